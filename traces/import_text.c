@@ -1,6 +1,7 @@
 /* Lengths from texts, where a source keeps what was said and not how many tokens it was. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "sim/base/words.h"
 #include "traces/import_json.h"
 
 static uint64_t characters(const char *s)
@@ -123,6 +124,9 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
     }
 }
 
+/* Who answers: of ShareGPT's files a few conversations are with others than OpenAI's models. */
+static const char *const answerers[] = {"gpt", "assistant", "chatgpt", "bing", "bard", NULL};
+
 /* One conversation: every answer is a turn, whose prompt is all that was said before. */
 static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
                          unsigned long long number)
@@ -139,7 +143,7 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
             import_get(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
         uint64_t tokens = (uint64_t)ceil((double)characters(what) / o->chars_per_token);
         tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
-        bool answer = strcmp(who, "gpt") == 0 || strcmp(who, "assistant") == 0;
+        bool answer = words_find(answerers, who) >= 0;
         if (answer && asked && before > 0 && before < IMPORT_MAX_TOKENS) {
             r.input = before;
             r.output = tokens;

@@ -361,6 +361,30 @@ START_TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes)
 }
 END_TEST
 
+/* Of 4 characters a token. What a chat with another than OpenAI's models answered is an answer,
+ * too: 2 tokens of prompt and 1 of answer, then 2 + 1 + 1 and 3. */
+START_TEST(sharegpt_answers_are_of_any_model)
+{
+    static const char *const who[] = {"gpt", "assistant", "chatgpt", "bing", "bard"};
+    for (size_t i = 0; i < sizeof who / sizeof who[0]; i++) {
+        OWNED char *text = xformat("[{\"conversations\":["
+                                   "{\"from\":\"human\",\"value\":\"12345678\"},"
+                                   "{\"from\":\"%s\",\"value\":\"1234\"},"
+                                   "{\"from\":\"user\",\"value\":\"\xc3\xa4\xc3\xb6\"},"
+                                   "{\"from\":\"%s\",\"value\":\"123456789\"}]}]",
+                                   who[i], who[i]);
+        how.rate_per_min = 6.0;
+        import_with(text);
+        ck_assert_uint_eq(t.n, 2);
+        expect_turn(0, 0, t.rows[0].arrival_ns, 2, 0);
+        expect_turn(1, 1, 10 * NS_PER_S, 4, 3);
+        ck_assert_uint_eq(t.rows[0].output_tokens, 1);
+        ck_assert_uint_eq(t.rows[1].output_tokens, 3);
+        trace_fini(&t);
+    }
+}
+END_TEST
+
 /* BurstGPT's second release has sessions and how long an answer took: the gap is 100 - (50 + 43) s,
  * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446.
  * Of an answer without a time the gap counts from its arrival: 130 - 100 s. */
@@ -521,6 +545,7 @@ static const struct suite_row suite[] = {
     TEST(a_last_block_that_is_whole_must_be_continued_too),
     TEST(mooncake_prompts_share_their_blocks_when_asked),
     TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes),
+    TEST(sharegpt_answers_are_of_any_model),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
     TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
     TEST(conversations_spans_and_results_of_benchmarks_are_read),
