@@ -26,13 +26,13 @@ static const struct policy_param params[] = {
 
 struct autellix {
     struct iter iter;
-    struct table programs;  /* finished calls; value[0]: service, s; value[1]: waiting, s */
-    struct heap to_promote; /* calls below the top, by the instant at which they are due there */
+    struct table programs;   /* finished calls; value[0]: service, s; value[1]: waiting, s */
+    struct order to_promote; /* calls below the top, by the instant at which they are due there */
 };
 
 struct autellix_request {
     struct iter_request iter;
-    struct heap_node promote; /* key: ns */
+    struct order_node promote; /* key: ns */
     bool known;
     int queue;
     double program_service_ns, program_wait_ns; /* at arrival; whole, as all that follow */
@@ -74,7 +74,7 @@ static double autellix_key(struct sched *s, const struct request *r)
             own->queue++;
         }
         if (own->queue > 0) {
-            heap_push(&a->to_promote, r, due_ns(s, r));
+            order_add(&a->to_promote, r, due_ns(s, r));
         }
     }
     return own->queue;
@@ -93,9 +93,9 @@ static void autellix_served(struct sched *s, const struct request *r, const stru
         own->queue++;
         own->at_queue_ns = 0.0;
     }
-    heap_remove(&a->to_promote, r);
+    order_remove(&a->to_promote, r);
     if (own->queue > 0) {
-        heap_push(&a->to_promote, r, due_ns(s, r));
+        order_add(&a->to_promote, r, due_ns(s, r));
     }
 }
 
@@ -105,9 +105,9 @@ static void autellix_refresh(struct sched *s)
 {
     struct autellix *a = s->state;
     const struct request *r;
-    while ((r = heap_top(&a->to_promote)) != NULL &&
-           heap_node_in(&a->to_promote, r)->key <= (double)s->now_ns) {
-        heap_remove(&a->to_promote, r);
+    while ((r = order_first(&a->to_promote)) != NULL &&
+           order_node(&a->to_promote, r)->key <= (double)s->now_ns) {
+        order_remove(&a->to_promote, r);
         if (r->pass == NULL) {
             struct autellix_request *own = r->own;
             own->queue = 0;
@@ -125,7 +125,7 @@ static void autellix_left(struct sched *s, const struct request *r)
     /* Counted when the call ends: calls of one program that run side by side inherit the same. */
     program->value[0] += own->served_ns;
     program->value[1] += (double)(s->now_ns - r->arrival_ns) - own->served_ns;
-    heap_remove(&a->to_promote, r);
+    order_remove(&a->to_promote, r);
 }
 
 static const struct iter_order order = {.key = autellix_key,
@@ -145,7 +145,6 @@ static void autellix_exit(struct sched *s)
     struct autellix *a = s->state;
     if (a != NULL) {
         table_fini(&a->programs);
-        heap_fini(&a->to_promote);
         iter_exit(s);
     }
 }

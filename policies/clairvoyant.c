@@ -1,14 +1,14 @@
 #include "policies/clairvoyant.h"
 
 #include "policies/common/batch.h"
-#include "policies/common/heap.h"
 #include "policies/common/hetero.h"
 #include "policies/common/iter.h"
+#include "policies/common/order.h"
 
 #define OTHER_CLASS 1e15 /* ns, 11 days: added to the keys of the class that goes second */
 
 struct clairvoyant {
-    struct heap queued, decoding; /* not in a pass */
+    struct order queued, decoding; /* not in a pass */
     struct batch batch;
     struct pass *prefill, *iteration; /* live, or NULL */
     struct hetero hetero;             /* the prefill, when it runs op by op on NPU and iGPU */
@@ -49,8 +49,6 @@ static void fini(struct sched *s)
 {
     struct clairvoyant *c = s->state;
     if (c != NULL) {
-        heap_fini(&c->queued);
-        heap_fini(&c->decoding);
         batch_fini(&c->batch);
     }
 }
@@ -83,14 +81,7 @@ static void enqueue(struct sched *s, const struct request *r)
     bool queued = r->state == REQUEST_STATE_QUEUED;
     /* The key is taken when the request comes back: what is left of it has changed in the meantime.
      */
-    heap_push(queued ? &c->queued : &c->decoding, r, key_of(s, r));
-}
-
-static bool goes_before(const struct request *x, const struct request *y)
-{
-    double kx = heap_node(x)->key;
-    double ky = heap_node(y)->key;
-    return kx != ky ? kx < ky : request_before(x, y);
+    order_add(queued ? &c->queued : &c->decoding, r, key_of(s, r));
 }
 
 static void arrived(struct sched *s, const struct request *r)
@@ -100,12 +91,8 @@ static void arrived(struct sched *s, const struct request *r)
 
 static void cancelled(struct sched *s, const struct request *r)
 {
-    struct clairvoyant *c = s->state;
-    uint32_t i = heap_node(r)->index;
-    /* A request has one place number for either heap; it is in the one that has it at that place.
-     */
-    bool queued = i > 0 && i <= c->queued.n && c->queued.a[i - 1] == r;
-    heap_remove(queued ? &c->queued : &c->decoding, r);
+    (void)s;
+    order_remove(order_of(r), r);
 }
 
 static void pass_done(struct sched *s, const struct pass *p)
@@ -137,21 +124,21 @@ static void launch_done(struct sched *s, const struct launch *l)
 static bool give_way(struct sched *s, struct clairvoyant *c, const struct request *keep)
 {
     const struct request *last = NULL;
-    struct heap *heaps[] = {&c->decoding, &c->queued};
-    for (int h = 0; h < 2; h++) {
-        for (uint32_t i = 0; i < heaps[h]->n; i++) {
-            const struct request *r = heaps[h]->a[i];
-            bool holds = r != keep && r->kv_tokens > 0;
-            last = holds && (last == NULL || goes_before(last, r)) ? r : last;
+    const struct order *orders[] = {&c->decoding, &c->queued};
+    for (int i = 0; i < 2; i++) {
+        const struct request *r = order_last(orders[i]);
+        while (r != NULL && (r == keep || r->kv_tokens == 0)) {
+            r = order_prev(orders[i], r);
         }
+        last = last == NULL || (r != NULL && order_less(orders[i], last, r)) ? r : last;
     }
     /* Never from somebody further ahead: two could take KV from each other for ever. */
-    if (last == NULL || (keep != NULL && goes_before(last, keep))) {
+    if (last == NULL || (keep != NULL && order_less(&c->queued, last, keep))) {
         return false;
     }
-    struct heap *from = last->state == REQUEST_STATE_DECODE ? &c->decoding : &c->queued;
-    heap_remove(from, last);
-    /* Taken out first and put back after: without KV its state, its heap and its key are others. */
+    order_remove(order_of(last), last);
+    /* Taken out first and put back after: without KV its state, its order and its key are others.
+     */
     int rc = sched_kv_move(s, kv_of(last), KV_NOWHERE);
     enqueue(s, last);
     return rc == 0;
@@ -159,7 +146,7 @@ static bool give_way(struct sched *s, struct clairvoyant *c, const struct reques
 
 static void start_prefill(struct sched *s, struct clairvoyant *c)
 {
-    const struct request *r = heap_top(&c->queued);
+    const struct request *r = order_first(&c->queued);
     struct segment seg = {
         .request = r, .role = SEGMENT_PREFILL, .n_tokens = request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1};
@@ -171,7 +158,7 @@ static void start_prefill(struct sched *s, struct clairvoyant *c)
         c->prefill = NULL;
         return;
     }
-    heap_remove(&c->queued, r);
+    order_remove(&c->queued, r);
     if (c->attention >= 0) {
         hetero_begin(&c->hetero, c->prefill);
     }
@@ -181,8 +168,9 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
 {
     const struct clairvoyant_plan *p = s->context;
     batch_clear(&c->batch);
-    while (c->batch.n < p->max_batch && heap_top(&c->decoding) != NULL) {
-        batch_add(&c->batch, heap_pop(&c->decoding), SEGMENT_DECODE, 1);
+    for (const struct request *r; c->batch.n < p->max_batch && (r = order_first(&c->decoding));) {
+        order_remove(&c->decoding, r);
+        batch_add(&c->batch, r, SEGMENT_DECODE, 1);
     }
     int rc;
     while ((rc = batch_form(s, &c->batch, &c->iteration)) == -ENOMEM) {
@@ -216,7 +204,8 @@ static bool prefill_goes_first(const struct clairvoyant *c)
 {
     const struct request *r = c->prefill == NULL ? NULL : c->prefill->segments[0].request;
     return r != NULL && c->iteration != NULL && c->iteration->state == PASS_STATE_READY &&
-           heap_node(r)->key < heap_node(c->iteration->segments[0].request)->key;
+           order_node(&c->queued, r)->key <
+               order_node(&c->decoding, c->iteration->segments[0].request)->key;
 }
 
 static void advance_prefill(struct sched *s, struct clairvoyant *c, uint8_t device)
@@ -237,19 +226,19 @@ static void schedule(struct sched *s)
     struct clairvoyant *c = s->state;
     const struct clairvoyant_plan *p = s->context;
     bool one = p->prefill_device == p->decode_device; /* one instance: one pass at a time */
-    bool free_p = c->prefill == NULL && heap_top(&c->queued) != NULL;
-    bool free_d = c->iteration == NULL && heap_top(&c->decoding) != NULL;
+    bool free_p = c->prefill == NULL && order_first(&c->queued) != NULL;
+    bool free_d = c->iteration == NULL && order_first(&c->decoding) != NULL;
     if (one && (c->prefill != NULL || c->iteration != NULL)) {
         /* An iteration in progress is not joined, and a prompt not interrupted: a list schedule. */
         free_p = free_d = false;
     } else if (one && free_p && free_d) {
-        free_p = goes_before(heap_top(&c->queued), heap_top(&c->decoding));
+        free_p = order_less(&c->queued, order_first(&c->queued), order_first(&c->decoding));
         free_d = !free_p;
     }
     if (free_p) {
         start_prefill(s, c);
     }
-    if (free_d || (one && free_p && c->prefill == NULL && heap_top(&c->decoding) != NULL)) {
+    if (free_d || (one && free_p && c->prefill == NULL && order_first(&c->decoding) != NULL)) {
         start_iteration(s, c); /* also where the prompt found no room */
     }
     /* Both may want the iGPU at this instant, and the first to be launched has it. */

@@ -25,7 +25,7 @@ static const struct policy_param params[] = {
 
 struct hygen {
     struct coserve co;
-    struct heap by_prefix; /* offline; those that do not wait are passed over */
+    struct order by_prefix; /* offline; those that do not wait are passed over */
     double a0, p1, p2, d1, d2;
 };
 
@@ -93,11 +93,11 @@ static double prefix_key(const struct request *r)
 static const struct request *longest_prefix(struct hygen *h)
 {
     for (;;) {
-        const struct request *r = heap_top(&h->by_prefix);
+        const struct request *r = order_first(&h->by_prefix);
         if (r != NULL && reqq_of(r) != &h->co.waiting[REQUEST_CLASS_PROACTIVE]) {
-            heap_remove(&h->by_prefix, r);
-        } else if (r != NULL && heap_node(r)->key < prefix_key(r)) {
-            heap_rekey(&h->by_prefix, r, prefix_key(r)); /* the cache has dropped some of it */
+            order_remove(&h->by_prefix, r);
+        } else if (r != NULL && order_node(&h->by_prefix, r)->key < prefix_key(r)) {
+            order_rekey(&h->by_prefix, r, prefix_key(r)); /* the cache has dropped some of it */
         } else {
             return r;
         }
@@ -128,21 +128,12 @@ static int hygen_init(struct sched *s)
     return rc;
 }
 
-static void hygen_exit(struct sched *s)
-{
-    struct hygen *h = s->state;
-    if (h != NULL) {
-        heap_fini(&h->by_prefix);
-        iteration_exit(s);
-    }
-}
-
 static void hygen_request_arrived(struct sched *s, const struct request *r)
 {
     struct hygen *h = s->state;
     iteration_request_arrived(s, r);
     if (r->cls == REQUEST_CLASS_PROACTIVE) {
-        heap_push(&h->by_prefix, r, prefix_key(r));
+        order_add(&h->by_prefix, r, prefix_key(r));
     }
 }
 
@@ -150,7 +141,7 @@ static void hygen_request_cancelled(struct sched *s, const struct request *r)
 {
     struct hygen *h = s->state;
     iteration_request_cancelled(s, r);
-    heap_remove(&h->by_prefix, r);
+    order_remove(&h->by_prefix, r);
 }
 
 static void hygen_pass_done(struct sched *s, const struct pass *p)
@@ -158,7 +149,7 @@ static void hygen_pass_done(struct sched *s, const struct pass *p)
     struct hygen *h = s->state;
     iteration_pass_done(s, p);
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        heap_remove(&h->by_prefix, p->segments[i].request); /* in progress: not one to admit */
+        order_remove(&h->by_prefix, p->segments[i].request); /* in progress: not one to admit */
     }
 }
 
@@ -174,7 +165,7 @@ const struct policy_ops policy_hygen_like_ops = {
     .params = params,
     .ablations = ablations,
     .init = hygen_init,
-    .exit = hygen_exit,
+    .exit = iteration_exit,
     .request_arrived = hygen_request_arrived,
     .request_cancelled = hygen_request_cancelled,
     .launch_done = iteration_launch_done,

@@ -29,14 +29,14 @@ static const struct policy_param params[] = {
 struct mlfq {
     struct iter iter;
     uint64_t iterations;
-    uint64_t returns;       /* to the front of some level */
-    struct heap to_promote; /* below the top, the longest unserved first */
+    uint64_t returns;        /* to the front of some level */
+    struct order to_promote; /* below the top, the longest unserved first */
     int64_t last_iteration_ns;
 };
 
 struct mlfq_request {
     struct iter_request iter;
-    struct heap_node promote; /* key: last_ns */
+    struct order_node promote; /* key: last_ns */
     bool joined;
     int32_t level;
     double place; /* in the level: 0 at its back, in order of arrival; negative: returned */
@@ -69,8 +69,8 @@ static double mlfq_key(struct sched *s, const struct request *r)
     }
     /* Who is at the top has nowhere to be promoted to. The key is asked whenever a request begins
      * to wait, so this is where it enters. */
-    if (m->level > 0 && !heap_has(&q->to_promote, r)) {
-        heap_push(&q->to_promote, r, (double)m->last_ns);
+    if (m->level > 0 && !order_has(&q->to_promote, r)) {
+        order_add(&q->to_promote, r, (double)m->last_ns);
     }
     return m->level * MLFQ_LEVEL_STEP + m->place;
 }
@@ -91,7 +91,7 @@ static void mlfq_served(struct sched *s, const struct request *r, const struct s
     q->last_iteration_ns = s->now_ns;
     m->at_level_ns += elapsed_ns;
     m->last_ns = s->now_ns;
-    heap_remove(&q->to_promote, r); /* until it waits again */
+    order_remove(&q->to_promote, r); /* until it waits again */
     if (units_ms_from_ns(m->at_level_ns) > ldexp(param_number(s, MLFQ_Q0), m->level)) {
         m->level++;
         m->at_level_ns = 0;
@@ -111,10 +111,10 @@ static void mlfq_refresh(struct sched *s)
     q->iterations = 0;
     double latest = (double)(s->now_ns - units_ns_from_s(param_number(s, MLFQ_STARVE)));
     const struct request *r;
-    while ((r = heap_top(&q->to_promote)) != NULL &&
-           heap_node_in(&q->to_promote, r)->key <= latest) {
+    while ((r = order_first(&q->to_promote)) != NULL &&
+           order_node(&q->to_promote, r)->key <= latest) {
         struct mlfq_request *m = own(r);
-        heap_remove(&q->to_promote, r);
+        order_remove(&q->to_promote, r);
         if (r->pass == NULL) { /* one that is being served waits no more */
             m->level = 0;
             m->at_level_ns = 0;
@@ -127,7 +127,7 @@ static void mlfq_refresh(struct sched *s)
 static void mlfq_left(struct sched *s, const struct request *r)
 {
     struct mlfq *q = s->state;
-    heap_remove(&q->to_promote, r);
+    order_remove(&q->to_promote, r);
 }
 
 static const struct iter_order order = {
@@ -138,15 +138,6 @@ static int mlfq_init(struct sched *s)
     struct mlfq *q = s->state;
     q->to_promote.at = offsetof(struct mlfq_request, promote);
     return iter_init(s, &order);
-}
-
-static void mlfq_exit(struct sched *s)
-{
-    struct mlfq *q = s->state;
-    if (q != NULL) {
-        heap_fini(&q->to_promote);
-        iter_exit(s);
-    }
 }
 
 static const char *const ablations[] = {"skip_join=false", NULL};
@@ -161,5 +152,5 @@ const struct policy_ops policy_mlfq_ops = {
     .ablations = ablations,
     .init = mlfq_init,
     ITER_HOOKS_BUT_EXIT,
-    .exit = mlfq_exit,
+    .exit = iter_exit,
 };

@@ -25,14 +25,14 @@ enum { PREMA_BANDS = 4 };
 
 struct prema {
     struct iter iter;
-    struct heap to_rise; /* by the instant at which they reach the next threshold */
+    struct order to_rise; /* by the instant at which they reach the next threshold */
     uint32_t in_band[PREMA_BANDS];
     int threshold; /* index: of candidates' band, at least 1 */
 };
 
 struct prema_request {
     struct iter_request iter;
-    struct heap_node rise; /* key: ns */
+    struct order_node rise; /* key: ns */
     double token, isolated_ns;
     int64_t since_ns; /* token is of then; it has waited since */
     int band;         /* thresholds[band] is the largest not above its tokens */
@@ -87,10 +87,10 @@ static void settle(struct sched *s, const struct request *r, int band)
     q->in_band[p->band]--;
     p->band = band;
     q->in_band[band]++;
-    heap_remove(&q->to_rise, r);
+    order_remove(&q->to_rise, r);
     if (band + 1 < PREMA_BANDS && priority(s, r) > 0) {
         double wait = (thresholds[band + 1] - p->token) * p->isolated_ns / priority(s, r);
-        heap_push(&q->to_rise, r, (double)p->since_ns + wait);
+        order_add(&q->to_rise, r, (double)p->since_ns + wait);
     }
 }
 
@@ -126,7 +126,7 @@ static void prema_left(struct sched *s, const struct request *r)
 {
     struct prema *q = s->state;
     q->in_band[own(r)->band]--;
-    heap_remove(&q->to_rise, r);
+    order_remove(&q->to_rise, r);
 }
 
 /* A decision point is the end of an iteration: nobody is being served. */
@@ -134,8 +134,8 @@ static void prema_refresh(struct sched *s)
 {
     struct prema *q = s->state;
     const struct request *r;
-    while (q->iter.it.running.pass == NULL && (r = heap_top(&q->to_rise)) != NULL &&
-           heap_node_in(&q->to_rise, r)->key <= (double)s->now_ns) {
+    while (q->iter.it.running.pass == NULL && (r = order_first(&q->to_rise)) != NULL &&
+           order_node(&q->to_rise, r)->key <= (double)s->now_ns) {
         earn(s, r, s->now_ns);
         /* The band follows from the event, not from the tokens: rounding may leave them just below
          * it. */
@@ -168,15 +168,6 @@ static int prema_init(struct sched *s)
     return iter_init(s, &order);
 }
 
-static void prema_exit(struct sched *s)
-{
-    struct prema *q = s->state;
-    if (q != NULL) {
-        heap_fini(&q->to_rise);
-        iter_exit(s);
-    }
-}
-
 const struct policy_ops policy_prema_ops = {
     .name = "prema",
     .summary = "token-based predictive order of PREMA",
@@ -186,5 +177,5 @@ const struct policy_ops policy_prema_ops = {
     .params = params,
     .init = prema_init,
     ITER_HOOKS_BUT_EXIT,
-    .exit = prema_exit,
+    .exit = iter_exit,
 };

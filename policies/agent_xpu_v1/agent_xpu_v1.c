@@ -131,8 +131,6 @@ static void v1_exit(struct sched *s)
     struct v1 *v = s->state;
     if (v != NULL) {
         batch_fini(&v->batch);
-        heap_fini(&v->fresh);
-        heap_fini(&v->pending);
         gap_fini(&v->gap);
     }
 }

@@ -19,7 +19,6 @@
 #include "policies/common/cost.h"
 #include "policies/common/flash.h"
 #include "policies/common/gap.h"
-#include "policies/common/heap.h"
 #include "policies/common/hetero.h"
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
@@ -72,21 +71,21 @@ enum v1_tie { V1_TIE_ETC, V1_TIE_LONGEST };
 
 /* Per request, while it prefills. */
 struct v1_context {
-    struct heap_node node;    /* fresh proactive requests, by ETC */
-    struct heap_node pending; /* the same, by since when they have been pending */
-    struct order_node place;  /* in the queue that holds it */
-    struct order_node whole;  /* in whole_chunk */
-    struct hetero h;          /* h.pass NULL: fresh */
-    int64_t pending_since_ns; /* arrival, or the last preemption (A.4) */
-    int64_t refused_ns;       /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
-    int64_t not_before_ns;    /* cost of the context switch */
-    int64_t etc_ns;           /* of etc_op on; the cache of v1_etc_ns */
-    uint32_t etc_op;          /* + 1; 0: none */
-    uint32_t etc_kv_tokens;   /* that it counts on */
-    uint32_t avoid;           /* devices its cursor's op hung on, bits */
-    uint32_t avoid_op;        /* + 1 */
-    bool stopped;             /* by a preemption: pays the switch when it continues */
-    bool elastic_igpu;        /* the op's NPU rows were sent to the iGPU (A.8) */
+    struct order_node node;    /* fresh proactive requests, by ETC */
+    struct order_node pending; /* the same, by since when they have been pending */
+    struct order_node place;   /* in the queue that holds it */
+    struct order_node whole;   /* in whole_chunk */
+    struct hetero h;           /* h.pass NULL: fresh */
+    int64_t pending_since_ns;  /* arrival, or the last preemption (A.4) */
+    int64_t refused_ns;        /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
+    int64_t not_before_ns;     /* cost of the context switch */
+    int64_t etc_ns;            /* of etc_op on; the cache of v1_etc_ns */
+    uint32_t etc_op;           /* + 1; 0: none */
+    uint32_t etc_kv_tokens;    /* that it counts on */
+    uint32_t avoid;            /* devices its cursor's op hung on, bits */
+    uint32_t avoid_op;         /* + 1 */
+    bool stopped;              /* by a preemption: pays the switch when it continues */
+    bool elastic_igpu;         /* the op's NPU rows were sent to the iGPU (A.8) */
 };
 
 /* The work on a device. */
@@ -127,8 +126,8 @@ struct v1 {
     int npu, igpu;
     uint32_t chunk;
     struct v1_queue rt_queue, be_queue; /* waiting to prefill */
-    struct heap fresh;                  /* be_queue again, by ETC */
-    struct heap pending;                /* and by since when they have been pending */
+    struct order fresh;                 /* be_queue again, by ETC */
+    struct order pending;               /* and by since when they have been pending */
     struct order whole_chunk;           /* and those of at least a chunk, by arrival */
     struct reqq contexts;               /* proactive prefills that have a pass */
     const struct request *rt;           /* the reactive prefill, or NULL */
@@ -178,10 +177,10 @@ static inline void v1_enter(struct v1 *v, struct v1_queue *w, const struct reque
 static inline void v1_leave(struct v1 *v, const struct request *r)
 {
     struct v1_context *c = v1_context(r);
-    order_remove(&c->place, r);
-    order_remove(&c->whole, r);
-    heap_remove(&v->fresh, r);
-    heap_remove(&v->pending, r);
+    order_remove(c->place.of, r);
+    order_remove(c->whole.of, r);
+    order_remove(&v->fresh, r);
+    order_remove(&v->pending, r);
     reqq_remove(r);
     v->next_known = false;
 }

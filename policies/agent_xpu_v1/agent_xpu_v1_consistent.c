@@ -15,12 +15,12 @@ static bool queue_holds(const struct v1_queue *w, bool reactive, enum request_st
     return n == w->q.n;
 }
 
-/* Fresh proactive requests are in both heaps, and the longer ones in their order. */
+/* Fresh proactive requests are in both orders, and the longer ones in theirs. */
 static bool fresh_hold(const struct v1 *v)
 {
     uint32_t whole = 0;
     for (const struct request *r = v->be_queue.q.head; r != NULL; r = reqq_next(r)) {
-        if (!heap_has(&v->fresh, r) || !heap_has(&v->pending, r)) {
+        if (!order_has(&v->fresh, r) || !order_has(&v->pending, r)) {
             return false;
         }
         whole += request_prefill_target(r) >= v->chunk;

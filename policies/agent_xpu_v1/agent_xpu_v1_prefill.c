@@ -49,12 +49,11 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
 const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
 {
     /* Who waits may lose the prefix that it found, to others who need the memory, and nobody is
-     * told: it has more to do than it stands in the heap with, and may not be first any more. */
-    const struct request *r = heap_top(&v->fresh);
-    while (r != NULL && heap_node(r)->key != (double)v1_etc_ns(s, v, r)) {
-        heap_remove(&v->fresh, r);
-        heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
-        r = heap_top(&v->fresh);
+     * told: it has more to do than it stands in the order with, and may not be first any more. */
+    const struct request *r = order_first(&v->fresh);
+    while (r != NULL && order_node(&v->fresh, r)->key != (double)v1_etc_ns(s, v, r)) {
+        order_rekey(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+        r = order_first(&v->fresh);
     }
     return r;
 }
@@ -65,8 +64,8 @@ void v1_prefill_wait(struct sched *s, struct v1 *v, const struct request *r)
     if (v1_reactive(r)) {
         return;
     }
-    heap_push(&v->fresh, r, (double)v1_etc_ns(s, v, r));
-    heap_push(&v->pending, r, (double)v1_context(r)->pending_since_ns);
+    order_add(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    order_add(&v->pending, r, (double)v1_context(r)->pending_since_ns);
     if (request_prefill_target(r) >= v->chunk) {
         order_add(&v->whole_chunk, r, 0.0);
     }
@@ -234,7 +233,7 @@ static const struct request *next_primary(struct sched *s, struct v1 *v, bool wi
     }
     /* Three stand for all fresh ones: who came first, who has been pending longest (after a loss
      * of KV or of its pass only since then), and who has the smallest ETC. */
-    const struct request *fresh[] = {v->be_queue.q.head, heap_top(&v->pending),
+    const struct request *fresh[] = {v->be_queue.q.head, order_first(&v->pending),
                                      v1_shortest_fresh(s, v)};
     for (int i = 0; i < 3; i++) {
         if (fresh[i] != NULL && (best == NULL || resumes_before(s, v, fresh[i], best))) {

@@ -155,8 +155,6 @@ static void axpu_exit(struct sched *s)
     struct axpu *a = s->state;
     if (a != NULL) {
         batch_fini(&a->batch);
-        heap_fini(&a->by_age);
-        heap_fini(&a->young);
         table_fini(&a->waiting);
         gap_fini(&a->gap);
     }
@@ -175,7 +173,7 @@ static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
 void axpu_forget(struct axpu *a, const struct request *r)
 {
     struct axpu_request *x = axpu_request(r);
-    heap_remove(&a->young, r);
+    order_remove(&a->young, r);
     a->n_promoted -= x->promoted;
     x->promoted = false;
 }
@@ -186,7 +184,7 @@ static void promote(struct sched *s, struct axpu *a)
 {
     uint32_t most = (uint32_t)param_int(s, AXPU_AGED_MAX);
     while (most == 0 || a->n_promoted < most) {
-        const struct request *r = heap_top(&a->young);
+        const struct request *r = order_first(&a->young);
         if (r == NULL) {
             return;
         }
@@ -200,7 +198,7 @@ static void promote(struct sched *s, struct axpu *a)
             }
             return;
         }
-        heap_remove(&a->young, r);
+        order_remove(&a->young, r);
         axpu_request(r)->promoted = true;
         a->n_promoted++;
         axpu_decode_aged(a, r);
@@ -211,8 +209,8 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
     struct axpu *a = s->state;
     if (r->cls == REQUEST_CLASS_PROACTIVE) {
-        /* All by arrival, so they have one key, and the heap's tie-break is the order. */
-        heap_push(&a->young, r, 0.0);
+        /* All by arrival, so they have one key, and the tie-break is the order. */
+        order_add(&a->young, r, 0.0);
     }
     gap_arrived(s, &a->gap, r);
     if (!gap_holds(&a->gap, r)) {

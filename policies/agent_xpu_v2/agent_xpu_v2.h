@@ -13,7 +13,6 @@
 #include "policies/common/batch.h"
 #include "policies/common/flash.h"
 #include "policies/common/gap.h"
-#include "policies/common/heap.h"
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
@@ -124,8 +123,8 @@ struct axpu_decode {
 
 /* Per request. */
 struct axpu_request {
-    struct heap_node waiting; /* in by_age */
-    struct heap_node young;
+    struct order_node waiting; /* in by_age */
+    struct order_node young;
     struct order_node by_arrival, rank; /* while it waits to decode */
     uint64_t ready;                     /* it was so many's turn to wait to decode */
     uint64_t batch, joined; /* the last decode batch it was in, and the one it joined then */
@@ -137,8 +136,8 @@ struct axpu {
     int npu, igpu;
     uint32_t chunk; /* rows of a static NPU kernel */
     struct axpu_queue prefill_rt, prefill_be;
-    struct heap by_age; /* prefill_be again, oldest first */
-    struct heap young;  /* live proactive requests that are not promoted, oldest first */
+    struct order by_age; /* prefill_be again, oldest first */
+    struct order young;  /* live proactive requests that are not promoted, oldest first */
     uint32_t n_promoted;
     struct axpu_decode decode_rt, decode_be;
     enum axpu_piggyback piggyback;
@@ -211,7 +210,7 @@ static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_fr
     reqq_insert_after(&w->q, at_front ? NULL : w->q.tail, r);
     w->uncompiled = at_front || w->uncompiled == NULL ? r : w->uncompiled;
     if (w == &a->prefill_be) {
-        heap_push(&a->by_age, r, 0.0); /* arrival, then id */
+        order_add(&a->by_age, r, 0.0); /* arrival, then id */
     }
     if (axpu_uses_kernel(a, r)) {
         table_get(&a->waiting, axpu_kernel_of(r))->live++;
@@ -223,7 +222,7 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
     struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
     if (reqq_of(r) == &w->q) {
         w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
-        heap_remove(&a->by_age, r);
+        order_remove(&a->by_age, r);
         if (axpu_uses_kernel(a, r)) {
             table_get(&a->waiting, axpu_kernel_of(r))->live--;
         }

@@ -66,7 +66,7 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
 /* The oldest aged request of the proactive queue, or NULL. */
 static const struct request *oldest_aged(const struct axpu *a)
 {
-    const struct request *r = heap_top(&a->by_age);
+    const struct request *r = order_first(&a->by_age);
     return r != NULL && axpu_is_aged(r) ? r : NULL;
 }
 

@@ -11,7 +11,7 @@ static bool is_of(const struct request *r, enum request_class cls, enum request_
 static bool age_holds(const struct axpu *a, const struct request *r, uint32_t *promoted)
 {
     *promoted += axpu_is_aged(r);
-    return heap_has(&a->young, r) != axpu_is_aged(r);
+    return order_has(&a->young, r) != axpu_is_aged(r);
 }
 
 /* Prompts wait in a queue of their class, and those before `uncompiled` have a kernel. The table
@@ -27,7 +27,7 @@ static bool prompts_hold(struct sched *s, const struct axpu *a, const struct axp
         uint32_t k = axpu_kernel_of(r);
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, k & AXPU_KERNEL_TOKENS, r->model};
         bool proactive = cls == REQUEST_CLASS_PROACTIVE;
-        if (!is_of(r, cls, REQUEST_STATE_QUEUED) || heap_has(&a->by_age, r) != proactive ||
+        if (!is_of(r, cls, REQUEST_STATE_QUEUED) || order_has(&a->by_age, r) != proactive ||
             (proactive && !age_holds(a, r, promoted)) ||
             (compiled && sched_resident_state(s, key) == RESIDENT_ABSENT) ||
             (axpu_uses_kernel(a, r) && table_slot(&a->waiting, k)->live == 0)) {

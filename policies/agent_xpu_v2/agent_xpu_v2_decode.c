@@ -183,7 +183,7 @@ static void rank(struct axpu *a, const struct request *r, uint32_t bucket)
 {
     struct axpu_request *x = axpu_request(r);
     bool other = !x->promoted && x->batch != a->n_batches;
-    order_remove(&x->rank, r);
+    order_remove(x->rank.of, r);
     double first = a->piggyback == AXPU_PIGGYBACK_SHORT ? 1.0 : -1.0;
     order_add(x->promoted ? &a->aged_be
               : other     ? &a->other_be
@@ -209,8 +209,8 @@ void axpu_decode_leave(struct axpu *a, const struct request *r)
     struct axpu_decode *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->decode_rt : &a->decode_be;
     if (reqq_of(r) == &w->q) {
         reqq_remove(r);
-        order_remove(&x->by_arrival, r);
-        order_remove(&x->rank, r);
+        order_remove(x->by_arrival.of, r);
+        order_remove(x->rank.of, r);
     }
 }
 

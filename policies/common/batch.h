@@ -2,7 +2,7 @@
  * state and is freed by batch_fini in its exit hook. */
 #pragma once
 
-#include "policies/common/heap.h"
+#include "policies/common/order.h"
 #include "sim/api/policy.h"
 
 struct batch {
@@ -104,20 +104,14 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
     batch_add(b, r, SEGMENT_PREFILL, left < max_tokens ? left : max_tokens);
 }
 
-/* The first of a heap that the batch takes. O(1); O(n) with several models. */
-static inline const struct request *batch_first(const struct batch *b, const struct heap *h)
+/* The first of an order that the batch takes. */
+static inline const struct request *batch_first(const struct batch *b, const struct order *o)
 {
-    const struct request *first = heap_top(h);
-    if (first == NULL || batch_takes(b, first)) {
-        return first;
+    const struct request *r = order_first(o);
+    while (r != NULL && !batch_takes(b, r)) {
+        r = order_next(o, r);
     }
-    first = NULL;
-    for (uint32_t i = 0; i < h->n; i++) {
-        const struct request *r = h->a[i];
-        first = batch_takes(b, r) && (first == NULL || heap_before(h, r, first)) ? r : first;
-    }
-    SIM_ASSERT(first == NULL || heap_before(h, h->a[0], first)); /* the top has another model */
-    return first;
+    return r;
 }
 
 /* Forms the pass; -EINVAL for an empty batch. A decode by itself has fused layers if `fused`. */

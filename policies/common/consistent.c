@@ -55,6 +55,17 @@ static bool queue_holds(const struct reqq *q)
     return true;
 }
 
+/* As many members as it counts, each between its children in the order. */
+static bool order_holds(const struct order *o)
+{
+    uint32_t n = 0;
+    for (const struct request *r = order_first(o); r != NULL; r = order_next(o, r), n++) {
+        SIM_ASSERT(order_root_ok(o, r));
+    }
+    SIM_ASSERT(n == o->n);
+    return true;
+}
+
 /* ---- priority.h ---- */
 
 static bool group_holds(const struct priority_group *g, bool paused)
@@ -64,7 +75,7 @@ static bool group_holds(const struct priority_group *g, bool paused)
         const struct request *r = p->segments[i].request;
         double key = r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? 1e10 : 0.0);
         SIM_ASSERT(key == g->key); /* or it could not be stopped for one of them */
-        SIM_ASSERT(p->segments[i].role == SEGMENT_DECODE && heap_node(r)->index == 0);
+        SIM_ASSERT(p->segments[i].role == SEGMENT_DECODE && order_of(r) == NULL);
     }
     SIM_ASSERT(p != NULL || (!paused && g->key == 0.0));
     SIM_ASSERT(!paused || p->state == PASS_STATE_READY);
@@ -73,16 +84,16 @@ static bool group_holds(const struct priority_group *g, bool paused)
 
 bool priority_is_consistent(const struct priority *h)
 {
-    for (uint32_t i = 0; i < h->waiting.n; i++) {
-        const struct request *r = h->waiting.a[i];
+    SIM_ASSERT(order_holds(&h->waiting) && order_holds(&h->decoding));
+    for (const struct request *r = order_first(&h->waiting); r != NULL;
+         r = order_next(&h->waiting, r)) {
         const struct pass *p = ((const struct priority_request *)r->own)->suspended;
-        SIM_ASSERT(heap_placed(&h->waiting, i));
         SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, p));
         SIM_ASSERT(p == NULL || (is_prompt_of(p, r) && p->state == PASS_STATE_READY));
     }
-    for (uint32_t i = 0; i < h->decoding.n; i++) {
-        SIM_ASSERT(heap_placed(&h->decoding, i));
-        SIM_ASSERT(waits(h->decoding.a[i], REQUEST_STATE_DECODE, NULL));
+    for (const struct request *r = order_first(&h->decoding); r != NULL;
+         r = order_next(&h->decoding, r)) {
+        SIM_ASSERT(waits(r, REQUEST_STATE_DECODE, NULL));
     }
     for (uint32_t i = 0; i < h->n_paused; i++) {
         (void)group_holds(&h->paused[i], true);
@@ -90,7 +101,7 @@ bool priority_is_consistent(const struct priority *h)
     }
     SIM_ASSERT(priority_ok(h));
     (void)group_holds(&h->iteration, false);
-    SIM_ASSERT(h->current == NULL || heap_node(h->current)->index == 0);
+    SIM_ASSERT(h->current == NULL || order_of(h->current) == NULL);
     SIM_ASSERT(is_prompt_of(h->prefill.pass, h->current));
     SIM_ASSERT(hetero_holds(&h->prefill, h->npu, h->igpu));
     SIM_ASSERT(is_on(h->on_igpu, h->iteration.pass, h->igpu));
@@ -130,26 +141,24 @@ bool disagg_is_consistent(const struct disagg *d)
 bool iter_is_consistent(const struct iter *it)
 {
     SIM_ASSERT(iter_ok(it));
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        const struct request *r = it->ready.a[i];
+    SIM_ASSERT(order_holds(&it->ready) && order_holds(&it->elders) && order_holds(&it->holders));
+    for (const struct request *r = order_first(&it->ready); r != NULL;
+         r = order_next(&it->ready, r)) {
         const struct iter_request *own = r->own;
-        SIM_ASSERT(heap_placed(&it->ready, i));
         SIM_ASSERT(is_live(r) && r->pass == NULL);
-        SIM_ASSERT(heap_has(&it->elders, r));
+        SIM_ASSERT(order_has(&it->elders, r));
         SIM_ASSERT(own->arrived > 0 && own->arrived <= it->arrivals);
         SIM_ASSERT(own->losses <= ITER_MAX_LOSSES);
-        SIM_ASSERT(!heap_has(&it->holders, r) || own->holder.key == -own->elder.key);
+        SIM_ASSERT(!order_has(&it->holders, r) || own->holder.key == -own->elder.key);
         /* The others have nothing to lose: none, or on flash, or a prefix that a look-up has found
          * since they came, which is cache until they run. */
-        SIM_ASSERT(heap_has(&it->holders, r) || r->kv_swapped || r->kv_tokens == 0 ||
+        SIM_ASSERT(order_has(&it->holders, r) || r->kv_swapped || r->kv_tokens == 0 ||
                    blocks_only_cached(r));
-        SIM_ASSERT(!r->kv_swapped || !heap_has(&it->holders, r));
+        SIM_ASSERT(!r->kv_swapped || !order_has(&it->holders, r));
     }
-    for (uint32_t i = 0; i < it->elders.n; i++) {
-        SIM_ASSERT(heap_placed(&it->elders, i) && heap_has(&it->ready, it->elders.a[i]));
-    }
-    for (uint32_t i = 0; i < it->holders.n; i++) {
-        SIM_ASSERT(heap_placed(&it->holders, i) && heap_has(&it->ready, it->holders.a[i]));
+    for (const struct request *r = order_first(&it->holders); r != NULL;
+         r = order_next(&it->holders, r)) {
+        SIM_ASSERT(order_has(&it->ready, r));
     }
     return true;
 }
@@ -163,14 +172,15 @@ bool vllm_is_consistent(const struct vllm *v)
     SIM_ASSERT(queue_holds(&v->running) && queue_holds(&v->waiting));
     for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
         SIM_ASSERT(r->pass == NULL || r->pass == v->it.running.pass);
-        SIM_ASSERT(!v->rules.by_priority || heap_node(r)->index == 0);
+        SIM_ASSERT(!v->rules.by_priority || order_of(r) == NULL);
     }
     for (const struct request *r = v->waiting.head; r != NULL; r = reqq_next(r)) {
         SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, NULL));
     }
-    for (uint32_t i = 0; i < v->by_key.n; i++) {
-        SIM_ASSERT(heap_placed(&v->by_key, i));
-        SIM_ASSERT(waits(v->by_key.a[i], REQUEST_STATE_QUEUED, NULL));
+    SIM_ASSERT(order_holds(&v->by_key));
+    for (const struct request *r = order_first(&v->by_key); r != NULL;
+         r = order_next(&v->by_key, r)) {
+        SIM_ASSERT(waits(r, REQUEST_STATE_QUEUED, NULL));
     }
     const struct iteration_pass *run = &v->it.running;
     SIM_ASSERT(is_on(run->launch, run->pass, v->it.device));

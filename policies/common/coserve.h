@@ -15,8 +15,8 @@
 #pragma once
 
 #include "policies/common/cost.h"
-#include "policies/common/heap.h"
 #include "policies/common/iteration.h"
+#include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -55,9 +55,9 @@ extern const char *const coserve_offline_choices[];
                       "offline work joins within the budget (E.12); always, or only without "      \
                       "online work (ablations)")
 
-/* Per-request bytes: the heap node is the owner's, for an order of the offline ones. */
+/* Per-request bytes: the node is the owner's, for an order of the offline ones. */
 struct coserve_request {
-    struct heap_node node;
+    struct order_node node;
 };
 
 /* First member of a policy's state. */

@@ -1,5 +1,5 @@
 /* A session's KV while a tool runs (clauses.md E.16), for any policy that keeps requests in queues
- * or heaps (reqq.h). It is known when an answer ends whether it calls a tool, and not how long the
+ * or orders (reqq.h). It is known when an answer ends whether it calls a tool, and not how long the
  * tool takes.
  *
  *   cache      the memory decides: kept, the oldest dropped first

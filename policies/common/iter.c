@@ -36,7 +36,7 @@ static double memory_place(struct sched *s, const struct request *r)
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
 }
 
-/* By the number that orders the heaps: arrival_ns may order requests of two models otherwise. */
+/* By the number that orders them: arrival_ns may order requests of two models otherwise. */
 static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
 {
     SIM_ASSERT(x == y || memory_place(s, x) != memory_place(s, y)); /* of two, one gives way */
@@ -47,13 +47,13 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
 static void enqueue(struct sched *s, struct iter *it, const struct request *r)
 {
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
-    SIM_ASSERT(r->pass == NULL && !heap_has(&it->holders, r));
-    heap_push(&it->ready, r, full_key(s, it, r));
-    heap_push(&it->elders, r, memory_place(s, r));
+    SIM_ASSERT(r->pass == NULL && !order_has(&it->holders, r));
+    order_add(&it->ready, r, full_key(s, it, r));
+    order_add(&it->elders, r, memory_place(s, r));
     if (r->kv_tokens > 0 && !r->kv_swapped) {
         /* Three orders of the same requests: whose turn it is, who is the first to keep memory, who
          * is the first to lose it. */
-        heap_push(&it->holders, r, -memory_place(s, r));
+        order_add(&it->holders, r, -memory_place(s, r));
     }
     SIM_ASSERT(iter_ok(it));
 }
@@ -74,53 +74,49 @@ static void iter_joins(struct sched *s, const struct request *r)
 
 static void iter_returns(struct sched *s, const struct request *r)
 {
-    SIM_ASSERT(!heap_contains(r)); /* a pass took it, and it joined nobody since */
+    SIM_ASSERT(order_of(r) == NULL); /* a pass took it, and it joined nobody since */
     enqueue(s, s->state, r);
 }
 
-/* While KV moves a request is in no heap: it could join no pass. */
+/* While KV moves a request is in no order: it could join no pass. */
 void iter_kv_moved(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(!heap_contains(r) && r->kv_tokens > 0); /* on flash or in memory, it has it again */
+    SIM_ASSERT(order_of(r) == NULL &&
+               r->kv_tokens > 0); /* on flash or in memory, it has it again */
     enqueue(s, it, r);
 }
 
 void iter_rekey(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(heap_contains(r) == heap_has(&it->elders, r));
-    if (heap_contains(r)) {
-        heap_rekey(&it->ready, r, full_key(s, it, r));
+    SIM_ASSERT(order_has(&it->ready, r) == order_has(&it->elders, r));
+    if (order_of(r) != NULL) {
+        order_rekey(&it->ready, r, full_key(s, it, r));
     }
 }
 
 void iter_rekey_all(struct sched *s)
 {
-    struct iter *it = s->state;
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        heap_node(it->ready.a[i])->key = full_key(s, it, it->ready.a[i]);
-    }
-    for (uint32_t i = it->ready.n / 2; i-- > 0;) {
-        heap_down(&it->ready, i);
-    }
-    for (uint32_t i = 0; i < it->ready.n; i++) {
-        SIM_ASSERT(heap_placed(&it->ready, i));
+    const struct iter *it = s->state;
+    for (const struct request *r = order_first(&it->elders); r != NULL;
+         r = order_next(&it->elders, r)) {
+        iter_rekey(s, r);
     }
 }
 
 /* Out of those who wait. */
 static void dequeue(struct iter *it, const struct request *r)
 {
-    heap_remove(&it->ready, r);
-    heap_remove(&it->elders, r);
-    heap_remove(&it->holders, r);
+    order_remove(&it->ready, r);
+    order_remove(&it->elders, r);
+    order_remove(&it->holders, r);
     SIM_ASSERT(iter_ok(it));
 }
 
 static void take(struct sched *s, struct iter *it, const struct request *r)
 {
-    SIM_ASSERT(heap_has(&it->ready, r) && heap_has(&it->elders, r));
+    SIM_ASSERT(order_has(&it->ready, r) && order_has(&it->elders, r));
     dequeue(it, r);
     if (it->order->taken != NULL) {
         it->order->taken(s, r);
@@ -130,7 +126,7 @@ static void take(struct sched *s, struct iter *it, const struct request *r)
 static void iter_leaves(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(r->state == REQUEST_STATE_SHED || !heap_contains(r)); /* in its pass to the end */
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED || order_of(r) == NULL); /* in its pass to the end */
     gap_finished(s, &it->gap, r);
     dequeue(it, r);
     if (it->order->left != NULL) {
@@ -142,7 +138,7 @@ static void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed
 {
     const struct iter *it = s->state;
     SIM_ASSERT(elapsed_ns >= 0 &&
-               !heap_contains(seg->request)); /* its new key is asked after this */
+               order_of(seg->request) == NULL); /* its new key is asked after this */
     if (it->order->served != NULL) {
         it->order->served(s, seg->request, seg, elapsed_ns);
     }
@@ -153,7 +149,7 @@ static void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed
 /* Takes a waiting request's KV, to nowhere or to flash. */
 static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
-    SIM_ASSERT(r->kv_tokens > 0 && !r->kv_swapped && r->pass == NULL && heap_has(&it->ready, r));
+    SIM_ASSERT(r->kv_tokens > 0 && !r->kv_swapped && r->pass == NULL && order_has(&it->ready, r));
     if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
         return false;
     }
@@ -170,15 +166,15 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
  * swapped, so that the space is free at once. */
 static bool evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
-    const struct request *victim = heap_top(&it->holders);
+    const struct request *victim = order_first(&it->holders);
     while (victim != NULL && victim->kv_tokens == 0) { /* the core has dropped it */
-        heap_remove(&it->holders, victim);
-        victim = heap_top(&it->holders);
+        order_remove(&it->holders, victim);
+        victim = order_first(&it->holders);
     }
     if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
         return false;
     }
-    heap_remove(&it->holders, victim);
+    order_remove(&it->holders, victim);
     SIM_ASSERT(iter_ok(it)); /* it waits on, with nothing more to lose */
     SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* so two never take turns */
     return true;
@@ -188,7 +184,7 @@ static bool evict_after(struct sched *s, struct iter *it, const struct request *
  * victim, so everybody's turn comes. */
 static bool evict_last(struct sched *s, struct iter *it)
 {
-    SIM_ASSERT(it->it.batch.n > 0 && !heap_contains(it->it.batch.segments[0].request));
+    SIM_ASSERT(it->it.batch.n > 0 && order_of(it->it.batch.segments[0].request) == NULL);
     const struct request *first = it->it.batch.segments[0].request;
     for (uint32_t i = 1; i < it->it.batch.n; i++) {
         const struct request *r = it->it.batch.segments[i].request;
@@ -227,7 +223,7 @@ static bool is_held(struct sched *s, const struct request *r)
 }
 
 /* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
- * instead and wait outside the heap for kv_moved. */
+ * instead and wait outside the orders for kv_moved. */
 static void fill(struct sched *s, struct iter *it, uint32_t most)
 {
     SIM_ASSERT(most > 0 && iter_ok(it));
@@ -242,9 +238,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         /* A key that shrank while its owner waited would hold it back: whoever changed it has moved
          * it (iter_rekey). Nobody is notified where the core drops a prefix that a prompt has not
          * used yet, so a key by remaining work may then be an old one until its turn comes. */
-        SIM_ASSERT(now_key >= heap_node(r)->key || r->first_service_ns == TIME_NEVER_NS);
-        if (now_key > heap_node(r)->key) {
-            heap_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
+        double known_key = order_node(&it->ready, r)->key;
+        SIM_ASSERT(now_key >= known_key || r->first_service_ns == TIME_NEVER_NS);
+        if (now_key > known_key) {
+            order_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
             continue;
         }
         /* XSched and REEF suspend what is not reactive: not even a free place in a reactive batch
@@ -267,14 +264,14 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             continue;
         }
         batch_add_next(&it->it.batch, r, budget - it->it.batch.tokens);
-        SIM_ASSERT(it->it.batch.n <= most && it->it.batch.tokens <= budget && !heap_contains(r));
+        SIM_ASSERT(it->it.batch.n <= most && it->it.batch.tokens <= budget && order_of(r) == NULL);
     }
 }
 
 /* The first in memory order, alone, which fits when nobody at the front of the order does. */
 static void compose_first(struct sched *s, struct iter *it)
 {
-    const struct request *first = heap_top(&it->elders);
+    const struct request *first = order_first(&it->elders);
     SIM_ASSERT(it->alone && iter_ok(it));
     batch_clear(&it->it.batch);
     if (first == NULL || is_held(s, first)) {
@@ -316,7 +313,7 @@ static void iter_formed(struct sched *s)
      * somebody who goes before all of them. */
     SIM_ASSERT(it->it.running.pass != NULL && it->it.batch.n > 0);
     SIM_ASSERT(!it->alone || it->it.batch.n == 1);
-    it->it.running.key = heap_node(it->it.batch.segments[0].request)->key;
+    it->it.running.key = order_node(&it->ready, it->it.batch.segments[0].request)->key;
     it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
     it->alone = false;
 }
@@ -351,7 +348,7 @@ static const struct iter *it_of(const struct sched *s)
 /* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
 static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
 {
-    SIM_ASSERT(heap_has(&it_of(s)->ready, top) && p->state == PASS_STATE_RUNNING);
+    SIM_ASSERT(order_has(&it_of(s)->ready, top) && p->state == PASS_STATE_RUNNING);
     uint32_t left = request_prefill_left(top);
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     uint64_t need = top->kv_swapped ? top->kv_tokens
@@ -387,8 +384,8 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *seg = &p->segments[i];
         double own_ns = (double)progress_segment_ns(s, seg, it->it.device);
-        double key =
-            heap_node(seg->request)->key + per_ns * own_ns * ((double)done_ns / (double)all_ns);
+        double key = order_node(&it->ready, seg->request)->key +
+                     per_ns * own_ns * ((double)done_ns / (double)all_ns);
         best = key < best ? key : best;
     }
     SIM_ASSERT(isfinite(best));
@@ -398,10 +395,10 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
 static bool iter_outranked(struct sched *s)
 {
     const struct iter *it = s->state;
-    const struct request *top = heap_top(&it->ready);
+    const struct request *top = order_first(&it->ready);
     SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
     return param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION && top != NULL &&
-           heap_node(top)->key < pass_key(s, it, &it->it.running) &&
+           order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
            worth_stopping(s, it->it.running.pass, top);
 }
 
@@ -447,9 +444,9 @@ static bool iter_resumes(struct sched *s, uint32_t *which)
         }
     }
     SIM_ASSERT(*which < it->it.n_paused);
-    const struct request *top = heap_top(&it->ready);
+    const struct request *top = order_first(&it->ready);
     /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
-    return top == NULL || heap_node(top)->key >= least;
+    return top == NULL || order_node(&it->ready, top)->key >= least;
 }
 
 /* ---- rules ---- */
@@ -524,9 +521,6 @@ void iter_exit(struct sched *s)
 {
     struct iter *it = s->state;
     if (it != NULL) {
-        heap_fini(&it->ready);
-        heap_fini(&it->elders);
-        heap_fini(&it->holders);
         gap_fini(&it->gap);
         iteration_exit(s);
     }

@@ -26,8 +26,8 @@
 #pragma once
 
 #include "policies/common/gap.h"
-#include "policies/common/heap.h"
 #include "policies/common/iteration.h"
+#include "policies/common/order.h"
 #include "policies/common/xsched.h"
 #include "sim/api/policy.h"
 
@@ -119,20 +119,20 @@ struct iter_order {
 
 /* Per-request bytes; an order's own follow in a struct that starts with this. */
 struct iter_request {
-    struct heap_node node;
-    struct heap_node elder;  /* key: the place in memory order */
-    struct heap_node holder; /* key: minus that */
-    uint64_t arrived;        /* from 1, in order of arrival; 0: not yet */
-    uint32_t losses;         /* passes stopped and thrown away */
+    struct order_node node;
+    struct order_node elder;  /* key: the place in memory order */
+    struct order_node holder; /* key: minus that */
+    uint64_t arrived;         /* from 1, in order of arrival; 0: not yet */
+    uint32_t losses;          /* passes stopped and thrown away */
 };
 
 /* First member of every order's state. */
 struct iter {
     struct iteration it; /* key of a pass: the best of its members, class rule included */
     const struct iter_order *order;
-    struct heap ready;   /* live requests in no pass, KV not moving */
-    struct heap elders;  /* the same, the first in memory order on top */
-    struct heap holders; /* of these, those with KV: the last on top */
+    struct order ready;   /* live requests in no pass, KV not moving */
+    struct order elders;  /* the same, the first in memory order on top */
+    struct order holders; /* of these, those with KV: the last on top */
     uint64_t arrivals;
     struct gap gap;
     bool stuck; /* nothing could be done for anybody: not even KV is on its way back */

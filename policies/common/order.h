@@ -1,6 +1,6 @@
-/* Requests in order of (key, arrival, id), as a treap: unlike a heap it can be walked in order and
- * has both ends. Every operation is O(log n) in the mean. The owner keeps a node per request in its
- * per-request bytes; `at` says where. */
+/* Requests in order of (key, arrival, id), as a treap: the order of every decision that is not
+ * FIFO. It can be walked, has both ends, and any member can leave. Every operation is O(log n) in
+ * the mean, and nothing is allocated. */
 #pragma once
 
 #include "policies/common/reqq.h"
@@ -12,11 +12,20 @@ struct order {
     size_t at; /* bytes of per-request state before the node */
 };
 
+/* First bytes of the per-request state of every policy that orders requests. A request in a second
+ * order needs a node of its own for it: `at` is its offset there. */
 struct order_node {
-    struct order *of; /* that holds it, or NULL */
+    struct reqq_node queue; /* so that a request may be in an order now and in a queue then */
+    struct order *of;       /* that holds it, or NULL */
     const struct request *left, *right;
-    double key;
+    double key; /* also of one that has left: by it the order knows who went before */
 };
+
+/* The order that holds it by the node in front, or NULL. */
+static inline struct order *order_of(const struct request *r)
+{
+    return ((const struct order_node *)r->own)->of;
+}
 
 static inline struct order_node *order_node(const struct order *o, const struct request *r)
 {
@@ -91,21 +100,27 @@ static inline void order_add(struct order *o, const struct request *r, double ke
     const struct request *before;
     const struct request *after;
     SIM_ASSERT(order_node(o, r)->of == NULL && order_ok(o));
-    *order_node(o, r) = (struct order_node){.of = o, .key = key};
+    order_node(o, r)->of = o;
+    order_node(o, r)->key = key;
     order_split(o, o->root, r, &before, &after);
     o->root = order_merge(o, order_merge(o, before, r), after);
     o->n++;
     SIM_ASSERT(order_ok(o) && order_root_ok(o, r));
 }
 
-/* Takes r out of the order that a node says, or does nothing. */
-static inline void order_remove(struct order_node *node, const struct request *r)
+static inline bool order_has(const struct order *o, const struct request *r)
 {
-    struct order *o = node->of;
-    if (o == NULL) {
+    return order_node(o, r)->of == o;
+}
+
+/* Takes r out, or does nothing when it is not in (or there is no order). */
+static inline void order_remove(struct order *o, const struct request *r)
+{
+    if (o == NULL || !order_has(o, r)) {
         return;
     }
-    SIM_ASSERT(order_node(o, r) == node && order_ok(o));
+    SIM_ASSERT(order_ok(o));
+    struct order_node *node = order_node(o, r);
     const struct request **link = &o->root;
     while (*link != r) {
         SIM_ASSERT(*link != NULL); /* its key has not changed since it was added */
@@ -113,9 +128,18 @@ static inline void order_remove(struct order_node *node, const struct request *r
         link = order_less(o, r, *link) ? &t->left : &t->right;
     }
     *link = order_merge(o, node->left, node->right);
-    *node = (struct order_node){0};
+    node->of = NULL;
+    node->left = node->right = NULL;
     o->n--;
     SIM_ASSERT(order_ok(o));
+}
+
+/* The key of a member changed. */
+static inline void order_rekey(struct order *o, const struct request *r, double key)
+{
+    SIM_ASSERT(order_has(o, r));
+    order_remove(o, r);
+    order_add(o, r, key);
 }
 
 static inline const struct request *order_first(const struct order *o)

@@ -19,7 +19,7 @@ const struct policy_param priority_params[] = {
 
 static double key_of(const struct request *r)
 {
-    /* Arrival is no part of the key: requests of one key are batched, and the heap breaks ties by
+    /* Arrival is no part of the key: requests of one key are batched, and the order breaks ties by
      * arrival. */
     return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);
 }
@@ -50,8 +50,6 @@ void priority_exit(struct sched *s)
 {
     struct priority *h = s->state;
     if (h != NULL) {
-        heap_fini(&h->waiting);
-        heap_fini(&h->decoding);
         batch_fini(&h->batch);
     }
 }
@@ -60,19 +58,15 @@ void priority_request_arrived(struct sched *s, const struct request *r)
 {
     struct priority *h = s->state;
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && !is_suspended(r));
-    heap_push(&h->waiting, r, key_of(r));
+    order_add(&h->waiting, r, key_of(r));
 }
 
 void priority_request_cancelled(struct sched *s, const struct request *r)
 {
     struct priority *h = s->state;
-    uint32_t i = heap_node(r)->index;
-    /* A request has one place number for either heap; it is in the one that has it at that place.
-     */
-    bool waits = i > 0 && i <= h->waiting.n && h->waiting.a[i - 1] == r;
     /* In no live pass, so its prompt is neither current nor suspended. */
-    SIM_ASSERT(i > 0 && r != h->current && !is_suspended(r));
-    heap_remove(waits ? &h->waiting : &h->decoding, r);
+    SIM_ASSERT(order_of(r) != NULL && r != h->current && !is_suspended(r));
+    order_remove(order_of(r), r);
 }
 
 void priority_launch_done(struct sched *s, const struct launch *l)
@@ -91,11 +85,11 @@ static void return_members(struct priority *h, const struct pass *p)
 {
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
-        SIM_ASSERT(r->pass == NULL && heap_node(r)->index == 0);
+        SIM_ASSERT(r->pass == NULL && order_of(r) == NULL);
         if (r->state == REQUEST_STATE_DECODE) {
-            heap_push(&h->decoding, r, key_of(r));
+            order_add(&h->decoding, r, key_of(r));
         } else if (r->state == REQUEST_STATE_QUEUED) {
-            heap_push(&h->waiting, r, key_of(r));
+            order_add(&h->waiting, r, key_of(r));
         }
     }
 }
@@ -126,17 +120,15 @@ static void stop(struct sched *s, const struct launch *l)
 
 /* ---- making room ---- */
 
-/* The last of a heap that comes after `first` and `holds` something. */
-static const struct request *last_after(const struct heap *in, const struct request *first,
+/* The last of an order that comes after `first` and `holds` something. */
+static const struct request *last_after(const struct order *in, const struct request *first,
                                         bool (*holds)(const struct request *r))
 {
-    const struct request *last = NULL;
-    for (uint32_t i = 0; i < in->n; i++) {
-        const struct request *r = in->a[i];
-        if (holds(r) && heap_before(in, first, r) && (last == NULL || heap_before(in, last, r))) {
-            last = r;
-        }
+    const struct request *last = order_last(in);
+    while (last != NULL && order_less(in, first, last) && !holds(last)) {
+        last = order_prev(in, last);
     }
+    last = last != NULL && order_less(in, first, last) ? last : NULL;
     SIM_ASSERT(last == NULL || (last != first && last->pass == NULL) || is_suspended(last));
     return last;
 }
@@ -173,7 +165,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
         hetero_clear(&h->prefill);
     } else {
         own->suspended = NULL;
-        heap_remove(&h->waiting, r);
+        order_remove(&h->waiting, r);
     }
     return_members(h, p);
     SIM_ASSERT(r->pass == NULL && !is_suspended(r) && priority_ok(h));
@@ -209,13 +201,13 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
     }
     const struct request *r = last_after(&h->decoding, first, holds_kv);
     if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
-        heap_remove(&h->decoding, r);
-        heap_push(&h->waiting, r, key_of(r));
+        order_remove(&h->decoding, r);
+        order_add(&h->waiting, r, key_of(r));
         return true;
     }
     /* The prompt on the devices comes last, and only while nothing of it runs. */
     return h->current != NULL && h->current != first &&
-           heap_before(&h->waiting, first, h->current) && cancel_prompt(s, h, h->current);
+           order_less(&h->waiting, first, h->current) && cancel_prompt(s, h, h->current);
 }
 
 /* ---- prompts ---- */
@@ -236,17 +228,17 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
         }
     }
     own->suspended = NULL;
-    heap_remove(&h->waiting, r);
+    order_remove(&h->waiting, r);
     h->current = r;
     hetero_begin(&h->prefill, p);
     h->prefill.inflight = (uint32_t)param_int(s, PRIORITY_INFLIGHT);
-    SIM_ASSERT(p->segments[0].request == r && heap_node(r)->index == 0 && priority_ok(h));
+    SIM_ASSERT(p->segments[0].request == r && order_of(r) == NULL && priority_ok(h));
 }
 
 /* The most urgent prompt has the NPU; the one it displaces keeps its pass. */
 static void choose_prompt(struct sched *s, struct priority *h, double bound)
 {
-    const struct request *top = heap_top(&h->waiting);
+    const struct request *top = order_first(&h->waiting);
     if (top == NULL || key_of(top) > bound) {
         return;
     }
@@ -261,7 +253,7 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
         struct priority_request *own = h->current->own;
         SIM_ASSERT(own->suspended == NULL && h->current->pass == h->prefill.pass);
         own->suspended = h->prefill.pass;
-        heap_push(&h->waiting, h->current, key_of(h->current));
+        order_add(&h->waiting, h->current, key_of(h->current));
         h->current = NULL;
         hetero_clear(&h->prefill);
     }
@@ -276,13 +268,13 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
 static void form(struct sched *s, struct priority *h)
 {
     uint32_t most = (uint32_t)param_int(s, PRIORITY_MAX_BATCH);
-    const struct request *top = heap_top(&h->decoding);
+    const struct request *top = order_first(&h->decoding);
     double key = top == NULL ? 0.0 : key_of(top);
     SIM_ASSERT(h->iteration.pass == NULL && h->on_igpu == NULL);
     batch_clear(&h->batch);
     /* Never two priorities in one batch: it could not be suspended for one of them (E.4). */
     while (top != NULL && key_of(top) == key && h->batch.n < most) {
-        heap_remove(&h->decoding, top);
+        order_remove(&h->decoding, top);
         batch_add(&h->batch, top, SEGMENT_DECODE, 1);
         top = batch_first(&h->batch, &h->decoding);
     }
@@ -296,7 +288,7 @@ static void form(struct sched *s, struct priority *h)
         }
         if (rc != -ENOMEM || !make_room(s, h, h->batch.segments[0].request)) {
             const struct request *r = h->batch.segments[--h->batch.n].request;
-            heap_push(&h->decoding, r, key_of(r));
+            order_add(&h->decoding, r, key_of(r));
         }
     }
     /* Decodes that find no memory must not stop a prompt on the iGPU, which would stand still then.
@@ -307,7 +299,7 @@ static void form(struct sched *s, struct priority *h)
 /* Sets the right group to work: the stopped one, the one it had displaced, or a new one. */
 static void choose_group(struct sched *s, struct priority *h)
 {
-    const struct request *top = heap_top(&h->decoding);
+    const struct request *top = order_first(&h->decoding);
     double key = top == NULL ? NOBODY : key_of(top);
     struct priority_group *g = &h->iteration;
     if (g->pass != NULL && g->pass->state == PASS_STATE_READY && key < g->key) {
@@ -345,7 +337,7 @@ static double decode_key(const struct priority *h)
     if (h->n_paused > 0) {
         key = fmin(key, h->paused[h->n_paused - 1].key);
     }
-    const struct request *top = heap_top(&h->decoding);
+    const struct request *top = order_first(&h->decoding);
     SIM_ASSERT(top == NULL || (top->state == REQUEST_STATE_DECODE && key_of(top) < NOBODY));
     return top != NULL ? fmin(key, key_of(top)) : key;
 }
@@ -353,7 +345,7 @@ static double decode_key(const struct priority *h)
 static double prompt_key(const struct priority *h)
 {
     double key = h->current != NULL ? key_of(h->current) : NOBODY;
-    const struct request *top = heap_top(&h->waiting);
+    const struct request *top = order_first(&h->waiting);
     SIM_ASSERT(top == NULL || (top->state == REQUEST_STATE_QUEUED && key_of(top) < NOBODY));
     return top != NULL ? fmin(key, key_of(top)) : key;
 }

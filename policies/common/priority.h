@@ -14,8 +14,8 @@
 #pragma once
 
 #include "policies/common/batch.h"
-#include "policies/common/heap.h"
 #include "policies/common/hetero.h"
+#include "policies/common/order.h"
 #include "policies/common/xsched.h"
 #include "sim/api/policy.h"
 
@@ -24,7 +24,7 @@ enum priority_param { PRIORITY_MAX_BATCH, PRIORITY_INFLIGHT, PRIORITY_LEVEL, PRI
 extern const struct policy_param priority_params[]; /* the whole table */
 
 struct priority_request {
-    struct heap_node node;
+    struct order_node node;
     struct pass *suspended; /* its prompt's, while another one has the NPU */
 };
 
@@ -38,7 +38,7 @@ struct priority_group {
 
 struct priority {
     bool system_wide;                                  /* HHPF */
-    struct heap waiting, decoding;                     /* decoding: those in no pass */
+    struct order waiting, decoding;                    /* decoding: those in no pass */
     const struct request *current;                     /* whose prompt is on the devices, or NULL */
     struct hetero prefill;                             /* of current */
     struct priority_group iteration;                   /* of the iGPU */

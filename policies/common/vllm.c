@@ -15,7 +15,7 @@ static bool key_before(const struct request *a, const struct request *b)
     return a->priority != b->priority ? a->priority < b->priority : request_before(a, b);
 }
 
-/* The same as a number, less arrival and id, by which a heap breaks ties. */
+/* The same as a number, less arrival and id, by which an order breaks ties. */
 static double key_of(const struct request *r)
 {
     return 1e10 * (double)r->cls + (double)r->priority; /* a priority has 32 bits */
@@ -23,7 +23,7 @@ static double key_of(const struct request *r)
 
 static const struct request *first_waiting(const struct vllm *v)
 {
-    const struct request *r = v->rules.by_priority ? heap_top(&v->by_key) : v->waiting.head;
+    const struct request *r = v->rules.by_priority ? order_first(&v->by_key) : v->waiting.head;
     SIM_ASSERT(r == NULL || (r->state == REQUEST_STATE_QUEUED && r->pass == NULL));
     return r;
 }
@@ -33,7 +33,7 @@ static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
     /* It has lost all that it had computed, so it has a prompt to do. */
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->pass == NULL && reqq_of(r) == NULL);
     if (v->rules.by_priority) {
-        heap_push(&v->by_key, r, key_of(r));
+        order_add(&v->by_key, r, key_of(r));
     } else if (front) {
         reqq_push_front(&v->waiting, r);
     } else {
@@ -44,10 +44,10 @@ static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
 static void wait_no_more(struct vllm *v, const struct request *r)
 {
     if (v->rules.by_priority) {
-        heap_remove(&v->by_key, r);
+        order_remove(&v->by_key, r);
     }
     reqq_remove(r);
-    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || !heap_contains(r))); /* nor ran */
+    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || order_of(r) == NULL)); /* nor ran */
 }
 
 static void vllm_joins(struct sched *s, const struct request *r)
@@ -68,7 +68,7 @@ static const struct request *victim(const struct vllm *v)
     for (const struct request *r = v->running.head; v->rules.by_priority && r != NULL;
          r = reqq_next(r)) {
         worst = key_before(worst, r) ? r : worst;
-        SIM_ASSERT(key_of(r) <= key_of(worst)); /* the queue's order and the heap's are one */
+        SIM_ASSERT(key_of(r) <= key_of(worst)); /* the queue's order and that of keys are one */
     }
     SIM_ASSERT(worst == NULL || reqq_of(worst) == &v->running);
     return worst;
@@ -512,13 +512,4 @@ int vllm_init(struct sched *s, struct vllm_rules rules)
     v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
     sched_steady(s, TIME_NEVER_NS, 0);
     return iteration_init(s, &iteration, param_int(s, VLLM_DEVICE));
-}
-
-void vllm_exit(struct sched *s)
-{
-    struct vllm *v = s->state;
-    if (v != NULL) {
-        heap_fini(&v->by_key);
-        iteration_exit(s);
-    }
 }

@@ -21,8 +21,8 @@
  */
 #pragma once
 
-#include "policies/common/heap.h"
 #include "policies/common/iteration.h"
+#include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -60,7 +60,7 @@ struct vllm {
     struct iteration it;
     struct vllm_rules rules;
     struct reqq waiting, running;
-    struct heap by_key;      /* instead of waiting, with by_priority; uses requests' heap_node */
+    struct order by_key;     /* instead of waiting, with by_priority; uses requests' order_node */
     uint64_t planned_blocks; /* KV of the batch under construction */
     uint32_t max_seqs, budget;
     uint32_t most;     /* admissions of the batch under construction */
@@ -100,7 +100,6 @@ extern const char *const vllm_requeue_choices[];
 
 /* Reads the shared parameters; call it first in init. -ENODEV without the device. */
 int vllm_init(struct sched *s, struct vllm_rules rules);
-void vllm_exit(struct sched *s);
 /* Does all hold that it relies on, where an iteration is composed? (consistent.c) */
 bool vllm_is_consistent(const struct vllm *v);
 /* Without a device, for policies that place passes themselves. */
@@ -116,5 +115,5 @@ void vllm_add_prompts(struct vllm *v);
 
 /* Members of policy_ops that do not depend on the rules. */
 #define VLLM_HOOKS                                                                                 \
-    .needs = CAP_KV_MOVE, .state_size_bytes = sizeof(struct vllm), .exit = vllm_exit,              \
+    .needs = CAP_KV_MOVE, .state_size_bytes = sizeof(struct vllm), .exit = iteration_exit,         \
     ITERATION_HOOKS

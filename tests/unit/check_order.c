@@ -54,7 +54,7 @@ START_TEST(members_are_in_order_whoever_comes_and_goes)
             order_add(&order, r, (double)rng_below(&rng, 5));
             member[n++] = r;
         } else {
-            order_remove(order_node(&order, r), r);
+            order_remove(&order, r);
             for (uint32_t i = 0; i < n; i++) {
                 member[i] = member[i] == r ? member[--n] : member[i];
             }
@@ -67,7 +67,7 @@ END_TEST
 START_TEST(who_is_in_no_order_is_removed_from_none)
 {
     order_add(&order, &requests[0], 0.0);
-    order_remove(&nodes[1], &requests[1]);
+    order_remove(&order, &requests[1]);
     ck_assert_uint_eq(order.n, 1);
 }
 END_TEST
