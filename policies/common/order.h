@@ -97,13 +97,17 @@ static inline void order_split(struct order *o, const struct request *tree, cons
 
 static inline void order_add(struct order *o, const struct request *r, double key)
 {
-    const struct request *before;
-    const struct request *after;
-    SIM_ASSERT(order_node(o, r)->of == NULL && order_ok(o));
-    order_node(o, r)->of = o;
-    order_node(o, r)->key = key;
-    order_split(o, o->root, r, &before, &after);
-    o->root = order_merge(o, order_merge(o, before, r), after);
+    struct order_node *node = order_node(o, r);
+    SIM_ASSERT(node->of == NULL && order_ok(o));
+    node->of = o;
+    node->key = key;
+    const struct request **link = &o->root;
+    while (*link != NULL && rng_mix64((*link)->id) > rng_mix64(r->id)) {
+        struct order_node *t = order_node(o, *link);
+        link = order_less(o, r, *link) ? &t->left : &t->right;
+    }
+    order_split(o, *link, r, &node->left, &node->right);
+    *link = r;
     o->n++;
     SIM_ASSERT(order_ok(o) && order_root_ok(o, r));
 }
