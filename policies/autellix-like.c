@@ -4,7 +4,7 @@
  * The inherited service falls into one of K queues; a call drops one queue when it uses up the
  * quantum, and moves to the top when program and call have waited beta times what they got. */
 #include "policies/common/iter.h"
-#include "policies/common/table.h"
+#include "sim/base/map.h"
 
 enum { AUTELLIX_MODE = ITER_PARAM_COUNT, AUTELLIX_T0, AUTELLIX_BETA };
 enum { AUTELLIX_PLAS, AUTELLIX_ATLAS };
@@ -24,9 +24,14 @@ static const struct policy_param params[] = {
 
 #define AUTELLIX_QUEUES 8
 
+/* Of finished calls of a program, s. */
+struct autellix_program {
+    double service, waiting;
+};
+
 struct autellix {
     struct iter iter;
-    struct table programs;   /* finished calls; value[0]: service, s; value[1]: waiting, s */
+    struct map programs;     /* struct autellix_program by id */
     struct order to_promote; /* calls below the top, by the instant at which they are due there */
 };
 
@@ -63,9 +68,9 @@ static double autellix_key(struct sched *s, const struct request *r)
     struct autellix_request *own = r->own;
     if (!own->known) {
         own->known = true;
-        const struct table_entry *program = table_get(&a->programs, program_of(s, r));
-        own->program_service_ns = program->value[0];
-        own->program_wait_ns = program->value[1];
+        const struct autellix_program *program = map_add(&a->programs, program_of(s, r));
+        own->program_service_ns = program->service;
+        own->program_wait_ns = program->waiting;
         double bound = 2e9 * param_number(s, AUTELLIX_T0);
         /* A program that has had much starts below: its calls need not work their way down again.
          */
@@ -121,10 +126,10 @@ static void autellix_left(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
     const struct autellix_request *own = r->own;
-    struct table_entry *program = table_get(&a->programs, program_of(s, r));
+    struct autellix_program *program = map_add(&a->programs, program_of(s, r));
     /* Counted when the call ends: calls of one program that run side by side inherit the same. */
-    program->value[0] += own->served_ns;
-    program->value[1] += (double)(s->now_ns - r->arrival_ns) - own->served_ns;
+    program->service += own->served_ns;
+    program->waiting += (double)(s->now_ns - r->arrival_ns) - own->served_ns;
     order_remove(&a->to_promote, r);
 }
 
@@ -136,6 +141,7 @@ static const struct iter_order order = {.key = autellix_key,
 static int autellix_init(struct sched *s)
 {
     struct autellix *a = s->state;
+    a->programs.record_bytes = sizeof(struct autellix_program);
     a->to_promote.at = offsetof(struct autellix_request, promote);
     return iter_init(s, &order);
 }
@@ -144,7 +150,7 @@ static void autellix_exit(struct sched *s)
 {
     struct autellix *a = s->state;
     if (a != NULL) {
-        table_fini(&a->programs);
+        map_fini(&a->programs);
         iter_exit(s);
     }
 }

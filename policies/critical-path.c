@@ -10,7 +10,7 @@
  *
  * Who is in the background comes after all others of its class. */
 #include "policies/common/iter.h"
-#include "policies/common/table.h"
+#include "sim/base/map.h"
 
 enum { CP_EXPECTED = ITER_PARAM_COUNT, CP_WAITS, CP_JOBS, CP_SLACK };
 
@@ -36,7 +36,7 @@ struct cp_job {
 
 struct critical_path {
     struct iter iter;
-    struct table index;  /* value[0]: place in jobs; live: it has one */
+    struct map index;    /* places in jobs */
     struct cp_job *jobs; /* owned */
     uint32_t n_jobs;
     uint32_t *changed; /* owned: places of those */
@@ -77,14 +77,12 @@ static struct cp_job *job_of(struct critical_path *c, const struct request *r)
 
 static void joins_job(struct sched *s, struct critical_path *c, const struct request *r)
 {
-    struct table_entry *e = table_get(&c->index, param_bool(s, CP_JOBS) ? r->job_id : r->id);
-    if (e->live == 0) {
-        e->live = 1;
-        e->value[0] = c->n_jobs;
+    size_t at = map_number(&c->index, param_bool(s, CP_JOBS) ? r->job_id : r->id);
+    if (at == c->n_jobs) {
         c->jobs = xgrow(c->jobs, c->n_jobs, sizeof *c->jobs);
         c->jobs[c->n_jobs++] = (struct cp_job){0};
     }
-    own(r)->job = (uint32_t)e->value[0] + 1;
+    own(r)->job = (uint32_t)at + 1;
     struct cp_job *j = job_of(c, r);
     own(r)->next = j->first;
     if (j->first != NULL) {
@@ -173,7 +171,7 @@ static void cp_exit(struct sched *s)
 {
     struct critical_path *c = s->state;
     if (c != NULL) {
-        table_fini(&c->index);
+        map_fini(&c->index);
         free(c->jobs);
         free(c->changed);
         iter_exit(s);

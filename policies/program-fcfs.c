@@ -4,24 +4,22 @@
  * and class=rt_alone this is REEF (E.8): reactive requests first come, first served, never
  * preempting each other. */
 #include "policies/common/iter.h"
-#include "policies/common/table.h"
+#include "sim/base/map.h"
 
 static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
 
 struct program_fcfs {
     struct iter iter;
-    struct table programs; /* live: it is known; value[0]: first arrival, us */
+    struct map programs; /* double: first arrival, us */
 };
 
 static double program_fcfs_key(struct sched *s, const struct request *r)
 {
     struct program_fcfs *p = s->state;
-    struct table_entry *e = table_get(&p->programs, r->session_id);
-    if (e->live == 0) {
-        e->live = 1;
-        e->value[0] = units_us_from_ns(r->arrival_ns);
+    if (map_record(&p->programs, r->session_id) == NULL) {
+        *(double *)map_add(&p->programs, r->session_id) = units_us_from_ns(r->arrival_ns);
     }
-    return e->value[0];
+    return *(const double *)map_record(&p->programs, r->session_id);
 }
 
 static const struct iter_order order = {.key = program_fcfs_key, .steady = true, .constant = true};
@@ -35,7 +33,7 @@ static void program_fcfs_exit(struct sched *s)
 {
     struct program_fcfs *p = s->state;
     if (p != NULL) {
-        table_fini(&p->programs);
+        map_fini(&p->programs);
         iter_exit(s);
     }
 }

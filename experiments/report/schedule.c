@@ -131,7 +131,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
 /* The KV of a request is n tokens now. */
 static void kv_is(struct schedule *s, int64_t now_ns, uint32_t id, uint32_t n)
 {
-    uint32_t *was = idmap_add(&s->kv, id);
+    uint32_t *was = map_add(&s->kv, id);
     s->kv_tokens += n;
     s->kv_tokens -= *was;
     *was = n;
@@ -168,9 +168,9 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
 static void leaves(struct schedule *s, int64_t now_ns, const struct request *r, bool finished)
 {
     kv_is(s, now_ns, r->id, 0);
-    idmap_remove(&s->kv, r->id);
+    map_remove(&s->kv, r->id);
     live_changes(s, now_ns, r->cls, false);
-    *(struct left *)idmap_add(&s->left, r->id) = (struct left){*r, finished, now_ns};
+    *(struct left *)map_add(&s->left, r->id) = (struct left){*r, finished, now_ns};
 }
 
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
@@ -241,8 +241,7 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
     spool_init(&s->launches, launches);
     spool_init(&s->joined, launches);
     spool_init(&s->kernels, "device op layer begin_ns end_ns isolated_ns");
-    idmap_init(&s->kv, sizeof(uint32_t));
-    idmap_init(&s->left, sizeof(struct left));
+    s->left.record_bytes = sizeof(struct left);
     cells_init(&s->cells, N_SIGNALS);
     for (uint32_t d = 0; d < machine->n_devices; d++) {
         s->cells.value[WATTS + d] = machine->devices[d].idle_watts;

@@ -6,7 +6,6 @@
 #include "experiments/report/spool.h"
 #include "sim/base/map.h"
 #include "sim/metrics/explain.h"
-#include "sim/metrics/idmap.h"
 
 /* A launch that runs, or one and those that followed it. */
 struct lane {
@@ -48,8 +47,8 @@ struct schedule {
     struct lane open[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED][SCHEDULE_OPEN]; /* to be joined */
     int64_t lane_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
     int64_t joined_end_ns[MACHINE_MAX_DEVICES][MACHINE_MAX_SHARED];
-    struct idmap kv;   /* uint32_t tokens by request */
-    struct idmap left; /* struct left by request */
+    struct map kv;   /* uint32_t tokens by request */
+    struct map left; /* struct left by request */
     uint64_t kv_tokens, arrived;
     uint32_t live[REQUEST_CLASS_COUNT];
     struct cells cells;

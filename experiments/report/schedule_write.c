@@ -60,7 +60,7 @@ static void write_requests(const struct schedule *s, FILE *out)
     spool_init(&requests, columns);
     spool_init(&blockers, "request_id blocker_id tail_ns queue_ns shared_ns");
     for (size_t i = 0; i < s->trace->n; i++) {
-        const struct left *l = idmap_find(&s->left, trace_row_at(s->trace, (uint32_t)i).request_id);
+        const struct left *l = map_record(&s->left, trace_row_at(s->trace, (uint32_t)i).request_id);
         if (l != NULL) {
             put_request(s, i, l, &requests, &blockers);
         }

@@ -155,7 +155,7 @@ static void axpu_exit(struct sched *s)
     struct axpu *a = s->state;
     if (a != NULL) {
         batch_fini(&a->batch);
-        table_fini(&a->waiting);
+        map_fini(&a->waiting);
         gap_fini(&a->gap);
     }
 }

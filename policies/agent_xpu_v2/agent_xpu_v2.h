@@ -16,8 +16,8 @@
 #include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "policies/common/speculate.h"
-#include "policies/common/table.h"
 #include "sim/api/policy.h"
+#include "sim/base/map.h"
 
 enum axpu_param {
     AXPU_PREFILL_FIRST,
@@ -144,9 +144,9 @@ struct axpu {
     /* decode_be again: of age, by turn; in the last batch, by turn; the others as batches keep
      * them, shorter bucket first (B.7), or longer. */
     struct order aged_be, stayed_be, other_be;
-    uint64_t n_ready;     /* turns */
-    struct table waiting; /* prompts that wait and may use a kernel, by length (its `live`) */
-    bool warm_reactive;   /* reactive prompts may, too */
+    uint64_t n_ready;            /* turns */
+    struct map waiting;          /* prompts that wait and may use a kernel: how many, by length */
+    bool warm_reactive;          /* reactive prompts may, too */
     struct axpu_prefill current; /* the serial prefill */
     struct axpu_prefill aged;    /* at most one, on the iGPU next to a reactive `current` */
     struct axpu_prefill suspended[AXPU_MAX_SUSPENDED];
@@ -213,8 +213,15 @@ static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_fr
         order_add(&a->by_age, r, 0.0); /* arrival, then id */
     }
     if (axpu_uses_kernel(a, r)) {
-        table_get(&a->waiting, axpu_kernel_of(r))->live++;
+        ++*(size_t *)map_add(&a->waiting, axpu_kernel_of(r));
     }
+}
+
+/* Does a prompt wait that may use that kernel? */
+static inline bool axpu_waits_for(const struct axpu *a, uint32_t kernel)
+{
+    const size_t *n = map_record(&a->waiting, kernel);
+    return n != NULL && *n > 0;
 }
 
 static inline void axpu_leave(struct axpu *a, const struct request *r)
@@ -224,7 +231,7 @@ static inline void axpu_leave(struct axpu *a, const struct request *r)
         w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
         order_remove(&a->by_age, r);
         if (axpu_uses_kernel(a, r)) {
-            table_get(&a->waiting, axpu_kernel_of(r))->live--;
+            --*(size_t *)map_add(&a->waiting, axpu_kernel_of(r));
         }
     }
     reqq_remove(r);

@@ -30,7 +30,7 @@ static bool prompts_hold(struct sched *s, const struct axpu *a, const struct axp
         if (!is_of(r, cls, REQUEST_STATE_QUEUED) || order_has(&a->by_age, r) != proactive ||
             (proactive && !age_holds(a, r, promoted)) ||
             (compiled && sched_resident_state(s, key) == RESIDENT_ABSENT) ||
-            (axpu_uses_kernel(a, r) && table_slot(&a->waiting, k)->live == 0)) {
+            (axpu_uses_kernel(a, r) && !axpu_waits_for(a, k))) {
             return false;
         }
     }

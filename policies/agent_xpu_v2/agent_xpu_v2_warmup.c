@@ -28,7 +28,7 @@ static bool wanted(const struct axpu *a, uint32_t tokens)
             return true;
         }
     }
-    return a->waiting.cap != 0 && table_slot(&a->waiting, tokens)->live > 0;
+    return axpu_waits_for(a, tokens);
 }
 
 static void cache_drop(struct sched *s, struct axpu_kernel *k)

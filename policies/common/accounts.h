@@ -4,7 +4,7 @@
 #pragma once
 
 #include "policies/common/reqq.h"
-#include "policies/common/table.h"
+#include "sim/base/map.h"
 
 struct account {
     double service;
@@ -15,10 +15,9 @@ struct account {
 };
 
 struct accounts {
-    struct table index;    /* value[0]: place in a */
-    struct account **a;    /* owned, each on its own: addresses stay */
+    struct map index;      /* struct account *, owned, each on its own: addresses stay */
     struct account **heap; /* by key, smallest first; may hold some with nothing queued */
-    uint32_t n, n_heap;
+    uint32_t n_heap;
 };
 
 /* An account with requests queued is in the heap, with a key that service has caught up with. */
@@ -38,24 +37,20 @@ static inline bool accounts_placed(const struct accounts *all, uint32_t i)
 
 static inline bool accounts_ok(const struct accounts *all)
 {
-    return all->n == all->index.n && all->n_heap <= all->n &&
-           (all->n_heap == 0 || accounts_placed(all, 0));
+    return all->n_heap <= all->index.n && (all->n_heap == 0 || accounts_placed(all, 0));
 }
 
 /* The account of a client, new and zero when it has none. Valid until accounts_fini. */
 static inline struct account *accounts_get(struct accounts *all, uint32_t client)
 {
     SIM_ASSERT(accounts_ok(all));
-    uint32_t known = all->index.n;
-    struct table_entry *e = table_get(&all->index, client);
-    if (all->index.n > known) {
-        all->a = xgrow(all->a, all->n, sizeof *all->a);
-        all->heap = xgrow(all->heap, all->n, sizeof *all->heap);
-        e->value[0] = all->n;
-        all->a[all->n++] = xcalloc(1, sizeof(struct account));
+    struct account **x = map_add(&all->index, client);
+    if (*x == NULL) {
+        all->heap = xgrow(all->heap, all->index.n - 1, sizeof(struct account *));
+        *x = xcalloc(1, sizeof(struct account));
     }
-    SIM_ASSERT(e->value[0] < all->n && account_ok(all->a[(uint32_t)e->value[0]]));
-    return all->a[(uint32_t)e->value[0]];
+    SIM_ASSERT(account_ok(*x));
+    return *x;
 }
 
 static inline void accounts_sift_down(struct accounts *all, uint32_t i)
@@ -81,7 +76,8 @@ static inline void accounts_enter(struct accounts *all, struct account *x)
     if (x->in_heap) {
         return;
     }
-    SIM_ASSERT(x->queued == 1 && all->n_heap < all->n); /* accounts_get made room for everybody */
+    SIM_ASSERT(x->queued == 1 &&
+               all->n_heap < all->index.n); /* accounts_get made room for everybody */
     uint32_t i = all->n_heap++;
     x->in_heap = true;
     x->key = x->service;
@@ -116,12 +112,12 @@ static inline double accounts_least(struct accounts *all)
 
 static inline void accounts_fini(struct accounts *all)
 {
-    SIM_ASSERT(all->n == all->index.n && all->n_heap <= all->n);
-    for (uint32_t i = 0; i < all->n; i++) {
-        free(all->a[i]);
+    uint32_t at = 0;
+    uint64_t id = 0;
+    for (struct account **x; (x = map_next(&all->index, &at, &id)) != NULL;) {
+        free(*x);
     }
-    free(all->a);
     free(all->heap);
-    table_fini(&all->index);
+    map_fini(&all->index);
     *all = (struct accounts){0};
 }

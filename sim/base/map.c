@@ -1,63 +1,97 @@
 #include "sim/base/map.h"
 
-#include "sim/base/rng.h"
+#define FIRST_CAP 64u
+#define FIRST_SHIFT 26u
 
-#define FIRST_CAP 64
-
-/* Where the key is, or would be. */
-static size_t place_of(const struct map *m, uint64_t key)
+/* Does every record stand where a look-up ends that comes for it? */
+static bool all_found(const struct map *m)
 {
-    size_t i = rng_mix64(key) & (m->cap - 1);
-    while (m->value[i] != MAP_NONE && m->key[i] != key) {
-        i = (i + 1) & (m->cap - 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->cap; i++) {
+        SIM_ASSERT(map_slot(m, i)->used == 0 || map_probe(m, map_slot(m, i)->key) == i);
+        n += map_slot(m, i)->used != 0;
     }
-    return i;
+    return n == m->n && 2 * (uint64_t)n <= (uint64_t)m->cap;
 }
 
 static void grow(struct map *m)
 {
     struct map old = *m;
+    size_t bytes = m->record_bytes > 0 ? m->record_bytes : sizeof(size_t);
+    m->stride = sizeof(struct map_slot) + (bytes + 7) / 8 * 8; /* records are 8-byte aligned */
     m->cap = old.cap == 0 ? FIRST_CAP : 2 * old.cap;
-    m->key = xmalloc(m->cap * sizeof *m->key);
-    m->value = xmalloc(m->cap * sizeof *m->value);
-    memset(m->value, 0xff, m->cap * sizeof *m->value); /* MAP_NONE */
-    m->n = 0;
-    for (size_t i = 0; i < old.cap; i++) {
-        if (old.value[i] != MAP_NONE) {
-            map_put(m, old.key[i], old.value[i]);
+    m->shift = old.cap == 0 ? FIRST_SHIFT : old.shift - 1;
+    m->slots = xcalloc(m->cap, m->stride);
+    for (uint32_t i = 0; i < old.cap; i++) {
+        const struct map_slot *s = map_slot(&old, i);
+        if (s->used != 0) {
+            memcpy(map_slot(m, map_probe(m, s->key)), s, m->stride);
         }
     }
-    map_fini(&old);
+    free(old.slots);
+    SIM_ASSERT(all_found(m));
 }
 
-size_t map_find(const struct map *m, uint64_t key)
+void *map_add(struct map *m, uint64_t key)
 {
-    return m->n > 0 ? m->value[place_of(m, key)] : MAP_NONE;
-}
-
-void map_put(struct map *m, uint64_t key, size_t value)
-{
-    if (2 * m->n >= m->cap) {
+    void *known = map_record(m, key);
+    if (known != NULL) {
+        return known;
+    }
+    if (2 * (m->n + 1) > m->cap) { /* at most half full */
         grow(m);
     }
-    size_t i = place_of(m, key);
-    m->n += m->value[i] == MAP_NONE;
-    m->key[i] = key;
-    m->value[i] = value;
+    struct map_slot *s = map_slot(m, map_probe(m, key));
+    memset(s, 0, m->stride);
+    *s = (struct map_slot){key, 1};
+    m->n++;
+    return s + 1;
+}
+
+/* Closes the hole by moving back every later record of the run that may stand there. */
+void map_remove(struct map *m, uint64_t key)
+{
+    /* Else a look-up that passed over it would end too soon, and never find what stands behind. */
+    if (map_record(m, key) == NULL) {
+        return;
+    }
+    uint32_t mask = m->cap - 1;
+    uint32_t hole = map_probe(m, key);
+    for (uint32_t i = (hole + 1) & mask; map_slot(m, i)->used != 0; i = (i + 1) & mask) {
+        uint32_t home = map_home(m, map_slot(m, i)->key);
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            memcpy(map_slot(m, hole), map_slot(m, i), m->stride);
+            hole = i;
+        }
+    }
+    map_slot(m, hole)->used = 0;
+    m->n--;
+    SIM_ASSERT(mask >= 4096 || all_found(m)); /* of large ones it would cost too much each time */
+}
+
+void *map_next(const struct map *m, uint32_t *at, uint64_t *key)
+{
+    while (*at < m->cap) {
+        struct map_slot *s = map_slot(m, (*at)++);
+        if (s->used != 0) {
+            *key = s->key;
+            return s + 1;
+        }
+    }
+    return NULL;
 }
 
 size_t map_number(struct map *m, uint64_t key)
 {
-    size_t number = map_find(m, key);
-    if (number == MAP_NONE) {
-        number = m->n;
-        map_put(m, key, number);
+    uint32_t n = m->n;
+    size_t *number = map_add(m, key);
+    if (m->n > n) {
+        *number = n;
     }
-    return number;
+    return *number;
 }
 
 void map_fini(struct map *m)
 {
-    free(m->key);
-    free(m->value);
+    free(m->slots);
 }

@@ -225,8 +225,8 @@ static double jain(const struct metrics *m)
     double squares = m->closed_clients.squares;
     uint64_t n = m->closed_clients.n + m->closed_clients.open;
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (const struct client *c; (c = idmap_next(&m->clients, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (const struct client *c; (c = map_next(&m->clients, &at, &id)) != NULL;) {
         double x = (double)c->tokens;
         sum += x;
         squares += x * x;
@@ -249,8 +249,8 @@ static void collect_system(struct metrics *m, struct metric_list *out)
 static void close_sessions(struct metrics *m)
 {
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct session *s; (s = idmap_next(&m->sessions, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (struct session *s; (s = map_next(&m->sessions, &at, &id)) != NULL;) {
         if (m->opt.trace != NULL || s->last_finish_ns == 0) {
             continue;
         }

@@ -46,7 +46,7 @@ const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT] = {
 
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id)
 {
-    return x->only == EXPLAIN_ALL || x->only == id ? idmap_find(&x->live, id) : NULL;
+    return x->only == EXPLAIN_ALL || x->only == id ? map_record(&x->live, id) : NULL;
 }
 
 /* ---- waiting ---- */
@@ -159,8 +159,8 @@ static void look_at(struct explain_live *v)
 void explain_advance(struct explain *x, int64_t now_ns)
 {
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (struct explain_live *v; (v = map_next(&x->live, &at, &id)) != NULL;) {
         int64_t dt = now_ns - v->since_ns;
         SIM_ASSERT(dt >= 0);
         if (!v->served && dt > 0) {
@@ -199,7 +199,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     struct explain *x = self;
     explain_advance(x, now_ns);
     if (x->only == EXPLAIN_ALL || x->only == r->id) {
-        struct explain_live *v = idmap_add(&x->live, r->id);
+        struct explain_live *v = map_add(&x->live, r->id);
         v->request = r;
         v->since_ns = now_ns;
         look_at(v);
@@ -265,7 +265,7 @@ static void conclude(struct explain *x, struct explain_live *v, int64_t now_ns, 
     memcpy(e->ns, v->ns, sizeof e->ns);
     blockers_take(e, v);
     free(v->in_way);
-    idmap_remove(&x->live, r->id);
+    map_remove(&x->live, r->id);
 }
 
 static void on_left(void *self, int64_t now_ns, const struct request *r)
@@ -318,8 +318,8 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
         return; /* nobody could have joined */
     }
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (struct explain_live *v; (v = map_next(&x->live, &at, &id)) != NULL;) {
         v->left_out = v->decodes && !v->in_pass && !v->swapped;
     }
 }
@@ -372,7 +372,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
         x->frame_since_ns[d] = TIME_NEVER_NS;
         x->step[d] = 1.0;
     }
-    idmap_init(&x->live, sizeof(struct explain_live));
+    x->live.record_bytes = sizeof(struct explain_live);
     x->observer = (struct observer){
         .self = x,
         .wants_kernels = true,
@@ -411,8 +411,8 @@ void explain_free(struct explain *x)
         return;
     }
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct explain_live *v; (v = idmap_next(&x->live, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (struct explain_live *v; (v = map_next(&x->live, &at, &id)) != NULL;) {
         free(v->in_way);
     }
     for (size_t i = 0; i < x->n_launches; i++) {
@@ -421,7 +421,7 @@ void explain_free(struct explain *x)
     for (size_t i = 0; i < x->n_done; i++) {
         free(x->done[i].blockers);
     }
-    idmap_fini(&x->live);
+    map_fini(&x->live);
     free(x->launches);
     free(x->pending);
     free(x->done);

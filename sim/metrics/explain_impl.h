@@ -2,8 +2,8 @@
  * (explain_pass.c). */
 #pragma once
 
+#include "sim/base/map.h"
 #include "sim/metrics/explain.h"
-#include "sim/metrics/idmap.h"
 
 /* Waits are summed for every device until it is known which one serves the request. */
 struct explain_wait {
@@ -63,7 +63,7 @@ struct explain {
     const struct hwmodel *model; /* NULL: none */
     uint32_t only;
     bool until_first_token;
-    struct idmap live;
+    struct map live;
     /* Launches of passes on a device, ended ones until nothing of their work runs, oldest first. */
     struct explain_launch *launches;
     size_t n_launches;

@@ -8,14 +8,14 @@ struct job_member {
 void jobs_init(struct jobs *j, const struct trace *t)
 {
     *j = (struct jobs){.v = NULL};
-    idmap_init(&j->members, sizeof(struct job_member));
+    j->members.record_bytes = sizeof(struct job_member);
     const struct trace_graph *g = t != NULL ? t->graph : NULL;
     if (g == NULL) {
         return;
     }
     j->v = xcalloc(g->n_jobs + 1, sizeof *j->v);
     for (size_t i = 0; i < t->n; i++) {
-        struct job_member *m = idmap_add(&j->members, t->rows[i].request_id);
+        struct job_member *m = map_add(&j->members, t->rows[i].request_id);
         *m = (struct job_member){g->job[i], g->background[i]};
         j->v[g->job[i]].left += g->background[i] ? 0 : 1;
     }
@@ -23,13 +23,13 @@ void jobs_init(struct jobs *j, const struct trace *t)
 
 void jobs_fini(struct jobs *j)
 {
-    idmap_fini(&j->members);
+    map_fini(&j->members);
     free(j->v);
 }
 
 void jobs_arrived(struct jobs *j, const struct request *r)
 {
-    const struct job_member *m = j->v != NULL ? idmap_find(&j->members, r->id) : NULL;
+    const struct job_member *m = j->v != NULL ? map_record(&j->members, r->id) : NULL;
     if (m != NULL && !j->v[m->job].begun) {
         j->v[m->job].begun = true;
         j->v[m->job].first_arrival_ns = r->arrival_ns;
@@ -39,7 +39,7 @@ void jobs_arrived(struct jobs *j, const struct request *r)
 
 const struct job *jobs_left(struct jobs *j, const struct request *r, bool finished)
 {
-    const struct job_member *m = j->v != NULL ? idmap_find(&j->members, r->id) : NULL;
+    const struct job_member *m = j->v != NULL ? map_record(&j->members, r->id) : NULL;
     if (m == NULL || m->background) {
         return NULL;
     }

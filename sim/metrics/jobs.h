@@ -5,7 +5,7 @@
 
 #include "sim/api/request.h"
 #include "sim/api/trace.h"
-#include "sim/metrics/idmap.h"
+#include "sim/base/map.h"
 
 struct job {
     int64_t first_arrival_ns;
@@ -15,8 +15,8 @@ struct job {
 };
 
 struct jobs {
-    struct idmap members; /* struct job_member by request id; empty without a graph */
-    struct job *v;        /* owned */
+    struct map members; /* struct job_member by request id; empty without a graph */
+    struct job *v;      /* owned */
     uint64_t n_complete;
 };
 

@@ -72,13 +72,13 @@ static inline void live_remove(struct metrics *m, const struct request *r)
 /* Is this the last turn of its session, as far as the trace tells? */
 static inline bool ends_session(const struct metrics *m, const struct request *r)
 {
-    return m->opt.trace != NULL && idmap_find(&m->inner_turns, r->id) == NULL;
+    return m->opt.trace != NULL && map_record(&m->inner_turns, r->id) == NULL;
 }
 
 /* A turn of a session of several begins, and the one before it is over. */
 static void session_turn(struct metrics *m, const struct request *r)
 {
-    struct session *s = idmap_add(&m->sessions, r->session_id);
+    struct session *s = map_add(&m->sessions, r->session_id);
     if (r->turn == 0) {
         s->first_arrival_ns = r->arrival_ns;
     } else {
@@ -102,7 +102,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     if (single && m->client_is_session) {
         m->closed_clients.open++;
     } else {
-        (void)idmap_add(&m->clients, r->client_id);
+        (void)map_add(&m->clients, r->client_id);
     }
     if (!single) {
         session_turn(m, r);
@@ -159,7 +159,7 @@ static inline void slo_judge(struct class_totals *t, const struct request *r, bo
 static double session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     int64_t first_ns = r->arrival_ns;
-    struct session *s = idmap_find(&m->sessions, r->session_id);
+    struct session *s = map_record(&m->sessions, r->session_id);
     if (s != NULL) { /* not its only turn */
         s->last_finish_ns = now_ns;
         s->cls = r->cls;
@@ -167,7 +167,7 @@ static double session_leave(struct metrics *m, const struct request *r, int64_t 
             return METRIC_UNDEFINED;
         }
         first_ns = s->first_arrival_ns;
-        idmap_remove(&m->sessions, r->session_id);
+        map_remove(&m->sessions, r->session_id);
     }
     return metrics_measured(m, first_ns) ? units_s_from_ns(now_ns - first_ns) : METRIC_UNDEFINED;
 }
@@ -188,11 +188,11 @@ static inline void client_leave(struct metrics *m, const struct request *r, uint
         client_close(m, tokens);
         return;
     }
-    struct client *c = idmap_add(&m->clients, r->client_id);
+    struct client *c = map_add(&m->clients, r->client_id);
     c->tokens += tokens;
     if (closes) {
         client_close(m, c->tokens);
-        idmap_remove(&m->clients, r->client_id);
+        map_remove(&m->clients, r->client_id);
     }
 }
 
@@ -318,7 +318,7 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
     slo_judge(&m->totals[r->cls], r, false, now_ns);
     /* A session with a shed turn was not completed: it has no completion time. */
     if (ends_session(m, r)) {
-        idmap_remove(&m->sessions, r->session_id);
+        map_remove(&m->sessions, r->session_id);
     }
     client_leave(m, r, 0);
     leave_job(m, r, false, now_ns);
@@ -410,7 +410,7 @@ static void note_inner_turns(struct metrics *m)
     const struct trace *t = m->opt.trace;
     for (size_t i = 0; t != NULL && t->rows != NULL && i < t->n; i++) {
         if (t->rows[i].next != TRACE_NO_ROW) {
-            (void)idmap_add(&m->inner_turns, t->rows[i].request_id);
+            (void)map_add(&m->inner_turns, t->rows[i].request_id);
         }
     }
 }
@@ -430,9 +430,8 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
             sample_init(&m->truncated[s].of[g], opt->sketch);
         }
     }
-    idmap_init(&m->sessions, sizeof(struct session));
-    idmap_init(&m->clients, sizeof(struct client));
-    idmap_init(&m->inner_turns, 0);
+    m->sessions.record_bytes = sizeof(struct session);
+    m->clients.record_bytes = sizeof(struct client);
     note_inner_turns(m);
     m->client_is_session = opt->trace != NULL && opt->trace->extras == NULL;
     backlog_init(&m->backlog);
@@ -477,9 +476,9 @@ void metrics_free(struct metrics *m)
     }
     jobs_fini(&m->jobs);
     free(m->live);
-    idmap_fini(&m->sessions);
-    idmap_fini(&m->clients);
-    idmap_fini(&m->inner_turns);
+    map_fini(&m->sessions);
+    map_fini(&m->clients);
+    map_fini(&m->inner_turns);
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         free(m->ended[c].rows);
     }

@@ -1,9 +1,9 @@
 /* Inside of struct metrics, shared by the files of sim/metrics only. */
 #pragma once
 
+#include "sim/base/map.h"
 #include "sim/base/quantile.h"
 #include "sim/metrics/backlog.h"
-#include "sim/metrics/idmap.h"
 #include "sim/metrics/jobs.h"
 #include "sim/metrics/metrics.h"
 #include "sim/metrics/usage.h"
@@ -132,8 +132,8 @@ struct metrics {
     struct class_totals totals[REQUEST_CLASS_COUNT];
     struct live *live; /* owned, by slot */
     uint32_t live_cap;
-    struct idmap sessions, clients;
-    struct idmap inner_turns; /* request ids that have a next turn */
+    struct map sessions, clients;
+    struct map inner_turns; /* request ids that have a next turn */
     bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
     struct closed_clients closed_clients;
     struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */

@@ -210,7 +210,7 @@ static void slice_end(struct timeline *t, int64_t now_ns, uint32_t id)
 
 static void phase_change(struct timeline *t, int64_t now_ns, const struct request *r, uint8_t to)
 {
-    struct timeline_request *v = idmap_find(&t->requests, r->id);
+    struct timeline_request *v = map_record(&t->requests, r->id);
     if (v != NULL && v->phase != to) {
         slice_end(t, now_ns, r->id);
         phase_begin(t, now_ns, r->id, to);
@@ -243,7 +243,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct timeline *t = timeline_at(self, now_ns);
     struct trace_events *w = &t->out;
-    struct timeline_request *v = idmap_add(&t->requests, r->id);
+    struct timeline_request *v = map_add(&t->requests, r->id);
     v->phase = PHASE_QUEUED;
     v->reactive = r->cls == REQUEST_CLASS_REACTIVE;
     v->session = r->session_id;
@@ -279,7 +279,7 @@ static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
 static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
     struct timeline *t = timeline_at(self, now_ns);
-    struct timeline_request *v = idmap_find(&t->requests, r->id);
+    struct timeline_request *v = map_record(&t->requests, r->id);
     if (v == NULL) {
         return;
     }
@@ -301,7 +301,7 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
     struct timeline *t = timeline_at(self, now_ns);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
-        struct timeline_request *v = r->preemptions == 0 ? NULL : idmap_find(&t->requests, r->id);
+        struct timeline_request *v = r->preemptions == 0 ? NULL : map_record(&t->requests, r->id);
         if (v != NULL && v->preemptions != r->preemptions) {
             v->preemptions = r->preemptions;
             timeline_instant(t, TIMELINE_PID_REQUESTS, r->id, now_ns, "swapped");
@@ -312,7 +312,7 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 static void on_left(void *self, int64_t now_ns, const struct request *r)
 {
     struct timeline *t = timeline_at(self, now_ns);
-    if (idmap_find(&t->requests, r->id) == NULL) {
+    if (map_record(&t->requests, r->id) == NULL) {
         return;
     }
     if (r->state == REQUEST_STATE_SHED) {
@@ -321,7 +321,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     slice_end(t, now_ns, r->id); /* the phase */
     slice_end(t, now_ns, r->id);
     count_live(t, now_ns, r->cls, -1);
-    idmap_remove(&t->requests, r->id);
+    map_remove(&t->requests, r->id);
 }
 
 /* ---- the window ---- */
@@ -333,10 +333,10 @@ static void window_begin(struct timeline *t)
     t->out.muted = false;
     timeline_machine_show(t, t->o.from_ns);
     uint32_t at = 0;
-    uint32_t id = 0;
-    for (struct timeline_request *v; (v = idmap_next(&t->requests, &at, &id)) != NULL;) {
+    uint64_t id = 0;
+    for (struct timeline_request *v; (v = map_next(&t->requests, &at, &id)) != NULL;) {
         v->drawn = true; /* no arrow from an arrival that is not in it */
-        request_show(t, t->o.from_ns, id, v);
+        request_show(t, t->o.from_ns, (uint32_t)id, v);
     }
 }
 
@@ -344,10 +344,10 @@ static void window_end(struct timeline *t, int64_t now_ns, const char *name)
 {
     timeline_machine_end(t, now_ns, name);
     uint32_t at = 0;
-    uint32_t id = 0;
-    while (idmap_next(&t->requests, &at, &id) != NULL) {
-        slice_end(t, now_ns, id);
-        slice_end(t, now_ns, id);
+    uint64_t id = 0;
+    while (map_next(&t->requests, &at, &id) != NULL) {
+        slice_end(t, now_ns, (uint32_t)id);
+        slice_end(t, now_ns, (uint32_t)id);
     }
     counters_end(t, now_ns);
     t->ended = true;
@@ -384,7 +384,7 @@ struct timeline *timeline_open(const char *path, const struct machine *machine,
     t->o = *o;
     t->o.to_ns = o->to_ns > 0 ? o->to_ns : TIME_NEVER_NS;
     t->begun = o->from_ns <= 0;
-    idmap_init(&t->requests, sizeof(struct timeline_request));
+    t->requests.record_bytes = sizeof(struct timeline_request);
     if (trace_events_open(&t->out, path, o->about, e) != 0) {
         (void)timeline_close(t, false, e);
         return NULL;
@@ -434,7 +434,7 @@ int timeline_close(struct timeline *t, bool keep, struct err *e)
         return 0;
     }
     int rc = trace_events_close(&t->out, keep, e);
-    idmap_fini(&t->requests);
+    map_fini(&t->requests);
     free(t->loader.v);
     free(t->compiler.v);
     free(t);

@@ -1,7 +1,7 @@
 /* Inside the timeline: its state, and the machine's half (timeline_machine.c). */
 #pragma once
 
-#include "sim/metrics/idmap.h"
+#include "sim/base/map.h"
 #include "sim/metrics/timeline.h"
 #include "sim/metrics/trace_events.h"
 
@@ -54,7 +54,7 @@ struct timeline {
     const struct machine *machine;
     struct timeline_options o;
     bool begun, ended; /* the window */
-    struct idmap requests;
+    struct map requests;
     struct timeline_lane lanes[MACHINE_MAX_DEVICES][TIMELINE_LANES];
     struct timeline_channel loader, compiler;
     struct timeline_counter ddr, live, watts[OBSERVER_DOMAINS];

@@ -96,7 +96,7 @@ void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l,
     uint32_t i = lane_take(t, l->device);
     bool newcomers = false;
     for (uint32_t s = 0; s < p->n_segments; s++) {
-        const struct timeline_request *v = idmap_find(&t->requests, p->segments[s].request->id);
+        const struct timeline_request *v = map_record(&t->requests, p->segments[s].request->id);
         newcomers = newcomers || (v != NULL && !v->drawn);
     }
     struct timeline_lane *lane = &t->lanes[l->device][i];
@@ -157,7 +157,7 @@ static void draw_arrows(struct timeline *t, const struct kernel_record *k, uint3
     const struct pass *p = k->launch->pass;
     for (uint32_t s = 0; s < p->n_segments; s++) {
         uint32_t id = p->segments[s].request->id;
-        struct timeline_request *v = idmap_find(&t->requests, id);
+        struct timeline_request *v = map_record(&t->requests, id);
         if (v == NULL || v->drawn) {
             continue;
         }

@@ -25,14 +25,16 @@ START_TEST(least_is_what_a_scan_finds)
             x->service += rng_below(&rng, 100);
         }
         double least = -1.0;
-        for (uint32_t i = 0; i < all.n; i++) {
-            bool less = least < 0 || all.a[i]->service < least;
-            least = all.a[i]->queued > 0 && less ? all.a[i]->service : least;
+        uint32_t at = 0;
+        uint64_t id;
+        for (struct account **a; (a = map_next(&all.index, &at, &id)) != NULL;) {
+            bool less = least < 0 || (*a)->service < least;
+            least = (*a)->queued > 0 && less ? (*a)->service : least;
         }
         ck_assert_double_eq(accounts_least(&all), least);
         empty += least < 0;
     }
-    ck_assert_uint_eq(all.n, CLIENTS);
+    ck_assert_uint_eq(all.index.n, CLIENTS);
     ck_assert_uint_gt(empty, 0);
     ck_assert_uint_lt(empty, STEPS / 2);
     accounts_fini(&all);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/map.h"
 #include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
-#include "sim/metrics/idmap.h"
 #include "tests/helpers/suite.h"
 
 #define TOKENS_PER_S 1e6
@@ -217,30 +217,29 @@ START_TEST(idmap_agrees_with_a_plain_array)
     enum { IDS = 500 };
     static uint32_t present[IDS];
     memset(present, 0, sizeof present);
-    struct idmap m;
-    idmap_init(&m, sizeof(uint32_t));
+    struct map m = {0};
     uint32_t x = 12345;
     for (int step = 0; step < 20000; step++) {
         x = x * 1664525u + 1013904223u;
         uint32_t i = (x >> 8) % IDS;
         uint32_t id = i * 0x10001u; /* sparse */
         if ((x >> 30) == 0) {
-            idmap_remove(&m, id);
+            map_remove(&m, id);
             present[i] = 0;
         } else {
-            uint32_t *v = idmap_add(&m, id);
+            uint32_t *v = map_add(&m, id);
             ck_assert_uint_eq(*v, present[i]); /* zeroed when new */
             *v = present[i] = (uint32_t)step + 1;
         }
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < IDS; i++) {
-        const uint32_t *v = idmap_find(&m, i * 0x10001u);
+        const uint32_t *v = map_record(&m, i * 0x10001u);
         ck_assert_uint_eq(v == NULL ? 0 : *v, present[i]);
         n += present[i] != 0 ? 1 : 0;
     }
     ck_assert_uint_eq(m.n, n);
-    idmap_fini(&m);
+    map_fini(&m);
 }
 END_TEST
 

@@ -13,11 +13,11 @@
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
+#include "sim/base/map.h"
 #include "sim/base/memory.h"
 #include "sim/base/nearest.h"
 #include "sim/base/rng.h"
 #include "sim/base/words.h"
-#include "sim/metrics/idmap.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 
@@ -214,21 +214,20 @@ START_TEST(a_map_is_an_array)
 {
     static uint64_t want[IDS]; /* 0: it has none */
     struct rng r;
-    struct idmap m;
+    struct map m = {.record_bytes = sizeof(struct record)};
     uint32_t n = 0;
     rng_init(&r, rng_key(8, RNG_TEST, 0, 0));
-    idmap_init(&m, sizeof(struct record));
     for (int step = 0; step < 40000; step++) {
         /* Growing, then shrinking; ids far apart in steps that share their high bits. */
         bool add = rng_below(&r, 100) < (step < 20000 ? 65U : 35U);
         uint32_t at = rng_below(&r, IDS);
         uint32_t id = at * (at % 2 == 0 ? 1 : 0x40000001u);
-        struct record *found = idmap_find(&m, id);
+        struct record *found = map_record(&m, id);
         ck_assert((found != NULL) == (want[at] != 0));
         ck_assert(found == NULL || (found->value == want[at] && found->rest[4] == 'e'));
         if (add) {
-            struct record *v = idmap_add(&m, id);
-            ck_assert_ptr_eq(v, idmap_find(&m, id));
+            struct record *v = map_add(&m, id);
+            ck_assert_ptr_eq(v, map_record(&m, id));
             ck_assert_uint_eq(v->value, want[at]);
             ck_assert_int_eq(v->rest[4], want[at] != 0 ? 'e' : 0);
             n += want[at] == 0;
@@ -237,21 +236,21 @@ START_TEST(a_map_is_an_array)
         } else {
             n -= want[at] != 0;
             want[at] = 0;
-            idmap_remove(&m, id);
+            map_remove(&m, id);
         }
         ck_assert_uint_eq(m.n, n);
-        ck_assert_uint_le(2 * (uint64_t)m.n, (uint64_t)m.mask + 1);
+        ck_assert_uint_le(2 * (uint64_t)m.n, (uint64_t)m.cap);
     }
     uint32_t at = 0;
-    uint32_t id = 0;
+    uint64_t id = 0;
     uint32_t seen = 0;
-    for (const struct record *v; (v = idmap_next(&m, &at, &id)) != NULL; seen++) {
-        uint32_t i = id & 0x3fffffffu; /* what it was made of */
+    for (const struct record *v; (v = map_next(&m, &at, &id)) != NULL; seen++) {
+        uint32_t i = (uint32_t)id & 0x3fffffffu; /* what it was made of */
         ck_assert_uint_lt(i, IDS);
         ck_assert_uint_eq(v->value, want[i]);
     }
     ck_assert_uint_eq(seen, n);
-    idmap_fini(&m);
+    map_fini(&m);
 }
 END_TEST
 
