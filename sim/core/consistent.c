@@ -279,14 +279,15 @@ static void check_residents(const struct core *c)
 {
     uint32_t n = 0;
     double bytes = 0.0;
-    for (const struct resident *r = NULL; (r = resident_next(c, r)) != NULL;) {
+    uint32_t at = 0;
+    for (const struct resident *r; (r = resident_next(c, &at)) != NULL;) {
         SIM_ASSERT(r->state == RESIDENT_PENDING || r->state == RESIDENT_READY);
         SIM_ASSERT(r->pins == 0 || r->state == RESIDENT_READY);
         SIM_ASSERT(r->bytes >= 0.0);
         bytes += r->bytes;
         n++;
     }
-    SIM_ASSERT(n == c->residents.n);
+    SIM_ASSERT(n == c->residents.by_key.n);
     /* Bytes are whole, or fractions of blocks of weights: sums in another order differ by less. */
     SIM_ASSERT(fabs(bytes - c->resident_bytes) < 1.0);
     for (const struct resident *r = c->residents.absent; r != NULL; r = r->next) {

@@ -6,8 +6,8 @@
 
 /* Residents (resident.c). */
 struct resident *resident_find(struct core *c, struct resident_key key);
-/* The next one after r, in any order; NULL begins, and ends. O(buckets) in all. */
-struct resident *resident_next(const struct core *c, const struct resident *r);
+/* The next one, in any order: *at is 0 at the begin; NULL ends. */
+struct resident *resident_next(const struct core *c, uint32_t *at);
 int core_compile(struct core *c, struct resident_key key);
 int core_load(struct core *c, struct resident_key key, double bytes);
 int core_map(struct core *c, struct resident_key key, double bytes);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/api/policy.h"
+#include "sim/base/map.h"
 #include "sim/core/prefix.h"
 
 #define KV_NO_COLD UINT32_MAX
@@ -85,7 +86,7 @@ static inline struct full_launch *core_launch_of(const struct launch *l)
 /* Stays where it is while it is used: executors and launches point to it. */
 struct resident {
     struct resident_key key;
-    struct resident *next; /* in its bucket, or of the absent ones */
+    struct resident *next; /* of the absent ones */
     enum resident_state state;
     double bytes;
     uint32_t pins;
@@ -94,8 +95,7 @@ struct resident {
 
 /* Those there are, by key. */
 struct residents {
-    struct resident **buckets; /* owned; n_buckets of them, a power of two */
-    uint32_t n_buckets, n;
+    struct map by_key;       /* struct resident * */
     struct resident *absent; /* to be used again */
 };
 

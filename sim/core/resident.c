@@ -1,57 +1,26 @@
 /* Things that must be in memory before work can use them: compiled kernels and graph blocks. */
-#include "sim/base/hash.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 #include "sim/core/states.h"
 
-/* Buckets at the start: as many as a run of shipped policies fills. They double when full. */
-#define FIRST_BUCKETS 64u
-
-/* A power of two of buckets: the low bits of the hash are the bucket, without a division. */
-static struct resident **bucket_of(const struct residents *t, struct resident_key key)
+/* One number for each key that can be there: a version of graphs is a byte, as a model is. */
+static uint64_t number_of(struct resident_key key)
 {
-    SIM_ASSERT(t->n_buckets > 0 && (t->n_buckets & (t->n_buckets - 1)) == 0);
-    uint64_t h = hash_u64(hash_u64(HASH_INIT, (uint64_t)key.kind), ((uint64_t)key.a << 32) | key.b);
-    return &t->buckets[h & (t->n_buckets - 1)];
-}
-
-static void grow(struct residents *t)
-{
-    struct residents old = *t;
-    t->n_buckets = old.n_buckets == 0 ? FIRST_BUCKETS : 2 * old.n_buckets;
-    t->buckets = xcalloc(t->n_buckets, sizeof(struct resident *));
-    for (uint32_t i = 0; i < old.n_buckets; i++) {
-        for (struct resident *r = old.buckets[i], *next; r != NULL; r = next) {
-            next = r->next;
-            struct resident **bucket = bucket_of(t, r->key);
-            r->next = *bucket;
-            *bucket = r;
-        }
-    }
-    free(old.buckets);
+    return ((uint64_t)key.kind << 62) ^ ((uint64_t)key.b << 32) ^ key.a;
 }
 
 struct resident *resident_find(struct core *c, struct resident_key key)
 {
-    struct resident *r = c->residents.n == 0 ? NULL : *bucket_of(&c->residents, key);
-    while (r != NULL && (r->key.kind != key.kind || r->key.a != key.a || r->key.b != key.b)) {
-        r = r->next;
-    }
-    return r;
+    struct resident **r = map_record(&c->residents.by_key, number_of(key));
+    return r != NULL && (*r)->key.kind == key.kind && (*r)->key.b == key.b ? *r : NULL;
 }
 
-struct resident *resident_next(const struct core *c, const struct resident *r)
+struct resident *resident_next(const struct core *c, uint32_t *at)
 {
-    const struct residents *t = &c->residents;
-    if (t->n == 0 || (r != NULL && r->next != NULL)) {
-        return r == NULL ? NULL : r->next;
-    }
-    struct resident **from = r == NULL ? t->buckets : bucket_of(t, r->key) + 1;
-    while (from < t->buckets + t->n_buckets && *from == NULL) {
-        from++;
-    }
-    return from < t->buckets + t->n_buckets ? *from : NULL;
+    uint64_t key;
+    struct resident **r = map_next(&c->residents.by_key, at, &key);
+    return r != NULL ? *r : NULL;
 }
 
 static double weight_bytes(const struct core *c)
@@ -123,9 +92,6 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
     if (residents_fit(c, c->resident_bytes + bytes) != 0) {
         return NULL;
     }
-    if (t->n == t->n_buckets) {
-        grow(t);
-    }
     struct resident *r = t->absent;
     if (r == NULL) {
         r = arena_alloc(&c->arena, sizeof *r);
@@ -133,10 +99,8 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
         SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
         t->absent = r->next;
     }
-    struct resident **bucket = bucket_of(t, key);
-    *r = (struct resident){.key = key, .next = *bucket, .state = RESIDENT_PENDING, .bytes = bytes};
-    *bucket = r;
-    t->n++;
+    *r = (struct resident){.key = key, .state = RESIDENT_PENDING, .bytes = bytes};
+    *(struct resident **)map_add(&t->by_key, number_of(key)) = r;
     SIM_ASSERT(resident_find(c, key) == r);
     c->resident_bytes += bytes;
     core_memory_note(c);
@@ -150,14 +114,9 @@ void resident_remove(struct core *c, struct resident *r)
     struct residents *t = &c->residents;
     /* Unlinked before memory is weighed anew, and reused only from `absent`: executors and launches
      * point to residents, so they never move. */
-    struct resident **at = bucket_of(t, r->key);
-    while (*at != r) {
-        at = &(*at)->next;
-    }
-    *at = r->next;
+    map_remove(&t->by_key, number_of(r->key));
     r->next = t->absent;
     t->absent = r;
-    t->n--;
     c->resident_bytes -= r->bytes;
     kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
     SIM_ASSERT(resident_may_become(r->state, RESIDENT_ABSENT));
@@ -198,7 +157,8 @@ static int graph_block_new(struct core *c, struct resident_key key, double bytes
     if ((c->exec_ops->caps & c->setup->caps & CAP_LOAD) == 0) {
         return refuse(c, -EPERM, "this executor does not load graphs");
     }
-    if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0) {
+    if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0 ||
+        key.b > UINT8_MAX) {
         return refuse(c, -EINVAL, "only a graph block of version 1 on, of some bytes, is loaded");
     }
     if (resident_find(c, key) != NULL) {

@@ -72,7 +72,8 @@ static void put_memory(const struct core *c, FILE *out)
 {
     uint64_t ready = 0;
     uint64_t pending = 0;
-    for (const struct resident *r = NULL; (r = resident_next(c, r)) != NULL;) {
+    uint32_t at = 0;
+    for (const struct resident *r; (r = resident_next(c, &at)) != NULL;) {
         *(r->state == RESIDENT_READY ? &ready : &pending) += 1;
     }
     uint64_t block = c->setup->kv_block_tokens;

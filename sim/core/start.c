@@ -225,7 +225,7 @@ void core_fini(struct core *c)
     if (c->sched != NULL) { /* also after an init that failed: a policy gives back what it has */
         CORE_HOOK(c, HOOK_EXIT, exit, c->sched);
     }
-    free(c->residents.buckets);
+    map_fini(&c->residents.by_key);
     free(c->cold);
     joins_free(c->joins);
     prefixes_free(c->prefixes);

@@ -241,7 +241,8 @@ int service_graphs(struct drive *d)
             rc = graph_step(d, each, ENGINE_STEP_PREPARE);
         }
     }
-    for (const struct resident *r = NULL; rc == 0 && (r = resident_next(c, r)) != NULL;) {
+    uint32_t at = 0;
+    for (const struct resident *r; rc == 0 && (r = resident_next(c, &at)) != NULL;) {
         if (graph_of(d, r->key) != NULL) {
             rc = graph_step(d, r->key, ENGINE_STEP_MAKE);
         }

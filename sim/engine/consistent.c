@@ -162,7 +162,8 @@ static void check_shares(const struct engine *e, const struct pass *p)
 /* A resident is kept for the launches that hold it, and for as many as it says. */
 static void check_pins(const struct engine *e)
 {
-    for (const struct resident *r = NULL; (r = resident_next(&e->core, r)) != NULL;) {
+    uint32_t at = 0;
+    for (const struct resident *r; (r = resident_next(&e->core, &at)) != NULL;) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
             const struct vdevice *d = &e->devices[i];
