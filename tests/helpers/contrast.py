@@ -147,10 +147,12 @@ def pages(program, folder, names):
     from browser import Browser
     with Browser(program, folder) as b:
         for name in names:
+            b.media()
+            b.open(name)
+            b.js("new Promise(f => setTimeout(f, 500))")
             for scheme, media in (("light", ""), ("dark", ""), ("light", "print")):
                 b.media(scheme, media)
-                b.open(name)
-                b.js("new Promise(f => setTimeout(f, 500))")
+                b.js("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))")
                 ground = [*variables(scheme)["ground"], 1]
                 texts, least = b.js(TEXTS.replace("GROUND", str(ground))), (99.0, "")
                 for key, text in texts.items():

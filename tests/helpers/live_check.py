@@ -49,6 +49,12 @@ def address(b):
     return dict(x.split("=") for x in b.js("location.hash").lstrip("#").split("&") if "=" in x)
 
 
+def show(b, fragment):
+    """Another address of the page that is open: it is not loaded again."""
+    b.js("location.hash = " + json.dumps(fragment))
+    settle(b)
+
+
 def explained(b):
     """A chosen request: its causes and blockers, in both runs, as `explain` has them."""
     b.open(PAGE + "#a=0&b=2&sel=9", ready=READY)
@@ -67,13 +73,13 @@ def differing(b):
     want = command("diff", "--policy", POLICIES[0], "--b-policy", POLICIES[2])
     text = b.js("document.getElementById('app').textContent")
     check("the first decision that differs", f"Decision {want['decision']}, at" in text and " ".join(want["a"].split()[2:]) in text and " ".join(want["b"].split()[2:]) in text, want)
-    b.open(PAGE + "#a=2&b=0", ready=READY)  # the other way round
+    show(b, "a=2&b=0")  # the other way round
     text = b.js("document.getElementById('app').textContent")
     check("sides of a difference", text.index(" ".join(want["b"].split()[2:])) < text.index(" ".join(want["a"].split()[2:])))
 
 
 def distributions(b):
-    b.open(PAGE + "#cls=reactive&m=ttft&q=95", ready=READY)
+    show(b, "cls=reactive&m=ttft&q=95")
     for row, policy in zip(cells(b, ".quantiles tbody tr"), POLICIES):
         m = command("run", "--policy", policy)["metrics"]
         want = [m[f"reactive.ttft_s.{p}"] for p in ("n", "p50", "p90", "p99", "p95")]
@@ -83,7 +89,7 @@ def distributions(b):
 
 def means(b):
     tree = json.loads(Path(DIR, "c.json").read_text())
-    b.open(PAGE + "#find=p9", ready=READY)
+    show(b, "find=p9")
     rows = cells(b, ".metrics tbody tr")
     names = b.js("Array.from(document.querySelectorAll('.metrics tbody tr b')).map(x => x.textContent)")
     check("a search finds metrics", len(rows) > 20 and all("p9" in n for n in names), names[:5])
@@ -93,7 +99,7 @@ def means(b):
             check(f"{name} of {policy}", (want is None and math.isnan(value if value is not None else math.nan)) or value == want, (value, want))
     loads = json.loads(Path(DIR, "load.json").read_text())["loads"]
     for load in loads:
-        b.open(PAGE + f"#load={load['load']}&lm=proactive.e2e_s.mean", ready=READY)
+        show(b, f"load={load['load']}&lm=proactive.e2e_s.mean")
         for row, policy in zip(cells(b, ".loads tbody tr"), load["policies"]):
             check(f"load {load['load']}, {policy}", row[1] == load["policies"][policy]["proactive.e2e_s.mean"]["mean"] and row[3].startswith(f"{load['verdicts'][policy]['overloaded']} of"), row)
 
