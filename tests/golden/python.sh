@@ -165,12 +165,6 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     exit $bad
 fi
 
-# What starts the policies below, again and again: compiled files are kept, and no packages of others looked for.
-printf '#!/bin/sh\nunset PYTHONDONTWRITEBYTECODE\nPYTHONPYCACHEPREFIX="%s" exec "%s" -S "$@"\n' "$dir/compiled" "$(command -v "$python")" >"$dir/python"
-chmod +x "$dir/python"
-python=$dir/python
-export XPUSIM_PYTHON="$python"
-
 # What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again. That is half
 # a minute of waiting, so it goes on beside what follows.
 cat >"$dir/hang.py" <<'END'
