@@ -51,20 +51,25 @@ static bool running(const struct backend_device *d)
 
 static struct job *job_of(struct backend_device *d, int64_t ticket)
 {
-    return &d->ring[ticket % BACKEND_MAX_INFLIGHT];
+    return &d->ring[(uint64_t)ticket % BACKEND_MAX_INFLIGHT];
+}
+
+static const struct job *job_of_running(const struct backend_device *d)
+{
+    return &d->ring[(uint64_t)d->started % BACKEND_MAX_INFLIGHT];
 }
 
 /* How many times longer the running kernel of a device takes beside those of the others. */
 static double slowdown(const struct state *s, uint32_t device)
 {
     const struct backend_device *d = &s->devices[device];
-    struct backend_kernel *k = d->ring[d->started % BACKEND_MAX_INFLIGHT].kernel;
+    struct backend_kernel *k = job_of_running(d)->kernel;
     double others = 0.0;
     uint32_t n_others = 0;
     for (uint32_t i = 0; i < s->truth.soc.machine.n_devices; i++) {
         const struct backend_device *o = &s->devices[i];
         if (i != device && running(o)) {
-            const struct backend_kernel *ok = o->ring[o->started % BACKEND_MAX_INFLIGHT].kernel;
+            const struct backend_kernel *ok = job_of_running(o)->kernel;
             /* What each other kernel asks for when it runs alone, as the model of contention has
              * it, and not what it gets now: no fixed point is sought. */
             others += ok->bytes / ok->alone_s;
