@@ -335,7 +335,6 @@ static void decode(struct sched *s, struct llm_npu *n)
             }
         }
         rc = n->batch.n > 0 ? batch_form(s, &n->batch, &n->decode) : -EINVAL;
-        n->decode = rc == 0 ? n->decode : NULL;
         if (rc == -ENOMEM && !give_way(s, n)) {
             return;
         }

@@ -9,6 +9,7 @@
 
 #define NUMBERS (DEVICE_KIND_COUNT + 2)
 #define MAX_WATTS 1e5
+#define NO_WATTS 1e-9            /* what a solver leaves of a zero: watts, or watts per GB/s */
 #define PRICED_BY "w1-reference" /* bytes of a pass are the model's on any machine */
 
 _Static_assert(NUMBERS <= LEAST_SQUARES_MAX, "a column for each number");
@@ -165,6 +166,9 @@ struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter)
     }
     if (w.n > 1) {
         least_squares_fit(&a[0][0], y, w.n, NUMBERS, x);
+        for (int k = 0; k < NUMBERS; k++) {
+            x[k] = x[k] < NO_WATTS ? 0.0 : x[k];
+        }
         memcpy(w.device, x, sizeof w.device);
         w.idle = x[DEVICE_KIND_COUNT];
         w.joules_per_byte = 1e-9 * x[DEVICE_KIND_COUNT + 1];

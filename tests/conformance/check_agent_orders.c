@@ -179,6 +179,21 @@ static bool andes_lets_who_expects_nothing_yet_wait(const char *extra)
     return rules_tokens_at(0, 3, (double[]){5, 8, 11}) && rules_tokens_at(1, 1, (double[]){16});
 }
 
+/* 1000 tokens read per second; the first expected after 30 ms, 40 ms ahead. At 5 both can be read
+ * from 32 on, for 13 ms. RT1 (400) would have its first token at 19, and 13 / 3 more by then: they
+ * and one in 3 ms make 21.1 + 42.3 + 7.0 = 70.4. RT2 (100) has 22 / 3 by then: 60.5 + 22 + 0.7 =
+ * 83.2, so it goes first. Without what waits to be read both have 28.2, and RT1 comes first. */
+static bool andes_counts_tokens_that_nobody_reads_yet(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {RT, 0, 100, 1, 0, 0}, {RT, 0.002, 400, 10, 0, 0}, {RT, 0.002, 100, 10, 0, 0}};
+    rules_run("andes",
+              "max_batch=1,ttft_s=0.03,read_tokens_per_s=1000,horizon_s=0.04,per_token=false",
+              extra, q, 3);
+    return rules_starts(2, 5);
+}
+
 /* ---- pantheon ---- */
 
 /* Two layers. RT0 (400) has kernels 0-4, 4-5, 5-13, 13-17, 17-18, 18-26 and the head 26-27; RT1
@@ -248,6 +263,7 @@ static const struct rule_row all[] = {
     RULE(andes_serves_who_has_nothing_to_read, "read_tokens_per_s=1000 per_token=false",
          "read_tokens_per_s=1000"),
     RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
+    RULE(andes_counts_tokens_that_nobody_reads_yet, "ttft_s=0.003", ""),
     RULE(andes_counts_gain_per_token_of_context, "per_token=false", "per_token=false"),
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),

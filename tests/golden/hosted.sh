@@ -85,6 +85,15 @@ for load in "$mixed,duration_s=120" leader-subagents; do
     sed 1d "$dir/off.log" | cmp - "$dir/on" || fail "skeleton, $load: it decides other than fcfs"
 done
 
+# What comes late is a hook all the same: an action in it is refused. (In this process it is counted, too.)
+acts=$dir/acts.so
+sed '/^static void skeleton_pass_done/,/^}/s/    p->pass = NULL;/&\n    if (sched_set_timer(s, s->now_ns + 1) == 0) {\n        sched_give_up(s, "an action in a hook");\n    }/' \
+    policies/skeleton/skeleton.c >"$dir/acts.c"
+"${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -O1 -fPIC -shared -I. -o "$acts" "$dir/acts.c" || fail "the policy that acts in a hook does not compile"
+grep -q 'an action in a hook' "$dir/acts.c" || fail "the skeleton has another pass_done"
+XPUSIM_JAIL=on "$x" run --policy "$acts" --workload "$mixed,duration_s=60" --trouble '' >"$dir/on" 2>"$dir/on.err" ||
+    { fail "an action in a hook is done:"; cat "$dir/on.err"; }
+
 both "it gives up" run --policy "$asks:tires=true" --workload "$mixed,duration_s=60" --trouble ''
 grep -q 'it has had enough' "$dir/on.err" || { fail "why it gave up is not told"; cat "$dir/on.err"; }
 for kind in 1 2 3 4 5 6 7 8 9; do

@@ -134,6 +134,7 @@ grep -q '"relevance_frac":[[:space:]]*0.6' "$dir/read" || fail "--relevance 60 i
 same_data "$two|"
 "$x" report "$dir/said" --no-figures -o "$dir/said.html" 2>"$dir/err" || fail "report: $(cat "$dir/err")"
 "$x" report --store "$dir/one.db" --no-figures -o "$dir/read.html" 2>"$dir/err" || fail "report --store: $(cat "$dir/err")"
+grep -q '<p>Written ' "$dir/read.html" && fail "a page from a store has the date of a file: $(grep -o '<p>Written .\{20\}' "$dir/read.html")"
 # but for the lines that say by which command, and when
 grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/said.html" >"$dir/said"
 grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/read.html" >"$dir/read"

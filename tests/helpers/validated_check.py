@@ -189,6 +189,21 @@ def powers(path):
         x, y = float(a["watts"]), float(b["watts"])
         for key, want in (("watts", x), ("again", y), ("factor", max(x, y) / min(x, y)), ("soc", a["soc"]), ("device", a["device"]), ("model", a["model"])):
             same(f"powers read twice, {a['soc']}: {key}", got[key], want)
+    # Each number of a meter lies between what it is without each source of that meter.
+    text = pathlib.Path(path).read_text().splitlines(keepends=True)
+    without = {}
+    for publication in dict.fromkeys(r["source"] for _, r in rows):
+        part = FOLDER / "part.csv"
+        gone = {line for line, r in rows if r["source"] == publication}
+        part.write_text("".join(t for i, t in enumerate(text, 1) if i not in gone))
+        without[publication] = {(n["meter"], n["number"]): n["value"] for n in json.loads(said("validate", "--energy", str(part), "--json"))["numbers"]}
+    for n in d["numbers"]:
+        of = {r["source"] for _, r in rows if r["meter"] == n["meter"]}
+        values = [without[publication].get((n["meter"], n["number"])) for publication in of]
+        values = [v for v in values if v is not None]
+        if len(of) > 1 and values and len(values) == len(of):
+            same(f"powers, {n['meter']}: {n['number']}, low", n["low"], min(values), 1e-6)
+            same(f"powers, {n['meter']}: {n['number']}, high", n["high"], max(values), 1e-6)
     kinds = collections.Counter((r["meter"], r["device"]) for r in known)
     for n in d["numbers"]:
         if n["number"] in ("npu", "igpu", "gpu", "cpu"):

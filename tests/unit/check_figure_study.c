@@ -100,6 +100,11 @@ START_TEST(a_kernel_has_its_row_on_every_device)
              "array slot[2]\nslot[1] = 2\nlongest = 3\ndevices = 1\n");
     drawn_input("", "k.csv", "device,op,time_s\ncpu,qkv,1\ncpu,ffn,fast\ncpu,mha,\n");
     drawn_refused("kernels", "k.csv:3: column time_s: \"fast\" is not a finite number\n");
+    drawn_input("", "k.json",
+                "{\"about\":{\"kind\":\"kernels\"},\"kernels\":["
+                "{\"device\":\"npu\",\"op\":\"ffn\",\"work\":\"\",\"time_s\":0.25},"
+                "{\"device\":\"npu\",\"op\":\"qkv\",\"work\":\"\",\"time_s\":\"slow\"}]}");
+    drawn_refused("kernels", "k.json: row 2: column time_s: \"slow\" is not a finite number\n");
     drawn_input("", "k.csv", "device,op\ncpu,qkv\n");
     drawn_refused("kernels", "k.csv: no column time_s; there are: device, op\n");
 }
