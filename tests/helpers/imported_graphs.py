@@ -70,6 +70,15 @@ def sources(order, block_tokens):
             owner.setdefault(b, r)
 
 
+def hide(agent):
+    """Nobody waits for it, and so for nothing that it starts, now or later."""
+    agent.background = True
+    for x in agent.sent:
+        x.background = True
+    for c in agent.children:
+        hide(c)
+
+
 def graph(requests, block_tokens):
     """{output: (session, turn, background, ms of arrival or gap, input, prefix, prefix_of, parents, job, tool)}, counts."""
     lost = {"empty": 0, "other": 0, "overlapping": 0, "prefix": 0}
@@ -93,7 +102,6 @@ def graph(requests, block_tokens):
         a = of[id(r)]
         if not a.begun and a.parent:
             a.origin = ended_last(a.parent.sent, r.start)
-            a.background = a.parent.background
         a.begun, r.background, r.parents, r.before, r.continued = True, a.background, [], None, False
         most = -1
         for x in a.sent:
@@ -117,9 +125,7 @@ def graph(requests, block_tokens):
                         r.parents.append(last)
                     from_ms = max(from_ms, last.end)
                 else:
-                    c.background = True
-                    for x in c.sent:
-                        x.background = True
+                    hide(c)
         r.gap = r.start - from_ms
         most = min(r.input, r.before.input + max(1, r.before.output)) if r.before else 0
         lost["prefix"] += max(0, r.prefix - most)
