@@ -176,10 +176,26 @@ static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q,
     }
 }
 
+/* What both sides of a roofline take together: the longer one, ... */
+static double longer_s(const struct terms *t, double knee)
+{
+    (void)knee;
+    return fmax(t->compute_s, t->memory_s);
+}
+
+/* ... or big (1 + (small/big)^p)^(1/p): (big^p + small^p)^(1/p) without overflow. */
+static double norm_s(const struct terms *t, double knee)
+{
+    double big = fmax(t->compute_s, t->memory_s);
+    double small = fmin(t->compute_s, t->memory_s);
+    return big * pow(1.0 + pow(small / big, knee), 1.0 / knee);
+}
+
 /* What the device waits for a host that prepares each op while those before it run: what preparing
  * a layer takes longer than its matrix products do, shared by ops. Attention would hide a little
  * more, but then products would depend on the context. */
-static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q)
+static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
+                          double (*both_s)(const struct terms *t, double knee))
 {
     const struct roofline *r = m->params;
     struct kernel_query whole = *q;
@@ -192,15 +208,16 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q)
     }
     struct terms t;
     matrices_fill(m, &whole, false, &t);
+    t.memory_s = t.bytes / t.bytes_per_s;
     double prims = r->ops[whole.op].prims;
-    double lacking_s =
-        prims * r->runtime[q->device]->enqueue_s - fmax(t.compute_s, t.bytes / t.bytes_per_s);
+    const struct soc_runtime *p = r->runtime[q->device];
+    double lacking_s = prims * p->enqueue_s - both_s(&t, p->knee);
     return lacking_s > 0.0 ? lacking_s * r->ops[q->op].prims / prims : 0.0;
 }
 
 /* Both sides of the roofline of a whole kernel, and what comes besides. */
 static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                       struct terms *t)
+                       double (*both_s)(const struct terms *t, double knee), struct terms *t)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
@@ -212,7 +229,7 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
     t->memory_s = t->bytes / c->bytes_per_s;
     if (!plain) {
         batch_add(r, q, weights_frac(q), c, t);
-        t->launch_s += p->enqueue_s > 0.0 ? host_wait_s(m, q) : 0.0;
+        t->launch_s += p->enqueue_s > 0.0 ? host_wait_s(m, q, both_s) : 0.0;
     }
 }
 
@@ -268,7 +285,7 @@ static void kernel_extended(const struct hwmodel *m, const struct kernel_query *
                             struct kernel_cost *out)
 {
     struct terms t;
-    terms_fill(m, q, false, &t);
+    terms_fill(m, q, false, longer_s, &t);
     finish(m, q, &t, extended_s(&t), out);
 }
 
@@ -276,16 +293,13 @@ static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *
                             struct kernel_cost *out)
 {
     struct terms t;
-    terms_fill(m, q, true, &t);
+    terms_fill(m, q, true, longer_s, &t);
     finish(m, q, &t, fmax(t.compute_s, t.memory_s), out);
 }
 
-/* big (1 + (small/big)^p)^(1/p): (big^p + small^p)^(1/p) without overflow. */
 static double pnorm_s(const struct terms *t, double p)
 {
-    double big = fmax(t->compute_s, t->memory_s);
-    double small = fmin(t->compute_s, t->memory_s);
-    return t->launch_s + big * pow(1.0 + pow(small / big, p), 1.0 / p);
+    return t->launch_s + norm_s(t, p);
 }
 
 static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
@@ -293,7 +307,7 @@ static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
 {
     const struct roofline *r = m->params;
     struct terms t;
-    terms_fill(m, q, false, &t);
+    terms_fill(m, q, false, norm_s, &t);
     finish(m, q, &t, pnorm_s(&t, r->runtime[q->device]->knee), out);
 }
 
@@ -319,7 +333,7 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
 {
     const struct roofline *r = m->params;
     struct terms t;
-    terms_fill(m, q, false, &t);
+    terms_fill(m, q, false, longer_s, &t);
     double seconds = t.launch_s + fmax(t.compute_s, t.memory_s);
     finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
 }
@@ -331,7 +345,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     const struct roofline *r = m->params;
     const struct soc_ops *ops = &r->runtime[q->device]->ops;
     struct terms t;
-    terms_fill(m, q, false, &t);
+    terms_fill(m, q, false, norm_s, &t);
     /* Times of one model's kernels say nothing exact of another's: for those the formula stands. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
     double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)

@@ -242,6 +242,35 @@ START_TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer)
 }
 END_TEST
 
+/* In the p-norm products take longer than the longer side: with exponent 1 the sum of both. Where
+ * preparing a layer takes as long as that sum, nothing waits; where twice as long, as long again.
+ */
+START_TEST(what_products_take_is_what_the_form_says)
+{
+    struct model plain;
+    struct model slow;
+    model_init(&plain, "llama-3.2-3b", "p-norm");
+    model_init(&slow, "llama-3.2-3b", "p-norm");
+    struct soc_device *dev = &slow.soc.devices[MODEL_IGPU];
+    struct soc_device *ref = &plain.soc.devices[MODEL_IGPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].many.launch_s = ref->runtimes[i].many.launch_s = 0.0;
+        dev->runtimes[i].knee = ref->runtimes[i].knee = 1.0;
+    }
+    struct work_shape w = model_prefill(64);
+    int64_t qkv = model_cost(&plain, MODEL_IGPU, OP_QKV, &w, 64, 64).t_ns;
+    int64_t products = qkv + model_cost(&plain, MODEL_IGPU, OP_FFN, &w, 64, 64).t_ns;
+    for (int times = 1; times <= 2; times++) {
+        for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+            dev->runtimes[i].enqueue_s = times * 1e-9 * (double)products / 6.0;
+        }
+        int64_t more = model_cost(&slow, MODEL_IGPU, OP_LAYER, &w, 64, 64).t_ns -
+                       model_cost(&plain, MODEL_IGPU, OP_LAYER, &w, 64, 64).t_ns;
+        ck_assert_int_le(llabs(more - (times - 1) * products), 6);
+    }
+}
+END_TEST
+
 /* On a static device products have the rows of the chunk, and attention has its own. What the layer
  * waits for is shared by both all the same: attention is one op of six, as QKV is. */
 START_TEST(attention_of_a_static_device_waits_as_its_products_do)
@@ -599,6 +628,7 @@ static const struct suite_row suite[] = {
     TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
     TEST(a_width_fill_costs_matrix_products_in_proportion),
     TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer),
+    TEST(what_products_take_is_what_the_form_says),
     TEST(attention_of_a_static_device_waits_as_its_products_do),
     TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
