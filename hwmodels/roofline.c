@@ -200,7 +200,6 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
     const struct roofline *r = m->params;
     struct kernel_query whole = *q;
     whole.op = q->op == OP_HEAD ? OP_HEAD : OP_LAYER;
-    whole.columns = 0;
     uint32_t chunk = m->machine->devices[q->device].chunk_rows;
     if (q->op == OP_MHA && q->rows > 1 && chunk > 0) { /* it is not cut, and the products are */
         whole.padded_rows = chunk;

@@ -271,6 +271,36 @@ START_TEST(what_products_take_is_what_the_form_says)
 }
 END_TEST
 
+/* A device with half of the columns of a layer's products is done in half the time, and its host
+ * prepares as many ops. */
+START_TEST(half_of_the_columns_hides_half_of_the_preparation)
+{
+    struct model m;
+    model_init(&m, "llama-3.2-3b", "extended");
+    struct soc_device *dev = &m.soc.devices[MODEL_IGPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].many.launch_s = 0.0;
+    }
+    struct work_shape w = model_prefill(512); /* long: bytes of inputs do not count */
+    struct kernel_query q = {.device = MODEL_IGPU,
+                             .op = OP_QKV,
+                             .rows = 512,
+                             .padded_rows = 512,
+                             .shape = &w,
+                             .columns = LAUNCH_COLUMNS / 2};
+    int64_t whole = model_cost(&m, MODEL_IGPU, OP_QKV, &w, 512, 512).t_ns +
+                    model_cost(&m, MODEL_IGPU, OP_FFN, &w, 512, 512).t_ns;
+    struct kernel_cost before;
+    hwmodel_kernel(&m.r.model, &q, &before);
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].enqueue_s = 1e-9 * (double)whole / 6.0; /* as long as the whole layer */
+    }
+    struct kernel_cost after;
+    hwmodel_kernel(&m.r.model, &q, &after);
+    ck_assert_int_le(llabs(after.t_ns - before.t_ns - whole / 2 / 6), 2);
+}
+END_TEST
+
 /* On a static device products have the rows of the chunk, and attention has its own. What the layer
  * waits for is shared by both all the same: attention is one op of six, as QKV is. */
 START_TEST(attention_of_a_static_device_waits_as_its_products_do)
@@ -629,6 +659,7 @@ static const struct suite_row suite[] = {
     TEST(a_width_fill_costs_matrix_products_in_proportion),
     TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer),
     TEST(what_products_take_is_what_the_form_says),
+    TEST(half_of_the_columns_hides_half_of_the_preparation),
     TEST(attention_of_a_static_device_waits_as_its_products_do),
     TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
