@@ -240,7 +240,8 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
             import_edge_add(node, other->parents[k].parent, other->parents[k].gap_ns + delay_ns);
         }
         if (other->before == IMPORT_NONE && other->n_parents == 0) {
-            r->start_ns = im->rows[parent].start_ns + delay_ns - other->gap_ns;
+            int64_t at_ns = im->rows[parent].start_ns + delay_ns - other->gap_ns;
+            r->start_ns = at_ns > r->start_ns ? at_ns : r->start_ns;
         }
     }
 }

@@ -535,7 +535,7 @@ def agentic_mooncake(r):
             for z, ms in (y.waits.items() if dispatch else [(y, 0)]):
                 x.waits[z] = max(x.waits.get(z, 0), ms + delay)
             if dispatch and not y.waits:
-                x.start = y.start + delay
+                x.start = max(x.start, y.start + delay)
         least = min(x.waits.values(), default=0)
         last = sessions.get((play, session))
         x.before = last if last is not None and x.waits.get(last) == least else None

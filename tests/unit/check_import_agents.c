@@ -433,6 +433,32 @@ END_TEST
 #define ROW(more)                                                                                  \
     "{\"request_id\":\"a\",\"play_id\":\"p\",\"session_id\":\"s\",\"model\":\"m\"" more "}\n"
 
+#define PLAYED(id, not_before_ms, dependencies)                                                    \
+    "{\"request_id\":\"" id "\",\"play_id\":\"p\",\"session_id\":\"" id                            \
+    "\",\"model\":\"m\",\"not_before_ms\":" not_before_ms                                          \
+    ",\"input_length\":9,\"output_length\":1,\"dependencies\":[" dependencies "]}\n"
+#define DISPATCH(of, delay_ms)                                                                     \
+    "{\"request_id\":\"" of "\",\"trigger\":\"dispatch\",\"delay_ms\":" delay_ms "}"
+
+/* Who waits for dispatches of requests that wait for nobody arrives when the last of them allows
+ * it: c 1 s after b, whichever is named last, and d at its own time, 48 s after what a asks for. */
+START_TEST(dispatches_and_not_before_are_all_waited_for)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 9, 1, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 90000, 9, 1, 0, NOBODY, 0, ALONE},
+        {2, 2, 0, 91000, 9, 1, 0, NOBODY, 0, ALONE},
+        {3, 3, 0, 50000, 9, 1, 0, NOBODY, 0, ALONE},
+    };
+    ck_assert_int_eq(import(HEADER PLAYED("a", "0", "") PLAYED("b", "90000", "")
+                                PLAYED("c", "0", DISPATCH("b", "1000") "," DISPATCH("a", "2000"))
+                                    PLAYED("d", "50000", DISPATCH("a", "2000")),
+                            0.0),
+                     0);
+    check(want, sizeof want / sizeof want[0]);
+}
+END_TEST
+
 START_TEST(what_is_wrong_is_refused_with_line_and_key)
 {
     static const struct {
@@ -495,6 +521,7 @@ static const struct suite_row suite[] = {
     TEST(what_a_subagent_in_the_background_started_is_there_too),
     TEST(spans_of_embeddings_are_no_requests),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
+    TEST(dispatches_and_not_before_are_all_waited_for),
     TEST(what_is_wrong_is_refused_with_line_and_key),
 };
 SUITE_MAIN("import_agents", suite)
