@@ -8,8 +8,8 @@
  *
  * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
  * request may lose its KV to one that came earlier; it queues again and is not charged twice. */
-#include "policies/common/accounts.h"
 #include "policies/common/iter.h"
+#include "sim/base/map.h"
 
 enum { VTC_W_IN = ITER_PARAM_COUNT, VTC_W_OUT, VTC_WEIGHT, VTC_LIFT };
 
@@ -23,18 +23,26 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
+struct account {
+    double service;
+    struct reqq waiting[REQUEST_CLASS_COUNT];
+};
+
 struct vtc {
     struct iter iter;
-    struct accounts clients;
+    struct map clients; /* struct account *, owned: requests point to them */
+    /* Requests that wait, by their client's counter when it was last looked at: never above it. */
+    struct order waiting;
     uint64_t admissions;
 };
 
 struct vtc_request {
     struct iter_request iter;
-    struct account *client; /* NULL: not seen yet */
-    uint64_t admitted;      /* from 1, in order of admission; 0: queued */
-    bool charged;           /* for its prompt */
-    uint32_t paid_tokens;   /* output tokens charged so far */
+    struct order_node waits; /* key: service */
+    struct account *client;  /* NULL: not seen yet */
+    uint64_t admitted;       /* from 1, in order of admission; 0: queued */
+    bool charged;            /* for its prompt */
+    uint32_t paid_tokens;    /* output tokens charged so far */
 };
 
 /* Of those of a client that wait, only the first has the client's counter as its key: the others
@@ -62,20 +70,36 @@ static void join(struct sched *s, const struct request *r)
     }
     reqq_insert_after(q, at, r);
     of(r)->admitted = 0;
-    accounts_enter(&v->clients, of(r)->client);
+    order_add(&v->waiting, r, of(r)->client->service);
+}
+
+/* The smallest counter of those who have requests that wait; -1 when there is none. */
+static double least_service(struct vtc *v)
+{
+    const struct request *r;
+    while ((r = order_first(&v->waiting)) != NULL) {
+        double service = of(r)->client->service;
+        if (of(r)->waits.key >= service) {
+            return service;
+        }
+        order_rekey(&v->waiting, r, service);
+    }
+    return -1.0;
 }
 
 static void arrive(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
-    struct account *client = accounts_get(&v->clients, r->client_id);
-    /* Asked before the client counts as queued itself: its own old counter must not be the least.
-     */
-    double least = client->queued == 0 ? accounts_least(&v->clients) : -1.0;
-    if (param_bool(s, VTC_LIFT) && least > client->service) {
-        client->service = least;
+    struct account **client = map_add(&v->clients, r->client_id);
+    if (*client == NULL) {
+        *client = xcalloc(1, sizeof **client);
     }
-    of(r)->client = client;
+    /* Asked before this request waits: the client's own old counter must not be the least. */
+    double least = least_service(v);
+    if (param_bool(s, VTC_LIFT) && least > (*client)->service) {
+        (*client)->service = least;
+    }
+    of(r)->client = *client;
 }
 
 static double vtc_key(struct sched *s, const struct request *r)
@@ -104,9 +128,10 @@ static void charge(struct sched *s, const struct request *r, double service)
 
 static void unqueue(struct sched *s, const struct request *r)
 {
-    struct account *client = of(r)->client;
+    struct vtc *v = s->state;
+    const struct account *client = of(r)->client;
     reqq_remove(r);
-    client->queued--;
+    order_remove(&v->waiting, r);
     if (!reqq_empty(&client->waiting[r->cls])) {
         /* The next of this client has been behind everybody until now. */
         iter_rekey(s, client->waiting[r->cls].head);
@@ -155,6 +180,8 @@ static const struct iter_order order = {
 
 static int vtc_init(struct sched *s)
 {
+    struct vtc *v = s->state;
+    v->waiting.at = offsetof(struct vtc_request, waits);
     return iter_init(s, &order);
 }
 
@@ -162,7 +189,12 @@ static void vtc_exit(struct sched *s)
 {
     struct vtc *v = s->state;
     if (v != NULL) {
-        accounts_fini(&v->clients);
+        uint32_t at = 0;
+        uint64_t id;
+        for (struct account **x; (x = map_next(&v->clients, &at, &id)) != NULL;) {
+            free(*x);
+        }
+        map_fini(&v->clients);
         iter_exit(s);
     }
 }
