@@ -84,20 +84,19 @@ int probe_device(struct probe *p, const char *device, const struct llm *llm, uin
         FRAME_ROW(said, (const char *)fact[i].name, (const char *)fact[i].value);
     }
     struct frame *ran = DOCUMENT_FRAME(d, "kernels", 0, kernels);
-    struct watchdog *w = watchdog_start(units_ns_from_s(LIMIT_S));
     int failed = 0;
     for (uint32_t step = 0; step < ENGINE_PROBE_STEPS; step++) {
         struct engine_probe k;
         (void)fprintf(stderr, "xpusim: %s: kernel %u of %d\n", found.name, step + 1,
                       ENGINE_PROBE_STEPS);
-        watchdog_kick(w, "the device's compiler, or its first inference,");
+        watchdog_kick("the device's compiler, or its first inference,", LIMIT_S);
         p->ops->probe(p->bench, found.name, llm, rows, step, &k);
         failed += !k.ok;
         FRAME_ROW(ran, (const char *)k.what, k.ok ? "ok" : "failed",
                   k.by[0] != '\0' ? (const char *)k.by : NULL, k.cached, k.compile_s, k.first_s,
                   k.again_s, k.off_frac, k.ok ? NULL : (const char *)k.why);
     }
-    watchdog_stop(w);
+    watchdog_stop();
     SIM_ASSERT(failed <= ENGINE_PROBE_STEPS);
     return failed;
 }

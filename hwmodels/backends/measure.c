@@ -11,9 +11,8 @@
 #define MIN_POOL_MB 640.0    /* ... at least this (what the protocol was proved with) ... */
 #define POOL_MEMORY_FRAC 0.2 /* ... and at most this share of the memory per device */
 
-#define WINDOWS_OF_PAIR 5   /* each alone, together, each alone */
-#define LOOK_S 1.0          /* how long who else works is looked at */
-#define DRIVER_CALL_S 600.0 /* a driver call (compiling a kernel) that takes longer hangs */
+#define WINDOWS_OF_PAIR 5 /* each alone, together, each alone */
+#define LOOK_S 1.0        /* how long who else works is looked at */
 
 void measure_options_init(struct measure_options *o)
 {
@@ -144,7 +143,7 @@ static void announce(const struct measure *m)
 static void pause_between(struct measure *m)
 {
     for (double left_s = m->o->spread_s; left_s > 0.0; left_s -= 1.0) {
-        watchdog_kick(m->watchdog, "the pause between repetitions");
+        watchdog_kick("the pause between repetitions", DRIVER_CALL_S);
         backend_idle(m->backend, units_ns_from_s(left_s < 1.0 ? left_s : 1.0));
     }
 }
@@ -189,7 +188,7 @@ static int open_target(struct measure *m, const struct backend_info *infos, uint
         }
         struct measure_target *t = &m->targets[m->n_targets];
         t->info = infos[i];
-        watchdog_kick(m->watchdog, name);
+        watchdog_kick(name, DRIVER_CALL_S);
         t->device = m->o->backend->open(m->backend, i, m->err);
         if (t->device == NULL) {
             return -EINVAL;
@@ -259,8 +258,7 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     m->o = o;
     m->out = out;
     m->err = e;
-    m->watchdog = watchdog_start(units_ns_from_s(DRIVER_CALL_S));
-    watchdog_kick(m->watchdog, o->backend->name);
+    watchdog_kick(o->backend->name, DRIVER_CALL_S);
     if (o->backend->host == NULL) { /* a simulated machine does not draw this one's power */
         host_energy_init(&m->energy, o->rapl_dir);
     }
@@ -285,6 +283,6 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     if (m->backend != NULL && !leave) {
         o->backend->stop(m->backend);
     }
-    watchdog_stop(m->watchdog);
+    watchdog_stop();
     return e->n > before ? -EINVAL : hung ? -ETIMEDOUT : 0;
 }

@@ -7,6 +7,7 @@
 #include "hwmodels/backends/window.h"
 
 #define MEASURE_MAX_DEVICES MACHINE_MAX_DEVICES /* a SoC file holds no more */
+#define DRIVER_CALL_S 600.0 /* a driver call (compiling a kernel) that takes longer hangs */
 
 struct measure_target {
     struct backend_info info;
@@ -22,7 +23,6 @@ struct measure {
     uint32_t n_targets;
     FILE *out;
     struct err *err;
-    struct watchdog *watchdog;
     struct host_energy energy;
     struct window_options window;
     struct window_side sides[2];

@@ -155,7 +155,7 @@ static const char *run_window(struct measure *m, struct measure_target *const *t
     /* Only what passes is tried again, a neighbour's load; a device that hangs or a kernel that is
      * refused does so again. */
     for (uint32_t attempt = 0; attempt <= m->o->retries; attempt++) {
-        watchdog_kick(m->watchdog, targets[0]->info.name);
+        watchdog_kick(targets[0]->info.name, DRIVER_CALL_S);
         *rc = window_run(&m->window, m->sides, n, host);
         flag = "";
         for (uint32_t k = 0; k < n; k++) {
@@ -186,7 +186,7 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     if (t->hung || !ops->supports(t->device, s)) {
         return false;
     }
-    watchdog_kick(m->watchdog, kernel_spec_name(s));
+    watchdog_kick(kernel_spec_name(s), DRIVER_CALL_S);
     struct err why = ERR_INIT;
     side->device = t->device;
     side->kernel = ops->prepare(t->device, s, &prep, &why);
