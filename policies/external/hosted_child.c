@@ -82,20 +82,6 @@ static struct hosted_message *question(void)
     return m;
 }
 
-static struct hosted_message *begin(enum action_kind kind)
-{
-    struct hosted_message *m = question();
-    m->action = (struct action){.kind = kind};
-    m->objects = (struct action_objects){.request = NULL};
-    return m;
-}
-
-/* For the simulator schedule has begun by now: a late hook is refused here. */
-static int act(void)
-{
-    return host.news ? -EPERM : (int)ask(HOST_ACT);
-}
-
 static void text(const char *of)
 {
     struct hosted_message *m = question();
@@ -207,22 +193,32 @@ static uint64_t call_prompt_hash(struct sched *s, const struct request *r, uint3
 
 /* ---- actions ---- */
 
+static const struct action_objects nothing;
+
+/* For the simulator schedule has begun by now: a late hook is refused here. */
+static int act(struct action a, struct action_objects o)
+{
+    struct hosted_message *m = question();
+    m->action = a;
+    m->objects = o;
+    return host.news ? -EPERM : (int)ask(HOST_ACT);
+}
+
 static int call_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
 {
     (void)s;
-    struct hosted_message *m = begin(ACTION_FORM);
     if (spec->n_segments > HOST_SEGMENTS) {
         return -EINVAL;
     }
     if (spec->n_segments > 0) {
         memcpy(host.letter->segments, spec->segments, spec->n_segments * sizeof *spec->segments);
     }
-    m->action.n_segments = spec->n_segments;
-    m->action.fused = spec->fused_layers;
-    m->objects.policy_data = spec->policy_data;
-    int rc = act();
+    int rc = act((struct action){.kind = ACTION_FORM,
+                                 .n_segments = spec->n_segments,
+                                 .fused = spec->fused_layers},
+                 (struct action_objects){.policy_data = spec->policy_data});
     if (rc == 0) {
-        *out = m->objects.pass;
+        *out = host.letter->m.objects.pass;
     }
     return rc;
 }
@@ -230,8 +226,7 @@ static int call_pass_form(struct sched *s, const struct pass_spec *spec, struct 
 static int call_pass_cancel(struct sched *s, struct pass *p)
 {
     (void)s;
-    begin(ACTION_CANCEL)->objects.pass = p;
-    return act();
+    return act((struct action){.kind = ACTION_CANCEL}, (struct action_objects){.pass = p});
 }
 
 static bool in_state(const void *p)
@@ -263,13 +258,10 @@ static int call_launch(struct sched *s, const struct launch_spec *spec, const st
         host.launch.out = out;
         return 0;
     }
-    struct hosted_message *m = begin(ACTION_LAUNCH);
-    m->action.span = *spec;
-    m->action.device = spec->device;
-    m->objects.pass = spec->pass;
-    int rc = act();
+    int rc = act((struct action){.kind = ACTION_LAUNCH, .span = *spec, .device = spec->device},
+                 (struct action_objects){.pass = spec->pass});
     if (rc == 0 && out != NULL) {
-        *out = m->objects.launch;
+        *out = host.letter->m.objects.launch;
     }
     return rc;
 }
@@ -277,71 +269,55 @@ static int call_launch(struct sched *s, const struct launch_spec *spec, const st
 static int call_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
 {
     (void)s;
-    struct hosted_message *m = begin(ACTION_PREEMPT);
-    m->action.how = how;
-    m->objects.launch = l;
-    return act();
-}
-
-static int of_resident(enum action_kind kind, struct resident_key key, double bytes)
-{
-    struct hosted_message *m = begin(kind);
-    m->action.key = key;
-    m->action.bytes = bytes;
-    return act();
+    return act((struct action){.kind = ACTION_PREEMPT, .how = how},
+               (struct action_objects){.launch = l});
 }
 
 static int call_compile(struct sched *s, struct resident_key key)
 {
     (void)s;
-    return of_resident(ACTION_COMPILE, key, 0.0);
+    return act((struct action){.kind = ACTION_COMPILE, .key = key}, nothing);
 }
 
 static int call_load(struct sched *s, struct resident_key key, double bytes)
 {
     (void)s;
-    return of_resident(ACTION_LOAD, key, bytes);
+    return act((struct action){.kind = ACTION_LOAD, .key = key, .bytes = bytes}, nothing);
 }
 
 static int call_map(struct sched *s, struct resident_key key, double bytes)
 {
     (void)s;
-    return of_resident(ACTION_MAP, key, bytes);
+    return act((struct action){.kind = ACTION_MAP, .key = key, .bytes = bytes}, nothing);
 }
 
 static int call_resident_evict(struct sched *s, struct resident_key key)
 {
     (void)s;
-    return of_resident(ACTION_DROP, key, 0.0);
+    return act((struct action){.kind = ACTION_DROP, .key = key}, nothing);
 }
 
 static int call_graph(struct sched *s, uint8_t version, struct graph_shape shape)
 {
     (void)s;
-    struct hosted_message *m = begin(ACTION_GRAPH);
-    m->action.version = version;
-    m->action.graph = shape;
-    return act();
+    return act((struct action){.kind = ACTION_GRAPH, .version = version, .graph = shape}, nothing);
 }
 
 static int call_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
     (void)s;
-    struct hosted_message *m = begin(part.of_session ? ACTION_KV_SESSION : ACTION_KV);
-    m->action.session = part.session_id;
-    m->action.from_token = part.from_token;
-    m->action.place = to;
-    m->objects.request = part.request;
-    return act();
+    struct action a = {.kind = ACTION_KV, .from_token = part.from_token, .place = to};
+    if (part.of_session) {
+        a = (struct action){.kind = ACTION_KV_SESSION, .session = part.session_id, .place = to};
+    }
+    return act(a, (struct action_objects){.request = part.request});
 }
 
 static int call_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
 {
     (void)s;
-    struct hosted_message *m = begin(ACTION_KV_RANK);
-    m->action.rank = rank;
-    m->objects.request = r;
-    return act();
+    return act((struct action){.kind = ACTION_KV_RANK, .rank = rank},
+               (struct action_objects){.request = r});
 }
 
 /* In schedule one that is not past is accepted, and nobody waits for the answer. */
@@ -351,24 +327,20 @@ static int call_set_timer(struct sched *s, int64_t at_ns)
         *late() = (struct hosted_late){.kind = HOST_LATE_TIMER, .at_ns = at_ns};
         return 0;
     }
-    begin(ACTION_TIMER)->action.at_ns = at_ns;
-    return act();
+    return act((struct action){.kind = ACTION_TIMER, .at_ns = at_ns}, nothing);
 }
 
 static int call_occupy(struct sched *s, uint8_t device, int64_t until_ns)
 {
     (void)s;
-    struct hosted_message *m = begin(ACTION_OCCUPY);
-    m->action.device = device;
-    m->action.at_ns = until_ns;
-    return act();
+    return act((struct action){.kind = ACTION_OCCUPY, .device = device, .at_ns = until_ns},
+               nothing);
 }
 
 static int call_shed(struct sched *s, const struct request *r)
 {
     (void)s;
-    begin(ACTION_SHED)->objects.request = r;
-    return act();
+    return act((struct action){.kind = ACTION_SHED}, (struct action_objects){.request = r});
 }
 
 /* A counter that was accepted once is accepted again. */

@@ -8,23 +8,6 @@
 #include "sim/core/memory.h"
 #include "sim/record/action.h"
 
-/* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
- * and only if these lines are the same, so tests compare them. An action from a hook, which is
- * refused, says which: "in=pass_done". */
-#define LOG(c, what, ...)                                                                          \
-    do {                                                                                           \
-        if ((c)->setup->decision_log != NULL) {                                                    \
-            log_action(c, &(struct action){.kind = ACTION_##what, __VA_ARGS__});                   \
-        }                                                                                          \
-    } while (0)
-
-static void log_action(const struct core *c, const struct action *a)
-{
-    FILE *log = c->setup->decision_log;
-    fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched->epoch, c->sched->now_ns);
-    action_write(log, a);
-}
-
 /* Notifications only record: an action from one is refused. */
 static bool may_act(struct core *c)
 {
@@ -35,32 +18,42 @@ static bool may_act(struct core *c)
     return c->hook == HOOK_SCHEDULE;
 }
 
-/* Ends the line that LOG began. */
-static int tell(struct core *c, const char *action, int rc)
+/* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
+ * and only if these lines are the same, so tests compare them. An action from a hook, which is
+ * refused, says which: "in=pass_done". */
+static void log_action(const struct core *c, const struct action *a, int rc)
 {
     FILE *log = c->setup->decision_log;
-    if (log != NULL && rc != 0 && c->hook != HOOK_SCHEDULE) {
+    fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched->epoch, c->sched->now_ns);
+    action_write(log, a);
+    if (rc != 0 && c->hook != HOOK_SCHEDULE) {
         fprintf(log, " in=%s", core_hook_names[c->hook]);
     }
-    if (log != NULL) {
-        fprintf(log, " = %d\n", rc);
-    }
-    return core_acted(c, action, rc);
+    fprintf(log, " = %d\n", rc);
 }
 
-/* Of an action that schedule may be called again after. */
-static inline int acted(struct core *c, const char *action, int rc)
+/* Every action ends here. logged: it, where a log wants it. */
+static inline int acted(struct core *c, int rc, enum action_kind kind, const struct action *logged)
 {
-    if (rc == 0) {
+    /* A timer is none for the fixed point: a policy may re-arm it in every call. */
+    if (rc == 0 && kind != ACTION_TIMER) {
         c->actions++;
         c->result->decisions++;
     }
-    if (rc == 0 && c->setup->decision_log == NULL) { /* the usual one, in few instructions */
-        c->last[0] = (struct core_decision){action, c->sched->now_ns};
+    if (rc == 0 && logged == NULL) { /* the usual one, in few instructions */
+        c->last[0] = (struct core_decision){action_forms[kind].log, c->sched->now_ns};
         return 0;
     }
-    return tell(c, action, rc);
+    if (logged != NULL) {
+        log_action(c, logged, rc);
+    }
+    return core_acted(c, action_forms[kind].log, rc);
 }
+
+#define ACTED(c, rc, what, ...)                                                                    \
+    acted(c, rc, ACTION_##what,                                                                    \
+          (c)->setup->decision_log == NULL ? NULL                                                  \
+                                           : &(struct action){.kind = ACTION_##what, __VA_ARGS__})
 
 /* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
  * work and the device, not to the number of rows asked about, so that shares of one op stay
@@ -185,10 +178,9 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
     /* After the fact: of a pass that was refused there are only the segments that were wanted, and
      * of one with tokens ahead the formed one has another role. */
     bool wanted = rc != 0 || core_pass(*out)->before != NULL;
-    LOG(c, FORM, .fused = spec->fused_layers,
-        .segments = wanted ? spec->segments : (*out)->segments,
-        .n_segments = wanted ? spec->n_segments : (*out)->n_segments);
-    return acted(c, "form", rc);
+    return ACTED(c, rc, FORM, .fused = spec->fused_layers,
+                 .segments = wanted ? spec->segments : (*out)->segments,
+                 .n_segments = wanted ? spec->n_segments : (*out)->n_segments);
 }
 
 static int act_pass_cancel(struct sched *s, struct pass *p)
@@ -196,8 +188,7 @@ static int act_pass_cancel(struct sched *s, struct pass *p)
     struct core *c = core_of(s);
     uint32_t id = p == NULL ? 0 : p->id; /* now: the action may free it */
     int rc = may_act(c) ? core_pass_cancel(c, p) : -EPERM;
-    LOG(c, CANCEL, .pass = id);
-    return acted(c, "cancel", rc);
+    return ACTED(c, rc, CANCEL, .pass = id);
 }
 
 static int act_launch(struct sched *s, const struct launch_spec *l, const struct launch **out)
@@ -205,8 +196,7 @@ static int act_launch(struct sched *s, const struct launch_spec *l, const struct
     struct core *c = core_of(s);
     uint32_t id = l->pass == NULL ? 0 : l->pass->id;
     int rc = may_act(c) ? core_launch(c, l, out) : -EPERM;
-    LOG(c, LAUNCH, .pass = id, .device = l->device, .span = *l);
-    return acted(c, "launch", rc);
+    return ACTED(c, rc, LAUNCH, .pass = id, .device = l->device, .span = *l);
 }
 
 static int act_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
@@ -214,24 +204,21 @@ static int act_preempt(struct sched *s, const struct launch *l, struct preempt_s
     struct core *c = core_of(s);
     uint32_t id = l == NULL ? 0 : l->id;
     int rc = may_act(c) ? core_preempt(c, l, how) : -EPERM;
-    LOG(c, PREEMPT, .launch = id, .how = how);
-    return acted(c, "preempt", rc);
+    return ACTED(c, rc, PREEMPT, .launch = id, .how = how);
 }
 
 static int act_compile(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_compile(c, key) : -EPERM;
-    LOG(c, COMPILE, .key = key);
-    return acted(c, "compile", rc);
+    return ACTED(c, rc, COMPILE, .key = key);
 }
 
 static int act_load(struct sched *s, struct resident_key key, double bytes)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_load(c, key, bytes) : -EPERM;
-    LOG(c, LOAD, .key = key, .bytes = bytes);
-    return acted(c, "load", rc);
+    return ACTED(c, rc, LOAD, .key = key, .bytes = bytes);
 }
 
 static int act_map(struct sched *s, struct resident_key key, double bytes)
@@ -239,24 +226,21 @@ static int act_map(struct sched *s, struct resident_key key, double bytes)
     struct core *c = core_of(s);
     int rc =
         core_map(c, key, bytes); /* it says itself when: in init, where no other action may be */
-    LOG(c, MAP, .key = key, .bytes = bytes);
-    return acted(c, "map", rc);
+    return ACTED(c, rc, MAP, .key = key, .bytes = bytes);
 }
 
 static int act_graph(struct sched *s, uint8_t version, struct graph_shape shape)
 {
     struct core *c = core_of(s);
     int rc = core_graph(c, version, shape);
-    LOG(c, GRAPH, .version = version, .graph = shape);
-    return acted(c, "graph", rc);
+    return ACTED(c, rc, GRAPH, .version = version, .graph = shape);
 }
 
 static int act_resident_evict(struct sched *s, struct resident_key key)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_resident_evict(c, key) : -EPERM;
-    LOG(c, DROP, .key = key);
-    return acted(c, "drop", rc);
+    return ACTED(c, rc, DROP, .key = key);
 }
 
 static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
@@ -264,15 +248,12 @@ static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_kv_move(c, part, to) : -EPERM;
     if (part.of_session) {
-        LOG(c, KV_SESSION, .session = part.session_id, .place = to);
-    } else {
-        LOG(c, KV, .request = part.request == NULL ? UINT32_MAX : part.request->id,
-            .from_token = part.from_token, .place = to);
+        return ACTED(c, rc, KV_SESSION, .session = part.session_id, .place = to);
     }
-    return acted(c, "kv", rc);
+    return ACTED(c, rc, KV, .request = part.request == NULL ? UINT32_MAX : part.request->id,
+                 .from_token = part.from_token, .place = to);
 }
 
-/* Not an "action" for the fixed point: a policy may re-arm a timer in every call. */
 static int act_set_timer(struct sched *s, int64_t at_ns)
 {
     struct core *c = core_of(s);
@@ -283,8 +264,7 @@ static int act_set_timer(struct sched *s, int64_t at_ns)
     if (rc == 0) {
         c->exec_ops->timer(c->exec, at_ns);
     }
-    LOG(c, TIMER, .at_ns = at_ns);
-    return tell(c, "timer", rc);
+    return ACTED(c, rc, TIMER, .at_ns = at_ns);
 }
 
 static int occupy(struct core *c, uint8_t device, int64_t until_ns)
@@ -305,8 +285,7 @@ static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? occupy(c, device, until_ns) : -EPERM;
-    LOG(c, OCCUPY, .device = device, .at_ns = until_ns);
-    return acted(c, "occupy", rc);
+    return ACTED(c, rc, OCCUPY, .device = device, .at_ns = until_ns);
 }
 
 static int act_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
@@ -321,8 +300,7 @@ static int act_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
         own->kv_rank = rank;
         prefix_rank(own);
     }
-    LOG(c, KV_RANK, .request = id, .rank = rank);
-    return acted(c, "kv_rank", rc);
+    return ACTED(c, rc, KV_RANK, .request = id, .rank = rank);
 }
 
 static int shed(struct core *c, struct full_request *r)
@@ -340,8 +318,7 @@ static int act_shed(struct sched *s, const struct request *r)
     struct core *c = core_of(s);
     uint32_t id = r == NULL ? UINT32_MAX : r->id;
     int rc = may_act(c) ? shed(c, core_request(r)) : -EPERM;
-    LOG(c, SHED, .request = id);
-    return acted(c, "shed", rc);
+    return ACTED(c, rc, SHED, .request = id);
 }
 
 static int act_note(struct sched *s, const char *name, uint64_t add)
