@@ -2,7 +2,6 @@
 #include "hwmodels/graphs.h"
 
 #include "hwmodels/graphs_machine.h"
-#include "hwmodels/graphs_strategies.h"
 
 /* Prefill on whatever graphs are there, no load. */
 static void run_without_loads(const struct graphs_instance *g, uint64_t switched, uint32_t memory,

@@ -12,7 +12,6 @@
  * of now, loads left), never overestimates and never falls by more than the time spent, so a state
  * is expanded at most once with its least cost, and the first complete state taken is optimal. */
 #include "hwmodels/graphs_machine.h"
-#include "hwmodels/graphs_strategies.h"
 #include "sim/base/hash.h"
 
 #define NO_NODE UINT32_MAX

@@ -6,7 +6,6 @@
  * hide a load, a block that no longer computes is loaded anyway. What is left after the prefill is
  * loaded one block after the other. */
 #include "hwmodels/graphs_machine.h"
-#include "hwmodels/graphs_strategies.h"
 
 /* Least k with s[block] <= the k next computes under the graphs of now, or 0 when the window holds
  * the block. Past the end of the stream the window is what is left (the tail). */

@@ -54,3 +54,9 @@ void graphs_machine_run_to(struct graphs_machine *m, uint32_t position);
 /* Runs to the end of the prefill and of the current load, loads what is still on G1 one after the
  * other (highest block first: the order does not matter), and completes *out. */
 void graphs_machine_finish(struct graphs_machine *m);
+
+/* Strategies that live in files of their own; graphs.c puts them into the table. */
+void graphs_progressive_solve(const struct graphs_instance *g, struct graphs_result *out);
+void graphs_late_start_solve(const struct graphs_instance *g, struct graphs_result *out);
+void graphs_farthest_solve(const struct graphs_instance *g, struct graphs_result *out);
+void graphs_exact_solve(const struct graphs_instance *g, struct graphs_result *out);

@@ -258,3 +258,13 @@ enum soc_match {
  * NULL: any of the right width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           enum soc_match *match);
+
+/* The keys of the parts of a SoC file (soc_fields.c), for its reader (soc_parse.c). */
+/* A row of a runtime's table, as it is read. */
+struct soc_table_row {
+    uint32_t rows;
+    double factor;
+};
+
+extern const struct json_fields soc_device_keys, soc_dvfs_keys, soc_numbers_keys, soc_runtime_keys,
+    soc_start_keys, soc_step_keys, soc_table_keys;

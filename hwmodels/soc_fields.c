@@ -1,5 +1,5 @@
 /* The keys of a SoC file, one row each (sim/base/json_fields.h). */
-#include "hwmodels/soc_fields.h"
+#include "hwmodels/soc.h"
 
 #define R struct soc_runtime
 #define CURVE(into)                                                                                \

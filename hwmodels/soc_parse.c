@@ -1,5 +1,5 @@
 /* Reading a SoC file, and what its numbers must be to each other. */
-#include "hwmodels/soc_fields.h"
+#include "hwmodels/soc.h"
 
 const char *const soc_error_names[2][3] = {
     {"prefill", "short_prefill", "decode"},

@@ -1,7 +1,6 @@
 #include "plots/results.h"
 
 #include "plots/about.h"
-#include "plots/results_impl.h"
 
 static bool is_axis(const struct results *r, const char *name)
 {

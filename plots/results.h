@@ -53,3 +53,11 @@ const char *results_mark(const struct results *r, size_t i);
 bool results_has(const struct results *r, const char *metric);
 /* An error that names similar ones when no point has the metric. */
 int results_require(const struct results *r, const char *metric, struct err *e);
+
+/* Inside results: how inputs become points, and the CSV half (results_csv.c). */
+/* A point of this input without anything; what follows is of it. */
+void results_begin_point(struct results *r, const struct figure_input *in);
+/* An axis of the last point, unless the value is absent or an empty text. */
+void results_put_axis(struct results *r, const char *name, struct frame_value v);
+
+int results_add_csv(struct results *r, const struct figure_input *in, struct err *e);

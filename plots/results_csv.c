@@ -1,5 +1,5 @@
 /* Rows of a CSV file as points, replications put together. */
-#include "plots/results_impl.h"
+#include "plots/results.h"
 #include "sim/base/words.h"
 #include "sim/stats/stats_intervals.h"
 

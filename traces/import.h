@@ -99,3 +99,49 @@ int import_graph(struct import *im, const char *path, struct trace *out, struct 
 bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_t first);
 /* Rows into turns of sessions, cut, thinned, scaled (import_sessions.c). */
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e);
+
+/* Requests of one agent in their order, and what each waits for where a source does not say it. */
+/* A request that later ones of its agent may wait for. */
+struct import_sent {
+    size_t row;
+    int64_t end_ns;
+    bool end_known; /* else it is when the request was sent */
+    bool continued; /* it has a next turn */
+};
+
+struct import_stream {
+    struct import_sent *v; /* owned */
+    size_t n;
+};
+
+/* One edge per parent, the longer of two. */
+void import_edge_add(struct import_node *node, size_t parent, int64_t gap_ns);
+/* The last request that had ended by then, or NULL. */
+const struct import_sent *import_last_before(const struct import_stream *s, int64_t ns);
+/* Finds what a request waits for: the turn before, or the last request of the agent, or of the one
+ * that started it (`origin`, or NULL). Returns the end of that, or the request's own start. */
+int64_t import_place(struct import *im, struct import_stream *s, const struct import_row *r,
+                     const struct import_sent *origin, struct import_node *node);
+/* Adds the request to the stream and to the rows; takes node->parents. */
+void import_stream_add(struct import *im, struct import_stream *s, const struct import_row *r,
+                       const struct import_node *node, int64_t end_ns, bool end_known);
+
+/* Requests of agents that name the agent that started them, read in any order: when all are known,
+ * they become a request graph by the rules of traces/README.md. */
+struct import_record {
+    struct import_row row;  /* with its end; row.prefix: prompt tokens that a cache served */
+    uint64_t agent, parent; /* keys (import_key); 0: none */
+    bool other_model;       /* set by import_record_add */
+};
+
+struct import_records {
+    struct import_record *v; /* owned */
+    size_t n;
+    const char *model; /* of the first request */
+};
+
+void import_record_add(struct import_records *d, const struct import_record *x, const char *model);
+void import_records_fini(struct import_records *d);
+/* Adds all to the import, by their start. Cached tokens that the turn before cannot have had are
+ * counted in lost.prefix_tokens. */
+void import_records_build(struct import *im, struct import_records *d);

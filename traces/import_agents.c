@@ -2,8 +2,8 @@
  * the agentic form of Mooncake's. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "traces/import.h"
 #include "traces/import_json.h"
-#include "traces/import_stream.h"
 
 /* ---- weka ---- */
 

@@ -3,8 +3,8 @@
  * tokens of every answer; texts are not read. Files of one session may follow each other. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
+#include "traces/import.h"
 #include "traces/import_json.h"
-#include "traces/import_records.h"
 
 /* ---- claude code ---- */
 

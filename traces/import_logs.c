@@ -2,8 +2,8 @@
  * of coding sessions, and Azure's sessions of GitHub Copilot. */
 #include "sim/base/json.h"
 #include "sim/base/words.h"
+#include "traces/import.h"
 #include "traces/import_json.h"
-#include "traces/import_records.h"
 
 /* ---- dynamo ---- */
 

@@ -1,7 +1,6 @@
-#include "traces/import_records.h"
 
 #include "sim/api/request.h"
-#include "traces/import_stream.h"
+#include "traces/import.h"
 
 /* An agent: a session, a trajectory, a thread. */
 struct agent {

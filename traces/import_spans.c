@@ -4,8 +4,8 @@
  * (gen_ai.operation.name is invoke_agent), the agents become a request graph; without any, requests
  * are turns of gen_ai.conversation.id. */
 #include "sim/base/json.h"
+#include "traces/import.h"
 #include "traces/import_json.h"
-#include "traces/import_records.h"
 
 struct span {
     uint64_t id, parent, conversation, trace; /* keys; 0: none */

@@ -1,4 +1,4 @@
-#include "traces/import_stream.h"
+#include "traces/import.h"
 
 void import_edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
 {

@@ -1,6 +1,5 @@
 /* Lists of events of the machine: in a workload, in a file of their own, in the first line of a
  * trace file. docs/concepts/machine.md describes them. */
-#include "traces/machine_events.h"
 
 #include "sim/base/hash.h"
 #include "traces/traces.h"

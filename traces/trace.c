@@ -1,7 +1,6 @@
 #include <gsl/gsl_sort_ulong.h>
 
 #include "sim/base/hash.h"
-#include "traces/machine_events.h"
 #include "traces/texts.h"
 #include "traces/traces.h"
 

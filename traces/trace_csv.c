@@ -7,7 +7,6 @@
 #include "sim/base/csv_record.h"
 #include "sim/base/output.h"
 #include "sim/base/words.h"
-#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-trace v1"

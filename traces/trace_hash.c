@@ -1,6 +1,5 @@
 /* The hash of a trace: equal requests have an equal one, regardless of what read or made them. */
 #include "sim/base/hash.h"
-#include "traces/machine_events.h"
 #include "traces/texts.h"
 #include "traces/traces.h"
 

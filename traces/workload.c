@@ -6,7 +6,6 @@
 #include "sim/base/rng.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
-#include "traces/machine_events.h"
 #include "traces/mixed.h"
 #include "traces/spec_keys.h"
 #include "traces/tasks.h"

@@ -2,7 +2,6 @@
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
 #include "sim/base/words.h"
-#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 struct options {

@@ -12,7 +12,6 @@
 #include "sim/base/rng.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
-#include "traces/machine_events.h"
 #include "traces/traces.h"
 
 /* Numbers mean what their model makes of them: a SoC file runs with the models that it states,

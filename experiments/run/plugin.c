@@ -12,7 +12,7 @@
 #include "policies/external/jail.h"
 #include "policies/registry.h"
 #include "sim/base/hash.h"
-#include "sim/core/contract.h"
+#include "sim/core/run.h"
 
 #define SUFFIX ".so"
 #define SYMBOL "xpusim_policy"

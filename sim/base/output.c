@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/base/output_impl.h"
-
 #ifndef PATH_MAX
 #define PATH_MAX 4096
 #endif

@@ -3,7 +3,7 @@
 #include <sys/types.h>
 #include <zlib.h>
 
-#include "sim/base/output_impl.h"
+#include "sim/base/output.h"
 
 static ssize_t gzip_write(void *cookie, const char *bytes, size_t n)
 {

@@ -1,7 +1,6 @@
-#include "sim/core/cold.h"
 
+#include "sim/core/consistent.h"
 #include "sim/core/kv.h"
-#include "sim/core/states.h"
 
 static struct cold_list *cold_list_of(struct core *c, const struct cold_kv *k)
 {

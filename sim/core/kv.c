@@ -2,7 +2,6 @@
  * lent to residents, cached, or held by a request. Cached ones give way to live ones, those of the
  * lowest rank and the oldest of them first (clauses.md B.10: finished-flow KV first). */
 #include "sim/core/kv.h"
-#include "sim/core/cold.h"
 
 uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
 {

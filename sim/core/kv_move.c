@@ -1,8 +1,7 @@
 /* Where KV is: a policy evicts a request's, moves it to flash and back, and pins or drops what a
  * session left for its next turn. That turn takes it when it arrives. */
-#include "sim/core/cold.h"
+#include "sim/core/consistent.h"
 #include "sim/core/kv.h"
-#include "sim/core/states.h"
 
 /* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. A move to flash
  * that is not through is given up: the KV is still here. */

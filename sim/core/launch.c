@@ -2,7 +2,6 @@
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/memory.h"
-#include "sim/core/states.h"
 
 static inline struct full_launch *launch_new(struct core *c)
 {

@@ -2,7 +2,6 @@
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
-#include "sim/core/states.h"
 
 int core_pass_cancel(struct core *c, struct pass *pub)
 {

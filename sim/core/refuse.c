@@ -2,6 +2,11 @@
  * when first. A policy that ignores what actions return learns of it here. And how a run fails. */
 #include "sim/core/core.h"
 
+const char *const counter_names[COUNTER_COUNT] = {
+#define COUNTER(id, name) name,
+#include "sim/core/counters.def"
+};
+
 const char *const core_hook_names[HOOK_COUNT] = {
     [HOOK_NONE] = "outside",
     [HOOK_INIT] = "init",
@@ -82,4 +87,10 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
         (void)text_visible(res->message, "");
     }
     return status;
+}
+
+bool counter_is_refusal(enum counter which)
+{
+    return which <= COUNTER_OUTSIDE_SCHEDULE && which != COUNTER_PASS_NO_MEMORY &&
+           which != COUNTER_PASS_CANCELLED;
 }

@@ -2,7 +2,6 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
-#include "sim/core/states.h"
 
 /* One number for each key that can be there: a version of graphs is a byte, as a model is. */
 static uint64_t number_of(struct resident_key key)

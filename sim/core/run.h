@@ -8,6 +8,7 @@
 #include "sim/api/trace.h"
 #include "sim/base/base.h"
 #include "sim/core/counters.h"
+#include <stddef.h>
 
 #define SIM_MAX_OBSERVERS 6
 #define SIM_MAX_MODELS 8
@@ -223,3 +224,9 @@ struct sim_result {
     struct sim_battery battery;
     struct sim_audit audit;
 };
+
+/* Whether a policy was compiled with the headers of this program. */
+/* Says in `why` what another contract differs in; NULL when it is this one, else `why`. Reads only
+ * `size` unless that is of a policy_ops that begins with a contract, so anything may be asked about
+ * that a policy of any version returned. */
+const char *contract_mismatch(const struct policy_contract *other, char *why, size_t why_size);

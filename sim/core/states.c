@@ -1,4 +1,4 @@
-#include "sim/core/states.h"
+#include "sim/core/consistent.h"
 
 #define TO(state) (1u << (state))
 

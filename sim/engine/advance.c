@@ -5,8 +5,7 @@
  * before the first that ends its launch or must yield. One launch alone at full speed is left where
  * it is until somebody takes notice, and then jumps in closed form. `sim.collapse=false` makes
  * every boundary an instant of the run instead, with the same results. */
-#include "sim/engine/advance.h"
-#include "sim/engine/corun.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
 void advance_init(struct engine *e)

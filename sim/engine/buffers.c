@@ -1,7 +1,7 @@
 /* A device keeps its kernels within a budget: when a launch brings one that it has not, those that
  * no launch uses give way, the least recently used first. A launch is never refused. What it needs
  * by itself may exceed the budget, and goes as soon as it is over. */
-#include "sim/engine/buffers.h"
+#include "sim/engine/engine.h"
 
 void buffers_init(struct engine *e)
 {

@@ -1,6 +1,6 @@
 /* The loader (graph blocks, KV moves: one serial channel that uses DDR) and the compiler (one CPU
  * thread). Both are FIFO; the head item is in progress. */
-#include "sim/engine/advance.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
 static struct channel_item *item_new(struct engine *e, struct channel *ch)

@@ -1,6 +1,5 @@
-#include "sim/engine/consistent.h"
 #include "sim/core/memory.h"
-#include "sim/engine/buffers.h"
+#include "sim/engine/engine.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"
 

@@ -1,7 +1,7 @@
 /* A launch that co-runs with one other job. A batch that decodes meets the same few kernels of
  * prompts again and again, so durations of co-running pieces of work are remembered. */
-#include "sim/engine/corun.h"
 #include "sim/base/hash.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
 /* A piece of work: a kernel moves its bytes, or it computes. */

@@ -4,8 +4,8 @@
  * not slowed by it. */
 #include <string.h>
 
-#include "sim/engine/consistent.h"
 #include "sim/engine/ddr.h"
+#include "sim/engine/engine.h"
 
 void ddr_init(struct engine *e)
 {

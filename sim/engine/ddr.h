@@ -82,3 +82,30 @@ struct ddr_sums {
 /* Shares the DDR out to the jobs, whose demands these are: sums, and the rate of each at its share
  * alone. */
 void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *sums, double *rate);
+
+/* Moving jobs through time (advance.c). */
+void advance_init(struct engine *e);
+/* Moves kernels over their boundaries, as far as only their launches take notice and they come
+ * before that instant. Time moves to the last one. */
+void advance(struct engine *e, int64_t before_ns);
+/* Brings e->behind, which is not NULL, up to the present instant. */
+void advance_behind(struct engine *e);
+/* To be called before jobs change or their state is looked at. */
+static inline void advance_notice(struct engine *e)
+{
+    if (e->behind != NULL) {
+        advance_behind(e);
+    }
+}
+
+/* A launch that co-runs with one other job (corun.c). */
+void corun_init(struct engine *e);
+/* Moves the launch over the end of its piece of work, and over later ends. Later ones come before
+ * that instant and before the other job's end. Time moves to the last of them. Preconditions: the
+ * two jobs share the DDR at full speed. The first end comes before the other's, and only the launch
+ * takes notice of it. passes: this holds for ends of later kernels, too. The launch's last kernel
+ * is never passed. */
+void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passes,
+                int64_t before_ns);
+/* Reports the DDR intervals that are not reported yet. To be called at the end of a run. */
+void corun_report(struct engine *e);

@@ -2,10 +2,8 @@
  * yield points. */
 #include <errno.h>
 
-#include "sim/engine/advance.h"
-#include "sim/engine/buffers.h"
-#include "sim/engine/consistent.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"

@@ -2,8 +2,8 @@
  * (channels.c), and instants at which something is to come. */
 #include <errno.h>
 
-#include "sim/engine/buffers.h"
 #include "sim/engine/devices.h"
+#include "sim/engine/engine.h"
 #include "sim/engine/power.h"
 
 static uint32_t exec_free_slots(void *exec, uint8_t device)

@@ -2,8 +2,7 @@
  * (GPUs switch contexts between kernels), runs on the device alone with its DDR traffic among the
  * others', and the launch it interrupted goes on at its next kernel. A frame that is not done when
  * the next one is due makes that one missed: the display shows the old picture once more. */
-#include "sim/engine/advance.h"
-#include "sim/engine/consistent.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"

@@ -9,9 +9,7 @@
  *
  * By energy it takes the step at which a piece of work costs least, by phase. The platform's power
  * and that of the device at rest are part of the cost, because they are drawn for as long. */
-#include "sim/engine/governor.h"
-
-#include "sim/engine/advance.h"
+#include "sim/engine/ddr.h"
 
 #define LEAST_WORK_FRAC 1e-9 /* of a step that is fast enough: rounding of the utilisation */
 

@@ -1,7 +1,7 @@
 /* Power domains and the exact integral of their watts. */
 #include "sim/engine/power.h"
 
-#include "sim/engine/governor.h"
+#include "sim/engine/engine.h"
 
 void power_init(struct engine *e)
 {

@@ -7,13 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/engine/advance.h"
-#include "sim/engine/buffers.h"
-#include "sim/engine/consistent.h"
-#include "sim/engine/corun.h"
 #include "sim/engine/costs.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
-#include "sim/engine/governor.h"
 #include "sim/engine/power.h"
 
 /* Events of one instant before the run is called a livelock (a policy that does work of zero length

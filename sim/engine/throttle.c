@@ -10,7 +10,7 @@
  * event of the machine may cap P in addition. */
 #include <math.h>
 
-#include "sim/engine/advance.h"
+#include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
 #define REACHED_FRAC 1e-9 /* the average counts as at its limit: rounding of the crossing time */

@@ -4,7 +4,7 @@
 
 #include "policies/params.h"
 #include "policies/registry.h"
-#include "sim/core/contract.h"
+#include "sim/core/run.h"
 #include "tests/helpers/suite.h"
 
 START_TEST(names_are_sorted_unique_and_well_formed)
