@@ -260,6 +260,7 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
                           enum soc_match *match);
 
 /* The keys of the parts of a SoC file (soc_fields.c), for its reader (soc_parse.c). */
+
 /* A row of a runtime's table, as it is read. */
 struct soc_table_row {
     uint32_t rows;

@@ -55,6 +55,7 @@ bool results_has(const struct results *r, const char *metric);
 int results_require(const struct results *r, const char *metric, struct err *e);
 
 /* Inside results: how inputs become points, and the CSV half (results_csv.c). */
+
 /* A point of this input without anything; what follows is of it. */
 void results_begin_point(struct results *r, const struct figure_input *in);
 /* An axis of the last point, unless the value is absent or an empty text. */

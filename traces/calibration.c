@@ -1,4 +1,4 @@
-#include "traces/calibration.h"
+#include "traces/texts.h"
 
 #include "sim/base/base.h"
 #include "sim/base/hash.h"

@@ -101,6 +101,7 @@ bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_
 int import_sessions(struct import *im, const char *path, struct trace *out, struct err *e);
 
 /* Requests of one agent in their order, and what each waits for where a source does not say it. */
+
 /* A request that later ones of its agent may wait for. */
 struct import_sent {
     size_t row;

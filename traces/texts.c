@@ -6,7 +6,6 @@
 #include "sim/base/json.h"
 #include "sim/base/map.h"
 #include "sim/base/suffix.h"
-#include "traces/calibration.h"
 
 #define MOST_TOKENS 10000000u /* of a context or an output, as of a trace's row */
 

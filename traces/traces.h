@@ -252,6 +252,7 @@ void trace_stats(const struct trace *t, struct trace_stats *out);
  *
  * {"machine": [{"at_s": 30, "memory_mib": 2000}, ...]} is part of a workload, or a file of its own.
  * In a trace file, the first line has the list behind "machine=". */
+
 /* Reads the key "machine" of an object into the trace, in the place of those it has. 0, or -EINVAL
  * with errors that name file and key. */
 int machine_events_get(struct json_obj *o, struct trace *t);

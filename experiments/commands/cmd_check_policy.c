@@ -9,7 +9,6 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/sandbox.h"
 #include "policies/external/external.h"
-#include "policies/external/hosted.h"
 #include "policies/external/jail.h"
 #include "policies/params.h"
 #include "sim/base/output.h"

@@ -1,7 +1,5 @@
 /* `xpusim compare`: policies on common random numbers. */
 #include "experiments/commands/commands.h"
-#include "experiments/compare/ablate.h"
-#include "experiments/compare/capacity.h"
 #include "experiments/compare/choose.h"
 #include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"

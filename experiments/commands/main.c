@@ -3,7 +3,7 @@
 
 #include "experiments/commands/commands.h"
 #include "experiments/run/plugin.h"
-#include "policies/external/hosted.h"
+#include "policies/external/external.h"
 #include "sim/base/datadir.h"
 #include "sim/base/memory.h"
 #include "sim/base/version.h"

@@ -2,7 +2,10 @@
 
 #include <fnmatch.h>
 
+#include "experiments/run/config.h"
+#include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
+#include "experiments/shell/options.h"
 #include "sim/base/nearest.h"
 #include "sim/metrics/metric_table.h"
 
@@ -67,4 +70,30 @@ int choose_metrics(const struct compare_result *r, const struct option_texts *as
         (void)err_add(e, "--metric: %zu metrics match; at most %d are taken", out->n, CHOOSE_MAX);
     }
     return e->n > before ? -EINVAL : 0;
+}
+
+int ablate_variants(struct option_texts *list, const char *spec, struct err *e)
+{
+    struct config_policy p;
+    if (config_policy_parse(&p, spec, e) != 0) {
+        return -EINVAL;
+    }
+    const char *const none[] = {NULL};
+    const char *const *all = p.ops->ablations != NULL ? p.ops->ablations : none;
+    size_t name = plugin_path_length(spec) > 0 ? plugin_path_length(spec) : strcspn(spec, ":");
+    const char *params = spec[name] == ':' ? spec + name + 1 : "";
+    const char *join = params[0] != '\0' ? "," : spec[name] == ':' ? "" : ":";
+    uint32_t before = list->n;
+    options_text_add(list, spec);
+    for (; *all != NULL; all++) {
+        if (text_list_key(params, *all, strcspn(*all, "=")) == NULL) {
+            options_text_add(list, xkeep(xformat("%s%s%s", spec, join, *all)));
+        }
+    }
+    if (list->n == before + 1) {
+        return err_add(e, "%s: %s (policy_ops.ablations)", spec,
+                       p.ops->ablations == NULL ? "the policy declares no mechanism"
+                                                : "it sets each of its mechanisms already");
+    }
+    return 0;
 }

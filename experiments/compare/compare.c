@@ -1,6 +1,7 @@
 #include "experiments/compare/compare.h"
 
 #include "experiments/run/runner.h"
+#include "sim/stats/stats_shift.h"
 
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
                                uint32_t replication)
@@ -193,4 +194,66 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
                       plan->policies[f->policy].label, f->replication,
                       config_seed(plan->options->seed, f->replication), f->message);
     }
+}
+
+#define CAPACITY_REPLICATIONS 3
+#define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
+
+int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e)
+{
+    struct compare_plan p = compare_alone(plan, plan->baseline);
+    p.replications = CAPACITY_REPLICATIONS;
+    p.arrivals.compress = CAPACITY_COMPRESS;
+    SCOPED(compare_result_fini) struct compare_result r;
+    compare_run(&p, &r);
+    compare_report_failures(&p, &r);
+    *out = (struct capacity){0.0, 0.0};
+    if (r.n_failures == 0) {
+        const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
+        const double *arrived = compare_values(&r, 0, "all.arrived");
+        const double *window = compare_values(&r, 0, "arrival_window_s");
+        double n = CAPACITY_REPLICATIONS;
+        for (uint32_t i = 0; i < CAPACITY_REPLICATIONS; i++) {
+            out->req_per_min += done[i] / n;
+            out->offered_req_per_min +=
+                (arrived[i] - 1.0) / (window[i] * CAPACITY_COMPRESS) * 60.0 / n;
+        }
+    }
+    if (!(out->req_per_min > 0.0) || !(out->offered_req_per_min > 0.0)) {
+        return err_add(e, "--load: the capacity of %s could not be measured on this workload",
+                       plan->policies[plan->baseline].label);
+    }
+    return 0;
+}
+
+void significance_adjust(double *p, size_t n_first, size_t n_others)
+{
+    stats_holm(p, n_first, p);
+    stats_holm(p + n_first, n_others, p + n_first);
+    double first = 0.0; /* the chance at which all of the first are shown */
+    for (size_t i = 0; i < n_first && n_others > 0; i++) {
+        p[i] = p[i] < 0.5 ? 2.0 * p[i] : isnan(p[i]) ? p[i] : 1.0;
+        first = p[i] > first ? p[i] : first; /* NaN: no difference */
+    }
+    for (size_t i = n_first; i < n_first + n_others; i++) {
+        double all = p[i] > first ? p[i] : first;
+        p[i] = 2.0 * p[i] < all ? 2.0 * p[i] : all;
+    }
+}
+
+enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted)
+{
+    enum stats_finding f = stats_judge(p);
+    bool lost = (f == STATS_LOWER || f == STATS_HIGHER) && p_adjusted > 1.0 - STATS_LEVEL_FRAC;
+    return lost ? STATS_NOT_SHOWN : f;
+}
+
+const char *significance_text(const struct stats_paired *p, double p_adjusted)
+{
+    const char *text = stats_verdict(p);
+    if (significance_judge(p, p_adjusted) == stats_judge(p)) {
+        return text;
+    }
+    int n = (int)strcspn(text, "("); /* "(significant)" is for what the correction leaves */
+    return document_format("%.*s(not significant after Holm's correction)", n, text);
 }

@@ -89,3 +89,28 @@ void compare_head_document(const struct compare_head *h, struct document *d);
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d);
+
+/* How much a machine can do under a policy, by which loads are stated (compare --load). */
+struct capacity {
+    double req_per_min;         /* of the baseline when it never waits for work */
+    double offered_req_per_min; /* of the workload as it is */
+};
+
+/* Saturated runs of the baseline: its completions per minute over the busy period, and the rate at
+ * which the workload asks, both averaged over a few replications. 0, or -EINVAL with an error. */
+int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e);
+
+/* The meaning of *significant* in every table that prints the word. The interval of the paired
+ * differences excludes zero, and still does after Holm's correction over its family
+ * (docs/concepts/comparison.md). */
+
+/* Adjusts p in place, so that the chance of any false positive among all is at most 5 %. The first
+ * n_first are the question and one family; the n_others after them are a second. Holm's correction
+ * holds in each, and each has half of the 5 %. The others get all of it when every one of the first
+ * is shown (fallback procedure, Wiens 2003). NaN stays NaN and does not count. */
+void significance_adjust(double *p, size_t n_first, size_t n_others);
+
+/* stats_judge after the correction: what it takes back is not shown. NaN: not corrected. */
+enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted);
+/* "lower by 12 % (significant)", "lower by 1.4 % (not significant after Holm's correction)" */
+const char *significance_text(const struct stats_paired *p, double p_adjusted);

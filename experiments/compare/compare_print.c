@@ -1,6 +1,5 @@
 /* A comparison as a document. */
 #include "experiments/compare/compare.h"
-#include "experiments/compare/significance.h"
 #include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 

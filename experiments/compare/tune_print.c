@@ -1,5 +1,5 @@
 /* Tuning as a document. */
-#include "experiments/compare/significance.h"
+#include "experiments/compare/compare.h"
 #include "experiments/compare/tune.h"
 #include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"

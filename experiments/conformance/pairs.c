@@ -1,6 +1,6 @@
 /* Two runs of one load, compared. */
 #include "experiments/conformance/conformance.h"
-#include "policies/external/hosted.h"
+#include "policies/external/external.h"
 
 const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", "confined", NULL};
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "policies/external/external.h"
-#include "policies/external/hosted.h"
 #include "policies/external/jail.h"
 #include "policies/registry.h"
 #include "sim/base/hash.h"

@@ -1,7 +1,7 @@
 #include "experiments/run/runner.h"
 
 #include "experiments/run/worker.h"
-#include "policies/external/hosted.h"
+#include "policies/external/external.h"
 #include "sim/engine/sim.h"
 
 /* Energy of the run at the battery's meter, from that at the devices' meter. */

@@ -1,7 +1,6 @@
 #include "experiments/selftest/selftest.h"
 
 #include "experiments/compare/compare.h"
-#include "experiments/compare/significance.h"
 #include "experiments/run/price.h"
 #include "experiments/run/runner.h"
 #include "sim/base/quantile.h"

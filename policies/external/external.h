@@ -26,3 +26,33 @@ double external_shorten(const struct policy_ops *ops, struct policy_params *p, d
 /* The file that such a specification names: the Python file, or the first word of the command where
  * that is a path; NULL else. The caller frees it. */
 char *external_file(const char *spec);
+
+/* Plug-ins in a process of their own: the hooks of a .so run in a jail (jail.h).
+ *
+ * The process maps the pages that a policy may read (struct sched, requests, passes, launches) and
+ * its own state, at the addresses that they have here. So the plug-in is the same file as one that
+ * runs in this process, and decides the same. It can write to its state and to nothing else, and
+ * there is nothing else of the simulator in its memory.
+ *
+ * A hook is a message, and so is a call of the contract; docs/policy-protocol.md has the cost. The
+ * simulator checks each answer: a pointer must be one that the policy was given. */
+
+/* The argument of the program that makes it such a process: policy-host FILE.so [ADDRESS]. */
+#define HOST_COMMAND "policy-host"
+
+/* Starts a process that loads the file and describes its policy. Gives a policy of that name that
+ * has a process of its own for every run; NULL with an error. It lives as long as this process. One
+ * run of it at a time. */
+const struct policy_ops *hosted_load(const char *path, struct err *e);
+
+/* The memory of a run of such a policy: what it reads, and then what it writes (sim_setup.memory).
+ * NULL for other policies. */
+const struct arena_source *hosted_memory(const struct policy_ops *ops);
+
+/* In the process. ops: of the plug-in, NULL with the error why there is none. */
+void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *out);
+/* Where it is to fork for every run: does, and returns in each fork, with the address for it. Else
+ * a copy of what it was given. The caller frees it. */
+char *hosted_address(const char *given);
+/* Runs hooks until the parent goes away. address: as the parent gave it. */
+_Noreturn void hosted_serve(const struct policy_ops *ops, const char *address);

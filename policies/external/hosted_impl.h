@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 
+#include "policies/external/external.h"
 #include "policies/external/external_impl.h"
-#include "policies/external/hosted.h"
 #include "sim/base/json.h"
 #include "sim/record/action.h"
 

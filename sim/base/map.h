@@ -54,6 +54,7 @@ static inline void *map_record(const struct map *m, uint64_t key)
 /* The record of a key, zeroed when it is new. */
 void *map_add(struct map *m, uint64_t key);
 void map_remove(struct map *m, uint64_t key); /* nothing when there is none */
+
 /* Iteration in slot order: *at starts at 0; NULL at the end. */
 void *map_next(const struct map *m, uint32_t *at, uint64_t *key);
 void map_fini(struct map *m);

@@ -27,6 +27,7 @@ int output_bytes(const char *path, const void *bytes, size_t n, struct err *e);
 void output_abandon_all(void);
 
 /* Inside output: packing (output_gzip.c). */
+
 /* A stream that writes gzip to fd and closes it. Equal input gives equal bytes: no name, no date.
  * NULL when memory runs out. */
 FILE *output_gzip(int fd);

@@ -17,6 +17,7 @@ bool pass_shape_adds_up(const struct full_pass *p);
 
 /* Which state of a request, pass, launch, resident or kept KV may follow which. Whoever changes a
  * state asserts it here. */
+
 /* May the one state follow the other? A state again is no change, and none of the pairs. */
 bool request_may_become(enum request_state from, enum request_state to);
 bool pass_may_become(enum pass_state from, enum pass_state to);

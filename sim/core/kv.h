@@ -79,6 +79,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r);
 
 /* KV of finished turns, kept for the session's next one: a table of entries in two lists. Cached
  * entries give way when memory is short. Held ones (pinned, moving, on flash) give no memory. */
+
 /* Takes an entry from its list, and puts it behind those of its rank in the list of a state. */
 void cold_unlink(struct core *c, uint32_t i);
 void cold_link(struct core *c, uint32_t i, enum cold_state state);

@@ -257,6 +257,7 @@ void channel_event(struct engine *e, struct channel *ch);
 /* Invariants of the machine when an instant is over: rates are settled, nobody is in the middle
  * of anything. Walks everything, the events in the queue too; called under SIM_ASSERT only. It
  * names the clause that is broken and ends the process. */
+
 /* Queue, jobs, devices, channels, frames, power. */
 bool engine_consistent(const struct engine *e);
 /* Are the stored DDR shares those that the contention model gives the running jobs now? */
@@ -271,6 +272,7 @@ bool governor_event(struct engine *e, uint8_t device);
 void governor_finish(struct engine *e);
 
 /* Memory of kernels besides weights, and its collector (agent-xpu-v1 6.5). */
+
 /* A kernel that a device has in memory: one op of a model, for launches of up to so many rows. The
  * layers share it, because weights are its argument. */
 struct kernel_buffer {

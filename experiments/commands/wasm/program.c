@@ -7,7 +7,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/pool.h"
-#include "policies/external/hosted.h"
+#include "policies/external/external.h"
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
 
