@@ -5,10 +5,9 @@
 #include "sim/base/base.h"
 #include "sim/base/words.h"
 
-static void share_none(struct flow *f, uint32_t n, double capacity, const void *params)
+static void share_none(struct flow *f, uint32_t n, double capacity UNUSED,
+                       const void *params UNUSED)
 {
-    (void)capacity;
-    (void)params;
     for (uint32_t i = 0; i < n; i++) {
         f[i].share_bytes_per_s = f[i].demand_bytes_per_s;
     }
@@ -86,21 +85,19 @@ static void fill(struct flow *f, uint32_t n, double capacity, bool weighted)
     }
 }
 
-static void share_max_min(struct flow *f, uint32_t n, double capacity, const void *params)
+static void share_max_min(struct flow *f, uint32_t n, double capacity, const void *params UNUSED)
 {
-    (void)params;
     fill(f, n, capacity, false);
 }
 
-static void share_weighted(struct flow *f, uint32_t n, double capacity, const void *params)
+static void share_weighted(struct flow *f, uint32_t n, double capacity, const void *params UNUSED)
 {
-    (void)params;
     fill(f, n, capacity, true);
 }
 
-static void share_proportional(struct flow *f, uint32_t n, double capacity, const void *params)
+static void share_proportional(struct flow *f, uint32_t n, double capacity,
+                               const void *params UNUSED)
 {
-    (void)params;
     double sum = total_demand(f, n);
     double part = sum <= capacity ? 1.0 : capacity / sum;
     for (uint32_t i = 0; i < n; i++) {

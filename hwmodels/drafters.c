@@ -79,19 +79,15 @@ static bool drafts_for(const struct drafter *d, const struct request *r,
            r->generated_tokens < text->n_output;
 }
 
-uint32_t drafter_draft(const void *params, uint64_t seed, const struct request *r,
-                       const struct trace_text *text, uint64_t step)
+uint32_t drafter_draft(const void *params, uint64_t seed UNUSED, const struct request *r,
+                       const struct trace_text *text, uint64_t step UNUSED)
 {
-    (void)seed;
-    (void)step;
     return drafts_for(params, r, text) ? drafter_length(params, text, r->generated_tokens) : 0;
 }
 
-uint32_t drafter_accept(const void *params, uint64_t seed, const struct request *r,
-                        const struct trace_text *text, uint64_t step, uint32_t drafted)
+uint32_t drafter_accept(const void *params, uint64_t seed UNUSED, const struct request *r,
+                        const struct trace_text *text, uint64_t step UNUSED, uint32_t drafted)
 {
-    (void)seed;
-    (void)step;
     return drafts_for(params, r, text) ? drafter_right(params, text, r->generated_tokens, drafted)
                                        : 0;
 }

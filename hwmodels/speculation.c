@@ -151,18 +151,17 @@ static double run_history(const struct speculation_run *run, const struct reques
 }
 
 uint32_t speculation_run_draft(const void *params, uint64_t seed, const struct request *r,
-                               const struct trace_text *text, uint64_t step)
+                               const struct trace_text *text UNUSED, uint64_t step)
 {
-    (void)text;
     const struct speculation_run *run = params;
     const struct speculation_model *m = run->by_class[r->cls];
     return m == NULL ? 0 : speculation_draft(m, speculation_key(seed, r->id), step);
 }
 
 uint32_t speculation_run_accept(const void *params, uint64_t seed, const struct request *r,
-                                const struct trace_text *text, uint64_t step, uint32_t drafted)
+                                const struct trace_text *text UNUSED, uint64_t step,
+                                uint32_t drafted)
 {
-    (void)text;
     const struct speculation_run *run = params;
     const struct speculation_model *m = run->by_class[r->cls];
     if (m == NULL) {

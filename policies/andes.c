@@ -106,12 +106,10 @@ static double andes_key(struct sched *s, const struct request *r)
     return -1e12 * gain(s, r) / tokens;
 }
 
-static void andes_served(struct sched *s, const struct request *r, const struct segment *seg,
-                         int64_t elapsed_ns)
+static void andes_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,
+                         int64_t elapsed_ns UNUSED)
 {
     struct andes_request *x = r->own;
-    (void)seg;
-    (void)elapsed_ns;
     read_on(s, r);
     x->arrived_tokens = r->generated_tokens;
 }

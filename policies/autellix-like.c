@@ -85,12 +85,11 @@ static double autellix_key(struct sched *s, const struct request *r)
     return own->queue;
 }
 
-static void autellix_served(struct sched *s, const struct request *r, const struct segment *seg,
-                            int64_t elapsed_ns)
+static void autellix_served(struct sched *s, const struct request *r,
+                            const struct segment *seg UNUSED, int64_t elapsed_ns)
 {
     struct autellix *a = s->state;
     struct autellix_request *own = r->own;
-    (void)seg;
     own->served_ns += (double)elapsed_ns;
     own->at_queue_ns += (double)elapsed_ns;
     if (own->at_queue_ns > 1e9 * ldexp(param_number(s, AUTELLIX_T0), own->queue) &&

@@ -89,9 +89,8 @@ static void arrived(struct sched *s, const struct request *r)
     enqueue(s, r);
 }
 
-static void cancelled(struct sched *s, const struct request *r)
+static void cancelled(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     order_remove(order_of(r), r);
 }
 

@@ -119,11 +119,9 @@ static double cp_key(struct sched *s, const struct request *r)
     return (j->path_ns + slack) / NS_PER_US;
 }
 
-static void cp_served(struct sched *s, const struct request *r, const struct segment *seg,
-                      int64_t elapsed_ns)
+static void cp_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,
+                      int64_t elapsed_ns UNUSED)
 {
-    (void)seg;
-    (void)elapsed_ns;
     note_change(s, r);
 }
 

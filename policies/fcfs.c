@@ -41,9 +41,8 @@ static void fcfs_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void fcfs_request_cancelled(struct sched *s, const struct request *r)
+static void fcfs_request_cancelled(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 

@@ -65,9 +65,8 @@ static void split_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&h->waiting, r);
 }
 
-static void split_request_cancelled(struct sched *s, const struct request *r)
+static void split_request_cancelled(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 

@@ -76,9 +76,8 @@ static int64_t hygen_predict_ns(struct sched *s, const struct work_shape *w)
     return t > 0.0 ? (int64_t)llround(t) : 0;
 }
 
-static int64_t hygen_budget_ns(struct sched *s, const struct coserve *c)
+static int64_t hygen_budget_ns(struct sched *s, const struct coserve *c UNUSED)
 {
-    (void)c;
     return units_ns_from_ms(param_number(s, PARAM_BUDGET_MS));
 }
 

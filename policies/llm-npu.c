@@ -91,9 +91,8 @@ static void llm_npu_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&n->waiting, r);
 }
 
-static void llm_npu_request_cancelled(struct sched *s, const struct request *r)
+static void llm_npu_request_cancelled(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 

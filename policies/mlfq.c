@@ -81,12 +81,11 @@ static void to_front(struct sched *s, struct mlfq_request *m)
     m->place = param_bool(s, MLFQ_FRONT) ? -(double)++q->returns : 0.0;
 }
 
-static void mlfq_served(struct sched *s, const struct request *r, const struct segment *seg,
+static void mlfq_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,
                         int64_t elapsed_ns)
 {
     struct mlfq *q = s->state;
     struct mlfq_request *m = own(r);
-    (void)seg;
     q->iterations += q->last_iteration_ns != s->now_ns; /* one per pass, not per member */
     q->last_iteration_ns = s->now_ns;
     m->at_level_ns += elapsed_ns;

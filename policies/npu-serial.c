@@ -59,9 +59,8 @@ static void npu_serial_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void npu_serial_request_cancelled(struct sched *s, const struct request *r)
+static void npu_serial_request_cancelled(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 

@@ -64,9 +64,8 @@ static void openvino_joins(struct sched *s, const struct request *r)
     reqq_push(&o->waiting, r);
 }
 
-static void openvino_leaves(struct sched *s, const struct request *r)
+static void openvino_leaves(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 

@@ -112,10 +112,9 @@ static double prema_key(struct sched *s, const struct request *r)
     return remaining + (p->band >= q->threshold ? 0.0 : PREMA_BEHIND);
 }
 
-static void prema_served(struct sched *s, const struct request *r, const struct segment *seg,
+static void prema_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,
                          int64_t elapsed_ns)
 {
-    (void)seg;
     earn(s, r, s->now_ns - elapsed_ns);
     own(r)->since_ns = s->now_ns;      /* it was not idle */
     int band = band_of(own(r)->token); /* rounding does not take a band away */

@@ -41,9 +41,8 @@ static void recompute_joins(struct sched *s, const struct request *r)
     reqq_push(&c->waiting[r->cls], r);
 }
 
-static void recompute_leaves(struct sched *s, const struct request *r)
+static void recompute_leaves(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     reqq_remove(r);
 }
 
@@ -61,9 +60,8 @@ static void drop_running(struct sched *s, struct recompute *c)
     }
 }
 
-static void recompute_lost(struct sched *s, const struct request *r)
+static void recompute_lost(struct sched *s, const struct request *r UNUSED)
 {
-    (void)r;
     drop_running(s, s->state);
 }
 
@@ -151,9 +149,8 @@ static bool recompute_make_room(struct sched *s)
     return true;
 }
 
-static void recompute_launch(struct sched *s, struct launch_spec *spec)
+static void recompute_launch(struct sched *s UNUSED, struct launch_spec *spec)
 {
-    (void)s;
     spec->yield = YIELD_KERNEL; /* reactive passes yield at kernels too, but nobody asks them to */
 }
 

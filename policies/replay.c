@@ -129,10 +129,8 @@ static int replay_init(struct sched *s)
     return 0;
 }
 
-static void nothing(struct sched *s, const struct request *r)
+static void nothing(struct sched *s UNUSED, const struct request *r UNUSED)
 {
-    (void)s;
-    (void)r;
 }
 
 static int read_line(struct replay *r, const char *path, unsigned long number, char *text,

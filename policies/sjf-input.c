@@ -3,9 +3,8 @@
 
 static const struct policy_param params[] = {ITER_PARAMS, {.name = NULL}};
 
-static double sjf_key(struct sched *s, const struct request *r)
+static double sjf_key(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     return r->input_tokens;
 }
 

@@ -155,12 +155,10 @@ static void vtc_taken(struct sched *s, const struct request *r)
     unqueue(s, r);
 }
 
-static void vtc_served(struct sched *s, const struct request *r, const struct segment *seg,
-                       int64_t elapsed_ns)
+static void vtc_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,
+                       int64_t elapsed_ns UNUSED)
 {
     struct vtc_request *own = of(r);
-    (void)seg;
-    (void)elapsed_ns;
     /* All tokens since the last call: that may be several iterations (sched_steady). One by one, so
      * that the sum of doubles is the same. */
     for (; own->paid_tokens < r->generated_tokens; own->paid_tokens++) {

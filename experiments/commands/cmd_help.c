@@ -125,10 +125,9 @@ static void help_man(const struct command *c, FILE *out)
 
 /* ---- completions ---- */
 
-static void put_bash_name(void *ctx, const struct option_child *child, const struct option_row *row,
-                          const char *name)
+static void put_bash_name(void *ctx, const struct option_child *child UNUSED,
+                          const struct option_row *row, const char *name)
 {
-    (void)child;
     if (!row->hidden) {
         (void)fprintf(ctx, " --%s", name);
     }
@@ -184,11 +183,10 @@ static void put_quoted(const char *text, FILE *out)
     (void)fputc('\'', out);
 }
 
-static void put_fish_row(void *ctx, const struct option_child *child, const struct option_row *row,
-                         const char *name)
+static void put_fish_row(void *ctx, const struct option_child *child UNUSED,
+                         const struct option_row *row, const char *name)
 {
     const struct fish *f = ctx;
-    (void)child;
     if (row->hidden) {
         return;
     }

@@ -107,12 +107,10 @@ static void receive(const cJSON *message)
     }
 }
 
-static int serve(void *values, struct err *e)
+static int serve(void *values UNUSED, struct err *e UNUSED)
 {
     OWNED char *line = NULL;
     size_t room = 0;
-    (void)values;
-    (void)e;
     (void)setenv("XPUSIM_JAIL", "on",
                  0); /* a plug-in may be a model's work, which nobody has read */
     for (ssize_t n = 0; (n = getline(&line, &room, stdin)) > 0;) {

@@ -17,10 +17,10 @@ struct options {
     const char *suite; /* NULL: one configuration, the options' */
 };
 
-static int take_slo(void *target, const struct option_row *row, const char *text, struct err *e)
+static int take_slo(void *target, const struct option_row *row UNUSED, const char *text,
+                    struct err *e)
 {
     struct search_options *o = &((struct options *)target)->search;
-    (void)row;
     if (o->n_slos == SEARCH_MAX_SLOS) {
         return err_add(e, "--slo: more than %d", SEARCH_MAX_SLOS);
     }

@@ -8,10 +8,9 @@ struct options {
     bool controls;
 };
 
-static int run(void *values, struct err *e)
+static int run(void *values, struct err *e UNUSED)
 {
     const struct options *o = values;
-    (void)e;
     struct document *d = document_new();
     size_t n = o->controls ? controls_count() : selftest_n_closed_forms;
     size_t failed =

@@ -53,7 +53,7 @@ static void write_run(const struct one *x, const struct runner_result *r, struct
     (void)fflush(x->text);
 }
 
-static int run_one(void *ctx, FILE *out, struct err *e)
+static int run_one(void *ctx, FILE *out UNUSED, struct err *e)
 {
     const struct one *x = ctx;
     struct schedule_options o = {.from_ns = units_ns_from_s(x->o->from_s),
@@ -64,7 +64,6 @@ static int run_one(void *ctx, FILE *out, struct err *e)
     struct runner_options opt = {
         .decision_log = x->log, .observer = schedule_observer(s), .series = schedule_explainer(s)};
     SCOPED(runner_result_fini) struct runner_result r;
-    (void)out;
     int status = EXIT_CHECK_FAILED;
     if (runner_run(x->config, x->policy, x->trace, x->o->config.seed, &opt, &r, e) == 0) {
         write_run(x, &r, s);

@@ -215,14 +215,13 @@ static char *licence_of(const char *about)
     return xformat("%.*s", (int)strcspn(at, ";"), at);
 }
 
-static void put_dataset(void *f, const char *path, const char *name, struct err *e)
+static void put_dataset(void *f, const char *path, const char *name, struct err *e UNUSED)
 {
     OWNED char *about = describe_csv(path);
     OWNED char *licence = licence_of(about);
     struct dataset data;
     SCOPED(err_fini)
     struct err none = ERR_INIT; /* recorded arrivals have no lengths, or other columns */
-    (void)e;
     if (dataset_load(path, &data, &none) == 0) {
         double input = 0.0;
         double output = 0.0;

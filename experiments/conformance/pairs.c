@@ -7,12 +7,9 @@ const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", 
 /* DDR bytes, exactly: intervals are summed as integers. */
 static uint64_t ddr_bytes;
 
-static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
-                   double share)
+static void on_ddr(void *self UNUSED, int64_t now_ns UNUSED, uint64_t count, int64_t duration_ns,
+                   double demand UNUSED, double share)
 {
-    (void)self;
-    (void)now_ns;
-    (void)demand;
     ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
 }
 

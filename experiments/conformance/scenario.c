@@ -21,9 +21,8 @@ static void toy_kernel(const struct hwmodel *m, const struct kernel_query *q,
     out->outside = false;
 }
 
-static double toy_ridge(const struct hwmodel *m, uint8_t device)
+static double toy_ridge(const struct hwmodel *m, uint8_t device UNUSED)
 {
-    (void)device;
     return ((const struct scenario *)m->params)->ridge_flop_per_byte;
 }
 
@@ -48,9 +47,8 @@ static const struct hwmodel_ops toy_ops = {
     .name = "toy", .kernel = toy_kernel, .ridge_flop_per_byte = toy_ridge, .floor = toy_floor};
 
 static void on_first_service(void *self, int64_t now_ns, const struct request *r,
-                             const struct launch *l)
+                             const struct launch *l UNUSED)
 {
-    (void)l;
     struct scenario *sc = self;
     sc->records[r->id].start_ns = now_ns;
 }

@@ -58,9 +58,8 @@ static bool take(struct work *w, const bool *keep_row)
     return true;
 }
 
-static bool sessions_show(void *ctx, const bool *keep, size_t n)
+static bool sessions_show(void *ctx, const bool *keep, size_t n UNUSED)
 {
-    (void)n;
     struct work *w = ctx;
     OWNED bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
     for (size_t i = 0; i < w->now.n; i++) {

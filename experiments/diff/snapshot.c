@@ -134,33 +134,28 @@ static void launch_submitted(void *self, int64_t now_ns, const struct launch *l)
     action(s, now_ns);
 }
 
-static void launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
-                         int64_t lost_ns)
+static void launch_ended(void *self, int64_t now_ns, const struct launch *l,
+                         int64_t isolated_ns UNUSED, int64_t lost_ns UNUSED)
 {
     struct snapshot *s = self;
-    (void)isolated_ns;
-    (void)lost_ns;
     live_remove(&s->launches, l);
     event(s, now_ns);
 }
 
-static void launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+static void launch_started(void *self, int64_t now_ns, const struct launch *l UNUSED,
+                           int64_t lead_ns UNUSED)
 {
-    (void)l;
-    (void)lead_ns;
     event(self, now_ns);
 }
 
-static void pass_formed(void *self, int64_t now_ns, const struct pass *p)
+static void pass_formed(void *self, int64_t now_ns, const struct pass *p UNUSED)
 {
-    (void)p;
     action(self, now_ns);
 }
 
 /* Its tokens are out, or those who leave with them have left. */
-static void pass_over(void *self, int64_t now_ns, const struct pass *p)
+static void pass_over(void *self, int64_t now_ns, const struct pass *p UNUSED)
 {
-    (void)p;
     event(self, now_ns);
 }
 

@@ -36,12 +36,11 @@ struct attempt {
     const char *timeline; /* path, or NULL */
 };
 
-static void run_attempt(void *ctx, uint32_t index, struct job_result *r)
+static void run_attempt(void *ctx, uint32_t index UNUSED, struct job_result *r)
 {
     const struct attempt *a = ctx;
     const struct trouble *t = a->trouble;
     SCOPED(err_fini) struct err e = ERR_INIT;
-    (void)index;
     struct runner_options opt = {.decision_log = a->decisions};
     struct timeline *timeline = NULL;
     OWNED char *about = about_text(

@@ -99,11 +99,10 @@ struct one_run {
     FILE *log;
 };
 
-static void run_in_worker(void *ctx, uint32_t index, struct job_result *r)
+static void run_in_worker(void *ctx, uint32_t index UNUSED, struct job_result *r)
 {
     const struct one_run *x = ctx;
     struct two_runs_log l = {.log = x->log};
-    (void)index;
     run_here(x->side, x->trace, x->before, &l);
     (void)fflush(l.log);
     size_t text = l.state != NULL ? strlen(l.state) + 1 : 0;

@@ -69,12 +69,12 @@ static uint32_t set_of(struct schedule *s, const struct pass *p)
     return (uint32_t)number;
 }
 
-static void on_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
+static void on_launch_started(void *self, int64_t now_ns, const struct launch *l,
+                              int64_t lead_ns UNUSED)
 {
     struct schedule *s = self;
     const struct work_shape *w = &l->pass->shape;
     uint32_t i = 0;
-    (void)lead_ns;
     while (i + 1 < MACHINE_MAX_SHARED && s->lanes[l->device][i].running) {
         i++;
     }
@@ -92,12 +92,10 @@ static void on_launch_started(void *self, int64_t now_ns, const struct launch *l
     };
 }
 
-static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
-                            int64_t lost_ns)
+static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l,
+                            int64_t isolated_ns UNUSED, int64_t lost_ns UNUSED)
 {
     struct schedule *s = self;
-    (void)isolated_ns;
-    (void)lost_ns;
     for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
         struct lane *x = &s->lanes[l->device][i];
         if (!x->running || x->launch_id != l->id) {
@@ -159,9 +157,8 @@ static void on_tokens(void *self, int64_t now_ns, const struct pass *p)
     }
 }
 
-static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens UNUSED)
 {
-    (void)tokens;
     kv_is(self, now_ns, r->id, r->kv_tokens);
 }
 
@@ -197,11 +194,10 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
     s->ddr_end_ns = now_ns;
 }
 
-static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
+static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase UNUSED,
                      double watts)
 {
     struct schedule *s = self;
-    (void)phase;
     cells_set(&s->cells, WATTS + (uint32_t)domain, now_ns, watts);
 }
 

@@ -10,10 +10,8 @@
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 
-static void look(void *near, const char *path, const char *name, struct err *e)
+static void look(void *near, const char *path UNUSED, const char *name, struct err *e UNUSED)
 {
-    (void)path;
-    (void)e;
     nearest_look(near, name);
 }
 

@@ -52,10 +52,9 @@ void config_notes(const struct config *c, void (*say)(void *to, const char *text
     }
 }
 
-static void print_once(void *to, const char *text)
+static void print_once(void *to UNUSED, const char *text)
 {
     static char *said; /* one process loads one configuration many times */
-    (void)to;
     if (said == NULL || strstr(said, text) == NULL) {
         char *all = xformat("%s\n%s", said != NULL ? said : "", text);
         free(said);

@@ -8,25 +8,25 @@ struct config_options config_options_default(void)
     return (struct config_options){.soc = CONFIG_DEFAULT_SOC, .llm = CONFIG_DEFAULT_LLM, .seed = 1};
 }
 
-static int take_trace(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_trace(void *target, const struct option_row *row UNUSED, const char *arg,
+                      struct err *e)
 {
-    (void)row;
     return recordings_add(target, arg, e);
 }
 
-static int take_llm(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_llm(void *target, const struct option_row *row, const char *arg,
+                    struct err *e UNUSED)
 {
     struct config_options *o = target;
-    (void)e;
     o->llm = o->llm_given ? xkeep(xformat("%s,%s", o->llm, arg)) : arg;
     o->llm_given = arg != row->preset;
     return 0;
 }
 
-static int take_set(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_set(void *target, const struct option_row *row UNUSED, const char *arg,
+                    struct err *e)
 {
     struct config_options *o = target;
-    (void)row;
     const char *equals = strchr(arg, '=');
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
@@ -73,10 +73,10 @@ void config_options_metric(struct config_options *o, const char *metric)
     }
 }
 
-static int take_quantile(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_quantile(void *target, const struct option_row *row UNUSED, const char *arg,
+                         struct err *e)
 {
     struct config_options *o = target;
-    (void)row;
     OWNED char *name = xformat(".p%s", arg);
     double percent = metric_quantile(name);
     if (percent == 0.0) {
@@ -88,10 +88,10 @@ static int take_quantile(void *target, const struct option_row *row, const char 
     return 0;
 }
 
-static int take_limit(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_limit(void *target, const struct option_row *row UNUSED, const char *arg,
+                      struct err *e)
 {
     struct config_options *o = target;
-    (void)row;
     OWNED char *name = xformat(".below:%s", arg);
     double limit = metric_limit(name);
     if (isnan(limit)) {
@@ -103,12 +103,12 @@ static int take_limit(void *target, const struct option_row *row, const char *ar
     return 0;
 }
 
-static int take_reader(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_reader(void *target, const struct option_row *row UNUSED, const char *arg,
+                       struct err *e)
 {
     struct config_options *o = target;
     struct metrics_reader *r = &o->asked.reader;
     int end = 0;
-    (void)row;
     int n = sscanf(arg, "%lf,%lf%n", &r->ttft_s, &r->tokens_per_s, &end);
     if (n != 2 || arg[end] != '\0' || !(r->ttft_s >= 0.0 && r->ttft_s <= 1e6) ||
         !(r->tokens_per_s >= 1e-3 && r->tokens_per_s <= 1e6)) {

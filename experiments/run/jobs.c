@@ -19,10 +19,9 @@ static bool next(void *ctx, uint64_t *job)
     return b->next++ < b->jobs->n;
 }
 
-static void work(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
+static void work(void *ctx, uint64_t job, struct pool_worker *w UNUSED, struct job_result *r)
 {
     struct batch *b = ctx;
-    (void)w;
     b->jobs->run(b->jobs->ctx, (uint32_t)job, r);
 }
 

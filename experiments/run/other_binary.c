@@ -17,12 +17,10 @@ struct other_run {
 };
 
 /* In a worker process: it becomes the binary, so this does not return. */
-static void become(void *ctx, uint32_t index, struct job_result *r)
+static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED)
 {
     const struct other_run *l = ctx;
     const struct config_options *o = l->options;
-    (void)index;
-    (void)r;
     const char *args[FIXED_ARGUMENTS + 2 * CONFIG_MAX_SETS] = {
         l->binary,
         "run",

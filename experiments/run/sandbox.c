@@ -12,12 +12,11 @@ struct inside {
 };
 
 /* In a process of its own: all of the work, with what it prints. */
-static void work_in_worker(void *ctx, uint32_t index, struct job_result *r)
+static void work_in_worker(void *ctx, uint32_t index UNUSED, struct job_result *r)
 {
     const struct inside *in = ctx;
     const struct sandbox *s = in->s;
     SCOPED(err_fini) struct err e = ERR_INIT;
-    (void)index;
     FILE *out = fdopen(in->results_fd, "w");
     if (out == NULL) {
         out_of_memory(0);

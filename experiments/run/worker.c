@@ -43,9 +43,8 @@ void worker_become(pid_t parent)
 
 static uint64_t stdout_bytes;
 
-static ssize_t pass_on(void *cookie, const char *text, size_t n)
+static ssize_t pass_on(void *cookie UNUSED, const char *text, size_t n)
 {
-    (void)cookie;
     stdout_bytes += n;
     return write(STDERR_FILENO, text, n);
 }
@@ -156,9 +155,8 @@ void worker_describe_death(int wait_status, double cpu_limit_s, struct job_resul
 /* A signal handler reaches nothing but static storage. */
 static const char *limit_message;
 
-static void limit_reached(int sig)
+static void limit_reached(int sig UNUSED)
 {
-    (void)sig;
     (void)!write(STDERR_FILENO, limit_message, strlen(limit_message));
     output_abandon_all();
     _exit(EXIT_FAILURE);

@@ -31,11 +31,10 @@ static const struct form {
     {"schema", document_put_schema, false},
 };
 
-static int take_form(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_form(void *target, const struct option_row *row, const char *arg UNUSED,
+                     struct err *e UNUSED)
 {
     struct option_output *o = target;
-    (void)arg;
-    (void)e;
     o->form = row->name;
     return 0;
 }

@@ -37,9 +37,8 @@ struct sweep {
 /* A signal handler reaches nothing but static storage. */
 static volatile sig_atomic_t stop_asked;
 
-static void ask_stop(int sig)
+static void ask_stop(int sig UNUSED)
 {
-    (void)sig;
     stop_asked = 1;
 }
 

@@ -191,10 +191,10 @@ void slurm_word(struct slurm_command *c, const char *word)
 
 /* ---- options ---- */
 
-static int take_shard(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_shard(void *target, const struct option_row *row UNUSED, const char *arg,
+                      struct err *e)
 {
     struct slurm_options *o = target;
-    (void)row;
     char *end = NULL;
     char *end2 = NULL;
     unsigned long i = strtoul(arg, &end, 10);
@@ -209,10 +209,10 @@ static int take_shard(void *target, const struct option_row *row, const char *ar
     return 0;
 }
 
-static int take_option(void *target, const struct option_row *row, const char *arg, struct err *e)
+static int take_option(void *target, const struct option_row *row UNUSED, const char *arg,
+                       struct err *e)
 {
     struct slurm_options *o = target;
-    (void)row;
     if (o->n_options == SLURM_MAX_OPTIONS || arg[0] != '-' || strchr(arg, '\n') != NULL) {
         return err_add(e, "--slurm-option %s: must be an option of sbatch; at most %d", arg,
                        SLURM_MAX_OPTIONS);

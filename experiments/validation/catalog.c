@@ -45,12 +45,11 @@ static void add_name(struct catalog *c, char *name, const struct llm *llm)
     c->names[c->n_names++] = (struct catalog_llm){xkeep(name), llm};
 }
 
-static void add_llm(void *ctx, const char *path, const char *name, struct err *e)
+static void add_llm(void *ctx, const char *path, const char *name UNUSED, struct err *e)
 {
     struct catalog *c = ctx;
     struct llm *m = xkept(xcalloc(1, sizeof *m));
     SCOPED(json_drop) cJSON *root = json_read_file(path, e);
-    (void)name;
     if (root == NULL || llm_parse(root, path, m, e) != 0) {
         return;
     }
@@ -70,11 +69,10 @@ void catalog_add_soc(struct catalog *c, struct soc *soc)
     c->socs[c->n_socs++] = soc;
 }
 
-static void add_soc(void *ctx, const char *path, const char *name, struct err *e)
+static void add_soc(void *ctx, const char *path, const char *name UNUSED, struct err *e)
 {
     struct soc *soc = xkept(xmalloc(sizeof *soc));
     SCOPED(json_drop) cJSON *root = json_read_file(path, e);
-    (void)name;
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         catalog_add_soc(ctx, soc);
     }

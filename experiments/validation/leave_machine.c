@@ -228,9 +228,8 @@ static bool same_width(const struct update_row *a, const struct update_row *b)
     return a->point->weight_bits == b->point->weight_bits;
 }
 
-static bool small(const struct update_row *a, const struct update_row *b)
+static bool small(const struct update_row *a, const struct update_row *b UNUSED)
 {
-    (void)b;
     return update_is_small(&a->k.llm);
 }
 

@@ -1,9 +1,8 @@
 /* `native`: own kernels on CPU cores, one pinned thread per device. Always there. */
 #include "hwmodels/backends/cpu.h"
 
-static struct backend *start(const struct backend_options *o, struct err *e)
+static struct backend *start(const struct backend_options *o, struct err *e UNUSED)
 {
-    (void)e;
     struct backend *b = xcalloc(1, sizeof *b);
     struct cpu_backend *s = xcalloc(1, sizeof *s);
     s->kernels = *native_kernels_best();

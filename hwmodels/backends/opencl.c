@@ -110,10 +110,8 @@ static int cl_stamps(struct backend_device *d, int64_t ticket, struct backend_st
     return 0;
 }
 
-static int64_t cl_cancel(struct backend_device *d, int64_t ticket)
+static int64_t cl_cancel(struct backend_device *d UNUSED, int64_t ticket UNUSED)
 {
-    (void)d;
-    (void)ticket;
     return -ENOTSUP;
 }
 

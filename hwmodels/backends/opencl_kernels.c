@@ -5,9 +5,8 @@
 #define TILE 16
 #define CHOICE_RUNS 2
 
-bool opencl_supports(const struct backend_device *d, const struct kernel_spec *s)
+bool opencl_supports(const struct backend_device *d UNUSED, const struct kernel_spec *s)
 {
-    (void)d;
     switch (s->op) {
     case KERNEL_GEMV:
         return s->act_bits == 32 && s->n % 4 == 0 && s->k % 16 == 0 &&

@@ -116,9 +116,8 @@ static void ov_close(struct backend_device *d)
 }
 
 /* OpenVINO has no plain streams. */
-static bool ov_supports(const struct backend_device *d, const struct kernel_spec *s)
+static bool ov_supports(const struct backend_device *d UNUSED, const struct kernel_spec *s)
 {
-    (void)d;
     return (kernel_op_is_product(s->op) && s->k % 2 == 0) || kernel_op_is_attention(s->op);
 }
 
@@ -207,9 +206,8 @@ static int64_t ov_cancel(struct backend_device *d, int64_t ticket)
     return worker_cancel(d->worker, ticket);
 }
 
-static void ov_counters(struct backend_device *d, struct backend_counters *out)
+static void ov_counters(struct backend_device *d UNUSED, struct backend_counters *out)
 {
-    (void)d;
     out->busy_valid = false;
 }
 

@@ -236,16 +236,14 @@ static void sim_close(struct backend_device *d)
     d->open = false;
 }
 
-static bool sim_supports(const struct backend_device *d, const struct kernel_spec *s)
+static bool sim_supports(const struct backend_device *d UNUSED, const struct kernel_spec *s)
 {
-    (void)d;
     return s->rows >= 1;
 }
 
 static struct backend_kernel *sim_prepare(struct backend_device *d, const struct kernel_spec *spec,
-                                          struct backend_prep *out, struct err *e)
+                                          struct backend_prep *out, struct err *e UNUSED)
 {
-    (void)e;
     struct state *s = d->backend->state;
     struct backend_kernel *k = xcalloc(1, sizeof *k);
     k->device = d;

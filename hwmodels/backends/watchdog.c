@@ -10,9 +10,8 @@
 static char message[384];
 
 /* A driver that hangs cannot be interrupted from here, and exit would wait for its threads. */
-static void fire(int sig)
+static void fire(int sig UNUSED)
 {
-    (void)sig;
     (void)!write(STDERR_FILENO, message, strlen(message));
     _exit(1);
 }

@@ -12,9 +12,8 @@ static void coserve_joins(struct sched *s, const struct request *r)
     c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
 
-static void coserve_leaves(struct sched *s, const struct request *r)
+static void coserve_leaves(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     SIM_ASSERT(reqq_of(r) != NULL); /* it waits or runs */
     reqq_remove(r);
 }

@@ -43,11 +43,10 @@ static struct hosted_late *late(void)
 /* ---- questions ---- */
 
 /* Equal questions have equal answers, for a run. */
-static int call_estimate_graph(struct sched *s, const struct work_shape *shape, enum op_kind op,
-                               uint8_t device, uint32_t rows, uint32_t chunk_rows, uint8_t graph,
-                               struct estimate *out)
+static int call_estimate_graph(struct sched *s UNUSED, const struct work_shape *shape,
+                               enum op_kind op, uint8_t device, uint32_t rows, uint32_t chunk_rows,
+                               uint8_t graph, struct estimate *out)
 {
-    (void)s;
     uint64_t h = hash_u64(HASH_INIT, ((uint64_t)shape->rows << 32) | shape->logit_rows);
     h = hash_u64(h, shape->attn_pairs ^ (shape->kv_read_tokens << 20));
     h = hash_u64(h, ((uint64_t)rows << 32) | ((uint64_t)op << 8) | device);
@@ -73,22 +72,19 @@ static int call_estimate_graph(struct sched *s, const struct work_shape *shape, 
     return rc;
 }
 
-static enum resident_state call_resident_state(struct sched *s, struct resident_key key)
+static enum resident_state call_resident_state(struct sched *s UNUSED, struct resident_key key)
 {
-    (void)s;
     question()->key = key;
     return (enum resident_state)hosted_ask(HOST_RESIDENT);
 }
 
-static uint64_t call_kv_free_tokens(struct sched *s)
+static uint64_t call_kv_free_tokens(struct sched *s UNUSED)
 {
-    (void)s;
     return hosted_here.letter->m.kv_free_tokens;
 }
 
-static uint64_t call_kv_capacity_tokens(struct sched *s)
+static uint64_t call_kv_capacity_tokens(struct sched *s UNUSED)
 {
-    (void)s;
     return hosted_here.letter->m.kv_capacity_tokens;
 }
 
@@ -101,29 +97,25 @@ static uint32_t call_device_free_slots(struct sched *s, uint8_t device)
     return device < s->machine->n_devices ? hosted_here.letter->m.free_slots[device] : 0;
 }
 
-static struct machine_state call_machine_state(struct sched *s)
+static struct machine_state call_machine_state(struct sched *s UNUSED)
 {
-    (void)s;
     return hosted_here.letter->m.conditions;
 }
 
-static int64_t call_oracle_output_tokens(struct sched *s, const struct request *r)
+static int64_t call_oracle_output_tokens(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     question()->request = r;
     return hosted_ask(HOST_ORACLE);
 }
 
-static uint32_t call_draft_tokens(struct sched *s, const struct request *r)
+static uint32_t call_draft_tokens(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     question()->request = r;
     return (uint32_t)hosted_ask(HOST_DRAFT);
 }
 
-static uint64_t call_prompt_hash(struct sched *s, const struct request *r, uint32_t tokens)
+static uint64_t call_prompt_hash(struct sched *s UNUSED, const struct request *r, uint32_t tokens)
 {
-    (void)s;
     struct hosted_message *m = question();
     m->request = r;
     m->tokens = tokens;
@@ -143,9 +135,8 @@ static int act(struct action a, struct action_objects o)
     return hosted_here.news ? -EPERM : (int)hosted_ask(HOST_ACT);
 }
 
-static int call_pass_form(struct sched *s, const struct pass_spec *spec, struct pass **out)
+static int call_pass_form(struct sched *s UNUSED, const struct pass_spec *spec, struct pass **out)
 {
-    (void)s;
     if (spec->n_segments > HOST_SEGMENTS) {
         return -EINVAL;
     }
@@ -163,9 +154,8 @@ static int call_pass_form(struct sched *s, const struct pass_spec *spec, struct 
     return rc;
 }
 
-static int call_pass_cancel(struct sched *s, struct pass *p)
+static int call_pass_cancel(struct sched *s UNUSED, struct pass *p)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_CANCEL}, (struct action_objects){.pass = p});
 }
 
@@ -206,46 +196,39 @@ static int call_launch(struct sched *s, const struct launch_spec *spec, const st
     return rc;
 }
 
-static int call_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
+static int call_preempt(struct sched *s UNUSED, const struct launch *l, struct preempt_spec how)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_PREEMPT, .how = how},
                (struct action_objects){.launch = l});
 }
 
-static int call_compile(struct sched *s, struct resident_key key)
+static int call_compile(struct sched *s UNUSED, struct resident_key key)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_COMPILE, .key = key}, nothing);
 }
 
-static int call_load(struct sched *s, struct resident_key key, double bytes)
+static int call_load(struct sched *s UNUSED, struct resident_key key, double bytes)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_LOAD, .key = key, .bytes = bytes}, nothing);
 }
 
-static int call_map(struct sched *s, struct resident_key key, double bytes)
+static int call_map(struct sched *s UNUSED, struct resident_key key, double bytes)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_MAP, .key = key, .bytes = bytes}, nothing);
 }
 
-static int call_resident_evict(struct sched *s, struct resident_key key)
+static int call_resident_evict(struct sched *s UNUSED, struct resident_key key)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_DROP, .key = key}, nothing);
 }
 
-static int call_graph(struct sched *s, uint8_t version, struct graph_shape shape)
+static int call_graph(struct sched *s UNUSED, uint8_t version, struct graph_shape shape)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_GRAPH, .version = version, .graph = shape}, nothing);
 }
 
-static int call_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
+static int call_kv_move(struct sched *s UNUSED, struct kv_part part, enum kv_place to)
 {
-    (void)s;
     struct action a = {.kind = ACTION_KV, .from_token = part.from_token, .place = to};
     if (part.of_session) {
         a = (struct action){.kind = ACTION_KV_SESSION, .session = part.session_id, .place = to};
@@ -253,9 +236,8 @@ static int call_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
     return act(a, (struct action_objects){.request = part.request});
 }
 
-static int call_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
+static int call_kv_rank(struct sched *s UNUSED, const struct request *r, uint32_t rank)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_KV_RANK, .rank = rank},
                (struct action_objects){.request = r});
 }
@@ -270,23 +252,20 @@ static int call_set_timer(struct sched *s, int64_t at_ns)
     return act((struct action){.kind = ACTION_TIMER, .at_ns = at_ns}, nothing);
 }
 
-static int call_occupy(struct sched *s, uint8_t device, int64_t until_ns)
+static int call_occupy(struct sched *s UNUSED, uint8_t device, int64_t until_ns)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_OCCUPY, .device = device, .at_ns = until_ns},
                nothing);
 }
 
-static int call_shed(struct sched *s, const struct request *r)
+static int call_shed(struct sched *s UNUSED, const struct request *r)
 {
-    (void)s;
     return act((struct action){.kind = ACTION_SHED}, (struct action_objects){.request = r});
 }
 
 /* A counter that was accepted once is accepted again. */
-static int call_note(struct sched *s, const char *counter, uint64_t add)
+static int call_note(struct sched *s UNUSED, const char *counter, uint64_t add)
 {
-    (void)s;
     for (uint32_t i = 0; i < n_counters; i++) {
         if (strcmp(counters[i], counter) == 0) {
             struct hosted_late *l = late();
@@ -304,24 +283,21 @@ static int call_note(struct sched *s, const char *counter, uint64_t add)
     return rc;
 }
 
-static void call_again(struct sched *s)
+static void call_again(struct sched *s UNUSED)
 {
-    (void)s;
     hosted_here.letter->m.again = true;
 }
 
-static void call_steady(struct sched *s, int64_t until_ns, uint64_t left_out)
+static void call_steady(struct sched *s UNUSED, int64_t until_ns, uint64_t left_out)
 {
-    (void)s;
     struct hosted_message *m = &hosted_here.letter->m;
     m->steady = true;
     m->until_ns = until_ns;
     m->left_out = left_out;
 }
 
-static void call_give_up(struct sched *s, const char *why)
+static void call_give_up(struct sched *s UNUSED, const char *why)
 {
-    (void)s;
     hosted_text(why);
     (void)hosted_ask(HOST_GIVE_UP);
 }

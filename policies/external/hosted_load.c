@@ -94,11 +94,9 @@ static void *take_policys(void *ctx, size_t *bytes)
 }
 
 /* A run's blocks go together, at its end. */
-static void give(void *ctx, void *block, size_t bytes)
+static void give(void *ctx, void *block UNUSED, size_t bytes UNUSED)
 {
     struct hosted *h = ctx;
-    (void)block;
-    (void)bytes;
     if (--h->given == 0) {
         close_regions(h);
     }

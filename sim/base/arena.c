@@ -167,10 +167,9 @@ static size_t fence_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void *fenced_take(void *ctx, size_t *bytes)
+static void *fenced_take(void *ctx UNUSED, size_t *bytes)
 {
     size_t fence = fence_bytes();
-    (void)ctx;
     *bytes = (*bytes + fence - 1) / fence * fence;
     char *p = mmap(NULL, *bytes + 2 * fence, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || mprotect(p + fence, *bytes, PROT_READ | PROT_WRITE) != 0) {
@@ -180,10 +179,9 @@ static void *fenced_take(void *ctx, size_t *bytes)
     return p + fence;
 }
 
-static void fenced_give(void *ctx, void *block, size_t bytes)
+static void fenced_give(void *ctx UNUSED, void *block, size_t bytes)
 {
     size_t fence = fence_bytes();
-    (void)ctx;
     LEAKS_LEAVE(block, bytes);
     (void)munmap((char *)block - fence, bytes + 2 * fence);
 }

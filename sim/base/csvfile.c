@@ -54,9 +54,8 @@ static void fields_fini(struct fields *r)
     free(r->at);
 }
 
-static void on_row(int end, void *data)
+static void on_row(int end UNUSED, void *data)
 {
-    (void)end;
     ((struct csvfile *)data)->row_done = true;
 }
 

@@ -130,9 +130,8 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 }
 
 /* How long it takes is what is to be found out: the file's figures are not used. */
-static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
+static void exec_compile(void *exec, struct resident *r, int64_t duration_ns UNUSED)
 {
-    (void)duration_ns;
     SIM_ASSERT(r->state == RESIDENT_PENDING && r->exec == NULL);
     service_compile(exec, r);
 }
@@ -143,9 +142,8 @@ static void exec_load(void *exec, struct resident *r, double bytes)
     service_load(exec, r, bytes);
 }
 
-static void exec_resident_cancel(void *exec, struct resident *r)
+static void exec_resident_cancel(void *exec UNUSED, struct resident *r)
 {
-    (void)exec;
     SIM_ASSERT(r->state == RESIDENT_PENDING && r->pins == 0);
     service_cancel(r);
 }
@@ -157,16 +155,14 @@ static void exec_resident_evicted(void *exec, struct resident_key key)
     service_evicted(exec, key);
 }
 
-static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
+static void exec_kv_move(void *exec, struct full_request *r, double bytes UNUSED, bool in)
 {
-    (void)bytes;
     SIM_ASSERT(r->kv_moving && r->pub->pass == NULL && r->pub->kv_swapped == in);
     service_kv(exec, r, in);
 }
 
-static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
+static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes UNUSED)
 {
-    (void)bytes;
     SIM_ASSERT(((struct drive *)exec)->core.cold[cold].generation == generation);
     service_cold(exec, cold, generation);
 }
@@ -176,9 +172,8 @@ static void exec_timer(void *exec, int64_t at_ns)
     (void)drive_later(exec, at_ns, DRIVE_EVENT_TIMER, 0, 0);
 }
 
-static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
+static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns UNUSED)
 {
-    (void)duration_ns;
     struct drive *d = exec;
     SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->exec != NULL);
     int64_t began = drive_meter_ns(d);

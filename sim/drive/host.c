@@ -37,9 +37,8 @@ static int swap_open(const char *folder)
 
 static bool detached; /* some thread, by the host's */
 
-static void leave(int status, void *nothing)
+static void leave(int status, void *nothing UNUSED)
 {
-    (void)nothing;
     (void)fflush(NULL);
     _exit(status);
 }

@@ -26,9 +26,8 @@ struct real_request *state_request(const struct request *r)
 }
 
 /* The turn before was this prompt's beginning, as far as the trace says. */
-static void on_arrived(void *self, int64_t now_ns, const struct request *r)
+static void on_arrived(void *self, int64_t now_ns UNUSED, const struct request *r)
 {
-    (void)now_ns;
     struct drive *d = self;
     struct full_request *f = core_request(r);
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];

@@ -112,20 +112,18 @@ void explain_kernel(void *self, const struct kernel_record *k)
     note_sharing(x, g->device);
 }
 
-void explain_speed(void *self, int64_t now_ns, double speed)
+void explain_speed(void *self, int64_t now_ns UNUSED, double speed)
 {
     struct explain *x = self;
-    (void)now_ns;
     x->speed = speed;
     for (size_t i = 0; speed < 1.0 && i < x->n_launches; i++) {
         x->launches[i].throttled = true;
     }
 }
 
-void explain_step(void *self, int64_t now_ns, uint8_t device, double speed)
+void explain_step(void *self, int64_t now_ns UNUSED, uint8_t device, double speed)
 {
     struct explain *x = self;
-    (void)now_ns;
     x->step[device] = speed;
     for (size_t i = 0; speed < 1.0 && i < x->n_launches; i++) {
         x->launches[i].throttled = x->launches[i].throttled || x->launches[i].device == device;
@@ -141,10 +139,10 @@ static void frame_pieces(const struct explain *x, struct explain_launch *g, int6
     piece_add(g, now_ns, 0, EXPLAIN_GRAPHICS, EXPLAIN_GRAPHICS);
 }
 
-void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns)
+void explain_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                   int64_t due_ns UNUSED)
 {
     struct explain *x = self;
-    (void)due_ns;
     if (to == FRAME_MISSED) {
         return;
     }
@@ -300,12 +298,10 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
     forget_work(x, work_id_of(p));
 }
 
-void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
-                          int64_t lost_ns)
+void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l,
+                          int64_t isolated_ns UNUSED, int64_t lost_ns UNUSED)
 {
     struct explain *x = self;
-    (void)isolated_ns;
-    (void)lost_ns;
     explain_advance(x, now_ns);
     struct explain_launch *g = launch_find(x, l->id);
     if (g == NULL) { /* withdrawn before it started */

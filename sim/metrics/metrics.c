@@ -120,10 +120,9 @@ void metrics_gaps_flush(struct metrics *m, enum request_class cls)
     }
 }
 
-static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
+static void on_kv_lost(void *self, int64_t now_ns UNUSED, const struct request *r, uint64_t tokens)
 {
     struct metrics *m = self;
-    (void)now_ns;
     SIM_ASSERT(tokens > 0);
     m->totals[r->cls].evictions++;
     m->totals[r->cls].recomputed_tokens += tokens;
@@ -337,10 +336,9 @@ static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phas
     usage_power(&((struct metrics *)self)->usage, now_ns, domain, phase, watts);
 }
 
-static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns,
+static void on_ddr(void *self, int64_t now_ns UNUSED, uint64_t count, int64_t duration_ns,
                    double demand_bytes_per_s, double share_bytes_per_s)
 {
-    (void)now_ns;
     usage_ddr(&((struct metrics *)self)->usage, count, duration_ns, demand_bytes_per_s,
               share_bytes_per_s);
 }
@@ -350,10 +348,9 @@ static void on_speed(void *self, int64_t now_ns, double speed)
     usage_speed(&((struct metrics *)self)->usage, now_ns, speed);
 }
 
-static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+static void on_frame(void *self, int64_t now_ns, uint8_t device UNUSED, enum frame_state to,
                      int64_t due_ns)
 {
-    (void)device;
     usage_frame(&((struct metrics *)self)->usage, now_ns, to, due_ns);
 }
 

@@ -136,11 +136,10 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
     t->ddr_end_ns = now_ns;
 }
 
-static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
+static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase UNUSED,
                      double watts)
 {
     struct timeline *t = timeline_at(self, now_ns);
-    (void)phase;
     counter_set(t, &t->watts[domain], now_ns, watts, 0.0);
 }
 
@@ -260,9 +259,8 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 }
 
 static void on_first_service(void *self, int64_t now_ns, const struct request *r,
-                             const struct launch *l)
+                             const struct launch *l UNUSED)
 {
-    (void)l;
     phase_change(timeline_at(self, now_ns), now_ns, r, PHASE_PREFILL);
 }
 

@@ -254,12 +254,10 @@ static void lane_close(struct timeline *t, uint8_t device, uint32_t i, int64_t n
     trace_event_end(&t->out);
 }
 
-void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
-                           int64_t lost_ns)
+void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l,
+                           int64_t isolated_ns UNUSED, int64_t lost_ns UNUSED)
 {
     struct timeline *t = timeline_at(self, now_ns);
-    (void)isolated_ns;
-    (void)lost_ns;
     uint32_t i = lane_of(t, l);
     if (i == TIMELINE_LANES) { /* withdrawn from the queue: no slice of its own */
         timeline_instant(t, TIMELINE_PID_REQUESTS, l->pass->segments[0].request->id, now_ns,

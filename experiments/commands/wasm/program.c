@@ -13,10 +13,8 @@
 
 /* ---- instead of experiments/run/pool.c: jobs run here, one after the other ---- */
 
-bool pool_wanted(struct pool_worker *w, const char *key)
+bool pool_wanted(struct pool_worker *w UNUSED, const char *key UNUSED)
 {
-    (void)w;
-    (void)key;
     return false; /* asked for a store only, which a page has not */
 }
 
@@ -45,27 +43,23 @@ uint32_t worker_processors(void)
     return 1;
 }
 
-size_t plugin_path_length(const char *spec)
+size_t plugin_path_length(const char *spec UNUSED)
 {
-    (void)spec;
     return 0; /* policies of the program only */
 }
 
-bool plugin_is_code(const char *spec)
+bool plugin_is_code(const char *spec UNUSED)
 {
-    (void)spec;
     return false;
 }
 
-const struct arena_source *hosted_memory(const struct policy_ops *ops)
+const struct arena_source *hosted_memory(const struct policy_ops *ops UNUSED)
 {
-    (void)ops;
     return NULL;
 }
 
-uint64_t plugin_code_hash(const char *spec)
+uint64_t plugin_code_hash(const char *spec UNUSED)
 {
-    (void)spec;
     return 0;
 }
 
@@ -86,9 +80,8 @@ FILE *input_open_any(const char *path, char *head, struct err *e)
 /* ---- instead of the C library's, for what hides the core from policies of others: a page has none
  * of those ---- */
 
-ssize_t getrandom(void *out, size_t n, unsigned flags)
+ssize_t getrandom(void *out, size_t n, unsigned flags UNUSED)
 {
-    (void)flags;
     memset(out, 0x5a, n);
     return (ssize_t)n;
 }
