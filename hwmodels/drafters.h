@@ -1,7 +1,7 @@
 /* Drafters that draft on the tokens of a request: prompt lookup (Saxena 2023) and a suffix
  * automaton (SAM decoding; sd.npu 4.1). Verification accepts drafted tokens up to the first that
  * the recorded answer does not have. So acceptance is a result here, and not an input. A third one
- * is the automaton calibrated with the model's own expectations (traces/calibration.h).
+ * is the automaton calibrated with the model's own expectations (traces/texts.h).
  *
  * The draft is what followed the first occurrence of the text's end; it stops where the text so far
  * stops. The workload may have the user's earlier answers kept (traces/texts.h). Then the draft is

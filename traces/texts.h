@@ -5,7 +5,7 @@
  *   {"context": [17, 4, 9], "output": [4, 9]}
  * Both members are texts, or both are lists of token numbers; one file has one of the two forms.
  * With token numbers a third member may say what the model expects after each token
- * (traces/calibration.h). Other members are not read. A text becomes words: a run of letters,
+ * (below). Other members are not read. A text becomes words: a run of letters,
  * digits, "_" and bytes from 128 on, with one space before it; a run of white space; any other
  * byte. */
 #pragma once

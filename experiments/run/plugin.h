@@ -24,8 +24,9 @@ uint64_t plugin_code_hash(const char *spec);
 /* As plugin_load, of a shared object in a jailed process of its own, regardless of XPUSIM_JAIL. */
 const struct policy_ops *plugin_load_confined(const char *spec, struct err *e);
 
-/* From now on plug-ins are loaded by a process of their own in a jail (policies/external/hosted.h),
- * as with XPUSIM_JAIL=on. Where the kernel allows none they run here, and a note says so. */
+/* From now on plug-ins are loaded by a process of their own in a jail
+ * (policies/external/external.h), as with XPUSIM_JAIL=on. Where the kernel allows none they run
+ * here, and a note says so. */
 void plugin_confine(void);
 
 /* That process: xpusim policy-host FILE.so [ADDRESS]. Returns an exit status, if at all. */

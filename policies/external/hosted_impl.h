@@ -1,4 +1,4 @@
-/* Messages between a run and the process of its plug-in (hosted.h). */
+/* Messages between a run and the process of its plug-in (external.h). */
 #pragma once
 
 #include <stdatomic.h>

@@ -151,7 +151,7 @@ elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
         echo "openvino: $(cat "$dir/out")"
         status=1
     }
-    expect 2 "backend openvino has no device NPU7; it has CPU" --backend openvino --devices NPU7 -o "$dir/x.csv"
+    expect 2 "backend openvino has no device NPU7; it has cpu" --backend openvino --devices NPU7 -o "$dir/x.csv"
 fi
 mkdir -p "$dir/engines"
 XPUSIM_ENGINES="$dir/engines" "$x" measure --backend openvino -o "$dir/x.csv" 2>"$dir/out"
