@@ -1,6 +1,7 @@
 #include "hwmodels/speculation_data.h"
 
 #include "sim/base/csv_record.h"
+#include "sim/base/datadir.h"
 
 #define MAX_MS 10000.0
 #define MAX_TOKENS 1000.0
@@ -128,4 +129,19 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
         cJSON_Delete(tree);
     }
     return e->n == before ? 0 : -EINVAL;
+}
+
+const struct speculation_data *speculation_data_shipped(struct err *e)
+{
+    static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
+    static const char *read_from;
+    const char *dir = datadir_path(SPECULATION_DIR);
+    if (dir != read_from) {
+        read_from = NULL;
+        if (speculation_data_read(dir, &data, e) != 0) {
+            return NULL;
+        }
+        read_from = dir;
+    }
+    return &data;
 }

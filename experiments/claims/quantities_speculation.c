@@ -10,14 +10,12 @@
 #define ACCEPTANCE_STEPS 5000 /* per replication: a standard error of about 0.1 tokens */
 
 /* The published tables; NULL with an error at the asker's path. Caller frees. */
-static struct speculation_data *read_data(const struct json_obj *o)
+static const struct speculation_data *read_data(const struct json_obj *o)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
-    struct speculation_data *data = xmalloc(sizeof *data);
-    if (speculation_data_read(datadir_path(SPECULATION_DIR), data, &e) != 0) {
+    const struct speculation_data *data = speculation_data_shipped(&e);
+    if (data == NULL) {
         json_refuse(o, NULL, "%s", e.lines[0]);
-        free(data);
-        data = NULL;
     }
     return data;
 }
@@ -29,7 +27,7 @@ struct speculation_model *quantity_acceptance(struct json_obj *o)
     const char *model = json_get_string(o, "model");
     int method = json_get_choice(o, "method", methods);
     bool ours = json_flag(o, "ours");
-    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    const struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct speculation_model *m = NULL;
     SCOPED(err_fini) struct err e = ERR_INIT;
     if (data != NULL) {
@@ -58,7 +56,7 @@ double quantity_amortized(struct json_obj *o)
     static const char *const systems[] = {"npu", "npu+g", "npu+sd", "npu+g+sd", "sd-npu", NULL};
     const char *model = json_get_string(o, "model");
     int system = json_get_choice(o, "system", systems);
-    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    const struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     double ms = (double)NAN;
     for (uint32_t i = 0; data != NULL && i < data->n_amortized; i++) {
         if (strcmp(data->amortized[i].model, model) == 0) {
@@ -75,7 +73,7 @@ double quantity_amortized(struct json_obj *o)
 double quantity_verification(struct json_obj *o)
 {
     uint32_t length = json_get_u32(o, "drafted_tokens", 1, SPECULATION_MAX_DRAFT);
-    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    const struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     double ms = (double)NAN;
     if (data != NULL) {
         ms = speculation_linear_ms(&data->constants, length) / length;
@@ -124,7 +122,7 @@ double quantity_texts(struct json_obj *o)
                         .proactive = true};
     int field = json_get_choice(o, "field", fields);
     bool history = json_u32_or(o, "history", 0, 1, 0) == 1;
-    OWNED struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
+    const struct speculation_data *data = o->err->n > 0 ? NULL : read_data(o);
     struct trace_texts *texts = data != NULL ? texts_read(file, o->err) : NULL;
     texts = history && texts != NULL ? after_answers(texts) : texts;
     struct drafter_account a = {0};

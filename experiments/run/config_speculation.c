@@ -66,31 +66,25 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
                            struct err *e)
 {
     memset(out, 0, sizeof *out);
-    static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
-    static const char *read_from;        /* a fit loads thousands of configurations */
-    const char *dir = datadir_path(SPECULATION_DIR);
-    if (dir != read_from) {
-        read_from = NULL;
-        if (speculation_data_read(dir, &data, e) != 0) {
-            return -EINVAL;
-        }
-        read_from = dir;
+    const struct speculation_data *data = speculation_data_shipped(e);
+    if (data == NULL) {
+        return -EINVAL;
     }
     for (int i = CONFIG_DRAFTER_PLD; i < CONFIG_DRAFTERS; i++) {
-        if (speculation_model_fit(&data, c->dataset, c->model, systems[i].method, systems[i].ours,
+        if (speculation_model_fit(data, c->dataset, c->model, systems[i].method, systems[i].ours,
                                   SPECULATION_EXCLUSIVE, &out->model[i], e) != 0) {
             return -EINVAL;
         }
-        finish(&data, c, out, (enum config_drafter)i);
+        finish(data, c, out, (enum config_drafter)i);
     }
-    texts_fit(&data.constants, c, out);
+    texts_fit(&data->constants, c, out);
     if (c->method > 0 && out->run_texts < 0) {
-        if (speculation_model_fit(&data, c->dataset, c->model,
+        if (speculation_model_fit(data, c->dataset, c->model,
                                   (enum speculation_method)(c->method - 1), c->ours,
                                   SPECULATION_EXCLUSIVE, &out->model[CONFIG_DRAFTER_RUN], e) != 0) {
             return -EINVAL;
         }
-        finish(&data, c, out, CONFIG_DRAFTER_RUN);
+        finish(data, c, out, CONFIG_DRAFTER_RUN);
     }
     return 0;
 }
