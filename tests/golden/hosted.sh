@@ -12,7 +12,7 @@ fail() {
     echo "FAILED: $*"
     bad=1
 }
-if nm "$x" | grep -q __asan_init; then
+if grep -q __asan_init "$x"; then
     echo "skipped: a plug-in in a process of its own has less memory than the address sanitizer wants"
     exit 0
 fi

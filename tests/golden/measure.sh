@@ -74,7 +74,7 @@ unset XPUSIM_PROC_DIR XPUSIM_RAPL_DIR XPUSIM_ACCEL_DIR
 announces 'others use [0-9]* % of the processors now, the hypervisor [0-9]* %'
 # Limits of 0: any tick of somebody else is too much, unless there was none.
 announces 'above 0 and 0 % a row is flagged\|others use 0 % of the processors now, the hypervisor 0 %' --foreign-limit 0 --steal-limit 0
-short="--backend native --size tiny --repetitions 1 --window-s 0.005 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
+short="--backend native --size tiny --repetitions 1 --window-s 0.002 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
 # what others do here is not this test's matter: how many rows can be trusted is not asked
 short() {
     # shellcheck disable=SC2086
@@ -141,7 +141,7 @@ cmp -s "$dir/keys1" "$dir/keys2" && [ ! -e "$dir/again.csv.partial" ] && [ ! -e 
     status=1
 }
 # OpenVINO: its processor device when the engine is there, one sentence and exit 2 when it is not
-if nm "$x" | grep -q __asan_init; then
+if grep -q __asan_init "$x"; then
     echo "skipped: backend openvino cannot be loaded under the address sanitizer"
 elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
     # With WHOLE=yes: its 56 kernels compile for two seconds, and measure_windows.sh measures them with another program, too.

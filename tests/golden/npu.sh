@@ -13,7 +13,7 @@ export XDG_CACHE_HOME="$tmp/cache"
 
 XPUSIM_ENGINES=$tmp $x drive --probe NPU >"$tmp/out" 2>"$tmp/err"
 [ $? = 2 ] && grep -q 'engine openvino is not there' "$tmp/err" || fail "no engine: $(cat "$tmp/err")"
-if nm "$x" | grep -q __asan_init; then
+if grep -q __asan_init "$x"; then
     echo "skipped: engine openvino cannot be loaded under the address sanitizer"
     exit $bad
 fi

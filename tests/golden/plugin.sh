@@ -182,7 +182,7 @@ breaks() { # name, what the message must say, what schedule does after 5 s, then
     grep -q "$1.*$2" "$dir/err" || { fail "$1: shown again, but not told:"; cat "$dir/err"; }
 }
 breaks crashes "killed by signal" "abort();" "decisions trace.csv"
-if nm "$x" | grep -q __asan_init; then
+if grep -q __asan_init "$x"; then
     echo "skipped: a plug-in that writes to nowhere, of which the address sanitizer tells itself"
 else
     breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"

@@ -6,7 +6,7 @@ command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-if nm "$x" | grep -q __asan_init; then # OpenVINO cannot be loaded: the program looks where there is none
+if grep -q __asan_init "$x"; then # OpenVINO cannot be loaded: the program looks where there is none
     mkdir "$dir/engines"
     [ ! -e "${x%/*}/engines/ggml.so" ] || cp "${x%/*}/engines/ggml.so" "$dir/engines"
     XPUSIM_ENGINES=$dir/engines

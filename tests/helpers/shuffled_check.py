@@ -45,8 +45,8 @@ POINTS = "hwmodels/points/reference.csv"
 # depends on the order: a row's number, a session's, digits of what is not determined, the number of a search's steps.
 TABLES = {
     "points": (table(POINTS), "validate --points {} --rows", 1e-6, r"^\d+ "),
-    "points, a fit": (table(POINTS, some("core-ultra-7-155h", "core-ultra-7-258v"), 160),
-                      "calibrate --points {} --soc core-ultra-7-155h -o {OUT}", 0.15, r", \d+ rounds|\+- .*|.*\"p90\".*|.*se\".*|.*ln_covariance.*"),
+    "points, a fit": (table(POINTS, some("core-ultra-7-255h", "core-ultra-7-165h")),
+                      "calibrate --points {} --soc core-ultra-7-255h -o {OUT}", 0.15, r", \d+ rounds|\+- .*|.*\"p90\".*|.*se\".*|.*ln_covariance.*"),
     "points, memory": (table(POINTS), "calibrate --points {} --memory", 1e-3, None),
     "powers": (table("hwmodels/points/energy.csv"), "validate --energy {}", 1e-3, r"^\d+ |.* x \d.*|.*idle, where not stated.*"),
     "co-runs, fits": (table("hwmodels/points/corun.csv"), "validate --corun {}", 1e-9, None),
