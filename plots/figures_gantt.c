@@ -279,7 +279,7 @@ static void read_window(struct window *w, const struct figure_request *q, size_t
     const char *path = q->inputs[input].path;
     w->from_s = q->from_s;
     w->to_s = q->to_s > 0.0 ? q->to_s : q->from_s + DEFAULT_WINDOW_S;
-    (void)timeline_read(path, "MBEXi", see, w, e);
+    (void)timeline_read(path, "MBEXi", NULL, see, w, e);
     for (int t = 0; t < MAX_TRACKS; t++) { /* still open at the end of the file */
         while (w->depth[t] > 0) {
             struct bar b = w->open[t][--w->depth[t]];

@@ -1,6 +1,7 @@
 /* Series over time from a timeline: DDR bandwidth with its tiers, live requests and batches. */
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
+#include "sim/base/json.h"
 
 #define US_PER_S 1e6
 #define BINS 200 /* per figure: as many as lines of a page show apart */
@@ -41,14 +42,26 @@ static void set(struct steps *s, int curve, double now_s, double value)
     s->value[curve] = value;
 }
 
-static void see_end(void *ctx, const cJSON *o)
+/* The end of all counters. Of half of a timeline nothing else counts, and a parser would take four
+ * fifths of the time. */
+static bool see_end(void *ctx, char phase, const char *line)
 {
     struct steps *s = ctx;
+    const char *ts = phase == 'C' ? strstr(line, "\"ts\":") : NULL;
+    if (ts != NULL) {
+        s->last_s = fmax(s->last_s, strtod(ts + strlen("\"ts\":"), NULL) / US_PER_S);
+        return true;
+    }
+    SCOPED(json_drop) cJSON *o = cJSON_Parse(line);
+    if (o == NULL) {
+        return false;
+    }
     double end = (timeline_number(o, "ts") + timeline_number(o, "dur")) / US_PER_S;
     s->last_s = fmax(s->last_s, end);
     if (strcmp(timeline_text(o, "name"), "machine") == 0) {
         s->ddr_peak_gb_per_s = timeline_arg(o, "ddr_peak_gb_per_s");
     }
+    return true;
 }
 
 static void see_ddr(void *ctx, const cJSON *o)
@@ -92,11 +105,12 @@ static void see_queue(void *ctx, const cJSON *o)
 
 /* Fills the sums of the window; NULL after an error. Caller frees. */
 static struct steps *read_steps(const struct figure_request *q, const char *phases,
-                                void (*event)(void *ctx, const cJSON *o), struct err *e)
+                                const char *counter, void (*event)(void *ctx, const cJSON *o),
+                                struct err *e)
 {
     struct steps *s = xcalloc(1, sizeof *s);
     const char *path = q->inputs[0].path;
-    int rc = timeline_read(path, "CM", see_end, s, e);
+    int rc = timeline_lines(path, "CM", see_end, s, e);
     s->begin_s = q->from_s;
     s->end_s = q->to_s > 0.0 ? q->to_s : s->last_s;
     if (rc == 0 && !(s->end_s > s->begin_s && s->begin_s < s->last_s)) {
@@ -104,7 +118,7 @@ static struct steps *read_steps(const struct figure_request *q, const char *phas
                      s->end_s, s->last_s);
     }
     if (rc == 0) {
-        rc = timeline_read(path, phases, event, s, e);
+        rc = timeline_read(path, phases, counter, event, s, e);
     }
     if (rc != 0) {
         free(s);
@@ -140,7 +154,7 @@ static void put_batch(const struct steps *s, struct figure_data *d)
 
 int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    OWNED struct steps *s = read_steps(q, "C", see_ddr, e);
+    OWNED struct steps *s = read_steps(q, "C", "DDR GB/s", see_ddr, e);
     if (s == NULL) {
         return -EINVAL;
     }
@@ -154,7 +168,7 @@ int figure_ddr(const struct figure_request *q, struct figure_data *d, struct err
 
 int figure_queue(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
-    OWNED struct steps *s = read_steps(q, "CBE", see_queue, e);
+    OWNED struct steps *s = read_steps(q, "CBE", "live requests", see_queue, e);
     if (s == NULL) {
         return -EINVAL;
     }

@@ -32,8 +32,8 @@ const char *timeline_arg_text(const cJSON *o, const char *name)
     return timeline_text(args(o), name);
 }
 
-int timeline_read(const char *path, const char *phases, void (*event)(void *ctx, const cJSON *o),
-                  void *ctx, struct err *e)
+int timeline_lines(const char *path, const char *phases,
+                   bool (*take)(void *ctx, char phase, const char *line), void *ctx, struct err *e)
 {
     FILE *in = input_open_any(path, NULL, e);
     if (in == NULL) {
@@ -62,12 +62,8 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
         if (line[start] == '\0' || strchr(phases, line[start]) == NULL) {
             continue;
         }
-        SCOPED(json_drop)
-        cJSON *o = cJSON_Parse(line); /* what follows the object, a comma, is not read */
-        if (o == NULL) {
+        if (!take(ctx, line[start], line)) {
             rc = err_add(e, "%s:%llu: not an event", path, (unsigned long long)l.number);
-        } else {
-            event(ctx, o);
         }
     }
     free(l.text);
@@ -80,4 +76,31 @@ int timeline_read(const char *path, const char *phases, void (*event)(void *ctx,
                      (unsigned long long)last);
     }
     return rc;
+}
+
+struct reading {
+    const char *counter;
+    void (*event)(void *ctx, const cJSON *o);
+    void *ctx;
+};
+
+static bool take_event(void *ctx, char phase, const char *line)
+{
+    const struct reading *r = ctx;
+    if (phase == 'C' && r->counter != NULL && strstr(line, r->counter) == NULL) {
+        return true;
+    }
+    SCOPED(json_drop)
+    cJSON *o = cJSON_Parse(line); /* what follows the object, a comma, is not read */
+    if (o != NULL) {
+        r->event(r->ctx, o);
+    }
+    return o != NULL;
+}
+
+int timeline_read(const char *path, const char *phases, const char *counter,
+                  void (*event)(void *ctx, const cJSON *o), void *ctx, struct err *e)
+{
+    struct reading r = {counter, event, ctx};
+    return timeline_lines(path, phases, take_event, &r, e);
 }

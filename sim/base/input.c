@@ -50,7 +50,7 @@ FILE *input_open(const char *path, struct err *e)
 int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
 {
     unsigned long long number = ++l->number;
-    l->n = 0;
+    size_t n = 0; /* not l->n, which a compiler must store for each character */
     for (int c = 0; c != '\n';) {
         c = getc_unlocked(f);
         if (c == EOF) {
@@ -59,12 +59,15 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
         if (c == '\0') {
             return err_add(e, "%s:%llu: NUL byte: not a text file", path, number);
         }
-        if (l->n == INPUT_LINE_BYTES) {
+        if (n == INPUT_LINE_BYTES) {
             return err_add(e, "%s:%llu: a line of over %zu bytes", path, number, INPUT_LINE_BYTES);
         }
-        l->text = xroom(l->text, l->n + 2, &l->cap, 1);
-        l->text[l->n++] = (char)c;
+        if (n + 2 > l->cap) {
+            l->text = xroom(l->text, n + 2, &l->cap, 1);
+        }
+        l->text[n++] = (char)c;
     }
+    l->n = n;
     if (ferror(f) != 0) {
         return input_failed(path, e);
     }

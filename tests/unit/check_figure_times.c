@@ -507,16 +507,22 @@ START_TEST(events_of_other_phases_are_passed_over)
                    "{\"name\":\"c\",\"ph\":\"B\"},\n"
                    "{\"ph\":\"\n"
                    "{\"ph\":\"C\",\"name\":\"d\"},\n" END);
-    ck_assert_int_eq(timeline_read(path, "BX", note, NULL, &drawn_err), 0);
+    ck_assert_int_eq(timeline_read(path, "BX", NULL, note, NULL, &drawn_err), 0);
     ck_assert_str_eq(seen, "a 1 x 2; 0  0;");
     seen[0] = '\0';
-    ck_assert_int_eq(timeline_read(path, "CE", note, NULL, &drawn_err), 0);
+    ck_assert_int_eq(timeline_read(path, "CE", NULL, note, NULL, &drawn_err), 0);
+    ck_assert_str_eq(seen, "b 3  0;d 0  0;");
+    seen[0] = '\0';
+    ck_assert_int_eq(timeline_read(path, "CE", "\"other\"", note, NULL, &drawn_err), 0);
+    ck_assert_str_eq(seen, "b 3  0;"); /* of counters alone the name counts */
+    seen[0] = '\0';
+    ck_assert_int_eq(timeline_read(path, "CE", "\"d\"", note, NULL, &drawn_err), 0);
     ck_assert_str_eq(seen, "b 3  0;d 0  0;");
     path = drawn_file("u.json", "{\"a\":1}\n{\"ph\":\"B\"}\n]}\n");
-    ck_assert_int_eq(timeline_read(path, "B", note, NULL, &drawn_err), -EINVAL);
+    ck_assert_int_eq(timeline_read(path, "B", NULL, note, NULL, &drawn_err), -EINVAL);
     path = drawn_file("v.json", "{\"traceEvents\":[\n{\"ph\":\"B\"}\n]}\n\n");
-    ck_assert_int_eq(timeline_read(path, "B", note, NULL, &drawn_err), -EINVAL);
-    ck_assert_int_eq(timeline_read("/nonesuch/t.json", "B", note, NULL, &drawn_err), -EINVAL);
+    ck_assert_int_eq(timeline_read(path, "B", NULL, note, NULL, &drawn_err), -EINVAL);
+    ck_assert_int_eq(timeline_read("/nonesuch/t.json", "B", NULL, note, NULL, &drawn_err), -EINVAL);
     ck_assert_str_eq(drawn_errors(),
                      "u.json: no timeline: expected what `xpusim run --timeline` writes\n"
                      "v.json:4: the timeline is cut short: no ]} at its end\n"
