@@ -34,7 +34,7 @@ printf 'draft_tokens,verify_s\n1,0.05\n4,0.06\n' >"$dir/draft.csv"
 "$x" explain --job 3 --policy fcfs --workload leader-subagents --json --quiet >"$dir/j.json"
 
 # shellcheck disable=SC2086
-"$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 2 --uncertainty 64 --quiet --json >"$dir/u.json"
+"$x" compare --policy fcfs --policy agent-xpu-v2 $short --replications 1 --uncertainty 64 --quiet --json >"$dir/u.json"
 cat >"$dir/d.json" <<EOF
 {"about": {"kind": "drive"}, "means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
   {"class": "proactive", "policy": "fcfs", "e2e_s": {"real": 2, "simulated": 1.9}}],

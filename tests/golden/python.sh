@@ -464,7 +464,8 @@ cp "$dir/out" "$dir/explained"
 must "$x" explain --request 3 --policy fcfs --workload "$load"
 sed 's/fcfs-py/fcfs/' "$dir/explained" | grep -v '^xpusim ' >"$dir/a"
 grep -v '^xpusim ' "$dir/out" | cmp - "$dir/a" || fail "explain differs from the twin's"
-whole=${WHOLE:-} # the two commands that start Python most often
+whole=${WHOLE:-} # the commands that start Python most often
+loads=${whole:+2}
 if [ -n "$whole" ]; then
     must "$x" compare --policy fcfs --policy "python:$examples/fcfs.py:Fcfs" --tune 3 --replications 2 --workload "$load" \
         --metric all.e2e_s.mean --quiet
@@ -508,7 +509,7 @@ for page in README.md policies/python/README.md; do
     sed -n '/^```python$/,/^```$/p' "$page" | grep -v '^```' >"$dir/my_policy.py"
     [ -s "$dir/my_policy.py" ] || fail "$page: no example"
     must "$x" run --policy "python:$dir/my_policy.py:MyPolicy" --workload "$load"
-    must "$x" check-policy "python:$dir/my_policy.py:MyPolicy" --loads 2
+    must "$x" check-policy "python:$dir/my_policy.py:MyPolicy" --loads "${loads:-1}"
     third ThirdOfMine
 done
 third ThirdOfFcfs

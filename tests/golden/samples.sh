@@ -20,7 +20,7 @@ run() { # requests, file, options...
 run 100000 below --json
 run 100001 above --json
 run 100001 exact --json --exact
-run 100001 text
+run 1000 text --sketch
 run 1000 asked --json --sketch
 python3 - "$dir" <<'END' || bad=1
 import json, re, sys
@@ -38,7 +38,7 @@ END
 grep -q 'quantiles are from a sketch' "$dir/text" || fail "text does not say it"
 "$x" run --policy fcfs --sketch --exact >"$dir/out" 2>&1
 [ $? = 2 ] && grep -q -- '--sketch and --exact: one of them' "$dir/out" || fail "both: $(cat "$dir/out")"
-"$x" compare --policy openvino-cb:max_num_seqs=16 --policy openvino-cb:max_num_seqs=32 --soc w1-reference --workload w1:n=100001 --replications 1 \
+"$x" compare --policy openvino-cb:max_num_seqs=32 --soc w1-reference --workload w1:n=100001 --replications 1 \
     --metric all.e2e_s.p90 --json -q >"$dir/out" || fail "compare"
 grep -q 'quantiles are from a sketch' "$dir/out" || fail "compare does not say it"
 exit $bad
