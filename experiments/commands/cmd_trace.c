@@ -90,6 +90,16 @@ static void note_losses(const struct trace_import_losses *l)
     }
 }
 
+/* Also those that begin when another one's request has ended. */
+static size_t sessions_of(const struct trace *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        n += t->rows[i].turn == 0;
+    }
+    return n;
+}
+
 static int import(void *values, struct err *e)
 {
     const struct options *o = values;
@@ -99,7 +109,7 @@ static int import(void *values, struct err *e)
     if (rc == 0) {
         note_losses(&lost);
         (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu requests, %zu sessions\n",
-                      lost.format, t.n, t.n_first);
+                      lost.format, t.n, sessions_of(&t));
     }
     return rc == 0 ? emit(&t, o->output, e) : rc;
 }

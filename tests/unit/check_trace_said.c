@@ -155,6 +155,16 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
             "xpusim: note: trace: sharegpt holds texts: tokens are characters over "
             "--chars-per-token, arrivals and gaps are --rate-per-min and --think-s\n"
             "xpusim: note: trace: read as sharegpt: 1 requests, 1 sessions\n");
+    /* A subagent is a session, too, though it begins with another one's answer. */
+    folder_put("in.json",
+               "{\"hash_id_scope\": \"local\", \"block_size\": 64, \"requests\": ["
+               "{\"t\": 0, \"in\": 9, \"out\": 1, \"api_time\": 1}, {\"t\": 2, "
+               "\"type\": \"subagent\", \"requests\": [{\"t\": 2, \"in\": 9, \"out\": 1, "
+               "\"api_time\": 1}]}, {\"t\": 5, \"in\": 9, \"out\": 1, \"api_time\": 1}]}");
+    SCOPED(said_fini) struct said w = COMMANDED(cmd_trace, "import", "in.json", "-o", "t.csv");
+    said_is(&w, EXIT_OK, "", "xpusim: note: trace: read as weka: 3 requests, 2 sessions\n");
+    SCOPED(said_fini) struct said stats = COMMANDED(cmd_trace, "stats", "t.csv");
+    ck_assert_msg(strncmp(stats.out, "3 requests in 2 sessions, ", 26) == 0, "%s", stats.out);
 }
 END_TEST
 
