@@ -1,6 +1,7 @@
 /* What falsify found, as a document. */
 #include "experiments/falsify/runs.h"
 #include "sim/base/portable.h"
+#include "sim/metrics/metric_table.h"
 
 /* "2.31 times [1.9, 2.8]" */
 static const char *times(const struct stats_interval *s)
@@ -123,6 +124,9 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
 {
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
+    /* A loss is above 1, also where more is better. */
+    const char *of =
+        metric_is_gain(o->metric) ? ", the baseline's over the policy's" : " the baseline's";
     document_note(d,
                   "%s of %s against %s: %" PRIu32 " scenarios x %" PRIu32
                   " seeds searched (%" PRIu32 " out), %" PRIu32 " runs in all",
@@ -130,12 +134,11 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
     put_failures(runs, d);
-    document_note(d, "as given: %s the baseline's", times(&r->given));
+    document_note(d, "as given: %s%s", times(&r->given), of);
     put_interval(d, "given", &r->given);
     if (isfinite(r->worst_searched)) {
-        document_note(d,
-                      "worst scenario of the search: %.3g times the baseline's; on fresh seeds %s",
-                      portable_exp(r->worst_searched), times(&r->worst_confirmed));
+        document_note(d, "worst scenario of the search: %.3g times%s; on fresh seeds %s",
+                      portable_exp(r->worst_searched), of, times(&r->worst_confirmed));
         DOCUMENT_VALUES(d, "worst_searched_ratio", portable_exp(r->worst_searched));
         put_interval(d, "worst", &r->worst_confirmed);
     }
@@ -144,8 +147,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
         put_space(runs->space, r, d);
         return;
     }
-    document_note(d, "the smallest change that keeps half of it: %s the baseline's",
-                  times(&r->least_confirmed));
+    document_note(d, "the smallest change that keeps half of it: %s%s", times(&r->least_confirmed),
+                  of);
     put_interval(d, "least", &r->least_confirmed);
     put_space(runs->space, r, d);
     if (runs->reason.found) {

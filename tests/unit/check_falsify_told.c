@@ -151,6 +151,28 @@ START_TEST(nothing_found_is_said)
 }
 END_TEST
 
+/* Of throughput a loss of 1.25 is a baseline that has 1.25 times as much as the policy. */
+START_TEST(what_more_is_better_of_is_told_the_other_way_round)
+{
+    struct falsify_options more = asked;
+    more.metric = "all.throughput_req_per_min";
+    make();
+    struct document *d = document_new();
+    falsify_document(&more, &runs, &result, d);
+    OWNED char *text = said_text(d);
+    static const char *const lines[] = {
+        "\nas given: 1.25 times [1, 1.56], n=5, the baseline's over the policy's\n",
+        "\nworst scenario of the search: 4 times, the baseline's over the policy's; on fresh seeds "
+        "3 "
+        "times [2, 4.5], n=6\n",
+        "\nthe smallest change that keeps half of it: 2 times [1, 4], n=7, the baseline's over the "
+        "policy's\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        ck_assert_msg(strstr(text, lines[i]) != NULL, "%s", text);
+    }
+}
+END_TEST
+
 #define FOUND                                                                                      \
     "as given: 1.25 times [1, 1.56], n=5 the baseline's\n"                                         \
     "worst scenario of the search: 4 times the baseline's; on fresh seeds 3 times [2, 4.5], "      \
@@ -367,6 +389,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("falsify told", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(nothing_found_is_said),
+    TEST(what_more_is_better_of_is_told_the_other_way_round),
     TEST(a_loss_is_told_with_its_reason),
     TEST(the_worst_replication_explains),
     TEST(open_parameters_are_read_whole),
