@@ -174,10 +174,12 @@ static const char *scenario(const struct words_of *w, uint32_t point)
         OWNED struct falsify_result *r = xcalloc(1, sizeof *r);
         falsify_run(&runs, &o, r);
         OWNED char *command = r->found ? space_command(space, &r->least) : NULL;
-        out = r->found ? document_format("%s is %.3g times [%.3g, %.3g] the reference's with %s",
-                                         runs.metric, exp(r->least_confirmed.mean),
-                                         exp(r->least_confirmed.low), exp(r->least_confirmed.high),
-                                         command)
+        /* A loss is above 1, also where more is better. */
+        const char *of =
+            metric_is_gain(runs.metric) ? ", the reference's over its own," : " the reference's";
+        out = r->found ? document_format("%s is %.3g times [%.3g, %.3g]%s with %s", runs.metric,
+                                         exp(r->least_confirmed.mean), exp(r->least_confirmed.low),
+                                         exp(r->least_confirmed.high), of, command)
                        : "none found";
     }
     return out;

@@ -97,9 +97,8 @@ static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
     for (const char *const *name = others; *name != NULL && best != base; name++) {
         const cJSON *m = report_member(best, *name);
         const char *verdict = json_string(m, "verdict");
-        bool higher = strncmp(verdict, "higher", 6) == 0;
-        bool lower = strncmp(verdict, "lower", 5) == 0;
-        if (metric_is_gain(*name) ? lower : higher) {
+        const char *worse = metric_is_gain(*name) ? "lower" : "higher";
+        if (report_is_shown(verdict) && strncmp(verdict, worse, strlen(worse)) == 0) {
             (void)fprintf(out, "%s%s: ", any ? "; " : " <b>It pays with</b> ", metric_title(*name));
             report_put_change(out, m, report_member(base, *name), relevance);
             any = true;

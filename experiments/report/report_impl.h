@@ -22,6 +22,9 @@ const cJSON *report_member(const cJSON *o, const char *key);
 void report_put_mean(FILE *out, const cJSON *metric);
 /* A mean with its half-width: "7.51 &plusmn; 0.64". */
 void report_put_short(FILE *out, const cJSON *metric);
+/* A difference that the comparison shows: not one that Holm's correction took back, nor of one run.
+ */
+bool report_is_shown(const char *verdict);
 /* Prints the paired difference to the baseline: its size with its interval where it is shown, else
  * the verdict. A difference below `relevance` is marked as not relevant. */
 void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);

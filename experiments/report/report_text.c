@@ -40,6 +40,13 @@ void report_put_short(FILE *out, const cJSON *m)
     }
 }
 
+bool report_is_shown(const char *verdict)
+{
+    bool differs = strncmp(verdict, "lower", 5) == 0 || strncmp(verdict, "higher", 6) == 0;
+    return differs && strstr(verdict, "not significant") == NULL &&
+           strstr(verdict, "no interval") == NULL;
+}
+
 void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double relevance_frac)
 {
     const char *verdict = json_string(m, "verdict");
@@ -48,8 +55,7 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
                                .low = to_percent * json_number(m, "diff_low"),
                                .high = to_percent * json_number(m, "diff_high"),
                                .n = 1};
-    bool shown = strncmp(verdict, "lower", 5) == 0 || strncmp(verdict, "higher", 6) == 0;
-    if (!shown || !isfinite(s.mean)) {
+    if (!report_is_shown(verdict) || !isfinite(s.mean)) {
         markup_put(out, verdict);
         return;
     }

@@ -184,6 +184,31 @@ START_TEST(the_winner_is_told_with_its_price)
 }
 END_TEST
 
+/* What Holm's correction took back is no price and has no size; nor has what one run says. */
+START_TEST(what_is_not_significant_is_no_price)
+{
+    static const char *const taken[] = {"higher by 50 % (not significant after correction)",
+                                        "higher by 50 % (n=1, no interval)"};
+    for (int i = 0; i < 2; i++) {
+        OWNED char *text = xformat(
+            "{'baseline':'y','relevance_frac':0.01,'policies':{'w':{'reactive.e2e_s.mean':"
+            "{'mean':2.0,'low':1.0,'high':3.0,'verdict':'lower by 50 %% (significant)','diff':-2,"
+            "'diff_low':-3,'diff_high':-1},'energy_j_per_token':{'mean':3.0,'low':2.0,'high':4.0,"
+            "'verdict':'%s','diff':1,'diff_low':0.5,'diff_high':1.5}},'y':{'reactive.e2e_s.mean':"
+            "{'mean':4.0,'low':3.1,'high':4.9},'energy_j_per_token':{'mean':2.0,'low':1.5,"
+            "'high':2.5}}}}",
+            taken[i]);
+        of(text);
+        OWNED char *page = written(report_write_headline, tree);
+        ck_assert_msg(strstr(page, "It pays with") == NULL, "%s", page);
+        ck_assert_msg(strstr(page, "power included: higher by 50 % (n") != NULL, "%s", page);
+        ck_assert_int_eq(report_is_shown(taken[i]), false);
+    }
+    ck_assert(report_is_shown("lower by 3.3 % (significant)"));
+    ck_assert(!report_is_shown("equal within 1 %") && !report_is_shown("no difference shown"));
+}
+END_TEST
+
 START_TEST(a_baseline_that_wins_pays_nothing)
 {
     of("{\"baseline\":\"a\",\"policies\":{\"b\":{\"reactive.e2e_s.mean\":"
@@ -397,6 +422,7 @@ static const struct suite_row suite[] = {
     TEST(numbers_are_as_people_read_them),
     TEST(overloaded_runs_are_of_all_runs),
     TEST(the_winner_is_told_with_its_price),
+    TEST(what_is_not_significant_is_no_price),
     TEST(a_baseline_that_wins_pays_nothing),
     TEST(means_are_a_row_of_each_policy),
     TEST(all_metrics_are_those_that_say_something),
