@@ -62,6 +62,28 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
     return agents;
 }
 
+/* The record that ends last of an agent, and of what it started and did not wait for itself: its
+ * last request may be its child's to answer. */
+static size_t last_of(const struct import_records *d, const struct agent *agents, size_t self)
+{
+    size_t last = agents[self].last;
+    for (size_t at = agents[self].child; at != IMPORT_NONE;) {
+        const struct agent *a = &agents[at];
+        if (!a->waited) {
+            last = d->v[a->last].row.end_ns > d->v[last].row.end_ns ? a->last : last;
+        }
+        if (!a->waited && a->child != IMPORT_NONE) {
+            at = a->child;
+            continue;
+        }
+        while (at != self && agents[at].sibling == IMPORT_NONE) {
+            at = agents[at].parent;
+        }
+        at = at == self ? IMPORT_NONE : agents[at].sibling;
+    }
+    return last;
+}
+
 /* Waits for subagents that had ended; those that had not are in the background. */
 static int64_t wait_for(const struct import_records *d, struct agent *agents, size_t self,
                         const size_t *row_of, struct import_node *node, int64_t start_ns,
@@ -72,11 +94,12 @@ static int64_t wait_for(const struct import_records *d, struct agent *agents, si
         if (!a->begun || a->waited) {
             continue;
         }
-        const struct import_row *last = &d->v[a->last].row;
+        size_t last = last_of(d, agents, i);
+        int64_t last_ns = d->v[last].row.end_ns;
         a->waited = true;
-        if (last->end_ns <= start_ns) {
-            import_edge_add(node, row_of[a->last], 0);
-            end_ns = last->end_ns > end_ns ? last->end_ns : end_ns;
+        if (last_ns <= start_ns) {
+            import_edge_add(node, row_of[last], 0);
+            end_ns = last_ns > end_ns ? last_ns : end_ns;
         } else {
             a->background = true;
         }

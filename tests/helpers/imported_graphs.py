@@ -70,6 +70,15 @@ def sources(order, block_tokens):
             owner.setdefault(b, r)
 
 
+def last_of(agent):
+    """What ends last of it and of those whom it started and did not wait for; of equals its own."""
+    last = ended_last(agent.all, 10**15)
+    for c in reversed(agent.children):
+        if not c.waited and last_of(c).end > last.end:
+            last = last_of(c)
+    return last
+
+
 def hide(agent):
     """Nobody waits for it, and so for nothing that it starts, now or later."""
     agent.background = True
@@ -119,7 +128,7 @@ def graph(requests, block_tokens):
         for c in a.children:
             if c.begun and not c.waited:
                 c.waited = True
-                last = ended_last(c.all, 10**15)
+                last = last_of(c)
                 if last.end <= r.start:
                     if last not in r.parents:
                         r.parents.append(last)

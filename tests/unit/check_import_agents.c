@@ -360,7 +360,9 @@ END_TEST
     ",{\"key\":\"gen_ai.usage." kind "_tokens\",\"value\":{\"intValue\":\"" n "\"}}"
 #define CHAT(id, parent, from, to, in, out)                                                        \
     SPAN(id, parent, "chat", from, to, TOKENS("input", in) TOKENS("output", out))
-#define SPANS(list) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" list "{}]}]}]}"
+#define SPANS_BEGIN "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":["
+#define SPANS_END "{}]}]}]}"
+#define SPANS(list) SPANS_BEGIN list SPANS_END
 
 /* b is at work when a goes on at 30 s, so it is in the background; and so is c, which b had started
  * at 16 s and which b alone waits for. What c asks for later as well. */
@@ -384,6 +386,34 @@ START_TEST(what_a_subagent_in_the_background_started_is_there_too)
                                          CHAT("b2", "b", "92", "99", "250", "25")),
                0.0),
         0);
+    check(want, sizeof want / sizeof want[0]);
+}
+END_TEST
+
+/* b has its last answer at 15 s, and c, which b started, goes on until 28. a goes on at 30 s, 2 s
+ * after that; d's child f still works when a goes on at 60, so d is in the background as f is. */
+START_TEST(a_subagent_ends_when_what_it_started_does)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 100, 10, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 2000, 200, 20, 0, NOBODY, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {2, 2, 0, 2000, 300, 30, 0, NOBODY, 0, {1, NOBODY}, {0}, false, 0, 0},
+        {3, 0, 1, 2000, 150, 15, 0, NOBODY, 0, {2, NOBODY}, {0}, false, 0, 0},
+        {4, 4, 0, 2000, 250, 25, 0, NOBODY, 0, {3, NOBODY}, {0}, true, PRO, 0},
+        {5, 5, 0, 2000, 350, 35, 0, NOBODY, 0, {4, NOBODY}, {0}, true, PRO, 0},
+        {6, 0, 2, 20000, 160, 16, 0, NOBODY, 0, ALONE},
+    };
+    /* in two parts: a string of C has 4,095 bytes at most */
+    OWNED char *text =
+        xformat("%s%s",
+                SPANS_BEGIN AGENT("a", "", "0", "200") CHAT("a1", "a", "0", "10", "100", "10")
+                    AGENT("b", "a", "11", "29") CHAT("b1", "b", "12", "15", "200", "20")
+                        AGENT("c", "b", "16", "29") CHAT("c1", "c", "17", "28", "300", "30")
+                            CHAT("a2", "a", "30", "40", "150", "15"),
+                AGENT("d", "a", "41", "99") CHAT("d1", "d", "42", "45", "250", "25")
+                    AGENT("f", "d", "46", "99") CHAT("f1", "f", "47", "90", "350", "35")
+                        CHAT("a3", "a", "60", "70", "160", "16") SPANS_END);
+    ck_assert_int_eq(import(text, 0.0), 0);
     check(want, sizeof want / sizeof want[0]);
 }
 END_TEST
@@ -519,6 +549,7 @@ static const struct suite_row suite[] = {
     TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time),
     TEST(spans_of_agents_are_a_graph),
     TEST(what_a_subagent_in_the_background_started_is_there_too),
+    TEST(a_subagent_ends_when_what_it_started_does),
     TEST(spans_of_embeddings_are_no_requests),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(dispatches_and_not_before_are_all_waited_for),
