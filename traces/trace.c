@@ -36,14 +36,11 @@ void trace_builder_init(struct trace_builder *b)
 
 void trace_builder_fini(struct trace_builder *b)
 {
-    for (size_t i = 0; b->nodes != NULL && i < b->n; i++) {
-        free(b->nodes[i].parents);
+    for (size_t i = 0; i < b->n; i++) {
+        free(b->v[i].node.parents);
     }
     free(b->models);
-    free(b->nodes);
-    free(b->rows);
-    free(b->extras);
-    free(b->lines);
+    free(b->v);
     *b = (struct trace_builder){0};
 }
 
@@ -70,61 +67,20 @@ static struct trace_extra extra_of(const struct trace_row *row, const struct tra
     return x;
 }
 
-/* Makes room for one more row in every array that is in use. */
-static void reserve(struct trace_builder *b, bool extras, bool lines)
-{
-    size_t old = b->cap;
-    if (b->n == b->cap) {
-        b->cap = b->cap == 0 ? 256 : b->cap * 2;
-        b->rows = xrealloc(b->rows, b->cap * sizeof *b->rows);
-    }
-    bool begin = extras && b->extras == NULL;
-    if (begin || (b->extras != NULL && b->cap != old)) {
-        b->extras = xrealloc(b->extras, b->cap * sizeof *b->extras);
-    }
-    for (size_t i = 0; begin && i < b->n; i++) {
-        /* Optional columns are kept from the first row on that has one; those before it get what
-         * stands for none. */
-        b->extras[i] = extra_of(&b->rows[i], NULL);
-    }
-    if (b->nodes != NULL && b->cap != old) {
-        b->nodes = xrealloc(b->nodes, b->cap * sizeof *b->nodes);
-    }
-    begin = lines && b->lines == NULL;
-    if (begin || (b->lines != NULL && b->cap != old)) {
-        b->lines = xrealloc(b->lines, b->cap * sizeof *b->lines);
-    }
-    for (size_t i = 0; begin && i < b->n; i++) {
-        b->lines[i] = 0;
-    }
-}
-
 void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra)
 {
-    reserve(b, extra != NULL, b->line != 0);
-    b->rows[b->n] = *row;
-    if (b->extras != NULL) {
-        b->extras[b->n] = extra_of(row, extra);
-    }
-    if (b->lines != NULL) {
-        b->lines[b->n] = (uint32_t)b->line;
-    }
-    if (b->nodes != NULL) {
-        b->nodes[b->n] = trace_node_none();
-    }
+    b->v = xroom(b->v, b->n + 1, &b->cap, sizeof *b->v);
+    b->v[b->n] = (struct trace_built){*row, extra_of(row, extra), trace_node_none(),
+                                      (uint32_t)b->line, (uint32_t)b->n};
+    b->extras = b->extras || extra != NULL;
     b->n++;
 }
 
 void trace_builder_node(struct trace_builder *b, const struct trace_node *node)
 {
-    if (b->nodes == NULL) {
-        b->nodes = xmalloc(b->cap * sizeof *b->nodes);
-        for (size_t i = 0; i < b->n; i++) {
-            b->nodes[i] = trace_node_none();
-        }
-    }
-    b->nodes[b->n - 1] = *node;
+    b->graph = true;
+    b->v[b->n - 1].node = *node;
 }
 
 uint32_t trace_default_limit(uint32_t output_tokens)
@@ -136,100 +92,69 @@ uint32_t trace_default_limit(uint32_t output_tokens)
     return limit;
 }
 
-/* Sort keys, kept apart from the rows so that one permutation moves rows and extras alike. */
-struct sort_key {
-    int64_t arrival_ns;  /* 0 of one that is later: its session counts */
-    uint32_t session_id; /* of one that is later */
-    uint32_t turn;
-    uint32_t at; /* position as added */
-    bool later;  /* another request must end before it */
-};
-
-/* Never equal: qsort is not stable, and the order would be the C library's. */
-SORT_BY(by_place, struct sort_key, SORT_UP(later), SORT_UP(arrival_ns), SORT_UP(session_id),
-        SORT_UP(turn), SORT_UP(at))
-
-/* Applies the order of `keys` to every array. */
-static void permute(struct trace_builder *b, const struct sort_key *keys)
+/* Another request must end before it: its session counts then, and not its arrival. */
+static bool is_later(const struct trace_built *x)
 {
-    SCOPED(trace_builder_fini) struct trace_builder old = *b;
-    b->rows = xmalloc(b->n * sizeof *b->rows);
-    b->extras = old.extras == NULL ? NULL : xmalloc(b->n * sizeof *b->extras);
-    b->lines = old.lines == NULL ? NULL : xmalloc(b->n * sizeof *b->lines);
-    b->nodes = old.nodes == NULL ? NULL : xmalloc(b->n * sizeof *b->nodes);
-    b->cap = b->n;
-    for (size_t i = 0; i < b->n; i++) {
-        b->rows[i] = old.rows[keys[i].at];
-        b->rows[i].next = TRACE_NO_ROW;
-        if (b->extras != NULL) {
-            b->extras[i] = old.extras[keys[i].at];
-        }
-        if (b->lines != NULL) {
-            b->lines[i] = old.lines[keys[i].at];
-        }
-        if (b->nodes != NULL) {
-            b->nodes[i] = old.nodes[keys[i].at];
-        }
-    }
-    free(old.nodes); /* its lists of parents have moved */
-    old.nodes = NULL;
-    old.models = NULL; /* the builder keeps them */
-    old.n_models = 0;
+    return x->row.turn > 0 || x->node.n_parents > 0;
 }
 
-static void row_error(const struct trace_builder *b, const char *name, size_t row, struct err *e,
-                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Never equal: qsort is not stable, and the order would be the C library's. */
+SORT_BY(by_place, struct trace_built, is_later(a) - is_later(b),
+        is_later(a) ? SORT_UP(row.session_id) : SORT_UP(row.arrival_ns), SORT_UP(row.turn),
+        SORT_UP(at))
 
-/* "NAME:LINE: ..." of a row, or "NAME: ...". */
-static void row_error(const struct trace_builder *b, const char *name, size_t row, struct err *e,
-                      const char *fmt, ...)
+void trace_row_error(const struct trace_builder *b, size_t row, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     OWNED char *what = xvformat(fmt, ap);
     va_end(ap);
-    if (b->lines != NULL && b->lines[row] != 0) {
-        err_add(e, "%s:%u: %s", name, b->lines[row], what);
+    if (b->v[row].line != 0) {
+        err_add(b->err, "%s:%u: %s", b->name, b->v[row].line, what);
     } else {
-        err_add(e, "%s: %s", name, what);
+        err_add(b->err, "%s: %s", b->name, what);
     }
 }
 
+struct turn {
+    uint32_t session_id, turn, at;
+};
+
+SORT_BY(by_turn, struct turn, SORT_UP(session_id), SORT_UP(turn), SORT_UP(at))
+
 /* Links the turns of every session. In a request graph a session may begin after another request,
  * and trace_graph_build bounds the sum of gaps. */
-static void link_turns(struct trace_builder *b, const char *name, struct err *e)
+static void link_turns(struct trace_builder *b)
 {
-    OWNED struct sort_key *keys = xmalloc((b->n + 1) * sizeof *keys);
+    OWNED struct turn *keys = xmalloc((b->n + 1) * sizeof *keys);
     for (size_t i = 0; i < b->n; i++) {
-        const struct trace_row *r = &b->rows[i];
-        keys[i] = (struct sort_key){0, r->session_id, r->turn, (uint32_t)i, true};
+        keys[i] = (struct turn){b->v[i].row.session_id, b->v[i].row.turn, (uint32_t)i};
     }
-    qsort(keys, b->n, sizeof *keys, by_place);
+    qsort(keys, b->n, sizeof *keys, by_turn);
     int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
-    for (size_t i = 0; i < b->n && e->n < ERR_MAX_LINES; i++) {
-        const struct sort_key *k = &keys[i];
+    for (size_t i = 0; i < b->n && b->err->n < ERR_MAX_LINES; i++) {
+        const struct turn *k = &keys[i];
         bool goes_on = i > 0 && keys[i - 1].session_id == k->session_id;
         if (goes_on && k->turn == 0) {
-            row_error(b, name, k->at, e,
-                      "column turn: session %u starts twice (two rows with turn 0)", k->session_id);
+            trace_row_error(b, k->at, "column turn: session %u starts twice (two rows with turn 0)",
+                            k->session_id);
         } else if (goes_on && keys[i - 1].turn == k->turn) {
-            row_error(b, name, k->at, e, "column turn: session %u: turn %u is given twice",
-                      k->session_id, k->turn);
+            trace_row_error(b, k->at, "column turn: session %u: turn %u is given twice",
+                            k->session_id, k->turn);
         } else if (k->turn != (goes_on ? keys[i - 1].turn + 1 : 0)) {
-            row_error(b, name, k->at, e,
-                      "column turn: session %u: turn %u has no turn %u before it", k->session_id,
-                      k->turn, k->turn - 1);
+            trace_row_error(b, k->at, "column turn: session %u: turn %u has no turn %u before it",
+                            k->session_id, k->turn, k->turn - 1);
         } else if (goes_on) {
-            SIM_ASSERT(b->rows[k->at].turn == b->rows[keys[i - 1].at].turn + 1);
-            SIM_ASSERT(b->rows[keys[i - 1].at].next == TRACE_NO_ROW);
-            b->rows[keys[i - 1].at].next = k->at;
+            SIM_ASSERT(b->v[k->at].row.turn == b->v[keys[i - 1].at].row.turn + 1);
+            SIM_ASSERT(b->v[keys[i - 1].at].row.next == TRACE_NO_ROW);
+            b->v[keys[i - 1].at].row.next = k->at;
         }
         sum_ns =
-            (goes_on ? sum_ns : 0) + b->rows[k->at].arrival_ns; /* each at most TRACE_LAST_NS */
-        if (sum_ns > TRACE_LAST_NS && b->nodes == NULL) {
-            row_error(b, name, k->at, e,
-                      "column gap_s: session %u: arrival and gaps add up to over 31 years",
-                      k->session_id);
+            (goes_on ? sum_ns : 0) + b->v[k->at].row.arrival_ns; /* each at most TRACE_LAST_NS */
+        if (sum_ns > TRACE_LAST_NS && !b->graph) {
+            trace_row_error(b, k->at,
+                            "column gap_s: session %u: arrival and gaps add up to over 31 years",
+                            k->session_id);
         }
         if (sum_ns > TRACE_LAST_NS) {
             sum_ns = -INT64_MAX / 2; /* once a session */
@@ -237,17 +162,17 @@ static void link_turns(struct trace_builder *b, const char *name, struct err *e)
     }
 }
 
-static void check_ids(const struct trace_builder *b, const char *name, struct err *e)
+static void check_ids(const struct trace_builder *b)
 {
     OWNED uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
     for (size_t i = 0; i < b->n; i++) {
-        ids[i] = ((uint64_t)b->rows[i].request_id << 32) | i;
+        ids[i] = ((uint64_t)b->v[i].row.request_id << 32) | i;
     }
     gsl_sort_ulong(ids, 1, b->n);
-    for (size_t i = 1; i < b->n && e->n < ERR_MAX_LINES; i++) {
+    for (size_t i = 1; i < b->n && b->err->n < ERR_MAX_LINES; i++) {
         if (ids[i] >> 32 == ids[i - 1] >> 32) {
-            row_error(b, name, ids[i] & UINT32_MAX, e, "column request_id: %u is given twice",
-                      (uint32_t)(ids[i] >> 32));
+            trace_row_error(b, ids[i] & UINT32_MAX, "column request_id: %u is given twice",
+                            (uint32_t)(ids[i] >> 32));
         }
     }
 }
@@ -266,42 +191,41 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
                 struct err *e)
 {
     *out = (struct trace){0};
+    b->name = name;
+    b->err = e;
     if (b->n == 0) {
         return err_add(e, "%s: no requests", name);
     }
     if (b->n > TRACE_MAX_ROWS) {
         return err_add(e, "%s: %zu requests, at most %u are taken", name, b->n, TRACE_MAX_ROWS);
     }
-    OWNED struct sort_key *keys = xmalloc(b->n * sizeof *keys);
+    qsort(b->v, b->n, sizeof *b->v, by_place);
     size_t n_first = 0;
     for (size_t i = 0; i < b->n; i++) {
-        const struct trace_row *r = &b->rows[i];
-        bool later = r->turn > 0 || (b->nodes != NULL && b->nodes[i].n_parents > 0);
-        keys[i] = (struct sort_key){later ? 0 : r->arrival_ns, later ? r->session_id : 0, r->turn,
-                                    (uint32_t)i, later};
-        n_first += !later;
-    }
-    qsort(keys, b->n, sizeof *keys, by_place);
-    permute(b, keys);
-    if (renumber) {
-        for (size_t i = 0; i < b->n; i++) {
-            b->rows[i].request_id = (uint32_t)i;
-        }
+        struct trace_row *r = &b->v[i].row;
+        r->next = TRACE_NO_ROW;
+        r->request_id = renumber ? (uint32_t)i : r->request_id;
+        n_first += !is_later(&b->v[i]);
     }
     size_t before = e->n;
-    check_ids(b, name, e);
+    check_ids(b);
     struct trace_graph *graph = NULL;
-    link_turns(b, name, e);
-    if (b->nodes != NULL && e->n == before) {
-        graph = trace_graph_build(b, name, e);
+    link_turns(b);
+    if (b->graph && e->n == before) {
+        graph = trace_graph_build(b);
     }
     if (e->n != before) {
         return -EINVAL;
     }
-    *out = (struct trace){
-        .graph = graph, .rows = b->rows, .extras = b->extras, .n = b->n, .n_first = n_first};
-    b->rows = NULL;
-    b->extras = NULL;
+    *out = (struct trace){.graph = graph, .n = b->n, .n_first = n_first};
+    out->rows = xmalloc(b->n * sizeof *out->rows);
+    out->extras = b->extras ? xmalloc(b->n * sizeof *out->extras) : NULL;
+    for (size_t i = 0; i < b->n; i++) {
+        out->rows[i] = b->v[i].row;
+        if (b->extras) {
+            out->extras[i] = b->v[i].extra;
+        }
+    }
     trace_builder_fini(b);
     out->hash = trace_hash(out);
     return 0;

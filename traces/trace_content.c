@@ -15,19 +15,14 @@ static uint32_t find(const struct named *v, size_t n, uint32_t name)
     return got != NULL ? got->is : TRACE_NO_ROW;
 }
 
-static uint32_t group_of(const struct trace_builder *b, uint32_t row)
-{
-    return b->extras != NULL ? b->extras[row].prefix_group : 0;
-}
-
 /* Groups in order of their numbers, each once. The caller frees. */
 static struct named *groups_of(const struct trace_builder *b, uint32_t *n_groups)
 {
     struct named *v = xmalloc((b->n + 1) * sizeof *v);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        if (group_of(b, i) > 0) {
-            v[n++] = (struct named){.name = group_of(b, i)};
+        if (b->v[i].extra.prefix_group > 0) {
+            v[n++] = (struct named){.name = b->v[i].extra.prefix_group};
         }
     }
     qsort(v, n, sizeof *v, by_name);
@@ -41,31 +36,22 @@ static struct named *groups_of(const struct trace_builder *b, uint32_t *n_groups
     return v;
 }
 
-static void refuse(const struct trace_builder *b, const char *name, uint32_t row, struct err *e,
-                   const char *what, uint32_t number, const char *then)
-{
-    uint32_t line = b->lines != NULL ? b->lines[row] : 0;
-    OWNED char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
-    (void)err_add(e, "%s: request %u: %s %u%s", at, b->rows[row].request_id, what, number, then);
-}
-
 /* A source is at least as long as what is said of it. */
-static void check_length(const struct trace_builder *b, uint32_t row, uint32_t source,
-                         const char *name, struct err *e)
+static void check_length(const struct trace_builder *b, uint32_t row, uint32_t source)
 {
     if (source >= b->n) {
         return; /* a shared text is as long as its longest use */
     }
-    const struct trace_row *of = &b->rows[source];
-    if (b->rows[row].prefix_tokens > (uint64_t)of->input_tokens + of->output_tokens) {
-        refuse(b, name, row, e, "column prefix_tokens: more than prompt and answer of request",
-               of->request_id, "");
+    const struct trace_row *of = &b->v[source].row;
+    if (b->v[row].row.prefix_tokens > (uint64_t)of->input_tokens + of->output_tokens) {
+        trace_row_error(
+            b, row, "request %u: column prefix_tokens: more than prompt and answer of request %u",
+            b->v[row].row.request_id, of->request_id);
     }
 }
 
 /* Every row has one source at most: a walk from each row ends, or meets itself. */
-static void check_ends(const struct trace_builder *b, const uint32_t *source, const char *name,
-                       struct err *e)
+static void check_ends(const struct trace_builder *b, const uint32_t *source)
 {
     OWNED uint32_t *walk =
         xcalloc(b->n + 1, sizeof *walk); /* by which walk a row was seen, from 1 */
@@ -76,66 +62,69 @@ static void check_ends(const struct trace_builder *b, const uint32_t *source, co
             at = source[at];
         }
         if (at < b->n && walk[at] == i + 1) {
-            refuse(b, name, at, e, "column prefix_of: begins with itself, by way of request",
-                   b->rows[source[at]].request_id, "");
+            trace_row_error(
+                b, at, "request %u: column prefix_of: begins with itself, by way of request %u",
+                b->v[at].row.request_id, b->v[source[at]].row.request_id);
             break; /* one of them is enough */
         }
     }
 }
 
 static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct map *places,
-                          const struct named *groups, uint32_t n_groups, uint32_t turn_before,
-                          const char *name, struct err *e)
+                          const struct named *groups, uint32_t n_groups, uint32_t turn_before)
 {
-    uint32_t of = b->nodes[row].prefix_of;
-    uint32_t group = group_of(b, row);
+    uint32_t of = b->v[row].node.prefix_of;
+    uint32_t group = b->v[row].extra.prefix_group;
     if (of == UINT32_MAX) {
         return group > 0 ? find(groups, n_groups, group) : turn_before;
     }
     if (group > 0) {
-        refuse(b, name, row, e, "column prefix_of: begins like request", of,
-               ", and has a prefix_group; a prompt begins with one text");
+        trace_row_error(b, row,
+                        "request %u: column prefix_of: begins like request %u, and has a "
+                        "prefix_group; a prompt begins with one text",
+                        b->v[row].row.request_id, of);
     }
     size_t source = map_find(places, of);
     if (source == MAP_NONE) {
-        refuse(b, name, row, e, "column prefix_of: there is no request", of, "");
+        trace_row_error(b, row, "request %u: column prefix_of: there is no request %u",
+                        b->v[row].row.request_id, of);
         return TRACE_NO_ROW;
     }
     return (uint32_t)source;
 }
 
 void trace_content_build(const struct trace_builder *b, const struct map *places,
-                         struct trace_graph *g, const char *name, struct err *e)
+                         struct trace_graph *g)
 {
     bool stated = false;
     for (uint32_t i = 0; i < b->n && !stated; i++) {
-        stated = b->nodes[i].prefix_of != UINT32_MAX || group_of(b, i) > 0;
+        stated = b->v[i].node.prefix_of != UINT32_MAX || b->v[i].extra.prefix_group > 0;
     }
     if (!stated) {
         return;
     }
-    size_t before = e->n;
+    size_t before = b->err->n;
     OWNED uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
     for (uint32_t i = 0; i < b->n; i++) {
         last[i] = TRACE_NO_ROW;
     }
     for (uint32_t i = 0; i < b->n; i++) {
-        if (b->rows[i].next != TRACE_NO_ROW) {
-            last[b->rows[i].next] = i;
+        if (b->v[i].row.next != TRACE_NO_ROW) {
+            last[b->v[i].row.next] = i;
         }
     }
     OWNED struct named *groups = groups_of(b, &g->n_groups);
     g->source = xmalloc((b->n + 1) * sizeof *g->source);
     for (uint32_t i = 0; i < b->n; i++) {
-        g->source[i] = e->n < ERR_MAX_LINES
-                           ? source_of(b, i, places, groups, g->n_groups, last[i], name, e)
+        g->source[i] = b->err->n < ERR_MAX_LINES
+                           ? source_of(b, i, places, groups, g->n_groups, last[i])
                            : TRACE_NO_ROW;
         if (g->source[i] != TRACE_NO_ROW) {
-            check_length(b, i, g->source[i], name, e);
+            check_length(b, i, g->source[i]);
         }
     }
-    if (e->n == before) {
-        check_ends(b, g->source, name, e);
+    if (b->err->n == before) {
+        check_ends(b, g->source);
     }
 }
 

@@ -24,15 +24,6 @@ static uint32_t row_of(const struct map *places, uint32_t id)
     return row != MAP_NONE ? (uint32_t)row : TRACE_NO_ROW;
 }
 
-static int error_at(const struct trace_builder *b, const char *name, size_t row, const char *what,
-                    uint32_t id, struct err *e)
-{
-    uint32_t line = b->lines != NULL ? b->lines[row] : 0;
-    return line > 0 ? err_add(e, "%s:%u: request %u: %s %u", name, line, b->rows[row].request_id,
-                              what, id)
-                    : err_add(e, "%s: request %u: %s %u", name, b->rows[row].request_id, what, id);
-}
-
 /* An edge from its parent's side, while the graph is being built. */
 struct raw_edge {
     uint32_t from, to;
@@ -43,32 +34,31 @@ SORT_BY(by_parent, struct raw_edge, SORT_UP(from), SORT_UP(to))
 
 /* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees. */
 static struct raw_edge *collect(const struct trace_builder *b, const struct map *places,
-                                struct trace_graph *g, size_t *n_edges, const char *name,
-                                struct err *e)
+                                struct trace_graph *g, size_t *n_edges)
 {
     struct raw_edge *v = NULL;
     size_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        if (b->rows[i].next != TRACE_NO_ROW) {
+        if (b->v[i].row.next != TRACE_NO_ROW) {
             v = xgrow(v, n, sizeof *v);
-            v[n++] = (struct raw_edge){i, b->rows[i].next, 0};
+            v[n++] = (struct raw_edge){i, b->v[i].row.next, 0};
         }
-        const struct trace_node *node = &b->nodes[i];
+        const struct trace_node *node = &b->v[i].node;
         g->background[i] = node->background;
         g->starts_job[i] = node->starts_job;
         g->ends_with[i] = TRACE_NO_ROW;
         if (node->ends_with != UINT32_MAX) {
             g->ends_with[i] = row_of(places, node->ends_with);
             if (g->ends_with[i] == TRACE_NO_ROW || g->ends_with[i] == i) {
-                (void)error_at(b, name, i, "column ends_with: there is no other request",
-                               node->ends_with, e);
+                trace_row_error(b, i, "request %u: column ends_with: there is no other request %u",
+                                b->v[i].row.request_id, node->ends_with);
             }
         }
-        for (uint32_t k = 0; k < node->n_parents && e->n < ERR_MAX_LINES; k++) {
+        for (uint32_t k = 0; k < node->n_parents && b->err->n < ERR_MAX_LINES; k++) {
             uint32_t from = row_of(places, node->parents[k].request_id);
             if (from == TRACE_NO_ROW) {
-                (void)error_at(b, name, i, "column parent_ids: there is no request",
-                               node->parents[k].request_id, e);
+                trace_row_error(b, i, "request %u: column parent_ids: there is no request %u",
+                                b->v[i].row.request_id, node->parents[k].request_id);
                 continue;
             }
             v = xgrow(v, n, sizeof *v);
@@ -78,12 +68,12 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct map 
     if (n > 0) {
         qsort(v, n, sizeof *v, by_parent);
     }
-    for (size_t i = 1; i < n && e->n < ERR_MAX_LINES; i++) {
+    for (size_t i = 1; i < n && b->err->n < ERR_MAX_LINES; i++) {
         if (v[i].from == v[i - 1].from && v[i].to == v[i - 1].to) {
-            (void)error_at(
-                b, name, v[i].to,
-                "column parent_ids: waits twice (perhaps as the turn before) for request",
-                b->rows[v[i].from].request_id, e);
+            trace_row_error(b, v[i].to,
+                            "request %u: column parent_ids: waits twice (perhaps as the turn "
+                            "before) for request %u",
+                            b->v[v[i].to].row.request_id, b->v[v[i].from].row.request_id);
         }
     }
     *n_edges = n;
@@ -146,8 +136,7 @@ static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_p
 }
 
 /* No row waits for itself, and no path of a job takes too long. */
-static void check_order(const struct trace_builder *b, const struct trace_graph *g,
-                        const char *name, struct err *e)
+static void check_order(const struct trace_builder *b, const struct trace_graph *g)
 {
     uint32_t n = (uint32_t)b->n;
     uint32_t n_placed = 0;
@@ -158,10 +147,10 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
     for (uint32_t p = 0; p < n_placed; p++) {
         uint32_t i = order[p];
         placed[i] = true;
-        at_ns[i] += b->rows[i].arrival_ns;
+        at_ns[i] += b->v[i].row.arrival_ns;
         if (at_ns[i] > TRACE_LAST_NS && !told) {
-            (void)error_at(b, name, i, "arrival and gaps add up to over 31 years at turn",
-                           b->rows[i].turn, e);
+            trace_row_error(b, i, "request %u: arrival and gaps add up to over 31 years at turn %u",
+                            b->v[i].row.request_id, b->v[i].row.turn);
             told = true;
         }
         at_ns[i] = at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* no overflow below */
@@ -173,21 +162,22 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
     }
     for (uint32_t i = 0; i < n && n_placed < n; i++) {
         if (!placed[i]) {
-            (void)error_at(b, name, i,
-                           "column parent_ids: waits for itself, by way of others: request",
-                           b->rows[i].request_id, e);
+            trace_row_error(
+                b, i,
+                "request %u: column parent_ids: waits for itself, by way of others: request %u",
+                b->v[i].row.request_id, b->v[i].row.request_id);
             n_placed = n; /* one of them is enough */
         }
     }
 }
 
-struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e)
+struct trace_graph *trace_graph_build(struct trace_builder *b)
 {
-    size_t before = e->n;
+    size_t before = b->err->n;
     uint32_t n = (uint32_t)b->n;
     SCOPED(map_fini) struct map places = {0}; /* rows by request_id */
     for (uint32_t i = 0; i < n; i++) {
-        map_put(&places, b->rows[i].request_id, i);
+        map_put(&places, b->v[i].row.request_id, i);
     }
     struct trace_graph *g = xcalloc(1, sizeof *g);
     g->first = xcalloc(n + 1, sizeof *g->first);
@@ -197,7 +187,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
     g->background = xcalloc(n + 1, sizeof *g->background);
     g->starts_job = xcalloc(n + 1, sizeof *g->starts_job);
     size_t n_edges = 0;
-    OWNED struct raw_edge *v = collect(b, &places, g, &n_edges, name, e);
+    OWNED struct raw_edge *v = collect(b, &places, g, &n_edges);
     g->edges = xmalloc((n_edges + 1) * sizeof *g->edges);
     for (size_t i = 0; i < n_edges; i++) {
         g->first[v[i].from + 1]++;
@@ -208,12 +198,12 @@ struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name,
         g->first[i + 1] += g->first[i];
     }
     number_jobs(g, n);
-    if (e->n == before) {
-        check_order(b, g, name, e);
-        trace_content_build(b, &places, g, name, e);
-        trace_models_build(b, g, name, e);
+    if (b->err->n == before) {
+        check_order(b, g);
+        trace_content_build(b, &places, g);
+        trace_models_build(b, g);
     }
-    if (e->n > before) {
+    if (b->err->n > before) {
         trace_graph_free(g);
         g = NULL;
     }

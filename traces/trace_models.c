@@ -40,8 +40,7 @@ void trace_builder_models_copy(struct trace_builder *b, const struct trace *t)
     }
 }
 
-void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,
-                        struct err *e)
+void trace_models_build(struct trace_builder *b, struct trace_graph *g)
 {
     if (b->n_models == 0) {
         return;
@@ -52,15 +51,14 @@ void trace_models_build(struct trace_builder *b, struct trace_graph *g, const ch
     b->n_models = 0;
     g->model = xcalloc(b->n + 1, sizeof *g->model);
     for (uint32_t i = 0; i < b->n; i++) {
-        g->model[i] = b->nodes[i].model;
+        g->model[i] = b->v[i].node.model;
     }
     for (uint32_t i = 0; i < b->n; i++) {
-        uint32_t next = b->rows[i].next;
+        uint32_t next = b->v[i].row.next;
         if (next != TRACE_NO_ROW && g->model[next] != g->model[i]) {
-            uint32_t line = b->lines != NULL ? b->lines[next] : 0;
-            OWNED char *at = line > 0 ? xformat("%s:%u", name, line) : xformat("%s", name);
-            (void)err_add(e, "%s: request %u: column model: its session began with another model",
-                          at, b->rows[next].request_id);
+            trace_row_error(b, next,
+                            "request %u: column model: its session began with another model",
+                            b->v[next].row.request_id);
             return; /* one of them is enough */
         }
     }

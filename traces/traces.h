@@ -37,14 +37,21 @@ struct trace_node trace_node_none(void);
 /* A trace under construction. Rows are added in any order with `turn` set; `session_id` links them.
  */
 struct trace_builder {
-    struct trace_row *rows;     /* owned */
-    struct trace_extra *extras; /* owned; NULL until a row has one */
-    struct trace_node *nodes;   /* owned; NULL: no request graph. Every row has one, or none */
-    uint32_t *lines;            /* owned; NULL when the source has no lines */
+    struct trace_built {
+        struct trace_row row;
+        struct trace_extra extra;
+        struct trace_node node;
+        uint32_t line;
+        uint32_t at; /* position as added */
+    } * v;           /* owned */
+    size_t n, cap;
+    bool extras, graph;         /* a row has them */
     struct trace_model *models; /* owned */
     uint32_t n_models;
-    size_t n, cap;
     uint64_t line; /* the caller sets it before adding: line of the next row, for errors; 0 none */
+    /* While it is built: */
+    const char *name;
+    struct err *err;
 };
 
 void trace_builder_init(struct trace_builder *b);
@@ -53,6 +60,9 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
 /* Makes the last row that was added part of a request graph; takes node->parents. */
 void trace_builder_node(struct trace_builder *b, const struct trace_node *node);
+/* While it is built: an error about a row, "NAME:LINE: ..." where its line is known. */
+void trace_row_error(const struct trace_builder *b, size_t row, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Whether a model may be called so: letters, digits and "._-" only. */
 bool trace_model_is_name(const char *text);
 /* The number of the model of that name, from 1; 0 where the name is none. Errors say that the place
@@ -62,8 +72,7 @@ uint32_t trace_builder_model(struct trace_builder *b, const char *name, const ch
 /* Gives an empty builder the models of a trace, with their numbers. */
 void trace_builder_models_copy(struct trace_builder *b, const struct trace *t);
 /* Fills the graph's models; takes them from the builder. An error names a session of two. */
-void trace_models_build(struct trace_builder *b, struct trace_graph *g, const char *name,
-                        struct err *e);
+void trace_models_build(struct trace_builder *b, struct trace_graph *g);
 /* Adds the names of the models of all rows, where there are any. */
 uint64_t trace_models_hash(uint64_t h, const struct trace *t);
 /* An extra without anything set. */
@@ -84,7 +93,7 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Builds the graph of sorted rows whose turns are linked. An error names a parent that is unknown
  * or there twice, a request that waits for itself, or a path of over 31 years. The caller frees it
  * by trace_graph_free. Cost O(n log n). */
-struct trace_graph *trace_graph_build(struct trace_builder *b, const char *name, struct err *e);
+struct trace_graph *trace_graph_build(struct trace_builder *b);
 void trace_graph_free(struct trace_graph *g);
 /* The root of i in a forest where up[root] is root; shortens the way. */
 uint32_t trace_root_of(uint32_t *up, uint32_t i);
@@ -96,7 +105,7 @@ void trace_graph_nodes_free(struct trace_node *nodes, size_t n);
  * unknown or too short, two sources of one prompt, and a prompt that begins with itself.
  * places: rows by request_id. */
 void trace_content_build(const struct trace_builder *b, const struct map *places,
-                         struct trace_graph *g, const char *name, struct err *e);
+                         struct trace_graph *g);
 /* Prompt tokens that a cache of all streams could serve at most: all but the first of each. */
 uint64_t trace_shareable_tokens(const struct trace *t);
 /* Size and shape of a graph. */
