@@ -55,9 +55,9 @@ def with_half(m):
 
 
 def below(m, base):
-    """What is said below a mean: by how many percent of the baseline's it differs, where it does; else the verdict."""
+    """What is said below a mean: by how many percent of the baseline's it differs, where that is shown; else the verdict."""
     verdict = m.get("verdict", "")
-    if not verdict.startswith(("lower", "higher")):
+    if not verdict.startswith(("lower", "higher")) or "not significant" in verdict:
         return verdict
     percent = interval_text(*(100 * m[k] / abs(base["mean"]) for k in ("diff", "diff_low", "diff_high")))
     return f"{'+' if m['diff'] > 0 else ''}{percent} %"
