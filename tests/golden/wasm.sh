@@ -31,15 +31,17 @@ same() {
     echo "compare $* --json --quiet" >>"$dir/page"
 }
 w=mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900
+# Replications and loads are most of this test's time: two, and loads of one seed. With WHOLE=yes three or four, and of all.
+four=2 three=2
+[ -z "${WHOLE:-}" ] || four=4 three=3
 for seed in 1 7 123456789; do
-    same --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w --replications 4 --seed $seed
-    # Loads are most of this test's time: of one seed here, of all with WHOLE=yes.
+    same --policy openvino-cb --policy fcfs --policy agent-xpu-v2 --workload $w --replications $four --seed $seed
     [ -z "${WHOLE:-}" ] && [ $seed != 7 ] ||
-        same --policy openvino-cb --policy agent-xpu-v1 --workload $w --replications 3 --load 0.35,0.9,1.2 --seed $seed
+        same --policy openvino-cb --policy agent-xpu-v1 --workload $w --replications $three --load 0.35,0.9,1.2 --seed $seed
 done
 same --policy edf --policy srpt --policy hhpf --policy llama-cpp --workload coding-agent --llm qwen3-4b:bits=4 --soc core-ultra-7-258v --replications 2
 same --policy edf --policy time-share --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b --replications 2
-same --policy fcfs --policy edf --workload $w --set sim.contention=none --replications 3 --quantile 97.5
+same --policy fcfs --policy edf --workload $w --set sim.contention=none --replications $three --quantile 97.5
 same --policy nonesuch --workload $w
 same --policy fcfs --workload "$w,nonesuch=1"
 echo "compare --policy fcfs --workload $w --store $dir/s.db" >>"$dir/page"
