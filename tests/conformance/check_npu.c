@@ -34,20 +34,23 @@ START_TEST(a_fake_npu_computes_with_either_compiler)
         return;
     }
     struct tokens reference;
-    struct tokens t;
-    fake_npu_machine_make(openvino, has[_i]);
+    fake_npu_machine_make(openvino, has[0]);
     (void)strcpy(real_options.devices[NPU].name, "CPU");
     ck_assert_msg(realrun_run(policy_find("agent-xpu-v2"), "", &reference) == 0, "%s",
                   real.result.message);
-    fake_npu_machine_make(openvino, has[_i]);
-    ck_assert_msg(realrun_run(policy_find("agent-xpu-v2"), "", &t) == 0, "%s", real.result.message);
-    realrun_whole("agent-xpu-v2");
-    ck_assert_uint_eq(realrun_alike(&reference, &t), real_n);
-    uint32_t on_npu = 0;
-    for (size_t i = 0; i < real_report.n_kernels; i++) {
-        on_npu += real_report.kernels[i].device == NPU;
+    for (size_t k = 0; k < sizeof has / sizeof has[0]; k++) {
+        struct tokens t;
+        fake_npu_machine_make(openvino, has[k]);
+        ck_assert_msg(realrun_run(policy_find("agent-xpu-v2"), "", &t) == 0, "%s: %s", has[k],
+                      real.result.message);
+        realrun_whole("agent-xpu-v2");
+        ck_assert_uint_eq(realrun_alike(&reference, &t), real_n);
+        uint32_t on_npu = 0;
+        for (size_t i = 0; i < real_report.n_kernels; i++) {
+            on_npu += real_report.kernels[i].device == NPU;
+        }
+        ck_assert_msg(on_npu > 0, "%s", has[k]);
     }
-    ck_assert_uint_gt(on_npu, 0);
 }
 END_TEST
 
@@ -152,7 +155,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 120),
-    LOOP(a_fake_npu_computes_with_either_compiler, 3),
+    TEST(a_fake_npu_computes_with_either_compiler),
     LOOP(a_fake_npu_says_what_it_lacks, 3),
     TEST(compiling_has_a_limit_of_its_own),
     TEST(compiled_kernels_are_kept_for_the_next_run),

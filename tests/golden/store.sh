@@ -48,7 +48,7 @@ two="--policy fcfs --policy agent-xpu-v2 --workload $small --replications 5"
     alike compare compare $two --json
     alike sketch compare $two --json --sketch
     alike tune compare $two --tune 4 --tune-replications 2
-    alike uncertainty compare $two --uncertainty 16
+    alike uncertainty compare ${two% 5} 2 --uncertainty 16
     alike load compare $two --load 0.5,1.2
     # With nine requests or fewer every order is tried: seconds. A minute has more.
     alike regret compare --policy fcfs --policy agent-xpu-v2 --workload $(echo $small | sed s/duration_s=40/duration_s=60/) --replications 2 --regret
