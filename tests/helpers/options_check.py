@@ -57,10 +57,10 @@ COMMANDS = {
         "replay": (DIFFERS, "--replay {decisions.log}", "--replay {fcfs.log}"),
         "trouble": (SAME, "--trouble ''", "--trouble {NEW}"),
     }),
-    "compare": ("--policy openvino-cb --policy agent-xpu-v2 --replications 3", {
+    "compare": ("--policy openvino-cb --policy agent-xpu-v2 --replications 2", {
         "policy": (DIFFERS, "--policy edf --policy fcfs", "--policy edf --policy hpf"),
         "baseline": (DIFFERS, "--baseline openvino-cb", "--baseline agent-xpu-v2"),
-        "replications": (DIFFERS, "--replications 3", "--replications 4"),
+        "replications": (DIFFERS, "--replications 2", "--replications 3"),
         "resample": (DIFFERS, "--trace {a.csv} --resample sessions --replications 3",
                      "--trace {b.csv} --resample sessions --replications 3"),
         "metric": (TEXT, "--metric all.e2e_s.mean", "--metric all.e2e_s.p90"),

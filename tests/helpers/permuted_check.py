@@ -58,6 +58,8 @@ def main():
         if missing:
             bad = 1
             print("FAILED: %s does not print %s" % (name, missing))
+        if " --" in name and not os.environ.get("WHOLE"):  # forms of one command: its document and its text are of the same numbers
+            continue
         a, b = (unordered(json.loads(said(sys.argv[1], command, "fcfs", p, option, v, ["--json"]))) for p, v in orders)
         keys = [k for k in sorted({*a, *b} - {"about"}) if json.dumps(a.get(k)) != json.dumps(b.get(k))]
         if keys:
