@@ -85,7 +85,7 @@ struct speculation_data {
 /* Reads the four files of a folder (datadir_path of SPECULATION_DIR). 0, or -EINVAL with every
  * problem of every file. */
 int speculation_data_read(const char *dir, struct speculation_data *out, struct err *e);
-/* What SPECULATION_DIR has, read once: a fit asks for it thousands of times. NULL with errors. */
+/* Reads SPECULATION_DIR once, since a fit asks for it thousands of times. NULL with errors. */
 const struct speculation_data *speculation_data_shipped(struct err *e);
 
 /* (alpha, h) of a (dataset, model, with or without the paper's techniques) from its PLD and SAM

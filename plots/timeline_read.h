@@ -11,7 +11,7 @@
  * 0, or -EINVAL with an error that names file and line. */
 int timeline_read(const char *path, const char *phases, const char *counter,
                   void (*event)(void *ctx, const cJSON *o), void *ctx, struct err *e);
-/* The same with the line of each event as it is. False: that is no event. */
+/* Calls `take` with the line of each such event. It returns false where that is no event. */
 int timeline_lines(const char *path, const char *phases,
                    bool (*take)(void *ctx, char phase, const char *line), void *ctx, struct err *e);
 

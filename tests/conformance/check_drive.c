@@ -36,8 +36,7 @@ START_TEST(every_policy_gives_every_request_the_same_tokens)
         int rc = realrun_run(all[i], realrun_parameters_of(all[i]->name), &t);
         ck_assert_msg(rc == 0, "%s: %s", all[i]->name, real.result.message);
         realrun_whole(all[i]->name);
-        ck_assert_msg(realrun_alike(&first, &t) == real_n, "%s: %u of %u requests", all[i]->name,
-                      realrun_alike(&first, &t), real_n);
+        ck_assert_msg(realrun_alike(&first, &t) == real_n, "%s: other tokens", all[i]->name);
     }
 }
 END_TEST
