@@ -2,6 +2,7 @@
 
 #include "experiments/run/runner.h"
 #include "sim/stats/stats_shift.h"
+#include "traces/traces.h"
 
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
                                uint32_t replication)
@@ -199,6 +200,24 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
 
+/* Requests a minute that a replication's workload asks for at its own rate, of which so many
+ * arrived in a compressed run of so long a window. Where later ones wait for answers, the window is
+ * theirs: then it is the rate of the first ones, times the requests that each of these brings. */
+static double offered(const struct compare_plan *plan, uint32_t replication, double arrived,
+                      double window_s, struct err *e)
+{
+    SCOPED(trace_fini) struct trace t = {0};
+    uint64_t seed = compare_cell(plan, plan->baseline, replication).seed;
+    if (config_trace(plan->options, seed, plan->arrivals, &t, e) != 0 || t.n_first < 2) {
+        return 0.0;
+    }
+    double n = (double)t.n_first;
+    double span_s = units_s_from_ns(t.rows[t.n_first - 1].arrival_ns - t.rows[0].arrival_ns);
+    return t.n_first == t.n ? (arrived - 1.0) / (window_s * CAPACITY_COMPRESS) * 60.0
+           : span_s > 0.0   ? (n - 1.0) / span_s * 60.0 * arrived / n
+                            : 0.0;
+}
+
 int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e)
 {
     struct compare_plan p = compare_alone(plan, plan->baseline);
@@ -215,13 +234,16 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
         double n = CAPACITY_REPLICATIONS;
         for (uint32_t i = 0; i < CAPACITY_REPLICATIONS; i++) {
             out->req_per_min += done[i] / n;
-            out->offered_req_per_min +=
-                (arrived[i] - 1.0) / (window[i] * CAPACITY_COMPRESS) * 60.0 / n;
+            out->offered_req_per_min += offered(plan, i, arrived[i], window[i], e) / n;
         }
     }
-    if (!(out->req_per_min > 0.0) || !(out->offered_req_per_min > 0.0)) {
+    if (!(out->req_per_min > 0.0)) {
         return err_add(e, "--load: the capacity of %s could not be measured on this workload",
                        plan->policies[plan->baseline].label);
+    }
+    if (!(out->offered_req_per_min > 0.0)) {
+        return err_add(e, "--load: this workload has no rate: fewer than two of its requests "
+                          "arrive without waiting for another, or all at one instant");
     }
     return 0;
 }

@@ -93,7 +93,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
 /* How much a machine can do under a policy, by which loads are stated (compare --load). */
 struct capacity {
     double req_per_min;         /* of the baseline when it never waits for work */
-    double offered_req_per_min; /* of the workload as it is */
+    double offered_req_per_min; /* of the workload as it is, later turns included */
 };
 
 /* Saturated runs of the baseline: its completions per minute over the busy period, and the rate at

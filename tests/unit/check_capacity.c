@@ -1,0 +1,66 @@
+/* compare --load: what a workload offers at its own rate, by hand. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/json.h"
+#include "tests/helpers/commanded.h"
+#include "tests/helpers/suite.h"
+
+/* A job every 10 s until 100 s, of so many turns that come 30 s after the answer before them. */
+static void jobs_put(const char *turns)
+{
+    OWNED char *text =
+        xformat("{\"duration_s\": 100, \"clients\": [{\"name\": \"a\", \"every_s\": 10, \"turns\": "
+                "%s, \"new_tokens\": 20, \"prompt_tokens\": 50, \"answer_tokens\": 4, \"gap_s\": "
+                "30}]}",
+                turns);
+    folder_put("jobs.json", text);
+}
+
+static struct said loaded(void)
+{
+    return COMMANDED(cmd_compare, "--policy", "edf", "--policy", "fcfs", "--workload", "jobs.json",
+                     "--load", "0.5", "--replications", "2", "--json", "--jobs", "1");
+}
+
+/* Ten jobs begin within 90 s: 6 a minute. Each brings its turns, which the workload offers, too:
+ * that they come later than the first ones does not make them fewer. The rate of a load is that
+ * share of what the baseline can do. */
+START_TEST(later_turns_are_offered_as_often_as_first_ones)
+{
+    static const double turns[] = {1, 4};
+    for (int i = 0; i < 2; i++) {
+        folder_enter();
+        jobs_put(i == 0 ? "1" : "4");
+        SCOPED(said_fini) struct said s = loaded();
+        folder_leave();
+        ck_assert_msg(s.status == EXIT_OK, "%s", s.err);
+        SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+        double offered = json_number(tree, "offered_req_per_min");
+        ck_assert_double_eq_tol(offered, 6.0 * turns[i], 1e-6);
+        const cJSON *load = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "loads"), 0);
+        ck_assert_double_eq_tol(json_number(load, "rate_scale"),
+                                0.5 * json_number(tree, "capacity_req_per_min") / offered, 1e-9);
+    }
+}
+END_TEST
+
+START_TEST(a_closed_loop_has_no_rate)
+{
+    folder_enter();
+    folder_put("jobs.json",
+               "{\"duration_s\": 100, \"clients\": [{\"name\": \"a\", \"think_s\": 5, "
+               "\"prompt_tokens\": 50, \"answer_tokens\": 4}]}");
+    SCOPED(said_fini) struct said s = loaded();
+    folder_leave();
+    ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strstr(s.err, "--load: this workload has no rate") != NULL, "%s", s.err);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(later_turns_are_offered_as_often_as_first_ones),
+    TEST(a_closed_loop_has_no_rate),
+};
+SUITE_MAIN("capacity", suite)
