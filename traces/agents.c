@@ -11,16 +11,23 @@
 struct maker {
     const struct agents *a;
     struct trace_builder b;
+    struct arena memory; /* of waits */
     size_t max_rows;
     uint32_t n_ids, n_sessions;
     uint32_t client_id;
     bool too_long, too_many; /* a prompt; a session's turns */
 };
 
+/* Requests that another waits for. Lists may share the oldest. */
+struct wait {
+    const struct wait *before;
+    uint32_t id;
+    uint32_t n; /* of the list */
+};
+
 /* When a request starts: at an instant, or some time after all of these have ended. */
 struct begin {
-    uint32_t *parents; /* owned */
-    uint32_t n_parents;
+    const struct wait *parents;
     int64_t ns, until_ns;
     bool starts_job;
 };
@@ -82,21 +89,11 @@ static int64_t draw_ns(const struct maker *m, const struct agents_job *j, int nu
 
 /* ---- when ---- */
 
-static void wait_for(struct begin *w, uint32_t id)
+static void wait_for(struct maker *m, struct begin *w, uint32_t id)
 {
-    w->parents = xgrow(w->parents, w->n_parents, sizeof *w->parents);
-    w->parents[w->n_parents++] = id;
-}
-
-static struct begin begin_copy(const struct begin *w)
-{
-    struct begin copy = *w;
-    copy.parents = NULL;
-    copy.n_parents = 0;
-    for (uint32_t i = 0; i < w->n_parents; i++) {
-        wait_for(&copy, w->parents[i]);
-    }
-    return copy;
+    struct wait *wait = arena_alloc(&m->memory, sizeof *wait);
+    *wait = (struct wait){w->parents, id, 1 + (w->parents != NULL ? w->parents->n : 0)};
+    w->parents = wait;
 }
 
 /* ---- requests ---- */
@@ -146,9 +143,9 @@ static uint32_t prompt_of(struct maker *m, const struct agents_job *j, const str
     return tokens(m, n);
 }
 
-/* Adds the next turn of a conversation, with the prompt in talk. Takes what `when` owns. */
+/* Adds the next turn of a conversation, with the prompt in talk. */
 static void request_add(struct maker *m, const struct agents_job *j, const struct place *p,
-                        struct talk *talk, uint64_t stream, uint32_t id, struct begin *when,
+                        struct talk *talk, uint64_t stream, uint32_t id, const struct begin *when,
                         uint32_t prompt)
 {
     struct trace_row r = {.next = TRACE_NO_ROW,
@@ -163,7 +160,11 @@ static void request_add(struct maker *m, const struct agents_job *j, const struc
     r.max_output_tokens = trace_default_limit(r.output_tokens);
     struct trace_extra x = extra_of(m, j, stream, when->until_ns);
     struct trace_node node = trace_node_none();
-    node.n_parents = when->n_parents;
+    node.n_parents = when->parents != NULL ? when->parents->n : 0;
+    node.parents = arena_alloc(&m->memory, node.n_parents * sizeof *node.parents);
+    for (const struct wait *w = when->parents; w != NULL; w = w->before) {
+        node.parents[w->n - 1] = (struct trace_parent){w->id, 0};
+    }
     node.ends_with = p->ends_with;
     node.background = p->background;
     node.starts_job = when->starts_job;
@@ -179,16 +180,8 @@ static void request_add(struct maker *m, const struct agents_job *j, const struc
         r.prefix_tokens = j->shared_tokens;
         x.prefix_group = j->prefix_group;
     }
-    if (when->n_parents > 0) {
-        node.parents = xcalloc(when->n_parents, sizeof *node.parents);
-    }
-    for (uint32_t i = 0; i < when->n_parents; i++) {
-        node.parents[i].request_id = when->parents[i];
-    }
     trace_builder_add(&m->b, &r, &x);
     trace_builder_node(&m->b, &node);
-    free(when->parents);
-    when->parents = NULL;
     talk->prompt = r.input_tokens;
     talk->answer = r.output_tokens;
     talk->id = id;
@@ -243,12 +236,12 @@ static uint64_t copies_add(struct maker *m, const struct agents_job *sub, const 
     uint32_t n = draw_whole(m, sub, AGENTS_COUNT, stream, 1);
     for (uint32_t k = 0; k < n && m->b.n <= m->max_rows; k++) {
         uint64_t copy = below(stream, KEY_COPY, k);
-        struct begin w = begin_copy(when);
+        struct begin w = *when;
         struct talk talk = {.session_id = m->n_sessions++};
         w.ns += units_ns_from_s(draw_s(m, sub, AGENTS_START, below(copy, KEY_TURN, 0)));
         struct ended e = job_add(m, sub, own, &talk, copy, w);
         if (!sub->background) {
-            wait_for(joined, e.id);
+            wait_for(m, joined, e.id);
             answers += e.answer;
         }
     }
@@ -268,14 +261,12 @@ static uint64_t before_add(struct maker *m, const struct agents_job *j, const st
             continue;
         }
         struct begin joined = {.until_ns = TIME_NEVER_NS};
-        struct begin due = begin_copy(when);
+        struct begin due = *when;
         if (first && t->number > 0) {
-            wait_for(&due, id - 1); /* of a later turn of the session it goes without saying */
+            wait_for(m, &due, id - 1); /* of a later turn of the session it goes without saying */
         }
         answers += copies_add(m, sub, p, t, &due, &joined);
-        free(due.parents);
-        if (joined.n_parents > 0) {
-            free(when->parents);
+        if (joined.parents != NULL) {
             *when = joined;
             first = false;
         }
@@ -290,7 +281,7 @@ static uint64_t after_add(struct maker *m, const struct agents_job *j, const str
 {
     uint64_t answers = 0;
     struct begin end = {.until_ns = TIME_NEVER_NS};
-    wait_for(&end, id);
+    wait_for(m, &end, id);
     for (uint32_t i = 0; i < j->n_subagents; i++) {
         const struct agents_job *sub = &j->subagents[i];
         bool pointless = t->last && (!sub->background || sub->ends_with_job);
@@ -298,11 +289,9 @@ static uint64_t after_add(struct maker *m, const struct agents_job *j, const str
             answers += copies_add(m, sub, p, t, &end, joined);
         }
     }
-    free(end.parents);
     return answers;
 }
 
-/* Takes what `when` owns. */
 static struct ended job_add(struct maker *m, const struct agents_job *j, struct place p,
                             struct talk *talk, uint64_t stream, struct begin when)
 {
@@ -332,7 +321,6 @@ static struct ended job_add(struct maker *m, const struct agents_job *j, struct 
     }
     m->too_many = m->too_many || talk->turn == UINT16_MAX;
     SIM_ASSERT(t.number < turns || id == t.last_id + 1);
-    free(when.parents);
     ended.answer = talk->answer;
     return ended;
 }
@@ -369,7 +357,7 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
             /* A slow policy is not sent all the jobs that were made for instant answers. */
             when.until_ns = isinf(duration_s) ? TIME_NEVER_NS : units_ns_from_s(duration_s);
             if (!j->same_session) {
-                wait_for(&when, last.id);
+                wait_for(m, &when, last.id);
             }
         }
         if (k > 0 && !j->same_session) {
@@ -419,5 +407,6 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
     int rc = check(&m, scaled, rate_scale, e);
     rc = rc == 0 ? trace_build(&m.b, false, a->path, out, e) : rc;
     trace_builder_fini(&m.b);
+    arena_fini(&m.memory);
     return rc;
 }

@@ -47,12 +47,8 @@ struct import {
 };
 
 /* A row's place in its graph, parallel to the rows, where a source says who waits for whom. */
-struct import_edge {
-    size_t parent;  /* row */
-    int64_t gap_ns; /* after its end */
-};
 struct import_node {
-    struct import_edge *parents; /* owned; besides the turn before */
+    struct trace_parent *parents; /* owned; by row, besides the turn before */
     uint32_t n_parents;
     size_t before; /* row whose next turn it is, or IMPORT_NONE */
     size_t source; /* row that its prompt begins like, or IMPORT_NONE; so many tokens: row.prefix */

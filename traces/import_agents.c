@@ -237,7 +237,8 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
             import_edge_add(node, other->before, delay_ns);
         }
         for (uint32_t k = 0; k < other->n_parents; k++) {
-            import_edge_add(node, other->parents[k].parent, other->parents[k].gap_ns + delay_ns);
+            import_edge_add(node, other->parents[k].request_id,
+                            other->parents[k].gap_ns + delay_ns);
         }
         if (other->before == IMPORT_NONE && other->n_parents == 0) {
             int64_t at_ns = im->rows[parent].start_ns + delay_ns - other->gap_ns;
@@ -255,7 +256,7 @@ static void turn_find(struct import *im, struct import_node *node, uint64_t sess
     uint32_t at = UINT32_MAX;
     for (uint32_t k = 0; k < node->n_parents; k++) {
         least_ns = node->parents[k].gap_ns < least_ns ? node->parents[k].gap_ns : least_ns;
-        at = node->parents[k].parent == last ? k : at;
+        at = node->parents[k].request_id == last ? k : at;
     }
     node->gap_ns = node->n_parents > 0 ? least_ns : 0;
     for (uint32_t k = 0; k < node->n_parents; k++) {
@@ -297,7 +298,7 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     bool waits = node.before != IMPORT_NONE || node.n_parents > 0;
     im->lost.not_before += waits && r.start_ns > 0;
     for (uint32_t k = 0; k < node.n_parents; k++) { /* a beginning is nobody's who comes later */
-        int64_t at_ns = im->rows[node.parents[k].parent].start_ns;
+        int64_t at_ns = im->rows[node.parents[k].request_id].start_ns;
         r.start_ns = at_ns > r.start_ns ? at_ns : r.start_ns;
     }
     int64_t turn_ns = node.before != IMPORT_NONE ? im->rows[node.before].start_ns : 0;

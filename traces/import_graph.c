@@ -121,14 +121,8 @@ static struct trace_node node_of(struct import *im, const struct job *jobs, size
     const struct import_node *from = &im->nodes[i];
     struct trace_node node = trace_node_none();
     node.background = from->background;
-    if (from->n_parents > 0) {
-        node.parents = xcalloc(from->n_parents, sizeof *node.parents);
-    }
-    for (uint32_t k = 0; k < from->n_parents; k++) {
-        const struct import_edge *edge = &from->parents[k];
-        node.parents[node.n_parents++] =
-            (struct trace_parent){(uint32_t)edge->parent, edge->gap_ns};
-    }
+    node.parents = from->parents;
+    node.n_parents = from->n_parents;
     if (from->source != IMPORT_NONE && jobs[im->nodes[from->source].job].wanted) {
         node.prefix_of = (uint32_t)from->source;
     }

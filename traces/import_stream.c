@@ -3,14 +3,14 @@
 void import_edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
 {
     for (uint32_t i = 0; i < node->n_parents; i++) {
-        struct import_edge *edge = &node->parents[i];
-        if (edge->parent == parent) {
+        struct trace_parent *edge = &node->parents[i];
+        if (edge->request_id == parent) {
             edge->gap_ns = gap_ns > edge->gap_ns ? gap_ns : edge->gap_ns;
             return;
         }
     }
     node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
-    node->parents[node->n_parents++] = (struct import_edge){parent, gap_ns};
+    node->parents[node->n_parents++] = (struct trace_parent){(uint32_t)parent, gap_ns};
 }
 
 static size_t same_blocks(const struct import *im, const struct import_row *a,

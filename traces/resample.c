@@ -95,12 +95,9 @@ static struct trace_node node_of(const struct draw *d, uint32_t i, uint32_t ids)
     const struct trace_graph *g = d->from->graph;
     const struct trace_node *is = &d->nodes[i];
     struct trace_node node = *is;
-    node.parents = NULL;
     node.ends_with = g->ends_with[i] == TRACE_NO_ROW ? UINT32_MAX : ids + g->ends_with[i];
     node.prefix_of = is->prefix_of == UINT32_MAX ? UINT32_MAX : ids + g->source[i];
-    if (node.n_parents > 0) {
-        node.parents = xcalloc(node.n_parents, sizeof *node.parents);
-    }
+    node.parents = xcalloc(node.n_parents, sizeof *node.parents);
     for (uint32_t k = 0; k < node.n_parents; k++) {
         node.parents[k] =
             (struct trace_parent){ids + is->parents[k].request_id, is->parents[k].gap_ns};
@@ -123,6 +120,7 @@ static void add_group(struct draw *d, uint32_t first, int64_t start_ns)
         add_row(d, i, row, later_ns);
         struct trace_node node = node_of(d, i, ids);
         trace_builder_node(&d->out, &node);
+        free(node.parents);
     }
     d->n_drawn++;
 }
@@ -212,7 +210,7 @@ int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace
         trace_set_texts(out, t->texts);
     }
     trace_builder_fini(&d.out);
-    trace_graph_nodes_free(d.nodes, t->n);
+    free(d.nodes);
     free(d.group);
     free(d.head);
     free(d.next);

@@ -36,9 +36,7 @@ void trace_builder_init(struct trace_builder *b)
 
 void trace_builder_fini(struct trace_builder *b)
 {
-    for (size_t i = 0; i < b->n; i++) {
-        free(b->v[i].node.parents);
-    }
+    arena_fini(&b->memory);
     free(b->models);
     free(b->v);
     *b = (struct trace_builder){0};
@@ -79,8 +77,13 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
 
 void trace_builder_node(struct trace_builder *b, const struct trace_node *node)
 {
+    struct trace_node *own = &b->v[b->n - 1].node;
+    *own = *node;
+    if (node->n_parents > 0) {
+        size_t bytes = node->n_parents * sizeof *node->parents;
+        own->parents = memcpy(arena_alloc(&b->memory, bytes), node->parents, bytes);
+    }
     b->graph = true;
-    b->v[b->n - 1].node = *node;
 }
 
 uint32_t trace_default_limit(uint32_t output_tokens)
@@ -254,7 +257,7 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
     SCOPED(trace_builder_fini) struct trace_builder b;
     SCOPED(err_fini) struct err e = ERR_INIT;
     trace_builder_init(&b);
-    struct trace_node *nodes = t->graph != NULL ? trace_graph_nodes(t) : NULL;
+    OWNED struct trace_node *nodes = t->graph != NULL ? trace_graph_nodes(t) : NULL;
     trace_builder_models_copy(&b, t);
     for (size_t i = 0; i < t->n; i++) {
         if (keep[i]) {
@@ -262,11 +265,9 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
             trace_builder_add(&b, &row, t->extras != NULL ? &t->extras[i] : NULL);
             if (nodes != NULL) {
                 trace_builder_node(&b, &nodes[i]);
-                nodes[i].parents = NULL;
             }
         }
     }
-    trace_graph_nodes_free(nodes, t->n);
     int rc = trace_build(&b, false, "subset", out, &e);
     if (rc == 0) {
         trace_copy_machine(out, t);

@@ -261,6 +261,7 @@ int trace_read(const char *path, struct trace *out, struct err *e)
             if (graph) {
                 trace_builder_node(&b, &l.node);
             }
+            free(l.node.parents);
         }
     }
     const char *machine = strstr(csvfile_comment(f), MACHINE);
@@ -350,7 +351,7 @@ void trace_print(FILE *out, const struct trace *t)
         has.until = has.until || (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS);
         has.starts = has.starts || (graph && t->graph->starts_job[i]);
     }
-    struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
+    OWNED struct trace_node *nodes = graph ? trace_graph_nodes(t) : NULL;
     (void)fputs(graph ? GRAPH_VERSION_LINE : VERSION_LINE, out);
     if (t->n_machine > 0) {
         OWNED char *events = machine_events_text(t);
@@ -365,7 +366,6 @@ void trace_print(FILE *out, const struct trace *t)
         l.node = graph ? nodes[i] : l.node;
         print_line(out, &l, has);
     }
-    trace_graph_nodes_free(nodes, t->n);
 }
 
 int trace_write(const char *path, const struct trace *t, struct err *e)

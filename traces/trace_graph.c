@@ -213,10 +213,15 @@ struct trace_graph *trace_graph_build(struct trace_builder *b)
 struct trace_node *trace_graph_nodes(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
-    struct trace_node *nodes = xcalloc(t->n + 1, sizeof *nodes);
+    /* their lists of parents follow */
+    struct trace_node *nodes =
+        xcalloc(1, t->n * sizeof *nodes + g->first[t->n] * sizeof *nodes->parents);
+    struct trace_parent *parents = (struct trace_parent *)(void *)(nodes + t->n);
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t with = g->ends_with[i];
         nodes[i] = trace_node_none();
+        nodes[i].parents = parents;
+        parents += g->n_parents[i];
         nodes[i].ends_with = with == TRACE_NO_ROW ? UINT32_MAX : t->rows[with].request_id;
         nodes[i].background = g->background[i];
         nodes[i].starts_job = g->starts_job[i];
@@ -229,21 +234,12 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
             if (g->edges[k].row != t->rows[i].next) { /* the turn before goes without saying */
                 struct trace_node *x = &nodes[g->edges[k].row];
-                x->parents = xgrow(x->parents, x->n_parents, sizeof *x->parents);
                 x->parents[x->n_parents++] =
                     (struct trace_parent){t->rows[i].request_id, g->edges[k].gap_ns};
             }
         }
     }
     return nodes;
-}
-
-void trace_graph_nodes_free(struct trace_node *nodes, size_t n)
-{
-    for (size_t i = 0; nodes != NULL && i < n; i++) {
-        free(nodes[i].parents);
-    }
-    free(nodes);
 }
 
 /* ---- what it looks like ---- */

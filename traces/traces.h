@@ -24,7 +24,7 @@ struct trace_parent {
     int64_t gap_ns;
 };
 struct trace_node {
-    struct trace_parent *parents; /* owned; besides the turn before */
+    struct trace_parent *parents; /* besides the turn before */
     uint32_t n_parents;
     uint32_t ends_with; /* a request_id, or UINT32_MAX */
     uint32_t prefix_of; /* the request_id that the prompt begins like, or UINT32_MAX */
@@ -48,6 +48,7 @@ struct trace_builder {
     bool extras, graph;         /* a row has them */
     struct trace_model *models; /* owned */
     uint32_t n_models;
+    struct arena memory; /* of lists of parents */
     uint64_t line; /* the caller sets it before adding: line of the next row, for errors; 0 none */
     /* While it is built: */
     const char *name;
@@ -58,7 +59,7 @@ void trace_builder_init(struct trace_builder *b);
 void trace_builder_fini(struct trace_builder *b);
 void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra);
-/* Makes the last row that was added part of a request graph; takes node->parents. */
+/* Makes the last row that was added part of a request graph; copies node->parents. */
 void trace_builder_node(struct trace_builder *b, const struct trace_node *node);
 /* While it is built: an error about a row, "NAME:LINE: ..." where its line is known. */
 void trace_row_error(const struct trace_builder *b, size_t row, const char *fmt, ...)
@@ -97,9 +98,8 @@ struct trace_graph *trace_graph_build(struct trace_builder *b);
 void trace_graph_free(struct trace_graph *g);
 /* The root of i in a forest where up[root] is root; shortens the way. */
 uint32_t trace_root_of(uint32_t *up, uint32_t i);
-/* The graph from its rows' side, one node a row: trace_graph_nodes_free. */
+/* The graph from its rows' side, one node a row. The caller frees it, lists and all. */
 struct trace_node *trace_graph_nodes(const struct trace *t);
-void trace_graph_nodes_free(struct trace_node *nodes, size_t n);
 /* Fills the graph's sources (sim/api/trace.h) where a row names what its prompt begins with:
  * prefix_of, a prefix_group above 0, or else the turn before. An error names a request that is
  * unknown or too short, two sources of one prompt, and a prompt that begins with itself.

@@ -74,6 +74,7 @@ static void row(struct trace_builder *b, uint32_t id, uint32_t session, uint16_t
     }
     trace_builder_add(b, &r, NULL);
     trace_builder_node(b, &node);
+    free(node.parents);
 }
 
 static void build(struct trace_builder *b)

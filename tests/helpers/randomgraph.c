@@ -54,6 +54,7 @@ void randomgraph_make(uint64_t seed, struct trace *out)
         context[session] = row.input_tokens + row.output_tokens;
         trace_builder_add(&b, &row, NULL);
         trace_builder_node(&b, &node);
+        free(node.parents);
     }
     ck_assert_msg(trace_build(&b, false, "random", out, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
     trace_builder_fini(&b);

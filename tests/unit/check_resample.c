@@ -156,10 +156,7 @@ static struct trace jobs_recording(void)
             node.background = letter == 2;
             node.ends_with = letter == 2 ? a + 3 : UINT32_MAX;
             node.n_parents = letter == 0 ? 0 : 1;
-            if (node.n_parents > 0) {
-                node.parents = xcalloc(1, sizeof *node.parents);
-                node.parents[0] = (struct trace_parent){d ? a + 1 : a, 0};
-            }
+            node.parents = &(struct trace_parent){d ? a + 1 : a, 0};
             trace_builder_add(&b, &row, &x);
             trace_builder_node(&b, &node);
         }
