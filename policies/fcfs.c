@@ -41,11 +41,6 @@ static void fcfs_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void fcfs_request_cancelled(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 static void fcfs_schedule(struct sched *s)
 {
     struct fcfs *f = s->state;
@@ -83,6 +78,6 @@ const struct policy_ops policy_fcfs_ops = {
     .init = fcfs_init,
     .request_arrived = fcfs_request_arrived,
     .pass_done = fcfs_pass_done,
-    .request_cancelled = fcfs_request_cancelled,
+    .request_cancelled = reqq_leave,
     .schedule = fcfs_schedule,
 };

@@ -65,11 +65,6 @@ static void split_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&h->waiting, r);
 }
 
-static void split_request_cancelled(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 static void split_launch_done(struct sched *s, const struct launch *l)
 {
     struct hetero_split *h = s->state;
@@ -308,7 +303,7 @@ const struct policy_ops policy_hetero_split_ops = {
     .init = split_init,
     .exit = split_exit,
     .request_arrived = split_request_arrived,
-    .request_cancelled = split_request_cancelled,
+    .request_cancelled = reqq_leave,
     .launch_done = split_launch_done,
     .pass_done = split_pass_done,
     .schedule = split_schedule,

@@ -91,11 +91,6 @@ static void llm_npu_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&n->waiting, r);
 }
 
-static void llm_npu_request_cancelled(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 static void llm_npu_pass_done(struct sched *s, const struct pass *p)
 {
     struct llm_npu *n = s->state;
@@ -375,6 +370,6 @@ const struct policy_ops policy_llm_npu_ops = {
     .exit = llm_npu_exit,
     .request_arrived = llm_npu_request_arrived,
     .pass_done = llm_npu_pass_done,
-    .request_cancelled = llm_npu_request_cancelled,
+    .request_cancelled = reqq_leave,
     .schedule = llm_npu_schedule,
 };

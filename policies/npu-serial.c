@@ -59,11 +59,6 @@ static void npu_serial_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void npu_serial_request_cancelled(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 static void form(struct sched *s, struct npu_serial *n, const struct request *r)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
@@ -115,6 +110,6 @@ const struct policy_ops policy_npu_serial_ops = {
     .request_arrived = npu_serial_request_arrived,
     .launch_done = npu_serial_launch_done,
     .pass_done = npu_serial_pass_done,
-    .request_cancelled = npu_serial_request_cancelled,
+    .request_cancelled = reqq_leave,
     .schedule = npu_serial_schedule,
 };

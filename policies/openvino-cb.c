@@ -64,11 +64,6 @@ static void openvino_joins(struct sched *s, const struct request *r)
     reqq_push(&o->waiting, r);
 }
 
-static void openvino_leaves(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 /* ---- one step ---- */
 
 static bool sits_out(const struct openvino *o, const struct request *r)
@@ -248,7 +243,7 @@ static void openvino_compose(struct sched *s)
 }
 
 static const struct iteration_rules rules = {
-    .joins = openvino_joins, .leaves = openvino_leaves, .compose = openvino_compose};
+    .joins = openvino_joins, .leaves = reqq_leave, .compose = openvino_compose};
 
 static int openvino_init(struct sched *s)
 {

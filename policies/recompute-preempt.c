@@ -41,11 +41,6 @@ static void recompute_joins(struct sched *s, const struct request *r)
     reqq_push(&c->waiting[r->cls], r);
 }
 
-static void recompute_leaves(struct sched *s UNUSED, const struct request *r)
-{
-    reqq_remove(r);
-}
-
 /* All of the class that runs loses what it holds and waits again, in arrival order. */
 static void drop_running(struct sched *s, struct recompute *c)
 {
@@ -155,7 +150,7 @@ static void recompute_launch(struct sched *s UNUSED, struct launch_spec *spec)
 }
 
 static const struct iteration_rules rules = {.joins = recompute_joins,
-                                             .leaves = recompute_leaves,
+                                             .leaves = reqq_leave,
                                              .compose = recompute_compose,
                                              .make_room = recompute_make_room,
                                              .launch = recompute_launch,

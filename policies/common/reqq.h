@@ -113,6 +113,13 @@ static inline void reqq_remove(const struct request *r)
     SIM_ASSERT(reqq_ok(n.queue) && (n.next == NULL || reqq_links_ok(n.next)));
 }
 
+/* The request_cancelled of a policy whose requests are in queues alone. */
+struct sched;
+static inline void reqq_leave(struct sched *s UNUSED, const struct request *r)
+{
+    reqq_remove(r);
+}
+
 static inline const struct request *reqq_pop(struct reqq *q)
 {
     const struct request *r = q->head;
