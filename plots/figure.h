@@ -81,6 +81,9 @@ void figure_tics_put(double *v, size_t n, struct figure_data *d);
 /* The line types of series, of policies or devices by name (palette.h), as array `slot`. */
 void figure_slots_put(const char *const *names, size_t n, struct figure_data *d);
 
+/* 0, or -EINVAL with errors: nothing of the data is used then. */
+typedef int figure_fill(const struct figure_request *r, struct figure_data *d, struct err *e);
+
 struct figure {
     const char *name;
     const char *title; /* what it shows */
@@ -90,8 +93,7 @@ struct figure {
     bool chosen;       /* a report draws it only of files whose kind has its name */
     /* Metrics or columns that the figure draws by default; NULL-ended. */
     const char *const *metrics;
-    /* 0, or -EINVAL with errors: nothing of the data is used then. */
-    int (*prepare)(const struct figure_request *r, struct figure_data *d, struct err *e);
+    figure_fill *prepare;
 };
 
 /* The data of a figure: checks that it takes such files, prepares, and names policy, model, machine
@@ -116,25 +118,7 @@ bool figure_is_study(const struct figure_request *q);
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e);
 
 /* figures_*.c. Several figures draw bars, lines, distributions, or a study of `characterize`. */
-int figure_bars(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_batch(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_breakdown(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_causes(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_chunk(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_corun(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_ddr(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_distributions(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_draft(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_drive(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_gantt(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_graphs(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_heatmap(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_interference(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_job(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_kernels(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_lines(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_pareto(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_queue(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_roofline(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_study(const struct figure_request *r, struct figure_data *d, struct err *e);
-int figure_tornado(const struct figure_request *r, struct figure_data *d, struct err *e);
+figure_fill figure_bars, figure_batch, figure_breakdown, figure_causes, figure_chunk, figure_corun,
+    figure_ddr, figure_distributions, figure_draft, figure_drive, figure_gantt, figure_graphs,
+    figure_heatmap, figure_interference, figure_job, figure_kernels, figure_lines, figure_pareto,
+    figure_queue, figure_roofline, figure_study, figure_tornado;

@@ -247,7 +247,7 @@ struct source {
     uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
     bool rebase;           /* times count from the first request */
     char opens;            /* a document begins so */
-    void (*document)(struct import *im, FILE *in, const char *path, struct err *e);
+    import_document_fn *document;
 };
 
 static bool json_is(const struct import_format *f, const cJSON *first, const char *text)

@@ -44,20 +44,12 @@ typedef void import_line_fn(struct import *im, const cJSON *o, const struct impo
 void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
                    struct err *e);
 
-/* Formats that say who waits for whom (import_agents.c). They read and close `in`. */
-void import_weka(struct import *im, FILE *in, const char *path, struct err *e);
-/* Dynamo's request traces, TraceLab's rounds, and GitHub Copilot's sessions (import_logs.c). */
-void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e);
-void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p);
-void import_copilot(struct import *im, FILE *in, const char *path, struct err *e);
-void import_agentic_mooncake(struct import *im, FILE *in, const char *path, struct err *e);
-/* OTLP JSON of GenAI spans (import_spans.c); logs that coding agents leave on a disk
- * (import_coding.c). They read and close `in`. */
-void import_otel(struct import *im, FILE *in, const char *path, struct err *e);
-void import_claude_code(struct import *im, FILE *in, const char *path, struct err *e);
-void import_codex(struct import *im, FILE *in, const char *path, struct err *e);
-
-/* Formats that keep what was said and not how many tokens it was (import_text.c): genai-perf's
- * profile export, and conversations as sharegpt has them. Both read and close `in`. */
-void import_genai_perf(struct import *im, FILE *in, const char *path, struct err *e);
-void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *e);
+/* Readers of a format, which close `in`. import_agents.c: who waits for whom. import_logs.c:
+ * Dynamo's request traces, TraceLab's rounds, and GitHub Copilot's sessions. import_spans.c: OTLP
+ * JSON of GenAI spans. import_coding.c: logs that coding agents leave on a disk. import_text.c:
+ * what was said and not how many tokens it was, genai-perf's profile export and conversations as
+ * sharegpt has them. */
+typedef void import_document_fn(struct import *im, FILE *in, const char *path, struct err *e);
+import_document_fn import_weka, import_agentic_mooncake, import_dynamo, import_copilot, import_otel,
+    import_claude_code, import_codex, import_genai_perf, import_sharegpt;
+import_line_fn import_tracelab_line;

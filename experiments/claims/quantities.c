@@ -106,7 +106,7 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
 /* Forms that are computed when they are read. */
 static const struct {
     const char *name;
-    double (*value)(struct json_obj *o);
+    quantity_form *value;
 } fixed_forms[] = {{"kernel", quantity_kernel},
                    {"corun", quantity_corun},
                    {"machine", quantity_machine},

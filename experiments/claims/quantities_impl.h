@@ -38,15 +38,9 @@ struct quantity_cell {
 char *quantity_put_rate(const char *workload, double rate);
 
 /* Forms with one value: reads the object and computes it. */
-double quantity_kernel(struct json_obj *o);
-double quantity_corun(struct json_obj *o);
-double quantity_machine(struct json_obj *o);
-double quantity_amortized(struct json_obj *o);
-double quantity_verification(struct json_obj *o);
-double quantity_graphs(struct json_obj *o);
-double quantity_lengths(struct json_obj *o);
-double quantity_drafts(struct json_obj *o);
-double quantity_texts(struct json_obj *o);
+typedef double quantity_form(struct json_obj *o);
+quantity_form quantity_kernel, quantity_corun, quantity_machine, quantity_amortized,
+    quantity_verification, quantity_graphs, quantity_lengths, quantity_drafts, quantity_texts;
 
 /* Acceptance: the model of a cell, owned by the caller (free; NULL or errors when there is none),
  * and its mean accepted tokens over one replication's drafts. */

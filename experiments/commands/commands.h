@@ -5,41 +5,12 @@
 #include "experiments/shell/cli.h" /* exit statuses */
 #include "experiments/shell/options.h"
 
-extern const struct command cmd_ablate;
-extern const struct command cmd_bisect;
-extern const struct command cmd_calibrate;
-extern const struct command cmd_characterize;
-extern const struct command cmd_check_policy;
-extern const struct command cmd_claims;
-extern const struct command cmd_compare;
-extern const struct command cmd_diff;
-extern const struct command cmd_drive;
-extern const struct command cmd_explain;
-extern const struct command cmd_falsify;
-extern const struct command cmd_figure;
-extern const struct command cmd_gate;
-extern const struct command cmd_graphs;
-extern const struct command cmd_help;
-extern const struct command cmd_list;
-extern const struct command cmd_mcp;
-extern const struct command cmd_measure;
-extern const struct command cmd_merge;
-extern const struct command cmd_new_policy;
-extern const struct command cmd_new_soc;
-extern const struct command cmd_new_llm;
-extern const struct command cmd_observe;
-extern const struct command cmd_plot;
-extern const struct command cmd_view;
-extern const struct command cmd_report;
-extern const struct command cmd_run;
-extern const struct command cmd_search;
-extern const struct command cmd_arena;
-extern const struct command arena_archive, arena_new; /* its subcommands */
-extern const struct command cmd_selftest;
-extern const struct command cmd_send_in;
-extern const struct command cmd_sweep;
-extern const struct command cmd_trace;
-extern const struct command cmd_validate;
+extern const struct command cmd_ablate, cmd_bisect, cmd_calibrate, cmd_characterize,
+    cmd_check_policy, cmd_claims, cmd_compare, cmd_diff, cmd_drive, cmd_explain, cmd_falsify,
+    cmd_figure, cmd_gate, cmd_graphs, cmd_help, cmd_list, cmd_mcp, cmd_measure, cmd_merge,
+    cmd_new_policy, cmd_new_soc, cmd_new_llm, cmd_observe, cmd_plot, cmd_view, cmd_report, cmd_run,
+    cmd_search, cmd_arena, cmd_selftest, cmd_send_in, cmd_sweep, cmd_trace, cmd_validate;
+extern const struct command arena_archive, arena_new; /* subcommands of arena */
 
 /* All of them, in the order of help; ends with NULL. */
 const struct command *const *commands(void);
