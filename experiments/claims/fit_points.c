@@ -78,10 +78,7 @@ static cJSON *header(const struct fit *f)
     for (uint32_t i = 0; i < f->claims.n; i++) {
         cJSON_AddItemToArray(ids, cJSON_CreateString(f->claims.v[i].id));
     }
-    cJSON *under = cJSON_AddArrayToObject(o, "under");
-    for (uint32_t i = 0; i < f->o->n_under; i++) {
-        cJSON_AddItemToArray(under, cJSON_CreateString(f->o->under[i]));
-    }
+    cJSON_AddItemToObject(o, "under", cJSON_CreateStringArray(f->o->under, (int)f->o->n_under));
     cJSON *over = cJSON_AddArrayToObject(o, "over");
     for (uint32_t i = 0; i < f->parameters.n; i++) {
         cJSON_AddItemToArray(over, cJSON_CreateString(f->parameters.v[i].name));
@@ -93,10 +90,7 @@ static cJSON *header(const struct fit *f)
 
 static void add_values(cJSON *o, const char *key, const double *v, uint32_t n)
 {
-    cJSON *list = cJSON_AddArrayToObject(o, key);
-    for (uint32_t i = 0; i < n; i++) {
-        cJSON_AddItemToArray(list, isfinite(v[i]) ? cJSON_CreateNumber(v[i]) : cJSON_CreateNull());
-    }
+    cJSON_AddItemToObject(o, key, cJSON_CreateDoubleArray(v, (int)n)); /* null: not finite */
 }
 
 int fit_points_keep(const struct fit *f, struct err *e)

@@ -412,10 +412,7 @@ static int add_policies(struct spec *s, const char *const *policies, uint32_t n,
         cJSON_GetObjectItemCaseSensitive(base, "policy") != NULL) {
         return err_add(e, "--policy: %s names its policies", s->file);
     }
-    cJSON *list = cJSON_AddArrayToObject(axes, "policy");
-    for (uint32_t i = 0; i < n; i++) {
-        cJSON_AddItemToArray(list, cJSON_CreateString(policies[i]));
-    }
+    cJSON_AddItemToObject(axes, "policy", cJSON_CreateStringArray(policies, (int)n));
     return 0;
 }
 

@@ -16,8 +16,8 @@ struct join_row {
 
 struct joins {
     const struct trace_graph *graph; /* borrowed */
-    struct join_row *rows;           /* owned */
-    /* Rows that end with row i: ends[ends_first[i] .. ends_first[i + 1]). Owned. */
+    struct join_row *rows;
+    /* Rows that end with row i: ends[ends_first[i] .. ends_first[i + 1]). */
     uint32_t *ends_first, *ends;
 };
 
@@ -70,18 +70,18 @@ static uint32_t waiters_of(const struct core *c, uint32_t row)
     return most;
 }
 
-struct joins *joins_new(const struct core *c)
+struct joins *joins_new(struct core *c)
 {
     const struct trace *t = c->setup->trace;
     const struct trace_graph *g = t->graph;
     if (g == NULL) {
         return NULL;
     }
-    struct joins *j = xcalloc(1, sizeof *j);
+    struct joins *j = arena_alloc(&c->arena, sizeof *j);
     j->graph = g;
-    j->rows = xcalloc(t->n + 1, sizeof *j->rows);
-    j->ends_first = xcalloc(t->n + 2, sizeof *j->ends_first);
-    j->ends = xcalloc(t->n + 1, sizeof *j->ends);
+    j->rows = arena_alloc(&c->arena, (t->n + 1) * sizeof *j->rows);
+    j->ends_first = arena_alloc(&c->arena, (t->n + 2) * sizeof *j->ends_first);
+    j->ends = arena_alloc(&c->arena, (t->n + 1) * sizeof *j->ends);
     for (uint32_t i = 0; i < t->n; i++) {
         j->rows[i].parents_left = g->n_parents[i];
         j->rows[i].cold = KV_NO_COLD;
@@ -100,16 +100,6 @@ struct joins *joins_new(const struct core *c)
     }
     find_waits(j, t);
     return j;
-}
-
-void joins_free(struct joins *j)
-{
-    if (j != NULL) {
-        free(j->rows);
-        free(j->ends_first);
-        free(j->ends);
-        free(j);
-    }
 }
 
 /* A row's last parent has ended, or the row was to arrive and does not. */

@@ -8,9 +8,8 @@ struct core;
 struct full_request;
 struct joins;
 
-/* NULL where the trace has no graph. Cost: rows and edges. The caller owns it. */
-struct joins *joins_new(const struct core *c);
-void joins_free(struct joins *j);
+/* NULL where the trace has no graph. Cost: rows and edges. It lives as long as the run. */
+struct joins *joins_new(struct core *c);
 
 /* The instant of a row has come. False: the row ended with another request before. Its children
  * then start as if it had arrived and left. */

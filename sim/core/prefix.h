@@ -40,7 +40,6 @@ struct prefix_node {
 
 /* NULL where the trace states no content, or prefixes are not reused. The caller owns it. */
 struct prefixes *prefixes_new(struct core *c);
-void prefixes_free(struct prefixes *p);
 
 /* The cached beginning of a row's prompt: the node where it ends, after at most so many blocks.
  * NULL: nothing. Cost: requests between the row and the one that left it. */

@@ -15,10 +15,9 @@ struct prefixes {
     uint32_t n_streams;                  /* stream s of model m is m n_texts + s */
     struct prefix_node *unused;          /* by parent */
     struct prefix_node *oldest, *newest; /* of the free ones: children before their parents */
-    struct step *way;                    /* owned; scratch */
-    uint32_t cap_way;
-    uint32_t n_nodes;          /* ever made */
-    uint64_t changes, matched; /* of the tree, and those that waiting requests know of */
+    struct step *way;                    /* scratch */
+    uint32_t n_nodes;                    /* ever made */
+    uint64_t changes, matched;           /* of the tree, and those that waiting requests know of */
 };
 
 static inline enum prefix_hold prefix_held(const struct prefix_node *n)

@@ -7,21 +7,13 @@ struct prefixes *prefixes_new(struct core *c)
     if (t->graph == NULL || t->graph->source == NULL || !c->setup->prefix_reuse) {
         return NULL;
     }
-    struct prefixes *p = xcalloc(1, sizeof *p);
+    struct prefixes *p = arena_alloc(&c->arena, sizeof *p);
     p->trace = t;
     p->n_texts = (uint32_t)t->n + t->graph->n_groups;
     p->n_streams = p->n_texts * c->n_models;
-    p->last = xcalloc(p->n_streams + 1, sizeof(struct prefix_node *));
+    p->last = arena_alloc(&c->arena, (p->n_streams + 1) * sizeof(struct prefix_node *));
+    p->way = arena_alloc(&c->arena, p->n_texts * sizeof *p->way); /* no text is on it twice */
     return p;
-}
-
-void prefixes_free(struct prefixes *p)
-{
-    if (p != NULL) {
-        free(p->last);
-        free(p->way);
-        free(p);
-    }
 }
 
 /* A row's prompt and answer, in its model. */
@@ -215,10 +207,7 @@ uint32_t prefix_way(struct core *c, uint32_t row, uint32_t from, uint32_t to)
     for (uint32_t stream = stream_of(c, row); end > from; stream = source_of(p, stream)) {
         uint32_t begin = prefix_own_from(c, stream);
         if (end > begin) {
-            if (n == p->cap_way) {
-                p->cap_way = p->cap_way == 0 ? 64 : 2 * p->cap_way;
-                p->way = xrealloc(p->way, p->cap_way * sizeof *p->way);
-            }
+            SIM_ASSERT(n < p->n_texts);
             p->way[n++] = (struct step){stream, end};
             end = begin;
         }

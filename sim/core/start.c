@@ -226,8 +226,6 @@ void core_fini(struct core *c)
     }
     map_fini(&c->residents.by_key);
     free(c->cold);
-    joins_free(c->joins);
-    prefixes_free(c->prefixes);
     arena_fini(&c->policys);
     arena_fini(&c->shown);
     arena_fini(&c->arena);

@@ -63,15 +63,15 @@ bool lane_runs(const struct lane *w, const struct job *j);
 /* ---- the real side of requests and passes (state.c) ---- */
 
 struct real_request {
-    int32_t *tokens;   /* prompt and generated: owned */
-    struct topk *next; /* after each of them: owned, NULL without options->topk (topk.h) */
+    int32_t *tokens;   /* prompt and generated */
+    struct topk *next; /* after each of them; NULL without options->topk (topk.h) */
     uint32_t n, input, room;
     uint32_t id, slot;
 };
 
 /* State that a turn leaves for the session's next one, by that one's trace row. */
 struct real_turn {
-    int32_t *tokens; /* owned; NULL: none */
+    int32_t *tokens; /* NULL: none */
     uint32_t n, slot;
 };
 
@@ -83,6 +83,7 @@ struct span {
 
 struct real_pass {
     struct engine_pass engine; /* borrows the arrays below */
+    struct arena memory;       /* of all of them */
     struct real_pass *next, *next_free;
     struct engine_segment *segments;
     uint32_t *logit_rows;

@@ -55,9 +55,9 @@ int slots_open(struct drive *d)
     kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;
     SIM_ASSERT(kv->n_slots <= MAX_SLOTS && kv->slot_tokens >= longest_sequence(t));
     kv->bytes = kv->view.n_cells * kv->view.kv_dim * sizeof(uint16_t);
-    kv->k = xcalloc(d->llm->n_layers, sizeof *kv->k);
-    kv->v = xcalloc(d->llm->n_layers, sizeof *kv->v);
-    kv->holders = xcalloc(kv->n_slots, sizeof *kv->holders);
+    kv->k = arena_alloc(&d->core.arena, d->llm->n_layers * sizeof *kv->k);
+    kv->v = arena_alloc(&d->core.arena, d->llm->n_layers * sizeof *kv->v);
+    kv->holders = arena_alloc(&d->core.arena, kv->n_slots * sizeof *kv->holders);
     for (uint32_t l = 0; l < d->llm->n_layers; l++) {
         kv->k[l] = map_lazily(kv->bytes);
         kv->v[l] = map_lazily(kv->bytes);
@@ -181,9 +181,6 @@ void slots_close(struct drive *d)
             (void)munmap(d->kv.v[l], d->kv.bytes);
         }
     }
-    free(d->kv.k);
-    free(d->kv.v);
-    free(d->kv.holders);
     if (d->kv.file >= 0) {
         (void)close(d->kv.file);
     }

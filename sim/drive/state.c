@@ -41,7 +41,7 @@ static void on_arrived(void *self, int64_t now_ns UNUSED, const struct request *
                                .n = r->input_tokens,
                                .input = r->input_tokens,
                                .room = t->input_tokens + t->output_tokens + 1};
-    q->tokens = xcalloc(q->room, sizeof *q->tokens);
+    q->tokens = arena_alloc(&d->core.arena, q->room * sizeof *q->tokens);
     for (uint32_t i = 0; i < q->n; i++) {
         q->tokens[i] = i < shared ? before->tokens[i] : prompt_token(d, r->id, i);
     }
@@ -75,57 +75,40 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     } else {
         struct real_turn *next = &d->turns[row];
         SIM_ASSERT(next->tokens == NULL && d->requests[row].tokens == NULL);
-        *next = (struct real_turn){
-            .tokens = xmalloc(q->n * sizeof *q->tokens), .n = q->n, .slot = q->slot};
-        memcpy(next->tokens, q->tokens, q->n * sizeof *q->tokens);
+        *next = (struct real_turn){.tokens = q->tokens, .n = q->n, .slot = q->slot};
     }
 }
 
 /* ---- passes ---- */
 
-static void real_pass_free(struct real_pass *p)
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-    free(p->segments);
-    free(p->logit_rows);
-    free(p->engine.x[0]);
-    free(p->engine.x[1]);
-    free(p->engine.q);
-    free(p->engine.att);
-    free(p->engine.logits);
-    free(p->engine.pos);
-    free(p->engine.cell);
-    free(p);
+    return a > b ? a : b;
 }
 
-static void *grown(void *old, size_t n, size_t size)
-{
-    free(old);
-    return xcalloc(n, size);
-}
-
+/* A pass that another used before has the room of the largest so far. */
 static void pass_room(struct drive *d, struct real_pass *p, const struct pass *pub, uint32_t room)
 {
     struct engine_pass *e = &p->engine;
+    struct arena *a = &p->memory;
     SIM_ASSERT(room >= pub->shape.rows && pub->shape.logit_rows <= pub->shape.rows);
-    if (p->cap_rows < room) {
+    if (p->cap_rows < room || p->cap_segments < pub->n_segments ||
+        p->cap_logits < pub->shape.logit_rows) {
+        size_t rows = p->cap_rows = larger(p->cap_rows, room);
+        size_t logits = p->cap_logits = larger(p->cap_logits, pub->shape.logit_rows);
         size_t q = (size_t)d->llm->heads * d->llm->head_dim;
+        p->cap_segments = larger(p->cap_segments, pub->n_segments);
+        arena_fini(a);
         for (int i = 0; i < 2; i++) {
-            e->x[i] = grown(e->x[i], (size_t)room * d->llm->hidden, sizeof(float));
+            e->x[i] = arena_alloc(a, rows * d->llm->hidden * sizeof(float));
         }
-        e->q = grown(e->q, room * q, sizeof(float));
-        e->att = grown(e->att, room * q, sizeof(float));
-        e->pos = grown(e->pos, room, sizeof *e->pos);
-        e->cell = grown(e->cell, room, sizeof *e->cell);
-        p->cap_rows = room;
-    }
-    if (p->cap_segments < pub->n_segments) {
-        p->segments = grown(p->segments, pub->n_segments, sizeof *p->segments);
-        p->cap_segments = pub->n_segments;
-    }
-    if (p->cap_logits < pub->shape.logit_rows) {
-        e->logits = grown(e->logits, (size_t)pub->shape.logit_rows * d->llm->vocab, sizeof(float));
-        p->logit_rows = grown(p->logit_rows, pub->shape.logit_rows, sizeof *p->logit_rows);
-        p->cap_logits = pub->shape.logit_rows;
+        e->q = arena_alloc(a, rows * q * sizeof(float));
+        e->att = arena_alloc(a, rows * q * sizeof(float));
+        e->pos = arena_alloc(a, rows * sizeof *e->pos);
+        e->cell = arena_alloc(a, rows * sizeof *e->cell);
+        p->segments = arena_alloc(a, p->cap_segments * sizeof *p->segments);
+        e->logits = arena_alloc(a, logits * d->llm->vocab * sizeof(float));
+        p->logit_rows = arena_alloc(a, logits * sizeof *p->logit_rows);
     }
     SIM_ASSERT(p->cap_rows >= room && p->cap_segments >= pub->n_segments &&
                p->cap_logits >= pub->shape.logit_rows);
@@ -195,7 +178,7 @@ struct real_pass *state_pass(struct drive *d, struct full_pass *full)
     const struct pass *pub = full->pub;
     struct real_pass *p = d->free_passes;
     if (p == NULL) {
-        p = xcalloc(1, sizeof *p);
+        p = arena_alloc(&d->core.arena, sizeof *p);
         p->next = d->passes;
         d->passes = p;
     } else {
@@ -309,8 +292,8 @@ int state_init(struct drive *d)
 {
     size_t n = d->core.setup->trace->n;
     SIM_ASSERT(n > 0 && d->requests == NULL && d->core.n_live == 0);
-    d->requests = xcalloc(n, sizeof *d->requests);
-    d->turns = xcalloc(n, sizeof *d->turns);
+    d->requests = arena_alloc(&d->core.arena, n * sizeof *d->requests);
+    d->turns = arena_alloc(&d->core.arena, n * sizeof *d->turns);
     d->observer = (struct observer){.self = d,
                                     .request_arrived = on_arrived,
                                     .request_finished = on_left,
@@ -321,17 +304,8 @@ int state_init(struct drive *d)
 void state_fini(struct drive *d)
 {
     SIM_ASSERT(drive_on_host(d) && !d->locked); /* and no thread is left */
-    topk_fini(d);
-    for (size_t i = 0; d->requests != NULL && i < d->core.setup->trace->n; i++) {
-        free(d->requests[i].tokens);
-        free(d->turns[i].tokens);
-    }
-    free(d->requests);
-    free(d->turns);
-    while (d->passes != NULL) {
-        struct real_pass *p = d->passes;
-        d->passes = p->next;
-        real_pass_free(p);
+    for (struct real_pass *p = d->passes; p != NULL; p = p->next) {
+        arena_fini(&p->memory);
     }
     slots_close(d);
 }

@@ -50,8 +50,8 @@ static void head_open(struct drive *d)
 {
     const struct llm *m = d->llm;
     SIM_ASSERT(d->options->topk != NULL && d->head_logits == NULL); /* nobody else pays for it */
-    d->head = xcalloc((size_t)m->vocab * m->hidden, sizeof *d->head);
-    d->head_logits = xcalloc(m->vocab, sizeof *d->head_logits);
+    d->head = arena_alloc(&d->core.arena, (size_t)m->vocab * m->hidden * sizeof *d->head);
+    d->head_logits = arena_alloc(&d->core.arena, m->vocab * sizeof *d->head_logits);
     for (uint32_t i = 0; i < m->vocab; i++) {
         engine_weights(ENGINE_HEAD, 0, i, m->hidden, d->head + (size_t)i * m->hidden);
     }
@@ -89,7 +89,7 @@ void topk_take(struct drive *d, const struct full_pass *full)
         struct real_request *q = core_request(s->request)->exec;
         SIM_ASSERT(state_request_ok(d, q) && s->first_token + s->n_tokens <= q->n);
         if (q->next == NULL) {
-            q->next = xcalloc(q->room, sizeof *q->next);
+            q->next = arena_alloc(&d->core.arena, q->room * sizeof *q->next);
         }
         for (uint32_t k = 0; k < s->n_tokens; k++, row++) {
             struct topk *out = &q->next[s->first_token + k];
@@ -141,13 +141,4 @@ void topk_write(const struct drive *d)
         }
         (void)fputs("]}\n", out);
     }
-}
-
-void topk_fini(struct drive *d)
-{
-    for (size_t i = 0; d->requests != NULL && i < d->core.setup->trace->n; i++) {
-        free(d->requests[i].next);
-    }
-    free(d->head);
-    free(d->head_logits);
 }

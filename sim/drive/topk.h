@@ -21,4 +21,3 @@ void topk_fill(const float *logits, uint32_t vocab, struct topk *out);
 void topk_take(struct drive *d, const struct full_pass *full);
 /* Writes a line per request that has an answer, as token texts (traces/README.md). */
 void topk_write(const struct drive *d);
-void topk_fini(struct drive *d);
