@@ -2,6 +2,7 @@
 
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
+#include "sim/base/map.h"
 #include "sim/record/action.h"
 
 struct line {
@@ -18,47 +19,32 @@ struct replay {
     uint64_t hash;
 };
 
-/* Objects by number: logs name them so, and numbers are handed out in the same order again. */
-struct index {
-    const void **at;
-    size_t cap;
-};
-
 struct replay_state {
     size_t next;
-    struct index requests, passes, launches;
+    /* Objects by number: logs name them so, and numbers are handed out in the same order again. */
+    struct map requests, passes, launches;
 };
 
-static void index_set(struct index *x, size_t id, const void *p)
+static void set(struct map *of, uint32_t id, const void *object)
 {
-    if (id >= x->cap) {
-        size_t cap = x->cap == 0 ? 256 : x->cap * 2;
-        while (cap <= id) {
-            cap *= 2;
-        }
-        x->at = xrealloc(x->at, cap * sizeof *x->at);
-        for (size_t i = x->cap; i < cap; i++) {
-            x->at[i] = NULL;
-        }
-        x->cap = cap;
-    }
-    x->at[id] = p;
+    *(const void **)map_add(of, id) = object;
 }
 
-static const void *index_get(const struct index *x, size_t id)
+static const void *get(const struct map *of, uint32_t id)
 {
-    return id < x->cap ? x->at[id] : NULL;
+    const void *const *object = map_record(of, id);
+    return object != NULL ? *object : NULL;
 }
 
 static void on_arrived(struct sched *s, const struct request *r)
 {
     struct replay_state *st = s->state;
-    index_set(&st->requests, r->id, r);
+    set(&st->requests, r->id, r);
 }
 
 static const struct request *find_request(void *of, uint32_t id)
 {
-    return index_get(of, id);
+    return get(of, id);
 }
 
 static int act(struct sched *s, const struct line *line)
@@ -69,16 +55,16 @@ static int act(struct sched *s, const struct line *line)
         return -EPROTO;
     }
     struct action_objects o = {
-        .request = index_get(&st->requests, a.request),
-        .pass = (struct pass *)(uintptr_t)index_get(&st->passes, a.pass),
-        .launch = index_get(&st->launches, a.launch),
+        .request = get(&st->requests, a.request),
+        .pass = (struct pass *)(uintptr_t)get(&st->passes, a.pass),
+        .launch = get(&st->launches, a.launch),
     };
     int rc = action_do(s, &a, &o);
     if (rc == 0 && a.kind == ACTION_FORM) {
-        index_set(&st->passes, o.pass->id, o.pass);
+        set(&st->passes, o.pass->id, o.pass);
     }
     if (rc == 0 && a.kind == ACTION_LAUNCH) {
-        index_set(&st->launches, o.launch->id, o.launch);
+        set(&st->launches, o.launch->id, o.launch);
     }
     free((void *)(uintptr_t)a.segments);
     return rc;
@@ -112,9 +98,9 @@ static void replay_exit(struct sched *s)
     if (st->next < r->n) {
         (void)sched_note(s, "replay_mismatch", r->n - st->next);
     }
-    free(st->requests.at);
-    free(st->passes.at);
-    free(st->launches.at);
+    map_fini(&st->requests);
+    map_fini(&st->passes);
+    map_fini(&st->launches);
 }
 
 /* Epoch 0 is what the policy declared in its own init. */

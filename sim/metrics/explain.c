@@ -90,10 +90,7 @@ struct explain_in_way *explain_in_way_of(struct explain_live *v, uint32_t reques
             return &v->in_way[i];
         }
     }
-    if (v->n_in_way == v->cap_in_way) {
-        v->cap_in_way = v->cap_in_way == 0 ? 16 : 2 * v->cap_in_way;
-        v->in_way = xrealloc(v->in_way, v->cap_in_way * sizeof *v->in_way);
-    }
+    v->in_way = xgrow(v->in_way, v->n_in_way, sizeof *v->in_way);
     v->in_way[v->n_in_way] = (struct explain_in_way){.request_id = request_id, .cls = cls};
     return &v->in_way[v->n_in_way++];
 }
@@ -246,10 +243,7 @@ static void conclude(struct explain *x, struct explain_live *v, int64_t now_ns, 
     const struct request *r = v->request;
     explain_wait_settle(v, 0); /* nobody serves it any more: as good a device as any */
     SIM_ASSERT(!v->served && v->since_ns == now_ns && all_is_explained(v, now_ns));
-    if (x->n_done == x->cap_done) {
-        x->cap_done = x->cap_done == 0 ? 64 : 2 * x->cap_done;
-        x->done = xrealloc(x->done, x->cap_done * sizeof *x->done);
-    }
+    x->done = xgrow(x->done, x->n_done, sizeof *x->done);
     struct explanation *e = &x->done[x->n_done++];
     *e = (struct explanation){
         .request_id = r->id,
@@ -348,10 +342,7 @@ static void on_resident(void *self, int64_t now_ns, struct resident_key key, enu
     }
     SIM_ASSERT(to != RESIDENT_PENDING || i == x->n_pending);
     if (to == RESIDENT_PENDING) {
-        if (x->n_pending == x->cap_pending) {
-            x->cap_pending = x->cap_pending == 0 ? 16 : 2 * x->cap_pending;
-            x->pending = xrealloc(x->pending, x->cap_pending * sizeof *x->pending);
-        }
+        x->pending = xroom(x->pending, x->n_pending + 1, &x->cap_pending, sizeof *x->pending);
         x->pending[x->n_pending++] = key;
         x->loading += key.kind != RESIDENT_COMPILED_ATTENTION;
     } else if (i < x->n_pending) { /* otherwise something that was ready is dropped */

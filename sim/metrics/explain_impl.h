@@ -30,7 +30,7 @@ struct explain_live {
     int64_t ns[EXPLAIN_CAUSE_COUNT];
     struct explain_wait wait[MACHINE_MAX_DEVICES];
     struct explain_in_way *in_way; /* owned */
-    size_t n_in_way, cap_in_way;
+    size_t n_in_way;
 };
 
 /* A stretch of one launch. */
@@ -76,7 +76,7 @@ struct explain {
     double step[MACHINE_MAX_DEVICES];            /* the speed of its step of frequency */
     uint32_t sampling;                           /* passes the host samples for */
     struct explanation *done;
-    size_t n_done, cap_done;
+    size_t n_done;
 };
 
 /* Isolated time of the kernels of one launch of a pass, by op. */

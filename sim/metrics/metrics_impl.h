@@ -139,7 +139,7 @@ struct metrics {
     struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
     struct ended ended[REQUEST_CLASS_COUNT];
     struct request_record *records; /* owned */
-    size_t n_records, cap_records;
+    size_t n_records;
     struct backlog backlog;
     struct jobs jobs;
     struct usage usage;

@@ -11,10 +11,7 @@ static const char header[] =
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns)
 {
-    if (m->n_records == m->cap_records) {
-        m->cap_records = m->cap_records == 0 ? 256 : 2 * m->cap_records;
-        m->records = xrealloc(m->records, m->cap_records * sizeof *m->records);
-    }
+    m->records = xgrow(m->records, m->n_records, sizeof *m->records);
     m->records[m->n_records++] = (struct request_record){
         .request_id = r->id,
         .session_id = r->session_id,
