@@ -31,9 +31,10 @@ static const char *metric_text(const struct gate_row *row)
     return xkeep(xformat("%s%s", metric_title(row->metric), directions[row->better]));
 }
 
-static const char *number_text(double v)
+/* In the unit of the metric's title. */
+static const char *number_text(const struct gate_row *row, double v)
 {
-    return isnan(v) ? "-" : xkeep(xformat("%.6g", v));
+    return isnan(v) ? "-" : xkeep(xformat("%.6g", metric_scale(row->metric) * v));
 }
 
 static const char *change_text(const struct gate_row *row)
@@ -109,8 +110,8 @@ void gate_review(const struct gate_review *v, struct document *d)
                 continue;
             }
             const char *verdict = gate_verdict_names[row->verdict];
-            const char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
-                               change_text(row)};
+            const char *t[] = {metric_text(row), number_text(row, row->before),
+                               number_text(row, row->after), change_text(row)};
             FRAME_ROW(f, row->alarm ? document_format("**%s**", verdict) : verdict, row->group,
                       row->policy, document_format("`%s`: %s", row->metric, t[0]), t[1], t[2], t[3],
                       row->detail);
@@ -154,8 +155,8 @@ static void put_page_rows(const struct gate_review *v, FILE *out)
             if (!is_shown(row) || row->alarm != (alarm == 1)) {
                 continue;
             }
-            const char *t[] = {metric_text(row), number_text(row->before), number_text(row->after),
-                               change_text(row)};
+            const char *t[] = {metric_text(row), number_text(row, row->before),
+                               number_text(row, row->after), change_text(row)};
             markup_format(out, row->alarm ? "<tr><td class=overloaded>%s" : "<tr><td>%s",
                           gate_verdict_names[row->verdict]);
             markup_format(out, "<td>%s<td>%s<td>%s<br><small>%s</small>", row->group, row->policy,

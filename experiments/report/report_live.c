@@ -79,8 +79,8 @@ static cJSON *metrics_tree(void)
     cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < n; i++) {
         cJSON *row = JSON_MEMBERS(cJSON_CreateObject(), "part", m[i].part, "title", m[i].title,
-                                  "unit", m[i].unit, "scale", m[i].scale, "better",
-                                  metric_better_names[m[i].better], "definition", m[i].definition);
+                                  "unit", m[i].unit, "better", metric_better_names[m[i].better],
+                                  "definition", m[i].definition);
         cJSON_AddItemToArray(list, row);
     }
     return list;

@@ -11,10 +11,10 @@ const char *const metric_usual[] = {
     "igpu.weighted_util_frac", "energy_active_j_per_token",     NULL,
 };
 
-#define SCALED(part, title, unit, scale, better, definition)                                       \
-    {part, title, unit, scale, METRIC_BETTER_##better, definition},
+#define SCALED(part, title, unit, printed, scale, better, definition)                              \
+    {part, title, unit, printed, scale, METRIC_BETTER_##better, definition},
 #define NAMED(part, title, unit, better, definition)                                               \
-    SCALED(part, title, unit, 1.0, better, definition)
+    SCALED(part, title, unit, unit, 1.0, better, definition)
 #define WITH_VALUE(part, title, unit, better, definition, value)                                   \
     NAMED(part, title, unit, better, definition)
 #define SERIES(id, ...) NAMED(__VA_ARGS__)
@@ -196,8 +196,8 @@ const char *metric_title(const char *name)
                            : p.percent > 0.0 ? xkeep(xformat("P%g", p.percent))
                                              : "";
     const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
-    bool share = strcmp(p.row->unit, "1") == 0;
+    bool share = strcmp(p.row->printed, "1") == 0;
     return xkeep(xformat("%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
-                         p.row->title, share ? "" : " (", share ? "" : p.row->unit,
+                         p.row->title, share ? "" : " (", share ? "" : p.row->printed,
                          share ? "" : ")"));
 }

@@ -15,10 +15,11 @@
 extern const char *const metric_better_names[];
 
 struct metric_descriptor {
-    const char *part;  /* "ttft_s" */
-    const char *title; /* "time to first token" */
-    const char *unit;  /* as it is printed: "s", "requests/min", "1" for a share */
-    double scale;      /* of a value, to be in that unit: 1e-9 of bytes as GB */
+    const char *part;    /* "ttft_s" */
+    const char *title;   /* "time to first token" */
+    const char *unit;    /* of a value: "s", "requests/min", "B", "1" for a share */
+    const char *printed; /* in titles; the same but for bytes, "GB" */
+    double scale;        /* of a value, to be in that: 1e-9 of bytes as GB */
     enum metric_better better;
     const char *definition; /* one sentence */
 };
@@ -37,7 +38,7 @@ bool metric_is_gain(const char *name);
 double metric_quantile(const char *name);
 /* The limit of a share that a name asks for ("reactive.ttft_s.below:2": 2), or NaN. */
 double metric_limit(const char *name);
-/* The factor that brings a value to the unit of its row; 1 without a row, and of a share. */
+/* The factor that brings a value to the unit of its title; 1 without a row, and of a share. */
 double metric_scale(const char *name);
 /* "reactive time to first token, P90 (s)"; the name itself when it has no row. Nobody frees it.
  */

@@ -49,9 +49,8 @@ END_TEST
 START_TEST(a_closed_loop_has_no_rate)
 {
     folder_enter();
-    folder_put("jobs.json",
-               "{\"duration_s\": 100, \"clients\": [{\"name\": \"a\", \"think_s\": 5, "
-               "\"prompt_tokens\": 50, \"answer_tokens\": 4}]}");
+    folder_put("jobs.json", "{\"duration_s\": 100, \"clients\": [{\"name\": \"a\", \"think_s\": 5, "
+                            "\"prompt_tokens\": 50, \"answer_tokens\": 4}]}");
     SCOPED(said_fini) struct said s = loaded();
     folder_leave();
     ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);

@@ -273,6 +273,22 @@ START_TEST(a_review_shows_alarms_first_with_commands)
                       strstr(page, "<h1>"));
     }
     free(page);
+    /* A value is in the unit that its title names. */
+    struct gate_row memory = {.group = "h",
+                              .policy = "c",
+                              .metric = "memory_peak_bytes",
+                              .verdict = GATE_DRIFT,
+                              .before = 4e9,
+                              .after = 4.002e9,
+                              .change_frac = 0.0005,
+                              .p = none};
+    r = (struct gate_report){.rows = &memory, .n = 1, .counts = {0, 0, 1}};
+    struct document *bytes = document_new();
+    gate_review(&v, bytes);
+    OWNED char *of_memory = form_of(bytes, "markdown");
+    ck_assert_msg(strstr(of_memory, "`memory_peak_bytes`: peak memory (GB), lower is better | 4 | "
+                                    "4.002 | +5.0e-02 %") != NULL,
+                  "%s", of_memory);
     /* Nothing changed. */
     r = (struct gate_report){.rows = &rows[1], .n = 1, .counts = {1}};
     firsts.n = 0;

@@ -60,6 +60,9 @@ START_TEST(a_title_says_statistic_who_what_and_unit)
     ck_assert_str_eq(metric_title("igpu.weighted_util_frac"), "iGPU utilisation");
     ck_assert_str_eq(metric_title("memory_peak_bytes"), "peak memory (GB)");
     ck_assert_double_eq(metric_scale("memory_peak_bytes"), 1e-9);
+    /* Tables, files and lists have the value as it is counted. */
+    ck_assert_str_eq(metric_describe("memory_peak_bytes")->unit, "B");
+    ck_assert_str_eq(metric_describe("kernels.peak_bytes")->unit, "B");
     ck_assert_str_eq(metric_title("nonesuch"), "nonesuch");
 }
 END_TEST
