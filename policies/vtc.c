@@ -73,7 +73,7 @@ static void join(struct sched *s, const struct request *r)
     order_add(&v->waiting, r, of(r)->client->service);
 }
 
-/* The smallest counter of those who have requests that wait; -1 when there is none. */
+/* The smallest counter of clients that have requests waiting; -1 when there is none. */
 static double least_service(struct vtc *v)
 {
     const struct request *r;

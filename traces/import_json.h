@@ -44,11 +44,12 @@ typedef void import_line_fn(struct import *im, const cJSON *o, const struct impo
 void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
                    struct err *e);
 
-/* Readers of a format, which close `in`. import_agents.c: who waits for whom. import_logs.c:
- * Dynamo's request traces, TraceLab's rounds, and GitHub Copilot's sessions. import_spans.c: OTLP
- * JSON of GenAI spans. import_coding.c: logs that coding agents leave on a disk. import_text.c:
- * what was said and not how many tokens it was, genai-perf's profile export and conversations as
- * sharegpt has them. */
+/* Readers of a format, which close `in`:
+ *   import_agents.c   who waits for whom
+ *   import_logs.c     Dynamo's request traces, TraceLab's rounds, GitHub Copilot's sessions
+ *   import_spans.c    OTLP JSON of GenAI spans
+ *   import_coding.c   logs that coding agents leave on a disk
+ *   import_text.c     texts without numbers of tokens: genai-perf's export, ShareGPT */
 typedef void import_document_fn(struct import *im, FILE *in, const char *path, struct err *e);
 import_document_fn import_weka, import_agentic_mooncake, import_dynamo, import_copilot, import_otel,
     import_claude_code, import_codex, import_genai_perf, import_sharegpt;

@@ -21,7 +21,7 @@
 #include "sim/base/text.h"
 #include "sim/base/units.h"
 
-/* Of a parameter that the type of a hook has, and the function does not look at. */
+/* Marks a parameter that the type of a hook has, and the function does not look at. */
 #define UNUSED __attribute__((unused))
 
 /* Orders for qsort and bsearch, a line each:
