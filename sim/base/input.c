@@ -110,17 +110,16 @@ char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
     size_t n = 0;
     size_t cap = 0;
     bool zero = false;
-    for (int c; n <= max_bytes && !zero && (c = getc_unlocked(f)) != EOF;) {
-        text = xroom(text, n + 2, &cap, 1);
-        text[n++] = (char)c;
-        zero = c == '\0';
+    for (size_t got = 1; got > 0 && n <= max_bytes && !zero; n += got) {
+        text = xroom(text, n + BUFSIZ + 1, &cap, 1);
+        got = fread(text + n, 1, BUFSIZ, f);
+        zero = memchr(text + n, '\0', got) != NULL;
     }
     if (ferror(f) != 0) {
         (void)input_failed(path, e);
         free(text);
         return NULL;
     }
-    text = xroom(text, n + 2, &cap, 1);
     text[n] = '\0';
     const char *wrong = zero ? "not text: a NUL byte in it" : n > max_bytes ? "too long" : NULL;
     if (wrong != NULL) {
