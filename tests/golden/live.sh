@@ -74,6 +74,6 @@ if [ -z "$browser" ]; then
     python3 tests/helpers/contrast.py || bad=1
 else
     timeout 500 python3 tests/helpers/live_check.py "$browser" "$x" "$dir" || bad=1
-    timeout 200 python3 tests/helpers/contrast.py "$browser" "$dir" "$dir/live.html#a=0&b=2&sel=9" "$dir/far.html" || bad=1
+    timeout 200 python3 tests/helpers/contrast.py "$browser" "$dir" "$dir/live.html#a=0&b=2&sel=9" ${WHOLE:+"$dir/far.html"} || bad=1
 fi
 exit $bad

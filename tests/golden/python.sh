@@ -478,7 +478,7 @@ if [ -n "$whole" ]; then
     must "$x" bisect --policy fcfs --b-policy "python:$examples/edf.py:Edf" --workload "$load" --max-tests 20 -o "$dir/least.csv"
     differ "$x" diff --policy fcfs --b-policy "python:$examples/edf.py:Edf" --trace "$dir/least.csv"
 fi
-for policy in npu_serial.py:NpuSerial fcfs.py:Fcfs edf.py:Edf; do
+for policy in npu_serial.py:NpuSerial ${whole:+fcfs.py:Fcfs edf.py:Edf}; do
     must "$x" check-policy "python:$examples/$policy" --loads 1
 done
 # A launch that is refused is tried again: here every third one is.
