@@ -68,8 +68,8 @@ END_TEST
 
 /* Every value of every parameter that is a choice, the others at their defaults, under bursts: what
  * a mechanism compares may be what collapsing has not brought up to date. All defaults are one run
- * of a policy, and a load is 14 s of the minute that it has with WHOLE=yes; 10 s under a sanitizer,
- * as each choice is made with the first requests. */
+ * of a policy, and a load is 10 s of the minute that it has with WHOLE=yes, as each choice is made
+ * with the first requests. */
 START_TEST(collapsing_changes_no_choice_of_a_policy)
 {
     enum { MOST = 2000 };
@@ -95,9 +95,7 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
                 (void)snprintf(r->workload, sizeof r->workload,
                                "mixed:reactive_per_min=20,proactive_per_min=30,duration_s=%s,"
                                "arrival=gamma,cv=2,output_scale=0.2",
-                               suite_whole()       ? "60"
-                               : suite_sanitized() ? "10"
-                                                   : "14");
+                               suite_whole() ? "60" : "10");
                 (void)snprintf(r->policy, sizeof r->policy, "%s:%s=%s", all[p]->name, of[i].name,
                                of[i].choices[k]);
             }

@@ -14,7 +14,7 @@
 #include "tests/helpers/liverun.h"
 #include "tests/helpers/suite.h"
 
-enum { PART = 4000, WHOLE = 12000 };
+enum { PART = 2500, WHOLE = 12000 };
 #define BLOCK 500 /* in one process */
 
 static uint64_t env_number(const char *name, uint64_t otherwise)

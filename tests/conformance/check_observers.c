@@ -13,7 +13,7 @@
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
 
-enum { PART = 40, RUNS = 90, FIRST = 70000 }; /* WHOLE=yes, and sanitizers: all of them */
+enum { PART = 28, RUNS = 90, FIRST = 70000 }; /* WHOLE=yes, and sanitizers: all of them */
 #define CPU_LIMIT_S 5.0
 
 /* ---- an observer that counts ---- */

@@ -46,8 +46,8 @@ grep '^strategies.exact.finished,true$' "$dir/short" >/dev/null && fail "graphs 
 [ "$(wc -l <"$dir/rows")" -gt "$(wc -l <"$dir/summary")" ] || fail "validate --rows: $(wc -l <"$dir/rows") lines"
 # validate: a machine left out, rows that no fit takes, powers by meter: each is another table
 machine() { awk -F, -v soc="$1" '/^#/ || /^soc,/ || $1 == soc' hwmodels/points/reference.csv; }
-machine core-ultra-7-258v >"$dir/points.csv"
-machine core-ultra-9-288v >"$dir/apart.csv"
+machine core-ultra-7-255h >"$dir/points.csv"
+machine core-ultra-7-165h >"$dir/apart.csv"
 grep -h '^core' "$dir/apart.csv" | cat "$dir/points.csv" - >"$dir/both.csv"
 left() { # machines, models, options...
     m="$1 machines, .* updated by $2 measured model"
