@@ -1,39 +1,21 @@
 /* The sources of a request graph: each names the text that a prompt begins with. */
+#include <gsl/gsl_sort_uint.h>
+
 #include "traces/traces.h"
 
-/* A prefix_group with its stream. */
-struct named {
-    uint32_t name, is;
-};
-
-SORT_BY(by_name, struct named, SORT_UP(name))
-
-static uint32_t find(const struct named *v, size_t n, uint32_t name)
+/* Numbers the groups, from 0 in order of their names. */
+static void number_groups(const struct trace_builder *b, struct map *groups)
 {
-    const struct named want = {.name = name};
-    const struct named *got = bsearch(&want, v, n, sizeof *v, by_name);
-    return got != NULL ? got->is : TRACE_NO_ROW;
-}
-
-/* Groups in order of their numbers, each once. The caller frees. */
-static struct named *groups_of(const struct trace_builder *b, uint32_t *n_groups)
-{
-    struct named *v = xmalloc((b->n + 1) * sizeof *v);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (b->v[i].extra.prefix_group > 0) {
-            v[n++] = (struct named){.name = b->v[i].extra.prefix_group};
-        }
+    OWNED uint32_t *v = xmalloc((b->n + 1) * sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        v[n] = b->v[i].extra.prefix_group;
+        n += v[n] > 0;
     }
-    qsort(v, n, sizeof *v, by_name);
-    *n_groups = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (i == 0 || v[i].name != v[i - 1].name) {
-            v[*n_groups] = (struct named){v[i].name, (uint32_t)b->n + *n_groups};
-            (*n_groups)++;
-        }
+    gsl_sort_uint(v, 1, n);
+    for (size_t i = 0; i < n; i++) {
+        (void)map_number(groups, v[i]);
     }
-    return v;
 }
 
 /* A source is at least as long as what is said of it. */
@@ -71,12 +53,12 @@ static void check_ends(const struct trace_builder *b, const uint32_t *source)
 }
 
 static uint32_t source_of(const struct trace_builder *b, uint32_t row, const struct map *places,
-                          const struct named *groups, uint32_t n_groups, uint32_t turn_before)
+                          const struct map *groups, uint32_t turn_before)
 {
     uint32_t of = b->v[row].node.prefix_of;
     uint32_t group = b->v[row].extra.prefix_group;
     if (of == UINT32_MAX) {
-        return group > 0 ? find(groups, n_groups, group) : turn_before;
+        return group > 0 ? (uint32_t)(b->n + map_find(groups, group)) : turn_before;
     }
     if (group > 0) {
         trace_row_error(b, row,
@@ -113,12 +95,13 @@ void trace_content_build(const struct trace_builder *b, const struct map *places
             last[b->v[i].row.next] = i;
         }
     }
-    OWNED struct named *groups = groups_of(b, &g->n_groups);
+    SCOPED(map_fini) struct map groups = {0};
+    number_groups(b, &groups);
+    g->n_groups = groups.n;
     g->source = xmalloc((b->n + 1) * sizeof *g->source);
     for (uint32_t i = 0; i < b->n; i++) {
-        g->source[i] = b->err->n < ERR_MAX_LINES
-                           ? source_of(b, i, places, groups, g->n_groups, last[i])
-                           : TRACE_NO_ROW;
+        g->source[i] =
+            b->err->n < ERR_MAX_LINES ? source_of(b, i, places, &groups, last[i]) : TRACE_NO_ROW;
         if (g->source[i] != TRACE_NO_ROW) {
             check_length(b, i, g->source[i]);
         }
