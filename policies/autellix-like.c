@@ -148,10 +148,8 @@ static int autellix_init(struct sched *s)
 static void autellix_exit(struct sched *s)
 {
     struct autellix *a = s->state;
-    if (a != NULL) {
-        map_fini(&a->programs);
-        iter_exit(s);
-    }
+    map_fini(&a->programs);
+    iter_exit(s);
 }
 
 const struct policy_ops policy_autellix_like_ops = {

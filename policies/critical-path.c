@@ -168,12 +168,10 @@ static int cp_init(struct sched *s)
 static void cp_exit(struct sched *s)
 {
     struct critical_path *c = s->state;
-    if (c != NULL) {
-        map_fini(&c->index);
-        free(c->jobs);
-        free(c->changed);
-        iter_exit(s);
-    }
+    map_fini(&c->index);
+    free(c->jobs);
+    free(c->changed);
+    iter_exit(s);
 }
 
 static const char *const ablations[] = {"waits=false", "jobs=false", "slack=false", NULL};

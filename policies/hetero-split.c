@@ -54,9 +54,7 @@ static int split_init(struct sched *s)
 static void split_exit(struct sched *s)
 {
     struct hetero_split *h = s->state;
-    if (h != NULL) {
-        batch_fini(&h->batch);
-    }
+    batch_fini(&h->batch);
 }
 
 static void split_request_arrived(struct sched *s, const struct request *r)

@@ -76,9 +76,6 @@ static void forget_chunks(const struct request *r)
 static void llm_npu_exit(struct sched *s)
 {
     struct llm_npu *n = s->state;
-    if (n == NULL) {
-        return;
-    }
     for (const struct request *r = n->running.head; r != NULL; r = reqq_next(r)) {
         forget_chunks(r);
     }

@@ -32,10 +32,8 @@ static int program_fcfs_init(struct sched *s)
 static void program_fcfs_exit(struct sched *s)
 {
     struct program_fcfs *p = s->state;
-    if (p != NULL) {
-        map_fini(&p->programs);
-        iter_exit(s);
-    }
+    map_fini(&p->programs);
+    iter_exit(s);
 }
 
 const struct policy_ops policy_program_fcfs_ops = {

@@ -90,9 +90,6 @@ static void replay_actions(struct sched *s)
 static void replay_exit(struct sched *s)
 {
     struct replay_state *st = s->state;
-    if (st == NULL) {
-        return;
-    }
     const struct replay *r = s->context;
     /* What is left was never due: the run ended before the log did. */
     if (st->next < r->n) {

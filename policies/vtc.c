@@ -1,9 +1,9 @@
 /* vtc: virtual token counter, fair service among agents (clauses.md E.14). Every client has a
  * counter of the service it got. Counters order admission only: while there is room, the earliest
- * request of the client with the smallest counter joins the batch and its client is charged w_in
- * for every prompt token that no cache holds; w_out follows with every token that comes out. Who
- * runs stays until its end, ahead of all who wait, whatever the counters and the class. A client
- * that had nothing queued is lifted to the smallest counter of those who had, so idling earns no
+ * request of the client with the smallest counter joins the batch. Its client is charged w_in for
+ * every prompt token that no cache holds; w_out follows with every token that comes out. A request
+ * that runs stays until its end, ahead of all that wait, regardless of counters and class. A client
+ * that had nothing queued is lifted to the smallest counter of the others, so idling earns no
  * credit. Weighted: reactive service counts 1/4, a soft priority.
  *
  * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
@@ -186,15 +186,13 @@ static int vtc_init(struct sched *s)
 static void vtc_exit(struct sched *s)
 {
     struct vtc *v = s->state;
-    if (v != NULL) {
-        uint32_t at = 0;
-        uint64_t id;
-        for (struct account **x; (x = map_next(&v->clients, &at, &id)) != NULL;) {
-            free(*x);
-        }
-        map_fini(&v->clients);
-        iter_exit(s);
+    uint32_t at = 0;
+    uint64_t id;
+    for (struct account **x; (x = map_next(&v->clients, &at, &id)) != NULL;) {
+        free(*x);
     }
+    map_fini(&v->clients);
+    iter_exit(s);
 }
 
 static const char *const ablations[] = {"lift=false", NULL};

@@ -129,10 +129,8 @@ static int v1_init(struct sched *s)
 static void v1_exit(struct sched *s)
 {
     struct v1 *v = s->state;
-    if (v != NULL) {
-        batch_fini(&v->batch);
-        gap_fini(&v->gap);
-    }
+    batch_fini(&v->batch);
+    gap_fini(&v->gap);
 }
 
 /* Busy share of the iGPU, an exponential average over igpu_cap_s (A.8). */

@@ -153,11 +153,9 @@ static int axpu_init(struct sched *s)
 static void axpu_exit(struct sched *s)
 {
     struct axpu *a = s->state;
-    if (a != NULL) {
-        batch_fini(&a->batch);
-        map_fini(&a->waiting);
-        gap_fini(&a->gap);
-    }
+    batch_fini(&a->batch);
+    map_fini(&a->waiting);
+    gap_fini(&a->gap);
 }
 
 /* Queues by phase and class. */

@@ -25,9 +25,7 @@ int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens)
 void disagg_exit(struct sched *s)
 {
     struct disagg *d = s->state;
-    if (d != NULL) {
-        batch_fini(&d->batch);
-    }
+    batch_fini(&d->batch);
 }
 
 /* Prompt tokens the NPU has still to do. */

@@ -520,8 +520,6 @@ int iter_init(struct sched *s, const struct iter_order *order)
 void iter_exit(struct sched *s)
 {
     struct iter *it = s->state;
-    if (it != NULL) {
-        gap_fini(&it->gap);
-        iteration_exit(s);
-    }
+    gap_fini(&it->gap);
+    iteration_exit(s);
 }

@@ -14,9 +14,7 @@ int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t
 void iteration_exit(struct sched *s)
 {
     struct iteration *it = s->state;
-    if (it != NULL) {
-        batch_fini(&it->batch);
-    }
+    batch_fini(&it->batch);
 }
 
 /* ---- order ---- */

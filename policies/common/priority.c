@@ -49,9 +49,7 @@ int priority_init(struct sched *s, bool system_wide)
 void priority_exit(struct sched *s)
 {
     struct priority *h = s->state;
-    if (h != NULL) {
-        batch_fini(&h->batch);
-    }
+    batch_fini(&h->batch);
 }
 
 void priority_request_arrived(struct sched *s, const struct request *r)

@@ -191,9 +191,6 @@ static int external_init(struct sched *s)
 static void external_exit(struct sched *s)
 {
     struct external_run *x = s->state;
-    if (x == NULL) {
-        return;
-    }
     process_end(&x->process);
     for (uint32_t i = 0; i < x->n_passes; i++) {
         free(x->passes[i]);
@@ -214,9 +211,7 @@ static void event(struct external_run *x, const char *name)
     /* A program that `sleeps` said that it does nothing where launches ended and nothing else
      * happened. */
     x->awake = x->awake || strcmp(name, "launch_done") != 0;
-    text_string(&x->events, x->events.n > 0 ? ",[\"" : "[\"");
-    text_string(&x->events, name);
-    text_char(&x->events, '"');
+    text_format(&x->events, "%s[\"%s\"", x->events.n > 0 ? "," : "", name);
 }
 
 static void external_request_arrived(struct sched *s, const struct request *r)
@@ -278,12 +273,8 @@ static void external_resident_ready(struct sched *s, struct resident_key key)
 {
     struct external_run *x = s->state;
     event(x, "resident_ready");
-    text_string(&x->events, ",\"");
-    text_string(&x->events, words_residents[key.kind]);
-    text_char(&x->events, '"');
-    text_next_u64(&x->events, key.a);
-    text_next_u64(&x->events, key.b);
-    text_char(&x->events, ']');
+    text_format(&x->events, ",\"%s\",%" PRIu32 ",%" PRIu32 "]", words_residents[key.kind], key.a,
+                key.b);
 }
 
 static void external_kv_moved(struct sched *s, const struct request *r)

@@ -319,11 +319,8 @@ static const char *error_name(int rc)
 static void refuse(struct sched *s, struct external_run *x, uint32_t index, int rc)
 {
     struct text *t = &x->refusals;
-    text_string(t, t->n > 0 ? ",[" : "[");
-    text_u64(t, index);
-    text_string(t, ",\"");
-    text_string(t, rc == GONE ? "gone" : error_name(rc));
-    text_string(t, "\"]");
+    text_format(t, "%s[%" PRIu32 ",\"%s\"]", t->n > 0 ? "," : "", index,
+                rc == GONE ? "gone" : error_name(rc));
     x->n_refusals++;
     /* Refused by name and counted, so that a metric shows a program that lives in the past. */
     if (rc == GONE) { /* the core counts what it refuses itself */
@@ -383,9 +380,7 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     /* An answer with an error's name instead of numbers: a shape that no device takes is a fact
      * that a policy may ask for, not a mistake in its line. */
     if (rc != 0) {
-        text_char(t, '"');
-        text_string(t, error_name(rc));
-        text_char(t, '"');
+        text_format(t, "\"%s\"", error_name(rc));
         return;
     }
     text_char(t, '[');
@@ -406,9 +401,8 @@ static void answer_one(struct sched *s, struct external_run *x, const char *what
         text_char(t, ']');
     } else if (strcmp(what, "resident") == 0) {
         struct resident_key k = key_of(a);
-        text_char(t, '"');
-        text_string(t, states[a->wrong == NULL ? sched_resident_state(s, k) : RESIDENT_ABSENT]);
-        text_char(t, '"');
+        text_format(t, "\"%s\"",
+                    states[a->wrong == NULL ? sched_resident_state(s, k) : RESIDENT_ABSENT]);
     } else if (strcmp(what, "draft") == 0 || strcmp(what, "oracle") == 0) {
         const struct request *r = find_request(x, whole(a, "which request"));
         /* Hidden lengths are given to those that declared the flag `oracle` alone; the core

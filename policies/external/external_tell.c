@@ -146,9 +146,7 @@ void external_tell_init(struct sched *s, struct external_run *x)
 static void write_value(struct text *t, const struct field *f, uint64_t v)
 {
     if (f->words != NULL) {
-        text_char(t, '"');
-        text_string(t, f->words[v]);
-        text_char(t, '"');
+        text_format(t, "\"%s\"", f->words[v]);
     } else if (f->type == FIELD_FLAG) {
         text_bool(t, v != 0);
     } else if (f->type == FIELD_NS || f->type == FIELD_I32) {

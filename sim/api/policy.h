@@ -387,7 +387,7 @@ struct policy_ops {
 
     /* Optional hooks; NULL does what is written. init: nothing. Returns 0 or -errno. */
     int (*init)(struct sched *s);
-    void (*exit)(struct sched *s); /* also after failed init. NULL: nothing */
+    void (*exit)(struct sched *s); /* after init, also one that failed. NULL: nothing */
     /* NULL is not allowed for request_arrived and schedule. */
     void (*request_arrived)(struct sched *s, const struct request *r);
     /* A launch ended or yielded. NULL: nothing (device_free_slots has the same information). */

@@ -137,6 +137,7 @@ struct core {
     bool again;                                    /* sched_again, in the current call */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */
+    bool begun;                                    /* its init was called, so its exit is */
     /* The last action that was accepted, and the last that was refused and why. */
     struct core_decision {
         const char *action; /* NULL: none */

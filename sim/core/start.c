@@ -208,6 +208,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (p->state_size_bytes > 0) {
         c->sched->state = arena_alloc(&c->policys, p->state_size_bytes);
     }
+    c->begun = true;
     c->hook = HOOK_INIT;
     rc = p->init == NULL ? 0 : p->init(c->sched);
     c->hook = HOOK_NONE;
@@ -221,7 +222,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 
 void core_fini(struct core *c)
 {
-    if (c->sched != NULL) { /* also after an init that failed: a policy gives back what it has */
+    if (c->begun) { /* also after an init that failed: a policy gives back what it has */
         CORE_HOOK(c, HOOK_EXIT, exit, c->sched);
     }
     map_fini(&c->residents.by_key);

@@ -16,13 +16,11 @@ void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const c
                          uint32_t order)
 {
     struct trace_events *w = &t->out;
-    trace_event_begin(w, 'M', pid, tid, 0);
-    trace_event_name(w, "thread_name");
+    trace_event_begin(w, 'M', pid, tid, 0, "thread_name");
     trace_args_begin(w);
     trace_text(w, "name", name);
     trace_event_end(w);
-    trace_event_begin(w, 'M', pid, tid, 0);
-    trace_event_name(w, "thread_sort_index");
+    trace_event_begin(w, 'M', pid, tid, 0, "thread_sort_index");
     trace_args_begin(w);
     trace_number(w, "sort_index", order);
     trace_event_end(w);
@@ -30,8 +28,7 @@ void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const c
 
 static void process_name(struct timeline *t, uint32_t pid, const char *name)
 {
-    trace_event_begin(&t->out, 'M', pid, 0, 0);
-    trace_event_name(&t->out, "process_name");
+    trace_event_begin(&t->out, 'M', pid, 0, 0, "process_name");
     trace_args_begin(&t->out);
     trace_text(&t->out, "name", name);
     trace_event_end(&t->out);
@@ -40,8 +37,7 @@ static void process_name(struct timeline *t, uint32_t pid, const char *name)
 void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t now_ns,
                       const char *name)
 {
-    trace_event_begin(&t->out, 'i', pid, tid, now_ns);
-    trace_event_name(&t->out, name);
+    trace_event_begin(&t->out, 'i', pid, tid, now_ns, name);
     trace_text(&t->out, "s", "t");
     trace_event_end(&t->out);
 }
@@ -57,8 +53,7 @@ static void counter_write(struct timeline *t, struct timeline_counter *c, int64_
     }
     c->any = !t->out.muted;
     memcpy(c->written, value, sizeof c->written);
-    trace_event_begin(&t->out, 'C', TIMELINE_PID_MACHINE, 0, at_ns);
-    trace_event_name(&t->out, c->name);
+    trace_event_begin(&t->out, 'C', TIMELINE_PID_MACHINE, 0, at_ns, c->name);
     trace_args_begin(&t->out);
     for (int i = 0; i < 2 && c->keys[i] != NULL; i++) {
         trace_decimal(&t->out, c->keys[i], value[i]);
@@ -196,14 +191,13 @@ static void counters_end(struct timeline *t, int64_t now_ns)
 
 static void phase_begin(struct timeline *t, int64_t now_ns, uint32_t id, uint8_t phase)
 {
-    trace_event_begin(&t->out, 'B', TIMELINE_PID_REQUESTS, id, now_ns);
-    trace_event_name(&t->out, phase_names[phase]);
+    trace_event_begin(&t->out, 'B', TIMELINE_PID_REQUESTS, id, now_ns, phase_names[phase]);
     trace_event_end(&t->out);
 }
 
 static void slice_end(struct timeline *t, int64_t now_ns, uint32_t id)
 {
-    trace_event_begin(&t->out, 'E', TIMELINE_PID_REQUESTS, id, now_ns);
+    trace_event_begin(&t->out, 'E', TIMELINE_PID_REQUESTS, id, now_ns, NULL);
     trace_event_end(&t->out);
 }
 
@@ -226,8 +220,7 @@ static void request_show(struct timeline *t, int64_t now_ns, uint32_t id,
     char name[80];
     (void)snprintf(name, sizeof name, "request %u, %s, %u tokens", id, cls, v->input_tokens);
     timeline_track_name(t, TIMELINE_PID_REQUESTS, id, name, id);
-    trace_event_begin(w, 'B', TIMELINE_PID_REQUESTS, id, now_ns);
-    trace_event_name(w, cls);
+    trace_event_begin(w, 'B', TIMELINE_PID_REQUESTS, id, now_ns, cls);
     trace_args_begin(w);
     trace_number(w, "request", id);
     trace_number(w, "session", v->session);
@@ -250,8 +243,7 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     v->input_tokens = r->input_tokens;
     v->reused_tokens = r->reused_tokens;
     request_show(t, now_ns, r->id, v);
-    trace_event_begin(w, 's', TIMELINE_PID_REQUESTS, r->id, now_ns);
-    trace_event_name(w, "first kernel");
+    trace_event_begin(w, 's', TIMELINE_PID_REQUESTS, r->id, now_ns, "first kernel");
     trace_text(w, "cat", "request");
     trace_number(w, "id", r->id);
     trace_event_end(w);
@@ -282,8 +274,7 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
         return;
     }
     v->preemptions = r->preemptions;
-    trace_event_begin(&t->out, 'i', TIMELINE_PID_REQUESTS, r->id, now_ns);
-    trace_event_name(&t->out, "evicted");
+    trace_event_begin(&t->out, 'i', TIMELINE_PID_REQUESTS, r->id, now_ns, "evicted");
     trace_text(&t->out, "s", "t");
     trace_args_begin(&t->out);
     trace_number(&t->out, "tokens", (int64_t)tokens);
@@ -389,8 +380,8 @@ struct timeline *timeline_open(const char *path, const struct machine *machine,
     }
     process_name(t, TIMELINE_PID_MACHINE, "machine");
     process_name(t, TIMELINE_PID_REQUESTS, "requests");
-    trace_event_begin(&t->out, 'M', TIMELINE_PID_MACHINE, 0, 0);
-    trace_event_name(&t->out, "machine"); /* viewers skip names they do not know */
+    /* Viewers skip names that they do not know. */
+    trace_event_begin(&t->out, 'M', TIMELINE_PID_MACHINE, 0, 0, "machine");
     trace_args_begin(&t->out);
     trace_decimal(&t->out, "ddr_peak_gb_per_s", machine->ddr_peak_bytes_per_s / 1e9);
     trace_event_end(&t->out);

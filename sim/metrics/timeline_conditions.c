@@ -33,9 +33,8 @@ void timeline_conditions_end(struct timeline *t, int64_t now_ns)
                             TIMELINE_TID_CONDITIONS);
         t->has_conditions = true;
     }
-    trace_event_begin(&t->out, 'X', TIMELINE_PID_MACHINE, TIMELINE_TID_CONDITIONS, begin_ns);
-    trace_event_duration(&t->out, now_ns - begin_ns);
-    trace_event_name(&t->out, t->conditions);
+    trace_event_span(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_CONDITIONS, begin_ns, now_ns,
+                     t->conditions);
     trace_event_end(&t->out);
 }
 

@@ -52,8 +52,7 @@ static void lane_open(struct timeline *t, uint32_t tid, int64_t now_ns,
                       const struct timeline_lane *lane)
 {
     struct trace_events *w = &t->out;
-    trace_event_begin(w, 'B', TIMELINE_PID_MACHINE, tid, now_ns);
-    trace_event_name(w, lane->name);
+    trace_event_begin(w, 'B', TIMELINE_PID_MACHINE, tid, now_ns, lane->name);
     trace_args_begin(w);
     trace_number(w, "launch", lane->launch_id);
     trace_number(w, "pass", lane->pass_id);
@@ -124,9 +123,7 @@ static void draw_span(struct timeline *t, uint32_t tid, int64_t begin_ns, int64_
 {
     begin_ns = begin_ns > t->o.from_ns ? begin_ns : t->o.from_ns;
     if (end_ns > begin_ns) {
-        trace_event_begin(&t->out, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
-        trace_event_duration(&t->out, end_ns - begin_ns);
-        trace_event_name(&t->out, name);
+        trace_event_span(&t->out, TIMELINE_PID_MACHINE, tid, begin_ns, end_ns, name);
         trace_event_end(&t->out);
     }
 }
@@ -162,8 +159,7 @@ static void draw_arrows(struct timeline *t, const struct kernel_record *k, uint3
             continue;
         }
         v->drawn = true;
-        trace_event_begin(&t->out, 'f', TIMELINE_PID_MACHINE, tid, k->begin_ns);
-        trace_event_name(&t->out, "first kernel");
+        trace_event_begin(&t->out, 'f', TIMELINE_PID_MACHINE, tid, k->begin_ns, "first kernel");
         trace_text(&t->out, "cat", "request");
         trace_number(&t->out, "id", id);
         trace_text(&t->out, "bp", "e");
@@ -175,9 +171,7 @@ static void draw_kernel(struct timeline *t, const struct kernel_record *k, uint3
 {
     int64_t begin_ns = k->begin_ns > t->o.from_ns ? k->begin_ns : t->o.from_ns;
     struct trace_events *w = &t->out;
-    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE, tid, begin_ns);
-    trace_event_duration(w, k->end_ns - begin_ns);
-    trace_event_name(w, words_ops[k->op]);
+    trace_event_span(w, TIMELINE_PID_MACHINE, tid, begin_ns, k->end_ns, words_ops[k->op]);
     trace_text(w, "cat", "kernel");
     trace_args_begin(w);
     trace_number(w, "layer", k->layer);
@@ -250,7 +244,7 @@ void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 static void lane_close(struct timeline *t, uint8_t device, uint32_t i, int64_t now_ns)
 {
     t->lanes[device][i].running = false;
-    trace_event_begin(&t->out, 'E', TIMELINE_PID_MACHINE, lane_tid(device, i), now_ns);
+    trace_event_begin(&t->out, 'E', TIMELINE_PID_MACHINE, lane_tid(device, i), now_ns, NULL);
     trace_event_end(&t->out);
 }
 
@@ -312,11 +306,10 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
     c->free_ns = now_ns;
     begin_ns = begin_ns > t->o.from_ns ? begin_ns : t->o.from_ns;
     struct trace_events *w = &t->out;
-    trace_event_begin(w, 'X', TIMELINE_PID_MACHINE,
-                      compiles ? TIMELINE_TID_COMPILER : TIMELINE_TID_LOADER, begin_ns);
-    trace_event_duration(w, now_ns - begin_ns);
     bool weights = key.kind == RESIDENT_WEIGHTS;
-    trace_event_name(w, compiles ? "attention" : weights ? "weights" : "block");
+    uint32_t tid = compiles ? TIMELINE_TID_COMPILER : TIMELINE_TID_LOADER;
+    const char *name = compiles ? "attention" : weights ? "weights" : "block";
+    trace_event_span(w, TIMELINE_PID_MACHINE, tid, begin_ns, now_ns, name);
     trace_args_begin(w);
     trace_number(w, compiles ? "length" : weights ? "model" : "block", key.a);
     if (!compiles && !weights) {

@@ -64,8 +64,14 @@ int trace_events_close(struct trace_events *w, bool keep, struct err *e)
     return rc;
 }
 
+static void put_name(struct trace_events *w, const char *name)
+{
+    text_string(&w->text, ",\"name\":");
+    put_string(&w->text, name);
+}
+
 void trace_event_begin(struct trace_events *w, char phase, uint32_t pid, uint32_t tid,
-                       int64_t ts_ns)
+                       int64_t ts_ns, const char *name)
 {
     w->begin = w->text.n;
     text_string(&w->text, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
@@ -77,18 +83,18 @@ void trace_event_begin(struct trace_events *w, char phase, uint32_t pid, uint32_
     text_u64(&w->text, tid);
     text_string(&w->text, ",\"ts\":");
     put_thousandths(&w->text, ts_ns);
+    if (name != NULL) {
+        put_name(w, name);
+    }
 }
 
-void trace_event_duration(struct trace_events *w, int64_t duration_ns)
+void trace_event_span(struct trace_events *w, uint32_t pid, uint32_t tid, int64_t begin_ns,
+                      int64_t end_ns, const char *name)
 {
+    trace_event_begin(w, 'X', pid, tid, begin_ns, NULL);
     text_string(&w->text, ",\"dur\":");
-    put_thousandths(&w->text, duration_ns);
-}
-
-void trace_event_name(struct trace_events *w, const char *name)
-{
-    text_string(&w->text, ",\"name\":");
-    put_string(&w->text, name);
+    put_thousandths(&w->text, end_ns - begin_ns);
+    put_name(w, name);
 }
 
 void trace_text(struct trace_events *w, const char *key, const char *value)

@@ -2,8 +2,8 @@
  * {"otherData":{...},"traceEvents":[{...},...]}, one event a line, instants in microseconds with up
  * to three decimals, so exact to the nanosecond.
  *
- * An event is built by calls: trace_event_begin, any of the fields, arguments between
- * trace_args_begin and the end, trace_event_end. The file is whole or not there (output.h).
+ * An event is built by calls: trace_event_begin or trace_event_span, any of the fields, arguments
+ * between trace_args_begin and the end, trace_event_end. The file is whole or not there (output.h).
  * Constant memory; about 0.3 us per event. */
 #pragma once
 
@@ -27,9 +27,10 @@ int trace_events_close(struct trace_events *w, bool keep, struct err *e);
 /* The phases used: B and E begin and end a slice, X is a complete one, i an instant, C a counter,
  * s and f the two ends of an arrow, M a name. A track is (pid, tid). */
 void trace_event_begin(struct trace_events *w, char phase, uint32_t pid, uint32_t tid,
-                       int64_t ts_ns);
-void trace_event_duration(struct trace_events *w, int64_t duration_ns);
-void trace_event_name(struct trace_events *w, const char *name);
+                       int64_t ts_ns, const char *name); /* NULL: none */
+/* Begins a complete slice. */
+void trace_event_span(struct trace_events *w, uint32_t pid, uint32_t tid, int64_t begin_ns,
+                      int64_t end_ns, const char *name);
 /* A field of the event itself, or of its arguments after trace_args_begin. */
 void trace_text(struct trace_events *w, const char *key, const char *value);
 void trace_number(struct trace_events *w, const char *key, int64_t value);
