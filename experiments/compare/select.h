@@ -58,15 +58,16 @@ void select_by(const struct select_options *o, uint32_t k, select_measure *measu
 /* Mean of an alternative over its replications; NaN where it failed. */
 double select_mean(const struct select_result *r, uint32_t i);
 
-/* --select and --indifference of a command. */
+/* --select, --indifference and --at-most of a command. */
 struct select_asked {
     double confidence_frac; /* 0: no selection */
     double indifference_percent;
     uint32_t most;
-    bool given; /* the indifference was */
+    bool given;      /* the indifference was */
+    bool most_given; /* and so was `most` */
 };
 extern const struct option_table select_option_table;
-/* 0, or -EINVAL with an error where --indifference has no --select. */
+/* 0, or -EINVAL with an error where another of the options has no --select. */
 int select_asked_check(const struct select_asked *o, struct err *e);
 
 /* Selects among a plan's policies by a metric's mean. The first stage has plan->replications; the

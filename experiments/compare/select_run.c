@@ -35,15 +35,17 @@ static const struct option_row rows[] = {
                "mean (default: 1)"),
     OPTION_ROW(COUNT, ASKED, most, uint32_t, "at-most", "N",
                "with --select: runs of a policy after which it ends undecided", .preset = "1000",
-               .min = SELECT_FIRST_MIN, .max = 1000000),
+               .min = SELECT_FIRST_MIN, .max = 1000000,
+               .given = 1 + OPTION_AT(ASKED, most_given, bool)),
 };
 const struct option_table select_option_table = OPTION_TABLE_INIT("Selection", rows, init);
 
 int select_asked_check(const struct select_asked *o, struct err *e)
 {
-    return o->given && !(o->confidence_frac > 0.0)
-               ? err_add(e, "--indifference belongs to --select P")
-               : 0;
+    if (o->confidence_frac > 0.0 || !(o->given || o->most_given)) {
+        return 0;
+    }
+    return err_add(e, "%s belongs to --select P", o->given ? "--indifference" : "--at-most");
 }
 
 /* ---- runs ---- */

@@ -170,6 +170,9 @@ START_TEST(an_indifference_is_a_share)
         said_refused(&s, "--indifference belongs to --select P");
     }
     SCOPED(said_fini)
+    struct said alone = COMMANDED(cmd_compare, "--policy", "fcfs", "--at-most", "1000");
+    said_refused(&alone, "--at-most belongs to --select P");
+    SCOPED(said_fini)
     struct said few =
         COMMANDED(cmd_compare, "--policy", "fcfs", "--select", "0.9", "--at-most", "4");
     ck_assert_int_eq(few.status, EXIT_BAD_INPUT);
