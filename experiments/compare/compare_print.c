@@ -116,6 +116,21 @@ static bool is_sketched(const struct compare_plan *plan, const struct compare_re
     return any;
 }
 
+/* Is every replication the same run? Then its seed decides nothing: a workload without random
+ * numbers, as w1, on kernels without noise. */
+static bool is_one_run(const struct compare_result *r)
+{
+    bool differs = r->replications < 2 || r->n_failures > 0;
+    size_t n = (size_t)r->n_policies * r->n_metrics;
+    for (size_t k = 0; k < n && !differs; k++) {
+        const double *x = r->values + k * r->replications;
+        for (uint32_t i = 1; i < r->replications && !differs; i++) {
+            differs = x[i] != x[0] && !(isnan(x[i]) && isnan(x[0]));
+        }
+    }
+    return !differs;
+}
+
 static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
@@ -134,6 +149,14 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     }
     warnings_range(x, labels, r->n_policies, list);
     warnings_sketch(is_sketched(plan, r), list);
+    if (is_one_run(r)) {
+        warnings_add(
+            list,
+            "all %" PRIu32 " replications are the same run, because the workload does not "
+            "depend on the seed. They are one observation: no interval and no \"significant\" "
+            "counts",
+            r->replications);
+    }
 }
 
 static bool is_plain(const struct compare_result *r, size_t n_plain, const char *name)
