@@ -114,7 +114,9 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
         for (size_t k = 0; k < out->n_metrics; k++) {
             values_at(out, policy, k)[replication] = study_value_near(one, k, out->names[k].name);
         }
-        if (one->status != 0) {
+        if (one->not_run) {
+            out->n_not_run++;
+        } else if (one->status != 0) {
             struct compare_failure *f = &out->failures[out->n_failures++];
             *f = (struct compare_failure){.policy = policy, .replication = replication};
             memcpy(f->message, one->message, sizeof f->message);

@@ -40,7 +40,8 @@ struct compare_result {
     double *values;            /* owned; [policy][metric][replication], NaN where the run failed */
     struct compare_failure *failures; /* owned */
     uint32_t n_failures;
-    double *verdicts; /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
+    uint32_t n_not_run; /* that a store does not have: a sweep stopped earlier, or is not done */
+    double *verdicts;   /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
 };
 
 /* Runs every policy on every replication. Failed runs are listed. Where sessions are redrawn, every

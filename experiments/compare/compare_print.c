@@ -86,7 +86,11 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
          .only_data = !any_empty},
         {.name = "failed"},
     };
+    static const struct frame_column not_run = {.name = "not_run", .title = "not run"};
     struct frame *t = DOCUMENT_FRAME(d, "verdicts", 1, columns);
+    if (r->n_not_run > 0) {
+        frame_columns(t, &not_run, 1);
+    }
     frame_indent(t, 2);
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = r->verdicts != NULL ? r->verdicts + (size_t)p * r->replications : NULL;
@@ -98,8 +102,15 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
                 ok++;
             }
         }
-        FRAME_ROW(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
-                  count[METRICS_OVERLOADED], count[METRICS_BATTERY_EMPTY], r->replications - ok);
+        uint32_t failed = r->n_not_run > 0 ? 0 : r->replications - ok;
+        for (uint32_t i = 0; r->n_not_run > 0 && i < r->n_failures; i++) {
+            failed += r->failures[i].policy == p;
+        }
+        FRAME_CELLS(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
+                    count[METRICS_OVERLOADED], count[METRICS_BATTERY_EMPTY], failed);
+        if (r->n_not_run > 0) {
+            FRAME_CELLS(t, r->replications - ok - failed);
+        }
     }
 }
 
@@ -120,7 +131,7 @@ static bool is_sketched(const struct compare_plan *plan, const struct compare_re
  * numbers, as w1, on kernels without noise. */
 static bool is_one_run(const struct compare_result *r)
 {
-    bool differs = r->replications < 2 || r->n_failures > 0;
+    bool differs = r->replications < 2 || r->n_failures + r->n_not_run > 0;
     size_t n = (size_t)r->n_policies * r->n_metrics;
     for (size_t k = 0; k < n && !differs; k++) {
         const double *x = r->values + k * r->replications;

@@ -197,6 +197,7 @@ static void group_read(struct group *g, struct store *s)
     study_outcomes_open(&g->outcomes, n);
     for (uint32_t i = 0; i < n; i++) { /* what is not there did not run */
         g->outcomes.v[i].status = -ENOENT;
+        g->outcomes.v[i].not_run = true;
         (void)snprintf(g->outcomes.v[i].message, sizeof g->outcomes.v[i].message,
                        "the store does not have it");
     }
@@ -204,6 +205,7 @@ static void group_read(struct group *g, struct store *s)
         const struct row *r = &g->rows->v[i];
         if (is_of(g, r)) {
             uint32_t at = r->replication * g->n_labels + label_index(g, r->label);
+            g->outcomes.v[at].not_run = false;
             if (r->run != 0) {
                 study_outcomes_read(&g->outcomes, at, s, r->run);
             } else {

@@ -46,6 +46,7 @@ struct study_outcome {
     char message[JOBS_MESSAGE_BYTES]; /* "" when fine */
     int64_t run;                      /* in the store; 0 without one */
     bool found;                       /* it was there already */
+    bool not_run;                     /* with a status: nobody ran it, so that it did not fail */
     const struct study_names *names;  /* the run's metrics, then its counters (counters.NAME) */
     double *values;                   /* by names; NULL when it failed */
     void *observed;                   /* by observer_write; NULL: nothing */

@@ -230,9 +230,9 @@ START_TEST(policies_have_their_parameters)
 }
 END_TEST
 
-/* A failed run and one that is not there count as failed. Both are left out of pairs: q is 4 above
- * p in the one replication that both have. Numbers of people come from the first run of the
- * baseline that has a result. */
+/* A failed run and one that is not there, as where a sweep stopped earlier, are told apart: nobody
+ * saw the other fail. Both are left out of pairs: q is 4 above p in the one replication that both
+ * have. Numbers of people come from the first run of the baseline that has a result. */
 START_TEST(runs_that_are_not_there_are_left_out)
 {
     int64_t x = store_experiment(store, "holes", "rev", "{}");
@@ -249,7 +249,14 @@ START_TEST(runs_that_are_not_there_are_left_out)
     SCOPED(json_drop) cJSON *all = json_of(&s);
     const cJSON *c = cJSON_GetArrayItem(all, 0);
     policy_is(c, 0, "p", 2, 2, (double)NAN);
-    ck_assert_double_eq(number(c, "failed_runs"), 2);
+    ck_assert_double_eq(number(c, "failed_runs"), 1);
+    static const double counts[2][2] = {{1, 0}, {0, 1}}; /* failed, not run */
+    for (int i = 0; i < 2; i++) {
+        const cJSON *of = cJSON_GetObjectItemCaseSensitive(
+            cJSON_GetObjectItemCaseSensitive(c, "verdicts"), i == 0 ? "p" : "q");
+        ck_assert_double_eq(number(of, "failed"), counts[i][0]);
+        ck_assert_double_eq(number(of, "not_run"), counts[i][1]);
+    }
     has_text(c, "workload", "load 0.1");
     const cJSON *q = cJSON_GetObjectItemCaseSensitive(
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(c, "policies"), "q"),
