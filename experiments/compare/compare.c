@@ -104,7 +104,8 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
 {
     *out = (struct compare_result){.n_policies = plan->n_policies,
                                    .replications = o->n / plan->n_policies,
-                                   .failures = xcalloc(o->n + 1, sizeof *out->failures)};
+                                   .failures = xcalloc(o->n + 1, sizeof *out->failures),
+                                   .not_run = xcalloc(plan->n_policies, sizeof *out->not_run)};
     gather_names(plan, o, out);
     out->values = xmalloc((out->n_metrics * o->n + 1) * sizeof *out->values);
     for (uint32_t i = 0; i < o->n; i++) {
@@ -116,6 +117,7 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
         }
         if (one->not_run) {
             out->n_not_run++;
+            out->not_run[policy]++;
         } else if (one->status != 0) {
             struct compare_failure *f = &out->failures[out->n_failures++];
             *f = (struct compare_failure){.policy = policy, .replication = replication};
@@ -154,6 +156,7 @@ void compare_result_fini(struct compare_result *r)
     free(r->names);
     free(r->values);
     free(r->failures);
+    free(r->not_run);
     free(r->verdicts);
     *r = (struct compare_result){0};
 }

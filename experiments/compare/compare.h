@@ -41,6 +41,7 @@ struct compare_result {
     struct compare_failure *failures; /* owned */
     uint32_t n_failures;
     uint32_t n_not_run; /* that a store does not have: a sweep stopped earlier, or is not done */
+    uint32_t *not_run;  /* owned; [policy], how many of these are its own */
     double *verdicts;   /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
 };
 

@@ -109,7 +109,7 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
         FRAME_CELLS(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
                     count[METRICS_OVERLOADED], count[METRICS_BATTERY_EMPTY], failed);
         if (r->n_not_run > 0) {
-            FRAME_CELLS(t, r->replications - ok - failed);
+            FRAME_CELLS(t, r->not_run[p]);
         }
     }
 }

@@ -10,6 +10,7 @@
 #include "experiments/run/runner.h"
 #include "policies/registry.h"
 #include "sim/base/rng.h"
+#include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
 
 #define WORKLOAD "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
@@ -361,6 +362,24 @@ START_TEST(nothing_is_found_where_nothing_is)
 }
 END_TEST
 
+/* A workload without random numbers gives the same run for every seed, which is one observation. */
+START_TEST(equal_replications_are_one_observation)
+{
+    static const char *const cases[][3] = {{"w1:n=2", "3", "0"},
+                                           {"w1:n=2", "3", "0.1"},
+                                           {"w1:n=2", "1", "0"},
+                                           {"tweet:n=2", "3", "0"}};
+    for (int i = 0; i < 4; i++) {
+        OWNED char *noise = xformat("sim.truth_sigma=%s", cases[i][2]);
+        SCOPED(said_fini)
+        struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
+                                  cases[i][0], "--replications", cases[i][1], "--set", noise, "-q");
+        const char *said = strstr(s.out, "\nwarning: all 3 replications are the same run");
+        ck_assert_msg(s.status == EXIT_OK && (said != NULL) == (i == 0), "%d: %s", i, s.out);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(results_do_not_depend_on_workers_or_order_of_policies),
@@ -372,5 +391,6 @@ static const struct suite_row suite[] = {
     TEST(json_holds_mean_interval_and_paired_difference),
     TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first),
     TEST(nothing_is_found_where_nothing_is),
+    TEST(equal_replications_are_one_observation),
 };
 SUITE_MAIN("compare", suite)

@@ -180,35 +180,6 @@ START_TEST(an_indifference_is_a_share)
 }
 END_TEST
 
-/* ---- replications ---- */
-
-#define ONE_RUN "replications are the same run"
-
-/* A workload without random numbers gives the same run for every seed, which is one observation. A
- * kernel time that is drawn, or a workload that is, makes them several. */
-START_TEST(equal_replications_are_one_observation)
-{
-    SCOPED(said_fini)
-    struct said one = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
-                                "w1:n=2", "--replications", "3", "-q");
-    ck_assert_int_eq(one.status, EXIT_OK);
-    ck_assert_ptr_nonnull(strstr(one.out, "\nwarning: all 3 " ONE_RUN));
-    SCOPED(said_fini)
-    struct said single = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
-                                   "w1:n=2", "--replications", "1", "-q");
-    ck_assert_ptr_null(strstr(single.out, ONE_RUN));
-    SCOPED(said_fini)
-    struct said noise =
-        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload", "w1:n=2",
-                  "--replications", "3", "-q", "--set", "sim.truth_sigma=0.1");
-    ck_assert_ptr_null(strstr(noise.out, ONE_RUN));
-    SCOPED(said_fini)
-    struct said drawn = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
-                                  "tweet:n=2", "--replications", "3", "-q");
-    ck_assert_ptr_null(strstr(drawn.out, ONE_RUN));
-}
-END_TEST
-
 /* ---- on drawn machines ---- */
 
 static struct config config;
@@ -611,7 +582,6 @@ static const struct suite_row rows[] = {
     TEST(a_selection_with_intervals),
     TEST(a_selection_of_nobody),
     TEST(an_indifference_is_a_share),
-    TEST(equal_replications_are_one_observation),
     CASE("drawn machines"),
     TEST(few_machines_name_no_numbers),
     TEST(many_machines_name_the_numbers),
