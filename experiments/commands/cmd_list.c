@@ -239,31 +239,22 @@ static void list_keys(const struct json_fields *t, struct document *d)
     json_fields_each(t, put_key, DOCUMENT_FRAME(d, "", 0, columns));
 }
 
-static void list_soc_keys(struct document *d)
-{
-    list_keys(&soc_fields, d);
-}
-
-static void list_llm_keys(struct document *d)
-{
-    list_keys(&llm_fields, d);
-}
-
 static const struct {
     const char *name;
-    /* One of these: what also shows one by its name, names alone, all there is, or what a
-     * configuration makes of it. */
+    /* One of these: what also shows one by its name, names alone, all there is, keys of a file, or
+     * what a configuration makes of it. */
     int (*of_name)(const char *name, struct document *d, struct err *e);
     const char *const *(*names)(void);
     void (*all)(struct document *d);
+    const struct json_fields *keys;
     int (*with)(const struct config_options *c, struct document *d, struct err *e);
 } kinds[] = {
     {"policy", .of_name = list_policies},    {"soc", .of_name = list_socs},
     {"llm", .of_name = list_llms},           {"dataset", .of_name = list_datasets},
     {"workload", .of_name = list_workloads}, {"contention", .names = contention_names},
     {"hwmodel", .names = hwmodel_names},     {"metric", .all = list_metrics},
-    {"setting", .all = list_settings},       {"soc-keys", .all = list_soc_keys},
-    {"llm-keys", .all = list_llm_keys},      {"kernels", .with = list_kernels},
+    {"setting", .all = list_settings},       {"soc-keys", .keys = &soc_fields},
+    {"llm-keys", .keys = &llm_fields},       {"kernels", .with = list_kernels},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -290,6 +281,8 @@ static int run(void *values, struct err *e)
             rc = kinds[i].with(&o->config, d, e);
         } else if (kinds[i].names != NULL) {
             put_names(kinds[i].names(), d);
+        } else if (kinds[i].keys != NULL) {
+            list_keys(kinds[i].keys, d);
         } else {
             kinds[i].all(d);
         }

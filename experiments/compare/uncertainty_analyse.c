@@ -362,13 +362,15 @@ static void count_best(struct uncertainty *u)
 void uncertainty_analyse(struct uncertainty *u)
 {
     uint32_t n = u->machines.n_draws;
+    SCOPED(arena_fini) struct arena memory = {0};
     struct work w = {.u = u,
-                     .machine = xmalloc((n + 1) * sizeof *w.machine),
-                     .d = xmalloc((n + 1) * sizeof *w.d),
-                     .m = xmalloc((n + 1) * sizeof *w.m),
-                     .y = xmalloc((n + 1) * sizeof *w.y),
-                     .score = xmalloc((n + 1) * sizeof *w.score),
-                     .trace = xmalloc((u->nominal->replications + 1) * sizeof *w.trace)};
+                     .machine = arena_alloc(&memory, (n + 1) * sizeof *w.machine),
+                     .d = arena_alloc(&memory, (n + 1) * sizeof *w.d),
+                     .m = arena_alloc(&memory, (n + 1) * sizeof *w.m),
+                     .y = arena_alloc(&memory, (n + 1) * sizeof *w.y),
+                     .score = arena_alloc(&memory, (n + 1) * sizeof *w.score),
+                     .trace =
+                         arena_alloc(&memory, (u->nominal->replications + 1) * sizeof *w.trace)};
     u->pairs = xcalloc((size_t)u->n_policies * u->n_metrics + 1, sizeof *u->pairs);
     for (uint32_t p = 0; p < u->n_policies; p++) {
         for (uint32_t m = 0; p != u->plan->baseline && m < u->n_metrics; m++) {
@@ -381,12 +383,6 @@ void uncertainty_analyse(struct uncertainty *u)
         }
     }
     count_best(u);
-    free(w.machine);
-    free(w.d);
-    free(w.m);
-    free(w.y);
-    free(w.score);
-    free(w.trace);
 }
 
 void uncertainty_conclude(struct uncertainty_pair *p)

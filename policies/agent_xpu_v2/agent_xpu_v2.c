@@ -271,11 +271,6 @@ static void axpu_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void axpu_resident_ready(struct sched *s, struct resident_key key)
-{
-    axpu_warmup_ready(s, s->state, key);
-}
-
 static void axpu_request_cancelled(struct sched *s, const struct request *r)
 {
     axpu_decode_leave(s->state, r);
@@ -372,7 +367,7 @@ const struct policy_ops policy_agent_xpu_v2_ops = {
     .request_arrived = axpu_request_arrived,
     .launch_done = axpu_launch_done,
     .pass_done = axpu_pass_done,
-    .resident_ready = axpu_resident_ready,
+    .resident_ready = axpu_warmup_ready,
     .kv_moved = axpu_kv_moved,
     .request_cancelled = axpu_request_cancelled,
     .schedule = axpu_schedule,

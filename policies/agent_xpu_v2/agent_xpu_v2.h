@@ -280,7 +280,7 @@ bool axpu_speculate_launch(struct sched *s, struct axpu *a);
 void axpu_warmup_schedule(struct sched *s, struct axpu *a);
 /* Before this instant no unused kernel expires; TIME_NEVER_NS: none ever does. */
 int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a);
-void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key);
+void axpu_warmup_ready(struct sched *s, struct resident_key key);
 /* Whether the attention kernel of this prompt is there. */
 bool axpu_warmup_has(const struct axpu *a, const struct request *r);
 /* True (and marks it used) when the attention kernel of this prompt is there. */

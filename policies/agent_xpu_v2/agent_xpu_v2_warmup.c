@@ -74,8 +74,9 @@ int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a)
     return until_ns;
 }
 
-void axpu_warmup_ready(struct sched *s, struct axpu *a, struct resident_key key)
+void axpu_warmup_ready(struct sched *s, struct resident_key key)
 {
+    struct axpu *a = s->state;
     if (key.kind != RESIDENT_COMPILED_ATTENTION) {
         return;
     }

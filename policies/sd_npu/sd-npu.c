@@ -146,11 +146,6 @@ static void sd_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-static void sd_resident_ready(struct sched *s, struct resident_key key)
-{
-    sd_graphs_ready(s->state, key);
-}
-
 /* Until `ms` from now nothing happens for this request: host work. */
 static void wait_ms(struct sched *s, struct sd *d, double ms)
 {
@@ -323,7 +318,7 @@ const struct policy_ops policy_sd_npu_ops = {
     .request_arrived = sd_request_arrived,
     .launch_done = sd_launch_done,
     .pass_done = sd_pass_done,
-    .resident_ready = sd_resident_ready,
+    .resident_ready = sd_graphs_ready,
     .request_cancelled = sd_request_cancelled,
     .schedule = sd_schedule,
 };

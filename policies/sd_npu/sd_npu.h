@@ -92,7 +92,7 @@ void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block);
 void sd_graphs_prefill_end(struct sched *s, struct sd *d);
 /* Drops graphs that were kept until their successors had come. */
 void sd_graphs_drop_old(struct sched *s, struct sd *d);
-void sd_graphs_ready(struct sd *d, struct resident_key key);
+void sd_graphs_ready(struct sched *s, struct resident_key key);
 /* Version a block can run with now in that stage; 0: it must wait. */
 uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill);
 uint32_t sd_graph_rows(const struct sched *s, uint8_t version);

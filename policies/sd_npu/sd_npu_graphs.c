@@ -87,8 +87,9 @@ static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t vers
     b->loading = rc == 0 ? version : 0;
 }
 
-void sd_graphs_ready(struct sd *d, struct resident_key key)
+void sd_graphs_ready(struct sched *s, struct resident_key key)
 {
+    struct sd *d = s->state;
     struct sd_block *b = &d->block[key.a];
     if (key.b <= 2 && key.b == b->loading) {
         b->old = b->graph;
