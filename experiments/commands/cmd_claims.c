@@ -148,13 +148,6 @@ static void mark_fitted(struct claims *c, const cJSON *profile)
 
 /* ---- fitting ---- */
 
-static int write_json(const char *path, cJSON *tree, struct err *e)
-{
-    int rc = json_write_file(path, tree, e);
-    cJSON_Delete(tree);
-    return rc;
-}
-
 /* Names between commas; the text is cut up. */
 static uint32_t names_of(char *text, const char *option, const char **names, uint32_t max,
                          struct err *e)
@@ -186,7 +179,8 @@ static int fit_run(const struct claims_options *o, const struct fit_options *fo,
         document_show(d, &o->output);
     }
     if (rc == 0 && o->witness != NULL && f->n_points > 0) {
-        rc = write_json(o->witness, fit_profile(f, found), e);
+        SCOPED(json_drop) cJSON *profile = fit_profile(f, found);
+        rc = json_write_file(o->witness, profile, e);
     }
     return rc;
 }

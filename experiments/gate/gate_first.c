@@ -3,11 +3,6 @@
 #include "experiments/diff/two_runs.h"
 #include "experiments/gate/gate.h"
 
-static bool same_cell(const struct gate_row *a, const struct gate_row *b)
-{
-    return strcmp(a->group, b->group) == 0 && strcmp(a->policy, b->policy) == 0;
-}
-
 /* The first changed row of each policy and group, the alarms first. */
 static void list_cells(const struct gate_report *r, struct gate_firsts *out)
 {
@@ -18,7 +13,8 @@ static void list_cells(const struct gate_report *r, struct gate_firsts *out)
                          strcmp(row->metric, GATE_PARAMETERS) == 0 || /* it is not of a run */
                          row->verdict == GATE_ADDED || row->verdict == GATE_REMOVED;
             for (uint32_t k = 0; k < out->n && !known; k++) {
-                known = same_cell(out->v[k].row, row);
+                known = strcmp(out->v[k].row->group, row->group) == 0 &&
+                        strcmp(out->v[k].row->policy, row->policy) == 0;
             }
             if (!known) {
                 out->v[out->n++] = (struct gate_first){.row = row};

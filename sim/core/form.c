@@ -17,12 +17,9 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
         c->free_passes = p->next_free;
     }
     if (p->capacity < n_segments) {
-        uint32_t cap = p->capacity == 0 ? 8 : p->capacity;
-        while (cap < n_segments) {
-            cap *= 2;
-        }
-        p->segments = arena_alloc(&c->shown, cap * sizeof *p->segments);
-        p->capacity = cap; /* what it had before is the arena's until the run is over */
+        /* What it had before is the arena's until the run is over. */
+        p->capacity = n_segments < 8 ? 8 : 2 * n_segments;
+        p->segments = arena_alloc(&c->shown, p->capacity * sizeof *p->segments);
     }
     struct pass *pub = p->pub;
     *pub = (struct pass){.segments = p->segments, .core = pub->core};
