@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* fopencookie */
+#endif
 #include "sim/base/memory.h"
 
 #include <cjson/cJSON.h>
@@ -20,9 +23,45 @@ void memory_guard(void)
     (void)gsl_set_error_handler(gsl_failed);
 }
 
+/* A text that somebody else owns from the beginning. */
+struct stream {
+    struct text text;
+    char **to;
+    size_t *size;
+};
+
+static void publish(struct stream *s)
+{
+    text_room(&s->text, 1);
+    s->text.p[s->text.n] = '\0';
+    *s->to = s->text.p;
+    *s->size = s->text.n;
+}
+
+static ssize_t stream_write(void *cookie, const char *data, size_t n)
+{
+    struct stream *s = cookie;
+    text_add(&s->text, data, n);
+    publish(s);
+    return (ssize_t)n;
+}
+
+static int stream_close(void *cookie)
+{
+    free(cookie);
+    return 0;
+}
+
+/* Not open_memstream: where the C library's text cannot grow, fwrite and fputs lose what they were
+ * given, and ferror does not know. */
 FILE *memory_stream(char **text, size_t *size)
 {
-    FILE *f = open_memstream(text, size);
+    struct stream *s = xcalloc(1, sizeof *s);
+    s->to = text;
+    s->size = size;
+    publish(s);
+    FILE *f =
+        fopencookie(s, "w", (cookie_io_functions_t){.write = stream_write, .close = stream_close});
     if (f == NULL) {
         out_of_memory(0);
     }
@@ -39,8 +78,8 @@ void memory_stream_flush(FILE *f)
 void memory_stream_close(FILE *f, char *const *text)
 {
     memory_stream_flush(f);
-    /* glibc cuts the text to its length here; when that fails there is none, and fclose says 0 */
-    if (fclose(f) != 0 || *text == NULL) {
+    if (fclose(f) != 0) {
         out_of_memory(0);
     }
+    SIM_ASSERT(*text != NULL);
 }

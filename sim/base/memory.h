@@ -8,7 +8,7 @@
  * set theirs where they start.) */
 void memory_guard(void);
 
-/* open_memstream that does not fail. */
+/* As open_memstream, but memory that runs out ends the process. The text is whole after a flush. */
 FILE *memory_stream(char **text, size_t *size);
 /* Before the text is used, as fflush: it is whole, or the process ends. */
 void memory_stream_flush(FILE *f);
