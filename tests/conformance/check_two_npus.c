@@ -288,40 +288,8 @@ START_TEST(partitions_have_their_share_of_a_device)
 }
 END_TEST
 
-static double ffn_ns(uint32_t rows)
-{
-    struct work_shape w = {.rows = rows, .logit_rows = 1, .sequences = 1, .prefill_rows = rows};
-    struct kernel_query q = {.op = OP_FFN, .rows = rows, .padded_rows = rows, .shape = &w};
-    struct kernel_cost c;
-    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
-    hwmodel_kernel(&truth.model, &q, &c);
-    return (double)c.t_ns;
-}
-
-/* An engine that fills by rows is smaller in a partition: 1024 rows take twice as long on half of
- * the tiles, fewer rows less than that. */
-START_TEST(a_smaller_engine_fills_with_fewer_rows)
-{
-    struct err e = ERR_INIT;
-    struct soc_runtime *r = &soc.devices[0].runtimes[0];
-    machine(false, 1);
-    soc.devices[0].tiles = 2;
-    soc.devices[0].partitions = 2;
-    r->fill_rows = 300.0;
-    r->many.launch_s = 0.0;
-    r->many.bytes_per_s = 1e15;
-    double whole_1024 = ffn_ns(1024);
-    double whole_128 = ffn_ns(128);
-    soc_partition(&soc, "f", &e);
-    ck_assert_uint_eq(e.n, 0);
-    ck_assert_double_eq_tol(ffn_ns(1024) / whole_1024, 2.0, 1e-6);
-    double less =
-        (1.0 + 150.0 / 128) / (1.0 + 300.0 / 128) / ((1.0 + 150.0 / 1024) / (1.0 + 300.0 / 1024));
-    ck_assert_double_eq_tol(ffn_ns(128) / whole_128, 2.0 * less, 1e-6);
-}
-END_TEST
-
-static double attention_ns(uint32_t rows, bool prefill)
+/* Of so many rows over 1024 keys each. */
+static double kernel_ns(uint8_t op, uint32_t rows, bool prefill)
 {
     struct work_shape w = {.rows = rows,
                            .logit_rows = 1,
@@ -329,31 +297,57 @@ static double attention_ns(uint32_t rows, bool prefill)
                            .prefill_rows = prefill ? rows : 0,
                            .attn_pairs = (uint64_t)1024 * rows,
                            .kv_read_tokens = 1024};
-    struct kernel_query q = {.op = OP_MHA, .rows = rows, .padded_rows = rows, .shape = &w};
+    struct kernel_query q = {.op = op, .rows = rows, .padded_rows = rows, .shape = &w};
     struct kernel_cost c;
     roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
     hwmodel_kernel(&truth.model, &q, &c);
     return (double)c.t_ns;
 }
 
-/* Attention has no fill that would shrink, of many rows or of one: on half of the tiles it takes
- * twice as long. */
-START_TEST(attention_has_its_share_of_an_engine_that_fills)
+/* Whole as yet; halves of it once it is partitioned. */
+static struct soc_runtime *engine_that_fills(void)
 {
-    struct err e = ERR_INIT;
     struct soc_runtime *r = &soc.devices[0].runtimes[0];
     machine(false, 1);
     soc.devices[0].tiles = 2;
     soc.devices[0].partitions = 2;
     r->fill_rows = 300.0;
-    r->decode_attention_frac = 1e-3;
     r->many.launch_s = r->one.launch_s = 0.0;
-    double prompt = attention_ns(512, true);
-    double row = attention_ns(1, false);
+    return r;
+}
+
+static void halve(void)
+{
+    struct err e = ERR_INIT;
     soc_partition(&soc, "f", &e);
     ck_assert_uint_eq(e.n, 0);
-    ck_assert_double_eq_tol(attention_ns(512, true) / prompt, 2.0, 1e-4);
-    ck_assert_double_eq_tol(attention_ns(1, false) / row, 2.0, 1e-4);
+}
+
+/* An engine that fills by rows is smaller in a partition: 1024 rows take twice as long on half of
+ * the tiles, fewer rows less than that. */
+START_TEST(a_smaller_engine_fills_with_fewer_rows)
+{
+    engine_that_fills()->many.bytes_per_s = 1e15;
+    double whole_1024 = kernel_ns(OP_FFN, 1024, true);
+    double whole_128 = kernel_ns(OP_FFN, 128, true);
+    halve();
+    ck_assert_double_eq_tol(kernel_ns(OP_FFN, 1024, true) / whole_1024, 2.0, 1e-6);
+    double less =
+        (1.0 + 150.0 / 128) / (1.0 + 300.0 / 128) / ((1.0 + 150.0 / 1024) / (1.0 + 300.0 / 1024));
+    ck_assert_double_eq_tol(kernel_ns(OP_FFN, 128, true) / whole_128, 2.0 * less, 1e-6);
+}
+END_TEST
+
+/* Attention has no fill that would shrink, of many rows or of one: on half of the tiles it takes
+ * twice as long. */
+START_TEST(attention_has_its_share_of_an_engine_that_fills)
+{
+    engine_that_fills()->decode_attention_frac = 1e-3;
+    double prompt = kernel_ns(OP_MHA, 512, true);
+    double row = kernel_ns(OP_MHA, 1, false);
+    halve();
+    ck_assert_double_eq_tol(kernel_ns(OP_MHA, 512, true) / prompt, 2.0, 1e-4);
+    ck_assert_double_eq_tol(kernel_ns(OP_MHA, 1, false) / row, 2.0, 1e-4);
 }
 END_TEST
 

@@ -4,8 +4,7 @@
 # exit status is 3 with a message, and every file that is there is a whole one. Nothing else: no other
 # bytes with exit 0, no signal, no other status. Once with that allocation alone, once with all that
 # follow, as near a limit of address space; and once with each of those, few, that make a block smaller.
-# failtable.h says how each k is tried
-# and judged.
+# failtable.h says how each k is tried and judged.
 #
 #   MEMORY_STEP=1 sh tests/golden/memory.sh     every k from 1 to MEMORY_MAX (20000), or as many as there are
 set -u
