@@ -263,7 +263,7 @@ static const struct rule_row all[] = {
     RULE(andes_serves_who_has_nothing_to_read, "read_tokens_per_s=1000 per_token=false",
          "read_tokens_per_s=1000"),
     RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
-    RULE(andes_counts_tokens_that_nobody_reads_yet, "ttft_s=0.003", ""),
+    RULE(andes_counts_tokens_that_nobody_reads_yet, "read_tokens_per_s=10", "read_tokens_per_s=10"),
     RULE(andes_counts_gain_per_token_of_context, "per_token=false", "per_token=false"),
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),

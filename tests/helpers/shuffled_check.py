@@ -48,7 +48,7 @@ TABLES = {
     "points, a fit": (table(POINTS, some("core-ultra-7-255h", "core-ultra-7-165h")),
                       "calibrate --points {} --soc core-ultra-7-255h -o {OUT}", 0.15, r", \d+ rounds|\+- .*|.*\"p90\".*|.*se\".*|.*ln_covariance.*"),
     "points, memory": (table(POINTS), "calibrate --points {} --memory", 1e-3, None),
-    "powers": (table("hwmodels/points/energy.csv"), "validate --energy {}", 1e-3, r"^\d+ |.* x \d.*|.*idle, where not stated.*"),
+    "powers": (table("hwmodels/points/energy.csv"), "validate --energy {}", 1e-3, r"^\d+ |.* x \d.*"),
     "co-runs, fits": (table("hwmodels/points/corun.csv"), "validate --corun {}", 1e-9, None),
     "kernels, a fit": (table("hwmodels/measured/two-core-xeon-vm.csv"), "measure --fit {} --soc two-cores", 0.05, r".* no$|.*sharpness.*"),
     "rates, drawn": (text(RATES), "plot latency-rate {} -o {OUT} --format svg", 1e-9, None),
