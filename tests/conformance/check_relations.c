@@ -426,7 +426,7 @@ static bool turns_on_rounding(const struct pair *p, const struct history *a,
     bool turns = false;
     for (size_t i = 0; i < sizeof more_ns / sizeof more_ns[0] && !turns; i++) {
         struct sim_setup s = p->a;
-        struct history b = {0};
+        struct history b = {.kernels = a->kernels};
         s.truth = rescale_kernels(p->a.truth, (struct rescale){.more_ns = more_ns[i]});
         history_simulate(&s, CPU_LIMIT_S, &b);
         turns = history_turns(a, &b, d);
@@ -437,8 +437,8 @@ static bool turns_on_rounding(const struct pair *p, const struct history *a,
 
 static enum outcome compare(struct pair *p, char *buf, size_t size)
 {
-    struct history a = {0};
-    struct history b = {0};
+    struct history a = {.kernels = p->x.twice};
+    struct history b = {.kernels = p->x.twice};
     struct difference d = {0};
     history_simulate(&p->a, CPU_LIMIT_S, &a);
     history_simulate(&p->b, CPU_LIMIT_S, &b);

@@ -9,7 +9,7 @@
 
 #include "sim/core/run.h"
 
-enum happening_kind { ARRIVED, TOKENS, FINISHED, SHED, STARTED, ENDED, RESIDENT };
+enum happening_kind { ARRIVED, TOKENS, FINISHED, SHED, STARTED, ENDED, RESIDENT, KERNEL };
 
 struct happening {
     int64_t at_ns;
@@ -20,6 +20,7 @@ struct happening {
 
 /* Zeroed: nothing yet. The caller frees v. */
 struct history {
+    bool kernels; /* the ends of kernels, too */
     struct happening *v;
     size_t n, cap;
     int rc;
