@@ -159,6 +159,10 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
 /* Whether a spec names a file with clients, behind which keys may scale its numbers (rate, turns,
  * prompt, answer, gap). Reads the file. */
 bool trace_workload_has_factors(const char *spec);
+/* Keys of `mixed` that a spec gives and its other keys leave without effect: "cv (needs
+ * arrival=gamma), ...", which the caller frees. NULL: none, or a spec that is wrong. Reads the
+ * file, where it is one. */
+char *trace_workload_unread(const char *spec);
 /* The default of a number of `mixed`; false when it has no such key. */
 bool trace_workload_default(const char *key, double *value);
 /* Writes the keys of every generator with their defaults. */

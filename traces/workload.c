@@ -294,6 +294,58 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
     return mixed_make(&m, spec, rate_scale, before, out, e);
 }
 
+static void mixed_read(struct spec_keys *k, const char *spec, struct err *e)
+{
+    const char *keys = NULL;
+    OWNED char *path = file_of(spec, &keys);
+    if (path == NULL) {
+        bool mixed = strncmp(spec, "mixed:", 6) == 0;
+        spec_keys_parse(k, spec, mixed ? spec + 6 : "", e);
+        return;
+    }
+    cJSON *tree = json_read_file(path, e);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, "machine");
+    parse_json(k, tree, path, e);
+}
+
+char *trace_workload_unread(const char *spec)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct mixed m;
+    struct spec_keys k = mixed_default(&m, 0);
+    if (trace_workload_has_factors(spec)) {
+        return NULL;
+    }
+    mixed_read(&k, spec, &e);
+    int arrival = words_find(arrival_kinds, m.t[MIXED_ARRIVAL]);
+    bool turns = m.v[MIXED_SESSIONS] > 0.0;
+    bool burst = m.v[MIXED_BURST] > 1.0;
+    const struct {
+        int key;
+        bool read;
+        const char *with;
+    } rules[] = {
+        {MIXED_CV, arrival == ARRIVAL_GAMMA, "arrival=gamma"},
+        {MIXED_THINK_S, turns || arrival == ARRIVAL_CLOSED, "sessions=1 or arrival=closed"},
+        {MIXED_TOOL_S, turns, "sessions=1"},
+        {MIXED_USERS, arrival == ARRIVAL_CLOSED, "arrival=closed"},
+        {MIXED_ACTIVE_SHARE, burst, "burst above 1"},
+        {MIXED_ACTIVITY_PERIOD_S, burst, "burst above 1"},
+        {MIXED_NUMBERS + MIXED_EVENTS, arrival == ARRIVAL_REPLAY, "arrival=replay"},
+    };
+    struct text out = {0};
+    for (size_t i = 0; e.n == 0 && i < sizeof rules / sizeof rules[0]; i++) {
+        if ((k.seen & 1ULL << rules[i].key) != 0 && !rules[i].read) {
+            int text = rules[i].key - MIXED_NUMBERS;
+            text_item(&out, ", ", text < 0 ? numbers[rules[i].key].name : texts[text]);
+            text_format(&out, " (needs %s)", rules[i].with);
+        }
+    }
+    char *list = out.n > 0 ? xstrdup(text_end(&out)) : NULL;
+    text_fini(&out);
+    return list;
+}
+
 bool trace_workload_default(const char *key, double *value)
 {
     struct mixed m;

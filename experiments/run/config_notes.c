@@ -1,5 +1,7 @@
 #include "experiments/run/config_notes.h"
 
+#include "traces/traces.h"
+
 struct listener {
     void (*say)(void *to, const char *text);
     void *to;
@@ -49,6 +51,10 @@ void config_notes(const struct config *c, void (*say)(void *to, const char *text
         say_and_free(&l, xformat("%s has measured kernels of %s, none of %s: kernel times come "
                                  "from its rates, which may be those of a data sheet",
                                  c->soc.machine.name, any->model, c->llm.name));
+    }
+    OWNED char *unread = trace_workload_unread(c->workload);
+    if (unread != NULL) {
+        say_and_free(&l, xformat("workload \"%s\": keys without effect: %s", c->workload, unread));
     }
 }
 

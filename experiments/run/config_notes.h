@@ -1,5 +1,4 @@
-/* Warnings that a configuration needs before its results: a calibrated SoC file is not used as it
- * was calibrated. */
+/* Warnings that a configuration needs before its results. */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -8,7 +7,8 @@
  * The cases are:
  *   an option chose another kernel-time or contention model than the file's numbers were fitted
  *   with;
- *   the file holds measured kernels of another LLM only. */
+ *   the file holds measured kernels of another LLM only;
+ *   the workload has keys without effect. */
 void config_notes(const struct config *c, void (*say)(void *to, const char *text), void *to);
 
 /* Prints them on stderr as warnings, each sentence once per process. */

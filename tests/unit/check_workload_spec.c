@@ -163,12 +163,62 @@ START_TEST(every_task_has_its_own_lengths_and_bad_keys_are_told)
 }
 END_TEST
 
+static const char *const UNREAD_BASES[] = {
+    "reactive_per_min=20",
+    "reactive_per_min=20,arrival=gamma",
+    "reactive_per_min=20,arrival=replay",
+    "arrival=closed",
+    "reactive_per_min=20,burst=1.9",
+    "reactive_per_min=20,sessions=1,reactive=mtrag,proactive=bfcl_multiturn",
+    "arrival=closed,burst=1.9,sessions=1,reactive=mtrag,proactive=bfcl_multiturn",
+};
+
+/* A key is said to be without effect exactly where another value of it makes the same requests. */
+START_TEST(keys_that_nothing_reads_are_named)
+{
+    static const char *const keys[][3] = {
+        {"cv", "0.7", "3"},
+        {"think_s", "7", "11"},
+        {"tool_s", "0.3", "5"},
+        {"users", "2", "3"},
+        {"active_share", "0.3", "0.5"},
+        {"activity_period_s", "20", "90"},
+        {"events", "azure_conv_2023", "azure_code_2023"},
+        {"input_cap", "100", "200"},
+        {"reactive_output_scale", "0.5", "2"},
+    };
+    const char *base = UNREAD_BASES[_i];
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        uint64_t hash[2];
+        OWNED char *said = NULL;
+        for (int i = 0; i < 2; i++) {
+            OWNED char *spec =
+                xformat("mixed:duration_s=200,%s,%s=%s", base, keys[k][0], keys[k][1 + i]);
+            make(spec, 3, &t);
+            hash[i] = t.hash;
+            trace_fini(&t);
+            free(said);
+            said = trace_workload_unread(spec);
+        }
+        OWNED char *named = xformat("%s (needs ", keys[k][0]);
+        ck_assert_msg((said == NULL) == (hash[0] != hash[1]), "%s: %s", base, keys[k][0]);
+        ck_assert(said == NULL || strstr(said, named) != NULL);
+    }
+    tempfile_put("{\"generator\": \"mixed\", \"users\": 3, \"cv\": 3}");
+    OWNED char *both = trace_workload_unread(path);
+    ck_assert_ptr_nonnull(strstr(both, "cv (needs arrival=gamma), users (needs arrival=closed)"));
+    ck_assert_ptr_null(trace_workload_unread("w1:n=3"));
+    ck_assert_ptr_null(trace_workload_unread("coding-agent"));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("workload_spec", .setup = setup, .teardown = teardown),
     TEST(a_json_file_says_the_same_as_a_list),
     TEST(tasks_are_so_many_requests_of_so_many_users),
     TEST(every_task_has_its_own_lengths_and_bad_keys_are_told),
     LOOP(bad_specs_are_refused_with_their_key, (sizeof BAD / sizeof BAD[0])),
+    LOOP(keys_that_nothing_reads_are_named, sizeof UNREAD_BASES / sizeof UNREAD_BASES[0]),
     TEST(bad_spec_files_are_refused_with_file_and_key),
 };
 SUITE_MAIN("workload_spec", suite)
