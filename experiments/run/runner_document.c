@@ -36,7 +36,9 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             c->sim.horizon_s, left, s->audit.future);
     }
     if (s->audit.shed > 0) {
-        warnings_add(list, "%" PRIu64 " requests were shed: latencies do not cover them",
+        warnings_add(list,
+                     "%" PRIu64 " requests were shed (cancelled by their users or agents, or "
+                     "dropped): latencies do not cover them",
                      s->audit.shed);
     }
     if (r->verdict == METRICS_OVERLOADED) {
@@ -215,8 +217,12 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
 {
     OWNED char *fingerprint = config_fingerprint(c, p, t, seed);
     const char *verdict = metrics_verdict_names[r->verdict];
-    document_note(d, "%s on %s, %s\n%s: %zu requests, seed %" PRIu64 ": %s", p->label,
-                  c->soc.machine.name, c->models, c->workload, t->n, seed, verdict);
+    const struct sim_audit *a = &r->sim.audit;
+    /* A closed loop has turns for instant answers, and a horizon ends before the last. */
+    OWNED char *of = a->future > 0 ? xformat(" of %zu", t->n) : xstrdup("");
+    document_note(d, "%s on %s, %s\n%s: %" PRIu64 "%s requests%s, seed %" PRIu64 ": %s", p->label,
+                  c->soc.machine.name, c->models, c->workload, a->arrived, of,
+                  a->future > 0 ? " arrived" : "", seed, verdict);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint);
     struct document *config = document_within(d, "config");
     document_members(config, c->tree);
@@ -230,7 +236,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     show_latencies(r, "proactive", d);
     show_machine(c, r, d);
     DOCUMENT_VALUES(d, "verdict", verdict, "sketch", r->sketch);
-    put_audit(&r->sim.audit, document_within(d, "audit"));
+    put_audit(a, document_within(d, "audit"));
     put_warnings(c, r, d);
     runner_refusals(&r->sim, d);
     put_counters(&r->sim, document_within(d, "counters"));

@@ -51,6 +51,12 @@ def latencies(x, path, d):
         x.same(f"run {group}.output", m[f"{group}.output_tokens_per_s"], sum(int(r["output_tokens"]) for r in of) / span, 1e-6)
 
 
+def asked(d):
+    """How many requests arrived, and of how many, where not all did."""
+    arrived, future = d["audit"]["arrived"], d["audit"]["future"]
+    return f"{arrived} of {arrived + future} requests arrived" if future > 0 else f"{arrived} requests"
+
+
 def run(x, *options):
     """`run`: tables of latencies, the machine, and what must be known of them."""
     path = os.path.join(x.folder, "requests.csv")
@@ -61,7 +67,7 @@ def run(x, *options):
              "norm_e2e_per_token_s": "E2E / (in + out) s", "prefill_pending_s": "prefill pending s",
              "decode_pending_s": "decode pending s"}
     lines = [f"{c['policy']} on {c['soc']['name']}, {c['llm']['name']}",
-             f"{c['workload']}: {m['all.arrived']:.0f} requests, seed {c['seed']}: {d['verdict']}"]
+             f"{c['workload']}: {asked(d)}, seed {c['seed']}: {d['verdict']}"]
     for group in CLASSES:
         lines += [f"{group}: {m[group + '.finished']:.0f} of {m[group + '.arrived']:.0f} requests finished, "
                   f"{m[group + '.throughput_req_per_min']:.3g} per minute", " ".join(STATS)]

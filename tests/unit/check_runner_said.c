@@ -99,6 +99,7 @@ START_TEST(latencies_stand_in_their_cells)
             }
         }
     }
+    r.sim.audit.arrived = 9;
     put("reactive.arrived", 12);
     put("reactive.finished", 11);
     put("reactive.throughput_req_per_min", 1.2345);
@@ -327,9 +328,13 @@ END_TEST
 START_TEST(sessions_that_end_early_are_no_horizon)
 {
     r.sim.audit.future = 3; /* and no horizon */
+    r.sim.audit.arrived = 6;
     warns(NULL);
+    OWNED char *text = shown_text(said(), "text");
+    has(text, "\nw1: 6 of 9 requests arrived, seed 77: ");
     r.sim.audit.shed = 4;
-    warns("4 requests were shed: latencies do not cover them");
+    warns("4 requests were shed (cancelled by their users or agents, or dropped): latencies do not "
+          "cover them");
 }
 END_TEST
 
