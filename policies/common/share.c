@@ -92,6 +92,7 @@ static void join(const struct sched *s, struct share *sh, const struct request *
     int64_t from = least_served_ns(s, sh);
     SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* behind nobody, and ahead of nobody */
     sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
+    sh->shared_since_ns = sh->n == 2 ? s->now_ns : sh->shared_since_ns;
     SIM_ASSERT(least_served_ns(s, sh) == from); /* its own time counts from here */
 }
 
@@ -118,7 +119,8 @@ void share_launch_done(struct share *sh, const struct launch *l)
         sh->open_ended = false;
         if (sh->emulated && sh->n > 1 && sh->efficiency_frac < 1.0) {
             /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
-            double rest = (double)took * (1.0 / sh->efficiency_frac - 1.0);
+            int64_t from_ns = l->start_ns > sh->shared_since_ns ? l->start_ns : sh->shared_since_ns;
+            double rest = (double)(l->end_ns - from_ns) * (1.0 / sh->efficiency_frac - 1.0);
             SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns); /* no turn in a rest */
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
         }

@@ -4,7 +4,8 @@
  * On a time-shared device the passes are launched in parallel and the device shares its time. A
  * serial device runs one launch at a time, so sharing is emulated. The request with the least
  * device time so far gets the next turn, a range of ops of about `quantum`. After a turn among
- * several the device rests, so that its total rate is `efficiency`. With quantum 0 a turn is one
+ * several the device rests, so that its total rate is `efficiency`. A turn that began with one
+ * request alone counts from the instant at which another joined. With quantum 0 a turn is one
  * op. Attained times of requests that are in service together then differ by at most one turn.
  *
  * Cost of a decision: O(members + ops of a turn). */
@@ -29,6 +30,7 @@ struct share {
     int64_t quantum_ns;
     double efficiency_frac;
     int64_t rest_until_ns;
+    int64_t shared_since_ns; /* two or more have been in service since */
     bool open_ended; /* the running turn was given to a lone request: it ends when another joins */
 };
 

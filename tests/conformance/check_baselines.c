@@ -189,6 +189,17 @@ static bool time_share_charges_its_efficiency(const char *extra)
     return finishes(0, 89) && finishes(1, 91);
 }
 
+/* Request 1 arrives at 16, in 0's FFN of 14-22. At half rate the six shared milliseconds cost a
+ * rest of six. 1 begins at 0's 16, and 0 has 22 then: 1: QKV 28-32, attention 36-46, 0: head 56-57
+ * and its rest to 58, 1 alone: FFN 58-66, head 66-67. */
+static bool time_share_charges_nothing_for_time_alone(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 0.016, 256, 1, 0, 0}};
+    run("time-share", "quantum_ms=0", extra[0] == '\0' ? "efficiency=0.5" : extra, q, 2);
+    return finishes(0, 57) && finishes(1, 67);
+}
+
 /* Ten layers, 221 ms alone. Request 1 arrives at 110, when request 0 has 111 ms to go. Processor
  * sharing: 0 ends at 110 + 2 * 111 = 332; then 1 has had 111 and needs 110 more: 442. A newcomer
  * that caught up would end first. Within the largest kernel, 10 ms. */
@@ -511,6 +522,7 @@ static const struct row rows[] = {
     ROW(recompute_runs_one_request_at_a_time, RECOMPUTE, "max_batch=8"),
     ROW(time_share_alternates_equal_requests, "max_requests=1", "max_requests=1"),
     ROW(time_share_charges_its_efficiency, TIME_SHARE, TIME_SHARE),
+    ROW(time_share_charges_nothing_for_time_alone, TIME_SHARE, TIME_SHARE),
     ROW(time_share_follows_processor_sharing, "max_requests=1", "max_requests=1"),
     ROW(orca_joins_at_the_boundary_with_the_whole_prompt, ORCA, "max_num_seqs=1"),
     ROW(orca_reserves_the_largest_kv, ORCA, ORCA),
