@@ -25,7 +25,7 @@ struct full_request {
     bool kv_moving;      /* swap in progress */
     bool held;           /* the policy does not know of it yet (weights.c) */
     struct full_request *next_held;
-    uint64_t draw; /* speculation steps done; keys hidden draws */
+    uint64_t draw; /* decode steps done, with a draft or without; keys hidden draws */
     /* Tokens that the draft model has read, drafted ones too, when there were so many of ours. */
     uint32_t drafted_tokens, drafted_kv;
     void *exec; /* the executor's; NULL at arrival */

@@ -50,6 +50,7 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
 {
     if (s->role == SEGMENT_DECODE) {
         r->pub->kv_tokens++;
+        r->draw++; /* the text goes on: what is drafted next is another draft */
         return 1;
     }
     if (s->role == SEGMENT_PREFILL) {
@@ -227,6 +228,7 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
     s->emitted_tokens = 1;
     s->gap_ns = r->n > 1 ? r->gap_ns[r->n - 1] : now - q->pub->last_token_ns;
     q->pub->kv_tokens += r->n;
+    q->draw += r->n;
     q->pub->generated_tokens += r->n;
     q->pub->last_token_ns = now;
     SIM_REQUIRE(q->pub->generated_tokens <= q->output_tokens,

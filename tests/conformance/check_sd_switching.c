@@ -141,6 +141,53 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 }
 END_TEST
 
+static uint32_t draft_every_other(const void *params, uint64_t seed, const struct request *r,
+                                  const struct trace_text *text, uint64_t step)
+{
+    (void)params;
+    (void)seed;
+    (void)r;
+    (void)text;
+    return step % 2 == 1 ? 3 : 0;
+}
+
+static uint32_t accept_all(const void *params, uint64_t seed, const struct request *r,
+                           const struct trace_text *text, uint64_t step, uint32_t drafted)
+{
+    (void)params;
+    (void)seed;
+    (void)r;
+    (void)text;
+    (void)step;
+    return drafted;
+}
+
+/* The drafter has nothing for every other step. One block: the prompt ends at 1 ms. Then a plain
+ * step, 2 ms of drafting and a verification of four rows that emits four tokens, and both again. */
+START_TEST(a_step_without_a_draft_is_followed_by_another_draft)
+{
+    struct scenario_request q[] = {{RT, 0, 256, 11, 0, 0}};
+    double at = 1.0;
+    uint32_t n = 0;
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    scenario_cost(&sc, NPU, OP_QKV, 0.1, 0.9 / 256, 0);
+    sc.setup.draft = draft_every_other;
+    sc.setup.accept = accept_all;
+    scenario_policy(&sc, policy_find("sd-npu"), "strategy=keep-both,blocks=1,draft_ms=2");
+    scenario_check(&sc, q, 1);
+    near_ms(sc.records[0].token_ns[n++], at);
+    for (int pair = 0; pair < 2; pair++) {
+        at += DECODE_MS;
+        near_ms(sc.records[0].token_ns[n++], at);
+        at += 2.0 + DECODE_MS;
+        for (int i = 0; i < 4; i++) {
+            near_ms(sc.records[0].token_ns[n++], at);
+        }
+    }
+}
+END_TEST
+
 /* What init declares: the graphs that the strategy uses, with their rows and blocks; the blocks
  * that are there before the run; and what else holds weights: the CPU's own format of them, EAGLE's
  * draft model (a layer and the head), calibration. Two blocks of 1 GB; rows of 300 and 24. */
@@ -201,6 +248,7 @@ static const struct suite_row suite[] = {
     TEST(progressive_switches_the_last_block_that_others_hide),
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
     TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
+    TEST(a_step_without_a_draft_is_followed_by_another_draft),
     LOOP(init_declares_the_graphs_of_the_strategy, sizeof inits / sizeof inits[0]),
 };
 SUITE_MAIN("sd-npu switching", suite)
