@@ -33,10 +33,12 @@ static bool npu_idle(const struct axpu *a)
            reqq_empty(&a->prefill_be.q) && a->n_suspended == 0;
 }
 
-/* Tokens that may be drafted for a request now. */
+/* Tokens that may be drafted for a request now. A verification gives one token more than it
+ * accepts.
+ */
 static uint32_t offered(struct sched *s, const struct request *r)
 {
-    uint32_t most = r->max_output_tokens - r->generated_tokens;
+    uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
     uint32_t n = sched_draft_tokens(s, r);
     return n < most ? n : most;
 }

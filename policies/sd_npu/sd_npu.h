@@ -99,8 +99,8 @@ uint32_t sd_graph_rows(const struct sched *s, uint8_t version);
 /* The version that decodes on the NPU. */
 uint8_t sd_decode_version(const struct sched *s);
 
-/* Tokens of the next verification, at most what is offered and what the request may still produce.
- */
+/* Drafted tokens of the next verification: at most what is offered, and with the verification's own
+ * token what the request may still produce. */
 uint32_t sd_draft_length(struct sched *s, struct sd *d);
 /* Time that drafting so many tokens takes, apart from passes; `passes`: and that of the draft
  * model's, by annotation. */

@@ -69,7 +69,7 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d)
     uint32_t offered = sched_draft_tokens(s, r);
     /* A verification gives one token more than it accepts; what goes beyond the answer's limit is
      * cut, so verifying it would be for nothing. */
-    uint32_t most = r->max_output_tokens - r->generated_tokens;
+    uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
     offered = offered < most ? offered : most;
     bool npu = param_int(s, SD_DECODE) == 0;
     uint32_t rows = npu ? sd_graph_rows(s, sd_decode_version(s)) : 1;
