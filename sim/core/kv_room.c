@@ -3,21 +3,20 @@
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* Of several models: idle weights give way, too. Apart, because the function below is asked often.
- */
-__attribute__((noinline)) static uint64_t free_of_several(const struct core *c, uint64_t units)
+/* Of several models: idle weights give way, too. Apart, because the functions below are asked
+ * often. */
+__attribute__((noinline)) static uint64_t units_of_several(const struct core *c, uint64_t units)
 {
     units += resident_lent_for(c, c->resident_bytes) -
              resident_lent_for(c, c->resident_bytes - weights_idle_bytes(c));
-    units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
-    return units / c->kv_units_most * c->setup->kv_block_tokens;
+    return units - (c->kv_blocks_owed < units ? c->kv_blocks_owed : units);
 }
 
 uint64_t kv_free_tokens(const struct core *c)
 {
     uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
     if (c->n_models > 1) {
-        return free_of_several(c, units);
+        return units_of_several(c, units) / c->kv_units_most * c->setup->kv_block_tokens;
     }
     units -= c->kv_blocks_owed < units ? c->kv_blocks_owed : units;
     return units * c->setup->kv_block_tokens;
@@ -56,6 +55,14 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
     return need > r->kv_blocks ? need - r->kv_blocks : 0;
 }
 
+/* Where all idle weights together cannot be enough, none goes in vain. */
+static bool weights_suffice(const struct core *c, const struct full_request *r, uint64_t units)
+{
+    uint64_t own = r->prefix_idle ? kv_units(c, r, r->kv_blocks) : 0;
+    uint64_t there = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
+    return c->n_models > 1 && units <= units_of_several(c, there);
+}
+
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
@@ -66,7 +73,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
         kv_collect(c, r);
     }
     while (extra > c->kv_blocks_free && kv_make_free(c, extra, r) != 0) {
-        if (!weights_give_way(c)) {
+        if (!weights_suffice(c, r, extra) || !weights_give_way(c)) {
             return -ENOMEM;
         }
     }

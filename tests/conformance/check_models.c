@@ -445,6 +445,70 @@ START_TEST(idle_weights_give_way_to_kv)
 }
 END_TEST
 
+/* 1 GB of the first model, 0.5 of the second, and 1 GB more. Request 0 holds 0.912 GB. Request 1
+ * needs 0.992, which is not there with the second one's weights either, so they stay. When request
+ * 0 has left, the one GB is enough. */
+static void tries_while_the_first_runs(struct sched *s, struct script *y)
+{
+    if (y->pass[0] == NULL && y->request[0] != NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
+        ck_assert_ptr_null(script_form(s, y->request[1]));
+    } else if (y->request[0] == NULL) {
+        serve(s, y);
+    }
+}
+
+START_TEST(idle_weights_stay_where_they_would_not_be_enough)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 900, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 990, .output_tokens = 1}};
+    sc.machine.memory_bytes = 2.5e9;
+    two.other.llm.weight_bytes = 5e8;
+    run(q, (const uint8_t[]){0, 0}, NULL, 2, tries_while_the_first_runs);
+    ck_assert_uint_eq(sc.result.model_evictions, 0);
+}
+END_TEST
+
+/* Three models of 1, 1.5 and 0.5 GB in 4 GB. Three prompts of the first hold 2.4 GB from 0 on, so
+ * the second one's weights, idle and first in order, give way. A request asks for them at 1 ms. 0.1
+ * GB is free, and with the third one's weights 0.6, so these stay. At 8 ms two prompts have left
+ * with 1.6 GB, and 1.5 are loaded at 1 GB/s. */
+static void all_hold_kv(struct sched *s, struct script *y)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (y->request[i] != NULL && y->pass[i] == NULL) {
+            y->pass[i] = script_form(s, y->request[i]);
+        }
+        if (y->pass[i] != NULL && sched_device_free_slots(s, IGPU) > 0) {
+            (void)script_launch(s, y->pass[i], IGPU, YIELD_PASS, NULL);
+        }
+    }
+}
+
+START_TEST(idle_weights_stay_where_a_load_would_not_fit)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 0.001, .input_tokens = 64, .output_tokens = 1}};
+    struct llm third = two.other.llm;
+    struct sim_model more[] = {two.more, two.more};
+    two.other.llm.weight_bytes = 1.5e9;
+    third.weight_bytes = 5e8;
+    more[1].llm = &third;
+    sc.setup.more = more;
+    sc.setup.n_more = 2;
+    sc.machine.memory_bytes = 4e9;
+    run(q, (const uint8_t[]){0, 0, 0, 1}, NULL, 4, all_hold_kv);
+    ck_assert_int_eq(sc.records[3].start_ns, 2 * (MS(4) + 3) + MS(1500));
+    ck_assert_uint_eq(sc.result.model_loads, 1);
+    ck_assert_uint_eq(sc.result.model_evictions, 1);
+}
+END_TEST
+
 /* Memory for the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
  * tokens, so the second model is not used beside it, though at 1 s its tokens are 0.3 GB: its
  * weights give way later. Request 1 waits until request 0 has left, and another second for 1 GB at
@@ -571,6 +635,8 @@ static const struct suite_row suite[] = {
     TEST(idle_weights_give_way_and_come_back),
     TEST(weights_in_use_stay_and_later_requests_wait),
     TEST(idle_weights_give_way_to_kv),
+    TEST(idle_weights_stay_where_they_would_not_be_enough),
+    TEST(idle_weights_stay_where_a_load_would_not_fit),
     TEST(who_is_in_keeps_room_for_all_tokens),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     CASE("policies", .timeout_s = 120),

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/words.h"
 #include "traces/traces.h"
 
 void two_models_init(struct scenario *sc, struct two_models *two)
@@ -19,7 +20,7 @@ void two_models_init(struct scenario *sc, struct two_models *two)
 int two_models_run(struct scenario *sc, const struct scenario_request *q, const uint8_t *model,
                    const uint32_t *group, uint32_t n, bool kernels)
 {
-    static const char *const names[] = {"first", "second"};
+    static const char *const names[] = {"first", "second", "third", NULL};
     struct trace_builder b;
     struct err e = ERR_INIT;
     memset(sc->records, 0, sizeof sc->records);
@@ -42,7 +43,7 @@ int two_models_run(struct scenario *sc, const struct scenario_request *q, const 
     err_fini(&e);
     for (uint32_t i = 0; i < sc->trace.graph->n_models; i++) {
         struct trace_model *m = &sc->trace.graph->models[i];
-        m->is = strcmp(m->name, names[1]) == 0;
+        m->is = (uint8_t)words_find(names, m->name);
     }
     return scenario_again(sc);
 }
