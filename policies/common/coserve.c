@@ -9,7 +9,6 @@ static void coserve_joins(struct sched *s, const struct request *r)
     struct coserve *c = s->state;
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && reqq_of(r) == NULL);
     reqq_push(&c->waiting[r->cls], r);
-    c->online_came = c->online_came || r->cls == REQUEST_CLASS_REACTIVE;
 }
 
 static void coserve_leaves(struct sched *s UNUSED, const struct request *r)
@@ -67,12 +66,13 @@ static void take(struct coserve *c, const struct request *r, uint32_t n)
     SIM_ASSERT(c->shape.rows == c->it.batch.tokens && c->shape.sequences == c->it.batch.n);
 }
 
-/* Members of running in the given state. */
+/* Members of running in the given state, where online ones have left them a seat. */
 static void add_running(struct sched *s, struct coserve *c, int cls, enum request_state state,
                         int64_t budget_ns)
 {
     for (const struct request *r = c->running[cls].head; r != NULL; r = reqq_next(r)) {
-        uint32_t n = r->state == state ? piece_of(s, c, r, budget_ns) : 0;
+        bool seat = r->state == state && c->it.batch.n < c->max_seqs;
+        uint32_t n = seat ? piece_of(s, c, r, budget_ns) : 0;
         SIM_ASSERT((int)r->cls == cls && r->pass == NULL);
         if (n > 0) {
             take(c, r, n);
@@ -80,11 +80,16 @@ static void add_running(struct sched *s, struct coserve *c, int cls, enum reques
     }
 }
 
+/* An online request takes the seat of an offline one, which then waits with its KV. */
+static bool has_seat(const struct coserve *c, int cls)
+{
+    return c->running[ONLINE].n + (cls == OFFLINE ? c->running[OFFLINE].n : 0) < c->max_seqs;
+}
+
 static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns, uint32_t most)
 {
     c->admitted[cls] = 0;
-    while (!reqq_empty(&c->waiting[cls]) && c->admitted[cls] < most &&
-           c->running[ONLINE].n + c->running[OFFLINE].n < c->max_seqs) {
+    while (!reqq_empty(&c->waiting[cls]) && c->admitted[cls] < most && has_seat(c, cls)) {
         const struct request *r = cls == OFFLINE && c->rules.next_offline != NULL
                                       ? c->rules.next_offline(s, c)
                                       : c->waiting[cls].head;
@@ -210,9 +215,6 @@ static void coserve_compose(struct sched *s)
 {
     struct coserve *c = s->state;
     SIM_ASSERT(c->it.running.pass == NULL && coserve_ok(c));
-    /* The iteration takes what it can of those who came; who does not fit has waited for it and
-     * does not stop it. */
-    c->online_came = false;
     c->most[ONLINE] = UINT32_MAX;
     c->most[OFFLINE] = UINT32_MAX;
     fill(s, c);
@@ -229,9 +231,9 @@ static bool can_stop(const struct coserve *c)
 static bool coserve_outranked(struct sched *s)
 {
     const struct coserve *c = s->state;
-    /* Who has come since waits: running ones are taken by compose alone. */
+    /* Who has come since waits: compose takes one at least of those who came before. */
     SIM_ASSERT(c->running[ONLINE].n <= c->max_seqs && reqq_ok(&c->waiting[ONLINE]));
-    return can_stop(c) && c->online_came;
+    return can_stop(c) && !reqq_empty(&c->waiting[ONLINE]);
 }
 
 static void coserve_launch(struct sched *s, struct launch_spec *spec)

@@ -4,7 +4,10 @@
  *
  * An iteration takes all online decodes, online prompts in progress, and new online ones in arrival
  * order. Then it takes offline work in that sequence, each piece as large as the budget in time and
- * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. With `safepoint` an online
+ * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. Of the seats of an iteration
+ * online requests have as many as they need; an offline one without a seat waits with its KV.
+ *
+ * With `safepoint` an online
  * arrival aborts an iteration that holds only offline work, at the end of the layer that runs. The
  * work of that iteration is lost, and KV of earlier ones stays.
  *
@@ -47,7 +50,8 @@ extern const char *const coserve_offline_choices[];
     [COSERVE_DEVICE] =                                                                             \
         POLICY_CHOICE("device", 0, place_choices, "device that runs everything; auto: the iGPU"),  \
     [COSERVE_MAX_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 4096,                                   \
-                                    "requests in progress at once (clauses.md E.1: 16 on a SoC)"), \
+                                    "sequences of an iteration, reactive ones first (clauses.md "  \
+                                    "E.1: 16 on a SoC)"),                                          \
     [COSERVE_TOKENS] = POLICY_INT("max_num_batched_tokens", 512, 1, 1e6,                           \
                                   "tokens per iteration (E.1: 256 to 512 on a SoC)"),              \
     [COSERVE_OFFLINE] =                                                                            \
@@ -70,8 +74,6 @@ struct coserve {
     uint32_t admitted[REQUEST_CLASS_COUNT];   /* tails of running, by that batch */
     uint64_t admissions[REQUEST_CLASS_COUNT]; /* in all, those given back not counted */
     uint32_t max_seqs, tokens;
-    bool online_came; /* since the iteration was formed: one that it could not take does not abort
-                         it */
 };
 
 /* The batch, or the last one, has the shape that its cost is asked of. Admissions count only
@@ -80,8 +82,8 @@ static inline bool coserve_ok(const struct coserve *c)
 {
     const struct reqq *on = &c->running[REQUEST_CLASS_REACTIVE];
     const struct reqq *off = &c->running[REQUEST_CLASS_PROACTIVE];
-    return on->n + off->n <= c->max_seqs && c->shape.rows == c->it.batch.tokens &&
-           c->it.batch.n <= c->shape.sequences;
+    return on->n <= c->max_seqs && off->n <= c->max_seqs && c->it.batch.n <= c->max_seqs &&
+           c->shape.rows == c->it.batch.tokens && c->it.batch.n <= c->shape.sequences;
 }
 
 /* Reads the shared parameters. -ENODEV without the device. */

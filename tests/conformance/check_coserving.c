@@ -38,15 +38,26 @@ static bool conserve_aborts_at_a_safepoint(const char *extra)
     return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
 }
 
-/* One seat. BE0 sits in it, so RT1, come at 5, cannot be taken: the iteration is aborted once, at
- * the safepoint (13), and begun again without RT1: 2 * 13 + 1 = 27, to 40. Then RT1: 40 + 9 = 49.
- * Two seats: RT1 goes first, as above. */
-static bool conserve_is_not_aborted_for_whom_it_could_not_take(const char *extra)
+/* One seat, and BE0 sits in it. RT1 has it from the safepoint on, and then BE0 again, as above. */
+static bool conserve_gives_an_online_request_the_seat(const char *extra)
 {
     rules_machine(2);
     struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.005, 100, 1, 0, 0}};
     rules_run("conserve-like", "ttft_slo_s=0.001,max_num_seqs=1", extra, q, 2);
-    return rules_finishes(0, 40) && rules_starts(1, 40) && rules_finishes(1, 49);
+    return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
+}
+
+/* Two seats. BE0 and BE1 prefill 0-8 (0.03 * 200 + 2) and decode; RT2 comes at 9, the layer ends
+ * at 9.06, and RT2 has a seat. With the other one BE0 decodes along: 0.03 * 101 + 2 = 5.03, to
+ * 14.09. RT2 has gone, and both decode: 0.03 * 2 + 2 = 2.06, to 16.15. */
+static bool conserve_offline_keeps_the_other_seats(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 9, 0, 0}, {BE, 0, 100, 9, 0, 0}, {RT, 0.009, 100, 1, 0, 0}};
+    rules_run("conserve-like", "max_num_seqs=2", extra, q, 3);
+    return rules_finishes(2, 14.09) && rules_tokens_at(0, 3, (double[]){8, 14.09, 16.15}) &&
+           rules_tokens_at(1, 2, (double[]){8, 16.15});
 }
 
 /* KV of 12 blocks. BE0 (96 tokens, then growing) holds 7, RT1 (100) needs 7: BE0 gives up its KV.
@@ -143,8 +154,10 @@ static const struct rule_row all[] = {
          "offline=always offline=alone"),
     RULE(conserve_aborts_at_a_safepoint, "offline=always offline=alone safepoint=false",
          "offline=always safepoint=false"),
-    RULE(conserve_is_not_aborted_for_whom_it_could_not_take,
-         "max_num_seqs=2 safepoint=false offline=always", "max_num_seqs=2 safepoint=false"),
+    RULE(conserve_gives_an_online_request_the_seat, "safepoint=false offline=always",
+         "safepoint=false"),
+    RULE(conserve_offline_keeps_the_other_seats, "offline=alone max_num_seqs=16",
+         "offline=alone max_num_seqs=16"),
     RULE(conserve_offline_pays_for_memory, "safepoint=false", "safepoint=false"),
     RULE(hygen_bounds_offline_iterations_too, "offline=always offline=alone utility=0",
          "offline=always"),
