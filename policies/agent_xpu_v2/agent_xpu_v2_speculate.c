@@ -147,6 +147,16 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
     return true;
 }
 
+/* Has one of those who wait to decode a draft? */
+static bool any_offered(struct sched *s, const struct reqq *q)
+{
+    const struct request *r = q->head;
+    while (r != NULL && offered(s, r) == 0) {
+        r = reqq_next(r);
+    }
+    return r != NULL;
+}
+
 bool axpu_drafted(struct sched *s, struct axpu *a)
 {
     if (how(s) == AXPU_SPECULATE_NONE || axpu_drafts_by_model(s) ||
@@ -154,12 +164,11 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
         a->draft_ready_ns = 0;
         return true;
     }
-    /* One stands for the batch, which is not formed yet: whoever becomes ready while drafts are
+    /* They stand for the batch, which is not formed yet: whoever becomes ready while drafts are
      * made takes part. */
-    const struct request *r =
-        reqq_empty(&a->decode_rt.q) ? a->decode_be.q.head : a->decode_rt.q.head;
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
-    if (draft_ns == 0 || a->estimate.idle > 0 || offered(s, r) == 0) {
+    if (draft_ns == 0 || a->estimate.idle > 0 ||
+        !(any_offered(s, &a->decode_rt.q) || any_offered(s, &a->decode_be.q))) {
         return true; /* idle: the last batch wanted no draft */
     }
     if (a->draft_ready_ns == 0) {

@@ -66,6 +66,9 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
     /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
      */
     SIM_ASSERT(stride > 0 && speculate_ok(e));
+    if (offered == 0) {
+        return 0; /* that is no choice */
+    }
     uint32_t first = stride - 1 < offered ? stride - 1 : offered;
     uint32_t best = first;
     double best_rate = -1.0;
@@ -80,7 +83,7 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
     }
     e->idle = best > 0 ? 0 : e->idle + 1;
     /* One token is enough to learn whether drafts hit again. It waits for an offer. */
-    if (e->idle >= SPECULATE_RETRY_STEPS && offered > 0) {
+    if (e->idle >= SPECULATE_RETRY_STEPS) {
         e->idle = 0;
         return 1;
     }

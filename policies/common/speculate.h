@@ -21,7 +21,7 @@
 struct speculate {
     double steps, hits;  /* verifications with a draft; those that accepted at least one token */
     double tried, right; /* tokens after the first of a hit: looked at, accepted */
-    uint32_t idle;       /* choices of no draft since the last draft */
+    uint32_t idle;       /* choices of no draft where one was offered, since the last draft */
 };
 
 /* The fractions are those of some among all. */

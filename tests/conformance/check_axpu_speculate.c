@@ -110,6 +110,42 @@ START_TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu)
 }
 END_TEST
 
+static uint32_t every_other_step(const void *params, uint64_t seed, const struct request *r,
+                                 const struct trace_text *text, uint64_t step)
+{
+    return step % 2 == 1 ? draft(params, seed, r, text, step) : 0;
+}
+
+START_TEST(drafting_takes_its_time_after_a_step_without_a_draft)
+{
+    /* Prompt to 16, a plain step to 22, drafting to 24, verification to 31; and again. */
+    static const struct scenario_request q[] = {{RT, 0, 256, 9, 0, 0}};
+    sc.setup.draft = every_other_step;
+    run("speculate=igpu", q, 1);
+    scenario_tokens_at(&sc, 0, 9, (const double[]){16, 22, 31, 31, 31, 37, 46, 46, 46});
+}
+END_TEST
+
+static uint32_t of_the_first(const void *params, uint64_t seed, const struct request *r,
+                             const struct trace_text *text, uint64_t step)
+{
+    return r->id == 0 ? draft(params, seed, r, text, step) : 0;
+}
+
+START_TEST(drafting_takes_its_time_where_the_first_who_waits_has_no_draft)
+{
+    /* RT0: prompt to 16, drafting to 18, QKV and attention to 22. RT1: QKV on the NPU to 20,
+     * attention 22 to 25, FFN on the NPU to 33. RT0: FFN and head to 28, drafting to 30, QKV and
+     * attention to 34. RT1's head to 35. RT0: FFN and head to 38. Now RT1 waits longer, and RT0's
+     * draft takes from 38 to 40: both are in a pass of 7 ms. */
+    static const struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {RT, 0, 256, 2, 0, 0}};
+    sc.setup.draft = of_the_first;
+    run("speculate=igpu", q, 2);
+    scenario_tokens_at(&sc, 0, 10, (const double[]){16, 28, 28, 28, 38, 38, 38, 47, 47, 47});
+    scenario_tokens_at(&sc, 1, 2, (const double[]){35, 47});
+}
+END_TEST
+
 START_TEST(who_has_no_draft_decodes_along)
 {
     /* RT0's drafter offers three tokens, BE1's none. In a pass with both, RT0 emits three tokens
@@ -249,6 +285,8 @@ static const struct suite_row suite[] = {
     TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass),
     TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu),
     TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu),
+    TEST(drafting_takes_its_time_after_a_step_without_a_draft),
+    TEST(drafting_takes_its_time_where_the_first_who_waits_has_no_draft),
     TEST(who_has_no_draft_decodes_along),
     TEST(drafts_that_never_pay_are_not_verified),
     CASE("a model drafts", .setup = setup_two, .teardown = teardown_two),

@@ -122,12 +122,13 @@ END_TEST
 
 START_TEST(a_trial_that_is_due_waits_for_an_offer)
 {
-    /* It is due at the 32nd choice of no draft. Nothing is offered then, nor at the next one. */
+    /* It is due at the 32nd choice of no draft. Where nothing is offered there is no choice. */
     struct speculate e = {0};
     double each = 1.0;
-    for (int i = 0; i < SPECULATE_RETRY_STEPS + 1; i++) {
-        ck_assert_uint_eq(speculate_length(&e, 0, 1, token_cost, &each), 0);
+    for (int i = 0; i < 2 * (SPECULATE_RETRY_STEPS - 1); i++) {
+        ck_assert_uint_eq(speculate_length(&e, i % 2 == 0 ? 8 : 0, 1, token_cost, &each), 0);
     }
+    ck_assert_uint_eq(speculate_length(&e, 0, 1, token_cost, &each), 0);
     ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 1);
     ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 0); /* the next is far */
 }
