@@ -69,6 +69,13 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
         (void)choose_check(&c->config, &o->metrics, e);
     }
     const uint32_t replications = recordings_replications(&o->config, asked);
+    o->select.most = recordings_replications(&o->config, o->select.most);
+    if (o->select.confidence_frac > 0.0 && o->select.most < SELECT_FIRST_MIN) {
+        (void)err_add(e,
+                      "--select: runs a policy on %d recordings at least, and there are %" PRIu32
+                      "; give more, or --workload",
+                      SELECT_FIRST_MIN, o->select.most);
+    }
     c->plan = (struct compare_plan){
         .config = &c->config,
         .options = &o->config,

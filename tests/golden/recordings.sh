@@ -53,6 +53,19 @@ for p in v:
 assert abs(pattern["policies"]["edf"][metric]["mean"] - sum(v["edf"][:2]) / 2) < 1e-9
 PY
 
+# A selection takes each recording once, and ends undecided where they are too few. With noise, runs of one would differ.
+mkdir "$dir/s"
+for i in 1 2 3 4 5 6; do
+    $x trace gen --workload mixed:duration_s=30 --seed $i -o "$dir/s/t$i.csv" 2>/dev/null || fail "no trace"
+done
+select="--policy edf --policy vtc --set sim.truth_sigma=0.1 --select 0.99 --indifference 0.001% -q"
+# shellcheck disable=SC2086
+$x compare $select --trace "$dir/s" >"$dir/selected"
+[ $? -eq 1 ] && grep -q "^not decided after 6 replications" "$dir/selected" || fail "a selection takes recordings again"
+# shellcheck disable=SC2086
+$x compare $select --trace "$dir/r" >"$dir/selected" 2>&1
+[ $? -eq 2 ] && grep -q "error: --select: runs a policy on 5 recordings at least, and there are 3; give more, or --workload" "$dir/selected" || fail "a selection from three recordings"
+
 # Redrawn: labelled, the same for all policies (the baseline against itself differs by nothing), and no narrower with more draws.
 # shellcheck disable=SC2086
 for n in 10 160; do
