@@ -143,6 +143,9 @@ static int run_selection(const struct compare_options *o, const struct compare_p
     struct compare_plan alone = *plan;
     alone.experiment = 0; /* policies have different replications, so they are no experiment */
     select_run(&alone, &o->select, metric, &r);
+    if (r.best < r.k && isnan(r.delta)) {
+        return err_add(e, "--metric %s: no run has it", metric), EXIT_BAD_INPUT;
+    }
     select_document(&o->select, metric, plan->policies, &r, document_within(d, "selection"));
     return r.decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }

@@ -130,13 +130,13 @@ static uint64_t equal_runs(const struct selecting *s)
 static double delta_of(const struct selecting *s)
 {
     const struct select_result *out = s->out;
-    uint32_t base = s->o->base;
-    for (uint32_t i = 0; i < out->k && (base == out->k || out->of[base].failed); i++) {
-        base = i;
+    double mean = s->o->base < out->k ? select_mean(out, s->o->base) : (double)NAN;
+    for (uint32_t i = 0; i < out->k && isnan(mean); i++) {
+        mean = select_mean(out, i);
     }
-    double mean = stats_mean(out->of[base].values, out->of[base].n, STATS_LEVEL_FRAC).mean;
     /* A share of nothing is nothing; then any difference counts. */
-    return fmax(fabs(mean) * s->o->delta_frac, 1e-300);
+    double delta = fabs(mean) * s->o->delta_frac;
+    return delta > 0.0 || isnan(delta) ? delta : 1e-300;
 }
 
 void select_by(const struct select_options *o, uint32_t k, select_measure *measure, void *ctx,
@@ -157,7 +157,7 @@ void select_by(const struct select_options *o, uint32_t k, select_measure *measu
         extend(&s, left, to, measure, ctx);
         out->delta = o->delta > 0.0 ? o->delta : out->delta > 0.0 ? out->delta : delta_of(&s);
         n = screen(&s, left);
-        if (n <= 1 || to == o->most) {
+        if (n <= 1 || to == o->most || isnan(out->delta)) {
             break;
         }
     }

@@ -22,7 +22,7 @@ struct select_options {
     double confidence_frac; /* in (1 / k, 1) */
     double delta;           /* indifference, in units of the values; above 0, or: */
     double delta_frac;      /* delta 0: this share of the mean of `base` in the first stage */
-    uint32_t base;          /* an alternative; where it failed, the first that did not */
+    uint32_t base;          /* an alternative; where it has no value, the first that has one */
     uint32_t first, most;   /* replications of the first stage, and at most */
     bool gain;              /* more is better */
 };
@@ -39,7 +39,7 @@ struct select_result {
     struct select_one *of; /* k of them */
     uint32_t k, best;      /* best: the first of those ahead; k where all failed */
     uint32_t replications; /* of those left */
-    double delta;          /* as used */
+    double delta;          /* as used; NaN: nobody has a value, and it ended after that stage */
     bool gain;             /* more is better */
     bool decided;          /* one is left */
     uint64_t runs;

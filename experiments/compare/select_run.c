@@ -144,8 +144,10 @@ void select_document(const struct select_asked *o, const char *metric,
                   frame_shown(b.mean, other ? stats_format(&b) : ""), s.low, s.high, b.low, b.high);
     }
     if (best == NULL) {
-        document_note(d, "\nno policy served all requests");
-    } else if (r->decided) {
+        document_note(d, "\nno policy served all requests; %" PRIu64 " runs", r->runs);
+        return;
+    }
+    if (r->decided) {
         document_note(d,
                       "\nbest: %s, with probability %g or more, unless one is better by less than "
                       "%.3g",

@@ -128,6 +128,36 @@ START_TEST(who_fails_is_out_and_the_limit_of_runs_holds)
 }
 END_TEST
 
+/* The first `none` alternatives have no value in any replication; the others have 100, 101, .. */
+static void undefined(void *ctx, const bool *left, uint32_t from, uint32_t to,
+                      double *const *values)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t r = from; r < to && left[i]; r++) {
+            values[i][r] = i < *(uint32_t *)ctx ? (double)NAN : 100.0 + r;
+        }
+    }
+}
+
+START_TEST(a_metric_that_nobody_has_ends_the_first_stage)
+{
+    struct select_options o = usual;
+    o.delta = 0.0;
+    o.delta_frac = 0.01;
+    struct select_result r;
+    uint32_t none = 3;
+    select_by(&o, 3, undefined, &none, &r);
+    ck_assert(!r.decided && isnan(r.delta));
+    ck_assert_uint_eq(r.replications, 10);
+    ck_assert_uint_eq(r.runs, 30);
+    /* Only the last has values: 100 .. 109, of which 1 % is 1.045. */
+    none = 2;
+    o.most = 10;
+    select_by(&o, 3, undefined, &none, &r);
+    ck_assert_double_eq_tol(r.delta, 1.045, 1e-12);
+}
+END_TEST
+
 /* ---- how often it is right ---- */
 
 static uint32_t trials(void)
@@ -230,6 +260,7 @@ static const struct suite_row suite[] = {
     TEST(a_share_of_the_base_is_of_its_first_stage),
     TEST(equal_ones_end_too_and_the_earlier_is_named),
     TEST(who_fails_is_out_and_the_limit_of_runs_holds),
+    TEST(a_metric_that_nobody_has_ends_the_first_stage),
     TEST(slippage_of_two),
     TEST(slippage_of_ten),
     TEST(slippage_with_unequal_variances),
