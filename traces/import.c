@@ -171,6 +171,7 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
     free(im.nodes);
     free(im.rows);
     free(im.blocks);
+    im.lost.rows = im.n;
     if (lost != NULL) {
         *lost = im.lost;
     }

@@ -197,6 +197,7 @@ struct trace_import_options {
  * when an answer ended, the gap to the next turn is the time between their arrivals. */
 struct trace_import_losses {
     const char *format; /* as which it was read */
+    size_t rows; /* requests read, before from_s, to_s and sample_frac; all counts are theirs */
     size_t failed, gaps_from_arrivals, turns;
     size_t empty;       /* of a request graph: answers without tokens, which get one */
     size_t other_model; /* requests of another model than their session's first */

@@ -107,6 +107,12 @@ static int import(void *values, struct err *e)
     struct trace_import_losses lost = {0};
     int rc = trace_import(&o->import, o->files.v[0], &t, &lost, e);
     if (rc == 0) {
+        if (t.n < lost.rows) {
+            (void)fprintf(stderr,
+                          "xpusim: note: trace: %zu of %zu requests are taken; notes count all of "
+                          "the file\n",
+                          t.n, lost.rows);
+        }
         note_losses(&lost);
         (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu requests, %zu sessions\n",
                       lost.format, t.n, sessions_of(&t));

@@ -146,6 +146,15 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
             "40 more of 140 prompt tokens; here they are computed, because requests of different "
             "sessions share no KV (prompts with hash_ids do with --share)\n"
             "xpusim: note: trace: read as plain: 3 requests, 2 sessions\n");
+    /* What is lost is counted in the file, of which the session of two turns is left out here. */
+    SCOPED(said_fini)
+    struct said late = COMMANDED(cmd_trace, "import", "in.csv", "--from", "4", "-o", "t.csv");
+    const char *rest = strstr(p.err, "xpusim: note: trace: read as");
+    OWNED char *want_late =
+        xformat("xpusim: note: trace: 1 of 3 requests are taken; notes count all of the file\n"
+                "%.*sxpusim: note: trace: read as plain: 1 requests, 1 sessions\n",
+                (int)(rest - p.err), p.err);
+    said_is(&late, EXIT_OK, "", want_late);
     folder_put("in.json", "[{\"conversations\": [{\"from\": \"human\", \"value\": \"12345678\"}, "
                           "{\"from\": \"gpt\", \"value\": \"1234\"}]}]");
     SCOPED(said_fini)
