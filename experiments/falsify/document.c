@@ -3,11 +3,12 @@
 #include "sim/base/portable.h"
 #include "sim/metrics/metric_table.h"
 
-/* "2.31 times [1.9, 2.8]" */
-static const char *times(const struct stats_interval *s)
+/* "2.31 times [1.9, 2.8], n=12 the baseline's"; "not defined" where no replication has a ratio. */
+static const char *times(const struct stats_interval *s, const char *of)
 {
-    return document_format("%.3g times [%.3g, %.3g], n=%" PRIu32, exp(s->mean), exp(s->low),
-                           exp(s->high), s->n);
+    return s->n == 0 ? "not defined"
+                     : document_format("%.3g times [%.3g, %.3g], n=%" PRIu32 "%s", exp(s->mean),
+                                       exp(s->low), exp(s->high), s->n, of);
 }
 
 static void put_interval(struct document *d, const char *name, const struct stats_interval *s)
@@ -134,11 +135,11 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
     put_failures(runs, d);
-    document_note(d, "as given: %s%s", times(&r->given), of);
+    document_note(d, "as given: %s", times(&r->given, of));
     put_interval(d, "given", &r->given);
     if (isfinite(r->worst_searched)) {
         document_note(d, "worst scenario of the search: %.3g times%s; on fresh seeds %s",
-                      portable_exp(r->worst_searched), of, times(&r->worst_confirmed));
+                      portable_exp(r->worst_searched), of, times(&r->worst_confirmed, ""));
         DOCUMENT_VALUES(d, "worst_searched_ratio", portable_exp(r->worst_searched));
         put_interval(d, "worst", &r->worst_confirmed);
     }
@@ -147,8 +148,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
         put_space(runs->space, r, d);
         return;
     }
-    document_note(d, "the smallest change that keeps half of it: %s%s", times(&r->least_confirmed),
-                  of);
+    document_note(d, "the smallest change that keeps half of it: %s",
+                  times(&r->least_confirmed, of));
     put_interval(d, "least", &r->least_confirmed);
     put_space(runs->space, r, d);
     if (runs->reason.found) {

@@ -7,7 +7,7 @@
  *
  * 1. Search: cross-entropy. A first generation spreads over the space (a Latin hypercube). Every
  * later one is normal around the best quarter of the one before. Every scenario has the same seeds.
- * Scenarios in which a run fails, or the metric is not defined, are out.
+ * Scenarios in which a run fails, or the metric is not defined or 0, are out.
  *
  * 2. Confirm: the worst scenario again on seeds of its own, since the worst of many is also the
  * luckiest. It counts as found when its interval is above the relevance.

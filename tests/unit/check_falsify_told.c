@@ -151,6 +151,21 @@ START_TEST(nothing_found_is_said)
 }
 END_TEST
 
+/* A metric that is 0 on one side has no ratio in any replication. */
+START_TEST(where_nothing_has_a_ratio_no_number_is_told)
+{
+    make();
+    result.found = false;
+    result.worst_searched = (double)NAN;
+    result.given =
+        (struct stats_interval){.mean = (double)NAN, .low = (double)NAN, .high = (double)NAN};
+    struct document *d = document_new();
+    falsify_document(&asked, &runs, &result, d);
+    OWNED char *text = said_text(d);
+    ck_assert_msg(strstr(text, "\nas given: not defined\nnothing found") != NULL, "%s", text);
+}
+END_TEST
+
 /* Of throughput a loss of 1.25 is a baseline that has 1.25 times as much as the policy. */
 START_TEST(what_more_is_better_of_is_told_the_other_way_round)
 {
@@ -389,6 +404,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("falsify told", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(nothing_found_is_said),
+    TEST(where_nothing_has_a_ratio_no_number_is_told),
     TEST(what_more_is_better_of_is_told_the_other_way_round),
     TEST(a_loss_is_told_with_its_reason),
     TEST(the_worst_replication_explains),
