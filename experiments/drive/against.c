@@ -239,7 +239,8 @@ static struct against_tau tau_against(const struct against *a, const double *oth
     if (other != NULL) {
         out.tau = tau;
     }
-    if (other != NULL || a->repeats > 1) {
+    /* One repeat, drawn again, is itself: its interval would have no width. */
+    if (a->repeats > 1) {
         take_interval(a, other, m, cls, &out);
     }
     SIM_ASSERT(!(fabs(out.tau) > 1.0) && out.tied <= out.pairs);

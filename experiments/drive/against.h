@@ -58,7 +58,7 @@ double against_real_mean(const struct against_policy *p, enum against_metric m,
 /* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
  * within the noise: tied on both sides, left out, counted. The bounds low and high hold 95 % of the
  * taus when each policy's repeats are resampled with replacement, ties included. NaN: no pair is
- * left. */
+ * left; bounds of one repeat. */
 struct against_tau {
     double tau, low, high;
     uint32_t pairs, tied;

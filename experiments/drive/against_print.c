@@ -153,7 +153,8 @@ static void put_tau(struct frame *f, int c, int m, const char *soc, struct again
 {
     static const char *const titles[AGAINST_METRICS] = {"TTFT", "TPOT", "E2E"};
     const char *title = document_format("%s %s", words_classes[c], titles[m]);
-    const char *shown = document_format("%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
+    const char *shown = isnan(t.low) ? document_format("%.2f", t.tau)
+                                     : document_format("%.2f [%.2f, %.2f]", t.tau, t.low, t.high);
     const char *ties = document_format("%u of %u", t.tied, t.pairs);
     SIM_ASSERT(t.tied <= t.pairs && (isnan(t.tau) || t.pairs > 0));
     FRAME_ROW(f, title, words_classes[c], metric_keys[m], soc,

@@ -257,6 +257,8 @@ START_TEST(the_order_leaves_out_what_is_tied)
     against.repeats = 1; /* reality alone has nothing to be held against */
     t = against_tau_real(&against, AGAINST_E2E, REQUEST_CLASS_REACTIVE);
     ck_assert(isnan(t.tau) && isnan(t.low) && t.pairs == 3);
+    t = against_tau(&against, 0, AGAINST_E2E, REQUEST_CLASS_REACTIVE); /* and no interval */
+    ck_assert(t.tau == 1.0 && isnan(t.low) && isnan(t.high));
 }
 END_TEST
 
