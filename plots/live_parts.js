@@ -286,7 +286,7 @@ live.makers.push(function () {
     var heads = ['metric'].concat(s.policies.map(function (p) { var o = s.verdicts && s.verdicts[p]; return p + (o && o.overloaded > 0 ? ' (overloaded in ' + o.overloaded + ' of ' + (o.stable + o.undecided + o.overloaded) + ')' : ''); }));
     return [live.table(heads, rows, 'sort2', state.find === '' ? MOST : 1000), h('p', { class: 'soft' }, rows.length > MOST && state.find === '' ? 'The first ' + MOST + ' of ' + rows.length + '; a search finds the others.' : rows.length + ' metrics.')];
   });
-  return { node: h('div', { class: 'metrics' }, h('h3', {}, 'Every metric'), h('p', {}, 'A bracket is a 95 % interval over replications; below it is the difference to the baseline. Hold the pointer over a number for all its digits, over a name for its definition.'),
+  return { node: h('div', { class: 'metrics' }, h('h3', {}, 'Every metric'), h('p', {}, 'A bracket is a 95 % interval over replications; below it is the difference to the baseline, which is corrected for the number of metrics only where compare prints it. Hold the pointer over a number for all its digits, over a name for its definition.'),
     h('div', { class: 'bar' }, h('label', {}, 'of', source), h('label', {}, 'words', search)), inner.node.lastChild), draw: function () {
     source.value = state.doc;
     if (document.activeElement !== search) { search.value = state.find; }

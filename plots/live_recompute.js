@@ -43,6 +43,8 @@ live.makers.splice(live.makers.length - 1, 0, function () {
     work();
   }
 
+  // Only the metrics that compare prints are corrected for their number.
+  function against(m) { return (m.verdict || '').replace('(significant)', m.p_holm === null ? '(not corrected for the number of metrics)' : '(significant)'); }
   function sayResult(found) {
     var at = found.at, n = names.length * at.runs;
     told.replaceChildren(n + ' runs of this machine, in this browser, in ' + (found.ms / 1000).toFixed(2) + ' s (and three runs of ' + names[0] + ' for its capacity). The same, byte for byte: ', h('code', {}, 'xpusim ' + words(at).map(shell).join(' ')));
@@ -50,7 +52,7 @@ live.makers.splice(live.makers.length - 1, 0, function () {
       h('tbody', {}, names.map(function (p) {
         var m = found.tree.policies[p][state.lm] || {}, o = found.tree.verdicts[p];
         return h('tr', {}, h('td', {}, live.swatch(p), p), h('td', { class: 'n', title: String(m.mean), 'data-value': m.mean }, live.short(m.mean)), h('td', { class: 'n' }, live.short(m.low) + ' to ' + live.short(m.high)),
-          h('td', { class: 'n' }, m.verdict || ''), h('td', { class: 'n ' + (o.overloaded > 0 ? 'overloaded' : '') }, o.overloaded + ' of ' + (o.stable + o.undecided + o.overloaded)));
+          h('td', { class: 'n' }, against(m)), h('td', { class: 'n ' + (o.overloaded > 0 ? 'overloaded' : '') }, o.overloaded + ' of ' + (o.stable + o.undecided + o.overloaded)));
       })))));
   }
 
