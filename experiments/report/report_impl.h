@@ -20,8 +20,6 @@ void report_page_put(const struct report_page *p,
 const cJSON *report_member(const cJSON *o, const char *key);
 /* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
-/* A mean with its half-width: "7.51 &plusmn; 0.64". */
-void report_put_short(FILE *out, const cJSON *metric);
 /* A difference that the comparison shows: not one that Holm's correction took back, nor of one run.
  */
 bool report_is_shown(const char *verdict);

@@ -80,7 +80,7 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
         markup_format(out, "<tr><td>%s", m->string);
         cJSON_ArrayForEach (p, policies) {
             (void)fputs("<td>", out);
-            report_put_short(out, report_member(p, m->string));
+            report_put_mean(out, report_member(p, m->string));
         }
         (void)fputs("\n", out);
     }

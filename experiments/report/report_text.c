@@ -22,24 +22,6 @@ void report_put_mean(FILE *out, const cJSON *m)
     (void)fputs(s.n > 0 ? stats_format(&s) : "&ndash;", out);
 }
 
-void report_put_short(FILE *out, const cJSON *m)
-{
-    struct stats_interval s = interval_of(m);
-    double half = (s.high - s.low) / 2.0;
-    if (s.n == 0) {
-        (void)fputs("&ndash;", out);
-        return;
-    }
-    const char *text = stats_format(&s);
-    const char *bracket = strchr(text, '[');
-    int n = bracket != NULL ? (int)(bracket - text) - 1 : (int)strlen(text);
-    (void)fprintf(out, "%.*s", n, text);
-    if (bracket != NULL) {
-        const char *point = memchr(text, '.', (size_t)n);
-        (void)fprintf(out, "&pm;%.*f", point != NULL ? n - (int)(point - text) - 1 : 0, half);
-    }
-}
-
 bool report_is_shown(const char *verdict)
 {
     bool differs = strncmp(verdict, "lower", 5) == 0 || strncmp(verdict, "higher", 6) == 0;

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from printed import decimals_of, interval_text
+from printed import interval_text
 
 XPUSIM, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 BAD = []
@@ -43,15 +43,8 @@ def equal(what, got, want):
         BAD.append(f"{what}: {got!r}, worked out {want!r}")
 
 
-def with_half(m):
-    """12.35±0.40: as many decimals as two digits of the half-width need."""
-    if m["mean"] is None:
-        return "–"
-    half = (m["high"] - m["low"]) / 2 if m["low"] is not None and m["high"] is not None else 0
-    if not half > 0:
-        return interval_text(m["mean"], m["low"], m["high"])
-    d = decimals_of(half)
-    return f"{m['mean']:.{d}f}±{half:.{d}f}"
+def with_interval(m):
+    return "–" if m["mean"] is None else interval_text(m["mean"], m["low"], m["high"])
 
 
 def below(m, base):
@@ -96,7 +89,7 @@ def main():
             for r in rows:
                 seen["all"] += 1
                 for policy, cell in zip(head[1:], r[1:]):
-                    equal(f"page, {r[0][0]} of {policy}", cell[0], with_half(policies[policy][r[0][0]]))
+                    equal(f"page, {r[0][0]} of {policy}", cell[0], with_interval(policies[policy][r[0][0]]))
         elif head[:3] == ["number", "value", "range"]:
             want = dict(quantities(d["config"]["soc" if rows[0][0][0].startswith("ddr") else "llm"]))
             for r in rows:
