@@ -28,7 +28,9 @@ struct exchange {
     char *body;
     char *line; /* of the stream, so far */
     size_t n_line;
-    bool done; /* [DONE] has come */
+    bool done;      /* [DONE] has come */
+    uint32_t texts; /* pieces of text; a server may send several tokens in one */
+    uint32_t said;  /* tokens of the answer, as the server counts; 0: it does not say */
     int64_t start_ns;
 };
 
@@ -102,10 +104,10 @@ static const char *text_of(const cJSON *event)
     return cJSON_IsString(text) && text->valuestring[0] != '\0' ? text->valuestring : NULL;
 }
 
-/* As the server counts; 0: it does not say. */
-static uint32_t prompt_tokens(const cJSON *event)
+/* As the server counts, prompt_tokens or completion_tokens; 0: it does not say. */
+static uint32_t usage_of(const cJSON *event, const char *key)
 {
-    const cJSON *n = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), "prompt_tokens");
+    const cJSON *n = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), key);
     return cJSON_IsNumber(n) && n->valuedouble >= 1.0 ? (uint32_t)n->valuedouble : 0;
 }
 
@@ -126,12 +128,15 @@ static void take_line(struct exchange *x)
     if (text != NULL) {
         prompts_answer(&x->replay->prompts, x->row, text);
         row->last_s = seconds_since(x);
-        row->first_s = row->output_tokens == 0 ? row->last_s : row->first_s;
-        row->output_tokens++;
+        row->first_s = x->texts == 0 ? row->last_s : row->first_s;
+        x->texts++;
     }
-    if (prompt_tokens(event) > 0) {
-        row->input_tokens = prompt_tokens(event);
+    if (usage_of(event, "prompt_tokens") > 0) {
+        row->input_tokens = usage_of(event, "prompt_tokens");
         row->count = OBSERVE_COUNT_SERVER;
+    }
+    if (usage_of(event, "completion_tokens") > 0) {
+        x->said = usage_of(event, "completion_tokens");
     }
 }
 
@@ -226,7 +231,7 @@ static uint32_t ask_usage(const struct replay *r, const char *prompt)
 {
     OWNED char *body = body_text(r->o, r->o->model, prompt, 1, false);
     SCOPED(json_drop) cJSON *event = ask(r, completions(r), body);
-    return prompt_tokens(event);
+    return usage_of(event, "prompt_tokens");
 }
 
 /* By the tokenizer that some servers offer next to /v1: llama.cpp lists the tokens of `content`,
@@ -269,7 +274,6 @@ static void probe(struct replay *r)
 
 static enum observe_status judge(const struct exchange *x, CURLcode code, long http)
 {
-    const struct observe_row *row = &x->replay->rows[x->row];
     if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
         return OBSERVE_REFUSED;
     }
@@ -280,7 +284,7 @@ static enum observe_status judge(const struct exchange *x, CURLcode code, long h
         return http == 0 ? OBSERVE_BROKEN : OBSERVE_HTTP;
     }
     return code != CURLE_OK || !x->done ? OBSERVE_BROKEN
-           : row->output_tokens == 0    ? OBSERVE_EMPTY
+           : x->texts == 0              ? OBSERVE_EMPTY
                                         : OBSERVE_OK;
 }
 
@@ -314,6 +318,7 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
     long http = 0;
     (void)r->curl.easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
     r->rows[x->row].http = (int)http;
+    r->rows[x->row].output_tokens = x->texts > 0 && x->said > 0 ? x->said : x->texts;
     r->rows[x->row].status = judge(x, code, http);
     go_on(r, x->row);
     (void)r->curl.multi_remove_handle(r->multi, x->easy);

@@ -40,7 +40,7 @@ struct observe_row {
     double arrival_s, first_s, last_s; /* first, last: NaN without a token */
     uint32_t input_tokens;             /* as the server counts, else as asked */
     enum observe_count count;          /* of input_tokens */
-    uint32_t output_tokens;            /* seen */
+    uint32_t output_tokens;            /* as the server counts, else pieces of text; 0: no text */
 };
 
 /* Asks the server first, without streaming, how many tokens two prompts have: by a completion's

@@ -64,6 +64,14 @@ assert {q["model"] for q in asked} == {"mine"} and {q["path"] for q in asked} ==
 rows = {int(r["request_id"]): r for r in csv.DictReader(x for x in open(sys.argv[2]) if x[0] != "#")}
 assert float(rows[1]["arrival_s"]) >= 50 * 0.02, rows[1]
 EOF
+# A server that sends two tokens at once: their number is what it says, else that of the pieces.
+for says in usage ""; do
+    # shellcheck disable=SC2086
+    serve pairs $says
+    observe "$tmp/t.csv"
+    awk -F, -v want="${says:+4}" '/^[0-9]/ && $4 != (want ? want : 2) { bad = 1 } END { exit bad }' "$tmp/run.csv" ||
+        fail "answers of pieces of two tokens: $(cat "$tmp/run.csv")"
+done
 serve tokenize
 observe "$tmp/t.csv"
 counted probe

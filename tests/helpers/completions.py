@@ -1,7 +1,8 @@
 """A server of completions for tests of `observe`: a token is a word, an answer is as long as asked for, and every prompt and
 its answer is a line of a log. What is asked without streaming is a line of LOG.asked.
 
-    python3 completions.py LOG [usage] [tokenize]    # prints its port; usage, tokenize: it says how long prompts are
+    python3 completions.py LOG [usage] [tokenize] [pairs]    # prints its port; usage, tokenize: it says how long prompts are;
+                                                             # usage: and answers; pairs: a piece of a stream has two tokens
 """
 import json
 import sys
@@ -41,13 +42,14 @@ class Handler(BaseHTTPRequestHandler):
             return
         chat = self.path.endswith("/chat/completions")
         prompt = asked["messages"][0]["content"] if chat else asked["prompt"]
-        usage = {"usage": {"prompt_tokens": tokens(prompt)}} if "usage" in SAYS else {}
+        usage = {"usage": {"prompt_tokens": tokens(prompt), "completion_tokens": asked["max_tokens"]}} if "usage" in SAYS else {}
         if not asked["stream"]:
             print(prompt, file=ASKED, flush=True)
             self.answer(json.dumps({"choices": [{"message": {"content": "x "}} if chat else {"text": "x "}], **usage}))
             return
         words = ["w%d " % i for i in range(asked["max_tokens"])]
-        lines = [{"choices": [{"delta": {"content": w}} if chat else {"text": w}]} for w in words] + [{"choices": [], **usage}]
+        pieces = ["".join(words[i:i + 2]) for i in range(0, len(words), 2)] if "pairs" in SAYS else words
+        lines = [{"choices": [{"delta": {"content": w}} if chat else {"text": w}]} for w in pieces] + [{"choices": [], **usage}]
         with LOCK:
             LOG.write(json.dumps({"path": self.path, "model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
             LOG.flush()
