@@ -241,7 +241,8 @@ static bool all_is_explained(const struct explain_live *v, int64_t now_ns)
 static void conclude(struct explain *x, struct explain_live *v, int64_t now_ns, bool finished)
 {
     const struct request *r = v->request;
-    explain_wait_settle(v, 0); /* nobody serves it any more: as good a device as any */
+    explain_wait_settle(v,
+                        x->last_device); /* nobody serves it any more: one that the policy uses */
     SIM_ASSERT(!v->served && v->since_ns == now_ns && all_is_explained(v, now_ns));
     x->done = xgrow(x->done, x->n_done, sizeof *x->done);
     struct explanation *e = &x->done[x->n_done++];

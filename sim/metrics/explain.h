@@ -22,7 +22,7 @@
  *    then. Of a kernel cut that way slowdown is taken in proportion, rounded down.
  * 2. Its pass is through the model and the host samples: host.
  * 3. Waiting. "Its device" is the one that serves it next (of a request that is shed while it
- *    waits, device 0). The first that holds:
+ *    waits, the one of the last launch). The first that holds:
  *
  *      eviction     its KV was dropped and it was not served since, or it is swapped out (no hook
  *                   tells of a swap: it is seen at the next event)

@@ -72,6 +72,7 @@ struct explain {
     uint32_t loading;                            /* of these, graph blocks */
     int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
     uint32_t prompt_devices;                     /* that have run a prefill, bits */
+    uint8_t last_device;                         /* of the last launch that started */
     double speed;                                /* by power limits */
     double step[MACHINE_MAX_DEVICES];            /* the speed of its step of frequency */
     uint32_t sampling;                           /* passes the host samples for */

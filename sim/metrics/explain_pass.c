@@ -60,6 +60,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
     const struct pass *p = l->pass;
     explain_advance(x, now_ns);
     x->prompt_devices |= p->shape.prefill_rows > 0 ? 1u << l->device : 0;
+    x->last_device = l->device;
     struct explain_launch g = {
         .id = l->id,
         .work_id = work_id_of(p),

@@ -73,4 +73,15 @@ assert sum(e["on_path"] for e in job["edges"]) == len(on) - 1
 assert any(b["of_job"] for b in job["blockers"])
 PY
 done
+# A prompt of 512 tokens has the iGPU for more than a second. The request behind it is cancelled after half a second, and has
+# waited for it all the time: the NPU, the first device, is idle, but nobody uses it.
+printf '%s\n' '# xpusim-trace v1' request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,cancel_s \
+    0,0,0,reactive,0,,512,1,0, 1,1,0,proactive,0,,600,50,0,0.5 >"$dir/cancelled.csv"
+"$x" explain --request 1 --policy edf --trace "$dir/cancelled.csv" --json -q >"$dir/r.json"
+python3 - "$dir/r.json" <<'PY' || fail "who waited until it was cancelled: $(cat "$dir/r.json")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert {k: v for k, v in d["causes_ns"].items() if v} == {"queue_other": 500000000}, d["causes_ns"]
+assert [(b["request_id"], b["queue_ns"]) for b in d["blockers"]] == [(0, 500000000)], d["blockers"]
+PY
 exit $bad

@@ -18,6 +18,7 @@ struct held {
     } on[BESIDE]; /* launches, in the order in which they began */
     struct resident_key pending[PENDING];
     uint32_t n_on, n_pending, sampling, prompts_on;
+    uint8_t last_on; /* device of the last launch */
     bool frame[MACHINE_MAX_DEVICES];
 };
 
@@ -246,7 +247,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     (void)self;
     event(now_ns);
     struct person *v = &people[r->id];
-    waited_for(v, 0);
+    waited_for(v, now_held.last_on);
     v->here = false;
     done(r->id, &v->is);
 }
@@ -279,6 +280,7 @@ static void on_started(void *self, int64_t now_ns, const struct launch *l, int64
     struct held *h = &now_held;
     ck_assert_uint_lt(h->n_on, BESIDE);
     h->prompts_on |= p->shape.prefill_rows > 0 ? 1u << l->device : 0;
+    h->last_on = l->device;
     h->on[h->n_on].id = l->id;
     h->on[h->n_on].first = p->segments[0].request->id;
     h->on[h->n_on].device = l->device;
