@@ -36,6 +36,7 @@ struct explain_whatif {
     bool of_job; /* a job has no bound */
 };
 
+/* latency_s NaN: it was dropped, and has none to compare with. */
 static void put_whatif(const struct explain_whatif *w, double latency_s, struct document *d)
 {
     static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
@@ -49,7 +50,9 @@ static void put_whatif(const struct explain_whatif *w, double latency_s, struct 
         bool none = isnan(values[i]);
         FRAME_ROW(f, names[i], none ? NULL : document_format("%.6f s", values[i]),
                   none ? missing[i]
-                       : document_format("%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
+                  : isnan(latency_s)
+                      ? "to its end, which it did not reach"
+                      : document_format("%+.1f %%", 100.0 * (values[i] / latency_s - 1.0)));
     }
     struct document *data = document_within(d, "otherwise");
     DOCUMENT_VALUES(data, "alone_s", w->alone_s, "uncontended_s", w->uncontended_s);
@@ -128,7 +131,7 @@ static void put_explanation(const struct explanation *x, const struct explain_wh
                                : "last token");
     put_causes(x, total, d);
     put_blockers(x, d);
-    put_whatif(w, total / 1e9, d);
+    put_whatif(w, x->finished ? total / 1e9 : (double)NAN, d);
 }
 
 /* ---- runs ---- */
@@ -340,7 +343,7 @@ static void put_job(struct explain_case *k, const struct critical_path *p, struc
                    d);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint, "job_of", k->o->job);
     job_path_document(p, k->trace, d);
-    put_whatif(&w, units_s_from_ns(p->end_ns - p->first_ns), d);
+    put_whatif(&w, p->complete ? units_s_from_ns(p->end_ns - p->first_ns) : (double)NAN, d);
     put_warnings(k, d);
 }
 

@@ -84,4 +84,7 @@ d = json.load(open(sys.argv[1]))
 assert {k: v for k, v in d["causes_ns"].items() if v} == {"queue_other": 500000000}, d["causes_ns"]
 assert [(b["request_id"], b["queue_ns"]) for b in d["blockers"]] == [(0, 500000000)], d["blockers"]
 PY
+# And has no latency that another time is a percentage of.
+"$x" explain --request 1 --policy edf --trace "$dir/cancelled.csv" -q | sed -n '/^otherwise/,/^$/p' >"$dir/r.txt"
+grep -q "^  alone, no policy below  .* s  to its end, which it did not reach$" "$dir/r.txt" && ! grep -q % "$dir/r.txt" || fail "a share of no latency: $(cat "$dir/r.txt")"
 exit $bad
