@@ -183,13 +183,15 @@ static void write_reading(const struct whole *w, FILE *out)
         any = any || !report_is_drive(w->in[i].tree);
     }
     if (any) {
-        (void)fprintf(out,
-                      "<p class=soft>How to read it: a number in brackets is a 95 %% interval over "
-                      "replications, all policies on the same requests. A percentage is the paired "
-                      "difference to the baseline, printed where its interval excludes zero; "
-                      "differences of less than %g %% are called so. One policy has one colour in "
-                      "all figures.</p>\n",
-                      100.0 * relevance);
+        (void)fprintf(
+            out,
+            "<p class=soft>How to read it: a number in brackets is a 95 %% interval over "
+            "replications, all policies on the same requests. A percentage is the paired "
+            "difference to the baseline, printed where its interval excludes zero; "
+            "differences of less than %g %% are called so. Not corrected: Holm's "
+            "correction counts only the metrics that the comparison prints. One policy has "
+            "one colour in all figures.</p>\n",
+            100.0 * relevance);
     }
 }
 

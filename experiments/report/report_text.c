@@ -45,6 +45,9 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
     if (fabs(s.mean) < 100.0 * relevance_frac) {
         (void)fprintf(out, ": shown, but below the %g %% that matter", 100.0 * relevance_frac);
     }
+    if (cJSON_IsNull(report_member(m, "p_holm"))) {
+        (void)fputs(" (not corrected)", out);
+    }
 }
 
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs)

@@ -53,7 +53,7 @@ def below(m, base):
     if not verdict.startswith(("lower", "higher")) or "not significant" in verdict:
         return verdict
     percent = interval_text(*(100 * m[k] / abs(base["mean"]) for k in ("diff", "diff_low", "diff_high")))
-    return f"{'+' if m['diff'] > 0 else ''}{percent} %"
+    return f"{'+' if m['diff'] > 0 else ''}{percent} %" + (" (not corrected)" if m["p_holm"] is None else "")
 
 
 def quantities(x, path=""):

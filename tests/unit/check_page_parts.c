@@ -79,6 +79,12 @@ START_TEST(numbers_are_as_people_read_them)
     of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
        "\"diff_high\": 1.5}");
     is(change, "+12.5 [6.2, 18.8] %");
+    of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
+       "\"diff_high\": 1.5, \"p_holm\": 0.01}");
+    is(change, "+12.5 [6.2, 18.8] %");
+    of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
+       "\"diff_high\": 1.5, \"p_holm\": null}");
+    is(change, "+12.5 [6.2, 18.8] % (not corrected)");
     of("{\"verdict\": \"lower by 12 %\", \"diff\": -1, \"diff_low\": -1.5, \"diff_high\": -0.5}");
     is(change, "-12.5 [-18.8, -6.2] %");
     of("{\"verdict\": \"lower\", \"diff\": -0.04, \"diff_low\": -0.06, \"diff_high\": -0.02}");
