@@ -180,7 +180,8 @@ static void stats_document(const struct trace_stats *s, struct document *d)
             continue;
         }
         FRAME_ROW(f, words_classes[i], document_format("%zu", c->n),
-                  document_format("%.3f", c->rate_per_min), document_format("%.2f", c->gap_cv),
+                  isnan(c->rate_per_min) ? "-" : document_format("%.3f", c->rate_per_min),
+                  isnan(c->gap_cv) ? "-" : document_format("%.2f", c->gap_cv),
                   five(c->input_mean, c->input_p50, c->input_p90, c->input_p99, c->input_max),
                   five(c->output_mean, c->output_p50, c->output_p90, c->output_p99, c->output_max),
                   document_format("%.1f%%", 100.0 * c->prefix_frac));

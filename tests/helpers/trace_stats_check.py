@@ -109,7 +109,7 @@ def printed(d):
     for k in ("reactive", "proactive"):
         c = d[k]
         if c["requests"]:
-            number = lambda x, form: "nan" if x is None else form % x
+            number = lambda x, form: "-" if x is None else form % x
             lines.append([k, str(c["requests"]), number(c["rate_per_min"], "%.3f"), number(c["gap_cv"], "%.2f"), five(c, "input"), five(c, "output"), "%.1f%%" % (100 * c["prefix_frac"])])
     if "graph" in d:
         g = d["graph"]

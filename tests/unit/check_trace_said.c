@@ -81,7 +81,7 @@ START_TEST(a_trace_is_described)
                   "%s", text);
     has(text, "class requests per min gap CV input mean/p50/p90/p99/max output "
               "mean/p50/p90/p99/max reuse\n");
-    has(text, "\nreactive 2 nan nan 45/30/60/60/60 10/5/15/15/15 44.4%\n");
+    has(text, "\nreactive 2 - - 45/30/60/60/60 10/5/15/15/15 44.4%\n");
     has(text, "\nproactive 2 ");
     has(text, " 30/20/40/40/40 15/10/20/20/20 0.0%\n");
     SCOPED(said_fini) struct said j = COMMANDED(cmd_trace, "stats", "t.csv", "--json");
