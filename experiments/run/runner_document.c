@@ -49,8 +49,10 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             "trace; truncated.* shows what finished by the last arrival",
             100.0 * value_of(r, "backlog.drain_frac"));
     } else if (r->verdict == METRICS_UNDECIDED && isnan(value_of(r, "backlog.drain_frac"))) {
-        warnings_add(list, "UNDECIDED: all requests arrived at one instant, where a stable load "
-                           "and an overload look the same");
+        warnings_add(list, value_of(r, "all.arrived") > 0.0
+                               ? "UNDECIDED: all requests arrived at one instant, where a stable "
+                                 "load and an overload look the same"
+                               : "UNDECIDED: no request arrived");
     } else if (r->verdict == METRICS_UNDECIDED) {
         warnings_add(
             list,
@@ -117,20 +119,26 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     }
 }
 
+/* ", 0.2 J per token"; nothing where no token came out. */
+static const char *per_token(const struct runner_result *r, const char *metric)
+{
+    double joules = value_of(r, metric);
+    return isnan(joules) ? "" : document_format(", %.4g J per token", joules);
+}
+
 static void show_energy(const struct config *c, const struct runner_result *r, struct document *d)
 {
     OWNED char *meter = warnings_meter(c);
     DOCUMENT_VALUES(d, "energy_meter", meter);
     bool stated = strcmp(meter, soc_meter_names()[SOC_METER_UNSTATED]) != 0;
     if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
-        document_note(
-            d,
-            "  energy %.4g J%s%s (%.4g idle), %.4g J per token, peak %.3g W; DDR %.1f %% used, "
-            "%.1f %% of time at high pressure",
-            value_of(r, "energy_j"), stated ? ", meter " : "", stated ? meter : "",
-            value_of(r, "energy_idle_j"), value_of(r, "energy_j_per_token"),
-            value_of(r, "peak_power_watts"), 100.0 * value_of(r, "ddr.util_frac"),
-            100.0 * value_of(r, "ddr.tier_high_frac"));
+        document_note(d,
+                      "  energy %.4g J%s%s (%.4g idle)%s, peak %.3g W; DDR %.1f %% used, "
+                      "%.1f %% of time at high pressure",
+                      value_of(r, "energy_j"), stated ? ", meter " : "", stated ? meter : "",
+                      value_of(r, "energy_idle_j"), per_token(r, "energy_j_per_token"),
+                      value_of(r, "peak_power_watts"), 100.0 * value_of(r, "ddr.util_frac"),
+                      100.0 * value_of(r, "ddr.tier_high_frac"));
     } else if (!isnan(value_of(r, "ddr.util_frac"))) {
         document_note(d,
                       "  energy unknown: the machine's file states no power; DDR %.1f %% used, "
@@ -151,11 +159,9 @@ static void show_metered(const struct config *c, const struct runner_result *r, 
     SIM_ASSERT(!(m->spread_factor < 1.0)); /* or the interval would not hold its reading */
     DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
     if (!isnan(joules)) {
-        document_note(d,
-                      "  a %s meter would read %.4g J (%.4g to %.4g), %.4g J per token, %.3g W in "
-                      "the mean",
+        document_note(d, "  a %s meter would read %.4g J (%.4g to %.4g)%s, %.3g W in the mean",
                       meter, joules, joules / m->spread_factor, joules * m->spread_factor,
-                      value_of(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"));
+                      per_token(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"));
     } else if (!isnan(value_of(r, "energy_j"))) {
         document_note(d, "  a %s meter: no published reading of a device that worked", meter);
     }
