@@ -18,7 +18,8 @@ struct order_node {
     struct reqq_node queue; /* so that a request may be in an order now and in a queue then */
     struct order *of;       /* that holds it, or NULL */
     const struct request *left, *right;
-    double key; /* also of one that has left: by it the order knows who went before */
+    uint64_t level; /* looks random: whose is greater is above */
+    double key;     /* also of one that has left: by it the order knows who went before */
 };
 
 /* The order that holds it by the node in front, or NULL. */
@@ -42,15 +43,19 @@ static inline bool order_less(const struct order *o, const struct request *x,
     return kx != ky ? kx < ky : request_before(x, y);
 }
 
+static inline bool order_above(const struct order *o, const struct request *x,
+                               const struct request *y)
+{
+    return order_node(o, x)->level > order_node(o, y)->level;
+}
+
 /* A subtree's root is between its children in the order, and above them by the random numbers. */
 static inline bool order_root_ok(const struct order *o, const struct request *r)
 {
     const struct order_node *x = order_node(o, r);
     return x->of == o &&
-           (x->left == NULL ||
-            (order_less(o, x->left, r) && rng_mix64(x->left->id) <= rng_mix64(r->id))) &&
-           (x->right == NULL ||
-            (order_less(o, r, x->right) && rng_mix64(x->right->id) <= rng_mix64(r->id)));
+           (x->left == NULL || (order_less(o, x->left, r) && order_above(o, r, x->left))) &&
+           (x->right == NULL || (order_less(o, r, x->right) && order_above(o, r, x->right)));
 }
 
 static inline bool order_ok(const struct order *o)
@@ -58,41 +63,44 @@ static inline bool order_ok(const struct order *o)
     return o->root == NULL ? o->n == 0 : o->n > 0 && order_root_ok(o, o->root);
 }
 
-/* All of x come before all of y. The root has the greatest of numbers that look random, so that the
- * depth is O(log n). */
-static inline const struct request *order_merge(struct order *o, const struct request *x,
-                                                const struct request *y)
+/* Makes one tree of two, at a link. All of x come before all of y. The root has the greatest of
+ * numbers that look random, so that the depth is O(log n). */
+static inline void order_merge(struct order *o, const struct request **link,
+                               const struct request *x, const struct request *y)
 {
-    if (x == NULL || y == NULL) {
-        return x == NULL ? y : x;
+    while (x != NULL && y != NULL) {
+        SIM_ASSERT(order_less(o, x, y));
+        if (order_above(o, x, y)) {
+            *link = x;
+            link = &order_node(o, x)->right;
+            x = *link;
+        } else {
+            *link = y;
+            link = &order_node(o, y)->left;
+            y = *link;
+        }
     }
-    SIM_ASSERT(order_less(o, x, y));
-    if (rng_mix64(x->id) > rng_mix64(y->id)) {
-        order_node(o, x)->right = order_merge(o, order_node(o, x)->right, y);
-        SIM_ASSERT(order_root_ok(o, x));
-        return x;
-    }
-    order_node(o, y)->left = order_merge(o, x, order_node(o, y)->left);
-    SIM_ASSERT(order_root_ok(o, y));
-    return y;
+    *link = x != NULL ? x : y;
 }
 
 /* Cuts a tree into what comes before r, which is not in it, and after. */
 static inline void order_split(struct order *o, const struct request *tree, const struct request *r,
                                const struct request **before, const struct request **after)
 {
-    SIM_ASSERT(tree != r);
-    if (tree == NULL) {
-        *before = *after = NULL;
-    } else if (order_less(o, tree, r)) {
-        order_split(o, order_node(o, tree)->right, r, &order_node(o, tree)->right, after);
-        *before = tree;
-    } else {
-        order_split(o, order_node(o, tree)->left, r, before, &order_node(o, tree)->left);
-        *after = tree;
+    while (tree != NULL) {
+        SIM_ASSERT(tree != r);
+        struct order_node *t = order_node(o, tree);
+        if (order_less(o, tree, r)) {
+            *before = tree;
+            before = &t->right;
+            tree = t->right;
+        } else {
+            *after = tree;
+            after = &t->left;
+            tree = t->left;
+        }
     }
-    SIM_ASSERT(*before == NULL || order_less(o, *before, r));
-    SIM_ASSERT(*after == NULL || order_less(o, r, *after));
+    *before = *after = NULL;
 }
 
 static inline void order_add(struct order *o, const struct request *r, double key)
@@ -101,8 +109,9 @@ static inline void order_add(struct order *o, const struct request *r, double ke
     SIM_ASSERT(node->of == NULL && order_ok(o));
     node->of = o;
     node->key = key;
+    node->level = rng_mix64(r->id);
     const struct request **link = &o->root;
-    while (*link != NULL && rng_mix64((*link)->id) > rng_mix64(r->id)) {
+    while (*link != NULL && order_above(o, *link, r)) {
         struct order_node *t = order_node(o, *link);
         link = order_less(o, r, *link) ? &t->left : &t->right;
     }
@@ -131,7 +140,7 @@ static inline void order_remove(struct order *o, const struct request *r)
         struct order_node *t = order_node(o, *link);
         link = order_less(o, r, *link) ? &t->left : &t->right;
     }
-    *link = order_merge(o, node->left, node->right);
+    order_merge(o, link, node->left, node->right);
     node->of = NULL;
     node->left = node->right = NULL;
     o->n--;
