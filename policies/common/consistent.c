@@ -136,8 +136,7 @@ bool disagg_is_consistent(const struct disagg *d)
 
 /* ---- iter.h ---- */
 
-/* Who waits is in no pass; by key, by the place in memory order, and if it holds KV by its reverse.
- */
+/* Who waits is in no pass. Who lives has a place in memory order, and if it holds KV its reverse. */
 bool iter_is_consistent(const struct iter *it)
 {
     SIM_ASSERT(iter_ok(it));
@@ -158,7 +157,7 @@ bool iter_is_consistent(const struct iter *it)
     }
     for (const struct request *r = order_first(&it->holders); r != NULL;
          r = order_next(&it->holders, r)) {
-        SIM_ASSERT(order_has(&it->ready, r));
+        SIM_ASSERT(order_has(&it->elders, r));
     }
     return true;
 }

@@ -47,12 +47,9 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
 static void enqueue(struct sched *s, struct iter *it, const struct request *r)
 {
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
-    SIM_ASSERT(r->pass == NULL && !order_has(&it->holders, r));
+    SIM_ASSERT(r->pass == NULL && order_has(&it->elders, r));
     order_add(&it->ready, r, full_key(s, it, r));
-    order_add(&it->elders, r, memory_place(s, r));
-    if (r->kv_tokens > 0 && !r->kv_swapped) {
-        /* Three orders of the same requests: whose turn it is, who is the first to keep memory, who
-         * is the first to lose it. */
+    if (r->kv_tokens > 0 && !r->kv_swapped && !order_has(&it->holders, r)) {
         order_add(&it->holders, r, -memory_place(s, r));
     }
     SIM_ASSERT(iter_ok(it));
@@ -66,6 +63,9 @@ static void iter_joins(struct sched *s, const struct request *r)
      * exactly, and ns need not. */
     SIM_ASSERT(own->arrived == 0);
     own->arrived = ++it->arrivals;
+    /* Three orders: whose turn it is, who is the first to keep memory, who is the first to lose it.
+     * The last two never change while a request lives, so it is in them also when it runs. */
+    order_add(&it->elders, r, memory_place(s, r));
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
     /* It has at most what others left in the cache, and no pass has had it. */
@@ -90,8 +90,8 @@ void iter_kv_moved(struct sched *s, const struct request *r)
 void iter_rekey(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(order_has(&it->ready, r) == order_has(&it->elders, r));
-    if (order_of(r) != NULL) {
+    SIM_ASSERT(order_has(&it->elders, r));
+    if (order_has(&it->ready, r)) {
         order_rekey(&it->ready, r, full_key(s, it, r));
     }
 }
@@ -106,18 +106,10 @@ void iter_rekey_all(struct sched *s)
 }
 
 /* Out of those who wait. */
-static void dequeue(struct iter *it, const struct request *r)
-{
-    order_remove(&it->ready, r);
-    order_remove(&it->elders, r);
-    order_remove(&it->holders, r);
-    SIM_ASSERT(iter_ok(it));
-}
-
 static void take(struct sched *s, struct iter *it, const struct request *r)
 {
     SIM_ASSERT(order_has(&it->ready, r) && order_has(&it->elders, r));
-    dequeue(it, r);
+    order_remove(&it->ready, r);
     if (it->order->taken != NULL) {
         it->order->taken(s, r);
     }
@@ -128,7 +120,10 @@ static void iter_leaves(struct sched *s, const struct request *r)
     struct iter *it = s->state;
     SIM_ASSERT(r->state == REQUEST_STATE_SHED || order_of(r) == NULL); /* in its pass to the end */
     gap_finished(s, &it->gap, r);
-    dequeue(it, r);
+    order_remove(&it->ready, r);
+    order_remove(&it->elders, r);
+    order_remove(&it->holders, r);
+    SIM_ASSERT(iter_ok(it));
     if (it->order->left != NULL) {
         it->order->left(s, r);
     }
@@ -153,6 +148,8 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
     if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
         return false;
     }
+    order_remove(&it->holders, r);
+    SIM_ASSERT(iter_ok(it)); /* it has nothing more to lose */
     if (swap) {
         take(s, it, r);
     } else {
@@ -162,20 +159,28 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
     return true;
 }
 
+/* The last one in memory order that waits and has KV, or NULL. */
+static const struct request *last_holder(struct iter *it)
+{
+    const struct request *r = order_first(&it->holders);
+    while (r != NULL && (r->kv_tokens == 0 || !order_has(&it->ready, r))) {
+        const struct request *next = order_next(&it->holders, r);
+        if (r->kv_tokens == 0) { /* the core has dropped it */
+            order_remove(&it->holders, r);
+        }
+        r = next;
+    }
+    return r;
+}
+
 /* Takes KV from the last one in memory order that waits and comes after `first`; dropped, not
  * swapped, so that the space is free at once. */
 static bool evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
-    const struct request *victim = order_first(&it->holders);
-    while (victim != NULL && victim->kv_tokens == 0) { /* the core has dropped it */
-        order_remove(&it->holders, victim);
-        victim = order_first(&it->holders);
-    }
+    const struct request *victim = last_holder(it);
     if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
         return false;
     }
-    order_remove(&it->holders, victim);
-    SIM_ASSERT(iter_ok(it)); /* it waits on, with nothing more to lose */
     SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* so two never take turns */
     return true;
 }
@@ -273,6 +278,9 @@ static void compose_first(struct sched *s, struct iter *it)
 {
     const struct request *first = order_first(&it->elders);
     SIM_ASSERT(it->alone && iter_ok(it));
+    while (first != NULL && !order_has(&it->ready, first)) { /* its KV moves */
+        first = order_next(&it->elders, first);
+    }
     batch_clear(&it->it.batch);
     if (first == NULL || is_held(s, first)) {
         it->stuck = false;

@@ -131,18 +131,18 @@ struct iter {
     struct iteration it; /* key of a pass: the best of its members, class rule included */
     const struct iter_order *order;
     struct order ready;   /* live requests in no pass, KV not moving */
-    struct order elders;  /* the same, the first in memory order on top */
-    struct order holders; /* of these, those with KV: the last on top */
+    struct order elders;  /* all live requests, the first in memory order on top */
+    struct order holders; /* of these, those that returned with KV: the last on top */
     uint64_t arrivals;
     struct gap gap;
     bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
     bool alone; /* the batch under construction is of the first in memory order alone */
 };
 
-/* Waiting requests are in both orders, and those that may lose KV are among them. */
+/* Waiting requests and those that may lose KV are among the live ones. */
 static inline bool iter_ok(const struct iter *it)
 {
-    return it->ready.n == it->elders.n && it->holders.n <= it->elders.n &&
+    return it->ready.n <= it->elders.n && it->holders.n <= it->elders.n &&
            it->elders.n <= it->arrivals && it->elders.at == offsetof(struct iter_request, elder) &&
            it->holders.at == offsetof(struct iter_request, holder);
 }
