@@ -2,6 +2,12 @@
 
 #include "sim/base/words.h"
 
+/* fmax of two numbers, inline: every kernel asks for several. */
+static inline double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
 /* Share of the experts that `rows` rows touch, each routed to k of n at random: 1 - (1 - k/n)^rows;
  * 1 for a dense model. */
 static double experts_touched(const struct llm *m, double rows)
@@ -78,7 +84,7 @@ static double exchange_s(const struct roofline *r, const struct kernel_query *q)
 static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
                                  uint32_t chunk)
 {
-    double keys = fmax((double)w->kv_read_tokens, (double)p->window * w->sequences);
+    double keys = larger((double)w->kv_read_tokens, (double)p->window * w->sequences);
     if (!p->pad_attention || chunk == 0) {
         return keys;
     }
@@ -89,7 +95,7 @@ static inline double padded_keys(const struct work_shape *w, const struct soc_ru
 /* Pairs of a query and a key. A static graph computes what it then masks. */
 static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p)
 {
-    return fmax((double)w->attn_pairs, (double)p->window * w->rows);
+    return larger((double)w->attn_pairs, (double)p->window * w->rows);
 }
 
 /* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
@@ -180,7 +186,7 @@ static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q,
 static double longer_s(const struct terms *t, double knee)
 {
     (void)knee;
-    return fmax(t->compute_s, t->memory_s);
+    return larger(t->compute_s, t->memory_s);
 }
 
 /* ... or big (1 + (small/big)^p)^(1/p): (big^p + small^p)^(1/p) without overflow. */
@@ -234,7 +240,7 @@ static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bo
 
 static double extended_s(const struct terms *t)
 {
-    return t->launch_s + (t->compute_s > t->memory_s ? t->compute_s : t->memory_s);
+    return t->launch_s + larger(t->compute_s, t->memory_s);
 }
 
 static inline bool too_many_rows(const struct soc_runtime *p, uint32_t rows)
@@ -251,8 +257,8 @@ static inline uint32_t longest_context(const struct soc_runtime *p)
  * waits for memory all the time loads all the time. */
 static int64_t load_ns(const struct terms *t, int64_t t_ns)
 {
-    double least_ns = fmax(t->bytes / t->bytes_per_s * 1e9, 1.0);
-    double ns = ceil(fmax((1.0 - t->compute_only_frac) * (double)t_ns, least_ns));
+    double least_ns = larger(t->bytes / t->bytes_per_s * 1e9, 1.0);
+    double ns = ceil(larger((1.0 - t->compute_only_frac) * (double)t_ns, least_ns));
     return ns < (double)t_ns ? (int64_t)ns : t_ns;
 }
 
@@ -293,7 +299,7 @@ static void kernel_roofline(const struct hwmodel *m, const struct kernel_query *
 {
     struct terms t;
     terms_fill(m, q, true, longer_s, &t);
-    finish(m, q, &t, fmax(t.compute_s, t.memory_s), out);
+    finish(m, q, &t, larger(t.compute_s, t.memory_s), out);
 }
 
 static double pnorm_s(const struct terms *t, double p)
@@ -333,7 +339,7 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     const struct roofline *r = m->params;
     struct terms t;
     terms_fill(m, q, false, longer_s, &t);
-    double seconds = t.launch_s + fmax(t.compute_s, t.memory_s);
+    double seconds = t.launch_s + larger(t.compute_s, t.memory_s);
     finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
 }
 
