@@ -4,20 +4,6 @@
 
 #include "sim/base/base.h"
 
-/* splitmix64 (Steele, Lea, Flood 2014), constants as published. */
-static uint64_t splitmix64(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
-}
-
-uint64_t rng_mix64(uint64_t x)
-{
-    return splitmix64(&x);
-}
-
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b)
 {
     uint64_t h = rng_mix64(seed);
@@ -29,7 +15,8 @@ uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b
 void rng_init(struct rng *r, uint64_t key)
 {
     for (int i = 0; i < 4; i++) {
-        r->s[i] = splitmix64(&key);
+        r->s[i] = rng_mix64(key);
+        key += RNG_MIX_STEP;
     }
 }
 

@@ -38,8 +38,17 @@ enum rng_purpose {
     RNG_HANG = 20,
 };
 
-/* One splitmix64 step: a bijective 64-bit mixer, also used for hashing keys. */
-uint64_t rng_mix64(uint64_t x);
+/* One step of splitmix64 (Steele, Lea, Flood 2014), constants as published: a bijective 64-bit
+ * mixer, also used for hashing keys. The state of the next step is greater by RNG_MIX_STEP. */
+#define RNG_MIX_STEP 0x9E3779B97F4A7C15ULL
+static inline uint64_t rng_mix64(uint64_t x)
+{
+    uint64_t z = x + RNG_MIX_STEP;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+}
+
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
 /* A seed for people and files: the upper 53 bits, which a number of JSON holds exactly. */
