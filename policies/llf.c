@@ -15,7 +15,8 @@ static double llf_key(struct sched *s, const struct request *r)
 
 static const struct iter_order order = {.key = llf_key,
                                         .key_per_done_ns = 1e-3, /* the key is in us */
-                                        .steady = true};
+                                        .steady = true,
+                                        .settled = true};
 
 static int llf_init(struct sched *s)
 {

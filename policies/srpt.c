@@ -47,7 +47,8 @@ static double srpt_key(struct sched *s, const struct request *r)
                     iter_decode_ns(s, r, it->it.device, tokens));
 }
 
-static const struct iter_order order = {.key = srpt_key, .key_per_done_ns = -1.0, .steady = true};
+static const struct iter_order order = {
+    .key = srpt_key, .key_per_done_ns = -1.0, .steady = true, .settled = true};
 
 static int srpt_init(struct sched *s)
 {

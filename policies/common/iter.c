@@ -239,11 +239,14 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     const struct request *r;
     while (it->it.batch.n < most && it->it.batch.tokens < budget &&
            (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
-        double now_key = full_key(s, it, r);
-        /* A key that shrank while its owner waited would hold it back: whoever changed it has moved
-         * it (iter_rekey). Nobody is notified where the core drops a prefix that a prompt has not
-         * used yet, so a key by remaining work may then be an old one until its turn comes. */
         double known_key = order_node(&it->ready, r)->key;
+        /* Nobody is notified where the core drops a prefix that a prompt has not used yet, so a key
+         * by remaining work may then be an old one until its turn comes. */
+        bool asks = !it->order->settled || r->first_service_ns == TIME_NEVER_NS;
+        double now_key = asks ? full_key(s, it, r) : known_key;
+        SIM_ASSERT(asks || known_key == full_key(s, it, r));
+        /* A key that shrank while its owner waited would hold it back: whoever changed it has moved
+         * it (iter_rekey). */
         SIM_ASSERT(now_key >= known_key || r->first_service_ns == TIME_NEVER_NS);
         if (now_key > known_key) {
             order_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */

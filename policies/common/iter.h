@@ -87,8 +87,8 @@ struct iter;
 /* Functions of an order. All but key are optional. */
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
-     * it is about to be taken: a key may grow while its owner waits, at no cost; one that shrinks
-     * needs iter_rekey. All above 5e14 are one. Proactive requests are set behind by 1e15, where
+     * it is about to be taken, unless settled: a key may grow while its owner waits, at no cost;
+     * one that shrinks needs iter_rekey. All above 5e14 are one. Proactive requests are set behind by 1e15, where
      * differences below 0.1 may be lost, so time counts in us or ns. */
     double (*key)(struct sched *s, const struct request *r);
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
@@ -108,6 +108,9 @@ struct iter_order {
     /* While all live requests decode in one iteration, the next one is the same (sched_steady), and
      * one call of served for several iterations adds up to what one for each does. */
     bool steady;
+    /* While its owner waits, a key changes by iter_rekey alone, and where the core drops a prefix
+     * that no pass has used. */
+    bool settled;
     /* A key never changes. Where passes stop for a more urgent request, only such an order is
      * steady: a stop compares the members' keys of their last iteration. */
     bool constant;
