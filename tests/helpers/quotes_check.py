@@ -8,7 +8,7 @@ A page names a command in a comment, which no reader of the built page sees:
     <!-- WHOLE $ xpusim falsify --policy edf --baseline fcfs -q | sed -n 4p -->
 
 Every line that the command prints must be in the text between the comment and the next comment or heading, one behind the
-other. `...` in a printed line is anything within a line, such as columns of a table that the command leaves out. A command
+other. `...` in a printed line is anything within a line or a cell, such as what the command leaves out. A command
 that takes long has WHOLE, and runs with WHOLE=yes only. Commands run in an empty folder, with the program and this folder
 (`cells`) in PATH; XPUSIM is the root of the sources. Exit status 1 if a page says something else."""
 import os
@@ -40,7 +40,7 @@ for page in sys.argv[1:]:
         at = 0
         for line in lines:
             # no digit before or behind: 3 is not in 13 or 3.5
-            sought = ".*?".join(re.escape(part) for part in line.strip().split("..."))
+            sought = r"[^|\n]*?".join(re.escape(part) for part in line.strip().split("..."))
             found = re.compile(r"(?<![\d.])" + sought + r"(?!\.?\d)").search(block, at)
             if found:
                 at = found.end()
