@@ -1,12 +1,12 @@
 #!/bin/sh
 # The four schemes of the first paper over load: the tables of policies/README.md on stdout, as
-# Markdown (`sh policies/four_schemes.sh`; REPLICATIONS, JOBS). The same requests for all schemes of a
+# Markdown (`sh policies/four_schemes.sh`; REPLICATIONS, JOBS, RATES). The same requests for all schemes of a
 # column.
 set -eu
 cd "$(dirname "$0")/.."
 x=${BUILD:-build}/xpusim
 replications=${REPLICATIONS:-20}
-rates="1 2 3 4 6 8 12 16" # reactive a minute; twice as many proactive ones
+rates=${RATES:-1 2 3 4 6 8 12 16} # reactive a minute; twice as many proactive ones
 tmp=$(mktemp)
 trap 'rm -f "$tmp"' EXIT
 
