@@ -147,7 +147,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
     return true;
 }
 
-/* Has one of those who wait to decode a draft? */
+/* Has a request that waits to decode a draft? */
 static bool any_offered(struct sched *s, const struct reqq *q)
 {
     const struct request *r = q->head;
@@ -164,7 +164,7 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
         a->draft_ready_ns = 0;
         return true;
     }
-    /* They stand for the batch, which is not formed yet: whoever becomes ready while drafts are
+    /* The batch is not formed yet: whoever becomes ready while drafts are
      * made takes part. */
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
     if (draft_ns == 0 || a->estimate.idle > 0 ||

@@ -4,8 +4,8 @@
  *
  * An iteration takes all online decodes, online prompts in progress, and new online ones in arrival
  * order. Then it takes offline work in that sequence, each piece as large as the budget in time and
- * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. Of the seats of an iteration
- * online requests have as many as they need; an offline one without a seat waits with its KV.
+ * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. Online requests
+ * have as many seats of an iteration as they need; an offline one without a seat waits with its KV.
  *
  * With `safepoint` an online
  * arrival aborts an iteration that holds only offline work, at the end of the layer that runs. The
