@@ -124,7 +124,8 @@ void sd_graphs_prefill_begin(struct sched *s, struct sd *d)
 
 void sd_graphs_prefill_end(struct sched *s, struct sd *d)
 {
-    for (uint32_t i = d->n_blocks; switches(s) && i-- > 0;) {
+    bool uses = switches(s) && d->current->model == 0; /* other models have no graphs */
+    for (uint32_t i = d->n_blocks; uses && i-- > 0;) {
         switch_block(s, d, i, 2);
     }
 }

@@ -549,6 +549,22 @@ END_TEST
 
 /* ---- shipped policies ---- */
 
+/* sd-npu loads the decode graph of its one block after a prompt, at 1 GB/s for 1 GB, and the
+ * prefill graph after the answer. Only the default model has graphs: the second one's answer of two
+ * tokens needs none, and its three passes of 1 ns an operator are over at once. */
+START_TEST(graphs_are_switched_for_the_model_that_has_them)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 2}};
+    uint8_t model = (uint8_t)_i;
+    sc.machine.devices[NPU].static_attention = false;
+    scenario_policy(&sc, policy_find("sd-npu"), "strategy=sync,blocks=1,speculate=false");
+    ck_assert_msg(two_models_run(&sc, q, &model, NULL, 1, false) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_LOADS], model == 0 ? 2 : 0);
+    ck_assert((sc.records[0].finish_ns > MS(1000)) == (model == 0));
+}
+END_TEST
+
 #define CONFIGURATIONS 200
 #define MOST_REQUESTS 24
 
@@ -639,6 +655,7 @@ static const struct suite_row suite[] = {
     TEST(idle_weights_stay_where_a_load_would_not_fit),
     TEST(who_is_in_keeps_room_for_all_tokens),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
+    LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
 };
