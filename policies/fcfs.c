@@ -41,6 +41,14 @@ static void fcfs_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
+/* It waits, or it was to have its next pass at this instant. */
+static void fcfs_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct fcfs *f = s->state;
+    reqq_remove(r);
+    f->current = f->current == r ? NULL : f->current;
+}
+
 static void fcfs_schedule(struct sched *s)
 {
     struct fcfs *f = s->state;
@@ -78,6 +86,6 @@ const struct policy_ops policy_fcfs_ops = {
     .init = fcfs_init,
     .request_arrived = fcfs_request_arrived,
     .pass_done = fcfs_pass_done,
-    .request_cancelled = reqq_leave,
+    .request_cancelled = fcfs_request_cancelled,
     .schedule = fcfs_schedule,
 };

@@ -59,6 +59,14 @@ static void npu_serial_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
+/* It waits, or it was to have its next pass at this instant. */
+static void npu_serial_request_cancelled(struct sched *s, const struct request *r)
+{
+    struct npu_serial *n = s->state;
+    reqq_remove(r);
+    n->current = n->current == r ? NULL : n->current;
+}
+
 static void form(struct sched *s, struct npu_serial *n, const struct request *r)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
@@ -110,6 +118,6 @@ const struct policy_ops policy_npu_serial_ops = {
     .request_arrived = npu_serial_request_arrived,
     .launch_done = npu_serial_launch_done,
     .pass_done = npu_serial_pass_done,
-    .request_cancelled = reqq_leave,
+    .request_cancelled = npu_serial_request_cancelled,
     .schedule = npu_serial_schedule,
 };

@@ -437,6 +437,29 @@ START_TEST(who_was_stopped_for_somebody_who_left_goes_on)
 }
 END_TEST
 
+/* A request whose user gives up at the instant of its token is in no pass then. Every policy goes
+ * on with who waits. */
+START_TEST(who_gives_up_as_a_token_comes_out_holds_nobody_up)
+{
+    static const struct scenario_request q[] = {{RT, 0, 300, 9, 0, 0}, {RT, 0, 300, 3, 0, 0}};
+    size_t n = 0;
+    const char *name = policy_list(&n)[_i]->name;
+    int64_t at_ns = TIME_NEVER_NS;
+    for (int run = 0; run < 2; run++) {
+        rules_machine(1);
+        sc.machine.devices[NPU].static_attention = false;
+        rules_extra(0)->cancel_ns = at_ns;
+        rules_run(name, strcmp(name, "sd-npu") == 0 ? "blocks=1" : "", "", q, 2);
+        at_ns = sc.records[0].first_token_ns;
+        ck_assert_int_eq((int)sc.records[1].state, (int)REQUEST_STATE_FINISHED);
+        if (run == 0) {
+            scenario_fini(&sc);
+        }
+    }
+    ck_assert_int_eq((int)sc.records[0].state, (int)REQUEST_STATE_SHED);
+}
+END_TEST
+
 /* Eighteen prompts, each shorter than the one before and 10 ms later: each stops the one before at
  * its next kernel, none of which takes 10 ms (300 rows: 9). Sixteen can be stopped at once, so the
  * eighteenth waits for the end of the seventeenth's pass: 12 layers of 140 rows, 12 x 5.2 + 1 ms,
@@ -525,6 +548,7 @@ static const struct suite_row suite[] = {
     TEST(force_is_for_priorities_only),
     TEST(sixteen_passes_can_be_stopped_at_once),
     TEST(who_was_stopped_for_somebody_who_left_goes_on),
+    LOOP_OVER(who_gives_up_as_a_token_comes_out_holds_nobody_up, suite_policies),
     TEST(a_programs_past_waiting_counts),
     TEST(prompts_share_a_micro_batch),
     TEST(who_gave_way_enters_before_those_who_came_later),

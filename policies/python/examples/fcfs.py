@@ -22,7 +22,8 @@ class Fcfs(Policy):
         self.waiting.append(r)
 
     def request_cancelled(self, r):
-        self.waiting.remove(r)
+        if r in self.waiting:  # else it left with a pass that ended at this instant
+            self.waiting.remove(r)
 
     def pass_done(self, p):
         if p.segments[0].request.left:

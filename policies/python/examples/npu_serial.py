@@ -27,7 +27,8 @@ class NpuSerial(Policy):
         self.waiting.append(r)
 
     def request_cancelled(self, r):
-        self.waiting.remove(r)
+        if r in self.waiting:  # else it left with a pass that ended at this instant
+            self.waiting.remove(r)
 
     def launch_done(self, launch):
         self.prefill.ended(launch)
