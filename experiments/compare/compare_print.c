@@ -142,6 +142,34 @@ static bool is_one_run(const struct compare_result *r)
     return !differs;
 }
 
+static double sum_of(const struct compare_result *r, uint32_t policy, const char *metric)
+{
+    const double *x = compare_values(r, policy, metric);
+    double sum = 0.0;
+    for (uint32_t i = 0; x != NULL && i < r->replications; i++) {
+        sum += isfinite(x[i]) ? x[i] : 0.0;
+    }
+    return sum;
+}
+
+/* What a horizon or an empty battery left in the system has no latency. */
+static void warn_unfinished(const char *const *labels, const struct compare_result *r,
+                            struct document *list)
+{
+    SCOPED(text_fini) struct text of = {0};
+    for (uint32_t p = 0; p < r->n_policies; p++) {
+        double left = sum_of(r, p, "all.unfinished");
+        if (left > 0.0) {
+            text_format(&of, "%s%.0f of %.0f under %s", of.n > 0 ? ", " : "", left,
+                        sum_of(r, p, "all.arrived"), labels[p]);
+        }
+    }
+    if (of.n > 0) {
+        warnings_add(list, "requests that did not finish: %s. Latencies do not cover them",
+                     text_end(&of));
+    }
+}
+
 static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
@@ -159,6 +187,7 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
         DOCUMENT_VALUES(d, "energy_meter", meter);
     }
     warnings_range(x, labels, r->n_policies, list);
+    warn_unfinished(labels, r, list);
     warnings_sketch(is_sketched(plan, r), list);
     if (is_one_run(r)) {
         warnings_add(

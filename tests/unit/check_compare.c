@@ -380,6 +380,30 @@ START_TEST(equal_replications_are_one_observation)
 }
 END_TEST
 
+/* No device does a prompt of 512 tokens in 0.1 s, and the third request arrives after that. */
+START_TEST(what_did_not_finish_is_warned_of)
+{
+    folder_enter();
+    folder_put("t.csv", "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens\n0,0,0,reactive,0,,512,1,0\n"
+                        "1,1,0,proactive,0.01,,512,1,0\n2,2,0,reactive,0.2,,512,1,0\n");
+    SCOPED(said_fini)
+    struct said cut =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace", "t.csv", "-q",
+                  "--set", "sim.horizon_s=0.1", "--metric", "all.arrived");
+    ck_assert_msg(strstr(cut.out,
+                         "\nwarning: requests that did not finish: 2 of 2 under fcfs, 2 of "
+                         "2 under edf. Latencies do not cover them\n") != NULL,
+                  "%s", cut.out);
+    SCOPED(said_fini)
+    struct said whole =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace", "t.csv", "-q");
+    ck_assert_int_eq(whole.status, EXIT_OK);
+    ck_assert_ptr_null(strstr(whole.out, "did not finish"));
+    folder_leave();
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(results_do_not_depend_on_workers_or_order_of_policies),
@@ -392,5 +416,6 @@ static const struct suite_row suite[] = {
     TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first),
     TEST(nothing_is_found_where_nothing_is),
     TEST(equal_replications_are_one_observation),
+    TEST(what_did_not_finish_is_warned_of),
 };
 SUITE_MAIN("compare", suite)
