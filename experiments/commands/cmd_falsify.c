@@ -28,6 +28,10 @@ static int prepare(struct prepared *p, const struct options *o, struct err *e)
     if (config_load_all(&p->config, &o->config, CONFIG_AS_WRITTEN, names, FALSIFY_SIDES, p->policy,
                         e) == 0) {
         (void)runner_check_metric(&p->config, "metric", o->falsify.metric, e);
+        if (p->config.sim.horizon_s > 0.0) {
+            (void)err_add(e, "--metric: with sim.horizon_s requests stay unfinished, and no metric "
+                             "has what those have lost");
+        }
         (void)space_init(&p->space, &o->config, &p->config, o->over, e);
     }
     return e->n > 0 ? -EINVAL : 0;

@@ -44,6 +44,11 @@ static int prepare(struct prepared *c, const struct options *o, struct config_ar
     for (uint32_t i = 0; i < o->search.n_slos && rc == 0; i++) {
         (void)runner_check_metric(&c->config, "slo", o->search.slos[i].metric, e);
     }
+    if (rc == 0 && c->config.sim.horizon_s > 0.0) {
+        (void)err_add(e,
+                      "--slo: with sim.horizon_s requests stay unfinished, and a target holds at "
+                      "the rate that leaves out most of them");
+    }
     c->plan = (struct compare_plan){.config = &c->config,
                                     .options = &o->config,
                                     .policies = c->policies,

@@ -71,6 +71,9 @@ static const struct line lines[] = {
     {&cmd_explain, "--policy nobody --request 0 --until first-token", NULL},
     {&cmd_explain, "--policy nobody --interference --until first-token", NULL},
 
+    {&cmd_search, "--policy fcfs --slo all.e2e_s.mean<=9 --set sim.horizon_s=9",
+     "--slo: with sim.horizon_s requests stay unfinished, and a target holds at the rate that "
+     "leaves out most of them"},
     {&cmd_search, "--slo energy_j<=1", POLICY},
     {&cmd_search, "--policy nobody", "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'"},
 
@@ -93,6 +96,9 @@ static const struct line lines[] = {
      "--policy and --baseline are needed (`xpusim list policy` shows the names)"},
     {&cmd_falsify, "--baseline nobody",
      "--policy and --baseline are needed (`xpusim list policy` shows the names)"},
+    {&cmd_falsify, "--policy fcfs --baseline edf --set sim.horizon_s=9",
+     "--metric: with sim.horizon_s requests stay unfinished, and no metric has what those have "
+     "lost"},
     {&cmd_falsify, "--policy nobody --baseline nobody --trace t.csv",
      "--trace: a loss is confirmed on fresh traces, and a recording gives none; use --workload"},
 
