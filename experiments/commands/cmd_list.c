@@ -164,8 +164,9 @@ static void list_metrics(struct document *d)
     document_note(
         d, "A metric is [truncated.][GROUP.]NAME[.STATISTIC]: GROUP reactive, proactive, all, "
            "a device\n"
-           "or a part of the machine; STATISTIC mean, p50, p90, p99, max, n. Better: "
+           "or a part of the machine; STATISTIC mean, p50, p90, p95, p99, max, n. Better: "
            "lower or higher.\n"
+           "truncated is over what finished by the last arrival, or by the horizon.\n"
            "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
            "counters.policy.NAME.\n");
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
