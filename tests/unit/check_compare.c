@@ -404,6 +404,17 @@ START_TEST(what_did_not_finish_is_warned_of)
 }
 END_TEST
 
+/* Requests of `tweet` are no jobs, so that metric has no value in any run. */
+START_TEST(a_selection_by_what_no_run_has)
+{
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
+                              "tweet:n=2", "--select", "0.9", "--metric", "reactive.job_s.mean");
+    ck_assert_int_eq(s.status, EXIT_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(s.err, "--metric reactive.job_s.mean: no run has it"));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(results_do_not_depend_on_workers_or_order_of_policies),
@@ -417,5 +428,6 @@ static const struct suite_row suite[] = {
     TEST(nothing_is_found_where_nothing_is),
     TEST(equal_replications_are_one_observation),
     TEST(what_did_not_finish_is_warned_of),
+    TEST(a_selection_by_what_no_run_has),
 };
 SUITE_MAIN("compare", suite)

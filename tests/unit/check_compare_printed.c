@@ -151,17 +151,6 @@ START_TEST(a_selection_of_nobody)
 }
 END_TEST
 
-/* Requests of `tweet` are no jobs, so that metric has no value in any run. */
-START_TEST(a_selection_by_what_no_run_has)
-{
-    SCOPED(said_fini)
-    struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload",
-                              "tweet:n=2", "--select", "0.9", "--metric", "reactive.job_s.mean");
-    ck_assert_int_eq(s.status, EXIT_BAD_INPUT);
-    ck_assert_ptr_nonnull(strstr(s.err, "--metric reactive.job_s.mean: no run has it"));
-}
-END_TEST
-
 /* A share of up to 100 %, with or without its sign, and only with --select. */
 START_TEST(an_indifference_is_a_share)
 {
@@ -592,7 +581,6 @@ static const struct suite_row rows[] = {
     TEST(a_selection_of_a_gain),
     TEST(a_selection_with_intervals),
     TEST(a_selection_of_nobody),
-    TEST(a_selection_by_what_no_run_has),
     TEST(an_indifference_is_a_share),
     CASE("drawn machines"),
     TEST(few_machines_name_no_numbers),
