@@ -152,13 +152,13 @@ static double sum_of(const struct compare_result *r, uint32_t policy, const char
     return sum;
 }
 
-/* What a horizon or an empty battery left in the system has no latency. */
+/* What was shed or cancelled has no latency, nor what a horizon or an empty battery left. */
 static void warn_unfinished(const char *const *labels, const struct compare_result *r,
                             struct document *list)
 {
     SCOPED(text_fini) struct text of = {0};
     for (uint32_t p = 0; p < r->n_policies; p++) {
-        double left = sum_of(r, p, "all.unfinished");
+        double left = sum_of(r, p, "all.unfinished") + sum_of(r, p, "all.shed");
         if (left > 0.0) {
             text_format(&of, "%s%.0f of %.0f under %s", of.n > 0 ? ", " : "", left,
                         sum_of(r, p, "all.arrived"), labels[p]);

@@ -400,6 +400,16 @@ START_TEST(what_did_not_finish_is_warned_of)
         COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace", "t.csv", "-q");
     ck_assert_int_eq(whole.status, EXIT_OK);
     ck_assert_ptr_null(strstr(whole.out, "did not finish"));
+    /* The second is cancelled before any device could have done the prompt before it. */
+    folder_put("t.csv",
+               "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+               "input_tokens,output_tokens,prefix_tokens,cancel_s\n0,0,0,reactive,0,,512,1,"
+               "0,\n1,1,0,reactive,0.01,,512,1,0,0.1\n2,2,0,reactive,0.2,,512,1,0,\n");
+    SCOPED(said_fini)
+    struct said left =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace", "t.csv", "-q");
+    ck_assert_msg(strstr(left.out, ": 1 of 3 under fcfs, 1 of 3 under edf. ") != NULL, "%s",
+                  left.out);
     folder_leave();
 }
 END_TEST
