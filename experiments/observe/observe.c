@@ -93,15 +93,25 @@ static double seconds_since(const struct exchange *x)
     return units_s_from_ns(clock_now_ns() - x->replay->epoch_ns);
 }
 
-/* NULL: the event has none. */
-static const char *text_of(const cJSON *event)
+static bool is_text(const cJSON *x)
 {
+    return cJSON_IsString(x) && x->valuestring[0] != '\0';
+}
+
+/* NULL: the event has none. *said: it is of the answer, and no reasoning before it, whose tokens
+ * the server counts too. */
+static const char *text_of(const cJSON *event, bool *said)
+{
+    static const char *const keys[] = {"content", "reasoning_content", "reasoning"};
     const cJSON *choice = cJSON_GetArrayItem(cJSON_GetObjectItem(event, "choices"), 0);
+    const cJSON *delta = cJSON_GetObjectItem(choice, "delta");
     const cJSON *text = cJSON_GetObjectItem(choice, "text");
-    if (text == NULL) {
-        text = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
+    *said = true;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !is_text(text); i++) {
+        text = cJSON_GetObjectItem(delta, keys[i]);
+        *said = i == 0;
     }
-    return cJSON_IsString(text) && text->valuestring[0] != '\0' ? text->valuestring : NULL;
+    return is_text(text) ? text->valuestring : NULL;
 }
 
 /* As the server counts, prompt_tokens or completion_tokens; 0: it does not say. */
@@ -124,9 +134,12 @@ static void take_line(struct exchange *x)
         return;
     }
     SCOPED(json_drop) cJSON *event = cJSON_Parse(data);
-    const char *text = text_of(event);
+    bool said;
+    const char *text = text_of(event, &said);
     if (text != NULL) {
-        prompts_answer(&x->replay->prompts, x->row, text);
+        if (said) {
+            prompts_answer(&x->replay->prompts, x->row, text);
+        }
         row->last_s = seconds_since(x);
         row->first_s = x->texts == 0 ? row->last_s : row->first_s;
         x->texts++;

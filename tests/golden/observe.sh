@@ -72,6 +72,10 @@ for says in usage ""; do
     awk -F, -v want="${says:+4}" '/^[0-9]/ && $4 != (want ? want : 2) { bad = 1 } END { exit bad }' "$tmp/run.csv" ||
         fail "answers of pieces of two tokens: $(cat "$tmp/run.csv")"
 done
+# What a chat says of its reasoning are tokens, too.
+serve thinks
+observe "$tmp/t.csv" --chat
+awk -F, '/^[0-9]/ && $4 != 4 { bad = 1 } END { exit bad }' "$tmp/run.csv" || fail "answers with reasoning: $(cat "$tmp/run.csv")"
 serve tokenize
 observe "$tmp/t.csv"
 counted probe

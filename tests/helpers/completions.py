@@ -1,8 +1,10 @@
 """A server of completions for tests of `observe`: a token is a word, an answer is as long as asked for, and every prompt and
 its answer is a line of a log. What is asked without streaming is a line of LOG.asked.
 
-    python3 completions.py LOG [usage] [tokenize] [pairs]    # prints its port; usage, tokenize: it says how long prompts are;
-                                                             # usage: and answers; pairs: a piece of a stream has two tokens
+    python3 completions.py LOG [usage] [tokenize] [pairs] [thinks]
+
+It prints its port. With usage or tokenize it says how long prompts are, and with usage also answers. With pairs a piece of a stream
+has two tokens, and with thinks the first half of a chat's answer is reasoning.
 """
 import json
 import sys
@@ -49,7 +51,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         words = ["w%d " % i for i in range(asked["max_tokens"])]
         pieces = ["".join(words[i:i + 2]) for i in range(0, len(words), 2)] if "pairs" in SAYS else words
-        lines = [{"choices": [{"delta": {"content": w}} if chat else {"text": w}]} for w in pieces] + [{"choices": [], **usage}]
+        thought = len(pieces) // 2 if "thinks" in SAYS else 0
+        lines = [{"choices": [{"delta": {"content" if i >= thought else "reasoning_content": w}} if chat else {"text": w}]} for i, w in enumerate(pieces)] + [{"choices": [], **usage}]
         with LOCK:
             LOG.write(json.dumps({"path": self.path, "model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
             LOG.flush()
