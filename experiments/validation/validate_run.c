@@ -214,10 +214,12 @@ static void validate_run_document(const struct validate_run_result *r, struct do
     if (r->interval.n_machines > 0) {
         put_interval(&r->interval, d);
     }
-    document_note(d,
-                  "  E2E Pearson %.4f over all; the roofline, nothing fitted, is an upper bound of "
-                  "speed\n\n%s",
-                  all->e2e_pearson, fingerprint);
+    /* of equal latencies there is none */
+    document_note(d, "  %sthe roofline, nothing fitted, is an upper bound of speed\n\n%s",
+                  isnan(all->e2e_pearson)
+                      ? ""
+                      : document_format("E2E Pearson %.4f over all; ", all->e2e_pearson),
+                  fingerprint);
 }
 
 /* ---- one line per request ---- */

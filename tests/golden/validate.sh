@@ -116,4 +116,11 @@ test ! -e "$tmp/none.json" || {
     echo "a refused calibration wrote a file"
     status=1
 }
+# Equal latencies have no correlation.
+printf '%s\n' request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s 0,0,90,5,1,5 1,9,50,4,1,5 2,18,70,9,1,5 >"$tmp/equal.csv"
+"$x" validate --run "$tmp/equal.csv" --soc core-ultra-5-125h --llm llama-3.2-3b --policy fcfs --uncertainty 0 -q >"$tmp/equal"
+if ! grep -q "^  the roofline, nothing fitted" "$tmp/equal" || grep -q "Pearson\|nan" "$tmp/equal"; then
+    echo "equal latencies: $(cat "$tmp/equal")"
+    status=1
+fi
 exit $status
