@@ -136,7 +136,8 @@ bool disagg_is_consistent(const struct disagg *d)
 
 /* ---- iter.h ---- */
 
-/* Who waits is in no pass. Who lives has a place in memory order, and if it holds KV its reverse. */
+/* Who waits is in no pass. Who lives has a place in memory order, and if it holds KV its reverse.
+ */
 bool iter_is_consistent(const struct iter *it)
 {
     SIM_ASSERT(iter_ok(it));

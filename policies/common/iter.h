@@ -88,8 +88,8 @@ struct iter;
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
      * it is about to be taken, unless settled: a key may grow while its owner waits, at no cost;
-     * one that shrinks needs iter_rekey. All above 5e14 are one. Proactive requests are set behind by 1e15, where
-     * differences below 0.1 may be lost, so time counts in us or ns. */
+     * one that shrinks needs iter_rekey. All above 5e14 are one. Proactive requests are set behind
+     * by 1e15, where differences below 0.1 may be lost, so time counts in us or ns. */
     double (*key)(struct sched *s, const struct request *r);
     /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
