@@ -9,7 +9,7 @@ static double edf_key(struct sched *s, const struct request *r)
     return units_us_from_ns(deadline_ns(s, r));
 }
 
-static const struct iter_order order = {.key = edf_key, .steady = true};
+static const struct iter_order order = {.key = edf_key, .steady = true, .settled = true};
 
 static int edf_init(struct sched *s)
 {
