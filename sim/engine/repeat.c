@@ -96,42 +96,37 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
            e->core.result->events == p->formed_events && !l->stop_requested && v->l->pin == NULL;
 }
 
-/* The cost of attention in an iteration of that shape. */
-static void attention_of(const struct engine *e, const struct launch *l, const struct work_shape *w,
-                         struct kernel_cost *out)
-{
-    struct kernel_query q = {.device = l->device,
-                             .graph = l->graph,
-                             .op = costs_attention_op(l->pass),
-                             .rows = w->rows,
-                             .padded_rows = w->rows,
-                             .shape = w};
-    hwmodel_kernel(e->core.models[w->model].truth, &q, out);
-}
-
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
                                int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = e->repeat;
-    const struct kernel_cost *a = rep->attention;
-    struct kernel_run *run = &p->run[costs_attention_op(v->l->pub->pass)];
+    struct kernel_cost *a = rep->attention;
+    const struct launch *l = v->l->pub;
+    struct work_shape w = l->pass->shape; /* of the iteration */
+    const struct kernel_query q = {.device = l->device,
+                                   .graph = l->graph,
+                                   .op = costs_attention_op(l->pass),
+                                   .rows = w.rows,
+                                   .padded_rows = w.rows,
+                                   .shape = &w};
+    const struct core_model *model = &e->core.models[w.model];
+    struct kernel_run *run = &p->run[q.op];
     const bool outside = run->outside;
-    const int64_t layers = e->core.models[v->l->pub->pass->shape.model].llm->n_layers;
+    const int64_t layers = model->llm->n_layers;
     const int64_t others_ns = p->others_ns + around_ns;
     int64_t now_ns = e->now_ns;
     double *audited = &e->core.result->audit.ddr_max_over_capacity;
     double over_capacity = *audited;
     double peak_bytes_per_ns = costs_peak_bytes_per_ns(e);
     uint32_t n = 0;
-    struct work_shape w = v->l->pub->pass->shape;
     SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0);
-    rep->attention[0] = run->last;
+    a[0] = run->last;
     for (; n < most; n++) {
         if (n > 0) {
             grow(&w, 1);
-            attention_of(e, v->l->pub, &w, &rep->attention[n]);
+            hwmodel_kernel(model->truth, &q, &a[n]);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
         if (a[n].outside != outside) { /* the envelope's end makes all kernels new */
