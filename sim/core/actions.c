@@ -57,22 +57,31 @@ static inline int acted(struct core *c, int rc, enum action_kind kind, const str
 
 /* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
  * work and the device, not to the number of rows asked about, so that shares of one op stay
- * comparable. */
-static double annotation_factor(const struct core *c, const struct work_shape *w, enum op_kind op,
-                                uint8_t device)
+ * comparable. Of mean 1: it makes estimates uncertain, and only bias makes them wrong on average.
+ */
+static double annotation_noise(struct core *c, const struct work_shape *w, enum op_kind op,
+                               uint8_t device, double sigma)
 {
-    const struct annotation_options *a = &c->setup->annotation;
-    double sigma = w->prefill_rows > 0 ? a->sigma_prefill : a->sigma_decode;
-    double factor = 1.0 + a->bias_frac[op];
-    if (sigma > 0.0) {
+    struct core_noise *last = &c->noise[device][op];
+    if (last->attn_pairs != w->attn_pairs || last->rows != w->rows ||
+        last->prefill_rows != w->prefill_rows || last->model != w->model) {
         uint64_t h = hash_u64(HASH_INIT, ((uint64_t)w->rows << 32) | w->prefill_rows);
         h = hash_u64(h, w->attn_pairs);
         h = hash_u64(h, ((uint64_t)w->model << 32) | ((uint64_t)op << 8) | device);
         double z = rng_normal_of_key(rng_key(c->setup->seed, RNG_ANNOTATION, h, 0));
-        /* Of mean 1: noise makes estimates uncertain, and only bias makes them wrong on average. */
-        factor *= exp(sigma * z - 0.5 * sigma * sigma);
+        *last = (struct core_noise){w->attn_pairs, w->rows, w->prefill_rows, w->model,
+                                    exp(sigma * z - 0.5 * sigma * sigma)};
     }
-    return factor;
+    return last->factor;
+}
+
+static inline double annotation_factor(struct core *c, const struct work_shape *w, enum op_kind op,
+                                       uint8_t device)
+{
+    const struct annotation_options *a = &c->setup->annotation;
+    double sigma = w->prefill_rows > 0 ? a->sigma_prefill : a->sigma_decode;
+    double factor = 1.0 + a->bias_frac[op];
+    return sigma > 0.0 ? factor * annotation_noise(c, w, op, device, sigma) : factor;
 }
 
 static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum op_kind op,
@@ -103,7 +112,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     double bytes = kernel_run_total_bytes(&k);
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     SIM_ASSERT(t >= 0.0 && isfinite(t));
-    out->t_ns = t < 1.0 ? 1 : (int64_t)llround(t); /* a policy divides by it */
+    out->t_ns = t < 1.0 ? 1 : units_round(t); /* a policy divides by it */
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
     out->flop_per_byte = bytes > 0.0 ? kernel_run_total_flop(&k) / bytes : 0.0;
     out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;

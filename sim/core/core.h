@@ -147,6 +147,12 @@ struct core {
     enum counter refused_as; /* by the action that is being tried */
     const char *refused_why;
     uint64_t events_seen; /* by the policy, of result->events */
+    /* The noise of the last estimates (actions.c). A policy asks for one pass many times. */
+    struct core_noise {
+        uint64_t attn_pairs;
+        uint32_t rows, prefill_rows, model; /* rows 0: none */
+        double factor;
+    } noise[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
 };
 
 /* Life. core_init checks the setup (needs against caps, memory) and calls the policy's init. */
