@@ -79,13 +79,12 @@ struct v1_context {
     int64_t pending_since_ns;  /* arrival, or the last preemption (A.4) */
     int64_t refused_ns;        /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
     int64_t not_before_ns;     /* cost of the context switch */
-    int64_t etc_ns;            /* of etc_op on; the cache of v1_etc_ns */
-    uint32_t etc_op;           /* + 1; 0: none */
-    uint32_t etc_kv_tokens;    /* that it counts on */
-    uint32_t avoid;            /* devices its cursor's op hung on, bits */
-    uint32_t avoid_op;         /* + 1 */
-    bool stopped;              /* by a preemption: pays the switch when it continues */
-    bool elastic_igpu;         /* the op's NPU rows were sent to the iGPU (A.8) */
+    int64_t etc_ns[OP_KIND_COUNT];    /* of each op that v1_etc_ns counts, where the prompt */
+    uint32_t etc_kv_tokens, etc_rows; /* has so much KV, and so many rows left; 0: none */
+    uint32_t avoid;                   /* devices its cursor's op hung on, bits */
+    uint32_t avoid_op;                /* + 1 */
+    bool stopped;                     /* by a preemption: pays the switch when it continues */
+    bool elastic_igpu;                /* the op's NPU rows were sent to the iGPU (A.8) */
 };
 
 /* The work on a device. */

@@ -24,25 +24,26 @@ static struct work_shape shape_of(const struct request *r)
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
 {
     struct v1_context *c = v1_context(r);
-    uint32_t cursor = c->h.pass == NULL ? 0 : c->h.pass->op;
-    if (c->etc_op == cursor + 1 && c->etc_kv_tokens == r->kv_tokens) {
-        return c->etc_ns;
-    }
-    struct work_shape w = shape_of(r);
-    uint32_t chunked = w.rows / v->chunk * v->chunk;
     const struct llm *llm = sched_model(s, r->model);
     const struct layer_ops *layer = &llm->layer;
-    int64_t sum = cost_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
-    for (uint32_t k = 0; k < layer->n && cursor < layer->n * llm->n_layers; k++) {
-        uint32_t npu_rows = layer->kind[k] == OP_MHA ? 0 : chunked;
-        int64_t t = cost_estimate(s, &w, layer->kind[k], v->npu, npu_rows).t_ns +
-                    cost_estimate(s, &w, layer->kind[k], v->igpu, w.rows - npu_rows).t_ns;
-        uint32_t left = llm->n_layers - cursor / layer->n - (cursor % layer->n > k ? 1 : 0);
-        sum += t * left;
+    struct work_shape w = shape_of(r);
+    if (c->etc_rows != w.rows || c->etc_kv_tokens != r->kv_tokens) {
+        c->etc_rows = w.rows;
+        c->etc_kv_tokens = r->kv_tokens;
+        c->etc_ns[OP_HEAD] = cost_estimate(s, &w, OP_HEAD, v->igpu, 1).t_ns;
+        for (uint32_t k = 0; k < layer->n; k++) {
+            enum op_kind op = layer->kind[k];
+            uint32_t npu_rows = op == OP_MHA ? 0 : w.rows / v->chunk * v->chunk;
+            c->etc_ns[op] = cost_estimate(s, &w, op, v->npu, npu_rows).t_ns +
+                            cost_estimate(s, &w, op, v->igpu, w.rows - npu_rows).t_ns;
+        }
     }
-    c->etc_ns = sum;
-    c->etc_op = cursor + 1;
-    c->etc_kv_tokens = r->kv_tokens;
+    uint32_t cursor = c->h.pass == NULL ? 0 : c->h.pass->op;
+    int64_t sum = c->etc_ns[OP_HEAD];
+    for (uint32_t k = 0; k < layer->n && cursor < layer->n * llm->n_layers; k++) {
+        uint32_t left = llm->n_layers - cursor / layer->n - (cursor % layer->n > k ? 1 : 0);
+        sum += c->etc_ns[layer->kind[k]] * left;
+    }
     return sum;
 }
 
