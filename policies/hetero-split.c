@@ -34,8 +34,9 @@ static const struct policy_param params[] = {
 
 struct hetero_split {
     struct reqq waiting;
-    struct reqq running; /* prefilled or about to be; arrival order */
-    struct hetero work;  /* the pass in progress, prefill or decode */
+    struct reqq running;              /* prefilled or about to be; arrival order */
+    struct hetero work;               /* the pass in progress, prefill or decode */
+    uint32_t npu_rows[OP_KIND_COUNT]; /* of its ops, in every layer */
     struct batch batch;
     uint64_t short_epoch; /* instant at which KV was last short: none is admitted then */
     uint32_t chunk;
@@ -260,17 +261,21 @@ static void place_columns(struct sched *s, struct hetero_split *h)
     launch_columns(s, h, h->igpu, LAUNCH_COLUMNS - npu, &h->work.on_igpu);
 }
 
-/* Launches the cursor's op on both engines; a pass that never needs the NPU goes whole. */
+/* Launches the cursor's op on both engines, as in every layer; a pass that never needs the NPU goes
+ * whole. */
 static void place(struct sched *s, struct hetero_split *h)
 {
     struct pass *p = h->work.pass;
     /* Op by op such a pass would pay a submission for every kernel and gain nothing. */
-    if (p->op == 0 && npu_rows(s, h, p, OP_QKV) == 0 && npu_rows(s, h, p, OP_FFN) == 0) {
+    if (p->op == 0) {
+        h->npu_rows[OP_QKV] = npu_rows(s, h, p, OP_QKV);
+        h->npu_rows[OP_FFN] = npu_rows(s, h, p, OP_FFN);
+    }
+    if (p->op == 0 && h->npu_rows[OP_QKV] == 0 && h->npu_rows[OP_FFN] == 0) {
         (void)place_whole(s, p, (uint8_t)h->igpu, YIELD_PASS);
         return;
     }
-    bool cut = hetero_is_token_level(p);
-    hetero_plan(s, &h->work, cut ? npu_rows(s, h, p, pass_op_kind(p, p->op)) : 0);
+    hetero_plan(s, &h->work, h->npu_rows[pass_op_kind(p, p->op)]); /* others go to the iGPU */
     hetero_launch_both(s, &h->work, h->npu, h->igpu);
 }
 
