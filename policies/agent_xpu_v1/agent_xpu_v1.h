@@ -79,6 +79,10 @@ struct v1_context {
     int64_t pending_since_ns;  /* arrival, or the last preemption (A.4) */
     int64_t refused_ns;        /* Algorithm 1 has held its kernel back since; TIME_NEVER_NS: not */
     int64_t not_before_ns;     /* cost of the context switch */
+    /* The best split of so many rows of an op of h.pass, which every layer asks for; 0: none. */
+    struct v1_split {
+        uint32_t rows, on_npu;
+    } split[OP_KIND_COUNT];
     int64_t etc_ns[OP_KIND_COUNT];    /* of each op that v1_etc_ns counts, where the prompt */
     uint32_t etc_kv_tokens, etc_rows; /* has so much KV, and so many rows left; 0: none */
     uint32_t avoid;                   /* devices its cursor's op hung on, bits */

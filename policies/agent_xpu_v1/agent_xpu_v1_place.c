@@ -15,11 +15,15 @@ int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
 }
 
 /* argmin over m of max(NPU time of m chunks, iGPU time of the rest); ties to more NPU. */
-static uint32_t best_split(struct sched *s, const struct v1 *v, const struct work_shape *w,
+static uint32_t best_split(struct sched *s, const struct v1 *v, struct v1_context *c,
                            enum op_kind op, uint32_t rows)
 {
+    const struct work_shape *w = &c->h.pass->shape;
     uint32_t best = 0;
     int64_t best_ns = INT64_MAX;
+    if (c->split[op].rows == rows) {
+        return c->split[op].on_npu;
+    }
     for (uint32_t m = 0; m <= rows / v->chunk; m++) {
         int64_t npu = cost_estimate(s, w, op, v->npu, m * v->chunk).t_ns;
         int64_t igpu = cost_estimate(s, w, op, v->igpu, rows - m * v->chunk).t_ns;
@@ -29,6 +33,7 @@ static uint32_t best_split(struct sched *s, const struct v1 *v, const struct wor
             best = m * v->chunk;
         }
     }
+    c->split[op] = (struct v1_split){rows, best};
     return best;
 }
 
@@ -36,7 +41,6 @@ static uint32_t best_split(struct sched *s, const struct v1 *v, const struct wor
 static uint32_t npu_rows(struct sched *s, const struct v1 *v, const struct request *r,
                          enum op_kind op, uint32_t rows)
 {
-    const struct pass *p = v1_context(r)->h.pass;
     if (op != OP_QKV && op != OP_FFN) {
         return 0;
     }
@@ -47,7 +51,7 @@ static uint32_t npu_rows(struct sched *s, const struct v1 *v, const struct reque
         return rows; /* and the reactive one keeps the NPU only: its margin is padded */
     }
     bool elastic = r == v->rt && param_bool(s, V1_ELASTIC) && !v1_reactive_decodes(v);
-    return elastic ? best_split(s, v, &p->shape, op, rows) : rows / v->chunk * v->chunk;
+    return elastic ? best_split(s, v, v1_context(r), op, rows) : rows / v->chunk * v->chunk;
 }
 
 void v1_place(struct sched *s, struct v1 *v, const struct request *r)

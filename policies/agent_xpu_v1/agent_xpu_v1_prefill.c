@@ -184,6 +184,7 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
         reqq_push(&v->contexts, r);
     }
     hetero_begin(&v1_context(r)->h, p);
+    memset(v1_context(r)->split, 0, sizeof v1_context(r)->split);
     return true;
 }
 
