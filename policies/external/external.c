@@ -178,9 +178,7 @@ static int external_init(struct sched *s)
         sched_steady(s, TIME_NEVER_NS, 0);
     }
     if (external_content(e) != e->content) { /* read by now: this is what runs */
-        fail(s, x,
-             "its file was changed after this command began: the runs would be of two policies; "
-             "give the command again");
+        fail(s, x, "%s", EXTERNAL_CHANGED);
         return -EIO;
     }
     external_tell_init(s, x);

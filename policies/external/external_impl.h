@@ -1,12 +1,11 @@
 /* Inside of policies/external. */
 #pragma once
 
-#include <cjson/cJSON.h>
-
 #include "policies/external/external.h"
 #include "policies/external/process.h"
 #include "policies/external/zygote.h"
 #include "sim/api/policy.h"
+#include "sim/base/json.h"
 #include "sim/base/version.h"
 #include "sim/base/words.h"
 #include "sim/record/field.h"
@@ -78,6 +77,22 @@ struct told_launch {
 
 /* The hash of its file now. */
 uint64_t external_content(const struct external *x);
+#define EXTERNAL_CHANGED                                                                           \
+    "its file was changed after this command began: the runs would be of two policies; give the "  \
+    "command again"
+/* Members of a description, as programs write them and this process reads them. Types by enum
+ * param_type; texts of a list, how many, kept for ever. */
+extern const char *const external_param_types[];
+void external_add_param(cJSON *o, const char *name, const struct policy_param *p, double value);
+int external_texts(struct json_obj *o, const char *key, const char *const **out);
+/* All of them: results go on using their strings. */
+extern struct external *external_loaded;
+/* One of that specification (n bytes) which can be used, or NULL. */
+struct external *external_known(const char *spec, size_t n);
+/* Adds a new one, and takes its specification over. */
+void external_begin(struct external *x, char *spec);
+/* From the root on: the program works in another folder. The caller frees it. */
+char *external_real_name(const char *path);
 
 /* A run. */
 struct external_run {

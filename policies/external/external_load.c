@@ -48,15 +48,10 @@ char *external_file(const char *spec)
     return of_system ? NULL : xformat("%.*s", (int)len, file);
 }
 
-/* From the root on: the program works in another folder. Takes path; the caller frees the result.
- */
-static char *real_name(char *path)
+char *external_real_name(const char *path)
 {
     char *real = realpath(path, NULL);
-    if (real != NULL) {
-        free(path);
-    }
-    return real != NULL ? real : path;
+    return real != NULL ? real : xstrdup(path);
 }
 
 /* The command line of a specification. Owned by x. */
@@ -93,14 +88,14 @@ static int command_line(struct external *x, struct err *e)
     const char *python = getenv("XPUSIM_PYTHON");
     python = python != NULL && *python != '\0' ? python : "python3";
     x->argv[0] = jail_works(NULL) ? external_interpreter(python) : xstrdup(python);
-    x->argv[1] = real_name(xstrdup(datadir_path("policies/python")));
+    x->argv[1] = external_real_name(datadir_path("policies/python"));
     /* Asked here, so that the error is one line about the specification and not what an interpreter
      * prints. */
-    x->argv[2] = external_file(x->spec);
-    if (access(x->argv[2], R_OK) != 0) {
-        return err_add(e, "--policy %s: cannot read: %s", x->argv[2], strerror(errno));
+    OWNED char *program = external_file(x->spec);
+    if (access(program, R_OK) != 0) {
+        return err_add(e, "--policy %s: cannot read: %s", program, strerror(errno));
     }
-    x->argv[2] = real_name(x->argv[2]);
+    x->argv[2] = external_real_name(program);
     x->argv[3] = xstrdup(colon + 1);
     return 0;
 }
@@ -116,15 +111,19 @@ static const uint32_t needs[] = {CAP_SPANS, CAP_ROW_SPLIT, CAP_YIELD_KERNEL, CAP
                                  CAP_LOAD,  CAP_KV_MOVE,   CAP_RESET,        CAP_VERIFY};
 #define N_NEEDS (sizeof needs / sizeof needs[0])
 
-static uint32_t bits_of(struct external *x, const cJSON *list, const char *const *names,
-                        bool is_needs, struct err *e)
+static uint32_t bits_of(struct external *x, struct json_obj *o, const char *key, int most,
+                        const char *const *names)
 {
     uint32_t bits = 0;
     const cJSON *it = NULL;
-    cJSON_ArrayForEach (it, list) {
+    bool is_needs = names == need_names;
+    if (json_has(o, key)) {
+        (void)json_get_array_size(o, key, 0, most);
+    }
+    cJSON_ArrayForEach (it, cJSON_GetObjectItemCaseSensitive(o->node, key)) {
         int i = words_find(names, cJSON_IsString(it) ? it->valuestring : NULL);
         if (i < 0) {
-            (void)err_add(e, "--policy %s: it names a %s that there is not: %s", x->spec,
+            (void)err_add(o->err, "--policy %s: it names a %s that there is not: %s", x->spec,
                           is_needs ? "need" : "flag",
                           cJSON_IsString(it) ? it->valuestring : "not a text");
         } else if (!is_needs) {
@@ -136,29 +135,28 @@ static uint32_t bits_of(struct external *x, const cJSON *list, const char *const
     return bits;
 }
 
-static void choices_of(struct policy_param *p, struct json_obj *o)
+int external_texts(struct json_obj *o, const char *key, const char *const **out)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "choices");
-    int n = json_get_array_size(o, "choices", 1, 64);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    int n = json_get_array_size(o, key, 1, 64);
     const char **texts = xcalloc((size_t)n + 1, sizeof *texts);
     for (int i = 0; i < n; i++) {
         const cJSON *it = cJSON_GetArrayItem(list, i);
         texts[i] = xstrdup(cJSON_IsString(it) ? it->valuestring : "");
     }
-    p->choices = texts;
-    p->def = n > 0 ? json_get_choice(o, "default", texts) : 0.0;
-    p->max = n - 1;
+    *out = texts;
+    return n;
 }
 
 static void param_of(struct policy_param *p, struct json_obj *o)
 {
-    static const char *const types[] = {"number", "int", "bool", "choice", NULL};
     p->name = xstrdup(json_get_string(o, "name"));
-    p->type = (enum param_type)json_get_choice(o, "type", types);
+    p->type = (enum param_type)json_get_choice(o, "type", external_param_types);
     p->help = xstrdup(json_string_or(o, "help", ""));
     switch (p->type) {
     case PARAM_CHOICE:
-        choices_of(p, o);
+        p->max = external_texts(o, "choices", &p->choices) - 1;
+        p->def = p->max >= 0.0 ? json_get_choice(o, "default", p->choices) : 0.0;
         break;
     case PARAM_BOOL:
         p->def = json_get_bool(o, "default") ? 1.0 : 0.0;
@@ -203,16 +201,8 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
     }
     x->ops.name = xstrdup(json_get_string(&o, "name"));
     x->ops.summary = xstrdup(json_get_string(&o, "summary"));
-    if (json_has(&o, "flags")) {
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "flags");
-        (void)json_get_array_size(&o, "flags", 0, 8);
-        x->ops.flags = bits_of(x, list, flag_names, false, e);
-    }
-    if (json_has(&o, "needs")) {
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "needs");
-        (void)json_get_array_size(&o, "needs", 0, 32);
-        x->ops.needs = bits_of(x, list, need_names, true, e);
-    }
+    x->ops.flags = bits_of(x, &o, "flags", 8, flag_names);
+    x->ops.needs = bits_of(x, &o, "needs", 32, need_names);
     x->sleeps = json_flag(&o, "sleeps");
     x->steady = json_flag(&o, "steady");
     if (json_has(&o, "ablations")) {
@@ -273,8 +263,28 @@ int external_ask(struct external *x, struct err *e)
     return e->n > before ? -EINVAL : 0;
 }
 
-/* All of them: results go on using their strings. */
-static struct external *loaded;
+struct external *external_loaded;
+
+struct external *external_known(const char *spec, size_t n)
+{
+    struct external *x = external_loaded;
+    while (x != NULL && (!x->usable || strncmp(x->spec, spec, n) != 0 || x->spec[n] != '\0')) {
+        x = x->next;
+    }
+    return x;
+}
+
+void external_begin(struct external *x, char *spec)
+{
+    x->spec = spec;
+    x->limit_s = EXTERNAL_LIMIT_S;
+    /* Before the program is asked: an edit between the two is then seen by the first run, where it
+     * would be missed the other way round. */
+    x->content = external_content(x);
+    x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
+    x->next = external_loaded;
+    external_loaded = x;
+}
 
 const struct policy_ops *external_load(const char *spec, struct err *e)
 {
@@ -282,22 +292,13 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     /* Once a specification, though every run of a study names it: the program is started to be
      * asked, and metrics and tables hold the strings of its parameters. One that was asked in vain
      * is asked again; its error belongs to each who names it. */
-    for (struct external *x = loaded; x != NULL; x = x->next) {
-        if (x->usable && strncmp(x->spec, spec, n) == 0 && x->spec[n] == '\0') {
-            return &x->ops;
-        }
+    struct external *x = external_known(spec, n);
+    if (x != NULL) {
+        return &x->ops;
     }
-    struct external *x = xcalloc(1, sizeof *x);
-    x->spec = xcalloc(n + 1, 1);
-    memcpy(x->spec, spec, n);
-    x->limit_s = EXTERNAL_LIMIT_S;
-    /* Before the program is asked: an edit between the two is then seen by the first run, where it
-     * would be missed the other way round. */
-    x->content = external_content(x);
-    x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
+    x = xcalloc(1, sizeof *x);
+    external_begin(x, xformat("%.*s", (int)n, spec));
     external_hooks(&x->ops);
-    x->next = loaded;
-    loaded = x;
     x->usable = command_line(x, e) == 0;
     if (x->usable) {
         const char *why = NULL;

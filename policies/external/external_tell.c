@@ -1,6 +1,5 @@
 /* What an external policy is told: the facts of a run once, then what changed. */
 #include "policies/external/external_impl.h"
-#include "sim/base/json.h"
 
 /* ---- what is told ---- */
 
@@ -96,20 +95,22 @@ static void add_llm(cJSON *o, const struct llm *m)
         cJSON_AddItemToArray(layer, cJSON_CreateString(words_ops[m->layer.kind[i]]));
     }
 }
-static void add_param(cJSON *o, const struct policy_param *p, double value)
+const char *const external_param_types[] = {"number", "int", "bool", "choice", NULL};
+
+void external_add_param(cJSON *o, const char *name, const struct policy_param *p, double value)
 {
     switch (p->type) {
     case PARAM_CHOICE:
-        cJSON_AddStringToObject(o, p->name, p->choices[(uint32_t)value]);
+        cJSON_AddStringToObject(o, name, p->choices[(uint32_t)value]);
         return;
     case PARAM_BOOL:
-        cJSON_AddBoolToObject(o, p->name, value != 0.0);
+        cJSON_AddBoolToObject(o, name, value != 0.0);
         return;
     case PARAM_INT:
     case PARAM_NUMBER:
         break;
     }
-    cJSON_AddNumberToObject(o, p->name, value);
+    cJSON_AddNumberToObject(o, name, value);
 }
 
 void external_tell_init(struct sched *s, struct external_run *x)
@@ -120,7 +121,7 @@ void external_tell_init(struct sched *s, struct external_run *x)
     cJSON *params = cJSON_AddObjectToObject(o, "params");
     /* Its own alone: limit_s behind them is for this side. */
     for (uint32_t i = 0; i < own->n_params; i++) {
-        add_param(params, &own->params[i], s->params->v[i]);
+        external_add_param(params, own->params[i].name, &own->params[i], s->params->v[i]);
     }
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);

@@ -260,8 +260,7 @@ static int hosted_init(struct sched *s)
     h->failed = h->sampled = h->awake = h->timers = false;
     h->n_news = 0;
     if (external_content(&h->external) != h->external.content) {
-        sched_give_up(s, "its file was changed after this command began: the runs would be of two "
-                         "policies; give the command again");
+        sched_give_up(s, EXTERNAL_CHANGED);
         return -EIO;
     }
     struct zygote *z = external_zygote(&h->external, EXTERNAL_LIMIT_S);

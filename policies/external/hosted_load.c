@@ -102,21 +102,13 @@ static void give(void *ctx, void *block UNUSED, size_t bytes UNUSED)
     }
 }
 
-/* All of them: results use their strings later. */
-static struct external *loaded;
-
-static struct hosted *hosted_of(struct external *x)
-{
-    return (struct hosted *)(void *)x;
-}
-
 const struct arena_source *hosted_memory(const struct policy_ops *ops)
 {
-    struct external *x = loaded;
+    struct external *x = external_loaded;
     while (x != NULL && &x->ops != ops) {
         x = x->next;
     }
-    return x != NULL ? hosted_of(x)->memory : NULL;
+    return x != NULL && x->hosted ? ((struct hosted *)(void *)x)->memory : NULL;
 }
 
 /* ---- what a plug-in is ---- */
@@ -131,17 +123,14 @@ static void add_texts(cJSON *o, const char *name, const char *const *texts, uint
 
 static void add_param(cJSON *list, const struct policy_param *p)
 {
-    static const char *const types[] = {"number", "int", "bool", "choice"};
-    cJSON *o = JSON_MEMBERS(cJSON_CreateObject(), "name", p->name, "type", types[p->type], "help",
-                            p->help);
+    cJSON *o = JSON_MEMBERS(cJSON_CreateObject(), "name", p->name, "type",
+                            external_param_types[p->type], "help", p->help);
     cJSON_AddItemToArray(list, o);
+    external_add_param(o, "default", p, p->def);
     if (p->type == PARAM_CHOICE) {
-        cJSON_AddStringToObject(o, "default", p->choices[(uint32_t)p->def]);
         add_texts(o, "choices", p->choices, 0);
-    } else if (p->type == PARAM_BOOL) {
-        cJSON_AddBoolToObject(o, "default", p->def != 0.0);
-    } else {
-        JSON_MEMBERS(o, "default", p->def, "min", p->min, "max", p->max);
+    } else if (p->type != PARAM_BOOL) {
+        JSON_MEMBERS(o, "min", p->min, "max", p->max);
     }
 }
 
@@ -189,51 +178,32 @@ void hosted_members(struct external *x, struct json_obj *o)
     x->ops.request_state_size_bytes = json_get_u32(o, "request_state_bytes", 0, UINT32_MAX);
     hosted_hooks(&x->ops, json_get_u32(o, "hooks", 0, UINT32_MAX));
     if (json_has(o, "presets")) {
-        int n = json_get_array_size(o, "presets", 1, 64);
-        const char **texts = xcalloc((size_t)n + 1, sizeof *texts);
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "presets");
-        for (int i = 0; i < n; i++) {
-            const cJSON *it = cJSON_GetArrayItem(list, i);
-            texts[i] = xstrdup(cJSON_IsString(it) ? it->valuestring : "");
-        }
-        x->ops.presets = texts;
+        (void)external_texts(o, "presets", &x->ops.presets);
     }
 }
 
 /* ---- from a file to a policy ---- */
 
-static char *real_name(const char *path)
-{
-    char *real = realpath(path, NULL);
-    return real != NULL ? real : xstrdup(path);
-}
-
 const struct policy_ops *hosted_load(const char *path, struct err *e)
 {
-    for (struct external *x = loaded; x != NULL; x = x->next) {
-        if (x->usable && strcmp(x->spec, path) == 0) {
-            return &x->ops;
-        }
+    const struct external *known = external_known(path, strlen(path));
+    if (known != NULL) {
+        return &known->ops;
     }
     struct hosted *h = xcalloc(1, sizeof *h);
     struct external *x = &h->external;
     h->memory[0] = (struct arena_source){take_shown, give, h};
     h->memory[1] = (struct arena_source){take_policys, give, h};
-    x->spec = xstrdup(path);
-    x->hosted = true;
-    x->confined = true;
-    x->content = external_content(x);
-    x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
-    x->argv[0] = real_name("/proc/self/exe");
+    x->hosted = x->confined = true;
+    external_begin(x, xstrdup(path));
+    x->argv[0] = external_real_name("/proc/self/exe");
     x->argv[1] = xstrdup(HOST_COMMAND);
-    x->argv[2] = real_name(path);
+    x->argv[2] = external_real_name(path);
     OWNED char *libraries =
         xformat("%.*s/../lib/xpusim", (int)(strrchr(x->argv[0], '/') - x->argv[0]),
                 x->argv[0]); /* that a wheel brings */
     const char *const reads[] = {x->argv[0], x->argv[2], libraries, NULL};
     x->jail = (struct jail){.reads = external_reads(reads), .folder = "/"};
-    x->next = loaded;
-    loaded = x;
     x->usable = external_ask(x, e) == 0;
     return x->usable ? &x->ops : NULL;
 }
