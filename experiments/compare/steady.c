@@ -86,8 +86,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
         {.name = "worth", .title = "", .kind = FRAME_TEXT, .only_text = true},
     };
     struct document *told = document_within(d, NULL);
-    struct frame *f = DOCUMENT_FRAME(d, "steady", 1, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "steady", 1, columns), 2);
     int rc = 0;
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
         size_t n = s->cls[c].n;

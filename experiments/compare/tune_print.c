@@ -142,8 +142,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
         {.name = "tuned", .missing = "out"},
         {.name = "chosen", .kind = FRAME_TEXT},
     };
-    struct frame *shown = DOCUMENT_FRAME(d, NULL, 0, columns);
-    frame_indent(shown, 2);
+    struct frame *shown = frame_indent(DOCUMENT_FRAME(d, NULL, 0, columns), 2);
     OWNED const char **named = xcalloc((size_t)n_metrics + 1, sizeof(char *));
     uint32_t n = 0;
     bool asked = false;

@@ -31,8 +31,7 @@ static void put_space(const struct space *s, const struct falsify_result *r, str
     };
     bool any = isfinite(r->worst_searched);
     document_heading(d, "scenarios");
-    struct frame *f = DOCUMENT_FRAME(d, "axes", 1, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "axes", 1, columns), 2);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct space_axis *a = &s->axis[i];
         bool needed = r->found && !space_is_nominal(s, &r->least, i);
@@ -92,8 +91,7 @@ static void put_reason(const struct falsify_runs *runs, struct document *d)
         {.name = "baseline_s", .title = "baseline s", .unit = "s", .format = "%.3f"},
         {.name = "help", .title = "", .kind = FRAME_TEXT, .only_text = true},
     };
-    struct frame *f = DOCUMENT_FRAME(d, "causes", 1, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "causes", 1, columns), 2);
     for (int i = 0; i < EXPLAIN_CAUSE_COUNT; i++) {
         if (a->ns[i] != 0 || b->ns[i] != 0) {
             FRAME_ROW(f, explain_cause_names[i], units_s_from_ns(a->ns[i]),

@@ -68,8 +68,7 @@ static void add_panels(const struct paper *p, struct document *d)
         const char *column = title(p, paper_at(p, at), PAPER_COLUMN);
         document_note(d, "\n%s%s%s%s%s\n", row, *row != '\0' && *column != '\0' ? ", " : "", column,
                       *row != '\0' || *column != '\0' ? ": " : "", p->y_title);
-        struct frame *f = document_frame_of(d, NULL, 0, columns, series->n + 1);
-        frame_indent(f, 2);
+        struct frame *f = frame_indent(document_frame_of(d, NULL, 0, columns, series->n + 1), 2);
         for (at[PAPER_X] = 0; at[PAPER_X] < p->axes[PAPER_X].n; at[PAPER_X]++) {
             FRAME_CELLS(f, p->axes[PAPER_X].v[at[PAPER_X]].title);
             for (at[PAPER_SERIES] = 0; at[PAPER_SERIES] < series->n; at[PAPER_SERIES]++) {

@@ -60,8 +60,7 @@ void interference_document(const struct interference *m, struct document *d)
     };
     document_note(d, "mean time of a request, by cause (%u reactive, %u proactive)\n",
                   m->requests[0], m->requests[1]);
-    struct frame *f = DOCUMENT_FRAME(d, NULL, 0, causes);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, NULL, 0, causes), 2);
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         if (m->cause_ns[0][c] + m->cause_ns[1][c] > 0) {
             FRAME_ROW(f, explain_cause_names[c], per_request_s(m->cause_ns[0][c], m->requests[0]),

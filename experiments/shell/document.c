@@ -121,9 +121,10 @@ struct frame *document_table(struct document *d, int indent, const char *align, 
     return f;
 }
 
-void frame_indent(struct frame *f, int spaces)
+struct frame *frame_indent(struct frame *f, int spaces)
 {
     f->indent = spaces;
+    return f;
 }
 
 void frame_hide_row(struct frame *f)

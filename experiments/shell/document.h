@@ -69,7 +69,8 @@ struct frame *document_data(struct document *d, const char *name, uint32_t keys,
 /* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
  * borrowed; or one NULL for none. */
 struct frame *document_table(struct document *d, int indent, const char *align, ...);
-void frame_indent(struct frame *f, int spaces); /* in text; default 0 */
+/* Spaces before its rows in text; default 0. Returns the frame. */
+struct frame *frame_indent(struct frame *f, int spaces);
 
 void frame_hide_row(struct frame *f); /* people do not see the last row */
 

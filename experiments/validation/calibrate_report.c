@@ -151,8 +151,7 @@ static void put_errors(const struct calibrate_entry *e, struct document *d)
         {.name = "median", .scale = 100.0, .format = "%.1f", .missing = "nan"},
         {.name = "P90", .scale = 100.0, .format = "%.1f", .missing = "nan"},
     };
-    struct frame *shown = DOCUMENT_FRAME(d, NULL, 0, columns);
-    frame_indent(shown, 2);
+    struct frame *shown = frame_indent(DOCUMENT_FRAME(d, NULL, 0, columns), 2);
     struct frame *seen = document_data(d, "errors", 1, errors);
     struct frame *unseen = document_data(d, "errors_leave_one_model_out", 1, errors);
     for (int kind = 0; kind < CALIBRATE_N_KINDS; kind++) {

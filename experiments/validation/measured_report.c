@@ -31,8 +31,7 @@ static const struct frame_column error_columns[] = {
 void measured_put_numbers(const struct measured_work *w, const struct update *prior,
                           const struct update *u, const struct update_row *rows, size_t n)
 {
-    struct frame *f = DOCUMENT_FRAME(w->d, "numbers", 0, number_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(w->d, "numbers", 0, number_columns), 2);
     for (size_t i = 0; i < u->n; i++) {
         const struct update_param *p = &u->params[i];
         if (!measured_has_rows(rows, n, p->runtime)) {
@@ -53,8 +52,7 @@ void measured_put_numbers(const struct measured_work *w, const struct update *pr
 
 struct frame *measured_errors_table(struct document *d)
 {
-    struct frame *f = DOCUMENT_FRAME(d, "errors", 0, error_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "errors", 0, error_columns), 2);
     return f;
 }
 
@@ -98,8 +96,7 @@ void measured_put_next(const struct measured_work *w, const struct update *u,
             }
         }
     }
-    struct frame *f = DOCUMENT_FRAME(w->d, "next", 0, next_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(w->d, "next", 0, next_columns), 2);
     for (uint32_t r = 0; r < d->n_runtimes; r++) {
         size_t best = x.n;
         for (size_t i = 0; i < x.n; i++) {

@@ -99,8 +99,7 @@ static void put_rows(const struct contention_ops *model, const struct corun_poin
 {
     static const char *const kinds[] = {"npu", "gpu", "cpu", "both"};
     document_note(d, "\nrows, each predicted by the fit without its machine");
-    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, row_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "rows", 0, row_columns), 2);
     for (size_t i = 0; i < p->n; i++) {
         const struct corun_point *r = &p->v[i];
         double knob[CORUN_KNOBS];
@@ -129,11 +128,9 @@ int validate_corun(const struct validate_corun_options *o, const char *model,
         DOCUMENT_VALUES(d, "corun", o->corun);
         document_note(d, "%s: %zu rows of %zu machines; mean |ln(predicted / measured slowdown)|\n",
                       o->corun, p.n, p.n_machines);
-        struct frame *errors = DOCUMENT_FRAME(d, "errors", 0, error_columns);
-        frame_indent(errors, 2);
+        struct frame *errors = frame_indent(DOCUMENT_FRAME(d, "errors", 0, error_columns), 2);
         document_note(d, "%s", "");
-        struct frame *own = DOCUMENT_FRAME(d, "own", 0, own_columns);
-        frame_indent(own, 2);
+        struct frame *own = frame_indent(DOCUMENT_FRAME(d, "own", 0, own_columns), 2);
         for (const char *const *name = contention_names(); *name != NULL; name++) {
             if (one == NULL || strcmp(one->name, *name) == 0) {
                 put_model(contention_find(*name), &p, errors, own);

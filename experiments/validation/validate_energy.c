@@ -93,8 +93,7 @@ static bool share_a_factor(const struct energy_row *a, const struct energy_row *
 static void put_factors(const struct energy_rows *r, struct document *d)
 {
     document_note(d, "%s", "");
-    struct frame *f = DOCUMENT_FRAME(d, "factors", 0, factor_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "factors", 0, factor_columns), 2);
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
         struct energy_watts w = energy_fit(r, q->p.meter);
@@ -171,8 +170,7 @@ static void put_class(const struct energy_rows *r, const struct class_of *x, str
 static void put_errors(const struct energy_rows *r, struct document *d)
 {
     document_note(d, "%s", "");
-    struct frame *f = DOCUMENT_FRAME(d, "errors", 0, error_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "errors", 0, error_columns), 2);
     for (int joules = 0; joules < 2; joules++) {
         for (int left = 0; left < ENERGY_LEFTS; left++) {
             for (int meter = -1; meter < 0 || soc_meter_names()[meter] != NULL; meter++) {
@@ -205,8 +203,7 @@ static bool same_case(const struct energy_point *a, const struct energy_point *b
 static void put_pairs(const struct energy_rows *r, struct document *d)
 {
     document_note(d, "%s", "");
-    struct frame *f = DOCUMENT_FRAME(d, "pairs", 0, pair_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "pairs", 0, pair_columns), 2);
     for (size_t i = 0; i < r->n; i++) {
         for (size_t j = i + 1; j < r->n; j++) {
             const struct energy_point *a = &r->v[i].p;
@@ -248,8 +245,7 @@ static const struct frame_column row_columns[] = {
 static void put_rows(const struct energy_rows *r, struct document *d)
 {
     document_note(d, "\nrows, each predicted by a fit without its publication");
-    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, row_columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "rows", 0, row_columns), 2);
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
         double watts = q->left[ENERGY_SOURCE].watts;
@@ -278,8 +274,7 @@ int validate_energy(const struct validate_energy_options *o, const struct option
         struct document *d = document_new();
         DOCUMENT_VALUES(d, "energy", o->energy);
         document_note(d, "%s: %zu powers\n", o->energy, r.n);
-        struct frame *f = DOCUMENT_FRAME(d, "numbers", 0, number_columns);
-        frame_indent(f, 2);
+        struct frame *f = frame_indent(DOCUMENT_FRAME(d, "numbers", 0, number_columns), 2);
         for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
             put_numbers(&r, meter, f);
         }

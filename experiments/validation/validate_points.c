@@ -232,8 +232,7 @@ static void put_floor(const struct catalog *c, const struct points *points, stru
         {.name = "version_p90", .title = "P90", .format = "x %.2f"},
     };
     document_note(d, "%s", "");
-    struct frame *f = DOCUMENT_FRAME(d, "noise_floor", 0, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "noise_floor", 0, columns), 2);
     for (int kind = 0; device_kind_names()[kind] != NULL; kind++) {
         for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
             struct noise_floor x =

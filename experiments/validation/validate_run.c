@@ -57,8 +57,7 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
     DOCUMENT_VALUES(document_within(d, "fit"), "n", fit->n_requests, "evaluations",
                     fit->evaluations, "converged", fit->converged, "objective_before",
                     fit->objective_before, "objective", fit->objective);
-    struct frame *f = DOCUMENT_FRAME(d, "fitted", 0, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "fitted", 0, columns), 2);
     for (uint32_t i = 0; i < fit->n_keys; i++) {
         const struct run_fit_key *k = &fit->key[i];
         bool outside = k->fitted < k->low || k->fitted > k->high;
@@ -140,8 +139,7 @@ static void put_interval(const struct run_interval *x, struct document *d)
         x->n_failed > 0 ? document_format("; %u more could not run it", x->n_failed) : "");
     DOCUMENT_VALUES(document_within(d, "interval"), "machines", x->n_machines, "failed",
                     x->n_failed, "factors", x->n_factors, "level", x->level);
-    struct frame *f = DOCUMENT_FRAME(d, "intervals", 0, columns);
-    frame_indent(f, 2);
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "intervals", 0, columns), 2);
     static const char *const titles[] = {"E2E", "TTFT", "TPOT"};
     for (int k = 0; k < RUN_METRIC_COUNT; k++) {
         const struct run_interval_metric *m = &x->metric[k];
