@@ -55,10 +55,7 @@ struct conformal_query conformal_query_of(const struct conformal_row *r)
 int conformal_read(const char *path, struct conformal *out, struct err *e)
 {
     static const struct conformal_row blank = {.runtime = "", .source = ""};
-    static const struct csv_table table = {.fields = fields,
-                                           .n_fields = sizeof fields / sizeof fields[0],
-                                           .row_bytes = sizeof blank,
-                                           .blank = &blank};
+    static const struct csv_table table = CSV_TABLE(fields, sizeof blank, .blank = &blank);
     *out = (struct conformal){0};
     out->v = csv_table_read(&table, path, &out->n, e);
     if (out->v == NULL) {

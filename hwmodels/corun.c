@@ -43,11 +43,8 @@ static void add_machine(struct corun_points *p, const char *name)
 
 int corun_read(const char *path, struct corun_points *out, struct err *e)
 {
-    static const struct csv_table table = {.fields = fields,
-                                           .n_fields = sizeof fields / sizeof fields[0],
-                                           .row_bytes = sizeof *out->v,
-                                           .check = row_check,
-                                           .holds = "co-runs"};
+    static const struct csv_table table =
+        CSV_TABLE(fields, sizeof *out->v, .check = row_check, .holds = "co-runs");
     *out = (struct corun_points){0};
     out->v = csv_table_read(&table, path, &out->n, e);
     for (size_t i = 0; i < out->n; i++) {

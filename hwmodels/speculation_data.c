@@ -38,20 +38,13 @@ static void *read_table(const char *dir, const char *name, const struct csv_tabl
     return csv_table_read(t, path, n, e);
 }
 
-#define TABLE(rows)                                                                                \
-    static const struct csv_table rows##_table = {.fields = rows,                                  \
-                                                  .n_fields = sizeof rows / sizeof rows[0],        \
-                                                  .row_bytes = sizeof *out->rows,                  \
-                                                  .holds = "rows"}
-
+#define TABLE(rows) CSV_TABLE(rows, sizeof *out->rows, .holds = "rows")
 static void read_tables(const char *dir, struct speculation_data *out, struct err *e)
 {
-    TABLE(acceptance);
-    TABLE(ablation);
-    TABLE(causes);
-    out->acceptance = read_table(dir, "acceptance.csv", &acceptance_table, &out->n_acceptance, e);
-    out->ablation = read_table(dir, "ablation.csv", &ablation_table, &out->n_ablation, e);
-    out->causes = read_table(dir, "rejection_causes.csv", &causes_table, &out->n_causes, e);
+    static const struct csv_table tables[] = {TABLE(acceptance), TABLE(ablation), TABLE(causes)};
+    out->acceptance = read_table(dir, "acceptance.csv", &tables[0], &out->n_acceptance, e);
+    out->ablation = read_table(dir, "ablation.csv", &tables[1], &out->n_ablation, e);
+    out->causes = read_table(dir, "rejection_causes.csv", &tables[2], &out->n_causes, e);
 }
 
 static void read_drafters(struct json_obj *root, struct speculation_constants *c)

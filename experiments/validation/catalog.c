@@ -94,14 +94,10 @@ static const struct csv_field window_fields[] = {
 
 static void read_tables(struct catalog *c, struct err *e)
 {
-    static const struct csv_table recipes = {.fields = recipe_fields,
-                                             .n_fields =
-                                                 sizeof recipe_fields / sizeof recipe_fields[0],
-                                             .row_bytes = sizeof *c->recipes};
-    static const struct csv_table windows = {.fields = window_fields,
-                                             .n_fields =
-                                                 sizeof window_fields / sizeof window_fields[0],
-                                             .row_bytes = sizeof *c->windows};
+    static const struct csv_table recipes =
+        CSV_TABLE(recipe_fields, sizeof *c->recipes, .holds = NULL);
+    static const struct csv_table windows =
+        CSV_TABLE(window_fields, sizeof *c->windows, .holds = NULL);
     c->recipes = csv_table_read(&recipes, datadir_path(RECIPES), &c->n_recipes, e);
     c->windows = csv_table_read(&windows, datadir_path(WINDOWS), &c->n_windows, e);
 }

@@ -49,12 +49,8 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
         {"source", CSV_TEXT, OF(source), .min = 1},
     };
     static const struct energy_row blank = {.p = {.idle_watts = -1.0}};
-    const struct csv_table table = {.fields = fields,
-                                    .n_fields = sizeof fields / sizeof fields[0],
-                                    .row_bytes = sizeof blank,
-                                    .blank = &blank,
-                                    .check = row_check,
-                                    .holds = "powers"};
+    const struct csv_table table =
+        CSV_TABLE(fields, sizeof blank, .blank = &blank, .check = row_check, .holds = "powers");
     out->v = csv_table_read(&table, path, &out->n, e);
     return out->v != NULL ? 0 : -EINVAL;
 }

@@ -53,12 +53,8 @@ static void row_check(void *row, const struct csvfile *f, struct err *e)
 int points_read(const char *path, struct points *out, struct err *e)
 {
     static const struct point blank = {.metric = POINT_OTHER, .source = ""};
-    static const struct csv_table table = {.fields = fields,
-                                           .n_fields = sizeof fields / sizeof fields[0],
-                                           .row_bytes = sizeof blank,
-                                           .blank = &blank,
-                                           .check = row_check,
-                                           .holds = "points"};
+    static const struct csv_table table =
+        CSV_TABLE(fields, sizeof blank, .blank = &blank, .check = row_check, .holds = "points");
     out->v = csv_table_read(&table, path, &out->n, e);
     return out->v != NULL ? 0 : -EINVAL;
 }

@@ -59,6 +59,11 @@ struct csv_table {
     void (*check)(void *row, const struct csvfile *f, struct err *e);
     const char *holds; /* "points": to have none is an error; NULL: it is none */
 };
+#define CSV_TABLE(rows_, row_bytes_, ...)                                                          \
+    {                                                                                              \
+        .fields = (rows_), .n_fields = sizeof(rows_) / sizeof(rows_)[0],                           \
+        .row_bytes = (row_bytes_), __VA_ARGS__                                                     \
+    }
 /* Returns all n rows, which are kept (xkept); NULL with errors, which name every wrong cell. */
 void *csv_table_read(const struct csv_table *t, const char *path, size_t *n, struct err *e);
 
