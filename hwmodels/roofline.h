@@ -57,11 +57,11 @@ struct roofline {
 const struct hwmodel_ops *hwmodel_find(const char *form);
 const char *const *hwmodel_names(void);
 
-/* Builds the model of an LLM on a SoC. Borrows soc and llm. With runtime NULL, any of the right
- * width will do. Run on model.machine, and ask it for chunk_rows, so that costs use the static
- * shapes of the runtime that runs the kernel. */
+/* Builds the model of an LLM on a SoC, by runtimes of its width. Borrows soc and llm. Run on
+ * model.machine, and ask it for chunk_rows, so that costs use the static shapes of the runtime that
+ * runs the kernel. */
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
-                   const struct llm *llm, const char *runtime);
+                   const struct llm *llm);
 
 /* Replaces a device's runtime entry, and its static shapes with it. */
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime);

@@ -90,14 +90,14 @@ void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows
 }
 
 void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const struct soc *soc,
-                   const struct llm *llm, const char *runtime)
+                   const struct llm *llm)
 {
     memset(r, 0, sizeof *r);
     ops_fill(r, llm);
     r->machine = soc->machine;
     for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
         enum soc_match match;
-        uint32_t k = soc_runtime_find(&soc->devices[i], runtime, llm->weight_bits, &match);
+        uint32_t k = soc_runtime_find(&soc->devices[i], NULL, llm->weight_bits, &match);
         roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
         r->exchange[i] = soc->devices[i].exchange;
         r->compute_only_frac[i] = soc->devices[i].compute_only_frac;

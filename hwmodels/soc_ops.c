@@ -81,9 +81,9 @@ static void table_parse(struct json_obj *o, const char *key, struct soc_ops_tabl
     }
 }
 
-void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out)
+void soc_ops_parse(struct json_obj *o, struct soc_ops *out)
 {
-    struct json_obj t = json_get_object(o, key);
+    struct json_obj t = json_get_object(o, "ops");
     json_fields_read(&t, &soc_ops_fields, out, NULL);
     table_parse(&t, "qkv", &out->qkv);
     table_parse(&t, "ffn", &out->ffn);

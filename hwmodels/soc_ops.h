@@ -41,9 +41,9 @@ struct soc_ops {
     double layer_s, layer_key_s; /* a fused layer of one row */
 };
 
-/* Reads the object `key` of a runtime entry. */
+/* Reads the object `ops` of a runtime entry. */
 extern const struct json_fields soc_ops_fields;
-void soc_ops_parse(struct json_obj *o, const char *key, struct soc_ops *out);
+void soc_ops_parse(struct json_obj *o, struct soc_ops *out);
 /* Keys that the rows of decoding sequences read, each row its own sequence's; of a pass that may
  * also have prompts (kv_read_tokens has both). Exact with one prompt segment, whose rows, pairs and
  * keys hang together; several are taken to be equally long. */

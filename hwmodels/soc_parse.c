@@ -75,7 +75,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
         table_parse(o, &r->table);
     }
     if (json_has(o, "ops")) {
-        soc_ops_parse(o, "ops", &r->ops);
+        soc_ops_parse(o, &r->ops);
     }
     if (json_has(o, "fit")) {
         fit_parse(o, r);

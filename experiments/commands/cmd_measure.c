@@ -12,6 +12,7 @@
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 #include "sim/base/version.h"
+#include "sim/base/words.h"
 
 #define MAX_FITS 64
 #define MAX_NAME 63 /* of a machine */
@@ -253,7 +254,7 @@ static void set_by_size(struct measure_options *m)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
-    o->m.size = (enum plan_size)plan_size_find(o->size);
+    o->m.size = (enum plan_size)words_find(plan_sizes, o->size);
     set_by_size(&o->m);
     if (o->fits.n == 0 && !o->list && o->output == NULL) {
         (void)err_add(e, "measure: -o FILE.csv is needed (or --fit, or --list)");
@@ -274,8 +275,6 @@ static int run(void *values, struct err *e)
     return o->list ? list(o, e) : o->fits.n > 0 ? fit(o, e) : measure(o, e);
 }
 
-static const char *const sizes[] = {"tiny", "small", "full", NULL};
-
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
@@ -286,7 +285,7 @@ static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, output, "FILE", NULL, "write the rows here; with --fit, the SoC file"),
     OPTION_TEXTS(OPTIONS, fits, "fit", "FILE.csv", MAX_FITS, "fit these rows; repeated"),
     OPTION_FLAG(OPTIONS, list, "list", "print the backends and devices of this computer"),
-    OPTION_CHOICE(OPTIONS, size, "size", "S", "small", sizes,
+    OPTION_CHOICE(OPTIONS, size, "size", "S", "small", plan_sizes,
                   "duration: within a minute, minutes, or matrices of a 7B model"),
     OPTION_COUNT(OPTIONS, m.repetitions, "repetitions", "N", NULL, 1, 100000,
                  "repetitions of the plan (default 5, tiny: 3)"),

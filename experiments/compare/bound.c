@@ -7,10 +7,11 @@
 
 /* ---- set-up ---- */
 
-static double terms_s(const struct kernel_floor *f, double rows, double pairs, double keys)
+/* One row. */
+static double terms_s(const struct kernel_floor *f, double pairs, double keys)
 {
-    double compute = f->row_s * fmax(rows, f->rows_min) + f->pair_s * pairs;
-    double bytes = f->bytes + f->row_bytes * rows + f->key_bytes * keys;
+    double compute = f->row_s * fmax(1.0, f->rows_min) + f->pair_s * pairs;
+    double bytes = f->bytes + f->row_bytes + f->key_bytes * keys;
     return f->fixed_s + fmax(compute, bytes / f->bytes_per_s);
 }
 
@@ -18,7 +19,7 @@ static double terms_s(const struct kernel_floor *f, double rows, double pairs, d
  * rounding: the floor is lowered by what half a ns is of the shortest kernel. */
 static void lower_by_rounding(struct kernel_floor *f)
 {
-    double shortest_ns = terms_s(f, 1.0, 0.0, 0.0) * 1e9;
+    double shortest_ns = terms_s(f, 0.0, 0.0) * 1e9;
     double keep = shortest_ns > 1.5 ? 1.0 - 0.5 / shortest_ns : 2.0 / 3.0;
     f->fixed_s *= keep;
     f->row_s *= keep;
@@ -109,7 +110,7 @@ int bound_of_config(struct bound *b, const struct config *c, const struct config
  * is done. One-row kernels come one after the other. */
 static double rows_in(const struct kernel_floor *f, bool one_row, double t)
 {
-    double shortest = terms_s(f, 1.0, 0.0, 0.0);
+    double shortest = terms_s(f, 0.0, 0.0);
     if (t < shortest) {
         return 0.0;
     }
@@ -136,15 +137,14 @@ static double one_row_s(const struct bound *b, const struct bound_op *op, double
     double best = HUGE_VAL;
     for (uint32_t d = 0; d < b->n_devices; d++) {
         for (int one = 0; one < 2; one++) {
-            best = fmin(best, terms_s(&op->of[d][one], 1.0, context, context));
+            best = fmin(best, terms_s(&op->of[d][one], context, context));
         }
     }
     return best;
 }
 
 /* Bytes that `rows` rows, their keys and one pass move at least, on whichever devices. */
-static double op_bytes(const struct bound *b, const struct bound_op *op, double passes, double rows,
-                       double keys)
+static double op_bytes(const struct bound *b, const struct bound_op *op, double rows, double keys)
 {
     double fixed = HUGE_VAL, row = HUGE_VAL, key = HUGE_VAL;
     for (uint32_t d = 0; d < b->n_devices; d++) {
@@ -154,13 +154,13 @@ static double op_bytes(const struct bound *b, const struct bound_op *op, double 
             key = fmin(key, op->of[d][one].key_bytes);
         }
     }
-    return passes * fixed + rows * row + keys * key;
+    return fixed + rows * row + keys * key;
 }
 
 /* A token-level op over many rows, split over all devices. */
 static double rows_op_s(const struct bound *b, const struct bound_op *op, double rows)
 {
-    double shared = op_bytes(b, op, 1.0, rows, 0.0) / b->ddr_bytes_per_s;
+    double shared = op_bytes(b, op, rows, 0.0) / b->ddr_bytes_per_s;
     double low = one_row_s(b, op, 0.0);
     if (rows <= 1.0 || machine_rows_in(b, op, low) >= rows) {
         return fmax(low, shared);
@@ -204,7 +204,7 @@ static double attention_s(const struct bound *b, double rows, double pairs, doub
     for (uint32_t d = 0; d < b->n_devices; d++) {
         fixed = fmin(fixed, fmin(op->of[d][0].fixed_s, op->of[d][1].fixed_s));
     }
-    double bytes = op_bytes(b, op, 1.0, rows, keys);
+    double bytes = op_bytes(b, op, rows, keys);
     double compute = rows * pooled_s(b, op, TERM_ROW) + pairs * pooled_s(b, op, TERM_PAIR);
     double memory = bytes * pooled_s(b, op, TERM_BYTE);
     return fmax(fixed + fmax(compute, memory), bytes / b->ddr_bytes_per_s);

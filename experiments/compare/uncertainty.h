@@ -55,7 +55,7 @@ struct uncertainty_pair { /* a policy against the baseline in one metric */
     double not_worse_frac;  /* that it is not worse by more than the plan's relevance */
     double nominal;         /* on the file's machine, mean of all replications */
     double sampling_low, sampling_high;
-    double model_median, model_low, model_high;
+    double model_low, model_high;
     double model_var_frac; /* of the variance between single runs on different machines */
     struct uncertainty_share top[UNCERTAINTY_CANDIDATES]; /* in the end those shown */
     uint32_t n_top, n_idle;

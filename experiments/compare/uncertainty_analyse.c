@@ -318,7 +318,6 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
         OWNED double *sorted = xmalloc(w->n * sizeof *sorted);
         memcpy(sorted, w->m, w->n * sizeof *sorted);
         gsl_sort(sorted, 1, w->n);
-        p->model_median = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
         p->model_low =
             gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 - MACHINES_LEVEL_FRAC) / 2.0);
         p->model_high =

@@ -14,7 +14,7 @@ int probe_open(struct probe *p, struct err *e)
 {
     char why[ENGINE_MESSAGE_BYTES] = "";
     OWNED char *cache = engine_cache();
-    *p = (struct probe){.ops = engine_bench_find("openvino", e)};
+    *p = (struct probe){.ops = engine_bench_find(e)};
     if (p->ops != NULL) {
         p->bench = p->ops->open((uint32_t)sysconf(_SC_NPROCESSORS_ONLN), cache, why);
     }

@@ -281,7 +281,7 @@ static void fit_device(const struct fit_input *in, const struct fit *fit, const 
     q.v = kinds;
     *d = (struct transfer_device){.few_rows = fit->devices[device].split.few_below};
     if (q.n >= FOLDS) {
-        roofline_init(&q.model, hwmodel_find("p-norm"), soc, llm, NULL);
+        roofline_init(&q.model, hwmodel_find("p-norm"), soc, llm);
         q.params = *q.model.runtime[device];
         q.params.few_rows = d->few_rows;
         roofline_set_runtime(&q.model, device, &q.params);

@@ -309,7 +309,7 @@ static void read_devices(struct facts *f)
 {
     SCOPED(err_fini) struct err none = ERR_INIT;
     char why[ENGINE_MESSAGE_BYTES];
-    const struct engine_bench_ops *ops = engine_bench_find("openvino", &none);
+    const struct engine_bench_ops *ops = engine_bench_find(&none);
     void *bench = ops == NULL ? NULL : ops->open(1, NULL, why);
     struct engine_bench_device devices[MAX_DEVICES];
     uint32_t n = bench == NULL ? 0 : ops->devices(bench, devices, MAX_DEVICES);

@@ -35,7 +35,7 @@ static void find_devices(struct sending *s)
     SCOPED(err_fini) struct err none = ERR_INIT;
     char why[ENGINE_MESSAGE_BYTES];
     s->ggml = engine_find("ggml", &none) != NULL;
-    const struct engine_bench_ops *ops = engine_bench_find("openvino", &none);
+    const struct engine_bench_ops *ops = engine_bench_find(&none);
     void *bench = ops == NULL ? NULL : ops->open(1, NULL, why);
     struct engine_bench_device devices[MAX_DEVICES];
     struct text list = {0};

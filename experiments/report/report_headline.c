@@ -18,14 +18,13 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
 
 /* Those whose interval meets that of the best: the comparison does not tell them apart by itself.
  */
-static void write_close_ones(const cJSON *policies, const cJSON *best, const char *metric,
-                             FILE *out)
+static void write_close_ones(const cJSON *policies, const cJSON *best, FILE *out)
 {
-    const cJSON *b = report_member(best, metric);
+    const cJSON *b = report_member(best, METRIC_PRIMARY);
     const cJSON *p;
     bool any = false;
     cJSON_ArrayForEach (p, policies) {
-        const cJSON *m = report_member(p, metric);
+        const cJSON *m = report_member(p, METRIC_PRIMARY);
         if (p != best && json_number(m, "low") <= json_number(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
             markup_format(out, "%s (", p->string);
@@ -135,7 +134,7 @@ void report_write_headline(const cJSON *tree, FILE *out)
         (void)fputs("No reactive request finished under any policy.", out);
     } else {
         write_winner(tree, best, out);
-        write_close_ones(policies, best, METRIC_PRIMARY, out);
+        write_close_ones(policies, best, out);
         write_price(tree, best, out);
         write_other_firsts(policies, best, out);
     }

@@ -111,7 +111,7 @@ static void bind_forms(struct config *c, struct err *e)
         (void)unknown_form("sim.hwmodel", c->sim.hwmodel, hwmodel_names(), e);
         return;
     }
-    roofline_init(&c->truth, form, &c->soc, &c->llm, NULL);
+    roofline_init(&c->truth, form, &c->soc, &c->llm);
     if (c->sim.nonlinear != CONFIG_NONLINEAR_FUSED) {
         bool offload = c->sim.nonlinear == CONFIG_NONLINEAR_OFFLOAD;
         roofline_unfuse(&c->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);

@@ -161,7 +161,7 @@ void models_price(struct config *c)
 {
     for (uint32_t i = 0; i < c->n_more; i++) {
         struct config_model *m = &c->more[i];
-        roofline_init(&m->truth, c->truth.model.ops, &c->soc, &m->llm, NULL);
+        roofline_init(&m->truth, c->truth.model.ops, &c->soc, &m->llm);
         if (c->sim.nonlinear != CONFIG_NONLINEAR_FUSED) {
             bool offload = c->sim.nonlinear == CONFIG_NONLINEAR_OFFLOAD;
             roofline_unfuse(&m->truth, offload ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);

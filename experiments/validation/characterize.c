@@ -196,7 +196,7 @@ static void fusion(const struct config *c, uint8_t device, struct frame *out)
     const struct device *d = &c->soc.machine.devices[device];
     for (int i = 0; i < 3; i++) {
         struct roofline r;
-        roofline_init(&r, c->truth.model.ops, &c->soc, &c->llm, NULL);
+        roofline_init(&r, c->truth.model.ops, &c->soc, &c->llm);
         if (i > 0) {
             roofline_unfuse(&r, i == 2 ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
         }

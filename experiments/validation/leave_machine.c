@@ -341,7 +341,7 @@ static int try_choice(const struct pair *p, const struct choice *c, const struct
     }
     SCOPED(update_fini) struct update u;
     double offset[UPDATE_PHASES];
-    update_init(&u, p->made, p->tree, p->device, &p->table, NULL);
+    update_init(&u, p->made, p->tree, p->device, &p->table);
     offsets(prior, known, n, offset);
     int rc = update_take(&u, known, n, e);
     if (rc == 0) {
@@ -357,7 +357,7 @@ static int try_all(struct pair *p, struct err *e)
     size_t n = benchmarks(p, first);
     memcpy(first + n, first, n * sizeof *first);
     SCOPED(update_fini) struct update prior;
-    update_init(&prior, p->made, p->tree, p->device, &p->table, NULL);
+    update_init(&prior, p->made, p->tree, p->device, &p->table);
     p->sheet_half = xmalloc((p->n + 1) * sizeof *p->sheet_half);
     for (size_t i = 0; i < p->n; i++) {
         p->sheet_half[i] = transfer_half(p, &p->rows[i]);

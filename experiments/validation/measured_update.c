@@ -277,8 +277,8 @@ static int update_device(const struct measured_work *w, uint8_t device)
     SCOPED(update_fini) struct update u = {0};
     int rc = 0;
     if (n > 0) {
-        update_init(&prior, w->soc, w->tree, device, &w->c->residuals, NULL);
-        update_init(&u, w->soc, w->tree, device, &w->c->residuals, NULL);
+        update_init(&prior, w->soc, w->tree, device, &w->c->residuals);
+        update_init(&u, w->soc, w->tree, device, &w->c->residuals);
         rc = check_surprises(w, &prior);
         rc = rc == 0 ? update_take(&u, rows, n, w->e) : rc;
     }

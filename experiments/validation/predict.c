@@ -124,7 +124,7 @@ void predict_bind_other(const struct catalog *c, const struct point *p, struct p
 
 void predict_model(const struct predict_case *k, struct roofline *out)
 {
-    roofline_init(out, hwmodel_find("extended"), k->soc, &k->llm, NULL);
+    roofline_init(out, hwmodel_find("extended"), k->soc, &k->llm);
 }
 
 struct price predict_by_model(struct roofline *r, const struct predict_case *k,

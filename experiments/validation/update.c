@@ -58,14 +58,14 @@ static double prior_sd(const cJSON *entry, int k)
 }
 
 void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uint8_t device,
-                 const struct conformal *table, const char *without_soc)
+                 const struct conformal *table)
 {
     const struct soc_device *d = &soc->devices[device];
     enum device_kind kind = soc->machine.devices[device].kind;
     *u = (struct update){.soc = soc, .device = device};
     for (int i = 0; i < 2 * UPDATE_PHASES; i++) {
         enum conformal_phase phase = (enum conformal_phase)(i / 2);
-        u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, without_soc);
+        u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, NULL);
     }
     size_t most = (size_t)d->n_runtimes * CALIBRATE_N_PARAMS;
     OWNED double *sd = xmalloc((most + 1) * sizeof *sd);

@@ -45,10 +45,9 @@ struct update_row {
 
 bool update_is_small(const struct llm *m); /* hwmodels/spread.h */
 
-/* The prior: `tree` is the file that `soc` was parsed from. Errors of `without_soc` do not count
- * (NULL: all do). update_fini in every case. */
+/* The prior: `tree` is the file that `soc` was parsed from. update_fini in every case. */
 void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uint8_t device,
-                 const struct conformal *table, const char *without_soc);
+                 const struct conformal *table);
 void update_fini(struct update *u);
 
 /* Takes the rows in. 0, or -EINVAL where the solver finds no mode; the state is then as before. */

@@ -37,7 +37,7 @@ struct backend_kernel {
 static struct backend *ov_start(const struct backend_options *o, struct err *e)
 {
     char why[ENGINE_MESSAGE_BYTES] = "";
-    const struct engine_bench_ops *ops = engine_bench_find("openvino", e);
+    const struct engine_bench_ops *ops = engine_bench_find(e);
     if (ops == NULL) {
         return NULL;
     }

@@ -1,7 +1,5 @@
 #include "hwmodels/backends/plan.h"
 
-#include "sim/base/words.h"
-
 struct scale {
     uint32_t dim;      /* inputs of a matrix */
     uint32_t rows_max; /* of products */
@@ -9,17 +7,12 @@ struct scale {
     uint32_t heads, kv_heads, head_dim, context_tokens;
 };
 
-static const char *const size_names[] = {"tiny", "small", "full", NULL};
+const char *const plan_sizes[] = {"tiny", "small", "full", NULL};
 static const struct scale scales[] = {
     {256, 64, 1u << 20, 8, 2, 64, 128},
     {1024, 256, 16u << 20, 16, 4, 64, 512},
     {4096, 512, 64u << 20, 32, 8, 128, 1024},
 };
-
-int plan_size_find(const char *name)
-{
-    return words_find(size_names, name);
-}
 
 static struct kernel_spec product(const struct backend_info *d, uint32_t bits, uint32_t rows,
                                   uint32_t n, uint32_t k)

@@ -34,8 +34,7 @@ struct plan_pairs {
     uint32_t n;
 };
 
-/* Index of "tiny", "small", "full"; -1 for others. */
-int plan_size_find(const char *name);
+extern const char *const plan_sizes[]; /* "tiny", "small", "full" by the enum; NULL ends them */
 
 /* Shapes of one device. */
 void plan_kernels(const struct backend_info *d, enum plan_size size, struct plan *out);

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "sim/base/words.h"
+
 #ifndef PATH_MAX
 #define PATH_MAX 4096
 #endif
@@ -64,59 +66,42 @@ static void *object_of(const char *name, char *why, size_t size)
     return object;
 }
 
-static const struct engine_ops *find(const char *name, char *why, size_t size)
+/* What the engine's function of that name returns: a struct of `header`, which begins with its
+ * version. NULL with an error. */
+static const void *find(const char *name, const char *function, uint32_t abi, const char *header,
+                        struct err *e)
 {
-    void *object = object_of(name, why, size);
-    if (object == NULL) {
-        return NULL;
+    char why[512] = "";
+    void *object = object_of(name, why, sizeof why);
+    const void *(*get)(void) = NULL;
+    if (object != NULL) {
+        *(void **)&get = dlsym(object, function);
     }
-    const struct engine_ops *(*get)(void);
-    *(void **)&get = dlsym(object, "xpusim_engine");
-    const struct engine_ops *ops = get == NULL ? NULL : get();
+    const uint32_t *ops = get == NULL ? NULL : get();
     /* An engine is a file of its own, which an earlier build may have left; its structs would be
      * read with other offsets. */
-    if (ops == NULL || ops->abi != ENGINE_ABI) {
-        (void)snprintf(why, size, "built for another version of sim/api/engine.h");
+    if (ops == NULL || *ops != abi) {
+        const char *built = object != NULL ? "built for another version of " : "";
+        (void)err_add(e, "engine %s is not there%s%s%s: `make engines` fetches and builds it", name,
+                      why[0] == '\0' && object == NULL ? "" : ", ", built,
+                      object != NULL ? header : why);
         return NULL;
     }
     return ops;
 }
 
-const struct engine_bench_ops *engine_bench_find(const char *name, struct err *e)
+const struct engine_bench_ops *engine_bench_find(struct err *e)
 {
-    char why[512] = "";
-    void *object = object_of(name, why, sizeof why);
-    const struct engine_bench_ops *(*get)(void) = NULL;
-    if (object != NULL) {
-        *(void **)&get = dlsym(object, "xpusim_engine_bench");
-    }
-    const struct engine_bench_ops *ops = get == NULL ? NULL : get();
-    if (ops == NULL || ops->abi != ENGINE_BENCH_ABI) {
-        (void)err_add(e, "engine %s is not there%s%s: `make engines` fetches and builds it", name,
-                      why[0] == '\0' && object == NULL ? "" : ", ",
-                      object != NULL ? "built for another version of hwmodels/engines/bench.h"
-                                     : why);
-        return NULL;
-    }
-    return ops;
+    return find("openvino", "xpusim_engine_bench", ENGINE_BENCH_ABI, "hwmodels/engines/bench.h", e);
 }
 
 const struct engine_ops *engine_find(const char *name, struct err *e)
 {
-    char why[512] = "";
-    for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(names[i], name) != 0) {
-            continue;
-        }
-        const struct engine_ops *ops = find(name, why, sizeof why);
-        if (ops == NULL) {
-            (void)err_add(e, "engine %s is not there%s%s: `make engines` fetches and builds it",
-                          name, why[0] == '\0' ? "" : ", ", why);
-        }
-        return ops;
+    if (words_find(names, name) < 0) {
+        (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
+        return NULL;
     }
-    (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
-    return NULL;
+    return find(name, "xpusim_engine", ENGINE_ABI, "sim/api/engine.h", e);
 }
 
 char *engine_cache(void)

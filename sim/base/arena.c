@@ -190,12 +190,7 @@ const struct arena_source arena_fenced = {fenced_take, fenced_give, NULL};
 
 /* ---- arenas ---- */
 
-void arena_init(struct arena *a)
-{
-    arena_init_from(a, NULL);
-}
-
-void arena_init_from(struct arena *a, const struct arena_source *source)
+void arena_init(struct arena *a, const struct arena_source *source)
 {
     *a = (struct arena){.source = source};
 }
@@ -211,7 +206,7 @@ void arena_fini(struct arena *a)
         free(b);
         b = next;
     }
-    arena_init_from(a, a->source);
+    arena_init(a, a->source);
 }
 
 void *arena_alloc(struct arena *a, size_t bytes)

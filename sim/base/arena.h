@@ -19,8 +19,7 @@ struct arena {
     const struct arena_source *source; /* borrowed */
 };
 
-void arena_init(struct arena *a);
-void arena_init_from(struct arena *a, const struct arena_source *source);
+void arena_init(struct arena *a, const struct arena_source *source);
 void arena_fini(struct arena *a);
 /* Zeroed, 16-byte aligned, never NULL (out of memory ends the process with a message). */
 void *arena_alloc(struct arena *a, size_t bytes);

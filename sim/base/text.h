@@ -66,17 +66,11 @@ static inline void text_bool(struct text *t, int yes)
     text_string(t, yes ? "true" : "false");
 }
 
-/* A comma before each of these. */
+/* After a comma. */
 static inline void text_next_u64(struct text *t, uint64_t v)
 {
     text_char(t, ',');
     text_u64(t, v);
-}
-
-static inline void text_next_ns(struct text *t, int64_t ns)
-{
-    text_char(t, ',');
-    text_ns(t, ns);
 }
 
 static inline void text_double(struct text *t, double v)

@@ -16,8 +16,8 @@ void core_memory_init(struct core *c)
             core_way = (uintptr_t)&core_way; /* a kernel without it: the loader's randomness */
         }
     }
-    arena_init_from(&c->shown, m != NULL ? &m->shown : &arena_fenced);
-    arena_init_from(&c->policys, m != NULL ? &m->policys : &arena_fenced);
+    arena_init(&c->shown, m != NULL ? &m->shown : &arena_fenced);
+    arena_init(&c->policys, m != NULL ? &m->policys : &arena_fenced);
     c->sched = arena_alloc(&c->shown, sizeof *c->sched);
     c->sched->core = (uintptr_t)c ^ core_way;
 }

@@ -144,7 +144,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->result = result;
     c->exec_ops = ops;
     c->exec = exec;
-    arena_init(&c->arena);
+    arena_init(&c->arena, NULL);
     core_memory_init(c);
     c->sched->api = &core_sched_api;
     c->sched->machine = core_shown(c, setup->machine, sizeof *setup->machine);

@@ -38,7 +38,7 @@ static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
     advance_notice(e);
-    vexec_place(v, v->l->pub->op_begin, 0);
+    vexec_place(v);
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
     if (frames_take(e, v->job.device)) {
@@ -121,7 +121,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->phase = VEXEC_QUEUED;
     v->outcome = LAUNCH_OUTCOME_DONE;
     v->breaks_off = false;
-    vexec_place(v, l->pub->op_begin, 0);
+    vexec_place(v);
     v->in_flight_left = 0;
     v->compute_ns = 0;
     v->isolated_ns = 0;

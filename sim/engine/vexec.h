@@ -48,11 +48,12 @@ static inline int64_t vexec_skip_ns(const struct vexec *v)
     return v->op == v->l->pub->op_begin && v->k == 0 ? v->skip_ns : 0;
 }
 
-/* Puts the position at kernel k of an op. */
-static inline void vexec_place(struct vexec *v, uint32_t op, uint32_t k)
+/* Puts the position at the first kernel of the launch. */
+static inline void vexec_place(struct vexec *v)
 {
+    uint32_t op = v->l->pub->op_begin;
     v->op = op;
-    v->k = k;
+    v->k = 0;
     v->place = op % v->l->pub->pass->layer.n;
     v->kind = pass_op_kind(v->l->pub->pass, op);
     v->kernels = vexec_run(v, op);

@@ -110,7 +110,7 @@ static void load(struct bench *b)
         err_print(&e, stderr);
         exit(2);
     }
-    roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm, NULL);
+    roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm);
     cJSON_Delete(s);
     cJSON_Delete(l);
 }

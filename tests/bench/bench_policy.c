@@ -40,7 +40,7 @@ static void load(struct bench *b, const char *soc, const char *policy, const cha
     (void)soc_parse(s, soc, &b->soc, &e);
     cJSON *l = tree(llm_path("llama-3.2-3b"));
     (void)llm_parse(l, "llm", &b->llm, &e);
-    roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm, NULL);
+    roofline_init(&b->model, hwmodel_find("extended"), &b->soc, &b->llm);
     (void)trace_generate_packed(workload, 1, 1.0, &b->trace, &e);
     sim_setup_defaults(&b->setup);
     b->setup.machine = &b->soc.machine;

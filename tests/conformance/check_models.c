@@ -119,7 +119,7 @@ static void read_prices(void)
         root = json_read_file(llm_path(names[i]), &e);
         ck_assert_int_eq(llm_parse(root, names[i], &llms[i], &e), 0);
         cJSON_Delete(root);
-        roofline_init(&truths[i], hwmodel_find("extended"), &soc, &llms[i], NULL);
+        roofline_init(&truths[i], hwmodel_find("extended"), &soc, &llms[i]);
     }
     err_fini(&e);
 }

@@ -38,7 +38,7 @@ static void machine(bool twice, int partitions)
     root = json_read_file(llm_path("llama-3.2-3b"), &e);
     ck_assert_int_eq(llm_parse(root, "llama-3.2-3b", &llm, &e), 0);
     cJSON_Delete(root);
-    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
+    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm);
     err_fini(&e);
 }
 
@@ -299,7 +299,7 @@ static double kernel_ns(uint8_t op, uint32_t rows, bool prefill)
                            .kv_read_tokens = 1024};
     struct kernel_query q = {.op = op, .rows = rows, .padded_rows = rows, .shape = &w};
     struct kernel_cost c;
-    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm, NULL);
+    roofline_init(&truth, hwmodel_find("extended"), &soc, &llm);
     hwmodel_kernel(&truth.model, &q, &c);
     return (double)c.t_ns;
 }

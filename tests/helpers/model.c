@@ -16,7 +16,7 @@ void model_init(struct model *m, const char *llm, const char *form)
     SIM_REQUIRE(e.n == 0, "shipped files load");
     cJSON_Delete(s);
     cJSON_Delete(l);
-    roofline_init(&m->r, hwmodel_find(form), &m->soc, &m->llm, NULL);
+    roofline_init(&m->r, hwmodel_find(form), &m->soc, &m->llm);
 }
 
 struct work_shape model_prefill(uint64_t tokens)

@@ -40,9 +40,9 @@ START_TEST(what_an_arena_gives_is_nobody_elses)
         unsigned char *p[PIECES];
         size_t n[PIECES];
         if (fenced) {
-            arena_init_from(&a, &arena_fenced);
+            arena_init(&a, &arena_fenced);
         } else {
-            arena_init(&a);
+            arena_init(&a, NULL);
         }
         for (int i = 0; i < PIECES; i++) {
             n[i] = i % 100 == 50 ? 3000000 : i % 50 == 0 ? 100000 : rng_below(&r, 700);
@@ -85,7 +85,7 @@ START_TEST(blocks_double_and_large_pieces_have_their_own)
     const struct arena_source source = {take, give, NULL};
     const size_t kib = 1024;
     struct arena a;
-    arena_init_from(&a, &source);
+    arena_init(&a, &source);
     char *first = arena_alloc(&a, 64 * kib);
     (void)arena_alloc(&a, 1); /* the first is full to the byte */
     char *second = arena_alloc(&a, 1);

@@ -271,7 +271,7 @@ START_TEST(chunk)
                                         "nonlinear ops on another engine"};
     for (int i = 0; i < 3; i++) {
         struct roofline r;
-        roofline_init(&r, config.truth.model.ops, &config.soc, &config.llm, NULL);
+        roofline_init(&r, config.truth.model.ops, &config.soc, &config.llm);
         if (i == 1) {
             roofline_unfuse(&r, 0.0);
         } else if (i == 2) {

@@ -94,10 +94,10 @@ END_TEST
 START_TEST(sizes_are_found_by_name_and_grow)
 {
     static struct plan p[3];
-    ck_assert_int_eq(plan_size_find("tiny"), PLAN_TINY);
-    ck_assert_int_eq(plan_size_find("small"), PLAN_SMALL);
-    ck_assert_int_eq(plan_size_find("full"), PLAN_FULL);
-    ck_assert_int_eq(plan_size_find("huge"), -1);
+    ck_assert_str_eq(plan_sizes[PLAN_TINY], "tiny");
+    ck_assert_str_eq(plan_sizes[PLAN_SMALL], "small");
+    ck_assert_str_eq(plan_sizes[PLAN_FULL], "full");
+    ck_assert_ptr_null(plan_sizes[PLAN_FULL + 1]);
     static const uint64_t streams[] = {1, 16, 64};
     for (int i = 0; i < 3; i++) {
         uint64_t longest = 0;

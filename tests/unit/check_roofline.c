@@ -112,7 +112,7 @@ START_TEST(the_head_has_a_width_of_its_own)
     struct model b;
     model_init(&b, "llama-3.2-3b", "roofline");
     b.llm.head_bytes_per_weight = 2.0; /* FP16 head on 8-bit layers */
-    roofline_init(&b.r, hwmodel_find("roofline"), &b.soc, &b.llm, NULL);
+    roofline_init(&b.r, hwmodel_find("roofline"), &b.soc, &b.llm);
     struct work_shape w = model_decode(1, 1);
     /* 3072 128256 weights of 2 B, and 2 (3072 + 128256) B of activations */
     model_near(model_cost(&b, MODEL_IGPU, OP_HEAD, &w, 1, 1).bytes, 788004864.0 + 262656.0, 1e-12);
@@ -535,7 +535,7 @@ START_TEST(a_model_without_an_entry_of_its_width_is_marked)
     model_init(&b, "llama-3.2-3b", "extended");
     ck_assert(!b.r.fallback[MODEL_NPU] && !b.r.fallback[MODEL_IGPU] && !b.r.fallback[MODEL_CPU]);
     b.llm.weight_bits = 4; /* the iGPU has such an entry, the NPU and the CPU have not */
-    roofline_init(&b.r, hwmodel_find("extended"), &b.soc, &b.llm, NULL);
+    roofline_init(&b.r, hwmodel_find("extended"), &b.soc, &b.llm);
     ck_assert(b.r.fallback[MODEL_NPU] && !b.r.fallback[MODEL_IGPU] && b.r.fallback[MODEL_CPU]);
 }
 END_TEST

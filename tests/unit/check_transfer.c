@@ -109,7 +109,7 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     load();
     struct roofline r;
     struct soc_runtime p;
-    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small, NULL);
+    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small);
     truth_fill(&r, &p);
     roofline_set_runtime(&r, 0, &p);
     make_kernels(&r);
@@ -139,8 +139,8 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     struct roofline other;
     struct roofline found;
     struct soc_runtime q = p;
-    roofline_init(&other, hwmodel_find("p-norm"), &soc, &large, NULL);
-    roofline_init(&found, hwmodel_find("p-norm"), &soc, &large, NULL);
+    roofline_init(&other, hwmodel_find("p-norm"), &soc, &large);
+    roofline_init(&found, hwmodel_find("p-norm"), &soc, &large);
     q.many.flop_per_s = 1e12 * d->number[TRANSFER_RATE].value;
     q.many.bytes_per_s = 1e9 * d->number[TRANSFER_BANDWIDTH].value;
     q.many.launch_s = 1e-6 * d->number[TRANSFER_LAUNCH].value;
@@ -175,7 +175,7 @@ START_TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes)
     load();
     struct roofline r;
     struct soc_runtime p;
-    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small, NULL);
+    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small);
     truth_fill(&r, &p);
     p.few_rows = 64;
     roofline_set_runtime(&r, 0, &p);

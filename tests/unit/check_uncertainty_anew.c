@@ -274,7 +274,6 @@ static void pair_is(const struct uncertainty_pair *p, uint32_t policy, uint32_t 
     is(p->se, sqrt(frac * (1.0 - frac) / n));
     qsort(sorted, n, sizeof *sorted, ascending);
     is(p->model_low, quantile(sorted, n, 0.025));
-    is(p->model_median, quantile(sorted, n, 0.5));
     is(p->model_high, quantile(sorted, n, 0.975));
     shares_are(p, m, machine, n, kept);
 }

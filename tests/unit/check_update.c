@@ -56,7 +56,7 @@ static void start(const char *const *free_keys, double sd)
     ck_assert_int_eq(soc_parse(tree, "test", soc, &err), 0);
     catalog_add_soc(&catalog, soc);
     update_init(&u, soc, tree, (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU),
-                &catalog.residuals, NULL);
+                &catalog.residuals);
 }
 
 static void teardown(void)
