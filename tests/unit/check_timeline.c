@@ -16,7 +16,7 @@ enum { MAX_TRACKS = 128, MAX_DEPTH = 8, N_REQUESTS = 10 };
 
 static struct scenario sc;
 static struct err err = ERR_INIT;
-static char path[] = "timeline-check-XXXXXX";
+static char path[] = "/tmp/timeline-check-XXXXXX";
 static cJSON *events;
 static struct metric_list metrics;
 static struct timeline_options options;
@@ -95,7 +95,7 @@ static void simulate(const char *policy, const char *params, const char *name)
 
 static void setup(void)
 {
-    strcpy(path, "timeline-check-XXXXXX");
+    strcpy(path, "/tmp/timeline-check-XXXXXX");
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
