@@ -232,6 +232,9 @@ static int perform(struct sched *s, struct external_run *x, const struct action 
     if (rc == 0 && act->kind == ACTION_LAUNCH) {
         x->launches = xroom(x->launches, x->n_launches + 1, &x->cap_launches, sizeof *x->launches);
         x->launches[x->n_launches++] = (struct told_launch){.id = act->launch, .l = o->launch};
+        /* Reported in any case. One that is stopped in the same line leaves its pass as it was, and
+         * the program has taken it to be running. */
+        find_pass(x, act->pass)->told.v[0] = UINT64_MAX;
     }
     return rc;
 }

@@ -82,6 +82,125 @@ class Ahead(Policy):
 END
 must "$x" run --policy "python:$dir/ahead.py:Ahead" --workload "$load"
 
+# While xpusim has not spoken, objects show what holds if it accepts an action, and what was before once it has refused it.
+cat >"$dir/truth.py" <<'END'
+from xpusim import Policy, Segment
+from xpusim.helpers import next_piece
+
+MEMBERS = {"Request": ("state", "kv_tokens", "pass_", "preemptions"),
+           "Pass": ("state", "op", "rows_todo", "rows_active", "n_launches"),
+           "Launch": ("stop_requested",)}
+
+
+class Truth(Policy):
+    """Two prompts at a time, and every action in turn. Objects show what xpusim says of them afterwards."""
+
+    def init(self):
+        self.live, self.tried = [], 0
+
+    def request_arrived(self, r):
+        self.live.append(r)
+
+    def pass_done(self, p):
+        self.live = [r for r in self.live if not r.left]
+
+    def shown(self, objects):
+        return [tuple(getattr(x, m) for m in MEMBERS[type(x).__name__]) for x in objects]
+
+    def check(self, accepted, *objects):
+        """What is shown now is what xpusim says."""
+        before, slots = self.shown(objects), list(self.free_slots)
+        assert self.sync() == accepted, (self.tried, accepted)
+        assert before == self.shown(objects) or not accepted, (self.tried, before, self.shown(objects))
+        assert slots == self.free_slots or not accepted, (slots, self.free_slots)
+        self.tried += 1
+
+    def refused_as_before(self, act, *objects):
+        """An action that is refused leaves nothing."""
+        before = self.shown(objects)
+        act()
+        assert not self.sync()
+        assert before == self.shown(objects), (self.tried, before, self.shown(objects))
+        self.tried += 1
+
+    def schedule(self):
+        if not self.live:
+            return
+        igpu = self.machine.find("igpu").index
+        r = self.live[0]
+        if r.pass_:  # the rest of it
+            if r.pass_.state == "ready" and r.pass_.op < r.pass_.n_ops:
+                self.launch(r.pass_, igpu)
+            return
+        p = self.form([next_piece(r, 64)])
+        self.check(True, r, p)
+        self.refused_as_before(lambda: self.form([next_piece(r, 64)]), r, p)
+        self.refused_as_before(lambda: self.shed(r), r, p)
+        self.refused_as_before(lambda: self.kv(r, "nowhere"), r, p)
+        self.refused_as_before(lambda: [self.form([next_piece(r, 9)]), self.form([next_piece(r, 8)])], r, p)
+        self.cancel(p)
+        self.check(True, r, p)
+        p = self.form([next_piece(r, 64)])
+        self.cancel(p)
+        self.check(True, r, p)
+        assert r.pass_ is None
+        if r.kv_tokens > 9 and r.preemptions < 3:
+            keep = r.kv_tokens // 2
+            self.kv(r, "nowhere", keep)
+            self.check(True, r)
+            p = self.form([next_piece(r, 64)])
+            self.check(True, r, p)
+            self.cancel(p)
+        p = self.form([next_piece(r, 64)])
+        self.refused_as_before(lambda: self.launch(p, igpu, n_ops=p.n_ops + 1), r, p)
+        rows = p.rows_todo + 1
+        self.refused_as_before(lambda: [self.launch(p, igpu, rows=rows), self.launch(p, igpu, rows=rows)], r, p)
+        x = self.launch(p, igpu, n_ops=1, rows=1)
+        self.check(True, r, p, x)
+        self.preempt(x)
+        self.check(True, r, p, x)
+        self.refused_as_before(lambda: self.preempt(x), r, p, x)
+        self.refused_as_before(lambda: self.cancel(p), r, p, x)
+END
+must "$x" run --policy "python:$dir/truth.py:Truth" --workload mixed:duration_s=20,reactive_per_min=20,proactive_per_min=20
+cat >"$dir/once.py" <<'END'
+from xpusim import Policy
+from xpusim.helpers import form, next_piece
+
+
+class Once(Policy):
+    """Its first launch is stopped in the line that made it, and its pass is ready again."""
+    once = True
+
+    def init(self):
+        self.live, self.launches, self.device = [], 0, self.machine.find("igpu").index
+
+    def request_arrived(self, r):
+        self.live.append(r)
+
+    def launch_done(self, x):
+        if self.launches == 1:
+            p = x.pass_
+            assert (x.outcome, p.state, p.n_launches, p.rows_active, p.rows_todo) == ("yielded", "ready", 0, 0, p.shape.rows)
+
+    def pass_done(self, p):
+        self.live = [r for r in self.live if not r.left]
+
+    def schedule(self):
+        if not self.live:
+            return
+        p = self.live[0].pass_
+        if p is None:
+            form(self, [next_piece(self.live[0])])
+            self.set_timer(self.now_ns + 1000)
+        elif p.state == "ready":
+            self.launches += 1
+            x = self.launch(p, self.device)
+            if self.launches == 1:
+                self.preempt(x)
+END
+must "$x" run --policy "python:$dir/once.py:Once" --workload "$load"
+
 # What the machine's events set is what a class sees, also one that sleeps when launches end.
 cat >"$dir/window.py" <<'END'
 from xpusim import Policy
@@ -349,19 +468,19 @@ class Wrong(Policy):
     def do_raise(self): return {}["nothing"]
     def do_shape(self): os.write(1, b'["maybe"]\n'); time.sleep(600)
     def do_object(self): os.write(1, b'{"do": []}\n'); time.sleep(600)
-    def do_action(self): self._out.append(("fly", 1))
-    def do_number(self): self._out.append(("timer", "soon"))
+    def do_action(self): self._do(("fly", 1))
+    def do_number(self): self._do(("timer", "soon"))
     def do_two(self): os.write(1, b'["do",[]]\n["do",[]]\n')
     def do_gone(self):
-        self._out.append(("cancel", 4711))
+        self._do(("cancel", 4711))
         q = Pass()
-        q.id, q.op, q.n_ops, q.rows_todo, q.rows_active, q.n_launches = 4711, 0, 1, 1, 0, 0
+        q.id, q.state, q.op, q.n_ops, q.rows_todo, q.rows_active, q.n_launches = 4711, "ready", 0, 1, 1, 0, 0
         self.launch(q, 0, n_ops=1)
     def do_busy(self):
         p = self.waiting[0].pass_ or form(self, [next_piece(self.waiting[0])])
         self.launch(p, 1)
         self.launch(p, 1)
-    def do_device(self): self._out.append(("launch", 901, 1, 9))
+    def do_device(self): self._do(("launch", 901, 1, 9))
     def do_random(self): self.note("drawn", random.randrange(1000) + 1000 * (hash("policy") % 1000))
 END
 # No least trace is looked for (plugin.sh has that): each try would start Python again.

@@ -80,6 +80,7 @@ grep -q '"asked"' "$dir/out" || grep -q 'policy.asked' "$dir/out" || fail "a not
 
 # what is read is what was written
 must "$x" run --policy edf --workload "$load" --requests "$dir/r.csv" --decisions "$dir/d"
+must "$x" run --policy llm-npu --workload "$load" --decisions "$dir/ahead"
 cat >"$dir/spec.json" <<'END'
 {"name": "two", "base": {"workload": "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=60"},
  "axes": {"policy": ["fcfs", "edf"], "rate": [0.5, 1.0]}, "replications": 2, "metrics": ["all.e2e_s.*"]}
@@ -99,6 +100,8 @@ assert len(decisions) == sum(" = " in line for line in open(d + "/d")) > 100
 first = decisions[0]
 assert first["action"] == "form" and first["segments"][0][1] == "prefill" and first["result"] == 0, first
 assert decisions[1]["action"] == "launch" and decisions[1]["pass"] == 1 and decisions[1]["yield"] == 3, decisions[1]
+ahead = [s for r in xpusim.read_decisions(d + "/ahead") for s in r.get("segments", []) if s[1] == "ahead"]
+assert ahead and len(ahead) == open(d + "/ahead").read().count(":4:"), len(ahead)  # SEGMENT_AHEAD of sim/api/pass.h is 4
 store = xpusim.read_store(d + "/s.db", ["all.e2e_s.mean"])
 assert len(store) == 2 * 2 * 2, len(store)  # policies, rates, replications
 assert sorted({(r["axis.policy"], r["axis.rate"]) for r in store}) == [("edf", .5), ("edf", 1.), ("fcfs", .5), ("fcfs", 1.)]

@@ -7,7 +7,8 @@ given - requests, passes, launches, machine - is read-only.
 Actions are gathered and sent when `schedule` returns, so they return at once. Until xpusim has
 spoken, objects show what holds if the action is accepted. One that is refused is told to `refused`
 before the next hook, by the names of the protocol ("no_memory", "busy", ...), and its effect on the
-objects is taken back. A policy that must know before it goes on calls `sync`."""
+objects is taken back. A policy that must know before it goes on calls `sync`: only xpusim says
+how much KV is free then, and a question is answered as of before the actions that wait."""
 
 from __future__ import annotations
 
@@ -206,6 +207,11 @@ class Policy:
 
     # ---- actions ----
 
+    def _do(self, action: Tuple[Any, ...], before: Iterable[Tuple[Any, str, Any]] = ()) -> None:
+        """Gathers an action. before: (object, member, value) each, as they are again if it is refused."""
+        self._out.append(action)
+        self._was.append(before)
+
     def form(self, segments: Sequence[Segment], fused: bool = False) -> Pass:
         """Forms a pass and reserves KV for it: struct pass_spec."""
         p = Pass()
@@ -225,11 +231,13 @@ class Policy:
         p.n_ops = llm.n_layers * len(p.layer) + (shape[1] > 0)
         self._passes[p.id] = p
         rows = []
+        before = [(p, "state", "refused")]
         for r, role, n in segments:
             rows.append((r.id, role, n))
             if not ahead:
+                before.append((r, "pass_", r.pass_))
                 r.pass_ = p
-        self._out.append(("form", p.id, rows, fused))
+        self._do(("form", p.id, rows, fused), before)
         return p
 
     def _in_passes(self, r: Request) -> int:
@@ -238,12 +246,17 @@ class Policy:
 
     def cancel(self, p: Pass) -> None:
         """Gives up a ready pass."""
-        self._out.append(("cancel", p.id))
+        of = [s.request for s in p.segments if s.request.pass_ is p]
+        self._do(("cancel", p.id), [(p, "state", p.state)] + [(r, "pass_", p) for r in of])
+        p.state = "cancelled"
+        for r in of:
+            r.pass_ = None
 
     def launch(self, p: Pass, device: int, n_ops: int = 0, rows: int = 0, **usual: Any) -> Launch:
         """Puts a span of a pass on a device: all that is left of it, or n_ops from the cursor on, or
         rows of the one at the cursor. `usual`: yield_ ("kernel", "op", "layer", "pass"), chunk_rows,
-        graph, graph_block, inflight (struct launch_spec)."""
+        graph, graph_block, inflight, columns (struct launch_spec). After a launch of columns the pass
+        shows all rows as left until xpusim has spoken."""
         x = Launch()
         self._n_launches += 1
         x.id = self._n_launches
@@ -255,10 +268,15 @@ class Policy:
         x.op_begin = p.op
         x.op_end = p.op + n_ops if n_ops else p.n_ops
         x.rows = rows or p.rows_todo
+        before = [(x, "state", "refused"), (p, "state", p.state), (p, "n_launches", p.n_launches),
+                  (p, "rows_todo", p.rows_todo), (p, "rows_active", p.rows_active)]
         p.state = "running"
         p.n_launches += 1
-        p.rows_todo -= x.rows
-        p.rows_active += x.rows
+        if "columns" in usual:
+            p.rows_active = x.rows
+        else:
+            p.rows_todo -= x.rows
+            p.rows_active += x.rows
         self._launches[x.id] = x
         self.free_slots[device] -= 1
         if n_ops:
@@ -267,7 +285,7 @@ class Policy:
             usual["rows"] = rows
         if "yield_" in usual:
             usual["yield"] = usual.pop("yield_")
-        self._out.append(("launch", x.id, p.id, device, usual) if usual else ("launch", x.id, p.id, device))
+        self._do(("launch", x.id, p.id, device, usual) if usual else ("launch", x.id, p.id, device), before)
         return x
 
     def preempt(self, launch: Launch, **how: bool) -> None:
@@ -276,50 +294,57 @@ class Policy:
         options = {name: how.pop(name, False) for name in PREEMPT_OPTIONS}
         if how:
             raise TypeError("preempt has no " + ", ".join(how))
-        self._out.append(("preempt", launch.id, options))
+        self._do(("preempt", launch.id, options), [(launch, "stop_requested", launch.stop_requested)])
+        launch.stop_requested = True
 
     def compile(self, kind: str, a: int, b: int = 0) -> None:
-        self._out.append(("compile", kind, a, b))
+        self._do(("compile", kind, a, b))
 
     def load(self, kind: str, a: int, b: int, bytes_: float) -> None:
-        self._out.append(("load", kind, a, b, bytes_))
+        self._do(("load", kind, a, b, bytes_))
 
     def map(self, kind: str, a: int, b: int, bytes_: float) -> None:
-        self._out.append(("map", kind, a, b, bytes_))
+        self._do(("map", kind, a, b, bytes_))
 
     def graph(self, version: int, rows: int, n_blocks: int) -> None:
         """Says what a version of graphs is; answering init only."""
-        self._out.append(("graph", version, rows, n_blocks))
+        self._do(("graph", version, rows, n_blocks))
 
     def drop(self, kind: str, a: int, b: int = 0) -> None:
         """Evicts a resident."""
-        self._out.append(("drop", kind, a, b))
+        self._do(("drop", kind, a, b))
 
     def kv(self, r: Request, to: str, from_token: int = 0) -> None:
         """Brings a request's KV to "memory", "flash" or "nowhere" (from a token on)."""
-        self._out.append(("kv", r.id, to, from_token))
+        self._do(("kv", r.id, to, from_token), [(r, m, getattr(r, m)) for m in ("state", "kv_tokens", "preemptions")])
+        if to != "memory":
+            r.preemptions += 1
+        if to == "nowhere":
+            r.state, r.kv_tokens = "queued", from_token
 
     def kv_session(self, session_id: int, to: str) -> None:
         """Says where a session's KV is between two turns: "memory", "cache", "flash", "nowhere"."""
-        self._out.append(("kv_session", session_id, to))
+        self._do(("kv_session", session_id, to))
 
     def kv_rank(self, r: Request, rank: int) -> None:
         """Cached KV of the lowest rank gives way first (`sched_kv_rank`)."""
-        self._out.append(("kv_rank", r.id, rank))
+        self._do(("kv_rank", r.id, rank))
 
     def set_timer(self, at_ns: int) -> None:
-        self._out.append(("timer", at_ns))
+        self._do(("timer", at_ns))
 
     def occupy(self, device: int, until_ns: int) -> None:
         """An idle device works apart from passes until then (`sched_occupy`)."""
-        self._out.append(("occupy", device, until_ns))
+        self._do(("occupy", device, until_ns))
+        self.free_slots[device] = 0
 
     def shed(self, r: Request) -> None:
-        self._out.append(("shed", r.id))
+        self._do(("shed", r.id), [(r, "state", r.state)])
+        r.state = "shed"
 
     def note(self, counter: str, add: int = 1) -> None:
         """Adds to a counter of the policy's own, shown in results as policy.NAME."""
-        self._out.append(("note", counter, add))
+        self._do(("note", counter, add))
 
     # ---- questions; each is a message, so ask many at once ----
 
@@ -357,6 +382,7 @@ class Policy:
 
     _wire: Any
     _out: List[Tuple[Any, ...]]
+    _was: List[Iterable[Tuple[Any, str, Any]]]
     _n_passes: int = 0
     _n_launches: int = 0
     _passes: Dict[int, Pass]

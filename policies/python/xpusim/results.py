@@ -195,7 +195,7 @@ def read_decisions(path: Path) -> Any:
     """What `run --decisions` wrote: a row for each action with epoch, at_ns, action, its arguments and result (0, or a
     negative errno). A pass formed has its segments as (request, role, tokens). An action from a hook, which is refused,
     has that hook as `in`."""
-    roles = ("prefill", "decode", "verify", "draft")
+    roles = ("prefill", "decode", "verify", "draft", "ahead")
     rows = []
     with open(path, encoding="utf-8") as f:
         for line in f:

@@ -51,12 +51,13 @@ class _Wire:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         policy._wire = self
-        policy._out = []
+        policy._out, policy._was = [], []
         policy._passes = {}
         policy._launches = {}
         policy.requests = {}
         policy.free_slots = []
         self.sent: List[Any] = []
+        self.before: List[Any] = []
 
     # ---- lines ----
 
@@ -83,8 +84,12 @@ class _Wire:
         self.write(("ask", questions))
         return self._answer()[1]
 
+    def _take(self) -> None:
+        p = self.policy
+        self.sent, p._out, self.before, p._was = p._out, [], p._was, []
+
     def sync(self) -> bool:
-        self.sent, self.policy._out = self.policy._out, []
+        self._take()
         self.write(("sync", self.sent))
         return self.learn(self._answer())
 
@@ -100,8 +105,10 @@ class _Wire:
         """Takes a "schedule" or "result" message in, hooks included. True: nothing was refused."""
         p = self.policy
         _, p.now_ns, p.epoch, p.kv_free_tokens, p.free_slots, events, requests, passes, launches, refusals = m
+        for index, _ in reversed(refusals):
+            self._take_back(index)
         for index, error in refusals:
-            self._refused(Refused(self.sent[index], error))
+            p.refused(Refused(self.sent[index], error))
         for e in events:
             if e[0] == "arrived":
                 r = p.requests[e[1]] = Request()
@@ -163,25 +170,15 @@ class _Wire:
             elif what == "resident_ready":
                 p.resident_ready(*e[1:])
 
-    def _refused(self, what: Refused) -> None:
-        """Takes back what objects showed as if the action had been accepted."""
-        p, a = self.policy, what.action
+    def _take_back(self, index: int) -> None:
+        """Takes back what objects showed as if an action had been accepted."""
+        p, a = self.policy, self.sent[index]
+        for of, member, value in self.before[index]:
+            setattr(of, member, value)
         if a[0] == "form":
-            q = p._passes.pop(a[1])
-            q.state = "refused"
-            for s in q.segments:
-                if s.request.pass_ is q:
-                    s.request.pass_ = None
+            del p._passes[a[1]]
         elif a[0] == "launch":
-            launch = p._launches.pop(a[1])
-            launch.state = "refused"
-            q = launch.pass_
-            q.n_launches -= 1
-            q.rows_todo += launch.rows
-            q.rows_active -= launch.rows
-            if q.n_launches == 0 and q.state == "running":
-                q.state = "ready"
-        p.refused(what)
+            del p._launches[a[1]]
 
     # ---- a run ----
 
@@ -202,9 +199,8 @@ class _Wire:
         self.flush()
 
     def flush(self) -> None:
-        p = self.policy
-        self.sent, p._out = p._out, []
-        self.write(("do", self.sent, False) if p.once else ("do", self.sent))
+        self._take()
+        self.write(("do", self.sent, False) if self.policy.once else ("do", self.sent))
 
     def run(self) -> None:
         hello = self.read()
