@@ -2,6 +2,7 @@
  * the first load that breaks it shows; the caller frees it. */
 #include "experiments/conformance/conformance.h"
 #include "experiments/conformance/randomload.h"
+#include "traces/traces.h"
 
 /* One load of a policy. */
 struct trial {
@@ -161,6 +162,48 @@ static char *tight_memory(const struct conformance *c)
     return why;
 }
 
+/* Of the last run: the user of one request gives up as its first token comes out, and that of the
+ * next one while it waits. */
+static void give_up(struct trial *t)
+{
+    struct trace *trace = &t->sc.trace;
+    trace->extras = xcalloc(t->n, sizeof *trace->extras);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t id = trace->rows[i].request_id;
+        const struct scenario_record *r = &t->sc.records[id];
+        int64_t waits_ns = (r->start_ns - r->arrival_ns) / 2;
+        trace->extras[i] = trace_extra_none();
+        if (id == t->how.load % t->n) {
+            trace->extras[i].cancel_ns = r->first_token_ns - r->arrival_ns;
+        } else if (id == (t->how.load + 1) % t->n && waits_ns > 0) {
+            trace->extras[i].cancel_ns = waits_ns;
+        }
+    }
+}
+
+static char *users_give_up(const struct conformance *c)
+{
+    char *said = NULL;
+    for (uint64_t load = 1; said == NULL && load <= c->n_loads; load++) {
+        struct conformance_case how = {.load = load};
+        struct trial *t = trial_new(c, how);
+        int rc = scenario_run(&t->sc, t->q, t->n, false);
+        if (rc == 0) {
+            give_up(t);
+            rc = scenario_again(&t->sc);
+        }
+        const struct sim_audit *a = &t->sc.result.audit;
+        if (rc != 0) {
+            said = told(t, t->sc.result.message);
+            conformance_leave(&t->sc, c, &how);
+        } else if (!a->clean || a->finished + a->shed != t->n) {
+            said = told(t, "not everybody finished or gave up, or the audit is not clean");
+        }
+        trial_free(t);
+    }
+    return said;
+}
+
 /* The axes of the iteration-level orders: every mechanism with every fate of the KV. */
 static char *preemption_axes(const struct conformance *c)
 {
@@ -296,6 +339,7 @@ const struct conformance_check conformance_checks[] = {
     {"every request finishes with all its tokens, and the audit is clean", NULL,
      every_request_whole, false},
     {"little memory stalls nobody", NULL, tight_memory, false},
+    {"who gives up holds nobody up", NULL, users_give_up, false},
     {"every preemption mechanism keeps every request whole", "kv", preemption_axes, false},
     {"no parameter leaves a request behind", NULL, any_parameters, false},
     {"kernels one by one and as one give the same run", NULL, collapsed_alike, false},

@@ -71,6 +71,7 @@ static void must_say(const char *check, const char *begins)
 
 static const char whole[] = "every request finishes with all its tokens, and the audit is clean";
 static const char little[] = "little memory stalls nobody";
+static const char gives_up[] = "who gives up holds nobody up";
 static const char parameters[] = "no parameter leaves a request behind";
 static const char collapsed[] = "kernels one by one and as one give the same run";
 static const char repeated[] = "the same run takes the same decisions";
@@ -86,7 +87,7 @@ START_TEST(a_sound_policy_fails_no_check)
             n++;
         }
     }
-    ck_assert_uint_eq(n, 6);
+    ck_assert_uint_eq(n, 7);
     (void)fflush(c.out);
     ck_assert_uint_eq(said_size, 0);
     ck_assert_int_ne(access("xpusim-trouble", F_OK), 0);
@@ -98,7 +99,7 @@ START_TEST(a_sound_policy_fails_no_check)
     for (const struct conformance_check *k = conformance_checks; k->name != NULL; k++) {
         more += conformance_applies(k, &with_kv);
     }
-    ck_assert_uint_eq(more, 7);
+    ck_assert_uint_eq(more, 8);
 }
 END_TEST
 
@@ -177,6 +178,23 @@ START_TEST(what_is_left_names_the_case)
     ck_assert_str_eq(said, want);
     ck_assert_int_eq(access(path, R_OK), 0);
     scenario_fini(&sc);
+}
+END_TEST
+
+static void forgets_who_gives_up(struct sched *s, const struct request *r)
+{
+    (void)s;
+    (void)r;
+}
+
+/* It keeps them in its queue, and finds nobody to serve when it comes to one. */
+START_TEST(a_user_who_gives_up_and_stays_queued_stalls_the_others)
+{
+    ops.request_cancelled = forgets_who_gives_up;
+    ck_assert_ptr_null(fails(whole));
+    OWNED char *why = fails(gives_up);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_ptr_nonnull(strstr(why, "stalled: "));
 }
 END_TEST
 
@@ -324,6 +342,7 @@ static const struct suite_row suite[] = {
     TEST(a_sound_policy_fails_no_check),
     TEST(a_load_that_stalls_is_left_as_one_request),
     TEST(what_is_left_names_the_case),
+    TEST(a_user_who_gives_up_and_stays_queued_stalls_the_others),
     TEST(an_action_outside_of_schedule_is_told),
     TEST(shedding_is_told),
     TEST(a_policy_that_remembers_is_found_by_each_pair),

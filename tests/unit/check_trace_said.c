@@ -273,8 +273,8 @@ START_TEST(a_policy_that_fails_is_told)
         at = next != NULL ? next + 1 : strstr(command + 1, "\n") + 1;
         n++;
     }
-    ck_assert_uint_eq(n, 6);
-    ck_assert_str_eq(at, "exec:sh ./idle.sh: 0 of 6 checks hold\n");
+    ck_assert_uint_eq(n, 7);
+    ck_assert_str_eq(at, "exec:sh ./idle.sh: 0 of 7 checks hold\n");
     SCOPED(said_fini)
     struct said one = COMMANDED(cmd_check_policy, "exec:sh ./idle.sh", "--load", "1");
     ck_assert_int_eq(one.status, EXIT_CHECK_FAILED);
