@@ -236,11 +236,11 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
         (void)err_add(e, "%s takes one input, not %zu", f->name, r->n_inputs);
     }
     d->figure = f;
-    if (e->n > 0 || f->prepare(r, d, e) != 0) {
-        return -EINVAL;
+    int rc = e->n > 0 ? -EINVAL : f->prepare(r, d, e);
+    if (rc == 0) {
+        put_subject(r, d);
     }
-    put_subject(r, d);
-    return 0;
+    return rc;
 }
 
 /* ---- data ---- */

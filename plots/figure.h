@@ -81,7 +81,8 @@ void figure_tics_put(double *v, size_t n, struct figure_data *d);
 /* The line types of series, of policies or devices by name (palette.h), as array `slot`. */
 void figure_slots_put(const char *const *names, size_t n, struct figure_data *d);
 
-/* 0, or -EINVAL with errors: nothing of the data is used then. */
+/* 0, or -EINVAL with errors: nothing of the data is used then. -ENODATA: the inputs have no numbers
+ * of what it draws. */
 typedef int figure_fill(const struct figure_request *r, struct figure_data *d, struct err *e);
 
 struct figure {
@@ -97,7 +98,7 @@ struct figure {
 };
 
 /* The data of a figure: checks that it takes such files, prepares, and names policy, model, machine
- * and workload. 0, or -EINVAL with errors. */
+ * and workload. 0, or as figure_fill. */
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
                    struct err *e);
 

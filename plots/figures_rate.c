@@ -36,11 +36,13 @@ static int lines(const struct figure_request *q, const char *const *candidates, 
     if (r != NULL) {
         x = results_pick_axis(r, q->x, candidates, NULL, what, e);
     }
+    int rc = x != NULL ? 0 : -EINVAL;
     for (size_t i = 0; x != NULL && i < n; i++) {
-        (void)results_require(r, metrics[i], e);
+        int one = results_require(r, metrics[i], e);
+        rc = one != 0 ? one : rc;
     }
-    if (e->n > 0) {
-        return -EINVAL;
+    if (rc != 0) {
+        return rc;
     }
     const struct series *s = series_of(r, x, NULL);
     size_t overloads = 0;
@@ -172,9 +174,12 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
 {
     const char *const *metrics = q->n_metrics == 2 ? q->metrics : d->figure->metrics;
     const struct results *r = results_load(q, e);
-    if (r == NULL || results_require(r, metrics[0], e) != 0 ||
-        results_require(r, metrics[1], e) != 0) {
-        return -EINVAL;
+    int rc = r != NULL ? 0 : -EINVAL;
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        rc = results_require(r, metrics[i], e);
+    }
+    if (rc != 0) {
+        return rc;
     }
     SCOPED(err_fini) struct err quiet = ERR_INIT; /* without an axis every series is one point */
     const char *x = results_pick_axis(r, q->x, rate_axes, NULL, "nothing", &quiet);

@@ -273,6 +273,11 @@ int results_require(const struct results *r, const char *metric, struct err *e)
     if (results_has(r, metric)) {
         return 0;
     }
+    OWNED char *mean = xformat("%s.mean", metric);
+    if (frame_find(r->points, mean) >= 0) {
+        (void)err_add(e, "%s: %s has no number", r->request->inputs[0].path, metric);
+        return -ENODATA;
+    }
     SCOPED(text_fini) struct text have = {0};
     similar(r, metric, &have);
     return err_add(e, "%s: no metric %s; there are: %s, ...", r->request->inputs[0].path, metric,

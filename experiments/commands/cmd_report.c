@@ -66,16 +66,22 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
 
 #define MAX_SVG_BYTES ((size_t)256 << 20)
 
+/* NULL: an error, or the inputs have no numbers of what it draws. */
 static char *draw_one(const struct figure *f, const struct figure_request *q, const char *dir,
                       struct err *e)
 {
+    SCOPED(err_fini) struct err own = ERR_INIT;
     SCOPED(figure_data_fini) struct figure_data d;
     char *svg = NULL;
     OWNED char *path = xformat("%s/%s.svg", dir, f->name);
     figure_data_init(&d);
-    if (figure_prepare(f, q, &d, e) == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
+    int rc = figure_prepare(f, q, &d, &own);
+    if (rc == 0 && render_figure(f, &d, dir, RENDER_SVG, e) == 0) {
         svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
+    }
+    for (size_t i = 0; rc != -ENODATA && i < own.n && i < ERR_MAX_LINES; i++) {
+        (void)err_add(e, "%s", own.lines[i]);
     }
     return svg;
 }

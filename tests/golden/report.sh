@@ -137,4 +137,11 @@ function (r) { return !r.hidden; }).map(function (r) { return r.cells[0].textCon
         grep -q "^$width -*[0-9]* reactive.ttft_s.p90 " "$dir/frames" || fail "search finds: $(cat "$dir/frames")"
     done
 fi
+# Without reactive requests their latency has no number: the figure of it is left out, and asked for by name it is refused.
+"$x" compare --policy fcfs --policy edf --replications 2 --workload mixed:reactive_per_min=0,duration_s=120 --json --quiet >"$dir/b.json" || fail compare
+"$x" report "$dir/b.json" -o "$dir/b.html" || fail "report without reactive requests"
+grep -q "No reactive request finished" "$dir/b.html" && grep -q "xpusim plot breakdown" "$dir/b.html" && ! grep -q "xpusim plot pareto" "$dir/b.html" ||
+    fail "figures of a page without reactive requests"
+"$x" plot pareto "$dir/b.json" -o "$dir" 2>"$dir/out"
+[ $? -eq 2 ] && grep -q "b.json: reactive.e2e_s.mean has no number" "$dir/out" || fail "plot without numbers: $(cat "$dir/out")"
 exit $status
