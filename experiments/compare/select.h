@@ -70,9 +70,9 @@ extern const struct option_table select_option_table;
 /* 0, or -EINVAL with an error where another of the options has no --select. */
 int select_asked_check(const struct select_asked *o, struct err *e);
 
-/* Selects among a plan's policies by a metric's mean. The first stage has plan->replications; the
- * indifference is a share of the baseline's mean over it. A policy that fails or leaves requests
- * is out. */
+/* Selects among a plan's policies by a metric's mean. The first stage has plan->replications, at
+ * most `most`; the indifference is a share of the baseline's mean over it. A policy that fails or
+ * leaves requests is out. */
 void select_run(const struct compare_plan *plan, const struct select_asked *o, const char *metric,
                 struct select_result *out);
 

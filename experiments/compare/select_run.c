@@ -87,11 +87,12 @@ void select_run(const struct compare_plan *plan, const struct select_asked *o, c
 {
     struct running r = {plan, metric};
     uint32_t first = plan->replications > SELECT_FIRST_MIN ? plan->replications : SELECT_FIRST_MIN;
+    first = first < o->most ? first : o->most;
     struct select_options options = {.confidence_frac = o->confidence_frac,
                                      .delta_frac = o->indifference_percent / 100.0,
                                      .base = plan->baseline,
                                      .first = first,
-                                     .most = o->most > first ? o->most : first,
+                                     .most = o->most,
                                      .gain = metric_is_gain(metric)};
     select_by(&options, plan->n_policies, measure, &r, out);
 }
