@@ -156,7 +156,7 @@ static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q,
     double rows = q->padded_rows;
     double fill = 1.0;   /* filling costs time but is no work, so it is not in flop */
     double slower = 0.0; /* flop per row that slower kernels cost beyond their own */
-    if (many && !plain) {
+    if (many && !plain && op->flop_per_row > 0.0) {
         /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
          * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
         rows = rows < p->min_rows ? p->min_rows : rows;

@@ -158,7 +158,9 @@ static inline void tokens_of(struct metrics *m, const struct segment *s)
     } else if (measured) {
         metrics_gap(m, r->cls, s->gap_ns, 1);
     }
-    t->zero_gaps += measured ? n - 1 : 0;
+    if (n > 1 && measured) {
+        t->zero_gaps += n - 1;
+    }
     if (s->role == SEGMENT_VERIFY) {
         m->verifies++;
         m->drafted_tokens += s->n_tokens - 1;
