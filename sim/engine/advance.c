@@ -72,7 +72,7 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     }
     ddr_report(e, 1, j->end_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
     v->compute_ns = 0;
-    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_book_present(e, v);
     vexec_next(v);
     int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
     if (v->op == v->l->pub->op_end) {

@@ -79,7 +79,7 @@ static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, 
         v->compute_ns = 0;
         return (uint64_t)ns;
     }
-    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_book_present(e, v);
     vexec_next(v);
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
     v->kernel_begin_ns = now_ns;

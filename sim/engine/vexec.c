@@ -72,7 +72,7 @@ bool vexec_kernel_ends(struct engine *e, struct vexec *v)
         return false;
     }
     v->job.left_ns = 0.0;
-    vexec_book(e, v, v->kernels, v->k, 1);
+    vexec_book_present(e, v);
     if (e->kernels_seen) {
         report_kernel(e, v);
     }
@@ -131,13 +131,13 @@ void vexec_continue(struct vexec *v)
 
 /* ---- many kernels at once ---- */
 
-/* Books n kernels (r, k), undisturbed. */
-static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t k,
-                         uint64_t n)
+/* Books n kernels like one of a run, undisturbed. */
+static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r,
+                         const struct kernel_cost *c, uint64_t n)
 {
-    double demand = vexec_demand(vexec_kernel(r, k));
-    ddr_report(e, n, vexec_kernel(r, k)->load_ns, demand, demand);
-    vexec_book(e, v, r, k, n);
+    double demand = vexec_demand(c);
+    ddr_report(e, n, c->load_ns, demand, demand);
+    vexec_book(e, v, r, c, n);
 }
 
 /* Books kernels [from, to) of n ops like r, undisturbed. */
@@ -146,10 +146,10 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
 {
     uint32_t full = to < r->n - 1 ? to : r->n - 1;
     if (from < full && n > 0) {
-        book_kernels(e, v, r, 0, n * (full - from));
+        book_kernels(e, v, r, &r->full, n * (full - from));
     }
     if (to == r->n && n > 0) {
-        book_kernels(e, v, r, r->n - 1, n);
+        book_kernels(e, v, r, &r->last, n);
     }
 }
 

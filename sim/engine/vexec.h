@@ -23,18 +23,24 @@ static inline double vexec_demand(const struct kernel_cost *c)
     return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
 }
 
-/* Books c kernels like (run, k) as done; they are counted one by one in every statistic. */
+/* Books n kernels like one of a run as done; they are counted one by one in every statistic. */
 static inline void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r,
-                              uint32_t k, uint64_t c)
+                              const struct kernel_cost *c, uint64_t n)
 {
     struct sim_result *res = e->core.result;
-    v->isolated_ns += (int64_t)c * vexec_kernel(r, k)->t_ns;
+    v->isolated_ns += (int64_t)n * c->t_ns;
     v->slowed_ns += v->job.slowed_ns;
     v->job.slowed_ns = 0.0;
-    res->kernels += c;
+    res->kernels += n;
     if (r->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += c;
+        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n;
     }
+}
+
+/* The present one. */
+static inline void vexec_book_present(struct engine *e, struct vexec *v)
+{
+    vexec_book(e, v, v->kernels, vexec_kernel(v->kernels, v->k), 1);
 }
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v);
