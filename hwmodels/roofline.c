@@ -2,6 +2,9 @@
 
 #include "sim/base/words.h"
 
+/* A part of every kernel: each form has its own, and no call. */
+#define IN_PLACE __attribute__((always_inline)) static inline
+
 /* fmax of two numbers, inline: every kernel asks for several. */
 static inline double larger(double x, double y)
 {
@@ -99,8 +102,8 @@ static inline double all_pairs(const struct work_shape *w, const struct soc_runt
 }
 
 /* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
-static inline void attention_add(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                                 double flop_per_s, struct terms *t)
+IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                            double flop_per_s, struct terms *t)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
@@ -116,8 +119,8 @@ static inline void attention_add(const struct hwmodel *m, const struct kernel_qu
 /* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own
  * launch and the gathering of its KV; and of products of few rows, the share of the weights read
  * again. */
-static inline void batch_add(const struct roofline *r, const struct kernel_query *q, double part,
-                             const struct soc_curve *c, struct terms *t)
+IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, double part,
+                        const struct soc_curve *c, struct terms *t)
 {
     const struct soc_runtime *p = r->runtime[q->device];
     const struct roofline_op *op = &r->ops[q->op];
@@ -143,8 +146,8 @@ static inline void batch_add(const struct roofline *r, const struct kernel_query
 
 /* Work and bytes of a kernel's matrix products, and the time of the work. `plain` drops what
  * Appendix B does not have. */
-static void matrices_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                          struct terms *t)
+IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                            struct terms *t)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
@@ -221,8 +224,8 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
 }
 
 /* Both sides of the roofline of a whole kernel, and what comes besides. */
-static void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
-                       double (*both_s)(const struct terms *t, double knee), struct terms *t)
+IN_PLACE void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
+                         double (*both_s)(const struct terms *t, double knee), struct terms *t)
 {
     const struct roofline *r = m->params;
     const struct soc_runtime *p = r->runtime[q->device];
