@@ -240,8 +240,7 @@ START_TEST(keys_that_nothing_reads_are_named)
             make(spec, 3, &t);
             hash[i] = t.hash;
             trace_fini(&t);
-            free(said);
-            said = trace_workload_unread(spec);
+            said = i == 1 ? trace_workload_unread(spec) : NULL;
         }
         OWNED char *named = xformat("%s (needs ", keys[k][0]);
         ck_assert_msg((said == NULL) == (hash[0] != hash[1]), "%s: %s", base, keys[k][0]);
