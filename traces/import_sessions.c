@@ -83,7 +83,7 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
         uint64_t before = last->input + last->output;
         return before < r->input ? before : r->input;
     }
-    return r->prefix < r->input ? r->prefix : r->input;
+    return r->prefix;
 }
 
 /* The row whose next turn r is, or NONE. */
@@ -123,6 +123,7 @@ static void link_rows(struct import *im, const struct place *order, struct link 
         struct import_row *r = &im->rows[i];
         struct link *l = &links[i];
         *l = (struct link){.before = turn_before(im, &turns, r), .first = i};
+        r->prefix = r->prefix < r->input ? r->prefix : r->input;
         uint64_t known = im->block_tokens > 0 ? known_anywhere(im, &seen, r, i) : r->prefix;
         if (l->before != NONE) {
             const struct import_row *last = &im->rows[l->before];

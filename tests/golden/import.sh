@@ -55,6 +55,13 @@ printf '{"timestamp":%s,"input_length":%s,"output_length":9,"hash_ids":[%s]}\n' 
     9000 2100 1,2,4,7,8 >"$dir/blocks.jsonl"
 "$x" trace import "$dir/blocks.jsonl" -o "$dir/alone.csv" 2>"$dir/note"
 grep -q "can serve 3072 more of 5500 prompt tokens" "$dir/note" || fail "shared blocks without --share: $(cat "$dir/note")"
+# Of a window the numbers are still those of the file, as a note says. A prompt of 200 tokens has no 500 that a cache serves: in b's
+# second turn all 200 are the session's, so what is lost is the 30 of its first.
+"$x" trace import "$dir/blocks.jsonl" --from 2 -o "$dir/alone.csv" 2>"$dir/note"
+grep -q "can serve 3072 more of 5500 prompt tokens;" "$dir/note" && grep -q "notes count all of the file" "$dir/note" || fail "numbers of a window: $(cat "$dir/note")"
+printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,prefix_tokens 0,100,10,b,30 110,200,10,b,500 >"$dir/plain.csv"
+"$x" trace import "$dir/plain.csv" -o "$dir/alone.csv" 2>"$dir/note"
+grep -q "can serve 30 more of 300 prompt tokens;" "$dir/note" || fail "a prefix longer than its prompt: $(cat "$dir/note")"
 "$x" trace import "$dir/blocks.jsonl" --share -o "$dir/shared.csv" 2>"$dir/note" && ! grep -q "can serve" "$dir/note" ||
     fail "--share: $(cat "$dir/note")"
 "$x" run --policy fcfs --trace "$dir/shared.csv" --set sim.kv_block_tokens=512 --json -q 2>/dev/null |
