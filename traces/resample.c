@@ -25,6 +25,8 @@ static void add_row(struct draw *d, uint32_t i, struct trace_row row, int64_t la
     }
     struct trace_extra extra = t->extras[i];
     extra.until_ns += extra.until_ns != TIME_NEVER_NS ? later_ns : 0; /* an instant */
+    bool own = extra.client_id == t->rows[i].session_id; /* its session is its client */
+    extra.client_id = own ? row.session_id : extra.client_id;
     trace_builder_add(&d->out, &row, &extra);
 }
 

@@ -72,6 +72,36 @@ START_TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class)
 }
 END_TEST
 
+/* A session that is its own client is so each time it is drawn, as where no row has a client; one
+ * that a client (1000) sent is always his. */
+START_TEST(clients_are_drawn_with_their_sessions)
+{
+    struct trace from = recording();
+    OWNED struct trace_extra *extras = xcalloc(from.n, sizeof *extras);
+    for (size_t i = 0; i < from.n; i++) {
+        extras[i] = trace_extra_none();
+        bool stated = from.rows[i].session_id % 4 == 3;
+        extras[i].client_id = stated ? 1000 : from.rows[i].session_id;
+    }
+    from.extras = extras;
+    struct trace t;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(trace_resample(&from, false, 3, &t, &e), 0);
+    ck_assert_ptr_nonnull(t.extras);
+    uint32_t others = 0;
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_row *r = &t.rows[i];
+        bool stated = r->input_tokens / 100 % 4 == 3;
+        ck_assert_uint_eq(t.extras[i].client_id, stated ? 1000 : r->session_id);
+        others += !stated && r->session_id != r->input_tokens / 100;
+    }
+    ck_assert_uint_gt(others, 0); /* or the old number would do */
+    from.extras = NULL;
+    trace_fini(&t);
+    trace_fini(&from);
+}
+END_TEST
+
 /* The number of sessions varies as the gaps do, around that of the recording; every session comes
  * up. */
 START_TEST(redrawn_traces_have_the_recordings_rate_in_the_mean)
@@ -250,6 +280,7 @@ static const struct suite_row suite[] = {
     TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class),
     TEST(redrawn_traces_have_the_recordings_rate_in_the_mean),
     TEST(equal_seeds_redraw_the_same_trace),
+    TEST(clients_are_drawn_with_their_sessions),
     CASE("resampled jobs"),
     TEST(jobs_are_drawn_whole_with_all_that_holds_them_together),
     TEST(what_cannot_be_redrawn_is_refused_in_words),
