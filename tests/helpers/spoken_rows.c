@@ -115,7 +115,7 @@ static void check_rows(const cJSON *section, char kind)
     uint32_t due = 0;
     for (uint32_t i = 0; i < spoken.n; i++) {
         struct spoken_thing *t = &spoken.things[i];
-        bool news = t->kind == kind && (strcmp(t->now, t->reported) != 0);
+        bool news = t->kind == kind && (t->due || strcmp(t->now, t->reported) != 0);
         due += news;
         ck_assert_msg(!news || t->seen, "was not reported: %s (%s)", t->now, t->reported);
     }
@@ -148,7 +148,7 @@ static void reported(void)
             spoken_row(t, t->now);
         }
         memcpy(t->reported, t->now, sizeof t->reported);
-        t->seen = false;
+        t->seen = t->due = false;
         spoken.things[n] = *t;
         n += t->of != NULL; /* the end was reported */
     }

@@ -14,6 +14,7 @@ static struct document *list;
 static void setup(void)
 {
     memset(&c, 0, sizeof c);
+    c.workload = "";
     d = document_new();
     list = warnings_of(d);
 }

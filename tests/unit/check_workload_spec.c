@@ -45,49 +45,6 @@ START_TEST(a_json_file_says_the_same_as_a_list)
 }
 END_TEST
 
-/* A key is without effect exactly where two of its values give the same requests. The first class
- * has conversations, and the second calls of tools. */
-START_TEST(keys_without_effect_are_those_that_change_nothing)
-{
-    static const char *const contexts[] = {"arrival=poisson", "arrival=gamma",
-                                           "arrival=replay",  "arrival=closed",
-                                           "sessions=1",      "sessions=1,arrival=closed",
-                                           "burst=2"};
-    static const char *const keys[][3] = {{"cv", "0.5", "4"},
-                                          {"users", "1", "3"},
-                                          {"think_s", "20", "50"},
-                                          {"tool_s", "1", "9"},
-                                          {"active_share", "0.3", "0.4"},
-                                          {"activity_period_s", "100", "300"},
-                                          {"events", "azure_conv_2023", "azure_code_2023"}};
-    uint32_t n_unread = 0;
-    for (size_t c = 0; c < sizeof contexts / sizeof contexts[0]; c++) {
-        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-            uint64_t hash[2];
-            bool unread = false;
-            for (int i = 0; i < 2; i++) {
-                OWNED char *spec = xformat(
-                    "mixed:reactive=mtrag,proactive=bfcl_multiturn,duration_s=3000,%s,%s=%s",
-                    contexts[c], keys[k][0], keys[k][1 + i]);
-                OWNED char *said = trace_workload_unread(spec);
-                OWNED char *want = xformat("%s needs ", keys[k][0]);
-                unread = said != NULL;
-                ck_assert_msg(!unread || strncmp(said, want, strlen(want)) == 0, "%s", said);
-                make(spec, 1, &t);
-                hash[i] = t.hash;
-                trace_fini(&t);
-            }
-            ck_assert_msg(unread == (hash[0] == hash[1]), "%s, %s", contexts[c], keys[k][0]);
-            n_unread += unread;
-        }
-    }
-    ck_assert_uint_gt(n_unread, 20);
-    ck_assert_ptr_null(trace_workload_unread("mixed"));
-    ck_assert_ptr_null(trace_workload_unread("mixed:cv=5,no_such=1")); /* refused elsewhere */
-    ck_assert_ptr_null(trace_workload_unread("rag:cv=5"));
-}
-END_TEST
-
 /* ---- refusals ---- */
 
 struct bad {
@@ -257,7 +214,6 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("workload_spec", .setup = setup, .teardown = teardown),
     TEST(a_json_file_says_the_same_as_a_list),
-    TEST(keys_without_effect_are_those_that_change_nothing),
     TEST(tasks_are_so_many_requests_of_so_many_users),
     TEST(every_task_has_its_own_lengths_and_bad_keys_are_told),
     LOOP(bad_specs_are_refused_with_their_key, (sizeof BAD / sizeof BAD[0])),
