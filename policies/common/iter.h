@@ -87,7 +87,7 @@ struct iter;
 /* Functions of an order. All but key are optional. */
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
-     * it is about to be taken, unless settled: a key may grow while its owner waits, at no cost;
+     * it is about to be taken, unless settled. So a key may grow while its owner waits, at no cost;
      * one that shrinks needs iter_rekey. All above 5e14 are one. Proactive requests are set behind
      * by 1e15, where differences below 0.1 may be lost, so time counts in us or ns. */
     double (*key)(struct sched *s, const struct request *r);

@@ -2,15 +2,12 @@
  * attention of a pass, on any device; the second has three layers of 2 ms. Other kernels take 1 ns
  * each: a prompt's pass is 4 ms + 3 ns (QKV, FFN, head), or 6 ms + 7 ns (three QKV and FFN, and the
  * head). A decode pass has fused layers of 4 ms or 2 ms: 4 ms + 1 ns, or 6 ms + 1 ns. */
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/conformance/randomload.h"
 #include "hwmodels/roofline.h"
 #include "policies/registry.h"
-#include "sim/base/json.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/two_models.h"
@@ -320,233 +317,6 @@ START_TEST(compiled_attention_is_its_model_s)
 }
 END_TEST
 
-/* ---- weights ---- */
-
-static int64_t told_ns[3]; /* when the policy was notified of a request */
-
-static void serve(struct sched *s, struct script *y)
-{
-    y->device = IGPU;
-    for (uint32_t i = 0; i < 3; i++) {
-        if (y->request[i] != NULL && told_ns[i] == 0) {
-            told_ns[i] = s->now_ns + 1; /* 0: not yet */
-        }
-    }
-    script_serve(s, y);
-}
-
-static const struct scenario_request two_prompts[] = {
-    {.cls = RT, .input_tokens = 64, .output_tokens = 1},
-    {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
-
-/* Weights of 1 GB and of 3 GB at 2 GB/s, after 0.1 s that any load takes. The loader does one after
- * the other: the first is there at 0.1 + 0.5 s, the second 0.1 + 1.5 s later. The requests of both
- * came at 0, so the loads took 0.6 and 2.2 s. Single-thread work draws 12 W meanwhile, on top of
- * the 5 W of the platform and of 20 W of the iGPU while it prefills. */
-START_TEST(weights_are_loaded_at_the_rate_of_the_loader)
-{
-    sc.setup.weights_at_start = false;
-    sc.llm.weight_bytes = 1e9;
-    two.other.llm.weight_bytes = 3e9;
-    sc.machine.loader_bytes_per_s = 2e9;
-    sc.machine.loader_fixed_ns = MS(100);
-    memset(told_ns, 0, sizeof told_ns);
-    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, serve);
-    ck_assert_int_eq(told_ns[0], MS(600) + 1);
-    ck_assert_int_eq(told_ns[1], MS(2200) + 1);
-    ck_assert_int_eq(sc.records[0].arrival_ns, 0); /* its user has waited for them */
-    ck_assert_int_eq(sc.records[0].first_token_ns, MS(600) + MS(4) + 3);
-    ck_assert_int_eq(sc.records[1].first_token_ns, MS(2200) + MS(6) + 7);
-    ck_assert_uint_eq(sc.result.model_loads, 2);
-    ck_assert_int_eq(sc.result.model_load_ns, MS(2800));
-    ck_assert_double_eq(sc.result.model_load_bytes, 4e9);
-    ck_assert_uint_eq(sc.result.model_evictions, 0);
-    double end_s = 2.206000007;
-    double joules = 5.0 * end_s + 12.0 * 2.2 + 20.0 * 0.010000010;
-    ck_assert_double_eq_tol(sc.result.audit.energy_integral_j, joules, 1e-6);
-}
-END_TEST
-
-START_TEST(weights_are_there_at_the_start_by_default)
-{
-    memset(told_ns, 0, sizeof told_ns);
-    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, serve);
-    ck_assert_int_eq(told_ns[0], 1);
-    ck_assert_int_eq(told_ns[1], 1);
-    ck_assert_uint_eq(sc.result.model_loads, 0);
-    /* 2 GB, and 4 blocks of 16 tokens of 1 MB for each prompt; one came after the other has left.
-     */
-    ck_assert_double_ge(sc.result.memory_peak_bytes, 2e9 + 64e6);
-    ck_assert_double_le(sc.result.memory_peak_bytes, 2e9 + 128e6);
-}
-END_TEST
-
-/* Memory for 3.2 GB. The first model has 2 GB of weights and the second 3 GB, so at the start there
- * is room for the first one's alone. A block of KV is 16 tokens of 1 MB. Request 0 of the first
- * model is served at once. Request 1 comes at 1 s, for the second model: the first one's weights,
- * which nobody uses, are evicted, and 3 GB are loaded at 1 GB/s until 4 s. Request 2 comes at 5 s
- * for the first model, and takes the memory back: 2 GB until 7 s. */
-START_TEST(idle_weights_give_way_and_come_back)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
-        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1},
-        {.cls = RT, .arrival_s = 5, .input_tokens = 64, .output_tokens = 1}};
-    sc.machine.memory_bytes = 3.2e9;
-    sc.llm.weight_bytes = 2e9;
-    two.other.llm.weight_bytes = 3e9;
-    memset(told_ns, 0, sizeof told_ns);
-    run(q, (const uint8_t[]){0, 1, 0}, NULL, 3, serve);
-    ck_assert_int_eq(told_ns[0], 1);
-    ck_assert_int_eq(told_ns[1], MS(4000) + 1);
-    ck_assert_int_eq(told_ns[2], MS(7000) + 1);
-    ck_assert_uint_eq(sc.result.model_loads, 2);
-    ck_assert_uint_eq(sc.result.model_evictions, 2);
-    ck_assert_double_le(sc.result.memory_peak_bytes, 3.2e9);
-}
-END_TEST
-
-/* The same memory, and request 1 comes while request 0 is served, which takes 4 ms a token and has
- * 500: its weights stay until it has left, at about 2 s. Request 2, of the first model too, comes
- * behind request 1 and waits with it: else the second model's turn might never come. */
-START_TEST(weights_in_use_stay_and_later_requests_wait)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 64, .output_tokens = 501},
-        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1},
-        {.cls = RT, .arrival_s = 1.5, .input_tokens = 64, .output_tokens = 1}};
-    sc.machine.memory_bytes = 4e9;
-    sc.llm.weight_bytes = 2e9;
-    two.other.llm.weight_bytes = 3e9;
-    memset(told_ns, 0, sizeof told_ns);
-    run(q, (const uint8_t[]){0, 1, 0}, NULL, 3, serve);
-    int64_t left_ns = MS(4) + 3 + 500 * (MS(4) + 1);
-    ck_assert_int_eq(sc.records[0].finish_ns, left_ns);
-    ck_assert_int_eq(told_ns[1], left_ns + MS(3000) + 1);
-    /* Then the first model's come back, when request 1 has had its 6 ms. */
-    ck_assert_int_eq(told_ns[2], left_ns + MS(3000) + MS(6) + 7 + MS(2000) + 1);
-    ck_assert_uint_eq(sc.result.model_evictions, 2);
-}
-END_TEST
-
-/* KV takes the memory of idle weights: 1 GB of each model and 1 GB more. A prompt of the first
- * model needs 1.5 GB of KV, which is there without the second one's weights only. */
-START_TEST(idle_weights_give_way_to_kv)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 1499, .output_tokens = 1},
-        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1}};
-    sc.machine.memory_bytes = 3e9;
-    memset(told_ns, 0, sizeof told_ns);
-    run(q, (const uint8_t[]){0, 1}, NULL, 2, serve);
-    ck_assert_int_eq(told_ns[0], 1);
-    ck_assert_uint_eq(sc.result.model_evictions, 1);
-    ck_assert_int_eq(told_ns[1], MS(2000) + 1); /* 1 GB at 1 GB/s */
-}
-END_TEST
-
-/* 1 GB of the first model, 0.5 of the second, and 1 GB more. Request 0 holds 0.912 GB. Request 1
- * needs 0.992, which is not there with the second one's weights either, so they stay. When request
- * 0 has left, the one GB is enough. */
-static void tries_while_the_first_runs(struct sched *s, struct script *y)
-{
-    if (y->pass[0] == NULL && y->request[0] != NULL) {
-        y->pass[0] = script_form(s, y->request[0]);
-        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
-        ck_assert_ptr_null(script_form(s, y->request[1]));
-    } else if (y->request[0] == NULL) {
-        serve(s, y);
-    }
-}
-
-START_TEST(idle_weights_stay_where_they_would_not_be_enough)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 900, .output_tokens = 1},
-        {.cls = RT, .input_tokens = 990, .output_tokens = 1}};
-    sc.machine.memory_bytes = 2.5e9;
-    two.other.llm.weight_bytes = 5e8;
-    run(q, (const uint8_t[]){0, 0}, NULL, 2, tries_while_the_first_runs);
-    ck_assert_uint_eq(sc.result.model_evictions, 0);
-}
-END_TEST
-
-/* Three models of 1, 1.5 and 0.5 GB in 4 GB. Three prompts of the first hold 2.4 GB from 0 on, so
- * the second one's weights, idle and first in order, give way. A request asks for them at 1 ms. 0.1
- * GB is free, and with the third one's weights 0.6, so these stay. At 8 ms two prompts have left
- * with 1.6 GB, and 1.5 are loaded at 1 GB/s. */
-static void all_hold_kv(struct sched *s, struct script *y)
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        if (y->request[i] != NULL && y->pass[i] == NULL) {
-            y->pass[i] = script_form(s, y->request[i]);
-        }
-        if (y->pass[i] != NULL && sched_device_free_slots(s, IGPU) > 0) {
-            (void)script_launch(s, y->pass[i], IGPU, YIELD_PASS, NULL);
-        }
-    }
-}
-
-START_TEST(idle_weights_stay_where_a_load_would_not_fit)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
-        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
-        {.cls = RT, .input_tokens = 800, .output_tokens = 1},
-        {.cls = RT, .arrival_s = 0.001, .input_tokens = 64, .output_tokens = 1}};
-    struct llm third = two.other.llm;
-    struct sim_model more[] = {two.more, two.more};
-    two.other.llm.weight_bytes = 1.5e9;
-    third.weight_bytes = 5e8;
-    more[1].llm = &third;
-    sc.setup.more = more;
-    sc.setup.n_more = 2;
-    sc.machine.memory_bytes = 4e9;
-    run(q, (const uint8_t[]){0, 0, 0, 1}, NULL, 4, all_hold_kv);
-    ck_assert_int_eq(sc.records[3].start_ns, 2 * (MS(4) + 3) + MS(1500));
-    ck_assert_uint_eq(sc.result.model_loads, 1);
-    ck_assert_uint_eq(sc.result.model_evictions, 1);
-}
-END_TEST
-
-/* Memory for the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
- * tokens, so the second model is not used beside it, though at 1 s its tokens are 0.3 GB: its
- * weights give way later. Request 1 waits until request 0 has left, and another second for 1 GB at
- * 1 GB/s. */
-START_TEST(who_is_in_keeps_room_for_all_tokens)
-{
-    static const struct scenario_request q[] = {
-        {.cls = RT, .input_tokens = 64, .output_tokens = 1301},
-        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1}};
-    sc.machine.memory_bytes = 3e9;
-    memset(told_ns, 0, sizeof told_ns);
-    run(q, (const uint8_t[]){0, 1}, NULL, 2, serve);
-    int64_t left_ns = MS(4) + 3 + 1300 * (MS(4) + 1);
-    ck_assert_int_eq(sc.records[0].finish_ns, left_ns);
-    ck_assert_int_eq(told_ns[1], left_ns + MS(1000) + 1);
-    ck_assert_uint_eq(sc.result.model_evictions, 1);
-}
-END_TEST
-
-/* A user who gives up while weights are loaded leaves at once, and the policy never knew. */
-static void tell_nothing(struct sched *s, struct script *y)
-{
-    ck_assert_ptr_null(y->request[1]);
-    serve(s, y);
-}
-
-START_TEST(who_gives_up_while_weights_are_loaded_was_never_there)
-{
-    sc.setup.weights_at_start = false;
-    sc.setup.horizon_ns = MS(1500);
-    two.other.llm.weight_bytes = 3e9;
-    memset(told_ns, 0, sizeof told_ns);
-    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, tell_nothing);
-    ck_assert_uint_eq(sc.result.audit.finished, 1);
-    ck_assert_uint_eq(sc.result.audit.queued + sc.result.audit.running, 1);
-}
-END_TEST
-
 /* ---- shipped policies ---- */
 
 /* sd-npu loads the decode graph of its one block after a prompt, at 1 GB/s for 1 GB, and the
@@ -646,15 +416,6 @@ static const struct suite_row suite[] = {
     TEST(kv_is_counted_in_the_bytes_of_its_model),
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
-    TEST(weights_are_loaded_at_the_rate_of_the_loader),
-    TEST(weights_are_there_at_the_start_by_default),
-    TEST(idle_weights_give_way_and_come_back),
-    TEST(weights_in_use_stay_and_later_requests_wait),
-    TEST(idle_weights_give_way_to_kv),
-    TEST(idle_weights_stay_where_they_would_not_be_enough),
-    TEST(idle_weights_stay_where_a_load_would_not_fit),
-    TEST(who_is_in_keeps_room_for_all_tokens),
-    TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
