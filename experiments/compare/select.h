@@ -70,6 +70,8 @@ extern const struct option_table select_option_table;
 /* 0, or -EINVAL with an error where another of the options has no --select. */
 int select_asked_check(const struct select_asked *o, struct err *e);
 
+/* Replications of the first stage where so many are asked for. */
+uint32_t select_first(const struct select_asked *o, uint32_t replications);
 /* Selects among a plan's policies by a metric's mean. The first stage has plan->replications, at
  * most `most`; the indifference is a share of the baseline's mean over it. A policy that fails or
  * leaves requests is out. */

@@ -82,16 +82,20 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     }
 }
 
+uint32_t select_first(const struct select_asked *o, uint32_t replications)
+{
+    uint32_t first = replications > SELECT_FIRST_MIN ? replications : SELECT_FIRST_MIN;
+    return first < o->most ? first : o->most;
+}
+
 void select_run(const struct compare_plan *plan, const struct select_asked *o, const char *metric,
                 struct select_result *out)
 {
     struct running r = {plan, metric};
-    uint32_t first = plan->replications > SELECT_FIRST_MIN ? plan->replications : SELECT_FIRST_MIN;
-    first = first < o->most ? first : o->most;
     struct select_options options = {.confidence_frac = o->confidence_frac,
                                      .delta_frac = o->indifference_percent / 100.0,
                                      .base = plan->baseline,
-                                     .first = first,
+                                     .first = select_first(o, plan->replications),
                                      .most = o->most,
                                      .gain = metric_is_gain(metric)};
     select_by(&options, plan->n_policies, measure, &r, out);

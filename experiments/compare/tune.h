@@ -35,10 +35,11 @@ struct tune_options {
 
 struct tune_policy {
     struct config_policy tuned;
-    const char *changed;             /* "key=value,..." for --policy; "" when it is as given */
-    uint32_t n_free;                 /* parameters that could be changed */
-    uint32_t n_tried, n_out;         /* configurations; those of them that were out */
-    double given_value, tuned_value; /* of the objective, training mean; NaN: out */
+    const char *changed;     /* "key=value,..." for --policy; "" when it is as given */
+    uint32_t n_free;         /* parameters that could be changed */
+    uint32_t n_tried, n_out; /* configurations; those of them that were out */
+    /* Training mean of the objective, over the replications of both; NaN: out. */
+    double given_value, tuned_value;
 };
 
 /* A command has it until it ends. */

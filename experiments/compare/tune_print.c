@@ -123,14 +123,18 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
 void tune_document(const struct compare_plan *plan, const struct tune *t,
                    const char *const *metrics, uint32_t n_metrics, struct document *d)
 {
+    const bool selected = t->options.select.confidence_frac > 0.0;
+    const uint32_t least = selected ? select_first(&t->options.select, t->options.replications)
+                                    : t->options.replications;
     document_note(d,
-                  "\n---- tuned: %" PRIu32 " configurations of each policy, %" PRIu32
+                  "\n---- tuned: %" PRIu32 " configurations of each policy, %s%" PRIu32
                   " training replications from seed %" PRIu64 ", chosen by %s\n",
-                  t->options.budget, t->options.replications, t->seed, t->options.metric);
+                  t->options.budget, selected ? "at least " : "", least, t->seed,
+                  t->options.metric);
     DOCUMENT_VALUES(d, "metric", t->options.metric, "budget", t->options.budget,
-                    "training_replications", t->options.replications);
+                    "training_replications", least);
     struct document *seeds = document_array(d, "training_seeds");
-    for (uint32_t i = 0; i < t->options.replications; i++) {
+    for (uint32_t i = 0; i < least; i++) {
         DOCUMENT_VALUES(seeds, NULL, config_seed(t->seed, i));
     }
     static const struct frame_column columns[] = {

@@ -162,6 +162,9 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
         out->n_out += r.of[i].failed ? 1 : 0;
     }
     uint32_t best = r.best < n ? r.best : 0;
+    /* Over the replications of both: other ones would be another sample. */
+    uint32_t both = r.of[0].n < r.of[best].n ? r.of[0].n : r.of[best].n;
+    r.of[0].n = r.of[best].n = both;
     out->given_value = select_mean(&r, 0);
     out->tuned_value = select_mean(&r, best);
     take(plan.policies, best, out);

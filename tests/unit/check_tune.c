@@ -171,20 +171,23 @@ static void end_tune(struct tune *t)
     compare_result_fini(&given);
 }
 
-/* The mean of the objective over the training replications, run one by one. */
+/* The objective in a training replication. */
+static double run_of(const struct config_policy *p, uint64_t seed, uint32_t k)
+{
+    SCOPED(trace_fini) struct trace t = {0};
+    SCOPED(runner_result_fini) struct runner_result r;
+    struct runner_options opt = {0};
+    ck_assert_int_eq(config_trace(&options, config_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err), 0);
+    int rc = runner_run(&config, p, &t, config_seed(seed, k), &opt, &r, &err);
+    return rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;
+}
+
+/* Its mean over the training replications, run one by one. */
 static double value_of(const struct config_policy *p, uint64_t seed)
 {
     double sum = 0.0;
     for (uint32_t k = 0; k < REPLICATIONS; k++) {
-        struct trace t = {0};
-        struct runner_options opt = {0};
-        struct runner_result r;
-        ck_assert_int_eq(config_trace(&options, config_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err),
-                         0);
-        int rc = runner_run(&config, p, &t, config_seed(seed, k), &opt, &r, &err);
-        sum += rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;
-        runner_result_fini(&r);
-        trace_fini(&t);
+        sum += run_of(p, seed, k);
     }
     return sum / REPLICATIONS;
 }
@@ -212,6 +215,40 @@ START_TEST(the_best_of_the_drawn_configurations_is_chosen)
     ck_assert(same(&t.of[0].tuned.params, &draws[which]));
     ck_assert_uint_gt(which, 0); /* or this test shows little */
     ck_assert_double_lt(t.of[0].tuned_value, t.of[0].given_value);
+    end_tune(&t);
+}
+END_TEST
+
+/* A configuration that is behind stops earlier than the best one. Both values are of the same
+ * replications, however many these were. */
+START_TEST(a_selection_compares_over_the_replications_of_both)
+{
+    struct config_policy p = policy("openvino-cb:device=igpu");
+    struct compare_plan plan = plan_of(&p, 1, 2);
+    struct tune t;
+    struct tune_options o = {
+        .budget = 9,
+        .replications = REPLICATIONS,
+        .metric = "all.e2e_s.mean",
+        .select = {.confidence_frac = 0.9, .indifference_percent = 1, .most = 40}};
+    compare_run(&plan, &given);
+    tune_run(&t, &plan, &o, &given);
+    ck_assert(t.of[0].changed[0] != '\0');
+    double sum[2] = {0.0, 0.0};
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < 40 && found == 0; k++) {
+        sum[0] += run_of(&p, t.seed, k);
+        sum[1] += run_of(&t.of[0].tuned, t.seed, k);
+        bool same_given = fabs(sum[0] / (k + 1) - t.of[0].given_value) < 1e-9;
+        bool same_tuned = fabs(sum[1] / (k + 1) - t.of[0].tuned_value) < 1e-9;
+        found = same_given && same_tuned ? k + 1 : 0;
+    }
+    ck_assert_uint_ge(found, SELECT_FIRST_MIN);
+    struct document *d = document_new();
+    tune_document(&plan, &t, NULL, 0, d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "training_seeds")),
+                     SELECT_FIRST_MIN);
     end_tune(&t);
 }
 END_TEST
@@ -340,6 +377,7 @@ static const struct suite_row suite[] = {
     TEST(throughput_is_a_gain_and_latency_is_not),
     CASE("training", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(the_best_of_the_drawn_configurations_is_chosen),
+    TEST(a_selection_compares_over_the_replications_of_both),
     TEST(configurations_that_cannot_start_do_not_use_up_the_budget),
     TEST(configurations_that_drop_requests_are_out),
     TEST(training_seeds_are_no_test_seeds),
