@@ -1,0 +1,99 @@
+/* When a running pass stops for a more urgent request, and which stopped one goes on. */
+#include "policies/common/iter.h"
+#include "policies/common/progress.h"
+
+/* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
+static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
+{
+    const struct iter *it = s->state;
+    SIM_ASSERT(order_has(&it->ready, top) && p->state == PASS_STATE_RUNNING);
+    uint32_t left = request_prefill_left(top);
+    uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    uint64_t need = top->kv_swapped ? top->kv_tokens
+                    : left == 0     ? 1
+                    : left < budget ? left
+                                    : budget;
+    bool fits = need <= sched_kv_free_tokens(s);
+    for (uint32_t i = 0; i < p->n_segments && param_int(s, ITER_KV) != ITER_KV_CHECKPOINT; i++) {
+        const struct iter_request *own = p->segments[i].request->own;
+        fits = fits && own->losses < ITER_MAX_LOSSES;
+    }
+    return fits;
+}
+
+/* The best key among the members of a pass by now. O(members) where work done changes keys. */
+static double pass_key(struct sched *s, const struct iter *it, const struct iteration_pass *ip)
+{
+    const struct pass *p = ip->pass;
+    double per_ns = it->order->key_per_done_ns;
+    /* Work in a pass is shared by its members: each has done of its own part what the pass has done
+     * of the whole. */
+    SIM_ASSERT(p != NULL);
+    int64_t all_ns = per_ns != 0.0 ? progress_ops_ns(s, p, p->n_ops, it->it.device) : 0;
+    if (all_ns == 0) {
+        return ip->key;
+    }
+    int64_t done_ns = ip->ran_ns;
+    if (ip->launch != NULL && ip->launch->state == LAUNCH_STATE_RUNNING) {
+        done_ns += s->now_ns - ip->launch->start_ns;
+        done_ns = progress_bounded_ns(s, p, ip->launch->op_end, done_ns, it->it.device);
+    }
+    SIM_ASSERT(0 <= done_ns && done_ns <= all_ns); /* it has come between none and all of its way */
+    double best = (double)INFINITY;
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        const struct segment *seg = &p->segments[i];
+        double own_ns = (double)progress_segment_ns(s, seg, it->it.device);
+        double key = order_node(&it->ready, seg->request)->key +
+                     per_ns * own_ns * ((double)done_ns / (double)all_ns);
+        best = key < best ? key : best;
+    }
+    SIM_ASSERT(isfinite(best));
+    return best;
+}
+
+bool iter_outranked(struct sched *s)
+{
+    const struct iter *it = s->state;
+    const struct request *top = order_first(&it->ready);
+    SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
+    return param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION && top != NULL &&
+           order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
+           worth_stopping(s, it->it.running.pass, top);
+}
+
+void iter_stopped(struct sched *s, const struct launch *l)
+{
+    struct iter *it = s->state;
+    struct iteration_pass *run = &it->it.running;
+    const struct pass *p = run->pass;
+    SIM_ASSERT(p == l->pass && run->launch == NULL); /* so pass_key counts this launch once */
+    if (it->order->key_per_done_ns != 0.0 && p->op < p->n_ops) {
+        bool lost = l->outcome == LAUNCH_OUTCOME_RESET; /* the kernel that ran will be redone */
+        run->ran_ns += lost || l->start_ns == TIME_NEVER_NS ? 0 : l->end_ns - l->start_ns;
+        run->ran_ns =
+            progress_bounded_ns(s, p, lost ? p->op : p->op + 1, run->ran_ns, it->it.device);
+        SIM_ASSERT(run->ran_ns >= 0);
+    }
+}
+
+/* The paused pass with the least key by now; of equal ones the last stopped. n_paused > 0. Where
+ * keys fall with work done (srpt) that is the last stopped one; where they grow (llf) one that was
+ * stopped earlier may have become more urgent than it. */
+bool iter_resumes(struct sched *s, uint32_t *which)
+{
+    const struct iter *it = s->state;
+    SIM_ASSERT(it->it.n_paused > 0 && it->it.running.pass == NULL);
+    *which = it->it.n_paused - 1;
+    double least = pass_key(s, it, &it->it.paused[*which]);
+    for (uint32_t i = *which; i-- > 0;) {
+        double key = pass_key(s, it, &it->it.paused[i]);
+        if (key < least) {
+            *which = i;
+            least = key;
+        }
+    }
+    SIM_ASSERT(*which < it->it.n_paused);
+    const struct request *top = order_first(&it->ready);
+    /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
+    return top == NULL || order_node(&it->ready, top)->key >= least;
+}
