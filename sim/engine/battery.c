@@ -33,10 +33,7 @@ double battery_frac(const void *exec)
 void battery_follow(struct engine *e)
 {
     struct battery *b = &e->battery;
-    if (b->event != EVENTQ_NONE) {
-        eventq_cancel(&e->queue, b->event);
-        b->event = EVENTQ_NONE;
-    }
+    eventq_drop(&e->queue, &b->event);
     double watts = at_battery_watts(e, e->power.total_watts);
     if (b->feeds && watts > 0.0) {
         int64_t at_ns = engine_after(e, battery_charge_j(e) / watts * 1e9);

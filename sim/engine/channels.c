@@ -58,8 +58,9 @@ static struct channel_item *take_head(struct channel *ch)
     return it;
 }
 
-void channel_load(struct engine *e, struct resident *r, double bytes)
+void channel_load(void *exec, struct resident *r, double bytes)
 {
+    struct engine *e = exec;
     const struct machine *m = e->core.setup->machine;
     struct channel_item *it = item_new(e, &e->loader);
     it->resident = r;
@@ -80,26 +81,39 @@ static void move_kv(struct engine *e, struct channel_item what, double bytes)
     append(e, &e->loader, it);
 }
 
-void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in)
+void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in)
 {
-    move_kv(e, (struct channel_item){.request = r, .in = in}, bytes);
+    move_kv(exec, (struct channel_item){.request = r, .in = in}, bytes);
 }
 
-void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, double bytes)
+void channel_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
 {
-    move_kv(e, (struct channel_item){.cold = cold, .generation = generation}, bytes);
+    move_kv(exec, (struct channel_item){.cold = cold, .generation = generation}, bytes);
 }
 
-void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns)
+void channel_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
+    struct engine *e = exec;
+    if (e->has_buffers) {
+        buffers_compiled(e, r->key, true);
+    }
     struct channel_item *it = item_new(e, &e->compiler);
     it->resident = r;
     it->isolated_ns = (double)duration_ns;
     append(e, &e->compiler, it);
 }
 
-void channel_evicted(struct engine *e, struct resident_key key)
+static void not_compiled(struct engine *e, struct resident_key key)
 {
+    if (e->has_buffers && key.kind == RESIDENT_COMPILED_ATTENTION) {
+        buffers_compiled(e, key, false);
+    }
+}
+
+void channel_evicted(void *exec, struct resident_key key)
+{
+    struct engine *e = exec;
+    not_compiled(e, key);
     const struct machine *m = e->core.setup->machine;
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
     int64_t ns = graph ? m->loader_evict_ns : m->compile_evict_ns;
@@ -160,10 +174,7 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
         }
         if (prev == NULL) {
             (void)take_head(ch);
-            if (ch->event != EVENTQ_NONE) {
-                eventq_cancel(&e->queue, ch->event);
-                ch->event = EVENTQ_NONE;
-            }
+            eventq_drop(&e->queue, &ch->event);
         } else {
             prev->next = it->next;
             if (ch->tail == it) {
@@ -180,8 +191,10 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
     return false;
 }
 
-void channel_cancel(struct engine *e, struct resident *r)
+void channel_cancel(void *exec, struct resident *r)
 {
+    struct engine *e = exec;
+    not_compiled(e, r->key);
     /* The core does not know who makes it: a graph block the loader, attention the compiler. */
     if (!cancel_in(e, &e->loader, r)) {
         bool found = cancel_in(e, &e->compiler, r);

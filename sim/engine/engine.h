@@ -243,14 +243,14 @@ void repeat_init(struct engine *e);
  */
 bool repeat_run(struct engine *e);
 
-/* channels.c */
-void channel_load(struct engine *e, struct resident *r, double bytes);
-void channel_compile(struct engine *e, struct resident *r, int64_t duration_ns);
-void channel_kv_move(struct engine *e, struct full_request *r, double bytes, bool in);
-void channel_cold_move(struct engine *e, uint32_t cold, uint32_t generation, double bytes);
-void channel_cancel(struct engine *e, struct resident *r);
+/* Of executor_ops (channels.c). */
+void channel_load(void *exec, struct resident *r, double bytes);
+void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
+void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in);
+void channel_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes);
+void channel_cancel(void *exec, struct resident *r);
 /* Giving back what it took keeps its channel busy, where the machine says how long. */
-void channel_evicted(struct engine *e, struct resident_key key);
+void channel_evicted(void *exec, struct resident_key key);
 /* The item in progress is done. */
 void channel_event(struct engine *e, struct channel *ch);
 

@@ -20,48 +20,6 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     return live < most ? most - live : 0;
 }
 
-static void exec_compile(void *exec, struct resident *r, int64_t duration_ns)
-{
-    struct engine *e = exec;
-    if (e->has_buffers) {
-        buffers_compiled(e, r->key, true);
-    }
-    channel_compile(e, r, duration_ns);
-}
-
-static void exec_load(void *exec, struct resident *r, double bytes)
-{
-    channel_load(exec, r, bytes);
-}
-
-static void exec_resident_cancel(void *exec, struct resident *r)
-{
-    struct engine *e = exec;
-    if (e->has_buffers && r->key.kind == RESIDENT_COMPILED_ATTENTION) {
-        buffers_compiled(e, r->key, false);
-    }
-    channel_cancel(e, r);
-}
-
-static void exec_kv_move(void *exec, struct full_request *r, double bytes, bool in)
-{
-    channel_kv_move(exec, r, bytes, in);
-}
-
-static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
-{
-    channel_cold_move(exec, cold, generation, bytes);
-}
-
-static void exec_resident_evicted(void *exec, struct resident_key key)
-{
-    struct engine *e = exec;
-    if (e->has_buffers && key.kind == RESIDENT_COMPILED_ATTENTION) {
-        buffers_compiled(e, key, false);
-    }
-    channel_evicted(e, key);
-}
-
 static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
@@ -117,12 +75,12 @@ const struct executor_ops engine_ops = {
     .launch = device_launch,
     .stop = device_stop,
     .free_slots = exec_free_slots,
-    .compile = exec_compile,
-    .load = exec_load,
-    .resident_cancel = exec_resident_cancel,
-    .resident_evicted = exec_resident_evicted,
-    .kv_move = exec_kv_move,
-    .cold_move = exec_cold_move,
+    .compile = channel_compile,
+    .load = channel_load,
+    .resident_cancel = channel_cancel,
+    .resident_evicted = channel_evicted,
+    .kv_move = channel_kv_move,
+    .cold_move = channel_cold_move,
     .timer = exec_timer,
     .occupy = exec_occupy,
     .pass_tail = exec_pass_tail,

@@ -37,10 +37,7 @@ void frames_init(struct engine *e)
 void frames_set(struct engine *e, double per_s)
 {
     struct frames *f = &e->frames;
-    if (f->event != EVENTQ_NONE) {
-        eventq_cancel(&e->queue, f->event);
-        f->event = EVENTQ_NONE;
-    }
+    eventq_drop(&e->queue, &f->event);
     f->per_s = per_s;
     f->from_ns = e->now_ns;
     f->number = 0;

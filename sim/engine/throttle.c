@@ -64,10 +64,7 @@ void throttle_watch(struct engine *e)
     const struct sim_throttle *s = &e->core.setup->throttle;
     t->watts = e->power.total_watts;
     /* Made anew at every change: an instant that was computed for other watts means nothing. */
-    if (t->event != EVENTQ_NONE) {
-        eventq_cancel(&e->queue, t->event);
-        t->event = EVENTQ_NONE;
-    }
+    eventq_drop(&e->queue, &t->event);
     if (averages(e) && t->watts > s->limit_watts &&
         t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
         double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
