@@ -37,8 +37,7 @@ static void add_machine(struct corun_points *p, const char *name)
             return;
         }
     }
-    p->machines = xkept_grow(p->machines, p->n_machines, sizeof *p->machines);
-    p->machines[p->n_machines++] = name;
+    KEPT_ADD(p->machines, p->n_machines, name);
 }
 
 int corun_read(const char *path, struct corun_points *out, struct err *e)

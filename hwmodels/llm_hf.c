@@ -67,7 +67,7 @@ struct reader {
 
 static const cJSON *member(const cJSON *o, const char *key)
 {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *c = json_member(o, key);
     /* Configurations write null where a key does not apply; it means the same as leaving it out. */
     return cJSON_IsNull(c) ? NULL : c;
 }
@@ -107,11 +107,10 @@ static const struct architecture *architecture_of(const struct reader *r)
     for (size_t i = 0; i < N_ARCHITECTURES; i++) {
         text_item(&known, ", ", architectures[i].type);
     }
-    (void)err_add(r->e,
-                  "%s: %smodel_type: \"%s\" is not known (there are %s); write an LLM file by "
-                  "hand: hwmodels/llm has examples",
-                  r->file, r->path, type, text_end(&known));
-    return NULL;
+    return err_null(r->e,
+                    "%s: %smodel_type: \"%s\" is not known (there are %s); write an LLM file by "
+                    "hand: hwmodels/llm has examples",
+                    r->file, r->path, type, text_end(&known));
 }
 
 static void refuse_what_is_beyond(const struct reader *r, const struct architecture *a)

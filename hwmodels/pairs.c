@@ -178,8 +178,7 @@ static void find_losses(struct pairs *p, const struct sums *slowdowns)
             }
         }
         if (s.n > 0.0) {
-            p->losses = xkept_grow(p->losses, p->n_losses, sizeof *p->losses);
-            p->losses[p->n_losses++] = (struct pairs_loss){v->device, v->model, mean_of(&s)};
+            KEPT_ADD(p->losses, p->n_losses, (struct pairs_loss){v->device, v->model, mean_of(&s)});
         }
     }
 }

@@ -61,19 +61,14 @@ struct copy {
     enum device_kind kind;
 };
 
-static const cJSON *member(const cJSON *o, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 static bool is_quantity(const cJSON *o)
 {
-    return cJSON_IsNumber(member(o, "value")) && cJSON_HasObjectItem(o, "unit");
+    return cJSON_IsNumber(json_member(o, "value")) && cJSON_HasObjectItem(o, "unit");
 }
 
 static void set_number(cJSON *q, const char *key, double v)
 {
-    cJSON *c = cJSON_GetObjectItemCaseSensitive(q, key);
+    cJSON *c = json_member(q, key);
     if (c != NULL) {
         (void)cJSON_SetNumberHelper(c, v);
     }
@@ -81,7 +76,7 @@ static void set_number(cJSON *q, const char *key, double v)
 
 static void set_text(cJSON *o, const char *key, const char *text)
 {
-    if (member(o, key) == NULL) {
+    if (json_member(o, key) == NULL) {
         (void)cJSON_AddStringToObject(o, key, text);
     } else { /* in its place */
         (void)cJSON_ReplaceItemInObjectCaseSensitive(o, key, cJSON_CreateString(text));
@@ -166,7 +161,7 @@ static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
 
 static double value_of(const cJSON *entry, const char *key)
 {
-    const cJSON *q = member(entry, key);
+    const cJSON *q = json_member(entry, key);
     return q != NULL ? json_number(q, "value") : 0.0;
 }
 
@@ -174,7 +169,7 @@ static double value_of(const cJSON *entry, const char *key)
 static void copy_runtimes(cJSON *device, struct copy *c)
 {
     cJSON *r;
-    cJSON_ArrayForEach (r, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
+    cJSON_ArrayForEach (r, json_member(device, "runtimes")) {
         c->resize = soc_resize(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio,
                                c->cores_ratio);
         copy_numbers(r, c, true);
@@ -185,7 +180,7 @@ static void copy_runtimes(cJSON *device, struct copy *c)
 static void drop_fits(cJSON *device)
 {
     cJSON *r;
-    cJSON_ArrayForEach (r, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
+    cJSON_ArrayForEach (r, json_member(device, "runtimes")) {
         /* With a fit of its own this machine would count as measured. */
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "fit");
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "ops");
@@ -200,7 +195,7 @@ static void given(cJSON *to, const char *key, double value, const char *unit)
 
 static void copy_device(cJSON *device, struct copy *c, bool *used)
 {
-    double peak = json_number(member(device, "peak"), "value");
+    double peak = json_number(json_member(device, "peak"), "value");
     double own = 0.0;
     double cores = json_number(device, "cores");
     double own_cores = 0.0;
@@ -239,12 +234,12 @@ static void copy_machine(cJSON *root, struct copy *c)
         }
     }
     if (c->o->ddr_peak_gbs > 0.0) {
-        cJSON *ddr = cJSON_GetObjectItemCaseSensitive(root, "ddr");
+        cJSON *ddr = json_member(root, "ddr");
         given(ddr, "peak", c->o->ddr_peak_gbs, "GB/s");
         cJSON_DeleteItemFromObjectCaseSensitive(ddr, "likely");
     }
     if (c->o->memory_gb > 0.0) {
-        given(cJSON_GetObjectItemCaseSensitive(root, "memory"), "capacity", c->o->memory_gb, "GB");
+        given(json_member(root, "memory"), "capacity", c->o->memory_gb, "GB");
     }
 }
 
@@ -256,7 +251,7 @@ static int check_used(const cJSON *root, const struct soc_sibling *o, const bool
     for (uint32_t i = 0; i < o->n_peaks; i++) {
         SCOPED(text_fini) struct text names = {0};
         const cJSON *d;
-        cJSON_ArrayForEach (d, member(root, "devices")) {
+        cJSON_ArrayForEach (d, json_member(root, "devices")) {
             text_item(&names, ", ", json_string(d, "name"));
         }
         if (!used[i]) {
@@ -274,8 +269,8 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
 {
     bool used[MAX_PEAKS] = {false};
     cJSON *root = cJSON_Duplicate(sibling, true);
-    double peak_gbs = json_number(member(member(sibling, "ddr"), "peak"), "value");
-    const cJSON *likely = member(member(sibling, "ddr"), "likely");
+    double peak_gbs = json_number(json_member(json_member(sibling, "ddr"), "peak"), "value");
+    const cJSON *likely = json_member(json_member(sibling, "ddr"), "likely");
     double measured_gbs = likely != NULL ? likely->valuedouble : peak_gbs;
     SIM_REQUIRE(o->n_peaks <= MAX_PEAKS, "as many peaks as a machine has devices");
     struct copy c = {.o = o,
@@ -291,7 +286,7 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     cJSON_DeleteItemFromObjectCaseSensitive(root, "metered"); /* readings of the sibling */
     copy_machine(root, &c);
     cJSON *device;
-    cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(root, "devices")) {
+    cJSON_ArrayForEach (device, json_member(root, "devices")) {
         copy_device(device, &c, used);
     }
     /* what is known of transfers is known of the machine that was measured */

@@ -34,7 +34,7 @@ static cJSON *of_timeline(char *head)
 
 cJSON *about_of(const cJSON *tree)
 {
-    const cJSON *own = cJSON_GetObjectItemCaseSensitive(tree, "about");
+    const cJSON *own = json_member(tree, "about");
     cJSON *about = cJSON_IsObject(own) ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
     if (!cJSON_HasObjectItem(about, "kind")) {
         cJSON_AddStringToObject(about, "kind", "json");
@@ -68,7 +68,7 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
 
 const char *about_fact(const cJSON *about, const char *key)
 {
-    const char *v = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(about, key));
+    const char *v = cJSON_GetStringValue(json_member(about, key));
     return v != NULL ? v : "";
 }
 

@@ -123,8 +123,7 @@ static void put_label(struct figure_input *in)
 static struct figure_input *next_input(struct figure_request *r, const char *text, struct err *e)
 {
     if (r->n_inputs == FIGURE_MAX_INPUTS) {
-        (void)err_add(e, "%s: more than %d inputs", text, FIGURE_MAX_INPUTS);
-        return NULL;
+        return err_null(e, "%s: more than %d inputs", text, FIGURE_MAX_INPUTS);
     }
     return &r->inputs[r->n_inputs++];
 }

@@ -1,6 +1,7 @@
 /* Schedules as bars: a window of a timeline, and the strategies of switching NPU graphs. */
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
+#include "sim/base/json.h"
 
 #define US_PER_S 1e6
 #define MAX_TRACKS 256
@@ -64,8 +65,7 @@ static void keep(struct window *w, struct bar b)
     }
     b.begin_s = fmax(b.begin_s, w->from_s);
     b.end_s = fmin(b.end_s, w->to_s);
-    w->bars = xgrow(w->bars, w->n, sizeof *w->bars);
-    w->bars[w->n++] = b;
+    LIST_ADD(w->bars, w->n, b);
 }
 
 static enum bar_kind kind_of(const cJSON *o)
@@ -80,8 +80,7 @@ static void see_conditions(struct window *w, int track, double now, double end, 
 {
     keep(w, (struct bar){track, BAR_CONDITIONS, now, end, NOBODY});
     if (end > w->from_s && now < w->to_s) {
-        w->says = xgrow(w->says, w->n_says, sizeof *w->says);
-        w->says[w->n_says++] = (struct says){track, fmax(now, w->from_s), xstrdup(name)};
+        LIST_ADD(w->says, w->n_says, (struct says){track, fmax(now, w->from_s), xstrdup(name)});
     }
 }
 
@@ -90,14 +89,13 @@ static void see_instant(struct window *w, int track, double now, const char *nam
     if (strcmp(name, "preempt asked") != 0 || now < w->from_s || now > w->to_s) {
         return;
     }
-    w->asked = xgrow(w->asked, w->n_asked, sizeof *w->asked);
-    w->asked[w->n_asked++] = (struct asked){track, now};
+    LIST_ADD(w->asked, w->n_asked, (struct asked){track, now});
 }
 
 static double request_of(const cJSON *o)
 {
-    const cJSON *args = cJSON_GetObjectItemCaseSensitive(o, "args");
-    const cJSON *request = cJSON_GetObjectItemCaseSensitive(args, "request");
+    const cJSON *args = json_member(o, "args");
+    const cJSON *request = json_member(args, "request");
     return cJSON_IsNumber(request) ? request->valuedouble : NOBODY;
 }
 
@@ -187,9 +185,8 @@ static void put_name(struct window *w, int row, const struct bar *b)
 {
     double room_s = NAME_PIXELS * (w->to_s - w->from_s) / PIXELS;
     if (b->request >= 0.0 && b->end_s - b->begin_s >= room_s) {
-        w->numbers = xgrow(w->numbers, w->n_numbers, sizeof *w->numbers);
-        w->numbers[w->n_numbers++] =
-            (struct number){row, (b->begin_s + b->end_s) / 2.0, b->request};
+        LIST_ADD(w->numbers, w->n_numbers,
+                 (struct number){row, (b->begin_s + b->end_s) / 2.0, b->request});
     }
 }
 

@@ -115,14 +115,11 @@ static void child(const char *driver, const char *log)
 /* What gnuplot said, as one line, and not more of it than a person reads. */
 static void read_log(const char *path, char *buf, size_t size)
 {
-    FILE *f = input_try(path);
+    SCOPED(input_drop) FILE *f = input_try(path);
     size_t n = f == NULL ? 0 : fread(buf, 1, size - 1, f);
     buf[n] = '\0';
     for (size_t i = 0; i < n; i++) {
         buf[i] = buf[i] == '\n' || buf[i] == '\t' ? ' ' : buf[i];
-    }
-    if (f != NULL) {
-        (void)fclose(f);
     }
 }
 
@@ -166,16 +163,13 @@ static void clean_up(struct place *at)
 /* Not by rename: what is there may be a device or a link (output.h). */
 static int copy(const char *from, const char *to, struct err *e)
 {
-    FILE *f = input_open(from, e);
+    SCOPED(input_drop) FILE *f = input_open(from, e);
     struct output *o = f != NULL ? output_open(to, e) : NULL;
     char bytes[1 << 16];
     for (size_t n; o != NULL && (n = fread(bytes, 1, sizeof bytes, f)) > 0;) {
         (void)fwrite(bytes, 1, n, output_stream(o));
     }
     bool whole = f != NULL && ferror(f) == 0;
-    if (f != NULL) {
-        (void)fclose(f);
-    }
     return output_close(o, whole, e) != 0 || o == NULL || !whole ? -EINVAL : 0;
 }
 

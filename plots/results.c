@@ -152,8 +152,7 @@ const char *results_pick_axis(const struct results *r, const char *asked,
 {
     if (asked != NULL) {
         if (!numeric(r, asked)) {
-            (void)err_add(e, "axis %s: not a number of every point of the input", asked);
-            return NULL;
+            return err_null(e, "axis %s: not a number of every point of the input", asked);
         }
         return asked;
     }
@@ -168,9 +167,8 @@ const char *results_pick_axis(const struct results *r, const char *asked,
             return a;
         }
     }
-    (void)err_add(e, "%s: %s varies in the input (%s)", r->request->inputs[0].path, what,
-                  "compare --load R1,R2,.. --json and sweeps over it have it; --x names an axis");
-    return NULL;
+    return err_null(e, "%s: %s varies in the input (%s)", r->request->inputs[0].path, what,
+                    "compare --load R1,R2,.. --json and sweeps over it have it; --x names an axis");
 }
 
 /* Axes that say the same as x do not name a series: the load beside the offered rate. */

@@ -25,8 +25,7 @@ static void add(struct points *p, struct point at)
     if (p->n >= 2 && is_between(p->v[p->n - 2], p->v[p->n - 1], at)) {
         p->n--;
     }
-    p->v = xgrow(p->v, p->n, sizeof *p->v);
-    p->v[p->n++] = at;
+    LIST_ADD(p->v, p->n, at);
 }
 
 /* "12.3-4": a sign separates by itself. */

@@ -7,12 +7,12 @@
 
 static const cJSON *args(const cJSON *o)
 {
-    return cJSON_GetObjectItemCaseSensitive(o, "args");
+    return json_member(o, "args");
 }
 
 double timeline_number(const cJSON *o, const char *name)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, name);
+    const cJSON *v = json_member(o, name);
     return cJSON_IsNumber(v) && isfinite(v->valuedouble) ? v->valuedouble : 0.0;
 }
 
@@ -23,7 +23,7 @@ double timeline_arg(const cJSON *o, const char *name)
 
 const char *timeline_text(const cJSON *o, const char *name)
 {
-    const char *v = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
+    const char *v = cJSON_GetStringValue(json_member(o, name));
     return v == NULL ? "" : v;
 }
 
@@ -35,7 +35,7 @@ const char *timeline_arg_text(const cJSON *o, const char *name)
 int timeline_lines(const char *path, const char *phases,
                    bool (*take)(void *ctx, char phase, const char *line), void *ctx, struct err *e)
 {
-    FILE *in = input_open_any(path, NULL, e);
+    SCOPED(input_drop) FILE *in = input_open_any(path, NULL, e);
     if (in == NULL) {
         return -EINVAL;
     }
@@ -67,7 +67,6 @@ int timeline_lines(const char *path, const char *phases,
         }
     }
     free(l.text);
-    (void)fclose(in);
     rc = got < 0 ? got : rc;
     if (rc == 0 && events == 0) {
         rc = err_add(e, "%s: no timeline: expected what `xpusim run --timeline` writes", path);

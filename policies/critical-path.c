@@ -79,8 +79,7 @@ static void joins_job(struct sched *s, struct critical_path *c, const struct req
 {
     size_t at = map_number(&c->index, param_bool(s, CP_JOBS) ? r->job_id : r->id);
     if (at == c->n_jobs) {
-        c->jobs = xgrow(c->jobs, c->n_jobs, sizeof *c->jobs);
-        c->jobs[c->n_jobs++] = (struct cp_job){0};
+        LIST_ADD(c->jobs, c->n_jobs, (struct cp_job){0});
     }
     own(r)->job = (uint32_t)at + 1;
     struct cp_job *j = job_of(c, r);
@@ -97,8 +96,7 @@ static void note_change(struct sched *s, const struct request *r)
     struct cp_job *j = job_of(c, r);
     if (!j->changed) {
         j->changed = true;
-        c->changed = xgrow(c->changed, c->n_changed, sizeof *c->changed);
-        c->changed[c->n_changed++] = own(r)->job - 1;
+        LIST_ADD(c->changed, c->n_changed, own(r)->job - 1);
     }
 }
 

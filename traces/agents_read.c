@@ -61,7 +61,7 @@ static void on_turns_read(struct json_obj *o, struct agents_job *j)
         return;
     }
     (void)json_get_array_size(o, "on_turns", 1, 1000);
-    j->on_turns = cJSON_GetObjectItemCaseSensitive(o->node, "on_turns");
+    j->on_turns = json_member(o->node, "on_turns");
     const cJSON *c = NULL;
     cJSON_ArrayForEach (c, j->on_turns) {
         if (!cJSON_IsNumber(c) || !(c->valuedouble >= 1.0 && c->valuedouble <= UINT16_MAX) ||

@@ -7,12 +7,6 @@
 
 /* ---- recorded events ---- */
 
-static void events_add(struct events *ev, double gap_s)
-{
-    ev->gap_s = xgrow(ev->gap_s, ev->n, sizeof *ev->gap_s);
-    ev->gap_s[ev->n++] = gap_s;
-}
-
 static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
 {
     int at = csvfile_require(f, "arrival_s", e);
@@ -28,7 +22,7 @@ static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
         if (id == last_session && t_s < last_s) {
             csvfile_refuse(f, at, e, "before the row above");
         } else if (id == last_session) {
-            events_add(out, t_s - last_s);
+            LIST_ADD(out->gap_s, out->n, t_s - last_s);
             sum_s += t_s - last_s;
         }
         last_s = t_s;

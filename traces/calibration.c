@@ -89,9 +89,8 @@ struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, 
 {
     uint32_t wanted = n_context + n_output - 1;
     if (!cJSON_IsArray(next) || (uint32_t)cJSON_GetArraySize(next) != wanted) {
-        (void)err_add(e, "%s: next: must have an entry for each of the %u tokens but the last",
-                      where, wanted + 1);
-        return NULL;
+        return err_null(e, "%s: next: must have an entry for each of the %u tokens but the last",
+                        where, wanted + 1);
     }
     struct calibration *c = xcalloc(1, sizeof *c);
     c->nodes = xcalloc(n_context, sizeof *c->nodes);

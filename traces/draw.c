@@ -22,8 +22,7 @@ static struct draw_column *column_load(const char *file, const char *name, struc
     struct draw_column *c = xcalloc(1, sizeof *c);
     int at = csvfile_require(f, name, e);
     while (e->n == before && csvfile_next(f, e) == 1) {
-        c->v = xgrow(c->v, c->n, sizeof *c->v);
-        c->v[c->n++] = csvfile_number(f, at, -1e15, 1e15, e);
+        LIST_ADD(c->v, c->n, csvfile_number(f, at, -1e15, 1e15, e));
     }
     if (e->n == before && c->n == 0) {
         (void)err_add(e, "dataset \"%s\": no rows", file);
@@ -104,7 +103,7 @@ struct draw draw_read(struct json_obj *o, const struct draw_rule *rule,
     if (!json_has(o, rule->key)) {
         return (struct draw){.kind = DRAW_NONE};
     }
-    if (cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(o->node, rule->key))) {
+    if (cJSON_IsObject(json_member(o->node, rule->key))) {
         struct json_obj sub = json_get_object(o, rule->key);
         return object_read(&sub, rule, columns);
     }

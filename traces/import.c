@@ -64,11 +64,8 @@ const char *trace_format_of(const char *path)
 {
     SCOPED(err_fini) struct err none = ERR_INIT;
     OWNED char *head = xmalloc(INPUT_HEAD_BYTES);
-    FILE *in = input_open_any(path, head, &none);
+    SCOPED(input_drop) FILE *in = input_open_any(path, head, &none);
     const struct import_format *f = in != NULL ? recognised(head) : NULL;
-    if (in != NULL) {
-        (void)fclose(in);
-    }
     return f != NULL ? f->name : NULL;
 }
 
@@ -110,8 +107,7 @@ void import_add(struct import *im, const struct import_row *row)
         im->lost.failed++;
         return;
     }
-    im->rows = xgrow(im->rows, im->n, sizeof *im->rows);
-    im->rows[im->n++] = *row;
+    LIST_ADD(im->rows, im->n, *row);
     im->lost.input_tokens += row->input;
 }
 

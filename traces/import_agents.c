@@ -34,7 +34,7 @@ struct weka {
 
 static int64_t seconds_of(const struct weka *w, const cJSON *o, const char *key)
 {
-    return units_ns_from_s(import_number(import_get(o, key), key, 0.0, IMPORT_MAX_S, w->p));
+    return units_ns_from_s(import_number(json_member(o, key), key, 0.0, IMPORT_MAX_S, w->p));
 }
 
 static void in_background(struct import *im, const struct child *c)
@@ -71,11 +71,11 @@ static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct
     struct import_node node = {
         .before = IMPORT_NONE, .source = IMPORT_NONE, .scope = w->scope, .job = w->job};
     r.start_ns = w->begin_ns + base_ns + seconds_of(w, o, "t");
-    r.input = import_tokens(import_get(o, "in"), "in", 0.0, w->p);
+    r.input = import_tokens(json_member(o, "in"), "in", 0.0, w->p);
     r.input += r.input == 0;
-    r.output = import_tokens(import_get(o, "out"), "out", 0.0, w->p);
-    import_blocks(im, import_get(o, "hash_ids"), &r);
-    bool known = cJSON_IsNumber(import_get(o, "api_time"));
+    r.output = import_tokens(json_member(o, "out"), "out", 0.0, w->p);
+    import_blocks(im, json_member(o, "hash_ids"), &r);
+    bool known = cJSON_IsNumber(json_member(o, "api_time"));
     int64_t end_ns = r.start_ns + (known ? seconds_of(w, o, "api_time") : 0);
     w->model = w->model == NULL ? json_string(o, "model") : w->model;
     im->lost.other_model += !import_text_is(o, "model", w->model);
@@ -104,15 +104,14 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
                                   : origin != NULL ? *origin
                                                    : (struct import_sent){0};
         struct child c = {.first = w->im->n};
-        c.last = stream_read(w, import_get(o, "requests"), w->relative ? t_ns : base_ns,
+        c.last = stream_read(w, json_member(o, "requests"), w->relative ? t_ns : base_ns,
                              spawn != NULL || origin != NULL ? &from : NULL, depth + 1);
         c.n = w->im->n - c.first;
         c.waited = c.n == 0 || import_text_is(o, "status", "async_launched");
         if (c.n > 0 && c.waited) {
             in_background(w->im, &c);
         }
-        s.children = xgrow(s.children, s.n_children, sizeof *s.children);
-        s.children[s.n_children++] = c;
+        LIST_ADD(s.children, s.n_children, c);
     }
     const struct import_sent *last = import_last_before(&s.requests, INT64_MAX);
     struct import_sent result = last != NULL ? *last : (struct import_sent){.row = IMPORT_NONE};
@@ -131,12 +130,12 @@ static bool times_are_relative(const cJSON *requests)
     const cJSON *o;
     const cJSON *inner;
     cJSON_ArrayForEach (o, requests) {
-        cJSON_ArrayForEach (inner, import_get(o, "requests")) {
+        cJSON_ArrayForEach (inner, json_member(o, "requests")) {
             if (json_number(inner, "t") < json_number(o, "t")) {
                 return true;
             }
         }
-        if (times_are_relative(import_get(o, "requests"))) {
+        if (times_are_relative(json_member(o, "requests"))) {
             return true;
         }
     }
@@ -163,13 +162,13 @@ static void weka_session(struct import *im, const cJSON *o, const struct import_
         w.begin_ns = units_ns_from_s(im->clock_s);
         im->lost.no_times = true;
     }
-    uint64_t block = import_tokens(import_get(o, "block_size"), "block_size", 1.0, p);
+    uint64_t block = import_tokens(json_member(o, "block_size"), "block_size", 1.0, p);
     if (im->block_tokens > 0 && im->block_tokens != block) {
         import_refuse(p, "block_size", "must be that of the sessions before");
     }
     im->block_tokens = (uint32_t)block;
-    w.relative = times_are_relative(import_get(o, "requests"));
-    (void)stream_read(&w, import_get(o, "requests"), 0, NULL, 0);
+    w.relative = times_are_relative(json_member(o, "requests"));
+    (void)stream_read(&w, json_member(o, "requests"), 0, NULL, 0);
     if (im->n == first && p->e->n == 0) {
         import_refuse(p, "requests", "must have a request");
     }
@@ -194,7 +193,7 @@ void import_weka(struct import *im, FILE *in, const char *path, struct err *e)
 
 static double ms_of(const cJSON *o, const char *key, const struct import_place *p)
 {
-    return import_number(import_get(o, key), key, 0.0, IMPORT_MAX_S * 1e3, p);
+    return import_number(json_member(o, key), key, 0.0, IMPORT_MAX_S * 1e3, p);
 }
 
 /* Names of requests and sessions belong to their play. */
@@ -220,7 +219,7 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
                               struct import_row *r, const struct import_place *p)
 {
     const cJSON *d;
-    cJSON_ArrayForEach (d, import_get(o, "dependencies")) {
+    cJSON_ArrayForEach (d, json_member(o, "dependencies")) {
         size_t parent = map_find(&im->names, name_key(d, o, "request_id"));
         int64_t delay_ns = units_ns_from_ms(ms_of(d, "delay_ms", p));
         if (parent == IMPORT_NONE) {
@@ -270,8 +269,9 @@ static void turn_find(struct import *im, struct import_node *node, uint64_t sess
 
 static void agentic_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
-    if (import_get(o, "schema") != NULL) {
-        im->block_tokens = (uint32_t)import_tokens(import_get(o, "block_size"), "block_size", 1, p);
+    if (json_member(o, "schema") != NULL) {
+        im->block_tokens =
+            (uint32_t)import_tokens(json_member(o, "block_size"), "block_size", 1, p);
         if (json_number(o, "version") != 2.0) {
             import_refuse(p, "version", "must be 2");
         }
@@ -279,17 +279,17 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     }
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
     struct import_node node = {.before = IMPORT_NONE, .source = IMPORT_NONE};
-    const cJSON *in = import_get(o, "input_length");
-    const cJSON *out = import_get(o, "output_length");
-    in = in != NULL ? in : import_get(o, "input_tokens");
-    out = out != NULL ? out : import_get(o, "output_tokens");
+    const cJSON *in = json_member(o, "input_length");
+    const cJSON *out = json_member(o, "output_length");
+    in = in != NULL ? in : json_member(o, "input_tokens");
+    out = out != NULL ? out : json_member(o, "output_tokens");
     r.start_ns = units_ns_from_ms(ms_of(o, "not_before_ms", p));
     r.input = import_tokens(in, "input_length", 1.0, p);
     r.output = import_tokens(out, "output_length", 0.0, p);
-    import_blocks(im, import_get(o, "hash_ids"), &r);
+    import_blocks(im, json_member(o, "hash_ids"), &r);
     node.job = job_of(im, o);
     node.scope = node.job + 1u;
-    const cJSON *priority = import_get(o, "priority");
+    const cJSON *priority = json_member(o, "priority");
     node.priority =
         priority == NULL ? 0 : (int32_t)import_number(priority, "priority", -1e6, 1e6, p);
     dependencies_read(im, o, &node, &r, p);

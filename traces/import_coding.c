@@ -27,7 +27,7 @@ struct transcript {
 static bool has_tool_result(const cJSON *message)
 {
     const cJSON *c;
-    const cJSON *content = import_get(message, "content"); /* a text, or parts */
+    const cJSON *content = json_member(message, "content"); /* a text, or parts */
     cJSON_ArrayForEach (c, content) {
         if (import_text_is(c, "type", "tool_result")) {
             return true;
@@ -41,7 +41,7 @@ static void claude_agent(const cJSON *o, const struct line *l, struct import_rec
 {
     uint64_t session = import_key(json_string(o, "sessionId"));
     const char *agent = json_string(o, "agentId");
-    if (!cJSON_IsTrue(import_get(o, "isSidechain"))) {
+    if (!cJSON_IsTrue(json_member(o, "isSidechain"))) {
         x->agent = session;
         return;
     }
@@ -55,8 +55,8 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
                           struct line *l, const struct import_place *p)
 {
     struct transcript *t = im->kept;
-    const cJSON *message = import_get(o, "message");
-    const cJSON *usage = import_get(message, "usage");
+    const cJSON *message = json_member(o, "message");
+    const cJSON *usage = json_member(message, "usage");
     struct import_record x = {.row = {.line = (uint32_t)p->number}};
     claude_agent(o, l, &x);
     uint64_t name = rng_mix64(import_key(json_string(message, "id"))) ^
@@ -90,7 +90,7 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
     struct transcript *t = im->kept;
     const char *uuid = json_string(o, "uuid");
     const char *before = json_string(o, "parentUuid");
-    const cJSON *message = import_get(o, "message");
+    const cJSON *message = json_member(o, "message");
     if (uuid[0] == '\0') {
         return; /* a summary, a snapshot of files */
     }
@@ -99,9 +99,9 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
-    bool answer = import_text_is(o, "type", "assistant") && import_get(message, "usage") != NULL;
+    bool answer = import_text_is(o, "type", "assistant") && json_member(message, "usage") != NULL;
     bool made_up = import_text_is(message, "model", "<synthetic>") ||
-                   cJSON_IsTrue(import_get(o, "isApiErrorMessage"));
+                   cJSON_IsTrue(json_member(o, "isApiErrorMessage"));
     if (answer && made_up) {
         im->lost.failed++;
     } else if (answer && l.at_ns < 0) {
@@ -149,7 +149,7 @@ static void codex_thread(struct rollout *r, const cJSON *meta)
     id = id[0] != '\0' ? id : json_string(meta, "session_id");
     const char *parent = json_string(meta, "parent_thread_id");
     const cJSON *spawn =
-        import_get(import_get(import_get(meta, "source"), "subagent"), "thread_spawn");
+        json_member(json_member(json_member(meta, "source"), "subagent"), "thread_spawn");
     parent = parent[0] != '\0' ? parent : json_string(spawn, "parent_thread_id");
     r->thread = id[0] != '\0' ? import_key(id) : 0;
     r->parent = parent[0] != '\0' ? import_key(parent) : 0;
@@ -177,8 +177,8 @@ static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
 static void codex_count(struct import *im, struct rollout *r, const cJSON *info, int64_t at_ns,
                         const struct import_place *p)
 {
-    const cJSON *usage = import_get(info, "last_token_usage");
-    const cJSON *total = import_get(import_get(info, "total_token_usage"), "total_tokens");
+    const cJSON *usage = json_member(info, "last_token_usage");
+    const cJSON *total = json_member(json_member(info, "total_token_usage"), "total_tokens");
     if (usage == NULL || cJSON_IsNull(usage) ||
         (cJSON_IsNumber(total) && total->valuedouble == r->total_tokens)) {
         return;
@@ -206,14 +206,14 @@ static void codex_count(struct import *im, struct rollout *r, const cJSON *info,
 static void codex_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct rollout *r = im->kept;
-    const cJSON *payload = import_get(o, "payload");
+    const cJSON *payload = json_member(o, "payload");
     int64_t at_ns = import_timestamp_ns(json_string(o, "timestamp"));
     if (import_text_is(o, "type", "session_meta")) {
         codex_thread(r, payload);
     } else if (import_text_is(o, "type", "turn_context")) {
         r->model = xkeep(xstrdup(json_string(payload, "model")));
     } else if (import_text_is(payload, "type", "token_count")) {
-        codex_count(im, r, import_get(payload, "info"), at_ns, p);
+        codex_count(im, r, json_member(payload, "info"), at_ns, p);
     } else {
         codex_item(r, payload, at_ns);
     }

@@ -33,7 +33,7 @@ uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct
 
 uint64_t import_tokens_or_none(const cJSON *o, const char *key, const struct import_place *p)
 {
-    const cJSON *c = import_get(o, key);
+    const cJSON *c = json_member(o, key);
     return c == NULL || cJSON_IsNull(c) ? 0 : import_tokens(c, key, 0.0, p);
 }
 
@@ -87,10 +87,10 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct import
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
     r.start_ns = units_ns_from_ms(
-        import_number(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
-    r.input = import_tokens(import_get(o, "input_length"), "input_length", 1.0, p);
-    r.output = import_tokens(import_get(o, "output_length"), "output_length", 0.0, p);
-    import_blocks(im, import_get(o, "hash_ids"), &r);
+        import_number(json_member(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
+    r.input = import_tokens(json_member(o, "input_length"), "input_length", 1.0, p);
+    r.output = import_tokens(json_member(o, "output_length"), "output_length", 0.0, p);
+    import_blocks(im, json_member(o, "hash_ids"), &r);
     import_add(im, &r);
 }
 
@@ -106,45 +106,45 @@ static void bailian_line(struct import *im, const cJSON *o, const struct import_
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
     r.start_ns = units_ns_from_s(
-        import_number(import_get(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
-    r.input = import_tokens(import_get(o, "input_length"), "input_length", 1.0, p);
-    r.output = import_tokens(import_get(o, "output_length"), "output_length", 0.0, p);
-    r.key = chat_key(import_get(o, "chat_id"), "chat_id", p);
-    r.after = chat_key(import_get(o, "parent_chat_id"), "parent_chat_id", p);
-    import_blocks(im, import_get(o, "hash_ids"), &r);
+        import_number(json_member(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S, p));
+    r.input = import_tokens(json_member(o, "input_length"), "input_length", 1.0, p);
+    r.output = import_tokens(json_member(o, "output_length"), "output_length", 0.0, p);
+    r.key = chat_key(json_member(o, "chat_id"), "chat_id", p);
+    r.after = chat_key(json_member(o, "parent_chat_id"), "parent_chat_id", p);
+    import_blocks(im, json_member(o, "hash_ids"), &r);
     import_add(im, &r);
 }
 
 /* A record of aiperf's profile_export.jsonl. */
 static void aiperf_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
-    const cJSON *meta = import_get(o, "metadata");
-    const cJSON *metrics = import_get(o, "metrics");
-    const cJSON *error = import_get(o, "error");
+    const cJSON *meta = json_member(o, "metadata");
+    const cJSON *metrics = json_member(o, "metrics");
+    const cJSON *error = json_member(o, "error");
     const char *phase = json_string(meta, "benchmark_phase");
     phase = phase[0] == '\0' ? json_string(meta, "credit_phase") : phase;
     if (strcmp(phase, "warmup") == 0) {
         return;
     }
     if ((error != NULL && !cJSON_IsNull(error)) ||
-        cJSON_IsTrue(import_get(meta, "was_cancelled"))) {
+        cJSON_IsTrue(json_member(meta, "was_cancelled"))) {
         im->lost.failed++;
         return;
     }
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    const cJSON *start = import_get(meta, "request_start_ns");
-    start = start == NULL ? import_get(meta, "timestamp_ns") : start;
+    const cJSON *start = json_member(meta, "request_start_ns");
+    start = start == NULL ? json_member(meta, "timestamp_ns") : start;
     r.start_ns = import_ns(start, "metadata.request_start_ns", p);
-    if (import_get(meta, "request_end_ns") != NULL) {
-        r.end_ns = import_ns(import_get(meta, "request_end_ns"), "metadata.request_end_ns", p);
+    if (json_member(meta, "request_end_ns") != NULL) {
+        r.end_ns = import_ns(json_member(meta, "request_end_ns"), "metadata.request_end_ns", p);
     }
-    r.input = import_tokens(import_get(import_get(metrics, "input_sequence_length"), "value"),
+    r.input = import_tokens(json_member(json_member(metrics, "input_sequence_length"), "value"),
                             "metrics.input_sequence_length", 1.0, p);
-    r.output = import_tokens(import_get(import_get(metrics, "output_sequence_length"), "value"),
+    r.output = import_tokens(json_member(json_member(metrics, "output_sequence_length"), "value"),
                              "metrics.output_sequence_length", 0.0, p);
     const char *name = json_string(meta, "x_correlation_id");
     name = name[0] == '\0' ? json_string(meta, "conversation_id") : name;
-    const cJSON *turn = import_get(meta, "turn_index");
+    const cJSON *turn = json_member(meta, "turn_index");
     r.key = name[0] == '\0' ? 0 : import_key(name);
     r.after = cJSON_IsNumber(turn) && turn->valuedouble > 0.0 ? r.key : 0;
     import_add(im, &r);
@@ -207,10 +207,10 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
     enum { START, INPUT, OUTPUT, TTFT, ITL, N_KEYS };
     SCOPED(json_drop) cJSON *o = import_document(in, path, e);
     const cJSON *at[N_KEYS]; /* walked: an item by its index costs its index */
-    int n = cJSON_GetArraySize(import_get(o, keys[INPUT]));
-    bool have = import_get(o, keys[START]) != NULL;
+    int n = cJSON_GetArraySize(json_member(o, keys[INPUT]));
+    bool have = json_member(o, keys[START]) != NULL;
     for (int k = 0; k < N_KEYS; k++) {
-        const cJSON *array = import_get(o, keys[k]);
+        const cJSON *array = json_member(o, keys[k]);
         have = have && (k > OUTPUT || cJSON_GetArraySize(array) == n);
         at[k] = array == NULL ? NULL : array->child;
     }
@@ -254,7 +254,7 @@ static bool json_is(const struct import_format *f, const cJSON *first, const cha
 {
     const struct source *s = f->source;
     if (s->line != NULL) {
-        return import_get(first, s->keys[0]) != NULL && import_get(first, s->keys[1]) != NULL;
+        return json_member(first, s->keys[0]) != NULL && json_member(first, s->keys[1]) != NULL;
     }
     bool has = false;
     for (size_t i = 0; s->keys[i] != NULL; i++) {

@@ -14,11 +14,6 @@ struct import_place {
     struct err *e;
 };
 
-static inline const cJSON *import_get(const cJSON *o, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 static inline bool import_text_is(const cJSON *o, const char *key, const char *value)
 {
     return strcmp(json_string(o, key), value) == 0;

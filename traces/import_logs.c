@@ -16,38 +16,38 @@ static uint64_t text_key(const cJSON *o, const char *key, const char *otherwise)
 
 static int64_t ms_ns(const cJSON *o, const char *key, const struct import_place *p)
 {
-    return units_ns_from_ms(import_number(import_get(o, key), key, 0.0, 4e12, p));
+    return units_ns_from_ms(import_number(json_member(o, key), key, 0.0, 4e12, p));
 }
 
 static void dynamo_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
-    o = import_get(o, "event") != NULL ? import_get(o, "event") : o;
+    o = json_member(o, "event") != NULL ? json_member(o, "event") : o;
     if (strcmp(json_string(o, "event_type"), "request_end") != 0) {
         return;
     }
-    const cJSON *request = import_get(o, "request");
-    const cJSON *replay = import_get(request, "replay");
-    const cJSON *context = import_get(o, "agent_context");
-    const cJSON *input = import_get(replay, "input_length");
-    input = input != NULL ? input : import_get(request, "input_tokens");
+    const cJSON *request = json_member(o, "request");
+    const cJSON *replay = json_member(request, "replay");
+    const cJSON *context = json_member(o, "agent_context");
+    const cJSON *input = json_member(replay, "input_length");
+    input = input != NULL ? input : json_member(request, "input_tokens");
     struct import_record x = {.row = {.line = (uint32_t)p->number}};
     x.row.input = import_tokens(input, "request.input_tokens", 1.0, p);
     x.row.output =
-        import_tokens(import_get(request, "output_tokens"), "request.output_tokens", 0.0, p);
+        import_tokens(json_member(request, "output_tokens"), "request.output_tokens", 0.0, p);
     x.row.end_ns = ms_ns(o, "event_time_unix_ms", p);
     x.row.start_ns = x.row.end_ns;
-    if (import_get(request, "request_received_ms") != NULL) {
+    if (json_member(request, "request_received_ms") != NULL) {
         x.row.start_ns = ms_ns(request, "request_received_ms", p);
-    } else if (import_get(request, "total_time_ms") != NULL) {
+    } else if (json_member(request, "total_time_ms") != NULL) {
         x.row.start_ns -= ms_ns(request, "total_time_ms", p);
     }
     x.row.end_ns = x.row.end_ns > x.row.start_ns ? x.row.end_ns : x.row.start_ns;
     x.agent = text_key(context, "trajectory_id", "session_id");
     x.parent = text_key(context, "parent_trajectory_id", "parent_session_id");
     if (replay != NULL) {
-        im->block_tokens = (uint32_t)import_tokens(import_get(replay, "trace_block_size"),
+        im->block_tokens = (uint32_t)import_tokens(json_member(replay, "trace_block_size"),
                                                    "request.replay.trace_block_size", 1.0, p);
-        import_blocks(im, import_get(replay, "input_sequence_hashes"), &x.row);
+        import_blocks(im, json_member(replay, "input_sequence_hashes"), &x.row);
     }
     import_record_add(im->kept, &x, json_string(request, "model"));
 }
@@ -74,7 +74,7 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
     struct import_row r = {.start_ns = -1, .end_ns = -1, .line = (uint32_t)p->number};
     int64_t first_ns = -1; /* of the answer */
     const cJSON *event;
-    cJSON_ArrayForEach (event, import_get(o, "timing_events")) {
+    cJSON_ArrayForEach (event, json_member(o, "timing_events")) {
         int64_t at_ns = import_timestamp_ns(json_string(event, "timestamp"));
         bool answer = words_find(of_answers, json_string(event, "event_type")) >= 0;
         if (at_ns >= 0 && answer) {
@@ -90,10 +90,10 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
         return;
     }
     r.end_ns = r.end_ns < 0 ? TIME_NEVER_NS : r.end_ns;
-    r.input = import_tokens(import_get(o, "input_tokens_total"), "input_tokens_total", 0.0, p);
+    r.input = import_tokens(json_member(o, "input_tokens_total"), "input_tokens_total", 0.0, p);
     r.input += r.input == 0;
-    r.prefix = import_tokens(import_get(o, "prefix_tokens"), "prefix_tokens", 0.0, p);
-    r.output = import_tokens(import_get(o, "output_tokens"), "output_tokens", 0.0, p);
+    r.prefix = import_tokens(json_member(o, "prefix_tokens"), "prefix_tokens", 0.0, p);
+    r.output = import_tokens(json_member(o, "output_tokens"), "output_tokens", 0.0, p);
     OWNED char *name = xformat("%s %s %s", json_string(o, "project"),
                                json_string(o, "session_file"), json_string(o, "session_id"));
     r.after = r.key = import_key(name);
@@ -107,7 +107,7 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
 static void copilot_call(struct import *im, const cJSON *o, uint64_t session,
                          const struct import_place *p)
 {
-    const cJSON *tokens = import_get(o, "tokens");
+    const cJSON *tokens = json_member(o, "tokens");
     int64_t end_ns = import_timestamp_ns(json_string(o, "timestamp"));
     struct import_record x = {.row = {.line = (uint32_t)p->number, .end_ns = end_ns},
                               .agent = session};
@@ -120,7 +120,7 @@ static void copilot_call(struct import *im, const cJSON *o, uint64_t session,
         im->lost.untimed++;
         return;
     }
-    bool timed = cJSON_IsNumber(import_get(o, "duration_ms"));
+    bool timed = cJSON_IsNumber(json_member(o, "duration_ms"));
     im->lost.unsent += !timed;
     x.row.start_ns = end_ns - (timed ? ms_ns(o, "duration_ms", p) : 0);
     x.row.output = import_tokens_or_none(tokens, "completion", p);
@@ -133,8 +133,8 @@ static void copilot_session(struct import *im, const cJSON *o, const struct impo
 {
     const cJSON *turn;
     const cJSON *call;
-    cJSON_ArrayForEach (turn, import_get(o, "turns")) {
-        cJSON_ArrayForEach (call, import_get(turn, "llm_calls")) {
+    cJSON_ArrayForEach (turn, json_member(o, "turns")) {
+        cJSON_ArrayForEach (call, json_member(turn, "llm_calls")) {
             copilot_call(im, call, import_key(json_string(o, "session_id")), p);
         }
     }

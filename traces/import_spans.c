@@ -25,14 +25,14 @@ struct spans {
 
 static const cJSON *attribute(const cJSON *span, const char *key)
 {
-    const cJSON *all = import_get(span, "attributes");
+    const cJSON *all = json_member(span, "attributes");
     if (cJSON_IsObject(all)) { /* of the SDK */
-        return import_get(all, key);
+        return json_member(all, key);
     }
     const cJSON *a;
     cJSON_ArrayForEach (a, all) {
         if (strcmp(json_string(a, "key"), key) == 0) {
-            const cJSON *value = import_get(a, "value");
+            const cJSON *value = json_member(a, "value");
             return value == NULL ? NULL : value->child; /* {"intValue": "7"} */
         }
     }
@@ -60,9 +60,9 @@ static uint64_t key_of(const char *name)
 static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
                        const struct import_place *p)
 {
-    const cJSON *pair = import_get(span, sdk);
+    const cJSON *pair = json_member(span, sdk);
     if (pair == NULL) {
-        return import_ns(import_get(span, otlp), otlp, p);
+        return import_ns(json_member(span, otlp), otlp, p);
     }
     return (int64_t)import_integer(cJSON_GetArrayItem(pair, 0), sdk, 0.0, IMPORT_MAX_NS / NS_PER_S,
                                    p) *
@@ -125,14 +125,14 @@ static void otel_line(struct import *im, const cJSON *o, const struct import_pla
     const cJSON *resource;
     const cJSON *scope;
     const cJSON *span;
-    cJSON_ArrayForEach (resource, import_get(o, "resourceSpans")) {
-        cJSON_ArrayForEach (scope, import_get(resource, "scopeSpans")) {
-            cJSON_ArrayForEach (span, import_get(scope, "spans")) {
+    cJSON_ArrayForEach (resource, json_member(o, "resourceSpans")) {
+        cJSON_ArrayForEach (scope, json_member(resource, "scopeSpans")) {
+            cJSON_ArrayForEach (span, json_member(scope, "spans")) {
                 span_read(im->kept, span, p);
             }
         }
     }
-    if (import_get(o, "startTime") != NULL) { /* else a metric or an event */
+    if (json_member(o, "startTime") != NULL) { /* else a metric or an event */
         span_read(im->kept, o, p);
     }
 }

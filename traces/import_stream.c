@@ -9,8 +9,7 @@ void import_edge_add(struct import_node *node, size_t parent, int64_t gap_ns)
             return;
         }
     }
-    node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
-    node->parents[node->n_parents++] = (struct trace_parent){(uint32_t)parent, gap_ns};
+    LIST_ADD(node->parents, node->n_parents, (struct trace_parent){(uint32_t)parent, gap_ns});
 }
 
 static size_t same_blocks(const struct import *im, const struct import_row *a,
@@ -76,7 +75,6 @@ int64_t import_place(struct import *im, struct import_stream *s, const struct im
 void import_stream_add(struct import *im, struct import_stream *s, const struct import_row *r,
                        const struct import_node *node, int64_t end_ns, bool end_known)
 {
-    s->v = xgrow(s->v, s->n, sizeof *s->v);
-    s->v[s->n++] = (struct import_sent){im->n, end_ns, end_known, false};
+    LIST_ADD(s->v, s->n, (struct import_sent){im->n, end_ns, end_known, false});
     import_add_node(im, r, node);
 }

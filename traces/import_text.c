@@ -25,9 +25,9 @@ static uint64_t sent(const char *payload)
     uint64_t n = characters(json_string(o, "prompt"));
     const cJSON *m;
     const cJSON *part;
-    cJSON_ArrayForEach (m, import_get(o, "messages")) {
+    cJSON_ArrayForEach (m, json_member(o, "messages")) {
         n += characters(json_string(m, "content"));
-        cJSON_ArrayForEach (part, import_get(m, "content")) {
+        cJSON_ArrayForEach (part, json_member(m, "content")) {
             n += characters(json_string(part, "text"));
         }
     }
@@ -77,13 +77,13 @@ static double usage(const cJSON *responses, const char *key)
 static void genai_perf_request(struct import *im, const cJSON *request,
                                const struct import_place *p)
 {
-    const cJSON *responses = import_get(request, "response_outputs");
-    const cJSON *times = import_get(request, "response_timestamps");
+    const cJSON *responses = json_member(request, "response_outputs");
+    const cJSON *times = json_member(request, "response_timestamps");
     int n_times = cJSON_GetArraySize(times);
     double input = usage(responses, "prompt_tokens");
     double output = usage(responses, "completion_tokens");
     if (!isfinite(input)) {
-        input = ceil((double)sent(json_string(import_get(request, "request_inputs"), "payload")) /
+        input = ceil((double)sent(json_string(json_member(request, "request_inputs"), "payload")) /
                      im->options->chars_per_token);
         output = (double)pieces(responses);
         im->lost.estimated = true;
@@ -96,7 +96,7 @@ static void genai_perf_request(struct import *im, const cJSON *request,
         return;
     }
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns = import_ns(import_get(request, "timestamp"), "timestamp", p);
+    r.start_ns = import_ns(json_member(request, "timestamp"), "timestamp", p);
     const cJSON *last = cJSON_GetArrayItem(times, n_times - 1);
     if (cJSON_IsNumber(last) && isfinite(last->valuedouble)) {
         r.end_ns = (int64_t)fmin(last->valuedouble, IMPORT_MAX_NS);
@@ -113,8 +113,8 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
     unsigned long long n = 0;
     const cJSON *experiment;
     const cJSON *request;
-    cJSON_ArrayForEach (experiment, import_get(o, "experiments")) {
-        cJSON_ArrayForEach (request, import_get(experiment, "requests")) {
+    cJSON_ArrayForEach (experiment, json_member(o, "experiments")) {
+        cJSON_ArrayForEach (request, json_member(experiment, "requests")) {
             struct import_place p = {path, "request ", n++, e};
             genai_perf_request(im, request, &p);
             if (e->n > 0) {
@@ -140,7 +140,7 @@ static void conversation(struct import *im, const cJSON *messages, int64_t start
         const char *who =
             json_string(m, "from")[0] != '\0' ? json_string(m, "from") : json_string(m, "role");
         const char *what =
-            import_get(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
+            json_member(m, "value") != NULL ? json_string(m, "value") : json_string(m, "content");
         uint64_t tokens = (uint64_t)ceil((double)characters(what) / o->chars_per_token);
         tokens = tokens < IMPORT_MAX_TOKENS ? tokens : IMPORT_MAX_TOKENS;
         bool answer = words_find(answerers, who) >= 0;
@@ -175,8 +175,8 @@ void import_sharegpt(struct import *im, FILE *in, const char *path, struct err *
     unsigned long long n = 0;
     const cJSON *c;
     cJSON_ArrayForEach (c, o) {
-        const cJSON *messages = import_get(c, "conversations");
-        messages = messages == NULL ? import_get(c, "messages") : messages;
+        const cJSON *messages = json_member(c, "conversations");
+        messages = messages == NULL ? json_member(c, "messages") : messages;
         OWNED char *name = xformat("%llu", n++);
         t_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
         if (t_s > IMPORT_MAX_S) {

@@ -88,7 +88,7 @@ static void read_numbers(struct reader *r, const char *key, const cJSON *list)
 /* Adds the tokens of a member to those of the line; returns how many. */
 static uint32_t member_read(struct reader *r, const cJSON *o, const char *key)
 {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *c = json_member(o, key);
     enum form form = cJSON_IsString(c) ? FORM_WORDS : cJSON_IsArray(c) ? FORM_NUMBERS : FORM_OPEN;
     size_t before = r->n;
     if (form == FORM_OPEN) {
@@ -216,10 +216,10 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
         t.n_output = member_read(r, o, "output");
     }
     struct calibration *next = NULL;
-    if (r->e->n == before && cJSON_GetObjectItemCaseSensitive(o, "next") != NULL) {
+    if (r->e->n == before && json_member(o, "next") != NULL) {
         next = r->form == FORM_NUMBERS
-                   ? calibration_read(cJSON_GetObjectItemCaseSensitive(o, "next"), r->tokens,
-                                      t.n_context, t.n_output, where, &out->hash, r->e)
+                   ? calibration_read(json_member(o, "next"), r->tokens, t.n_context, t.n_output,
+                                      where, &out->hash, r->e)
                    : NULL;
         if (r->form != FORM_NUMBERS) {
             refuse(r, "next", "is of token numbers, and this file has texts");
@@ -238,8 +238,7 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
     r->tokens = NULL;
     r->cap = 0;
     find_matches(&t, NULL);
-    out->texts = xgrow(out->texts, out->n, sizeof *out->texts);
-    out->texts[out->n++] = t;
+    LIST_ADD(out->texts, out->n, t);
 }
 
 static bool is_blank(const char *text)
@@ -254,7 +253,7 @@ struct trace_texts *texts_read(const char *name, struct err *e)
 {
     const char *path = datadir_named(name, "traces/texts", ".jsonl");
     size_t before = e->n;
-    FILE *in = input_open_any(path, NULL, e);
+    SCOPED(input_drop) FILE *in = input_open_any(path, NULL, e);
     struct reader r = {.path = path, .e = e};
     struct input_line line = {0};
     struct trace_texts *out = xcalloc(1, sizeof *out);
@@ -267,9 +266,6 @@ struct trace_texts *texts_read(const char *name, struct err *e)
     }
     if (e->n == before && out->n == 0) {
         (void)err_add(e, "%s: no texts", path);
-    }
-    if (in != NULL) {
-        (void)fclose(in);
     }
     free(line.text);
     free(r.tokens);

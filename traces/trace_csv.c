@@ -107,8 +107,7 @@ static bool parents_read(const char *text, struct trace_node *node)
             }
             p.gap_ns = units_ns_from_s(gap_s);
         }
-        node->parents = xgrow(node->parents, node->n_parents, sizeof *node->parents);
-        node->parents[node->n_parents++] = p;
+        LIST_ADD(node->parents, node->n_parents, p);
         if (*end == ';' && end[1] != '\0') {
             end++;
         } else if (*end != '\0') {

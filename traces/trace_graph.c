@@ -40,8 +40,7 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct map 
     size_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
         if (b->v[i].row.next != TRACE_NO_ROW) {
-            v = xgrow(v, n, sizeof *v);
-            v[n++] = (struct raw_edge){i, b->v[i].row.next, 0};
+            LIST_ADD(v, n, (struct raw_edge){i, b->v[i].row.next, 0});
         }
         const struct trace_node *node = &b->v[i].node;
         g->background[i] = node->background;
@@ -61,8 +60,7 @@ static struct raw_edge *collect(const struct trace_builder *b, const struct map 
                                 b->v[i].row.request_id, node->parents[k].request_id);
                 continue;
             }
-            v = xgrow(v, n, sizeof *v);
-            v[n++] = (struct raw_edge){from, i, node->parents[k].gap_ns};
+            LIST_ADD(v, n, (struct raw_edge){from, i, node->parents[k].gap_ns});
         }
     }
     if (n > 0) {

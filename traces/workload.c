@@ -205,7 +205,7 @@ bool trace_workload_has_factors(const char *spec)
     const char *keys = NULL;
     OWNED char *path = file_of(spec, &keys);
     SCOPED(json_drop) cJSON *tree = path != NULL ? json_read_file(path, &e) : NULL;
-    return cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL;
+    return json_member(tree, "clients") != NULL;
 }
 
 static int agents_make(cJSON *tree, const char *path, const char *spec, const char *keys,
@@ -243,7 +243,7 @@ static int file_make(const char *path, const char *spec, const char *keys, uint6
     cJSON *tree = json_read_file(path, e);
     SCOPED(json_drop) cJSON *machine = cJSON_DetachItemFromObjectCaseSensitive(tree, "machine");
     int rc = -EINVAL;
-    if (cJSON_GetObjectItemCaseSensitive(tree, "clients") != NULL) {
+    if (json_member(tree, "clients") != NULL) {
         rc = agents_make(tree, path, spec, keys, seed, rate_scale, out, e);
     } else if (tree != NULL && keys != NULL) {
         rc = err_add(e, "workload \"%s\": keys behind a file are for one with clients", spec);

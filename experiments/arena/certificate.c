@@ -161,14 +161,12 @@ bool certificate_read(const struct suite *s, struct certificate *out)
     OWNED char *path = xformat("%.*s.archive.json", (int)(dot - s->spec.file), s->spec.file);
     SCOPED(err_fini) struct err e = ERR_INIT;
     SCOPED(json_drop) cJSON *root = access(path, R_OK) == 0 ? json_read_file(path, &e) : NULL;
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(root, "certificate");
+    const cJSON *rows = json_member(root, "certificate");
     bool fits = strcmp(json_string(root, "hash"), s->hash) == 0;
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < s->n_points * s->spec.n_patterns && fits; i++) {
-        const cJSON *point =
-            cJSON_GetObjectItemCaseSensitive(rows, s->points[i / s->spec.n_patterns].name);
-        const cJSON *row =
-            cJSON_GetObjectItemCaseSensitive(point, s->spec.patterns[i % s->spec.n_patterns]);
+        const cJSON *point = json_member(rows, s->points[i / s->spec.n_patterns].name);
+        const cJSON *row = json_member(point, s->spec.patterns[i % s->spec.n_patterns]);
         out->rows[i] = (struct certificate_row){.reference = {json_number(row, "reference")},
                                                 .hindsight = json_number(row, "hindsight"),
                                                 .best = json_number(row, "best"),

@@ -104,7 +104,7 @@ static void read_readings(struct claims *c, uint32_t stated, struct json_obj *o,
     uint32_t n = json_has(o, "readings")
                      ? (uint32_t)json_get_array_size(o, "readings", 1, CLAIMS_MAX_READINGS)
                      : 0;
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "readings");
+    const cJSON *list = json_member(o->node, "readings");
     for (uint32_t i = 0; i < n; i++) {
         const cJSON *name = cJSON_GetArrayItem(list, (int)i);
         read_reading(c, stated, all, cJSON_IsString(name) ? name->valuestring : "", o);

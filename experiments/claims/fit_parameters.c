@@ -5,7 +5,7 @@ static void read_range(struct fit_parameter *p, struct json_obj *o)
 {
     if (json_has(o, "levels")) {
         p->n_levels = (uint32_t)json_get_array_size(o, "levels", 2, FIT_MAX_LEVELS);
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, "levels");
+        const cJSON *list = json_member(o->node, "levels");
         for (uint32_t i = 0; i < p->n_levels; i++) {
             const cJSON *level = cJSON_GetArrayItem(list, (int)i);
             p->levels[i] = cJSON_IsString(level) ? level->valuestring : "";

@@ -49,8 +49,7 @@ int fit_init(struct fit *f, const struct fit_options *o, struct err *e)
             return err_add(e, "--fit: %s is not modellable", c->id);
         }
         for (uint32_t k = 0; k < c->n_checks; k++) {
-            f->checks = xgrow(f->checks, f->n_checks, sizeof *f->checks);
-            f->checks[f->n_checks++] = (struct fit_check){i, &c->checks[k]};
+            LIST_ADD(f->checks, f->n_checks, (struct fit_check){i, &c->checks[k]});
         }
     }
     return 0;
@@ -115,7 +114,7 @@ int fit_points_keep(const struct fit *f, struct err *e)
 
 static bool read_values(const cJSON *o, const char *key, double *v, uint32_t n)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *list = json_member(o, key);
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)n) {
         return false;
     }
@@ -135,12 +134,12 @@ int fit_points_resume(struct fit *f, struct err *e)
     SCOPED(json_drop) cJSON *root = json_read_file(f->o->state, e);
     SCOPED(json_drop) cJSON *mine = header(f);
     int rc = root == NULL ? -EINVAL : 0;
-    if (rc == 0 && !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(root, "search"), mine, true)) {
+    if (rc == 0 && !cJSON_Compare(json_member(root, "search"), mine, true)) {
         rc = err_add(
             e, "%s: holds another search (program, claims, parameters, traces or seed differ)",
             f->o->state);
     }
-    const cJSON *points = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "points") : NULL;
+    const cJSON *points = rc == 0 ? json_member(root, "points") : NULL;
     const cJSON *p;
     cJSON_ArrayForEach (p, points) {
         double u[FIT_MAX_PARAMETERS] = {0.0};
@@ -152,7 +151,7 @@ int fit_points_resume(struct fit *f, struct err *e)
             break;
         }
     }
-    const cJSON *cpu = rc == 0 ? cJSON_GetObjectItemCaseSensitive(root, "cpu_s") : NULL;
+    const cJSON *cpu = rc == 0 ? json_member(root, "cpu_s") : NULL;
     f->cpu_s = cJSON_IsNumber(cpu) ? cpu->valuedouble : 0.0;
     return rc;
 }

@@ -97,8 +97,7 @@ static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint3
     rc = rc == 0 ? claims_run(&claims, &run, f->e) : rc;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         take(&p[i], &claims.v[i * c->n_claims], c->n_claims);
-        c->seen = xgrow(c->seen, c->n_seen, sizeof *c->seen);
-        c->seen[c->n_seen++] = p[i];
+        LIST_ADD(c->seen, c->n_seen, p[i]);
     }
     return rc;
 }
@@ -287,8 +286,7 @@ static int pool(struct fit_under *c, struct fit *f, struct rng *r)
     for (uint32_t tried = 0; rc == 0; tried += BATCH) {
         for (; from < c->n_seen && c->n_pool < POOL; from++) {
             if (c->seen[from].holds == all) {
-                c->pool = xgrow(c->pool, c->n_pool, sizeof *c->pool);
-                c->pool[c->n_pool++] = c->seen[from];
+                LIST_ADD(c->pool, c->n_pool, c->seen[from]);
             }
         }
         if (c->n_pool == 0 || c->n_pool == POOL || tried >= GROWTH || c->n_active == 0) {

@@ -14,7 +14,7 @@ struct quantity_place quantity_place_read(struct json_obj *o)
     p.llm = json_string_or(o, "llm", CONFIG_DEFAULT_LLM);
     if (json_has(o, "set")) {
         (void)json_get_array_size(o, "set", 0, CONFIG_MAX_SETS);
-        p.sets = cJSON_GetObjectItemCaseSensitive(o->node, "set");
+        p.sets = json_member(o->node, "set");
         const cJSON *s;
         cJSON_ArrayForEach (s, p.sets) {
             if (!cJSON_IsString(s)) {
@@ -55,8 +55,7 @@ static struct quantity_cell *cell_add(struct quantities *q, const struct quantit
     c->policy = policy;
     c->workload = workload;
     c->path = path;
-    q->cells = xgrow(q->cells, q->n_cells, sizeof(struct quantity_cell *));
-    q->cells[q->n_cells++] = c;
+    LIST_ADD(q->cells, q->n_cells, c);
     return c;
 }
 
@@ -89,7 +88,7 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
     d->metric = c->metric = json_get_string(o, "metric");
     c->at_most = json_get_number(o, "at_most", 0.0, 1e12);
     c->n_rates = (uint32_t)json_get_array_size(o, "rates", 2, QUANTITIES_MAX_RATES);
-    const cJSON *rates = cJSON_GetObjectItemCaseSensitive(o->node, "rates");
+    const cJSON *rates = json_member(o->node, "rates");
     for (uint32_t i = 0; i < c->n_rates; i++) {
         const cJSON *r = cJSON_GetArrayItem(rates, (int)i);
         c->rates[i] = cJSON_IsNumber(r) ? r->valuedouble : 0.0;
@@ -248,7 +247,7 @@ static struct quantity_def *define_under(struct quantities *q, const char *state
                                          char *message)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(q->definitions.node, stated);
+    const cJSON *item = json_member(q->definitions.node, stated);
     cJSON_AddItemToObject(q->copies[setup], stated, setup_apply(&q->setups[setup], item));
     struct json_obj o = q->definitions;
     o.node = q->copies[setup];

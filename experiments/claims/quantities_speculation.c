@@ -142,7 +142,7 @@ double quantity_texts(struct json_obj *o)
 static uint32_t read_times(struct json_obj *o, const char *key, int64_t *out)
 {
     uint32_t n = (uint32_t)json_get_array_size(o, key, 1, GRAPHS_MAX_BLOCKS);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    const cJSON *list = json_member(o->node, key);
     for (uint32_t i = 0; i < n; i++) {
         const cJSON *x = cJSON_GetArrayItem(list, (int)i);
         if (!cJSON_IsNumber(x) || x->valuedouble != floor(x->valuedouble) ||

@@ -13,7 +13,7 @@ static void texts_read(struct setup_texts *t, struct json_obj *o, const char *ke
         return;
     }
     uint32_t n = (uint32_t)json_get_array_size(o, key, 0, SETUP_MAX_TEXTS);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    const cJSON *list = json_member(o->node, key);
     for (uint32_t i = 0; i < n; i++) {
         const cJSON *text = cJSON_GetArrayItem(list, (int)i);
         if (!cJSON_IsString(text) || strchr(text->valuestring, mark) == NULL) {
@@ -111,7 +111,7 @@ char *setup_merge(const char *spec, const char *with, const char *place)
 static void edit_text(cJSON *form, const char *key, const struct setup_texts *with,
                       const char *place)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(form, key);
+    const cJSON *item = json_member(form, key);
     if (!cJSON_IsString(item)) {
         return;
     }
@@ -127,11 +127,11 @@ static void edit_text(cJSON *form, const char *key, const struct setup_texts *wi
 
 static void edit_sets(cJSON *form, const struct setup_texts *with, const char *place)
 {
-    cJSON *list = cJSON_GetObjectItemCaseSensitive(form, "set");
+    cJSON *list = json_member(form, "set");
     if (list == NULL && with->n > 0) {
         list = cJSON_AddArrayToObject(form, "set");
     }
-    const cJSON *policy = cJSON_GetObjectItemCaseSensitive(form, "policy");
+    const cJSON *policy = json_member(form, "policy");
     for (uint32_t i = 0; i < with->n; i++) {
         const char *who = strstr(with->v[i], " @");
         if (who != NULL && (!cJSON_IsString(policy) ||
@@ -165,7 +165,7 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition)
     static const char *const placed[] = {"run", "sustained", "kernel", "corun", "machine"};
     cJSON *copy = cJSON_Duplicate(definition, true);
     for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
-        cJSON *form = cJSON_GetObjectItemCaseSensitive(copy, placed[i]);
+        cJSON *form = json_member(copy, placed[i]);
         if (cJSON_IsObject(form)) {
             /* where a definition runs, as far as it says so */
             OWNED char *place =

@@ -87,12 +87,12 @@ static int fit(const struct options *o, struct work *w, struct err *e)
 
 static void write_entries(const struct options *o, struct work *w)
 {
-    cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
+    cJSON *devices = json_member(w->tree, "devices");
     for (size_t i = 0; i < w->n; i++) {
         const struct calibrate_entry *entry = &w->entries[i];
         if (entry->fitted) {
             cJSON *device = cJSON_GetArrayItem(devices, entry->set.device);
-            cJSON *runtimes = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+            cJSON *runtimes = json_member(device, "runtimes");
             calibrate_entry_write(entry, text_base(o->points),
                                   cJSON_GetArrayItem(runtimes, (int)entry->set.runtime));
         }

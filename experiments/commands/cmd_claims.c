@@ -139,7 +139,7 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
 static void mark_fitted(struct claims *c, const cJSON *profile)
 {
     const cJSON *id;
-    cJSON_ArrayForEach (id, cJSON_GetObjectItemCaseSensitive(profile, "fitted_to")) {
+    cJSON_ArrayForEach (id, json_member(profile, "fitted_to")) {
         if (cJSON_IsString(id)) {
             claims_set_by(c, id->valuestring, "the profile was fitted to this claim");
         }

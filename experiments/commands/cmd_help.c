@@ -240,9 +240,8 @@ static const struct command *named(const struct option_texts *words, struct err 
             return *s;
         }
     }
-    (void)err_add(e, "no command is called %s %s; `xpusim help %s` shows what there is", c->name,
-                  words->v[1], c->name);
-    return NULL;
+    return err_null(e, "no command is called %s %s; `xpusim help %s` shows what there is", c->name,
+                    words->v[1], c->name);
 }
 
 static int run(void *values, struct err *e)

@@ -43,7 +43,7 @@ static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const c
 
 static cJSON *initialize(const cJSON *params)
 {
-    const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(params, "protocolVersion");
+    const cJSON *wanted = json_member(params, "protocolVersion");
     if (!cJSON_IsString(wanted)) {
         return NULL;
     }
@@ -60,8 +60,8 @@ static cJSON *initialize(const cJSON *params)
 
 static void call(const cJSON *id, const cJSON *params)
 {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(params, "name");
-    const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(params, "arguments");
+    const cJSON *name = json_member(params, "name");
+    const cJSON *arguments = json_member(params, "arguments");
     if (!cJSON_IsString(name) || (arguments != NULL && !cJSON_IsObject(arguments))) {
         answer(id, NULL, RPC_PARAMS, "tools/call needs a name, and arguments as an object");
         return;
@@ -87,10 +87,10 @@ static void request(const cJSON *id, const char *method, const cJSON *params)
 
 static void receive(const cJSON *message)
 {
-    const cJSON *version = cJSON_GetObjectItemCaseSensitive(message, "jsonrpc");
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(message, "id");
-    const cJSON *method = cJSON_GetObjectItemCaseSensitive(message, "method");
-    const cJSON *params = cJSON_GetObjectItemCaseSensitive(message, "params");
+    const cJSON *version = json_member(message, "jsonrpc");
+    const cJSON *id = json_member(message, "id");
+    const cJSON *method = json_member(message, "method");
+    const cJSON *params = json_member(message, "params");
     bool named = cJSON_IsString(id) || cJSON_IsNumber(id);
     if (!cJSON_IsObject(message) || !cJSON_IsString(version) ||
         strcmp(version->valuestring, "2.0") != 0 || (id != NULL && !named) ||

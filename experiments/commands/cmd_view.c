@@ -231,17 +231,15 @@ static int write_runs(const struct view_options *o, FILE *out, struct err *e)
 /* Simulates into the first input of the page. */
 static int simulate(const struct view_options *o, struct figure_request *all, struct err *e)
 {
-    FILE *f = tmpfile();
+    SCOPED(input_drop) FILE *f = tmpfile();
     SIM_REQUIRE(f != NULL, "temporary files");
     int status = write_runs(o, f, e);
     rewind(f);
-    char *text = status == EXIT_OK ? input_text_of(f, "the runs", MAX_TEXT_BYTES, e) : NULL;
-    (void)fclose(f);
+    OWNED char *text = status == EXIT_OK ? input_text_of(f, "the runs", MAX_TEXT_BYTES, e) : NULL;
     if (text != NULL) {
         cJSON *tree = cJSON_Parse(text);
         SIM_REQUIRE(tree != NULL, "a document of this program is JSON");
         (void)figure_input_take(all, "these runs", tree, e);
-        free(text);
     }
     return e->n > 0 ? EXIT_BAD_INPUT : status;
 }

@@ -27,9 +27,8 @@ const struct command *command_find(const char *name, struct err *e)
         }
         nearest_look(&near, list[i]->name);
     }
-    (void)err_add(e, "no command is called %s%s `xpusim --help` lists them", name,
-                  near.best[0] != '\0' ? nearest_hint(&near) : ";");
-    return NULL;
+    return err_null(e, "no command is called %s%s `xpusim --help` lists them", name,
+                    near.best[0] != '\0' ? nearest_hint(&near) : ";");
 }
 
 void commands_usage(FILE *out)

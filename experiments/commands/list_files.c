@@ -34,7 +34,7 @@ static const struct frame_column number_columns[] = {
 
 static struct frame_value number_of(const cJSON *o, const char *key)
 {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *c = json_member(o, key);
     return cJSON_IsNumber(c) ? FRAME_VALUE(c->valuedouble) : FRAME_NONE;
 }
 
@@ -191,16 +191,13 @@ static char *describe_csv(const char *path)
     struct input_line line = {0};
     SCOPED(err_fini)
     struct err none = ERR_INIT; /* who reads the rows says what is wrong with the file */
-    FILE *f = input_try(path);
+    SCOPED(input_drop) FILE *f = input_try(path);
     while (f != NULL && input_next(f, path, &line, &none) > 0 && line.text[0] == '#') {
         line.text[strcspn(line.text, "\r\n")] = '\0';
         const char *text = line.text + strspn(line.text, "# ");
         if (strncmp(text, "xpusim-", 7) != 0) {
             text_item(&about, "; ", text);
         }
-    }
-    if (f != NULL) {
-        (void)fclose(f);
     }
     free(line.text);
     return text_end(&about);

@@ -70,15 +70,13 @@ struct measure_resume *measure_resume_open(const char *path, const char *what, s
     struct stat st;
     struct measure_resume *r = xkept(xcalloc(1, sizeof *r));
     if (strlen(path) >= sizeof r->path) {
-        (void)err_add(e, "-o: a path this long is not taken");
-        return NULL;
+        return err_null(e, "-o: a path this long is not taken");
     }
     if (strlen(what) >= sizeof r->what) {
-        (void)err_add(e,
-                      "--devices and --name: together longer than %zu bytes: two measurements "
-                      "with equal beginnings would pass for one",
-                      sizeof r->what - 128);
-        return NULL;
+        return err_null(e,
+                        "--devices and --name: together longer than %zu bytes: two measurements "
+                        "with equal beginnings would pass for one",
+                        sizeof r->what - 128);
     }
     (void)snprintf(r->path, sizeof r->path, "%s", path);
     (void)snprintf(r->rows, sizeof r->rows, "%s.partial", path);

@@ -67,8 +67,8 @@ static const struct machine_number *number_of(const char *path)
 static struct machine_factor *add(struct finder *f, const char *path)
 {
     if (f->m->n_factors == MACHINES_MAX_FACTORS) {
-        (void)err_add(f->e, "--uncertainty: more than %d uncertain numbers", MACHINES_MAX_FACTORS);
-        return NULL;
+        return err_null(f->e, "--uncertainty: more than %d uncertain numbers",
+                        MACHINES_MAX_FACTORS);
     }
     struct machine_factor *x = &f->m->factor[f->m->n_factors];
     *x = (struct machine_factor){.path = xkeep(xstrdup(path)),
@@ -100,8 +100,7 @@ static void add_unstated(struct finder *f, const cJSON *entry, const char *path,
                          const struct machine_factor *range)
 {
     OWNED char *at = xformat("%s.%s", path, key);
-    struct machine_factor *x =
-        cJSON_GetObjectItemCaseSensitive(entry, key) == NULL ? add(f, at) : NULL;
+    struct machine_factor *x = json_member(entry, key) == NULL ? add(f, at) : NULL;
     if (x != NULL) {
         x->kind = MACHINE_RANGE;
         x->nominal = range->nominal;
@@ -118,7 +117,7 @@ static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entr
     static const struct machine_factor batch = {.nominal = 1.0, .high = 1.0, .unit = "1"};
     static const struct machine_factor experts = {
         .nominal = 2700.0, .low = 1400.0, .high = 4200.0, .unit = "columns"};
-    const cJSON *fill = cJSON_GetObjectItemCaseSensitive(entry, "row_fill");
+    const cJSON *fill = json_member(entry, "row_fill");
     if (json_number(fill, "value") > 0.0) {
         add_unstated(f, entry, path, "batch_fill", &batch);
     }
@@ -129,8 +128,8 @@ static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entr
 
 static bool is_fitted(const cJSON *entry, const char *name)
 {
-    const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(fit, "parameters");
+    const cJSON *fit = json_member(entry, "fit");
+    const cJSON *list = json_member(fit, "parameters");
     const cJSON *p;
     cJSON_ArrayForEach (p, list) {
         if (strcmp(p->valuestring, name) == 0) {
@@ -153,7 +152,7 @@ static void add_object(struct finder *f, const cJSON *o, const char *path, const
         }
         OWNED char *at = xformat("%s.%s", path, q->string);
         OWNED char *name = xformat("%s%s", prefix, q->string);
-        if (cJSON_GetObjectItemCaseSensitive(q, "value") == NULL) {
+        if (json_member(q, "value") == NULL) {
             OWNED char *below = xformat("%s.", q->string);
             add_object(f, q, at, entry, below);
         } else if (entry == NULL || !is_fitted(entry, name)) {
@@ -164,9 +163,9 @@ static void add_object(struct finder *f, const cJSON *o, const char *path, const
 
 static void add_fit(struct finder *f, const cJSON *entry, const char *path)
 {
-    const cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(fit, "parameters");
-    const cJSON *cov = cJSON_GetObjectItemCaseSensitive(fit, "ln_covariance");
+    const cJSON *fit = json_member(entry, "fit");
+    const cJSON *list = json_member(fit, "parameters");
+    const cJSON *cov = json_member(fit, "ln_covariance");
     uint32_t first = f->m->n_factors;
     for (int i = 0; i < cJSON_GetArraySize(list); i++) {
         const char *name = cJSON_GetArrayItem(list, i)->valuestring;
@@ -213,16 +212,16 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     size_t before = e->n;
     m->ddr_peak = c->soc.machine.ddr_peak_bytes_per_s / 1e9;
     static const char *const parts[] = {"ddr", "host", "compiler", "loader"};
-    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
+    const cJSON *soc = json_member(c->tree, "soc");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         OWNED char *path = xformat("soc.%s", parts[i]);
-        add_object(f, cJSON_GetObjectItemCaseSensitive(soc, parts[i]), path, NULL, "");
+        add_object(f, json_member(soc, parts[i]), path, NULL, "");
     }
-    const cJSON *idle = cJSON_GetObjectItemCaseSensitive(soc, "idle_power");
+    const cJSON *idle = json_member(soc, "idle_power");
     if (idle != NULL) {
         add_range(f, idle, "soc.idle_power");
     }
-    const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
+    const cJSON *devices = json_member(soc, "devices");
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         if (d > 0 && c->soc.devices[d].entry == c->soc.devices[d - 1].entry) {
             continue; /* partitions have the numbers of one entry */
@@ -230,8 +229,7 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         const cJSON *device = cJSON_GetArrayItem(devices, (int)c->soc.devices[d].entry);
         /* Only the entry that this model runs with: numbers of others cannot matter. */
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
-        const cJSON *r =
-            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(device, "runtimes"), (int)entry);
+        const cJSON *r = cJSON_GetArrayItem(json_member(device, "runtimes"), (int)entry);
         OWNED char *own = xformat("soc.devices.%s", json_string(device, "name"));
         OWNED char *path = xformat("%s.runtimes.%ld", own, entry);
         f->device = (int)d;

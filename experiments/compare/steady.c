@@ -27,11 +27,11 @@ struct steady {
 static void request_finished(void *self, int64_t now_ns, const struct request *r)
 {
     struct series *s = &((struct steady *)self)->cls[r->cls];
-    s->v = xgrow(s->v, s->n, sizeof *s->v);
-    s->v[s->n++] = (struct point){.arrival_ns = r->arrival_ns,
-                                  .id = r->id,
-                                  .latency = {units_s_from_ns(r->first_token_ns - r->arrival_ns),
-                                              units_s_from_ns(now_ns - r->arrival_ns)}};
+    LIST_ADD(s->v, s->n,
+             (struct point){.arrival_ns = r->arrival_ns,
+                            .id = r->id,
+                            .latency = {units_s_from_ns(r->first_token_ns - r->arrival_ns),
+                                        units_s_from_ns(now_ns - r->arrival_ns)}});
 }
 
 struct steady *steady_new(void)

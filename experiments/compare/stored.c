@@ -93,7 +93,7 @@ static bool is_compared(const struct rows *l, const char *key)
 static const char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
 {
     struct text t = {0};
-    const cJSON *own = cJSON_GetObjectItemCaseSensitive(settings, l->by != NULL ? l->by : "policy");
+    const cJSON *own = json_member(settings, l->by != NULL ? l->by : "policy");
     OWNED char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
     const char *head = shown != NULL         ? shown
                        : cJSON_IsString(own) ? own->valuestring
@@ -130,20 +130,20 @@ static void take(void *ctx, const struct store_replication *r)
         }
     }
     OWNED char *shared = json_text(settings, false);
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = (struct row){.experiment = r->experiment,
-                                .run = r->run,
-                                .name = keep(r->name),
-                                .revision = keep(r->revision),
-                                .shared = keep(shared),
-                                .label = label,
-                                .soc = keep(r->of.soc),
-                                .llm = keep(r->of.llm),
-                                .workload = keep(r->of.workload),
-                                .config_hash = keep(r->config_hash),
-                                .message = keep(r->message),
-                                .replication = r->replication,
-                                .seed = r->of.seed};
+    LIST_ADD(l->v, l->n,
+             (struct row){.experiment = r->experiment,
+                          .run = r->run,
+                          .name = keep(r->name),
+                          .revision = keep(r->revision),
+                          .shared = keep(shared),
+                          .label = label,
+                          .soc = keep(r->of.soc),
+                          .llm = keep(r->of.llm),
+                          .workload = keep(r->of.workload),
+                          .config_hash = keep(r->config_hash),
+                          .message = keep(r->message),
+                          .replication = r->replication,
+                          .seed = r->of.seed});
 }
 
 /* ---- one comparison ---- */
@@ -184,8 +184,7 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
         r->grouped = true;
         g->n_rows++;
         if (label_index(g, r->label) == g->n_labels) {
-            g->labels = xgrow(g->labels, g->n_labels, sizeof *g->labels);
-            g->labels[g->n_labels++] = (struct config_policy){.label = r->label};
+            LIST_ADD(g->labels, g->n_labels, (struct config_policy){.label = r->label});
         }
         g->replications = r->replication >= g->replications ? r->replication + 1 : g->replications;
     }
@@ -245,8 +244,8 @@ static bool is_recorded(const struct group *g, struct store *s, const cJSON *sha
     OWNED char *text = store_experiment_spec(s, g->first->experiment);
     SCOPED(json_drop) cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
     return cJSON_HasObjectItem(shared, "trace") ||
-           cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "base"), "trace") ||
-           cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(spec, "axes"), "trace");
+           cJSON_HasObjectItem(json_member(spec, "base"), "trace") ||
+           cJSON_HasObjectItem(json_member(spec, "axes"), "trace");
 }
 
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,

@@ -96,12 +96,6 @@ static void action(struct snapshot *s, int64_t now_ns)
 
 /* ---- what is alive ---- */
 
-static void live_add(struct live *l, const void *x)
-{
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = x;
-}
-
 static void live_remove(struct live *l, const void *x)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -116,7 +110,7 @@ static void live_remove(struct live *l, const void *x)
 static void request_arrived(void *self, int64_t now_ns, const struct request *r)
 {
     struct snapshot *s = self;
-    live_add(&s->requests, r);
+    LIST_ADD(s->requests.v, s->requests.n, r);
     event(s, now_ns);
 }
 
@@ -130,7 +124,7 @@ static void request_gone(void *self, int64_t now_ns, const struct request *r)
 static void launch_submitted(void *self, int64_t now_ns, const struct launch *l)
 {
     struct snapshot *s = self;
-    live_add(&s->launches, l);
+    LIST_ADD(s->launches.v, s->launches.n, l);
     action(s, now_ns);
 }
 

@@ -110,8 +110,7 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
         in->kernels[in->n++].segment0 += (uint32_t)in->n_segments;
     }
     for (size_t i = 0; i < r->n_segments; i++) {
-        in->segments = xgrow(in->segments, in->n_segments, sizeof *in->segments);
-        in->segments[in->n_segments++] = r->segments[i];
+        LIST_ADD(in->segments, in->n_segments, r->segments[i]);
     }
     SIM_ASSERT(input_ok(in) && f->n_disturbed <= f->n_runs);
 }

@@ -258,12 +258,8 @@ static void drop_unmeasured(struct metric_list *l)
 static double load_average(void)
 {
     double load = -1.0;
-    FILE *f = input_try(HOST_PROC_DIR "/loadavg");
-    if (f != NULL) {
-        load = fscanf(f, "%lf", &load) == 1 ? load : -1.0;
-        (void)fclose(f);
-    }
-    return load;
+    SCOPED(input_drop) FILE *f = input_try(HOST_PROC_DIR "/loadavg");
+    return f != NULL && fscanf(f, "%lf", &load) == 1 ? load : -1.0;
 }
 
 int real_execute(const struct drive_options *o, const struct config *c,

@@ -99,7 +99,7 @@ static int read_workload(struct space *s, const char *spec, struct err *e)
 
 static void add_number(struct space *s, const char *path, const cJSON *quantity, int axis)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(quantity, "value");
+    const cJSON *v = json_member(quantity, "value");
     if (axis < 0 || !cJSON_IsNumber(v)) {
         return;
     }
@@ -128,20 +128,16 @@ static void add_entry(struct space *s, const cJSON *entry, const char *path, int
 
 static void find_numbers(struct space *s, const struct config *c)
 {
-    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(c->tree, "soc");
+    const cJSON *soc = json_member(c->tree, "soc");
     int ddr = axis_of(s, "ddr", 3);
-    add_number(
-        s, "soc.ddr.peak",
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(soc, "ddr"), "peak"),
-        ddr);
-    const cJSON *devices = cJSON_GetObjectItemCaseSensitive(soc, "devices");
+    add_number(s, "soc.ddr.peak", json_member(json_member(soc, "ddr"), "peak"), ddr);
+    const cJSON *devices = json_member(soc, "devices");
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         const struct device *dev = &c->soc.machine.devices[d];
         int rate = dev->kind == DEVICE_KIND_NPU    ? axis_of(s, "npu_rate", 8)
                    : dev->kind == DEVICE_KIND_IGPU ? axis_of(s, "igpu_rate", 9)
                                                    : -1;
-        const cJSON *runtimes =
-            cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, (int)d), "runtimes");
+        const cJSON *runtimes = json_member(cJSON_GetArrayItem(devices, (int)d), "runtimes");
         for (int k = 0; k < cJSON_GetArraySize(runtimes); k++) {
             OWNED char *path = xformat("soc.devices.%s.runtimes.%d", dev->name, k);
             add_entry(s, cJSON_GetArrayItem(runtimes, k), path, rate, ddr);

@@ -14,7 +14,7 @@ static bool is_bars(const struct paper *p)
 static unsigned slot_of(const struct paper *p, uint32_t series)
 {
     const struct paper_place *s = &p->axes[PAPER_SERIES].v[series];
-    const cJSON *policy = cJSON_GetObjectItemCaseSensitive(s->put, "policy");
+    const cJSON *policy = json_member(s->put, "policy");
     return cJSON_IsString(policy) && p->axes[PAPER_SERIES].n > 1 &&
                    strncmp(policy->valuestring, "sd-npu", 6) != 0
                ? palette_slot(policy->valuestring)

@@ -30,7 +30,7 @@ static void read_plain(struct paper *p, struct paper_place *place, const cJSON *
 static void read_place(struct paper *p, struct paper_place *place, struct json_obj *axis, int i,
                        const char *key)
 {
-    const cJSON *v = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(axis->node, "values"), i);
+    const cJSON *v = cJSON_GetArrayItem(json_member(axis->node, "values"), i);
     if (cJSON_IsNumber(v) || cJSON_IsString(v)) {
         read_plain(p, place, v, key);
         return;
@@ -74,7 +74,7 @@ static int place_of(const struct paper *p, enum paper_axis_kind kind, struct jso
     if (!json_has(o, key)) {
         return -1;
     }
-    bool number = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o->node, key));
+    bool number = cJSON_IsNumber(json_member(o->node, key));
     OWNED char *name = number ? xformat("%.10g", json_get_number(o, key, -1e15, 1e15))
                               : xstrdup(json_get_string(o, key));
     int found = -1;
@@ -205,8 +205,7 @@ int paper_read(struct paper *p, const char *file, const char *const *puts, uint3
     p->setup = json_string_or(&root, "setup", NULL);
     p->n_claims = json_get_strings(&root, "claims", 0, PAPER_MAX_CLAIMS, p->claims);
     if (json_has(&root, "put")) {
-        p->put =
-            cJSON_GetObjectItemCaseSensitive(p->tree, json_get_object(&root, "put").node->string);
+        p->put = json_member(p->tree, json_get_object(&root, "put").node->string);
     }
     if (json_has(&root, "commands")) {
         read_schedule(p, &root);
@@ -249,9 +248,9 @@ static const cJSON *put_of(const struct paper *p, const struct paper_point *poin
     const cJSON *found = NULL;
     for (int i = 0; i < PAPER_AXES && found == NULL && point != NULL; i++) {
         const struct paper_axis *a = &p->axes[order[i]];
-        found = cJSON_GetObjectItemCaseSensitive(a->v[point->at[order[i]]].put, name);
+        found = json_member(a->v[point->at[order[i]]].put, name);
     }
-    return found != NULL ? found : cJSON_GetObjectItemCaseSensitive(p->put, name);
+    return found != NULL ? found : json_member(p->put, name);
 }
 
 /* Letters of a key whose opening brace is at `at`; 0: it is none. */

@@ -53,7 +53,7 @@ static uint32_t book_add(cJSON *book, cJSON *made)
 
 static void expand_point(struct paper *p, struct paper_point *point, cJSON *book, struct err *e)
 {
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(p->tree, "quantities");
+    const cJSON *all = json_member(p->tree, "quantities");
     uint32_t i = 0;
     for (const cJSON *c = all->child; c != NULL; c = c->next, i++) {
         point->quantity[i] = book_add(book, put_copy(p, point, c, e));
@@ -87,7 +87,7 @@ static int lookup(void *ctx, const char *name, double *out, char *message)
 {
     const struct scope *s = ctx;
     size_t n = strcspn(name, ":");
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(s->p->tree, "quantities");
+    const cJSON *all = json_member(s->p->tree, "quantities");
     uint32_t i = 0;
     for (const cJSON *c = all->child; c != NULL; c = c->next, i++) {
         if (strlen(c->string) == n && strncmp(c->string, name, n) == 0) {

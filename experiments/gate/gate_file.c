@@ -139,7 +139,7 @@ static void read_covariates(struct json_obj *o, struct gate_cell *c)
     }
     const cJSON *row = NULL;
     double *out = c->covariates;
-    cJSON_ArrayForEach (row, cJSON_GetObjectItemCaseSensitive(o->node, "covariates")) {
+    cJSON_ArrayForEach (row, json_member(o->node, "covariates")) {
         read_values(o, row, "covariates[..]", GATE_COVARIATES, out);
         out += GATE_COVARIATES;
     }
@@ -166,8 +166,7 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     c->failed = json_get_u32(o, "failed", 0, c->replications);
     (void)snprintf(c->message, sizeof c->message, "%s", json_get_string(o, "message"));
     double verdicts[3] = {0.0, 0.0, 0.0};
-    const cJSON *list =
-        o->node != NULL ? cJSON_GetObjectItemCaseSensitive(o->node, "verdicts") : NULL;
+    const cJSON *list = o->node != NULL ? json_member(o->node, "verdicts") : NULL;
     (void)json_get_array_size(o, "verdicts", 3, 3);
     read_values(o, list, "verdicts", 3, verdicts);
     for (int i = 0; i < 3; i++) {

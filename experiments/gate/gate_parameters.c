@@ -14,9 +14,8 @@ const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
 void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text)
 {
     if (gate_parameters_find(c, policy) == NULL) {
-        c->parameters = xkept_grow(c->parameters, c->n_parameters, sizeof *c->parameters);
-        c->parameters[c->n_parameters++] =
-            (struct gate_parameters){xkept(xstrdup(policy)), xkept(xstrdup(text))};
+        KEPT_ADD(c->parameters, c->n_parameters,
+                 (struct gate_parameters){xkept(xstrdup(policy)), xkept(xstrdup(text))});
     }
 }
 

@@ -85,17 +85,13 @@ static char *rooted(const char *path)
 static char *line_of(const char *path)
 {
     OWNED char *full = rooted(path);
-    FILE *in = input_try(full);
-    char line[256] = "";
-    char *text = NULL;
-    if (in != NULL) {
-        if (fgets(line, sizeof line, in) != NULL) {
-            line[strcspn(line, "\n")] = '\0';
-            text = xstrdup(line);
-        }
-        (void)fclose(in);
+    SCOPED(input_drop) FILE *in = input_try(full);
+    char line[256];
+    if (in == NULL || fgets(line, sizeof line, in) == NULL) {
+        return NULL;
     }
-    return text;
+    line[strcspn(line, "\n")] = '\0';
+    return xstrdup(line);
 }
 
 static double number_of(const char *path)
@@ -108,7 +104,7 @@ static double number_of(const char *path)
 static char *keyed(const char *path, const char *key)
 {
     OWNED char *full = rooted(path);
-    FILE *in = input_try(full);
+    SCOPED(input_drop) FILE *in = input_try(full);
     char line[512];
     char *found = NULL;
     while (in != NULL && found == NULL && fgets(line, sizeof line, in) != NULL) {
@@ -118,9 +114,6 @@ static char *keyed(const char *path, const char *key)
             value[strcspn(value, "\"\n")] = '\0';
             found = xstrdup(value);
         }
-    }
-    if (in != NULL) {
-        (void)fclose(in);
     }
     return found;
 }

@@ -34,8 +34,7 @@ static cJSON *json_of(const struct taking *t, const char *file)
         return NULL;
     }
     if (strlen(f->data) != f->n) {
-        (void)err_add(t->e, "%s: byte %zu: a NUL byte", place(t, file), strlen(f->data));
-        return NULL;
+        return err_null(t->e, "%s: byte %zu: a NUL byte", place(t, file), strlen(f->data));
     }
     return json_read_text(f->data, place(t, file), t->e);
 }

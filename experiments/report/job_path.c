@@ -129,8 +129,7 @@ static void put_blockers(const struct critical_path *p, const struct trace *t, s
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct explanation *why = p->v[p->steps[i]].why;
         for (size_t b = 0; why != NULL && b < why->n_blockers; b++) {
-            v = xgrow(v, n, sizeof *v);
-            v[n++] = (struct wait){why->request_id, &why->blockers[b]};
+            LIST_ADD(v, n, (struct wait){why->request_id, &why->blockers[b]});
             own_ns += of_job(p, t, why->blockers[b].request_id) ? wait_ns(&v[n - 1]) : 0;
         }
     }

@@ -84,11 +84,11 @@ void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree
 
 unsigned char *live_simulator(size_t *n, struct err *e)
 {
-    FILE *f = input_try(datadir_built("xpusim.wasm"));
+    SCOPED(input_drop) FILE *f = input_try(datadir_built("xpusim.wasm"));
     if (f == NULL) {
-        (void)err_add(e, "a page that computes needs the simulator for pages, which is not built: "
-                         "`make wasm` (docs/live-page.md)");
-        return NULL;
+        return err_null(e,
+                        "a page that computes needs the simulator for pages, which is not built: "
+                        "`make wasm` (docs/live-page.md)");
     }
     unsigned char *v = NULL;
     size_t cap = 0;
@@ -97,7 +97,6 @@ unsigned char *live_simulator(size_t *n, struct err *e)
         v = xroom(v, *n + READ_BYTES, &cap, 1);
         got = fread(v + *n, 1, READ_BYTES, f);
     }
-    (void)fclose(f);
     return v;
 }
 

@@ -84,7 +84,7 @@ static bool in_a_section(const struct whole *w, size_t index)
 
 static const cJSON *part_of(const struct report_input *in, const char *part)
 {
-    return report_member(report_member(in->tree, "config"), part);
+    return json_member(json_member(in->tree, "config"), part);
 }
 
 static void put_name(const struct report_input *in, FILE *out)
@@ -101,7 +101,7 @@ static void write_comparison(const struct whole *w, const struct report_input *i
 {
     const cJSON *tree = in->tree;
     report_write_headline(tree, out);
-    const cJSON *settings = report_member(tree, "settings");
+    const cJSON *settings = json_member(tree, "settings");
     if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
         OWNED char *text = json_text(settings, false);
         markup_format(out, "<p>Where <code>%s</code></p>\n", text);
@@ -115,7 +115,7 @@ static void write_comparison(const struct whole *w, const struct report_input *i
         markup_format(out, "<p><b>The sample:</b> %s.</p>\n", json_string(tree, "sample_note"));
     }
     const cJSON *warning = NULL;
-    cJSON_ArrayForEach (warning, cJSON_GetObjectItemCaseSensitive(tree, "warnings")) {
+    cJSON_ArrayForEach (warning, json_member(tree, "warnings")) {
         markup_format(out, "<p><b>Warning:</b> %s.</p>\n", cJSON_GetStringValue(warning));
     }
     report_write_headline_table(tree, out);
@@ -307,7 +307,7 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
         (void)err_add(e, "%s: a table; name its columns to `xpusim plot`", file->path);
     } else if (about_is(file->about, "view") && !live) {
         (void)err_add(e, "%s: runs to look at; add --live", file->path);
-    } else if (about_is(file->about, "view") && !cJSON_IsArray(report_member(file->tree, "runs"))) {
+    } else if (about_is(file->about, "view") && !cJSON_IsArray(json_member(file->tree, "runs"))) {
         (void)err_add(e, "%s: runs: missing: not a result of `xpusim view --json`", file->path);
     } else if (about_is(file->about, "compare drive json")) {
         in[*n] = (struct report_input){file->path, file->tree, index};
@@ -317,8 +317,8 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
 
 int report_check(const struct report_input *in, struct err *e)
 {
-    const cJSON *policies = report_member(in->tree, "policies");
-    const cJSON *config = report_member(in->tree, "config");
+    const cJSON *policies = json_member(in->tree, "policies");
+    const cJSON *config = json_member(in->tree, "config");
     if (report_is_drive(in->tree)) {
         return 0;
     }
@@ -326,8 +326,8 @@ int report_check(const struct report_input *in, struct err *e)
         return err_add(e, "%s: policies: missing: not a result of `xpusim compare --json`",
                        in->path);
     }
-    if (!cJSON_IsObject(report_member(config, "soc")) ||
-        !cJSON_IsObject(report_member(config, "llm"))) {
+    if (!cJSON_IsObject(json_member(config, "soc")) ||
+        !cJSON_IsObject(json_member(config, "llm"))) {
         return err_add(e, "%s: config: missing: not a result of `xpusim compare --json`", in->path);
     }
     const char *base = json_string(in->tree, "baseline");
@@ -336,7 +336,7 @@ int report_check(const struct report_input *in, struct err *e)
     }
     const cJSON *p;
     cJSON_ArrayForEach (p, policies) {
-        if (!cJSON_IsObject(report_member(p, METRIC_PRIMARY))) {
+        if (!cJSON_IsObject(json_member(p, METRIC_PRIMARY))) {
             return err_add(e, "%s: policies.%s: has no %s", in->path, p->string, METRIC_PRIMARY);
         }
     }

@@ -42,12 +42,12 @@ static void write_errors(const cJSON *tree, FILE *out)
     }
     (void)fputs("<th>others had</thead><tbody>\n", out);
     const cJSON *row;
-    cJSON_ArrayForEach (row, report_member(tree, "errors")) {
+    cJSON_ArrayForEach (row, json_member(tree, "errors")) {
         (void)fputs("<tr>", out);
         put_text(out, row, "policy");
         put_text(out, row, "soc");
         for (size_t i = 0; i < N_ERRORS; i++) {
-            const cJSON *of = report_member(row, errors[i].of);
+            const cJSON *of = json_member(row, errors[i].of);
             put_cell(out, json_number(of, metrics[errors[i].metric]), 100.0, " %");
         }
         put_cell(out, json_number(row, "foreign_frac"), 100.0,
@@ -64,12 +64,12 @@ static void write_means(const cJSON *tree, FILE *out)
                 "<th>simulated</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach (row, report_member(tree, "means")) {
+    cJSON_ArrayForEach (row, json_member(tree, "means")) {
         (void)fputs("<tr>", out);
         put_text(out, row, "class");
         put_text(out, row, "policy");
         for (int i = 0; i < 6; i++) {
-            const cJSON *of = report_member(row, metrics[i / 2]);
+            const cJSON *of = json_member(row, metrics[i / 2]);
             put_cell(out, json_number(of, i % 2 == 0 ? "real" : "simulated"), 1.0, "");
         }
         (void)fputs("\n", out);
@@ -85,7 +85,7 @@ static void write_order(const cJSON *tree, FILE *out)
                 "<th>tied</thead><tbody>\n",
                 out);
     const cJSON *row;
-    cJSON_ArrayForEach (row, report_member(tree, "order")) {
+    cJSON_ArrayForEach (row, json_member(tree, "order")) {
         static const char *const numbers[] = {"tau", "low", "high", "pairs", "tied"};
         (void)fputs("<tr>", out);
         put_text(out, row, "class");
@@ -101,8 +101,7 @@ static void write_order(const cJSON *tree, FILE *out)
 
 bool report_is_drive(const cJSON *tree)
 {
-    return cJSON_IsArray(report_member(tree, "drive")) &&
-           cJSON_IsArray(report_member(tree, "errors"));
+    return cJSON_IsArray(json_member(tree, "drive")) && cJSON_IsArray(json_member(tree, "errors"));
 }
 
 void report_write_drive(const cJSON *tree, FILE *out)

@@ -7,8 +7,8 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
     const cJSON *best = NULL;
     const cJSON *p;
     cJSON_ArrayForEach (p, policies) {
-        double v = json_number(report_member(p, metric), "mean");
-        double other = json_number(report_member(best, metric), "mean");
+        double v = json_number(json_member(p, metric), "mean");
+        double other = json_number(json_member(best, metric), "mean");
         if (!isnan(v) && (best == NULL || (metric_is_gain(metric) ? v > other : v < other))) {
             best = p;
         }
@@ -20,11 +20,11 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
  */
 static void write_close_ones(const cJSON *policies, const cJSON *best, FILE *out)
 {
-    const cJSON *b = report_member(best, METRIC_PRIMARY);
+    const cJSON *b = json_member(best, METRIC_PRIMARY);
     const cJSON *p;
     bool any = false;
     cJSON_ArrayForEach (p, policies) {
-        const cJSON *m = report_member(p, METRIC_PRIMARY);
+        const cJSON *m = json_member(p, METRIC_PRIMARY);
         if (p != best && json_number(m, "low") <= json_number(b, "high")) {
             (void)fputs(any ? ", " : " Intervals that meet its own: ", out);
             markup_format(out, "%s (", p->string);
@@ -41,7 +41,7 @@ static void write_overload(const cJSON *tree, FILE *out)
 {
     const cJSON *p;
     bool any = false;
-    cJSON_ArrayForEach (p, report_member(tree, "policies")) {
+    cJSON_ArrayForEach (p, json_member(tree, "policies")) {
         unsigned runs;
         unsigned overloaded = report_overloaded(tree, p->string, &runs);
         if (overloaded == 0) {
@@ -59,11 +59,10 @@ static void write_overload(const cJSON *tree, FILE *out)
 
 static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
 {
-    const cJSON *base =
-        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
+    const cJSON *base = json_member(json_member(tree, "policies"), json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
-    const cJSON *m = report_member(best, METRIC_PRIMARY);
-    const cJSON *energy = report_member(best, "energy_j_per_token");
+    const cJSON *m = json_member(best, METRIC_PRIMARY);
+    const cJSON *energy = json_member(best, "energy_j_per_token");
     markup_format(out, "<b>%s", best->string);
     if (best == base) {
         (void)fputs("</b>, the baseline, answers reactive requests soonest: ", out);
@@ -74,11 +73,11 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     (void)fputs("</b> answers reactive requests soonest: ", out);
     report_put_mean(out, m);
     (void)fputs(" s to the last token, against ", out);
-    report_put_mean(out, report_member(base, METRIC_PRIMARY));
+    report_put_mean(out, json_member(base, METRIC_PRIMARY));
     markup_format(out, " s of <b>%s</b> (", base->string);
-    report_put_change(out, m, report_member(base, METRIC_PRIMARY), relevance);
+    report_put_change(out, m, json_member(base, METRIC_PRIMARY), relevance);
     (void)fputs("). Energy per token, idle power included: ", out);
-    report_put_change(out, energy, report_member(base, "energy_j_per_token"), relevance);
+    report_put_change(out, energy, json_member(base, "energy_j_per_token"), relevance);
     (void)fputs(".", out);
 }
 
@@ -89,17 +88,16 @@ static const char *const others[] = {"reactive.ttft_s.mean", "proactive.e2e_s.me
 /* Who pays: metrics in which the winner is worse than the baseline, where that is shown. */
 static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
 {
-    const cJSON *base =
-        report_member(report_member(tree, "policies"), json_string(tree, "baseline"));
+    const cJSON *base = json_member(json_member(tree, "policies"), json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
     bool any = false;
     for (const char *const *name = others; *name != NULL && best != base; name++) {
-        const cJSON *m = report_member(best, *name);
+        const cJSON *m = json_member(best, *name);
         const char *verdict = json_string(m, "verdict");
         const char *worse = metric_is_gain(*name) ? "lower" : "higher";
         if (report_is_shown(verdict) && strncmp(verdict, worse, strlen(worse)) == 0) {
             (void)fprintf(out, "%s%s: ", any ? "; " : " <b>It pays with</b> ", metric_title(*name));
-            report_put_change(out, m, report_member(base, *name), relevance);
+            report_put_change(out, m, json_member(base, *name), relevance);
             any = true;
         }
     }
@@ -112,8 +110,8 @@ static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *o
     bool any = false;
     for (const char *const *name = others; *name != NULL; name++) {
         const cJSON *first = best_of(policies, *name);
-        const cJSON *a = report_member(first, *name);
-        const cJSON *b = report_member(best, *name);
+        const cJSON *a = json_member(first, *name);
+        const cJSON *b = json_member(best, *name);
         bool apart = json_number(a, "high") < json_number(b, "low") ||
                      json_number(b, "high") < json_number(a, "low");
         if (first != best && apart) {
@@ -127,7 +125,7 @@ static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *o
 
 void report_write_headline(const cJSON *tree, FILE *out)
 {
-    const cJSON *policies = report_member(tree, "policies");
+    const cJSON *policies = json_member(tree, "policies");
     const cJSON *best = best_of(policies, METRIC_PRIMARY);
     (void)fputs("<p class=headline>", out);
     if (best == NULL) {

@@ -17,7 +17,6 @@ void report_page_put(const struct report_page *p,
 
 /* ---- report_text.c ---- */
 
-const cJSON *report_member(const cJSON *o, const char *key);
 /* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
 /* A difference that the comparison shows: not one that Holm's correction took back, nor of one run.

@@ -5,7 +5,7 @@
 
 static const cJSON *runs_of(const struct figure_input *in)
 {
-    return about_is(in->about, "view") ? report_member(in->tree, "runs") : NULL;
+    return about_is(in->about, "view") ? json_member(in->tree, "runs") : NULL;
 }
 
 bool report_put_runs(const struct figure_request *all, FILE *out)
@@ -36,13 +36,13 @@ static void write_runs(const cJSON *runs, FILE *out)
     }
     (void)fputs("</thead><tbody>\n", out);
     cJSON_ArrayForEach (run, runs) {
-        const cJSON *result = report_member(run, "result");
+        const cJSON *result = json_member(run, "result");
         const char *verdict = json_string(result, "verdict");
         markup_format(out, "<tr><td>%s<td", json_string(run, "policy"));
         (void)fputs(strcmp(verdict, "OVERLOADED") == 0 ? " class=overloaded>" : ">", out);
         markup_put(out, verdict);
         for (const char *const *name = metric_usual; *name != NULL; name++) {
-            double v = json_number(report_member(result, "metrics"), *name);
+            double v = json_number(json_member(result, "metrics"), *name);
             (void)fprintf(out, isnan(v) ? "<td>&ndash;" : "<td>%.4g", v);
         }
         (void)fputs("\n", out);
@@ -55,18 +55,18 @@ static void add_slots(const cJSON *tree, cJSON *slots)
 {
     static const char *const lists[] = {"policies", "verdicts"};
     const cJSON *c = NULL;
-    cJSON_ArrayForEach (c, report_member(tree, "runs")) {
+    cJSON_ArrayForEach (c, json_member(tree, "runs")) {
         const char *name = json_string(c, "policy");
         cJSON_DeleteItemFromObjectCaseSensitive(slots, name);
         cJSON_AddNumberToObject(slots, name, palette_slot(name));
     }
     for (size_t i = 0; i < 2; i++) {
-        cJSON_ArrayForEach (c, report_member(tree, lists[i])) {
+        cJSON_ArrayForEach (c, json_member(tree, lists[i])) {
             cJSON_DeleteItemFromObjectCaseSensitive(slots, c->string);
             cJSON_AddNumberToObject(slots, c->string, palette_slot(c->string));
         }
     }
-    cJSON_ArrayForEach (c, report_member(tree, "loads")) {
+    cJSON_ArrayForEach (c, json_member(tree, "loads")) {
         add_slots(c, slots);
     }
 }

@@ -17,7 +17,7 @@ static char *read_data(const char *name, struct err *e)
 static void load_simulator(struct report_page *p, const struct figure_request *all, struct err *e)
 {
     for (size_t i = 0; i < all->n_inputs && p->simulator == NULL && e->n == 0; i++) {
-        if (report_member(all->inputs[i].tree, "recompute") != NULL) {
+        if (json_member(all->inputs[i].tree, "recompute") != NULL) {
             p->simulator = xkept(live_simulator(&p->simulator_bytes, e));
         }
     }

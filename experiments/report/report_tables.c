@@ -6,8 +6,8 @@
 
 void report_write_headline_table(const cJSON *tree, FILE *out)
 {
-    const cJSON *policies = report_member(tree, "policies");
-    const cJSON *base = report_member(policies, json_string(tree, "baseline"));
+    const cJSON *policies = json_member(tree, "policies");
+    const cJSON *base = json_member(policies, json_string(tree, "baseline"));
     double relevance = json_number(tree, "relevance_frac");
     (void)fputs("<div class=wide><table class=means><thead><tr><th>policy", out);
     for (const char *const *name = metric_usual; *name != NULL; name++) {
@@ -27,12 +27,12 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
                           overloaded, runs);
         }
         for (const char *const *name = metric_usual; *name != NULL; name++) {
-            const cJSON *m = report_member(p, *name);
+            const cJSON *m = json_member(p, *name);
             (void)fputs("<td>", out);
             report_put_mean(out, m);
             if (p != base && cJSON_HasObjectItem(m, "verdict")) {
                 (void)fputs("<br><small>", out);
-                report_put_change(out, m, report_member(base, *name), relevance);
+                report_put_change(out, m, json_member(base, *name), relevance);
                 (void)fputs("</small>", out);
             }
         }
@@ -50,9 +50,9 @@ static bool says_nothing(const cJSON *policies, const char *metric)
     bool nothing = true;
     const cJSON *p;
     cJSON_ArrayForEach (p, policies) {
-        double v = json_number(report_member(p, metric), "mean");
-        double whole = truncated ? json_number(report_member(p, metric + sizeof cut - 1), "mean")
-                                 : (double)NAN;
+        double v = json_number(json_member(p, metric), "mean");
+        double whole =
+            truncated ? json_number(json_member(p, metric + sizeof cut - 1), "mean") : (double)NAN;
         nothing = nothing && (isnan(v) || v == whole);
     }
     return nothing;
@@ -60,7 +60,7 @@ static bool says_nothing(const cJSON *policies, const char *metric)
 
 void report_write_all_metrics(const cJSON *tree, FILE *out)
 {
-    const cJSON *policies = report_member(tree, "policies");
+    const cJSON *policies = json_member(tree, "policies");
     (void)fputs("<details><summary>All metrics</summary><p class=soft>What each is: <code>xpusim "
                 "list metric</code>. Left out: what no policy has a number of, and what "
                 "<code>truncated.*</code> repeats.</p>\n<div class=wide><input type=search "
@@ -80,7 +80,7 @@ void report_write_all_metrics(const cJSON *tree, FILE *out)
         markup_format(out, "<tr><td>%s", m->string);
         cJSON_ArrayForEach (p, policies) {
             (void)fputs("<td>", out);
-            report_put_mean(out, report_member(p, m->string));
+            report_put_mean(out, json_member(p, m->string));
         }
         (void)fputs("\n", out);
     }
@@ -113,7 +113,7 @@ static void write_factor(const cJSON *f, const char *policy, FILE *out)
 
 static const cJSON *first_of(const cJSON *o, const char *key)
 {
-    const cJSON *list = report_member(o, key);
+    const cJSON *list = json_member(o, key);
     return list != NULL ? list->child : NULL;
 }
 
@@ -121,7 +121,7 @@ static const cJSON *first_of(const cJSON *o, const char *key)
 static void write_rows_inside(const cJSON *u, FILE *out)
 {
     double inside = json_number(u, "measured_rows_inside_frac");
-    if (report_member(u, "measured_rows_inside_frac") != NULL && !isnan(inside)) {
+    if (json_member(u, "measured_rows_inside_frac") != NULL && !isnan(inside)) {
         (void)fprintf(out,
                       "<p>Kernel times are drawn from %.0f measured rows. %.0f %% of them lie "
                       "between such ends.\n",
@@ -131,7 +131,7 @@ static void write_rows_inside(const cJSON *u, FILE *out)
 
 void report_write_uncertainty(const cJSON *tree, FILE *out)
 {
-    const cJSON *u = report_member(tree, "uncertainty");
+    const cJSON *u = json_member(tree, "uncertainty");
     if (u == NULL) {
         return;
     }
@@ -167,7 +167,7 @@ void report_write_uncertainty(const cJSON *tree, FILE *out)
         }
     }
     (void)fputs("</tbody></table></div><ul>\n", out);
-    cJSON_ArrayForEach (p, report_member(u, "measure_next")) {
+    cJSON_ArrayForEach (p, json_member(u, "measure_next")) {
         const char *what = p->valuestring != NULL ? p->valuestring : "";
         markup_format(out, "<li>Measure next, for %s: %s\n", p->string, what);
     }
@@ -225,7 +225,7 @@ void report_write_hardware(const cJSON *part, FILE *out)
                       n[i]);
     }
     (void)fputs(". ", out);
-    if (cJSON_IsTrue(report_member(part, "npu_extrapolated"))) {
+    if (cJSON_IsTrue(json_member(part, "npu_extrapolated"))) {
         (void)fputs("<b>Its NPU is extrapolated from other parts</b>: trust the order of policies "
                     "more than sizes. ",
                     out);
@@ -257,7 +257,7 @@ static void put_date(const char *path, FILE *out)
 void report_write_again(const struct report_input *in, FILE *out)
 {
     const cJSON *tree = in->tree;
-    const cJSON *about = report_member(tree, "about");
+    const cJSON *about = json_member(tree, "about");
     markup_format(out, "<h3>How to get these numbers again</h3>\n<pre>%s</pre>\n<p>",
                   json_string(about, "command"));
     put_date(in->path, out);
@@ -269,17 +269,17 @@ void report_write_again(const struct report_input *in, FILE *out)
                       json_string(tree, "config_hash"));
     }
     (void)fputs("</p>\n", out);
-    if (report_member(tree, "seeds") == NULL) {
+    if (json_member(tree, "seeds") == NULL) {
         return;
     }
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
     SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
     const cJSON *seed;
-    cJSON_ArrayForEach (seed, report_member(tree, "seeds")) { /* as --seed takes them */
+    cJSON_ArrayForEach (seed, json_member(tree, "seeds")) { /* as --seed takes them */
         cJSON_AddItemToArray(list, json_exact(cJSON_GetNumberValue(seed)));
     }
     OWNED char *seeds = json_text(list, false);
-    OWNED char *sim = json_text(report_member(report_member(tree, "config"), "sim"), true);
+    OWNED char *sim = json_text(json_member(json_member(tree, "config"), "sim"), true);
     markup_format(out, "%s\n%s", seeds, sim);
     (void)fputs("</pre></details>\n", out);
 }

@@ -2,11 +2,6 @@
 #include "experiments/report/report_impl.h"
 #include "sim/stats/stats.h"
 
-const cJSON *report_member(const cJSON *o, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 static struct stats_interval interval_of(const cJSON *m)
 {
     double mean = json_number(m, "mean");
@@ -52,7 +47,7 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
 
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs)
 {
-    const cJSON *v = report_member(report_member(tree, "verdicts"), policy);
+    const cJSON *v = json_member(json_member(tree, "verdicts"), policy);
     double overloaded = json_number(v, "overloaded");
     double all = overloaded + json_number(v, "stable") + json_number(v, "undecided");
     *runs = isfinite(all) ? (unsigned)all : 0;

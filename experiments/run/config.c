@@ -19,10 +19,10 @@
 static void take_models(cJSON *tree)
 {
     static const char *const keys[] = {"hwmodel", "contention"};
-    const cJSON *soc = cJSON_GetObjectItemCaseSensitive(tree, "soc");
-    cJSON *sim = cJSON_GetObjectItemCaseSensitive(tree, "sim");
+    const cJSON *soc = json_member(tree, "soc");
+    cJSON *sim = json_member(tree, "sim");
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const cJSON *model = cJSON_GetObjectItemCaseSensitive(soc, keys[i]);
+        const cJSON *model = json_member(soc, keys[i]);
         if (cJSON_IsString(model)) {
             (void)cJSON_ReplaceItemInObjectCaseSensitive(sim, keys[i],
                                                          cJSON_CreateString(model->valuestring));
@@ -142,10 +142,10 @@ static uint64_t tree_hash(const cJSON *tree)
 static void parse(struct config *c, const char *soc_file, const char *llm_file, struct err *e)
 {
     size_t before = e->n;
-    (void)soc_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "soc"), soc_file, &c->soc, e);
-    (void)llm_parse(cJSON_GetObjectItemCaseSensitive(c->tree, "llm"), llm_file, &c->llm, e);
+    (void)soc_parse(json_member(c->tree, "soc"), soc_file, &c->soc, e);
+    (void)llm_parse(json_member(c->tree, "llm"), llm_file, &c->llm, e);
     models_read(c, e);
-    const cJSON *sim = cJSON_GetObjectItemCaseSensitive(c->tree, "sim");
+    const cJSON *sim = json_member(c->tree, "sim");
     config_sim_parse(json_root(sim, "sim", e), &c->sim);
     if (e->n == before) {
         bind_graphics(c, e);
@@ -156,7 +156,7 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
         models_price(c);
     }
     /* A configuration is that of the file without them. */
-    json_fields_drop_unread(&soc_fields, cJSON_GetObjectItemCaseSensitive(c->tree, "soc"));
+    json_fields_drop_unread(&soc_fields, json_member(c->tree, "soc"));
     c->hash = tree_hash(c->tree);
 }
 

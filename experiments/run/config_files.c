@@ -65,10 +65,10 @@ static bool states_any(const cJSON *soc)
 {
     const cJSON *device;
     const cJSON *entry;
-    cJSON_ArrayForEach (device, cJSON_GetObjectItemCaseSensitive(soc, "devices")) {
-        cJSON_ArrayForEach (entry, cJSON_GetObjectItemCaseSensitive(device, "runtimes")) {
+    cJSON_ArrayForEach (device, json_member(soc, "devices")) {
+        cJSON_ArrayForEach (entry, json_member(device, "runtimes")) {
             for (uint32_t i = 0; i < N_STORED; i++) {
-                if (cJSON_GetObjectItemCaseSensitive(entry, stored[i].entry) != NULL) {
+                if (json_member(entry, stored[i].entry) != NULL) {
                     return true;
                 }
             }
@@ -82,9 +82,8 @@ static const cJSON *entry_of(const cJSON *soc, const struct soc_device *d, uint3
 {
     enum soc_match match;
     uint32_t k = soc_runtime_find(d, NULL, bits, &match);
-    const cJSON *device =
-        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(soc, "devices"), (int)d->entry);
-    const cJSON *entries = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+    const cJSON *device = cJSON_GetArrayItem(json_member(soc, "devices"), (int)d->entry);
+    const cJSON *entries = json_member(device, "runtimes");
     return d->runtimes[k].weight_bits == bits ? cJSON_GetArrayItem(entries, (int)k) : NULL;
 }
 
@@ -94,8 +93,7 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
     for (uint32_t i = 0; i < N_STORED; i++) {
         const cJSON *first = NULL;
         for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
-            const cJSON *q = cJSON_GetObjectItemCaseSensitive(
-                entry_of(tree, &soc->devices[d], bits), stored[i].entry);
+            const cJSON *q = json_member(entry_of(tree, &soc->devices[d], bits), stored[i].entry);
             if (q != NULL && first != NULL &&
                 json_number(q, "value") != json_number(first, "value")) {
                 (void)err_add(e,
@@ -117,9 +115,9 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
 void config_store_models(cJSON *tree, struct err *e)
 {
     SCOPED(err_fini) struct err reported = ERR_INIT; /* when the machine is read for the run */
-    const cJSON *machine = cJSON_GetObjectItemCaseSensitive(tree, "soc");
-    const cJSON *models = cJSON_GetObjectItemCaseSensitive(tree, "models");
-    cJSON *more = cJSON_GetObjectItemCaseSensitive(models, "more");
+    const cJSON *machine = json_member(tree, "soc");
+    const cJSON *models = json_member(tree, "models");
+    cJSON *more = json_member(models, "more");
     if (!states_any(machine)) {
         return;
     }
@@ -127,7 +125,7 @@ void config_store_models(cJSON *tree, struct err *e)
     if (soc_parse(machine, "", soc, &reported) != 0) {
         return;
     }
-    store_as(cJSON_GetObjectItemCaseSensitive(tree, "llm"), machine, soc, e);
+    store_as(json_member(tree, "llm"), machine, soc, e);
     for (cJSON *llm = more != NULL ? more->child : NULL; llm != NULL; llm = llm->next) {
         store_as(llm, machine, soc, e);
     }

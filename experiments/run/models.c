@@ -173,10 +173,10 @@ void models_price(struct config *c)
 
 void models_read(struct config *c, struct err *e)
 {
-    const cJSON *models = cJSON_GetObjectItemCaseSensitive(c->tree, MODELS);
-    const cJSON *more = cJSON_GetObjectItemCaseSensitive(models, MORE);
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(models, DEFAULT);
-    const cJSON *at_start = cJSON_GetObjectItemCaseSensitive(models, AT_START);
+    const cJSON *models = json_member(c->tree, MODELS);
+    const cJSON *more = json_member(models, MORE);
+    const cJSON *name = json_member(models, DEFAULT);
+    const cJSON *at_start = json_member(models, AT_START);
     uint32_t n = more != NULL ? (uint32_t)cJSON_GetArraySize(more) : 0;
     c->more = xcalloc(n + 1, sizeof *c->more);
     c->setup_more = xcalloc(n + 1, sizeof *c->setup_more);

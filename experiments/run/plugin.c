@@ -142,8 +142,7 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
     size_t before = e->n;
     struct stat st;
     if (stat(path, &st) != 0) { /* dlopen says the same of a missing file and a missing library */
-        (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
-        return NULL;
+        return err_null(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
     void *handle = copied ? open_copy(path, e) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL && e->n > before) {
@@ -152,14 +151,12 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
     if (handle == NULL) {
         const char *why = dlerror();
         const char *after = strstr(why, ": "); /* the linker names the copy first */
-        (void)err_add(e, "--policy %s: cannot load: %s", path, after != NULL ? after + 2 : why);
-        return NULL;
+        return err_null(e, "--policy %s: cannot load: %s", path, after != NULL ? after + 2 : why);
     }
     void *symbol = dlsym(handle, SYMBOL);
     if (symbol == NULL) {
         (void)dlclose(handle);
-        (void)err_add(e, "--policy %s: it has no function " SYMBOL " (sim/api/policy.h)", path);
-        return NULL;
+        return err_null(e, "--policy %s: it has no function " SYMBOL " (sim/api/policy.h)", path);
     }
     plugin_entry *entry; /* ISO C has no cast from an object pointer; POSIX makes them one size */
     memcpy(&entry, &symbol, sizeof entry);
@@ -193,8 +190,7 @@ static const struct policy_ops *load_hosted(const char *path, struct err *e)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
-        (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
-        return NULL;
+        return err_null(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
     const struct policy_ops *ops = hosted_load(path, e);
     return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;

@@ -5,8 +5,7 @@
 
 static void add(struct config_options *o, const char *path)
 {
-    o->recordings = xkept_grow(o->recordings, o->n_recordings, sizeof *o->recordings);
-    o->recordings[o->n_recordings++] = xkeep(xstrdup(path));
+    KEPT_ADD(o->recordings, o->n_recordings, xkeep(xstrdup(path)));
     o->trace = o->recordings[0];
 }
 

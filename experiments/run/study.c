@@ -73,8 +73,7 @@ static void take_value(void *ctx, const char *name, double value)
     struct reading *r = ctx;
     SIM_ASSERT(name[0] != '\0'); /* its zero alone would be taken for the end of the one before */
     (void)fwrite(name, 1, strlen(name) + 1, r->names);
-    r->values = xgrow(r->values, r->n, sizeof *r->values);
-    r->values[r->n++] = value;
+    LIST_ADD(r->values, r->n, value);
 }
 
 /* Fills names and values of a run of the store. */

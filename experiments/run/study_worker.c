@@ -232,14 +232,14 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
     SCOPED(json_drop)
     cJSON *root = other_binary_run(c->binary, c->options, c->policy->label, c->seed, NULL, message,
                                    sizeof message);
-    const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(root, "metrics");
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "verdict"));
+    const cJSON *metrics = json_member(root, "metrics");
+    const char *name = cJSON_GetStringValue(json_member(root, "verdict"));
     int verdict = METRICS_STABLE;
     while (name != NULL && verdict < METRICS_VERDICTS &&
            strcmp(name, metrics_verdict_names[verdict]) != 0) {
         verdict++;
     }
-    bool numbered = cJSON_GetObjectItemCaseSensitive(metrics, "backlog.verdict") != NULL;
+    bool numbered = json_member(metrics, "backlog.verdict") != NULL;
     if (root == NULL || !cJSON_IsObject(metrics) || name == NULL ||
         (verdict == METRICS_VERDICTS && !numbered)) {
         fail(out, root == NULL ? message : "its result holds no metrics or no verdict");

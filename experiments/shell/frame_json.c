@@ -31,7 +31,7 @@ static void put_item(cJSON *into, const char *name, cJSON *item)
     } else {
         OWNED char *first = xstrdup(name);
         first[dot - name] = '\0';
-        cJSON *object = cJSON_GetObjectItemCaseSensitive(into, first);
+        cJSON *object = json_member(into, first);
         object = object != NULL ? object : cJSON_AddObjectToObject(into, first);
         put_item(object, dot + 1, item);
     }
@@ -48,7 +48,7 @@ static void put_row_json(const struct frame *f, uint32_t row, cJSON *root)
             cJSON_AddItemToObject(at, key, cell_json(&cells[f->keys]));
             return;
         }
-        cJSON *next = cJSON_GetObjectItemCaseSensitive(at, key);
+        cJSON *next = json_member(at, key);
         at = next != NULL ? next : cJSON_AddObjectToObject(at, key);
     }
     if (f->keys == 0) {

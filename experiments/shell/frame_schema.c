@@ -38,7 +38,7 @@ static cJSON *object_new(void)
 /* Adds a property, of which the part of the name before a dot is an object's. */
 static void put_property(cJSON *object, const char *name, cJSON *schema)
 {
-    cJSON *properties = cJSON_GetObjectItemCaseSensitive(object, "properties");
+    cJSON *properties = json_member(object, "properties");
     const char *dot = strchr(name, '.');
     if (dot == NULL) {
         cJSON_AddItemToObject(properties, name, schema);
@@ -46,7 +46,7 @@ static void put_property(cJSON *object, const char *name, cJSON *schema)
     }
     OWNED char *first = xstrdup(name);
     first[dot - name] = '\0';
-    cJSON *inner = cJSON_GetObjectItemCaseSensitive(properties, first);
+    cJSON *inner = json_member(properties, first);
     if (inner == NULL) {
         inner = object_new();
         cJSON_AddItemToObject(properties, first, inner);
@@ -177,8 +177,7 @@ static cJSON *document_schema(const struct document *d)
             cJSON_AddItemToArray(list, entry_schema(e));
         } else {
             cJSON_AddItemToArray(list, cJSON_CreateString(e->name));
-            cJSON_AddItemToObject(cJSON_GetObjectItemCaseSensitive(o, "properties"), e->name,
-                                  entry_schema(e));
+            cJSON_AddItemToObject(json_member(o, "properties"), e->name, entry_schema(e));
         }
     }
     return o;

@@ -115,8 +115,7 @@ static int find(const struct command *c, const char *arg, struct found *out, con
 
 void options_text_add(struct option_texts *list, const char *text)
 {
-    list->v = xkept_grow(list->v, list->n, sizeof *list->v);
-    list->v[list->n++] = text;
+    KEPT_ADD(list->v, list->n, text);
 }
 
 static int take_text(const struct option_row *row, const char *name, const char *arg,
@@ -249,8 +248,7 @@ static bool is_second(struct given *g, const struct found *f)
             return f->row->kind != OPTION_KIND_TEXTS && !f->row->repeats;
         }
     }
-    g->v = xgrow(g->v, g->n, sizeof *g->v);
-    g->v[g->n++] = *f;
+    LIST_ADD(g->v, g->n, *f);
     return false;
 }
 

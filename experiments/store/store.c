@@ -231,11 +231,8 @@ static bool left_alone(const char *path)
 {
     char log[PATH_BYTES];
     char head[20] = "";
-    FILE *f = input_try(path);
+    SCOPED(input_drop) FILE *f = input_try(path);
     size_t n = f != NULL ? fread(head, 1, sizeof head, f) : 0;
-    if (f != NULL) {
-        (void)fclose(f);
-    }
     (void)snprintf(log, sizeof log, "%s-wal", path);
     return n == sizeof head && head[18] == 2 && access(log, F_OK) != 0;
 }
@@ -309,8 +306,7 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
 {
     guard_memory();
     if (use != STORE_USE_CREATE && access(path, R_OK) != 0) {
-        (void)err_add(e, "%s: %s", path, strerror(errno));
-        return NULL;
+        return err_null(e, "%s: %s", path, strerror(errno));
     }
     struct store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);

@@ -192,7 +192,7 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
     SCOPED(json_drop) cJSON *o = cJSON_Parse(settings);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputc(',', out);
-        const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, x->settings.v[i]);
+        const cJSON *v = json_member(o, x->settings.v[i]);
         if (cJSON_IsNumber(v)) {
             put_number(v->valuedouble, out);
         } else if (cJSON_IsBool(v)) {

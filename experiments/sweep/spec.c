@@ -25,9 +25,9 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
     /* The 1e-9 keeps the end: 0.3 / 0.1 comes out below 3. */
     double steps = step != 0.0 ? floor((to - from) / step + 1e-9) : -1.0;
     if (!(steps >= 0.0) || steps >= MAX_RANGE) {
-        (void)err_add(e, "%s: %s: from %g to %g by %g is %s; must be 1 to %.0f values", file, path,
-                      from, to, step, steps >= MAX_RANGE ? "too long" : "empty: 0 runs", MAX_RANGE);
-        return NULL;
+        return err_null(e, "%s: %s: from %g to %g by %g is %s; must be 1 to %.0f values", file,
+                        path, from, to, step, steps >= MAX_RANGE ? "too long" : "empty: 0 runs",
+                        MAX_RANGE);
     }
     cJSON *list = cJSON_CreateArray();
     /* By multiplication: a sum of steps drifts further with every value. */
@@ -72,8 +72,7 @@ static void axis_init(struct spec_axis *a, const char *key, const cJSON *list)
 static struct spec_dimension *add_dimension(struct spec *s, uint32_t n_axes, struct err *e)
 {
     if (s->n_dimensions == SPEC_MAX_DIMENSIONS) {
-        (void)err_add(e, "%s: more than %d dimensions", s->file, SPEC_MAX_DIMENSIONS);
-        return NULL;
+        return err_null(e, "%s: more than %d dimensions", s->file, SPEC_MAX_DIMENSIONS);
     }
     struct spec_dimension *d = &s->dimensions[s->n_dimensions++];
     SIM_ASSERT(d->n_axes == 0 && d->n == 0); /* the struct was emptied */
@@ -215,7 +214,7 @@ static bool dimension_sets(const struct spec_dimension *d, const char *key)
             return true;
         }
         for (uint32_t k = 0; a->key == NULL && k < a->n; k++) {
-            if (cJSON_GetObjectItemCaseSensitive(a->values[k], key) != NULL) {
+            if (json_member(a->values[k], key) != NULL) {
                 return true;
             }
         }
@@ -400,16 +399,15 @@ static void refuse_settings(struct json_obj *o, struct err *e)
 /* Adds the axis of policies that the file leaves to its user. */
 static int add_policies(struct spec *s, const char *const *policies, uint32_t n, struct err *e)
 {
-    cJSON *axes = cJSON_GetObjectItemCaseSensitive(s->root, "axes");
+    cJSON *axes = json_member(s->root, "axes");
     if (n == 0 || !cJSON_IsObject(s->root)) {
         return 0;
     }
     if (axes == NULL) {
         axes = cJSON_AddObjectToObject(s->root, "axes");
     }
-    const cJSON *base = cJSON_GetObjectItemCaseSensitive(s->root, "base");
-    if (cJSON_GetObjectItemCaseSensitive(axes, "policy") != NULL ||
-        cJSON_GetObjectItemCaseSensitive(base, "policy") != NULL) {
+    const cJSON *base = json_member(s->root, "base");
+    if (json_member(axes, "policy") != NULL || json_member(base, "policy") != NULL) {
         return err_add(e, "--policy: %s names its policies", s->file);
     }
     cJSON_AddItemToObject(axes, "policy", cJSON_CreateStringArray(policies, (int)n));

@@ -288,7 +288,7 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
 
 static int take_setting(void *ctx, const char *key, const cJSON *v)
 {
-    SIM_ASSERT(cJSON_GetObjectItemCaseSensitive(ctx, key) == NULL); /* it varies in one place */
+    SIM_ASSERT(json_member(ctx, key) == NULL); /* it varies in one place */
     cJSON_AddItemToObject(ctx, key, cJSON_Duplicate(v, true));
     return 0;
 }

@@ -18,12 +18,6 @@ struct rows {
     size_t n;
 };
 
-static void add(struct rows *r, struct accuracy_row row)
-{
-    r->v = xgrow(r->v, r->n, sizeof *r->v);
-    r->v[r->n++] = row;
-}
-
 /* ---- rows ---- */
 
 static void add_fitted(const struct catalog *c, const struct points *points, struct rows *out)
@@ -37,7 +31,8 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
         predict_bind(c, p, &k);
         if (k.reason == NULL && k.match == SOC_MATCH_EXACT) {
             double seconds = predict_price(&k, p, NULL).seconds;
-            add(out, (struct accuracy_row){
+            LIST_ADD(out->v, out->n,
+                     (struct accuracy_row){
                          .unseen = FITTED,
                          .soc = k.soc->machine.name,
                          .runtime = p->runtime,
@@ -58,7 +53,8 @@ static void add_memory(const struct catalog *c, const struct points *points, str
         const struct point *p = r.v[i].point;
         struct prediction q = predict_memory(c, p);
         if (q.reason == NULL && !q.runtime_default) {
-            add(out,
+            LIST_ADD(
+                out->v, out->n,
                 (struct accuracy_row){.unseen = FITTED,
                                       .soc = r.v[i].k.soc->machine.name,
                                       .runtime = p->runtime,
@@ -75,7 +71,8 @@ static void add_left_out(const struct conformal *c, struct rows *out)
     for (size_t i = 0; i < c->n; i++) {
         const struct conformal_row *r = &c->v[i];
         struct conformal_query q = conformal_query_of(r);
-        add(out,
+        LIST_ADD(
+            out->v, out->n,
             (struct accuracy_row){.unseen = conformal_left_names[r->left],
                                   .soc = r->soc,
                                   .runtime = r->runtime,
@@ -94,7 +91,8 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
     int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {
         const struct leave_row *r = &left.v[i];
-        add(out, (struct accuracy_row){.unseen = UPDATED,
+        LIST_ADD(out->v, out->n,
+                 (struct accuracy_row){.unseen = UPDATED,
                                        .soc = r->soc,
                                        .runtime = "",
                                        .kind = r->kind,

@@ -10,16 +10,16 @@ static void write_param(const struct calibrate_entry *e, int k, const char *sour
     cJSON *to = runtime;
     const char *key = calibrate_param_names[k];
     if (strncmp(key, "one_row.", 8) == 0) {
-        to = cJSON_GetObjectItemCaseSensitive(runtime, "one_row");
+        to = json_member(runtime, "one_row");
         key += 8;
     }
-    const cJSON *o = cJSON_GetObjectItemCaseSensitive(to, key);
+    const cJSON *o = json_member(to, key);
     if (o == NULL) {
         return;
     }
     double v = calibrate_rounded(e->fit.value[k] / calibrate_file_unit[k]);
     bool held = e->fit.state[k] == CALIBRATE_HELD;
-    if (held && strcmp(cJSON_GetObjectItemCaseSensitive(o, "kind")->valuestring, "fitted") != 0) {
+    if (held && strcmp(json_member(o, "kind")->valuestring, "fitted") != 0) {
         return;
     }
     double low = held ? v / 2.0 : calibrate_rounded(e->fit.low[k] / calibrate_file_unit[k]);

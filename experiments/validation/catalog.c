@@ -39,12 +39,6 @@ bool catalog_same(const char *a, const char *b)
     }
 }
 
-static void add_name(struct catalog *c, char *name, const struct llm *llm)
-{
-    c->names = xkept_grow(c->names, c->n_names, sizeof *c->names);
-    c->names[c->n_names++] = (struct catalog_llm){xkeep(name), llm};
-}
-
 static void add_llm(void *ctx, const char *path, const char *name UNUSED, struct err *e)
 {
     struct catalog *c = ctx;
@@ -53,20 +47,18 @@ static void add_llm(void *ctx, const char *path, const char *name UNUSED, struct
     if (root == NULL || llm_parse(root, path, m, e) != 0) {
         return;
     }
-    c->llms = xkept_grow(c->llms, c->n_llms, sizeof *c->llms);
-    c->llms[c->n_llms++] = m;
-    add_name(c, xstrdup(m->name), m);
+    KEPT_ADD(c->llms, c->n_llms, m);
+    KEPT_ADD(c->names, c->n_names, (struct catalog_llm){xkeep(xstrdup(m->name)), m});
     for (const char *p = json_string(root, "aliases"); *p != '\0';) {
         size_t n = strcspn(p, ",");
-        add_name(c, xformat("%.*s", (int)n, p), m);
+        KEPT_ADD(c->names, c->n_names, (struct catalog_llm){xkeep(xformat("%.*s", (int)n, p)), m});
         p += n + (p[n] == ',');
     }
 }
 
 void catalog_add_soc(struct catalog *c, struct soc *soc)
 {
-    c->socs = xkept_grow(c->socs, c->n_socs, sizeof *c->socs);
-    c->socs[c->n_socs++] = soc;
+    KEPT_ADD(c->socs, c->n_socs, soc);
 }
 
 static void add_soc(void *ctx, const char *path, const char *name UNUSED, struct err *e)

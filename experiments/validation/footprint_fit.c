@@ -18,8 +18,7 @@ void footprint_collect(const struct catalog *c, const struct points *points,
         }
         predict_bind(c, r.point, &r.k);
         if (r.k.reason == NULL) {
-            out->v = xkept_grow(out->v, out->n, sizeof *out->v);
-            out->v[out->n++] = r;
+            KEPT_ADD(out->v, out->n, r);
         }
     }
 }

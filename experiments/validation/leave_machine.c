@@ -71,9 +71,8 @@ static const struct entry_fit *known_fit(const struct pair *p, uint32_t runtime)
 static void keep_fit(struct pair *p, uint32_t runtime, bool fitted)
 {
     struct entry_fits *all = p->fits;
-    all->v = xgrow(all->v, all->n, sizeof *all->v);
-    all->v[all->n++] =
-        (struct entry_fit){p->sibling, p->device, runtime, fitted, p->roofline[runtime]};
+    LIST_ADD(all->v, all->n,
+             (struct entry_fit){p->sibling, p->device, runtime, fitted, p->roofline[runtime]});
 }
 
 /* Fits an entry of the sibling again where the machine's rows were in its fit. True where it has
@@ -134,9 +133,8 @@ static int make(struct pair *p, struct err *e)
     if (sibling == NULL) {
         return -EINVAL;
     }
-    cJSON *device =
-        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(sibling, "devices"), p->device);
-    cJSON *entries = cJSON_GetObjectItemCaseSensitive(device, "runtimes");
+    cJSON *device = cJSON_GetArrayItem(json_member(sibling, "devices"), p->device);
+    cJSON *entries = json_member(device, "runtimes");
     for (uint32_t r = 0; r < p->sibling->devices[p->device].n_runtimes; r++) {
         p->valid[r] = refit(p, r, cJSON_GetArrayItem(entries, (int)r));
     }
@@ -172,8 +170,7 @@ static void collect(struct pair *p)
         if (r.k.soc == p->made && r.k.reason == NULL &&
             (r.k.match == SOC_MATCH_EXACT || p->judged != p->points) && r.k.device == p->device &&
             p->valid[r.k.runtime]) {
-            p->rows = xgrow(p->rows, p->n, sizeof *p->rows);
-            p->rows[p->n++] = r;
+            LIST_ADD(p->rows, p->n, r);
         }
     }
 }
@@ -309,23 +306,24 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
         struct update_prediction updated = update_predict(posterior, r);
         struct leave_rows *out = p->out;
         SIM_ASSERT(r->k.soc == p->made && strcmp(p->truth->machine.name, s->machine.name) != 0);
-        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
-        out->v[out->n++] = (struct leave_row){
-            .soc = p->truth->machine.name,
-            .by = s->machine.name,
-            .same_family = s->family[0] != '\0' && strcmp(s->family, p->truth->family) == 0,
-            .kind = p->made->machine.devices[p->device].kind,
-            .phase = phase_of(r),
-            .width_measured = any_measured(p, c, i, same_width),
-            .small = update_is_small(&r->k.llm),
-            .small_measured = any_measured(p, c, i, small),
-            .ln_error = {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
-                             measured,
-                         sheet.ln_seconds - measured,
-                         sheet.ln_seconds - offset[phase_of(r)] - measured,
-                         updated.ln_seconds - measured},
-            .half = {(double)NAN, p->sheet_half[i], (double)NAN,
-                     half[update_is_small(&r->k.llm)][r->k.runtime][phase_of(r)]}};
+        KEPT_ADD(
+            out->v, out->n,
+            (struct leave_row){
+                .soc = p->truth->machine.name,
+                .by = s->machine.name,
+                .same_family = s->family[0] != '\0' && strcmp(s->family, p->truth->family) == 0,
+                .kind = p->made->machine.devices[p->device].kind,
+                .phase = phase_of(r),
+                .width_measured = any_measured(p, c, i, same_width),
+                .small = update_is_small(&r->k.llm),
+                .small_measured = any_measured(p, c, i, small),
+                .ln_error =
+                    {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
+                         measured,
+                     sheet.ln_seconds - measured, sheet.ln_seconds - offset[phase_of(r)] - measured,
+                     updated.ln_seconds - measured},
+                .half = {(double)NAN, p->sheet_half[i], (double)NAN,
+                         half[update_is_small(&r->k.llm)][r->k.runtime][phase_of(r)]}});
     }
 }
 

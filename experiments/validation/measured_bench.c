@@ -65,8 +65,7 @@ static void add_iteration(struct prompts *p, double iteration, const struct prom
         i++;
     }
     if (i == p->n) {
-        p->v = xkept_grow(p->v, p->n, sizeof *p->v);
-        p->v[p->n++] = *x;
+        KEPT_ADD(p->v, p->n, *x);
         p->v[i].n = iteration > 0.0; /* a warm-up is replaced by the next one */
     } else if (p->v[i].n == 0) {
         p->v[i] = *x;

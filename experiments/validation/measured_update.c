@@ -121,10 +121,9 @@ bool measured_has_rows(const struct update_row *rows, size_t n, uint32_t runtime
 
 cJSON *measured_entry_tree(const struct measured_work *w, uint8_t device, uint32_t runtime)
 {
-    cJSON *devices = cJSON_GetObjectItemCaseSensitive(w->tree, "devices");
-    return cJSON_GetArrayItem(
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(devices, device), "runtimes"),
-        (int)runtime);
+    cJSON *devices = json_member(w->tree, "devices");
+    return cJSON_GetArrayItem(json_member(cJSON_GetArrayItem(devices, device), "runtimes"),
+                              (int)runtime);
 }
 
 /* One number with its new value and range. */
@@ -135,7 +134,7 @@ static void write_number(const struct measured_work *w, const struct update *u, 
     cJSON *to = measured_entry_tree(w, u->device, p->runtime);
     const char *key = calibrate_param_names[p->k];
     if (strncmp(key, "one_row.", 8) == 0) {
-        to = cJSON_GetObjectItemCaseSensitive(to, "one_row");
+        to = json_member(to, "one_row");
         key += 8;
     }
     double unit = calibrate_file_unit[p->k];
@@ -162,7 +161,7 @@ static void write_fit(const struct measured_work *w, const struct update *u, uin
                       double sd[2][UPDATE_PHASES], size_t rows, size_t models)
 {
     cJSON *entry = measured_entry_tree(w, u->device, runtime);
-    cJSON *fit = cJSON_GetObjectItemCaseSensitive(entry, "fit");
+    cJSON *fit = json_member(entry, "fit");
     fit = fit != NULL ? fit : cJSON_AddObjectToObject(entry, "fit");
     static const char *const old[] = {"parameters", "ln_covariance", "error_sd", "measured"};
     for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {

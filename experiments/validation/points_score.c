@@ -120,8 +120,7 @@ static void add_groups(const struct table_of *t, bool latency, const char *by, e
         if (k < out->n) {
             continue;
         }
-        out->v = xkept_grow(out->v, out->n, sizeof *out->v);
-        out->v[out->n++] = (struct points_group){.by = by, .key = name};
+        KEPT_ADD(out->v, out->n, (struct points_group){.by = by, .key = name});
     }
     if (out->n > first) {
         qsort(&out->v[first], out->n - first, sizeof *out->v, by_name);

@@ -150,8 +150,7 @@ static void take(const struct catalog *c, const struct points *points, const str
         calibrate_set_fini(&f.set);
         return;
     }
-    list->v = xgrow(list->v, list->n, sizeof *list->v);
-    list->v[list->n++] = f;
+    LIST_ADD(list->v, list->n, f);
 }
 
 static const struct soc_runtime *entry_of(const struct fitted *f)

@@ -35,11 +35,10 @@ static const char *expand(const struct config *c, const char *name, struct err *
         return xkeep(xstrdup(name));
     }
     if (c->soc.machine.n_devices != 1) {
-        (void)err_add(e,
-                      "--fit %s: the machine has %u devices: give a path, as in "
-                      "soc.devices.%s.runtimes.0.%s",
-                      name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
-        return NULL;
+        return err_null(e,
+                        "--fit %s: the machine has %u devices: give a path, as in "
+                        "soc.devices.%s.runtimes.0.%s",
+                        name, c->soc.machine.n_devices, c->soc.machine.devices[0].name, name);
     }
     enum soc_match match;
     uint32_t k = soc_runtime_find(&c->soc.devices[0], NULL, c->llm.weight_bits, &match);
@@ -60,8 +59,8 @@ static int key_read(const struct config *c, const char *name, struct run_fit_key
     }
     const char *bad;
     const cJSON *node = json_find_path(c->tree, key->path, &bad);
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
-    const cJSON *unit = cJSON_GetObjectItemCaseSensitive(node, "unit");
+    const cJSON *value = json_member(node, "value");
+    const cJSON *unit = json_member(node, "unit");
     if (!cJSON_IsNumber(value) || !cJSON_IsString(unit)) {
         return err_add(e, "--fit %s: there is no number with a unit at %s", name, key->path);
     }

@@ -70,8 +70,8 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
     size_t most = (size_t)d->n_runtimes * CALIBRATE_N_PARAMS;
     OWNED double *sd = xmalloc((most + 1) * sizeof *sd);
     u->params = xmalloc((most + 1) * sizeof *u->params);
-    const cJSON *entries = cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "devices"), device), "runtimes");
+    const cJSON *entries =
+        json_member(cJSON_GetArrayItem(json_member(tree, "devices"), device), "runtimes");
     for (uint32_t r = 0; r < d->n_runtimes; r++) {
         for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
             sd[u->n] = prior_sd(cJSON_GetArrayItem(entries, (int)r), k);

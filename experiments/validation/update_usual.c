@@ -73,8 +73,7 @@ static void add(const struct update *u, const struct catalog *c, const struct so
         free(b);
         return;
     }
-    out->v = xgrow(out->v, out->n, sizeof(struct update_benchmark *));
-    out->v[out->n++] = b;
+    LIST_ADD(out->v, out->n, b);
 }
 
 void update_usual(const struct update *u, const struct catalog *c, const char *runtime, bool small,

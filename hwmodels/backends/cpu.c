@@ -75,8 +75,7 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
     uint32_t n = worker_cores(cores, MAX_CORES);
     bool together = n > 1 && index == n;
     if (index >= n && !together) {
-        err_add(e, "device %u: there are %u cores", index, n);
-        return NULL;
+        return err_null(e, "device %u: there are %u cores", index, n);
     }
     index = together ? 0 : index;
     uint64_t bytes = (b->options.pool_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
@@ -84,9 +83,8 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
      * next piece of it, so that weights come from memory as a model's do. */
     void *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pool == MAP_FAILED) {
-        err_add(e, "cpu%u: no %llu MB of memory for weights: use a smaller --pool-mb", cores[index],
-                (unsigned long long)(bytes >> 20));
-        return NULL;
+        return err_null(e, "cpu%u: no %llu MB of memory for weights: use a smaller --pool-mb",
+                        cores[index], (unsigned long long)(bytes >> 20));
     }
     (void)madvise(pool, bytes, MADV_HUGEPAGE); /* advice: fine when refused */
     struct worker *w = worker_start(cores[index], e);
@@ -201,13 +199,11 @@ struct backend_kernel *cpu_prepare(struct backend_device *d, const struct kernel
     uint64_t need = kernel_spec_weight_bytes(s) * (s->op == KERNEL_COPY ? 2 : 1);
     memset(out, 0, sizeof *out);
     if (!cpu_supports(d, s)) {
-        err_add(e, "%s: not supported by this backend", kernel_spec_name(s));
-        return NULL;
+        return err_null(e, "%s: not supported by this backend", kernel_spec_name(s));
     }
     if (need > d->pool_bytes) {
-        err_add(e, "%s: needs %llu MB of weights: use a larger --pool-mb", kernel_spec_name(s),
-                (unsigned long long)(need >> 20) + 1);
-        return NULL;
+        return err_null(e, "%s: needs %llu MB of weights: use a larger --pool-mb",
+                        kernel_spec_name(s), (unsigned long long)(need >> 20) + 1);
     }
     struct backend_kernel *k = xcalloc(1, sizeof *k);
     k->device = d;

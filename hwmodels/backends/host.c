@@ -13,16 +13,12 @@
 /* The first line of a file, without its end; false when it cannot be read. */
 static bool first_line(const char *path, char *buf, size_t size)
 {
-    FILE *f = input_try(path);
-    if (f == NULL) {
+    SCOPED(input_drop) FILE *f = input_try(path);
+    if (f == NULL || fgets(buf, (int)size, f) == NULL) {
         return false;
     }
-    bool ok = fgets(buf, (int)size, f) != NULL;
-    (void)fclose(f);
-    if (ok) {
-        buf[strcspn(buf, "\r\n")] = '\0';
-    }
-    return ok;
+    buf[strcspn(buf, "\r\n")] = '\0';
+    return true;
 }
 
 static bool read_number(const char *path, double *out)
@@ -162,12 +158,9 @@ static bool keyed_line(const char *proc_dir, const char *file, const char *key, 
     char path[256];
     char line[512];
     (void)snprintf(path, sizeof path, "%.200s/%s", proc_dir, file);
-    FILE *f = input_try(path);
-    if (f == NULL) {
-        return false;
-    }
+    SCOPED(input_drop) FILE *f = input_try(path);
     bool found = false;
-    while (!found && fgets(line, sizeof line, f) != NULL) {
+    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
         const char *colon = strchr(line, ':');
         if (colon != NULL && strncmp(line, key, strlen(key)) == 0) {
             colon += 1 + strspn(colon + 1, " \t");
@@ -175,7 +168,6 @@ static bool keyed_line(const char *proc_dir, const char *file, const char *key, 
             found = true;
         }
     }
-    (void)fclose(f);
     return found;
 }
 

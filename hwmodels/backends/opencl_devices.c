@@ -246,8 +246,7 @@ void *opencl_program_of(struct backend_device *d, uint32_t head_dim, double *com
         }
     }
     if (d->n_programs == OPENCL_MAX_PROGRAMS) {
-        err_add(e, "backend opencl: more than %d head dimensions", OPENCL_MAX_PROGRAMS);
-        return NULL;
+        return err_null(e, "backend opencl: more than %d head dimensions", OPENCL_MAX_PROGRAMS);
     }
     OWNED char *source =
         input_text(datadir_path("hwmodels/backends/opencl.cl"), MAX_SOURCE_BYTES, e);
@@ -265,9 +264,8 @@ void *opencl_program_of(struct backend_device *d, uint32_t head_dim, double *com
             (void)a->clReleaseProgram(p);
         }
         log[sizeof log - 1] = '\0';
-        err_add(e, "backend opencl: the driver cannot compile the kernels (error %d): %.200s", rc,
-                log);
-        return NULL;
+        return err_null(
+            e, "backend opencl: the driver cannot compile the kernels (error %d): %.200s", rc, log);
     }
     *compile_s = units_s_from_ns(clock_now_ns() - start_ns);
     d->programs[d->n_programs++] = (struct opencl_program){head_dim, p};

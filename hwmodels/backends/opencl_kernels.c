@@ -179,9 +179,8 @@ struct backend_kernel *opencl_prepare(struct backend_device *d, const struct ker
     memset(out, 0, sizeof *out);
     uint64_t need = kernel_spec_weight_bytes(s) * (s->op == KERNEL_COPY ? 2 : 1);
     if (!opencl_supports(d, s) || need > d->pool_bytes) {
-        err_add(e, "%s: not supported, or larger than the pool of %llu MB", kernel_spec_name(s),
-                (unsigned long long)(d->pool_bytes >> 20));
-        return NULL;
+        return err_null(e, "%s: not supported, or larger than the pool of %llu MB",
+                        kernel_spec_name(s), (unsigned long long)(d->pool_bytes >> 20));
     }
     void *program =
         opencl_program_of(d, kernel_op_is_attention(s->op) ? s->head_dim : 64, &out->compile_s, e);

@@ -145,8 +145,7 @@ static struct backend_kernel *make(struct backend_device *d, const struct kernel
     void *kernel = state->ops->prepare(state->bench, state->devices[d->index].name, s, copies,
                                        weights, compile_s, why);
     if (kernel == NULL) {
-        (void)err_add(e, "%s on %s: %s", kernel_spec_name(s), state->devices[d->index].name, why);
-        return NULL;
+        return err_null(e, "%s on %s: %s", kernel_spec_name(s), state->devices[d->index].name, why);
     }
     struct backend_kernel *k = xcalloc(1, sizeof *k);
     k->device = d;

@@ -164,8 +164,7 @@ static bool step(struct state *s, double until_s)
 static struct backend *sim_start(const struct backend_options *o, struct err *e)
 {
     if (o->truth == NULL) {
-        err_add(e, "backend sim: needs a SoC to simulate: name one with --soc");
-        return NULL;
+        return err_null(e, "backend sim: needs a SoC to simulate: name one with --soc");
     }
     struct state *s = xcalloc(1, sizeof *s);
     s->truth = *o->truth;
@@ -220,8 +219,7 @@ static struct backend_device *sim_open(struct backend *b, uint32_t index, struct
 {
     struct state *s = b->state;
     if (index >= s->truth.soc.machine.n_devices || s->devices[index].open) {
-        err_add(e, "device %u: not there, or open already", index);
-        return NULL;
+        return err_null(e, "device %u: not there, or open already", index);
     }
     struct backend_device *d = &s->devices[index];
     d->backend = b;

@@ -97,8 +97,7 @@ static int start_pinned(struct worker *w, uint32_t core)
 struct worker *worker_start(uint32_t core, struct err *e)
 {
     if (core >= CPU_SETSIZE) {
-        err_add(e, "cpu%u: there is no such core", core);
-        return NULL;
+        return err_null(e, "cpu%u: there is no such core", core);
     }
     struct worker *w = xcalloc(1, sizeof *w);
     pthread_condattr_t attr;

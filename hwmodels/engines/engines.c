@@ -82,10 +82,9 @@ static const void *find(const char *name, const char *function, uint32_t abi, co
      * read with other offsets. */
     if (ops == NULL || *ops != abi) {
         const char *built = object != NULL ? "built for another version of " : "";
-        (void)err_add(e, "engine %s is not there%s%s%s: `make engines` fetches and builds it", name,
-                      why[0] == '\0' && object == NULL ? "" : ", ", built,
-                      object != NULL ? header : why);
-        return NULL;
+        return err_null(e, "engine %s is not there%s%s%s: `make engines` fetches and builds it",
+                        name, why[0] == '\0' && object == NULL ? "" : ", ", built,
+                        object != NULL ? header : why);
     }
     return ops;
 }
@@ -98,8 +97,7 @@ const struct engine_bench_ops *engine_bench_find(struct err *e)
 const struct engine_ops *engine_find(const char *name, struct err *e)
 {
     if (words_find(names, name) < 0) {
-        (void)err_add(e, "there is no engine %s; there are ggml and openvino", name);
-        return NULL;
+        return err_null(e, "there is no engine %s; there are ggml and openvino", name);
     }
     return find(name, "xpusim_engine", ENGINE_ABI, "sim/api/engine.h", e);
 }

@@ -44,12 +44,12 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     SIM_ASSERT(r->state == REQUEST_STATE_FINISHED); /* before that nobody knows of the call */
     SIM_ASSERT(place_of(g, r->session_id) == g->n); /* one turn at a time: it was forgotten */
     /* The cache is what the core does anyway; only the other rules need to know of a call. */
-    g->at = xgrow(g->at, g->n, sizeof *g->at);
-    g->at[g->n++] = (struct gap_session){.session_id = r->session_id,
-                                         .tokens = r->kv_tokens,
-                                         .model = r->model,
-                                         .since_ns = s->now_ns,
-                                         .next_ns = s->now_ns};
+    LIST_ADD(g->at, g->n,
+             (struct gap_session){.session_id = r->session_id,
+                                  .tokens = r->kv_tokens,
+                                  .model = r->model,
+                                  .since_ns = s->now_ns,
+                                  .next_ns = s->now_ns});
     SIM_ASSERT(session_ok(s, &g->at[g->n - 1]) && gap_ok(g));
 }
 
@@ -57,8 +57,7 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 {
     SIM_ASSERT(r->arrival_ns <= s->now_ns && gap_ok(g));
     if (g->rule == GAP_REACTIVE && r->cls == REQUEST_CLASS_REACTIVE) {
-        g->fresh = xgrow(g->fresh, g->n_fresh, sizeof *g->fresh);
-        g->fresh[g->n_fresh++] = r;
+        LIST_ADD(g->fresh, g->n_fresh, r);
     }
     for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
         if (g->at[i].session_id == r->session_id) {

@@ -126,12 +126,8 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
 static bool is_script(const char *path)
 {
     char begin[2] = "";
-    FILE *f = input_try(path);
-    bool is = f != NULL && fread(begin, 1, 2, f) == 2 && memcmp(begin, "#!", 2) == 0;
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return is;
+    SCOPED(input_drop) FILE *f = input_try(path);
+    return f != NULL && fread(begin, 1, 2, f) == 2 && memcmp(begin, "#!", 2) == 0;
 }
 
 char *external_interpreter(const char *name)

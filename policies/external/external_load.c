@@ -120,7 +120,7 @@ static uint32_t bits_of(struct external *x, struct json_obj *o, const char *key,
     if (json_has(o, key)) {
         (void)json_get_array_size(o, key, 0, most);
     }
-    cJSON_ArrayForEach (it, cJSON_GetObjectItemCaseSensitive(o->node, key)) {
+    cJSON_ArrayForEach (it, json_member(o->node, key)) {
         int i = words_find(names, cJSON_IsString(it) ? it->valuestring : NULL);
         if (i < 0) {
             (void)err_add(o->err, "--policy %s: it names a %s that there is not: %s", x->spec,
@@ -137,7 +137,7 @@ static uint32_t bits_of(struct external *x, struct json_obj *o, const char *key,
 
 int external_texts(struct json_obj *o, const char *key, const char *const **out)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o->node, key);
+    const cJSON *list = json_member(o->node, key);
     int n = json_get_array_size(o, key, 1, 64);
     const char **texts = xcalloc((size_t)n + 1, sizeof *texts);
     for (int i = 0; i < n; i++) {
@@ -238,7 +238,7 @@ int external_ask(struct external *x, struct err *e)
         line = process_receive(&p);
     }
     SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
-    const cJSON *error = cJSON_GetObjectItemCaseSensitive(tree, "error");
+    const cJSON *error = json_member(tree, "error");
     if (line == NULL && strstr(p.failure, "no such program") != NULL &&
         text_begins(x->spec, PYTHON)) {
         (void)err_add(e,

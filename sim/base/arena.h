@@ -42,6 +42,9 @@ void *xrealloc(void *p, size_t bytes);
 /* Room for one more element in a list of n that was only ever lengthened by this. It doubles at
  * powers of two; so a list that is emptied and filled again and again wants another. */
 void *xgrow(void *v, size_t n, size_t element_bytes);
+/* Adds a value to such a list. */
+#define LIST_ADD(v, n, ...) ((v) = xgrow((v), (n), sizeof *(v)), (void)((v)[(n)++] = (__VA_ARGS__)))
+
 /* Room for n elements in a list that has it for *cap, which at least doubles when it grows. */
 static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
 {
@@ -57,6 +60,8 @@ static inline void *xroom(void *v, size_t n, size_t *cap, size_t element_bytes)
 void *xkept(void *memory);
 /* As xgrow, for a list that is kept. */
 void *xkept_grow(void *v, size_t n, size_t element_bytes);
+#define KEPT_ADD(v, n, ...)                                                                        \
+    ((v) = xkept_grow((v), (n), sizeof *(v)), (void)((v)[(n)++] = (__VA_ARGS__)))
 char *xstrdup(const char *s);
 /* As snprintf, with the room it takes: what a user wrote is not cut. The caller frees it. */
 char *xformat(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

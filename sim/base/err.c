@@ -1,15 +1,29 @@
 #include "sim/base/base.h"
 
-int err_add(struct err *e, const char *fmt, ...)
+static void add(struct err *e, const char *fmt, va_list ap)
 {
     if (e->n < ERR_MAX_LINES) {
-        va_list ap;
-        va_start(ap, fmt);
         e->lines[e->n] = text_visible(xvformat(fmt, ap), "");
-        va_end(ap);
     }
     e->n++;
+}
+
+int err_add(struct err *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add(e, fmt, ap);
+    va_end(ap);
     return -EINVAL;
+}
+
+void *err_null(struct err *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add(e, fmt, ap);
+    va_end(ap);
+    return NULL;
 }
 
 void err_print(const struct err *e, FILE *out)

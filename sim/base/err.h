@@ -24,6 +24,8 @@ struct err {
 /* Appends one formatted line. Always returns -EINVAL, so that `return err_add(...)` reads well. */
 int err_add(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Returns NULL instead. */
+void *err_null(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes "xpusim: error: LINE" for each, and a count of those not stored. */
 void err_print(const struct err *e, FILE *out);
 

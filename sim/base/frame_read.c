@@ -1,8 +1,7 @@
 /* Files of results as frames: CSV as it is, JSON by the way to its rows. */
-#include <cjson/cJSON.h>
-
 #include "sim/base/csvfile.h"
 #include "sim/base/frame_impl.h"
+#include "sim/base/json.h"
 
 /* ---- CSV ---- */
 
@@ -21,8 +20,7 @@ static int read_rows(struct csvfile *in, struct frame *f, struct err *e)
     size_t n = 0;
     int got;
     while ((got = csvfile_next(in, e)) == 1) {
-        f->lines = xgrow(f->lines, n, sizeof *f->lines);
-        f->lines[n++] = csvfile_line(in);
+        LIST_ADD(f->lines, n, csvfile_line(in));
         for (int i = 0; i < csvfile_n_columns(in); i++) {
             frame_cell(f, value_of_text(csvfile_text(in, i)));
         }
@@ -132,7 +130,7 @@ static void walk(struct reading *r, const cJSON *node, char *const *steps)
         cJSON_ArrayForEach (o, node) {
             put_outer(r, o->string, value_of_node(o));
         }
-        walk(r, cJSON_GetObjectItemCaseSensitive(node, *steps), steps + 1);
+        walk(r, json_member(node, *steps), steps + 1);
     }
     r->n_outer = n;
 }

@@ -58,7 +58,7 @@ void hash_tail_init(struct hash_tail *t, const uint64_t *x, size_t n)
 
 uint64_t hash_file(const char *path)
 {
-    FILE *f = input_try(path);
+    SCOPED(input_drop) FILE *f = input_try(path);
     if (f == NULL) {
         return 0;
     }
@@ -68,6 +68,5 @@ uint64_t hash_file(const char *path)
         n = fread(bytes, 1, sizeof bytes, f);
         h = hash_bytes(h, bytes, n);
     }
-    (void)fclose(f);
     return h;
 }

@@ -83,13 +83,8 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
 
 char *input_text(const char *path, size_t max_bytes, struct err *e)
 {
-    FILE *f = input_open(path, e);
-    if (f == NULL) {
-        return NULL;
-    }
-    char *text = input_text_of(f, path, max_bytes, e);
-    (void)fclose(f);
-    return text;
+    SCOPED(input_drop) FILE *f = input_open(path, e);
+    return f != NULL ? input_text_of(f, path, max_bytes, e) : NULL;
 }
 
 char *input_said(FILE *f)

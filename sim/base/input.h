@@ -10,6 +10,13 @@
 /* fopen for reading that ends the process when memory runs out: NULL with errno, or (input_open)
  * with an error that names the file. */
 FILE *input_try(const char *path);
+/* SCOPED(input_drop) FILE *: one of this scope, or NULL. */
+static inline void input_drop(FILE **f)
+{
+    if (*f != NULL) {
+        (void)fclose(*f);
+    }
+}
 /* From now on calls opened with the path of every file that is opened here; NULL: no longer. For a
  * list of the files that a run reads. */
 void input_watch(void (*opened)(void *ctx, const char *path), void *ctx);

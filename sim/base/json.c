@@ -220,7 +220,7 @@ struct quantity json_get_quantity(struct json_obj *o, const char *key, const cha
     }
     q.kind = (enum quantity_kind)json_get_choice(&sub, "kind", quantity_kinds);
     const char *source = json_get_string(&sub, "source");
-    if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(sub.node, "source")) && source[0] == '\0') {
+    if (cJSON_IsString(json_member(sub.node, "source")) && source[0] == '\0') {
         json_refuse(&sub, "source", "must be text that says where the number comes from");
     }
     if (o->err->n == before && (q.low > q.value || q.high < q.value)) {
@@ -272,7 +272,7 @@ int json_get_array_size(struct json_obj *o, const char *key, int min, int max)
 uint32_t json_get_strings(struct json_obj *o, const char *key, int min, int max, const char **out)
 {
     int n = json_get_array_size(o, key, min, max);
-    const cJSON *list = n > 0 ? cJSON_GetObjectItemCaseSensitive(o->node, key) : NULL;
+    const cJSON *list = n > 0 ? json_member(o->node, key) : NULL;
     uint32_t used = 0;
     for (int i = 0; i < n; i++) {
         const cJSON *s = cJSON_GetArrayItem(list, i);
@@ -296,7 +296,7 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
     struct json_obj sub = {.file = o->file, .err = o->err};
     OWNED char *element = xformat("%s[%d]", key, index);
     sub.path = xkeep(path_join(o->path, element));
-    const cJSON *c = o->node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(o->node, key);
+    const cJSON *c = o->node == NULL ? NULL : json_member(o->node, key);
     c = cJSON_GetArrayItem(c, index);
     if (c != NULL && !cJSON_IsObject(c)) {
         json_refuse(o, element, "must be an object {...}");
@@ -309,7 +309,7 @@ struct json_obj json_array_object(struct json_obj *o, const char *key, int index
 bool json_has(struct json_obj *o, const char *key)
 {
     note_asked(o, key);
-    return o->node != NULL && cJSON_GetObjectItemCaseSensitive(o->node, key) != NULL;
+    return o->node != NULL && json_member(o->node, key) != NULL;
 }
 
 void json_done(struct json_obj *o)
@@ -341,13 +341,13 @@ void json_done(struct json_obj *o)
 
 double json_number(const cJSON *o, const char *key)
 {
-    const cJSON *c = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *c = json_member(o, key);
     return cJSON_IsNumber(c) ? c->valuedouble : (double)NAN;
 }
 
 const char *json_string(const cJSON *o, const char *key)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    const char *text = cJSON_GetStringValue(json_member(o, key));
     return text != NULL ? text : "";
 }
 

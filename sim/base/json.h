@@ -98,7 +98,11 @@ static inline bool json_flag(struct json_obj *o, const char *key) /* false where
     return json_has(o, key) && json_get_bool(o, key);
 }
 
-/* The number of a member of a raw tree, NaN when it has none; its text, or "". */
+/* A member of a raw tree, or NULL; its number, NaN when it has none; its text, or "". */
+static inline cJSON *json_member(const cJSON *o, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(o, key);
+}
 double json_number(const cJSON *o, const char *key);
 const char *json_string(const cJSON *o, const char *key);
 

@@ -156,7 +156,7 @@ void json_fields_defaults(const struct json_fields *t, cJSON *to)
         const struct json_field *f = &t->rows[i];
         add_default(to, f);
         if (f->kind == JSON_FIELD_OBJECT) {
-            json_fields_defaults(f->below, cJSON_GetObjectItemCaseSensitive(to, f->key));
+            json_fields_defaults(f->below, json_member(to, f->key));
         }
     }
 }
@@ -174,7 +174,7 @@ void json_fields_complete(const struct json_fields *t, cJSON *root, const char *
     if (path[len] == '\0' || f->below == NULL) {
         return;
     }
-    cJSON *node = cJSON_GetObjectItemCaseSensitive(root, f->key);
+    cJSON *node = json_member(root, f->key);
     path += len + 1;
     if (f->kind == JSON_FIELD_ARRAY) {
         node = json_find_element(node, &path);
@@ -188,7 +188,7 @@ void json_fields_drop_unread(const struct json_fields *t, cJSON *object)
 {
     for (uint32_t i = 0; t != NULL && i < t->n; i++) {
         const struct json_field *f = &t->rows[i];
-        cJSON *value = cJSON_GetObjectItemCaseSensitive(object, f->key);
+        cJSON *value = json_member(object, f->key);
         if (f->unread) {
             cJSON_DeleteItemFromObjectCaseSensitive(object, f->key);
         } else if (f->kind == JSON_FIELD_ARRAY) {

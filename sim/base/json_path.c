@@ -3,9 +3,9 @@
 
 char *json_label(const cJSON *c)
 {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c, "name");
-    const cJSON *runtime = cJSON_GetObjectItemCaseSensitive(c, "runtime");
-    const cJSON *bits = cJSON_GetObjectItemCaseSensitive(c, "weight_bits");
+    const cJSON *name = json_member(c, "name");
+    const cJSON *runtime = json_member(c, "runtime");
+    const cJSON *bits = json_member(c, "weight_bits");
     if (cJSON_IsString(name)) {
         return xstrdup(name->valuestring);
     }
@@ -57,12 +57,12 @@ cJSON *json_find_element(cJSON *array, const char **path)
  * One that the file left out had no range: it is the number. */
 static cJSON *quantity_value(cJSON *node, double v)
 {
-    cJSON *value = cJSON_GetObjectItemCaseSensitive(node, "value");
+    cJSON *value = json_member(node, "value");
     if (!cJSON_IsNumber(value) || !cJSON_HasObjectItem(node, "unit")) {
         return NULL;
     }
-    cJSON *low = cJSON_GetObjectItemCaseSensitive(node, "low");
-    cJSON *high = cJSON_GetObjectItemCaseSensitive(node, "high");
+    cJSON *low = json_member(node, "low");
+    cJSON *high = json_member(node, "high");
     bool left_out = strcmp(json_string(node, "source"), JSON_LEFT_OUT) == 0;
     if (cJSON_IsNumber(low) && (left_out || v < low->valuedouble)) {
         cJSON_SetNumberValue(low, v);
@@ -70,7 +70,7 @@ static cJSON *quantity_value(cJSON *node, double v)
     if (cJSON_IsNumber(high) && (left_out || v > high->valuedouble)) {
         cJSON_SetNumberValue(high, v);
     }
-    cJSON *kind = cJSON_GetObjectItemCaseSensitive(node, "kind");
+    cJSON *kind = json_member(node, "kind");
     if (cJSON_IsString(kind)) {
         cJSON_SetValuestring(kind, "assumed");
     }

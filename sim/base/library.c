@@ -10,8 +10,7 @@ void *library_open(const struct library *l, const struct library_function *f, si
         handle = dlopen(l->names[1], RTLD_NOW | RTLD_LOCAL);
     }
     if (handle == NULL) {
-        (void)err_add(e, "%s (%s): %s", l->missing, dlerror(), l->remedy);
-        return NULL;
+        return err_null(e, "%s (%s): %s", l->missing, dlerror(), l->remedy);
     }
     for (size_t i = 0; i < n; i++) {
         void *symbol = dlsym(handle, f[i].name);

@@ -124,8 +124,7 @@ struct output *output_open(const char *path, struct err *e)
     struct place p;
     int rc = find_place(path, &p);
     if (rc != 0) {
-        (void)err_add(e, "%s: cannot write: %s", path, strerror(-rc));
-        return NULL;
+        return err_null(e, "%s: cannot write: %s", path, strerror(-rc));
     }
     /* known to output_abandon_all before there is anything to remove */
     struct output *o = xcalloc(1, sizeof *o);

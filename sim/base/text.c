@@ -42,8 +42,7 @@ const char *text_base(const char *path)
 
 void texts_add(struct texts *l, const char *text)
 {
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = xstrdup(text);
+    LIST_ADD(l->v, l->n, xstrdup(text));
 }
 
 size_t texts_find(const struct texts *l, const char *text)

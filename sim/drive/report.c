@@ -145,9 +145,8 @@ void report_resident(struct drive *d, const struct service_job *j)
 {
     struct drive_report *out = d->report;
     SIM_ASSERT(j->took_ns >= 0 && j->size > 0.0);
-    out->residents = xgrow(out->residents, out->n_residents, sizeof *out->residents);
-    out->residents[out->n_residents++] =
-        (struct drive_resident_time){.work = j->work, .size = j->size, .ns = j->took_ns};
+    LIST_ADD(out->residents, out->n_residents,
+             (struct drive_resident_time){.work = j->work, .size = j->size, .ns = j->took_ns});
 }
 
 void drive_report_fini(struct drive_report *r)

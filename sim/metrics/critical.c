@@ -16,8 +16,7 @@ static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, in
         to++;
     }
     if (to < p->n) {
-        p->edges = xkept_grow(p->edges, p->n_edges, sizeof *p->edges);
-        p->edges[p->n_edges++] = (struct critical_edge){from, to, gap_ns};
+        KEPT_ADD(p->edges, p->n_edges, (struct critical_edge){from, to, gap_ns});
     }
 }
 

@@ -24,14 +24,14 @@ static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
         return;
     }
     SIM_ASSERT(slow_ns >= 0 && slow_ns <= end_ns - g->last_ns);
-    g->v = xgrow(g->v, g->n, sizeof *g->v);
-    g->v[g->n++] = (struct explain_piece){
-        .begin_ns = g->last_ns,
-        .end_ns = end_ns,
-        .slow_ns = slow_ns,
-        .cause = cause,
-        .slow_cause = slow_cause,
-    };
+    LIST_ADD(g->v, g->n,
+             (struct explain_piece){
+                 .begin_ns = g->last_ns,
+                 .end_ns = end_ns,
+                 .slow_ns = slow_ns,
+                 .cause = cause,
+                 .slow_cause = slow_cause,
+             });
     g->last_ns = end_ns;
 }
 
@@ -85,8 +85,7 @@ void explain_launch_started(void *self, int64_t now_ns, const struct launch *l, 
             v->evicted = false;
         }
     }
-    x->launches = xgrow(x->launches, x->n_launches, sizeof *x->launches);
-    x->launches[x->n_launches++] = g;
+    LIST_ADD(x->launches, x->n_launches, g);
     note_sharing(x, l->device);
 }
 
@@ -218,8 +217,7 @@ static void follow_last_finisher(const struct explain *x, uint64_t work_id, int6
         for (size_t i = 0; i < last->n; i++) {
             piece_count(&last->v[i], to_ns, out->ns, &work);
         }
-        out->works = xgrow(out->works, out->n, sizeof *out->works);
-        out->works[out->n++] = work;
+        LIST_ADD(out->works, out->n, work);
         SIM_ASSERT(last->start_ns < to_ns); /* or it would never end */
         to_ns = last->start_ns;
     }

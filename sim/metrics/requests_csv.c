@@ -11,27 +11,27 @@ static const char header[] =
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns)
 {
-    m->records = xgrow(m->records, m->n_records, sizeof *m->records);
-    m->records[m->n_records++] = (struct request_record){
-        .request_id = r->id,
-        .session_id = r->session_id,
-        .turn = r->turn,
-        .client_id = r->client_id,
-        .cls = (uint8_t)r->cls,
-        .state = (uint8_t)(finished ? REQUEST_STATE_FINISHED : r->state),
-        .input_tokens = r->input_tokens,
-        .output_tokens = r->generated_tokens,
-        .reused_tokens = r->reused_tokens,
-        .recomputed_tokens = v != NULL ? v->recomputed_tokens : 0,
-        .preemptions = r->preemptions,
-        .arrival_ns = r->arrival_ns,
-        .start_ns = r->first_service_ns,
-        .first_token_ns = r->first_token_ns,
-        .last_token_ns = r->last_token_ns,
-        .finish_ns = finished ? now_ns : TIME_NEVER_NS,
-        .suspended_ns = v != NULL ? v->suspended_ns : 0,
-        .decode_pending_ns = v != NULL ? v->decode_pending_ns : 0,
-    };
+    LIST_ADD(m->records, m->n_records,
+             (struct request_record){
+                 .request_id = r->id,
+                 .session_id = r->session_id,
+                 .turn = r->turn,
+                 .client_id = r->client_id,
+                 .cls = (uint8_t)r->cls,
+                 .state = (uint8_t)(finished ? REQUEST_STATE_FINISHED : r->state),
+                 .input_tokens = r->input_tokens,
+                 .output_tokens = r->generated_tokens,
+                 .reused_tokens = r->reused_tokens,
+                 .recomputed_tokens = v != NULL ? v->recomputed_tokens : 0,
+                 .preemptions = r->preemptions,
+                 .arrival_ns = r->arrival_ns,
+                 .start_ns = r->first_service_ns,
+                 .first_token_ns = r->first_token_ns,
+                 .last_token_ns = r->last_token_ns,
+                 .finish_ns = finished ? now_ns : TIME_NEVER_NS,
+                 .suspended_ns = v != NULL ? v->suspended_ns : 0,
+                 .decode_pending_ns = v != NULL ? v->decode_pending_ns : 0,
+             });
 }
 
 /* A difference of instants, exact to the nanosecond; empty when one of them never came. */

@@ -1,12 +1,6 @@
 /* When requests are served and when they wait: what the launches and passes of a run tell. */
 #include "sim/metrics/metrics_impl.h"
 
-static void waiters_push(struct waiters *l, struct waiter w)
-{
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    l->v[l->n++] = w;
-}
-
 /* Which devices the newcomer finds busy with proactive work only. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 {
@@ -22,7 +16,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
         v->residual_end_ns[d] = preempts ? RESIDUAL_ACTIVE : RESIDUAL_NONE;
         v->clear_ns[d] = usage_clear_ns(&m->usage, (uint8_t)d, r->arrival_ns);
         if (preempts) {
-            waiters_push(&m->waiting[d], (struct waiter){r->slot, r->id});
+            LIST_ADD(m->waiting[d].v, m->waiting[d].n, (struct waiter){r->slot, r->id});
         }
     }
 }

@@ -275,19 +275,13 @@ void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l,
 
 /* ---- loader and compiler ---- */
 
-static void channel_push(struct timeline_channel *c, struct resident_key key, int64_t now_ns)
-{
-    c->v = xgrow(c->v, c->n, sizeof *c->v);
-    c->v[c->n++] = (struct timeline_item){key, now_ns};
-}
-
 void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum resident_state to)
 {
     struct timeline *t = timeline_at(self, now_ns);
     bool compiles = key.kind == RESIDENT_COMPILED_ATTENTION;
     struct timeline_channel *c = compiles ? &t->compiler : &t->loader;
     if (to == RESIDENT_PENDING) {
-        channel_push(c, key, now_ns);
+        LIST_ADD(c->v, c->n, (struct timeline_item){key, now_ns});
         return;
     }
     size_t i = 0;

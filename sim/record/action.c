@@ -150,9 +150,9 @@ static int read_args(const char *p, struct action *a,
     for (; p != NULL && a->kind == ACTION_FORM &&
            sscanf(p, " %" SCNu32 ":%d:%" SCNu32 "%n", &id, &role, &tokens, &used) == 3;
          p += used) {
-        segments = xgrow(segments, a->n_segments, sizeof *segments);
-        segments[a->n_segments++] = (struct segment){
-            .request = find(of, id), .role = (enum segment_role)role, .n_tokens = tokens};
+        LIST_ADD(segments, a->n_segments,
+                 (struct segment){
+                     .request = find(of, id), .role = (enum segment_role)role, .n_tokens = tokens});
     }
     a->segments = segments;
     return p == NULL ? -EPROTO : 0;

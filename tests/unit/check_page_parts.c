@@ -246,15 +246,15 @@ START_TEST(means_are_a_row_of_each_policy)
         "", "<br><small class=overloaded>overloaded in 2 of 5</small>",
         "<br><small>baseline</small><br><small class=overloaded>overloaded in 4 of 5</small>"};
     for (int p = 0; p < 3; p++) {
-        const cJSON *of_p = report_member(report_member(tree, "policies"), names[p]);
+        const cJSON *of_p = json_member(json_member(tree, "policies"), names[p]);
         text_format(&want, "<tr><td>%s%s", p == 0 ? "w&lt;" : names[p], notes[p]);
         for (const char *const *m = metric_usual; *m != NULL; m++) {
-            const cJSON *x = report_member(of_p, *m);
+            const cJSON *x = json_member(of_p, *m);
             OWNED char *number = written(mean, x);
             text_format(&want, "<td>%s", number);
-            if (p < 2 && report_member(x, "verdict") != NULL) {
+            if (p < 2 && json_member(x, "verdict") != NULL) {
                 relevance = 0.01;
-                base = report_member(report_member(report_member(tree, "policies"), "y"), *m);
+                base = json_member(json_member(json_member(tree, "policies"), "y"), *m);
                 OWNED char *to_base = written(change, x);
                 text_format(&want, "<br><small>%s</small>", to_base);
             }
