@@ -86,9 +86,8 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
         text_item(&names, ", ", ops->params[i].name);
         nearest_look(&near, ops->params[i].name);
     }
-    (void)err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
-                  text_end(&names), nearest_hint(&near));
-    return -EINVAL;
+    return err_add(e, "policy %s: no parameter is called %s; there are %s%s", ops->name, key,
+                   text_end(&names), nearest_hint(&near));
 }
 
 /* One "key=value". given: bit set of the keys seen. */

@@ -131,8 +131,7 @@ int dataset_load(const char *name, struct dataset *out, struct err *e)
         for (int i = 0; shipped[i] != NULL; i++) {
             text_item(&all, " ", shipped[i]);
         }
-        (void)err_add(e, "dataset \"%s\": shipped ones are %s", name, text_end(&all));
-        return -EINVAL;
+        return err_add(e, "dataset \"%s\": shipped ones are %s", name, text_end(&all));
     }
     int in = csvfile_require(f, "input_tokens", e);
     int outp = csvfile_require(f, "output_tokens", e);

@@ -54,8 +54,7 @@ static void apply_sets(cJSON *tree, const struct config_options *o, const char *
 static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
 {
     OWNED char *list = words_list(names, ", ");
-    (void)err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
-    return -EINVAL;
+    return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
 }
 
 /* The device people look at, or -1. */

@@ -20,11 +20,10 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
         text_item(&names, ", ", a->name);
         nearest_look(&near, a->name);
     }
-    (void)err_add(e,
-                  "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
-                  "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
-                  spec, name, text_end(&names), nearest_hint(&near));
-    return -EINVAL;
+    return err_add(e,
+                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
+                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
+                   spec, name, text_end(&names), nearest_hint(&near));
 }
 
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)

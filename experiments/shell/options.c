@@ -158,8 +158,7 @@ static int take_choice(const struct option_row *row, const char *name, const cha
         nearest_look(&near, row->choices[i]);
     }
     OWNED char *all = words_list(row->choices, ", ");
-    (void)err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
-    return -EINVAL;
+    return err_add(e, "--%s %s: must be one of %s%s", name, arg, all, nearest_hint(&near));
 }
 
 static int take(const struct option_row *row, const char *name, const char *arg, char *base,

@@ -21,8 +21,7 @@ static int set_form(struct simdev_truth *t, const char *value, struct err *e)
     int i = words_find(forms, value);
     if (i < 0) {
         OWNED char *known = words_list(forms, " or ");
-        (void)err_add(e, "--sim form=%s: must be %s", value, known);
-        return -EINVAL;
+        return err_add(e, "--sim form=%s: must be %s", value, known);
     }
     t->form = (enum simdev_form)i;
     return 0;
