@@ -12,7 +12,7 @@ import sys
 XPUSIM, FOLDER, SOURCES = sys.argv[1], pathlib.Path(sys.argv[2]), ("sim", "policies", "hwmodels", "traces", "plots", "experiments")
 UNTESTED = 9  # at most so many messages are in no row and no test
 LITERAL = r'"(?:\\.|[^"\\])*"'
-CALL = re.compile(r"\b(?:err_add|warnings_add|say_and_free)\(|\bjson_refuse\([^,;]*,\s*(?:\"(\w+)\"|[^,;]*),|\bfprintf\(stderr,\s*(?=\"xpusim: (?:warning|note))")
+CALL = re.compile(r"\b(?:err_add|err_null|warnings_add|say_and_free)\(|\bjson_refuse\([^,;]*,\s*(?:\"(\w+)\"|[^,;]*),|\bfprintf\(stderr,\s*(?=\"xpusim: (?:warning|note))")
 # Of these the text comes behind a column's name or a key; a core's refusals of actions have tests of their own.
 REFUSE = re.compile(r"\b(?:csvfile_|import_)?refuse\(")
 LOAD = "--workload mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60"
