@@ -40,7 +40,7 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
     if (fabs(s.mean) < 100.0 * relevance_frac) {
         (void)fprintf(out, ": shown, but below the %g %% that matter", 100.0 * relevance_frac);
     }
-    if (cJSON_IsNull(report_member(m, "p_holm"))) {
+    if (cJSON_IsNull(json_member(m, "p_holm"))) {
         (void)fputs(" (not corrected)", out);
     }
 }
