@@ -278,10 +278,10 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
-int64_t axpu_context_ns(struct sched *s, uint32_t tokens)
+int64_t axpu_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
 {
     const struct axpu *a = s->state;
-    return cost_context_ns(s, tokens, (uint8_t)a->npu, (uint8_t)a->igpu);
+    return cost_context_ns(s, model, tokens, (uint8_t)a->npu, (uint8_t)a->igpu);
 }
 
 /* Somebody waits, and nobody could begin: kept KV of a session is in the way. */

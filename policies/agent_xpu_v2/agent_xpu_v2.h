@@ -245,7 +245,7 @@ void axpu_decode_aged(struct axpu *a, const struct request *r);
 /* The request has left: finished, shed or given up. */
 void axpu_forget(struct axpu *a, const struct request *r);
 /* To prefill that many tokens, from nothing. */
-int64_t axpu_context_ns(struct sched *s, uint32_t tokens);
+int64_t axpu_context_ns(struct sched *s, uint32_t model, uint32_t tokens);
 /* A sequence that waits to decode loses its KV, to flash or for good; true when it did. */
 bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r);
 /* choose */

@@ -43,11 +43,13 @@ static inline struct estimate cost_estimate(struct sched *s, const struct work_s
     return e;
 }
 
-/* To prefill that many tokens from nothing: whole chunks of token-level ops on one device, the rest
- * on the other, one after the other. */
-static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t npu, uint8_t igpu)
+/* To prefill that many tokens of a model from nothing: whole chunks of token-level ops on one
+ * device, the rest on the other, one after the other. */
+static inline int64_t cost_context_ns(struct sched *s, uint32_t model, uint32_t tokens, uint8_t npu,
+                                      uint8_t igpu)
 {
-    const struct layer_ops *ops = &s->llm->layer;
+    const struct llm *llm = sched_model(s, model);
+    const struct layer_ops *ops = &llm->layer;
     uint64_t n = tokens;
     uint32_t chunk = s->machine->devices[npu].chunk_rows;
     uint32_t chunked = chunk > 0 ? tokens / chunk * chunk : tokens;
@@ -57,7 +59,8 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t 
                            .prefill_rows = tokens,
                            .attn_pairs = n * (n + 1) / 2,
                            .kv_read_tokens = n,
-                           .max_context_tokens = tokens};
+                           .max_context_tokens = tokens,
+                           .model = model};
     SIM_ASSERT(tokens > 0 && cost_shape_ok(&w));
     SIM_ASSERT(chunked <= tokens && tokens - chunked < (chunk > 0 ? chunk : 1));
     struct estimate e;
@@ -71,7 +74,7 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t tokens, uint8_t 
         layer += both ? e.t_ns : 0;
     }
     int64_t head = sched_estimate(s, &w, OP_HEAD, igpu, 1, &e) == 0 ? e.t_ns : 0;
-    return layer * s->llm->n_layers + head;
+    return layer * llm->n_layers + head;
 }
 
 /* All layers and the head, alone on the machine; 0 for an empty shape. O(1). */

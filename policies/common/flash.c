@@ -13,8 +13,9 @@ static int64_t transfers_ns(const struct sched *s, const struct request *r)
 bool flash_takes(struct sched *s, struct flash *f, const struct request *r, gap_prefill_ns *prefill)
 {
     SIM_ASSERT(!flash_writes(f) && r->pass == NULL && !r->kv_swapped);
-    bool wanted = f->rule == FLASH_ALWAYS ||
-                  (f->rule == FLASH_CHEAPER && transfers_ns(s, r) < prefill(s, r->kv_tokens));
+    bool wanted =
+        f->rule == FLASH_ALWAYS ||
+        (f->rule == FLASH_CHEAPER && transfers_ns(s, r) < prefill(s, r->model, r->kv_tokens));
     if (!wanted || sched_kv_move(s, kv_of(r), KV_FLASH) != 0) {
         return false;
     }

@@ -149,7 +149,7 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
     /* Of a call that has outlasted its estimate, or has none, as much again is expected as it has
      * taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
-    double again = (double)prefill(s, x->tokens);
+    double again = (double)prefill(s, x->model, x->tokens);
     SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
     return (struct waste){.preserve = (double)left * x->tokens,
                           .discard = again * (0.5 * x->tokens + others),
@@ -260,7 +260,7 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
     SIM_ASSERT(!x->done && session_ok(s, x));
     if (!x->kept) {
         /* one more ns: a tool that takes as long as it lives is still in time */
-        x->next_ns = x->since_ns + time_to_live_ns(g, prefill(s, x->tokens)) + 1;
+        x->next_ns = x->since_ns + time_to_live_ns(g, prefill(s, x->model, x->tokens)) + 1;
         keep(s, x);
     } else if (s->now_ns >= x->next_ns) {
         discard(s, x);

@@ -173,7 +173,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
 int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                        uint64_t out_tokens);
 /* To prefill that many tokens from nothing, a budget at a time. */
-int64_t iter_context_ns(struct sched *s, uint32_t tokens);
+int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens);
 
 /* Members of policy_ops that every order needs; ITER_HOOKS adds those of an order without state. */
 #define ITER_HOOKS_BUT_EXIT                                                                        \

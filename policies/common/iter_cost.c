@@ -65,7 +65,7 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }
 
-int64_t iter_context_ns(struct sched *s, uint32_t tokens)
+int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
 {
     const struct iter *it = s->state;
     /* In chunks, unlike a key: what a discarded context costs is what others wait for, iteration by
@@ -75,6 +75,7 @@ int64_t iter_context_ns(struct sched *s, uint32_t tokens)
     for (uint32_t done = 0; done < tokens;) {
         uint32_t n = tokens - done < budget ? tokens - done : budget;
         struct work_shape w = chunk_shape(done, n, done + n == tokens);
+        w.model = model;
         t += pass_ns(s, &w, it->it.device, false);
         done += n;
         SIM_ASSERT(n > 0 && done <= tokens); /* a budget of at least one, so it ends */

@@ -319,6 +319,30 @@ END_TEST
 
 /* ---- shipped policies ---- */
 
+/* Without calls seen KV of a tool call lives as long as its prompt takes to compute again: 6 ms and
+ * 7 ns of the second model, 4 ms of the first. A turn after 5 ms finds it, one after 6.1 does not.
+ */
+static const char *const ttl[] = {"edf", "agent-xpu-v1", "agent-xpu-v2"};
+START_TEST(kv_lives_as_long_as_its_own_model_computes)
+{
+    struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1, .session_id = 1},
+        {.cls = RT, .input_tokens = 96, .output_tokens = 1, .session_id = 1, .prefix_tokens = 64}};
+    for (int late = 0; late < 2; late++) {
+        if (late) {
+            two_models_fini(&sc);
+            setup();
+        }
+        q[1].arrival_s = late ? 0.0061 : 0.005;
+        sc.gaps_are_tools = true;
+        scenario_policy(&sc, policy_find(ttl[_i]), "gap_kv=ttl");
+        ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){1, 1}, NULL, 2, false) == 0, "%s",
+                      sc.result.message);
+        ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], late ? 1 : 0);
+    }
+}
+END_TEST
+
 /* sd-npu loads the decode graph of its one block after a prompt, at 1 GB/s for 1 GB, and the
  * prefill graph after the answer. Only the default model has graphs: the second one's answer of two
  * tokens needs none, and its three passes of 1 ns an operator are over at once. */
@@ -416,6 +440,7 @@ static const struct suite_row suite[] = {
     TEST(kv_is_counted_in_the_bytes_of_its_model),
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
+    LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),
     LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
