@@ -349,6 +349,43 @@ START_TEST(annotations_are_off_by_the_noise_of_their_phase)
 }
 END_TEST
 
+static int64_t says(struct sched *s, const struct work_shape *w)
+{
+    struct estimate e;
+    ck_assert_int_eq(sched_estimate(s, w, OP_QKV, IGPU, 1, &e), 0);
+    return e.t_ns;
+}
+
+/* The others differ from the first in one number each, and from the last in all. */
+static void ask_in_turns(struct sched *s, struct script *y)
+{
+    static const struct work_shape works[] = {
+        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 136},
+        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 137},
+        {.rows = 17, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 136},
+        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 15, .attn_pairs = 136},
+        {.rows = 40, .logit_rows = 1, .sequences = 1, .prefill_rows = 40, .attn_pairs = 820},
+    };
+    for (int i = 1; i < 4; i++) {
+        int64_t first = says(s, &works[0]);
+        int64_t near = says(s, &works[i]);
+        ck_assert_int_eq(says(s, &works[i]), near);
+        ck_assert_int_ne(says(s, &works[4]), near);
+        ck_assert_int_eq(says(s, &works[i]), near);
+        ck_assert_int_ne(first, near);
+    }
+    script_serve(s, y);
+}
+
+START_TEST(noise_is_of_the_question_and_not_of_the_one_before)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
+    sc.setup.annotation.sigma_prefill = 0.1;
+    run(ask_in_turns, q, 1);
+}
+END_TEST
+
 /* ---- the edges of actions ---- */
 
 static void set_timers(struct sched *s, struct script *y)
@@ -567,6 +604,7 @@ static const struct suite_row suite[] = {
     TEST(wrong_drafts_give_back_their_blocks),
     TEST(an_estimate_has_the_watts_of_its_phase),
     LOOP(annotations_are_off_by_the_noise_of_their_phase, 2),
+    TEST(noise_is_of_the_question_and_not_of_the_one_before),
     CASE("several runs"),
     TEST(the_same_work_meets_the_same_noise),
 };
