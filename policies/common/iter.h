@@ -155,7 +155,7 @@ int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
 void iter_kv_moved(struct sched *s, const struct request *r);
 
-/* Of iteration_rules (iter_stop.c). */
+/* iteration_rules calls these (iter_stop.c). */
 bool iter_outranked(struct sched *s);
 void iter_stopped(struct sched *s, const struct launch *l);
 bool iter_resumes(struct sched *s, uint32_t *which);

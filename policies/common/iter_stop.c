@@ -1,4 +1,4 @@
-/* When a running pass stops for a more urgent request, and which stopped one goes on. */
+/* When a running pass stops for a more urgent request, and which stopped one runs next. */
 #include "policies/common/iter.h"
 #include "policies/common/progress.h"
 

@@ -85,7 +85,7 @@ uint64_t external_content(const struct external *x);
 extern const char *const external_param_types[];
 void external_add_param(cJSON *o, const char *name, const struct policy_param *p, double value);
 int external_texts(struct json_obj *o, const char *key, const char *const **out);
-/* All of them: results keep their strings. */
+/* All of them; results keep using their strings. */
 extern struct external *external_loaded;
 /* One of that specification (n bytes) which can be used, or NULL. */
 struct external *external_known(const char *spec, size_t n);

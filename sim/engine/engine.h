@@ -243,7 +243,7 @@ void repeat_init(struct engine *e);
  */
 bool repeat_run(struct engine *e);
 
-/* Of executor_ops (channels.c). */
+/* executor_ops calls these (channels.c). */
 void channel_load(void *exec, struct resident *r, double bytes);
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
 void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in);

@@ -47,7 +47,7 @@ uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t
 /* Takes the earliest event; precondition: not empty. */
 struct eventq_event eventq_pop(struct eventq *q);
 void eventq_cancel(struct eventq *q, uint32_t handle);
-/* The same where there may be none, and there is none afterwards. */
+/* Cancels the event where there is one; then the handle is EVENTQ_NONE. */
 static inline void eventq_drop(struct eventq *q, uint32_t *handle)
 {
     if (*handle != EVENTQ_NONE) {
