@@ -1,10 +1,11 @@
 /* hygen-like: HyGen's co-location (clauses.md E.12, from the abstract, hence -like). A predictor
  * that is linear in prefill tokens P, decode tokens D and their squares, fitted at the start to
- * five profiled iterations, and a latency budget for every iteration: online work first, whatever
- * it takes, then offline work within the budget. Offline requests are admitted by the length of the
- * prefix found in the cache, a share of the admissions by age so that none starves.
- * Parameters: the table below. Deviations: prefixes are those of a request's own session, as
- * everywhere here; the source searches the budget by profiling a load, here it is a parameter. */
+ * five profiled iterations of each model, and a latency budget for every iteration: online work
+ * first, whatever it takes, then offline work within the budget. Offline requests are admitted by
+ * the length of the prefix found in the cache, a share of the admissions by age so that none
+ * starves. Parameters: the table below. Deviations: prefixes are those of a request's own session,
+ * as everywhere here; the source searches the budget by profiling a load, here it is a parameter.
+ */
 #include "policies/common/coserve.h"
 
 enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
@@ -23,24 +24,29 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
+struct fit {
+    double a0, p1, p2, d1, d2;
+};
+
 struct hygen {
     struct coserve co;
     struct order by_prefix; /* offline; those that do not wait are passed over */
-    double a0, p1, p2, d1, d2;
+    struct fit *fits;       /* by model */
 };
 
 /* ---- predictor ---- */
 
-static double profile_ns(struct sched *s, uint32_t prompt, uint32_t decodes)
+static double profile_ns(struct sched *s, uint8_t model, uint32_t prompt, uint32_t decodes)
 {
     const struct hygen *h = s->state;
-    struct work_shape w = {0};
-    struct request r = {.state = REQUEST_STATE_QUEUED, .input_tokens = prompt};
+    struct work_shape w = {.model = model};
+    struct request r = {.state = REQUEST_STATE_QUEUED, .input_tokens = prompt, .model = model};
     if (prompt > 0) {
         cost_shape_add(&w, &r, prompt);
     }
     r = (struct request){.state = REQUEST_STATE_DECODE,
-                         .kv_tokens = (uint32_t)param_int(s, PARAM_CONTEXT)};
+                         .kv_tokens = (uint32_t)param_int(s, PARAM_CONTEXT),
+                         .model = model};
     for (uint32_t i = 0; i < decodes; i++) {
         cost_shape_add(&w, &r, 1);
     }
@@ -48,31 +54,32 @@ static double profile_ns(struct sched *s, uint32_t prompt, uint32_t decodes)
 }
 
 /* The quadratic through three prompts, and the two decode terms that meet two decode batches. */
-static void fit(struct sched *s, struct hygen *h)
+static void fit(struct sched *s, uint8_t model, struct fit *f)
 {
     static const double x[] = {64, 256, 512}; /* prompt tokens: within one iteration's budget */
     double y[3];
     for (int i = 0; i < 3; i++) {
-        y[i] = profile_ns(s, (uint32_t)x[i], 0);
+        y[i] = profile_ns(s, model, (uint32_t)x[i], 0);
     }
     double slope = (y[1] - y[0]) / (x[1] - x[0]);
-    h->p2 = ((y[2] - y[0]) / (x[2] - x[0]) - slope) / (x[2] - x[1]);
-    h->p1 = slope - h->p2 * (x[0] + x[1]);
-    h->a0 = y[0] - h->p1 * x[0] - h->p2 * x[0] * x[0];
+    f->p2 = ((y[2] - y[0]) / (x[2] - x[0]) - slope) / (x[2] - x[1]);
+    f->p1 = slope - f->p2 * (x[0] + x[1]);
+    f->a0 = y[0] - f->p1 * x[0] - f->p2 * x[0] * x[0];
     /* Per decode, less the constant: a straight line in their number, whose slope is d2. 16 is the
      * default limit of sequences. */
-    double few = (profile_ns(s, 0, 4) - h->a0) / 4;
-    double many = (profile_ns(s, 0, 16) - h->a0) / 16;
-    h->d2 = (many - few) / (16 - 4);
-    h->d1 = few - 4 * h->d2;
+    double few = (profile_ns(s, model, 0, 4) - f->a0) / 4;
+    double many = (profile_ns(s, model, 0, 16) - f->a0) / 16;
+    f->d2 = (many - few) / (16 - 4);
+    f->d1 = few - 4 * f->d2;
 }
 
 static int64_t hygen_predict_ns(struct sched *s, const struct work_shape *w)
 {
     const struct hygen *h = s->state;
+    const struct fit *f = &h->fits[w->model];
     double p = w->prefill_rows;
     double d = w->rows - w->prefill_rows;
-    double t = h->a0 + h->p1 * p + h->p2 * p * p + h->d1 * d + h->d2 * d * d;
+    double t = f->a0 + f->p1 * p + f->p2 * p * p + f->d1 * d + f->d2 * d * d;
     return t > 0.0 ? (int64_t)llround(t) : 0;
 }
 
@@ -121,10 +128,19 @@ static int hygen_init(struct sched *s)
     int rc = coserve_init(s, (struct coserve_rules){.predict_ns = hygen_predict_ns,
                                                     .budget_ns = hygen_budget_ns,
                                                     .next_offline = hygen_next_offline});
-    if (rc == 0) {
-        fit(s, s->state);
+    struct hygen *h = s->state;
+    h->fits = xcalloc(s->n_models, sizeof *h->fits);
+    for (uint8_t model = 0; rc == 0 && model < s->n_models; model++) {
+        fit(s, model, &h->fits[model]);
     }
     return rc;
+}
+
+static void hygen_exit(struct sched *s)
+{
+    struct hygen *h = s->state;
+    free(h->fits);
+    iteration_exit(s);
 }
 
 static void hygen_request_arrived(struct sched *s, const struct request *r)
@@ -164,7 +180,7 @@ const struct policy_ops policy_hygen_like_ops = {
     .params = params,
     .ablations = ablations,
     .init = hygen_init,
-    .exit = iteration_exit,
+    .exit = hygen_exit,
     .request_arrived = hygen_request_arrived,
     .request_cancelled = hygen_request_cancelled,
     .launch_done = iteration_launch_done,

@@ -343,6 +343,30 @@ START_TEST(kv_lives_as_long_as_its_own_model_computes)
 }
 END_TEST
 
+/* A row of the first model takes 0.1 ms, one of the second 0.01, and the other three kernels of a
+ * pass 1 ns each. A budget of 5 ms holds 499 rows of the second. */
+START_TEST(hygen_predicts_an_iteration_of_its_model)
+{
+    static const struct scenario_request q[] = {
+        {.cls = BE, .input_tokens = 998, .output_tokens = 1}};
+    uint32_t most = 0;
+    two.other.llm.n_layers = 1;
+    for (int i = 0; i < 2; i++) {
+        struct scenario *of = i == 0 ? &sc : &two.other;
+        scenario_cost(of, -1, OP_MHA, 0, 0, 0);
+        scenario_cost(of, -1, OP_FFN, 0, i == 0 ? 0.1 : 0.01, 0);
+        scenario_cost(of, -1, OP_LAYER, 0, i == 0 ? 0.1 : 0.01, 0);
+    }
+    scenario_policy(&sc, policy_find("hygen-like"), "latency_budget_ms=5");
+    ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){1}, NULL, 1, true) == 0, "%s",
+                  sc.result.message);
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        most = sc.kernels[i].rows > most ? sc.kernels[i].rows : most;
+    }
+    ck_assert_uint_eq(most, 499);
+}
+END_TEST
+
 /* sd-npu loads the decode graph of its one block after a prompt, at 1 GB/s for 1 GB, and the
  * prefill graph after the answer. Only the default model has graphs: the second one's answer of two
  * tokens needs none, and its three passes of 1 ns an operator are over at once. */
@@ -441,6 +465,7 @@ static const struct suite_row suite[] = {
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
     LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),
+    TEST(hygen_predicts_an_iteration_of_its_model),
     LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
