@@ -223,7 +223,7 @@ END_TEST
  * replications, however many these were. */
 START_TEST(a_selection_compares_over_the_replications_of_both)
 {
-    struct config_policy p = policy("openvino-cb:device=igpu");
+    struct config_policy p = policy("vtc");
     struct compare_plan plan = plan_of(&p, 1, 2);
     struct tune t;
     struct tune_options o = {
