@@ -14,10 +14,9 @@ trap 'rm -rf "$dir"' EXIT
 bad=0
 check="python3 tests/helpers/quotes_check.py"
 # A page with another number, a number that goes on, rows in another order, a command that fails or prints nothing: each is seen.
-try() { # expected status, command, text of the page
-    printf '<!-- $ %s -->\n\n%s\n' "$2" "$3" >"$dir/page.md"
-    $check "$dir/page.md" >"$dir/said"
-    [ $? = "$1" ] || { echo "FAILED: $2, \"$3\": $(cat "$dir/said")"; bad=1; }
+try() { # does it pass (0 or 1), command, text of the page
+    n=$((${n:-0} + 1))
+    printf '<!-- $ %s -->\n\n%s\n' "$2" "$3" >"$dir/$n-$1.md"
 }
 try 0 'echo 3.5 s' 'It takes 3.5 s.'
 try 0 'printf "| a | ... | 2 |\n| b | 3 |\n"' '| a | 1 | 2 |
@@ -30,6 +29,12 @@ try 1 'echo 3' '
 ## Another part has 3'
 try 1 'echo 3; false' 'It takes 3 s.'
 try 1 true 'It takes 3 s.'
+$check "$dir"/*.md >"$dir/said" && bad=1
+for page in "$dir"/*.md; do
+    seen=0
+    grep -qF "FAILED: $page" "$dir/said" && seen=1
+    case $page in *-$seen.md) ;; *) echo "FAILED: $(cat "$page" "$dir/said")"; bad=1 ;; esac
+done
 if [ $# -eq 0 ]; then
     set -- $(find . -name '*.md' -not -path './build*' -not -path './.git/*' -exec grep -lE '^<!-- (WHOLE )?\$ ' {} + | sort)
 fi
