@@ -87,14 +87,16 @@ static const char *part(const char *a, const char *b, int64_t until_ns)
     return *a == *b || until_ns < INT64_MAX ? NULL : "one run decides more than the other";
 }
 
+static const char *fails(const struct scenario *sc)
+{
+    return xkeep(xformat("a run fails: %s", sc->result.message));
+}
+
 static const char *compare(const struct seen *a, const struct seen *b, enum conformance_pair pair)
 {
     const char *decisions = pair == CONFORMANCE_HIDDEN
                                 ? part(a->decisions, b->decisions, a->end_ns / 3)
                                 : part(a->decisions, b->decisions, INT64_MAX);
-    if (a->status != 0 || b->status != 0) {
-        return "a run fails";
-    }
     if (decisions != NULL || pair == CONFORMANCE_HIDDEN) {
         return decisions;
     }
@@ -114,6 +116,11 @@ const char *conformance_differ(struct scenario *sc, const struct trace *t,
     struct trace changed = *t;
     sc->setup.collapse = pair == CONFORMANCE_COLLAPSED ? false : collapse;
     see(sc, t, &a);
+    if (a.status != 0) { /* and its times are not there to go by */
+        sc->setup.collapse = collapse;
+        free(a.decisions);
+        return fails(sc);
+    }
     sc->setup.collapse = pair == CONFORMANCE_COLLAPSED ? true : collapse;
     if (pair == CONFORMANCE_HIDDEN) {
         change_what_is_hidden(t, a.records, a.end_ns / 3, &changed);
@@ -129,7 +136,7 @@ const char *conformance_differ(struct scenario *sc, const struct trace *t,
     see(sc, &changed, &b);
     sc->setup.policy = here;
     sc->setup.memory = NULL;
-    const char *differ = compare(&a, &b, pair);
+    const char *differ = b.status != 0 ? fails(sc) : compare(&a, &b, pair);
     sc->setup.collapse = collapse;
     if (pair == CONFORMANCE_HIDDEN) {
         free(changed.rows);

@@ -111,7 +111,7 @@ static int steady_kept(struct core *c)
     return p == NULL ? 0
                      : core_fail(c, -EPROTO,
                                  "schedule declared that it is steady (sched_steady), and did not "
-                                 "form pass %u again",
+                                 "form pass %u again and launch it whole on its device",
                                  p->pub->id);
 }
 

@@ -131,9 +131,10 @@ struct core {
     uint32_t actions;        /* accepted in the current schedule call */
     int64_t steady_until_ns; /* sched_steady, */
     uint64_t steady_without; /* and how many live requests stay out of the pass */
-    /* A steady pass that ended in this instant, which the policy is to form again; NULL: none, or
-     * it has. Only in runs that check it. */
+    /* A steady pass that ended in this instant, which the policy is to form again and to launch
+     * whole where it was; NULL: none, or it has. Only in runs that check it. */
     const struct full_pass *expected;
+    const struct pass *expected_as;                /* the pass that it formed so, or NULL */
     bool again;                                    /* sched_again, in the current call */
     struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
     enum core_hook hook;                           /* of the policy, that is running */

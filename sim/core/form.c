@@ -247,7 +247,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->n_ops = llm->n_layers * pub->layer.n + (pub->shape.logit_rows > 0 ? 1 : 0);
     pub->rows_todo = pass_op_rows(pub, 0);
     if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub->fused_layers) {
-        c->expected = NULL;
+        c->expected_as = pub;
     }
     SIM_ASSERT(pass_shape_adds_up(p));
     SIM_ASSERT(pass_consistent(c, p));

@@ -162,6 +162,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
     if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && !core_believes(c) &&
         may_go_on(c, p)) {
         c->expected = p;
+        c->expected_as = NULL;
     }
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, c->sched, p->pub);
     p->next_free = c->dead_passes;

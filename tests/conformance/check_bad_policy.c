@@ -208,6 +208,30 @@ static void declare_and_pause(struct sched *s)
     serve(s);
 }
 
+/* Declares that it does the same again, and launches the last request's third pass otherwise: only
+ * its first op, or on another device. */
+static void declare_and_launch(struct sched *s, bool cut, uint8_t device)
+{
+    struct bad *b = s->state;
+    sched_steady(s, TIME_NEVER_NS, 0);
+    bool decodes = b->current != NULL && b->current->generated_tokens == 2 && b->queue.n == 0;
+    if (decodes && b->current->pass == NULL && form(s, b->current, &b->pass) == 0) {
+        uint32_t n_ops = cut ? 1 : b->pass->n_ops;
+        ck_assert_int_eq(launch(s, b->pass, device, n_ops, b->pass->rows_todo, &b->launch), 0);
+    }
+    serve(s);
+}
+
+static void declare_and_cut(struct sched *s)
+{
+    declare_and_launch(s, true, IGPU);
+}
+
+static void declare_and_move(struct sched *s)
+{
+    declare_and_launch(s, false, NPU);
+}
+
 static struct policy_ops ops(const char *name, void (*schedule)(struct sched *))
 {
     return (struct policy_ops){.name = name,
@@ -226,6 +250,7 @@ static const struct scenario_request q[] = {
 static FILE *log_to; /* NULL: nowhere */
 
 static int resets = -1; /* the device that can be reset */
+static bool npu_decodes;
 
 static int run(struct policy_ops *p)
 {
@@ -233,6 +258,7 @@ static int run(struct policy_ops *p)
     for (int i = 0; i < (int)sc.machine.n_devices && resets >= 0; i++) {
         sc.machine.devices[i].can_reset = i == resets;
     }
+    sc.machine.devices[NPU].static_attention = !npu_decodes;
     scenario_cost(&sc, -1, OP_QKV, 1, 0.01, 10);
     scenario_cost(&sc, -1, OP_FFN, 1, 0.02, 10);
     sc.setup.policy = p;
@@ -446,12 +472,19 @@ START_TEST(who_acts_is_called_again_where_it_asks)
 }
 END_TEST
 
-/* The last request is alone when it decodes. */
+/* The last request is alone when it decodes. Those before it have 3 and 2 passes, so its second
+ * token is of pass 7. */
 START_TEST(a_policy_that_is_not_steady_as_it_declared_is_found_with_a_decision_log)
 {
     log_to = tmpfile();
     ck_assert_ptr_nonnull(log_to);
     ends_with(declare_and_pause, "fickle", "did not form pass");
+    ends_with(declare_and_cut, "cutter",
+              "did not form pass 7 again and launch it whole on its device");
+    npu_decodes = true;
+    ends_with(declare_and_move, "mover",
+              "did not form pass 7 again and launch it whole on its device");
+    npu_decodes = false;
     (void)fclose(log_to);
     log_to = NULL;
 }

@@ -17,7 +17,6 @@ struct spoken_thing {
     char now[SPOKEN_ROW], reported[SPOKEN_ROW];
     bool whole; /* its first row was reported */
     bool seen;  /* in the message that is being read */
-    bool due;   /* a pass that was launched since the last message: reported in any case */
 };
 
 struct spoken {

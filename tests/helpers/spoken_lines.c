@@ -111,9 +111,6 @@ static int say_launch(struct sched *s, const struct launch_spec *l, const struct
     if (rc == 0) {
         *out = spoken_run(spoken.real)->launches[spoken_run(spoken.real)->n_launches - 1].l;
         (void)spoken_add('l', id, *out);
-        for (uint32_t i = 0; i < spoken.n; i++) {
-            spoken.things[i].due |= spoken.things[i].of == l->pass;
-        }
     }
     return rc;
 }
