@@ -113,6 +113,8 @@ of = {r["policy"]: r for r in c.metric("all.e2e_s.mean")}
 assert c.baseline == "fcfs" and of["fcfs"]["n"] == 2
 assert abs(of["edf"]["mean"] - of["fcfs"]["mean"] - of["edf"]["diff"]) < 1e-9
 assert c.raw["config"]["sim"]["horizon_s"] == 60
+off = xpusim.run("edf", workload=load, set={"sim.prefix_reuse": False, "sim.horizon_s": 60})
+assert off["config"]["sim"]["prefix_reuse"] is False and run["config"]["sim"]["prefix_reuse"] is True
 try:
     xpusim.run("no-such-policy")
     raise SystemExit("no error for a policy that there is not")

@@ -59,14 +59,19 @@ def _call(command: Sequence[str]) -> Any:
     return result
 
 
+def _word(x: Any) -> str:
+    """A value as xpusim reads it."""
+    return str(x).lower() if isinstance(x, bool) else str(x)
+
+
 def _options(options: Mapping[str, Any]) -> List[str]:
-    """load=[0.5, 1], seed=3, set={"sim.horizon_s": 60} as a command line."""
+    """load=[0.5, 1], seed=3, set={"sim.horizon_s": 60, "sim.prefix_reuse": False} as a command line."""
     out: List[str] = []
     for key, value in options.items():
         name = "--" + key.strip("_").replace("_", "-")
         if isinstance(value, Mapping):
             for path, x in value.items():
-                out += [name, "%s=%s" % (path, x)]
+                out += [name, "%s=%s" % (path, _word(x))]
         elif isinstance(value, bool):
             out += [name] if value else []
         elif isinstance(value, (list, tuple)) and name != "--load":
