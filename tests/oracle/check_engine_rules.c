@@ -1,6 +1,6 @@
 /* Rules of the engine that sit at degenerate points in plain runs: a queue whose last item is given
  * up, a policy that polls, noise, a batch that is sampled, KV of a prefix that is used in part and
- * of drafts that were wrong, estimates. By hand. Toy iGPU: 1 ns a kernel where nothing is said. */
+ * of drafts that were wrong. By hand. Toy iGPU: 1 ns a kernel where nothing is said. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -298,94 +298,6 @@ START_TEST(wrong_drafts_give_back_their_blocks)
 }
 END_TEST
 
-/* ---- estimates ---- */
-
-static struct estimate prompt_says[40], decode_says[40];
-
-static void ask(struct sched *s, struct script *y)
-{
-    for (uint32_t n = 1; y->stage == 0 && n <= 40; n++) {
-        struct work_shape w = {.rows = n, .logit_rows = 1, .sequences = 1, .prefill_rows = n};
-        ck_assert_int_eq(sched_estimate(s, &w, OP_QKV, IGPU, n, &prompt_says[n - 1]), 0);
-        w.prefill_rows = 0;
-        w.sequences = w.logit_rows = n;
-        ck_assert_int_eq(sched_estimate(s, &w, OP_QKV, IGPU, n, &decode_says[n - 1]), 0);
-    }
-    struct work_shape w = {.rows = 1, .logit_rows = 1, .sequences = 1};
-    ck_assert_int_eq(sched_estimate(s, &w, OP_KIND_COUNT, IGPU, 1, &prompt_says[1]), -EINVAL);
-    y->stage = 1;
-    script_serve(s, y);
-}
-
-/* The toy iGPU draws 20 W for prompts and 10 W for decode. */
-START_TEST(an_estimate_has_the_watts_of_its_phase)
-{
-    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
-    run(ask, q, 1);
-    ck_assert_double_eq(prompt_says[0].watts, 20.0);
-    ck_assert_double_eq(decode_says[0].watts, 10.0);
-}
-END_TEST
-
-/* Which of 40 annotations of 10 ms are off. */
-static uint32_t off(const struct estimate *e)
-{
-    uint32_t n = 0;
-    for (int i = 0; i < 40; i++) {
-        n += e[i].t_ns != MS(10) ? 1 : 0;
-    }
-    return n;
-}
-
-START_TEST(annotations_are_off_by_the_noise_of_their_phase)
-{
-    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
-    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    sc.setup.annotation.sigma_prefill = _i == 0 ? 0.1 : 0.0;
-    sc.setup.annotation.sigma_decode = _i == 0 ? 0.0 : 0.1;
-    run(ask, q, 1);
-    ck_assert_uint_eq(off(prompt_says), _i == 0 ? 40 : 0);
-    ck_assert_uint_eq(off(decode_says), _i == 0 ? 0 : 40);
-}
-END_TEST
-
-static int64_t says(struct sched *s, const struct work_shape *w)
-{
-    struct estimate e;
-    ck_assert_int_eq(sched_estimate(s, w, OP_QKV, IGPU, 1, &e), 0);
-    return e.t_ns;
-}
-
-/* The others differ from the first in one number each, and from the last in all. */
-static void ask_in_turns(struct sched *s, struct script *y)
-{
-    static const struct work_shape works[] = {
-        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 136},
-        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 137},
-        {.rows = 17, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .attn_pairs = 136},
-        {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 15, .attn_pairs = 136},
-        {.rows = 40, .logit_rows = 1, .sequences = 1, .prefill_rows = 40, .attn_pairs = 820},
-    };
-    for (int i = 1; i < 4; i++) {
-        int64_t first = says(s, &works[0]);
-        int64_t near = says(s, &works[i]);
-        ck_assert_int_eq(says(s, &works[i]), near);
-        ck_assert_int_ne(says(s, &works[4]), near);
-        ck_assert_int_eq(says(s, &works[i]), near);
-        ck_assert_int_ne(first, near);
-    }
-    script_serve(s, y);
-}
-
-START_TEST(noise_is_of_the_question_and_not_of_the_one_before)
-{
-    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
-    scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    sc.setup.annotation.sigma_prefill = 0.1;
-    run(ask_in_turns, q, 1);
-}
-END_TEST
-
 /* ---- the edges of actions ---- */
 
 static void set_timers(struct sched *s, struct script *y)
@@ -602,9 +514,6 @@ static const struct suite_row suite[] = {
     TEST(the_host_samples_row_by_row),
     TEST(a_prefix_used_in_part_gives_back_its_other_blocks),
     TEST(wrong_drafts_give_back_their_blocks),
-    TEST(an_estimate_has_the_watts_of_its_phase),
-    LOOP(annotations_are_off_by_the_noise_of_their_phase, 2),
-    TEST(noise_is_of_the_question_and_not_of_the_one_before),
     CASE("several runs"),
     TEST(the_same_work_meets_the_same_noise),
 };
