@@ -33,7 +33,9 @@ struct andes_request {
     struct iter_request iter;
     double read_tokens;
     uint32_t arrived_tokens;
-    int64_t at_ns; /* both are of then */
+    int64_t at_ns;              /* both are of then */
+    double token_s, lead_s;     /* its next token and the rest of its prompt alone, at */
+    uint32_t length, kv_tokens; /* such a length and KV; 0: not yet asked */
 };
 
 /* Tokens read in so many s of a buffer that `per_s` tokens arrive into; the area under it. */
@@ -71,10 +73,16 @@ static void read_on(struct sched *s, const struct request *r)
 static double gain(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
-    const struct andes_request *x = r->own;
+    struct andes_request *x = r->own;
     double speed = param_number(s, ANDES_SPEED);
-    double token_s = units_s_from_ns(iter_decode_ns(s, r, it->it.device, 1));
-    double lead_s = units_s_from_ns(iter_prefill_ns(s, r, it->it.device));
+    if (x->length != request_length(r) || x->kv_tokens != r->kv_tokens) {
+        x->length = request_length(r);
+        x->kv_tokens = r->kv_tokens;
+        x->token_s = units_s_from_ns(iter_decode_ns(s, r, it->it.device, 1));
+        x->lead_s = units_s_from_ns(iter_prefill_ns(s, r, it->it.device));
+    }
+    double token_s = x->token_s;
+    double lead_s = x->lead_s;
     double to_begin_s = units_s_from_ns(begins_ns(s, r) - s->now_ns);
     double reads_s = param_number(s, ANDES_HORIZON);
     double expected_s = reads_s - to_begin_s;
