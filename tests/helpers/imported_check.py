@@ -71,8 +71,8 @@ def expected(rows, o):
             gone.discard(r.key)
         elif o.get("link") and len(r.blocks) > 1:
             ends[r.blocks[-2]] = r
-        known = next((k for k, b in enumerate(r.blocks) if b not in seen), len(r.blocks)) * bt if bt else min(r.prefix, r.input)
-        known = min(known, r.input) if bt else known
+        known = next((k for k, b in enumerate(r.blocks) if b not in seen), len(r.blocks)) * bt if bt else r.prefix
+        known = min(known, r.input)
         seen |= set(r.blocks)
         r.turn, r.first, r.served = 0, r, 0
         if r.before is not None:
