@@ -142,11 +142,15 @@ START_TEST(every_difference_is_told)
     made[0].decisions = "1 100 Form\n2 200 launch\n";
     is(CONFORMANCE_REPEATED, "decisions differ: 1 100 Form / 1 100 form");
     made[1].status = -5;
-    is(CONFORMANCE_REPEATED, "a run fails");
+    is(CONFORMANCE_REPEATED, "a run fails: ");
     made[1].status = 0;
-    made[0].status = -5;
-    is(CONFORMANCE_REPEATED, "a run fails");
-    is(CONFORMANCE_HIDDEN, "a run fails");
+    made[0].status = -5; /* the second is not run then */
+    for (int pair = CONFORMANCE_REPEATED; pair <= CONFORMANCE_HIDDEN; pair++) {
+        n_runs = 0;
+        ck_assert_pstr_eq(conformance_differ(&sc, &sc.trace, (enum conformance_pair)pair),
+                          "a run fails: ");
+        ck_assert_uint_eq(n_runs, 1);
+    }
 }
 END_TEST
 
