@@ -1,7 +1,4 @@
-/* Runs of two models, against hand computation. The first has one layer and takes 4 ms for the
- * attention of a pass, on any device; the second has three layers of 2 ms. Other kernels take 1 ns
- * each: a prompt's pass is 4 ms + 3 ns (QKV, FFN, head), or 6 ms + 7 ns (three QKV and FFN, and the
- * head). A decode pass has fused layers of 4 ms or 2 ms: 4 ms + 1 ns, or 6 ms + 1 ns. */
+/* Runs of two models (two_models_by_hand), against hand computation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +16,7 @@ static struct script x;
 static void setup(void)
 {
     memset(&x, 0, sizeof x);
-    scenario_init(&sc);
-    two_models_init(&sc, &two);
-    two.other.llm.n_layers = 3;
-    scenario_cost(&sc, -1, OP_MHA, 4, 0, 0);
-    scenario_cost(&sc, -1, OP_LAYER, 4, 0, 0);
-    scenario_cost(&two.other, -1, OP_MHA, 2, 0, 0);
-    scenario_cost(&two.other, -1, OP_LAYER, 2, 0, 0);
+    two_models_by_hand(&sc, &two);
 }
 
 static void teardown(void)
@@ -36,15 +27,7 @@ static void teardown(void)
 static void run(const struct scenario_request *q, const uint8_t *model, const uint32_t *group,
                 uint32_t n, void (*step)(struct sched *s, struct script *x))
 {
-    x.step = step;
-    sc.setup.policy = &script_ops;
-    sc.setup.policy_context = &x;
-    int rc = two_models_run(&sc, q, model, group, n, getenv("SHOW") != NULL);
-    if (getenv("SHOW") != NULL) {
-        scenario_print(&sc, stdout);
-    }
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
+    two_models_script(&sc, &x, q, model, group, n, step);
 }
 
 /* ---- time ---- */

@@ -1,9 +1,11 @@
 #include "tests/helpers/two_models.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/words.h"
+#include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
 void two_models_init(struct scenario *sc, struct two_models *two)
@@ -52,4 +54,30 @@ void two_models_fini(struct scenario *sc)
 {
     trace_fini(&sc->trace);
     scenario_fini(sc);
+}
+
+void two_models_by_hand(struct scenario *sc, struct two_models *two)
+{
+    scenario_init(sc);
+    two_models_init(sc, two);
+    two->other.llm.n_layers = 3;
+    scenario_cost(sc, -1, OP_MHA, 4, 0, 0);
+    scenario_cost(sc, -1, OP_LAYER, 4, 0, 0);
+    scenario_cost(&two->other, -1, OP_MHA, 2, 0, 0);
+    scenario_cost(&two->other, -1, OP_LAYER, 2, 0, 0);
+}
+
+void two_models_script(struct scenario *sc, struct script *x, const struct scenario_request *q,
+                       const uint8_t *model, const uint32_t *group, uint32_t n,
+                       void (*step)(struct sched *s, struct script *x))
+{
+    x->step = step;
+    sc->setup.policy = &script_ops;
+    sc->setup.policy_context = x;
+    int rc = two_models_run(sc, q, model, group, n, getenv("SHOW") != NULL);
+    if (getenv("SHOW") != NULL) {
+        scenario_print(sc, stdout);
+    }
+    ck_assert_msg(rc == 0, "%s", sc->result.message);
+    ck_assert(sc->result.audit.clean);
 }
