@@ -33,9 +33,8 @@ static bool npu_idle(const struct axpu *a)
            reqq_empty(&a->prefill_be.q) && a->n_suspended == 0;
 }
 
-/* Tokens that may be drafted for a request now. A verification gives one token more than it
- * accepts.
- */
+/* Tokens that may be drafted for a request now, where a verification gives one more than it
+ * accepts. */
 static uint32_t offered(struct sched *s, const struct request *r)
 {
     uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
@@ -164,8 +163,7 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
         a->draft_ready_ns = 0;
         return true;
     }
-    /* The batch is not formed yet: whoever becomes ready while drafts are
-     * made takes part. */
+    /* The batch is not formed yet: whoever becomes ready while drafts are made takes part. */
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
     if (draft_ns == 0 || a->estimate.idle > 0 ||
         !(any_offered(s, &a->decode_rt.q) || any_offered(s, &a->decode_be.q))) {
