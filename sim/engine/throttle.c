@@ -22,10 +22,12 @@ static bool averages(const struct engine *e)
 
 void throttle_init(struct engine *e)
 {
-    e->throttle = (struct throttle){.on = averages(e), .speed = 1.0, .event = EVENTQ_NONE};
-    if (averages(e)) {
-        e->throttle.average_watts = e->power.total_watts;
-    }
+    double watts = e->power.total_watts; /* at rest, and for long */
+    e->throttle = (struct throttle){.on = averages(e),
+                                    .speed = 1.0,
+                                    .average_watts = watts,
+                                    .watts = watts,
+                                    .event = EVENTQ_NONE};
 }
 
 double throttle_share(const struct engine *e)

@@ -72,6 +72,25 @@ START_TEST(the_average_meets_the_limit_when_the_closed_form_says)
 }
 END_TEST
 
+/* The machine draws 6 W at rest, whether work comes at once or after 100 s. With work it draws 36 W,
+ * and the average follows 36 - 30 exp(-t/10), t from the arrival. It meets 21 W at 10 ln 2. Then 15
+ * of the 30 W above rest are left, as above. */
+START_TEST(the_average_waits_at_what_the_machine_draws_at_rest)
+{
+    double t = 10.0 * log(2.0);
+    double speed = pow(0.5, 1.0 / 3.0);
+    double after_s = 100.0 * _i;
+    const struct scenario_request one = {REQUEST_CLASS_PROACTIVE, after_s, 256, 1, 0, 0};
+    sc.machine.idle_watts = 6;
+    sc.setup.throttle = (struct sim_throttle){21, 0, 10, 3, 0.1};
+    byhand_run(x.step, &one, 1);
+    ck_assert_double_eq_tol(at_s[0] - after_s, t, 1e-6);
+    ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
+    ck_assert_double_eq_tol((double)sc.records[0].finish_ns / 1e9 - after_s,
+                            t + (20.0 - t) / speed, 1e-6);
+}
+END_TEST
+
 /* A burst limit of 20 W holds from the first instant: speed (2/3)^(1/1) with pauses for a governor.
  * The average then follows 20 (1 - exp(-t/10)) and meets 15 W at 10 ln 4 = 13.863 s, in which 9.242
  * s of work were done; the other 10.758 s run at half speed: 13.863 + 21.516 = 35.379 s. */
@@ -264,6 +283,7 @@ static const struct suite_row suite[] = {
     CASE("throttle", .setup = setup, .teardown = byhand_teardown),
     TEST(no_limit_slows_nothing),
     TEST(the_average_meets_the_limit_when_the_closed_form_says),
+    LOOP(the_average_waits_at_what_the_machine_draws_at_rest, 2),
     TEST(bursts_are_limited_at_once_and_the_average_later),
     TEST(nothing_runs_below_the_least_speed),
     TEST(an_rc_model_is_the_same_equation),
