@@ -254,7 +254,7 @@ static void close_sessions(struct metrics *m)
         if (m->opt.trace != NULL || s->last_finish_ns == 0) {
             continue;
         }
-        if (metrics_measured(m, s->first_arrival_ns)) {
+        if (metrics_measured(m, s->first_arrival_ns) && !s->broken) {
             series_add(&m->series[SERIES_SESSION], (enum request_class)s->cls,
                        units_s_from_ns(s->last_finish_ns - s->first_arrival_ns));
         }

@@ -166,7 +166,11 @@ static double session_leave(struct metrics *m, const struct request *r, int64_t 
             return METRIC_UNDEFINED;
         }
         first_ns = s->first_arrival_ns;
+        bool broken = s->broken;
         map_remove(&m->sessions, r->session_id);
+        if (broken) {
+            return METRIC_UNDEFINED;
+        }
     }
     return metrics_measured(m, first_ns) ? units_s_from_ns(now_ns - first_ns) : METRIC_UNDEFINED;
 }
@@ -315,9 +319,11 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
     m->totals[r->cls].shed++;
     m->totals[r->cls].preemptions += r->preemptions;
     slo_judge(&m->totals[r->cls], r, false, now_ns);
-    /* A session with a shed turn was not completed: it has no completion time. */
+    struct session *s = map_record(&m->sessions, r->session_id);
     if (ends_session(m, r)) {
         map_remove(&m->sessions, r->session_id);
+    } else if (s != NULL) {
+        s->broken = true;
     }
     client_leave(m, r, 0);
     leave_job(m, r, false, now_ns);

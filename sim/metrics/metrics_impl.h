@@ -67,6 +67,7 @@ struct session {
     int64_t first_arrival_ns, last_finish_ns;
     int64_t turn_arrival_ns; /* of its last turn so far */
     uint32_t cls, turn_cls;  /* of the last turn that finished, that arrived */
+    bool broken;             /* a turn was shed: it has no latency */
 };
 
 struct client {
