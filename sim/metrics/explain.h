@@ -16,7 +16,9 @@
  *                      part of it the DDR had
  *      ddr_slowdown    actual - isolated of every other kernel
  *      graphics        between two kernels, while a frame of the graphics user had the device
- *      killed          work a reset threw away, and the reset itself
+ *      killed          from the last kernel that ended to the stop: what was done of a kernel that
+ *                      was stopped inside (a reset throws it away, a suspension keeps it), and the
+ *                      time that stopping takes
  *    When parts of the pass run at once, the last to finish counts: from the end backwards, the
  *    launch that ends last, until its start; before that the one that ends last of those that ran
  *    then. Of a kernel cut that way slowdown is taken in proportion, rounded down.
