@@ -1,5 +1,7 @@
 #include "experiments/shell/cli.h"
 
+#include "sim/base/rng.h"
+
 /* Reads one number; false unless it is finite and something other than a blank starts it. */
 static bool read_number(const char *text, char **end, double *out)
 {
@@ -38,9 +40,9 @@ int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e)
     char *end = NULL;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
-        return err_add(e, "--%s %s: must be a whole number from 0 to 18446744073709551615", option,
-                       text);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v > RNG_SEED_MAX) {
+        return err_add(e, "--%s %s: must be a whole number from 0 to %llu", option, text,
+                       RNG_SEED_MAX);
     }
     *out = v;
     return 0;

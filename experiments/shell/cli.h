@@ -17,7 +17,7 @@ int cli_number(const char *option, const char *text, double min, double max, dou
 /* Like cli_number, for a whole number of digits only. */
 int cli_count(const char *option, const char *text, uint32_t min, uint32_t max, uint32_t *out,
               struct err *e);
-/* A whole number of 64 bits, digits only. */
+/* A whole number up to RNG_SEED_MAX, digits only. */
 int cli_seed(const char *option, const char *text, uint64_t *out, struct err *e);
 /* "0.5,0.9,1.3": at most max_n numbers into out; *n receives how many. */
 int cli_number_list(const char *option, const char *text, double min, double max, double *out,

@@ -5,10 +5,10 @@
 #include "experiments/run/runner.h"
 #include "experiments/sweep/spec.h"
 #include "sim/base/nearest.h"
+#include "sim/base/rng.h"
 #include "sim/base/words.h"
 
-#define CHECK_VALUES 200u           /* of each dimension tried before the first run */
-#define MAX_SEED 9007199254740992.0 /* 2^53: what a JSON number holds exactly */
+#define CHECK_VALUES 200u /* of each dimension tried before the first run */
 
 static const char *const text_keys[] = {"policy", "soc",     "llm",   "workload",
                                         "trace",  "machine", "point", NULL};
@@ -77,9 +77,9 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
             return err_add(e, "%s: %s: must be a number from 1e-06 to 1e+06", file, path);
         }
     } else if (strcmp(key, "seed") == 0) {
-        if (v < 0.0 || v > MAX_SEED || v != floor(v)) {
-            return err_add(e, "%s: %s: must be a whole number from 0 to %.0f", file, path,
-                           MAX_SEED);
+        if (v < 0.0 || v > (double)RNG_SEED_MAX || v != floor(v)) {
+            return err_add(e, "%s: %s: must be a whole number from 0 to %llu", file, path,
+                           RNG_SEED_MAX);
         }
     } else if (is_path(key)) {
         if (!cJSON_IsNumber(value) && !cJSON_IsBool(value) && !cJSON_IsString(value)) {

@@ -51,7 +51,10 @@ static inline uint64_t rng_mix64(uint64_t x)
 
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
-/* A seed for people and files: the upper 53 bits, which a number of JSON holds exactly. */
+/* The largest seed of people and files: beyond 2^53 a number of JSON does not hold each one. */
+#define RNG_SEED_MAX 9007199254740992ULL
+
+/* A seed for people and files: the upper 53 bits. */
 static inline uint64_t rng_seed(uint64_t key)
 {
     return key >> 11;

@@ -212,8 +212,10 @@ START_TEST(bad_options_are_refused_with_their_name)
     ck_assert_int_eq(take("seed", "99999999999999999999"), -EINVAL);
     ck_assert_int_eq(take("set", "nothing"), -EINVAL);
     expect_error(2, "--set nothing", "PATH=VALUE");
-    ck_assert_int_eq(take("seed", "18446744073709551615"), 0);
-    ck_assert_uint_eq(options.seed, UINT64_MAX);
+    ck_assert_int_eq(take("seed", "9007199254740992"), 0);
+    ck_assert_uint_eq(options.seed, 9007199254740992);
+    ck_assert_int_eq(take("seed", "9007199254740993"), -EINVAL);
+    expect_error(3, "--seed 9007199254740993", "from 0 to 9007199254740992");
 }
 END_TEST
 

@@ -101,7 +101,7 @@ END_TEST
 START_TEST(every_option_is_read)
 {
     takes(PARSE("--soc", "s", "--llm", "m", "--llm", "n=k", "--trace", "a.csv", "--trace", "b.csv",
-                "--machine", "e.json", "--seed", "18446744073709551615", "--ttft-slo", "0.5",
+                "--machine", "e.json", "--seed", "9007199254740992", "--ttft-slo", "0.5",
                 "--tpot-slo", "0.25", "--quantile", "97.5", "--quantile", "12", "--below", "2",
                 "--below", "0", "--qoe", "1.5,4", "--set", "a=b", "--set", "c=", "--workload", "w",
                 "--jobs", "3", "--time-limit", "7"));
@@ -113,7 +113,7 @@ START_TEST(every_option_is_read)
     ck_assert_str_eq(o->recordings[1], "b.csv");
     ck_assert_str_eq(o->machine, "e.json");
     ck_assert_str_eq(o->workload, "w");
-    ck_assert_uint_eq(o->seed, UINT64_MAX);
+    ck_assert_uint_eq(o->seed, 9007199254740992);
     ck_assert(o->seed_given);
     ck_assert(o->ttft_slo_s == 0.5 && o->tpot_slo_s == 0.25);
     ck_assert_uint_eq(o->asked.n_percents, 2);

@@ -126,7 +126,7 @@ START_TEST(a_page_has_all_that_it_computes_from)
     folder_put("m.json", "{\"format\": 1, \"events\": []}");
     SCOPED(said_fini)
     struct said s = COMMANDED(cmd_view, "--json", "--recompute", "--workload", LOAD, "--seed",
-                              "18446744073709551615", "--policy", "fcfs:device=cpu", "--policy",
+                              "9007199254740992", "--policy", "fcfs:device=cpu", "--policy",
                               "edf", "--soc", "core-ultra-7-258v", "--llm", "qwen2.5-1.5b", "--set",
                               "sim.horizon_s=30", "--set", "sim.truth_sigma=0.1");
     said_is(&s, EXIT_OK, NULL, "");
@@ -137,7 +137,7 @@ START_TEST(a_page_has_all_that_it_computes_from)
         arguments,
         "[\"--policy\",\"fcfs:device=cpu\",\"--policy\",\"edf\",\"--soc\",\"core-ultra-7-258v\","
         "\"--llm\",\"qwen2.5-1.5b\",\"--workload\",\"" LOAD "\",\"--seed\","
-        "\"18446744073709551615\",\"--set\",\"sim.horizon_s=30\",\"--set\",\"sim.truth_sigma=0."
+        "\"9007199254740992\",\"--set\",\"sim.horizon_s=30\",\"--set\",\"sim.truth_sigma=0."
         "1\"]");
     const cJSON *file;
     uint32_t n = 0;
