@@ -31,6 +31,13 @@ static int take_set(void *target, const struct option_row *row UNUSED, const cha
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
+    /* As of any other option: the second value would drop the first in silence. */
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        if (strncmp(o->sets[i], arg, (size_t)(equals - arg) + 1) == 0) {
+            return err_add(e, "--set %.*s: given twice; it takes one value", (int)(equals - arg),
+                           arg);
+        }
+    }
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }

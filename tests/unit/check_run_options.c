@@ -147,6 +147,11 @@ START_TEST(values_have_their_form)
     static const char set[] = "must be PATH=VALUE, as in sim.contention=none";
     refuses("--set", "a", set);
     refuses("--set", "=1", set);
+    ck_assert_int_eq(PARSE("--set", "sim.a=1", "--set", "sim.a=1"), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "--set sim.a: given twice; it takes one value");
+    err_fini(&err);
+    takes(PARSE("--set", "sim.a=1", "--set", "sim.ab=1", "--set", "sim.a.b=1"));
+    ck_assert_uint_eq(v.config.n_sets, 3);
     static const char quantile[] = "must be a percentage between 0 and 100, as in 97.5";
     static const char *const percents[] = {"0", "100", "-1", "x", "1x"};
     for (size_t i = 0; i < sizeof percents / sizeof percents[0]; i++) {
