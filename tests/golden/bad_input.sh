@@ -187,9 +187,10 @@ refuse "--fit: more than 31 names" $x claims --fit "$(names B 32)"
 refuse "--under: more than 31 names" $x claims --fit B6,B7 --under "$(names B 32)"
 refuse "--over: more than 24 names" $x claims --fit B6,B7 --over "$(names p 25)"
 # nor are a machine's numbers, when there is no room to set them all
-sets=$(for i in $(seq 185); do printf ' --set sim.kv_block_tokens=16'; done)
-refuse "--set states 185; together at most 192" $x compare --policy edf --policy srpt --uncertainty 16 $sets
-refuse "--set states 185; together at most 192" $x falsify --policy edf --baseline srpt $sets
+soc=core-ultra-7-258v
+sets=$({ $x list setting --csv | sed 1d | head -n 15; $x list soc $soc --csv | sed 1d; } | cut -d, -f1,2 | sed 's/^/--set /; s/,/=/')
+refuse "--set states 185; together at most 192" $x compare --policy edf --policy srpt --soc $soc --uncertainty 16 $sets
+refuse "--set states 185; together at most 192" $x falsify --policy edf --baseline srpt --soc $soc $sets
 refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
 refuse "tune-replications" $x compare --policy fcfs --tune 2 --tune-replications x
 refuse "belong to --tune" $x compare --policy fcfs --tune-metric reactive.e2e_s.mean
