@@ -267,6 +267,11 @@ static void put_schemes(const struct compare_result *r, uint32_t rate, struct fr
 
 static void study_schemes(const struct characterize *k, struct frame *rows, struct err *e)
 {
+    if (k->options->workload != NULL || k->options->trace != NULL) {
+        (void)err_add(e, "characterize schemes: takes no --workload and no --trace; it has four "
+                         "loads of its own");
+        return;
+    }
     struct config_policy policies[N_SCHEMES] = {0};
     for (int i = 0; i < N_SCHEMES; i++) {
         (void)config_policy_parse(&policies[i], schemes[i].policy, e);
