@@ -67,6 +67,7 @@ struct link {
     size_t before; /* row of the turn before, or NONE */
     size_t first;  /* row of the session's first turn */
     uint32_t turn;
+    int64_t ended_ns; /* the last answer up to this turn; of one without an end its arrival */
     uint64_t prefix;
     size_t source; /* row that the prompt begins like, or NONE */
     bool wanted;
@@ -122,7 +123,9 @@ static void link_rows(struct import *im, const struct place *order, struct link 
         size_t i = order[k].row;
         struct import_row *r = &im->rows[i];
         struct link *l = &links[i];
-        *l = (struct link){.before = turn_before(im, &turns, r), .first = i};
+        int64_t ended_ns = r->end_ns == TIME_NEVER_NS ? r->start_ns : r->end_ns;
+        *l = (struct link){
+            .before = turn_before(im, &turns, r), .first = i, .ended_ns = ended_ns};
         r->prefix = r->prefix < r->input ? r->prefix : r->input;
         uint64_t known = im->block_tokens > 0 ? known_anywhere(im, &seen, r, i) : r->prefix;
         if (l->before != NONE) {
@@ -130,6 +133,9 @@ static void link_rows(struct import *im, const struct place *order, struct link 
             l->turn = links[l->before].turn + 1;
             l->first = links[l->before].first;
             l->prefix = prefix_of(im, last, r);
+            ended_ns = links[l->before].ended_ns;
+            l->ended_ns = ended_ns > l->ended_ns ? ended_ns : l->ended_ns;
+            im->lost.early += ended_ns > r->start_ns;
             im->lost.turns++;
             im->lost.gaps_from_arrivals += last->end_ns == TIME_NEVER_NS;
         }
@@ -181,11 +187,12 @@ static void share_blocks(struct import *im, const struct place *order, struct li
 }
 
 /* Row i of the import as a row of the trace, with the time and prefix that its link says. */
-static struct trace_row row_of(const struct import *im, const struct link *l, size_t i,
+static struct trace_row row_of(const struct import *im, const struct link *links, size_t i,
                                int64_t zero_ns)
 {
     const struct trace_import_options *o = im->options;
     const struct import_row *r = &im->rows[i];
+    const struct link *l = &links[i];
     struct trace_row row = {.next = TRACE_NO_ROW, .cls = r->cls, .turn = (uint16_t)l->turn};
     if (o->cls != NULL) {
         row.cls =
@@ -193,11 +200,10 @@ static struct trace_row row_of(const struct import *im, const struct link *l, si
     }
     row.arrival_ns = r->start_ns - zero_ns;
     if (l->before != NONE) {
-        const struct import_row *last = &im->rows[l->before];
         /* Where the source does not say when it answered, the gap counts from the turn's
-         * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals).
-         */
-        int64_t from = last->end_ns == TIME_NEVER_NS ? last->start_ns : last->end_ns;
+         * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals). A
+         * turn that was sent before then follows at once (early). */
+        int64_t from = links[l->before].ended_ns;
         row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
     } else {
         double t_s = units_s_from_ns(row.arrival_ns) - fmax(0.0, o->from_s);
@@ -250,7 +256,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
                     MAX_TURNS);
             break;
         }
-        struct trace_row row = row_of(im, l, i, zero_ns);
+        struct trace_row row = row_of(im, links, i, zero_ns);
         trace_builder_add(&b, &row, NULL);
         if (shares) {
             struct trace_node node = trace_node_none();

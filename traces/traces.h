@@ -202,6 +202,7 @@ struct trace_import_losses {
     size_t empty;       /* of a request graph: answers without tokens, which get one */
     size_t other_model; /* requests of another model than their session's first */
     size_t overlapping; /* sent while their agent still had another one running */
+    size_t early;       /* turns sent before an answer of their session ended; they wait for it */
     size_t untimed;     /* requests without a time, which are left out */
     size_t unsent;     /* requests that begin with their answer: nothing says when they were sent */
     size_t not_before; /* requests that also wait for an instant, which is dropped */

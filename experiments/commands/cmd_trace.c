@@ -61,6 +61,7 @@ static void note_losses(const struct trace_import_losses *l)
         {l->other_model, "requests of another model than their session's first; all get one model"},
         {l->overlapping,
          "requests were sent while another of their agent ran; nobody waits for them"},
+        {l->early, "turns were sent before the answers before them had ended; here they wait"},
         {l->untimed, "requests without a time left out"},
         {l->unsent,
          "requests begin with their answer: the source does not say when they were sent"},

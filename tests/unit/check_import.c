@@ -407,6 +407,20 @@ START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
 }
 END_TEST
 
+/* Turns at 0, 10 and 20 s, answered at 60, 15 and 25 s: two turns are sent while the first answer
+ * still runs, and wait for it. The turn at 65 s comes 5 s after it, not 65 - 25 s after the answer
+ * before itself. */
+START_TEST(turns_that_were_sent_early_wait_and_delay_no_later_one)
+{
+    import_with("Timestamp,Session ID,Elapsed time,Request tokens,Response tokens\n"
+                "0,a,60,100,10\n10,a,5,100,10\n20,a,5,100,10\n65,a,1,100,10\n");
+    expect_turn(1, 1, 0, 100, 0);
+    expect_turn(2, 2, 0, 100, 0);
+    expect_turn(3, 3, 5 * NS_PER_S, 100, 0);
+    ck_assert_uint_eq(lost.early, 2);
+}
+END_TEST
+
 /* Ten sessions, one a second from 0 s on, the third with a later turn. */
 START_TEST(a_trace_is_cut_scaled_and_thinned_by_sessions)
 {
@@ -547,6 +561,7 @@ static const struct suite_row suite[] = {
     TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes),
     TEST(sharegpt_answers_are_of_any_model),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
+    TEST(turns_that_were_sent_early_wait_and_delay_no_later_one),
     TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
     TEST(conversations_spans_and_results_of_benchmarks_are_read),
     TEST(prefixes_that_are_lost_are_counted),
