@@ -2,12 +2,10 @@
 
 const char *const flash_choices[] = {"off", "cheaper", "always", NULL};
 
-/* Both ways, isolated. */
+/* Both ways. Who holds none makes no room, and is no victim. */
 static int64_t transfers_ns(const struct sched *s, const struct request *r)
 {
-    double bytes = (double)r->kv_tokens * sched_model(s, r->model)->kv_bytes_per_token;
-    SIM_ASSERT(bytes > 0.0); /* who holds none makes no room, and is no victim */
-    return 2 * (s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9));
+    return 2 * gap_transfer_ns(s, r->model, r->kv_tokens);
 }
 
 bool flash_takes(struct sched *s, struct flash *f, const struct request *r, gap_prefill_ns *prefill)

@@ -104,9 +104,9 @@ static void discard(struct sched *s, struct gap_session *x)
     SIM_ASSERT(session_ok(s, x));
 }
 
-static int64_t transfer_ns(const struct sched *s, const struct gap_session *x)
+int64_t gap_transfer_ns(const struct sched *s, uint32_t model, uint32_t tokens)
 {
-    double bytes = (double)x->tokens * sched_model(s, x->model)->kv_bytes_per_token;
+    double bytes = (double)tokens * sched_kv_token_bytes(s, model);
     SIM_ASSERT(bytes > 0.0 && s->machine->swap_bytes_per_s > 0.0);
     return s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
 }
@@ -117,7 +117,7 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
     bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
-        g->swap_until_ns = s->now_ns + transfer_ns(s, x);
+        g->swap_until_ns = s->now_ns + gap_transfer_ns(s, x->model, x->tokens);
     }
     x->done = true;
     x->kept = false;
@@ -150,10 +150,11 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
      * taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
     double again = (double)prefill(s, x->model, x->tokens);
+    double both_ways = 2.0 * (double)gap_transfer_ns(s, x->model, x->tokens);
     SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
     return (struct waste){.preserve = (double)left * x->tokens,
                           .discard = again * (0.5 * x->tokens + others),
-                          .swap = 2.0 * (double)transfer_ns(s, x) * x->tokens};
+                          .swap = both_ways * x->tokens};
 }
 
 /* When elapsed time alone will have wasted as much as the cheapest way out. */

@@ -83,6 +83,9 @@ static inline bool gap_ok(const struct gap *g)
 /* Time to prefill that many tokens from nothing, chunk by chunk, ns. */
 typedef int64_t gap_prefill_ns(struct sched *s, uint32_t model, uint32_t tokens);
 
+/* A transfer of that many tokens to flash or back, isolated. */
+int64_t gap_transfer_ns(const struct sched *s, uint32_t model, uint32_t tokens);
+
 /* kv, expected_s: numbers of the two parameters (GAP_PARAMS). */
 void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s);
 void gap_fini(struct gap *g);

@@ -233,6 +233,14 @@ static inline const struct llm *sched_model(const struct sched *s, uint32_t mode
     return s->models[model];
 }
 
+/* Bytes of a token's KV of a model, and of that of the model that drafts for it. */
+static inline double sched_kv_token_bytes(const struct sched *s, uint32_t model)
+{
+    uint32_t draft = s->draft_model;
+    double own = sched_model(s, model)->kv_bytes_per_token;
+    return draft > 0 && draft != model ? own + sched_model(s, draft)->kv_bytes_per_token : own;
+}
+
 static inline struct kv_part kv_of(const struct request *r)
 {
     return (struct kv_part){.request = r};

@@ -14,24 +14,16 @@ static uint64_t divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
-/* Bytes of one token's KV of a model, and of that of the model that drafts for it. */
-static double token_bytes(const struct core *c, uint32_t model)
-{
-    uint32_t draft = c->sched->draft_model;
-    double own = c->models[model].llm->kv_bytes_per_token;
-    return draft > 0 && draft != model ? own + c->models[draft].llm->kv_bytes_per_token : own;
-}
-
 void kv_models(struct core *c)
 {
     uint64_t unit = 0;
     for (uint32_t i = 0; i < c->n_models; i++) {
-        unit = divisor((uint64_t)ceil(token_bytes(c, i)), unit);
+        unit = divisor((uint64_t)ceil(sched_kv_token_bytes(c->sched, i)), unit);
     }
     c->kv_unit_bytes = c->n_models == 1 ? c->models[0].llm->kv_bytes_per_token : (double)unit;
     c->kv_units_most = 1;
     for (uint32_t i = 0; i < c->n_models; i++) {
-        uint64_t bytes = (uint64_t)ceil(token_bytes(c, i));
+        uint64_t bytes = (uint64_t)ceil(sched_kv_token_bytes(c->sched, i));
         c->models[i].kv_units = c->n_models == 1 ? 1 : (uint32_t)(bytes / unit);
         c->kv_units_most =
             c->models[i].kv_units > c->kv_units_most ? c->models[i].kv_units : c->kv_units_most;
@@ -68,7 +60,7 @@ double kv_held_bytes(const struct core *c)
 
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)
 {
-    return (double)tokens * token_bytes(c, model);
+    return (double)tokens * sched_kv_token_bytes(c->sched, model);
 }
 
 /* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */

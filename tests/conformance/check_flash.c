@@ -6,6 +6,7 @@
  * * 2.06 = 73.76. BE1, the newest, gives up its KV. BE0 has 27 tokens left, 3 ms each by itself;
  * BE1 has room for its 96 only when BE0 is through. */
 #include "tests/helpers/rules.h"
+#include "tests/helpers/two_models.h"
 
 static const char *const agents[] = {"agent-xpu-v1", "agent-xpu-v2"};
 
@@ -42,6 +43,20 @@ static bool what_is_computed_sooner_is_dropped(const char *extra)
     return two_in_twelve_blocks("flash=cheaper", extra, 24, (const double[]){154.76, 237.67, 0});
 }
 
+/* As at 24 GB/s: at 48 the KV of another model, which drafts, makes twice the bytes. */
+static bool the_kv_of_a_model_that_drafts_goes_along(const char *extra)
+{
+    static struct two_models two;
+    static const struct scenario_request q[] = {{BE, 0, 64, 60, 0, 0}, {BE, 0, 64, 60, 0, 0}};
+    rules_machine(1);
+    two_models_init(&sc, &two);
+    sc.setup.draft_model = 1;
+    sc.machine.swap_bytes_per_s = 48e9;
+    sc.setup.kv_capacity_tokens = 192;
+    rules_run("agent-xpu-v2", "flash=cheaper,speculate=igpu,drafter=model", extra, q, 2);
+    return rules_finishes(0, 154.76) && rules_finishes(1, 237.67);
+}
+
 /* BE2 (16 tokens) comes at 100 and there are five free blocks, but BE1 came before it: it begins
  * when BE1 is on its way back. It has its token at 158.24, and BE1 decodes from then on. */
 static bool no_prompt_begins_before_who_is_on_flash(const char *extra)
@@ -66,6 +81,7 @@ static bool a_reactive_prompt_waits_for_the_memory(const char *extra)
 static const struct rule_row all[] = {
     RULE(a_victim_comes_back_from_flash, "flash=off flash=cheaper", "flash=off"),
     RULE(what_is_computed_sooner_is_dropped, "flash=off flash=always", "flash=always"),
+    RULE(the_kv_of_a_model_that_drafts_goes_along, "flash=off flash=always", "flash=always"),
     RULE(no_prompt_begins_before_who_is_on_flash, "flash=off flash=cheaper", "flash=off"),
     RULE(a_reactive_prompt_waits_for_the_memory, "flash=off", "flash=off"),
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/helpers/rules.h"
+#include "tests/helpers/two_models.h"
 
 /* Turn 0 (96 tokens, six blocks) takes 2.88 + 2 = 4.88; its tool takes `gap`. Turn 1 (160) then
  * takes 64 rows, 1.92 + 2 = 3.92, with the KV of turn 0 and 160 rows, 6.8, without. True when turn
@@ -132,6 +133,21 @@ static bool infercept_swaps_not_before_it_pays(const char *extra)
 static bool infercept_counts_the_way_back(const char *extra)
 {
     return after_tool("gap_kv=infercept", extra, 2.5, 96, 4.88 + 2.5 + 3.92);
+}
+
+/* The same where a token has as many bytes of another model's KV, which drafts, at twice the rate.
+ */
+static bool agents_count_the_kv_of_a_model_that_drafts(const char *extra)
+{
+    static struct two_models two;
+    static const struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0}, {RT, 2.5e-3, 160, 1, 5, 96}};
+    rules_machine(1);
+    two_models_init(&sc, &two);
+    sc.setup.draft_model = 1;
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 192e9;
+    rules_run("agent-xpu-v2", "gap_kv=infercept,speculate=igpu,drafter=model", extra, q, 2);
+    return rules_finishes(1, 4.88 + 2.5 + 3.92);
 }
 
 /* Told that calls take 1 s it discards at once: 4.88 + 2.4 + 6.8. */
@@ -333,6 +349,8 @@ static const struct rule_row all[] = {
     RULE(infercept_swaps_not_before_it_pays, "gap_kv=swap gap_kv=discard gap_s=1",
          "gap_kv=swap gap_kv=discard gap_s=1"),
     RULE(infercept_counts_the_way_back, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
+    RULE(agents_count_the_kv_of_a_model_that_drafts, "gap_kv=discard gap_s=1",
+         "gap_kv=discard gap_s=1"),
     RULE(infercept_believes_what_it_is_told, "gap_s=0 gap_kv=preserve", "gap_s=0 gap_kv=preserve"),
     RULE(infercept_counts_those_who_would_wait, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_gives_the_swap_budget_to_the_most_wasteful,
