@@ -59,10 +59,10 @@ static bool nothing_random(struct pair *p)
     return true;
 }
 
-/* Nothing but requests has instants of its own: neither frames, nor a temperature, nor events. */
+/* Nothing but requests has instants of its own: neither frames nor events. */
 static bool only_requests_have_instants(const struct pair *p)
 {
-    return p->a.frames.per_s == 0.0 && p->a.throttle.limit_watts == 0.0 && p->t.n_machine == 0;
+    return p->a.frames.per_s == 0.0 && p->t.n_machine == 0;
 }
 
 /* Its rows, and nothing that only the whole trace knows. */
@@ -374,6 +374,7 @@ static bool make_half_the_speed(struct pair *p)
     }
     p->b.horizon_ns *= p->b.horizon_ns != TIME_NEVER_NS ? 2 : 1;
     p->b.stall_ns *= 2;
+    p->b.throttle.tau_s *= 2.0;
     p->x.twice = true;
     return true;
 }
@@ -386,7 +387,8 @@ static bool make_faster_fcfs(struct pair *p)
     bool known = config_policy_parse(&fcfs, "fcfs", &e) == 0;
     err_fini(&e);
     if (!known || !nothing_random(p) || !only_requests_have_instants(p) || !rows_of(p) ||
-        p->t.graph != NULL || p->t.extras != NULL || p->t.n_first < p->t.n || p->a.n_more > 0) {
+        p->t.graph != NULL || p->t.extras != NULL || p->t.n_first < p->t.n || p->a.n_more > 0 ||
+        p->a.throttle.limit_watts > 0.0) { /* who is faster is throttled sooner */
         return false;
     }
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.faster = true});
