@@ -90,10 +90,15 @@ static bool first_row(const struct trace *t, size_t row)
 static bool make_later(struct pair *p)
 {
     const int64_t later_ns = 1LL << 34; /* doubles hold sums with it */
-    if (!only_requests_have_instants(p) || !rows_of(p) || (p->p.ops->needs & CAP_LOAD) != 0) {
-        return false; /* what is loaded from the beginning on has an instant, too */
+    if (p->a.frames.per_s > 0.0 || !rows_of(p) || (p->p.ops->needs & CAP_LOAD) != 0) {
+        return false; /* the first frame and what is loaded from the beginning on have instants */
     }
     copy_rows(p);
+    for (uint32_t i = 0; i < p->changed.n_machine; i++) {
+        struct machine_event *v = &p->changed.machine[i];
+        v->at_ns += later_ns;
+        v->until_ns += v->every_ns > 0 ? later_ns : 0;
+    }
     for (size_t i = 0; i < p->changed.n; i++) {
         p->changed.rows[i].arrival_ns += first_row(&p->changed, i) ? later_ns : 0;
         if (p->changed.extras != NULL && p->changed.extras[i].until_ns != TIME_NEVER_NS) {
@@ -345,7 +350,7 @@ static bool make_half_the_speed(struct pair *p)
 {
     static struct machine m;
     static struct policy_params doubled;
-    if (!nothing_random(p) || !only_requests_have_instants(p) || !rows_of(p) || p->a.n_more > 0) {
+    if (!nothing_random(p) || !rows_of(p) || p->a.n_more > 0) {
         return false;
     }
     m = *p->a.machine;
@@ -372,9 +377,20 @@ static bool make_half_the_speed(struct pair *p)
             g->edges[k].gap_ns *= 2;
         }
     }
+    for (uint32_t i = 0; i < p->changed.n_machine; i++) {
+        struct machine_event *v = &p->changed.machine[i];
+        v->at_ns *= 2;
+        v->every_ns *= 2;
+        v->until_ns *= v->every_ns > 0 ? 2 : 1;
+        v->frames_per_s /= 2.0;
+        v->battery_j *= 2.0; /* the same watts, twice as long */
+        v->battery_full_j *= 2.0;
+    }
+    p->b.frames.per_s /= 2.0;
+    p->b.frames.device_ns *= 2;
+    p->b.throttle.tau_s *= 2.0;
     p->b.horizon_ns *= p->b.horizon_ns != TIME_NEVER_NS ? 2 : 1;
     p->b.stall_ns *= 2;
-    p->b.throttle.tau_s *= 2.0;
     p->x.twice = true;
     return true;
 }
