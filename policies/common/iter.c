@@ -5,8 +5,6 @@ const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "res
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
 const char *const iter_level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
-/* Added to the key of proactive requests under rt_first: larger than any key an order gives. */
-#define CLASS_STEP 1e15
 /* Greater keys are one: deadlines in more than 16 years, which a trace or a parameter may state. */
 #define KEY_MOST 5e14
 
@@ -16,7 +14,7 @@ static double full_key(struct sched *s, const struct iter *it, const struct requ
     SIM_ASSERT(!isnan(own));
     double key = fmin(own, KEY_MOST);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
-    key += behind ? CLASS_STEP : 0.0;
+    key += behind ? ITER_CLASS_STEP : 0.0;
     /* Waiting reactive requests are before proactive ones; sequences that run may be before all
      * (vtc). */
     SIM_ASSERT(behind ? key > KEY_MOST || key < 0.0 : key <= KEY_MOST);
@@ -235,6 +233,13 @@ static bool is_held(struct sched *s, const struct request *r)
 {
     return param_int(s, ITER_CLASS) == ITER_WINDOW && r->cls == REQUEST_CLASS_PROACTIVE &&
            !sched_machine_state(s).background_window;
+}
+
+const struct request *iter_first(struct sched *s)
+{
+    const struct iter *it = s->state;
+    const struct request *r = order_first(&it->ready);
+    return r == NULL || is_held(s, r) ? NULL : r;
 }
 
 /* Takes requests in order until the batch or the budget is full. Swapped ones start coming back

@@ -84,6 +84,9 @@ extern const char *const iter_class_choices[],
 
 struct iter;
 
+/* Added to the key of proactive requests but under blind: larger than any key an order gives. */
+#define ITER_CLASS_STEP 1e15
+
 /* Functions of an order. All but key are optional. */
 struct iter_order {
     /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
@@ -159,6 +162,9 @@ void iter_kv_moved(struct sched *s, const struct request *r);
 bool iter_outranked(struct sched *s);
 void iter_stopped(struct sched *s, const struct launch *l);
 bool iter_resumes(struct sched *s, uint32_t *which);
+
+/* The first request that waits and may run; NULL: none. */
+const struct request *iter_first(struct sched *s);
 
 /* Does all hold that it relies on? (consistent.c) */
 bool iter_is_consistent(const struct iter *it);

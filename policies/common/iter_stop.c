@@ -54,7 +54,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
 bool iter_outranked(struct sched *s)
 {
     const struct iter *it = s->state;
-    const struct request *top = order_first(&it->ready);
+    const struct request *top = iter_first(s);
     SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
     return param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION && top != NULL &&
            order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
@@ -93,7 +93,7 @@ bool iter_resumes(struct sched *s, uint32_t *which)
         }
     }
     SIM_ASSERT(*which < it->it.n_paused);
-    const struct request *top = order_first(&it->ready);
+    const struct request *top = iter_first(s);
     /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
     return top == NULL || order_node(&it->ready, top)->key >= least;
 }

@@ -1,0 +1,61 @@
+/* Classes under the orders of policies/common/iter.h, where an order or a stop meets a rule that
+ * says who may run at all (`class=rt_alone`, `class=window`). By hand; toy times:
+ * tests/helpers/rules.h. With ten layers a prompt of n takes 10 (0.03 n + 1) + 1 ms: 100 rows 41 ms
+ * (QKV 1, attention 1, FFN 2), 50 rows 26, 20 rows 17. */
+#include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
+
+static void window(double at_ms, bool open)
+{
+    sc.events[sc.n_events++] = (struct machine_event){.at_ns = MS(at_ms),
+                                                      .until_ns = TRACE_LAST_NS,
+                                                      .sets = MACHINE_SETS_WINDOW,
+                                                      .background_window = open};
+}
+
+/* BE1, come at 13.5, is shorter than the rest of BE0 (26 to 27.5 ms), but its window is closed, so
+ * BE0 continues. RT2 comes at 20.5 and starts when the QKV of the sixth layer ends at 21. BE0 has 20 left
+ * when RT2 ends at 47. */
+START_TEST(nothing_stops_for_who_waits_for_a_window)
+{
+    static const char *const kv[] = {"kv=checkpoint", "kv=recompute"};
+    for (int i = 0; i < 2; i++) {
+        rules_machine(10);
+        struct scenario_request q[] = {
+            {BE, 0, 100, 1, 0, 0}, {BE, 0.0135, 50, 1, 0, 0}, {RT, 0.0205, 50, 1, 0, 0}};
+        window(1, false);
+        window(100, true);
+        rules_run("srpt", "max_batch=1,class=window,preempt=kernel", kv[i], q, 3);
+        ck_assert(rules_starts(2, 21) && rules_finishes(2, 47));
+        /* With kv=recompute BE0 loses its work to RT2, and does it again behind BE1. */
+        ck_assert(i == 0 ? rules_finishes(0, 67) && rules_starts(1, 100)
+                         : rules_starts(1, 100) && rules_finishes(0, 167));
+    }
+}
+END_TEST
+
+/* RT1 stops BE0 at 14 and runs to 40. Then BE2 is shorter (17 ms) than the rest of BE0 (27), and
+ * waits for its window. BE0 continues, and still stops for a reactive request: RT3 comes at 50.5,
+ * and the QKV of the seventh layer ends at 51. BE0 has 16 left when RT3 ends at 77. */
+START_TEST(who_goes_on_in_the_place_of_who_waits_for_a_window_can_be_stopped)
+{
+    rules_machine(10);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0},
+                                   {RT, 0.0135, 50, 1, 0, 0},
+                                   {BE, 0.016, 20, 1, 0, 0},
+                                   {RT, 0.0505, 50, 1, 0, 0}};
+    window(15, false);
+    window(200, true);
+    rules_run("srpt", "max_batch=1,class=window,preempt=kernel", "", q, 4);
+    ck_assert(rules_finishes(1, 40));
+    ck_assert(rules_starts(3, 51) && rules_finishes(3, 77));
+    ck_assert(rules_finishes(0, 93) && rules_starts(2, 200));
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("class rules"),
+    TEST(nothing_stops_for_who_waits_for_a_window),
+    TEST(who_goes_on_in_the_place_of_who_waits_for_a_window_can_be_stopped),
+};
+SUITE_MAIN("class rules", suite)
