@@ -1,10 +1,11 @@
 /* vtc: virtual token counter, fair service among agents (clauses.md E.14). Every client has a
- * counter of the service it got. Counters order admission only: while there is room, the earliest
+ * counter of the service it got. Counters order admission only. While there is room, the earliest
  * request of the client with the smallest counter joins the batch. Its client is charged w_in for
  * every prompt token that no cache holds; w_out follows with every token that comes out. A request
- * that runs stays until its end, ahead of all that wait, regardless of counters and class. A client
- * that had nothing queued is lifted to the smallest counter of the others, so idling earns no
- * credit. Weighted: reactive service counts 1/4, a soft priority.
+ * that runs stays until its end, ahead of all that wait, regardless of counters. Under rt_first and
+ * blind it also stays regardless of class. A client that had nothing queued is lifted to the
+ * smallest counter of the others, so idling earns no credit. Weighted: reactive service counts 1/4,
+ * a soft priority.
  *
  * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
  * request may lose its KV to one that came earlier; it queues again and is not charged twice. */
@@ -48,8 +49,8 @@ struct vtc_request {
 /* Of those of a client that wait, only the first has the client's counter as its key: the others
  * are behind everybody until it is taken, so that a charge moves one key. */
 #define VTC_NOT_FIRST 1e14
-/* Before every counter, also after iter.c has set proactive requests behind. */
-#define VTC_RUNNING (-1e15)
+/* Before every counter. */
+#define VTC_RUNNING (-1e14)
 
 static struct vtc_request *of(const struct request *r)
 {
@@ -110,8 +111,10 @@ static double vtc_key(struct sched *s, const struct request *r)
     }
     /* Without KV it has been put out of the batch, and queues like the others. */
     if (own->admitted > 0 && r->kv_tokens > 0) {
-        bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
-        return (behind ? 2 * VTC_RUNNING : VTC_RUNNING) + (double)own->admitted;
+        /* Also before reactive ones that wait, unless the class says who may run at all. */
+        bool orders = param_int(s, ITER_CLASS) == ITER_RT_FIRST;
+        bool behind = orders && r->cls == REQUEST_CLASS_PROACTIVE;
+        return VTC_RUNNING - (behind ? ITER_CLASS_STEP : 0.0) + (double)own->admitted;
     }
     if (reqq_of(r) == NULL) {
         join(s, r);

@@ -13,9 +13,37 @@ static void window(double at_ms, bool open)
                                                       .background_window = open};
 }
 
+/* BE0 has tokens at 5 and 8. RT1, come at 6, takes 5 ms from 8 on, then two tokens of 3 ms
+ * each. BE0 decodes in none of its iterations: its third token is at 22. */
+START_TEST(vtc_suspends_who_runs_where_reactive_requests_run_alone)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {RT, 0.006, 100, 3, 0, 0}};
+    rules_run("vtc", "class=rt_alone", "", q, 2);
+    ck_assert(rules_tokens_at(1, 3, (double[]){13, 16, 19}));
+    ck_assert(rules_tokens_at(0, 3, (double[]){5, 8, 22}));
+}
+END_TEST
+
+/* The window closes at 6, while BE0 runs to 8. RT1 and RT2, come at 7, are one iteration:
+ * 0.03 x 200 + 2 = 8 ms, then 2.06 for two decodes. BE0 decodes again at 100. */
+START_TEST(vtc_lets_nobody_wait_behind_who_waits_for_a_window)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {
+        {BE, 0, 100, 3, 0, 0}, {RT, 0.007, 100, 2, 0, 0}, {RT, 0.007, 100, 2, 0, 0}};
+    window(6, false);
+    window(100, true);
+    rules_run("vtc", "class=window", "", q, 3);
+    ck_assert(rules_tokens_at(1, 2, (double[]){16, 18.06}));
+    ck_assert(rules_tokens_at(2, 2, (double[]){16, 18.06}));
+    ck_assert(rules_tokens_at(0, 3, (double[]){5, 8, 103}));
+}
+END_TEST
+
 /* BE1, come at 13.5, is shorter than the rest of BE0 (26 to 27.5 ms), but its window is closed, so
- * BE0 continues. RT2 comes at 20.5 and starts when the QKV of the sixth layer ends at 21. BE0 has 20 left
- * when RT2 ends at 47. */
+ * BE0 continues. RT2 comes at 20.5 and starts when the QKV of the sixth layer ends at 21. BE0 has
+ * 20 left when RT2 ends at 47. */
 START_TEST(nothing_stops_for_who_waits_for_a_window)
 {
     static const char *const kv[] = {"kv=checkpoint", "kv=recompute"};
@@ -55,6 +83,8 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("class rules"),
+    TEST(vtc_suspends_who_runs_where_reactive_requests_run_alone),
+    TEST(vtc_lets_nobody_wait_behind_who_waits_for_a_window),
     TEST(nothing_stops_for_who_waits_for_a_window),
     TEST(who_goes_on_in_the_place_of_who_waits_for_a_window_can_be_stopped),
 };

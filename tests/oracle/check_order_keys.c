@@ -185,10 +185,13 @@ static double key_of(const struct seen *v, int64_t now_ns)
 
 static bool goes_before(const struct seen *x, const struct seen *y, int64_t now_ns)
 {
-    if (x->admission != 0 || y->admission != 0) { /* vtc: whoever runs stays */
-        return y->admission == 0 || (x->admission != 0 && x->admission < y->admission);
+    bool classes = w.rule != BLIND && x->r->cls != y->r->cls;
+    if (w.rule != RT_ALONE || !classes) {
+        if (x->admission != 0 || y->admission != 0) { /* vtc: whoever runs stays */
+            return y->admission == 0 || (x->admission != 0 && x->admission < y->admission);
+        }
     }
-    if (w.rule != BLIND && x->r->cls != y->r->cls) {
+    if (classes) {
         return x->r->cls == REQUEST_CLASS_REACTIVE;
     }
     double kx = key_of(x, now_ns);
