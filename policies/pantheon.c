@@ -17,7 +17,7 @@ static const struct policy_param params[] = {
     ITER_PARAMS_OF(1, ITER_RT_ALONE, ITER_PREEMPT_LAYER),
     [PANTHEON_DEADLINE] =
         POLICY_NUMBER("deadline_s", 30, 0, 1e9,
-                      "deadline of a reactive request where the trace has none, s (ours)"),
+                      "deadline of a request where the trace has none, s after arrival (ours)"),
     {.name = NULL},
 };
 
@@ -25,9 +25,7 @@ static double pantheon_key(struct sched *s, const struct request *r)
 {
     int64_t due_ns = r->deadline_ns;
     if (due_ns == TIME_NEVER_NS) {
-        bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
-        due_ns =
-            r->arrival_ns + (reactive ? units_ns_from_s(param_number(s, PANTHEON_DEADLINE)) : 0);
+        due_ns = r->arrival_ns + units_ns_from_s(param_number(s, PANTHEON_DEADLINE));
     }
     return units_us_from_ns(due_ns);
 }

@@ -253,6 +253,20 @@ static bool pantheon_puts_no_deadline_behind_the_background(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
+/* BE1, come at 1, has no deadline, so it is due after 30 s. RT3 is, too, and BE2 is due at 102 ms.
+ * So BE2 is next at 5. BE1 is before RT3, because it came before. */
+static bool pantheon_gives_everybody_a_deadline(const char *extra)
+{
+    rules_machine(1);
+    rules_extra(2)->deadline_ns = MS(100);
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0},
+                                   {BE, 0.001, 100, 1, 0, 0},
+                                   {BE, 0.002, 100, 1, 0, 0},
+                                   {RT, 0.003, 100, 1, 0, 0}};
+    rules_run("pantheon", "class=blind,preempt=iteration", extra, q, 4);
+    return rules_starts(2, 5) && rules_starts(1, 10) && rules_starts(3, 15);
+}
+
 static const struct rule_row all[] = {
     RULE(pantheon_preempts_a_reactive_request_by_deadline, "preempt=iteration preempt=kernel",
          "preempt=iteration preempt=kernel"),
@@ -260,6 +274,8 @@ static const struct rule_row all[] = {
     RULE(pantheon_has_one_deadline_for_the_answer, "preempt=iteration", "preempt=iteration"),
     RULE(pantheon_serves_reactive_requests_alone, "class=rt_first", "class=rt_first"),
     RULE(pantheon_puts_no_deadline_behind_the_background, "class=blind", "class=blind"),
+    RULE(pantheon_gives_everybody_a_deadline, "class=rt_alone deadline_s=0.05",
+         "class=rt_alone deadline_s=0.05"),
     RULE(andes_serves_who_has_nothing_to_read, "read_tokens_per_s=1000 per_token=false",
          "read_tokens_per_s=1000"),
     RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
