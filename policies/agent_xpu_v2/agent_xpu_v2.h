@@ -160,6 +160,7 @@ struct axpu {
     uint64_t n_batches;        /* formed so far, from 1 on */
     struct speculate estimate; /* of acceptance, over all requests */
     int64_t draft_ready_ns;    /* drafting ends then; 0: nobody drafts */
+    bool has_drafts;           /* for the next batch */
     uint32_t draft_passes;     /* of a draft model, since the last other batch */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
     int64_t age_ns, ttl_ns;    /* of parameters */
@@ -272,6 +273,8 @@ void axpu_decode_yield(struct sched *s, struct axpu *a);
 bool axpu_drafts_by_model(const struct sched *s);
 /* False while drafts for the next batch are being made; a timer is set. */
 bool axpu_drafted(struct sched *s, struct axpu *a);
+/* For a batch that wants drafts: are they there? Else they are made. */
+bool axpu_makes_drafts(struct sched *s, struct axpu *a);
 /* Turns a chosen batch into verifications where that gains; whether it did. */
 bool axpu_speculate_batch(struct sched *s, struct axpu *a);
 /* Launches the next op of a pass that is verified on the NPU; false: it is an ordinary one. */

@@ -262,7 +262,13 @@ static void form(struct sched *s, struct axpu *a)
         if (a->batch.n == 0) {
             return;
         }
+        struct speculate before = a->estimate;
         bool drafts = axpu_speculate_batch(s, a);
+        if (drafts && !axpu_makes_drafts(s, a)) {
+            a->estimate = before; /* it is chosen again when they are there */
+            a->verify_on_npu = false;
+            return;
+        }
         declare_steady(s, a);
         int rc = batch_form(s, &a->batch, &a->decode);
         if (rc == -ENOMEM && drafts) { /* there may be room for one token each */
@@ -286,6 +292,7 @@ static void form(struct sched *s, struct axpu *a)
         x->batch = a->n_batches + 1;
         axpu_decode_leave(a, r);
     }
+    a->has_drafts = false;
     next_batch(s, a);
 }
 

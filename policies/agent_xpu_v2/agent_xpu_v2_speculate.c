@@ -156,29 +156,33 @@ static bool any_offered(struct sched *s, const struct reqq *q)
     return r != NULL;
 }
 
-bool axpu_drafted(struct sched *s, struct axpu *a)
+bool axpu_makes_drafts(struct sched *s, struct axpu *a)
 {
-    if (how(s) == AXPU_SPECULATE_NONE || axpu_drafts_by_model(s) ||
-        (reqq_empty(&a->decode_rt.q) && reqq_empty(&a->decode_be.q))) {
-        a->draft_ready_ns = 0;
-        return true;
-    }
-    /* The batch is not formed yet: whoever becomes ready while drafts are made takes part. */
     int64_t draft_ns = units_ns_from_ms(param_number(s, AXPU_DRAFT_MS));
-    if (draft_ns == 0 || a->estimate.idle > 0 ||
-        !(any_offered(s, &a->decode_rt.q) || any_offered(s, &a->decode_be.q))) {
-        return true; /* idle: the last batch wanted no draft */
+    if (draft_ns == 0 || a->has_drafts || axpu_drafts_by_model(s)) {
+        return true;
     }
     if (a->draft_ready_ns == 0) {
         a->draft_ready_ns = s->now_ns + draft_ns;
         (void)sched_set_timer(s, a->draft_ready_ns);
         return false;
     }
-    if (s->now_ns < a->draft_ready_ns) {
-        return false;
+    a->has_drafts = s->now_ns >= a->draft_ready_ns;
+    a->draft_ready_ns = a->has_drafts ? 0 : a->draft_ready_ns;
+    return a->has_drafts;
+}
+
+bool axpu_drafted(struct sched *s, struct axpu *a)
+{
+    if (how(s) == AXPU_SPECULATE_NONE || axpu_drafts_by_model(s) ||
+        !(any_offered(s, &a->decode_rt.q) || any_offered(s, &a->decode_be.q))) {
+        a->draft_ready_ns = 0;
+        return true;
     }
-    a->draft_ready_ns = 0;
-    return true;
+    /* The batch is not formed yet: whoever becomes ready while drafts are made takes part. Where
+     * the last one wanted none, the next has to want them first. */
+    bool wants_none = a->draft_ready_ns == 0 && a->estimate.idle > 0;
+    return wants_none || axpu_makes_drafts(s, a);
 }
 
 bool axpu_speculate_launch(struct sched *s, struct axpu *a)

@@ -177,6 +177,20 @@ START_TEST(drafts_that_never_pay_are_not_verified)
 }
 END_TEST
 
+START_TEST(a_batch_that_wants_drafts_again_waits_for_them)
+{
+    /* Costs as above: 31 batches want no draft and end at 24, 30, .. 204. The 32nd tries one token
+     * all the same: drafting to 206, then two rows take 41 + 3 + 42 + 1 ms. */
+    static const struct scenario_request q[] = {{RT, 0, 256, 34, 0, 0}};
+    scenario_cost(&sc, IGPU, OP_QKV, 1, 20, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 2, 20, 5);
+    run("speculate=igpu", q, 1);
+    ck_assert_int_eq(sc.records[0].token_ns[31], MS(204));
+    ck_assert_int_eq(sc.records[0].token_ns[32], MS(293));
+    ck_assert_int_eq(sc.records[0].token_ns[33], MS(293));
+}
+END_TEST
+
 /* ---- a model of the run drafts ---- */
 
 static struct two_models two;
@@ -289,6 +303,7 @@ static const struct suite_row suite[] = {
     TEST(drafting_takes_its_time_where_the_first_who_waits_has_no_draft),
     TEST(who_has_no_draft_decodes_along),
     TEST(drafts_that_never_pay_are_not_verified),
+    TEST(a_batch_that_wants_drafts_again_waits_for_them),
     CASE("a model drafts", .setup = setup_two, .teardown = teardown_two),
     TEST(a_model_of_the_run_drafts_in_passes_of_its_own),
     TEST(drafts_of_a_model_are_verified_on_the_npu_too),
