@@ -277,8 +277,7 @@ static const char *workload_text(const struct space *s, const struct space_point
 
 static void add_set(struct config_options *o, const char *path, double value)
 {
-    SIM_REQUIRE(o->n_sets < CONFIG_MAX_SETS, "%s: more settings than space_init counted", path);
-    o->sets[o->n_sets++] = xkeep(xformat("%s=%.6g", path, value));
+    config_options_set(o, xkeep(xformat("%s=%.6g", path, value)));
 }
 
 void space_options(const struct space *s, const struct space_point *p, struct config_options *out)

@@ -23,6 +23,25 @@ static int take_llm(void *target, const struct option_row *row, const char *arg,
     return 0;
 }
 
+/* The place of the value that a path has, n_sets where it has none. text: "path=value". */
+static uint32_t place_of(const struct config_options *o, const char *text)
+{
+    size_t n = strcspn(text, "=") + 1;
+    uint32_t i = 0;
+    while (i < o->n_sets && strncmp(o->sets[i], text, n) != 0) {
+        i++;
+    }
+    return i;
+}
+
+void config_options_set(struct config_options *o, const char *text)
+{
+    uint32_t i = place_of(o, text);
+    SIM_REQUIRE(i < CONFIG_MAX_SETS, "%s: more than %d settings", text, CONFIG_MAX_SETS);
+    o->sets[i] = text;
+    o->n_sets += i == o->n_sets;
+}
+
 static int take_set(void *target, const struct option_row *row UNUSED, const char *arg,
                     struct err *e)
 {
@@ -32,16 +51,13 @@ static int take_set(void *target, const struct option_row *row UNUSED, const cha
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
     /* As of any other option: the second value would drop the first in silence. */
-    for (uint32_t i = 0; i < o->n_sets; i++) {
-        if (strncmp(o->sets[i], arg, (size_t)(equals - arg) + 1) == 0) {
-            return err_add(e, "--set %.*s: given twice; it takes one value", (int)(equals - arg),
-                           arg);
-        }
+    if (place_of(o, arg) < o->n_sets) {
+        return err_add(e, "--set %.*s: given twice; it takes one value", (int)(equals - arg), arg);
     }
     if (o->n_sets == CONFIG_MAX_SETS) {
         return err_add(e, "--set: more than %d overrides", CONFIG_MAX_SETS);
     }
-    o->sets[o->n_sets++] = arg;
+    config_options_set(o, arg);
     return 0;
 }
 
@@ -196,6 +212,6 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->asked.reader =
         over->asked.reader.tokens_per_s > 0.0 ? over->asked.reader : base->asked.reader;
     for (uint32_t i = 0; i < over->n_sets && base->n_sets < CONFIG_MAX_SETS; i++) {
-        base->sets[base->n_sets++] = over->sets[i];
+        config_options_set(base, over->sets[i]);
     }
 }

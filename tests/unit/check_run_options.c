@@ -280,6 +280,18 @@ START_TEST(a_second_set_lies_over_the_first)
 }
 END_TEST
 
+START_TEST(a_setting_gives_way_to_that_of_the_same_path)
+{
+    takes(PARSE("--set", "a=b", "--set", "ab=b", "--b-set", "a=z", "--b-set", "c=d"));
+    config_options_overlay(&v.config, &v.over);
+    static const char *const both[] = {"a=z", "ab=b", "c=d"};
+    ck_assert_uint_eq(v.config.n_sets, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(v.config.sets[i], both[i]);
+    }
+}
+END_TEST
+
 /* Recordings of the first give way to all of the second. */
 START_TEST(recordings_are_replaced_as_a_whole)
 {
@@ -445,6 +457,7 @@ static const struct suite_row rows[] = {
     TEST(numbers_that_are_asked_for_have_an_end),
     TEST(metrics_ask_for_what_they_name),
     TEST(a_second_set_lies_over_the_first),
+    TEST(a_setting_gives_way_to_that_of_the_same_path),
     TEST(recordings_are_replaced_as_a_whole),
     TEST(recordings_are_files_folders_and_patterns),
     TEST(recordings_are_called_what_they_are),
