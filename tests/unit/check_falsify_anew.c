@@ -398,6 +398,18 @@ START_TEST(a_point_is_a_command)
     p.u[axis("burst")] = log(3.0) / log(8.0);
     OWNED char *third = space_command(&space, &p);
     ck_assert_ptr_nonnull(strstr(third, ",burst=3,active_share=0.3333,"));
+    /* All that the runs had: without the machine's events or the targets they are other runs. */
+    options.machine = "my laptop.json";
+    options.ttft_slo_s = 0.5;
+    options.tpot_slo_s = 0.25;
+    options.asked.reader = (struct metrics_reader){2.0, 3.5};
+    options.sets[options.n_sets++] = "sim.collapse=false";
+    p = space_nominal(&space);
+    OWNED char *whole = space_command(&space, &p);
+    ck_assert_str_eq(whole, "--soc core-ultra-5-125h --llm llama-3.2-3b --workload "
+                            "mixed:cv=0.5,duration_s=60,proactive_per_min=6 --machine "
+                            "'my laptop.json' --ttft-slo 0.5 --tpot-slo 0.25 --qoe 2,3.5 --set "
+                            "sim.collapse=false");
     close_space();
 }
 END_TEST
