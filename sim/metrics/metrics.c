@@ -312,11 +312,25 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     live_remove(m, r);
 }
 
+/* Has one that does not finish waited longer than the threshold? */
+static bool starves(const struct metrics *m, const struct live *v, int64_t now_ns)
+{
+    const struct request *r = v->request;
+    int64_t first_ns = v->served ? r->first_service_ns : now_ns;
+    int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
+    if (v->served && !service_runs(m, r)) {
+        wait_ns += now_ns - metrics_since_ns(v);
+    }
+    return units_s_from_ns(wait_ns) > m->opt.starvation_s;
+}
+
 static void on_shed(void *self, int64_t now_ns, const struct request *r)
 {
     struct metrics *m = self;
     SIM_ASSERT(m->totals[r->cls].finished + m->totals[r->cls].shed < m->totals[r->cls].arrived);
+    const struct live *v = metrics_live(m, r);
     m->totals[r->cls].shed++;
+    m->totals[r->cls].starved += v != NULL && starves(m, v, now_ns) ? 1 : 0;
     m->totals[r->cls].preemptions += r->preemptions;
     slo_judge(&m->totals[r->cls], r, false, now_ns);
     struct session *s = map_record(&m->sessions, r->session_id);
@@ -329,7 +343,7 @@ static void on_shed(void *self, int64_t now_ns, const struct request *r)
     leave_job(m, r, false, now_ns);
     backlog_leave(&m->backlog, now_ns, r->input_tokens, r->max_output_tokens);
     if (m->opt.records) {
-        records_add(m, r, metrics_live(m, r), false, now_ns);
+        records_add(m, r, v, false, now_ns);
     }
     live_remove(m, r);
 }
@@ -389,12 +403,7 @@ static void on_run_ended(void *self, int64_t now_ns)
             continue;
         }
         struct class_totals *t = &m->totals[r->cls];
-        int64_t first_ns = v->served ? r->first_service_ns : now_ns;
-        int64_t wait_ns = first_ns - r->arrival_ns + v->suspended_ns + v->decode_pending_ns;
-        if (v->served && !service_runs(m, r)) {
-            wait_ns += now_ns - metrics_since_ns(v);
-        }
-        t->starved += units_s_from_ns(wait_ns) > m->opt.starvation_s ? 1 : 0;
+        t->starved += starves(m, v, now_ns) ? 1 : 0;
         t->preemptions += r->preemptions;
         slo_judge(t, r, false, now_ns);
         if (m->opt.records) {

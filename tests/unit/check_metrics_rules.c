@@ -229,6 +229,23 @@ START_TEST(a_suspension_is_a_wait_also_where_the_run_ends_before)
 }
 END_TEST
 
+static void sheds_at_40(struct sched *s, struct script *y)
+{
+    if (script_at(s, y, 0, 40)) {
+        ck_assert_int_eq(sched_shed(s, y->request[0]), 0);
+    }
+}
+
+START_TEST(who_is_shed_after_a_long_wait_has_starved)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    opt.starvation_s = _i == 0 ? 0.039 : 0.041;
+    run(sheds_at_40, q, 1);
+    ck_assert_double_eq(get("proactive.shed"), 1.0);
+    ck_assert_double_eq(get("proactive.starved"), _i == 0 ? 1.0 : 0.0);
+}
+END_TEST
+
 /* ---- fairness ---- */
 
 /* Without clients in the trace each session is one. The first has 30 + 10 tokens and ends before
@@ -285,6 +302,7 @@ static const struct suite_row suite[] = {
     TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
     LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,
          (sizeof starving / sizeof starving[0])),
+    LOOP(who_is_shed_after_a_long_wait_has_starved, 2),
     LOOP(sessions_that_have_ended_are_clients_too, 2),
 };
 SUITE_MAIN("metrics rules", suite)
