@@ -15,8 +15,8 @@
 #define PROBE_ID 0x7fffffffu
 static const uint32_t PROBE_WORDS[] = {8, 64};
 
-const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {"ok",      "refused", "http",
-                                                                "timeout", "broken",  "empty"};
+const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {
+    "ok", "refused", "http", "timeout", "broken", "empty", "cancelled", "unsent"};
 
 const char *const observe_count_names[OBSERVE_COUNT_COUNT] = {"unknown", "server", "probe"};
 
@@ -29,6 +29,8 @@ struct exchange {
     char *line; /* of the stream, so far */
     size_t n_line;
     bool done;      /* [DONE] has come */
+    bool failed;    /* an error has come in place of an event, which [DONE] may follow */
+    bool impatient; /* its user gives up before the timeout */
     uint32_t texts; /* pieces of text; a server may send several tokens in one */
     uint32_t said;  /* tokens of the answer, as the server counts; 0: it does not say */
     int64_t start_ns;
@@ -134,6 +136,7 @@ static void take_line(struct exchange *x)
         return;
     }
     SCOPED(json_drop) cJSON *event = cJSON_Parse(data);
+    x->failed = x->failed || cJSON_IsObject(cJSON_GetObjectItem(event, "error"));
     bool said;
     const char *text = text_of(event, &said);
     if (text != NULL) {
@@ -170,7 +173,7 @@ static size_t on_data(char *data, size_t size, size_t n, void *self)
 /* ---- life of an exchange ---- */
 
 static CURL *request(const struct replay *r, char *url, const char *body, curl_write_callback on,
-                     void *self)
+                     void *self, double timeout_s)
 {
     CURL *easy = r->curl.easy_init();
     (void)r->curl.easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
@@ -182,7 +185,8 @@ static CURL *request(const struct replay *r, char *url, const char *body, curl_w
     (void)r->curl.easy_setopt(easy, CURLOPT_PRIVATE, self);
     (void)r->curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)r->curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    (void)r->curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(r->o->timeout_s * 1e3));
+    long timeout_ms = (long)fmax(1.0, timeout_s * 1e3); /* 0 would be none */
+    (void)r->curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
     return easy;
 }
 
@@ -212,7 +216,10 @@ static void begin(struct replay *r, uint32_t row)
         r->rows[row].input_tokens = tokens;
         r->rows[row].count = OBSERVE_COUNT_PROBE;
     }
-    x->easy = request(r, completions(r), x->body, on_data, x);
+    double patience_s =
+        r->t->extras != NULL ? units_s_from_ns(r->t->extras[row].cancel_ns) : (double)INFINITY;
+    x->impatient = patience_s < r->o->timeout_s;
+    x->easy = request(r, completions(r), x->body, on_data, x, fmin(patience_s, r->o->timeout_s));
     (void)r->curl.multi_add_handle(r->multi, x->easy);
     r->running++;
 }
@@ -232,7 +239,7 @@ static size_t on_answer(char *data, size_t size, size_t n, void *self)
 static cJSON *ask(const struct replay *r, char *url, const char *body)
 {
     SCOPED(text_fini) struct text answer = {0};
-    CURL *easy = request(r, url, body, on_answer, &answer);
+    CURL *easy = request(r, url, body, on_answer, &answer, r->o->timeout_s);
     (void)r->curl.easy_perform(easy);
     cJSON *event = cJSON_Parse(text_end(&answer));
     r->curl.easy_cleanup(easy);
@@ -291,19 +298,28 @@ static enum observe_status judge(const struct exchange *x, CURLcode code, long h
         return OBSERVE_REFUSED;
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
-        return OBSERVE_TIMEOUT;
+        return x->impatient ? OBSERVE_CANCELLED : OBSERVE_TIMEOUT;
     }
     if (http != 200) {
         return http == 0 ? OBSERVE_BROKEN : OBSERVE_HTTP;
     }
-    return code != CURLE_OK || !x->done ? OBSERVE_BROKEN
-           : x->texts == 0              ? OBSERVE_EMPTY
-                                        : OBSERVE_OK;
+    return code != CURLE_OK || !x->done || x->failed ? OBSERVE_BROKEN
+           : x->texts == 0                           ? OBSERVE_EMPTY
+                                                     : OBSERVE_OK;
 }
 
 static int64_t scaled(const struct replay *r, int64_t gap_ns)
 {
     return (int64_t)((double)gap_ns * r->o->scale);
+}
+
+/* A later request is due, unless that is when its session's last instant is over. */
+static void follow(struct replay *r, int64_t at_ns, uint32_t row)
+{
+    int64_t until_ns = r->t->extras != NULL ? r->t->extras[row].until_ns : TIME_NEVER_NS;
+    if (until_ns == TIME_NEVER_NS || at_ns - r->epoch_ns < scaled(r, until_ns)) {
+        due_add(r, at_ns, row);
+    }
 }
 
 /* What waits for a row's end: a user or tool goes on, whatever came back. In a request graph a row
@@ -314,14 +330,14 @@ static void go_on(struct replay *r, uint32_t row)
     const int64_t now = clock_now_ns();
     uint32_t next = r->t->rows[row].next;
     if (g == NULL && next != TRACE_NO_ROW) {
-        due_add(r, now + scaled(r, r->t->rows[next].arrival_ns), next);
+        follow(r, now + scaled(r, r->t->rows[next].arrival_ns), next);
     }
     for (uint32_t i = g != NULL ? g->first[row] : 0; g != NULL && i < g->first[row + 1]; i++) {
         uint32_t child = g->edges[i].row;
         int64_t over_ns = now + scaled(r, g->edges[i].gap_ns);
         r->ready_ns[child] = over_ns > r->ready_ns[child] ? over_ns : r->ready_ns[child];
         if (--r->parents[child] == 0) {
-            due_add(r, r->ready_ns[child] + scaled(r, r->t->rows[child].arrival_ns), child);
+            follow(r, r->ready_ns[child] + scaled(r, r->t->rows[child].arrival_ns), child);
         }
     }
 }
@@ -390,8 +406,10 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     probe(&r);
     r.epoch_ns = clock_now_ns();
     for (size_t i = 0; i < t->n; i++) {
-        rows[i] = (struct observe_row){
-            .first_s = (double)NAN, .last_s = (double)NAN, .input_tokens = t->rows[i].input_tokens};
+        rows[i] = (struct observe_row){.status = OBSERVE_UNSENT,
+                                       .first_s = (double)NAN,
+                                       .last_s = (double)NAN,
+                                       .input_tokens = t->rows[i].input_tokens};
     }
     for (size_t i = 0; i < t->n_first; i++) {
         due_add(&r, r.epoch_ns + (int64_t)((double)t->rows[i].arrival_ns * o->scale), (uint32_t)i);
@@ -412,6 +430,9 @@ void observe_write(const struct observe_options *o, const struct trace *t,
     for (size_t i = 0; i < t->n; i++) {
         const struct observe_row *r = &rows[i];
         const struct trace_row *row = &t->rows[i];
+        if (r->status == OBSERVE_UNSENT) {
+            continue;
+        }
         (void)fprintf(out, "%u,%.6f,%u,%u,", row->request_id, r->arrival_s, r->input_tokens,
                       r->output_tokens);
         if (r->output_tokens > 0) {

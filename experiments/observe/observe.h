@@ -6,12 +6,14 @@
 #include "sim/base/base.h"
 
 enum observe_status {
-    OBSERVE_OK,      /* answered, with at least one token, to the end of the stream */
-    OBSERVE_REFUSED, /* no connection */
-    OBSERVE_HTTP,    /* answered with another status than 200 */
-    OBSERVE_TIMEOUT, /* not through in time */
-    OBSERVE_BROKEN,  /* the stream ended before its end */
-    OBSERVE_EMPTY,   /* a whole stream without a token */
+    OBSERVE_OK,        /* answered, with at least one token, to the end of the stream */
+    OBSERVE_REFUSED,   /* no connection */
+    OBSERVE_HTTP,      /* answered with another status than 200 */
+    OBSERVE_TIMEOUT,   /* not through in time */
+    OBSERVE_BROKEN,    /* the stream ended before its end, or with an error in it */
+    OBSERVE_EMPTY,     /* a whole stream without a token */
+    OBSERVE_CANCELLED, /* by its user, after the trace's cancel_s */
+    OBSERVE_UNSENT,    /* due after the trace's until_s, or after one that was */
     OBSERVE_STATUS_COUNT
 };
 extern const char *const observe_status_names[OBSERVE_STATUS_COUNT]; /* "ok", "refused", ... */
@@ -49,13 +51,14 @@ struct observe_row {
  * what the trace's would.
  *
  * Then sends every request at its time; a later turn its gap after the response before it, and a
- * request of a graph after the last of its parents. A trace in which requests cancel others is not
+ * request of a graph after the last of its parents. Users cancel when the trace says so, and
+ * sessions end at its until_s, which is scaled. A trace in which requests cancel others is not
  * replayed. rows: one per row of the trace. 0, or -EINVAL with an error: libcurl does not work. A
  * server that refuses, breaks or is silent is rows, not an error. */
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e);
 
 /* The file that `validate --run` reads (its rows are those with status ok), with columns of the
- * trace's ids and classes. */
+ * trace's ids and classes. It has no rows of what was not sent. */
 void observe_write(const struct observe_options *o, const struct trace *t,
                    const struct observe_row *rows, FILE *out);

@@ -19,12 +19,12 @@ serve() { # what the server says
     done
     [ -s "$tmp/port" ] || fail "the test's server does not start"
 }
-observe() { # trace, options...
+replay() { # trace, options...
     trace=$1
     shift
-    "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$trace" --timeout 60 "$@" -o "$tmp/run.csv" 2>"$tmp/said" ||
-        fail "$(cat "$tmp/said")"
+    "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$trace" --timeout 60 "$@" -o "$tmp/run.csv" 2>"$tmp/said"
 }
+observe() { replay "$@" || fail "$(cat "$tmp/said")"; }
 counted() { # of every row, by whom
     awk -F, -v by="$1" '/^#/ || /^request/ { next } { n++; if ($3 != 20 + 10 * $1 || $NF != by) bad = 1 } END { exit bad || n != 4 }' "$tmp/run.csv" ||
         fail "lengths by $1: $(cat "$tmp/run.csv")"
@@ -82,6 +82,35 @@ counted probe
 serve
 observe "$tmp/t.csv"
 grep -q 'does not say how long prompts are' "$tmp/said" || fail "unknown lengths: $(cat "$tmp/said")"
+
+# An error in a stream breaks it off, also where the server still ends the stream.
+serve usage fails
+replay "$tmp/t.csv" && fail "answers with errors are fine: $(cat "$tmp/run.csv")"
+grep -q '^4 broken' "$tmp/said" || fail "answers with errors: $(cat "$tmp/said")"
+# A session that is over at 0.4 s: its next turn is due at 0.02 + 0.5 s at the earliest, and what follows it is not sent either.
+{
+    echo '# xpusim-trace v1'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,until_s'
+    echo '0,0,0,reactive,0.01,,20,4,0,'
+    echo '1,1,0,reactive,0.02,,30,4,0,'
+    echo '2,1,1,reactive,,0.5,40,4,0,0.4'
+    echo '3,1,2,reactive,,0,50,4,0,'
+} >"$tmp/u.csv"
+serve usage
+observe "$tmp/u.csv"
+grep -q '^2 ok' "$tmp/said" && grep -q '^2 unsent' "$tmp/said" || fail "a session that is over: $(cat "$tmp/said")"
+[ "$(grep -c ,ok, "$tmp/run.csv")" = 2 ] && [ "$(grep -c '^[0-9]' "$tmp/run.csv")" = 2 ] || fail "rows that were sent: $(cat "$tmp/run.csv")"
+# A user who cancels after half a second, and not when the server's minute is over, and goes on.
+{
+    echo '# xpusim-trace v1'
+    echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,cancel_s'
+    echo '0,0,0,reactive,0.01,,20,4,0,0.5'
+    echo '1,0,1,reactive,,0.01,30,4,0,0.5'
+} >"$tmp/h.csv"
+serve usage hangs
+replay "$tmp/h.csv" && fail "answers that hang are fine: $(cat "$tmp/run.csv")"
+awk -F, '/^[0-9]/ { n++; if ($2 >= 60 || $10 != "cancelled") bad = 1 } END { exit bad || n != 2 }' "$tmp/run.csv" ||
+    fail "a user who cancels: $(cat "$tmp/run.csv")"
 
 # A job: 2 waits for 0 and 1 and begins with 0; 3 waits for 2. Requests 0 and 1 share a group's first 9 words, 12 tokens.
 {

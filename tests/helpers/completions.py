@@ -1,14 +1,16 @@
 """A server of completions for tests of `observe`: a token is a word, an answer is as long as asked for, and every prompt and
 its answer is a line of a log. What is asked without streaming is a line of LOG.asked.
 
-    python3 completions.py LOG [usage] [tokenize] [pairs] [thinks]
+    python3 completions.py LOG [usage] [tokenize] [pairs] [thinks] [fails] [hangs]
 
 It prints its port. With usage or tokenize it says how long prompts are, and with usage also answers. With pairs a piece of a stream
-has two tokens, and with thinks the first half of a chat's answer is reasoning.
+has two tokens, and with thinks the first half of a chat's answer is reasoning. With fails a stream has one token and then an error,
+as vLLM streams what goes wrong in its engine, and with hangs it ends a minute after its first token.
 """
 import json
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOG = open(sys.argv[1], "w")
@@ -56,6 +58,12 @@ class Handler(BaseHTTPRequestHandler):
         with LOCK:
             LOG.write(json.dumps({"path": self.path, "model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
             LOG.flush()
+        if "fails" in SAYS:
+            lines[1:] = [{"error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}}]
+        if "hangs" in SAYS:
+            self.answer("data: %s\n\n" % json.dumps(lines.pop(0)))
+            time.sleep(60)
+            return
         self.answer("".join("data: %s\n\n" % json.dumps(x) for x in lines) + "data: [DONE]\n\n")
 
 
