@@ -181,8 +181,28 @@ static void grouped(struct storage *s, double bits, double group, double group_b
     s->body = bits / 8.0 + (group > 0.0 ? group_bytes / group : 0.0);
 }
 
+/* Returns a name of attention that keeps its width, or NULL: gpt-oss has only its experts in 4 bit.
+ * Norms and a part for pictures do not count. */
+static const char *kept_wide(const cJSON *q, const char **key)
+{
+    static const char *const keys[] = {"modules_to_not_convert", "ignore"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const cJSON *c;
+        *key = keys[i];
+        cJSON_ArrayForEach (c, member(q, keys[i])) {
+            const char *name = cJSON_GetStringValue(c);
+            if (name != NULL && strstr(name, "self_attn") != NULL && strstr(name, "norm") == NULL &&
+                strstr(name, "vis") == NULL) {
+                return name;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Quantised weights as the tools store them: a scale of 16 bit (and a zero point as wide as a
- * weight) per group, of bitsandbytes one of 32 bit per 64 weights, of MXFP4 one of 8 bit per 32. */
+ * weight) per group. Bitsandbytes has one of 32 bit per 64 weights, MXFP4 one of 8 bit per 32, and
+ * NVFP4 one of 8 bit per 16. */
 static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
 {
     const char *method = json_string(q, "quant_method");
@@ -197,7 +217,9 @@ static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
     } else if (strcmp(method, "compressed-tensors") == 0 && first_scheme(q) != NULL) {
         const cJSON *w = member(first_scheme(q), "weights");
         const cJSON *x = member(first_scheme(q), "input_activations");
-        grouped(s, number_of(w, "num_bits", NULL, 8.0), number_of(w, "group_size", NULL, 0.0), 2.0);
+        double scale_bytes = strcmp(json_string(w, "type"), "float") == 0 ? 1.0 : 2.0;
+        grouped(s, number_of(w, "num_bits", NULL, 8.0), number_of(w, "group_size", NULL, 0.0),
+                scale_bytes);
         s->act_bits = x == NULL ? 16 : (uint32_t)number_of(x, "num_bits", NULL, 16.0);
     } else if (strcmp(method, "fp8") == 0 || strcmp(method, "fbgemm_fp8") == 0) {
         grouped(s, 8.0, 0.0, 0.0);
@@ -213,6 +235,15 @@ static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
     }
     if (s->bits < 1 || s->bits > 16) {
         (void)err_add(r->e, "%s: quantization_config: %u bits", r->file, s->bits);
+        return false;
+    }
+    const char *key;
+    const char *wide = kept_wide(q, &key);
+    if (wide != NULL) {
+        (void)err_add(r->e,
+                      "%s: quantization_config.%s: \"%.40s\" keeps its width, and an LLM file has "
+                      "one for all of a layer; `xpusim new-llm --bits` says which",
+                      r->file, key, wide);
         return false;
     }
     s->kv = soc_format_of_width(s->bits).kv_bytes;

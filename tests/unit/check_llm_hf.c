@@ -178,6 +178,12 @@ static const struct {
     {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
      "\"group_0\":{\"weights\":{\"num_bits\":8},\"input_activations\":{\"num_bits\":8}}}}}",
      8, 8, 1.0, 2.0, 1.0},
+    /* NVFP4: one byte of scale per 16; norms and a part for pictures may keep their width */
+    {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"ignore\":[\"lm_head\","
+     "\"model.layers.0.self_attn.q_norm\",\"model.visual.blocks.0.self_attn.qkv\"],"
+     "\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":4,\"type\":\"float\","
+     "\"group_size\":16}}}}}",
+     4, 16, 0.5 + 1.0 / 16.0, 2.0, 1.0},
 };
 
 START_TEST(bytes_are_those_of_the_way_the_weights_are_stored)
@@ -205,6 +211,11 @@ static const struct {
 } refused[] = {
     {",\"quantization_config\":{\"quant_method\":\"aqlm\"}}",
      "config.json: quantization_config.quant_method: \"aqlm\" is not known"},
+    /* gpt-oss: only experts have 4 bit; attention is half of what a token reads of the layers */
+    {",\"quantization_config\":{\"quant_method\":\"mxfp4\",\"modules_to_not_convert\":["
+     "\"model.layers.*.self_attn\",\"model.layers.*.mlp.router\",\"model.embed_tokens\","
+     "\"lm_head\"]}}",
+     "config.json: quantization_config.modules_to_not_convert: \"model.layers.*.self_attn\""},
     {",\"num_local_experts\":8}", "config.json: num_local_experts: a llama has no experts here"},
     {",\"kv_lora_rank\":512}", "config.json: kv_lora_rank: latent attention"},
     {",\"layer_types\":[\"full_attention\",\"linear_attention\"]}",
