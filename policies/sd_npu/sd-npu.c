@@ -247,6 +247,9 @@ static void launch(struct sched *s, struct sd *d)
     bool drafts = p->segments[0].role == SEGMENT_DRAFT;
     bool on_cpu = !prefill && param_int(s, drafts ? SD_DRAFT_ON : SD_DECODE) == 1;
     struct launch_spec spec = sched_launch_rest(s, p, on_cpu ? d->cpu : d->npu, YIELD_PASS);
+    if (sched_device_free_slots(s, spec.device) == 0) {
+        return; /* EAGLE drafts on it, slower than it was to, or for a request that is gone */
+    }
     if (on_cpu) {
         spec.chunk_rows = 0;
     } else if (p->shape.model ==

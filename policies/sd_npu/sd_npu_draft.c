@@ -40,7 +40,7 @@ double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool p
     /* EAGLE: a draft model of one layer and the head. The paper's own simulation seems to charge
      * one forward per step (D.10 [S]); EAGLE-2 makes six and verifies a tree of 60 tokens, of which
      * as many are right (sim.speculation.max_draft_tokens=60). Drafting occupies the device that
-     * decodes, at its power; its DDR traffic disturbs nobody. */
+     * decodes, at its power and speed; its DDR traffic disturbs nobody. */
     struct work_shape with = shape_of(d->current, 0);
     struct work_shape without = with;
     without.logit_rows = 0;

@@ -120,7 +120,9 @@ static void check_device(const struct engine *e, uint32_t device)
     SIM_ASSERT(d->n_running <= (serial ? 1 : d->desc->max_shared));
     SIM_ASSERT(d->n_running + d->n_queued <=
                (serial ? d->desc->inflight_depth : d->desc->max_shared));
-    SIM_ASSERT(e->now_ns >= d->occupied_until_ns || d->n_running + d->n_queued == 0);
+    bool occupied = e->now_ns < d->occupied.end_ns;
+    SIM_ASSERT(!occupied || d->n_running + d->n_queued == 0);
+    SIM_ASSERT(occupied == (d->occupied_event != EVENTQ_NONE));
     for (uint32_t i = 0; i < d->n_running; i++) {
         const struct vexec *v = d->running[i];
         check_launch(e, v, device);

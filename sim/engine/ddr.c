@@ -106,6 +106,21 @@ static inline double job_speed(const struct engine *e, const struct job *j)
     return j->exec != NULL ? e->throttle.speed * e->governors[j->device].speed : 1.0;
 }
 
+void job_occupies(struct engine *e, uint8_t device)
+{
+    struct vdevice *d = &e->devices[device];
+    struct job *j = &d->occupied;
+    if (e->now_ns >= j->end_ns) {
+        return;
+    }
+    job_progress(e, j);
+    j->rate = j->speed = e->throttle.speed * e->governors[device].speed;
+    j->end_ns = job_end_ns(j);
+    eventq_drop(&e->queue, &d->occupied_event);
+    d->occupied_event =
+        eventq_push(&e->queue, j->end_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
+}
+
 /* ---- shares ---- */
 
 void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, double *rate)

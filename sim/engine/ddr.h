@@ -24,6 +24,9 @@ void ddr_leave(struct engine *e, struct job *j);
 /* A job that does nothing ends then, unless its wait is over before. */
 void job_wait(struct engine *e, struct job *j, int64_t until_ns);
 void job_wait_over(struct engine *e, struct job *j);
+/* The work that occupies the device, if there is any, has the device's present speed from now on.
+ * Its end is a timer that knows the device. */
+void job_occupies(struct engine *e, uint8_t device);
 /* Observers see `count` intervals of that length, of which the last one ends now. */
 static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
                               double share)

@@ -142,7 +142,7 @@ void device_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
     struct vdevice *d = &e->devices[l->pub->device];
-    SIM_ASSERT(e->now_ns >= d->occupied_until_ns);
+    SIM_ASSERT(e->now_ns >= d->occupied.end_ns);
     device_fresh_begins(e);
     struct vexec *v = vexec_new(e, l);
     v->buffers_ns = e->has_buffers ? buffers_take(e, v) : 0;

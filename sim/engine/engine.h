@@ -89,7 +89,8 @@ struct vdevice {
     uint32_t n_running;
     struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
     uint32_t n_queued;
-    int64_t occupied_until_ns; /* it works for no pass until then (sched_occupy) */
+    struct job occupied; /* its work for no pass (sched_occupy), until end_ns; apart from e->jobs */
+    uint32_t occupied_event; /* that is over */
 };
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */

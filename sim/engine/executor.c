@@ -2,6 +2,7 @@
  * (channels.c), and instants at which something is to come. */
 #include <errno.h>
 
+#include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/power.h"
@@ -10,7 +11,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
 {
     const struct engine *e = exec;
     const struct vdevice *d = &e->devices[device];
-    if (e->now_ns < d->occupied_until_ns) {
+    if (e->now_ns < d->occupied.end_ns) {
         return 0;
     }
     /* Those on their way out still count: they have the device until they are gone. */
@@ -27,17 +28,17 @@ static void exec_timer(void *exec, int64_t at_ns)
     (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
 }
 
-/* Its end is a timer that knows the device. */
 static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
 {
     struct engine *e = exec;
     struct vdevice *d = &e->devices[device];
-    if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied_until_ns) {
+    if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied.end_ns) {
         return -EBUSY;
     }
-    d->occupied_until_ns = until_ns; /* first: what the device draws follows from it */
+    d->occupied = (struct job){
+        .left_ns = (double)(until_ns - e->now_ns), .updated_ns = e->now_ns, .end_ns = until_ns};
+    job_occupies(e, device); /* first: what the device draws follows from it */
     power_device(e, device);
-    (void)eventq_push(&e->queue, until_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
     return 0;
 }
 

@@ -79,6 +79,7 @@ static bool take_step(struct engine *e, uint8_t device, uint32_t step)
     g->step = step;
     g->speed = dvfs_of(e, device)->steps[step].speed;
     g->power = dvfs_of(e, device)->steps[step].power;
+    job_occupies(e, device);
     e->core.result->dvfs.changes++;
     CORE_OBSERVE(&e->core, step, e->now_ns, device, g->speed);
     return true;

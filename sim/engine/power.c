@@ -86,7 +86,7 @@ static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
             phase = POWER_PHASE_DECODE;
         }
     }
-    if (phase == POWER_PHASE_IDLE && e->now_ns < d->occupied_until_ns) {
+    if (phase == POWER_PHASE_IDLE && e->now_ns < d->occupied.end_ns) {
         phase = POWER_PHASE_DECODE;
     }
     return phase;

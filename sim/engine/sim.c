@@ -131,7 +131,9 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     }
     case EVENT_TIMER:
         if (ev->payload > 0) { /* the end of what sched_occupy asked for */
-            power_device(e, (uint8_t)(ev->payload - 1));
+            uint8_t device = (uint8_t)(ev->payload - 1);
+            e->devices[device].occupied_event = EVENTQ_NONE;
+            power_device(e, device);
         }
         if (!stalled(e)) {
             core_timer(c);
@@ -267,6 +269,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];
         d->desc = &m->devices[i];
+        d->occupied_event = EVENTQ_NONE;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
     e->loader.job = (struct job){.end_ns = TIME_NEVER_NS,

@@ -101,6 +101,9 @@ void throttle_decide(struct engine *e, double above)
         advance_notice(e);
         ddr_touch(e);
         t->speed = speed;
+        for (uint8_t d = 0; d < m->n_devices; d++) {
+            job_occupies(e, d);
+        }
         CORE_OBSERVE(&e->core, speed, e->now_ns, speed);
     }
 }

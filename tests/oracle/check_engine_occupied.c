@@ -54,9 +54,8 @@ static void step(struct sched *s, struct script *c)
     }
 }
 
-/* One layer: 4 + 6 + 8 + 1 ms from 15 on. The NPU draws 1 W at rest, 3 W in decode, 7 W in prefill:
- * 5 ms at rest, 10 ms occupied, 19 ms of prefill. */
-START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
+/* One layer: 4 + 6 + 8 + 1 ms. The NPU draws 1 W at rest, 3 W in decode, 7 W in prefill. */
+static void setup(void)
 {
     scenario_init(&sc);
     memset(&x, 0, sizeof x);
@@ -71,9 +70,27 @@ START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
     scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
     scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
     scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
-    struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}};
+}
+
+static void teardown(void)
+{
+    scenario_fini(&sc);
+}
+
+/* The NPU is free again, and has run the prompt, at those ms. */
+static void run(double free_ms, double done_ms)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}};
     int rc = script_run(&sc, &x, q, 1);
     ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert_int_eq(woken_ns, MS(free_ms));
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(done_ms));
+}
+
+/* 5 ms at rest, 10 ms occupied, 19 ms of prefill. */
+START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
+{
+    run(15, 15 + 19);
     ck_assert_int_eq(x.rc[PAST], -EINVAL);
     ck_assert_int_eq(x.rc[NOWHERE], -EINVAL);
     ck_assert_int_eq(x.rc[OCCUPIED], 0);
@@ -83,14 +100,35 @@ START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
     ck_assert_uint_gt(slots_before, 0);
     ck_assert_uint_eq(slots_then, 0);
     ck_assert_uint_eq(slots_after, slots_before);
-    ck_assert_int_eq(woken_ns, MS(15));
-    ck_assert_int_eq(sc.records[0].first_token_ns, MS(15 + 19));
     ck_assert_double_eq_tol(npu_joules, 0.005 * 1 + 0.010 * 3 + 0.019 * 7, 1e-9);
-    scenario_fini(&sc);
+}
+END_TEST
+
+/* The platform draws 5 W and the NPU at rest 1; 7 W are allowed. So it has half of the 2 W that it
+ * would draw above rest, and half the speed, and in prefill a quarter of 4 W. */
+START_TEST(a_power_limit_slows_what_occupies_a_device)
+{
+    sc.setup.throttle = (struct sim_throttle){7, 7, 10, 1, 0.1};
+    sc.machine.devices[NPU].prefill_watts = 5;
+    run(5 + 20, 25 + 19 * 4);
+    ck_assert_double_eq_tol(npu_joules, 0.005 * 1 + (0.020 + 0.076) * 2, 1e-9);
+}
+END_TEST
+
+/* At half speed until a period of 8 ms is over, at 13 ms: 4 ms are done, and 6 are left. */
+START_TEST(a_step_of_frequency_changes_what_is_left_of_it)
+{
+    sc.setup.dvfs[NPU] = (struct sim_dvfs){
+        .n = 2, .steps = {{0.5, 0.25}, {1, 1}}, .period_ns = MS(8), .headroom = 1.25};
+    run(13 + 6, 19 + 19);
+    ck_assert_double_eq_tol(npu_joules, 0.005 * 1 + 0.008 * 1.5 + 0.006 * 3 + 0.019 * 7, 1e-9);
 }
 END_TEST
 
 static const struct suite_row suite[] = {
+    CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(an_occupied_device_draws_power_and_takes_no_launch),
+    TEST(a_power_limit_slows_what_occupies_a_device),
+    TEST(a_step_of_frequency_changes_what_is_left_of_it),
 };
 SUITE_MAIN("engine occupied", suite)

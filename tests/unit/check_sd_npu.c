@@ -60,6 +60,7 @@ static struct outcome run(const char *spec)
     ck_assert_int_eq(config_policy_parse(&p, spec, &err), 0);
     int rc = runner_run(&config, &p, &trace, 3, &o, &r, &err);
     ck_assert_msg(rc == 0, "%s: %s", spec, r.sim.message);
+    ck_assert_uint_eq(r.sim.counters[COUNTER_LAUNCH_DEVICE_BUSY], 0);
     struct outcome out = {value(&r, "reactive.e2e_s.mean"),
                           value(&r, "reactive.ttft_s.mean"),
                           value(&r, "reactive.tpot_s.mean"),
@@ -206,6 +207,26 @@ START_TEST(eagle_drafts_with_as_many_forwards_as_it_is_told)
 }
 END_TEST
 
+/* Seconds that five more forwards a step add to a request. */
+static double five_forwards_s(void)
+{
+    return run("sd-npu:system=npu-eagle,eagle_forwards=6").e2e_s -
+           run("sd-npu:system=npu-eagle").e2e_s;
+}
+
+/* A limit of 0.1 mW, which is met at once, leaves the lowest speed: a half. */
+START_TEST(a_power_limit_slows_eagles_drafter)
+{
+    static const char *const sets[] = {"sim.power.limit=thermal", "sim.power.limit_c=25.1",
+                                       "sim.power.resistance_k_per_w=1000",
+                                       "sim.power.min_speed=0.5"};
+    double full_s = five_forwards_s();
+    teardown();
+    open_with("summary:n=60,gap_s=10", sets, 4);
+    ck_assert_double_eq_tol(five_forwards_s() / full_s, 2.0, 1e-6);
+}
+END_TEST
+
 /* The tree of EAGLE-2: 1 + 60 rows are two passes of 32, and as many tokens are right. */
 START_TEST(eagle_verifies_a_tree)
 {
@@ -344,6 +365,7 @@ static const struct suite_row suite[] = {
     TEST(graph_switching_leaves_decoding_as_it_is),
     TEST(memory_counts_graphs_copies_and_drafters),
     LOOP(eagle_drafts_with_as_many_forwards_as_it_is_told, 2),
+    TEST(a_power_limit_slows_eagles_drafter),
     TEST(eagle_verifies_a_tree),
     LOOP(nothing_is_drafted_beyond_what_may_be_said, 2),
     TEST(a_draft_that_kv_cannot_hold_is_not_verified),
