@@ -124,8 +124,7 @@ static void link_rows(struct import *im, const struct place *order, struct link 
         struct import_row *r = &im->rows[i];
         struct link *l = &links[i];
         int64_t ended_ns = r->end_ns == TIME_NEVER_NS ? r->start_ns : r->end_ns;
-        *l = (struct link){
-            .before = turn_before(im, &turns, r), .first = i, .ended_ns = ended_ns};
+        *l = (struct link){.before = turn_before(im, &turns, r), .first = i, .ended_ns = ended_ns};
         r->prefix = r->prefix < r->input ? r->prefix : r->input;
         uint64_t known = im->block_tokens > 0 ? known_anywhere(im, &seen, r, i) : r->prefix;
         if (l->before != NONE) {

@@ -72,9 +72,9 @@ START_TEST(the_average_meets_the_limit_when_the_closed_form_says)
 }
 END_TEST
 
-/* The machine draws 6 W at rest, whether work comes at once or after 100 s. With work it draws 36 W,
- * and the average follows 36 - 30 exp(-t/10), t from the arrival. It meets 21 W at 10 ln 2. Then 15
- * of the 30 W above rest are left, as above. */
+/* The machine draws 6 W at rest, whether work comes at once or after 100 s. With work it draws 36
+ * W, and the average follows 36 - 30 exp(-t/10), t from the arrival. It meets 21 W at 10 ln 2. Then
+ * 15 of the 30 W above rest are left, as above. */
 START_TEST(the_average_waits_at_what_the_machine_draws_at_rest)
 {
     double t = 10.0 * log(2.0);
@@ -86,8 +86,8 @@ START_TEST(the_average_waits_at_what_the_machine_draws_at_rest)
     byhand_run(x.step, &one, 1);
     ck_assert_double_eq_tol(at_s[0] - after_s, t, 1e-6);
     ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
-    ck_assert_double_eq_tol((double)sc.records[0].finish_ns / 1e9 - after_s,
-                            t + (20.0 - t) / speed, 1e-6);
+    ck_assert_double_eq_tol((double)sc.records[0].finish_ns / 1e9 - after_s, t + (20.0 - t) / speed,
+                            1e-6);
 }
 END_TEST
 

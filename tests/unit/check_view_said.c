@@ -126,8 +126,8 @@ START_TEST(a_page_has_all_that_it_computes_from)
     folder_put("m.json", "{\"format\": 1, \"events\": []}");
     SCOPED(said_fini)
     struct said s = COMMANDED(cmd_view, "--json", "--recompute", "--workload", LOAD, "--seed",
-                              "9007199254740992", "--policy", "fcfs:device=cpu", "--policy",
-                              "edf", "--soc", "core-ultra-7-258v", "--llm", "qwen2.5-1.5b", "--set",
+                              "9007199254740992", "--policy", "fcfs:device=cpu", "--policy", "edf",
+                              "--soc", "core-ultra-7-258v", "--llm", "qwen2.5-1.5b", "--set",
                               "sim.horizon_s=30", "--set", "sim.truth_sigma=0.1");
     said_is(&s, EXIT_OK, NULL, "");
     SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
