@@ -485,45 +485,6 @@ START_TEST(a_trace_tells_when_sessions_end_and_a_sketch_keeps_means)
 }
 END_TEST
 
-/* The first turn of a session arrives at 0 and ends at 2; the second arrives at 5, and its token
- * comes at 8. The session took 8 s, unless its first turn was shed. */
-START_TEST(a_session_with_a_shed_turn_has_no_latency)
-{
-    teardown();
-    bool shed = _i % 2 == 1;
-    struct trace_row rows[2];
-    memset(rows, 0, sizeof rows);
-    rows[0] = (struct trace_row){.request_id = 0, .next = 1};
-    rows[1] = (struct trace_row){.request_id = 1, .next = TRACE_NO_ROW};
-    struct trace trace = {.rows = rows, .n = 2, .n_first = 1};
-    struct metrics_options opt = metrics_options_default();
-    opt.trace = _i < 2 ? &trace : NULL; /* it tells the last turn, or nothing does */
-    metrics = metrics_new(&opt, &machine);
-    list = (struct metric_list){0};
-    struct observer *o = metrics_observer(metrics);
-    for (uint32_t turn = 0; turn < 2; turn++) {
-        struct request *r = &requests[turn];
-        *r = new_request(turn, 7, turn, REQUEST_CLASS_REACTIVE, 5.0 * turn, 10);
-        o->request_arrived(o->self, r->arrival_ns, r);
-        if (shed && turn == 0) {
-            r->state = REQUEST_STATE_SHED;
-            o->request_shed(o->self, S(2.0), r);
-            continue;
-        }
-        struct work w;
-        work_form(&w, turn, SEGMENT_PREFILL, r, NULL);
-        work_start(o, &w, 5.0 * turn, turn, IGPU, 0.0);
-        work_stop(o, &w, 2.0 + 6.0 * turn, true, 2.0, 0.0);
-        tokens(o, &w, 2.0 + 6.0 * turn, 1);
-        finish(o, r, 2.0 + 6.0 * turn);
-    }
-    o->run_ended(o->self, S(9.0));
-    metrics_collect(metrics, &list);
-    EXPECT("reactive.session_s.n", shed ? 0.0 : 1.0);
-    ck_assert(shed || get("reactive.session_s.mean") == 8.0);
-}
-END_TEST
-
 START_TEST(request_records_are_written_in_order_of_id)
 {
     static const char *const expected[] = {
@@ -626,7 +587,6 @@ static const struct suite_row suite[] = {
     TEST(device_time_and_energy_are_exact_integrals),
     TEST(ddr_traffic_and_contention_add_up),
     TEST(a_trace_tells_when_sessions_end_and_a_sketch_keeps_means),
-    LOOP(a_session_with_a_shed_turn_has_no_latency, 4),
     TEST(request_records_are_written_in_order_of_id),
     TEST(every_metric_stands_in_the_glossary),
     TEST(tokens_of_one_verification_have_gaps_of_zero),

@@ -273,6 +273,35 @@ START_TEST(sessions_that_have_ended_are_clients_too)
 }
 END_TEST
 
+/* ---- sessions that were not completed ---- */
+
+/* Turn k is there from 20 k to 20 k + 10 ms. A session of three takes 50 ms, where none of them is
+ * shed; so with the trace, which says when it ends, and without. */
+START_TEST(a_session_with_a_shed_turn_has_no_completion_time)
+{
+    const int lost = _i % 4;
+    struct trace_row rows[3] = {{.next = 1}, {.request_id = 1, .next = 2}, {.request_id = 2}};
+    rows[2].next = TRACE_NO_ROW;
+    struct trace trace = {.rows = rows, .n = 3, .n_first = 1};
+    opt.trace = _i < 4 ? &trace : NULL;
+    metrics = metrics_new(&opt, &sc.machine);
+    struct observer *o = metrics_observer(metrics);
+    for (int k = 0; k < 3; k++) {
+        struct request r = {.id = (uint32_t)k, .turn = (uint32_t)k, .session_id = 7, .cls = BE};
+        r.arrival_ns = r.first_service_ns = MS(20 * k);
+        r.first_token_ns = r.last_token_ns = MS(20 * k + 10);
+        r.ttft_slo_ns = r.tbt_slo_ns = r.deadline_ns = TIME_NEVER_NS;
+        r.input_tokens = r.generated_tokens = 1;
+        o->request_arrived(o->self, r.arrival_ns, &r);
+        (k == lost ? o->request_shed : o->request_finished)(o->self, r.last_token_ns, &r);
+    }
+    o->run_ended(o->self, MS(50));
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq(get("proactive.session_s.n"), lost == 3 ? 1.0 : 0.0);
+    ck_assert(lost != 3 || fabs(get("proactive.session_s.mean") - 0.05) < 1e-12);
+}
+END_TEST
+
 /* ---- a machine on which nothing happens ---- */
 
 /* 5 W of the platform and 2, 3 and 0.5 W of devices that idle: 10.5 W, never more. */
@@ -304,5 +333,6 @@ static const struct suite_row suite[] = {
          (sizeof starving / sizeof starving[0])),
     LOOP(who_is_shed_after_a_long_wait_has_starved, 2),
     LOOP(sessions_that_have_ended_are_clients_too, 2),
+    LOOP(a_session_with_a_shed_turn_has_no_completion_time, 8),
 };
 SUITE_MAIN("metrics rules", suite)
