@@ -327,24 +327,6 @@ static void double_parameters(const struct config_policy *p, struct policy_param
     }
 }
 
-static void double_machine(struct machine *m)
-{
-    int64_t *const durations[] = {
-        &m->sync_ns,         &m->schedule_ns,   &m->sample_ns_per_token, &m->compile_fixed_ns,
-        &m->loader_fixed_ns, &m->swap_fixed_ns, &m->loader_evict_ns,     &m->compile_evict_ns};
-    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
-        *durations[i] *= 2;
-    }
-    m->compile_ns_per_token *= 2.0;
-    m->loader_bytes_per_s /= 2.0;
-    m->swap_bytes_per_s /= 2.0;
-    for (uint32_t d = 0; d < m->n_devices; d++) {
-        m->devices[d].submit_ns *= 2;
-        m->devices[d].completion_ns *= 2;
-        m->devices[d].reset_ns *= 2;
-    }
-}
-
 /* Everything at half the speed: no policy has a duration that is not a parameter of its own. */
 static bool make_half_the_speed(struct pair *p)
 {
@@ -355,7 +337,7 @@ static bool make_half_the_speed(struct pair *p)
     }
     m = *p->a.machine;
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.time = 1});
-    double_machine(&m);
+    rescale_durations(&m);
     change_peaks(p, &m, -1);
     double_parameters(&p->p, &doubled);
     p->b.params = &doubled;

@@ -53,3 +53,21 @@ const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale h
     changed.ops = &ops;
     return &changed;
 }
+
+void rescale_durations(struct machine *m)
+{
+    int64_t *const durations[] = {
+        &m->sync_ns,         &m->schedule_ns,   &m->sample_ns_per_token, &m->compile_fixed_ns,
+        &m->loader_fixed_ns, &m->swap_fixed_ns, &m->loader_evict_ns,     &m->compile_evict_ns};
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        *durations[i] *= 2;
+    }
+    m->compile_ns_per_token *= 2.0;
+    m->loader_bytes_per_s /= 2.0;
+    m->swap_bytes_per_s /= 2.0;
+    for (uint32_t d = 0; d < m->n_devices; d++) {
+        m->devices[d].submit_ns *= 2;
+        m->devices[d].completion_ns *= 2;
+        m->devices[d].reset_ns *= 2;
+    }
+}

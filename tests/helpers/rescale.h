@@ -10,3 +10,5 @@ struct rescale {
 };
 /* Borrows `of`. There is one such model at a time. */
 const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how);
+/* Host work, resets, compilation and transfers of the machine take twice as long. */
+void rescale_durations(struct machine *m);
