@@ -87,8 +87,9 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
 {
     struct residents *t = &c->residents;
     SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
-    /* Memory first: where it is refused, nothing has changed. */
-    if (residents_fit(c, c->resident_bytes + bytes) != 0) {
+    /* Memory first: where it is refused, nothing has changed. What takes none is not refused, even
+     * where other programs want more than there is. */
+    if (bytes > 0.0 && residents_fit(c, c->resident_bytes + bytes) != 0) {
         return NULL;
     }
     struct resident *r = t->absent;
