@@ -235,10 +235,30 @@ static bool is_held(struct sched *s, const struct request *r)
            !sched_machine_state(s).background_window;
 }
 
+/* A key may grow while its owner waits: then it goes where it belongs now. One that shrank would
+ * hold its owner back, so whoever changed it has moved it (iter_rekey). */
+static bool key_has_grown(struct sched *s, struct iter *it, const struct request *r)
+{
+    double known_key = order_node(&it->ready, r)->key;
+    /* Nobody is notified where the core drops a prefix that a prompt has not used yet, so a key by
+     * remaining work may then be an old one until its turn comes. */
+    bool asks = !it->order->settled || r->first_service_ns == TIME_NEVER_NS;
+    double now_key = asks ? full_key(s, it, r) : known_key;
+    SIM_ASSERT(asks || known_key == full_key(s, it, r));
+    SIM_ASSERT(now_key >= known_key || r->first_service_ns == TIME_NEVER_NS);
+    if (now_key > known_key) {
+        order_rekey(&it->ready, r, now_key);
+    }
+    return now_key > known_key;
+}
+
 const struct request *iter_first(struct sched *s)
 {
-    const struct iter *it = s->state;
+    struct iter *it = s->state;
     const struct request *r = order_first(&it->ready);
+    while (r != NULL && key_has_grown(s, it, r)) {
+        r = order_first(&it->ready);
+    }
     return r == NULL || is_held(s, r) ? NULL : r;
 }
 
@@ -254,17 +274,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     const struct request *r;
     while (it->it.batch.n < most && it->it.batch.tokens < budget &&
            (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
-        double known_key = order_node(&it->ready, r)->key;
-        /* Nobody is notified where the core drops a prefix that a prompt has not used yet, so a key
-         * by remaining work may then be an old one until its turn comes. */
-        bool asks = !it->order->settled || r->first_service_ns == TIME_NEVER_NS;
-        double now_key = asks ? full_key(s, it, r) : known_key;
-        SIM_ASSERT(asks || known_key == full_key(s, it, r));
-        /* A key that shrank while its owner waited would hold it back: whoever changed it has moved
-         * it (iter_rekey). */
-        SIM_ASSERT(now_key >= known_key || r->first_service_ns == TIME_NEVER_NS);
-        if (now_key > known_key) {
-            order_rekey(&it->ready, r, now_key); /* keys may grow while their owner waits */
+        if (key_has_grown(s, it, r)) {
             continue;
         }
         /* XSched and REEF suspend what is not reactive: not even a free place in a reactive batch
@@ -272,6 +282,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         if (is_held(s, r) || (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
                               param_int(s, ITER_CLASS) == ITER_RT_ALONE)) {
             return;
+        }
+        uint32_t stopped = 0;
+        if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, &stopped)) {
+            return; /* all who go before it wait for their KV to come back */
         }
         uint32_t left = request_prefill_left(r);
         if (left > 0 && r->kv_tokens == 0 && it->it.batch.n > 0 && committed + left > free_tokens) {

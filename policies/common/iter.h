@@ -163,7 +163,7 @@ bool iter_outranked(struct sched *s);
 void iter_stopped(struct sched *s, const struct launch *l);
 bool iter_resumes(struct sched *s, uint32_t *which);
 
-/* The first request that waits and may run; NULL: none. */
+/* The first request that waits and may run, by keys of now; NULL: none. */
 const struct request *iter_first(struct sched *s);
 
 /* Does all hold that it relies on? (consistent.c) */

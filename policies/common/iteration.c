@@ -171,8 +171,10 @@ static void choose(struct sched *s, struct iteration *it)
         form(s, it);
     }
     if (it->running.pass == NULL && it->n_paused > 0) {
-        resume(s, it, which); /* no memory for new work: finish the old */
-        it->running.finish = true;
+        /* No memory for new work: finish the old. Or nobody is left who goes before it. */
+        bool next = it->rules->resumes(s, &which);
+        resume(s, it, which);
+        it->running.finish = !next;
     }
     SIM_ASSERT(it->running.pass != NULL ||
                it->n_paused == 0); /* the device never waits for those */

@@ -1,0 +1,53 @@
+/* Whom a pass stops for, and whether a stopped pass or another request is next. The first who waits
+ * is not what it seems: its key has grown while it waited, or its KV is on flash. By hand; toy
+ * times: tests/helpers/rules.h, ten layers. A prompt of n takes 10 (0.03 n + 1) + 1 ms, a decode
+ * 21: 10 rows 14 ms, 50 rows 26, 64 rows 30.2, 96 rows 39.8, 200 rows 71, and 100 rows 41 (QKV 1,
+ * attention 1, FFN 2). */
+#include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
+
+/* An answer is expected to take one decode. Request 3 runs from 14 on, with a key of 41 + 21 = 62.
+ * Requests 1 and 2 come at 24, and are a job: its path is 71 + 21 = 92, the key of 2; 1 (26 + 21 =
+ * 47) may wait for 45 ms, and has a key of 137. When 1 came it was the whole job, with a key of 47.
+ */
+START_TEST(nothing_stops_for_a_key_that_has_grown)
+{
+    rules_machine(10);
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,parent_ids\n"
+                "0,0,0,reactive,0,,10,1,0,\n"
+                "3,3,0,reactive,0.001,,100,1,0,\n"
+                "1,1,0,reactive,,0.01,50,1,0,0\n"
+                "2,2,0,reactive,,0.01,200,1,0,0");
+    rules_run("critical-path", "max_batch=1,expected_output=1,preempt=kernel", "", NULL, 0);
+    ck_assert(rules_finishes(3, 55));
+    ck_assert(rules_finishes(2, 126) && rules_finishes(1, 152));
+}
+END_TEST
+
+/* Sessions in order of arrival: 5, P, O. Turn 0 of session 5 runs to 39.8, and its KV is on flash
+ * at 41.3 (96 MB at 64 GB/s). P runs from 39.8 on. Turn 1 comes at 50.3: P stops at 51.8, so that
+ * the KV is read back, to 53.3. Meanwhile P continues, and not O. It stops at 53.8, turn 1 runs to
+ * 84, and P does the other 27 of its 41 ms. */
+START_TEST(who_was_stopped_continues_while_kv_comes_back)
+{
+    rules_machine(10);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 64e9;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                   {RT, 0.001, 100, 1, 0, 0},
+                                   {RT, 0.002, 50, 1, 0, 0},
+                                   {RT, 0.0105, 160, 1, 5, 96}};
+    rules_run("program-fcfs", "max_batch=1,preempt=kernel,gap_kv=swap", "", q, 4);
+    ck_assert(rules_starts(3, 53.8) && rules_finishes(3, 84));
+    ck_assert(rules_finishes(1, 111));
+    ck_assert(rules_starts(2, 111) && rules_finishes(2, 137));
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("stopped order"),
+    TEST(nothing_stops_for_a_key_that_has_grown),
+    TEST(who_was_stopped_continues_while_kv_comes_back),
+};
+SUITE_MAIN("stopped order", suite)
