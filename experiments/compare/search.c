@@ -188,6 +188,19 @@ static void explain_failure(const struct search_result *r, double scale, const c
     }
 }
 
+/* Of the first n replications together: in the mean of their quotients, those of few requests that
+ * came close together would count most. */
+static double rate_of(const struct search_looked *at, uint32_t n)
+{
+    double arrivals = 0.0;
+    double time_s = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        arrivals += at->arrivals[i];
+        time_s += at->time_s[i];
+    }
+    return time_s > 0.0 ? arrivals / time_s * 60.0 : UNDEFINED;
+}
+
 /* Looks at one rate, with twice the replications each time, until a look decides. */
 static void test_rate(const struct search_options *o, search_measure *measure, void *ctx,
                       struct search_looked *at, struct search_test *t, struct search_result *out)
@@ -207,7 +220,7 @@ static void test_rate(const struct search_options *o, search_measure *measure, v
                         (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
         }
         SIM_ASSERT(t->outcome == SEARCH_FAILED || t->replications == to);
-        t->req_per_min = stats_mean(at->rates, t->replications, STATS_LEVEL_FRAC).mean;
+        t->req_per_min = rate_of(at, t->replications);
     }
 }
 
@@ -218,7 +231,8 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     out->low = out->high = -1;
     struct search_looked at;
     uint32_t most = o->min_replications << (SEARCH_LOOKS - 1);
-    at.rates = xmalloc(most * sizeof *at.rates);
+    at.arrivals = xmalloc(most * sizeof *at.arrivals);
+    at.time_s = xmalloc(most * sizeof *at.time_s);
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         at.values[i] = xmalloc(most * sizeof *at.values[i]);
     }
@@ -235,7 +249,8 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         free(at.values[i]);
     }
-    free(at.rates);
+    free(at.arrivals);
+    free(at.time_s);
 }
 
 /* ---- on simulations ---- */
@@ -269,8 +284,13 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");
     for (uint32_t k = 0; k < to - from; k++) {
-        /* n arrivals span n - 1 gaps. */
-        into->rates[from + k] = (arrived[k] - 1.0) / window[k] * 60.0;
+        /* n arrivals of a recording span n - 1 gaps. Those of a generator fall anywhere in its
+         * time, of which they span (n - 1) / (n + 1) in the mean. One alone says nothing. */
+        double n = arrived[k];
+        bool recorded = s->plan.options->trace != NULL;
+        into->arrivals[from + k] = n < 2.0 ? 0.0 : recorded ? n - 1.0 : n;
+        into->time_s[from + k] =
+            n < 2.0 ? 0.0 : window[k] * (recorded ? 1.0 : (n + 1.0) / (n - 1.0));
         /* An overloaded run meets any limit on those few that it served in time; that it is
          * overloaded is a limit of its own. */
         into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;

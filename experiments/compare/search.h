@@ -41,7 +41,7 @@ enum search_outcome { SEARCH_MET, SEARCH_MISSED, SEARCH_UNDECIDED, SEARCH_FAILED
 
 struct search_test {
     double scale;
-    double req_per_min; /* realised arrivals */
+    double req_per_min; /* all arrivals over all of their time; NaN when unknown */
     uint32_t replications;
     enum search_outcome outcome;
     struct search_value values[SEARCH_MAX_SLOS + 1]; /* the last: share of OVERLOADED runs */
@@ -64,10 +64,10 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,
                  double alpha_frac, struct search_test *t);
 
-/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and realised
- * requests per minute. */
+/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and how many
+ * requests arrived in what time, per replication. */
 struct search_looked {
-    double *values[SEARCH_MAX_SLOS + 1], *rates; /* owned by search_by */
+    double *values[SEARCH_MAX_SLOS + 1], *arrivals, *time_s; /* owned by search_by */
 };
 /* Fills in replications from .. to - 1 at a scale of the rate. NULL, or why that failed. */
 typedef const char *search_measure(void *ctx, double scale, uint32_t from, uint32_t to,

@@ -16,7 +16,8 @@ static void show_end(struct frame *f, const struct search_result *r, int test, i
 {
     const struct search_test *t = test >= 0 ? &r->tests[test] : NULL;
     FRAME_CELLS(f, t != NULL ? document_format("%.3g", t->scale) : NULL,
-                t != NULL ? document_format("%.4g", t->req_per_min) : NULL,
+                t != NULL && isfinite(t->req_per_min) ? document_format("%.4g", t->req_per_min)
+                                                      : NULL,
                 t != NULL ? stats_format(&t->values[binding].mean) : NULL);
 }
 
