@@ -27,8 +27,12 @@ bool report_is_shown(const char *verdict)
 void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double relevance_frac)
 {
     const char *verdict = json_string(m, "verdict");
-    double to_percent = 100.0 / fabs(json_number(base, "mean"));
-    struct stats_interval s = {.mean = to_percent * json_number(m, "diff"),
+    double diff = json_number(m, "diff");
+    /* Of the baseline's mean over the pairs. Its own mean is also over runs that have no pair. */
+    double per_unit = fabs((json_number(m, "ratio") - 1.0) / diff);
+    double to_percent =
+        100.0 * (isfinite(per_unit) ? per_unit : 1.0 / fabs(json_number(base, "mean")));
+    struct stats_interval s = {.mean = to_percent * diff,
                                .low = to_percent * json_number(m, "diff_low"),
                                .high = to_percent * json_number(m, "diff_high"),
                                .n = 1};

@@ -96,6 +96,12 @@ START_TEST(numbers_are_as_people_read_them)
     is(change, "no difference shown at n=3 &amp; more");
     of("{\"verdict\": \"higher, of nothing\", \"diff\": null}");
     is(change, "higher, of nothing");
+    /* Pairs 10, 20, 30 against 9, 18, 27: 2 of 20 less. A fourth run of the baseline has 1000 and
+     * no pair, so that its mean is 265. */
+    cJSON_SetNumberValue(json_member(b, "mean"), 265);
+    of("{\"verdict\": \"lower by 10 % (significant)\", \"diff\": -2, \"diff_low\": -4, "
+       "\"diff_high\": -1, \"ratio\": 0.9}");
+    is(change, "-10.0 [-20.0, -5.0] %");
     cJSON_Delete(b);
 }
 END_TEST
