@@ -125,28 +125,24 @@ static void take_file(void *ctx, const char *path)
 
 static void add_word(cJSON *list, const char *option, const char *word)
 {
-    if (word != NULL) {
-        cJSON_AddItemToArray(list, cJSON_CreateString(option));
-        cJSON_AddItemToArray(list, cJSON_CreateString(word));
-    }
+    OWNED char *dashed = xformat("--%s", option);
+    cJSON_AddItemToArray(list, cJSON_CreateString(dashed));
+    cJSON_AddItemToArray(list, cJSON_CreateString(word));
 }
 
 /* The comparison's command line, without its load and number of replications. */
 static cJSON *arguments_of(const struct view_options *v)
 {
-    const struct config_options *o = &v->config;
     cJSON *list = cJSON_CreateArray();
-    OWNED char *seed = xformat("%" PRIu64, o->seed);
+    OWNED char *seed = xformat("%" PRIu64, v->config.seed);
     for (uint32_t i = 0; i < v->policies.n; i++) {
-        add_word(list, "--policy", v->policies.v[i]);
+        add_word(list, "policy", v->policies.v[i]);
     }
-    add_word(list, "--soc", o->soc);
-    add_word(list, "--llm", o->llm);
-    add_word(list, "--workload", o->workload);
-    add_word(list, "--machine", o->machine);
-    add_word(list, "--seed", seed);
-    for (uint32_t i = 0; i < o->n_sets; i++) {
-        add_word(list, "--set", o->sets[i]);
+    add_word(list, "seed", seed);
+    struct config_word words[CONFIG_MAX_WORDS];
+    uint32_t n = config_options_words(&v->config, words);
+    for (uint32_t i = 0; i < n; i++) {
+        add_word(list, words[i].option, words[i].value);
     }
     return list;
 }

@@ -302,32 +302,17 @@ void space_options(const struct space *s, const struct space_point *p, struct co
     }
 }
 
-static void put_option(struct text *t, const char *name, const char *value)
-{
-    if (value != NULL) {
-        OWNED char *word = xmalloc(4 * strlen(value) + 3);
-        text_format(t, "%s--%s %s", t->n > 0 ? " " : "", name, cli_word(value, true, word));
-    }
-}
-
 char *space_command(const struct space *s, const struct space_point *p)
 {
     struct config_options o;
+    struct config_word words[CONFIG_MAX_WORDS];
     struct text t = {0};
     space_options(s, p, &o);
-    put_option(&t, "soc", o.soc);
-    put_option(&t, "llm", o.llm);
-    put_option(&t, "workload", o.workload);
-    put_option(&t, "machine", o.machine);
-    const struct metrics_reader *reader = &o.asked.reader;
-    OWNED char *ttft = xformat("%g", o.ttft_slo_s);
-    OWNED char *tpot = xformat("%g", o.tpot_slo_s);
-    OWNED char *qoe = xformat("%g,%g", reader->ttft_s, reader->tokens_per_s);
-    put_option(&t, "ttft-slo", o.ttft_slo_s > 0.0 ? ttft : NULL);
-    put_option(&t, "tpot-slo", o.tpot_slo_s > 0.0 ? tpot : NULL);
-    put_option(&t, "qoe", reader->tokens_per_s > 0.0 ? qoe : NULL);
-    for (uint32_t i = 0; i < o.n_sets; i++) {
-        put_option(&t, "set", o.sets[i]);
+    uint32_t n = config_options_words(&o, words);
+    for (uint32_t i = 0; i < n; i++) {
+        OWNED char *value = xmalloc(4 * strlen(words[i].value) + 3);
+        text_format(&t, "%s--%s %s", i > 0 ? " " : "", words[i].option,
+                    cli_word(words[i].value, true, value));
     }
     return text_end(&t);
 }

@@ -124,6 +124,15 @@ void config_options_set(struct config_options *o, const char *text);
  * side of a comparison: over is read without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);
 
+/* Words of a command line with all that runs depend on but the seed: an option without its dashes,
+ * and its value. The texts are kept or borrowed. Returns how many there are. */
+struct config_word {
+    const char *option, *value;
+};
+#define CONFIG_MAX_WORDS (CONFIG_MAX_SETS + 8)
+uint32_t config_options_words(const struct config_options *o,
+                              struct config_word words[CONFIG_MAX_WORDS]);
+
 /* Where a metric's name asks for a quantile, a share or a quality of experience that is not
  * computed anyway, adds it (before config_load). Cost: what is there. */
 void config_options_metric(struct config_options *o, const char *metric);

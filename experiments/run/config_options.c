@@ -215,3 +215,29 @@ void config_options_overlay(struct config_options *base, const struct config_opt
         config_options_set(base, over->sets[i]);
     }
 }
+
+uint32_t config_options_words(const struct config_options *o,
+                              struct config_word words[CONFIG_MAX_WORDS])
+{
+    const struct metrics_reader *r = &o->asked.reader;
+    const struct config_word given[] = {
+        {"soc", o->soc},
+        {"llm", o->llm},
+        {"workload", o->workload},
+        {"trace", o->trace},
+        {"machine", o->machine},
+        {"ttft-slo", o->ttft_slo_s > 0.0 ? xkeep(xformat("%.15g", o->ttft_slo_s)) : NULL},
+        {"tpot-slo", o->tpot_slo_s > 0.0 ? xkeep(xformat("%.15g", o->tpot_slo_s)) : NULL},
+        {"qoe",
+         r->tokens_per_s > 0.0 ? xkeep(xformat("%.15g,%.15g", r->ttft_s, r->tokens_per_s)) : NULL},
+    };
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        words[n] = given[i];
+        n += given[i].value != NULL;
+    }
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        words[n++] = (struct config_word){"set", o->sets[i]};
+    }
+    return n;
+}

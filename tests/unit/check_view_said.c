@@ -128,17 +128,18 @@ START_TEST(a_page_has_all_that_it_computes_from)
     struct said s = COMMANDED(cmd_view, "--json", "--recompute", "--workload", LOAD, "--seed",
                               "9007199254740992", "--policy", "fcfs:device=cpu", "--policy", "edf",
                               "--soc", "core-ultra-7-258v", "--llm", "qwen2.5-1.5b", "--set",
-                              "sim.horizon_s=30", "--set", "sim.truth_sigma=0.1");
+                              "sim.horizon_s=30", "--set", "sim.truth_sigma=0.1", "--ttft-slo",
+                              "0.1", "--tpot-slo", "0.25", "--qoe", "2,3.5");
     said_is(&s, EXIT_OK, NULL, "");
     SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
     const cJSON *need = cJSON_GetObjectItem(tree, "recompute");
     OWNED char *arguments = cJSON_PrintUnformatted(cJSON_GetObjectItem(need, "arguments"));
     ck_assert_str_eq(
         arguments,
-        "[\"--policy\",\"fcfs:device=cpu\",\"--policy\",\"edf\",\"--soc\",\"core-ultra-7-258v\","
-        "\"--llm\",\"qwen2.5-1.5b\",\"--workload\",\"" LOAD "\",\"--seed\","
-        "\"9007199254740992\",\"--set\",\"sim.horizon_s=30\",\"--set\",\"sim.truth_sigma=0."
-        "1\"]");
+        "[\"--policy\",\"fcfs:device=cpu\",\"--policy\",\"edf\",\"--seed\",\"9007199254740992\","
+        "\"--soc\",\"core-ultra-7-258v\",\"--llm\",\"qwen2.5-1.5b\",\"--workload\",\"" LOAD
+        "\",\"--ttft-slo\",\"0.1\",\"--tpot-slo\",\"0.25\",\"--qoe\",\"2,3.5\",\"--set\","
+        "\"sim.horizon_s=30\",\"--set\",\"sim.truth_sigma=0.1\"]");
     const cJSON *file;
     uint32_t n = 0;
     bool machine = false;
