@@ -96,6 +96,13 @@ void config_options_metric(struct config_options *o, const char *metric)
     }
 }
 
+/* Names of metrics have %g: with more digits two of them would have one name. */
+static bool is_nameable(double x)
+{
+    OWNED char *text = xformat("%g", x);
+    return strtod(text, NULL) == x;
+}
+
 static int take_quantile(void *target, const struct option_row *row UNUSED, const char *arg,
                          struct err *e)
 {
@@ -104,6 +111,9 @@ static int take_quantile(void *target, const struct option_row *row UNUSED, cons
     double percent = metric_quantile(name);
     if (percent == 0.0) {
         return err_add(e, "--quantile %s: must be a percentage between 0 and 100, as in 97.5", arg);
+    }
+    if (!is_nameable(percent)) {
+        return err_add(e, "--quantile %s: has more than six digits", arg);
     }
     if (!add_quantile(&o->asked, percent)) {
         return err_add(e, "--quantile %s: at most %d", arg, METRICS_MAX_ASKED);
@@ -119,6 +129,9 @@ static int take_limit(void *target, const struct option_row *row UNUSED, const c
     double limit = metric_limit(name);
     if (isnan(limit)) {
         return err_add(e, "--below %s: must be a number of at least 0", arg);
+    }
+    if (!is_nameable(limit)) {
+        return err_add(e, "--below %s: has more than six digits", arg);
     }
     if (!add_number(o->asked.limit, &o->asked.n_limits, limit)) {
         return err_add(e, "--below %s: at most %d", arg, METRICS_MAX_ASKED);
