@@ -153,6 +153,7 @@ static void take(void *ctx, const struct store_replication *r)
 struct group {
     const struct rows *rows;
     const struct row *first;      /* all of its experiment and shared settings are in it */
+    cJSON *spec, *shared;         /* owned: the experiment, and those settings */
     struct config_policy *labels; /* owned; only their labels */
     uint32_t n_labels, replications;
     size_t n_rows;
@@ -173,9 +174,13 @@ static uint32_t label_index(const struct group *g, const char *label)
     return i;
 }
 
-static void group_open(struct group *g, struct rows *rows, const struct row *first)
+static void group_open(struct group *g, struct rows *rows, const struct row *first, struct store *s)
 {
-    *g = (struct group){.rows = rows, .first = first};
+    OWNED char *spec = store_experiment_spec(s, first->experiment);
+    *g = (struct group){.rows = rows,
+                        .first = first,
+                        .spec = spec != NULL ? cJSON_Parse(spec) : NULL,
+                        .shared = cJSON_Parse(first->shared)};
     for (size_t i = 0; i < rows->n; i++) {
         struct row *r = &rows->v[i];
         if (r->grouped || !is_of(g, r)) {
@@ -190,8 +195,12 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
     }
 }
 
+/* Those that the experiment asks for count, also where no run of the last ones is there. */
 static void group_read(struct group *g, struct store *s)
 {
+    double asked = json_number(g->spec, "replications");
+    bool more = asked > g->replications && asked <= (double)SPARSE_MOST * (double)g->n_rows;
+    g->replications = more ? (uint32_t)asked : g->replications;
     uint32_t n = g->n_labels * g->replications;
     study_outcomes_open(&g->outcomes, n);
     for (uint32_t i = 0; i < n; i++) { /* what is not there did not run */
@@ -218,6 +227,8 @@ static void group_read(struct group *g, struct store *s)
 static void group_fini(struct group *g)
 {
     free(g->labels);
+    cJSON_Delete(g->spec);
+    cJSON_Delete(g->shared);
     study_outcomes_fini(&g->outcomes);
 }
 
@@ -239,13 +250,24 @@ static const struct row *representative(const struct group *g, uint32_t baseline
 }
 
 /* Are its requests recorded, and not generated? Its experiment or its settings name a trace. */
-static bool is_recorded(const struct group *g, struct store *s, const cJSON *shared)
+static bool is_recorded(const struct group *g)
 {
-    OWNED char *text = store_experiment_spec(s, g->first->experiment);
-    SCOPED(json_drop) cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
-    return cJSON_HasObjectItem(shared, "trace") ||
-           cJSON_HasObjectItem(json_member(spec, "base"), "trace") ||
-           cJSON_HasObjectItem(json_member(spec, "axes"), "trace");
+    return cJSON_HasObjectItem(g->shared, "trace") ||
+           cJSON_HasObjectItem(json_member(g->spec, "base"), "trace") ||
+           cJSON_HasObjectItem(json_member(g->spec, "axes"), "trace");
+}
+
+/* Of the baseline's first replication, from which those of the others follow. Where that has no
+ * run, it is what the experiment says. */
+static uint64_t first_seed(const struct group *g, uint32_t baseline, const struct row *of)
+{
+    const cJSON *seed = json_member(g->shared, "seed");
+    seed = seed != NULL ? seed : json_member(json_member(g->spec, "base"), "seed");
+    return of->replication == 0 ? of->seed
+           : g->rows->by != NULL && strcmp(g->rows->by, "seed") == 0
+               ? strtoull(g->labels[baseline].label, NULL, 10)
+           : cJSON_IsNumber(seed) ? (uint64_t)seed->valuedouble
+                                  : config_options_default().seed;
 }
 
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
@@ -253,9 +275,8 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
 {
     OWNED char *tree = store_configuration_text(s, of->config_hash);
     SCOPED(json_drop) cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
-    SCOPED(json_drop) cJSON *shared = cJSON_Parse(g->first->shared);
-    const struct config_options recordings = {
-        .trace = is_recorded(g, s, shared) ? of->workload : NULL, .n_recordings = g->replications};
+    const struct config_options recordings = {.trace = is_recorded(g) ? of->workload : NULL,
+                                              .n_recordings = g->replications};
     struct compare_head head = {.command = "xpusim compare --store FILE.db",
                                 .kind = "compare",
                                 .relevance_frac = plan->relevance_frac,
@@ -269,10 +290,10 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
                                 .workload = document_format("%s", of->workload),
                                 .baseline =
                                     document_format("%s", plan->policies[plan->baseline].label),
-                                .seed = of->seed,
+                                .seed = plan->options->seed,
                                 .replications = g->replications};
     DOCUMENT_VALUES(d, "experiment", document_format("%s", of->name));
-    document_tree(d, "settings", shared);
+    document_tree(d, "settings", g->shared);
     if (strcmp(g->first->shared, "{}") != 0) {
         document_heading(d, "==== %s: %s", of->name, g->first->shared);
     }
@@ -312,7 +333,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
                        g->first->name, g->first->shared, g->n_rows, g->replications);
     }
     group_read(g, s);
-    struct config_options options = {.seed = of->seed};
+    struct config_options options = {.seed = first_seed(g, baseline, of)};
     struct compare_plan plan = {.options = &options,
                                 .policies = g->labels,
                                 .n_policies = g->n_labels,
@@ -347,7 +368,7 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
     for (size_t i = 0; i < rows.n && rc == 0; i++) {
         if (!rows.v[i].grouped) { /* the first of its kind opens a comparison */
             SCOPED(group_fini) struct group g;
-            group_open(&g, &rows, &rows.v[i]);
+            group_open(&g, &rows, &rows.v[i], s);
             rc = put_group(&g, s, o, into, e);
             n += rc == 0 ? 1 : 0;
         }

@@ -266,6 +266,40 @@ START_TEST(runs_that_are_not_there_are_left_out)
 }
 END_TEST
 
+/* A shard of five replications from seed 7 has the second and third of them: three did not run. The
+ * seeds are the experiment's, though that of the first run here is another one. By seed, each has
+ * its own, and the other setting does not count. */
+START_TEST(seeds_and_replications_are_the_experiments)
+{
+    for (int by = 0; by < 2; by++) {
+        int64_t x = store_experiment(store, "shard", by ? "new" : "rev",
+                                     by ? "{\"replications\": 5}"
+                                        : "{\"base\": {\"seed\": 7}, \"replications\": 5}");
+        store_point(store, x, 0, by ? "{\"seed\": 7}" : "{\"policy\": \"p\"}");
+        put(x, 0, 1, 1.0);
+        put(x, 0, 2, 3.0);
+    }
+    closed();
+    for (int by = 0; by < 2; by++) {
+        SCOPED(said_fini)
+        struct said s = COMMANDED(cmd_compare, "--store", "s.db", "--json", "--metric", "m.s",
+                                  "--by", by ? "seed" : "policy");
+        SCOPED(json_drop) cJSON *all = json_of(&s);
+        const cJSON *c = cJSON_GetArrayItem(all, by);
+        ck_assert_double_eq(number(c, "replications"), 5);
+        ck_assert_double_eq(number(c, "seed"), 7);
+        const cJSON *seeds = cJSON_GetObjectItemCaseSensitive(c, "seeds");
+        ck_assert_int_eq(cJSON_GetArraySize(seeds), 5);
+        for (int i = 0; i < 5; i++) {
+            ck_assert_double_eq(cJSON_GetArrayItem(seeds, i)->valuedouble,
+                                (double)config_seed(7, (uint32_t)i));
+        }
+        const cJSON *of = cJSON_GetObjectItemCaseSensitive(c, "verdicts")->child;
+        ck_assert_double_eq(number(of, "not_run"), 3);
+    }
+}
+END_TEST
+
 /* Without any result there is nothing to show; with numbers of replications that no results have
  * it is no comparison: 1000 for one result are, 1001 are not. */
 START_TEST(comparisons_of_nothing_are_refused)
@@ -330,6 +364,7 @@ static const struct suite_row rows[] = {
     TEST(any_setting_can_be_compared),
     TEST(policies_have_their_parameters),
     TEST(runs_that_are_not_there_are_left_out),
+    TEST(seeds_and_replications_are_the_experiments),
     TEST(comparisons_of_nothing_are_refused),
     TEST(recorded_requests_are_called_so),
 };
