@@ -110,7 +110,7 @@ int certificate_make(const struct suite *s, uint32_t replications, const struct 
                        out,
                        xmalloc((n + 1) * sizeof *m.best),
                        xmalloc((replications + 1) * sizeof *m.x)};
-    memset(out, 0, sizeof *out);
+    *out = (struct certificate){.replications = replications};
     for (size_t i = 0; i < n; i++) {
         m.best[i] = (double)NAN;
     }
@@ -163,7 +163,8 @@ bool certificate_read(const struct suite *s, struct certificate *out)
     SCOPED(json_drop) cJSON *root = access(path, R_OK) == 0 ? json_read_file(path, &e) : NULL;
     const cJSON *rows = json_member(root, "certificate");
     bool fits = strcmp(json_string(root, "hash"), s->hash) == 0;
-    memset(out, 0, sizeof *out);
+    double replications = json_number(root, "replications");
+    *out = (struct certificate){.replications = replications > 0.0 ? (uint32_t)replications : 0};
     for (uint32_t i = 0; i < s->n_points * s->spec.n_patterns && fits; i++) {
         const cJSON *point = json_member(rows, s->points[i / s->spec.n_patterns].name);
         const cJSON *row = json_member(point, s->spec.patterns[i % s->spec.n_patterns]);

@@ -18,6 +18,7 @@ struct certificate_row {
 };
 
 struct certificate {
+    uint32_t replications; /* that it was made with; 0: unknown */
     struct certificate_row rows[SUITE_MAX_POINTS * SUITE_MAX_METRICS]; /* by pair (judge.h) */
 };
 

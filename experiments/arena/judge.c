@@ -109,12 +109,13 @@ static void note_failures(const struct judge_runs *policy, struct judge_result *
     }
 }
 
+/* NaN for other replications than the certificate's: means of other requests say nothing. */
 static double headroom_of(const struct score_pair *pairs, uint32_t n, const double *means,
-                          const struct certificate *c)
+                          uint32_t replications, const struct certificate *c)
 {
     double sum = 0.0;
     uint32_t defined = 0;
-    for (uint32_t i = 0; i < n && c != NULL; i++) {
+    for (uint32_t i = 0; i < n && c != NULL && c->replications == replications; i++) {
         double far = log(means[i] / c->rows[i].best);
         if (pairs[i].scored && isfinite(far)) {
             sum += pairs[i].gain ? -far : far;
@@ -146,7 +147,7 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
             out->worst = i;
         }
     }
-    out->headroom = headroom_of(v.pairs, n_pairs, out->means, c);
+    out->headroom = headroom_of(v.pairs, n_pairs, out->means, n, c);
     note_failures(policy, out);
 }
 

@@ -43,7 +43,7 @@ struct judge_result {
     uint32_t
         worst; /* the pair with the lowest gain, scored or not: a regression counts at any point */
     /* How far the means are from the best that the certificate knows: ln, over the scored pairs. 0
-     * is as good; NaN without a certificate. */
+     * is as good; NaN without a certificate of as many replications. */
     double headroom;
     uint32_t n_failed;
     const struct study_outcome *failed; /* the first; NULL: none */
