@@ -186,6 +186,8 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     }
     if (o->uncertainty > 0 && r.n_failures == 0) {
         add_uncertainty(u, &rest, &r, metrics, n_metrics, d);
+    } else if (o->uncertainty > 0) {
+        (void)fputs("xpusim: error: --uncertainty: not computed, because runs failed\n", stderr);
     }
     document_print_so_far(d, &o->output, stdout);
     return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;

@@ -91,6 +91,9 @@ kept --store "$dir/store.db" >"$dir/kept"
 kept --store "$dir/store.db" >"$dir/again"
 cmp "$dir/unkept" "$dir/kept" && cmp "$dir/unkept" "$dir/again" || fail "a store changes what is uncertain"
 
+# Where a run fails there is none, and that is said.
+"$x" compare --policy fcfs --policy edf --uncertainty 16 --workload w1:n=2 --set sim.kv_capacity_tokens=16 >"$dir/out" 2>"$dir/err" && fail "failed runs pass"
+grep -q -- '--uncertainty: not computed, because runs failed' "$dir/err" || fail "left out in silence: $(cat "$dir/err")"
 "$x" compare --policy fcfs --policy edf --uncertainty 5 >/dev/null 2>"$dir/err" && fail "5 machines taken"
 grep -q -- '--uncertainty' "$dir/err" || fail "5 machines: $(cat "$dir/err")"
 exit $bad
