@@ -219,6 +219,21 @@ static void put_subject(const struct figure_request *r, struct figure_data *d)
     figure_var_text(d, "subject", text);
 }
 
+/* A metric that a figure has no place for would be another one in silence. */
+static int check_metrics(const struct figure *f, size_t n, struct err *e)
+{
+    bool any =
+        f->prepare == figure_bars || f->prepare == figure_lines || f->prepare == figure_chunk;
+    size_t most = f->prepare == figure_pareto ? 2 : f->prepare == figure_heatmap ? 1 : 0;
+    return n == 0 || any || n == most
+               ? 0
+               : err_add(e, "%s draws %s, and --metric was given %zu times", f->name,
+                         most == 0   ? "no metric of a choice"
+                         : most == 1 ? "one metric"
+                                     : "two metrics, x and y",
+                         n);
+}
+
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
                    struct err *e)
 {
@@ -234,6 +249,7 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
     if (f->alone && r->n_inputs != 1) {
         (void)err_add(e, "%s takes one input, not %zu", f->name, r->n_inputs);
     }
+    (void)check_metrics(f, r->n_metrics, e);
     d->figure = f;
     int rc = e->n > 0 ? -EINVAL : f->prepare(r, d, e);
     if (rc == 0) {
