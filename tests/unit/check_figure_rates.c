@@ -254,7 +254,7 @@ START_TEST(an_axis_or_a_metric_that_is_not_there_is_refused)
     metrics("m", NULL);
     drawn_refused("latency-rate", "c.csv: no run of it succeeded\n");
     drawn_input("", "d.json", "{\"about\":{\"kind\":\"compare\"},\"policies\":{}}");
-    metrics("m", NULL);
+    metrics("m", "n");
     drawn_refused("pareto",
                   "d.json: no comparison: expected what `xpusim compare --json` prints\n");
 }
