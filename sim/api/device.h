@@ -55,7 +55,7 @@ struct device {
     X(name), W(kind, words_device_kinds), W(sharing, words_sharing), X(inflight_depth),            \
         X(max_shared), X(shared_efficiency_frac), X(chunk_rows), X(static_attention),              \
         X(can_withdraw), X(can_reset), X(can_suspend), X(idle_watts), X(decode_watts),             \
-        X(prefill_watts), X(submit_ns), X(completion_ns), X(reset_ns)
+        X(prefill_watts), X(submit_ns), X(completion_ns), X(reset_ns), X(ddr_weight)
 
 struct machine {
     char name[64];
@@ -85,7 +85,7 @@ struct machine {
     X(ddr_peak_bytes_per_s), X(ddr_cap_frac), X(sync_ns), X(schedule_ns), X(sample_ns_per_token),  \
         X(compile_fixed_ns), X(compile_ns_per_token), X(compile_watts), X(loader_bytes_per_s),     \
         X(loader_fixed_ns), X(swap_bytes_per_s), X(memory_bytes), X(memory_usable_frac),           \
-        X(idle_watts), X(poll_watts)
+        X(idle_watts), X(poll_watts), X(swap_fixed_ns), X(loader_evict_ns), X(compile_evict_ns)
 
 /* Conditions under which a machine works, as its operating system reports them. Events of the
  * machine change them (docs/concepts/machine.md); without events they stay as they begin. */

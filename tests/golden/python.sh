@@ -313,6 +313,7 @@ def odd(where, key, unit):
     global n
     n += 1
     x = 0.3 + 0.01 * n if unit == "frac" else n
+    where.setdefault(key, {"unit": "1" if key == "ddr_weight" else "s", "kind": "assumed", "source": "this test"})
     where[key].update(value=x, low=x, high=x)
     return x if unit == "frac" else x * unit
 told = {"name": soc["name"]}
@@ -325,7 +326,7 @@ for i, d in enumerate(soc["devices"]):
     for ours, key, unit in (("shared_efficiency_frac", "shared_efficiency", "frac"), ("submit_ns", "submit", 1e3),
                             ("completion_ns", "completion", 1e3), ("reset_ns", "reset", 1e3),
                             ("idle_watts", "idle_power", 1), ("decode_watts", "decode_power", 1),
-                            ("prefill_watts", "prefill_power", 1)):
+                            ("prefill_watts", "prefill_power", 1), ("ddr_weight", "ddr_weight", 1)):
         devices[-1][ours] = odd(d, key, unit)
 for ours, group, key, unit in (("ddr_cap_frac", "ddr", "together", "frac"), ("sync_ns", "host", "sync", 1e3),
                                ("schedule_ns", "host", "schedule", 1e3), ("sample_ns_per_token", "host", "sample", 1e3),
@@ -334,6 +335,9 @@ for ours, group, key, unit in (("ddr_cap_frac", "ddr", "together", "frac"), ("sy
                                ("compile_watts", "compiler", "power", 1), ("loader_bytes_per_s", "loader", "bandwidth", 1e9),
                                ("loader_fixed_ns", "loader", "fixed", 1e9),
                                ("swap_bytes_per_s", "loader", "swap_bandwidth", 1e9),
+                               ("swap_fixed_ns", "loader", "swap_fixed", 1e9),
+                               ("loader_evict_ns", "loader", "evict_fixed", 1e9),
+                               ("compile_evict_ns", "compiler", "evict_fixed", 1e9),
                                ("memory_usable_frac", "memory", "usable", "frac")):
     told[ours] = odd(soc[group], key, unit)
 told["idle_watts"] = odd(soc, "idle_power", 1)

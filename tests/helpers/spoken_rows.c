@@ -248,7 +248,8 @@ static void check_device(const cJSON *o, const struct device *d)
     IS(o, d, submit_ns);
     IS(o, d, completion_ns);
     IS(o, d, reset_ns);
-    ck_assert_int_eq(cJSON_GetArraySize(o), 17);
+    IS(o, d, ddr_weight);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 18);
 }
 
 static void check_machine(const cJSON *o, const struct machine *m)
@@ -274,7 +275,10 @@ static void check_machine(const cJSON *o, const struct machine *m)
     IS(o, m, memory_usable_frac);
     IS(o, m, idle_watts);
     IS(o, m, poll_watts);
-    ck_assert_int_eq(cJSON_GetArraySize(o), 17);
+    IS(o, m, swap_fixed_ns);
+    IS(o, m, loader_evict_ns);
+    IS(o, m, compile_evict_ns);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 20);
 }
 
 static void check_llm(const cJSON *o, const struct llm *m)

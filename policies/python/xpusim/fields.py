@@ -23,6 +23,7 @@ class Device(NamedTuple):
     submit_ns: int  # host cost of one launch
     completion_ns: int  # host cost of noticing its end
     reset_ns: int  # of a kill or a suspension: until the device is free
+    ddr_weight: float  # > 0: of its traffic where the DDR is shared by weight (`weighted`)
     index: int
 
 
@@ -43,6 +44,9 @@ class MachineFields(NamedTuple):
     memory_usable_frac: float
     idle_watts: float  # platform, always drawn
     poll_watts: float  # a busy-polling coordinator, while work is on a device
+    swap_fixed_ns: int  # of one move of KV of any size
+    loader_evict_ns: int  # of a graph block, on the loader
+    compile_evict_ns: int  # of compiled attention, on the compiler's thread
     devices: Tuple[Device, ...]
 
 
