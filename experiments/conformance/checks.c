@@ -57,13 +57,17 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
     if (how->pair == CONFORMANCE_COLLAPSED && how->load % 4 == 0) {
         make_alike(sc);
     }
-    scenario_policy(sc, c->ops, how->params != NULL ? how->params : c->params);
+    const char *params = how->params != NULL ? how->params : c->params;
+    scenario_policy(sc, c->ops, params);
     if (how->pair == CONFORMANCE_CONFINED && c->confined != NULL) {
         SCOPED(err_fini) struct err e = ERR_INIT;
         sc->confined = c->confined(c->label, &e);
         SIM_REQUIRE(sc->confined != NULL, "%s", e.lines[0]);
     }
-    sc->setup.stall_ns = 60 * NS_PER_S; /* no kernel of these loads takes a second */
+    /* No kernel of these loads takes a second. A policy may wait for as long as its parameters say:
+     * sd-npu calibrates its drafts for up to a second a token. */
+    bool waits = params[0] != '\0' && strncmp(params, "limit_s", 7) != 0;
+    sc->setup.stall_ns = (waits ? 10000 : 60) * NS_PER_S;
     return n;
 }
 
@@ -312,6 +316,11 @@ static char *hidden_alike(const struct conformance *c)
         bool roomy = t->sc.setup.kv_capacity_tokens == 0;
         trial_free(t);
         why = roomy ? differ(c, load, CONFORMANCE_HIDDEN) : NULL;
+    }
+    if (oracle && why == NULL && c->n_loads < CONFORMANCE_LOADS) {
+        return xformat(CONFORMANCE_OPEN "%s: it is marked as an oracle, and %llu loads are too few "
+                                        "to see that",
+                       c->label, (unsigned long long)c->n_loads);
     }
     if (oracle && why == NULL) {
         return xformat("%s: it is marked as an oracle, and decides as if it knew nothing",

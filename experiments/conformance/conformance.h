@@ -13,6 +13,7 @@
 
 #define CONFORMANCE_LOADS 40 /* random loads of a check, unless more or fewer are wanted */
 #define CONFORMANCE_MAX_REQUESTS 24
+#define CONFORMANCE_OPEN "not decided: " /* begins the text of a check that could not see */
 
 /* A policy under test. */
 struct conformance {

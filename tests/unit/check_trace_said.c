@@ -197,6 +197,34 @@ START_TEST(a_policy_is_checked)
 }
 END_TEST
 
+/* One load is too few to see an oracle look: the check is open, and nothing has failed. */
+START_TEST(a_check_that_cannot_decide_says_so)
+{
+    SCOPED(said_fini) struct said s = COMMANDED(cmd_check_policy, "srpt", "--loads", "1");
+    ck_assert_int_eq(s.status, EXIT_OK);
+    has(s.out,
+        "\nopen    decisions do not depend on what is hidden\n        not decided: srpt: it is "
+        "marked as an oracle, and 1 loads are too few to see that\n");
+    has(s.out, "\nsrpt: 7 of 8 checks hold, 1 open (--loads 40)\n");
+    SCOPED(said_fini) struct said more = COMMANDED(cmd_check_policy, "srpt");
+    ck_assert_int_eq(more.status, EXIT_OK);
+    has(more.out, "\nsrpt: 8 of 8 checks hold\n");
+}
+END_TEST
+
+/* By its parameters a policy waits for minutes: sd-npu calibrates here for 0.5 s a token. */
+START_TEST(a_policy_may_wait_for_as_long_as_its_parameters_say)
+{
+    SCOPED(said_fini)
+    struct said given = COMMANDED(cmd_check_policy, "sd-npu:calibrate_ms=500", "--load", "1");
+    ck_assert_int_eq(given.status, EXIT_OK);
+    SCOPED(said_fini)
+    struct said s =
+        COMMANDED(cmd_check_policy, "sd-npu", "--load", "1", "--params", "calibrate_ms=500");
+    ck_assert_int_eq(s.status, EXIT_OK);
+}
+END_TEST
+
 /* A load has its requests, or those of a trace, and its decisions are what the run decides. */
 START_TEST(a_policy_runs_one_load)
 {
@@ -297,6 +325,8 @@ static const struct suite_row rows[] = {
     TEST(a_trace_is_described),
     TEST(a_trace_is_imported_with_what_is_lost),
     TEST(a_policy_is_checked),
+    TEST(a_check_that_cannot_decide_says_so),
+    TEST(a_policy_may_wait_for_as_long_as_its_parameters_say),
     TEST(a_policy_runs_one_load),
     TEST(a_policy_that_fails_is_told),
 };
