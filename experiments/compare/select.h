@@ -42,6 +42,7 @@ struct select_result {
     double delta;          /* as used; NaN: nobody has a value, and it ended after that stage */
     bool gain;             /* more is better */
     bool decided;          /* one is left */
+    uint32_t empty;        /* replications in which nobody had a workload (select_run) */
     uint64_t runs;
     /* Runs of equal replication with the same guarantee, the lesser of two numbers. One is k times
      * the replications of the last look, as if nobody had left. The other is a fixed number, for

@@ -53,6 +53,7 @@ int select_asked_check(const struct select_asked *o, struct err *e)
 struct running {
     const struct compare_plan *plan;
     const char *metric;
+    uint32_t empty; /* replications without a workload */
 };
 
 static bool served_all(const struct study_outcome *o)
@@ -63,7 +64,7 @@ static bool served_all(const struct study_outcome *o)
 
 static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
 {
-    const struct running *r = ctx;
+    struct running *r = ctx;
     const uint32_t k = r->plan->n_policies;
     OWNED struct study_cell *cells = xcalloc((size_t)k * (to - from) + 1, sizeof *cells);
     OWNED double **into = xcalloc((size_t)k * (to - from) + 1, sizeof *into);
@@ -78,7 +79,10 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     }
     SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &r->plan->how);
     for (uint32_t i = 0; i < n; i++) {
-        *into[i] = served_all(&runs.v[i]) ? study_value(&runs.v[i], r->metric) : (double)INFINITY;
+        bool empty = runs.v[i].status == STUDY_NO_WORKLOAD; /* for whoever runs it */
+        r->empty += empty && (i == 0 || cells[i].seed != cells[i - 1].seed);
+        *into[i] =
+            empty || served_all(&runs.v[i]) ? study_value(&runs.v[i], r->metric) : (double)INFINITY;
     }
 }
 
@@ -91,7 +95,7 @@ uint32_t select_first(const struct select_asked *o, uint32_t replications)
 void select_run(const struct compare_plan *plan, const struct select_asked *o, const char *metric,
                 struct select_result *out)
 {
-    struct running r = {plan, metric};
+    struct running r = {plan, metric, 0};
     struct select_options options = {.confidence_frac = o->confidence_frac,
                                      .delta_frac = o->indifference_percent / 100.0,
                                      .base = plan->baseline,
@@ -99,6 +103,7 @@ void select_run(const struct compare_plan *plan, const struct select_asked *o, c
                                      .most = o->most,
                                      .gain = metric_is_gain(metric)};
     select_by(&options, plan->n_policies, measure, &r, out);
+    out->empty = r.empty;
 }
 
 /* ---- printed ---- */
@@ -147,6 +152,12 @@ void select_document(const struct select_asked *o, const char *metric,
         FRAME_ROW(f, policies[i].label, state_of(r, i), r->of[i].n,
                   frame_shown(s.mean, stats_format(&s)),
                   frame_shown(b.mean, other ? stats_format(&b) : ""), s.low, s.high, b.low, b.high);
+    }
+    if (r->empty > 0) {
+        document_note(d,
+                      "\n%" PRIu32 " of %" PRIu32 " replications have no requests, and count "
+                      "for nobody",
+                      r->empty, r->replications);
     }
     if (best == NULL) {
         document_note(d, "\nno policy served all requests; %" PRIu64 " runs", r->runs);

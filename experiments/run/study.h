@@ -41,6 +41,10 @@ struct study_names {
     const char **v; /* owned list of pointers into it */
 };
 
+/* The status of a run whose workload could not be made, as one without requests. The policy had no
+ * part in it. */
+#define STUDY_NO_WORKLOAD (-ENODATA)
+
 struct study_outcome {
     int status;                       /* 0, or the run failed and message says why */
     char message[JOBS_MESSAGE_BYTES]; /* "" when fine */

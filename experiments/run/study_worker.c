@@ -276,9 +276,11 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
     struct study_cell c = {0};
     SCOPED(err_fini) struct err e = ERR_INIT;
     SCOPED(trace_fini) struct trace t = {0};
-    if (s->cell(s->ctx, index, &c, &e) != 0 ||
-        config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
+    if (s->cell(s->ctx, index, &c, &e) != 0) {
         fail(out, e.n > 0 ? e.lines[0] : "unknown error");
+    } else if (config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
+        fail(out, e.lines[0]);
+        out->status = STUDY_NO_WORKLOAD;
     } else if (c.binary != NULL) {
         simulate_there(s, &c, out);
     } else {

@@ -414,6 +414,40 @@ START_TEST(what_did_not_finish_is_warned_of)
 }
 END_TEST
 
+/* A recording of one request at `at_s`; below 0: of none. */
+static void put_recording(const char *name, int at_s)
+{
+    OWNED char *row = at_s < 0 ? xstrdup("") : xformat("0,0,0,reactive,%d,,300,20,0\n", at_s);
+    OWNED char *text = xformat("# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,"
+                               "gap_s,input_tokens,output_tokens,prefix_tokens\n%s",
+                               row);
+    folder_put(name, text);
+}
+
+/* One request by itself takes as long under both, so they are equal in five recordings, and the
+ * sixth, of no request, is no failure of theirs. */
+START_TEST(a_recording_without_requests_counts_for_nobody)
+{
+    folder_enter();
+    static const char *const words[] = {"--policy", "fcfs",    "--policy", "edf",     "--select",
+                                        "0.9",      "-q",      "--trace",  "a.csv",   "--trace",
+                                        "b.csv",    "--trace", "c.csv",    "--trace", "d.csv",
+                                        "--trace",  "e.csv",   "--trace",  "f.csv",   NULL};
+    for (int i = 0; i < 6; i++) {
+        char name[] = "a.csv";
+        name[0] = (char)(name[0] + i);
+        put_recording(name, i == 3 ? -1 : i);
+    }
+    SCOPED(said_fini) struct said s = commanded(&cmd_compare, words);
+    ck_assert_msg(strstr(s.out, "failed") == NULL && strstr(s.out, "\nbest: fcfs, ") != NULL &&
+                      strstr(s.out, "\n1 of 6 replications have no requests, and count for "
+                                    "nobody\n") != NULL,
+                  "%s", s.out);
+    ck_assert_int_eq(s.status, EXIT_OK);
+    folder_leave();
+}
+END_TEST
+
 /* Requests of `tweet` are no jobs, so that metric has no value in any run. */
 START_TEST(a_selection_by_what_no_run_has)
 {
@@ -438,6 +472,7 @@ static const struct suite_row suite[] = {
     TEST(nothing_is_found_where_nothing_is),
     TEST(equal_replications_are_one_observation),
     TEST(what_did_not_finish_is_warned_of),
+    TEST(a_recording_without_requests_counts_for_nobody),
     TEST(a_selection_by_what_no_run_has),
 };
 SUITE_MAIN("compare", suite)
