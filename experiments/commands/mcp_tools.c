@@ -9,6 +9,7 @@
 #include "experiments/commands/commands.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 
 #define OPERANDS "operands" /* the argument with words that belong to no option */
 
@@ -146,10 +147,14 @@ static char *word_of(const cJSON *value)
     return v == floor(v) && fabs(v) < 9e15 ? xformat("%.0f", v) : xformat("%.17g", v);
 }
 
+/* Every call has these. */
+static const char *const always[] = {"json", "quiet", NULL};
+
 /* --name value for each. False: a value is of no use. Names are not checked: the command does. */
 static bool add_argument(struct texts *w, const cJSON *it, bool operands)
 {
-    if (cJSON_IsFalse(it) || cJSON_IsNull(it)) {
+    bool there = cJSON_IsTrue(it) && !operands && words_find(always, it->string) >= 0;
+    if (cJSON_IsFalse(it) || cJSON_IsNull(it) || there) {
         return true;
     }
     if (cJSON_IsTrue(it) && !operands) {
@@ -190,8 +195,9 @@ static char *command_line(const char *command, const cJSON *arguments, struct te
                            it->string);
         }
     }
-    add(w, xstrdup("--json"));
-    add(w, xstrdup("--quiet"));
+    for (int i = 0; always[i] != NULL; i++) {
+        add(w, xformat("--%s", always[i]));
+    }
     add(w, xstrdup("--"));
     return operands == NULL || add_argument(w, operands, true)
                ? NULL

@@ -55,6 +55,11 @@ START_TEST(arguments_are_words)
           "{\"content\":[{\"type\":\"text\",\"text\":\"xpusim\\nrun\\n--policy=edf\\n--steady\\n"
           "--set=a=b c\\n--set=1.5\\n--set=\\n--seed=0\\n--z-9=9\\n--json\\n--quiet\\n--\\n-x\\n7"
           "\\n\"}],\"isError\":false}");
+    /* Every call has these two; given, they are there once. */
+    asked(
+        "list", "{\"quiet\": true, \"json\": true}", "0:",
+        "{\"content\":[{\"type\":\"text\",\"text\":\"xpusim\\nlist\\n--json\\n--quiet\\n--\\n\"}],"
+        "\"isError\":false}");
     asked("judge", "{\"operands\": \"edf\"}", "0:",
           "{\"content\":[{\"type\":\"text\",\"text\":\"xpusim\\narena\\njudge\\n--json\\n--quiet\\n"
           "--\\nedf\\n\"}],\"isError\":false}");
