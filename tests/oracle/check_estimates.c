@@ -3,6 +3,7 @@
 
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
 
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
@@ -119,10 +120,44 @@ START_TEST(noise_is_of_the_question_and_not_of_the_one_before)
 }
 END_TEST
 
+/* Equal kernels of two models, ops and devices: their estimates are off by noise of their own. */
+static void ask_of_others(struct sched *s, struct script *y)
+{
+    static const struct other {
+        uint32_t model;
+        enum op_kind op;
+        uint8_t device;
+    } others[] = {{0, OP_QKV, IGPU}, {1, OP_QKV, IGPU}, {0, OP_FFN, IGPU}, {0, OP_QKV, CPU}};
+    struct estimate e[8];
+    for (int i = 0; i < 8; i++) { /* and again, in the same turns */
+        const struct other *o = &others[i % 4];
+        struct work_shape w = {
+            .rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .model = o->model};
+        ck_assert_int_eq(sched_estimate(s, &w, o->op, o->device, 16, &e[i]), 0);
+        for (int k = 0; k < i; k++) {
+            ck_assert_int_eq(e[i].t_ns == e[k].t_ns, i - k == 4);
+        }
+    }
+    script_serve(s, y);
+}
+
+START_TEST(noise_is_of_the_model_the_op_and_the_device)
+{
+    static struct two_models two;
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    scenario_cost(&sc, -1, OP_QKV, 10, 0, 0);
+    scenario_cost(&sc, -1, OP_FFN, 10, 0, 0);
+    two_models_init(&sc, &two);
+    sc.setup.annotation.sigma_prefill = 0.1;
+    run(ask_of_others, q, 1);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(an_estimate_has_the_watts_of_its_phase),
     LOOP(annotations_are_off_by_the_noise_of_their_phase, 2),
     TEST(noise_is_of_the_question_and_not_of_the_one_before),
+    TEST(noise_is_of_the_model_the_op_and_the_device),
 };
 SUITE_MAIN("estimates", suite)
