@@ -13,7 +13,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
 check="python3 tests/helpers/quotes_check.py"
-# A page with another number, a number that goes on, rows in another order, a command that fails or prints nothing: each is seen.
+# A page with another number, a number that goes on, rows in another order or too many, a command that fails or prints nothing: each is seen.
 try() { # does it pass (0 or 1), command, text of the page
     n=$((${n:-0} + 1))
     printf '<!-- $ %s -->\n\n%s\n' "$2" "$3" >"$dir/$n-$1.md"
@@ -25,6 +25,27 @@ try 1 'echo 3.5 s' 'It takes 3.6 s.'
 try 1 'echo 3.5' 'It takes 13.5 or 3.51 s, or 1.3.5.'
 try 1 'printf "| a |\n| b |\n"' '| b |
 | a |'
+try 0 'printf "| a |\n| b |\n"' '| of two |
+|---|
+| a |
+| b |
+
+| of none |
+|---|
+| c |'
+try 1 'printf "| a |\n| b |\n"' '| of three |
+|---|
+| a |
+| c |
+| b |'
+try 0 'printf "| a |\n...\n"' '| of two |
+|---|
+| a |
+| c |'
+try 1 'printf "| a |\n"' '| of two |
+|---|
+| a |
+| c |'
 try 1 'echo 3' '
 ## Another part has 3'
 try 1 'echo 3; false' 'It takes 3 s.'
