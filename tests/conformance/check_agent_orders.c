@@ -194,6 +194,21 @@ static bool andes_counts_tokens_that_nobody_reads_yet(const char *extra)
     return rules_starts(2, 5);
 }
 
+/* 20 ms ahead, prompts in pieces of 100. Who has read nothing and has its prompt after l ms gains
+ * (20 - l)^2 of (20 + age)^2. At 4 a piece of RT0 (200) is done, and the other takes 5: (15 /
+ * 24)^2 = 0.39. RT1 (150, 6.5 ms) came at 1: (13.5 / 23)^2 = 0.34. So RT0 goes on, 9; had it all
+ * of its prompt before it, 8 ms, RT1 would go. By tokens of context, 200 and 150, it does. */
+static bool andes_counts_what_is_left_of_a_prompt(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{RT, 0, 200, 1, 0, 0}, {RT, 0.001, 150, 1, 0, 0}};
+    rules_run("andes",
+              "max_batch=1,token_budget=100,ttft_s=0,read_tokens_per_s=100,horizon_s=0.02,"
+              "per_token=false",
+              extra, q, 2);
+    return rules_finishes(0, 9) && rules_finishes(1, 16.5);
+}
+
 /* ---- pantheon ---- */
 
 /* Two layers. RT0 (400) has kernels 0-4, 4-5, 5-13, 13-17, 17-18, 18-26 and the head 26-27; RT1
@@ -281,6 +296,7 @@ static const struct rule_row all[] = {
     RULE(andes_lets_who_expects_nothing_yet_wait, "ttft_s=0 horizon_s=1", "ttft_s=0 horizon_s=1"),
     RULE(andes_counts_tokens_that_nobody_reads_yet, "read_tokens_per_s=10", "read_tokens_per_s=10"),
     RULE(andes_counts_gain_per_token_of_context, "per_token=false", "per_token=false"),
+    RULE(andes_counts_what_is_left_of_a_prompt, "per_token=true", "per_token=true"),
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),
     RULE(path_shortens_when_a_request_leaves, "jobs=false slack=false waits=false",
