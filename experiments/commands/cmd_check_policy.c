@@ -250,7 +250,8 @@ const struct command cmd_check_policy = {
              "POLICY[:K=V,..] --load N [--trace FILE.csv]",
     .about =
         "Runs a policy on random small loads of a toy machine, many of them with little memory. "
-        "Every request must finish with all its tokens, unless its user gives up. Equal runs "
+        "Every request must finish with all its tokens, unless its user gives up, and a device "
+        "must have work within 60 s while one is there. Equal runs "
         "must take equal decisions, and "
         "no decision may depend on what a scheduler cannot know. A shared object must decide the "
         "same in a jailed process of its own. The command shrinks a load that "

@@ -57,17 +57,15 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
     if (how->pair == CONFORMANCE_COLLAPSED && how->load % 4 == 0) {
         make_alike(sc);
     }
-    const char *params = how->params != NULL ? how->params : c->params;
-    scenario_policy(sc, c->ops, params);
+    scenario_policy(sc, c->ops, how->params != NULL ? how->params : c->params);
     if (how->pair == CONFORMANCE_CONFINED && c->confined != NULL) {
         SCOPED(err_fini) struct err e = ERR_INIT;
         sc->confined = c->confined(c->label, &e);
         SIM_REQUIRE(sc->confined != NULL, "%s", e.lines[0]);
     }
-    /* No kernel of these loads takes a second. A policy may wait for as long as its parameters say:
-     * sd-npu calibrates its drafts for up to a second a token. */
-    bool waits = params[0] != '\0' && strncmp(params, "limit_s", 7) != 0;
-    sc->setup.stall_ns = (waits ? 10000 : 60) * NS_PER_S;
+    /* No kernel of these loads takes a second. With a longer limit a stall in which frames go on
+     * would take long to find. */
+    sc->setup.stall_ns = 60 * NS_PER_S;
     return n;
 }
 

@@ -70,7 +70,7 @@ static const struct policy_param params[] = {
     [SD_DRAFT_MS] = POLICY_NUMBER("draft_ms", 3, 0, 1000,
                                   "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"),
     [SD_CALIBRATE_MS] =
-        POLICY_NUMBER("calibrate_ms", 0, 0, 1000,
+        POLICY_NUMBER("calibrate_ms", 0, 0, 10,
                       "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
                       "its Table 3)"),
     [SD_OVERLAP] = POLICY_BOOL("overlap", false, "calibration runs beside decoding"),
