@@ -29,7 +29,7 @@ static const struct csv_field fields[] = {
 struct reader {
     struct trace_builder b;
     struct measured_latency *measured; /* owned, of each row of b */
-    size_t n_prompts_unknown;
+    size_t n_prompts_unknown, n_left_out;
 };
 
 static void row_read(const struct csv_record *record, struct reader *r, struct err *e)
@@ -73,7 +73,9 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
     while (header_fine && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         /* Timeouts and broken streams are rows too, where `observe` wrote the file; they have no
          * times to compare with. */
-        if (status < 0 || strcmp(csvfile_text(f, status), "ok") == 0) {
+        if (status >= 0 && strcmp(csvfile_text(f, status), "ok") != 0) {
+            r->n_left_out++;
+        } else {
             row_read(&record, r, e);
             r->n_prompts_unknown += count >= 0 && strcmp(csvfile_text(f, count), "unknown") == 0;
         }
@@ -109,6 +111,9 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
     struct reader r = {0};
     trace_builder_init(&r.b);
     rows_read(f, path, &r, e);
+    if (e->n == before && r.b.n == 0 && r.n_left_out > 0) {
+        err_add(e, "%s: none of the %zu requests has the status ok", path, r.n_left_out);
+    }
     int rc = e->n == before ? trace_build(&r.b, false, path, &out->trace, e) : -EINVAL;
     if (rc == 0) {
         in_trace_order(out, r.measured);

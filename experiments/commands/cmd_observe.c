@@ -26,8 +26,10 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
         observe_write(&o->observe, t, rows, out);
     }
     uint32_t unknown = 0;
+    int http = 0; /* a status other than 200 */
     for (size_t i = 0; i < t->n; i++) {
         counts[rows[i].status]++;
+        http = rows[i].status == OBSERVE_HTTP ? rows[i].http : http;
         unknown += rows[i].status == OBSERVE_OK && rows[i].count == OBSERVE_COUNT_UNKNOWN;
     }
     if (rc != 0) {
@@ -37,7 +39,9 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     (void)fprintf(stderr, "%s\n", energy);
     for (int s = 0; s < OBSERVE_STATUS_COUNT; s++) {
         if (counts[s] > 0) {
-            (void)fprintf(stderr, "%u %s\n", counts[s], observe_status_names[s]);
+            OWNED char *which = s == OBSERVE_HTTP ? xformat(" (status %d)", http) : NULL;
+            (void)fprintf(stderr, "%u %s%s\n", counts[s], observe_status_names[s],
+                          which != NULL ? which : "");
         }
     }
     if (unknown > 0) {
@@ -80,7 +84,7 @@ static int run(void *values, struct err *e)
     if (o->out == NULL || out != NULL) {
         status = replay(o, &t, out == NULL ? stdout : output_stream(out), e);
     }
-    status = output_close(out, true, e) == 0 ? status : EXIT_BAD_INPUT;
+    status = output_close(out, status >= 0, e) == 0 ? status : EXIT_BAD_INPUT;
     trace_fini(&t);
     return status;
 }
@@ -108,8 +112,9 @@ const struct command cmd_observe = {
              "the requests of an agent's job follow what they wait for, and prompts begin with "
              "what the trace says that they share. Writes the arrival of "
              "the first and the last token of each, and the number of tokens. A server that "
-             "refuses, breaks off or is silent makes rows with another status than ok. Prints "
-             "what the package of this machine drew, where its counter (RAPL) can be read.",
+             "refuses, breaks off or is silent makes rows with another status than ok; where "
+             "none is there at the start, nothing is written. Prints what the package of this "
+             "machine drew, where its counter (RAPL) can be read.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

@@ -13,6 +13,7 @@
     F(easy_init)                                                                                   \
     F(easy_perform)                                                                                \
     F(easy_setopt)                                                                                 \
+    F(easy_strerror)                                                                               \
     F(global_cleanup)                                                                              \
     F(global_init)                                                                                 \
     F(multi_add_handle)                                                                            \

@@ -52,6 +52,7 @@ struct replay {
     int64_t epoch_ns;
     struct prompts prompts;
     bool probed;
+    CURLcode asked;    /* what became of the last question before the replay */
     uint32_t *parents; /* of a request graph: by row, those that have not ended; else NULL */
     int64_t *ready_ns; /* and when the last of the others is over */
     struct due *due;   /* waiting, earliest last */
@@ -236,18 +237,18 @@ static size_t on_answer(char *data, size_t size, size_t n, void *self)
 }
 
 /* The answer to one question, without streaming; the caller deletes it. NULL: it is no JSON. */
-static cJSON *ask(const struct replay *r, char *url, const char *body)
+static cJSON *ask(struct replay *r, char *url, const char *body)
 {
     SCOPED(text_fini) struct text answer = {0};
     CURL *easy = request(r, url, body, on_answer, &answer, r->o->timeout_s);
-    (void)r->curl.easy_perform(easy);
+    r->asked = r->curl.easy_perform(easy);
     cJSON *event = cJSON_Parse(text_end(&answer));
     r->curl.easy_cleanup(easy);
     return event;
 }
 
 /* By the usage of a completion of one token. 0: it does not say. */
-static uint32_t ask_usage(const struct replay *r, const char *prompt)
+static uint32_t ask_usage(struct replay *r, const char *prompt)
 {
     OWNED char *body = body_text(r->o, r->o->model, prompt, 1, false);
     SCOPED(json_drop) cJSON *event = ask(r, completions(r), body);
@@ -256,7 +257,7 @@ static uint32_t ask_usage(const struct replay *r, const char *prompt)
 
 /* By the tokenizer that some servers offer next to /v1: llama.cpp lists the tokens of `content`,
  * vLLM counts those of `prompt`. 0: there is none. */
-static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
+static uint32_t ask_tokenizer(struct replay *r, const char *prompt)
 {
     size_t n = strlen(r->o->url);
     bool versioned = text_ends(r->o->url, "/v1");
@@ -275,8 +276,7 @@ static uint32_t ask_tokenizer(const struct replay *r, const char *prompt)
 /* Two prompts make the line. A server that says nothing leaves one token a word. */
 static void probe(struct replay *r)
 {
-    static uint32_t (*const ways[])(const struct replay *, const char *) = {ask_usage,
-                                                                            ask_tokenizer};
+    static uint32_t (*const ways[])(struct replay *, const char *) = {ask_usage, ask_tokenizer};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0] && !r->probed; i++) {
         uint32_t tokens[2];
         for (int k = 0; k < 2; k++) {
@@ -292,9 +292,16 @@ static void probe(struct replay *r)
     }
 }
 
+/* No connection came about, so nothing was sent. */
+static bool nobody_there(CURLcode code)
+{
+    return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
+           code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+}
+
 static enum observe_status judge(const struct exchange *x, CURLcode code, long http)
 {
-    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
+    if (nobody_there(code)) {
         return OBSERVE_REFUSED;
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
@@ -384,6 +391,21 @@ static void loop(struct replay *r)
     }
 }
 
+static void replay_all(struct replay *r)
+{
+    r->epoch_ns = clock_now_ns();
+    for (size_t i = 0; i < r->t->n; i++) {
+        r->rows[i] = (struct observe_row){.status = OBSERVE_UNSENT,
+                                          .first_s = (double)NAN,
+                                          .last_s = (double)NAN,
+                                          .input_tokens = r->t->rows[i].input_tokens};
+    }
+    for (size_t i = 0; i < r->t->n_first; i++) {
+        due_add(r, r->epoch_ns + scaled(r, r->t->rows[i].arrival_ns), (uint32_t)i);
+    }
+    loop(r);
+}
+
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e)
 {
@@ -404,21 +426,16 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
         memcpy(r.parents, t->graph->n_parents, t->n * sizeof *r.parents);
     }
     probe(&r);
-    r.epoch_ns = clock_now_ns();
-    for (size_t i = 0; i < t->n; i++) {
-        rows[i] = (struct observe_row){.status = OBSERVE_UNSENT,
-                                       .first_s = (double)NAN,
-                                       .last_s = (double)NAN,
-                                       .input_tokens = t->rows[i].input_tokens};
+    int rc = 0;
+    if (nobody_there(r.asked)) {
+        rc = err_add(e, "--url %s: no server is there: %s", o->url, r.curl.easy_strerror(r.asked));
+    } else {
+        replay_all(&r);
     }
-    for (size_t i = 0; i < t->n_first; i++) {
-        due_add(&r, r.epoch_ns + (int64_t)((double)t->rows[i].arrival_ns * o->scale), (uint32_t)i);
-    }
-    loop(&r);
     r.curl.slist_free_all(r.headers);
     (void)r.curl.multi_cleanup(r.multi);
     r.curl.global_cleanup();
-    return 0;
+    return rc;
 }
 
 void observe_write(const struct observe_options *o, const struct trace *t,

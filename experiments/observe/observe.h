@@ -53,8 +53,9 @@ struct observe_row {
  * Then sends every request at its time; a later turn its gap after the response before it, and a
  * request of a graph after the last of its parents. Users cancel when the trace says so, and
  * sessions end at its until_s, which is scaled. A trace in which requests cancel others is not
- * replayed. rows: one per row of the trace. 0, or -EINVAL with an error: libcurl does not work. A
- * server that refuses, breaks or is silent is rows, not an error. */
+ * replayed. rows: one per row of the trace. 0, or -EINVAL with an error: libcurl does not work, or
+ * nobody is at the address when the replay would begin. A server that refuses, breaks or is silent
+ * later is rows, not an error. */
 int observe_run(const struct observe_options *o, const struct trace *t, struct observe_row *rows,
                 struct err *e);
 

@@ -17,7 +17,7 @@
 #include "traces/measured.h"
 
 /* What the server does is in max_tokens: so many tokens, or one of these. */
-enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT_LINES };
+enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT_LINES, ASK_LEAVE };
 
 static int listener;
 static char url[4096];
@@ -74,6 +74,11 @@ static void answer(int fd, int ask)
         say(fd, "\n\r\ndata: {\"choices\": [], \"usage\": {\"prompt_tokens\": 77}}\n\ndata: [DO");
         say(fd, "NE]\n\n");
         return;
+    case ASK_LEAVE: /* who comes next finds nobody */
+        (void)shutdown(listener, SHUT_RDWR);
+        (void)close(listener);
+        ask = 1;
+        __attribute__((fallthrough));
     default:
         say(fd, head);
         for (int i = 0; i < ask; i++) {
@@ -283,17 +288,35 @@ START_TEST(a_server_is_asked_how_long_prompts_are)
 }
 END_TEST
 
-/* The port of a listener that is closed again: nobody is there. */
-START_TEST(a_server_that_is_not_there_is_rows_too)
+/* The second turn comes when the listener of the first is closed. */
+START_TEST(a_server_that_leaves_is_rows_too)
+{
+    server_start();
+    ask(ASK_LEAVE);
+    ask(6);
+    trace.n_first = 1;
+    trace_rows[0].next = 1;
+    observe(2.0);
+    ck_assert_int_eq(seen[0].status, OBSERVE_OK);
+    ck_assert_int_eq(seen[1].status, OBSERVE_REFUSED);
+}
+END_TEST
+
+/* No listener, no such name, no address: none of them takes a trace's time. */
+START_TEST(where_no_server_is_nothing_is_replayed)
 {
     server_start();
     (void)shutdown(listener, SHUT_RDWR);
     (void)close(listener);
     ask(5);
-    ask(6);
-    observe(2.0);
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(seen[i].status, OBSERVE_REFUSED);
+    trace_rows[0].arrival_ns = (int64_t)1000 * 1000 * 1000 * 1000; /* the case has 60 s */
+    const char *const urls[] = {url, "http://nobody.invalid/v1", "nothing://127.0.0.1/v1", ""};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        struct err e = ERR_INIT;
+        struct observe_options o = {.url = urls[i], .model = "m", .timeout_s = 5, .scale = 1.0};
+        ck_assert_int_eq(observe_run(&o, &trace, seen, &e), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(e.lines[0], "no server is there"));
+        err_fini(&e);
     }
 }
 END_TEST
@@ -330,7 +353,8 @@ static const struct suite_row suite[] = {
     TEST(every_kind_of_answer_is_a_row),
     TEST(what_was_seen_can_be_validated_against),
     TEST(a_server_is_asked_how_long_prompts_are),
-    TEST(a_server_that_is_not_there_is_rows_too),
+    TEST(a_server_that_leaves_is_rows_too),
+    TEST(where_no_server_is_nothing_is_replayed),
     TEST(an_address_of_any_length_is_asked_whole),
     TEST(a_later_turn_waits_for_the_response_before),
 };

@@ -136,4 +136,15 @@ end = {i: float(r["arrival_s"]) + float(r["e2e_s"]) for i, r in rows.items()}
 begin = {i: float(r["arrival_s"]) for i, r in rows.items()}
 assert begin[2] >= max(end[0], end[1]) + 0.01 and begin[3] >= end[2] + 0.01, "parents"
 EOF
+# A server that has other addresses only: its status. One that is gone: an error that names it, at once, and the file stays.
+! "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v2" --trace "$tmp/t.csv" -o "$tmp/other.csv" 2>"$tmp/said" || fail "another address is fine"
+grep -q '^4 http (status 404)$' "$tmp/said" || fail "which status? $(cat "$tmp/said")"
+kill "$pid"
+wait "$pid" 2>/dev/null || true
+pid=
+cp "$tmp/run.csv" "$tmp/before.csv"
+status=0
+"$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v1" --trace "$tmp/t.csv" -o "$tmp/run.csv" 2>"$tmp/said" || status=$?
+[ $status -eq 2 ] && grep -q "url http://127.0.0.1:$(cat "$tmp/port")/v1: no server is there" "$tmp/said" || fail "nobody there: $status, $(cat "$tmp/said")"
+cmp "$tmp/run.csv" "$tmp/before.csv" || fail "nobody there, and the file is another"
 echo "observe: fine"

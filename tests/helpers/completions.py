@@ -44,6 +44,9 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.send_error(404)
             return
+        if not self.path.startswith("/v1/"):
+            self.send_error(404)
+            return
         chat = self.path.endswith("/chat/completions")
         prompt = asked["messages"][0]["content"] if chat else asked["prompt"]
         usage = {"usage": {"prompt_tokens": tokens(prompt), "completion_tokens": asked["max_tokens"]}} if "usage" in SAYS else {}

@@ -114,6 +114,11 @@ END_TEST
 
 START_TEST(files_that_are_no_runs_are_refused)
 {
+    refused("request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s,status\n"
+            "1,0.5,10,0,,,refused\n2,0.6,10,0,,,http\n",
+            "none of the 2 requests has the status ok");
+    teardown();
+    setup();
     refused(HEAD, "no requests");
     teardown();
     setup();
