@@ -47,7 +47,8 @@ do for [p=1:panels] {
     axis_values = ''
     load axes
     floor_y = axis_from
-    set title title_of(p) . (steep ? ', log scale' : '') offset 0,-0.5
+    set title title_of(p) . (steep && !narrow ? ', log scale' : '') offset 0,-0.5
+    if (steep && narrow) { set ylabel 'log scale' offset 0.5 } # above it the title would leave the figure
     if (points) {
         plot for [k=0:series-1] data index first_block + k using 1:2 with points linetype slot[k+1]+1
     } else {

@@ -278,6 +278,18 @@ none="-o $dir/none"
 pdf_width() { grep -a -m1 MediaBox "$1" | sed 's/.*\[ *0 0 \([0-9]*\).*/\1/'; }
 "$x" plot latency-rate -o "$dir/paper" --format pdf --columns 1 --font 8 "$dir/load.json" || fail "a PDF of one column"
 [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 239 ] || [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 240 ] || fail "one column is $(pdf_width "$dir/paper/latency-rate.pdf") points"
+# Three decades of a metric with a long title in 3.33 inches: no text leaves the figure, at 7 pixels a letter.
+printf 'policy,rate,reactive.ttft_s.mean\nfcfs,1,1\nfcfs,2,40\nedf,1,1\nedf,2,900\n' >"$dir/steep.csv"
+"$x" plot latency-rate -o "$dir/paper" --format svg --columns 1 --metric reactive.ttft_s.mean "$dir/steep.csv" || fail "a steep figure of one column"
+python3 - "$dir/paper/latency-rate.svg" <<'EOF' || fail "a title of one column"
+import re, sys
+svg = open(sys.argv[1]).read()
+width = float(re.search(r"viewBox='0 0 (\d+)", svg)[1])
+centred = re.findall(r"<text x='([\d.]+)'[^>]*text-anchor='middle'>([^<]*)", svg)
+assert any("time to first token" in text for _, text in centred) and "log scale" in svg, svg
+for at, text in centred:
+    assert 3.5 * len(text) <= min(float(at), width - float(at)), text
+EOF
 "$x" plot headline -o "$dir/paper" --format pdf --columns 2 "$dir/cmp.json" || fail "a PDF of two columns"
 [ "$(pdf_width "$dir/paper/headline.pdf")" = 504 ] || fail "two columns are $(pdf_width "$dir/paper/headline.pdf") points"
 [ ! -e "$dir/paper/headline.svg" ] && [ -s "$dir/paper/headline.tsv" ] || fail "a PDF alone, and its data"
