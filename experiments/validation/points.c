@@ -32,7 +32,7 @@ static const struct csv_field fields[] = {
     {"input_tokens", CSV_WHOLE, OF(input_tokens), .max = MAX_TOKENS},
     {"batch", CSV_WHOLE, OF(batch), .min = 1, .max = MAX_BATCH},
     {"metric", CSV_TEXT, OF(metric_name), .min = 1},
-    {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE},
+    {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE, .or_empty = true},
     {"source", CSV_TEXT, OF(source), .or_missing = true},
 };
 
@@ -45,18 +45,42 @@ static void row_check(void *row, const struct csvfile *f, struct err *e)
             p->metric = (enum point_metric)i;
         }
     }
-    if (!(p->value > 0.0)) {
+    if (p->value <= 0.0) {
         csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0");
     }
 }
 
-int points_read(const char *path, struct points *out, struct err *e)
+int points_read_asked(const char *path, struct points *out, struct err *e)
 {
-    static const struct point blank = {.metric = POINT_OTHER, .source = ""};
+    static const struct point blank = {.metric = POINT_OTHER, .source = "", .value = (double)NAN};
     static const struct csv_table table =
         CSV_TABLE(fields, sizeof blank, .blank = &blank, .check = row_check, .holds = "points");
-    out->v = csv_table_read(&table, path, &out->n, e);
-    return out->v != NULL ? 0 : -EINVAL;
+    *out = (struct points){0};
+    size_t n;
+    const struct point *read = csv_table_read(&table, path, &n, e);
+    if (read == NULL) {
+        return -EINVAL;
+    }
+    out->v = xkept(xmalloc(n * sizeof *out->v));
+    for (size_t i = 0; i < n; i++) {
+        out->n += isnan(read[i].value) ? 0 : 1;
+    }
+    size_t at[2] = {0, out->n};
+    for (size_t i = 0; i < n; i++) {
+        out->v[at[isnan(read[i].value) ? 1 : 0]++] = read[i];
+    }
+    out->n_asked = n - out->n;
+    return 0;
+}
+
+int points_read(const char *path, struct points *out, struct err *e)
+{
+    int rc = points_read_asked(path, out, e);
+    for (size_t i = out->n; i < out->n + out->n_asked; i++) {
+        rc =
+            err_add(e, "%s:%llu: column value: is empty", path, (unsigned long long)out->v[i].line);
+    }
+    return rc;
 }
 
 bool point_is_prefill(const struct point *p)

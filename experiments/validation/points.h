@@ -30,16 +30,19 @@ struct point {
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;
-    double value; /* > 0, in the metric's unit */
+    double value; /* > 0, in the metric's unit; NaN: asked for */
 };
 
 struct points {
     struct point *v; /* kept */
     size_t n;
+    size_t n_asked; /* behind the n: rows with an empty value (NaN), for `validate` to predict */
 };
 
-/* Reads a file. 0, or -EINVAL with every malformed row named; *out is then empty. */
+/* Reads a file. 0, or -EINVAL with every malformed row named. An empty value is malformed, unless
+ * asked. */
 int points_read(const char *path, struct points *out, struct err *e);
+int points_read_asked(const char *path, struct points *out, struct err *e);
 
 /* Time of a prefill or of one token of a decode: the metrics a serving simulation rests on. */
 bool point_is_latency(const struct point *p);

@@ -39,13 +39,15 @@ static int take_soc(struct catalog *c, const char *text, const char **name, stru
 
 static void keep_soc(struct points *p, const char *name)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < p->n; i++) {
+    size_t n[2] = {0, 0};
+    for (size_t i = 0; i < p->n + p->n_asked; i++) {
         if (catalog_same(p->v[i].soc, name)) {
-            p->v[n++] = p->v[i];
+            p->v[n[0] + n[1]] = p->v[i];
+            n[i >= p->n]++;
         }
     }
-    p->n = n;
+    p->n = n[0];
+    p->n_asked = n[1];
 }
 
 /* The contention model counts; the machines are the catalog's. */
@@ -134,10 +136,13 @@ static void show_row(const struct point *p, const struct prediction *q, struct f
     bool known = q->reason == NULL;
     FRAME_ROW(f, p->line, document_format("%s %s", p->soc, p->device),
               document_format("%.28s", p->runtime), document_format("%.40s", p->model),
-              p->weight_bits, p->input_tokens, p->metric_name, p->value, FRAME_IF(known, q->value),
+              p->weight_bits, p->input_tokens, p->metric_name, FRAME_IF(!isnan(p->value), p->value),
+              FRAME_IF(known, q->value),
               FRAME_IF(known && !isnan(q->low), document_format("%.4g to %.4g", q->low, q->high)),
               known ? document_format(
-                          "%+.1f %%%s%s%s", 100.0 * points_error(p, q),
+                          "%s%s%s%s",
+                          isnan(p->value) ? "asked"
+                                          : document_format("%+.1f %%", 100.0 * points_error(p, q)),
                           q->runtime_default
                               ? document_format(", by %s", q->entry != NULL ? entry_text(q)
                                                                             : "another runtime's")
@@ -204,7 +209,7 @@ static void put_rows(const struct points *points, const struct prediction *q, st
         "line soc device runtime model weight_bits act_bits metric input_tokens batch measured "
         "reason predicted low high error_frac default_runtime outside_envelope unseen "
         "entry");
-    for (size_t i = 0; i < points->n; i++) {
+    for (size_t i = 0; i < points->n + points->n_asked; i++) {
         const struct point *p = &points->v[i];
         bool known = q[i].reason == NULL;
         FRAME_ROW(f, p->line, p->soc, p->device, p->runtime, p->model, p->weight_bits, p->act_bits,
@@ -247,11 +252,13 @@ static void put_floor(const struct catalog *c, const struct points *points, stru
             }
         }
     }
-    document_note(
-        d, "%s",
-        "  twins: rows of one SoC, version, width and length whose models have the same "
-        "shape, against their centre;\n  other versions: the same row under another version "
-        "of the toolchain");
+    if (frame_rows(f) > 0) {
+        document_note(
+            d, "%s",
+            "  twins: rows of one SoC, version, width and length whose models have the same "
+            "shape, against their centre;\n  other versions: the same row under another version "
+            "of the toolchain");
+    }
 }
 
 /* A machine made from a sibling says how far such were off. */
@@ -270,15 +277,17 @@ static void put_all(const struct validate_points_options *o, const struct points
                     const struct prediction *q, const struct points_scores *s, struct document *d)
 {
     DOCUMENT_VALUES(d, "points", o->points);
-    document_note(d, "%s: %zu rows\n", o->points, points->n);
+    document_note(d, "%s: %zu rows\n", o->points, points->n + points->n_asked);
     put_rows(points, q, d);
     put_groups(s, d);
-    show_worst(points, q, d);
+    if (points->n > 0) {
+        show_worst(points, q, d);
+    }
     show_reasons(points, q, d);
-    if (o->rows) {
+    if (o->rows || points->n_asked > 0) {
         document_note(d, "%s", "");
         struct frame *f = rows_table(d);
-        for (size_t i = 0; i < points->n; i++) {
+        for (size_t i = o->rows ? 0 : points->n; i < points->n + points->n_asked; i++) {
             show_row(&points->v[i], &q[i], f);
         }
     }
@@ -349,13 +358,14 @@ int validate_points(const struct validate_points_options *o, const struct config
     struct points points = {0};
     struct catalog catalog = {0};
     const char *soc = NULL;
-    int rc = points_read(path, &points, e);
+    bool other = o->accuracy || o->leave_machine_out > 0;
+    int rc = other ? points_read(path, &points, e) : points_read_asked(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
     rc = rc == 0 ? take_settings(&catalog, config, e) : rc;
     rc = rc == 0 && config->soc != NULL ? take_soc(&catalog, config->soc, &soc, e) : rc;
     if (rc == 0 && soc != NULL) {
         keep_soc(&points, soc);
-        rc = points.n > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);
+        rc = points.n + points.n_asked > 0 ? 0 : err_add(e, "%s: no row is about %s", path, soc);
     }
     int status = EXIT_BAD_INPUT;
     if (rc == 0 && o->against != NULL && !o->accuracy) {
@@ -367,8 +377,9 @@ int validate_points(const struct validate_points_options *o, const struct config
     } else if (rc == 0 && o->leave_machine_out > 0) {
         status = leave_out(o, &catalog, &points, out, e);
     } else if (rc == 0) {
-        OWNED struct prediction *q = xmalloc((points.n + 1) * sizeof *q);
-        for (size_t i = 0; i < points.n; i++) {
+        const size_t n = points.n + points.n_asked;
+        OWNED struct prediction *q = xmalloc((n + 1) * sizeof *q);
+        for (size_t i = 0; i < n; i++) {
             q[i] = predict_row(&catalog, &points.v[i]);
         }
         struct points_scores scores;
@@ -394,8 +405,9 @@ static void init(void *target)
 static const struct option_row option_rows[] = {
     OPTION_TEXT(OPTIONS, points, "points", "FILE.csv", NULL,
                 "soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, "
-                "value; or a shipped table (hwmodels/points). With --soc only rows of this SoC; a "
-                "path to a .json file is used in place of the shipped file of the same name"),
+                "value; or a shipped table (hwmodels/points). A row with an empty value is only "
+                "predicted. With --soc only rows of this SoC; a path to a .json file is used in "
+                "place of the shipped file of the same name"),
     OPTION_FLAG(OPTIONS, rows, "rows", "print every row, too"),
     OPTION_NUMBER(OPTIONS, max_median_pct, "max-median", "PCT", NULL, 0.0, 1e9,
                   "exit 1 when the median |error| of the latency rows is above PCT, rows without a "

@@ -92,6 +92,18 @@ numbers=rate,bandwidth
     expect 2 "no such SoC" --points reference --soc nonesuch
     expect 2 "max-median" --points reference --max-median x
 }
+# A row without a value has the prediction of the same row with one, and no share in the errors.
+printf '%s\n' soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value \
+    core-ultra-7-155h,igpu,openvino-2025.3,llama-3.2-3b,4,16,1024,1,ttft_ms,500 \
+    core-ultra-7-155h,igpu,openvino-2025.3,llama-3.2-3b,4,16,1024,1,ttft_ms, \
+    core-ultra-7-258v,igpu,openvino-2025.3,llama-3.2-3b,4,16,1024,1,ttft_ms, >"$tmp/asked.csv"
+expect 0 "latency rows            1" --points "$tmp/asked.csv" --soc core-ultra-7-155h
+"$x" validate --points "$tmp/asked.csv" --soc core-ultra-7-155h --csv >"$tmp/rows"
+if [ "$(cut -d, -f11 "$tmp/rows" | sed -n 2,3p | tr '\n' ' ')" != "500  " ] || [ "$(wc -l <"$tmp/rows")" != 3 ] ||
+    [ "$(cut -d, -f13-15 "$tmp/rows" | sort -u | wc -l)" != 2 ]; then
+    echo "a row without a value is predicted otherwise: $(cat "$tmp/rows")"
+    status=1
+fi
 calibrate() { # exit status, text, arguments...
     want=$1
     text=$2
@@ -112,6 +124,7 @@ calibrate 0 "models left out" --points reference --soc ryzen-ai-xdna2 -o "$tmp/m
 calibrate 2 "needs at least" --points reference --soc snapdragon-8gen2 -o "$tmp/none.json"
 calibrate 2 "no latency row" --points reference --soc rtx-pro-6000 -o "$tmp/none.json"
 calibrate 2 "needs --points and either --soc, --residuals or --memory" --points reference
+calibrate 2 "asked.csv:3: column value: is empty" --points "$tmp/asked.csv" --soc core-ultra-7-155h -o "$tmp/none.json"
 test ! -e "$tmp/none.json" || {
     echo "a refused calibration wrote a file"
     status=1

@@ -122,8 +122,8 @@ END_TEST
  * ln 2 and nothing else of it, so no fit has taken them. */
 START_TEST(a_table_apart_is_judged_alone)
 {
-    struct points known = {xkept(xmalloc(points.n * sizeof *points.v)), 0};
-    struct points judged = {xkept(xmalloc(points.n * sizeof *points.v)), 0};
+    struct points known = {.v = xkept(xmalloc(points.n * sizeof *points.v))};
+    struct points judged = {.v = xkept(xmalloc(points.n * sizeof *points.v))};
     for (size_t i = 0; i < points.n; i++) {
         struct points *its = strcmp(points.v[i].soc, "core-ultra-7-165h") == 0 ? &judged : &known;
         struct point *p = &its->v[its->n++];

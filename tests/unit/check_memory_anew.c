@@ -41,7 +41,7 @@ static struct point point_of(const char *model, double ms)
 }
 
 static struct point memory_points[64];
-static struct points memory = {memory_points, 0};
+static struct points memory = {.v = memory_points};
 
 /* Rows of three toolchains, made from numbers of theirs with an error that each row has its own. */
 static void make_memory(void)

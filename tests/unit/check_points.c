@@ -53,6 +53,27 @@ START_TEST(a_row_is_read_with_its_line_and_empty_widths)
 }
 END_TEST
 
+/* Rows 3 and 5 of the file have no value, which is for those who ask for a prediction. */
+START_TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for)
+{
+    ck_assert_int_eq(read_text(HEAD "s,npu,r-1,a,4,16,8,1,tpot_ms,7,x\n"
+                                    "s,npu,r-1,b,4,16,8,1,tpot_ms,,x\n"
+                                    "s,npu,r-1,c,4,16,8,1,tpot_ms,9,x\n"
+                                    "s,npu,r-1,d,4,16,8,1,tpot_ms,,x\n"),
+                     -EINVAL);
+    ck_assert_uint_eq(err.n, 2);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "csv:3: column value: is empty"));
+    ck_assert_ptr_nonnull(strstr(err.lines[1], "csv:5: column value: is empty"));
+    ck_assert_int_eq(points_read_asked(path, &points, &err), 0);
+    ck_assert_uint_eq(points.n, 2);
+    ck_assert_uint_eq(points.n_asked, 2);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(points.v[i].model[0], "acbd"[i]);
+        ck_assert_int_eq(isnan(points.v[i].value) != 0, i >= 2);
+    }
+}
+END_TEST
+
 /* 500 ms; 1024 tokens at 2048 tokens/s take 0.5 s; four streams that make 40 tokens a second
  * together take 0.1 s a step. */
 START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
@@ -284,7 +305,7 @@ START_TEST(errors_are_those_of_hand_computation)
                               .batch = 1,
                               .value = 100};
     }
-    struct points p = {v, 4};
+    struct points p = {.v = v, .n = 4};
     struct points_scores s;
     points_score(&p, q, &s);
     ck_assert_str_eq(s.v[0].by, "all");
@@ -317,7 +338,7 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
                           .batch = 1,
                           .value = 10}};
     struct prediction q[2] = {{.value = 125}, {.value = 8}};
-    struct points p = {v, 2};
+    struct points p = {.v = v, .n = 2};
     struct points_scores s;
     points_score(&p, q, &s);
     ck_assert_double_eq_tol(s.v[0].bias, 0.25, 1e-12);
@@ -341,6 +362,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
+    TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
     TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for),

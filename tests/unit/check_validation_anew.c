@@ -49,7 +49,7 @@ static struct catalog_llm names[2] = {{"one", &models[0]}, {"two", &models[1]}};
 
 static struct noise_floor floor_of(struct point *p, size_t n, enum conformal_phase phase)
 {
-    struct points points = {p, n};
+    struct points points = {.v = p, .n = n};
     return noise_floor_of(&c, &points, DEVICE_KIND_IGPU, phase);
 }
 
@@ -195,7 +195,7 @@ START_TEST(prompts_are_grouped_at_their_limits)
         struct point p = point_of("llama-2-7b", 100);
         p.input_tokens = all[i].tokens;
         p.metric_name = "tpot_ms";
-        struct points points = {&p, 1};
+        struct points points = {.v = &p, .n = 1};
         struct prediction q = predict_known(110);
         struct points_scores s;
         points_score(&points, &q, &s);
