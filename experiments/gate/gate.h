@@ -168,6 +168,7 @@ struct gate_row {
     enum metric_better better; /* of the metric; NEITHER of status rows */
     char detail[160];          /* "" or what happened */
     double p_worse, p_better, p_any; /* before adjustment; NaN where not tested */
+    double se_frac, tolerance_frac;  /* fresh: of the shift; and what is allowed of it */
 };
 
 struct gate_report {
@@ -186,6 +187,9 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
 
 /* Every row; people see those that are not OK (all: every one), then a line of counts. */
 void gate_document(const struct gate_report *r, bool all, struct document *d);
+/* A row's detail, or what an OK without one is worth: the shift that would show. Kept as long as
+ * the document. */
+const char *gate_detail(const struct gate_report *r, const struct gate_row *row);
 /* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
 const char *gate_counts(const struct gate_report *r);
 

@@ -195,6 +195,7 @@ static void test_shift(const struct gate_metric *m, const struct stats_shift *s,
     double any_above = stats_shift_p_above(s, 0.0);
     double any_below = stats_shift_p_below(s, 0.0);
     row->p_any = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(any_above, any_below));
+    row->tolerance_frac = m->tolerance_frac;
     if (m->better != METRIC_BETTER_NEITHER) {
         row->p_worse = m->better == METRIC_BETTER_LOWER ? above : below;
         row->p_better = m->better == METRIC_BETTER_LOWER ? below : above;
@@ -234,9 +235,11 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
         row->before = portable_exp(s.base_mean);
         row->after = portable_exp(s.base_mean + s.shift);
         row->change_frac = portable_round(expm1(s.shift));
+        row->se_frac = s.se;
         test_shift(m, &s, log1p(tol), log1p(-tol), row);
     } else {
         set_change(row, s.base_mean, s.base_mean + s.shift);
+        row->se_frac = s.se / fabs(s.base_mean);
         test_shift(m, &s, tol * fabs(s.base_mean), -tol * fabs(s.base_mean), row);
     }
     if (!isfinite(s.se)) { /* fail closed: what cannot be tested is not fine */

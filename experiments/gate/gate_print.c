@@ -1,4 +1,6 @@
 /* A gate's report as a document. */
+#include <gsl/gsl_cdf.h>
+
 #include "experiments/gate/gate.h"
 
 /* "+3.1 %"; as many digits as tell a drift from nothing. */
@@ -29,6 +31,22 @@ const char *gate_counts(const struct gate_report *r)
                            r->recorded     ? "recorded"
                            : r->alarms > 0 ? "FAILED"
                                            : "passed");
+}
+
+/* The mean of its estimate has just the chance that alarms; Holm asks most of the first of n tests.
+ */
+const char *gate_detail(const struct gate_report *r, const struct gate_row *row)
+{
+    if (row->verdict != GATE_OK || !(row->se_frac > 0.0) || isnan(row->p_worse)) {
+        return row->detail;
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        n += isnan(r->rows[i].p_worse) ? 0 : 1;
+    }
+    double z = gsl_cdf_ugaussian_Qinv(GATE_ALPHA_FRAC / n);
+    double seen = expm1(log1p(row->tolerance_frac) + z * row->se_frac);
+    return document_format("a shift of %.2g %% would show half of the time", 100.0 * seen);
 }
 
 /* What JUnit says of a row. */
@@ -63,7 +81,7 @@ static bool put_rows(const struct gate_report *r, bool all, struct document *d)
         FRAME_ROW(f, verdict, row->alarm, row->group, row->policy, row->metric,
                   row->fresh ? "fresh" : "exact", row->before, row->after,
                   frame_shown(row->change_frac, change_text(row)), frame_shown(row->p, p_text(row)),
-                  row->detail, FRAME_IF(row->verdict != GATE_OK, message_of(row)));
+                  gate_detail(r, row), FRAME_IF(row->verdict != GATE_OK, message_of(row)));
         bool shown = all || (row->verdict != GATE_OK && !row->quiet);
         any = any || shown;
         if (!shown) {

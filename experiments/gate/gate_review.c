@@ -118,7 +118,7 @@ void gate_review(const struct gate_review *v, struct document *d)
         }
     }
     if (frame_rows(f) == 0) {
-        document_note(d, "Every value is as it was.");
+        document_note(d, "No row shows a change.");
         return;
     }
     put_firsts(v, d);
@@ -193,7 +193,7 @@ int gate_review_page(const struct gate_review *v, FILE *out, struct err *e)
                       "--update</pre>\n<p>Commit the file with the change that caused it.</p>\n",
                       v->path);
     } else {
-        (void)fputs("<p>Every value is as it was.</p>\n", out);
+        (void)fputs("<p>No row shows a change.</p>\n", out);
     }
     (void)fputs("</html>\n", out);
     return 0;

@@ -302,6 +302,20 @@ START_TEST(a_fresh_shift_beyond_noise_and_tolerance_alarms)
 }
 END_TEST
 
+/* As above: the standard error is 0.1003 * sqrt(120/118) * sqrt(2/60) = 0.01847. Three rows can be
+ * alarms, so the first has 1 %/3, which is 2.713 standard errors: 1.01 * exp(0.0501) = 1.0619. */
+START_TEST(a_fresh_row_that_is_ok_says_what_it_would_have_seen)
+{
+    make_fresh();
+    struct gate_report r;
+    gate_judge(&baseline, &(struct gate_cells){.v = &before, .n = 1},
+               &(struct gate_cells){.v = &now, .n = 1}, true, &r);
+    ck_assert_str_eq(r.rows[1].metric, "latency");
+    ck_assert_str_eq(gate_detail(&r, &r.rows[1]), "a shift of 6.2 % would show half of the time");
+    ck_assert_str_eq(gate_detail(&r, &r.rows[3]), ""); /* of no direction, so never an alarm */
+}
+END_TEST
+
 START_TEST(what_the_workload_explains_is_no_regression)
 {
     /* The second side drew longer answers (covariate 3 higher by 1 in the mean), and latency is
@@ -480,6 +494,7 @@ static const struct suite_row suite[] = {
     TEST(policies_without_partner_are_added_or_removed),
     TEST(another_default_is_a_row_that_names_it),
     TEST(a_fresh_shift_beyond_noise_and_tolerance_alarms),
+    TEST(a_fresh_row_that_is_ok_says_what_it_would_have_seen),
     TEST(what_the_workload_explains_is_no_regression),
     TEST(vanishing_values_and_overload_alarm_in_fresh_groups),
     TEST(what_is_written_is_read_back),
