@@ -76,7 +76,7 @@ ROWS = {
     "mcp": {0: [""], 2: ["it"]},
     "send-in": {0: ["-o {NEW}.tar.gz --dry"], 2: ["-o x.zip"]},
     "drive": {2: ["--policy fcfs --engine nonesuch", "--compare --policy fcfs"]},
-    "observe": {1: ["--url http://127.0.0.1:9/v1 --model m --trace {a.csv} -o {NEW}.csv"], 2: ["--trace {a.csv}"]},
+    "observe": {2: ["--trace {a.csv}", "--url http://127.0.0.1:9/v1 --model m --trace {a.csv} -o {NEW}.csv"]},
     "help": {0: ["", "run", "--man", "run --completion bash"], 2: ["nonesuch"]},
 }
 # Where a status has no row: it cannot be, or takes longer than a second here, and then the test that has it.
@@ -87,7 +87,7 @@ WITHOUT = {
     ("new-soc", 1): "tests/golden/models.sh", ("selftest", 1): "tests/golden/selftest.sh", ("send-in", 1): "tests/golden/send_in.sh",
     ("measure", 1): "tests/golden/measure.sh", ("calibrate", 0): "tests/golden/models.sh", ("calibrate", 1): "tests/golden/models.sh",
     ("arena judge", 0): "tests/golden/arena.sh", ("arena judge", 1): "tests/golden/arena.sh", ("arena archive", 0): "tests/golden/arena.sh",
-    ("arena archive", 1): "tests/golden/arena.sh", ("drive", 0): "tests/golden/drive.sh", ("drive", 1): "tests/golden/drive.sh", ("observe", 0): "tests/golden/observe.sh",
+    ("arena archive", 1): "tests/golden/arena.sh", ("drive", 0): "tests/golden/drive.sh", ("drive", 1): "tests/golden/drive.sh", ("observe", 0): "tests/golden/observe.sh", ("observe", 1): "tests/golden/observe.sh",
     ("check-policy", 1): "tests/conformance/check_bad_policy.c",
 }
 
