@@ -226,7 +226,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     frame_data_columns(f, "low high method n diff diff_low diff_high ratio ratio_low ratio_high p "
                           "verdict p_holm");
     frame_columns(f, &said, 1);
-    frame_indent(f, 2);
+    frame_main(frame_indent(f, 2));
     OWNED double *family = holm_of_family(plan, r, metrics, n_metrics);
     size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */
     for (size_t m = 0; m < n_plain + n_metrics; m++) {

@@ -127,6 +127,11 @@ struct frame *frame_indent(struct frame *f, int spaces)
     return f;
 }
 
+void frame_main(struct frame *f)
+{
+    f->main = true;
+}
+
 void frame_hide_row(struct frame *f)
 {
     uint32_t n = frame_rows(f);

@@ -72,6 +72,9 @@ struct frame *document_table(struct document *d, int indent, const char *align, 
 /* Spaces before its rows in text; default 0. Returns the frame. */
 struct frame *frame_indent(struct frame *f, int spaces);
 
+/* The table of CSV, in the place of the first one. An array has one in each element. */
+void frame_main(struct frame *f);
+
 void frame_hide_row(struct frame *f); /* people do not see the last row */
 
 /* ---- showing ---- */
@@ -80,7 +83,8 @@ void frame_hide_row(struct frame *f); /* people do not see the last row */
 struct cJSON *document_json(const struct document *d);
 /* In a form of forms.c: "text", "json", "csv", "markdown", "junit". CSV and JUnit are of the first
  * frame found, CSV with a header line; CSV without one is name,value of all data, JUnit needs one.
- */
+ * CSV is of the main frames where there are some. Their rows begin with the values with which the
+ * element of an array begins, such as the load. */
 void document_put(const struct document *d, const char *form, FILE *out);
 /* Whether the options ask for this form. */
 bool output_is(const struct option_output *o, const char *form);

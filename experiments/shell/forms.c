@@ -59,7 +59,7 @@ static int take_form(void *target, const struct option_row *row, const char *arg
 
 static const struct option_row output_rows[] = {
     JSON,
-    FORM("csv", "print results as CSV: the first table, or name,value"),
+    FORM("csv", "print results as CSV: one table, or name,value"),
     FORM("markdown", "print results as Markdown"),
     SCHEMA,
     QUIET,

@@ -1,4 +1,4 @@
-/* A document as CSV: its first table, or every value with its name. */
+/* A document as CSV: its main tables, its first one, or every value with its name. */
 #include "experiments/shell/document_impl.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/json.h"
@@ -25,9 +25,33 @@ static void put_cell_csv(const struct frame_cell *v, FILE *out)
     }
 }
 
-static void put_frame_csv(const struct frame *f, FILE *out)
+/* What an element of an array begins with, each with a comma behind. */
+static void put_lead(const struct document *of, bool names, FILE *out)
+{
+    for (size_t i = 0; of != NULL && i < of->n; i++) {
+        const struct document_entry *e = &of->v[i];
+        if (e->kind == DOCUMENT_IS_NOTE || e->kind == DOCUMENT_IS_HEADING) {
+            continue;
+        }
+        if (e->kind != DOCUMENT_IS_VALUE && e->kind != DOCUMENT_IS_TREE) {
+            return;
+        }
+        if (names) {
+            csv_write_text(out, e->name, false);
+        } else if (e->kind == DOCUMENT_IS_VALUE) {
+            put_cell_csv(&e->value, out);
+        } else {
+            OWNED char *text = json_text(e->tree, false);
+            csv_write_text(out, text, false);
+        }
+        (void)fputc(',', out);
+    }
+}
+
+static void put_head_csv(const struct frame *f, const struct document *of, FILE *out)
 {
     const char *comma = "";
+    put_lead(of, true, out);
     for (size_t i = 0; i < f->n_columns; i++) {
         if (!f->columns[i].only_text) {
             (void)fputs(comma, out);
@@ -36,8 +60,13 @@ static void put_frame_csv(const struct frame *f, FILE *out)
         }
     }
     (void)fputc('\n', out);
+}
+
+static void put_rows_csv(const struct frame *f, const struct document *of, FILE *out)
+{
     for (uint32_t r = 0; r < frame_rows(f); r++) {
-        comma = "";
+        const char *comma = "";
+        put_lead(of, false, out);
         for (size_t i = 0; i < f->n_columns; i++) {
             if (!f->columns[i].only_text) {
                 (void)fputs(comma, out);
@@ -75,11 +104,35 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
     (void)fputc('\n', out);
 }
 
+/* of: the element of an array that d is, or is in; NULL: none. Is there one, or was there before?
+ */
+static bool put_main_csv(const struct document *d, const struct document *of, bool any, FILE *out)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct frame *f = d->v[i].frame;
+        const struct document *within = d->v[i].within;
+        if (f != NULL && f->main) {
+            if (!any) {
+                put_head_csv(f, of, out);
+            }
+            put_rows_csv(f, of, out);
+            any = true;
+        } else if (within != NULL) {
+            any = put_main_csv(within, d->is_array ? within : of, any, out);
+        }
+    }
+    return any;
+}
+
 void document_put_csv(const struct document *d, FILE *out)
 {
+    if (put_main_csv(d, NULL, false, out)) {
+        return;
+    }
     const struct frame *f = document_first_frame(d);
     if (f != NULL) {
-        put_frame_csv(f, out);
+        put_head_csv(f, NULL, out);
+        put_rows_csv(f, NULL, out);
         return;
     }
     SCOPED(json_drop) cJSON *tree = document_json(d);

@@ -21,6 +21,7 @@ struct frame {
     uint32_t n_hidden;
     uint32_t keys;
     int indent;
+    bool main;          /* frame_main */
     struct texts names; /* owned: of columns, which the frame keeps */
     uint32_t n_bare;    /* rows that were begun before the first column */
     size_t near;        /* the column that frame_set expects */

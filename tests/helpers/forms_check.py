@@ -42,6 +42,8 @@ def leaves(x):
     if isinstance(x, dict):
         for k, v in x.items():
             yield k
+            if k == "settings":  # one cell
+                yield json.dumps(v, separators=(",", ":"))
             yield from leaves(v)
     elif isinstance(x, list):
         for v in x:

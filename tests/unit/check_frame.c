@@ -171,6 +171,32 @@ START_TEST(csv_of_no_table_names_every_value)
 }
 END_TEST
 
+/* Two loads, each with a table in front: CSV has the main tables, with one header. */
+START_TEST(csv_is_of_the_main_tables_of_an_array)
+{
+    static const struct frame_column counts[] = {{.name = "runs"}};
+    static const struct frame_column columns[] = {{.name = "policy", .kind = FRAME_TEXT},
+                                                  {.name = "mean_s"}};
+    struct document *own = d;
+    d = document_new();
+    DOCUMENT_VALUES(d, "version", "1");
+    struct document *loads = document_array(d, "loads");
+    for (int i = 1; i <= 2; i++) {
+        struct document *of = document_within(loads, NULL);
+        document_note(of, "load %d", i);
+        DOCUMENT_VALUES(of, "load", 0.5 * i);
+        FRAME_ROW(DOCUMENT_FRAME(of, "verdicts", 0, counts), 7);
+        DOCUMENT_VALUES(of, "not_of_the_lead", 1);
+        struct frame *f = DOCUMENT_FRAME(of, "policies", 1, columns);
+        frame_main(f);
+        FRAME_ROW(f, "a", 3 * i);
+        FRAME_ROW(f, "b", 4 * i);
+    }
+    ck_assert_str_eq(shown("csv"), "load,policy,mean_s\n0.5,a,3\n0.5,b,4\n1,a,6\n1,b,8\n");
+    d = own;
+}
+END_TEST
+
 static char path[] = "/tmp/xpusim-check-frame-XXXXXX";
 
 static struct frame *read_csv(const char *text, struct err *e)
@@ -254,6 +280,7 @@ static const struct suite_row suite[] = {
     TEST(rows_stand_under_headings_numbers_may_be_shown_as_texts_dots_make_objects),
     TEST(what_people_were_told_is_not_said_again),
     TEST(csv_of_no_table_names_every_value),
+    TEST(csv_is_of_the_main_tables_of_an_array),
     TEST(csv_is_read_by_names),
     TEST(json_rows_are_read_by_the_way_to_them),
 };
