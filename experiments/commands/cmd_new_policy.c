@@ -103,9 +103,10 @@ static int write_skeleton(struct skeleton *k, struct err *e)
         }
     }
     (void)printf("%s\n%s\n%s\n", k->paths[0], k->paths[1], k->paths[2]);
-    (void)printf(
-        "does it serve everybody, also with little memory? xpusim check-policy %s%s/%s.so\n",
-        strchr(k->dir, '/') == NULL ? "./" : "", k->dir, k->name);
+    (void)printf("make -C %s && xpusim check-policy %s%s/%s.so   # does it serve everybody, also "
+                 "with little "
+                 "memory?\n",
+                 k->dir, strchr(k->dir, '/') == NULL ? "./" : "", k->dir, k->name);
     return 0;
 }
 
@@ -148,8 +149,10 @@ const struct command cmd_new_policy = {
              "test.sh, which runs it, checks it (check-policy) and compares it with fcfs. NAME is "
              "[a-z][a-z0-9-]*, up to 40 letters.",
     .operands = {"NAME", 1, 1, offsetof(OPTIONS, names)},
-    .notes = "Then: make -C DIR XPUSIM_INCLUDE=FOLDER ; xpusim check-policy DIR/NAME.so\n"
-             "FOLDER is a source tree, or PREFIX/include/xpusim after `make install`.",
+    .notes = "Then: make -C DIR && xpusim check-policy DIR/NAME.so\n"
+             "make takes the headers of the tree or prefix whose xpusim it finds.\n"
+             "XPUSIM_INCLUDE=FOLDER names others: a source tree, or PREFIX/include/xpusim after "
+             "`make install`.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows)),
     .run = run,
 };

@@ -118,6 +118,16 @@ grep -qF "$my:device=cpu" "$dir/out" || fail "compare lost the second use of one
 # a source tree serves as well as installed headers; a name that is a keyword or a type compiles
 must "$x" new-policy sched -o "$dir/sched"
 must make -C "$dir/sched" XPUSIM_INCLUDE="$PWD"
+# without it, of the tree or the prefix of the program that is found; elsewhere it says what to set
+mkdir -p "$dir/tree/build" "$dir/alone"
+ln -s "$PWD/sim" "$PWD/policies" "$dir/tree"
+cp "$x" "$dir/tree/build" && cp "$x" "$dir/alone"
+for at in tree/build stage/usr/local/bin; do
+    must make -C "$dir/sched" clean
+    must env PATH="$dir/$at:$PATH" make -C "$dir/sched"
+done
+must make -C "$dir/sched" clean
+refuse "make XPUSIM_INCLUDE=FOLDER" env PATH="$dir/alone:$PATH" make -C "$dir/sched"
 
 plugin() { # name, sed script: another policy from the skeleton
     sed "s/\"my-policy\"/\"$1\"/; $2" "$dir/my/my-policy.c" >"$dir/$1.c"

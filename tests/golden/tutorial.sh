@@ -7,8 +7,8 @@
 #   tutorial.sh --update [PAGE...]  writes what is printed into the pages (of all, or of these)
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-XPUSIM=$PWD
-export XPUSIM
+tree=$PWD
+unset XPUSIM # a shell variable of the pages, and in no environment: a policy's Makefile has one of that name
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make within make would speak of folders
 case ${BUILD:-build} in /*) tools=${BUILD:-build} ;; *) tools=$PWD/${BUILD:-build} ;; esac
 PATH=$tools:$PATH
@@ -40,7 +40,7 @@ print_page() {
             printf '%s\n' "$line" >>"$out"
             skipping=0
             ! long "$line" || continue
-            if ! sh -c "${line#????\$ }" >"$dir/said" 2>"$dir/errors" </dev/null; then
+            if ! sh -c "XPUSIM='$tree'; ${line#????\$ }" >"$dir/said" 2>"$dir/errors" </dev/null; then
                 echo "FAILED: ${line#????\$ }: $(cat "$dir/errors")"
                 bad=1
             fi
@@ -66,8 +66,8 @@ print_page() {
 for page in "$@"; do
     out=$dir/page
     mkdir "$dir/work" && cd "$dir/work" || exit 2
-    print_page "$XPUSIM/$page"
-    cd "$XPUSIM" && rm -rf "$dir/work"
+    print_page "$tree/$page"
+    cd "$tree" && rm -rf "$dir/work"
     if [ $update = yes ]; then
         cp "$out" "$page"
     else
