@@ -7,6 +7,7 @@ struct columns {
     const char *arrival, *input, *output;
     const char *cls, *prefix, *session, *elapsed; /* optional columns, or NULL */
     bool is_timestamp;                            /* "YYYY-MM-DD HH:MM:SS.fff" */
+    bool ours; /* arrivals may be either, seconds stay as they are, other columns are noted */
 };
 
 /* Days since 1970-01-01 of a civil date (proleptic Gregorian, years from March). */
@@ -72,9 +73,9 @@ int64_t import_timestamp_ns(const char *text)
     return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
 }
 
-static int64_t arrival_of(struct csvfile *f, const struct columns *c, int col, struct err *e)
+static int64_t arrival_of(struct csvfile *f, bool is_timestamp, int col, struct err *e)
 {
-    if (!c->is_timestamp) {
+    if (!is_timestamp) {
         return units_ns_from_s(csvfile_number(f, col, 0.0, IMPORT_MAX_S, e));
     }
     int64_t t_ns = import_timestamp_ns(csvfile_text(f, col));
@@ -83,6 +84,22 @@ static int64_t arrival_of(struct csvfile *f, const struct columns *c, int col, s
         t_ns = 0;
     }
     return t_ns;
+}
+
+/* Names of the columns that no importer reads. */
+static const char *unread(struct csvfile *f, const int *read, size_t n)
+{
+    struct text names = {0};
+    for (int i = 0; i < csvfile_n_columns(f); i++) {
+        bool known = false;
+        for (size_t k = 0; k < n; k++) {
+            known = known || read[k] == i;
+        }
+        if (!known) {
+            text_format(&names, "%s%s", names.n > 0 ? ", " : "", csvfile_column_name(f, i));
+        }
+    }
+    return names.n > 0 ? xkeep(text_end(&names)) : NULL;
 }
 
 static int optional(struct csvfile *f, const char *name)
@@ -106,9 +123,15 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     int session = optional(f, c->session);
     int elapsed = session < 0 ? -1 : optional(f, c->elapsed);
     bool columns = at >= 0 && input >= 0 && output >= 0;
+    bool dated = c->is_timestamp;
+    if (c->ours) {
+        const int read[] = {at, input, output, cls, prefix, session, elapsed};
+        im->lost.unread = unread(f, read, sizeof read / sizeof read[0]);
+    }
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)csvfile_line(f)};
-        r.start_ns = arrival_of(f, c, at, e);
+        dated = dated || (c->ours && strchr(csvfile_text(f, at), ':') != NULL);
+        r.start_ns = arrival_of(f, dated, at, e);
         r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
         r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
@@ -122,7 +145,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         import_add(im, &r);
     }
     /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */
-    im->rebase = c->is_timestamp || elapsed >= 0;
+    im->rebase = dated || (elapsed >= 0 && !c->ours);
 }
 
 /* A header that has the column. */
@@ -157,7 +180,9 @@ static const struct columns plain = {"arrival_s",
                                      "output_tokens",
                                      .cls = "class",
                                      .prefix = "prefix_tokens",
-                                     .session = "session_id"};
+                                     .session = "session_id",
+                                     .elapsed = "e2e_s",
+                                     .ours = true};
 static const struct columns splitwise = {"arrival_timestamp", "prompt_size", "token_size",
                                          .is_timestamp = false};
 static const struct columns vidur = {"arrived_at", "num_prefill_tokens", "num_decode_tokens",

@@ -211,6 +211,12 @@ static int refuse_header(const char *path, bool foreign, struct err *why, struct
     for (size_t i = 0; format == NULL && i < why->n && i < ERR_MAX_LINES; i++) {
         (void)err_add(e, "%s", why->lines[i]);
     }
+    if (format == NULL && foreign && why->n > 1) {
+        (void)err_add(e,
+                      "%s: is no xpusim trace. `xpusim trace import` makes one of a log with "
+                      "columns arrival_s, input_tokens and output_tokens (traces/README.md)",
+                      path);
+    }
     err_fini(why);
     return -EINVAL;
 }

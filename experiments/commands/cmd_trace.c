@@ -72,6 +72,9 @@ static void note_losses(const struct trace_import_losses *l)
             (void)fprintf(stderr, "xpusim: note: trace: %zu %s\n", counts[i].n, counts[i].what);
         }
     }
+    if (l->unread != NULL) {
+        (void)fprintf(stderr, "xpusim: note: trace: columns that are not read: %s\n", l->unread);
+    }
     if (l->no_times && !l->estimated) {
         (void)fprintf(stderr, "xpusim: note: trace: sessions begin at --rate-per-min\n");
     }
