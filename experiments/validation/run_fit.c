@@ -406,8 +406,11 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
             const struct measured_run *run, size_t n, struct run_fit *fit, struct err *e)
 {
     if (n < RUN_FIT_MIN_REQUESTS_PER_KEY * (size_t)fit->n_keys) {
-        return err_add(e, "%zu requests to fit %u numbers on: at least %d are needed", n,
-                       fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys);
+        return err_add(e,
+                       "%zu requests to fit %u numbers on: at least %d are needed; --fit-on "
+                       "first:F takes more of the run's %zu",
+                       n, fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys,
+                       run->trace.n);
     }
     struct problem q = {.options = o, .policy = p, .run = run, .fit = fit};
     q.simulated = xmalloc(run->trace.n * sizeof *q.simulated);

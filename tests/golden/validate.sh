@@ -61,6 +61,9 @@ numbers=rate,bandwidth
     awk -F, 'BEGIN { OFS = "," } /^#/ || /^request/ { print; next } { $6 *= n++ % 2 ? 2 : 0.5; if ($6 < $5) $5 = $6 / 2; print }' \
         "$served" >"$tmp/alternating.csv"
     expect 0 "LACK OF FIT" --run "$tmp/alternating.csv" $machine $policy --fit bandwidth
+    grep -v '^#' "$served" | head -n 11 >"$tmp/few.csv" # a header and 10 requests, of which the first 30 % are 3
+    expect 2 "3 requests to fit 1 numbers on: at least 5 are needed; --fit-on first:F takes more of the run's 10" \
+        --run "$tmp/few.csv" $machine $policy --fit bandwidth
     expect 2 "nonesuch" $run $machine $policy --fit nonesuch
     expect 2 "--fit-on" $run $machine $policy --fit rate --fit-on first:1.5
     expect 2 "nonesuch.csv" --run nonesuch.csv $machine $policy
