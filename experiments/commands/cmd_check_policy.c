@@ -72,6 +72,7 @@ static int check_all(const struct options *o, struct conformance *c)
     uint32_t n = 0;
     uint32_t n_held = 0;
     uint32_t n_open = 0;
+    bool short_of_kv = false;
     for (uint32_t i = 0; conformance_checks[i].name != NULL; i++) {
         SIM_REQUIRE(i < MAX_CHECKS, "more checks than there is room for");
         if (conformance_applies(&conformance_checks[i], c)) {
@@ -99,7 +100,11 @@ static int check_all(const struct options *o, struct conformance *c)
         put_lines(why);
         n_held += held;
         n_open += open;
+        short_of_kv = short_of_kv || strstr(why, "not enough free KV") != NULL;
         free(r->data);
+    }
+    if (short_of_kv) {
+        (void)printf("who gives KV back: sim/api/policy.h, \"Memory\", and docs/recipes/evict.c\n");
     }
     (void)printf("%s: %u of %u checks hold", c->label, n_held, n);
     (void)printf(n_open > 0 ? ", %u open (--loads %d)\n" : "\n", n_open, CONFORMANCE_LOADS);

@@ -39,6 +39,7 @@ cmp -s "$dir/forgets.c" docs/recipes/evict.c && fail "forgets: the recipe did no
 (x=$(cd "$build" && pwd)/xpusim && cd "$dir" && "$x" check-policy ./forgets.so) >"$dir/log" 2>&1
 [ $? = 1 ] && grep -q "forgets.so, load [0-9]*: .*last action refused: form at .* not enough free KV" "$dir/log" ||
     fail "forgets conforms: $(cat "$dir/log")"
+grep -q "^who gives KV back: .*docs/recipes/evict.c$" "$dir/log" || fail "forgets: no way on: $(cat "$dir/log")"
 # Who stops for reactive work goes on where it stood: nothing is prefilled twice, and a reactive request
 # waits for less than half of the time that it does where nobody is stopped.
 run fcfs
