@@ -95,17 +95,17 @@ static void put_name(const struct report_input *in, FILE *out)
     }
     markup_format(out, "%s on %s", json_string(part_of(in, "llm"), "name"),
                   json_string(part_of(in, "soc"), "name"));
+    const cJSON *settings = json_member(in->tree, "settings");
+    if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
+        OWNED char *text = json_text(settings, false);
+        markup_format(out, " where %s", text);
+    }
 }
 
 static void write_comparison(const struct whole *w, const struct report_input *in, FILE *out)
 {
     const cJSON *tree = in->tree;
     report_write_headline(tree, out);
-    const cJSON *settings = json_member(tree, "settings");
-    if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
-        OWNED char *text = json_text(settings, false);
-        markup_format(out, "<p>Where <code>%s</code></p>\n", text);
-    }
     markup_format(out,
                   "<p>Workload <code>%s</code>, %.0f replication%s. Machine and model: <a "
                   "href=\"#hardware\">how far to trust them</a>.</p>\n",

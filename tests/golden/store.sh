@@ -140,6 +140,9 @@ grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/said.html" >"$dir/said"
 grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/read.html" >"$dir/read"
 diff "$dir/said" "$dir/read" || fail "the page of a store differs from that of the comparison"
 "$x" report --store "$dir/load.db" --no-figures -o "$dir/load.html" || fail "report of loads"
+# its sections differ in their names: title (twice), contents and heading have each load's rate
+grep -o 'where {[^<,]*' "$dir/load.html" | sort | uniq -c | awk '{ n++; bad = bad || $1 != 4 } END { exit bad || n != 2 }' ||
+    fail "loads in a page: $(grep -o 'where {[^<,]*' "$dir/load.html")"
 test "$(grep -c '<h2><a href="#c' "$dir/load.html")" -eq 2 || fail "loads are not a section each"
 refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of nothing"
