@@ -76,6 +76,10 @@ struct uncertainty {
     struct uncertainty_pair *pairs; /* policy by policy, metric by metric */
     uint32_t n_pairs;
     double *best_frac; /* [metric][policy]: share of machines on which it is best */
+    /* [metric][policy]: middle of its means over the machines, NaN where it ran on none; kept. */
+    struct uncertainty_range {
+        double low, high;
+    } * means;
 };
 
 /* Runs the machines, then looks for the flip points of the first metric. */

@@ -68,6 +68,18 @@ static double value_of(const struct uncertainty *u, uint32_t machine, uint32_t r
     return u->value[(run * u->n_policies + policy) * u->n_metrics + metric];
 }
 
+/* The middle of n values, which it sorts. */
+static struct uncertainty_range middle_of(double *x, size_t n)
+{
+    if (n == 0) {
+        return (struct uncertainty_range){(double)NAN, (double)NAN};
+    }
+    gsl_sort(x, 1, n);
+    return (struct uncertainty_range){
+        gsl_stats_quantile_from_sorted_data(x, 1, n, (1.0 - MACHINES_LEVEL_FRAC) / 2.0),
+        gsl_stats_quantile_from_sorted_data(x, 1, n, (1.0 + MACHINES_LEVEL_FRAC) / 2.0)};
+}
+
 /* The difference of a run. */
 static double run_of(const struct work *w, const struct uncertainty_pair *p, uint32_t baseline,
                      uint32_t machine, uint32_t repeat)
@@ -317,11 +329,29 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
         }
         OWNED double *sorted = xmalloc(w->n * sizeof *sorted);
         memcpy(sorted, w->m, w->n * sizeof *sorted);
-        gsl_sort(sorted, 1, w->n);
-        p->model_low =
-            gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 - MACHINES_LEVEL_FRAC) / 2.0);
-        p->model_high =
-            gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, (1.0 + MACHINES_LEVEL_FRAC) / 2.0);
+        struct uncertainty_range middle = middle_of(sorted, w->n);
+        p->model_low = middle.low;
+        p->model_high = middle.high;
+    }
+}
+
+/* Of the machines on which a policy ran, its mean on each. */
+static void find_means(struct uncertainty *u)
+{
+    u->means = xkept(xcalloc((size_t)u->n_metrics * u->n_policies + 1, sizeof *u->means));
+    OWNED double *x = xmalloc((u->machines.n_draws + 1) * sizeof *x);
+    for (uint32_t m = 0; m < u->n_metrics; m++) {
+        for (uint32_t p = 0; p < u->n_policies; p++) {
+            size_t n = 0;
+            for (uint32_t i = 0; i < u->machines.n_draws; i++) {
+                x[n] = 0.0;
+                for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+                    x[n] += value_of(u, i, k, p, m) / UNCERTAINTY_REPEATS;
+                }
+                n += isfinite(x[n]) ? 1 : 0;
+            }
+            u->means[(size_t)m * u->n_policies + p] = middle_of(x, n);
+        }
     }
 }
 
@@ -382,6 +412,7 @@ void uncertainty_analyse(struct uncertainty *u)
         }
     }
     count_best(u);
+    find_means(u);
 }
 
 void uncertainty_conclude(struct uncertainty_pair *p)

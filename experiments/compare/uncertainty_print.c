@@ -52,7 +52,8 @@ static void put_rows(const struct uncertainty *u, struct document *d)
     if (m->n_rows > 0) {
         document_note(
             d,
-            "machine: from, to: the middle %g %% of the drawn machines, which is no confidence "
+            "machine and mean: from, to: the middle %g %% of the drawn machines, which is no "
+            "confidence "
             "interval. A check: %.0f %% of %zu measured rows lie in the ranges that kernel "
             "times are drawn from",
             100.0 * MACHINES_LEVEL_FRAC, 100.0 * inside, m->n_rows);
@@ -66,12 +67,15 @@ static void put_best(const struct compare_plan *plan, const struct uncertainty *
         {.name = "metric", .kind = FRAME_TEXT},
         {.name = "policy", .kind = FRAME_TEXT},
         {.name = "best_frac", .title = "best on this share of machines", .format = "%.2f"},
+        {.name = "mean_low", .title = "mean: from", .format = "%.4g"},
+        {.name = "mean_high", .title = "to", .format = "%.4g"},
     };
     struct frame *f = DOCUMENT_FRAME(d, "best", 2, cols);
     for (uint32_t m = 0; m < u->n_metrics; m++) {
         for (uint32_t p = 0; p < u->n_policies; p++) {
-            FRAME_ROW(f, u->metrics[m], plan->policies[p].label,
-                      u->best_frac[(size_t)m * u->n_policies + p]);
+            size_t at = (size_t)m * u->n_policies + p;
+            FRAME_ROW(f, u->metrics[m], plan->policies[p].label, u->best_frac[at], u->means[at].low,
+                      u->means[at].high);
         }
     }
 }

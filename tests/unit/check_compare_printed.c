@@ -187,6 +187,7 @@ static const struct machine_number rate = {.name = ".rate", .measure = "M1"};
 static const struct machine_number other = {.name = "", .measure = "M2"};
 static struct uncertainty_pair pairs[4];
 static double best[4];
+static struct uncertainty_range means[4];
 
 static struct compare_plan plan_of(void)
 {
@@ -266,104 +267,30 @@ static struct uncertainty *result_of(uint32_t machines)
     u->n_pairs = 2;
     for (int i = 0; i < 4; i++) {
         best[i] = 0.125 * (i + 1);
+        means[i] = (struct uncertainty_range){50 + i, 60 + i};
     }
     u->best_frac = best;
+    u->means = means;
     return u;
 }
 
 #define PAIR(better_, se_, not_worse_, rest_)                                                      \
     "{\"q\":{\"better_frac\":" better_ ",\"better_se\":" se_ ",\"not_worse_frac\":" not_worse_     \
     "," rest_ "}}"
-#define COMMON                                                                                     \
-    "\"uncertain_numbers\":3,\"runs\":40,\"runs_of_plain_comparison\":10,\"failed_machines\":3,"   \
-    "\"pairs\":{\"m.s\":" PAIR(                                                                    \
-        "0.625", "1.25", "0.5",                                                                    \
-        "\"difference\":5,\"sampling_low\":7,\"sampling_high\":9,"                                 \
-        "\"model_low\":11,\"model_high\":13,\"model_var_frac\":0.25") ",\"n.s\":" PAIR("0.125",    \
-                                                                                       "0.25",     \
-                                                                                       "0.75",     \
-                                                                                       "\"differe" \
-                                                                                       "nce\":4,"  \
-                                                                                       "\"samplin" \
-                                                                                       "g_low\":"  \
-                                                                                       "6,"        \
-                                                                                       "\"samplin" \
-                                                                                       "g_high\":" \
-                                                                                       "8,"        \
-                                                                                       "\"model_"  \
-                                                                                       "low\":10," \
-                                                                                       "\"model_"  \
-                                                                                       "high\":"   \
-                                                                                       "12,"       \
-                                                                                       "\"model_"  \
-                                                                                       "var_"      \
-                                                                                       "frac\":0." \
-                                                                                       "5") "},"   \
-                                                                                            "\"be" \
-                                                                                            "st\"" \
-                                                                                            ":{"   \
-                                                                                            "\"m." \
-                                                                                            "s\":" \
-                                                                                            "{\"p" \
-                                                                                            ":a="  \
-                                                                                            "1\":" \
-                                                                                            "{\"b" \
-                                                                                            "est_" \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0."   \
-                                                                                            "125}" \
-                                                                                            ",\"q" \
-                                                                                            "\":{" \
-                                                                                            "\"be" \
-                                                                                            "st_"  \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0."   \
-                                                                                            "25}}" \
-                                                                                            ","    \
-                                                                                            "\"n." \
-                                                                                            "s\":" \
-                                                                                            "{\"p" \
-                                                                                            ":a="  \
-                                                                                            "1\":" \
-                                                                                            "{\"b" \
-                                                                                            "est_" \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0."   \
-                                                                                            "375}" \
-                                                                                            ",\"q" \
-                                                                                            "\":{" \
-                                                                                            "\"be" \
-                                                                                            "st_"  \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0.5}" \
-                                                                                            "}},"  \
-                                                                                            "\"dr" \
-                                                                                            "aws_" \
-                                                                                            "leve" \
-                                                                                            "l_"   \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0."   \
-                                                                                            "95,"  \
-                                                                                            "\"me" \
-                                                                                            "asur" \
-                                                                                            "ed_"  \
-                                                                                            "rows" \
-                                                                                            "\":"  \
-                                                                                            "8,"   \
-                                                                                            "\"me" \
-                                                                                            "asur" \
-                                                                                            "ed_"  \
-                                                                                            "rows" \
-                                                                                            "_ins" \
-                                                                                            "ide_" \
-                                                                                            "frac" \
-                                                                                            "\":"  \
-                                                                                            "0.75"
+#define DIFFERENCE(here_, from_, to_, low_, high_, share_)                                         \
+    "\"difference\":" here_ ",\"sampling_low\":" from_ ",\"sampling_high\":" to_                   \
+    ",\"model_low\":" low_ ",\"model_high\":" high_ ",\"model_var_frac\":" share_
+#define MEAN(policy_, best_, low_, high_)                                                          \
+    "\"" policy_ "\":{\"best_frac\":" best_ ",\"mean_low\":" low_ ",\"mean_high\":" high_ "}"
+#define PAIR_OF_M PAIR("0.625", "1.25", "0.5", DIFFERENCE("5", "7", "9", "11", "13", "0.25"))
+#define PAIR_OF_N PAIR("0.125", "0.25", "0.75", DIFFERENCE("4", "6", "8", "10", "12", "0.5"))
+#define BEST_OF_M MEAN("p:a=1", "0.125", "50", "60") "," MEAN("q", "0.25", "51", "61")
+#define BEST_OF_N MEAN("p:a=1", "0.375", "52", "62") "," MEAN("q", "0.5", "53", "63")
+#define COUNTS                                                                                     \
+    "\"uncertain_numbers\":3,\"runs\":40,\"runs_of_plain_comparison\":10,\"failed_machines\":3,"
+#define BEST "\"best\":{\"m.s\":{" BEST_OF_M "},\"n.s\":{" BEST_OF_N "}},"
+#define ROWS "\"draws_level_frac\":0.95,\"measured_rows\":8,\"measured_rows_inside_frac\":0.75"
+#define COMMON COUNTS "\"pairs\":{\"m.s\":" PAIR_OF_M ",\"n.s\":" PAIR_OF_N "}," BEST ROWS
 
 /* 63 machines are too few to name numbers. 40 runs are 4 times the 10 of 5 replications of two
  * policies, and 0.5 / sqrt(63) is 0.063. */
@@ -382,9 +309,9 @@ START_TEST(few_machines_name_no_numbers)
         "metric policy P(better) +- P(not worse) difference sampling: from to machine: from to "
         "machine's share\n"
         "m.s q 0.62 1.25 0.50 5 7 9 11 13 0.25\nn.s q 0.12 0.25 0.75 4 6 8 10 12 0.50\n"
-        "metric policy best on this share of machines\nm.s p:a=1 0.12\nm.s q 0.25\n"
-        "n.s p:a=1 0.38\nn.s q 0.50\n"
-        "machine: from, to: the middle 95 % of the drawn machines, which is no confidence "
+        "metric policy best on this share of machines mean: from to\nm.s p:a=1 0.12 50 60\n"
+        "m.s q 0.25 51 61\nn.s p:a=1 0.38 52 62\nn.s q 0.50 53 63\n"
+        "machine and mean: from, to: the middle 95 % of the drawn machines, which is no confidence "
         "interval. A check: 75 % of 8 measured rows lie in the ranges that kernel times are drawn "
         "from\n\nwhat decides m.s is not listed: of 63 machines chance would name the numbers; it "
         "takes 64\n");

@@ -278,6 +278,27 @@ static void pair_is(const struct uncertainty_pair *p, uint32_t policy, uint32_t 
     shares_are(p, m, machine, n, kept);
 }
 
+/* Of the machines on which nothing failed, the mean of a policy's two runs. */
+static void means_are(struct uncertainty_range range, uint32_t p, uint32_t k)
+{
+    double x[M];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < M; i++) {
+        if (!failed(i)) {
+            x[n++] = (*at(i, 0, p, k) + *at(i, 1, p, k)) / 2.0;
+        }
+    }
+    for (uint32_t i = 1; i < n; i++) { /* insertion */
+        for (uint32_t j = i; j > 0 && x[j] < x[j - 1]; j--) {
+            double t = x[j];
+            x[j] = x[j - 1];
+            x[j - 1] = t;
+        }
+    }
+    is(range.low, quantile(x, n, 0.025));
+    is(range.high, quantile(x, n, 0.975));
+}
+
 START_TEST(every_number_is_that_of_its_formula)
 {
     options = config_options_default();
@@ -313,6 +334,7 @@ START_TEST(every_number_is_that_of_its_formula)
         }
         for (uint32_t p = 0; p < P; p++) {
             is(u.best_frac[k * P + p], best[p] / (M - 2.0));
+            means_are(u.means[k * P + p], p, k);
         }
     }
     free(u.pairs);
