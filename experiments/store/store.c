@@ -102,6 +102,7 @@ const char *store_text(sqlite3_stmt *q, int column)
 
 void store_exec(struct store *s, const char *sql)
 {
+    SIM_ASSERT(!s->reads); /* which changes nothing */
     if (store_ok(s) && sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s);
     }
@@ -255,6 +256,7 @@ static sqlite3_mem_methods plain_memory;
 
 static void *give(int bytes)
 {
+    SIM_ASSERT(plain_memory.xMalloc != NULL && bytes > 0); /* so no memory means that it is out */
     void *p = plain_memory.xMalloc(bytes);
     if (p == NULL) {
         out_of_memory((size_t)bytes);
@@ -264,6 +266,7 @@ static void *give(int bytes)
 
 static void *give_again(void *old, int bytes)
 {
+    SIM_ASSERT(plain_memory.xRealloc != NULL && bytes > 0);
     void *p = plain_memory.xRealloc(old, bytes);
     if (p == NULL) {
         out_of_memory((size_t)bytes);

@@ -180,6 +180,7 @@ static void put_number(double v, FILE *out)
 
 static void put_column(sqlite3_stmt *q, int at, FILE *out)
 {
+    SIM_ASSERT(at >= ROW_OF_RUN); /* others are texts and whole numbers, each in its own way */
     if (sqlite3_column_type(q, at) == SQLITE_FLOAT) {
         put_number(sqlite3_column_double(q, at), out);
     } else {
@@ -205,6 +206,7 @@ static void put_settings(const struct export *x, const char *settings, FILE *out
 
 static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
 {
+    SIM_ASSERT(export_is_sound(x)); /* a row has a value for each of its metrics */
     (void)fputs("experiment,point,replication,status,message", out);
     for (size_t i = 0; i < x->settings.n; i++) {
         (void)fputs(",set.", out);
@@ -222,6 +224,7 @@ static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
 
 static void put_row(struct export *x, sqlite3_stmt *q, FILE *out)
 {
+    SIM_ASSERT(sqlite3_data_count(q) == sqlite3_column_count(q)); /* there is a current row */
     put_text((const char *)sqlite3_column_text(q, ROW_EXPERIMENT), out);
     (void)fprintf(out, ",%" PRId64 ",%" PRId64, (int64_t)sqlite3_column_int64(q, ROW_POINT),
                   (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
@@ -256,6 +259,7 @@ static void add_column(cJSON *o, const char *name, sqlite3_stmt *q, int at)
 
 static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
 {
+    SIM_ASSERT(sqlite3_data_count(q) == sqlite3_column_count(q));
     bool ok = sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL;
     cJSON *o = cJSON_CreateObject();
     add_column(o, "experiment", q, ROW_EXPERIMENT);

@@ -77,6 +77,7 @@ static struct columns share_columns(struct store *s)
 
 static int refuse_unlike(struct store *s, const char *sql, const char *path, struct err *e)
 {
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* nobody writes until it is taken over */
     sqlite3_stmt *q = store_prepare(s, sql);
     int rc = 0;
     if (q != NULL && store_step(s, q)) {

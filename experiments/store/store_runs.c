@@ -22,6 +22,7 @@ uint64_t store_found(const struct store *s)
 
 uint64_t store_added(const struct store *s)
 {
+    SIM_ASSERT(s->added == 0 || !s->reads);
     return s->added;
 }
 

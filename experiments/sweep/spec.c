@@ -164,6 +164,7 @@ static void read_zip(struct spec *s, cJSON *zip, struct err *e)
         if (d != NULL && group->child == NULL) {
             (void)err_add(e, "%s: %s: empty: 0 runs", s->file, path);
         }
+        SIM_ASSERT(d == NULL || d->n_axes <= (uint32_t)cJSON_GetArraySize(group)); /* its room */
     }
 }
 
@@ -357,6 +358,7 @@ static void check_size(struct spec *s, bool yes, struct err *e)
     /* As a double, which a product of many long lists does not overflow. Many runs have to be asked
      * for: one list more than was meant multiplies all of them. */
     double runs = points * s->max_replications;
+    SIM_ASSERT(points >= 1.0 && s->max_replications >= s->replications); /* without errors so far */
     if (runs > SPEC_MAX_RUNS) {
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); at most %u", s->file, runs,
                       text_end(&factors), s->max_replications, SPEC_MAX_RUNS);

@@ -50,6 +50,7 @@ bool spec_is_setting(const char *key)
 /* "; did you mean policy?", or "". */
 static const char *near_setting(struct nearest *n, const char *key)
 {
+    SIM_ASSERT(!spec_is_setting(key));
     nearest_init(n, key);
     for (int i = 0; text_keys[i] != NULL; i++) {
         nearest_look(n, text_keys[i]);
@@ -310,6 +311,7 @@ static void match_metrics(const struct spec *s, const struct config *c, struct f
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, &names);
+    SIM_ASSERT(names.n > 0); /* else no pattern would ever match */
     for (uint32_t k = 0; k < s->n_patterns; k++) {
         for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {
             f->pattern[k] = fnmatch(s->patterns[k], names.v[i].name, 0) == 0;
@@ -362,6 +364,7 @@ static char *first_point_path(const struct spec *s)
 {
     struct text t = {0};
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
+        SIM_ASSERT(s->dimensions[i].n_axes > 0); /* as spec_is_sound says */
         text_item(&t, ", ", s->dimensions[i].axes[0].path);
         text_string(&t, "[0]");
     }

@@ -93,11 +93,12 @@ static void take_hash(struct suite *s, struct err *e)
 
 static void check_metrics(struct suite *s, struct err *e)
 {
+    SIM_ASSERT(s->n_points > 0); /* an experiment has one */
     if (s->spec.n_patterns == 0 || s->spec.n_patterns > SUITE_MAX_METRICS) {
         (void)err_add(e, "%s: metrics: a suite names 1 to %d metrics", s->spec.file,
                       SUITE_MAX_METRICS);
     }
-    for (uint32_t k = 0; k < s->spec.n_patterns && s->n_points > 0 && e->n == 0; k++) {
+    for (uint32_t k = 0; k < s->spec.n_patterns && e->n == 0; k++) {
         (void)runner_check_metric(&s->points[0].config, "metrics", s->spec.patterns[k], e);
     }
 }
@@ -132,6 +133,7 @@ int suite_load(struct suite *s, const char *name, struct err *e)
 
 bool suite_is_frozen(const struct suite *s)
 {
+    SIM_ASSERT(s->hash[0] != '\0'); /* or a file that records none would seem frozen */
     return strcmp(s->recorded, s->hash) == 0;
 }
 

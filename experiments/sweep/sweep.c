@@ -270,6 +270,7 @@ int64_t sweep_experiment(const struct spec *spec, struct store *store)
 
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
 {
+    SIM_ASSERT(point < s->spec->n_points && s->until > 0); /* a round has been run */
     store_values(s->store, s->result->experiment, point, metric, values, s->until);
     return stats_mean(values, s->until, STATS_LEVEL_FRAC).mean;
 }
@@ -299,11 +300,13 @@ static void find_extrapolated(struct sweep *s)
             s->result->extrapolated_point = p;
         }
     }
+    SIM_ASSERT((most > 0.0) == (s->result->extrapolated.n > 0)); /* of one point, or of none */
 }
 
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
               struct sweep_result *out, struct err *e)
 {
+    SIM_ASSERT(spec_is_sound(spec) && opt->shard < opt->shards);
     *out = (struct sweep_result){.experiment = sweep_experiment(spec, store)};
     OWNED struct sweep *s = xcalloc(1, sizeof *s);
     *s = (struct sweep){

@@ -64,6 +64,7 @@ static struct output *create_script(const struct places *p, const char *name, st
 static void put_options(const struct slurm_options *o, FILE *f)
 {
     for (uint32_t i = 0; i < o->n_options; i++) {
+        SIM_ASSERT(o->options[i][0] == '-' && strchr(o->options[i], '\n') == NULL); /* one line */
         (void)fprintf(f, "#SBATCH %s\n", o->options[i]);
     }
 }
@@ -106,6 +107,7 @@ static int write_array(const struct places *p, const struct slurm_options *o,
 static int write_merge(const struct places *p, const struct slurm_options *o,
                        const struct slurm_command *c, struct err *e)
 {
+    SIM_ASSERT(o->tasks > 0); /* without a store there is nothing to merge */
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "merge.sh", e);
     if (out == NULL) {
