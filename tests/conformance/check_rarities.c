@@ -67,6 +67,25 @@ START_TEST(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates)
 }
 END_TEST
 
+/* One at a time, 15 blocks. BE0 leaves six at 4.88. Its next turn, BE3, comes at 5.88, while BE1
+ * runs, and 64 of its 160 tokens are left: 3.92. RT4 (ten blocks), at 8.8, takes what it found: 6.8
+ * are left. So BE2 (5) goes before it at 15.6, though nobody was notified. */
+START_TEST(srpt_counts_a_prefix_that_the_cache_has_dropped)
+{
+    static const struct scenario_request q[] = {{BE, 0, 96, 1, 5, 0},
+                                                {BE, 0.004, 64, 1, 0, 0},
+                                                {BE, 0.006, 100, 1, 0, 0},
+                                                {BE, 0.001, 160, 1, 5, 96},
+                                                {RT, 0.007, 160, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 240;
+    rules_run("srpt", "max_batch=1", "", q, 5);
+    finishes(4, 15.6);
+    finishes(2, 20.6);
+    finishes(3, 27.4);
+}
+END_TEST
+
 /* One at a time, always by prefix, 21 blocks. BE0 (160 tokens) and BE1 (96) leave 10 and 6 blocks
  * to their sessions; RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92. BE3, the second turn
  * of BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160 tokens. RT2's sixth
@@ -264,6 +283,7 @@ static const struct suite_row suite[] = {
     LOOP(a_steady_run_ends_where_blocks_or_iterations_do, 2),
     TEST(a_steady_run_takes_what_sessions_left),
     TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out),
+    TEST(srpt_counts_a_prefix_that_the_cache_has_dropped),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
 };
