@@ -37,7 +37,7 @@ int quantity_options(const struct quantity_place *p, struct config_options *out,
         if (strchr(s->valuestring, '=') == NULL || out->n_sets == CONFIG_MAX_SETS) {
             return err_add(e, "set %s: must be PATH=VALUE", s->valuestring);
         }
-        out->sets[out->n_sets++] = s->valuestring;
+        config_options_set(out, s->valuestring);
     }
     return 0;
 }

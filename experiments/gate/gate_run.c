@@ -134,8 +134,10 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
         const char *equals = strchr(g->sets[i], '=');
         if (equals == NULL || equals == g->sets[i] || equals - g->sets[i] >= 190) {
             (void)err_add(e, "group '%s': set '%s': must be PATH=VALUE", g->name, g->sets[i]);
+        } else if (config_options_sets(&p->options, g->sets[i])) {
+            (void)err_add(e, "group '%s': set '%s': the path is set twice", g->name, g->sets[i]);
         } else {
-            p->options.sets[p->options.n_sets++] = g->sets[i];
+            config_options_set(&p->options, g->sets[i]);
         }
     }
     if (g->fresh && r->fresh_seeds) {

@@ -120,6 +120,8 @@ extern const struct option_table config_option_table; /* of struct config_option
 /* Sets a path, which has one value: another one it had before is replaced. text, "path=value", is
  * borrowed. The caller leaves room. */
 void config_options_set(struct config_options *o, const char *text);
+/* Whether the path of text has a value. */
+bool config_options_sets(const struct config_options *o, const char *text);
 /* Options given to `over` replace those of base, settings those of the same path. For the second
  * side of a comparison: over is read without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);

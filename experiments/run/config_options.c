@@ -34,6 +34,11 @@ static uint32_t place_of(const struct config_options *o, const char *text)
     return i;
 }
 
+bool config_options_sets(const struct config_options *o, const char *text)
+{
+    return place_of(o, text) < o->n_sets;
+}
+
 void config_options_set(struct config_options *o, const char *text)
 {
     uint32_t i = place_of(o, text);
@@ -51,7 +56,7 @@ static int take_set(void *target, const struct option_row *row UNUSED, const cha
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
     /* As of any other option: the second value would drop the first in silence. */
-    if (place_of(o, arg) < o->n_sets) {
+    if (config_options_sets(o, arg)) {
         return err_add(e, "--set %.*s: given twice; it takes one value", (int)(equals - arg), arg);
     }
     if (o->n_sets == CONFIG_MAX_SETS) {

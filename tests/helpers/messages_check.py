@@ -239,6 +239,7 @@ def at_limits(trace, spec, claims, gate, header):
         "yes": (spec(replications=100000), spec(replications=100001)),
         "machines": (corun.format("a,") + corun.format("b,").split("\n")[-2] + "\n", corun.format("a,")),
         "gateset": (gate(["sim.kv_block_tokens=16"]), gate(["=16"])),
+        "gatetwice": (gate(["sim.kv_block_tokens=16", "sim.horizon_s=9"]), gate(["sim.horizon_s=8", "sim.horizon_s=9"])),
     }
     return {f"{name}.{side}{'.csv' if text[0] not in '{' else '.json'}": text for name, both in pairs.items() for side, text in zip(("in", "out"), both)}
 
