@@ -319,10 +319,20 @@ static int compare(void *values, struct err *e)
 
 /* ---- from a store alone ---- */
 
+/* Whether an option of runs was given: of those that are in the store, it would change nothing. */
+static bool asks_for_runs(const struct compare_options *o)
+{
+    const struct config_options *c = &o->config;
+    bool machine = c->n_sets > 0 || c->llm_given || strcmp(c->soc, CONFIG_DEFAULT_SOC) != 0;
+    bool load = c->workload != NULL || c->trace != NULL || c->machine != NULL || c->seed_given ||
+                c->ttft_slo_s > 0.0 || c->tpot_slo_s > 0.0 || o->replications_given;
+    return machine || load || o->loads.n > 0 || o->regret || o->tune.budget > 0 ||
+           o->uncertainty > 0 || o->suite != NULL || o->resample != NULL;
+}
+
 static int compare_stored(const struct compare_options *o, struct err *e)
 {
-    if (o->loads.n > 0 || o->regret || o->tune.budget > 0 || o->uncertainty > 0 ||
-        o->config.workload != NULL || o->config.trace != NULL || o->config.n_sets > 0) {
+    if (asks_for_runs(o)) {
         return err_add(e, "without --policy, compare shows what is in the store; options of runs "
                           "(--workload, --set, --load, ...) belong to --policy");
     }

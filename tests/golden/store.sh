@@ -188,7 +188,10 @@ JSON
 grep -q 'llama-3.1-8b  *[0-9.]* \[.*\].*significant' "$dir/out" || fail "no paired difference over an axis of words: $(cat "$dir/out")"
 refuse "not in experiment" compare --store "$dir/axis.db" --baseline nonesuch
 refuse "no run has it" compare --store "$dir/axis.db" --metric energy_j
-refuse "options of runs" compare --store "$dir/axis.db" --load 0.5
+for option in "--load 0.5" "--soc rtx-4090" "--llm llama-3.2-1b" "--seed 2" "--replications 3" "--machine m.json" "--ttft-slo 1" "--suite laptop-2026.1"; do
+    # shellcheck disable=SC2086
+    refuse "options of runs" compare --store "$dir/axis.db" $option
+done
 refuse "belongs to --store without --policy" compare --policy fcfs --by policy
 refuse "nonesuch.db" compare --store "$dir/nonesuch.db"
 printf 'no database' >"$dir/text.db"
