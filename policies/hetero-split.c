@@ -11,6 +11,7 @@
  * by bandwidth share, as the specification words it. The operators of an FFN share one cut, and
  * barriers between them are not counted. */
 #include "policies/common/batch.h"
+#include "policies/common/blocks.h"
 #include "policies/common/cost.h"
 #include "policies/common/hetero.h"
 #include "policies/common/place.h"
@@ -181,7 +182,7 @@ static void fill(struct sched *s, struct hetero_split *h)
     while (!reqq_empty(&h->waiting) && h->running.n < most) {
         const struct request *r = h->waiting.head;
         if (h->running.n > 0 &&
-            request_prefill_left(r) + 64ULL * (h->running.n + 1) > sched_kv_free_tokens(s)) {
+            blocks_prompt_tokens(s, r) + 64ULL * (h->running.n + 1) > sched_kv_free_tokens(s)) {
             break; /* leave the running ones a few blocks each to grow */
         }
         reqq_remove(r);

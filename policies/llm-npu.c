@@ -12,6 +12,7 @@
  * op's weights is what counts. An executor that does not cut weights gets rows. Accuracy is not
  * simulated. */
 #include "policies/common/batch.h"
+#include "policies/common/blocks.h"
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 
@@ -159,9 +160,8 @@ static void admit(struct sched *s, struct llm_npu *n)
 {
     while (!reqq_empty(&n->waiting) && n->running.n < (uint32_t)param_int(s, PARAM_IN_PROGRESS)) {
         const struct request *r = n->waiting.head;
-        uint32_t left = request_prefill_left(r);
-        bool room =
-            n->running.n == 0 || left + 64ULL * (n->running.n + 1) <= sched_kv_free_tokens(s);
+        uint64_t need = blocks_prompt_tokens(s, r) + 64ULL * (n->running.n + 1);
+        bool room = n->running.n == 0 || need <= sched_kv_free_tokens(s);
         if (!room || !begin(s, n, r)) {
             return;
         }

@@ -152,8 +152,8 @@ static void add_generating(struct sched *s, struct openvino *o)
 /* As much of a prompt as budget and KV leave; 0: nothing. */
 static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct request *r)
 {
-    uint64_t held = blocks_held(s, r);
-    uint64_t cached = held == 0 ? blocks_of(s, r->kv_tokens) : 0; /* counted as free, but its own */
+    uint64_t cached = blocks_of(s, sched_kv_cached_tokens(s, r)); /* counted as free, but its own */
+    uint64_t held = blocks_of(s, r->kv_tokens) - cached;
     uint64_t free = o->free_blocks;
     if (free < cached || !batch_takes(&o->it.batch, r)) {
         return 0;

@@ -3,6 +3,7 @@
  * token, then waiting ones are admitted in arrival order while there is a place and their largest
  * possible KV (prompt and output limit) can be reserved. A new request's whole prompt runs in that
  * same iteration: no chunks, no classes, no preemption. */
+#include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 
@@ -55,8 +56,7 @@ static bool fits(struct sched *s, const struct orca *o, const struct request *r)
         return true;
     }
     if (!param_bool(s, PARAM_RESERVE)) {
-        uint64_t need = request_prefill_left(r) + (uint64_t)o->it.batch.tokens;
-        return need <= sched_kv_free_tokens(s);
+        return blocks_prompt_tokens(s, r) + o->it.batch.tokens <= sched_kv_free_tokens(s);
     }
     return o->reserved_tokens + most_kv_tokens(r) <= sched_kv_capacity_tokens(s);
 }

@@ -3,6 +3,7 @@
  * at its next kernel boundary (or at once), and what was killed starts over later: its KV is gone,
  * prompt and generated tokens are prefilled again. Reactive requests run alone; proactive ones only
  * when there is no reactive one. Arrival order inside each class. */
+#include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
 #include "policies/common/room.h"
@@ -75,7 +76,7 @@ static bool recompute_kills(struct sched *s)
 
 static bool fits(struct sched *s, const struct recompute *c, const struct request *r)
 {
-    uint64_t need = request_prefill_left(r) + (uint64_t)HEADROOM_TOKENS * (c->running.n + 1);
+    uint64_t need = blocks_prompt_tokens(s, r) + (uint64_t)HEADROOM_TOKENS * (c->running.n + 1);
     return c->running.n == 0 || need <= sched_kv_free_tokens(s);
 }
 

@@ -2,6 +2,7 @@
  * owns what the reactive one leaves (the primary), at most one promoted for its age, and a pool of
  * preempted and fresh ones whose kernels fill slack. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
+#include "policies/common/blocks.h"
 
 /* What the pass of a request that has none would look like. */
 static struct work_shape shape_of(const struct request *r)
@@ -156,7 +157,7 @@ uint64_t v1_growth_tokens(const struct v1 *v)
 /* Of the proactive ones, behind those whose KV is on flash. */
 static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
 {
-    uint64_t need = request_prefill_left(r) + v1_growth_tokens(v);
+    uint64_t need = blocks_prompt_tokens(s, r) + v1_growth_tokens(v);
     return !flash_waits(&v->flash) &&
            (v1_nothing_holds(v) || (v->short_epoch != s->epoch && need <= sched_kv_free_tokens(s)));
 }

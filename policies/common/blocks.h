@@ -27,6 +27,14 @@ static inline bool blocks_only_cached(const struct request *r)
     return r->generated_tokens == 0 && r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens;
 }
 
+/* KV that a prompt takes out of what counts as free: for what is left of it, and for a prefix that
+ * is still cache. */
+static inline uint64_t blocks_prompt_tokens(struct sched *s, const struct request *r)
+{
+    bool cached = r->pass == NULL && !r->kv_swapped && blocks_only_cached(r);
+    return (uint64_t)request_prefill_left(r) + (cached ? sched_kv_cached_tokens(s, r) : 0);
+}
+
 /* Blocks that evicting it would free. */
 static inline uint64_t blocks_held(const struct sched *s, const struct request *r)
 {
@@ -34,10 +42,11 @@ static inline uint64_t blocks_held(const struct sched *s, const struct request *
 }
 
 /* Free blocks that n more tokens of it take. */
-static inline uint64_t blocks_needed(const struct sched *s, const struct request *r, uint64_t n)
+static inline uint64_t blocks_needed(struct sched *s, const struct request *r, uint64_t n)
 {
-    if (blocks_only_cached(r)) {
-        return blocks_of(s, r->kv_tokens + n);
+    if (blocks_only_cached(r)) { /* a part of it others may work with */
+        return blocks_of(s, r->kv_tokens + n) - blocks_of(s, r->kv_tokens) +
+               blocks_of(s, sched_kv_cached_tokens(s, r));
     }
     uint32_t in_last = r->kv_tokens % s->kv_block_tokens;
     uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;

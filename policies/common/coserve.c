@@ -1,5 +1,7 @@
 #include "policies/common/coserve.h"
 
+#include "policies/common/blocks.h"
+
 const char *const coserve_offline_choices[] = {"budget", "always", "alone", NULL};
 
 enum { ONLINE = REQUEST_CLASS_REACTIVE, OFFLINE = REQUEST_CLASS_PROACTIVE };
@@ -97,9 +99,8 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
         uint32_t n = piece_of(s, c, r, budget_ns);
         /* An online request is admitted even where its KV lacks room: coserve_make_room then takes
          * from offline ones. One that is alone always fits. */
-        bool room =
-            cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
-            (uint64_t)c->it.batch.tokens + request_prefill_left(r) <= sched_kv_free_tokens(s);
+        bool room = cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
+                    c->it.batch.tokens + blocks_prompt_tokens(s, r) <= sched_kv_free_tokens(s);
         if (n == 0 || !room) {
             return;
         }

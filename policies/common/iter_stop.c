@@ -1,4 +1,5 @@
 /* When a running pass stops for a more urgent request, and which stopped one runs next. */
+#include "policies/common/blocks.h"
 #include "policies/common/iter.h"
 #include "policies/common/progress.h"
 
@@ -9,10 +10,10 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
     SIM_ASSERT(order_has(&it->ready, top) && p->state == PASS_STATE_RUNNING);
     uint32_t left = request_prefill_left(top);
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
+    uint32_t later = left > budget ? left - budget : 0;
     uint64_t need = top->kv_swapped ? top->kv_tokens
                     : left == 0     ? 1
-                    : left < budget ? left
-                                    : budget;
+                                    : blocks_prompt_tokens(s, top) - later;
     bool fits = need <= sched_kv_free_tokens(s);
     for (uint32_t i = 0; i < p->n_segments && param_int(s, ITER_KV) != ITER_KV_CHECKPOINT; i++) {
         const struct iter_request *own = p->segments[i].request->own;

@@ -233,12 +233,12 @@ static void add_in_order(struct sched *s, struct vllm *v)
 }
 
 /* KV tokens that the running requests are about to take. */
-static uint64_t promised(const struct vllm *v)
+static uint64_t promised(struct sched *s, const struct vllm *v)
 {
     uint64_t n = v->it.batch.tokens;
     for (const struct request *r = v->running.head; v->rules.whole_kv && r != NULL;
          r = reqq_next(r)) {
-        n += request_prefill_left(r);
+        n += blocks_prompt_tokens(s, r);
     }
     for (uint32_t i = 0; v->rules.whole_kv && i < v->it.batch.n; i++) {
         bool prompt = v->it.batch.segments[i].role == SEGMENT_PREFILL;
@@ -261,10 +261,10 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
     }
     double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
     bool whole = v->rules.whole_kv || v->rules.prompt_fits;
-    uint64_t need = whole ? request_prefill_left(r) : chunk;
+    uint64_t need = whole ? blocks_prompt_tokens(s, r) : chunk;
     /* The watermark keeps the next decodes from taking back at once what an admission took (vLLM
      * V0). */
-    return promised(v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
+    return promised(s, v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
 }
 
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)

@@ -116,6 +116,9 @@ static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
     case HOST_PROMPT:
         m->result = (int64_t)sched_prompt_hash(s, m->request, m->tokens);
         return true;
+    case HOST_CACHED:
+        m->result = (int64_t)sched_kv_cached_tokens(s, m->request);
+        return true;
     case HOST_GIVE_UP:
         copy_text(h, m, text);
         sched_give_up(s, text);

@@ -122,6 +122,12 @@ static uint64_t call_prompt_hash(struct sched *s UNUSED, const struct request *r
     return (uint64_t)hosted_ask(HOST_PROMPT);
 }
 
+static uint64_t call_kv_cached_tokens(struct sched *s UNUSED, const struct request *r)
+{
+    question()->request = r;
+    return (uint64_t)hosted_ask(HOST_CACHED);
+}
+
 /* ---- actions ---- */
 
 static const struct action_objects nothing;

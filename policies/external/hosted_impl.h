@@ -33,6 +33,7 @@ enum hosted_what {
     HOST_ORACLE,
     HOST_DRAFT,
     HOST_PROMPT,
+    HOST_CACHED,
     HOST_GIVE_UP
 };
 

@@ -142,6 +142,12 @@ static struct machine_state act_machine_state(struct sched *s)
     return core_machine_state(core_of(s));
 }
 
+static uint64_t act_kv_cached_tokens(struct sched *s, const struct request *r)
+{
+    const struct full_request *f = core_request(r);
+    return f != NULL && f->alive ? kv_cached_tokens(core_of(s), f) : 0;
+}
+
 static uint32_t act_device_free_slots(struct sched *s, uint8_t device)
 {
     struct core *c = core_of(s);

@@ -53,6 +53,8 @@ uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uin
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
 /* In tokens of the model that needs most KV. */
 uint64_t kv_free_tokens(const struct core *c);
+/* Tokens of its own model that a request holds and that count as free. */
+uint64_t kv_cached_tokens(const struct core *c, const struct full_request *r);
 /* One request could have so much: all but what init declared. */
 uint64_t kv_most_tokens(const struct core *c);
 uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens of that one */

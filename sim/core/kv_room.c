@@ -22,6 +22,17 @@ uint64_t kv_free_tokens(const struct core *c)
     return units * c->setup->kv_block_tokens;
 }
 
+uint64_t kv_cached_tokens(const struct core *c, const struct full_request *r)
+{
+    if (!r->prefix_idle) {
+        return 0;
+    }
+    uint64_t blocks =
+        (uint64_t)(r->kv_blocks - kv_blocks_shared(r)) + prefix_idle_blocks(r->prefix);
+    uint64_t tokens = blocks * c->setup->kv_block_tokens; /* the last one may be part full */
+    return tokens < r->pub->kv_tokens ? tokens : r->pub->kv_tokens;
+}
+
 uint64_t kv_most_tokens(const struct core *c)
 {
     uint64_t units = c->kv_blocks_total - c->kv_blocks_mapped;

@@ -9,6 +9,15 @@ void prefix_rank(struct full_request *r)
     }
 }
 
+uint64_t prefix_idle_blocks(const struct prefix_node *node)
+{
+    uint64_t blocks = 0;
+    for (const struct prefix_node *n = node; n != NULL; n = n->parent) {
+        blocks += prefix_held(n) == PREFIX_IDLE ? n->to - n->from : 0;
+    }
+    return blocks;
+}
+
 uint64_t prefix_hash(const struct core *c, uint32_t row, uint32_t tokens)
 {
     const struct trace *t = c->setup->trace;

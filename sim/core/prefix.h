@@ -64,6 +64,9 @@ void prefix_keep(struct core *c, struct full_request *r, uint32_t blocks);
 /* A prefix of a waiting request has been dropped: what is left may be found again. */
 void prefix_changed(struct core *c);
 
+/* Blocks of the path to a node that only requests hold that have not started. */
+uint64_t prefix_idle_blocks(const struct prefix_node *node);
+
 /* A hash of the first tokens of a row's prompt: of the stream that the last of them belongs to.
  * Also without a cache. Cost: as prefix_find. */
 uint64_t prefix_hash(const struct core *c, uint32_t row, uint32_t tokens);

@@ -9,7 +9,7 @@
 #include "sim/base/hash.h"
 #include "tests/helpers/suite.h"
 
-enum { LOADS = 40, MAX_REQUESTS = 24, MAX_POLICIES = 64 };
+enum { LOADS = 48, MAX_REQUESTS = 24, MAX_POLICIES = 64 };
 
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];

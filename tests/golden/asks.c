@@ -95,6 +95,7 @@ static void ask(struct sched *s, struct asks *a)
         const struct request *r = a->known[rng_below(&a->rng, a->n)];
         add_i64(a, sched_oracle_output_tokens(s, r));
         add_i64(a, sched_draft_tokens(s, r));
+        add_i64(a, (int64_t)sched_kv_cached_tokens(s, r));
         add_i64(a, (int64_t)sched_prompt_hash(s, r, rng_below(&a->rng, 64)));
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(r), 0};
         add_i64(a, sched_resident_state(s, key));

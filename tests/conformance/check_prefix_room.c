@@ -1,0 +1,115 @@
+/* A prefix that a waiting request has found is cache, and counts as free until the request begins.
+ * So a prompt takes more of what counts as free than what is left of it to compute. By hand; toy
+ * times: tests/helpers/rules.h, blocks of 16 tokens. */
+#include "tests/helpers/rules.h"
+#include "tests/helpers/suite.h"
+
+static uint32_t lost[3];
+
+static void on_lost(void *self UNUSED, int64_t now_ns UNUSED, const struct request *r,
+                    uint64_t tokens UNUSED)
+{
+    lost[r->id]++;
+}
+
+/* 32 blocks. Request 0 leaves ten of group 7 in the cache. Request 1 (256, 40 tokens) holds 17 when
+ * request 2 comes at 30 ms, and 19 at its end. Request 2 begins with those ten blocks. They count
+ * as free, and so do five others. */
+static void serve(const char *policy, const char *params, uint32_t prompt)
+{
+    char text[512];
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    (void)snprintf(text, sizeof text,
+                   "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                   "prefix_tokens,prefix_group\n"
+                   "0,0,0,proactive,0,,160,1,160,7\n"
+                   "1,1,0,proactive,0.010,,256,40,0,\n"
+                   "2,2,0,proactive,0.030,,%u,1,160,7",
+                   prompt);
+    rules_graph(text);
+    sc.observer.kv_lost = on_lost;
+    rules_run(policy, params, "", NULL, 0);
+}
+
+/* Pieces of 64 rows take 2.92 ms. Request 0: two, and 32 rows with a head, 2.96: 8.8. Request 1:
+ * four, the last with a head: 10 + 12.68; then 39 decodes of 3 ms: 139.68. Request 2 has 160 rows
+ * to compute, as request 0 had. Admitted at 30, it would find KV for one piece, and lose all. */
+START_TEST(a_whole_prompt_has_room_when_it_is_admitted)
+{
+    static const char *const policies[] = {"sglang-lpm", "sarathi"};
+    serve(policies[_i], "max_num_batched_tokens=64", 320);
+    ck_assert(rules_tokens_at(1, 1, (double[]){22.68}) && rules_finishes(1, 139.68));
+    ck_assert(rules_starts(2, 139.68) && rules_finishes(2, 148.48));
+    ck_assert_uint_eq(lost[2], 0);
+}
+END_TEST
+
+/* Request 2 has too little room, or would leave too little, next to request 1. */
+START_TEST(who_begins_has_room_for_its_prefix_too)
+{
+    static const struct {
+        const char *policy, *params;
+        uint32_t prompt;
+    } all[] = {
+        /* 20 blocks of 15: no room. */
+        {"orca", "reserve=false", 320},
+        {"conserve-like", "max_num_batched_tokens=64", 320},
+        /* 12 blocks of 15 leave 48 tokens: not a tenth of 512, and not 64 for each of two. */
+        {"vllm-v0", "watermark_frac=0.1", 192},
+        {"hetero-split", "", 192},
+        {"recompute-preempt", "max_batch=2", 192},
+        {"llm-npu", "", 192},
+        {"agent-xpu-v1", "", 192},
+    };
+    serve(all[_i].policy, all[_i].params, all[_i].prompt);
+    ck_assert_msg(sc.records[2].start_ns >= sc.records[1].finish_ns && lost[2] == 0, "%s",
+                  all[_i].policy);
+}
+END_TEST
+
+/* Request 1 works with the prefix that 2 has found: it is not free, and request 2 needs the ten
+ * blocks of its other 160 rows, where 15 are free. Request 1 takes 4.88 ms from 10 on, and then 3
+ * ms a token: 32.88 is its seventh. Request 2 joins the next, 0.03 x 161 + 2 ms; prompts alone take
+ * 0.03 ms less. */
+START_TEST(a_prefix_that_is_in_use_takes_no_room)
+{
+    static const char *const policies[] = {"vllm-v1", "sarathi", "openvino-cb", "sglang-lpm",
+                                           "vllm-v0"};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.010,,256,40,160,7\n"
+                "2,2,0,proactive,0.030,,320,1,160,7");
+    rules_run(policies[_i], "", "", NULL, 0);
+    ck_assert(rules_starts(2, 32.88) && rules_finishes(2, _i < 3 ? 39.71 : 39.68));
+}
+END_TEST
+
+/* Ten layers. Request 0 leaves ten blocks, 1 holds 20 from 60 to 167 ms. The prompt of 2 has those
+ * ten and needs four more, where two are left: nothing stops for it. */
+START_TEST(nothing_stops_for_who_has_no_room_beside_its_prefix)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,reactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.060,,320,1,0,\n"
+                "2,2,0,reactive,0.100,,224,1,160,7");
+    rules_run("edf", "preempt=kernel", "", NULL, 0);
+    ck_assert(rules_finishes(1, 167) && rules_starts(2, 167));
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_ASKED], 0);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("prefix room"),
+    LOOP(a_whole_prompt_has_room_when_it_is_admitted, 2),
+    LOOP(who_begins_has_room_for_its_prefix_too, 7),
+    LOOP(a_prefix_that_is_in_use_takes_no_room, 5),
+    TEST(nothing_stops_for_who_has_no_room_beside_its_prefix),
+};
+SUITE_MAIN("prefix room", suite)
