@@ -2,7 +2,11 @@
  * token += priority * idle / isolated time. Those at or above a threshold are candidates; the
  * candidate with the shortest estimated remaining time runs. While a request waits its tokens grow
  * evenly, so it is known when they reach the next threshold; only then, and when the threshold of
- * all changes, keys move. */
+ * all changes, keys move.
+ *
+ * Deviations: PREMA chooses at each preemption whether to checkpoint the running task or to let it
+ * end (drain), whichever costs less. Here the axes `preempt` and `kv` say it for the whole run, by
+ * default the end of the iteration. PREMA runs one task at a time (max_batch=1). */
 #include "policies/common/iter.h"
 
 enum { PREMA_RT = ITER_PARAM_COUNT, PREMA_BE, PREMA_EXPECTED };
