@@ -189,7 +189,7 @@ static void tell_facts(struct sched *s, const struct hosted *h, struct hosted_me
     m->launched = h->launched;
     m->kv_free_tokens = sched_kv_free_tokens(s);
     m->kv_capacity_tokens = sched_kv_capacity_tokens(s);
-    for (uint32_t d = 0; h->begun && d < s->machine->n_devices; d++) {
+    for (uint32_t d = 0; d < s->machine->n_devices; d++) {
         m->free_slots[d] = sched_device_free_slots(s, (uint8_t)d);
     }
     m->conditions = sched_machine_state(s);
@@ -274,15 +274,12 @@ static int hosted_init(struct sched *s)
         sched_give_up(s, h->process.failure);
         return -EIO;
     }
-    int rc = converse(s, &(struct hosted_message){.what = HOST_init});
-    h->begun = rc == 0;
-    return rc;
+    return converse(s, &(struct hosted_message){.what = HOST_init});
 }
 
 static void hosted_exit(struct sched *s)
 {
     struct hosted *h = own(s);
-    h->begun = false;
     if (h->running) {
         (void)converse(s, &(struct hosted_message){.what = HOST_exit});
         process_end(&h->process);

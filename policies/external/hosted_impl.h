@@ -112,7 +112,6 @@ struct hosted {
     /* A run: */
     struct process process;
     bool running, failed;
-    bool begun; /* init has returned: devices are there */
     uint32_t n_news;
     const struct launch *launched; /* the last one of those that are late */
     /* For POLICY_F_SLEEPS: since the last call of schedule passes went to the host, and something

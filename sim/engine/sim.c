@@ -268,7 +268,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     const struct machine *m = setup->machine;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];
-        d->desc = &m->devices[i];
         d->occupied_event = EVENTQ_NONE;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
@@ -342,6 +341,9 @@ static void run_loop(struct engine *e)
 int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
     struct engine *e = xlines(sizeof *e);
+    for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
+        e->devices[i].desc = &setup->machine->devices[i]; /* a policy's init asks for free slots */
+    }
     int rc = core_init(&e->core, setup, &engine_ops, e, result);
     if (rc == 0) {
         engine_init(e, setup);

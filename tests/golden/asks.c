@@ -187,6 +187,7 @@ static int init(struct sched *s)
     add(a, s->llm->name, strlen(s->llm->name));
     add_i64(a, sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 7, 2}, 1e6));
     add_i64(a, sched_set_timer(s, s->now_ns));
+    ask(s, a);
     return wild.init(s);
 }
 
@@ -200,12 +201,14 @@ static void arrived(struct sched *s, const struct request *r)
     add_request(a, r);
     add_i64(a, r->ttft_slo_ns);
     add_i64(a, r->max_output_tokens);
+    ask(s, a);
     wild.request_arrived(s, r);
 }
 
 static void cancelled(struct sched *s, const struct request *r)
 {
     add_request(asks_of(s), r);
+    ask(s, asks_of(s));
     wild.request_cancelled(s, r);
 }
 
@@ -214,6 +217,7 @@ static void launch_done(struct sched *s, const struct launch *l)
     add_i64(asks_of(s), l->outcome);
     add_i64(asks_of(s), l->device);
     add_i64(asks_of(s), l->end_ns - l->start_ns);
+    ask(s, asks_of(s));
 }
 
 static void pass_done(struct sched *s, const struct pass *p)
@@ -222,6 +226,7 @@ static void pass_done(struct sched *s, const struct pass *p)
         add_request(asks_of(s), p->segments[i].request);
         add_i64(asks_of(s), p->segments[i].emitted_tokens);
     }
+    ask(s, asks_of(s));
 }
 
 static void resident_ready(struct sched *s, struct resident_key key)
@@ -229,11 +234,13 @@ static void resident_ready(struct sched *s, struct resident_key key)
     add_i64(asks_of(s), key.kind);
     add_i64(asks_of(s), key.a);
     add_i64(asks_of(s), key.b);
+    ask(s, asks_of(s));
 }
 
 static void kv_moved(struct sched *s, const struct request *r)
 {
     add_request(asks_of(s), r);
+    ask(s, asks_of(s));
 }
 
 /* Those that have left are forgotten: their structs belong to others. */

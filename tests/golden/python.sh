@@ -42,7 +42,7 @@ differ() { # a command that finds a difference
     }
 }
 
-# Both halves of a prompt are passes at the same time; their shapes are what the core says of them.
+# Both halves of a prompt are passes at the same time; their shapes are what the core says of them. A sync in init is answered.
 cat >"$dir/ahead.py" <<'END'
 from xpusim import Policy, Segment
 from xpusim.helpers import place
@@ -53,6 +53,7 @@ class Ahead(Policy):
 
     def init(self):
         self.device, self.waiting, self.live, self.seen = place(self.machine, "auto"), [], [], []
+        assert self.sync() and self.free_slots == [d.inflight_depth for d in self.machine.devices]
 
     def request_arrived(self, r):
         self.waiting.append(r)
