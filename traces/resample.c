@@ -148,27 +148,66 @@ static void add(struct draw *d, uint32_t first, int64_t start_ns)
     (d->group != NULL ? add_group : add_session)(d, first, start_ns);
 }
 
-/* Sessions or groups of one class over the recorded window. Their number varies as the gaps do. */
-static void draw_class(struct draw *d, int cls, int64_t window_ns)
+/* Whether a session or group has a last instant: it is a client of a closed loop. */
+static bool is_closed(const struct draw *d, uint32_t first)
+{
+    const struct trace *t = d->from;
+    bool closed = false;
+    for (uint32_t i = first; t->extras != NULL && i != TRACE_NO_ROW && !closed;
+         i = d->group != NULL ? d->next[i] : t->rows[i].next) {
+        closed = t->extras[i].until_ns != TIME_NEVER_NS;
+    }
+    return closed;
+}
+
+/* First rows of one class, in the order of their starts. The caller frees. */
+static uint32_t *firsts_of(const struct draw *d, int cls, bool closed, uint32_t *n)
+{
+    const struct trace *t = d->from;
+    uint32_t *first = xmalloc((t->n_first + 1) * sizeof *first);
+    *n = 0;
+    for (uint32_t i = 0; i < t->n_first; i++) {
+        bool begins = t->rows[i].cls == cls && (d->group == NULL || d->group[i] == i);
+        if (begins && is_closed(d, i) == closed) {
+            first[(*n)++] = i;
+        }
+    }
+    return first;
+}
+
+/* Clients of closed loops are there for the whole recording: as many begin, and when they did. */
+static void draw_closed(struct draw *d, int cls)
+{
+    uint32_t n;
+    OWNED uint32_t *first = firsts_of(d, cls, true, &n);
+    for (uint32_t k = 0; k < n; k++) {
+        add(d, first[rng_below(&d->rng, n)], d->from->rows[first[k]].arrival_ns);
+    }
+}
+
+/* Others begin by the gaps of the recording, whose end meets its begin: what is left of it after
+ * the last start and before the first one is a gap, too. The start falls anywhere in it, so that
+ * the mean number is that of the recording. */
+static void draw_open(struct draw *d, int cls, int64_t window_ns)
 {
     const struct trace *t = d->from;
     const uint64_t most = d->group != NULL ? UINT32_MAX / (t->n + 1) : t->n * 4;
-    OWNED uint32_t *first = xmalloc((t->n_first + 1) * sizeof *first);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->n_first; i++) {
-        if (t->rows[i].cls == cls && (d->group == NULL || d->group[i] == i)) {
-            first[n++] = i;
-        }
+    uint32_t n;
+    OWNED uint32_t *first = firsts_of(d, cls, false, &n);
+    const int64_t from_ns = (int64_t)(rng_uniform(&d->rng) * (double)window_ns);
+    uint32_t next = 0;
+    while (next < n && t->rows[first[next]].arrival_ns < from_ns) {
+        next++;
     }
-    for (int64_t now_ns = 0; n > 0;) {
-        const uint32_t gap = rng_below(&d->rng, n);
-        const int64_t before_ns = gap > 0 ? t->rows[first[gap - 1]].arrival_ns : 0;
-        now_ns += t->rows[first[gap]].arrival_ns - before_ns;
-        /* gaps of 0 never reach its end */
-        if (now_ns > window_ns || d->n_drawn > t->n * 4 || d->n_drawn >= most) {
-            break;
-        }
+    const int64_t turned_ns = next == n ? window_ns - from_ns : -from_ns;
+    int64_t now_ns = n > 0 ? t->rows[first[next % n]].arrival_ns + turned_ns : window_ns;
+    /* gaps of 0 never reach its end */
+    while (now_ns < window_ns && d->n_drawn <= t->n * 4 && d->n_drawn < most) {
         add(d, first[rng_below(&d->rng, n)], now_ns);
+        const uint32_t gap = rng_below(&d->rng, n);
+        const int64_t before_ns = gap > 0 ? t->rows[first[gap - 1]].arrival_ns
+                                          : t->rows[first[n - 1]].arrival_ns - window_ns;
+        now_ns += t->rows[first[gap]].arrival_ns - before_ns;
     }
 }
 
@@ -193,13 +232,15 @@ int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace
             window_ns = d.group[i] == i ? t->rows[i].arrival_ns : window_ns;
         }
     }
+    window_ns = window_ns > 0 ? window_ns : 1; /* all at once: as many, then, too */
     int rc = 0;
     if (n_groups == 1) {
         rc = err_add(e, "all %u jobs of the recording hang together, so none can be redrawn alone",
                      t->graph->n_jobs);
     }
     for (int cls = REQUEST_CLASS_REACTIVE; cls <= REQUEST_CLASS_PROACTIVE && rc == 0; cls++) {
-        draw_class(&d, cls, window_ns);
+        draw_closed(&d, cls);
+        draw_open(&d, cls, window_ns);
     }
     if (d.n_drawn == 0 && t->n_first > 0 && rc == 0) {
         add(&d, 0, t->rows[0].arrival_ns);

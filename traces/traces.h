@@ -218,10 +218,11 @@ const char *const *trace_formats(void); /* NULL-terminated */
 const char *trace_format_of(const char *path);
 
 /* A trace like a recorded one (resample.c): whole sessions, and the gaps between the starts of
- * sessions, are drawn with replacement per class, until the recorded window is full. Equal seeds
- * give equal traces. jobs: whole jobs of a request graph instead, with all that they wait for,
- * start or begin like; of other traces a session is a job. 0; -EINVAL also for sessions of a graph,
- * and for a recording whose jobs all hang together. */
+ * sessions, are drawn with replacement per class, until the recorded window is full. Sessions with
+ * a last instant (until_ns) are clients of closed loops: as many as recorded begin, when those did.
+ * Equal seeds give equal traces. jobs: whole jobs of a request graph instead, with all that they
+ * wait for, start or begin like; of other traces a session is a job. 0; -EINVAL also for sessions
+ * of a graph, and for a recording whose jobs all hang together. */
 int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace *out,
                    struct err *e);
 

@@ -52,9 +52,10 @@ START_TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class)
             const struct trace_row *r = &t.rows[i];
             ck_assert_int_le(r->arrival_ns, window_ns);
             /* Even sessions are 1 + 2 k s after the one before them in their class plus the gap of
-             * the odd one between: a gap of a class is 4 k + 1 or 4 k + 3 s in whole seconds. */
+             * the odd one between: a gap of a class is 4 k + 1 or 4 k + 3 s in whole seconds. The
+             * first start is the rest of one. */
             const int64_t gap_ns = r->arrival_ns - last_ns[r->cls];
-            ck_assert_int_eq(gap_ns % units_ns_from_s(1.0), 0);
+            ck_assert(last_ns[r->cls] == 0 || gap_ns % units_ns_from_s(1.0) == 0);
             ck_assert_int_gt(gap_ns, 0);
             last_ns[r->cls] = r->arrival_ns;
             const uint32_t session = (r->input_tokens - 1) / 100;
@@ -119,15 +120,64 @@ START_TEST(redrawn_traces_have_the_recordings_rate_in_the_mean)
         }
         trace_fini(&t);
     }
-    /* Even sessions have gaps 1, 5, ... 77 s (mean 39), odd ones 3, 7, ... 79 s (mean 41); the
-     * window ends with the last start, at 820 s. A renewal process has window / mean + (CV^2 - 1) /
-     * 2 events; CV is 0.59 and 0.56: 21.03 - 0.33 + 20 - 0.34 = 40.4. One count has a standard
-     * deviation of sqrt(20.7 0.59^2 + 19.7 0.56^2) = 3.7, the mean of 400 of 0.18. */
-    ck_assert_double_eq_tol(n, 40.4, 0.75);
+    /* The window ends with the last start, at 820 s. Even sessions have gaps 5, 9, ... 77 s, and 1
+     * + 820 - 780 s from the last to the first, odd ones 3, 7, ... 79 s: 820 s for 20 of each.
+     * Begun anywhere in it, a renewal process has window / mean gap = 20 events. One count has a
+     * standard deviation of about sqrt(20 0.59^2 + 20 0.56^2) = 3.6, the mean of 400 of 0.18. */
+    ck_assert_double_eq_tol(n, 40.0, 0.75);
     for (uint32_t s = 0; s < SESSIONS; s++) {
         ck_assert(seen[s]);
     }
     trace_fini(&from);
+}
+END_TEST
+
+/* Four sessions of a class begin in the first 40 s of an hour, which the other class fills. Gaps
+ * are 10, 10, 10 s, and 3570 s to the end and the begin: CV^2 is 2.93, and a count has a standard
+ * deviation of sqrt(4 2.93) = 3.4 or less, the mean of 400 of 0.17. With a last instant they are
+ * clients of closed loops: four of them, when they began. */
+START_TEST(sessions_that_begin_together_do_not_fill_the_window)
+{
+    for (int closed = 0; closed <= 1; closed++) {
+        struct trace_builder b;
+        struct trace from;
+        struct err e = ERR_INIT;
+        trace_builder_init(&b);
+        for (uint32_t s = 0; s < 64; s++) {
+            struct trace_row row = {.arrival_ns =
+                                        units_ns_from_s(s < 4 ? 10.0 * s + 10.0 : 60.0 * (s - 3)),
+                                    .request_id = s,
+                                    .session_id = s,
+                                    .input_tokens = s + 1,
+                                    .output_tokens = 7,
+                                    .max_output_tokens = 256,
+                                    .cls = s >= 4};
+            struct trace_extra x = trace_extra_none();
+            x.until_ns = closed && s < 4 ? units_ns_from_s(3600.0) : TIME_NEVER_NS;
+            trace_builder_add(&b, &row, &x);
+        }
+        ck_assert_int_eq(trace_build(&b, true, "recording", &from, &e), 0);
+        trace_builder_fini(&b);
+        double n = 0.0;
+        uint32_t drawn = 0; /* clients, a bit each */
+        for (uint64_t seed = 1; seed <= 400; seed++) {
+            struct trace t;
+            ck_assert_int_eq(trace_resample(&from, false, seed, &t, &e), 0);
+            uint32_t k = 0;
+            for (size_t i = 0; i < t.n_first; i++) {
+                n += t.rows[i].cls == 0 ? 1.0 / 400.0 : 0.0;
+                if (closed && t.rows[i].cls == 0) {
+                    ck_assert_int_eq(t.rows[i].arrival_ns, units_ns_from_s(10.0 * ++k));
+                    drawn |= 1u << t.rows[i].input_tokens;
+                }
+            }
+            ck_assert_uint_eq(k, closed ? 4 : 0);
+            trace_fini(&t);
+        }
+        ck_assert_double_eq_tol(n, 4.0, 0.7);
+        ck_assert_uint_eq(drawn, closed ? 30 : 0);
+        trace_fini(&from);
+    }
 }
 END_TEST
 
@@ -239,18 +289,17 @@ START_TEST(jobs_are_drawn_whole_with_all_that_holds_them_together)
             ck_assert(g->background[c] && !g->background[b]);
             ck_assert_int_eq(t.rows[c].arrival_ns, units_ns_from_s(k)); /* a gap, not moved */
             ck_assert_uint_eq(t.rows[b].input_tokens, 100 + 10 * k + 1);
-            ck_assert_int_eq(t.rows[a].arrival_ns % units_ns_from_s(1.0), 0);
         }
         trace_fini(&t);
     }
     for (uint32_t k = 0; k < JOBS; k++) {
         ck_assert(seen[k]);
     }
-    /* Gaps of the even jobs, from the one before: 1, 5, 9, 13, 17, 21 s, window 78 s; of the odd
-     * ones 3, 7, ... 23 s. Means 11 and 13; CV^2 46.7 / 121 and 46.7 / 169. As above the mean
-     * number is 78 / 11 + (0.386 - 1) / 2 + 78 / 13 + (0.276 - 1) / 2 = 12.42; one count has a
-     * standard deviation of sqrt(7.09 * 0.386 + 6 * 0.276) = 2.1, the mean of 200 of 0.15. */
-    ck_assert_double_eq_tol((double)n / 200.0, 12.42, 0.6);
+    /* As above the mean number is that of the recording, 12. Gaps of the even jobs, from the one
+     * before, are 13 (from the last), 5, 9, ... 21 s, of the odd ones 3, 7, ... 23 s. Both have a
+     * mean of 13 s; CV^2 is 26.7 / 169 and 46.7 / 169. One count has a standard deviation of about
+     * sqrt(6 * 0.16 + 6 * 0.28) = 1.6, the mean of 200 of 0.12. */
+    ck_assert_double_eq_tol((double)n / 200.0, 12.0, 0.5);
     trace_fini(&from);
 }
 END_TEST
@@ -279,6 +328,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class),
     TEST(redrawn_traces_have_the_recordings_rate_in_the_mean),
+    TEST(sessions_that_begin_together_do_not_fill_the_window),
     TEST(equal_seeds_redraw_the_same_trace),
     TEST(clients_are_drawn_with_their_sessions),
     CASE("resampled jobs"),
