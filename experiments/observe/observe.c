@@ -137,7 +137,8 @@ static void take_line(struct exchange *x)
         return;
     }
     SCOPED(json_drop) cJSON *event = cJSON_Parse(data);
-    x->failed = x->failed || cJSON_IsObject(cJSON_GetObjectItem(event, "error"));
+    const cJSON *error = cJSON_GetObjectItem(event, "error");
+    x->failed = x->failed || cJSON_IsObject(error) || is_text(error);
     bool said;
     const char *text = text_of(event, &said);
     if (text != NULL) {

@@ -85,8 +85,11 @@ grep -q 'does not say how long prompts are' "$tmp/said" || fail "unknown lengths
 
 # An error in a stream breaks it off, also where the server still ends the stream.
 serve usage fails
-replay "$tmp/t.csv" && fail "answers with errors are fine: $(cat "$tmp/run.csv")"
-grep -q '^4 broken' "$tmp/said" || fail "answers with errors: $(cat "$tmp/said")"
+for how in "" --chat; do
+    # shellcheck disable=SC2086
+    replay "$tmp/t.csv" $how && fail "answers with errors are fine: $(cat "$tmp/run.csv")"
+    grep -q '^4 broken' "$tmp/said" || fail "answers with errors: $(cat "$tmp/said")"
+done
 # A session that is over at 0.4 s: its next turn is due at 0.02 + 0.5 s at the earliest, and what follows it is not sent either.
 {
     echo '# xpusim-trace v1'

@@ -5,7 +5,7 @@ its answer is a line of a log. What is asked without streaming is a line of LOG.
 
 It prints its port. With usage or tokenize it says how long prompts are, and with usage also answers. With pairs a piece of a stream
 has two tokens, and with thinks the first half of a chat's answer is reasoning. With fails a stream has one token and then an error,
-as vLLM streams what goes wrong in its engine, and with hangs it ends a minute after its first token.
+an object in a chat (as of vLLM) and else a text (as of TGI), and with hangs it ends a minute after its first token.
 """
 import json
 import sys
@@ -62,7 +62,8 @@ class Handler(BaseHTTPRequestHandler):
             LOG.write(json.dumps({"path": self.path, "model": asked["model"], "prompt": prompt, "answer": "".join(words)}) + "\n")
             LOG.flush()
         if "fails" in SAYS:
-            lines[1:] = [{"error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}}]
+            error = {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500} if chat else "overloaded"
+            lines[1:] = [{"error": error}]
         if "hangs" in SAYS:
             self.answer("data: %s\n\n" % json.dumps(lines.pop(0)))
             time.sleep(60)
