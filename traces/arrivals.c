@@ -4,6 +4,7 @@
 
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
+#include "sim/base/map.h"
 
 /* ---- recorded events ---- */
 
@@ -14,6 +15,7 @@ static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
     double sum_s = 0.0;
     double last_s = 0.0;
     uint64_t last_session = UINT64_MAX;
+    SCOPED(map_fini) struct map seen = {0};
     while (at >= 0 && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         double t_s = csvfile_number(f, at, 0.0, 1e9, e);
         uint64_t id = session < 0 ? 0 : csvfile_u64(f, session, 0, UINT32_MAX, e);
@@ -21,12 +23,16 @@ static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
          * waiting. */
         if (id == last_session && t_s < last_s) {
             csvfile_refuse(f, at, e, "before the row above");
+        } else if (id != last_session && map_find(&seen, id) != MAP_NONE) {
+            csvfile_refuse(f, session, e, "\"%s\" is there again: its rows must follow each other",
+                           csvfile_text(f, session));
         } else if (id == last_session) {
             LIST_ADD(out->gap_s, out->n, t_s - last_s);
             sum_s += t_s - last_s;
         }
         last_s = t_s;
         last_session = id;
+        map_put(&seen, id, 1);
     }
     return sum_s;
 }

@@ -24,8 +24,8 @@ struct events {
 };
 
 /* A shipped name ("proactivebench_events") or a CSV path with arrival_s and, where there are
- * several recordings, session_id. Errors: a time before the one above it, nothing but one instant.
- */
+ * several recordings, session_id. Errors: a time before the one above it, a recording in two parts,
+ * nothing but one instant. */
 int events_load(const char *name, struct events *out, struct err *e);
 void events_fini(struct events *ev);
 

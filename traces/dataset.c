@@ -2,6 +2,7 @@
  */
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
+#include "sim/base/map.h"
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
@@ -41,6 +42,7 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
     int model = csvfile_column(f, "model_id");
     int tool = csvfile_column(f, "after_tool");
     uint64_t last = UINT64_MAX;
+    SCOPED(map_fini) struct map seen = {0};
     while (e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         out->rows = xgrow(out->rows, out->n, sizeof *out->rows);
         struct dataset_row *r = &out->rows[out->n++];
@@ -57,9 +59,15 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
             uint64_t key = csvfile_u64(f, session, 0, 1000000, e);
             /* One task answered by several models is a conversation with each. */
             key += model >= 0 ? csvfile_u64(f, model, 0, 1000, e) * 10000000u : 0;
+            if (key != last && map_find(&seen, key) != MAP_NONE) {
+                csvfile_refuse(f, session, e,
+                               "\"%s\" is there again: its rows must follow each other",
+                               csvfile_text(f, session));
+            }
             if (key != last) {
                 out->n_sessions++;
                 last = key;
+                map_put(&seen, key, out->n_sessions);
             }
             r->session = out->n_sessions;
             bool first = out->n < 2 || out->rows[out->n - 2].session != r->session;

@@ -204,6 +204,9 @@ START_TEST(malformed_sets_are_refused)
         {"input_tokens,output_tokens,prefix_tokens\n5,1,6\n", ":2: column prefix_tokens"},
         {"input_tokens,output_tokens,after_tool\n5,1,2\n", ":2: column after_tool"},
         {"input_tokens,output_tokens,session_id\n5,1,-2\n", ":2: column session_id"},
+        /* two conversations whose turns take turns would be four of one turn */
+        {"input_tokens,output_tokens,task_id\n5,1,0\n6,1,1\n7,1,1\n8,1,0\n",
+         ":5: column task_id: \"0\" is there again: its rows must follow each other"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         tempfile_put(bad[i].text);
@@ -240,6 +243,10 @@ START_TEST(events_that_go_back_or_stand_still_are_refused)
     tempfile_put("arrival_s\n1\n3\n2\n");
     ck_assert_int_eq(events_load(path, &ev, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.lines[0], ":4: column arrival_s: before the row above"));
+    err_fini(&err);
+    tempfile_put("arrival_s,session_id\n1,7\n3,7\n2,4\n5,7\n");
+    ck_assert_int_eq(events_load(path, &ev, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], ":5: column session_id: \"7\" is there again"));
     err_fini(&err);
     tempfile_put("arrival_s\n1\n1\n");
     ck_assert_int_eq(events_load(path, &ev, &err), -EINVAL);
