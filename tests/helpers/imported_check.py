@@ -45,9 +45,16 @@ def common(a, b):
     return n
 
 
+def turns_up_to(row):
+    """A turn, and those before it."""
+    while row is not None:
+        yield row
+        row = row.before
+
+
 def expected(rows, o):
     """Sessions as {output: (session's first output, turn, class, ns, input, prefix, limit, prefix_of)}, and the counts."""
-    lost = {"failed": sum(r.output == 0 for r in rows), "gaps": 0, "prefix": 0, "input": 0}
+    lost = {"failed": sum(r.output == 0 for r in rows), "gaps": 0, "early": 0, "prefix": 0, "input": 0}
     rows = [r for r in rows if r.output > 0]
     lost["input"] = sum(r.input for r in rows)
     rows.sort(key=lambda r: r.start)
@@ -81,6 +88,8 @@ def expected(rows, o):
             r.served = min(r.input, common(last.blocks, r.blocks) * bt if bt else
                            last.input + last.output if o.get("history") else r.prefix)
             lost["gaps"] += last.end is None
+            r.ended = max(x.start if x.end is None else x.end for x in turns_up_to(last))
+            lost["early"] += r.ended > r.start
         lost["prefix"] += max(0, known - r.served)
     zero = rows[0].start if o.get("rebase") else 0
     start, end = o.get("from", 0), o.get("to", 1e9)
@@ -103,8 +112,7 @@ def expected(rows, o):
             for b in r.blocks:
                 owner.setdefault(b, r)
         if r.before is not None:
-            last = r.before
-            ns = max(0, r.start - (last.start if last.end is None else last.end))
+            ns = max(0, r.start - r.ended)
         else:
             ns = r.start - zero
             if o.get("rate_scale", 1) != 1 or start > 0:
@@ -170,6 +178,7 @@ def check(name, text, rows, o):
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
     said = {"failed": count(p.stderr, r"(\d+) requests without output"), "gaps": count(p.stderr, r"(\d+) gaps before"),
+            "early": count(p.stderr, r"(\d+) turns were sent before"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}
     if said != lost:
