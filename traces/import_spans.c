@@ -162,14 +162,15 @@ static uint64_t conversation_of(const struct spans *all, const struct span *s)
     return s->conversation != 0 ? s->conversation : at != IMPORT_NONE ? all->v[at].conversation : 0;
 }
 
-/* The key of an agent (NULL: none) around a span. One that nobody invoked lasts as long as
- * its conversation. */
+/* The key of an agent (NULL: none) around a span. One that nobody invoked lasts as long as its
+ * conversation. That of its requests may be another, or that of a subagent's. */
 static uint64_t agent_key(const struct spans *all, const struct span *agent, const struct span *s)
 {
     if (agent != NULL && agent_around(all, agent) != NULL) {
         return agent->id;
     }
-    uint64_t conversation = conversation_of(all, s);
+    bool named = agent != NULL && agent->conversation != 0;
+    uint64_t conversation = named ? agent->conversation : conversation_of(all, s);
     return conversation != 0 ? conversation : s->trace;
 }
 

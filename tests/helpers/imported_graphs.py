@@ -366,8 +366,10 @@ def codex(r):
 
 
 def otel(r):
-    """Spans of agents around spans of requests, with tools between, in any order and as several documents."""
+    """Spans of agents around spans of requests, with tools between, in any order and as several documents. Where they name
+    conversations, each agent has one, and a request that of its agent or one of its own."""
     requests = drawn(r, 24, True)
+    named = r.random() < 0.5
     lines, spans, ids, invoked = [], [], iter(range(1, 10**6)), {}
 
     def span(parent, start, end, trace, **attributes):
@@ -386,7 +388,7 @@ def otel(r):
             trace = mother[1] if mother else "trace-" + name
             tool = span(mother[0], 0, 1, trace, operation__name="execute_tool") if mother and r.random() < 0.5 else None
             invoked[name] = (span(tool or (mother and mother[0]), 0, 1, trace, operation__name="invoke_agent",
-                                  usage__input_tokens=77), trace)
+                                  usage__input_tokens=77, **({"conversation__id": "of " + name} if named else {})), trace)
         return invoked[name]
 
     parents = {x.agent: x.parent for x in requests}
@@ -395,8 +397,9 @@ def otel(r):
         x.prefix = r.randrange(900)
         place, trace = agent(*chain(x.agent))
         now = r.random() < 0.5
+        talk = {"conversation__id": "of " + x.agent if r.random() < 0.5 else "of %d" % next(ids)} if named else {}
         span(span(place, x.start, x.end, trace, operation__name="chain") if r.random() < 0.3 else place, x.start, x.end, trace,
-             operation__name="chat", request__model=x.model,
+             operation__name="chat", request__model=x.model, **talk,
              **{"usage__input_tokens" if now else "usage__prompt_tokens": x.input,
                 "usage__output_tokens" if now else "usage__completion_tokens": x.output,
                 "usage__cache_read.input_tokens" if now else "usage__cached_tokens": x.prefix})

@@ -418,6 +418,31 @@ START_TEST(a_subagent_ends_when_what_it_started_does)
 }
 END_TEST
 
+/* a's conversation is A, and those of the requests are others: b has one of its own, and a2 that of
+ * its request. b waits for a1, and a2 for b. */
+#define IN(name) ",{\"key\":\"gen_ai.conversation.id\",\"value\":{\"stringValue\":\"" name "\"}}"
+START_TEST(the_conversation_of_an_agent_is_that_of_its_span)
+{
+    static const struct want want[] = {
+        {0, 0, 0, 0, 100, 10, 0, NOBODY, 0, ALONE},
+        {1, 1, 0, 2000, 200, 20, 0, NOBODY, 0, {0, NOBODY}, {0}, false, 0, 0},
+        {2, 0, 1, 10000, 150, 15, 0, NOBODY, 0, {1, NOBODY}, {0}, false, 0, 0},
+    };
+    ck_assert_int_eq(
+        import(SPANS(SPAN("a", "", "invoke_agent", "0", "60", IN("A"))
+                         SPAN("a1", "a", "chat", "0", "10",
+                              IN("A") TOKENS("input", "100") TOKENS("output", "10"))
+                             SPAN("b", "a", "invoke_agent", "11", "21", IN("B"))
+                                 SPAN("b1", "b", "chat", "12", "20",
+                                      IN("B") TOKENS("input", "200") TOKENS("output", "20"))
+                                     SPAN("a2", "a", "chat", "30", "40",
+                                          IN("Z") TOKENS("input", "150") TOKENS("output", "15"))),
+               0.0),
+        0);
+    check(want, sizeof want / sizeof want[0]);
+}
+END_TEST
+
 /* They have tokens, and are no answer of the model: neither a turn between two, nor a failed one.
  */
 START_TEST(spans_of_embeddings_are_no_requests)
@@ -550,6 +575,7 @@ static const struct suite_row suite[] = {
     TEST(spans_of_agents_are_a_graph),
     TEST(what_a_subagent_in_the_background_started_is_there_too),
     TEST(a_subagent_ends_when_what_it_started_does),
+    TEST(the_conversation_of_an_agent_is_that_of_its_span),
     TEST(spans_of_embeddings_are_no_requests),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(dispatches_and_not_before_are_all_waited_for),
