@@ -418,8 +418,8 @@ START_TEST(a_subagent_ends_when_what_it_started_does)
 }
 END_TEST
 
-/* a's conversation is A, and those of the requests are others: b has one of its own, and a2 that of
- * its request. b waits for a1, and a2 for b. */
+/* a's conversation is A, and those of the requests are others: b has one of its own, and a2 its own
+ * id, as VS Code writes it. b waits for a1, and a2 for b. */
 #define IN(name) ",{\"key\":\"gen_ai.conversation.id\",\"value\":{\"stringValue\":\"" name "\"}}"
 START_TEST(the_conversation_of_an_agent_is_that_of_its_span)
 {
