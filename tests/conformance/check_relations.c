@@ -65,6 +65,15 @@ static bool only_requests_have_instants(const struct pair *p)
     return p->a.frames.per_s == 0.0 && p->t.n_machine == 0;
 }
 
+static bool has_frames(const struct pair *p)
+{
+    bool any = p->a.frames.per_s > 0.0;
+    for (uint32_t i = 0; i < p->t.n_machine; i++) {
+        any = any || (p->t.machine[i].sets & MACHINE_SETS_FRAMES) != 0;
+    }
+    return any;
+}
+
 /* Its rows, and nothing that only the whole trace knows. */
 static bool rows_of(struct pair *p)
 {
@@ -94,11 +103,7 @@ static bool make_later(struct pair *p)
         return false; /* the first frame and what is loaded from the beginning on have instants */
     }
     copy_rows(p);
-    for (uint32_t i = 0; i < p->changed.n_machine; i++) {
-        struct machine_event *v = &p->changed.machine[i];
-        v->at_ns += later_ns;
-        v->until_ns += v->every_ns > 0 ? later_ns : 0;
-    }
+    rescale_events(&p->changed, 1, later_ns);
     for (size_t i = 0; i < p->changed.n; i++) {
         p->changed.rows[i].arrival_ns += first_row(&p->changed, i) ? later_ns : 0;
         if (p->changed.extras != NULL && p->changed.extras[i].until_ns != TIME_NEVER_NS) {
@@ -199,10 +204,16 @@ static bool make_other_names(struct pair *p)
     return true;
 }
 
-/* Without energy of its own: what things draw decides nothing where power has no limit. */
+/* Without energy of its own: what things draw decides nothing where power has no limit and no step
+ * of frequency is chosen by it. */
 static bool make_other_watts(struct pair *p)
 {
     static struct machine hungry;
+    for (uint32_t d = 0; d < p->a.machine->n_devices; d++) {
+        if (p->a.dvfs[d].n > 0 && p->a.dvfs[d].rule == SIM_DVFS_ENERGY) {
+            return false;
+        }
+    }
     hungry = *p->a.machine;
     hungry.idle_watts *= 3.0;
     hungry.poll_watts *= 5.0;
@@ -305,6 +316,11 @@ static bool make_twice_the_bytes(struct pair *p)
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.bytes = 1});
     change_peaks(p, &m, 1);
     p->b.frames.bytes *= 2.0;
+    for (uint32_t d = 0; d < m.n_devices; d++) {
+        p->b.kernels[d].budget_bytes *= 2.0;
+        p->b.kernels[d].instructions_bytes *= 2.0;
+        p->b.kernels[d].buffer_bytes *= 2.0;
+    }
     return true;
 }
 
@@ -332,8 +348,8 @@ static bool make_half_the_speed(struct pair *p)
 {
     static struct machine m;
     static struct policy_params doubled;
-    if (!nothing_random(p) || !rows_of(p) || p->a.n_more > 0) {
-        return false;
+    if (!nothing_random(p) || has_frames(p) || !rows_of(p) || p->a.n_more > 0) {
+        return false; /* a frame that is due as a kernel ends may come a whole kernel later */
     }
     m = *p->a.machine;
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.time = 1});
@@ -359,20 +375,9 @@ static bool make_half_the_speed(struct pair *p)
             g->edges[k].gap_ns *= 2;
         }
     }
-    for (uint32_t i = 0; i < p->changed.n_machine; i++) {
-        struct machine_event *v = &p->changed.machine[i];
-        v->at_ns *= 2;
-        v->every_ns *= 2;
-        v->until_ns *= v->every_ns > 0 ? 2 : 1;
-        v->frames_per_s /= 2.0;
-        v->battery_j *= 2.0; /* the same watts, twice as long */
-        v->battery_full_j *= 2.0;
-    }
-    p->b.frames.per_s /= 2.0;
-    p->b.frames.device_ns *= 2;
-    p->b.throttle.tau_s *= 2.0;
+    rescale_events(&p->changed, 2, 0);
+    rescale_setup(&p->b);
     p->b.horizon_ns *= p->b.horizon_ns != TIME_NEVER_NS ? 2 : 1;
-    p->b.stall_ns *= 2;
     p->x.twice = true;
     return true;
 }

@@ -194,6 +194,7 @@ void randomrun_make(struct randomrun *run, uint64_t number)
             turn(run, &r, &knobs[i]);
         }
     }
+    run->machine = rng_below(&r, 3) == 0;
 }
 
 const char *randomrun_text(const struct randomrun *run, char buf[RANDOMRUN_TEXT_BYTES])
@@ -205,6 +206,9 @@ const char *randomrun_text(const struct randomrun *run, char buf[RANDOMRUN_TEXT_
                                    run->trace != NULL ? run->trace
                                    : run->own_trace   ? "RANDOM"
                                                       : run->workload);
+    if (run->machine && used < RANDOMRUN_TEXT_BYTES) {
+        used += (size_t)snprintf(buf + used, RANDOMRUN_TEXT_BYTES - used, " --machine RANDOM");
+    }
     for (uint32_t i = 0; i < run->n_sets && used < RANDOMRUN_TEXT_BYTES; i++) {
         used +=
             (size_t)snprintf(buf + used, RANDOMRUN_TEXT_BYTES - used, " --set %s", run->sets[i]);
@@ -268,6 +272,34 @@ static void add_machine(struct trace *t, uint64_t seed, const struct config *c)
     trace_set_machine(t, v, n);
 }
 
+/* Steps of frequency, and kernels that take memory: what no --set can say. */
+static void add_to_devices(struct soc *soc, uint64_t seed)
+{
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_TEST, 3, 0));
+    for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
+        struct soc_device *d = &soc->devices[i];
+        if (rng_below(&r, 3) == 0) {
+            d->dvfs =
+                (struct soc_dvfs){.n = 2 + rng_below(&r, 3),
+                                  .governor = (int)rng_below(&r, 2),
+                                  .period_ns = units_ns_from_s(randomload_between(&r, 1e-4, 1)),
+                                  .headroom = randomload_between(&r, 1, 3)};
+            for (uint32_t k = 0; k < d->dvfs.n; k++) {
+                double share = (k + 1.0) / d->dvfs.n;
+                d->dvfs.steps[k] = (struct soc_step){share, pow(share, 3 * rng_uniform(&r))};
+            }
+        }
+        if (rng_below(&r, 3) == 0) {
+            d->kernels = (struct soc_kernels){
+                .budget_bytes = randomload_between(&r, 1e6, 1e9),
+                .instructions_bytes = randomload_between(&r, 1e3, 1e8),
+                .buffer_bytes = rng_below(&r, 2) == 0 ? 0.0 : randomload_between(&r, 0.1, 100),
+                .load_ns = units_ns_from_s(randomload_between(&r, 1e-6, 0.1))};
+        }
+    }
+}
+
 bool randomrun_load(const struct randomrun *run, struct config *c, struct config_policy *p,
                     struct trace *t)
 {
@@ -285,6 +317,7 @@ bool randomrun_load(const struct randomrun *run, struct config *c, struct config
     ok = ok && trace_of(run, &o, t, &e) == 0;
     if (ok && run->machine) {
         add_machine(t, run->seed, c);
+        add_to_devices(&c->soc, run->seed);
     }
     if (!ok) {
         config_fini(c);

@@ -17,7 +17,8 @@ struct randomrun {
     char sets[RANDOMRUN_MAX_SETS][96]; /* path=value */
     uint32_t n_sets;
     uint64_t seed;
-    bool machine;             /* with random events of the machine, from the seed */
+    bool machine;             /* with random events of the machine, steps of frequency and kernels
+                               * that take memory, from the seed */
     bool own_trace;           /* a random one (randomtrace.h) from the seed, not the workload */
     const struct trace *rows; /* borrowed: this trace instead; NULL: none */
     const char *trace;        /* borrowed: what the text calls it; NULL: does not say */

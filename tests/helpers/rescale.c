@@ -71,3 +71,25 @@ void rescale_durations(struct machine *m)
         m->devices[d].reset_ns *= 2;
     }
 }
+
+void rescale_events(struct trace *t, int times, int64_t later_ns)
+{
+    for (uint32_t i = 0; i < t->n_machine; i++) {
+        struct machine_event *v = &t->machine[i];
+        v->at_ns = v->at_ns * times + later_ns;
+        v->until_ns = v->every_ns > 0 ? v->until_ns * times + later_ns : v->until_ns;
+        v->every_ns *= times;
+        v->battery_j *= times; /* the same watts, as many times as long */
+        v->battery_full_j *= times;
+    }
+}
+
+void rescale_setup(struct sim_setup *s)
+{
+    s->stall_ns *= 2;
+    s->throttle.tau_s *= 2.0;
+    for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+        s->kernels[d].load_ns *= 2;
+        s->dvfs[d].period_ns *= 2;
+    }
+}

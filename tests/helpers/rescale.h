@@ -1,7 +1,7 @@
 /* A hardware model whose kernels take other times and bytes, exactly. */
 #pragma once
 
-#include "sim/api/hwmodel.h"
+#include "sim/core/run.h"
 
 struct rescale {
     int time, bytes; /* times 2 to the power of this */
@@ -12,3 +12,8 @@ struct rescale {
 const struct hwmodel *rescale_kernels(const struct hwmodel *of, struct rescale how);
 /* Host work, resets, compilation and transfers of the machine take twice as long. */
 void rescale_durations(struct machine *m);
+/* The trace's events of the machine come at so many times the time, and so much later. A battery
+ * lasts as many times as long. */
+void rescale_events(struct trace *t, int times, int64_t later_ns);
+/* Time constants of the run but those of the machine and its horizon are twice as long. */
+void rescale_setup(struct sim_setup *s);
