@@ -63,7 +63,7 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
         sc->confined = c->confined(c->label, &e);
         SIM_REQUIRE(sc->confined != NULL, "%s", e.lines[0]);
     }
-    /* No kernel of these loads takes a second. With a longer limit a stall in which frames go on
+    /* No kernel of these loads takes a second. With a longer limit a stall in which frames continue
      * would take long to find. */
     sc->setup.stall_ns = 60 * NS_PER_S;
     return n;
