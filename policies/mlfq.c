@@ -4,6 +4,10 @@
  * starving. Arrivals join the back of a level; who was served or promoted returns to the front, the
  * last of a batch before the others (LLMServe/FastServe, scheduler.py).
  *
+ * Deviations: a scan promotes in order of waiting, gives a whole quantum, and leaves requests of
+ * the top level where they are. FastServe promotes level by level, those of the top level too, and
+ * keeps the time that they have used. It counts a request that was never served as starving.
+ *
  * FastServe swaps KV to the host's memory before it runs short; here host and accelerators share
  * one memory, and what does not fit is dropped and computed again. policies/README.md says what
  * that costs in overload. */
