@@ -94,9 +94,17 @@ bool vllm_preempt(struct sched *s, struct vllm *v)
 
 /* ---- one iteration ---- */
 
+/* The nearest multiple, of two the even one: as numpy rounds, so that chunks are the source's. */
+static uint32_t nearest_multiple(uint32_t n, uint32_t of)
+{
+    uint32_t k = n / of;
+    uint32_t twice = 2 * (n % of);
+    return (k + (twice > of || (twice == of && k % 2 == 1))) * of;
+}
+
 /* Tokens the budget leaves for this prompt's next chunk. With stages the budget falls from
- * chunk_high to chunk_low as more of the prompt is done, in steps of 32 (Sarathi's dynamic chunk).
- */
+ * chunk_high to chunk_low as more of the prompt is done, to multiples of 32, or of chunk_low where
+ * that is less (Sarathi's dynamic chunk). */
 static uint32_t room_for(const struct vllm *v, const struct request *r)
 {
     uint32_t budget = v->budget;
@@ -105,11 +113,12 @@ static uint32_t room_for(const struct vllm *v, const struct request *r)
         uint32_t per_stage = (v->rules.chunk_span + stages - 1) / stages;
         uint32_t stage = r->kv_tokens / per_stage;
         stage = stage < stages ? stage : stages - 1;
-        uint32_t drop = v->rules.chunk_high - v->rules.chunk_low;
-        SIM_ASSERT(stage < stages && v->rules.chunk_low <= v->rules.chunk_high);
-        budget = v->rules.chunk_high - drop * stage / (stages - 1);
-        SIM_ASSERT(v->rules.chunk_low <= budget && budget <= v->rules.chunk_high);
-        budget = (budget + 31) / 32 * 32;
+        uint32_t low = v->rules.chunk_low;
+        uint64_t drop = v->rules.chunk_high - low;
+        SIM_ASSERT(stage < stages && low <= v->rules.chunk_high);
+        budget = low + (uint32_t)(drop * (stages - 1 - stage) / (stages - 1));
+        SIM_ASSERT(low <= budget && budget <= v->rules.chunk_high);
+        budget = nearest_multiple(budget, low < 32 ? low : 32);
     }
     return budget > v->it.batch.tokens ? budget - v->it.batch.tokens : 0;
 }

@@ -327,6 +327,27 @@ static bool sarathi_shrinks_the_chunk(const char *extra)
     return rules_finishes(0, 16);
 }
 
+/* From 128 to 32 in six stages of 100 tokens: 128, 108, 89, 70, 51, 32, and as the nearest
+ * multiples of 32: 128, 96, 96, 64, 64, 32. So 500 tokens take six passes (128, 96, 96, 64, 64,
+ * 52): 0.03 x 500 + 6 + 1 = 22. In three stages the middle one is 80, as near to 64 as to 96: it is
+ * 64, the even multiple, and 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72. */
+static bool sarathi_takes_the_nearest_multiple(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request six[] = {{BE, 0, 500, 1, 0, 0}};
+    rules_run("sarathi",
+              "dynamic_chunk=true,high_chunk=128,low_chunk=32,chunk_stages=6,chunk_span=600", extra,
+              six, 1);
+    bool nearest = rules_finishes(0, 22);
+    scenario_fini(&sc);
+    rules_machine(1);
+    struct scenario_request three[] = {{BE, 0, 224, 1, 0, 0}};
+    rules_run("sarathi",
+              "dynamic_chunk=true,high_chunk=128,low_chunk=32,chunk_stages=3,chunk_span=300", extra,
+              three, 1);
+    return nearest && rules_finishes(0, 10.72);
+}
+
 /* ---- sarathi-hetero: a chunk takes QKV 2.56 and FFN 5.12 on the NPU (256 rows, padded), attention
  * and head 1 each on the iGPU: 9.68 ms alone ---- */
 
@@ -395,6 +416,7 @@ static const struct rule_row all[] = {
     RULE(sarathi_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
     RULE(sarathi_counts_tokens_where_vllm_v1_counts_blocks, "policy=vllm-v1", "policy=vllm-v1"),
     RULE(v1_counts_blocks_where_sarathi_counts_tokens, "policy=sarathi", "policy=sarathi"),
+    RULE(sarathi_takes_the_nearest_multiple, "dynamic_chunk=false", "dynamic_chunk=false"),
     RULE(sarathi_shrinks_the_chunk, "dynamic_chunk=false chunk_stages=2",
          "dynamic_chunk=false chunk_stages=2"),
     RULE(hetero_decodes_beside_chunks, "parallel=false policy=pd-static policy=sarathi",
