@@ -1,9 +1,9 @@
 /* sarathi: stall-free batching on one device (clauses.md E.2 [code]: microsoft/sarathi-serve).
  * Every iteration has a token for each decoding request first; prompts in progress, then waiting
- * ones, share what the budget leaves. A prompt is admitted when KV for all of it is free. Short of
- * KV, the last running request is recomputed. Parameters: the table below. Deviations: KV of an
- * admitted prompt is counted, not reserved, so a decode may take it and the tail pays then; else
- * policies/common/vllm.h. */
+ * ones, share what the budget leaves. A prompt is admitted when KV for all of it and the watermark
+ * is free. Short of KV, the last running request is recomputed. Parameters: the table below.
+ * Deviations: KV of an admitted prompt is counted, not reserved, so a decode may take it and the
+ * tail pays then; else policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
 enum {
@@ -12,7 +12,8 @@ enum {
     PARAM_HIGH,
     PARAM_LOW,
     PARAM_STAGES,
-    PARAM_SPAN
+    PARAM_SPAN,
+    PARAM_WATERMARK
 };
 
 static const struct policy_param params[] = {
@@ -26,6 +27,8 @@ static const struct policy_param params[] = {
     [PARAM_STAGES] = POLICY_INT("chunk_stages", 4, 2, 1000, "steps between them (ours)"),
     [PARAM_SPAN] =
         POLICY_INT("chunk_span", 2048, 1, 1e6, "prompt tokens over which it falls (ours)"),
+    [PARAM_WATERMARK] = POLICY_NUMBER("watermark_frac", 0.01, 0, 0.5,
+                                      "share of KV that admissions leave free (Sarathi: 0.01)"),
     {.name = NULL},
 };
 
@@ -35,6 +38,7 @@ static int sarathi_init(struct sched *s)
         .order = param_bool(s, PARAM_STALL_FREE) ? VLLM_DECODES_FIRST : VLLM_PROMPTS_FIRST,
         .chunked = true,
         .whole_kv = true,
+        .watermark_frac = param_number(s, PARAM_WATERMARK),
     };
     if (param_bool(s, PARAM_DYNAMIC)) {
         rules.chunk_high = (uint32_t)param_int(s, PARAM_HIGH);

@@ -268,12 +268,14 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
         uint32_t need = v->rules.prompt_fits ? request_prefill_left(r) : chunk;
         return blocks_needed(s, r, need) <= free_left(s, v);
     }
-    double spare = v->rules.watermark_frac * (double)sched_kv_capacity_tokens(s);
+    /* In whole blocks, as the sources have it. */
+    double most = (double)(sched_kv_capacity_tokens(s) / s->kv_block_tokens);
+    uint64_t spare = (uint64_t)(v->rules.watermark_frac * most) * s->kv_block_tokens;
     bool whole = v->rules.whole_kv || v->rules.prompt_fits;
     uint64_t need = whole ? blocks_prompt_tokens(s, r) : chunk;
     /* The watermark keeps the next decodes from taking back at once what an admission took (vLLM
      * V0). */
-    return promised(s, v) + need + (uint64_t)spare <= sched_kv_free_tokens(s);
+    return promised(s, v) + need + spare <= sched_kv_free_tokens(s);
 }
 
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)

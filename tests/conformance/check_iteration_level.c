@@ -125,6 +125,17 @@ static bool v0_leaves_a_watermark(const char *extra)
     return rules_starts(1, 11);
 }
 
+/* 20 blocks: 0.14 of them are 2.8, so two are left free. BE0 holds seven, and BE1 takes 11 of the
+ * other 13. */
+static bool v0_leaves_whole_blocks(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 320;
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0.001, 176, 1, 0, 0}};
+    rules_run("vllm-v0", "watermark_frac=0.14", extra, q, 2);
+    return rules_starts(1, 5);
+}
+
 /* ---- vllm-v1 ---- */
 
 /* At 5 BE0's decode and BE1's 100 rows in one iteration: 101 rows, 5.03. */
@@ -348,6 +359,17 @@ static bool sarathi_takes_the_nearest_multiple(const char *extra)
     return nearest && rules_finishes(0, 10.72);
 }
 
+/* 200 blocks, two of which are the watermark. BE0 holds seven from 0 on, and 193 are free. BE1
+ * wants 192 and waits until BE0 ends with its third token at 11. */
+static bool sarathi_leaves_a_watermark(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 3200;
+    struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}, {BE, 0.001, 3072, 1, 0, 0}};
+    rules_run("sarathi", "", extra, q, 2);
+    return rules_starts(1, 11);
+}
+
 /* ---- sarathi-hetero: a chunk takes QKV 2.56 and FFN 5.12 on the NPU (256 rows, padded), attention
  * and head 1 each on the iGPU: 9.68 ms alone ---- */
 
@@ -384,6 +406,7 @@ static const struct rule_row all[] = {
     RULE(v0_stops_at_the_first_that_does_not_fit, "policy=vllm-v1 max_num_batched_tokens=1024",
          "policy=vllm-v1 max_num_batched_tokens=1024"),
     RULE(v0_has_a_sequence_limit, "max_num_seqs=2", "max_num_seqs=2"),
+    RULE(v0_leaves_whole_blocks, "watermark_frac=0.15", "watermark_frac=0.15"),
     RULE(v0_leaves_a_watermark, "watermark_frac=0.3 watermark_frac=0.35", "watermark_frac=0.3"),
     RULE(v1_mixes_decodes_and_prompts, "policy=vllm-v0 policy=sarathi", "policy=vllm-v0"),
     RULE(v1_cuts_prompts_at_the_budget,
@@ -416,6 +439,7 @@ static const struct rule_row all[] = {
     RULE(sarathi_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
     RULE(sarathi_counts_tokens_where_vllm_v1_counts_blocks, "policy=vllm-v1", "policy=vllm-v1"),
     RULE(v1_counts_blocks_where_sarathi_counts_tokens, "policy=sarathi", "policy=sarathi"),
+    RULE(sarathi_leaves_a_watermark, "watermark_frac=0", "watermark_frac=0"),
     RULE(sarathi_takes_the_nearest_multiple, "dynamic_chunk=false", "dynamic_chunk=false"),
     RULE(sarathi_shrinks_the_chunk, "dynamic_chunk=false chunk_stages=2",
          "dynamic_chunk=false chunk_stages=2"),

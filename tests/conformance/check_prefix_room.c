@@ -55,8 +55,8 @@ START_TEST(who_begins_has_room_for_its_prefix_too)
         /* 20 blocks of 15: no room. */
         {"orca", "reserve=false", 320},
         {"conserve-like", "max_num_batched_tokens=64", 320},
-        /* 12 blocks of 15 leave 48 tokens: not a tenth of 512, and not 64 for each of two. */
-        {"vllm-v0", "watermark_frac=0.1", 192},
+        /* 12 blocks of 15 leave three: not an eighth of 32, and not 64 tokens for each of two. */
+        {"vllm-v0", "watermark_frac=0.125", 192},
         {"hetero-split", "", 192},
         {"recompute-preempt", "max_batch=2", 192},
         {"llm-npu", "", 192},

@@ -37,7 +37,8 @@ static const struct form {
      1, 0.1},
     {"vllm-v0", "watermark_frac=0.1,max_num_batched_tokens=256", PROMPTS_ONLY, 256, 16, 0, 1, 0, 0,
      0, 0.1},
-    {"sarathi", "max_num_batched_tokens=64", DECODES_FIRST, 64, 16, 0, 0, 0, 0, 0, 0},
+    {"sarathi", "max_num_batched_tokens=64,watermark_frac=0.1", DECODES_FIRST, 64, 16, 0, 0, 0, 0,
+     0, 0.1},
     {"orca", "max_num_seqs=4", ORCA, 1000000000, 4, 0, 0, 0, 0, 0, 0},
     {"openvino-cb", "max_num_batched_tokens=64", SPLIT_FUSE, 64, 256, 0, 0, 0, 0, 0, 0},
     {"openvino-cb", "variant=whole", SPLIT_FUSE, 1000000000, 256, 0, 0, 0, 0, 0, 0},
@@ -212,7 +213,7 @@ static uint32_t chunk(const struct item *x, uint32_t present)
 /* What running prompts still need, and the decodes of this iteration, and a share kept free. */
 static bool all_of_it_fits(const struct item *x)
 {
-    uint64_t tokens = left_of(x) + (uint64_t)(form->watermark * (double)(capacity_blocks * BLOCK));
+    uint64_t tokens = left_of(x) + BLOCK * (uint64_t)(form->watermark * (double)capacity_blocks);
     for (uint32_t i = 0; i < running.n; i++) {
         tokens += left_of(running.v[i]);
     }
