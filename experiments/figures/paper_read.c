@@ -176,7 +176,7 @@ static void put_one(struct paper *p, const char *text, struct err *e)
 {
     size_t n = strcspn(text, "=");
     OWNED char *key = xformat("%.*s", (int)n, text);
-    if (text[n] == '\0' || p->put == NULL || !cJSON_HasObjectItem(p->put, key)) {
+    if (text[n] == '\0' || json_member(p->put, key) == NULL) {
         OWNED char *keys = p->put != NULL ? json_text(p->put, false) : NULL;
         (void)err_add(e, "--put %s: must be KEY=VALUE with a key of %s: put, which is %s", text,
                       p->file, keys != NULL ? keys : "empty");
@@ -214,6 +214,11 @@ int paper_read(struct paper *p, const char *file, const char *const *puts, uint3
     }
     json_done(&root);
     for (uint32_t i = 0; i < n_puts; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strncmp(puts[i], puts[k], strcspn(puts[i], "=") + 1) == 0) {
+                (void)err_add(e, "--put %s: the key has a value already", puts[i]);
+            }
+        }
         put_one(p, puts[i], e);
     }
     return e->n > 0 ? -EINVAL : 0;

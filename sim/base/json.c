@@ -328,7 +328,7 @@ void json_done(struct json_obj *o)
             struct nearest near;
             nearest_init(&near, c->string);
             for (uint32_t i = 0; i < o->n_asked; i++) { /* one that is there is not meant */
-                if (!cJSON_HasObjectItem(o->node, o->asked[i])) {
+                if (json_member(o->node, o->asked[i]) == NULL) {
                     nearest_look(&near, o->asked[i]);
                 }
             }

@@ -193,8 +193,10 @@ START_TEST(places_inside_are_named_by_their_path)
 {
     struct err e = ERR_INIT;
     cJSON *root;
-    struct json_obj o = object(
-        &root, "{\"d\": [{\"x\": {\"y\": true, \"z\": 1}}, 7], \"short\": [], \"no\": {}}", &e);
+    struct json_obj o = object(&root,
+                               "{\"d\": [{\"x\": {\"y\": true, \"Y\": 1, \"z\": 1}}, 7], "
+                               "\"short\": [], \"no\": {}, \"Gone\": 1}",
+                               &e);
     ck_assert_int_eq(json_get_array_size(&o, "d", 1, 2), 2);
     struct json_obj d0 = json_array_object(&o, "d", 0);
     struct json_obj x = json_get_object(&d0, "x");
@@ -208,6 +210,7 @@ START_TEST(places_inside_are_named_by_their_path)
     json_done(&o);
     ck_assert(says(&e, "f.json: d[0].x.y: must be a number"));
     ck_assert(says(&e, "f.json: d[0].x.z: unknown key"));
+    ck_assert(says(&e, "f.json: Gone: unknown key; did you mean gone?")); /* keys have their case */
     ck_assert(says(&e, "f.json: d[0].w: missing (an object"));
     ck_assert(says(&e, "f.json: d[1]: must be an object"));
     ck_assert(says(&e, "f.json: short: must be an array of length from 1 to 2"));

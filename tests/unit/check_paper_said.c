@@ -295,26 +295,24 @@ START_TEST(a_schedule_names_a_figure_there_is)
 }
 END_TEST
 
-/* "KEY=VALUE": a number where it is one, and only a key that there is. */
+/* "KEY=VALUE": a number where it is one, and only a key that there is, with its case, once. */
 START_TEST(puts_replace_what_is_put)
 {
-    static const char *const puts[] = {"seed=7", "load=x", "none=1", "seed", "load="};
+    static const char *const puts[] = {"seed=7", "load=", "none=1", "seed", "Load=x", "load=x"};
     folder_put("f.json",
                "{\"paper\": \"a\", \"number\": \"1\", \"title\": \"t\", \"says\": \"s\", "
                "\"claims\": [], \"put\": {\"seed\": 5, \"load\": \"w\"}, \"commands\": [{\"run\": "
                "\"x\"}], \"plot\": \"p\"}");
-    ck_assert_int_eq(paper_read(&p, "f.json", puts, 5, &err), -EINVAL);
-    ck_assert_uint_eq(err.n, 2);
-    static const char *const keys[] = {"{\"seed\":7,\"load\":\"x\"}",
-                                       "{\"seed\":7,\"load\":\"x\"}"};
-    for (int i = 0; i < 2; i++) {
-        OWNED char *want =
-            xformat("--put %s: must be KEY=VALUE with a key of f.json: put, which is %s",
-                    puts[2 + i], keys[i]);
+    ck_assert_int_eq(paper_read(&p, "f.json", puts, 6, &err), -EINVAL);
+    ck_assert_uint_eq(err.n, 4);
+    for (int i = 0; i < 3; i++) {
+        OWNED char *want = xformat("--put %s: must be KEY=VALUE with a key of f.json: put, which "
+                                   "is {\"seed\":7,\"load\":\"\"}",
+                                   puts[2 + i]);
         ck_assert_str_eq(err.lines[i], want);
     }
+    ck_assert_str_eq(err.lines[3], "--put load=x: the key has a value already");
     ck_assert_double_eq(json_number(p.put, "seed"), 7);
-    ck_assert_str_eq(json_string(p.put, "load"), "");
     ck_assert(cJSON_IsString(cJSON_GetObjectItem(p.put, "load")));
 }
 END_TEST
