@@ -216,7 +216,7 @@ START_TEST(places_inside_are_named_by_their_path)
     ck_assert(says(&e, "f.json: short: must be an array of length from 1 to 2"));
     ck_assert(says(&e, "f.json: no: must be an array"));
     ck_assert(says(&e, "f.json: gone: missing (an array"));
-    ck_assert_uint_eq(e.n, 7);
+    ck_assert_uint_eq(e.n, 9);
     err_fini(&e);
     cJSON_Delete(root);
 }
