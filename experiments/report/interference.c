@@ -27,9 +27,15 @@ void interference_collect(const struct explain *x, const struct trace *t, struct
     }
 }
 
+/* NaN: a class without requests has no mean. */
 static double per_request_s(int64_t ns, uint32_t requests)
 {
-    return requests > 0 ? units_s_from_ns(ns) / requests : 0.0;
+    return requests > 0 ? units_s_from_ns(ns) / requests : (double)NAN;
+}
+
+static const char *mean_text(int64_t ns, uint32_t requests)
+{
+    return requests > 0 ? document_format("%.4f s", per_request_s(ns, requests)) : "-";
 }
 
 static void put_data(const struct interference *m, struct document *d)
@@ -76,17 +82,16 @@ void interference_document(const struct interference *m, struct document *d)
         FRAME_CELLS(f, words_classes[v]);
         for (int a = 0; a < 2; a++) {
             int64_t tail = m->tail_ns[v][a];
-            FRAME_CELLS(f, document_format("%.4f s (%.4f s)",
-                                           per_request_s(tail + m->queue_ns[v][a], m->requests[v]),
-                                           per_request_s(tail, m->requests[v])));
+            FRAME_CELLS(f, document_format("%s (%s)",
+                                           mean_text(tail + m->queue_ns[v][a], m->requests[v]),
+                                           mean_text(tail, m->requests[v])));
         }
     }
     document_note(d, "\nwho shared the passes: mean time by which they took longer\n");
     f = document_table(d, 2, "lrr", "victim", "for reactive", "for proactive");
     for (int v = 0; v < 2; v++) {
-        FRAME_ROW(f, words_classes[v],
-                  document_format("%.4f s", per_request_s(m->shared_ns[v][0], m->requests[v])),
-                  document_format("%.4f s", per_request_s(m->shared_ns[v][1], m->requests[v])));
+        FRAME_ROW(f, words_classes[v], mean_text(m->shared_ns[v][0], m->requests[v]),
+                  mean_text(m->shared_ns[v][1], m->requests[v]));
     }
     put_data(m, document_within(d, "interference"));
 }

@@ -257,6 +257,7 @@ def main():
     more.explain(x, 9, "agent-xpu-v2", WORK, 3)
     more.explain(x, 5, "edf", WORK, 3)
     more.interference(x, "agent-xpu-v2", WORK, 3)
+    more.interference(x, "fcfs", "w1:n=2", 1)
     more.sweep(x, ["fcfs", "agent-xpu-v2"], WORK, 2)
     more.gate(x)
     more.claims(x, ["A6", "A8", "B17", "B18"])

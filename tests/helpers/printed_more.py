@@ -73,6 +73,11 @@ def explain(x, request, policy, work, seed):
     x.printed(f"explain --request {request}", x.text("explain", "--request", str(request), *options), lines + warnings(d))
 
 
+def mean_of(seconds, n):
+    """A class without requests has no mean."""
+    return f"{seconds / n:.4f} s" if n else "-"
+
+
 def interference(x, policy, work, seed):
     """Sums over what `explain` says of each request by itself."""
     options = ["--policy", policy, "--workload", work, "--seed", str(seed)]
@@ -104,15 +109,15 @@ def interference(x, policy, work, seed):
     n = {c: sums[c]["requests"] for c in CLASSES}
     lines = [f"mean time of a request, by cause ({n['reactive']} reactive, {n['proactive']} proactive)", "cause reactive proactive"]
     for cause in i["reactive"]["causes_s"]:
-        if sum(sums[c]["causes"][cause] for c in CLASSES) > 0:
-            lines.append(cause + "".join(f" {sums[c]['causes'][cause] / n[c]:.4f} s" for c in CLASSES) + " …")
-    lines.append("latency" + "".join(f" {sums[c]['latency_s'] / n[c]:.4f} s" for c in CLASSES) + " their sum")
+        if sum(sums[c]["causes"].get(cause, 0) for c in CLASSES) > 0:
+            lines.append(cause + "".join(f" {mean_of(sums[c]['causes'].get(cause, 0), n[c])}" for c in CLASSES) + " …")
+    lines.append("latency" + "".join(f" {mean_of(sums[c]['latency_s'], n[c])}" for c in CLASSES) + " their sum")
     lines += ["who was in the way: mean wait of a victim (of it the rest of a kernel that was running)",
               "victim behind reactive behind proactive"]
     for c in CLASSES:
-        lines.append(c + "".join(f" {sums[c]['by'][b][0] / n[c]:.4f} s ({sums[c]['by'][b][1] / n[c]:.4f} s)" for b in CLASSES))
+        lines.append(c + "".join(f" {mean_of(sums[c]['by'][b][0], n[c])} ({mean_of(sums[c]['by'][b][1], n[c])})" for b in CLASSES))
     lines += ["who shared the passes: mean time by which they took longer", "victim for reactive for proactive"]
-    lines += [c + "".join(f" {sums[c]['by'][b][2] / n[c]:.4f} s" for b in CLASSES) for c in CLASSES]
+    lines += [c + "".join(f" {mean_of(sums[c]['by'][b][2], n[c])}" for b in CLASSES) for c in CLASSES]
     x.printed("interference", x.text("explain", "--interference", *options), lines + warnings(d))
 
 
