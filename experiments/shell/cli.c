@@ -57,10 +57,8 @@ int cli_number_list(const char *option, const char *text, double min, double max
         double x = 0.0;
         if (*n == max_n || !read_number(p, &end, &x) || (*end != ',' && *end != '\0') || x < min ||
             x > max) {
-            return err_add(e,
-                           "--%s %s: must be up to %" PRIu32 " numbers from %g to %g, as in "
-                           "0.5,0.9,1.3",
-                           option, text, max_n, min, max);
+            return err_add(e, "--%s %s: must be numbers from %g to %g, as in 0.5,0.9,1.3", option,
+                           text, min, max);
         }
         out[(*n)++] = x;
         if (*end == '\0') {
