@@ -86,6 +86,26 @@ START_TEST(srpt_counts_a_prefix_that_the_cache_has_dropped)
 }
 END_TEST
 
+/* 12 blocks. BE0 and BE1 (64 tokens each, of one client) come out of their prompts at 5.84 and
+ * decode together, 2.06 a step, until BE1 loses its six blocks at 71.76, with 33 tokens each: the
+ * client has got 2 * 64 + 2 * 66 = 260. BE0 decodes alone, and its blocks leave no room for BE1's
+ * 97 tokens. BE2 (40, of another client) comes at 100 and is lifted to what the first has then, 260
+ * + 2 * 9. At 101.76 that one has 280: BE2 goes before BE1, which nobody has served since, to
+ * 104.99. */
+START_TEST(vtc_counts_what_a_client_got_while_its_request_waits)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 64, 60, 0, 0}, {BE, 0, 64, 60, 0, 0}, {BE, 0.1, 40, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    rules_extra(1)->client_id = rules_extra(0)->client_id;
+    rules_run("vtc", "", "", q, 3);
+    finishes(2, 104.99);
+    finishes(0, 152.99);
+    finishes(1, 235.9);
+}
+END_TEST
+
 /* One at a time, always by prefix, 21 blocks. BE0 (160 tokens) and BE1 (96) leave 10 and 6 blocks
  * to their sessions; RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92. BE3, the second turn
  * of BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160 tokens. RT2's sixth
@@ -284,6 +304,7 @@ static const struct suite_row suite[] = {
     TEST(a_steady_run_takes_what_sessions_left),
     TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out),
     TEST(srpt_counts_a_prefix_that_the_cache_has_dropped),
+    TEST(vtc_counts_what_a_client_got_while_its_request_waits),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
 };
