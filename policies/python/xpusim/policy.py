@@ -334,7 +334,7 @@ class Policy:
         self._do(("timer", at_ns))
 
     def occupy(self, device: int, until_ns: int) -> None:
-        """An idle device works apart from passes until then (`sched_occupy`)."""
+        """An idle device works apart from passes until then, or longer where limits slow it (`sched_occupy`)."""
         self._do(("occupy", device, until_ns))
         self.free_slots[device] = 0
 
