@@ -3,6 +3,23 @@
 #include "policies/common/iter.h"
 #include "policies/common/progress.h"
 
+/* KV that the urgent one finds where the pass stops: what is free, what requests have that wait and
+ * come after it in memory order, and what a stopped pass loses. */
+static uint64_t room_for(struct sched *s, const struct pass *p, const struct request *top)
+{
+    const struct iter *it = s->state;
+    uint64_t room = sched_kv_free_tokens(s);
+    double place = order_node(&it->elders, top)->key;
+    for (const struct request *r = order_first(&it->holders);
+         r != NULL && order_node(&it->elders, r)->key > place; r = order_next(&it->holders, r)) {
+        room += order_has(&it->ready, r) && !blocks_only_cached(r) ? r->kv_tokens : 0;
+    }
+    for (uint32_t i = 0; i < p->n_segments && it->it.loses; i++) {
+        room += (uint64_t)p->segments[i].n_tokens + p->segments[i].request->kv_tokens;
+    }
+    return room;
+}
+
 /* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
 static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
 {
@@ -14,7 +31,7 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
     uint64_t need = top->kv_swapped ? top->kv_tokens
                     : left == 0     ? 1
                                     : blocks_prompt_tokens(s, top) - later;
-    bool fits = need <= sched_kv_free_tokens(s);
+    bool fits = need <= room_for(s, p, top);
     for (uint32_t i = 0; i < p->n_segments && param_int(s, ITER_KV) != ITER_KV_CHECKPOINT; i++) {
         const struct iter_request *own = p->segments[i].request->own;
         fits = fits && own->losses < ITER_MAX_LOSSES;

@@ -45,9 +45,41 @@ START_TEST(who_was_stopped_continues_while_kv_comes_back)
 }
 END_TEST
 
+/* 32 blocks. H has its first token at 59. P comes then and is shorter, so H waits with ten blocks.
+ * P takes 16, from 59 to 146.8, 8.68 ms a layer. T comes at 100 and needs ten, where six are free:
+ * those of H. P stops at 102.4, T runs 59 ms, and P does its other 44.4. */
+START_TEST(a_pass_stops_for_who_may_take_memory_from_others)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    struct scenario_request q[] = {
+        {BE, 0, 160, 100, 0, 0}, {BE, 0.059, 256, 1, 0, 0}, {RT, 0.100, 160, 1, 0, 0}};
+    rules_run("srpt", "max_batch=1,preempt=kernel", "", q, 3);
+    ck_assert(rules_tokens_at(0, 1, (double[]){59}));
+    ck_assert(rules_starts(2, 102.4) && rules_finishes(2, 161.4));
+    ck_assert(rules_finishes(1, 205.8));
+}
+END_TEST
+
+/* 32 blocks, of which P takes 25 and loses them where it stops. T comes at 50 and needs ten: P
+ * stops at 52, at the end of its fourth layer of 13 ms, and does all of its 131 ms behind T's 59.
+ */
+START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.050, 160, 1, 0, 0}};
+    rules_run("srpt", "max_batch=1,preempt=kernel,kv=recompute", "", q, 2);
+    ck_assert(rules_starts(1, 52) && rules_finishes(1, 111));
+    ck_assert(rules_finishes(0, 242));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("stopped order"),
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
+    TEST(a_pass_stops_for_who_may_take_memory_from_others),
+    TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses),
 };
 SUITE_MAIN("stopped order", suite)
