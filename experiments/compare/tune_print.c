@@ -168,10 +168,11 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
                           "metric mean low high n given_mean diff diff_low diff_high verdict "
                           "p_holm baseline_diff "
                           "baseline_diff_low baseline_diff_high baseline_verdict baseline_p_holm");
-        for (size_t k = 0; k < t->tuned.n_plain; k++) {
+        for (size_t k = 0; k < t->tuned.n_metrics; k++) { /* counters only where they are named */
             struct tuned x;
             const char *name = t->tuned.names[k].name;
-            if (tuned_of(plan, t, i, name, of_metric(p, t, named, n, name), &x)) {
+            const double *own = of_metric(p, t, named, n, name);
+            if ((k < t->tuned.n_plain || own != NULL) && tuned_of(plan, t, i, name, own, &x)) {
                 put_metric(f, name, &x, i == plan->baseline);
             }
         }

@@ -243,12 +243,15 @@ def flop_of(rows):
 
 def tuned():
     load = ["--workload", "mixed:reactive_per_min=20,proactive_per_min=20,duration_s=30,output_scale=0.3"]
-    d = document("compare", "--policy", "mlfq", "--policy", "edf", *load, "--replications", "3", "--tune", "3")
+    d = document("compare", "--policy", "mlfq", "--policy", "edf", *load, "--replications", "3", "--tune", "3",
+                 *(w for m in ("reactive.*_s.mean", "counters.schedule_rounds") for w in ("--metric", m)))
     t = d["tuning"]
 
     def values(policy, seeds):
-        return [document("run", "--policy", policy, "--seed", str(s), *load)["metrics"] for s in seeds]
+        runs = [document("run", "--policy", policy, "--seed", str(s), *load) for s in seeds]
+        return [{**r["metrics"], **{f"counters.{k}": v for k, v in r["counters"].items()}} for r in runs]
     for policy, x in t["policies"].items():
+        same(f"tune {policy}: a counter that was named", " ".join(m for m in x["metrics"] if m.startswith("counters.")), "counters.schedule_rounds")
         best = f"{policy}:{x['parameters']}"
         for key, which in (("training_tuned", best), ("training_given", policy)):
             same(f"tune {policy} {key}", x[key], statistics.fmean(v[t["metric"]] for v in values(which, t["training_seeds"])), 1e-6)
