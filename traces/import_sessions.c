@@ -79,12 +79,11 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
     if (im->block_tokens > 0) {
         return shared_tokens(im, last, r);
     }
-    if (im->history) {
-        /* A chat sends all that was said so far: at most that can be a prefix. */
-        uint64_t before = last->input + last->output;
-        return before < r->input ? before : r->input;
-    }
-    return r->prefix;
+    /* A chat sends all that was said so far: at most that can be a prefix. The rest of what a
+     * source's cache served was another session's. */
+    uint64_t before = last->input + last->output;
+    uint64_t most = before < r->input ? before : r->input;
+    return im->history || r->prefix > most ? most : r->prefix;
 }
 
 /* The row whose next turn r is, or NONE. */

@@ -59,9 +59,9 @@ grep -q "can serve 3072 more of 5500 prompt tokens" "$dir/note" || fail "shared 
 # second turn all 200 are the session's, so what is lost is the 30 of its first.
 "$x" trace import "$dir/blocks.jsonl" --from 2 -o "$dir/alone.csv" 2>"$dir/note"
 grep -q "can serve 3072 more of 5500 prompt tokens;" "$dir/note" && grep -q "notes count all of the file" "$dir/note" || fail "numbers of a window: $(cat "$dir/note")"
-printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,prefix_tokens 0,100,10,b,30 110,200,10,b,500 >"$dir/plain.csv"
+printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,prefix_tokens 0,200,10,b,30 110,200,10,b,500 >"$dir/plain.csv"
 "$x" trace import "$dir/plain.csv" -o "$dir/alone.csv" 2>"$dir/note"
-grep -q "can serve 30 more of 300 prompt tokens;" "$dir/note" || fail "a prefix longer than its prompt: $(cat "$dir/note")"
+grep -q "can serve 30 more of 400 prompt tokens;" "$dir/note" || fail "a prefix longer than its prompt: $(cat "$dir/note")"
 "$x" trace import "$dir/blocks.jsonl" --share -o "$dir/shared.csv" 2>"$dir/note" && ! grep -q "can serve" "$dir/note" ||
     fail "--share: $(cat "$dir/note")"
 "$x" run --policy fcfs --trace "$dir/shared.csv" --set sim.kv_block_tokens=512 --json -q 2>/dev/null |

@@ -86,7 +86,7 @@ def expected(rows, o):
             last = r.before
             r.turn, r.first = last.turn + 1, last.first
             r.served = min(r.input, common(last.blocks, r.blocks) * bt if bt else
-                           last.input + last.output if o.get("history") else r.prefix)
+                           last.input + last.output if o.get("history") else min(r.prefix, last.input + last.output))
             lost["gaps"] += last.end is None
             r.ended = max(x.start if x.end is None else x.end for x in turns_up_to(last))
             lost["early"] += r.ended > r.start

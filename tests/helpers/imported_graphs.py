@@ -637,7 +637,8 @@ def tracelab(r):
     expected = {}
     for turns in want.values():
         for i, (start, end, n, prefix, output) in enumerate(turns):
-            expected[output] = (i, start - zero if i == 0 else start - turns[i - 1][1], n, prefix if i else 0)
+            left = turns[i - 1][2] + turns[i - 1][4] if i else 0  # of the round before
+            expected[output] = (i, start - zero if i == 0 else start - turns[i - 1][1], n, min(prefix, left))
     got = {int(x["output_tokens"]): (int(x["turn"]), round(float(x["gap_s"] or x["arrival_s"]) * 1000), int(x["input_tokens"]),
                                      int(x["prefix_tokens"]))
            for x in csv.DictReader(line for line in p.stdout.split("\n") if line and not line.startswith("#"))}

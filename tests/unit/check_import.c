@@ -441,6 +441,18 @@ START_TEST(turns_that_were_sent_early_wait_and_delay_no_later_one)
 }
 END_TEST
 
+/* Of 900 tokens that the source's cache served, the turn before has left 110, and nobody the 50 of
+ * a first turn: 790 + 50 were another session's. */
+START_TEST(a_turn_begins_with_no_more_than_the_turn_before_left)
+{
+    import_with("arrival_s,input_tokens,output_tokens,session_id,prefix_tokens\n"
+                "0,100,10,a,50\n20,1000,2,a,900\n");
+    expect_turn(0, 0, 0, 100, 0);
+    expect_turn(1, 1, 20 * NS_PER_S, 1000, 110);
+    ck_assert_uint_eq(lost.prefix_tokens, 840);
+}
+END_TEST
+
 /* Ten sessions, one a second from 0 s on, the third with a later turn. */
 START_TEST(a_trace_is_cut_scaled_and_thinned_by_sessions)
 {
@@ -583,6 +595,7 @@ static const struct suite_row suite[] = {
     TEST(sharegpt_answers_are_of_any_model),
     TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer),
     TEST(turns_that_were_sent_early_wait_and_delay_no_later_one),
+    TEST(a_turn_begins_with_no_more_than_the_turn_before_left),
     TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
     TEST(conversations_spans_and_results_of_benchmarks_are_read),
     TEST(prefixes_that_are_lost_are_counted),
