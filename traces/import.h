@@ -22,7 +22,8 @@ struct import_row {
     size_t block, n_blocks; /* of its prompt, in import.blocks */
     uint32_t line;
     uint8_t cls;
-    bool after_tool; /* of a graph: a tool ran before it, and nobody thought */
+    bool after_tool; /* a tool ran before it, and nobody thought */
+    uint32_t client; /* from 1; 0: its session */
 };
 
 #define IMPORT_NONE MAP_NONE /* no row */
@@ -34,6 +35,7 @@ struct import {
     double *blocks; /* owned: what hash_ids name, one after the other */
     size_t n_blocks;
     uint32_t block_tokens;     /* 0: the source has no blocks */
+    bool clients;              /* rows may have a client */
     bool history;              /* a turn's prompt begins with the prompt and the answer before it */
     bool rebase;               /* times count from the first request */
     struct import_node *nodes; /* owned, of every row; NULL: sessions are found by keys */

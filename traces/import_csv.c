@@ -5,8 +5,8 @@
 
 struct columns {
     const char *arrival, *input, *output;
-    const char *cls, *prefix, *session, *elapsed; /* optional columns, or NULL */
-    bool is_timestamp;                            /* "YYYY-MM-DD HH:MM:SS.fff" */
+    const char *cls, *prefix, *session, *elapsed, *user, *tool; /* optional columns, or NULL */
+    bool is_timestamp;                                          /* "YYYY-MM-DD HH:MM:SS.fff" */
     bool ours; /* arrivals may be either, seconds stay as they are, other columns are noted */
 };
 
@@ -122,10 +122,15 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     int prefix = optional(f, c->prefix);
     int session = optional(f, c->session);
     int elapsed = session < 0 ? -1 : optional(f, c->elapsed);
+    int user = optional(f, c->user);
+    int tool = optional(f, c->tool);
+    SCOPED(map_fini) struct map users = {0};
+    uint32_t n_users = 0;
+    im->clients = user >= 0;
     bool columns = at >= 0 && input >= 0 && output >= 0;
     bool dated = c->is_timestamp;
     if (c->ours) {
-        const int read[] = {at, input, output, cls, prefix, session, elapsed};
+        const int read[] = {at, input, output, cls, prefix, session, elapsed, user, tool};
         im->lost.unread = unread(f, read, sizeof read / sizeof read[0]);
     }
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
@@ -141,6 +146,14 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
             r.end_ns =
                 r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
         }
+        if (!csvfile_empty(f, user)) {
+            uint64_t key = import_key(csvfile_text(f, user));
+            if (map_find(&users, key) == IMPORT_NONE) {
+                map_put(&users, key, ++n_users);
+            }
+            r.client = (uint32_t)map_find(&users, key);
+        }
+        r.after_tool = !csvfile_empty(f, tool) && csvfile_u64(f, tool, 0, 1, e) == 1;
         r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, words_classes, e);
         import_add(im, &r);
     }
@@ -182,6 +195,8 @@ static const struct columns plain = {"arrival_s",
                                      .prefix = "prefix_tokens",
                                      .session = "session_id",
                                      .elapsed = "e2e_s",
+                                     .user = "user",
+                                     .tool = "after_tool",
                                      .ours = true};
 static const struct columns splitwise = {"arrival_timestamp", "prompt_size", "token_size",
                                          .is_timestamp = false};

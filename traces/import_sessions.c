@@ -191,7 +191,10 @@ static struct trace_row row_of(const struct import *im, const struct link *links
     const struct trace_import_options *o = im->options;
     const struct import_row *r = &im->rows[i];
     const struct link *l = &links[i];
-    struct trace_row row = {.next = TRACE_NO_ROW, .cls = r->cls, .turn = (uint16_t)l->turn};
+    struct trace_row row = {.next = TRACE_NO_ROW,
+                            .cls = r->cls,
+                            .turn = (uint16_t)l->turn,
+                            .after_tool = r->after_tool};
     if (o->cls != NULL) {
         row.cls =
             strcmp(o->cls, "proactive") == 0 ? REQUEST_CLASS_PROACTIVE : REQUEST_CLASS_REACTIVE;
@@ -255,7 +258,10 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
             break;
         }
         struct trace_row row = row_of(im, links, i, zero_ns);
-        trace_builder_add(&b, &row, NULL);
+        struct trace_extra extra = trace_extra_none();
+        /* Behind the numbers of sessions: one that is its session's is a client of its own. */
+        extra.client_id = r->client > 0 ? (uint32_t)im->n + r->client : row.session_id;
+        trace_builder_add(&b, &row, im->clients ? &extra : NULL);
         if (shares) {
             struct trace_node node = trace_node_none();
             node.prefix_of = l->source != NONE ? (uint32_t)l->source : UINT32_MAX;
