@@ -68,6 +68,9 @@ meant --policy $x run --polcy fcfs
 meant fcfs $x run --policy fcsf
 meant b_rf $x run --policy agent-xpu-v2:b_ff=1
 meant reactive.ttft_s.mean $x compare --policy fcfs --policy edf --metric reactive.tft_s.mean
+meant reactive.ttft_s.mean $x compare --policy fcfs --policy edf --metric reactive.ttft_s # not .n, the nearest by letters
+meant reactive.e2e_s.mean $x compare --policy fcfs --policy edf --metric reactive.e2e
+meant energy_j $x compare --policy fcfs --policy edf --metric energy
 meant latency-rate $x plot latncy-rate
 meant metric $x list metrics
 meant core-ultra-7-155h $x run --policy fcfs --soc core-ultra-7-155
