@@ -131,31 +131,53 @@ static void add_uncertainty(struct uncertainty *u, const struct compare_plan *pl
     uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
-/* --select: only who is best, by the first metric. */
-static int run_selection(const struct compare_options *o, const struct compare_plan *plan,
-                         struct document *d, struct err *e)
+static bool is_selection(const struct compare_options *o)
 {
-    const char *metric = o->metrics.n > 0 ? o->metrics.v[0] : TUNE_DEFAULT_METRIC;
+    return o->select.confidence_frac > 0.0 && o->tune.budget == 0;
+}
+
+static const char *selected_by(const struct compare_options *o)
+{
+    return o->metrics.n > 0 ? o->metrics.v[0] : TUNE_DEFAULT_METRIC;
+}
+
+/* --select: only who is best, by the first metric. Sets the plan's replications to the most that a
+ * policy had. */
+static int run_selection(const struct compare_options *o, struct compare_plan *plan,
+                         struct select_result *r, struct err *e)
+{
+    const char *metric = selected_by(o);
     if (runner_check_metric(plan->config, "metric", metric, e) != 0) {
-        return EXIT_BAD_INPUT;
+        return -EINVAL;
     }
-    struct select_result r;
     struct compare_plan alone = *plan;
     alone.experiment = 0; /* policies have different replications, so they are no experiment */
-    select_run(&alone, &o->select, metric, &r);
-    if (r.best < r.k && isnan(r.delta)) {
-        return err_add(e, "--metric %s: no run has it", metric), EXIT_BAD_INPUT;
+    select_run(&alone, &o->select, metric, r);
+    if (r->best < r->k && isnan(r->delta)) {
+        return err_add(e, "--metric %s: no run has it", metric);
     }
-    select_document(&o->select, metric, plan->policies, &r, document_within(d, "selection"));
-    return r.decided ? EXIT_OK : EXIT_CHECK_FAILED;
+    plan->replications = 0;
+    for (uint32_t i = 0; i < r->k; i++) {
+        plan->replications = r->of[i].n > plan->replications ? r->of[i].n : plan->replications;
+    }
+    return 0;
+}
+
+static int put_selection(const struct compare_options *o, const struct compare_plan *plan,
+                         const struct select_result *r, struct document *d)
+{
+    select_document(&o->select, selected_by(o), plan->policies, r, document_within(d, "selection"));
+    return r->decided ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
 /* Runs the plan and says what came of it. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
-    if (o->select.confidence_frac > 0.0 && o->tune.budget == 0) {
-        return run_selection(o, plan, d, e);
+    if (is_selection(o)) { /* at a load */
+        struct select_result r;
+        struct compare_plan own = *plan;
+        return run_selection(o, &own, &r, e) == 0 ? put_selection(o, plan, &r, d) : EXIT_BAD_INPUT;
     }
     struct uncertainty *u = xkept(xcalloc(1, sizeof *u));
     /* First: what cannot be drawn is known before anything has run. */
@@ -268,9 +290,19 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
 {
     OWNED struct compared *c = xcalloc(1, sizeof *c);
     int status = EXIT_BAD_INPUT;
-    if (prepare(c, o, e) == 0) {
+    int rc = prepare(c, o, e);
+    struct select_result best;
+    bool selects = is_selection(o) && o->loads.n == 0;
+    if (rc == 0 && selects) { /* how many replications there are is known afterwards */
+        rc = run_selection(o, &c->plan, &best, e);
+    }
+    if (rc == 0) {
         describe(o, c, d);
         document_print_so_far(d, &o->output, stdout);
+    }
+    if (rc == 0 && selects) {
+        status = put_selection(o, &c->plan, &best, d);
+    } else if (rc == 0) {
         if (o->loads.n == 0) {
             stored_note(&c->plan, NULL, 0);
         }
