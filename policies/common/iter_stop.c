@@ -72,10 +72,12 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
 bool iter_outranked(struct sched *s)
 {
     const struct iter *it = s->state;
-    const struct request *top = iter_first(s);
     SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
-    return param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION && top != NULL &&
-           order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
+    if (param_int(s, ITER_PREEMPT) == ITER_PREEMPT_ITERATION) {
+        return false; /* and nobody's key is asked for that */
+    }
+    const struct request *top = iter_first(s);
+    return top != NULL && order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
            worth_stopping(s, it->it.running.pass, top);
 }
 
