@@ -28,6 +28,8 @@ done
 sed 's/"draw": "bars"/"draw": "pie"/' experiments/figures/agent-xpu-v2-9.json >"$dir/wrong.json"
 "$x" figure "$dir/wrong.json" -o "$dir/none" >"$dir/said" 2>&1
 [ $? = 2 ] && grep -q 'wrong.json: draw: ' "$dir/said" && [ ! -e "$dir/none" ] || fail "wrong file: $(cat "$dir/said")"
+"$x" figure agent-xpu-v2 2 --no-picture -o "$dir/none" >"$dir/said" 2>&1 && grep -q 'under the roofs' "$dir/said" && [ ! -e "$dir/none" ] ||
+    fail "a schedule without its picture: $(cat "$dir/said")"
 "$x" figure agent-xpu-v2 99 >"$dir/said" 2>&1
 [ $? = 2 ] && grep -q 'no such figure; `xpusim figure` lists them' "$dir/said" || fail "unknown: $(cat "$dir/said")"
 "$x" figure agent-xpu-v2 9 --put durations=60 >"$dir/said" 2>&1
