@@ -110,7 +110,7 @@ static bool preempt(struct sched *s, struct openvino *o, const struct request *v
 }
 
 /* The last group that holds KV, if it comes after r. */
-static const struct request *last_holder_after(const struct sched *s, const struct openvino *o,
+static const struct request *last_holder_after(struct sched *s, const struct openvino *o,
                                                const struct request *r)
 {
     for (const struct request *v = o->running.tail; v != NULL && v != r; v = reqq_prev(v)) {
@@ -152,7 +152,7 @@ static void add_generating(struct sched *s, struct openvino *o)
 /* As much of a prompt as budget and KV leave; 0: nothing. */
 static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct request *r)
 {
-    uint64_t cached = blocks_of(s, sched_kv_cached_tokens(s, r)); /* counted as free, but its own */
+    uint64_t cached = blocks_cached(s, r); /* counted as free, but its own */
     uint64_t held = blocks_of(s, r->kv_tokens) - cached;
     uint64_t free = o->free_blocks;
     if (free < cached || !batch_takes(&o->it.batch, r)) {

@@ -19,8 +19,8 @@ static inline uint64_t blocks_free(struct sched *s)
     return sched_kv_free_tokens(s) / s->kv_block_tokens;
 }
 
-/* Whether all its KV is a prefix found at arrival and not worked on yet: that is still cache and
- * counts as free. */
+/* Whether all its KV may be a prefix found at arrival and not worked on yet: that is still cache
+ * and counts as free, and sched_kv_cached_tokens says so. A victim may have kept just as much. */
 static inline bool blocks_only_cached(const struct request *r)
 {
     SIM_ASSERT(r->pass == NULL && !r->kv_swapped); /* a pass has taken it out of the cache */
@@ -35,18 +35,23 @@ static inline uint64_t blocks_prompt_tokens(struct sched *s, const struct reques
     return (uint64_t)request_prefill_left(r) + (cached ? sched_kv_cached_tokens(s, r) : 0);
 }
 
-/* Blocks that evicting it would free. */
-static inline uint64_t blocks_held(const struct sched *s, const struct request *r)
+/* Of its blocks those that count as free. */
+static inline uint64_t blocks_cached(struct sched *s, const struct request *r)
 {
-    return blocks_only_cached(r) ? 0 : blocks_of(s, r->kv_tokens);
+    return blocks_only_cached(r) ? blocks_of(s, sched_kv_cached_tokens(s, r)) : 0;
+}
+
+/* Blocks that evicting it would free. */
+static inline uint64_t blocks_held(struct sched *s, const struct request *r)
+{
+    return blocks_of(s, r->kv_tokens) - blocks_cached(s, r);
 }
 
 /* Free blocks that n more tokens of it take. */
 static inline uint64_t blocks_needed(struct sched *s, const struct request *r, uint64_t n)
 {
     if (blocks_only_cached(r)) { /* a part of it others may work with */
-        return blocks_of(s, r->kv_tokens + n) - blocks_of(s, r->kv_tokens) +
-               blocks_of(s, sched_kv_cached_tokens(s, r));
+        return blocks_of(s, r->kv_tokens + n) - blocks_held(s, r);
     }
     uint32_t in_last = r->kv_tokens % s->kv_block_tokens;
     uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;
