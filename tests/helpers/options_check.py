@@ -225,7 +225,7 @@ def without(base, given):
 
 def line(command, base, given, has, tag):
     words = without(base, given)
-    for option in LOAD if "workload" in has else ():
+    for option in LOAD if "workload" in has and command != "characterize" else (): # its schemes have loads of their own
         name = option.split()[0]
         if name[2:] in has and name not in split(given) and not (name == "--workload" and "--trace" in split(given)):
             words += split(option)
