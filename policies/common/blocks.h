@@ -35,7 +35,7 @@ static inline uint64_t blocks_prompt_tokens(struct sched *s, const struct reques
     return (uint64_t)request_prefill_left(r) + (cached ? sched_kv_cached_tokens(s, r) : 0);
 }
 
-/* Of its blocks those that count as free. */
+/* Those of its blocks that count as free. */
 static inline uint64_t blocks_cached(struct sched *s, const struct request *r)
 {
     return blocks_only_cached(r) ? blocks_of(s, sched_kv_cached_tokens(s, r)) : 0;
