@@ -1,0 +1,71 @@
+/* Logs of one's own (`plain`): dates, ends of answers, users and tools. */
+#include "sim/base/units.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+#include "traces/traces.h"
+
+static struct trace t;
+static struct trace_import_losses lost;
+
+static void import(const char *text)
+{
+    struct err err = ERR_INIT;
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.format = "plain";
+    trace_fini(&t);
+    const char *path = tempfile_make("");
+    tempfile_put(text);
+    ck_assert_int_eq(trace_import(&o, path, &t, &lost, &err), 0);
+    tempfile_remove();
+    err_fini(&err);
+}
+
+static void teardown(void)
+{
+    trace_fini(&t);
+}
+
+/* A log by dates, with the ends of its answers: the second turn begins 9 - 4 = 5 s after the first
+ * one's end, and the first request is at zero. Without dates seconds stay. Nothing has a use for
+ * `kind`. */
+START_TEST(plain_files_may_have_dates_ends_and_columns_without_a_use)
+{
+    import("arrival_s,kind,input_tokens,output_tokens,session_id,e2e_s\n"
+                          "2026-03-02 08:00:10,eve,10,5,a,4\n"
+                          "2026-03-02T08:00:19,eve,30,6,a,\n");
+    ck_assert_uint_eq(t.n, 2);
+    ck_assert_int_eq(t.rows[0].arrival_ns, 0);
+    ck_assert_int_eq(t.rows[1].arrival_ns, 5 * NS_PER_S); /* a later turn's gap */
+    ck_assert_uint_eq(lost.gaps_from_arrivals, 0);
+    ck_assert_str_eq(lost.unread, "kind");
+    import("arrival_s,input_tokens,output_tokens,session_id,e2e_s\n7,10,5,a,4\n");
+    ck_assert_int_eq(t.rows[0].arrival_ns, 7 * NS_PER_S);
+    ck_assert_ptr_null(lost.unread);
+}
+END_TEST
+
+/* Three sessions of two users: eve's two share a client, which is no session's number, and who has
+ * no name is a client of its own. The second turn of session a follows a tool. */
+START_TEST(plain_files_may_have_users_and_tools)
+{
+    import("arrival_s,input_tokens,output_tokens,session_id,user,after_tool\n"
+                 "0,10,5,a,eve,\n1,20,5,b,bob,0\n2,30,5,c,eve,0\n3,40,5,d,,\n4,50,5,a,eve,1\n");
+    ck_assert_uint_eq(t.n, 5);
+    const struct trace_extra *x = t.extras;
+    ck_assert_uint_eq(x[0].client_id, x[2].client_id);
+    ck_assert_uint_eq(x[0].client_id, x[4].client_id);
+    ck_assert_uint_ne(x[0].client_id, x[1].client_id);
+    ck_assert(x[0].client_id >= 5 && x[1].client_id >= 5);
+    ck_assert_uint_eq(x[3].client_id, t.rows[3].session_id);
+    ck_assert_uint_eq(t.rows[4].input_tokens, 50); /* the later turn */
+    ck_assert(t.rows[4].after_tool && !t.rows[0].after_tool && !t.rows[1].after_tool);
+    ck_assert_ptr_null(lost.unread);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    CASE("import of own logs", .teardown = teardown),
+    TEST(plain_files_may_have_dates_ends_and_columns_without_a_use),
+    TEST(plain_files_may_have_users_and_tools),
+};
+SUITE_MAIN("own logs", suite)
