@@ -31,8 +31,8 @@ static void teardown(void)
 START_TEST(plain_files_may_have_dates_ends_and_columns_without_a_use)
 {
     import("arrival_s,kind,input_tokens,output_tokens,session_id,e2e_s\n"
-                          "2026-03-02 08:00:10,eve,10,5,a,4\n"
-                          "2026-03-02T08:00:19,eve,30,6,a,\n");
+           "2026-03-02 08:00:10,eve,10,5,a,4\n"
+           "2026-03-02T08:00:19,eve,30,6,a,\n");
     ck_assert_uint_eq(t.n, 2);
     ck_assert_int_eq(t.rows[0].arrival_ns, 0);
     ck_assert_int_eq(t.rows[1].arrival_ns, 5 * NS_PER_S); /* a later turn's gap */
@@ -49,7 +49,7 @@ END_TEST
 START_TEST(plain_files_may_have_users_and_tools)
 {
     import("arrival_s,input_tokens,output_tokens,session_id,user,after_tool\n"
-                 "0,10,5,a,eve,\n1,20,5,b,bob,0\n2,30,5,c,eve,0\n3,40,5,d,,\n4,50,5,a,eve,1\n");
+           "0,10,5,a,eve,\n1,20,5,b,bob,0\n2,30,5,c,eve,0\n3,40,5,d,,\n4,50,5,a,eve,1\n");
     ck_assert_uint_eq(t.n, 5);
     const struct trace_extra *x = t.extras;
     ck_assert_uint_eq(x[0].client_id, x[2].client_id);
