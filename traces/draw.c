@@ -92,6 +92,8 @@ static struct draw object_read(struct json_obj *o, const struct draw_rule *rule,
     }
     if (o->err->n == before && d.min > d.max) {
         json_refuse(o, NULL, "min is above max");
+    } else if (rule->whole && (d.min != floor(d.min) || d.max != floor(d.max))) {
+        json_refuse(o, NULL, "min and max of whole numbers must be whole");
     }
     json_done(o);
     return d;

@@ -366,7 +366,7 @@ static void check_size(struct spec *s, bool yes, struct err *e)
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); more than %u need --yes",
                       s->file, runs, text_end(&factors), s->max_replications, SPEC_CONFIRM_RUNS);
     }
-    s->n_points = (uint64_t)points;
+    s->n_points = runs <= SPEC_MAX_RUNS ? (uint64_t)points : 0; /* it is refused */
 }
 
 static cJSON *child(struct json_obj *o, const char *key)

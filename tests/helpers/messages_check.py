@@ -231,6 +231,7 @@ def at_limits(trace, spec, claims, gate, header):
         "turns": (agents(subagents=[{"name": "s", "on_turns": [1], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0}]),
                   agents(subagents=[{"name": "s", "on_turns": [0], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0}])),
         "deep": (levels(8), levels(9)),
+        "whole": (agents(turns={"distribution": "uniform", "min": 2, "max": 3}), agents(turns={"distribution": "uniform", "min": 1.5, "max": 3})),
         "draw": (agents(turns={"distribution": "uniform", "min": 2, "max": 2}), agents(turns={"distribution": "uniform", "min": 3, "max": 2})),
         "horizon": (spec(warmup_s=5, horizon_s=5.001), spec(warmup_s=5, horizon_s=5)),
         "rate": (spec(axes={"rate": [1e-6, 1e6]}), spec(axes={"rate": [0.99e-6]})),

@@ -432,6 +432,9 @@ static const struct {
      ": clients[0].gap_s.cv: missing"},
     {"{" CLIENT ", \"gap_s\": {\"distribution\": \"uniform\", \"min\": 2, \"max\": 1}}",
      ": clients[0].gap_s: min is above max"},
+    {"{" CLIENT ", \"turns\": {\"distribution\": \"uniform\", \"min\": 1.5, \"max\": 3}, "
+     "\"growth_tokens\": 1}",
+     ": clients[0].turns: min and max of whole numbers must be whole"},
     {"{" CLIENT ", \"gap_s\": {\"dataset\": \"samsum\"}}", ": clients[0].gap_s.column: missing"},
     {"{" CLIENT ", \"gap_s\": {\"dataset\": \"samsum\", \"column\": \"speed\"}}", "speed"},
     {"{" CLIENT ", \"gap_s\": {\"dataset\": \"nosuch\", \"column\": \"x\"}}", "nosuch"},
