@@ -1,13 +1,10 @@
 /* `xpusim compare`: policies on common random numbers. */
 #include "experiments/commands/commands.h"
+#include "experiments/commands/compare_asked.h"
 #include "experiments/compare/choose.h"
-#include "experiments/compare/compare.h"
 #include "experiments/compare/regret.h"
-#include "experiments/compare/select.h"
 #include "experiments/compare/stored.h"
-#include "experiments/compare/tune.h"
 #include "experiments/compare/uncertainty.h"
-#include "experiments/run/job_options.h"
 #include "experiments/run/recordings.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/cli.h"
@@ -16,27 +13,6 @@
 #define MAX_POLICIES 64
 #define MAX_TUNE_REPLICATIONS 1000
 #define MAX_TUNE 1000 /* configurations of a policy */
-
-struct compare_options {
-    struct config_options config;
-    struct job_options work;
-    struct option_output output;
-    struct option_texts policies, metrics;
-    const char *baseline;
-    struct option_numbers loads;
-    uint32_t replications;
-    bool replications_given;
-    const char *resample;
-    double relevance_percent;
-    const char *by; /* of stored ones */
-    struct sample_options samples;
-    bool regret, tune_given;
-    struct tune_options tune; /* budget 0: none */
-    struct select_asked select;
-    uint32_t uncertainty; /* machines; 0: none */
-    const char *suite;    /* NULL: one configuration, the options' */
-    const struct suite_point *point;
-};
 
 struct compared {
     struct config config;
@@ -131,53 +107,15 @@ static void add_uncertainty(struct uncertainty *u, const struct compare_plan *pl
     uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
-static bool is_selection(const struct compare_options *o)
-{
-    return o->select.confidence_frac > 0.0 && o->tune.budget == 0;
-}
-
-static const char *selected_by(const struct compare_options *o)
-{
-    return o->metrics.n > 0 ? o->metrics.v[0] : TUNE_DEFAULT_METRIC;
-}
-
-/* --select: only who is best, by the first metric. Sets the plan's replications to the most that a
- * policy had. */
-static int run_selection(const struct compare_options *o, struct compare_plan *plan,
-                         struct select_result *r, struct err *e)
-{
-    const char *metric = selected_by(o);
-    if (runner_check_metric(plan->config, "metric", metric, e) != 0) {
-        return -EINVAL;
-    }
-    struct compare_plan alone = *plan;
-    alone.experiment = 0; /* policies have different replications, so they are no experiment */
-    select_run(&alone, &o->select, metric, r);
-    if (r->best < r->k && isnan(r->delta)) {
-        return err_add(e, "--metric %s: no run has it", metric);
-    }
-    plan->replications = 0;
-    for (uint32_t i = 0; i < r->k; i++) {
-        plan->replications = r->of[i].n > plan->replications ? r->of[i].n : plan->replications;
-    }
-    return 0;
-}
-
-static int put_selection(const struct compare_options *o, const struct compare_plan *plan,
-                         const struct select_result *r, struct document *d)
-{
-    select_document(&o->select, selected_by(o), plan->policies, r, document_within(d, "selection"));
-    return r->decided ? EXIT_OK : EXIT_CHECK_FAILED;
-}
-
 /* Runs the plan and says what came of it. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
-    if (is_selection(o)) { /* at a load */
+    if (compare_selects(o)) { /* at a load */
         struct select_result r;
         struct compare_plan own = *plan;
-        return run_selection(o, &own, &r, e) == 0 ? put_selection(o, plan, &r, d) : EXIT_BAD_INPUT;
+        return compare_select(o, &own, &r, e) == 0 ? compare_put_selection(o, plan, &r, d)
+                                                   : EXIT_BAD_INPUT;
     }
     struct uncertainty *u = xkept(xcalloc(1, sizeof *u));
     /* First: what cannot be drawn is known before anything has run. */
@@ -292,16 +230,16 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
     int status = EXIT_BAD_INPUT;
     int rc = prepare(c, o, e);
     struct select_result best;
-    bool selects = is_selection(o) && o->loads.n == 0;
+    bool selects = compare_selects(o) && o->loads.n == 0;
     if (rc == 0 && selects) { /* how many replications there are is known afterwards */
-        rc = run_selection(o, &c->plan, &best, e);
+        rc = compare_select(o, &c->plan, &best, e);
     }
     if (rc == 0) {
         describe(o, c, d);
         document_print_so_far(d, &o->output, stdout);
     }
     if (rc == 0 && selects) {
-        status = put_selection(o, &c->plan, &best, d);
+        status = compare_put_selection(o, &c->plan, &best, d);
     } else if (rc == 0) {
         if (o->loads.n == 0) {
             stored_note(&c->plan, NULL, 0);
@@ -347,47 +285,6 @@ static int compare(void *values, struct err *e)
         document_show(d, &o->output);
     }
     return status;
-}
-
-/* ---- from a store alone ---- */
-
-/* Whether an option of runs was given: of those that are in the store, it would change nothing. */
-static bool asks_for_runs(const struct compare_options *o)
-{
-    const struct config_options *c = &o->config;
-    bool machine = c->n_sets > 0 || c->llm_given || strcmp(c->soc, CONFIG_DEFAULT_SOC) != 0;
-    bool load = c->workload != NULL || c->trace != NULL || c->machine != NULL || c->seed_given ||
-                c->ttft_slo_s > 0.0 || c->tpot_slo_s > 0.0 || o->replications_given;
-    return machine || load || o->loads.n > 0 || o->regret || o->tune.budget > 0 ||
-           o->uncertainty > 0 || o->suite != NULL || o->resample != NULL;
-}
-
-static int compare_stored(const struct compare_options *o, struct err *e)
-{
-    if (asks_for_runs(o)) {
-        return err_add(e, "without --policy, compare shows what is in the store; options of runs "
-                          "(--workload, --set, --load, ...) belong to --policy");
-    }
-    struct store *s = store_open(o->work.path, STORE_USE_READ, e);
-    if (s == NULL) {
-        return EXIT_BAD_INPUT;
-    }
-    struct stored_options how = {.metrics = &o->metrics,
-                                 .baseline = o->baseline,
-                                 .by = o->by,
-                                 .relevance_frac = o->relevance_percent / 100.0,
-                                 .every = output_is(&o->output, "json")};
-    struct document *d = document_new();
-    int n = stored_compare(s, &how, document_array(d, ""), e);
-    if (n == 0) {
-        (void)err_add(e,
-                      "%s: holds no experiment (`compare --policy ... --store` and `sweep` keep "
-                      "theirs)",
-                      o->work.path);
-    } else if (n > 0) {
-        document_print(d, &o->output, stdout);
-    }
-    return store_close(s, e) == 0 && n > 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
 /* The baseline is one of the policies. */

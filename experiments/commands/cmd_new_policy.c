@@ -104,8 +104,7 @@ static int write_skeleton(struct skeleton *k, struct err *e)
     }
     (void)printf("%s\n%s\n%s\n", k->paths[0], k->paths[1], k->paths[2]);
     (void)printf("make -C %s && xpusim check-policy %s%s/%s.so   # does it serve everybody, also "
-                 "with little "
-                 "memory?\n",
+                 "with little memory?\n",
                  k->dir, strchr(k->dir, '/') == NULL ? "./" : "", k->dir, k->name);
     return 0;
 }

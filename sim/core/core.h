@@ -249,6 +249,13 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
     return others != 0 ? lead + m->sync_ns : lead;
 }
 
+/* Is it all of its pass? */
+static inline bool core_launch_is_whole(const struct launch *l)
+{
+    return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
+           l->columns == 0;
+}
+
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
 extern const char core_no_room[]; /* the one fault of a segment that is -ENOMEM */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);

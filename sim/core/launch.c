@@ -188,12 +188,6 @@ static bool columns_credit(struct full_pass *p, const struct launch *l, bool don
     return false;
 }
 
-static bool is_whole(const struct launch *l)
-{
-    return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
-           l->columns == 0;
-}
-
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out)
 {
     struct pass *p = spec->pass;
@@ -261,7 +255,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     SIM_ASSERT(spec->columns > 0 || p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
     SIM_ASSERT(p->state == PASS_STATE_RUNNING || pass_may_become(p->state, PASS_STATE_RUNNING));
     p->state = PASS_STATE_RUNNING;
-    if (c->expected != NULL && c->expected_as == p && is_whole(l->pub) &&
+    if (c->expected != NULL && c->expected_as == p && core_launch_is_whole(l->pub) &&
         c->expected->pub->last_op_devices == 1u << spec->device) {
         c->expected = NULL;
     }

@@ -102,9 +102,7 @@ static inline bool vexec_has_head(const struct launch *l)
 
 static inline bool vexec_whole_pass(const struct vexec *v)
 {
-    const struct launch *l = v->l->pub;
-    return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
-           l->pass->shape.logit_rows > 0;
+    return core_launch_is_whole(v->l->pub) && v->l->pub->pass->shape.logit_rows > 0;
 }
 
 /* Is the present kernel the last one of its launch, or are all done (vexec_jump)? */
