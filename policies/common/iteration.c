@@ -50,9 +50,39 @@ void iteration_part(struct sched *s, const struct pass *p)
     }
 }
 
+/* The others keep their order: iter_resumes breaks ties by who was stopped last. */
+static void take_paused(struct iteration *it, uint32_t i)
+{
+    SIM_ASSERT(i < it->n_paused);
+    for (it->n_paused--; i < it->n_paused; i++) {
+        it->paused[i] = it->paused[i + 1];
+    }
+}
+
+/* Nobody waits for it any more. */
+static void forget(struct iteration *it, const struct pass *p)
+{
+    if (it->running.pass == p) {
+        SIM_ASSERT(it->running.launch == NULL);
+        it->running = (struct iteration_pass){0};
+        return;
+    }
+    uint32_t i = 0;
+    while (it->paused[i].pass != p) {
+        i++;
+        SIM_ASSERT(i < it->n_paused);
+    }
+    take_paused(it, i);
+}
+
 void iteration_pass_done(struct sched *s, const struct pass *p)
 {
     struct iteration *it = s->state;
+    if (p->state == PASS_STATE_CANCELLED) {
+        forget(it, p);
+        iteration_part(s, p);
+        return;
+    }
     SIM_ASSERT(it->running.pass == p && it->running.launch == NULL); /* its end came first */
     SIM_ASSERT(it->running.began_ns <= s->now_ns && p->state == PASS_STATE_DONE);
     int64_t elapsed = s->now_ns - it->running.began_ns;
@@ -150,11 +180,7 @@ static void resume(const struct sched *s, struct iteration *it, uint32_t i)
     SIM_ASSERT(i < it->n_paused && it->running.pass == NULL && iteration_ok(s, it));
     it->running = it->paused[i];
     it->running.began_ns += s->now_ns - it->running.aside_ns; /* nobody served it meanwhile */
-    it->n_paused--;
-    /* The others keep their order: iter_resumes breaks ties by who was stopped last. */
-    for (; i < it->n_paused; i++) {
-        it->paused[i] = it->paused[i + 1];
-    }
+    take_paused(it, i);
     SIM_ASSERT(it->running.pass->state == PASS_STATE_READY && iteration_ok(s, it));
 }
 

@@ -92,6 +92,31 @@ static void return_members(struct priority *h, const struct pass *p)
     }
 }
 
+static void take_paused(struct priority *h, uint32_t i)
+{
+    SIM_ASSERT(i < h->n_paused);
+    for (h->n_paused--; i < h->n_paused; i++) {
+        h->paused[i] = h->paused[i + 1];
+    }
+}
+
+/* An iteration that was displaced, or a prompt. */
+static void forget_stopped(struct priority *h, const struct pass *p)
+{
+    const struct request *first = p->segments[0].request;
+    struct priority_request *own = first->own;
+    if (own->suspended == p) {
+        own->suspended = NULL;
+        order_remove(&h->waiting, first);
+        return;
+    }
+    uint32_t i = 0;
+    while (i < h->n_paused && h->paused[i].pass != p) {
+        i++;
+    }
+    take_paused(h, i);
+}
+
 void priority_pass_done(struct sched *s, const struct pass *p)
 {
     struct priority *h = s->state;
@@ -100,9 +125,12 @@ void priority_pass_done(struct sched *s, const struct pass *p)
         SIM_ASSERT(p->segments[0].request == h->current);
         hetero_clear(&h->prefill);
         h->current = NULL;
-    } else {
-        SIM_ASSERT(p == h->iteration.pass && h->on_igpu == NULL);
+    } else if (p == h->iteration.pass) {
+        SIM_ASSERT(h->on_igpu == NULL);
         h->iteration = (struct priority_group){0};
+    } else { /* stopped, and its users gave up */
+        SIM_ASSERT(p->state == PASS_STATE_CANCELLED);
+        forget_stopped(h, p);
     }
     return_members(h, p);
     SIM_ASSERT(priority_ok(h));
@@ -178,10 +206,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
     SIM_ASSERT(priority_ok(h));
     /* The bottom of the stack is the least urgent. */
     if (h->n_paused > 0 && h->paused[0].key > key && cancel_group(s, h, &h->paused[0])) {
-        h->n_paused--;
-        for (uint32_t i = 0; i < h->n_paused; i++) {
-            h->paused[i] = h->paused[i + 1];
-        }
+        take_paused(h, 0);
         SIM_ASSERT(priority_ok(h));
         return true;
     }

@@ -23,7 +23,8 @@ void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
 
 void speculate_observe_pass(struct speculate *e, const struct pass *p)
 {
-    SIM_ASSERT(p->state == PASS_STATE_DONE); /* before that nothing is emitted */
+    /* Before its end nothing is emitted, and members of a cancelled one are SHED. */
+    SIM_ASSERT(p->state == PASS_STATE_DONE || p->state == PASS_STATE_CANCELLED);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->role == SEGMENT_VERIFY && s->request->state == REQUEST_STATE_DECODE) {

@@ -400,14 +400,17 @@ struct policy_ops {
     void (*request_arrived)(struct sched *s, const struct request *r);
     /* A launch ended or yielded. NULL: nothing (device_free_slots has the same information). */
     void (*launch_done)(struct sched *s, const struct launch *l);
-    /* A pass crossed the model: tokens are out, requests may have FINISHED. NULL: nothing. */
+    /* A pass crossed the model: tokens are out, requests may have FINISHED. Or it is CANCELLED:
+     * the users of all its requests gave up while it was on no device, and its requests are SHED.
+     * NULL: nothing. */
     void (*pass_done)(struct sched *s, const struct pass *p);
     /* A compile or load finished. NULL: nothing. */
     void (*resident_ready)(struct sched *s, struct resident_key key);
     /* A swap ended: out when r->kv_swapped, else back in. NULL: nothing. */
     void (*kv_moved)(struct sched *s, const struct request *r);
     /* The user gave up on a request that is in no live pass; it is SHED when this is called. It
-     * must leave every queue. NULL: allowed only for policies that keep no queue. */
+     * must leave every queue. One that is in a pass leaves with it (pass_done). NULL: allowed only
+     * for policies that keep no queue. */
     void (*request_cancelled)(struct sched *s, const struct request *r);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */

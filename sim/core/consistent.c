@@ -172,6 +172,7 @@ bool pass_consistent(const struct core *c, const struct full_pass *p)
     SIM_ASSERT(p->pub->segments == p->segments);
     SIM_ASSERT(p->pub->n_segments > 0 && p->pub->n_segments <= p->capacity);
     SIM_ASSERT(p->pub->layer.n > 0 && p->pub->layer.n <= LAYER_MAX_OPS);
+    SIM_ASSERT(!core_pass_is_unwanted(p)); /* it would have been cancelled */
     check_segments(c, p);
     check_cursor(p);
     check_before(p);

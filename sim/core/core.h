@@ -195,6 +195,20 @@ static inline void core_kernel_started(struct core *c, const struct full_launch 
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t isolated_ns, int64_t lost_ns);
 void core_pass_tail_done(struct core *c, struct full_pass *p);
+/* Is it on no device, and has the user of each of its requests given up? Never one that overlaps
+ * others: its request leaves with the last of them. */
+static inline bool core_pass_is_unwanted(const struct full_pass *p)
+{
+    bool unwanted =
+        p->pub->state == PASS_STATE_READY && p->pub->op < p->pub->n_ops && !p->pub->overlaps;
+    for (uint32_t i = 0; i < p->pub->n_segments && unwanted; i++) {
+        unwanted = core_member(&p->segments[i])->cancel_pending;
+    }
+    return unwanted;
+}
+/* Such a pass is cancelled, as a server that aborts a request drops what no step holds, and the
+ * policy is notified. Any other pass stays. After a user gave up, and after a launch ended. */
+void core_pass_check_wanted(struct core *c, struct full_pass *p);
 /* Instead of core_launch_ended and core_pass_tail_done: the steady pass of a launch that has
  * started, and n - 1 like it that followed, ran whole; their tokens are out, and requests that have
  * all have left. The policy is notified. */
@@ -266,6 +280,8 @@ int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
+/* One that is in no pass and whose KV rests is dropped; the policy is notified. */
+void core_request_shed(struct core *c, struct full_request *r);
 
 /* Refusals (refuse.c). An action that fails says so by this: it counts, and remembers the
  * reason (a static clause) for core_acted. Returns status. */

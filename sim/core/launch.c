@@ -377,6 +377,8 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     /* After the policy was told of the launch: launch_done comes before pass_done. */
     if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->before == NULL) {
         core_pass_complete(c, p);
+    } else {
+        core_pass_check_wanted(c, p);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Life of a request: it arrives, leaves, or is cancelled. And the conditions of the machine. */
+/* Life of a request: it arrives and leaves. */
 #include "sim/core/consistent.h"
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"
@@ -112,7 +112,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     }
     if (!fits) {
         core_count(c, COUNTER_MEMORY_SHED);
-        core_request_cancel(c, r);
+        core_request_shed(c, r);
     }
 }
 
@@ -196,76 +196,11 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     c->dead_requests = r;
 }
 
-void core_request_cancel(struct core *c, struct full_request *r)
+void core_request_shed(struct core *c, struct full_request *r)
 {
-    if (!r->alive) {
-        return; /* its user gave up on what had just ended */
-    }
-    /* Kernels and the loader work on its KV: it leaves when they are done with it. */
-    if (r->pub->pass != NULL || r->kv_moving) {
-        r->cancel_pending = true;
-        if (r->pub->pass != NULL) {
-            core_pass(r->pub->pass)->steady = false; /* a request is to leave */
-        }
-        return;
-    }
     bool held = r->held;
     core_request_leave(c, r, REQUEST_STATE_SHED);
     if (!held) { /* else the policy never knew of it */
         CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, c->sched, r->pub);
     }
-}
-
-/* ---- conditions ---- */
-
-/* Conditions of the machine, as far as requests and memory go.
- *
- * Memory that other programs take is taken from what is free, then from cached KV, then from KV of
- * requests as it becomes free. Until then no request gets any, so a policy takes it back from
- * whom it likes, as when memory is short for any other reason. A request that cannot have its KV
- * even by itself is shed, as a server refuses what its memory cannot hold. */
-
-struct machine_state core_machine_state(const struct core *c)
-{
-    struct machine_state now = c->conditions;
-    now.memory_free_bytes = core_memory_free_bytes(c);
-    now.battery_frac = c->exec_ops->battery_frac != NULL ? c->exec_ops->battery_frac(c->exec) : 1.0;
-    return now;
-}
-
-/* From the front again after each: another may leave with it. */
-static void shed_too_long(struct core *c)
-{
-    struct full_request *r = c->live_head;
-    while (r != NULL) {
-        if (core_request_fits(c, r) || r->cancel_pending) {
-            r = r->next_live;
-        } else {
-            core_count(c, COUNTER_MEMORY_SHED);
-            core_request_cancel(c, r);
-            r = c->live_head;
-        }
-    }
-}
-
-void core_machine_event(struct core *c, const struct machine_event *event)
-{
-    struct machine_state *now = &c->conditions;
-    c->result->events++;
-    c->expected = NULL; /* a promise to continue as before ends here */
-    if ((event->sets & MACHINE_SETS_POWER_LIMIT) != 0) {
-        now->power_limit_watts = event->power_limit_watts;
-    }
-    if ((event->sets & MACHINE_SETS_SOURCE) != 0) {
-        now->on_battery = event->on_battery;
-    }
-    if ((event->sets & MACHINE_SETS_WINDOW) != 0) {
-        now->background_window = event->background_window;
-    }
-    if ((event->sets & MACHINE_SETS_MEMORY) != 0) {
-        core_memory_taken(c, event->memory_bytes);
-        shed_too_long(c);
-    }
-    const struct machine_state seen = core_machine_state(c);
-    CORE_OBSERVE(c, conditions, c->sched->now_ns, &seen);
 }

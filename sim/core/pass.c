@@ -3,17 +3,11 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-int core_pass_cancel(struct core *c, struct pass *pub)
+/* Its requests are out of it; those whose users gave up on them leave. */
+static void pass_cancel(struct core *c, struct full_pass *p)
 {
-    struct full_pass *p = core_pass(pub);
-    if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
-        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                           "only a pass that is on no device can be given up");
-    }
-    if (p->after != NULL) {
-        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                           "passes with the tokens after are given up first");
-    }
+    struct pass *pub = p->pub;
+    SIM_ASSERT(pub->n_launches == 0 && p->after == NULL);
     for (uint32_t i = 0; i < pub->n_segments; i++) {
         struct full_request *r = core_member(&p->segments[i]);
         core_member_back(c, p, r);
@@ -28,6 +22,20 @@ int core_pass_cancel(struct core *c, struct pass *pub)
     if (c->exec_ops->pass_cancelled != NULL) {
         c->exec_ops->pass_cancelled(c->exec, p);
     }
+}
+
+int core_pass_cancel(struct core *c, struct pass *pub)
+{
+    struct full_pass *p = core_pass(pub);
+    if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
+        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                           "only a pass that is on no device can be given up");
+    }
+    if (p->after != NULL) {
+        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
+                           "passes with the tokens after are given up first");
+    }
+    pass_cancel(c, p);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
     return 0;
@@ -167,6 +175,14 @@ static void pass_notify(struct core *c, struct full_pass *p)
     CORE_HOOK(c, HOOK_PASS_DONE, pass_done, c->sched, p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
+}
+
+void core_pass_check_wanted(struct core *c, struct full_pass *p)
+{
+    if (core_pass_is_unwanted(p)) {
+        pass_cancel(c, p);
+        pass_notify(c, p);
+    }
 }
 
 void core_pass_tail_done(struct core *c, struct full_pass *p)

@@ -188,7 +188,8 @@ class Policy:
         """It ended or yielded (`launch.outcome`)."""
 
     def pass_done(self, p: Pass) -> None:
-        """Tokens are out; requests may have finished."""
+        """Tokens are out; requests may have finished. Or `p.state` is "cancelled": the users of all
+        its requests gave up while it was on no device."""
 
     def resident_ready(self, kind: str, a: int, b: int) -> None:
         """A compile or load finished."""
