@@ -131,7 +131,8 @@ printf '{"base": {"workload": "mixed:duration_s=60"}, "axes": {"policy": ["fcfs"
 test "$(exit_of "$dir/f.json")" = 1 || fail "failed runs and exit 0"
 test "$(grep -c ',ok,' "$dir/out")" -eq 2 || fail "the good policies did not run"
 grep -q "killed by signal 6" "$dir/out" || fail "the crash is not recorded"
-grep -q "exceeded the limit of 1 s of CPU time" "$dir/out" || fail "the time limit is not recorded"
+# On a machine that is too busy to give it 1 s of a processor the clock ends it.
+grep -q "exceeded the limit of 1 s of CPU time\|did not return within" "$dir/out" || fail "the time limit is not recorded"
 "$x" sweep "$dir/f.json" -o "$dir/g.db" --fail-fast --jobs 1 --time-limit 1 2>"$dir/err" && fail "fail-fast and exit 0"
 grep -q "1 runs done, 0 were in the store, 1 failed; stopped early" "$dir/err" || fail "--fail-fast did not stop"
 
