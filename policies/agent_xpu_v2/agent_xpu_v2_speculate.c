@@ -86,9 +86,15 @@ static double verify_ns(void *ctx, uint32_t drafted)
            barriers;
 }
 
+/* The same with the time of drafting. Drafts that are made already count, too: the next batch will
+ * wait for its own. */
 static double iteration_ns(void *ctx, uint32_t drafted)
 {
-    return verify_ns(ctx, drafted) + drafted * draft_pass_ns(ctx);
+    const struct step *x = ctx;
+    double host_ns = axpu_drafts_by_model(x->s) || drafted == 0
+                         ? 0.0
+                         : (double)units_ns_from_ms(param_number(x->s, AXPU_DRAFT_MS));
+    return verify_ns(ctx, drafted) + drafted * draft_pass_ns(ctx) + host_ns;
 }
 
 /* Leaves the sequences in the batch that lack drafts of that length; false: none does, or there

@@ -64,7 +64,8 @@ static void teardown(void)
 static void run(const char *params, const struct scenario_request *q, uint32_t n)
 {
     char all[256];
-    (void)snprintf(all, sizeof all, "elastic=off,warmup=0,draft_ms=2,%s", params);
+    (void)snprintf(all, sizeof all, "elastic=off,warmup=0,%s%s",
+                   strstr(params, "draft_ms") == NULL ? "draft_ms=2," : "", params);
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, all);
     scenario_check(&sc, q, n);
 }
@@ -84,6 +85,16 @@ START_TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass)
     /* Prompt to 16, drafting to 18, verification to 25: three tokens. Drafting to 27, to 34. */
     run("speculate=igpu", one, 1);
     scenario_tokens_at(&sc, 0, 7, (const double[]){16, 25, 25, 25, 34, 34, 34});
+}
+END_TEST
+
+/* Drafting takes 20 ms: at most four tokens in 27 ms, and a plain step gives one in 6. The first
+ * batch finds that out when its drafts are made, at 36; the others want none. With drafts that cost
+ * nothing but their verification each batch would wait: 43, 43, 43, 70. */
+START_TEST(drafts_that_take_longer_than_they_save_are_not_made)
+{
+    run("speculate=igpu,draft_ms=20", one, 1);
+    scenario_tokens_at(&sc, 0, 7, (const double[]){16, 42, 48, 54, 60, 66, 72});
 }
 END_TEST
 
@@ -297,6 +308,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(without_the_parameter_drafts_are_left_alone),
     TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass),
+    TEST(drafts_that_take_longer_than_they_save_are_not_made),
     TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu),
     TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu),
     TEST(drafting_takes_its_time_after_a_step_without_a_draft),
