@@ -6,12 +6,18 @@ static double scores(const struct soc_memory *m, const struct llm *llm, double t
     return m->score_bytes * llm->heads * tokens * tokens;
 }
 
-double footprint_extra_bytes(const struct soc_memory *m, const struct llm *llm, double tokens)
+double footprint_extra_bytes(const struct soc_memory *m, const struct footprint_model *of,
+                             uint32_t n)
 {
-    double bytes = m->fixed_bytes + (m->weights_frac - 1.0) * llm->weight_bytes +
-                   m->tokenizer_bytes * llm->vocab + m->activation_bytes * llm->hidden * tokens +
-                   scores(m, llm, tokens);
-    return fmax(bytes, 0.0);
+    double bytes = m->fixed_bytes;
+    double pass = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct llm *llm = of[i].llm;
+        bytes += (m->weights_frac - 1.0) * llm->weight_bytes + m->tokenizer_bytes * llm->vocab;
+        pass = fmax(pass, m->activation_bytes * llm->hidden * of[i].tokens +
+                              scores(m, llm, of[i].tokens));
+    }
+    return fmax(bytes + pass, 0.0);
 }
 
 double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double tokens)

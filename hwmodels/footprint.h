@@ -17,6 +17,11 @@
 
 double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double tokens);
 
-/* The runtime's addition to the ledger's weights and KV, at least 0. tokens: of the longest prompt
- * that one pass holds. */
-double footprint_extra_bytes(const struct soc_memory *m, const struct llm *llm, double tokens);
+struct footprint_model {
+    const struct llm *llm;
+    double tokens; /* of its longest prompt that one pass holds */
+};
+/* The runtime's addition to the ledger's weights and KV, at least 0, where one process holds n
+ * models: each has weights and a tokenizer, and one pass at a time has activations. */
+double footprint_extra_bytes(const struct soc_memory *m, const struct footprint_model *of,
+                             uint32_t n);

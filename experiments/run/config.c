@@ -6,7 +6,6 @@
 #include "experiments/run/config_sim.h"
 #include "experiments/run/models.h"
 #include "experiments/run/recordings.h"
-#include "hwmodels/footprint.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
@@ -334,30 +333,6 @@ static void throttle_setup(const struct config *c, struct sim_throttle *out)
     }
 }
 
-/* Of the device whose runtime needs most, among those that count. A pass of static kernels holds a
- * chunk of the prompt. */
-static double runtime_bytes(const struct config *c, const struct trace *t)
-{
-    double most = 0.0;
-    uint32_t longest = 0;
-    for (uint32_t i = 0; t != NULL && i < t->n; i++) {
-        uint32_t prompt = trace_row_at(t, i).input_tokens;
-        longest = prompt > longest ? prompt : longest;
-    }
-    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        const struct soc_memory *m = &c->soc.devices[i].memory;
-        uint32_t chunk = c->soc.machine.devices[i].chunk_rows;
-        uint32_t tokens = chunk > 0 && chunk < longest ? chunk : longest;
-        double bytes = m->counted ? footprint_extra_bytes(m, &c->llm, (double)tokens) : 0.0;
-        most = fmax(most, bytes);
-    }
-    double budgets = 0.0;
-    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        budgets += c->soc.devices[i].kernels.budget_bytes;
-    }
-    return most + budgets;
-}
-
 static void dvfs_setup(const struct soc_dvfs *d, struct sim_dvfs *out)
 {
     *out = (struct sim_dvfs){.n = d->n,
@@ -395,7 +370,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->kv_capacity_tokens = c->sim.kv_capacity_tokens;
     out->kv_block_tokens = c->sim.kv_block_tokens;
     out->weight_copies = c->sim.weight_copies;
-    out->runtime_bytes = runtime_bytes(c, t);
+    out->runtime_bytes = models_runtime_bytes(c, t);
     out->horizon_ns = c->sim.horizon_s > 0.0 ? units_ns_from_s(c->sim.horizon_s) : TIME_NEVER_NS;
     out->stall_ns = units_ns_from_s(c->sim.stall_s);
     out->collapse = c->sim.collapse;

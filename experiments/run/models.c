@@ -2,6 +2,7 @@
 
 #include "experiments/run/config.h"
 #include "experiments/run/config_files.h"
+#include "hwmodels/footprint.h"
 #include "hwmodels/llm_hf.h"
 #include "sim/core/run.h"
 #include "traces/traces.h"
@@ -198,4 +199,36 @@ void models_read(struct config *c, struct err *e)
         text_format(&all, ",%s%s%s", same ? "" : m->string, same ? "" : "=", llm->name);
     }
     c->models = xkeep(text_end(&all));
+}
+
+/* Tokens of the longest prompt of each of the run's models; one that drafts reads all prompts. */
+static void longest_prompts(const struct config *c, const struct trace *t, uint32_t longest[])
+{
+    for (uint32_t i = 0; t != NULL && i < t->n; i++) {
+        uint32_t prompt = trace_row_at(t, i).input_tokens;
+        uint32_t *of[] = {&longest[trace_graph_model(t->graph, i)], &longest[c->draft_model]};
+        for (int k = 0; k < (c->draft_model > 0 ? 2 : 1); k++) {
+            *of[k] = prompt > *of[k] ? prompt : *of[k];
+        }
+    }
+}
+
+double models_runtime_bytes(const struct config *c, const struct trace *t)
+{
+    uint32_t longest[SIM_MAX_MODELS] = {0};
+    longest_prompts(c, t, longest);
+    double most = 0.0;
+    double budgets = 0.0;
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        const struct soc_memory *m = &c->soc.devices[d].memory;
+        uint32_t chunk = c->soc.machine.devices[d].chunk_rows;
+        struct footprint_model of[SIM_MAX_MODELS];
+        for (uint32_t i = 0; i <= c->n_more; i++) {
+            of[i].llm = i == 0 ? &c->llm : &c->more[i - 1].llm;
+            of[i].tokens = chunk > 0 && chunk < longest[i] ? chunk : longest[i];
+        }
+        most = fmax(most, m->counted ? footprint_extra_bytes(m, of, c->n_more + 1) : 0.0);
+        budgets += c->soc.devices[d].kernels.budget_bytes;
+    }
+    return most + budgets;
 }

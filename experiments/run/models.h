@@ -33,6 +33,11 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e);
 void models_read(struct config *c, struct err *e);
 void models_price(struct config *c);
 
+/* Memory of the runtime next to weights and KV, with the budgets of kernels (hwmodels/footprint.h):
+ * of the device whose runtime needs most, among those that count. A pass of static kernels holds a
+ * chunk of a prompt. t may be NULL. */
+double models_runtime_bytes(const struct config *c, const struct trace *t);
+
 /* Binds the models that rows name to those of the options. 0 or -EINVAL with an error that says
  * where a name is that no --llm has. */
 int models_bind(const struct config_options *o, struct trace *t, struct err *e);

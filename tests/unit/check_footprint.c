@@ -13,6 +13,11 @@ static const struct soc_memory known = {.runtime = "openvino-2025",
                                         .tokenizer_bytes = 2e3,
                                         .activation_bytes = 100.0};
 
+static double extra(const struct soc_memory *m, const struct llm *llm, double tokens)
+{
+    return footprint_extra_bytes(m, &(struct footprint_model){llm, tokens}, 1);
+}
+
 /* 10 GB of weights, 1000 entries, 100 columns, 50 bytes of KV a token, 10 tokens: 1.5e9 + 9e9 + 2e6
  * + (100 x 100 + 50) x 10 = 10502100500. The ledger has 10 GB and 500 bytes of that; what is
  * missing there is 1.5e9 - 1e9 + 2e6 + 1e5 = 502100000. */
@@ -20,7 +25,7 @@ START_TEST(a_process_holds_weights_kv_and_what_the_runtime_adds)
 {
     struct llm m = {.weight_bytes = 1e10, .vocab = 1000, .hidden = 100, .kv_bytes_per_token = 50};
     ck_assert_double_eq_tol(footprint_bytes(&known, &m, 10.0), 10502100500.0, 1.0);
-    ck_assert_double_eq_tol(footprint_extra_bytes(&known, &m, 10.0), 502100000.0, 1.0);
+    ck_assert_double_eq_tol(extra(&known, &m, 10.0), 502100000.0, 1.0);
 }
 END_TEST
 
@@ -38,9 +43,21 @@ START_TEST(scores_kept_whole_grow_with_the_square_of_the_prompt)
     struct soc_memory whole = known;
     whole.score_bytes = 2.0;
     ck_assert_double_eq_tol(footprint_bytes(&whole, &m, 10.0), 10502100500.0 + 600.0, 1e-3);
-    ck_assert_double_eq_tol(footprint_extra_bytes(&whole, &m, 10.0), 502100000.0 + 600.0, 1e-3);
+    ck_assert_double_eq_tol(extra(&whole, &m, 10.0), 502100000.0 + 600.0, 1e-3);
     ck_assert_double_eq_tol(footprint_bytes(&whole, &m, 20.0), 10502100500.0 + 100500.0 + 2400.0,
                             1e-3);
+}
+END_TEST
+
+/* A process of two models, the second with 1 GB of weights, 500 entries, 50 columns and prompts of
+ * 30 tokens: 1.5e9 - 1e9 - 1e8 + 2e6 + 1e6 for as long as it runs. One pass at a time has
+ * activations, and 50 x 100 x 30 = 150000 bytes of the second are more than 100 x 100 x 10. */
+START_TEST(a_process_of_two_models_has_two_tokenizers_and_one_pass)
+{
+    struct llm a = {.weight_bytes = 1e10, .vocab = 1000, .hidden = 100};
+    struct llm b = {.weight_bytes = 1e9, .vocab = 500, .hidden = 50};
+    const struct footprint_model both[] = {{&a, 10.0}, {&b, 30.0}};
+    ck_assert_double_eq_tol(footprint_extra_bytes(&known, both, 2), 403150000.0, 1.0);
 }
 END_TEST
 
@@ -86,7 +103,7 @@ START_TEST(a_runtime_never_takes_memory_away)
 {
     struct llm m = {.weight_bytes = 1e9};
     struct soc_memory mapped = {.fixed_bytes = 1e6, .weights_frac = 0.5};
-    ck_assert_double_eq(footprint_extra_bytes(&mapped, &m, 1000.0), 0.0);
+    ck_assert_double_eq(extra(&mapped, &m, 1000.0), 0.0);
 }
 END_TEST
 
@@ -157,6 +174,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("footprint"),
     TEST(a_process_holds_weights_kv_and_what_the_runtime_adds),
+    TEST(a_process_of_two_models_has_two_tokenizers_and_one_pass),
     TEST(scores_kept_whole_grow_with_the_square_of_the_prompt),
     TEST(scores_are_of_the_device_not_of_the_fit),
     TEST(a_runtime_never_takes_memory_away),
