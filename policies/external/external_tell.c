@@ -136,6 +136,9 @@ void external_tell_init(struct sched *s, struct external_run *x)
         cJSON_AddItemToArray(models, m);
         add_llm(m, s->models[i]);
     }
+    if (s->draft_model > 0) {
+        cJSON_AddNumberToObject(o, "draft_model", s->draft_model);
+    }
     OWNED char *text = json_text(root, false);
     x->line.n = 0;
     text_string(&x->line, text);

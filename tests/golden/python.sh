@@ -83,6 +83,54 @@ class Ahead(Policy):
 END
 must "$x" run --policy "python:$dir/ahead.py:Ahead" --workload "$load"
 
+# The model that drafts: a program knows which one it is, and the operators of a pass of it.
+cat >"$dir/drafts.py" <<'END'
+from xpusim import Param, Policy, Segment
+
+
+class Drafts(Policy):
+    """Every decoding step of a request after a draft of it."""
+
+    needs = ("verify",)
+    params = (Param("drafter", "model", "who drafts", choices=("run", "model")),)
+
+    def init(self):
+        assert self.draft_model == (2 if self.param["drafter"] == "model" else 0), self.draft_model
+        assert [m.n_layers for m in self.models] == [36, 32, 28], self.models
+        self.waiting, self.live, self.drafted = [], None, False
+
+    def request_arrived(self, r):
+        self.waiting.append(r)
+
+    def launch_done(self, launch):
+        pass
+
+    def pass_done(self, p):
+        drafts = p.segments[0].role == "draft"
+        self.live, self.drafted = None, drafts
+        if drafts:
+            assert p.shape.model == self.draft_model and p.shape.rows > 0, p.shape
+        llm = self.models[p.shape.model]
+        assert p.layer == llm.layer and p.n_ops == llm.n_layers * len(llm.layer) + (p.shape.logit_rows > 0)
+        if p.segments[0].request.left:
+            self.waiting.remove(p.segments[0].request)
+
+    def schedule(self):
+        if self.live is None and self.waiting:
+            r = self.waiting[0]
+            drafts = self.draft_model > 0 and not r.prefill_left and not self.drafted
+            role, n = ("prefill", r.prefill_left) if r.prefill_left else ("draft", 0) if drafts else ("decode", 1)
+            self.live = self.form([Segment(r, role, n)])
+            shape = self.live.shape
+            assert shape.model == (self.draft_model if role == "draft" else 0), shape
+            assert self.live.layer == self.models[shape.model].layer
+            self.launch(self.live, next(d.index for d in self.machine.devices if d.kind == "igpu"))
+END
+for drafter in run model; do
+    must "$x" run --policy "python:$dir/drafts.py:Drafts:drafter=$drafter" --workload "$load" \
+        --llm qwen3-4b --llm other=llama-3.1-8b --llm draft=qwen3-0.6b --set sim.speculation.method=eagle
+done
+
 # While xpusim has not spoken, objects show what holds if it accepts an action, and what was before once it has refused it.
 cat >"$dir/truth.py" <<'END'
 from xpusim import Policy, Segment

@@ -337,4 +337,6 @@ void spoken_check_init(struct sched *s)
     check_llm(cJSON_GetObjectItemCaseSensitive(o, "llm"), s->llm);
     const cJSON *models = cJSON_GetObjectItemCaseSensitive(o, "models");
     ck_assert_int_eq(cJSON_GetArraySize(models), s->n_models > 1 ? (int)s->n_models : 0);
+    const cJSON *drafts = cJSON_GetObjectItemCaseSensitive(o, "draft_model");
+    ck_assert_uint_eq(drafts != NULL ? (uint32_t)drafts->valueint : 0, s->draft_model);
 }

@@ -162,6 +162,7 @@ class Policy:
     machine: Machine
     llm: Llm  # the default model
     models: List[Llm]  # all of the run, by `request.model`
+    draft_model: int  # the one that drafts, if the parameter `drafter` is "model"; 0: none
     param: Dict[str, Any]
     seed: int
     kv_block_tokens: int
@@ -225,7 +226,10 @@ class Policy:
         p.emitted = ()
         p.data = None
         ahead = segments[0][1] == "ahead"
-        p.shape = shape = shape_of(segments, self._in_passes(segments[0][0]) if ahead else 0)
+        shape = shape_of(segments, self._in_passes(segments[0][0]) if ahead else 0)
+        if segments[0][1] == "draft":  # xpusim says how many tokens the draft model has to read
+            shape = shape._replace(model=self.draft_model)
+        p.shape = shape
         p.rows_todo = shape[0]
         llm = self.models[shape[7]] if shape[7] else self.llm
         p.layer = ("layer",) if fused else llm.layer

@@ -193,6 +193,7 @@ class _Wire:
         p.machine = Machine(devices=devices, **machine)
         p.models = [Llm(layer=tuple(llm.pop("layer")), **llm) for llm in m.get("models", [m["llm"]])]
         p.llm = p.models[0]
+        p.draft_model = m.get("draft_model", 0)
         if "random" in sys.modules:  # the policy's, unless it has its own
             sys.modules["random"].seed(p.seed)
         p.init()
