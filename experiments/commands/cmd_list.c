@@ -39,13 +39,14 @@ static void add_range(struct text *t, const struct policy_param *q)
     }
 }
 
-static void put_param(const struct policy_param *q, struct frame *shown, struct document *d)
+static void put_param(const struct policy_param *q, double usual, struct frame *shown,
+                      struct document *d)
 {
     static const char *const types[] = {"number", "integer", "boolean", "choice"};
     bool ranged = q->type == PARAM_NUMBER || q->type == PARAM_INT;
     SCOPED(text_fini) struct text value = {0};
     SCOPED(text_fini) struct text range = {0};
-    policy_param_add(&value, q, q->def);
+    policy_param_add(&value, q, usual);
     add_range(&range, q);
     DOCUMENT_VALUES(d, "name", q->name, "type", types[q->type], "default", text_end(&value), "min",
                     FRAME_IF(ranged, q->min), "max", FRAME_IF(ranged, q->max));
@@ -59,14 +60,20 @@ static void put_param(const struct policy_param *q, struct frame *shown, struct 
     FRAME_ROW(shown, q->name, text_end(&value), text_end(&range), q->help);
 }
 
-/* shown: its parameters, for people. */
-static void put_policy(const struct policy_ops *p, struct frame *shown, struct document *d)
+/* alias: of it, with values of its own, or NULL. shown: its parameters, for people. */
+static void put_policy(const struct policy_ops *p, const struct policy_alias *alias,
+                       struct frame *shown, struct document *d)
 {
-    DOCUMENT_VALUES(d, "name", p->name, "summary", p->summary, "oracle",
+    DOCUMENT_VALUES(d, "name", alias != NULL ? alias->name : p->name, "summary",
+                    alias != NULL ? alias->summary : p->summary, "oracle",
                     (bool)((p->flags & POLICY_F_ORACLE) != 0));
     struct document *params = document_array(d, "params");
-    for (uint32_t i = 0; i < policy_params_count(p); i++) {
-        put_param(&p->params[i], shown, document_within(params, NULL));
+    struct policy_params usual;
+    struct err e = ERR_INIT;
+    int rc = policy_params_parse(p, alias != NULL ? alias->params : "", &usual, &e);
+    SIM_REQUIRE(rc == 0, "%s: its own values are refused", p->name);
+    for (uint32_t i = 0; i < usual.n; i++) {
+        put_param(&p->params[i], usual.v[i], shown, document_within(params, NULL));
     }
     if (p->ablations != NULL) {
         struct document *without = document_array(d, "ablations");
@@ -91,7 +98,7 @@ static int list_policy(const char *name, struct document *d, struct err *e)
         document_note(d, "%s: %s; it is %s:%s", name, alias->summary, alias->policy, alias->params);
     }
     document_note(d, "%s: %s", p->name, p->summary);
-    put_policy(p, document_table(d, 2, "llll", NULL), d);
+    put_policy(p, alias, document_table(d, 2, "llll", NULL), d);
     for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
         document_note(d, "  %s=%s: %s", p->params[0].name, p->params[0].choices[k], p->presets[k]);
     }
@@ -100,8 +107,8 @@ static int list_policy(const char *name, struct document *d, struct err *e)
         text_item(&without, "; ", *a);
     }
     if (without.n > 0) {
-        document_note(d, "  without a mechanism (`xpusim ablate %s`): %s", p->name,
-                      text_end(&without));
+        document_note(d, "  without a mechanism (`xpusim ablate %s`): %s",
+                      alias != NULL ? alias->name : p->name, text_end(&without));
     }
     return 0;
 }
@@ -118,7 +125,7 @@ static int list_policies(const char *name, struct document *d, struct err *e)
     struct document *unseen = document_new();
     struct frame *params = document_table(unseen, 0, "llll", NULL);
     for (size_t i = 0; i < n; i++) {
-        put_policy(all[i], params, document_within(list, NULL));
+        put_policy(all[i], NULL, params, document_within(list, NULL));
         FRAME_ROW(names, all[i]->name, all[i]->summary);
     }
     for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {

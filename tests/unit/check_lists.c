@@ -162,23 +162,36 @@ END_TEST
 
 /* ---- policies ---- */
 
-static cJSON *policy_of(const struct policy_ops *p)
+/* Its value in an alias's list, as that has it, else the policy's own. */
+static char *usual_of(const struct policy_param *q, const struct policy_alias *alias)
+{
+    size_t n = strlen(q->name);
+    for (const char *v = alias != NULL ? alias->params : NULL; v != NULL; v = strchr(v, ',')) {
+        v += *v == ',' ? 1 : 0;
+        if (strncmp(v, q->name, n) == 0 && v[n] == '=') {
+            return xformat("%.*s", (int)strcspn(v + n + 1, ","), v + n + 1);
+        }
+    }
+    return q->type == PARAM_CHOICE ? xstrdup(q->choices[(int)q->def])
+           : q->type == PARAM_BOOL ? xstrdup(q->def != 0.0 ? "true" : "false")
+                                   : xformat("%.10g", q->def);
+}
+
+static cJSON *policy_of(const struct policy_ops *p, const struct policy_alias *alias)
 {
     static const char *const types[] = {[PARAM_NUMBER] = "number",
                                         [PARAM_INT] = "integer",
                                         [PARAM_BOOL] = "boolean",
                                         [PARAM_CHOICE] = "choice"};
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", p->name);
-    cJSON_AddStringToObject(o, "summary", p->summary);
+    cJSON_AddStringToObject(o, "name", alias != NULL ? alias->name : p->name);
+    cJSON_AddStringToObject(o, "summary", alias != NULL ? alias->summary : p->summary);
     cJSON_AddBoolToObject(o, "oracle", (p->flags & POLICY_F_ORACLE) != 0);
     cJSON *params = cJSON_AddArrayToObject(o, "params");
     for (uint32_t i = 0; p->params != NULL && p->params[i].name != NULL; i++) {
         const struct policy_param *q = &p->params[i];
         cJSON *row = cJSON_CreateObject();
-        OWNED char *usual = q->type == PARAM_CHOICE ? xstrdup(q->choices[(int)q->def])
-                            : q->type == PARAM_BOOL ? xstrdup(q->def != 0.0 ? "true" : "false")
-                                                    : xformat("%.10g", q->def);
+        OWNED char *usual = usual_of(q, alias);
         cJSON_AddStringToObject(row, "name", q->name);
         cJSON_AddStringToObject(row, "type", types[q->type]);
         cJSON_AddStringToObject(row, "default", usual);
@@ -206,7 +219,8 @@ static cJSON *policy_of(const struct policy_ops *p)
 
 /* What people see of a policy: a line of it, of every parameter, of every choice that changes
  * others, and of the mechanisms that it can do without. */
-static void policy_shows(const struct policy_ops *p, const char *before, const char *text)
+static void policy_shows(const struct policy_ops *p, const struct policy_alias *alias,
+                         const char *before, const char *text)
 {
     SCOPED(text_fini) struct text t = {0};
     text_format(&t, "%s%s: %s\n", before, p->name, p->summary);
@@ -215,9 +229,7 @@ static void policy_shows(const struct policy_ops *p, const char *before, const c
         OWNED char *range = q->type == PARAM_BOOL     ? xstrdup("true|false")
                             : q->type == PARAM_CHOICE ? joined(q->choices, "|")
                                                       : xformat("%g..%g", q->min, q->max);
-        OWNED char *usual = q->type == PARAM_CHOICE ? xstrdup(q->choices[(int)q->def])
-                            : q->type == PARAM_BOOL ? xstrdup(q->def != 0.0 ? "true" : "false")
-                                                    : xformat("%.10g", q->def);
+        OWNED char *usual = usual_of(q, alias);
         text_format(&t, "%s %s %s %s\n", q->name, usual, range, q->help);
     }
     for (uint32_t k = 0; p->presets != NULL && p->params[0].choices[k] != NULL; k++) {
@@ -226,7 +238,8 @@ static void policy_shows(const struct policy_ops *p, const char *before, const c
     }
     if (p->ablations != NULL) {
         OWNED char *all = joined(p->ablations, "; ");
-        text_format(&t, "without a mechanism (`xpusim ablate %s`): %s\n", p->name, all);
+        text_format(&t, "without a mechanism (`xpusim ablate %s`): %s\n",
+                    alias != NULL ? alias->name : p->name, all);
     }
     ck_assert_str_eq(text, text_end(&t));
 }
@@ -239,12 +252,12 @@ START_TEST(every_policy_is_listed)
     SCOPED(text_fini) struct text names = {0};
     uint32_t presets = 0;
     for (size_t i = 0; i < n; i++) {
-        cJSON_AddItemToArray(want, policy_of(all[i]));
+        cJSON_AddItemToArray(want, policy_of(all[i], NULL));
         text_format(&names, "%s %s\n", all[i]->name, all[i]->summary);
         SCOPED(json_drop) cJSON *one = listed("policy", all[i]->name);
         same(one, cJSON_GetArrayItem(want, (int)i));
         OWNED char *text = shown("policy", all[i]->name);
-        policy_shows(all[i], "", text);
+        policy_shows(all[i], NULL, "", text);
         presets += all[i]->presets != NULL;
     }
     ck_assert_uint_gt(presets, 0);
@@ -256,7 +269,10 @@ START_TEST(every_policy_is_listed)
         OWNED char *text = shown("policy", a->name);
         OWNED char *before =
             xformat("%s: %s; it is %s:%s\n", a->name, a->summary, a->policy, a->params);
-        policy_shows(policy_find(a->policy), before, text);
+        policy_shows(policy_find(a->policy), a, before, text);
+        SCOPED(json_drop) cJSON *one = listed("policy", a->name);
+        SCOPED(json_drop) cJSON *own = policy_of(policy_find(a->policy), a);
+        same(one, own);
     }
     ck_assert_uint_gt(aliases, 0);
     OWNED char *text = shown("policy", NULL);
