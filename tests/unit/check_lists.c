@@ -165,12 +165,11 @@ END_TEST
 /* Its value in an alias's list, as that has it, else the policy's own. */
 static char *usual_of(const struct policy_param *q, const struct policy_alias *alias)
 {
-    size_t n = strlen(q->name);
-    for (const char *v = alias != NULL ? alias->params : NULL; v != NULL; v = strchr(v, ',')) {
-        v += *v == ',' ? 1 : 0;
-        if (strncmp(v, q->name, n) == 0 && v[n] == '=') {
-            return xformat("%.*s", (int)strcspn(v + n + 1, ","), v + n + 1);
-        }
+    OWNED char *all = xformat(",%s", alias != NULL ? alias->params : "");
+    OWNED char *key = xformat(",%s=", q->name);
+    const char *at = strstr(all, key);
+    if (at != NULL) {
+        return xformat("%.*s", (int)strcspn(at + strlen(key), ","), at + strlen(key));
     }
     return q->type == PARAM_CHOICE ? xstrdup(q->choices[(int)q->def])
            : q->type == PARAM_BOOL ? xstrdup(q->def != 0.0 ? "true" : "false")
@@ -179,10 +178,7 @@ static char *usual_of(const struct policy_param *q, const struct policy_alias *a
 
 static cJSON *policy_of(const struct policy_ops *p, const struct policy_alias *alias)
 {
-    static const char *const types[] = {[PARAM_NUMBER] = "number",
-                                        [PARAM_INT] = "integer",
-                                        [PARAM_BOOL] = "boolean",
-                                        [PARAM_CHOICE] = "choice"};
+    static const char *const types[] = {"number", "integer", "boolean", "choice"};
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "name", alias != NULL ? alias->name : p->name);
     cJSON_AddStringToObject(o, "summary", alias != NULL ? alias->summary : p->summary);
@@ -263,8 +259,7 @@ START_TEST(every_policy_is_listed)
     ck_assert_uint_gt(presets, 0);
     SCOPED(json_drop) cJSON *is = listed("policy", NULL);
     same(is, want);
-    uint32_t aliases = 0;
-    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++, aliases++) {
+    for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
         text_format(&names, "%s = %s:%s, %s\n", a->name, a->policy, a->params, a->summary);
         OWNED char *text = shown("policy", a->name);
         OWNED char *before =
@@ -274,7 +269,6 @@ START_TEST(every_policy_is_listed)
         SCOPED(json_drop) cJSON *own = policy_of(policy_find(a->policy), a);
         same(one, own);
     }
-    ck_assert_uint_gt(aliases, 0);
     OWNED char *text = shown("policy", NULL);
     ck_assert_str_eq(text, text_end(&names));
 }
