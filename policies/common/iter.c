@@ -1,5 +1,7 @@
 #include "policies/common/iter.h"
 
+#include "policies/common/blocks.h"
+
 const char *const iter_class_choices[] = {"rt_first", "blind", "rt_alone", "window", NULL};
 const char *const iter_preempt_choices[] = {"iteration", "layer", "kernel", "reset", NULL};
 const char *const iter_kv_choices[] = {"checkpoint", "recompute", "swap", NULL};
@@ -287,11 +289,12 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, &stopped)) {
             return; /* all who go before it wait for their KV to come back */
         }
-        uint32_t left = request_prefill_left(r);
-        if (left > 0 && r->kv_tokens == 0 && it->it.batch.n > 0 && committed + left > free_tokens) {
+        uint64_t needed = request_prefill_left(r) > 0 ? blocks_prompt_tokens(s, r) : 1;
+        bool began = r->kv_swapped || (r->kv_tokens > 0 && !blocks_only_cached(r));
+        if (!began && it->it.batch.n > 0 && committed + needed > free_tokens) {
             return; /* admitting it would only make the others evict it again */
         }
-        committed += left > 0 ? left : 1;
+        committed += needed;
         take(s, it, r);
         if (r->kv_swapped) {
             if (sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {

@@ -406,12 +406,14 @@ static void answer_one(struct sched *s, struct external_run *x, const char *what
         struct resident_key k = key_of(a);
         text_format(t, "\"%s\"",
                     states[a->wrong == NULL ? sched_resident_state(s, k) : RESIDENT_ABSENT]);
-    } else if (strcmp(what, "draft") == 0 || strcmp(what, "oracle") == 0) {
+    } else if (strcmp(what, "draft") == 0 || strcmp(what, "cached") == 0 ||
+               strcmp(what, "oracle") == 0) {
         const struct request *r = find_request(x, whole(a, "which request"));
         /* Hidden lengths are given to those that declared the flag `oracle` alone; the core
          * decides, as for policies in C. */
         int64_t tokens = r == NULL        ? GONE
                          : what[0] == 'd' ? (int64_t)sched_draft_tokens(s, r)
+                         : what[0] == 'c' ? (int64_t)sched_kv_cached_tokens(s, r)
                                           : sched_oracle_output_tokens(s, r);
         if (tokens < 0) {
             text_string(t, tokens == GONE ? "\"gone\"" : "\"not_permitted\"");

@@ -37,8 +37,8 @@ static void serve(const char *policy, const char *params, uint32_t prompt)
  * to compute, as request 0 had. Admitted at 30, it would find KV for one piece, and lose all. */
 START_TEST(a_whole_prompt_has_room_when_it_is_admitted)
 {
-    static const char *const policies[] = {"sglang-lpm", "sarathi"};
-    serve(policies[_i], "max_num_batched_tokens=64", 320);
+    static const char *const policies[] = {"sglang-lpm", "sarathi", "edf"};
+    serve(policies[_i], _i == 2 ? "token_budget=64" : "max_num_batched_tokens=64", 320);
     ck_assert(rules_tokens_at(1, 1, (double[]){22.68}) && rules_finishes(1, 139.68));
     ck_assert(rules_starts(2, 139.68) && rules_finishes(2, 148.48));
     ck_assert_uint_eq(lost[2], 0);
@@ -130,7 +130,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
-    LOOP(a_whole_prompt_has_room_when_it_is_admitted, 2),
+    LOOP(a_whole_prompt_has_room_when_it_is_admitted, 3),
     LOOP(who_begins_has_room_for_its_prefix_too, 7),
     LOOP(a_prefix_that_is_in_use_takes_no_room, 5),
     TEST(nothing_stops_for_who_has_no_room_beside_its_prefix),

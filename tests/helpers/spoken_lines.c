@@ -281,12 +281,13 @@ void spoken_check_questions(struct sched *s, struct rng *r)
     check_estimate(s, r);
     for (uint32_t i = 0; i < spoken.n; i++) {
         if (spoken.things[i].kind == 'r' && spoken.things[i].of != NULL) {
-            char text[64];
+            char text[96];
             char reply[64];
-            (void)snprintf(text, sizeof text, "[[\"draft\",%u],[\"oracle\",%u]]",
-                           spoken.things[i].id, spoken.things[i].id);
-            (void)snprintf(reply, sizeof reply, "[\"answers\",[%u,\"not_permitted\"]]\n",
-                           sched_draft_tokens(s, spoken.things[i].of));
+            (void)snprintf(text, sizeof text, "[[\"draft\",%u],[\"cached\",%u],[\"oracle\",%u]]",
+                           spoken.things[i].id, spoken.things[i].id, spoken.things[i].id);
+            (void)snprintf(reply, sizeof reply, "[\"answers\",[%u,%llu,\"not_permitted\"]]\n",
+                           sched_draft_tokens(s, spoken.things[i].of),
+                           (unsigned long long)sched_kv_cached_tokens(s, spoken.things[i].of));
             ck_assert_str_eq(ask(text), reply);
         }
     }

@@ -208,6 +208,14 @@ class Iterations(Policy):
     def kv_moved(self, r: Request) -> None:
         self._wait(r)
 
+    def _prompt(self, r: Request) -> Tuple[int, bool]:
+        """Tokens that its prompt takes out of what counts as free (a decode: one), and whether it has begun. A prefix
+        that it has found is cache until then (policies/common/blocks.h)."""
+        left = r.prefill_left if r.state == "queued" else 0
+        if r.kv_swapped or r.kv_tokens == 0 or r.generated_tokens or r.kv_tokens != r.reused_tokens:
+            return left or 1, r.kv_swapped or r.kv_tokens > 0
+        return left + self.kv_cached_tokens([r])[0], False
+
     def _fill(self) -> List[Segment]:
         ready = self.ready
         batch: List[Segment] = []
@@ -227,10 +235,10 @@ class Iterations(Policy):
                 ready.remove(r)
                 others.append(r)
                 continue
-            left = r.prefill_left if r.state == "queued" else 0
-            if left > 0 and r.kv_tokens == 0 and batch and committed + left > self.kv_free_tokens:
+            needed, began = self._prompt(r)
+            if not began and batch and committed + needed > self.kv_free_tokens:
                 break  # admitting it would only make the others evict it again
-            committed += left or 1
+            committed += needed
             self._take(r)
             if r.kv_swapped:
                 self.kv(r, "memory")

@@ -379,6 +379,10 @@ class Policy:
         """Tokens the run's drafter offers for the next verification of each."""
         return self._wire.ask([("draft", r.id) for r in requests])
 
+    def kv_cached_tokens(self, requests: Sequence[Request]) -> List[int]:
+        """Tokens of the KV of each that count as free: of a prefix that it has found, and that nobody works with."""
+        return self._wire.ask([("cached", r.id) for r in requests])
+
     def oracle_output_tokens(self, requests: Sequence[Request]) -> List[int]:
         """Hidden output lengths; needs the flag "oracle"."""
         return self._wire.ask([("oracle", r.id) for r in requests])
