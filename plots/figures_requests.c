@@ -6,14 +6,17 @@
 
 #define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
 
-/* Values of a column, of one class. Caller frees. */
+/* Values of a column, of one class. Where a table has states, of finished requests alone, as in
+ * metrics: of the others some columns have numbers and some not. Caller frees. */
 static double *values_of(const struct frame *f, const char *cls, const char *column, size_t *n)
 {
+    bool states = frame_find(f, "state") >= 0;
     double *v = xcalloc(frame_rows(f), sizeof *v);
     *n = 0;
     for (uint32_t row = 0; row < frame_rows(f); row++) {
         double x = frame_get(f, row, column);
-        if (frame_is(f, row, "class", cls) && !isnan(x)) { /* empty: it never came so far */
+        bool counts = !states || frame_is(f, row, "state", "finished");
+        if (counts && frame_is(f, row, "class", cls) && !isnan(x)) { /* empty: it has none */
             v[(*n)++] = x;
         }
     }

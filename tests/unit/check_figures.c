@@ -66,6 +66,30 @@ START_TEST(distributions_are_shares_of_each_class)
 }
 END_TEST
 
+/* Of two requests that did not finish one has a first token. It is in no distribution. */
+START_TEST(distributions_are_of_finished_requests)
+{
+    put("request_id,class,ttft_s,tpot_s,e2e_s,state,input_tokens,output_tokens\n"
+        "0,reactive,3,0.1,9,finished,10,61\n"
+        "1,reactive,8,,,decode,20,5\n"
+        "2,reactive,,,,shed,30,0\n");
+    ck_assert_str_eq(drawn("cdf", (struct figure_request){0}),
+                     "reactive\n3\t1\n\n\nproactive\n\n\n"
+                     "reactive\n0.1\t1\n\n\nproactive\n\n\n"
+                     "reactive\n9\t1\n\n\nproactive\n");
+}
+END_TEST
+
+START_TEST(lengths_are_of_finished_requests)
+{
+    put("class,state,input_tokens,output_tokens\n"
+        "reactive,finished,10,61\n"
+        "reactive,decode,20,5\n");
+    ck_assert_str_eq(drawn("lengths", (struct figure_request){0}),
+                     "reactive\n10\t1\n\n\nproactive\n\n\nreactive\n61\t1\n\n\nproactive\n");
+}
+END_TEST
+
 /* Two devices, what holds of the machine from 4 to 8 s, and a track of requests, which is not
  * drawn. The second device's decode is cut at the window's end. */
 static const char timeline[] =
@@ -338,6 +362,8 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(distributions_are_shares_of_each_class),
+    TEST(distributions_are_of_finished_requests),
+    TEST(lengths_are_of_finished_requests),
     TEST(each_bar_is_in_the_block_of_its_kind),
     TEST(a_preemption_asked_of_two_devices_shows_on_both_rows),
     TEST(a_roof_has_its_corner_at_the_knee),
