@@ -65,15 +65,6 @@ static bool only_requests_have_instants(const struct pair *p)
     return p->a.frames.per_s == 0.0 && p->t.n_machine == 0;
 }
 
-static bool has_frames(const struct pair *p)
-{
-    bool any = p->a.frames.per_s > 0.0;
-    for (uint32_t i = 0; i < p->t.n_machine; i++) {
-        any = any || (p->t.machine[i].sets & MACHINE_SETS_FRAMES) != 0;
-    }
-    return any;
-}
-
 /* Its rows, and nothing that only the whole trace knows. */
 static bool rows_of(struct pair *p)
 {
@@ -348,8 +339,8 @@ static bool make_half_the_speed(struct pair *p)
 {
     static struct machine m;
     static struct policy_params doubled;
-    if (!nothing_random(p) || has_frames(p) || !rows_of(p) || p->a.n_more > 0) {
-        return false; /* a frame that is due as a kernel ends may come a whole kernel later */
+    if (!nothing_random(p) || !rows_of(p) || p->a.n_more > 0) {
+        return false;
     }
     m = *p->a.machine;
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.time = 1});
@@ -423,16 +414,25 @@ enum { N_RELATIONS = sizeof relations / sizeof relations[0] };
 enum outcome { SAYS_NOTHING, AS_EXPECTED, NOT_AS_EXPECTED };
 
 /* Durations are rounded before they are doubled, and what follows may turn on that. It does where
- * a few ns for each kernel change the same events. */
+ * a few ns for each kernel change the same events, or frames that are due sooner or later by as
+ * much as rounding has added up to. */
 static bool turns_on_rounding(const struct pair *p, const struct history *a,
                               const struct difference *d)
 {
     static const int64_t more_ns[] = {1, -1, 2, -2, 4, -4};
+    enum { N = sizeof more_ns / sizeof more_ns[0] };
+    int64_t at_ns = d->at < a->n ? a->v[d->at].at_ns : NS_PER_S;
     bool turns = false;
-    for (size_t i = 0; i < sizeof more_ns / sizeof more_ns[0] && !turns; i++) {
+    for (int i = 0; i < 2 * N && !turns; i++) {
         struct sim_setup s = p->a;
+        struct trace t = *s.trace;
         struct history b = {.kernels = a->kernels};
-        s.truth = rescale_kernels(p->a.truth, (struct rescale){.more_ns = more_ns[i]});
+        if (i < N) {
+            s.truth = rescale_kernels(p->a.truth, (struct rescale){.more_ns = more_ns[i]});
+        } else {
+            rescale_frames(&s.frames, &t, more_ns[i - N] * d->drift_ns, at_ns);
+            s.trace = &t;
+        }
         history_simulate(&s, CPU_LIMIT_S, &b);
         turns = history_turns(a, &b, d);
         free(b.v);

@@ -42,7 +42,8 @@ void history_simulate(struct sim_setup *s, double cpu_limit_s, struct history *h
 /* The first event that differs: its number in a, and by how much, where only its instant does. */
 struct difference {
     size_t at;
-    int64_t by_ns; /* INT64_MAX: it is another event */
+    int64_t by_ns;    /* INT64_MAX: it is another event */
+    int64_t drift_ns; /* by how much the event before was off, which rounding allows; at least 1 */
 };
 
 /* NULL, or in buf what differs first: an event of a that b lacks, or the reverse. */

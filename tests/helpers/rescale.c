@@ -79,14 +79,30 @@ void rescale_events(struct trace *t, int times, int64_t later_ns)
         v->at_ns = v->at_ns * times + later_ns;
         v->until_ns = v->every_ns > 0 ? v->until_ns * times + later_ns : v->until_ns;
         v->every_ns *= times;
+        v->frames_per_s /= times;
         v->battery_j *= times; /* the same watts, as many times as long */
         v->battery_full_j *= times;
     }
 }
 
+void rescale_frames(struct sim_frames *f, struct trace *t, int64_t later_ns, int64_t at_ns)
+{
+    static struct machine_event changed[64];
+    SIM_REQUIRE(t->n_machine <= sizeof changed / sizeof changed[0], "%u events", t->n_machine);
+    f->per_s *= 1.0 - (double)later_ns / (double)at_ns;
+    for (uint32_t i = 0; i < t->n_machine; i++) {
+        changed[i] = t->machine[i];
+        bool frames = (changed[i].sets & MACHINE_SETS_FRAMES) != 0;
+        changed[i].at_ns += frames && changed[i].at_ns + later_ns >= 0 ? later_ns : 0;
+    }
+    t->machine = changed;
+}
+
 void rescale_setup(struct sim_setup *s)
 {
     s->stall_ns *= 2;
+    s->frames.per_s /= 2.0;
+    s->frames.device_ns *= 2;
     s->throttle.tau_s *= 2.0;
     for (uint32_t d = 0; d < s->machine->n_devices; d++) {
         s->kernels[d].load_ns *= 2;

@@ -15,5 +15,9 @@ void rescale_durations(struct machine *m);
 /* The trace's events of the machine come at so many times the time, and so much later. A battery
  * lasts as many times as long. */
 void rescale_events(struct trace *t, int times, int64_t later_ns);
+/* Frames that are due at at_ns come so much later. Those that an event wants move with it, and
+ * those of the whole run more and more. t is a copy of a trace. It borrows its events from here
+ * until the next call. */
+void rescale_frames(struct sim_frames *f, struct trace *t, int64_t later_ns, int64_t at_ns);
 /* Time constants of the run but those of the machine and its horizon are twice as long. */
 void rescale_setup(struct sim_setup *s);
