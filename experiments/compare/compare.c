@@ -264,7 +264,7 @@ void significance_adjust(double *p, size_t n_first, size_t n_others)
     }
     for (size_t i = n_first; i < n_first + n_others; i++) {
         double all = p[i] > first ? p[i] : first;
-        p[i] = 2.0 * p[i] < all ? 2.0 * p[i] : all;
+        p[i] = 2.0 * p[i] < all ? 2.0 * p[i] : isnan(p[i]) ? p[i] : all;
     }
 }
 

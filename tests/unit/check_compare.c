@@ -309,6 +309,23 @@ START_TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first)
 }
 END_TEST
 
+/* A difference without a p has none after the correction, and does not count. Of the others the
+ * question's 0.01 is doubled. 0.02 is the only p of the second family: it stays, being no less than
+ * that of the question. Where the question has no p, the others have all of the level. */
+START_TEST(without_a_p_there_is_none_to_correct)
+{
+    double p[] = {0.01, NAN, 0.02, NAN};
+    significance_adjust(p, 1, 3);
+    ck_assert_double_eq_tol(p[0], 0.02, 1e-15);
+    ck_assert_double_eq_tol(p[2], 0.02, 1e-15);
+    ck_assert(isnan(p[1]) && isnan(p[3]));
+    double q[] = {NAN, NAN, 0.03};
+    significance_adjust(q, 1, 2);
+    ck_assert(isnan(q[0]) && isnan(q[1]));
+    ck_assert_double_eq_tol(q[2], 0.03, 1e-15);
+}
+END_TEST
+
 /* Equal policies, ten metrics: anything found in any of them is false. 5 % of 400 are 20; 31 is
  * two and a half standard deviations above. AA_TRIALS asks for more. */
 START_TEST(nothing_is_found_where_nothing_is)
@@ -469,6 +486,7 @@ static const struct suite_row suite[] = {
     TEST(a_policy_that_crashes_costs_its_own_runs_only),
     TEST(json_holds_mean_interval_and_paired_difference),
     TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first),
+    TEST(without_a_p_there_is_none_to_correct),
     TEST(nothing_is_found_where_nothing_is),
     TEST(equal_replications_are_one_observation),
     TEST(what_did_not_finish_is_warned_of),
