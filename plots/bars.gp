@@ -35,7 +35,7 @@ do for [p=1:panels] {
     set bmargin at screen top((row_of + 1) * tall - 34)
     set title title_of(p) offset 0,-0.5
     plot data index p-1 every ::1 using (cut($2)/2):0:(cut($2)/2):(0.32):(rgb(slot[int($0)+1])) with boxxyerror linecolor rgb variable, \
-         '' index p-1 every ::1 using ($2 > limit ? NaN : $2):0:3:(cut($4)) with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0, \
+         '' index p-1 every ::1 using ($2 > limit ? NaN : $2):0:3:4 with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0, \
          '' index p-1 every ::1 using (limit):0:($2 > limit ? sprintf('%.4g »', $2) : '') with labels right offset -0.5,0 textcolor rgb '#ffffff'
 }
 unset multiplot

@@ -42,7 +42,7 @@ do for [p=1:2] {
     set title (p == 1 ? 'reactive' : 'proactive') offset 0,-0.5
     plot for [k=1:n_parts] data index p-1 every ::1 using (cut(column(k+1))):0:(cut(column(k+1))):(cut(column(k+2))):($0-0.32):($0+0.32) \
              with boxxyerror linecolor rgb shade[k], \
-         '' index p-1 every ::1 using (column(last) > limit ? NaN : column(last)):0:(column(last+1)):(cut(column(last+2))) \
+         '' index p-1 every ::1 using (column(last) > limit ? NaN : column(last)):0:(column(last+1)):(column(last+2)) \
              with xerrorbars linecolor rgb '#222222' linewidth 1 pointtype 0, \
          '' index p-1 every ::1 using (limit):0:(column(last) > limit ? sprintf('%.4g s »', column(last)) : '') with labels right offset -0.5,0 textcolor rgb '#ffffff'
 }

@@ -276,6 +276,22 @@ none="-o $dir/none"
 }
 # For papers: a PDF of the width asked for (3.33 and 7 inches of 72 points, whole points), names of policies, no line above.
 pdf_width() { grep -a -m1 MediaBox "$1" | sed 's/.*\[ *0 0 \([0-9]*\).*/\1/'; }
+# An interval that goes on beyond its panel has no end mark there: two policies, in two panels of the breakdown.
+python3 - "$x" "$dir" <<'EOF' || fail "an interval that is cut"
+import json, subprocess, sys
+x, d = sys.argv[1:]
+def strokes(name, high):
+    t = json.load(open(f"{d}/cmp.json"))
+    for p in t["policies"].values():
+        for m in p.values():
+            m.update(mean=0.6, low=0.5, high=high)  # the axis of a bar ends at twice that
+    json.dump(t, open(f"{d}/wide.json", "w"))
+    asked = ["--metric", "reactive.e2e_s.mean"] if name == "headline" else []
+    subprocess.run([x, "plot", name, *asked, "--format", "svg", "-o", f"{d}/wide", f"{d}/wide.json"], check=True, stdout=subprocess.DEVNULL)
+    return open(f"{d}/wide/{name}.svg").read().count("M")
+lost = [strokes("headline", 1.19) - strokes("headline", 300), strokes("breakdown", 3.59) - strokes("breakdown", 300)]
+sys.exit(print(lost) or 1 if lost != [2, 4] else 0)
+EOF
 "$x" plot latency-rate -o "$dir/paper" --format pdf --columns 1 --font 8 "$dir/load.json" || fail "a PDF of one column"
 [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 239 ] || [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 240 ] || fail "one column is $(pdf_width "$dir/paper/latency-rate.pdf") points"
 # Three decades of a metric with a long title in 3.33 inches: no text leaves the figure, at 7 pixels a letter.
