@@ -205,9 +205,9 @@ static void put_fact(const struct figure_request *r, const char *key, FILE *out,
 static void put_subject(const struct figure_request *r, struct figure_data *d)
 {
     /* Several inputs are named in the figure itself. */
-    static const char *const all[] = {"policy", "llm", "soc", "workload"};
+    static const char *const all[] = {"policy", "llm", "soc", "workload", "failed"};
     const char *const *facts = r->n_inputs > 1 ? all + 1 : all;
-    size_t n = r->n_inputs > 1 ? 3 : 4;
+    size_t n = r->n_inputs > 1 ? 4 : 5;
     OWNED char *text = NULL;
     size_t size = 0;
     bool any = false;

@@ -1,6 +1,7 @@
 #include "plots/results.h"
 
 #include "plots/about.h"
+#include "sim/base/json.h"
 
 static bool is_axis(const struct results *r, const char *name)
 {
@@ -68,11 +69,30 @@ static void add_policy(struct results *r, const struct figure_input *in, const s
     r->load[frame_rows(r->points) - 1] = load_of(f, row, verdicts);
 }
 
+void results_put_failed(const struct figure_input *in, double failed)
+{
+    if (failed > 0.0 && !cJSON_HasObjectItem(in->about, "failed")) {
+        OWNED char *text = xformat("failed runs, in no mean: %.0f", failed);
+        cJSON_AddStringToObject(in->about, "failed", text);
+    }
+}
+
+static void put_failed(const struct figure_input *in)
+{
+    double failed = fmax(0.0, json_number(in->tree, "failed_runs")); /* NaN: not said */
+    const cJSON *load;
+    cJSON_ArrayForEach (load, json_member(in->tree, "loads")) {
+        failed += fmax(0.0, json_number(load, "failed_runs"));
+    }
+    results_put_failed(in, failed);
+}
+
 static int add_compare(struct results *r, const struct figure_input *in, struct err *e)
 {
     static const char *const at[][2] = {{"policies/{policy}", "verdicts/{policy}"},
                                         {"loads/policies/{policy}", "loads/verdicts/{policy}"}};
     uint32_t before = frame_rows(r->points);
+    put_failed(in);
     for (int k = 0; k < 2; k++) {
         SCOPED(frame_drop) struct frame *f = frame_of_json(in->tree, at[k][0], in->path);
         SCOPED(frame_drop) struct frame *verdicts = frame_of_json(in->tree, at[k][1], in->path);

@@ -56,6 +56,9 @@ int results_require(const struct results *r, const char *metric, struct err *e);
 
 /* Inside results: how inputs become points, and the CSV half (results_csv.c). */
 
+/* So many of an input's runs failed: its figures say so above themselves. */
+void results_put_failed(const struct figure_input *in, double failed);
+
 /* A point of this input without anything; what follows is of it. */
 void results_begin_point(struct results *r, const struct figure_input *in);
 /* An axis of the last point, unless the value is absent or an empty text. */

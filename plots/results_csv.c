@@ -138,8 +138,10 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
     OWNED bool *taken = xcalloc(n_rows, sizeof *taken);
     OWNED uint32_t *rows = xcalloc(n_rows, sizeof *rows);
     uint32_t before = frame_rows(r->points);
+    uint32_t failed = 0;
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t n = 0;
+        failed += frame_is(f, i, "status", "failed");
         for (uint32_t k = i; k < n_rows; k++) {
             /* Rows of a point need not follow one another: a table may be sorted by replication, or
              * joined of two. */
@@ -153,5 +155,6 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
         }
     }
     free(kind);
+    results_put_failed(in, failed);
     return frame_rows(r->points) > before ? 0 : err_add(e, "%s: no run of it succeeded", in->path);
 }

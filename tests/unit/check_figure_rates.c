@@ -180,23 +180,25 @@ START_TEST(a_sweep_export_has_its_axes)
              "overloads = 1\narray slot[3]\nslot[1] = 14\nslot[2] = 22\nlongest = 10\n"
              "panels = 1\nseries = 2\n"
              "xlabel_text = 'arrival rate (times the workload''s)'\ntitle1 = 'm'\n");
-    ck_assert_str_eq(strstr(drawn_vars(), "subject"), "subject = 'fcfs  \u00b7  L  \u00b7  S'\n");
+    ck_assert_str_eq(
+        strstr(drawn_vars(), "subject"),
+        "subject = 'fcfs  \u00b7  L  \u00b7  S  \u00b7  failed runs, in no mean: 1'\n");
 }
 END_TEST
 
 /* A comparison at two loads, the capacity 40 requests a minute: offered are 20 and 40. A verdict is
- * the policy's at that load; runs are all that have one. A mean that is null has no point, an end
- * that is null is the mean. */
+ * the policy's at that load; runs are all that have one. Three that failed have none. A mean that
+ * is null has no point, an end that is null is the mean. */
 static const char loads[] =
     "{\"about\":{\"kind\":\"load compare\",\"soc\":\"S\",\"llm\":\"L\",\"workload\":\"W\"},"
     "\"replications\":5,\"loads\":["
-    "{\"load\":0.5,\"capacity_req_per_min\":40,\"policies\":{"
+    "{\"load\":0.5,\"failed_runs\":2,\"capacity_req_per_min\":40,\"policies\":{"
     "\"fcfs\":{\"a\":{\"mean\":2,\"low\":1,\"high\":4},\"b\":{\"mean\":7,\"low\":6,\"high\":9}},"
     "\"edf\":{\"a\":{\"mean\":3,\"low\":null,\"high\":null},\"b\":{\"mean\":8,\"low\":7,"
     "\"high\":8.5}}},"
     "\"verdicts\":{\"fcfs\":{\"stable\":4,\"undecided\":1,\"overloaded\":0},"
     "\"edf\":{\"stable\":0,\"undecided\":2,\"overloaded\":3}}},"
-    "{\"load\":1,\"capacity_req_per_min\":40,\"policies\":{"
+    "{\"load\":1,\"failed_runs\":1,\"capacity_req_per_min\":40,\"policies\":{"
     "\"fcfs\":{\"a\":{\"mean\":5,\"low\":4.5,\"high\":6},\"b\":{\"mean\":1,\"low\":0.5,"
     "\"high\":2}},"
     "\"edf\":{\"a\":{\"mean\":6,\"low\":5,\"high\":7},\"b\":{\"mean\":null,\"low\":null,"
@@ -216,7 +218,8 @@ START_TEST(a_comparison_of_loads_is_drawn_over_the_offered_rate)
              "overloads = 5\narray slot[3]\nslot[1] = 6\nslot[2] = 3\nlongest = 4\n"
              "panels = 2\nseries = 2\nxlabel_text = 'offered rate (requests per minute)'\n"
              "title1 = 'a'\ntitle2 = 'b'\n");
-    ck_assert_str_eq(strstr(drawn_vars(), "subject"), "subject = 'L  \u00b7  S  \u00b7  W'\n");
+    ck_assert_str_eq(strstr(drawn_vars(), "subject"),
+                     "subject = 'L  \u00b7  S  \u00b7  W  \u00b7  failed runs, in no mean: 3'\n");
 }
 END_TEST
 
