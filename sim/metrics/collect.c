@@ -204,7 +204,8 @@ static void collect_truncated(struct metrics *m, struct metric_list *out)
 {
     const struct backlog *b = &m->backlog;
     int64_t cut_ns = m->end_ns >= m->opt.horizon_ns ? m->end_ns : b->last_ns;
-    double span_s = cut_ns > b->first_ns ? units_s_from_ns(cut_ns - b->first_ns) : METRIC_UNDEFINED;
+    double span_s = b->arrivals > 0 && cut_ns > b->first_ns ? units_s_from_ns(cut_ns - b->first_ns)
+                                                            : METRIC_UNDEFINED;
     for (int g = 0; g < GROUP_COUNT; g++) {
         char prefix[32];
         (void)snprintf(prefix, sizeof prefix, "truncated.%s", group_names[g]);

@@ -304,6 +304,18 @@ END_TEST
 
 /* ---- a machine on which nothing happens ---- */
 
+/* The only request would come at 50 ms, and the run ends at 20: nothing has a rate. */
+START_TEST(nothing_has_a_rate_before_the_first_arrival)
+{
+    static const struct scenario_request q[] = {{RT, 0.05, 16, 2, 0, 0}};
+    sc.setup.horizon_ns = opt.horizon_ns = MS(20);
+    run(script_serve, q, 1);
+    ck_assert_double_eq(get("all.arrived"), 0);
+    ck_assert_double_nan(get("all.throughput_req_per_min"));
+    ck_assert_double_nan(get("truncated.all.throughput_req_per_min"));
+}
+END_TEST
+
 /* 5 W of the platform and 2, 3 and 0.5 W of devices that idle: 10.5 W, never more. */
 START_TEST(the_peak_of_an_idle_machine_is_what_idles)
 {
@@ -327,6 +339,7 @@ static const struct suite_row suite[] = {
     LOOP(a_reader_is_late_by_what_the_tokens_are, (sizeof experiences / sizeof experiences[0])),
     TEST(one_token_has_no_gap_to_miss),
     TEST(what_is_left_takes_as_long_as_what_was_served),
+    TEST(nothing_has_a_rate_before_the_first_arrival),
     TEST(the_peak_of_an_idle_machine_is_what_idles),
     TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
     LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,
