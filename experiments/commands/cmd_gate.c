@@ -58,18 +58,25 @@ static int show(const struct gate_options *o, const struct gate_baseline *b,
 }
 
 /* Failing runs are not recorded: a baseline of failures would pass for ever. */
+static bool any_failed(const struct gate_cells *now)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < now->n; i++) {
+        any = any || now->v[i].failed > 0;
+    }
+    return any;
+}
+
 static int update(const struct gate_options *o, const struct gate_baseline *b,
                   const struct gate_cells *now, struct err *e)
 {
-    uint32_t failed = 0;
     for (uint32_t i = 0; i < now->n; i++) {
         if (now->v[i].failed > 0) {
             (void)fprintf(stderr, "xpusim: error: %s, %s: %" PRIu32 " runs failed: %s\n",
                           now->v[i].group, now->v[i].policy, now->v[i].failed, now->v[i].message);
-            failed++;
         }
     }
-    if (failed > 0) {
+    if (any_failed(now)) {
         (void)fprintf(stderr, "xpusim: error: %s is not updated\n", o->baseline);
         return EXIT_CHECK_FAILED;
     }
@@ -98,6 +105,7 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
     struct gate_report r;
     gate_judge(b, before, now, o->against == NULL, &r);
     r.recorded = o->update;
+    r.refused = o->update && any_failed(now);
     int status = EXIT_BAD_INPUT;
     if (show(o, b, &r, e) == 0) {
         bool bad = r.alarms > 0 || (o->strict && r.counts[GATE_OK] < r.n);

@@ -177,6 +177,7 @@ struct gate_report {
     uint32_t counts[GATE_VERDICTS];
     uint32_t alarms;
     bool recorded; /* by --update: these values are the baseline from now on */
+    bool refused;  /* they would be, but runs failed */
 };
 
 /* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed. */

@@ -28,7 +28,8 @@ const char *gate_counts(const struct gate_report *r)
         }
     }
     return document_format("%s; %s", text,
-                           r->recorded     ? "recorded"
+                           r->refused      ? "not recorded"
+                           : r->recorded   ? "recorded"
                            : r->alarms > 0 ? "FAILED"
                                            : "passed");
 }

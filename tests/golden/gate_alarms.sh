@@ -19,6 +19,12 @@ cat >"$dir/small.json" <<'END'
    "workload": "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60", "set": [],
    "policies": ["fcfs", "agent-xpu-v2"]}]}
 END
+# Five seconds have no requests in some replications: nothing is recorded, and the last line says so.
+sed 's/duration_s=60/duration_s=5/; s/"seed": 1/"seed": 1, "replications": 6/' "$dir/small.json" >"$dir/none.json"
+cp "$dir/none.json" "$dir/none.was"
+"$x" gate --baseline "$dir/none.json" --update >"$dir/out" 2>"$dir/err" && fail "runs that fail are recorded"
+tail -n 1 "$dir/out" | grep -q '; not recorded$' || fail "failed runs: $(tail -n 1 "$dir/out")"
+cmp -s "$dir/none.json" "$dir/none.was" || fail "an update of runs that fail changed the file"
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
 grep -q '^16 rows: 16 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
 "$x" gate --baseline "$dir/small.json" --strict >/dev/null || fail "unchanged code passes"
