@@ -46,8 +46,8 @@ static int read_points(struct measured_sink *s)
 /* One prompt of one model. */
 struct prompt {
     double index, tokens;
-    double first_ms, next_ms; /* sums over iterations */
-    size_t n;
+    double first_ms, next_ms; /* sums over iterations; an answer of one token has no next */
+    size_t n, n_next;
     const char *place;
 };
 
@@ -73,6 +73,7 @@ static void add_iteration(struct prompts *p, double iteration, const struct prom
     } else if (iteration > 0.0) {
         p->v[i].first_ms += x->first_ms;
         p->v[i].next_ms += x->next_ms;
+        p->v[i].n_next += x->n_next;
         p->v[i].n++;
     }
 }
@@ -82,9 +83,12 @@ static void put_prompts(struct measured_sink *s, struct prompts *p)
     for (size_t i = 0; i < p->n; i++) {
         const struct prompt *x = &p->v[i];
         double n = x->n > 0 ? (double)x->n : 1.0;
-        measured_put(s, &p->row, POINT_TTFT_MS, x->tokens, x->first_ms / n, x->place);
-        if (x->next_ms > 0.0) {
-            measured_put(s, &p->row, POINT_TPOT_MS, x->tokens, x->next_ms / n, x->place);
+        /* The size of an input is that of all prompts of the batch. */
+        double tokens = x->tokens / p->row.batch;
+        measured_put(s, &p->row, POINT_TTFT_MS, tokens, x->first_ms / n, x->place);
+        if (x->n_next > 0) {
+            double next_ms = x->next_ms / (double)x->n_next;
+            measured_put(s, &p->row, POINT_TPOT_MS, tokens, next_ms, x->place);
         }
     }
 }
@@ -121,8 +125,10 @@ static int read_llm_bench_json(struct measured_sink *s, const cJSON *root)
         struct json_obj r = json_array_object(&perf, "results", i);
         struct prompt x = {.index = json_get_number(&r, "prompt_idx", 0, 1e9),
                            .tokens = json_get_number(&r, "input_size", 1, MAX_TOKENS),
-                           .first_ms = json_get_number(&r, "first_latency", 1e-6, MAX_MS),
-                           .next_ms = json_get_number(&r, "second_avg_latency", -1.0, MAX_MS)};
+                           .first_ms = json_get_number(&r, "first_latency", 1e-6, MAX_MS)};
+        double next_ms = json_get_number(&r, "second_avg_latency", -1.0, MAX_MS);
+        x.next_ms = fmax(next_ms, 0.0);
+        x.n_next = next_ms > 0.0;
         x.place = xkeep(xformat("%s: perfdata.results[%d]", s->path, i));
         add_iteration(&p, json_get_number(&r, "iteration", 0, 1e9), &x);
     }
@@ -159,6 +165,7 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
                            .first_ms = csvfile_number(f, at[FIRST], 1e-6, MAX_MS, s->e)};
         if (strcmp(csvfile_text(f, at[NEXT]), "NA") != 0) {
             x.next_ms = csvfile_number(f, at[NEXT], 1e-6, MAX_MS, s->e);
+            x.n_next = 1;
         }
         x.place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f)));
         p.row.model = xkeep(xstrdup(csvfile_text(f, at[MODEL])));

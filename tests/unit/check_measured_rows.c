@@ -187,7 +187,30 @@ START_TEST(llm_bench_csv_is_the_same)
                      0);
     ck_assert_uint_eq(m.points.n, 2);
     expect(0, "ttft_ms", "phi-2", 8, 32, 51);
+    expect(1, "tpot_ms", "phi-2", 8, 32, 20); /* of the one iteration with a second token */
     ck_assert_str_eq(m.points.v[0].device, "npu");
+}
+END_TEST
+
+/* llm_bench multiplies the tokens of a prompt by the batch: 4 prompts of 1024 tokens are 4096. In
+ * its JSON -1 is an answer without a second token. */
+START_TEST(llm_bench_counts_the_tokens_of_a_whole_batch)
+{
+    static const char rows[] = "{\"iteration\": 0, \"input_size\": 4096, \"first_latency\": 900, "
+                               "\"second_avg_latency\": 90, \"prompt_idx\": 0},"
+                               "{\"iteration\": 1, \"input_size\": 4096, \"first_latency\": 50, "
+                               "\"second_avg_latency\": 20, \"prompt_idx\": 0},"
+                               "{\"iteration\": 2, \"input_size\": 4096, \"first_latency\": 52, "
+                               "\"second_avg_latency\": -1, \"prompt_idx\": 0}";
+    OWNED char *text = xformat("{\"metadata\": {\"model\": \"m\", \"device\": \"GPU\", "
+                               "\"precision\": \"INT4\", \"num_beams\": 1, \"batch_size\": 4},"
+                               "\"perfdata\": {\"results\": [%s]}}",
+                               rows);
+    ck_assert_int_eq(read_file(text), 0);
+    ck_assert_uint_eq(m.points.n, 2);
+    expect(0, "ttft_ms", "m", 4, 1024, 51);
+    expect(1, "tpot_ms", "m", 4, 1024, 20);
+    ck_assert_uint_eq(m.points.v[0].batch, 4);
 }
 END_TEST
 
@@ -358,6 +381,7 @@ static const struct suite_row tests[] = {
     TEST(llm_bench_json_is_averaged_without_its_warm_up),
     TEST(keys_replace_what_a_file_says),
     TEST(llm_bench_csv_is_the_same),
+    TEST(llm_bench_counts_the_tokens_of_a_whole_batch),
     TEST(bad_reports_name_their_place),
     TEST(llama_bench_markdown_is_read),
     TEST(llama_bench_csv_and_json_are_read),
