@@ -354,6 +354,9 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
 {
     long http = 0;
     (void)r->curl.easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
+    if (code == CURLE_OK && x->n_line > 0) { /* the last line may end with the stream */
+        take_line(x);
+    }
     r->rows[x->row].http = (int)http;
     r->rows[x->row].output_tokens = x->texts > 0 && x->said > 0 ? x->said : x->texts;
     r->rows[x->row].status = judge(x, code, http);
