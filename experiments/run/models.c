@@ -68,9 +68,10 @@ int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct
     return e->n == before ? 0 : -EINVAL;
 }
 
+/* `observe` takes none: its server has the models. */
 static bool is_one(const struct config_options *o)
 {
-    return strchr(o->llm, ',') == NULL;
+    return o->llm == NULL || strchr(o->llm, ',') == NULL;
 }
 
 static void bind_one(const struct model_option *m, uint32_t n, struct trace_model *x, struct err *e)
