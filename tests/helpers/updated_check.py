@@ -1,0 +1,152 @@
+"""Numbers that measured rows update: what a command prints of them is what its file says, at each number's place, and nothing else changed.
+
+    updated_check.py XPUSIM FOLDER
+"""
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+X, DIR = sys.argv[1:]
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PHASES = ["prefill", "short_prefill", "decode"]
+bad = checked = 0
+
+
+def fail(what):
+    global bad
+    bad += 1
+    if bad < 20:
+        print("FAILED: " + what)
+
+
+def same(printed, value, digits):
+    """Whether a printed number is one to so many digits."""
+    global checked
+    checked += 1
+    return abs(float(printed) - value) <= 0.5000001 * 10 ** (math.floor(math.log10(abs(value))) + 1 - digits) if value else float(printed) == 0
+
+
+def soc_of(name, one_row):
+    with open("%s/hwmodels/soc/%s.json" % (TOP, name)) as f:
+        tree = json.load(f)
+    for d in tree["devices"]:
+        for r in d["runtimes"]:
+            if one_row and d["name"] in one_row:  # one row moves its weights faster, and starts quicker
+                number = {"low": 1, "high": 400, "source": "made for this test", "kind": "assumed"}
+                r["one_row"] = {"rate": r["rate"],
+                                "bandwidth": dict(number, value=0.9 * r["bandwidth"]["value"], unit="GB/s"),
+                                "launch": dict(number, value=0.5 * r["launch"]["value"] + 1, unit="us")}
+    tree["name"] = "mine"
+    return tree
+
+
+def entries(tree):
+    return {(d["name"], r["runtime"], str(r["weight_bits"])): r for d in tree["devices"] for r in d["runtimes"]}
+
+
+def leaves(tree, path=""):
+    """Numbers by path, without what an update replaces whole."""
+    if isinstance(tree, dict) and "value" in tree:
+        return {path: tree}
+    if isinstance(tree, dict):
+        return {k: v for key, x in tree.items() if key not in ("fit", "note") for k, v in leaves(x, path + "." + key).items()}
+    if isinstance(tree, list):
+        return {k: v for i, x in enumerate(tree) for k, v in leaves(x, "%s.%d" % (path, i)).items()}
+    return {path: tree}
+
+
+def at(entry, number):
+    for key in number.split("."):
+        entry = entry[key]
+    return entry
+
+
+def check(name, one_row, rows):
+    """`rows` are devices with texts of --measured."""
+    what = name + (" with one_row" if one_row else "")
+    before = soc_of(name, one_row)
+    source, out = os.path.join(DIR, "source.json"), os.path.join(DIR, "out.json")
+    with open(source, "w") as f:
+        json.dump(before, f)
+    command = [X, "calibrate", "--soc", source, "-o", out] + [w for _, text in rows for w in ("--measured", text)]
+    p = subprocess.run(command, capture_output=True, text=True)
+    if p.returncode != 0:
+        fail("%s: %s" % (what, p.stderr[:300]))
+        return
+    with open(out) as f:
+        after = json.load(f)
+    old, new = entries(before), entries(after)
+    measured = set()
+    for line in p.stdout.split("\n"):
+        cells = line.split()
+        if len(cells) == 10 and tuple(cells[:3]) in new:
+            key, number = tuple(cells[:3]), cells[3]
+            measured.add(key)
+            was, now = at(old[key], number), at(new[key], number)
+            if cells[4] != now["unit"] or was["unit"] != now["unit"] or not same(cells[5], was["value"], 4):
+                fail("%s: %s %s was %s" % (what, key, number, cells[4:6]))
+            if not all(same(c, now[k], 4) for c, k in zip(cells[6:9], ("value", "low", "high"))):
+                fail("%s: %s %s is printed as %s" % (what, key, number, cells[6:9]))
+            parameters = new[key]["fit"]["parameters"]
+            if number not in parameters:
+                fail("%s: %s %s is none of the fit" % (what, key, number))
+            if not now["low"] <= now["value"] <= now["high"]:
+                fail("%s: %s %s is not in its range" % (what, key, number))
+    # Every number of an entry with rows is printed once, and each with the same source as all others of its device.
+    for key in measured:
+        printed = [line.split()[3] for line in p.stdout.split("\n") if tuple(line.split()[:3]) == key and len(line.split()) == 10]
+        if printed != new[key]["fit"]["parameters"]:
+            fail("%s: %s: printed are %s" % (what, key, printed))
+        if one_row and key[0] in one_row and not {"one_row.bandwidth", "one_row.launch"} <= set(printed):
+            fail("%s: %s: one_row is not updated" % (what, key))
+        errors = [line.split() for line in p.stdout.split("\n") if tuple(line.split()[:3]) == key and len(line.split()) == 6]
+        if [e[3] for e in errors] != PHASES:
+            fail("%s: %s: phases %s" % (what, key, errors))
+        for e in errors:  # what a further model may be off by
+            sd = new[key]["fit"]["error_sd"][e[3]]
+            if abs(float(e[5]) - math.exp(1.959964 * sd)) > 0.0051 + 1e-3 * float(e[5]):
+                fail("%s: %s: %s is printed as %s, of %g" % (what, key, e[3], e[5], sd))
+    devices = {d for d, _ in rows}
+    for key, entry in new.items():
+        names = entry.get("fit", {}).get("parameters", []) if key[0] in devices else []
+        matrix = entry.get("fit", {}).get("ln_covariance", []) if key[0] in devices else []
+        for n, row in zip(names, matrix):
+            variance, q = row[names.index(n)], at(entry, n)
+            if len(row) != len(names) or variance <= 0:
+                fail("%s: %s: the covariance of %s is %s" % (what, key, n, row))
+            elif n in ("rate", "attention"):  # others are logarithms of a sum, or end at the bandwidth of the memory
+                width = math.log(q["high"] / q["low"])
+                if abs(width - 2 * 1.959964 * math.sqrt(variance)) > 1e-3 * (1 + width):  # all have four digits
+                    fail("%s: %s: %s from %g to %g at a variance of %g" % (what, key, n, q["low"], q["high"], variance))
+    changed = {k for k, v in leaves(before["devices"]).items() if leaves(after["devices"]).get(k) != v}
+    allowed = {".%d.runtimes.%d.%s" % (i, j, n) for i, d in enumerate(after["devices"]) if d["name"] in devices
+               for j, r in enumerate(d["runtimes"]) for n in r["fit"]["parameters"]}
+    if not changed <= allowed or set(leaves(before["devices"])) != set(leaves(after["devices"])):
+        fail("%s: other numbers changed: %s" % (what, sorted(changed - allowed)[:4] +
+             sorted(set(leaves(before["devices"])) ^ set(leaves(after["devices"])))[:4]))
+    # What to measure next: at most once a width of a device, and a width that there is.
+    head = p.stdout.find("measure next")
+    told = [line.split() for line in p.stdout[head:].split("\n")[1:] if re.search(r" %$", line)] if head >= 0 else []
+    pairs = [(t[0], t[1], t[3]) for t in told]
+    if len(set(pairs)) != len(pairs) or not set(pairs) <= set(new):
+        fail("%s: to measure next: %s" % (what, pairs))
+    if len({d for d, _, _ in pairs}) != len(devices):
+        fail("%s: nothing to measure next of some device: %s" % (what, pairs))
+    if {d for d, _, _ in measured} != devices:
+        fail("%s: updated are %s" % (what, measured))
+
+
+GPU = ("igpu", "model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5")
+GPU16 = ("igpu", "model=phi-2,bits=16,runtime=openvino-2025.3,ttft_ms@1024=420,tpot_ms@1024=70")
+NPU = ("npu", "model=llama-3-8b,bits=4,device=npu,ttft_ms@1024=3000,tpot_ms@1024=130")
+check("core-ultra-7-258v", [], [GPU])
+check("core-ultra-7-258v", ["igpu", "npu"], [GPU, GPU16, NPU])
+check("core-ultra-7-155h", ["npu"], [NPU])
+check("snapdragon-8gen3", ["npu"], [NPU])
+if checked < 80:
+    fail("only %d numbers" % checked)
+print("%d updated numbers, %d wrong" % (checked, bad))
+sys.exit(bad > 0)
