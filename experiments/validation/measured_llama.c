@@ -8,14 +8,22 @@
 #define MAX_TOKENS 1e8
 #define MAX_RATE 1e9
 
-/* "Vulkan" is llama.cpp-vulkan; of "Metal,BLAS" the first decides; CPU is llama.cpp alone. */
-static void set_backend(struct point *p, const char *backends)
+struct llama_test {
+    double n_prompt, n_gen, n_depth, tokens_per_s;
+    bool moved; /* a GPU may compute its prompts, whose layers stay with the CPU */
+};
+
+/* "Vulkan" is llama.cpp-vulkan; of "Metal,BLAS" the first decides; CPU is llama.cpp alone. Where no
+ * layer is on the GPU, the CPU decodes. */
+static void set_backend(struct point *p, const char *backends, bool no_layers, struct llama_test *t)
 {
     char *name = xformat("%.*s", (int)strcspn(backends, ","), backends);
     for (char *q = name; *q != '\0'; q++) {
         *q = (char)tolower((unsigned char)*q);
     }
     bool cpu = *name == '\0' || strcmp(name, "cpu") == 0 || strcmp(name, "blas") == 0;
+    t->moved = !cpu && no_layers;
+    cpu = cpu || no_layers;
     p->runtime = cpu ? "llama.cpp" : xkeep(xformat("llama.cpp-%s", name));
     p->device = cpu ? "cpu" : "igpu";
     free(name);
@@ -47,15 +55,11 @@ static void set_file(struct point *p, const char *path)
     p->model = xkeep(name);
 }
 
-struct llama_test {
-    double n_prompt, n_gen, n_depth, tokens_per_s;
-};
-
 /* A prompt behind a context, and a prompt with a generation, are not of one phase. */
 static bool put_test(struct measured_sink *s, struct point *p, const struct llama_test *t,
                      const char *place)
 {
-    bool prefill = t->n_gen == 0.0 && t->n_prompt > 0.0 && t->n_depth == 0.0;
+    bool prefill = t->n_gen == 0.0 && t->n_prompt > 0.0 && t->n_depth == 0.0 && !t->moved;
     bool decode = t->n_prompt == 0.0 && t->n_gen > 0.0;
     if (prefill) {
         measured_put(s, p, POINT_PREFILL_TOK_S, t->n_prompt, t->tokens_per_s, place);
@@ -81,11 +85,12 @@ int measured_llama_json(struct measured_sink *s, const cJSON *root)
         struct point p = {.batch = 1};
         set_type(&p, json_get_string(&o, "model_type"));
         set_file(&p, json_get_string(&o, "model_filename"));
-        set_backend(&p, json_get_string(&o, "backends"));
         struct llama_test t = {.n_prompt = json_get_number(&o, "n_prompt", 0, MAX_TOKENS),
                                .n_gen = json_get_number(&o, "n_gen", 0, MAX_TOKENS),
                                .n_depth = json_number_or(&o, "n_depth", 0, MAX_TOKENS, 0.0),
                                .tokens_per_s = json_get_number(&o, "avg_ts", 1e-6, MAX_RATE)};
+        double layers = json_number_or(&o, "n_gpu_layers", -1.0, MAX_TOKENS, -1.0);
+        set_backend(&p, json_get_string(&o, "backends"), layers == 0.0, &t);
         if (s->e->n == before) {
             (void)put_test(s, &p, &t, xkeep(xformat("%s: [%d]", s->path, i)));
         }
@@ -103,16 +108,18 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
     int n_gen = csvfile_require(f, "n_gen", s->e);
     int rate = csvfile_require(f, "avg_ts", s->e);
     int depth = csvfile_column(f, "n_depth");
+    int layers = csvfile_column(f, "n_gpu_layers");
     while (s->e->n == before && csvfile_next(f, s->e) > 0) {
         struct point p = {.batch = 1};
         set_type(&p, csvfile_text(f, type));
         set_file(&p, csvfile_text(f, file));
-        set_backend(&p, csvfile_text(f, backends));
         struct llama_test t = {.n_prompt = csvfile_number(f, n_prompt, 0, MAX_TOKENS, s->e),
                                .n_gen = csvfile_number(f, n_gen, 0, MAX_TOKENS, s->e),
                                .n_depth =
                                    depth >= 0 ? csvfile_number(f, depth, 0, MAX_TOKENS, s->e) : 0.0,
                                .tokens_per_s = csvfile_number(f, rate, 1e-6, MAX_RATE, s->e)};
+        bool none = layers >= 0 && strcmp(csvfile_text(f, layers), "0") == 0;
+        set_backend(&p, csvfile_text(f, backends), none, &t);
         (void)put_test(s, &p, &t,
                        xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f))));
     }
@@ -173,11 +180,11 @@ static bool take_test(const char *text, struct llama_test *t)
 
 static void take_line(struct measured_sink *s, char *const *cell, const int *at, const char *place)
 {
-    enum { MODEL, BACKEND, TEST, RATE };
+    enum { MODEL, BACKEND, TEST, RATE, LAYERS };
     struct point p = {.batch = 1};
     struct llama_test t = {0};
     set_type(&p, cell[at[MODEL]]);
-    set_backend(&p, cell[at[BACKEND]]);
+    set_backend(&p, cell[at[BACKEND]], at[LAYERS] >= 0 && strcmp(cell[at[LAYERS]], "0") == 0, &t);
     char *end;
     t.tokens_per_s = strtod(cell[at[RATE]], &end); /* "512.3 ± 4.1" */
     if (end == cell[at[RATE]] || !(t.tokens_per_s > 0.0)) {
@@ -189,11 +196,12 @@ static void take_line(struct measured_sink *s, char *const *cell, const int *at,
 
 int measured_llama_markdown(struct measured_sink *s, FILE *f)
 {
-    static const char *const names[] = {"model", "backend", "test", "t/s"};
+    static const char *const names[] = {"model", "backend", "test", "t/s", "ngl"};
+    enum { NEEDED = 4, NAMES = sizeof names / sizeof names[0] };
     size_t before = s->e->n;
     struct input_line line = {0};
     char *cell[MAX_CELLS];
-    int at[4] = {-1, -1, -1, -1};
+    int at[NAMES];
     int columns = 0;
     while (s->e->n == before && input_next(f, s->path, &line, s->e) > 0) {
         int n = split(line.text, cell);
@@ -203,9 +211,9 @@ int measured_llama_markdown(struct measured_sink *s, FILE *f)
         const char *place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)line.number));
         if (columns == 0) {
             columns = n;
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < NAMES; i++) {
                 at[i] = find(cell, n, names[i]);
-                if (at[i] < 0) {
+                if (at[i] < 0 && i < NEEDED) {
                     (void)err_add(s->e, "%s: no column '%s': not a table of llama-bench", place,
                                   names[i]);
                 }

@@ -174,6 +174,40 @@ START_TEST(files_say_model_width_and_backend)
 }
 END_TEST
 
+/* With no layer on the GPU the CPU decodes, and nothing says who computes the prompts. On a build
+ * for the CPU alone nothing else is there. */
+START_TEST(without_layers_on_the_gpu_the_cpu_decodes)
+{
+    static const char *const forms[] = {
+        "model_type,model_filename,avg_ts,n_gen,n_prompt,backends,n_gpu_layers\n"
+        "llama 7B Q4_0,x.gguf,90,0,512,Vulkan,0\nllama 7B Q4_0,x.gguf,8,128,0,Vulkan,0\n"
+        "llama 7B Q4_0,x.gguf,9,128,0,Vulkan,99\nllama 7B Q4_0,x.gguf,70,0,512,CPU,0\n",
+        "[{\"model_type\":\"llama 7B Q4_0\",\"model_filename\":\"x.gguf\",\"backends\":\"Vulkan\","
+        "\"n_prompt\":512,\"n_gen\":0,\"avg_ts\":90,\"n_gpu_layers\":0},"
+        "{\"model_type\":\"llama 7B Q4_0\",\"model_filename\":\"x.gguf\",\"backends\":\"Vulkan\","
+        "\"n_prompt\":0,\"n_gen\":128,\"avg_ts\":8,\"n_gpu_layers\":0},"
+        "{\"model_type\":\"llama 7B Q4_0\",\"model_filename\":\"x.gguf\",\"backends\":\"Vulkan\","
+        "\"n_prompt\":0,\"n_gen\":128,\"avg_ts\":9,\"n_gpu_layers\":-1},"
+        "{\"model_type\":\"llama 7B Q4_0\",\"model_filename\":\"x.gguf\",\"backends\":\"CPU\","
+        "\"n_prompt\":512,\"n_gen\":0,\"avg_ts\":70,\"n_gpu_layers\":0}]",
+        "| model | backend | ngl | test | t/s |\n| -- | -- | -- | -- | -- |\n"
+        "| llama 7B Q4_0 | Vulkan | 0 | pp512 | 90 |\n| llama 7B Q4_0 | Vulkan | 0 | tg128 | 8 |\n"
+        "| llama 7B Q4_0 | Vulkan | 99 | tg128 | 9 |\n| llama 7B Q4_0 | CPU | 0 | pp512 | 70 |\n"};
+    static const struct {
+        const char *device, *runtime;
+        double value;
+    } want[] = {{"cpu", "llama.cpp", 8}, {"igpu", "llama.cpp-vulkan", 9}, {"cpu", "llama.cpp", 70}};
+    memset(&m, 0, sizeof m);
+    ck_assert_msg(read_text(forms[_i]) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_uint_eq(m.points.n, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(m.points.v[i].device, want[i].device);
+        ck_assert_str_eq(m.points.v[i].runtime, want[i].runtime);
+        ck_assert_double_eq(m.points.v[i].value, want[i].value);
+    }
+}
+END_TEST
+
 static const struct {
     const char *text, *why;
 } refusals[] = {
@@ -211,6 +245,7 @@ static const struct suite_row suite[] = {
     TEST(a_test_is_of_one_phase),
     TEST(a_table_names_its_tests),
     TEST(files_say_model_width_and_backend),
+    LOOP(without_layers_on_the_gpu_the_cpu_decodes, 3),
     LOOP(what_is_no_test_is_refused_with_its_place, sizeof refusals / sizeof refusals[0]),
 };
 SUITE_MAIN("llama-bench", suite)
