@@ -129,13 +129,15 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     im->clients = user >= 0;
     bool columns = at >= 0 && input >= 0 && output >= 0;
     bool dated = c->is_timestamp;
+    bool first = true; /* which decides: both would be a span of fifty years */
     if (c->ours) {
         const int read[] = {at, input, output, cls, prefix, session, elapsed, user, tool};
         im->lost.unread = unread(f, read, sizeof read / sizeof read[0]);
     }
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)csvfile_line(f)};
-        dated = dated || (c->ours && strchr(csvfile_text(f, at), ':') != NULL);
+        dated = dated || (c->ours && first && strchr(csvfile_text(f, at), ':') != NULL);
+        first = false;
         r.start_ns = arrival_of(f, dated, at, e);
         r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
         r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);

@@ -7,17 +7,23 @@
 static struct trace t;
 static struct trace_import_losses lost;
 
-static void import(const char *text)
+/* The first error, kept, or NULL. */
+static const char *error_of(const char *text)
 {
-    struct err err = ERR_INIT;
+    SCOPED(err_fini) struct err err = ERR_INIT;
     struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
     o.format = "plain";
     trace_fini(&t);
     const char *path = tempfile_make("");
     tempfile_put(text);
-    ck_assert_int_eq(trace_import(&o, path, &t, &lost, &err), 0);
+    int rc = trace_import(&o, path, &t, &lost, &err);
     tempfile_remove();
-    err_fini(&err);
+    return rc != 0 ? xkeep(xstrdup(err.lines[0])) : NULL;
+}
+
+static void import(const char *text)
+{
+    ck_assert_ptr_null(error_of(text));
 }
 
 static void teardown(void)
@@ -44,6 +50,21 @@ START_TEST(plain_files_may_have_dates_ends_and_columns_without_a_use)
 }
 END_TEST
 
+/* The first row decides. Seconds next to dates would be fifty years apart. */
+START_TEST(plain_files_have_dates_or_seconds)
+{
+    const char *const mixed[] = {"arrival_s,input_tokens,output_tokens\n5,10,5\n"
+                                 "2026-03-02 08:00:10,10,5\n",
+                                 "arrival_s,input_tokens,output_tokens\n2026-03-02 08:00:10,10,5\n"
+                                 "5,10,5\n"};
+    for (int i = 0; i < 2; i++) {
+        const char *why = error_of(mixed[i]);
+        ck_assert_ptr_nonnull(why);
+        ck_assert_msg(strstr(why, ":3: column arrival_s: ") != NULL, "%s", why);
+    }
+}
+END_TEST
+
 /* Three sessions of two users: eve's two share a client, which is no session's number, and who has
  * no name is a client of its own. The second turn of session a follows a tool. */
 START_TEST(plain_files_may_have_users_and_tools)
@@ -66,6 +87,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("import of own logs", .teardown = teardown),
     TEST(plain_files_may_have_dates_ends_and_columns_without_a_use),
+    TEST(plain_files_have_dates_or_seconds),
     TEST(plain_files_may_have_users_and_tools),
 };
 SUITE_MAIN("own logs", suite)
