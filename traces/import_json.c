@@ -91,6 +91,8 @@ static void mooncake_line(struct import *im, const cJSON *o, const struct import
     r.input = import_tokens(json_member(o, "input_length"), "input_length", 1.0, p);
     r.output = import_tokens(json_member(o, "output_length"), "output_length", 0.0, p);
     import_blocks(im, json_member(o, "hash_ids"), &r);
+    /* AIPerf's own files have it, where a turn's length is that of what is new in it. */
+    im->lost.unread = json_member(o, "session_id") != NULL ? "session_id" : im->lost.unread;
     import_add(im, &r);
 }
 

@@ -207,7 +207,7 @@ struct trace_import_losses {
     size_t unsent;     /* requests that begin with their answer: nothing says when they were sent */
     size_t not_before; /* requests that also wait for an instant, which is dropped */
     uint64_t prefix_tokens, input_tokens;
-    const char *unread; /* columns of a plain file without a use, kept; NULL: none */
+    const char *unread; /* columns of a plain file and keys without a use, kept; NULL: none */
     bool estimated;     /* tokens are counted from texts */
     bool no_times;      /* arrivals are drawn */
 };

@@ -73,7 +73,7 @@ static void note_losses(const struct trace_import_losses *l)
         }
     }
     if (l->unread != NULL) {
-        (void)fprintf(stderr, "xpusim: note: trace: columns that are not read: %s\n", l->unread);
+        (void)fprintf(stderr, "xpusim: note: trace: columns or keys not read: %s\n", l->unread);
     }
     if (l->no_times && !l->estimated) {
         (void)fprintf(stderr, "xpusim: note: trace: sessions begin at --rate-per-min\n");
