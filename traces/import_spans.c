@@ -4,6 +4,7 @@
  * (gen_ai.operation.name is invoke_agent), the agents become a request graph; without any, requests
  * are turns of gen_ai.conversation.id. */
 #include "sim/base/json.h"
+#include "sim/base/words.h"
 #include "traces/import.h"
 #include "traces/import_json.h"
 
@@ -78,9 +79,11 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
         either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
     const cJSON *cached =
         either(span, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens");
-    /* Embeddings have input tokens too, but of a model that generates nothing. */
+    /* Embeddings have input tokens too, but of a model that generates nothing. A workflow has the
+     * sum of its agents'. */
+    static const char *const others[] = {"embeddings", "invoke_workflow", NULL};
     const char *operation = attribute_text(span, "gen_ai.operation.name");
-    s->request = input != NULL && strcmp(operation, "embeddings") != 0;
+    s->request = input != NULL && words_find(others, operation) < 0;
     if (!s->request) {
         return;
     }

@@ -468,6 +468,19 @@ START_TEST(spans_of_embeddings_are_no_requests)
 }
 END_TEST
 
+/* A workflow has the sum of its agents' tokens. */
+START_TEST(a_workflow_is_no_request)
+{
+    ck_assert_int_eq(
+        import(SPANS(SPAN("w", "", "invoke_workflow", "0", "40", TOKENS("input", "250"))
+                         CHAT("a1", "w", "2", "10", "100", "10")),
+               0.0),
+        0);
+    ck_assert_uint_eq(t.n, 1);
+    ck_assert_uint_eq(lost.failed, 0);
+}
+END_TEST
+
 /* Of VS Code: an instant is [s, ns], attributes are an object, metrics stand between the spans. The
  * second call begins 2 s after the first has ended. */
 START_TEST(spans_of_the_sdk_are_read_as_those_of_otlp)
@@ -577,6 +590,7 @@ static const struct suite_row suite[] = {
     TEST(a_subagent_ends_when_what_it_started_does),
     TEST(the_conversation_of_an_agent_is_that_of_its_span),
     TEST(spans_of_embeddings_are_no_requests),
+    TEST(a_workflow_is_no_request),
     TEST(spans_of_the_sdk_are_read_as_those_of_otlp),
     TEST(dispatches_and_not_before_are_all_waited_for),
     TEST(what_is_wrong_is_refused_with_line_and_key),
