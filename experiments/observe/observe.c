@@ -15,11 +15,6 @@
 #define PROBE_ID 0x7fffffffu
 static const uint32_t PROBE_WORDS[] = {8, 64};
 
-const char *const observe_status_names[OBSERVE_STATUS_COUNT] = {
-    "ok", "refused", "http", "timeout", "broken", "empty", "cancelled", "unsent"};
-
-const char *const observe_count_names[OBSERVE_COUNT_COUNT] = {"unknown", "server", "probe"};
-
 /* One request under way. */
 struct exchange {
     struct replay *replay;
@@ -358,7 +353,9 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
         take_line(x);
     }
     r->rows[x->row].http = (int)http;
-    r->rows[x->row].output_tokens = x->texts > 0 && x->said > 0 ? x->said : x->texts;
+    uint32_t tokens = x->texts > 0 && x->said > 0 ? x->said : x->texts;
+    r->rows[x->row].output_tokens = tokens;
+    prompts_answered(&r->prompts, x->row, (double)tokens / fmax(1.0, x->texts));
     r->rows[x->row].status = judge(x, code, http);
     go_on(r, x->row);
     (void)r->curl.multi_remove_handle(r->multi, x->easy);
@@ -440,30 +437,4 @@ int observe_run(const struct observe_options *o, const struct trace *t, struct o
     (void)r.curl.multi_cleanup(r.multi);
     r.curl.global_cleanup();
     return rc;
-}
-
-void observe_write(const struct observe_options *o, const struct trace *t,
-                   const struct observe_row *rows, FILE *out)
-{
-    (void)fprintf(out, "# xpusim-run v1\n# observed at %s, model %s\n", o->url, o->model);
-    (void)fprintf(out, "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s,class,asked,"
-                       "http,status,prompt_count\n");
-    for (size_t i = 0; i < t->n; i++) {
-        const struct observe_row *r = &rows[i];
-        const struct trace_row *row = &t->rows[i];
-        if (r->status == OBSERVE_UNSENT) {
-            continue;
-        }
-        (void)fprintf(out, "%u,%.6f,%u,%u,", row->request_id, r->arrival_s, r->input_tokens,
-                      r->output_tokens);
-        if (r->output_tokens > 0) {
-            (void)fprintf(out, "%.6f,%.6f,", r->first_s - r->arrival_s, r->last_s - r->arrival_s);
-        } else {
-            (void)fprintf(out, ",,");
-        }
-        (void)fprintf(out, "%s,%u,%d,%s,%s\n",
-                      row->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
-                      row->output_tokens, r->http, observe_status_names[r->status],
-                      observe_count_names[r->count]);
-    }
 }

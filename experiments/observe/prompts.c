@@ -122,3 +122,9 @@ void prompts_answer(struct prompts *p, uint32_t row, const char *text)
     text_add(&p->sent[row].answer, text, strlen(text));
     p->sent[row].answer_tokens++;
 }
+
+void prompts_answered(struct prompts *p, uint32_t row, double tokens_per_piece)
+{
+    struct prompt *s = &p->sent[row];
+    s->answer_tokens = (uint32_t)round(s->answer_tokens * tokens_per_piece);
+}

@@ -19,5 +19,7 @@ void prompts_init(struct prompts *p, const struct trace *t);
 char *prompts_words(uint32_t words, uint32_t id);
 /* The prompt of a row, whose parents were sent. *tokens: its length by the line above. Borrowed. */
 const char *prompts_text(struct prompts *p, uint32_t row, uint32_t *tokens);
-/* Adds text of a row's answer, of one token. */
+/* Adds a piece of a row's answer, of one token until the answer is over. */
 void prompts_answer(struct prompts *p, uint32_t row, const char *text);
+/* The answer is over, and its pieces had so many tokens. */
+void prompts_answered(struct prompts *p, uint32_t row, double tokens_per_piece);

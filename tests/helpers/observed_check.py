@@ -47,7 +47,7 @@ def sessions(r, n):
         if ends and r.random() < 0.5:
             last = r.choice(ends)
             last.next, row.after, row.session, row.turn = row, last, last.session, last.turn + 1
-            row.gap, row.prefix = r.randrange(1, 400) * MS, r.choice([0, 1, 2]) * (last.input // 2)
+            row.gap, row.prefix = r.randrange(1, 400) * MS, r.choice([0, last.input // 2, last.input, last.input + r.randrange(1, 25)])
             row.until = r.choice([None, None, r.randrange(200, 2000) * MS])
         else:
             row.arrival = r.randrange(1, 1500) * MS
@@ -110,7 +110,7 @@ class Answer:
     def __init__(self, r, row, chat, timeout):
         self.pieces, self.end = [], None
         self.first = self.last = None
-        self.prompt, self.said, self.texts, self.answer = None, None, 0, ""
+        self.prompt, self.said, self.texts, self.spoken, self.answer = None, None, 0, 0, ""
         self.row, self.at = row, 0
         kind = r.choice(["ok"] * 8 + ["http", "gone", "cut", "broken", "error", "empty", "hangs"])
         status = {"http": "http", "gone": "refused", "cut": "broken", "broken": "broken", "error": "broken", "empty": "empty",
@@ -193,9 +193,12 @@ class Answer:
                     self.last = at
                     self.texts += 1
                     self.answer += texts[0] or texts[1] or ""
+                    self.spoken += bool(texts[0] or texts[1])
                 if o.get("usage"):
                     self.prompt, self.said = o["usage"]["prompt_tokens"], o["usage"]["completion_tokens"]
         self.tokens = self.said if self.texts and self.said else self.texts
+        # Those that are no reasoning: every piece has as many.
+        self.spoken = int(self.spoken * self.tokens / self.texts + 0.5) if self.texts else 0
 
 
 # ---- what comes of it
@@ -236,8 +239,13 @@ def check_prompts(x, got, answers, body, words, what):
         # An answer may end in the middle of a word, and its words have any length.
         if not got[source]["mixed"] and mine[:n] != theirs[:n]:
             fail("%s: the prompt does not begin with %d words of request %d" % (what, n, source.id))
-        if share >= words(source.input) + answers[source].texts and not text.startswith(first + answers[source].answer):
-            fail("%s: the prompt does not begin with request %d and its answer" % (what, source.id))
+        answered = words(answers[source].spoken, 0)
+        whole, own = first + answers[source].answer, words(x.input) - words(source.input) - answered
+        if answered > 0 and share >= words(source.input) + answered:
+            if not text.startswith(whole):
+                fail("%s: the prompt does not begin with request %d and its answer" % (what, source.id))
+            elif len(text[len(whole):].split()) != max(0, own):
+                fail("%s: %d words behind request %d and its answer, not %d" % (what, len(text[len(whole):].split()), source.id, own))
         got[x]["mixed"] = got[source]["mixed"] or share > words(source.input)
     if not got[x]["mixed"] and len(text.split()) != max(1, words(x.input)):
         fail("%s: a prompt of %d words for %d tokens" % (what, len(text.split()), x.input))
@@ -286,8 +294,8 @@ def check(seed):
     if [to for _, _, to, body in log if to.endswith("tokenize")] != ["http://host.test:8/tokenize"] * {"": 1, "ask": 0, "tokenize": 2}[says]:
         fail("%s: the tokenizer is asked elsewhere, or not as often" % what)
 
-    def words(tokens):
-        return int((tokens - fixed) / word + 0.5)
+    def words(tokens, around=fixed):
+        return int((tokens - around) / word + 0.5)
     for x in sorted(got, key=lambda x: got[x]["at"]):
         o, a = got[x], answers[x]
         at, ms, to, body = bodies.get(x.name, (0, 0, "", {}))

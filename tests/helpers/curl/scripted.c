@@ -85,14 +85,14 @@ static struct piece piece_after(const struct easy *x, int64_t after_ns)
         int used;
         long long at;
         struct piece q = {0, NULL, 0, 0};
-        bool data = sscanf(line, "data %d %lld %n", &key, &at, &used) == 2;
+        bool data = sscanf(line, "data %d %lld%n", &key, &at, &used) == 2;
         bool end = sscanf(line, "end %d %lld %ld %ld", &key, &at, &q.code, &q.http) == 4;
         q.at_ns = x->start_ns + at;
         if ((data || end) && key == x->key && q.at_ns > after_ns && q.at_ns < p.at_ns) {
             line[strcspn(line, "\n")] = '\0';
             free(p.text);
             p = q;
-            p.text = data ? strdup(line + used) : NULL;
+            p.text = data ? strdup(line + used + 1) : NULL; /* behind one blank */
         }
     }
     (void)fclose(f);
