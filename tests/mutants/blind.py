@@ -442,7 +442,7 @@ def main():
     p.add_argument("--blind", type=int, help="number of faults over the tree")
     p.add_argument("--diff", help="revision: faults in the lines that changed since")
     p.add_argument("--seed", default="1")
-    p.add_argument("--under", help="folder: faults of its files alone")
+    p.add_argument("--under", help="folders and files, with commas between them: faults of these alone")
     p.add_argument("--budget", type=float, default=5.0, help="processor seconds of tests on a fault alone (5)")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--seconds", type=float, help="no fault is begun after so long (default: all are tried)")
@@ -459,16 +459,17 @@ def main():
     if options.sanitize is None:
         options.sanitize = options.blind is not None
     os.chdir(TOP)
-    if options.under and not os.path.isdir(options.under):
-        p.error("--under %s: no such folder" % options.under)
-    patterns = [f + "/*.c" for f in ([options.under] if options.under else FOLDERS)]
+    patterns = [f + "/*.c" if os.path.isdir(f) else f for f in (options.under.split(",") if options.under else FOLDERS)]
+    for f in patterns:
+        if not git("ls-files", f):
+            p.error("--under %s: no such folder or file" % f)
     if options.diff:
         places = draw.changed_lines(git("diff", "-U0", options.diff, "--", *patterns))
         name, options.count = "diff-" + options.seed, MOST
     else:
         files = [f for f in git("ls-files", *patterns).split()]
         places = [(f, n) for f in files for n in range(1, text_of(f).count("\n") + 1)]
-        name = "blind-%d-%s" % (options.blind, options.seed) + ("-" + options.under.replace("/", "-") if options.under else "")
+        name = "blind-%d-%s" % (options.blind, options.seed) + ("-" + options.under.replace("/", "-")[:80] if options.under else "")
         options.count = options.blind
     if not places:
         print("no line of a C source was touched since %s" % options.diff)
