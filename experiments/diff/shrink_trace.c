@@ -90,10 +90,11 @@ static void drop_sessions(struct work *w)
 /* Leaves out one last turn after another. */
 static void drop_turns(struct work *w)
 {
+    const uint32_t most = w->s->max_tests;
     bool dropped = true;
-    while (dropped && w->tests < w->s->max_tests) {
+    while (dropped && w->tests < most) {
         dropped = false;
-        for (size_t i = w->now.n_first; i < w->now.n && !dropped; i++) {
+        for (size_t i = w->now.n_first; i < w->now.n && !dropped && w->tests < most; i++) {
             if (w->now.rows[i].next == TRACE_NO_ROW) {
                 OWNED bool *rows = xmalloc((w->now.n + 1) * sizeof *rows);
                 memset(rows, true, w->now.n);
