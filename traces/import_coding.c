@@ -99,6 +99,9 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
+    /* What hooks, reminders and skills add is between a result and the answer. */
+    bool added = message == NULL || cJSON_IsTrue(json_member(o, "isMeta"));
+    l.tool = l.tool || (added && at != IMPORT_NONE && t->lines[at].tool);
     bool answer = import_text_is(o, "type", "assistant") && json_member(message, "usage") != NULL;
     bool made_up = import_text_is(message, "model", "<synthetic>") ||
                    cJSON_IsTrue(json_member(o, "isApiErrorMessage"));

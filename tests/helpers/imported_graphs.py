@@ -301,7 +301,14 @@ def claude_code(r):
             "content": [{"type": "tool_result" if x.tool else "text"}] if r.random() < 0.7 or x.tool else "words"}}
         lines.append((x.start, dict(common, **question)))
         parts = r.randrange(1, 4)
-        before, steps = "u%d" % i, sorted(r.randrange(x.start, x.end + 1) for _ in range(parts - 1)) + [x.end]
+        before = "u%d" % i
+        for k in range(r.choice([0, 0, 1, 2])):  # what hooks add is between a result and the answer
+            note = r.choice([{"type": "attachment", "attachment": {"type": "hook_success"}}, {"type": "system", "content": "words"},
+                             {"type": "progress", "data": {"type": "hook_progress"}},
+                             {"type": "user", "isMeta": True, "message": {"role": "user", "content": [{"type": "text"}]}}])
+            lines.append((x.start, dict(common, uuid="h%d.%d" % (i, k), parentUuid=before, timestamp=stamp(x.start), **note)))
+            before = "h%d.%d" % (i, k)
+        steps = sorted(r.randrange(x.start, x.end + 1) for _ in range(parts - 1)) + [x.end]
         for k, at in enumerate(steps):
             usage = {"input_tokens": fresh, "cache_creation_input_tokens": made, "cache_read_input_tokens": x.prefix,
                      "output_tokens": x.output if k + 1 == parts else r.randrange(x.output)}
