@@ -177,18 +177,19 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
     (void)fclose(in);
     struct import_place p = {path, "", 1, e};
     const char *at = text;
+    const char *counted = text;
     while (text != NULL && e->n == 0 && *(at += strspn(at, " \t\r\n")) != '\0') {
         const char *end = at;
         SCOPED(json_drop) cJSON *o = cJSON_ParseWithOpts(at, &end, false);
+        for (; counted < at; counted++) {
+            p.number += *counted == '\n';
+        }
         if (o == NULL) {
             (void)err_add(e, "%s:%llu: malformed JSON", path, p.number);
         } else {
             each(im, o, &p);
         }
-        for (; at < end; at++) {
-            p.number += *at == '\n';
-        }
-        p.number++;
+        at = end;
     }
 }
 

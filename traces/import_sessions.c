@@ -261,6 +261,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         struct trace_extra extra = trace_extra_none();
         /* Behind the numbers of sessions: one that is its session's is a client of its own. */
         extra.client_id = r->client > 0 ? (uint32_t)im->n + r->client : row.session_id;
+        b.line = r->line;
         trace_builder_add(&b, &row, im->clients ? &extra : NULL);
         if (shares) {
             struct trace_node node = trace_node_none();

@@ -242,8 +242,28 @@ def drawn(r, n, overlap, nested=True):
     return out
 
 
+def family(r):
+    """Agents that ask once or twice, start others and leave the answer to them; the first one asks again, later."""
+    names, out, letters = iter(r.sample(range(2, 3000), 200)), [], iter("%d" % i for i in range(200))
+
+    def agent(parent, at, depth):
+        who = next(letters)
+        for _ in range(r.randrange(1, 3)):
+            out.append(Request(at, at + r.randrange(1, 2000), next(names), who, parent, input=r.randrange(1, 900)))
+            at = out[-1].end + r.randrange(0, 500)
+        for _ in range(r.randrange(0, 4) if depth < 3 else 0):
+            agent(who, at + r.randrange(1, 3000), depth + 1)
+        return who
+    for _ in range(3):
+        first = agent(None, r.randrange(1, 20000), 0)
+        later = max(x.end for x in out) + r.randrange(-6000, 2000)
+        later = max(later, max(x.end for x in out if x.agent == first))
+        out.append(Request(later, later + r.randrange(1, 2000), next(names), first, None, input=r.randrange(1, 900)))
+    return out
+
+
 def dynamo(r):
-    requests = drawn(r, 30, True)
+    requests = drawn(r, 30, True) if r.random() < 0.5 else family(r)
     for x in requests:
         if r.random() < 0.1:
             x.agent = x.parent = None
@@ -654,7 +674,31 @@ def tracelab(r):
         fail("tracelab: %s" % [(k, got.get(k), expected[k]) for k in expected if got.get(k) != expected[k]][:3])
 
 
+def places(r):
+    """What is wrong with a request is said with the line on which it begins: blank lines count, and lines of a value."""
+    global checked
+    far = [(1000, 6), (2 * 10**12, 7)]  # ms: two turns, 63 years apart
+    values = [{"schema": "dynamo.request.trace.v1", "event_type": "request_end", "event_time_unix_ms": at, "agent_context": {"session_id": "a"},
+               "request": {"model": "m", "input_tokens": 5, "output_tokens": output, "total_time_ms": 1}} for at, output in far]
+    text = json.dumps(values[0], indent=r.choice([None, 1])) + "\n" * r.randrange(1, 5) + " "
+    want = text.count("\n") + 1
+    checked += 2
+    for what, last, line in (("31 years", json.dumps(values[1]), want), ("malformed JSON", "{\n\n nothing", want)):
+        path = os.path.join(DIR, "source")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text + last)
+        p = subprocess.run([X, "trace", "import", path], capture_output=True, text=True)
+        if p.returncode != 2 or "source:%d: " % line not in p.stderr or what not in p.stderr:
+            fail("places: %s, not on line %d" % (p.stderr[:120], line))
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("arrival_s,input_tokens,output_tokens,session_id\n" + "".join("%d-01-01 00:00:00,9,9,a\n" % y for y in (1980, 2030)))
+    p = subprocess.run([X, "trace", "import", path], capture_output=True, text=True)
+    if "source:3: " not in p.stderr:
+        fail("places: %s" % p.stderr[:120])
+
+
 for seed in range(8):
+    places(random.Random("places %d" % seed))
     for make in (dynamo, claude_code, codex, copilot, otel, tracelab, weka, agentic_mooncake):
         make(random.Random("%s %d" % (make.__name__, seed)))
 if checked < 5000:
