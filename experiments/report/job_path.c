@@ -176,6 +176,19 @@ static void put_graph(const struct critical_path *p, const struct trace *t, stru
     }
 }
 
+/* Why the job has no time of completion: a request of its foreground was shed, or it goes on. */
+static const char *incomplete(const struct critical_path *p, const struct trace *t)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct critical_request *r = &p->v[i];
+        if (!r->background && r->why != NULL && !r->why->finished) {
+            return document_format("; request %u was shed, so the job is never complete",
+                                   t->rows[r->row].request_id);
+        }
+    }
+    return " so far: it is not complete";
+}
+
 void job_path_document(const struct critical_path *p, const struct trace *t, struct document *d)
 {
     uint32_t foreground = 0;
@@ -190,7 +203,7 @@ void job_path_document(const struct critical_path *p, const struct trace *t, str
                   "job of %zu requests, %u in the foreground, %u that ended: %s from its first "
                   "arrival to the end of its last foreground request%s",
                   p->n, foreground, left, seconds(p->end_ns - p->first_ns),
-                  p->complete ? "" : " so far: it is not complete");
+                  p->complete ? "" : incomplete(p, t));
     put_steps(p, t, d);
     put_causes(p, d);
     put_blockers(p, t, d);

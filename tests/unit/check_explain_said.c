@@ -174,9 +174,31 @@ START_TEST(latencies_otherwise_are_those_of_runs)
 }
 END_TEST
 
+/* Request 1 gives up after 0.1 s, and its prompt alone takes longer. A job that lost a request of
+ * its foreground goes on without it; one that a horizon cut off might have ended. */
+START_TEST(a_job_without_a_time_says_why)
+{
+    folder_put("lost.csv", "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                           "input_tokens,output_tokens,prefix_tokens,cancel_s,parent_ids\n"
+                           "0,0,0,reactive,1,,200,20,0,,\n1,1,0,reactive,,0.5,1500,30,0,0.1,0\n"
+                           "2,2,0,reactive,,0.5,140,20,0,,0\n4,4,0,reactive,,0.1,280,25,0,,1;2\n");
+    SCOPED(said_fini)
+    struct said lost =
+        COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "lost.csv", "--job", "0", "-q");
+    ck_assert_msg(strstr(lost.out, "; request 1 was shed, so the job is never complete\n") != NULL,
+                  "%s", lost.out);
+    folder_put("job.csv", GRAPH_HEAD JOB "5,5,0,reactive,1,,100,10,0,,,\n");
+    SCOPED(said_fini)
+    struct said cut = COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "job.csv", "--job", "0",
+                                "--set", "sim.horizon_s=5", "-q");
+    ck_assert_msg(strstr(cut.out, " so far: it is not complete\n") != NULL, "%s", cut.out);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("explain", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(people_see_what_the_data_hold),
     TEST(latencies_otherwise_are_those_of_runs),
+    TEST(a_job_without_a_time_says_why),
 };
 SUITE_MAIN("explain", rows)
