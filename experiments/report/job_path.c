@@ -176,7 +176,7 @@ static void put_graph(const struct critical_path *p, const struct trace *t, stru
     }
 }
 
-/* Why the job has no time of completion: a request of its foreground was shed, or it goes on. */
+/* A job has no time where a request of its foreground was shed, or where the run ended first. */
 static const char *incomplete(const struct critical_path *p, const struct trace *t)
 {
     for (size_t i = 0; i < p->n; i++) {
