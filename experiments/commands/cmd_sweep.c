@@ -110,7 +110,7 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
         if (store == NULL) {
             return EXIT_BAD_INPUT;
         }
-        there = store_count(store, sweep_experiment(spec, store));
+        there = sweep_there(spec, store);
         if (store_close(store, e) != 0) {
             return EXIT_CHECK_FAILED;
         }

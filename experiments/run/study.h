@@ -98,6 +98,10 @@ struct study_stream {
 /* 0 or -errno as pool_run. */
 int study_stream(const struct study_stream *s);
 
+/* The key by which a store knows the run of a complete cell, for free(). NULL with an error added
+ * when its workload cannot be made. */
+char *study_key(const struct study_cell *c, struct err *e);
+
 /* n outcomes that nobody ran, to be read from a store. */
 void study_outcomes_open(struct study_outcomes *o, uint32_t n);
 void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run);

@@ -153,6 +153,17 @@ static void put_key(const struct study_cell *c, const struct trace *t, struct te
     }
 }
 
+char *study_key(const struct study_cell *c, struct err *e)
+{
+    SCOPED(trace_fini) struct trace t = {0};
+    SCOPED(text_fini) struct text key = {0};
+    if (config_trace(c->options, c->seed, c->arrivals, &t, e) != 0) {
+        return NULL;
+    }
+    put_key(c, &t, &key);
+    return xstrdup(text_end(&key));
+}
+
 static void put_counters(struct values *x, const struct study_stream *s, const struct sim_result *r)
 {
     char name[sizeof((struct metric *)0)->name];

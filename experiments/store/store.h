@@ -91,8 +91,6 @@ struct store_replication {
 void store_replications(struct store *s, void (*take)(void *ctx, const struct store_replication *r),
                         void *ctx);
 
-/* Replications of an experiment that have results. */
-uint64_t store_count(struct store *s, int64_t experiment);
 /* A sweep of this part of an experiment came to its end (0 of 1: all of it). */
 void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards);
 /* Errors for experiments of which a part never came to its end, and -EINVAL; else 0. */

@@ -49,14 +49,6 @@ void store_point(struct store *s, int64_t experiment, uint64_t point, const char
     SIM_ASSERT(!store_ok(s) || store_has_point(s, experiment, point));
 }
 
-uint64_t store_count(struct store *s, int64_t experiment)
-{
-    SIM_ASSERT(experiment > 0);
-    sqlite3_stmt *q = store_prepare(s, "SELECT count(*) FROM members WHERE experiment_id=?1");
-    store_bind(q, "i", experiment);
-    return (uint64_t)store_ask(s, q, 0);
-}
-
 void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_t shards)
 {
     SIM_ASSERT(experiment > 0 && shard < shards);

@@ -268,6 +268,31 @@ int64_t sweep_experiment(const struct spec *spec, struct store *store)
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
 }
 
+/* The experiment is known by its text, and the files that it names may have changed since. */
+static void count_there(void *ctx, const struct store_replication *r)
+{
+    struct sweep *s = ctx;
+    struct study_cell c;
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    OWNED char *key = NULL;
+    if (r->experiment == s->result->experiment && r->run != 0 &&
+        cell(s, r->point << REPLICATION_BITS | r->replication, &c, &e) == 0) {
+        key = study_key(&c, &e);
+    }
+    s->result->found += key != NULL && strcmp(key, r->of.fingerprint) == 0 ? 1 : 0;
+}
+
+uint64_t sweep_there(const struct spec *spec, struct store *store)
+{
+    struct sweep_result result = {.experiment = sweep_experiment(spec, store)};
+    struct sweep s = {.spec = spec, .result = &result, .until = spec->max_replications};
+    store_replications(store, count_there, &s);
+    if (s.loaded.valid) {
+        config_fini(&s.loaded.config);
+    }
+    return result.found;
+}
+
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
 {
     SIM_ASSERT(point < s->spec->n_points && s->until > 0); /* a round has been run */

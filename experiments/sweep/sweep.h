@@ -28,6 +28,10 @@ struct sweep_result {
  * revision. */
 int64_t sweep_experiment(const struct spec *spec, struct store *store);
 
+/* How many of its runs the store has, of the machines, models and traces as they are now. Makes the
+ * trace of each run that is there. */
+uint64_t sweep_there(const struct spec *spec, struct store *store);
+
 /* Runs an experiment. Meanwhile SIGINT and SIGTERM stop it; afterwards they have their former
  * meaning again. Memory does not grow with the number of runs; with `until` it takes 8 bytes per
  * point. 0, or -errno with an error added when the store or the processes failed; failed runs are
