@@ -256,17 +256,20 @@ const char *results_mark(const struct results *r, size_t i)
                              : xkeep(xformat("overloaded in %u of %u runs", l.overloaded, l.runs));
 }
 
-/* Names of the first point's metrics that share this one's first or last part. */
+/* Names of the first point's metrics that begin as this one, else those of the same quantity in
+ * another group, else the first ones. */
 static void similar(const struct results *r, const char *metric, struct text *names)
 {
     const char *dot = strchr(metric, '.');
     size_t prefix = dot == NULL ? 3 : (size_t)(dot - metric) + 4;
     int shown = 0;
-    for (int pass = 0; pass < 2 && shown == 0; pass++) {
+    OWNED char *quantity = xformat("%.4s", dot == NULL ? "." : dot);
+    for (int pass = 0; pass < 3 && shown == 0; pass++) {
         for (size_t c = 0; c < frame_width(r->points) && shown < 8; c++) {
             const char *name = frame_name(r->points, c);
             size_t len = strlen(name) > 5 ? strlen(name) - 5 : 0;
-            bool like = pass == 1 || strncmp(name, metric, prefix) == 0;
+            bool like = pass == 2 || (pass == 0 ? strncmp(name, metric, prefix) == 0
+                                                : strstr(name, quantity) != NULL);
             if (like && strcmp(name + len, ".mean") == 0 &&
                 frame_at(r->points, 0, c).kind != FRAME_VALUE_ABSENT) {
                 text_format(names, "%s%.*s", shown > 0 ? ", " : "", (int)len, name);
@@ -298,6 +301,7 @@ int results_require(const struct results *r, const char *metric, struct err *e)
     }
     SCOPED(text_fini) struct text have = {0};
     similar(r, metric, &have);
-    return err_add(e, "%s: no metric %s; there are: %s, ...", r->request->inputs[0].path, metric,
-                   text_end(&have));
+    (void)err_add(e, "%s: no metric %s; there are: %s, ...", r->request->inputs[0].path, metric,
+                  text_end(&have));
+    return -ENODATA;
 }

@@ -51,7 +51,8 @@ struct results_load results_overload(const struct results *r, size_t i);
 const char *results_mark(const struct results *r, size_t i);
 /* Has some point the metric? */
 bool results_has(const struct results *r, const char *metric);
-/* An error that names similar ones when no point has the metric; -ENODATA: it has no number. */
+/* -ENODATA with an error when no point has a number of the metric: it names similar ones that
+ * have. */
 int results_require(const struct results *r, const char *metric, struct err *e);
 
 /* Inside results: how inputs become points, and the CSV half (results_csv.c). */

@@ -66,9 +66,9 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
 
 #define MAX_SVG_BYTES ((size_t)256 << 20)
 
-/* NULL: an error, or the inputs have no numbers of what it draws. */
+/* NULL: an error, or the inputs have no numbers of what it draws. Unless quiet, a note says so. */
 static char *draw_one(const struct figure *f, const struct figure_request *q, const char *dir,
-                      struct err *e)
+                      bool quiet, struct err *e)
 {
     SCOPED(err_fini) struct err own = ERR_INIT;
     SCOPED(figure_data_fini) struct figure_data d;
@@ -80,8 +80,13 @@ static char *draw_one(const struct figure *f, const struct figure_request *q, co
         svg = input_text(path, MAX_SVG_BYTES, e);
         (void)remove(path);
     }
-    for (size_t i = 0; rc != -ENODATA && i < own.n && i < ERR_MAX_LINES; i++) {
-        (void)err_add(e, "%s", own.lines[i]);
+    for (size_t i = 0; i < own.n && i < ERR_MAX_LINES; i++) {
+        if (rc != -ENODATA) {
+            (void)err_add(e, "%s", own.lines[i]);
+        } else if (!quiet) {
+            (void)fprintf(stderr, "xpusim: note: without the figure %s: %s\n", f->name,
+                          own.lines[i]);
+        }
     }
     return svg;
 }
@@ -112,11 +117,12 @@ static bool request_for(const struct figure_request *all, size_t i, const struct
     return true;
 }
 
-static void draw_all(const struct figure_request *all, const char *dir, struct report_figures *out,
-                     struct err *e)
+static void draw_all(const struct figure_request *all, const char *dir, bool quiet,
+                     struct report_figures *out, struct err *e)
 {
     size_t n;
     const struct figure *f = figure_list(&n);
+    OWNED bool *noted = xcalloc(n, sizeof *noted); /* once for all inputs */
     for (size_t i = 0; i < all->n_inputs; i++) {
         for (size_t k = 0; k < n && e->n == 0; k++) {
             struct figure_request q;
@@ -124,7 +130,8 @@ static void draw_all(const struct figure_request *all, const char *dir, struct r
                 out->n == REPORT_MAX_FIGURES || !request_for(all, i, &f[k], &q)) {
                 continue;
             }
-            char *svg = draw_one(&f[k], &q, dir, e);
+            char *svg = draw_one(&f[k], &q, dir, quiet || noted[k], e);
+            noted[k] = noted[k] || svg == NULL;
             if (svg != NULL) {
                 out->v[out->n++] = (struct report_figure){&f[k], i, xkept(svg)};
             }
@@ -135,7 +142,8 @@ static void draw_all(const struct figure_request *all, const char *dir, struct r
 /* Draws what applies to the inputs of `all` (window, labels as there): files of requests together
  * in one figure, every other file by itself. -EINVAL with errors: a figure that cannot be drawn, no
  * gnuplot. */
-static int draw_figures(const struct figure_request *all, struct report_figures *out, struct err *e)
+static int draw_figures(const struct figure_request *all, bool quiet, struct report_figures *out,
+                        struct err *e)
 {
     const char *tmp = getenv("TMPDIR");
     if (render_check_gnuplot(e) != 0) {
@@ -145,7 +153,7 @@ static int draw_figures(const struct figure_request *all, struct report_figures 
     if (mkdtemp(dir) == NULL) {
         (void)err_add(e, "%s: cannot make a temporary folder: %s", dir, strerror(errno));
     } else {
-        draw_all(all, dir, out, e);
+        draw_all(all, dir, quiet, out, e);
         (void)rmdir(dir);
     }
     return e->n > 0 ? -EINVAL : 0;
@@ -192,7 +200,7 @@ static int make(struct page *p, struct err *e)
 {
     read_inputs(p, e);
     if (e->n == 0 && !p->no_figures) {
-        (void)draw_figures(&p->all, &p->figures, e);
+        (void)draw_figures(&p->all, p->output.quiet, &p->figures, e);
     }
     for (uint32_t i = 0; i < p->stored.n && e->n == 0; i++) { /* the page knows them by name */
         size_t at = p->all.n_inputs - p->stored.n + i;

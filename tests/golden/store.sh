@@ -154,7 +154,9 @@ metrics() { # store, metrics
 metrics first reactive.e2e_s.mean
 metrics other energy_j
 "$x" report --store "$dir/first.db" --no-figures -o "$dir/some.html" || fail "a page of one metric"
-refuse "$dir/first.db: comparison 1: no metric proactive.throughput_req_per_min; there are: " report --store "$dir/first.db" -o "$dir/none.html"
+"$x" report --store "$dir/first.db" -o "$dir/some.html" 2>"$dir/err" || fail "a page of one metric, with figures: $(cat "$dir/err")"
+grep -q '<svg' "$dir/some.html" || fail "no figure of a store of one metric"
+test "$(cut -d: -f1-5 "$dir/err")" = "xpusim: note: without the figure pareto: $dir/first.db: comparison 1" || fail "figures left out: $(cat "$dir/err")"
 refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
 # Runs that all failed have nothing to compare, and a number of a replication that nobody ran is damage.

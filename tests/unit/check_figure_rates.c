@@ -383,6 +383,9 @@ START_TEST(a_pareto_figure_has_its_own_pair)
     drawn_input("", "b.csv", "policy,reactive.e2e_s.mean\nfcfs,4\n");
     drawn_refused("pareto", "b.csv: no metric proactive.throughput_req_per_min; there are: "
                             "reactive.e2e_s.mean, ...\n");
+    drawn_input("", "b.csv", "policy,reactive.e2e_s.mean,all.throughput_req_per_min\nfcfs,4,2\n");
+    drawn_refused("pareto", "b.csv: no metric proactive.throughput_req_per_min; there are: "
+                            "all.throughput_req_per_min, ...\n"); /* the same of another group */
     drawn_input("", "b.csv", "policy,proactive.throughput_req_per_min\nfcfs,4\n");
     drawn_refused("pareto", "b.csv: no metric reactive.e2e_s.mean; there are: "
                             "proactive.throughput_req_per_min, ...\n");
