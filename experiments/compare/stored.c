@@ -174,6 +174,18 @@ static uint32_t label_index(const struct group *g, const char *label)
     return i;
 }
 
+/* Two versions of xpusim, or two texts of one name, have asked for the same settings. */
+static bool is_of_several(const struct group *g)
+{
+    bool several = false;
+    for (size_t i = 0; i < g->rows->n && !several; i++) {
+        const struct row *r = &g->rows->v[i];
+        several = r->experiment != g->first->experiment && strcmp(r->name, g->first->name) == 0 &&
+                  strcmp(r->shared, g->first->shared) == 0;
+    }
+    return several;
+}
+
 static void group_open(struct group *g, struct rows *rows, const struct row *first, struct store *s)
 {
     OWNED char *spec = store_experiment_spec(s, first->experiment);
@@ -181,6 +193,11 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
                         .first = first,
                         .spec = spec != NULL ? cJSON_Parse(spec) : NULL,
                         .shared = cJSON_Parse(first->shared)};
+    if (is_of_several(g)) {
+        OWNED char *which =
+            xformat("%lld, xpusim %s", (long long)first->experiment, first->revision);
+        cJSON_AddStringToObject(g->shared, "experiment", which);
+    }
     for (size_t i = 0; i < rows->n; i++) {
         struct row *r = &rows->v[i];
         if (r->grouped || !is_of(g, r)) {
@@ -294,8 +311,9 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
                                 .replications = g->replications};
     DOCUMENT_VALUES(d, "experiment", document_format("%s", of->name));
     document_tree(d, "settings", g->shared);
-    if (strcmp(g->first->shared, "{}") != 0) {
-        document_heading(d, "==== %s: %s", of->name, g->first->shared);
+    if (g->shared->child != NULL) {
+        OWNED char *settings = json_text(g->shared, false);
+        document_heading(d, "==== %s: %s", of->name, settings);
     }
     compare_head_document(&head, d);
 }

@@ -156,6 +156,19 @@ metrics other energy_j
 "$x" report --store "$dir/first.db" --no-figures -o "$dir/some.html" || fail "a page of one metric"
 "$x" report --store "$dir/first.db" -o "$dir/some.html" 2>"$dir/err" || fail "a page of one metric, with figures: $(cat "$dir/err")"
 grep -q '<svg' "$dir/some.html" || fail "no figure of a store of one metric"
+grep -q 'Energy per token' "$dir/some.html" && fail "the energy of a store that keeps none"
+# Two texts of one name, as after a change of the file, are told apart by their number.
+for n in 2 3; do
+    echo "{\"name\": \"twice\", \"axes\": {\"policy\": [\"fcfs\", \"edf\"], \"rate\": [1, 2]}, \"base\": {\"workload\": \"w1:n=2\"}, \"replications\": $n, \"metrics\": [\"energy_j\"]}" >"$dir/twice.json"
+    "$x" sweep "$dir/twice.json" -o "$dir/twice.db" -q || fail "two texts of one name"
+done
+"$x" compare --store "$dir/twice.db" -q | grep '^====' >"$dir/said"
+sed 's/, xpusim .*/"}/' "$dir/said" >"$dir/heads"
+for id in 1 2; do
+    for rate in 1 2; do
+        echo "==== twice: {\"rate\":$rate,\"experiment\":\"$id\"}"
+    done
+done | diff - "$dir/heads" || fail "two texts of one name"
 test "$(cut -d: -f1-5 "$dir/err")" = "xpusim: note: without the figure pareto: $dir/first.db: comparison 1" || fail "figures left out: $(cat "$dir/err")"
 refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
