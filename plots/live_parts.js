@@ -98,7 +98,10 @@ live.makers.push(function () {
       rows.push(row);
     }
     var heads = ['request', 'class', 'session', 'arrival, s', 'prompt', 'output'];
-    runs.forEach(function (r) { heads.push('first token, s: ' + r.name, 'last token, s: ' + r.name); });
+    runs.forEach(function (r) { // a policy with parameters has no space to break a line at
+      var name = r.name.replace(/[:,]/g, '$&\u200b');
+      heads.push('first token, s: ' + name, 'last token, s: ' + name);
+    });
     return [h('div', { class: 'requests' }, live.table(heads, rows, 'sort', MOST, function (row) { live.set({ sel: row.id }); })), h('p', { class: 'soft' }, rows.length > MOST ? 'The first ' + MOST + ' of ' + rows.length + ' in this order.' : rows.length + ' requests.')];
   });
   function choose(id) { return function (e) { e.stopPropagation(); live.set({ sel: id }); }; }

@@ -33,6 +33,7 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
 "$x" view --policy edf --policy fcfs --workload leader-subagents --llm leader=llama-3.1-8b --llm subagent=llama-3.2-3b -o "$dir/agents.html" || fail "view of two models"
 # shellcheck disable=SC2086
 "$x" view --policy edf --policy agent-xpu-v2 --workload coding-agent --soc core-ultra-7-258v --llm qwen3-4b:bits=4 -o "$dir/far.html" || fail "view outside the calibrated range"
+"$x" view --policy agent-xpu-v2:b_rf=4,elastic=off,guard=true --policy agent-xpu-v2:b_rf=4,elastic=off,shortest=all $work -o "$dir/names.html" || fail "view of long names"
 "$x" view --policy fcfs $work --from 8.27 --to 8.37 -o "$dir/kernels.html" || fail "view with kernels"
 # shellcheck disable=SC2086
 if [ -f "${BUILD:-build}/xpusim.wasm" ]; then
