@@ -106,6 +106,12 @@ static int simulate(const struct run_options *o, const struct config *c,
                       (unsigned long long)r.sim.policy_counters[0], o->replay);
         status = EXIT_CHECK_FAILED;
     }
+    if (replay != NULL && status == EXIT_CHECK_FAILED) {
+        (void)fprintf(stderr,
+                      "xpusim: note: --replay %s: workload, seed, machine, models and settings "
+                      "must be those of the run that wrote it\n",
+                      o->replay);
+    }
     if (rc != 0 && e->n > 0) {
         status = EXIT_BAD_INPUT;
     }
@@ -193,6 +199,9 @@ static int run(void *values, struct err *e)
     const struct run_options *o = values;
     if (o->policy == NULL && o->replay == NULL) {
         return err_add(e, "--policy is missing (`xpusim list policy` shows the names)");
+    }
+    if (o->policy != NULL && o->replay != NULL) {
+        return err_add(e, "--replay does not go with --policy: the decisions are the file's");
     }
     if (o->to_s > 0.0 && o->to_s <= o->from_s) {
         return err_add(e, "--to %g: not after --from %g", o->to_s, o->from_s);

@@ -30,6 +30,10 @@ fi
 left=$(($(wc -l <"$dir/all.log") - $(wc -l <"$dir/part.log")))
 "$x" run --replay "$dir/all.log" --workload w1:n=4 --set sim.horizon_s=1 >/dev/null 2>"$dir/err" && { echo "a log that was cut short replayed"; exit 1; }
 grep -q "error: $left decisions of $dir/all.log did not happen again" "$dir/err" || { cat "$dir/err"; exit 1; }
+grep -q "note: --replay $dir/all.log: workload, seed, machine, models and settings must be those" "$dir/err" || { cat "$dir/err"; exit 1; }
+rc=0
+"$x" run --replay "$dir/all.log" --policy edf --workload w1:n=4 >/dev/null 2>"$dir/err" || rc=$?
+{ [ "$rc" -eq 2 ] && grep -q "error: --replay does not go with --policy" "$dir/err"; } || { echo "a log and a policy: exit $rc"; cat "$dir/err"; exit 1; }
 # Blocks of a graph need not weigh a whole number of bytes.
 {
     echo "# xpusim-trace v1"
