@@ -50,6 +50,16 @@ static void apply_sets(cJSON *tree, const struct config_options *o, const char *
     }
 }
 
+/* The file as errors name it: what a --set has made of it may be wrong where the file is not. */
+static const char *as_set(const char *file, const struct config_options *o, const char *of)
+{
+    bool set = false;
+    for (uint32_t i = 0; i < o->n_sets; i++) {
+        set = set || strncmp(o->sets[i], of, strlen(of)) == 0;
+    }
+    return set ? xkeep(xformat("%s with --set", file)) : file;
+}
+
 static int unknown_form(const char *key, const char *name, const char *const *names, struct err *e)
 {
     OWNED char *list = words_list(names, ", ");
@@ -194,7 +204,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
                       o->n_recordings);
     }
     if (e->n == before) {
-        parse(c, soc_file, llm_file, e);
+        parse(c, as_set(soc_file, o, "soc."), as_set(llm_file, o, "llm."), e);
         (void)metered_complete(&c->soc, e);
     }
     if (e->n > before) {

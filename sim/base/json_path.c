@@ -96,17 +96,30 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
     return node;
 }
 
+static int no_such_path(const cJSON *root, const char *path, const char *bad, struct err *e)
+{
+    if (*bad == '\0') {
+        return err_add(e, "--set %s: ends in a dot", path);
+    }
+    SCOPED(text_fini) struct text begins = {0};
+    for (const cJSON *c = bad == path ? root->child : NULL; c != NULL; c = c->next) {
+        text_format(&begins, "%s%s", begins.n > 0 ? ", " : "; paths begin with ", c->string);
+    }
+    return err_add(e, "--set %s: there is no \"%.*s\" at that place%s", path,
+                   (int)strcspn(bad, "."), bad, text_end(&begins));
+}
+
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)
 {
     const char *bad = NULL;
     cJSON *node = json_find_path(root, path, &bad);
-    if (node == NULL && *bad == '\0') {
-        return err_add(e, "--set %s: ends in a dot", path);
-    }
     if (node == NULL) {
-        return err_add(e, "--set %s: there is no \"%.*s\" at that place", path,
-                       (int)strcspn(bad, "."), bad);
+        return no_such_path(root, path, bad, e);
     }
+    const char *takes = cJSON_IsBool(node) ? "true or false"
+                        : cJSON_IsNumber(node) || cJSON_IsNumber(json_member(node, "value"))
+                            ? "a number, without its unit"
+                            : "no value, but its parts do";
     char *end = NULL;
     double v = strtod(text, &end);
     bool is_number = end != text && *end == '\0' && isfinite(v);
@@ -129,5 +142,5 @@ int json_set_path(cJSON *root, const char *path, const char *text, struct err *e
         copy->valuestring = NULL;
         return 0;
     }
-    return err_add(e, "--set %s: cannot take \"%s\" (wrong type)", path, text);
+    return err_add(e, "--set %s: cannot take \"%s\": it takes %s", path, text, takes);
 }

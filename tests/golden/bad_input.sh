@@ -115,7 +115,8 @@ refuse "--seed" $x run --policy fcfs --seed -3
 refuse "nonesuch" $x run --policy fcfs --soc nonesuch
 refuse "nonesuch" $x run --policy fcfs --llm nonesuch
 refuse "nowhere" $x run --policy fcfs --set soc.nowhere=1
-refuse "idle_power" $x run --policy fcfs --set soc.idle_power=-5
+refuse "core-ultra-5-125h.json with --set: idle_power.value: must be a number from 0" $x run --policy fcfs --set soc.idle_power=-5
+refuse "llama-3.2-3b.json with --set: layers: " $x run --policy fcfs --set llm.layers=0
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=inf
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=text
 refuse "nonesuch" $x run --policy fcfs --set sim.contention=nonesuch

@@ -401,15 +401,17 @@ START_TEST(an_override_that_fits_nothing_changes_nothing)
         {"soc..form", "none", "no \"\""},
         {"soc.form.x", "none", "no \"x\""},
         {"soc.form.", "none", "ends in a dot"},
+        {"ddr.peak", "1", "no \"ddr\" at that place; paths begin with soc"},
         {"", "1", "cannot take"},
-        {"soc", "1", "cannot take"},
+        {"soc", "1", "cannot take \"1\": it takes no value, but its parts do"},
         {"soc.devices", "1", "cannot take"},
-        {"soc.devices.npu.rows", "many", "cannot take \"many\""},
+        {"soc.devices.npu.rows", "many",
+         "cannot take \"many\": it takes a number, without its unit"},
         {"soc.devices.npu.rows", "nan", "cannot take"},
         {"soc.devices.npu.rows", "", "cannot take"},
         {"soc.devices.npu.rows", "5x", "cannot take"},
-        {"soc.devices.npu.fast", "1", "cannot take"},
-        {"soc.devices.igpu.rate", "quick", "cannot take"},
+        {"soc.devices.npu.fast", "1", "cannot take \"1\": it takes true or false"},
+        {"soc.devices.igpu.rate", "quick", "it takes a number, without its unit"},
     };
     cJSON *root = cJSON_Parse(machine);
     cJSON *before = cJSON_Duplicate(root, 1);
