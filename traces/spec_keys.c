@@ -1,5 +1,6 @@
 #include "traces/spec_keys.h"
 
+#include "sim/base/nearest.h"
 #include "sim/base/words.h"
 
 void spec_keys_init(struct spec_keys *k)
@@ -24,13 +25,18 @@ int spec_keys_find(const struct spec_keys *k, const char *key)
 static void key_unknown(const struct spec_keys *k, const char *spec, const char *key, struct err *e)
 {
     SCOPED(text_fini) struct text known = {0};
+    struct nearest near;
+    nearest_init(&near, key);
     for (uint32_t i = 0; i < k->n_numbers; i++) {
         text_item(&known, " ", k->numbers[i].name);
+        nearest_look(&near, k->numbers[i].name);
     }
     for (uint32_t i = 0; k->texts != NULL && k->texts[i] != NULL; i++) {
         text_item(&known, " ", k->texts[i]);
+        nearest_look(&near, k->texts[i]);
     }
-    err_add(e, "workload \"%s\": unknown key \"%s\" (known: %s)", spec, key, text_end(&known));
+    err_add(e, "workload \"%s\": unknown key \"%s\"%s (known: %s)", spec, key, nearest_hint(&near),
+            text_end(&known));
 }
 
 void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const char *value,

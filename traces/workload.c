@@ -285,8 +285,9 @@ int trace_generate_packed(const char *spec, uint64_t seed, double rate_scale, st
     if (strcmp(spec, "mixed") != 0 && strncmp(spec, "mixed:", 6) != 0) {
         return err_add(e,
                        "workload \"%s\": must be mixed[:key=value,...], w1:n=N, a task "
-                       "(summary, rag, ui, tweet, texts), a shipped workload (%s) or FILE.json",
-                       spec, SHIPPED);
+                       "(summary, rag, ui, tweet, texts), a shipped workload (%s) or FILE.json%s",
+                       spec, SHIPPED,
+                       strstr(spec, ".csv") != NULL ? "; a recorded trace goes with --trace" : "");
     }
     struct mixed m;
     struct spec_keys k = mixed_default(&m, seed);

@@ -20,10 +20,11 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
         text_item(&names, ", ", a->name);
         nearest_look(&near, a->name);
     }
-    return err_add(e,
-                   "--policy %s: no policy is called '%s'; there are %s, plug-ins by a path ending "
-                   "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS%s",
-                   spec, name, text_end(&names), nearest_hint(&near));
+    return err_add(
+        e,
+        "--policy %s: no policy is called '%s'%s; there are %s, plug-ins by a path ending "
+        "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS",
+        spec, name, nearest_hint(&near), text_end(&names));
 }
 
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)

@@ -35,7 +35,8 @@ int input_failed(const char *path, struct err *e)
     if (errno == ENOMEM) {
         out_of_memory(0);
     }
-    return err_add(e, "%s: %s", path, strerror(errno));
+    return err_add(e, "%s: %s", path,
+                   errno == EBADMSG ? "the packed file is damaged or cut off" : strerror(errno));
 }
 
 FILE *input_open(const char *path, struct err *e)

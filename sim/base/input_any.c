@@ -20,7 +20,7 @@ static ssize_t gz_some(gzFile from, char *out, size_t n)
     int state = Z_OK;
     (void)gzerror(from, &state);
     if (got < 0 || state != Z_OK) { /* Z_BUF_ERROR: the file ends inside */
-        errno = state == Z_MEM_ERROR ? ENOMEM : errno != 0 ? errno : EIO;
+        errno = state == Z_MEM_ERROR ? ENOMEM : errno != 0 ? errno : EBADMSG;
         return -1;
     }
     return got;

@@ -199,13 +199,24 @@ int json_get_choice(struct json_obj *o, const char *key, const char *const *choi
     return i < 0 ? 0 : i;
 }
 
+static struct json_obj get_object_as(struct json_obj *o, const char *key, const char *form)
+{
+    struct json_obj sub = {.file = o->file, .err = o->err};
+    sub.path = xkeep(path_join(o->path, key));
+    sub.node = get_as(o, key, form, cJSON_IsObject);
+    return sub;
+}
+
 static const char *const quantity_kinds[] = {"measured", "fitted", "assumed", "datasheet", NULL};
 
 struct quantity json_get_quantity(struct json_obj *o, const char *key, const char *unit, double min,
                                   double max)
 {
     struct quantity q = {.value = min, .low = min, .high = min};
-    struct json_obj sub = json_get_object(o, key);
+    OWNED char *form = xformat("an object {\"value\": .., \"unit\": \"%s\", \"kind\": \"assumed\", "
+                               "\"source\": \"..\"}",
+                               unit);
+    struct json_obj sub = get_object_as(o, key, form);
     if (sub.node == NULL) {
         return q;
     }
@@ -250,10 +261,7 @@ void json_put_quantity(cJSON *to, const char *key, struct quantity q, const char
 
 struct json_obj json_get_object(struct json_obj *o, const char *key)
 {
-    struct json_obj sub = {.file = o->file, .err = o->err};
-    sub.path = xkeep(path_join(o->path, key));
-    sub.node = get_as(o, key, "an object {...}", cJSON_IsObject);
-    return sub;
+    return get_object_as(o, key, "an object {...}");
 }
 
 int json_get_array_size(struct json_obj *o, const char *key, int min, int max)

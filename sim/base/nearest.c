@@ -2,7 +2,9 @@
 
 #include "sim/base/base.h"
 
-/* Edit distance of two words; rows of a small matrix. */
+#include <ctype.h>
+
+/* Edit distance of two words, regardless of their case; rows of a small matrix. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[NEAREST_NAME_BYTES];
@@ -14,7 +16,8 @@ static size_t distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t change =
+                diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
             diagonal = row[j];
             size_t insert = row[j - 1] + 1;
             size_t remove = row[j] + 1;

@@ -15,7 +15,8 @@ struct nearest {
 /* Nothing is near yet. word outlives n. */
 void nearest_init(struct nearest *n, const char *word);
 
-/* One name that there is; the first of equals stays. Cost: product of the lengths. */
+/* One name that there is; the first of equals stays. A letter in another case is no slip. Cost:
+ * product of the lengths. */
 void nearest_look(struct nearest *n, const char *name);
 
 /* "; did you mean NAME?", or "" when no name is so near that it is likely to be meant. Lives as

@@ -116,6 +116,11 @@ refuse "nonesuch" $x run --policy fcfs --soc nonesuch
 refuse "nonesuch" $x run --policy fcfs --llm nonesuch
 refuse "nowhere" $x run --policy fcfs --set soc.nowhere=1
 refuse "core-ultra-5-125h.json with --set: idle_power.value: must be a number from 0" $x run --policy fcfs --set soc.idle_power=-5
+refuse "no policy is called 'EDF'; did you mean edf?; there are agent-xpu-v1" $x run --policy EDF
+refuse "unknown key \"duration\"; did you mean duration_s? (known: " $x run --policy edf --workload mixed:duration=9
+refuse "; a recorded trace goes with --trace" $x run --policy edf --workload "$dir/t.csv"
+python3 -c 'import json, sys; s = json.load(open("hwmodels/soc/rk3588.json")); s["idle_power"] = 3; json.dump(s, open(sys.argv[1], "w"))' "$dir/bare.json"
+refuse "bare.json: idle_power: must be an object {\"value\": .., \"unit\": \"W\", " $x run --policy edf --soc "$dir/bare.json"
 refuse "llama-3.2-3b.json with --set: layers: " $x run --policy fcfs --set llm.layers=0
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=inf
 refuse "idle_power" $x run --policy fcfs --set soc.idle_power=text

@@ -305,6 +305,9 @@ START_TEST(the_nearest_name_is_the_one_with_least_edits)
     nearest_init(&near, "x");
     nearest_look(&near, "xy"); /* one edit: 1 / 3 + 2 is more */
     ck_assert_str_eq(nearest_hint(&near), "; did you mean xy?");
+    nearest_init(&near, "EDF");
+    nearest_look(&near, "edf"); /* no edit, where by letters it were three */
+    ck_assert_str_eq(nearest_hint(&near), "; did you mean edf?");
 }
 END_TEST
 

@@ -298,7 +298,9 @@ START_TEST(every_fault_of_a_quantity_is_one_line)
         const char *text, *line;
     } faults[] = {
         {"{}", "q: missing (an object"},
-        {"{\"q\": 2}", "q: must be an object"}, /* a bare number has no unit and no source */
+        {"{\"q\": 2}",
+         "q: must be an object {\"value\": .., \"unit\": \""}, /* a bare number has no unit and no
+                                                                  source */
         {QUANTITY("\"2\"", "\"W\"", "1", "4", "\"s\"", "\"fitted\""), "q.value: must be a number"},
         {QUANTITY("11", "\"W\"", "1", "4", "\"s\"", "\"fitted\""),
          "q.value: must be a number from 0 to 10"},
