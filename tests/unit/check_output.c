@@ -177,6 +177,21 @@ START_TEST(a_device_stays_a_device)
 }
 END_TEST
 
+/* Packed, it takes several writes: the reason is that of the first, and zlib says it once. */
+START_TEST(a_packed_file_says_why_it_is_not_written)
+{
+    ck_assert_int_eq(symlink("/dev/full", "full.gz"), 0);
+    SCOPED(text_fini) struct text t = {0};
+    uint32_t x = 1;
+    for (int i = 0; i < 1 << 20; i++) { /* does not get much smaller */
+        x = x * 1664525 + 1013904223;
+        text_char(&t, (char)('a' + (x >> 24) % 26));
+    }
+    ck_assert_int_eq(write_to("full.gz", text_end(&t)), -EINVAL);
+    ck_assert_str_eq(err.lines[0], "full.gz: cannot write: No space left on device");
+}
+END_TEST
+
 START_TEST(an_open_descriptor_is_written_and_not_replaced)
 {
     int fd = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -279,6 +294,7 @@ static const struct suite_row suite[] = {
     TEST(permissions_are_kept_and_new_files_follow_the_mask),
     TEST(a_pipe_is_written_through),
     TEST(a_device_stays_a_device),
+    TEST(a_packed_file_says_why_it_is_not_written),
     TEST(an_open_descriptor_is_written_and_not_replaced),
     TEST(a_folder_or_no_folder_is_an_error_that_names_it),
     TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child),
