@@ -6,6 +6,7 @@
 #include "policies/external/external.h"
 #include "sim/base/datadir.h"
 #include "sim/base/memory.h"
+#include "sim/base/output.h"
 #include "sim/base/version.h"
 #include "sim/drive/host.h"
 
@@ -42,6 +43,8 @@ int main(int argc, char **argv)
 {
     memory_guard();
     (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, and says so */
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    output_abandon_on(ends, sizeof ends / sizeof ends[0]);
     int status = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         perror("xpusim: error: cannot write results");

@@ -32,8 +32,9 @@ void worker_become(pid_t parent)
     /* A crash of a policy is told in words; a core file a run would fill the disk. */
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    /* Killed with its parent, also where that was killed and could not say so. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* Ends with its parent, also where that was killed and could not say so. It removes the files
+     * that it has open, so it is not killed itself. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) { /* it died before that */
         _exit(EXIT_FAILURE);
     }
@@ -47,12 +48,6 @@ static ssize_t pass_on(void *cookie UNUSED, const char *text, size_t n)
 {
     stdout_bytes += n;
     return write(STDERR_FILENO, text, n);
-}
-
-static void crashed(int sig)
-{
-    output_abandon_all();
-    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
 }
 
 static void clean_up_when_it_dies(void)
@@ -69,13 +64,7 @@ static void clean_up_when_it_dies(void)
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     (void)sigaltstack(&other, NULL);
 #endif
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = crashed;
-    action.sa_flags = (int)SA_RESETHAND | SA_ONSTACK;
-    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
-        (void)sigaction(deadly[i], &action, NULL);
-    }
+    output_abandon_on(deadly, sizeof deadly / sizeof deadly[0]);
 }
 
 void worker_isolate(void)

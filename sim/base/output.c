@@ -1,7 +1,9 @@
+#define _GNU_SOURCE /* SA_ONSTACK */
 #include "sim/base/output.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +30,26 @@ void output_abandon_all(void)
     for (struct output *o = open_outputs; o != NULL; o = o->next) {
         if (o->temporary != NULL && o->owner == getpid()) {
             (void)unlink(o->temporary);
+        }
+    }
+}
+
+static void abandon_and_end(int sig)
+{
+    output_abandon_all();
+    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
+}
+
+void output_abandon_on(const int *signals, size_t n)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = abandon_and_end;
+    action.sa_flags = (int)SA_RESETHAND | SA_ONSTACK;
+    for (size_t i = 0; i < n; i++) {
+        struct sigaction old;
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+            (void)sigaction(signals[i], &action, NULL);
         }
     }
 }

@@ -60,6 +60,29 @@ ends 2 "No space left on device" $run --decisions /dev/full
 [ -c /dev/full ] && [ -c /dev/null ] || fail "a device is no device any more"
 ends 0 "" $run --requests /dev/null
 
+# ---- Ctrl-C, and an end of the parent alone: nothing half-written stays ----
+# shellcheck disable=SC2016
+command -v python3 >/dev/null 2>&1 && { python3 - "$x" <<'PY' || bad=1; }
+import glob, os, signal, subprocess, sys, time
+
+def within(seconds, true):
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return true()
+
+for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    for all_of_them in True, False:
+        p = subprocess.Popen([sys.argv[1], "run", "--policy", "fcfs", "--workload", "mixed:duration_s=3000000", "--decisions", "stopped.log", "--timeline", "stopped.json"],
+                             stdout=subprocess.DEVNULL, start_new_session=True)
+        begun = within(60, lambda: len(glob.glob("stopped.*")) == 2)
+        (os.killpg if all_of_them else os.kill)(p.pid, sig)
+        ended = p.wait(60)
+        if not begun or ended != -sig or not within(20, lambda: glob.glob("stopped.*") == []):
+            print(f"FAILED: {sig.name} to {'all' if all_of_them else 'the parent'}: ended with {ended}, left {glob.glob('stopped.*')}")
+            sys.exit(1)
+PY
+
 # ---- the end of what can be written is said ----
 for args in --help --version "run --help" "list policy" "run --policy fcfs --workload w1:n=2"; do
     # shellcheck disable=SC2086
