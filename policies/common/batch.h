@@ -104,6 +104,25 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
     batch_add(b, r, SEGMENT_PREFILL, left < max_tokens ? left : max_tokens);
 }
 
+/* Takes a request out again; its rows, 0 if it is not in the batch. */
+static inline uint32_t batch_leave(struct batch *b, const struct request *r)
+{
+    uint32_t i = 0;
+    while (i < b->n && b->segments[i].request != r) {
+        i++;
+    }
+    if (i == b->n) {
+        return 0;
+    }
+    uint32_t rows = b->segments[i].n_tokens;
+    b->tokens -= rows;
+    for (b->n--; i < b->n; i++) {
+        b->segments[i] = b->segments[i + 1];
+    }
+    SIM_ASSERT(batch_ok(b));
+    return rows;
+}
+
 /* The first of an order that the batch takes. */
 static inline const struct request *batch_first(const struct batch *b, const struct order *o)
 {

@@ -197,21 +197,11 @@ static bool plan_adds_up(struct sched *s, const struct vllm *v)
 /* A victim that is in the batch already leaves it. */
 static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 {
-    struct batch *b = &v->it.batch;
-    uint32_t i = 0;
-    while (i < b->n && b->segments[i].request != r) {
-        i++;
-    }
-    if (i == b->n) {
-        return;
-    }
-    SIM_ASSERT(v->planned_blocks >= blocks_needed(s, r, b->segments[i].n_tokens));
-    v->planned_blocks -= blocks_needed(s, r, b->segments[i].n_tokens);
-    b->tokens -= b->segments[i].n_tokens;
-    for (b->n--; i < b->n; i++) {
-        b->segments[i] = b->segments[i + 1];
-    }
-    SIM_ASSERT(batch_ok(b) && plan_adds_up(s, v));
+    const uint32_t rows = batch_leave(&v->it.batch, r);
+    const uint64_t blocks = rows > 0 ? blocks_needed(s, r, rows) : 0;
+    SIM_ASSERT(v->planned_blocks >= blocks);
+    v->planned_blocks -= blocks;
+    SIM_ASSERT(plan_adds_up(s, v));
 }
 
 /* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
@@ -409,9 +399,6 @@ static void vllm_compose(struct sched *s)
     batch_clear(&v->it.batch);
     if (v->rules.force_preempt) {
         force_preempt(s, v);
-    }
-    if (v->rules.arrange != NULL) {
-        v->rules.arrange(s, &v->waiting);
     }
     const struct request *head = first_waiting(v);
     v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* still there */

@@ -50,9 +50,6 @@ struct vllm_rules {
     bool admit_after_preempt; /* ablation: V1 admits nothing then */
     bool async;               /* an iteration is composed when the one before it starts */
     double watermark_frac;    /* of the KV capacity, left free by admissions */
-    /* Puts the waiting requests in the order of their admission, before each; NULL: as they came.
-     */
-    void (*arrange)(struct sched *s, struct reqq *waiting);
     uint32_t chunk_high, chunk_low, chunk_stages, chunk_span; /* stages 0: fixed budget */
 };
 

@@ -39,16 +39,16 @@ static bool lpm_serves_prompts_before_decodes(const char *extra)
     return rules_finishes(1, 13) && rules_tokens_at(0, 3, (double[]){5, 8, 16});
 }
 
-/* A prompt of 1000 is cut at the budget of 512: 512 rows in 16.36 ms, without a token, and 488 in
- * 16.64: 33. BE1, come at 1, has the 24 tokens that are left of the second step and 76 more in a
- * third, 33.36 in all before: 0.03 * 512 + 1 + 1 = 17.36. */
+/* A prompt of 1000 is cut at the budget of 512: 512 rows in 16.36 ms, without a token, and 488,
+ * which count as 31 blocks of 16. BE1, come at 1, has the block that is left of the second step,
+ * 0.03 * 504 + 1 + 1 = 17.12, and 84 rows in a third, 4.52. */
 static bool lpm_goes_on_with_a_cut_prompt_first(const char *extra)
 {
     rules_machine(1);
     struct scenario_request q[] = {{BE, 0, 1000, 2, 0, 0}, {BE, 0.001, 100, 1, 0, 0}};
     rules_run("sglang-lpm", "", extra, q, 2);
-    return rules_tokens_at(0, 2, (double[]){16.36 + 17.36, 16.36 + 17.36 + 4.28 + 3}) &&
-           rules_finishes(1, 16.36 + 17.36 + 4.28);
+    return rules_tokens_at(0, 2, (double[]){16.36 + 17.12, 16.36 + 17.12 + 4.52 + 3}) &&
+           rules_finishes(1, 16.36 + 17.12 + 4.52);
 }
 
 #define HEADER                                                                                     \
@@ -56,8 +56,8 @@ static bool lpm_goes_on_with_a_cut_prompt_first(const char *extra)
     "prefix_group,background,parent_ids\n"
 
 /* Request 0 (100) runs until 5. 1 and 2 (200 each) share 160 tokens, and find nothing cached; 3
- * (100) shares nothing. The step at 5 admits 1, puts 2 behind 3, and the budget of 300 is full: 300
- * rows in 11 ms. At 16, request 2 finds ten blocks: 40 rows, 3.2. */
+ * (100) shares nothing. The step at 5 admits 1, puts 2 behind 3, and the budget of 320 is full with
+ * 13 blocks and 7: 300 rows in 11 ms. At 16, request 2 finds ten blocks: 40 rows, 3.2. */
 static bool lpm_computes_a_shared_prefix_once(const char *extra)
 {
     rules_machine(1);
@@ -65,13 +65,13 @@ static bool lpm_computes_a_shared_prefix_once(const char *extra)
                        "1,1,0,proactive,0.001,,200,1,160,7,,\n"
                        "2,2,0,proactive,0.001,,200,1,160,7,,\n"
                        "3,3,0,proactive,0.002,,100,1,0,,,");
-    rules_run("sglang-lpm", "max_num_batched_tokens=300", extra, NULL, 0);
+    rules_run("sglang-lpm", "max_num_batched_tokens=320", extra, NULL, 0);
     return rules_finishes(1, 16) && rules_finishes(3, 16) && rules_finishes(2, 19.2);
 }
 
 /* The same with request 4 between 1 and 2, which finds 96 of its 200 tokens cached, as it begins as
- * request 0 does. It goes first with 104 rows, 1 has 200 and 3 has 100: 404 rows fill the
- * step, 14.12 ms. Who stands between 1 and 2 does not matter to them. */
+ * request 0 does. It goes first with 104 rows, 1 has 200 and 3 has 100: 404 rows, 27 blocks,
+ * fill the step, 14.12 ms. Who stands between 1 and 2 does not matter to them. */
 static bool lpm_looks_at_each_that_shares(const char *extra)
 {
     rules_machine(1);
@@ -80,7 +80,7 @@ static bool lpm_looks_at_each_that_shares(const char *extra)
                        "4,4,0,proactive,0.0015,,200,1,96,9,,\n"
                        "2,2,0,proactive,0.002,,200,1,160,7,,\n"
                        "3,3,0,proactive,0.003,,100,1,0,,,");
-    rules_run("sglang-lpm", "max_num_batched_tokens=404", extra, NULL, 0);
+    rules_run("sglang-lpm", "max_num_batched_tokens=432", extra, NULL, 0);
     return rules_finishes(4, 19.12) && rules_finishes(1, 19.12) && rules_finishes(3, 19.12) &&
            rules_finishes(2, 22.32);
 }

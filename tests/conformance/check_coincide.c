@@ -77,7 +77,7 @@ static const struct {
     {"vllm-v1", "", "vllm-v1", "reserve_full_isl=false", ROOMY},
     {"vllm-v0", "", "vllm-v0", "watermark_frac=0.4,requeue=back", ROOMY},
     {"orca", "", "orca", "reserve=false", ROOMY},
-    {"sglang-lpm", "requeue=back", "sglang-lpm", "", ROOMY},
+    {"sglang-lpm", "new_token_ratio=0", "sglang-lpm", "", ROOMY},
     /* A session's KV while a tool runs, where there are no sessions. */
     {"edf", "", "edf", "gap_kv=discard", FLAT},
     {"edf", "", "edf", "gap_kv=preserve", FLAT},

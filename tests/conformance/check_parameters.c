@@ -33,6 +33,8 @@ static const struct {
     {"sd-npu", "draft_on", "likewise"},
     {"sglang-lpm", "in_batch", "of prompts that share a beginning (check_agent_orders)"},
     {"sglang-lpm", "in_batch_tokens", "likewise"},
+    {"sglang-lpm", "retract_steps",
+     "of retractions, which are rare where limits are far above answers (check_sglang_steps)"},
     {NULL, NULL, NULL},
 };
 

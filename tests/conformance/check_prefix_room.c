@@ -79,10 +79,10 @@ START_TEST(a_prefix_that_is_in_use_takes_no_room)
     rules_machine(1);
     sc.setup.kv_capacity_tokens = 512;
     rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
-                "prefix_tokens,prefix_group\n"
-                "0,0,0,proactive,0,,160,1,160,7\n"
-                "1,1,0,proactive,0.010,,256,40,160,7\n"
-                "2,2,0,proactive,0.030,,320,1,160,7");
+                "max_output_tokens,prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,1,160,7\n"
+                "1,1,0,proactive,0.010,,256,40,40,160,7\n"
+                "2,2,0,proactive,0.030,,320,1,1,160,7");
     rules_run(policies[_i], "", "", NULL, 0);
     ck_assert(rules_starts(2, 32.88) && rules_finishes(2, _i < 3 ? 39.71 : 39.68));
 }
