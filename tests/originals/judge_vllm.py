@@ -22,6 +22,7 @@ from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request as VllmRequest
 from vllm.v1.structured_output import StructuredOutputManager
 
+import ours
 from workload import Workload, draw_requests, first_turns_first, longest, turns, with_turns
 
 NAME = "vllm-v1, vllm-priority"
@@ -225,22 +226,4 @@ def steps(w, folder):
 
 def observe(w, formed, records):
     """The same of xpusim's decisions."""
-    output, prompts = {}, {i: prompt for i, _, prompt, _ in turns(w)}
-    kv, out = {}, []
-    for segments, lost, _ in formed:
-        for i, kept in lost:
-            kv[i] = kept
-        ended = []
-        for i, (role, n) in segments.items():
-            if i not in kv and i not in output:
-                kv[i] = int(records[i]["reused_tokens"])
-            kv[i] = kv.get(i, 0) + n
-            if kv[i] == prompts[i] + output.get(i, 0):
-                output[i] = output.get(i, 0) + 1
-                if output[i] == w.requests[i].output:
-                    ended.append(i)
-        used = 0 if w.rule("async") else sum(-(-tokens // BLOCK) for tokens in kv.values())
-        out.append((tuple(sorted((i, n) for i, (_, n) in segments.items())), used))
-        for i in ended:
-            del kv[i]
-    return out
+    return ours.computed(w, formed, records, 0 if w.rule("async") else BLOCK)

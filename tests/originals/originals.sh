@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares our policies with the schedulers they are named after, step by step: originals.sh [--must] [openvino |
-# llama-server | vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages of
+# llama-server | sglang | vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages of
 # tests/originals/NAME.txt, hashes and all, in a virtual environment of their own (llama-server is built, llama_server.sh).
 # Where that is not possible it says so and passes; with --must it fails.
 set -u

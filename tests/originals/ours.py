@@ -40,7 +40,8 @@ def _write_trace(path, w):
     with open(path, "w", newline="") as f:
         f.write("# xpusim-trace v1\n")
         out = csv.writer(f)
-        out.writerow("request_id session_id turn class arrival_s gap_s input_tokens output_tokens prefix_tokens priority".split())
+        out.writerow("request_id session_id turn class arrival_s gap_s input_tokens output_tokens prefix_tokens priority "
+                     "max_output_tokens".split())
         turn, found = {}, {None: 0}
         for i, before, prompt, shared in turns(w):
             r = w.requests[i]
@@ -49,7 +50,8 @@ def _write_trace(path, w):
             turn[i] = 0 if before is None else turn[before] + 1
             session = r.session if r.session >= 0 else 1000 + i
             at = (r.step, "") if before is None else ("", r.step)
-            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, finds, r.priority])
+            out.writerow([i, session, turn[i], "reactive", *at, prompt, r.output, finds, r.priority,
+                          r.output + w.rule("spare", 0)])
 
 
 class Refused(Exception):
@@ -115,4 +117,27 @@ def observe(w, steps, records, block):
         for i in got:
             if given[i] == w.requests[i].output:
                 del kv[i]
+    return out
+
+
+def computed(w, steps, records, block):
+    """What each step computes: (tokens of each request, KV blocks in use; 0 where block is 0)."""
+    output, prompts = {}, {i: prompt for i, _, prompt, _ in turns(w)}
+    kv, out = {}, []
+    for formed, lost, _ in steps:
+        for i, kept in lost:
+            kv[i] = kept
+        ended = []
+        for i, (role, n) in formed.items():
+            if i not in kv and i not in output:
+                kv[i] = int(records[i]["reused_tokens"])
+            kv[i] = kv.get(i, 0) + n
+            if kv[i] == prompts[i] + output.get(i, 0):
+                output[i] = output.get(i, 0) + 1
+                if output[i] == w.requests[i].output:
+                    ended.append(i)
+        used = sum(-(-tokens // block) for tokens in kv.values()) if block else 0
+        out.append((tuple(sorted((i, n) for i, (_, n) in formed.items())), used))
+        for i in ended:
+            del kv[i]
     return out
