@@ -8,7 +8,11 @@
  * a soft priority.
  *
  * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
- * request may lose its KV to one that came earlier; it queues again and is not charged twice. */
+ * request may lose its KV to one that came earlier; it queues again and is not charged twice. Of
+ * two clients with equal counters the one whose request came first is served (the authors'
+ * VTC-artifact: the client that was seen first). A first token is charged as every other, as the
+ * paper defines service; the artifact does not charge it. Who comes when nobody waits is not
+ * lifted, as in the artifact. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 
