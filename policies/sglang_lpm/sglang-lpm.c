@@ -71,11 +71,12 @@ static void lpm_ran(struct sched *s, const struct segment *seg, int64_t elapsed_
 {
     struct lpm *v = s->state;
     if (seg->request == v->first) {
-        double fall = (param_number(s, LPM_RATIO) - param_number(s, LPM_MIN_RATIO)) /
-                      (double)param_int(s, LPM_DECAY_STEPS);
+        double least = param_number(s, LPM_MIN_RATIO);
+        double fall =
+            fmax(0, param_number(s, LPM_RATIO) - least) / (double)param_int(s, LPM_DECAY_STEPS);
         uint32_t steps = seg->request->generated_tokens - v->first_tokens - v->retracted;
         if (steps > 0) {
-            v->ratio = fmax(v->ratio - steps * fall, param_number(s, LPM_MIN_RATIO));
+            v->ratio = fmax(v->ratio - steps * fall, least);
         }
     }
 }
