@@ -7,7 +7,7 @@
 #include "policies/common/hetero.h"
 #include "policies/common/vllm.h"
 
-enum { PARAM_SEQS, PARAM_BUDGET, PARAM_PARALLEL };
+enum { PARAM_SEQS, PARAM_BUDGET, PARAM_PARALLEL, PARAM_WATERMARK };
 
 static const struct policy_param params[] = {
     [PARAM_SEQS] = POLICY_INT("max_num_seqs", 16, 1, 4096,
@@ -16,6 +16,8 @@ static const struct policy_param params[] = {
                                 "tokens of both passes of an iteration (E.2: 512)"),
     [PARAM_PARALLEL] =
         POLICY_BOOL("parallel", true, "chunks beside the decodes; off: after them (ablation)"),
+    [PARAM_WATERMARK] = POLICY_NUMBER("watermark_frac", 0.01, 0, 0.5,
+                                      "share of KV that admissions leave free (Sarathi: 0.01)"),
     {.name = NULL},
 };
 
@@ -33,7 +35,9 @@ static int hetero_init(struct sched *s)
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     /* The queues, admission and preemption of the policies on vllm.h; only forming and launching
      * are its own, because one iteration is two passes here. */
-    struct vllm_rules rules = {.order = VLLM_DECODES_FIRST, .chunked = true, .whole_kv = true};
+    struct vllm_rules rules = {.order = VLLM_DECODES_FIRST,
+                               .chunked = true,
+                               .watermark_frac = param_number(s, PARAM_WATERMARK)};
     vllm_rule(s, rules, (uint32_t)param_int(s, PARAM_SEQS), (uint32_t)param_int(s, PARAM_BUDGET));
     return h->npu < 0 || h->igpu < 0 ? -ENODEV : 0;
 }
@@ -63,12 +67,9 @@ static bool form_decodes(struct sched *s, struct vllm *v)
 {
     bool enough = true;
     for (;;) {
-        batch_clear(&v->it.batch);
-        for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
-            if (r->state == REQUEST_STATE_DECODE) {
-                batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
-            }
-        }
+        vllm_begin(s, v);
+        vllm_add_decodes(s, v, UINT32_MAX);
+        enough = enough && !v->preempted;
         /* Collected anew after every preemption: the victim may have been one of them. */
         if (v->it.batch.n == 0 || batch_form(s, &v->it.batch, &v->it.running.pass) == 0) {
             return enough;
@@ -90,7 +91,7 @@ static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
     uint32_t decodes = v->it.running.pass == NULL ? 0 : v->it.running.pass->n_segments;
     uint32_t most = admit ? UINT32_MAX : 0;
     for (;;) {
-        batch_clear(&v->it.batch);
+        vllm_begin(s, v);
         v->it.batch.tokens = decodes; /* the budget is shared */
         vllm_add_prompts(v);
         vllm_admit(s, v, most);

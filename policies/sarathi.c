@@ -2,8 +2,7 @@
  * Every iteration has a token for each decoding request first; prompts in progress, then waiting
  * ones, share what the budget leaves. A prompt is admitted when KV for all of it and the watermark
  * is free. Short of KV, the last running request is recomputed. Parameters: the table below.
- * Deviations: KV of an admitted prompt is counted, not reserved, so a decode may take it and the
- * tail pays then; else policies/common/vllm.h. */
+ * Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
 enum {
@@ -37,7 +36,6 @@ static int sarathi_init(struct sched *s)
     struct vllm_rules rules = {
         .order = param_bool(s, PARAM_STALL_FREE) ? VLLM_DECODES_FIRST : VLLM_PROMPTS_FIRST,
         .chunked = true,
-        .whole_kv = true,
         .watermark_frac = param_number(s, PARAM_WATERMARK),
     };
     if (param_bool(s, PARAM_DYNAMIC)) {

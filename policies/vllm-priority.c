@@ -50,7 +50,6 @@ static int priority_init(struct sched *s)
                             .by_priority = by_priority,
                             .interrupt = by_priority && param_bool(s, PARAM_INTERRUPT)};
     struct vllm_rules v0 = {.order = VLLM_PROMPTS_ONLY,
-                            .whole_kv = true,
                             .watermark_frac = param_number(s, PARAM_WATERMARK),
                             .by_priority = by_priority,
                             .force_preempt = by_priority && param_bool(s, PARAM_FORCE),

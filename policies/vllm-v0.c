@@ -20,7 +20,6 @@ static int v0_init(struct sched *s)
     return vllm_init(
         s, (struct vllm_rules){
                .order = param_bool(s, PARAM_MIXED) ? VLLM_PROMPTS_FIRST : VLLM_PROMPTS_ONLY,
-               .whole_kv = true,
                .watermark_frac = param_number(s, PARAM_WATERMARK),
            });
 }

@@ -74,9 +74,80 @@ static const struct request *victim(const struct vllm *v)
     return worst;
 }
 
+/* ---- KV of the iteration under construction ---- */
+
+/* The others take the KV of a whole prompt when they admit it, V1 what an iteration needs. */
+static bool reserves(const struct vllm *v)
+{
+    return v->rules.order != VLLM_RUNNING_FIRST;
+}
+
+static uint64_t blocks_left(struct sched *s, const struct request *r)
+{
+    return blocks_needed(s, r, request_prefill_left(r));
+}
+
+/* For the prompts that were admitted and have not run. */
+static uint64_t reserved(struct sched *s, const struct vllm *v)
+{
+    uint64_t blocks = 0;
+    for (const struct request *r = v->running.head; reserves(v) && r != NULL; r = reqq_next(r)) {
+        blocks += r->state == REQUEST_STATE_QUEUED && r->pass == NULL ? blocks_left(s, r) : 0;
+    }
+    return blocks;
+}
+
+void vllm_begin(struct sched *s, struct vllm *v)
+{
+    batch_clear(&v->it.batch);
+    v->planned_blocks = reserved(s, v);
+}
+
+static uint64_t free_left(struct sched *s, const struct vllm *v)
+{
+    /* Nothing is planned that finds no room; what is reserved other programs may take. */
+    SIM_ASSERT(reserves(v) || v->planned_blocks <= blocks_free(s));
+    uint64_t free = blocks_free(s);
+    return free > v->planned_blocks ? free - v->planned_blocks : 0;
+}
+
+static void plan(struct sched *s, struct vllm *v, const struct request *r, uint32_t n)
+{
+    bool decode = r->state == REQUEST_STATE_DECODE;
+    v->planned_blocks += reserves(v) && !decode ? blocks_left(s, r) : blocks_needed(s, r, n);
+    batch_put(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
+    SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
+}
+
+/* What the members of the batch take, and what is reserved, is what is counted as planned. */
+static bool plan_adds_up(struct sched *s, const struct vllm *v)
+{
+    uint64_t blocks = reserved(s, v);
+    for (uint32_t i = 0; i < v->it.batch.n; i++) {
+        const struct segment *seg = &v->it.batch.segments[i];
+        bool counted = reserves(v) && seg->role == SEGMENT_PREFILL;
+        blocks += counted ? 0 : blocks_needed(s, seg->request, seg->n_tokens);
+    }
+    return blocks == v->planned_blocks;
+}
+
+/* A victim that is in the batch already leaves it. */
+static void unplan(struct sched *s, struct vllm *v, const struct request *r)
+{
+    SIM_ASSERT(plan_adds_up(s, v));
+    const uint32_t rows = batch_leave(&v->it.batch, r);
+    bool prompt = reserves(v) && r->state == REQUEST_STATE_QUEUED;
+    v->planned_blocks -= prompt ? blocks_left(s, r) : rows > 0 ? blocks_needed(s, r, rows) : 0;
+}
+
+/* ---- preemption ---- */
+
 static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
 {
     SIM_ASSERT(r == NULL || r->pass == NULL); /* between iterations: nobody's KV is in use */
+    if (r != NULL) {
+        unplan(s, v, r);
+    }
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
@@ -151,57 +222,11 @@ void vllm_add_prompts(struct vllm *v)
     SIM_ASSERT(v->it.batch.n <= v->running.n); /* each at most once */
 }
 
-static void add_decodes(struct vllm *v, uint32_t budget)
-{
-    for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < budget;
-         r = reqq_next(r)) {
-        if (r->state == REQUEST_STATE_DECODE) {
-            batch_add(&v->it.batch, r, SEGMENT_DECODE, 1);
-        }
-    }
-    SIM_ASSERT(v->it.batch.n <= v->running.n); /* prompts that are in it already are others */
-}
-
 /* Not in this iteration: it is for those whom the last one was stopped for. */
 static bool stands_back(const struct vllm *v, const struct request *r)
 {
     SIM_ASSERT(v->rules.interrupt || !v->urgent);
     return v->urgent && r->cls != REQUEST_CLASS_REACTIVE;
-}
-
-static uint64_t free_left(struct sched *s, const struct vllm *v)
-{
-    SIM_ASSERT(v->planned_blocks <= blocks_free(s)); /* nothing is planned that finds no room */
-    return blocks_free(s) - v->planned_blocks;
-}
-
-static void plan(struct sched *s, struct vllm *v, const struct request *r, uint32_t n)
-{
-    bool decode = r->state == REQUEST_STATE_DECODE;
-    v->planned_blocks += blocks_needed(s, r, n);
-    batch_put(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
-    SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
-}
-
-/* What the members of the batch take is what is counted as planned. */
-static bool plan_adds_up(struct sched *s, const struct vllm *v)
-{
-    uint64_t blocks = 0;
-    for (uint32_t i = 0; i < v->it.batch.n; i++) {
-        const struct segment *seg = &v->it.batch.segments[i];
-        blocks += blocks_needed(s, seg->request, seg->n_tokens);
-    }
-    return blocks == v->planned_blocks;
-}
-
-/* A victim that is in the batch already leaves it. */
-static void unplan(struct sched *s, struct vllm *v, const struct request *r)
-{
-    const uint32_t rows = batch_leave(&v->it.batch, r);
-    const uint64_t blocks = rows > 0 ? blocks_needed(s, r, rows) : 0;
-    SIM_ASSERT(v->planned_blocks >= blocks);
-    v->planned_blocks -= blocks;
-    SIM_ASSERT(plan_adds_up(s, v));
 }
 
 /* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
@@ -218,7 +243,6 @@ static void add_in_order(struct sched *s, struct vllm *v)
         /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
         while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
             const struct request *out = victim(v);
-            unplan(s, v, out);
             v->preempted = true;
             SIM_ASSERT(out != NULL && out->pass == NULL); /* r runs, so there is one */
             if (!preempt(s, v, out) || out == r) {
@@ -231,20 +255,29 @@ static void add_in_order(struct sched *s, struct vllm *v)
     }
 }
 
-/* KV tokens that the running requests are about to take. */
-static uint64_t promised(struct sched *s, const struct vllm *v)
+/* A token for each, in list order. The sources that reserve want a free block for every one, needed
+ * or not; where there is none the victim gives way, and if it is the request itself the next one is
+ * asked. */
+void vllm_add_decodes(struct sched *s, struct vllm *v, uint32_t budget)
 {
-    uint64_t n = v->it.batch.tokens;
-    for (const struct request *r = v->running.head; v->rules.whole_kv && r != NULL;
-         r = reqq_next(r)) {
-        n += blocks_prompt_tokens(s, r);
+    const struct request *next;
+    v->preempted = false;
+    for (const struct request *r = v->running.head; r != NULL && v->it.batch.tokens < budget;
+         r = next) {
+        bool waits = r->state != REQUEST_STATE_DECODE || !batch_takes(&v->it.batch, r);
+        bool stays = true;
+        while (!waits && stays && free_left(s, v) == 0) {
+            const struct request *out = victim(v);
+            next = reqq_next(r);
+            v->preempted = true;
+            stays = preempt(s, v, out) && out != r;
+        }
+        next = stays ? reqq_next(r) : next;
+        if (!waits && stays) {
+            plan(s, v, r, 1);
+        }
     }
-    for (uint32_t i = 0; v->rules.whole_kv && i < v->it.batch.n; i++) {
-        bool prompt = v->it.batch.segments[i].role == SEGMENT_PREFILL;
-        SIM_ASSERT(!prompt || n >= v->it.batch.segments[i].n_tokens);
-        n -= prompt ? v->it.batch.segments[i].n_tokens : 0; /* counted twice */
-    }
-    return n;
+    SIM_ASSERT(v->it.batch.n <= v->running.n); /* prompts that are in it already are others */
 }
 
 /* Whether KV is there for a waiting request of which `chunk` rows would run now. */
@@ -254,18 +287,12 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
         return true; /* every request fits alone */
     }
     SIM_ASSERT(chunk <= request_prefill_left(r) && reqq_of(r) != &v->running);
-    if (v->rules.order == VLLM_RUNNING_FIRST) {
-        uint32_t need = v->rules.prompt_fits ? request_prefill_left(r) : chunk;
-        return blocks_needed(s, r, need) <= free_left(s, v);
-    }
-    /* In whole blocks, as the sources have it. */
-    double most = (double)(sched_kv_capacity_tokens(s) / s->kv_block_tokens);
-    uint64_t spare = (uint64_t)(v->rules.watermark_frac * most) * s->kv_block_tokens;
-    bool whole = v->rules.whole_kv || v->rules.prompt_fits;
-    uint64_t need = whole ? blocks_prompt_tokens(s, r) : chunk;
-    /* The watermark keeps the next decodes from taking back at once what an admission took (vLLM
-     * V0). */
-    return promised(s, v) + need + spare <= sched_kv_free_tokens(s);
+    /* In whole blocks, as the sources have it. The watermark keeps the next decodes from taking
+     * back at once what an admission took (vLLM V0). */
+    uint64_t most = sched_kv_capacity_tokens(s) / s->kv_block_tokens;
+    uint64_t spare = (uint64_t)(v->rules.watermark_frac * (double)most);
+    bool whole = reserves(v) || v->rules.prompt_fits;
+    return blocks_needed(s, r, whole ? request_prefill_left(r) : chunk) + spare <= free_left(s, v);
 }
 
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
@@ -306,8 +333,7 @@ static uint32_t present(const struct vllm *v)
 
 static void fill_once(struct sched *s, struct vllm *v)
 {
-    batch_clear(&v->it.batch);
-    v->planned_blocks = 0;
+    vllm_begin(s, v);
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
         add_in_order(s, v);
@@ -320,20 +346,19 @@ static void fill_once(struct sched *s, struct vllm *v)
     /* Decodes are never cut by the budget: that is what makes the batching stall-free (Sarathi). At
      * most max_num_seqs of them run. */
     case VLLM_DECODES_FIRST:
-        add_decodes(v, UINT32_MAX);
+        vllm_add_decodes(s, v, UINT32_MAX);
         vllm_add_prompts(v);
-        vllm_admit(s, v, v->most);
+        vllm_admit(s, v, v->preempted ? 0 : v->most);
         break;
     case VLLM_PROMPTS_FIRST:
         vllm_add_prompts(v);
         vllm_admit(s, v, v->most);
-        add_decodes(v, v->budget);
+        vllm_add_decodes(s, v, v->budget);
         break;
     case VLLM_PROMPTS_ONLY:
-        vllm_add_prompts(v); /* those that were cut at the budget */
         vllm_admit(s, v, v->most);
         if (v->it.batch.n == 0) {
-            add_decodes(v, UINT32_MAX);
+            vllm_add_decodes(s, v, UINT32_MAX);
         }
         break;
     }
@@ -346,7 +371,6 @@ static void fill(struct sched *s, struct vllm *v)
     do { /* an empty iteration takes no time */
         fill_once(s, v);
         v->urgent = v->urgent && v->it.batch.n > 0;
-        SIM_ASSERT(!v->preempted || v->rules.order == VLLM_RUNNING_FIRST);
     } while (v->it.batch.n == 0 && v->preempted);
 }
 
@@ -396,7 +420,7 @@ static void vllm_compose(struct sched *s)
     struct vllm *v = s->state;
     SIM_ASSERT(vllm_is_consistent(v));
     SIM_ASSERT(v->admitted == 0 && v->it.running.pass == NULL); /* every one has run or went back */
-    batch_clear(&v->it.batch);
+    vllm_begin(s, v);
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
@@ -433,8 +457,7 @@ static bool vllm_outranked(struct sched *s)
             return false;
         }
     }
-    batch_clear(&v->it.batch); /* it is on the device; nothing is planned beyond */
-    v->planned_blocks = 0;
+    vllm_begin(s, v); /* it is on the device; nothing is planned beyond */
     v->urgent = kv_fits(s, v, head, chunk_of(v, head));
     return v->urgent;
 }
@@ -444,16 +467,27 @@ static void vllm_lost(struct sched *s, const struct request *r)
 {
     struct vllm *v = s->state;
     SIM_ASSERT(r->pass == NULL && (reqq_of(r) == &v->running || r->state == REQUEST_STATE_SHED));
-    if (v->rules.order == VLLM_PROMPTS_ONLY && !v->rules.chunked &&
-        r->state == REQUEST_STATE_QUEUED) {
+    if (v->rules.order == VLLM_PROMPTS_ONLY && r->state == REQUEST_STATE_QUEUED) {
         reqq_remove(r);
         wait_in_turn(v, r, true);
     }
 }
 
+/* There is a free block for every decode until all have ended. */
+static bool never_short(struct sched *s, const struct vllm *v)
+{
+    uint64_t blocks = 1;
+    for (const struct request *r = v->running.head; r != NULL; r = reqq_next(r)) {
+        blocks += blocks_of(s, r->max_output_tokens - r->generated_tokens) + 1;
+    }
+    return blocks <= blocks_free(s);
+}
+
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
+    /* Who gives way for a block that nobody needs yet: the core would not ask. */
+    sched_steady(s, !reserves(v) || never_short(s, v) ? TIME_NEVER_NS : 0, 0);
     SIM_ASSERT(vllm_ok(v) && v->it.running.pass->n_segments <= v->running.n);
     v->admitted = 0;
     v->urgent = false;
@@ -508,6 +542,5 @@ int vllm_init(struct sched *s, struct vllm_rules rules)
     struct vllm *v = s->state;
     vllm_rule(s, rules, (uint32_t)param_int(s, VLLM_MAX_SEQS), (uint32_t)param_int(s, VLLM_BUDGET));
     v->requeue_back = param_int(s, VLLM_REQUEUE) == 1;
-    sched_steady(s, TIME_NEVER_NS, 0);
     return iteration_init(s, &iteration, param_int(s, VLLM_DEVICE));
 }

@@ -5,10 +5,12 @@
  *   waiting  no KV of their own; arrival order (or key order), preempted ones at the front
  *   running  in progress, in order of admission
  *
- * KV: V1 counts blocks request by request, as its source does; a running request that finds none
- * takes all of the victim's. The others first give back the admissions of an iteration that does
- * not fit, last one first, so that a new prompt never takes KV from a running request. If the
- * running ones alone do not fit, the victim loses all KV and waits again, until the rest fits.
+ * KV, in blocks: V1 counts request by request, as its source does; a running request that finds
+ * none takes all of the victim's. The others reserve all of a prompt when they admit it, by count,
+ * and a decode wants a free block, whether it needs one or not. Where there is none the victim
+ * loses all KV and waits again. An iteration may still
+ * not fit, because of other programs or models. Then its admissions are given back, last one first:
+ * a new prompt never takes KV from a running request.
  *
  * async: while one iteration runs the next one is already composed, as newer vLLM does by default
  * to hide the scheduler's time (vllm-project/vllm pull request 19970). That does not change work
@@ -27,26 +29,25 @@
 #include "sim/api/policy.h"
 
 enum vllm_order {
-    VLLM_RUNNING_FIRST, /* running in list order, then waiting (V1) */
+    VLLM_RUNNING_FIRST, /* running in list order, then waiting (V1). The others reserve KV for a
+                           whole prompt when they admit it */
     VLLM_DECODES_FIRST, /* decodes, running prompts, waiting (Sarathi: stall-free) */
     VLLM_PROMPTS_FIRST, /* prompts and admissions, then decodes in what is left of the budget */
-    VLLM_PROMPTS_ONLY   /* running prompts and admissions if there are any, else decodes (V0) */
+    VLLM_PROMPTS_ONLY   /* admissions of whole prompts if there are any, else decodes (V0) */
 };
 
 struct vllm_rules {
     enum vllm_order order;
-    uint32_t threshold;       /* most tokens of one prompt in an iteration, unless it is the only
-                                 request; 0: no limit */
-    bool chunked;             /* prompts may be cut at the budget */
-    bool whole_kv;            /* admission needs KV for the whole prompt, besides what running
-                                 prompts still need */
-    bool prompt_fits;         /* admission needs KV for the whole prompt (and what it has to compute
-                                 again) as much as is free now: a gate, nothing is reserved */
-    bool by_priority;         /* key (class, priority, arrival) instead of arrival */
-    bool force_preempt;       /* a waiting head takes the place of a worse running one */
-    bool interrupt;           /* a waiting head of a better class stops an iteration that has none
-                                 of it at the next kernel, the iteration's work is lost, and the
-                                 next one has that class alone */
+    uint32_t threshold; /* most tokens of one prompt in an iteration, unless it is the only
+                           request; 0: no limit */
+    bool chunked;       /* prompts may be cut at the budget */
+    bool prompt_fits;   /* V1: admission needs KV for the whole prompt (and what it has to compute
+                           again) as much as is free now: a gate, nothing is reserved */
+    bool by_priority;   /* key (class, priority, arrival) instead of arrival */
+    bool force_preempt; /* a waiting head takes the place of a worse running one */
+    bool interrupt;     /* a waiting head of a better class stops an iteration that has none
+                           of it at the next kernel, the iteration's work is lost, and the
+                           next one has that class alone */
     bool admit_after_preempt; /* ablation: V1 admits nothing then */
     bool async;               /* an iteration is composed when the one before it starts */
     double watermark_frac;    /* of the KV capacity, left free by admissions */
@@ -58,7 +59,7 @@ struct vllm {
     struct vllm_rules rules;
     struct reqq waiting, running;
     struct order by_key;     /* instead of waiting, with by_priority; uses requests' order_node */
-    uint64_t planned_blocks; /* KV of the batch under construction */
+    uint64_t planned_blocks; /* KV of the batch under construction, and what is reserved */
     uint32_t max_seqs, budget;
     uint32_t most;     /* admissions of the batch under construction */
     uint32_t admitted; /* by it: the tail of running */
@@ -102,6 +103,10 @@ bool vllm_is_consistent(const struct vllm *v);
 /* Without a device, for policies that place passes themselves. */
 void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint32_t budget);
 /* For policies that form passes of their own. */
+/* An empty batch. */
+void vllm_begin(struct sched *s, struct vllm *v);
+/* Tokens of running requests into the batch; sets v->preempted where somebody gave way. */
+void vllm_add_decodes(struct sched *s, struct vllm *v, uint32_t budget);
 /* Takes all KV of the victim and queues it again; false when nothing runs. */
 bool vllm_preempt(struct sched *s, struct vllm *v);
 /* Admits from waiting into the batch, at most `most` requests; sets v->admitted. */

@@ -58,25 +58,49 @@ static bool hetero_admits_when_the_whole_prompt_fits(const char *extra)
     return whole_prompt_must_fit("sarathi-hetero", extra);
 }
 
-/* KV of seven blocks. BE0 (90 tokens, out 3) has six of them, with room for six tokens more. At 4.7
- * BE1 (16) would take the seventh: vllm-v1, which counts blocks, admits it; counted in tokens its
- * 16 and BE0's next one are 17, of which 16 are free, and it starts when BE0 ends at 4.7 + 6. */
-static bool sarathi_counts_tokens_where_vllm_v1_counts_blocks(const char *extra)
+/* KV of seven blocks: BE0 (70 tokens, out 3) takes five, BE1 (20, out 2) the others, and both have
+ * room in their last. Still Sarathi wants a free block for BE0's second token at 4.7, and BE1 gives
+ * way; BE0 decodes until 7.7. Then BE1 computes 21 rows again beside BE0's third token: 2.66. */
+static bool a_decode_wants_a_block(const char *policy, const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 112;
+    struct scenario_request q[] = {{BE, 0, 70, 3, 0, 0}, {BE, 0, 20, 2, 0, 0}};
+    rules_run(policy, "", extra, q, 2);
+    return rules_tokens_at(0, 2, (double[]){4.7, 7.7});
+}
+
+static bool sarathi_wants_a_free_block_for_a_decode(const char *extra)
+{
+    return a_decode_wants_a_block("sarathi", extra) && rules_finishes(0, 10.36) &&
+           rules_finishes(1, 10.36);
+}
+
+/* The prompt alone: 2.63, and BE0's third token after it. */
+static bool v0_wants_a_free_block_for_a_decode(const char *extra)
+{
+    return a_decode_wants_a_block("vllm-v0", extra) && rules_finishes(1, 10.33) &&
+           rules_finishes(0, 13.33);
+}
+
+/* Both decode in 2.06. */
+static bool v1_wants_what_a_decode_needs(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 112;
+    struct scenario_request q[] = {{BE, 0, 70, 3, 0, 0}, {BE, 0, 20, 2, 0, 0}};
+    rules_run("vllm-v1", "", extra, q, 2);
+    return rules_finishes(1, 6.76) && rules_finishes(0, 9.76);
+}
+
+/* The same seven blocks, six of them BE0's (90 tokens, out 3). At 4.7 BE1 (16) takes the seventh:
+ * nothing is left for BE0's next block, which it does not need. 17 rows: 2.51, then a decode. */
+static bool sarathi_admits_into_the_last_block(const char *extra)
 {
     rules_machine(1);
     sc.setup.kv_capacity_tokens = 112;
     struct scenario_request q[] = {{BE, 0, 90, 3, 0, 0}, {BE, 0.001, 16, 1, 0, 0}};
     rules_run("sarathi", "", extra, q, 2);
-    return rules_starts(1, 10.7) && rules_finishes(0, 10.7);
-}
-
-/* 17 rows: 4.7 + 0.51 + 2 = 7.21, then a decode. */
-static bool v1_counts_blocks_where_sarathi_counts_tokens(const char *extra)
-{
-    rules_machine(1);
-    sc.setup.kv_capacity_tokens = 112;
-    struct scenario_request q[] = {{BE, 0, 90, 3, 0, 0}, {BE, 0.001, 16, 1, 0, 0}};
-    rules_run("vllm-v1", "", extra, q, 2);
     return rules_starts(1, 4.7) && rules_finishes(1, 7.21) && rules_finishes(0, 10.21);
 }
 
@@ -437,8 +461,10 @@ static const struct rule_row all[] = {
     RULE(sarathi_finishes_prompts_in_order, "max_num_batched_tokens=512 max_num_batched_tokens=128",
          "max_num_batched_tokens=512 max_num_batched_tokens=128"),
     RULE(sarathi_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
-    RULE(sarathi_counts_tokens_where_vllm_v1_counts_blocks, "policy=vllm-v1", "policy=vllm-v1"),
-    RULE(v1_counts_blocks_where_sarathi_counts_tokens, "policy=sarathi", "policy=sarathi"),
+    RULE(sarathi_wants_a_free_block_for_a_decode, "policy=vllm-v1", "policy=vllm-v1"),
+    RULE(v0_wants_a_free_block_for_a_decode, "policy=vllm-v1", "policy=vllm-v1"),
+    RULE(v1_wants_what_a_decode_needs, "policy=sarathi", "policy=sarathi"),
+    RULE(sarathi_admits_into_the_last_block, "watermark_frac=0.5", "watermark_frac=0.5"),
     RULE(sarathi_leaves_a_watermark, "watermark_frac=0", "watermark_frac=0"),
     RULE(sarathi_takes_the_nearest_multiple, "dynamic_chunk=false", "dynamic_chunk=false"),
     RULE(sarathi_shrinks_the_chunk, "dynamic_chunk=false chunk_stages=2",

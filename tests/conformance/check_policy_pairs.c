@@ -38,8 +38,8 @@ static uint64_t fate(const struct policy_ops *ops, const char *params, uint64_t 
  * prompt is cut, as a prompt that is cut takes what is left of the budget; so somebody is admitted
  * only when all running prompts end in this iteration, no more run than the budget has tokens, and
  * "decodes first" and "running in order" are the same. Both admit a prompt when all of it fits.
- * What fits is counted in tokens by one and in blocks by the other: they part there, where memory
- * is short, and with the parameters below. */
+ * They part where memory is short, as one wants a free block for every decode and leaves a
+ * watermark, and with the parameters below. */
 static const struct {
     const char *sarathi, *v1;
 } apart[] = {{"", "reserve_full_isl=false"},
