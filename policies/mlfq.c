@@ -6,7 +6,9 @@
  *
  * Deviations: a scan promotes in order of waiting, gives a whole quantum, and leaves requests of
  * the top level where they are. FastServe promotes level by level, those of the top level too, and
- * keeps the time that they have used. It counts a request that was never served as starving.
+ * keeps the time that they have used. It counts a request that was never served as starving. It
+ * runs prompts whole, and its budget is of prompts alone; here they are cut at the budget, which
+ * decodes share.
  *
  * FastServe swaps KV to the host's memory before it runs short; here host and accelerators share
  * one memory, and what does not fit is dropped and computed again. policies/README.md says what
