@@ -47,6 +47,7 @@ struct roofline {
     double kv_bytes_per_key;   /* K and V of one layer */
     double attn_io_bytes_per_row;
     struct machine machine; /* the SoC's, with the static shapes of these runtimes */
+    uint32_t chunk_rows[MACHINE_MAX_DEVICES];               /* the SoC's own */
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     struct soc_exchange exchange[MACHINE_MAX_DEVICES];
     double compute_only_frac[MACHINE_MAX_DEVICES];

@@ -73,11 +73,10 @@ void roofline_unfuse(struct roofline *r, double sync_s)
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
 {
     r->runtime[device] = runtime;
-    if (runtime->chunk_rows > 0) {
-        /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
-         * too: one price for one kernel on every road. */
-        r->machine.devices[device].chunk_rows = runtime->chunk_rows;
-    }
+    /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
+     * too: one price for one kernel on every road. */
+    r->machine.devices[device].chunk_rows =
+        runtime->chunk_rows_own ? runtime->chunk_rows : r->chunk_rows[device];
 }
 
 void roofline_with_chunk(const struct roofline *r, uint8_t device, uint32_t rows,
@@ -98,6 +97,7 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
     for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
         enum soc_match match;
         uint32_t k = soc_runtime_find(&soc->devices[i], NULL, llm->weight_bits, &match);
+        r->chunk_rows[i] = soc->machine.devices[i].chunk_rows;
         roofline_set_runtime(r, (uint8_t)i, &soc->devices[i].runtimes[k]);
         r->exchange[i] = soc->devices[i].exchange;
         r->compute_only_frac[i] = soc->devices[i].compute_only_frac;

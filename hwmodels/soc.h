@@ -53,7 +53,8 @@ struct soc_runtime {
     char runtime[32];         /* also used for its later versions: "x-2025" for "x-2025.3" */
     uint32_t weight_bits;     /* 4, 8, 16 */
     struct soc_format format; /* optional keys; else of the width */
-    uint32_t chunk_rows;      /* static shape of this runtime; 0: the device's */
+    uint32_t chunk_rows;      /* static shape of this runtime; 0: none */
+    bool chunk_rows_own;      /* the file states it; else the device's */
     struct soc_curve many;    /* more than one row */
     struct soc_curve one;     /* one row (GEMV); equal to `many` unless the file says otherwise */
     bool one_row_own;         /* it does */

@@ -66,6 +66,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     struct soc_runtime *r = &d->runtimes[d->n_runtimes];
     json_fields_read(o, &soc_runtime_keys, r, soc->n_numbers);
     format_complete(r);
+    r->chunk_rows_own = json_has(o, "chunk_rows");
     r->one_row_own = json_has(o, "one_row");
     r->one = r->one_row_own ? r->one : r->many;
     r->batch_fill_own = json_has(o, "batch_fill");

@@ -126,7 +126,8 @@ static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
         double x = calibrate_param_get(r, k);
         if (own > 0 && k == CALIBRATE_RATE) {
             x *= exp(mean[0] / own);
-        } else if (own > 0 && (k == CALIBRATE_BANDWIDTH || k == CALIBRATE_ONE_BANDWIDTH)) {
+        } else if (own > 0 && (k == CALIBRATE_BANDWIDTH || k == CALIBRATE_ONE_BANDWIDTH) &&
+                   out->state[k] != CALIBRATE_HELD) {
             x *= exp(mean[1] / own);
         }
         if (s->high[k] > s->low[k]) {
@@ -143,6 +144,13 @@ static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
     }
 }
 
+/* Rate and bandwidth must be determined. But where kernels of one row have a bandwidth of their
+ * own, prompts may all be bound by the rate. */
+static bool may_be_vague(const struct soc_runtime *r, int k)
+{
+    return k > CALIBRATE_BANDWIDTH || (k == CALIBRATE_BANDWIDTH && r->one_row_own);
+}
+
 /* Holds what the fit should not have where its file will have it: in the first round what the
  * points do not determine, then what has run into its bound. How many. */
 static int hold_spare(struct calibrate_problem *p, const struct calibrate_solver *v, bool first,
@@ -156,7 +164,7 @@ static int hold_spare(struct calibrate_problem *p, const struct calibrate_solver
         double t = calibrate_t_at(s, v->u, i);
         bool inside = t > AT_BOUND && t < 1.0 - AT_BOUND;
         bool vague = !(sqrt(out->covariance[k][k]) < DETERMINED_SD);
-        if (first && inside && vague && k > CALIBRATE_BANDWIDTH) {
+        if (first && inside && vague && may_be_vague(&p->base, k)) {
             out->state[k] = CALIBRATE_HELD; /* base has the start */
             spare[n++] = k;
         } else if (!first && !inside) {
@@ -251,7 +259,8 @@ static int refuse_singular(const struct calibrate_problem *p, const struct calib
     const struct soc_runtime *r = &s->soc->devices[s->device].runtimes[s->runtime];
     size_t before = e->n;
     for (int k = CALIBRATE_RATE; k <= CALIBRATE_BANDWIDTH; k++) {
-        if (!(sqrt(fit->covariance[k][k]) < DETERMINED_SD) && !at_bound(p, v, k)) {
+        if (!may_be_vague(r, k) && !(sqrt(fit->covariance[k][k]) < DETERMINED_SD) &&
+            !at_bound(p, v, k)) {
             err_add(e,
                     "%s %s %s, %u bits: singular: these points do not determine the %s; they need "
                     "%s",

@@ -152,6 +152,33 @@ START_TEST(decode_times_alone_do_not_determine_a_rate)
 }
 END_TEST
 
+/* At 0.3 TFLOP/s a prompt of 32 rows and more takes five times as long as its weights need. So only
+ * decode says how fast memory is, by numbers of its own. */
+START_TEST(prompts_that_the_rate_binds_leave_their_bandwidth_where_it_was)
+{
+    struct soc *own = xkept(xmalloc(sizeof *own));
+    *own = *soc;
+    own->devices[igpu].runtimes[entry].one_row_own = true;
+    catalog_add_soc(&catalog, own);
+    soc = own;
+    truth.one_row_own = true;
+    truth.many = (struct soc_curve){0.3e12, 55e9, 2e-3};
+    truth.one = (struct soc_curve){0.3e12, 40e9, 50e-6};
+    add_all(0.0, true);
+    struct calibrate_set s;
+    struct calibrate_fit fit;
+    calibrate_collect(&catalog, &points, soc, igpu, entry, &s);
+    ck_assert_msg(calibrate_fit(&s, &fit, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    ck_assert_int_eq(fit.state[CALIBRATE_BANDWIDTH], CALIBRATE_HELD);
+    ck_assert_double_eq(fit.value[CALIBRATE_BANDWIDTH],
+                        soc->devices[igpu].runtimes[entry].start.bytes_per_s);
+    ck_assert_double_eq_tol(fit.value[CALIBRATE_ONE_BANDWIDTH], 40e9, 0.02 * 40e9);
+    ck_assert_double_eq_tol(fit.value[CALIBRATE_RATE], 0.3e12, 0.02 * 0.3e12);
+    ck_assert_double_eq_tol(fit.value[CALIBRATE_LAUNCH], 2e-3, 0.1 * 2e-3);
+    calibrate_set_fini(&s);
+}
+END_TEST
+
 START_TEST(too_few_points_or_models_are_refused)
 {
     add("llama-2-7b", 1024, POINT_TTFT_MS, 0);
@@ -398,6 +425,7 @@ static const struct suite_row suite[] = {
     TEST(parameters_of_exact_points_come_back),
     TEST(noise_and_outliers_leave_them_within_their_standard_errors),
     TEST(decode_times_alone_do_not_determine_a_rate),
+    TEST(prompts_that_the_rate_binds_leave_their_bandwidth_where_it_was),
     TEST(too_few_points_or_models_are_refused),
     TEST(impossible_measurements_are_refused_by_line),
     TEST(a_model_left_out_is_predicted_from_the_others),

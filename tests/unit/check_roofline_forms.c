@@ -188,6 +188,29 @@ START_TEST(a_width_fill_costs_matrix_products_in_proportion)
 }
 END_TEST
 
+/* The device has kernels of 256 rows. A runtime states its own, 0 for any, and one that states none
+ * after it has the device's again. */
+START_TEST(a_runtime_without_static_shapes_has_the_devices)
+{
+    struct model b;
+    model_init(&b, "llama-3.1-8b", "extended");
+    const uint32_t *rows = &b.r.machine.devices[MODEL_NPU].chunk_rows;
+    struct soc_runtime silent = *b.r.runtime[MODEL_NPU];
+    silent.chunk_rows_own = false;
+    struct soc_runtime own = silent;
+    own.chunk_rows_own = true;
+    own.chunk_rows = 128;
+    struct soc_runtime any = own;
+    any.chunk_rows = 0;
+    roofline_set_runtime(&b.r, MODEL_NPU, &own);
+    ck_assert_uint_eq(*rows, 128);
+    roofline_set_runtime(&b.r, MODEL_NPU, &silent);
+    ck_assert_uint_eq(*rows, 256);
+    roofline_set_runtime(&b.r, MODEL_NPU, &any);
+    ck_assert_uint_eq(*rows, 0);
+}
+END_TEST
+
 /* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
  * the ends' factors. */
 /* Llama 3.1 8B, 8-bit KV: a pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B, a row's
@@ -515,6 +538,7 @@ static const struct suite_row suite[] = {
     LOOP(an_op_in_chunks_costs_its_chunks, 2),
     TEST(a_reserve_of_time_slows_all_kernels_and_one_of_rate_those_bound_by_compute),
     TEST(a_width_fill_costs_matrix_products_in_proportion),
+    TEST(a_runtime_without_static_shapes_has_the_devices),
     TEST(a_window_is_attended_to_whole),
     TEST(a_table_scales_by_interpolated_factors),
     TEST(nonlinear_ops_apart_cost_launches_bytes_and_barriers),
