@@ -393,6 +393,7 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
 {
     struct maker m = {.a = a, .max_rows = max_rows};
     bool scaled = false;
+    bool open = true; /* every client sends jobs for as long as there is time */
     trace_builder_init(&m.b);
     *out = (struct trace){0};
     for (uint32_t i = 0; i < a->n_clients; i++) {
@@ -400,12 +401,14 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
         uint64_t stream = below(seed, KEY_CLIENT, hash_string(HASH_INIT, j->name));
         uint32_t n = draw_whole(&m, j, AGENTS_COUNT, stream, 1);
         scaled = scaled || has(j, AGENTS_EVERY);
+        open = open && has(j, AGENTS_EVERY) && !has(j, AGENTS_JOBS) && !isinf(a->duration_s);
         for (uint32_t k = 0; k < n; k++, m.client_id++) {
             client_add(&m, j, below(stream, KEY_COPY, k), rate_scale);
         }
     }
     int rc = check(&m, scaled, rate_scale, e);
     rc = rc == 0 ? trace_build(&m.b, false, a->path, out, e) : rc;
+    out->made_ns = rc == 0 && open ? units_ns_from_s(a->duration_s) : 0;
     trace_builder_fini(&m.b);
     arena_fini(&m.memory);
     return rc;

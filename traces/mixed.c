@@ -176,7 +176,10 @@ static int rows_make(const struct mixed *m, const struct dataset data[2], const 
             open_add(m, &s, ev, &b, cls, &session_id);
         }
     }
-    return rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
+    rc = rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
+    bool open = m->arrival != ARRIVAL_CLOSED;
+    out->made_ns = rc == 0 && open ? units_ns_from_s(m->v[MIXED_DURATION_S]) : 0;
+    return rc;
 }
 
 int mixed_generate(const struct mixed *m, const char *spec, struct trace *out, struct err *e)

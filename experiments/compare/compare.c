@@ -205,22 +205,26 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
 
-/* Requests a minute that a replication's workload asks for at its own rate, of which so many
- * arrived in a compressed run of so long a window. Where later ones wait for answers, the window is
- * theirs: then it is the rate of the first ones, times the requests that each of these brings. */
-static double offered(const struct compare_plan *plan, uint32_t replication, double arrived,
-                      double window_s, struct err *e)
+int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
+                    double window_s, struct compare_offered *sum, struct err *e)
 {
     SCOPED(trace_fini) struct trace t = {0};
     uint64_t seed = compare_cell(plan, plan->baseline, replication).seed;
-    if (config_trace(plan->options, seed, plan->arrivals, &t, e) != 0 || t.n_first < 2) {
-        return 0.0;
+    if (config_trace(plan->options, seed, plan->arrivals, &t, e) != 0) {
+        return -EINVAL;
     }
     double n = (double)t.n_first;
-    double span_s = units_s_from_ns(t.rows[t.n_first - 1].arrival_ns - t.rows[0].arrival_ns);
-    return t.n_first == t.n ? (arrived - 1.0) / (window_s * CAPACITY_COMPRESS) * 60.0
-           : span_s > 0.0   ? (n - 1.0) / span_s * 60.0 * arrived / n
-                            : 0.0;
+    if (t.made_ns > 0) {
+        sum->requests += arrived;
+        sum->time_s += units_s_from_ns(t.made_ns);
+    } else if (t.n_first == t.n && arrived >= 2.0) {
+        sum->requests += arrived - 1.0;
+        sum->time_s += window_s;
+    } else if (t.n_first < t.n && n >= 2.0) {
+        sum->requests += (n - 1.0) * arrived / n;
+        sum->time_s += units_s_from_ns(t.rows[t.n_first - 1].arrival_ns - t.rows[0].arrival_ns);
+    }
+    return 0;
 }
 
 int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e)
@@ -236,11 +240,13 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
         const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
         const double *arrived = compare_values(&r, 0, "all.arrived");
         const double *window = compare_values(&r, 0, "arrival_window_s");
-        double n = CAPACITY_REPLICATIONS;
-        for (uint32_t i = 0; i < CAPACITY_REPLICATIONS; i++) {
-            out->req_per_min += done[i] / n;
-            out->offered_req_per_min += offered(plan, i, arrived[i], window[i], e) / n;
+        struct compare_offered sum = {0.0, 0.0};
+        int rc = 0;
+        for (uint32_t i = 0; i < CAPACITY_REPLICATIONS && rc == 0; i++) {
+            out->req_per_min += done[i] / CAPACITY_REPLICATIONS;
+            rc = compare_offered(plan, i, arrived[i], window[i] * CAPACITY_COMPRESS, &sum, e);
         }
+        out->offered_req_per_min = sum.time_s > 0.0 ? sum.requests / sum.time_s * 60.0 : 0.0;
     }
     if (!(out->req_per_min > 0.0)) {
         return err_add(e, "--load: the capacity of %s could not be measured on this workload",

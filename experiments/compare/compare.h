@@ -92,6 +92,17 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d);
 
+/* Requests that workloads ask for, and the time for which they do. Their quotient is a rate: the
+ * mean of quotients would be that of replications whose few requests came close together. */
+struct compare_offered {
+    double requests, time_s;
+};
+/* Adds a replication, of which so many requests arrived, the last of them so long after the first.
+ * A generator draws first turns for a time, and each brings its later ones. Otherwise n first turns
+ * span n - 1 gaps; fewer than two say nothing. 0, or -EINVAL with an error. */
+int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
+                    double window_s, struct compare_offered *sum, struct err *e);
+
 /* How much a machine can do under a policy, by which loads are stated (compare --load). */
 struct capacity {
     double req_per_min;         /* of the baseline when it never waits for work */
@@ -99,7 +110,7 @@ struct capacity {
 };
 
 /* Saturated runs of the baseline: its completions per minute over the busy period, and the rate at
- * which the workload asks, both averaged over a few replications. 0, or -EINVAL with an error. */
+ * which the workload asks, of a few replications. 0, or -EINVAL with an error. */
 int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e);
 
 /* The meaning of *significant* in every table that prints the word. The interval of the paired

@@ -195,8 +195,8 @@ static double rate_of(const struct search_looked *at, uint32_t n)
     double arrivals = 0.0;
     double time_s = 0.0;
     for (uint32_t i = 0; i < n; i++) {
-        arrivals += at->arrivals[i];
-        time_s += at->time_s[i];
+        arrivals += at->offered[i].requests;
+        time_s += at->offered[i].time_s;
     }
     return time_s > 0.0 ? arrivals / time_s * 60.0 : UNDEFINED;
 }
@@ -231,8 +231,7 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     out->low = out->high = -1;
     struct search_looked at;
     uint32_t most = o->min_replications << (SEARCH_LOOKS - 1);
-    at.arrivals = xmalloc(most * sizeof *at.arrivals);
-    at.time_s = xmalloc(most * sizeof *at.time_s);
+    at.offered = xmalloc(most * sizeof *at.offered);
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         at.values[i] = xmalloc(most * sizeof *at.values[i]);
     }
@@ -249,8 +248,7 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         free(at.values[i]);
     }
-    free(at.arrivals);
-    free(at.time_s);
+    free(at.offered);
 }
 
 /* ---- on simulations ---- */
@@ -283,14 +281,10 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     const double *verdict = compare_values(&r, 0, "backlog.verdict");
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");
+    struct err e = ERR_INIT; /* none: these workloads have run */
     for (uint32_t k = 0; k < to - from; k++) {
-        /* n arrivals of a recording span n - 1 gaps. Those of a generator fall anywhere in its
-         * time, of which they span (n - 1) / (n + 1) in the mean. One alone says nothing. */
-        double n = arrived[k];
-        bool recorded = s->plan.options->trace != NULL;
-        into->arrivals[from + k] = n < 2.0 ? 0.0 : recorded ? n - 1.0 : n;
-        into->time_s[from + k] =
-            n < 2.0 ? 0.0 : window[k] * (recorded ? 1.0 : (n + 1.0) / (n - 1.0));
+        into->offered[from + k] = (struct compare_offered){0.0, 0.0};
+        (void)compare_offered(&s->plan, k, arrived[k], window[k], &into->offered[from + k], &e);
         /* An overloaded run meets any limit on those few that it served in time; that it is
          * overloaded is a limit of its own. */
         into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;

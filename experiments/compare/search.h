@@ -64,10 +64,11 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,
                  double alpha_frac, struct search_test *t);
 
-/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and how many
- * requests arrived in what time, per replication. */
+/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and what was
+ * offered in each replication. Owned by search_by. */
 struct search_looked {
-    double *values[SEARCH_MAX_SLOS + 1], *arrivals, *time_s; /* owned by search_by */
+    double *values[SEARCH_MAX_SLOS + 1];
+    struct compare_offered *offered;
 };
 /* Fills in replications from .. to - 1 at a scale of the rate. NULL, or why that failed. */
 typedef const char *search_measure(void *ctx, double scale, uint32_t from, uint32_t to,

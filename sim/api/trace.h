@@ -146,7 +146,10 @@ struct trace {
     struct trace_texts *texts;  /* held; NULL: lengths alone are known */
     size_t n;
     size_t n_first; /* first turns: rows[0 .. n_first) */
-    uint64_t hash;  /* of all rows: part of every fingerprint */
+    /* First turns were made at a rate, in [0, made_ns), of which they need not fill all. 0: not so,
+     * as in recordings, closed loops and a number of requests. */
+    int64_t made_ns;
+    uint64_t hash; /* of all rows: part of every fingerprint */
     /* Packed: n requests like this one, each a session of its own; their arrivals differ, and ids
      * are places. A fifth of the memory, for millions of requests. */
     struct trace_row like;

@@ -4,6 +4,7 @@ themselves, and those from their requests. A command is one function below, whic
 (tests/helpers/printed.py compares them)."""
 import json
 import os
+import re
 import sys
 
 import printed_more as more
@@ -219,9 +220,8 @@ def search(x, options, slos, load):
 def at_rate(x, policy, t, slos, load, alpha):
     """A test of a rate from its runs: means, intervals, and what they decide."""
     runs = [x.document("run", "--policy", policy, "--seed", s, *load(t["rate_scale"])) for s in x.seeds[:t["n"]]]
-    spans = [(r["metrics"]["all.arrived"], r["metrics"]["arrival_window_s"]) for r in runs]
-    spans = [(n, w) for n, w in spans if n > 1]  # n of a uniform law span (n - 1) / (n + 1) of its range in the mean
-    rate = 60 * sum(n for n, _ in spans) / sum(w * (n + 1) / (n - 1) for n, w in spans)
+    duration_s = float(re.search(r"duration_s=(\d+)", " ".join(load(1)))[1])
+    rate = 60 * sum(r["metrics"]["all.arrived"] for r in runs) / (duration_s * len(runs))
     x.same(f"search {policy} at {t['rate_scale']}: rate", t["req_per_min"], rate)
     wants = [(f"{m}{sign}{limit:g}", [r["metrics"][m] for r in runs], sign, limit) for m, sign, limit in slos]
     wants.append(("overloaded runs <= half", [float(r["verdict"] == "OVERLOADED") for r in runs], "<=", 0.5))

@@ -1,4 +1,4 @@
-/* compare --load: what a workload offers at its own rate, by hand. */
+/* What a workload offers at its own rate, by hand: compare --load and search. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static struct said loaded(void)
                      "--load", "0.5", "--replications", "2", "--json", "--jobs", "1");
 }
 
-/* Ten jobs begin within 90 s: 6 a minute. Each brings its turns, which the workload offers, too:
+/* Ten jobs begin in 100 s: 6 a minute. Each brings its turns, which the workload offers, too:
  * that they come later than the first ones does not make them fewer. The rate of a load is that
  * share of what the baseline can do. */
 START_TEST(later_turns_are_offered_as_often_as_first_ones)
@@ -46,6 +46,45 @@ START_TEST(later_turns_are_offered_as_often_as_first_ones)
 }
 END_TEST
 
+/* A job of four requests every minute, for a minute: it comes at 0, and nothing else. That is four
+ * a minute, though there is no gap between two jobs to tell. */
+START_TEST(one_job_in_the_time_of_one_is_a_rate)
+{
+    folder_enter();
+    folder_put("jobs.json", "{\"duration_s\": 60, \"clients\": [{\"name\": \"a\", \"every_s\": 60, "
+                            "\"turns\": 4, \"new_tokens\": 20, \"prompt_tokens\": 50, "
+                            "\"answer_tokens\": 4, \"gap_s\": 30}]}");
+    SCOPED(said_fini) struct said s = loaded();
+    folder_leave();
+    ck_assert_msg(s.status == EXIT_OK, "%s", s.err);
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+    ck_assert_double_eq_tol(json_number(tree, "offered_req_per_min"), 4.0, 1e-9);
+}
+END_TEST
+
+/* The same ten jobs, in a search: at the workload's own rate 6 a minute, at twice that 20 in 100 s.
+ */
+START_TEST(a_search_says_how_many_come_in_the_workloads_time)
+{
+    folder_enter();
+    jobs_put("1");
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_search, "--policy", "fcfs", "--workload", "jobs.json", "--slo",
+                              "reactive.e2e_s.p90<=100", "--replications", "3", "--precision",
+                              "0.9", "--json", "--jobs", "1");
+    folder_leave();
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+    const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "policies"), "fcfs");
+    const cJSON *tests = cJSON_GetObjectItem(of, "tests");
+    ck_assert_msg(cJSON_GetArraySize(tests) >= 2, "%s", s.err);
+    for (int i = 0; i < 2; i++) {
+        const cJSON *t = cJSON_GetArrayItem(tests, i);
+        ck_assert_double_eq(json_number(t, "rate_scale"), i + 1.0);
+        ck_assert_double_eq_tol(json_number(t, "req_per_min"), 6.0 * (i + 1), 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(a_closed_loop_has_no_rate)
 {
     folder_enter();
@@ -60,6 +99,8 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(later_turns_are_offered_as_often_as_first_ones),
+    TEST(one_job_in_the_time_of_one_is_a_rate),
+    TEST(a_search_says_how_many_come_in_the_workloads_time),
     TEST(a_closed_loop_has_no_rate),
 };
 SUITE_MAIN("capacity", suite)

@@ -31,8 +31,8 @@ static const char *measure(void *ctx, double scale, uint32_t from, uint32_t to,
         double latency = left > 0.001 ? 1.0 / left : 1000.0;
         into->values[0][k] = latency * (1.0 + m->noise * rng_normal_of_key(key));
         into->values[1][k] = left <= 0.0 ? 1.0 : 0.0;
-        into->arrivals[k] = scale * (k + 1.0); /* one per second, times the scale */
-        into->time_s[k] = k + 1.0;
+        /* One per second, times the scale. */
+        into->offered[k] = (struct compare_offered){scale * (k + 1.0), k + 1.0};
     }
     return NULL;
 }
@@ -269,7 +269,7 @@ static const char *undecided(void *ctx, double scale, uint32_t from, uint32_t to
     for (uint32_t k = from; k < to; k++) {
         into->values[0][k] = k % 2 == 0 ? 1.0 : 3.0;
         into->values[1][k] = 0.0;
-        into->arrivals[k] = into->time_s[k] = 1.0;
+        into->offered[k] = (struct compare_offered){1.0, 1.0};
     }
     return NULL;
 }
