@@ -100,12 +100,23 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
                                                 IMPORT_MAX_TOKENS, p);
 }
 
+/* An exporter that got no answer sends its spans again. */
+static bool is_known(const struct spans *all, uint64_t id, uint64_t trace)
+{
+    size_t at = id != 0 ? map_find(&all->places, id) : IMPORT_NONE;
+    return at != IMPORT_NONE && all->v[at].trace == trace;
+}
+
 static void span_read(struct spans *all, const cJSON *span, const struct import_place *p)
 {
+    uint64_t id = key_of(json_string(span, "spanId"));
+    if (is_known(all, id, key_of(json_string(span, "traceId")))) {
+        return;
+    }
     all->v = xgrow(all->v, all->n, sizeof *all->v);
     struct span *s = &all->v[all->n];
     *s = (struct span){
-        .id = key_of(json_string(span, "spanId")),
+        .id = id,
         .parent = key_of(json_string(span, "parentSpanId")),
         .conversation = key_of(attribute_text(span, "gen_ai.conversation.id")),
         .trace = key_of(json_string(span, "traceId")),

@@ -165,6 +165,8 @@ def read(text):
     name = {r["request_id"]: int(r["output_tokens"]) for r in rows}
     first = {r["session_id"]: int(r["output_tokens"]) for r in rows if r["turn"] == "0"}
     out, jobs = {}, {}
+    if len({int(r["output_tokens"]) for r in rows}) != len(rows):
+        fail("a request is there twice")
     for r in sorted(rows, key=lambda r: int(r["request_id"])):
         parents = [p.split("+") for p in r["parent_ids"].split(";") if p]
         whole, _, part = (r["gap_s"] or r["arrival_s"]).partition(".")
@@ -442,7 +444,7 @@ def otel(r):
         check("otel", "\n".join(lines) + "\n", requests)
         return
     cut = len(spans) // 2
-    for part in (spans[:cut], spans[cut:]):
+    for part in (spans[:cut], spans[cut:]) if r.random() < 0.5 else (spans[:cut], spans[cut:], spans[:cut]):  # some are sent twice
         lines.append(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": part[::2]}, {"spans": part[1::2]}]}]}))
     # In the order in which the requests stand there.
     place = {s["startTimeUnixNano"] + s["endTimeUnixNano"] + str(next((a["value"].get("intValue") for a in s["attributes"]
