@@ -130,7 +130,8 @@ void import_stream_add(struct import *im, struct import_stream *s, const struct 
 struct import_record {
     struct import_row row;  /* with its end; row.prefix: prompt tokens that a cache served */
     uint64_t agent, parent; /* keys (import_key); 0: none */
-    bool other_model;       /* set by import_record_add */
+    size_t place;           /* in the source; it and the next one are set by import_record_add */
+    bool other_model;
 };
 
 struct import_records {

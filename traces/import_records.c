@@ -17,6 +17,7 @@ void import_record_add(struct import_records *d, const struct import_record *x, 
     d->model = d->model == NULL ? xkeep(xstrdup(model)) : d->model;
     d->v = xgrow(d->v, d->n, sizeof *d->v);
     d->v[d->n] = *x;
+    d->v[d->n].place = d->n;
     d->v[d->n++].other_model = strcmp(model, d->model) != 0;
 }
 
@@ -25,7 +26,7 @@ void import_records_fini(struct import_records *d)
     free(d->v);
 }
 
-SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(row.line))
+SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(place))
 
 /* The agents, in the order of their first requests. A request without a trajectory is an agent of
  * its own. `of` gets the agent of every record. The caller frees. */
