@@ -181,18 +181,26 @@ static void grouped(struct storage *s, double bits, double group, double group_b
     s->body = bits / 8.0 + (group > 0.0 ? group_bytes / group : 0.0);
 }
 
-/* Returns a name of attention that keeps its width, or NULL: gpt-oss has only its experts in 4 bit.
- * Norms and a part for pictures do not count. */
+/* A part of a layer that every token reads: all of its attention or its MLP, or a product. Norms, a
+ * part for pictures and what chooses experts do not count. */
+static bool is_product(const char *name)
+{
+    bool part =
+        strstr(name, "self_attn") != NULL || text_ends(name, ".mlp") || text_ends(name, "_proj");
+    return part && strstr(name, "norm") == NULL && strstr(name, "vis") == NULL;
+}
+
+/* Returns the name of a product that keeps its width, or NULL: gpt-oss has only its experts in 4
+ * bit, and Unsloth's dynamic files a few layers in 16. */
 static const char *kept_wide(const cJSON *q, const char **key)
 {
-    static const char *const keys[] = {"modules_to_not_convert", "ignore"};
+    static const char *const keys[] = {"modules_to_not_convert", "ignore", "llm_int8_skip_modules"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const cJSON *c;
         *key = keys[i];
         cJSON_ArrayForEach (c, member(q, keys[i])) {
             const char *name = cJSON_GetStringValue(c);
-            if (name != NULL && strstr(name, "self_attn") != NULL && strstr(name, "norm") == NULL &&
-                strstr(name, "vis") == NULL) {
+            if (name != NULL && is_product(name)) {
                 return name;
             }
         }

@@ -172,7 +172,12 @@ static const struct {
     {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,"
      "\"bnb_4bit_use_double_quant\":true}}",
      4, 16, 0.5 + (1.0 + 4.0 / 256.0) / 64.0, 2.0, 1.0},
-    {",\"quantization_config\":{\"quant_method\":\"fp8\"}}", 8, 16, 1.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,"
+     "\"llm_int8_skip_modules\":[\"lm_head\",\"visual.0.mlp\",\"multi_modal_projector\"]}}",
+     4, 16, 0.5 + 4.0 / 64.0, 2.0, 1.0},
+    {",\"quantization_config\":{\"quant_method\":\"fp8\",\"modules_to_not_convert\":["
+     "\"lm_head\",\"model.layers.0.input_layernorm\",\"model.layers.0.mlp.gate\"]}}",
+     8, 16, 1.0, 2.0, 1.0},
     /* one byte of scale per 32 */
     {",\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", 4, 16, 0.5 + 1.0 / 32.0, 2.0, 1.0},
     {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
@@ -216,6 +221,15 @@ static const struct {
      "\"model.layers.*.self_attn\",\"model.layers.*.mlp.router\",\"model.embed_tokens\","
      "\"lm_head\"]}}",
      "config.json: quantization_config.modules_to_not_convert: \"model.layers.*.self_attn\""},
+    /* Unsloth's dynamic 4 bit: some layers keep 16, here the MLP of one, and a product of another
+     */
+    {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,"
+     "\"llm_int8_skip_modules\":[\"lm_head\",\"model.layers.3.mlp\"]}}",
+     "config.json: quantization_config.llm_int8_skip_modules: \"model.layers.3.mlp\""},
+    {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
+     "\"group_0\":{\"weights\":{\"num_bits\":4}}},\"ignore\":[\"lm_head\","
+     "\"model.layers.1.mlp.down_proj\"]}}",
+     "config.json: quantization_config.ignore: \"model.layers.1.mlp.down_proj\""},
     {",\"num_local_experts\":8}", "config.json: num_local_experts: a llama has no experts here"},
     {",\"kv_lora_rank\":512}", "config.json: kv_lora_rank: latent attention"},
     {",\"layer_types\":[\"full_attention\",\"linear_attention\"]}",
