@@ -12,6 +12,7 @@
 struct line {
     int64_t at_ns; /* -1: without a time */
     uint64_t root; /* key of the first line of its chain */
+    uint64_t session;
     size_t answer; /* record that it is a part of, or IMPORT_NONE */
     bool tool;     /* the result of a tool */
 };
@@ -20,7 +21,8 @@ struct transcript {
     struct line *lines; /* owned */
     size_t n_lines;
     struct map places;  /* of lines, by uuid */
-    struct map answers; /* of records, by message and agent */
+    struct map answers; /* of records, by message */
+    struct map copied;  /* of lines, by the session that begins with a copy of them */
     struct import_records records;
 };
 
@@ -36,17 +38,29 @@ static bool has_tool_result(const cJSON *message)
     return false;
 }
 
+/* The key of a line's session. One that was resumed or forked may begin with the lines of the
+ * first, and is that one. */
+static uint64_t claude_session(struct transcript *t, const cJSON *o, size_t known)
+{
+    uint64_t session = import_key(json_string(o, "sessionId"));
+    size_t from = map_find(&t->copied, session);
+    if (from == IMPORT_NONE && known != IMPORT_NONE && t->lines[known].session != session) {
+        map_put(&t->copied, session, known);
+        from = known;
+    }
+    return from != IMPORT_NONE ? t->lines[from].session : session;
+}
+
 /* The main conversation of a session, or one of its subagents, which are side chains. */
 static void claude_agent(const cJSON *o, const struct line *l, struct import_record *x)
 {
-    uint64_t session = import_key(json_string(o, "sessionId"));
     const char *agent = json_string(o, "agentId");
     if (!cJSON_IsTrue(json_member(o, "isSidechain"))) {
-        x->agent = session;
+        x->agent = l->session;
         return;
     }
-    x->agent = session ^ rng_mix64(agent[0] != '\0' ? import_key(agent) : l->root);
-    x->parent = session;
+    x->agent = l->session ^ rng_mix64(agent[0] != '\0' ? import_key(agent) : l->root);
+    x->parent = l->session;
 }
 
 /* An answer comes in several lines of one message, each of which repeats the prompt's tokens and
@@ -59,8 +73,9 @@ static void claude_answer(struct import *im, const cJSON *o, const struct line *
     const cJSON *usage = json_member(message, "usage");
     struct import_record x = {.row = {.line = (uint32_t)p->number}};
     claude_agent(o, l, &x);
-    uint64_t name = rng_mix64(import_key(json_string(message, "id"))) ^
-                    import_key(json_string(o, "requestId")) ^ x.agent;
+    const char *id = json_string(message, "id");
+    uint64_t name = rng_mix64(import_key(id)) ^ import_key(json_string(o, "requestId"));
+    name ^= id[0] == '\0' ? x.agent : 0;
     uint64_t output = import_tokens_or_none(usage, "output_tokens", p);
     size_t at = map_find(&t->answers, name);
     if (at != IMPORT_NONE) {
@@ -94,8 +109,14 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
     if (uuid[0] == '\0') {
         return; /* a summary, a snapshot of files */
     }
+    size_t known = map_find(&t->places, import_key(uuid));
+    uint64_t session = claude_session(t, o, known);
+    if (known != IMPORT_NONE) {
+        return;
+    }
     size_t at = before[0] != '\0' ? map_find(&t->places, import_key(before)) : IMPORT_NONE;
-    struct line l = {.at_ns = import_timestamp_ns(json_string(o, "timestamp")),
+    struct line l = {.session = session,
+                     .at_ns = import_timestamp_ns(json_string(o, "timestamp")),
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
@@ -131,6 +152,7 @@ void import_claude_code(struct import *im, FILE *in, const char *path, struct er
     import_records_fini(&t.records);
     map_fini(&t.places);
     map_fini(&t.answers);
+    map_fini(&t.copied);
     free(t.lines);
 }
 

@@ -347,6 +347,9 @@ def claude_code(r):
             lines.append((x.end, dict(common, type="assistant", uuid="t%d" % i, parentUuid=before, message={
                 "id": "t%d" % i, "model": "m", "usage": {"input_tokens": 5, "output_tokens": 5}})))
     lines = [{"type": "summary", "isSidechain": False, "summary": "s"}] + [o for _, o in lines]
+    if r.random() < 0.5:  # resumed: the second session begins with a copy of the first one's lines
+        cut = r.randrange(2, len(lines))
+        lines = lines[:cut] + [dict(o, sessionId="t") for o in lines[1:]]
     check("claude-code", "".join(json.dumps(o) + "\n" for o in lines), requests, 0, True, failed, untimed, unsent)
 
 
