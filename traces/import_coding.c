@@ -160,7 +160,9 @@ void import_claude_code(struct import *im, FILE *in, const char *path, struct er
 
 struct rollout {
     struct import_records records;
-    uint64_t thread, parent;
+    uint64_t thread, parent, forked; /* keys; `forked`: whose history it begins with, or `parent` */
+    struct map threads, counts;      /* that came before */
+    bool copies;                     /* no count of its own yet: what comes may be copied */
     const char *model;
     int64_t sent_ns;     /* last input of the request in progress; -1: none */
     int64_t answer_ns;   /* first part of its answer; -1: none yet */
@@ -168,16 +170,29 @@ struct rollout {
     bool tool;           /* that input is the result of a tool */
 };
 
+/* A thread that another one started, or a fork, may begin with the history of that one, whose head
+ * begins no thread then. */
 static void codex_thread(struct rollout *r, const cJSON *meta)
 {
     const char *id = json_string(meta, "id");
     id = id[0] != '\0' ? id : json_string(meta, "session_id");
+    uint64_t thread = id[0] != '\0' ? import_key(id) : 0;
+    if (r->copies && (thread == r->parent || thread == r->forked ||
+                      map_find(&r->threads, thread) != IMPORT_NONE)) {
+        return;
+    }
+    const char *forked = json_string(meta, "forked_from_id");
     const char *parent = json_string(meta, "parent_thread_id");
     const cJSON *spawn =
         json_member(json_member(json_member(meta, "source"), "subagent"), "thread_spawn");
     parent = parent[0] != '\0' ? parent : json_string(spawn, "parent_thread_id");
-    r->thread = id[0] != '\0' ? import_key(id) : 0;
+    r->thread = thread;
     r->parent = parent[0] != '\0' ? import_key(parent) : 0;
+    r->forked = forked[0] != '\0' ? import_key(forked) : r->parent;
+    r->copies = r->forked != 0;
+    if (thread != 0) {
+        map_put(&r->threads, thread, 0);
+    }
     r->sent_ns = r->answer_ns = -1;
     r->total_tokens = -1.0;
 }
@@ -198,7 +213,8 @@ static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
     }
 }
 
-/* A count of tokens ends a request. It is repeated where only limits of the account changed. */
+/* A count of tokens ends a request. It is repeated where only limits of the account changed, and
+ * copied with the history of another thread. */
 static void codex_count(struct import *im, struct rollout *r, const cJSON *info, int64_t at_ns,
                         const struct import_place *p)
 {
@@ -209,6 +225,14 @@ static void codex_count(struct import *im, struct rollout *r, const cJSON *info,
         return;
     }
     r->total_tokens = cJSON_IsNumber(total) ? total->valuedouble : -1.0;
+    OWNED char *text = json_text(info, false);
+    uint64_t count = import_key(text);
+    r->copies = r->copies && map_find(&r->counts, count) != IMPORT_NONE;
+    if (r->copies) {
+        r->sent_ns = r->answer_ns = -1;
+        return;
+    }
+    map_put(&r->counts, count, 0);
     if (at_ns < 0) {
         im->lost.untimed++;
         return;
@@ -237,6 +261,8 @@ static void codex_line(struct import *im, const cJSON *o, const struct import_pl
         codex_thread(r, payload);
     } else if (import_text_is(o, "type", "turn_context")) {
         r->model = xkeep(xstrdup(json_string(payload, "model")));
+    } else if (import_text_is(payload, "type", "task_started")) {
+        r->sent_ns = r->answer_ns = -1; /* of what was copied before */
     } else if (import_text_is(payload, "type", "token_count")) {
         codex_count(im, r, json_member(payload, "info"), at_ns, p);
     } else {
@@ -256,4 +282,6 @@ void import_codex(struct import *im, FILE *in, const char *path, struct err *e)
         (void)err_add(e, "%s: no answer says how many tokens it took (token_count)", path);
     }
     import_records_fini(&r.records);
+    map_fini(&r.threads);
+    map_fini(&r.counts);
 }

@@ -360,12 +360,22 @@ def codex(r):
     for x in requests:
         threads.setdefault(x.agent, []).append(x)
     lines, ordered, free, unsent, untimed, total = [], [], {}, 0, 0, 0
+    files = {}
     for agent, mine in threads.items():
         meta = {r.choice(["id", "session_id"]): agent}
         if mine[0].parent is not None:
             meta.update({"parent_thread_id": mine[0].parent} if r.random() < 0.5 else
                         {"source": {"subagent": {"thread_spawn": {"parent_thread_id": mine[0].parent}}}})
+        elif files and r.random() < 0.5:
+            meta["forked_from_id"] = r.choice(sorted(files))
         lines.append({"type": "session_meta", "timestamp": stamp(0), "payload": meta})
+        source = meta.get("forked_from_id", mine[0].parent)
+        mark, base = len(lines) - 1, 0
+        if source in files and r.random() < 0.6:  # it begins with what the other one was, perhaps as if that were now
+            copied = files[source][:r.randrange(1, len(files[source]) + 1)]
+            lines += [dict(o, timestamp=stamp(mine[0].start)) for o in copied] if r.random() < 0.5 else copied
+            lines.append({"type": "event_msg", "timestamp": stamp(mine[0].start), "payload": {"type": "task_started"}})
+            base = max([o["payload"]["info"]["total_token_usage"]["total_tokens"] for o in copied if o["payload"].get("info")], default=0)
         last_total, total = total, 0
         for x in mine:
             x.start = max(x.start, free.get(agent, 0))
@@ -385,15 +395,16 @@ def codex(r):
             say(first, r.choice([{"type": "reasoning"}, {"type": "function_call"}, {"type": "message", "role": "assistant"}]))
             if r.random() < 0.3:  # what comes while it answers is the next one's
                 say(x.end - 1 if x.end - 1 >= first else first, {"type": "message", "role": "assistant"})
-            if total == 0 and last_total > x.output and r.random() < 0.5:
+            if total == 0 and base == 0 and last_total > x.output and r.random() < 0.5:
                 x.input = last_total - x.output  # as many as the thread before had in all
-            total += x.input + x.output
+            total += x.input + x.output + (base if total == 0 else 0)
             info = {"last_token_usage": {"input_tokens": x.input, "cached_input_tokens": x.prefix, "output_tokens": x.output},
                     "total_token_usage": {"total_tokens": total}}
             say(x.end, {"type": "token_count", "info": info}, "event_msg")
             if r.random() < 0.3:
                 say(x.end, {"type": "token_count", "info": r.choice([info, None])}, "event_msg")
             ordered.append(x)
+        files[agent] = lines[mark:]
     check("codex", "".join(json.dumps(o) + "\n" for o in lines), ordered, 0, True, 0, untimed, unsent)
 
 
