@@ -261,7 +261,7 @@ static void codex_line(struct import *im, const cJSON *o, const struct import_pl
         codex_thread(r, payload);
     } else if (import_text_is(o, "type", "turn_context")) {
         r->model = xkeep(xstrdup(json_string(payload, "model")));
-    } else if (import_text_is(payload, "type", "task_started")) {
+    } else if (r->copies && import_text_is(payload, "type", "task_started")) {
         r->sent_ns = r->answer_ns = -1; /* of what was copied before */
     } else if (import_text_is(payload, "type", "token_count")) {
         codex_count(im, r, json_member(payload, "info"), at_ns, p);
