@@ -1,8 +1,12 @@
-/* autellix-like: program-level least attained service (clauses.md E.13, from the abstract and
- * third-party code, hence -like). A call inherits the service of its program: PLAS the sum over the
- * program's finished calls (program = client), ATLAS the service along its own thread (session).
- * The inherited service falls into one of K queues; a call drops one queue when it uses up the
- * quantum, and moves to the top when program and call have waited beta times what they got. */
+/* autellix-like: program-level least attained service (clauses.md E.13, from section 4.2 of the
+ * paper and third-party code; the number of queues, their bounds and quanta are ours, hence -like).
+ * A call inherits the service of its program (client): PLAS the sum over the program's finished
+ * calls, ATLAS their longest path so far. A finished call ends a path of what it inherited and what
+ * it got. The inherited service falls into one of K queues. A call drops one queue when it uses up
+ * the quantum. It moves to the top when program and call have waited beta times what they got; its
+ * own part of that then begins from nothing.
+ *
+ * Deviation: what a program has waited and got is that of the call's arrival, not of now. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 
@@ -12,8 +16,9 @@ enum { AUTELLIX_PLAS, AUTELLIX_ATLAS };
 static const char *const modes[] = {"plas", "atlas", NULL};
 static const struct policy_param params[] = {
     ITER_PARAMS,
-    [AUTELLIX_MODE] = POLICY_CHOICE("mode", AUTELLIX_PLAS, modes,
-                                    "service inherited: of the whole program, or of the thread"),
+    [AUTELLIX_MODE] =
+        POLICY_CHOICE("mode", AUTELLIX_PLAS, modes,
+                      "service inherited: of all the program's calls, or of its longest path"),
     [AUTELLIX_T0] =
         POLICY_NUMBER("t0_s", 1, 1e-6, 1e6,
                       "unit of queue bounds {0,1,2,4,...,64} 2 t0 and quanta, s (E.13 [S])"),
@@ -24,7 +29,7 @@ static const struct policy_param params[] = {
 
 #define AUTELLIX_QUEUES 8
 
-/* Of finished calls of a program, s. */
+/* Of finished calls of a program, ns. */
 struct autellix_program {
     double service, waiting;
 };
@@ -42,12 +47,9 @@ struct autellix_request {
     int queue;
     double program_service_ns, program_wait_ns; /* at arrival; whole, as all that follow */
     double served_ns, at_queue_ns;
+    int64_t since_ns; /* waiting and service count from then: arrival, or the last promotion */
+    double served_before_ns; /* of served_ns, until then */
 };
-
-static uint32_t program_of(const struct sched *s, const struct request *r)
-{
-    return param_int(s, AUTELLIX_MODE) == AUTELLIX_PLAS ? r->client_id : r->session_id;
-}
 
 /* When (program waiting + own waiting) / (program service + own service) reaches beta, ns, if
  * nobody serves the call before. */
@@ -57,9 +59,10 @@ static double due_ns(struct sched *s, const struct request *r)
     /* What the program had is known at arrival, and of a call that waits only the waiting grows: so
      * the instant is known in advance, and nobody is looked at before it. Whole after arrival, so
      * that it does not depend on when the run began. */
-    double got_ns = own->program_service_ns + own->served_ns;
+    double served_ns = own->served_ns - own->served_before_ns;
+    double got_ns = own->program_service_ns + served_ns;
     double wait_ns = param_number(s, AUTELLIX_BETA) * got_ns - own->program_wait_ns;
-    return (double)r->arrival_ns + ceil(own->served_ns + wait_ns);
+    return (double)own->since_ns + ceil(served_ns + wait_ns);
 }
 
 static double autellix_key(struct sched *s, const struct request *r)
@@ -68,7 +71,8 @@ static double autellix_key(struct sched *s, const struct request *r)
     struct autellix_request *own = r->own;
     if (!own->known) {
         own->known = true;
-        const struct autellix_program *program = map_add(&a->programs, program_of(s, r));
+        own->since_ns = r->arrival_ns;
+        const struct autellix_program *program = map_add(&a->programs, r->client_id);
         own->program_service_ns = program->service;
         own->program_wait_ns = program->waiting;
         double bound = 2e9 * param_number(s, AUTELLIX_T0);
@@ -111,11 +115,15 @@ static void autellix_refresh(struct sched *s)
     const struct request *r;
     while ((r = order_first(&a->to_promote)) != NULL &&
            order_node(&a->to_promote, r)->key <= (double)s->now_ns) {
+        const double due = order_node(&a->to_promote, r)->key;
         order_remove(&a->to_promote, r);
         if (r->pass == NULL) {
             struct autellix_request *own = r->own;
             own->queue = 0;
             own->at_queue_ns = 0.0;
+            /* Whenever somebody looks. A program may have waited enough before the call came. */
+            own->since_ns = due > (double)own->since_ns ? (int64_t)due : own->since_ns;
+            own->served_before_ns = own->served_ns;
             iter_rekey(s, r);
         }
     }
@@ -125,9 +133,11 @@ static void autellix_left(struct sched *s, const struct request *r)
 {
     struct autellix *a = s->state;
     const struct autellix_request *own = r->own;
-    struct autellix_program *program = map_add(&a->programs, program_of(s, r));
+    struct autellix_program *program = map_add(&a->programs, r->client_id);
     /* Counted when the call ends: calls of one program that run side by side inherit the same. */
-    program->service += own->served_ns;
+    bool sum = param_int(s, AUTELLIX_MODE) == AUTELLIX_PLAS;
+    program->service = sum ? program->service + own->served_ns
+                           : fmax(program->service, own->program_service_ns + own->served_ns);
     program->waiting += (double)(s->now_ns - r->arrival_ns) - own->served_ns;
     order_remove(&a->to_promote, r);
 }

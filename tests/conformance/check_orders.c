@@ -467,18 +467,19 @@ static bool autellix_inherits_the_programs_service(const char *extra)
     return rules_starts(3, 16) && rules_starts(2, 21);
 }
 
-/* The same within a session whose turns are of different clients: BE3, the second turn, comes 1 ms
- * after the first ended. */
-static bool autellix_inherits_the_threads_service(const char *extra)
+/* Two calls of 11 ms each of program 1, side by side, and one each of programs 2 and 4: 0-44. BE4
+ * runs 44-49. Meanwhile BE5 of program 2, BE6 of program 1 and BE7 of program 4 come. The longest
+ * path of each is 11 ms, queue 1, so they go as they came. The sum is 22 in program 1, queue 2. */
+static bool autellix_inherits_the_longest_path(const char *extra)
 {
     rules_machine(1);
-    clients(4, (uint32_t[]){1, 2, 3, 4});
-    struct scenario_request q[] = {{BE, 0, 300, 1, 5, 0},
-                                   {BE, 0.0105, 100, 1, 0, 0},
-                                   {BE, 0.013, 100, 1, 0, 0},
-                                   {BE, 0.001, 100, 1, 5, 0}};
-    rules_run("autellix-like", T0 ",mode=atlas", extra, q, 4);
-    return rules_starts(2, 16) && rules_starts(3, 21);
+    clients(8, (uint32_t[]){1, 1, 2, 4, 3, 2, 1, 4});
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},      {BE, 0.0001, 300, 1, 0, 0},
+                                   {BE, 0.0002, 300, 1, 0, 0}, {BE, 0.0003, 300, 1, 0, 0},
+                                   {BE, 0.043, 100, 1, 0, 0},  {BE, 0.045, 100, 1, 0, 0},
+                                   {BE, 0.046, 100, 1, 0, 0},  {BE, 0.047, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0 ",mode=atlas", extra, q, 8);
+    return rules_starts(5, 49) && rules_starts(6, 54) && rules_starts(7, 59);
 }
 
 /* BE0 has used 5 ms at 5 and 8 > 5 at 8: queue 1; BE1 of queue 0 came at 6. */
@@ -504,6 +505,25 @@ static bool autellix_promotes_who_waited_long(const char *extra)
     clients(9, (uint32_t[]){1, 2, 1, 3, 4, 5, 6, 7, 8});
     rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", extra, q, 9);
     return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
+}
+
+/* The same, but BE2 has three tokens, and others come until 75.5. It is due at the top at 12 + 22 =
+ * 34, gets 8 ms from 36 on, and is in queue 1 again at 44. It has 19 ms then, its program's 11
+ * included, and its waiting counts from 34: due at 34 + 8 + 2 * 19 = 80, it continues at 84. From
+ * 12 it would be due at 58. */
+static bool autellix_counts_from_the_promotion(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[16] = {
+        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 3, 0, 0}};
+    uint32_t client[16] = {1, 2, 1};
+    for (uint32_t i = 3; i < 16; i++) {
+        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
+        client[i] = i;
+    }
+    clients(16, client);
+    rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", extra, q, 16);
+    return rules_tokens_at(2, 3, (double[]){41, 44, 87});
 }
 
 /* Ten layers: BE0 takes 41 ms, BE1 10 * (0.03 * 165 + 1) + 1 = 60.5; deadlines 600 s after arrival.
@@ -591,10 +611,11 @@ static const struct rule_row all[] = {
     RULE(vtc_weighs_reactive_service, "reactive_weight=1 class=rt_first",
          "reactive_weight=1 class=rt_first"),
     RULE(vtc_queues_who_lost_its_memory_by_arrival, "policy=srpt lift=false", "policy=srpt"),
-    RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "mode=atlas t0_s=1"),
-    RULE(autellix_inherits_the_threads_service, "mode=plas t0_s=1", "mode=plas t0_s=1"),
+    RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "t0_s=1"),
+    RULE(autellix_inherits_the_longest_path, "mode=plas", "mode=plas"),
     RULE(autellix_demotes_after_the_quantum, "t0_s=1", "t0_s=1"),
     RULE(autellix_promotes_who_waited_long, "beta=1000 beta=3", "beta=1000 beta=3"),
+    RULE(autellix_counts_from_the_promotion, "beta=1000", "beta=1000"),
 };
 
 RULES_MAIN("orders", all)

@@ -43,6 +43,8 @@ struct seen {
     double isolated_ns;      /* prema: what it needed alone when it came */
     double served_s, at_level_s;
     double inherited_service_s, inherited_wait_s; /* autellix */
+    int64_t counts_from_ns;                       /* its own part of them */
+    double served_before_s;                       /* of served_s, until then */
     double place; /* in the level: who returned to its front last has the smallest */
     int level;
     uint64_t admission; /* vtc: 0 while it is queued */
@@ -201,11 +203,6 @@ static bool goes_before(const struct seen *x, const struct seen *y, int64_t now_
 
 /* ---- what happens to those who wait ---- */
 
-static uint32_t program_of(const struct request *r)
-{
-    return w.atlas ? r->session_id : r->client_id;
-}
-
 static bool queued(uint32_t client)
 {
     bool any = false;
@@ -244,8 +241,9 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
             v->level++;
         }
     } else if (is("autellix-like")) { /* levels from 0, 2, 4, 8, .. 128 t0 of service */
-        v->inherited_service_s = w.service[program_of(r)];
-        v->inherited_wait_s = w.wait[program_of(r)];
+        v->inherited_service_s = w.service[r->client_id];
+        v->inherited_wait_s = w.wait[r->client_id];
+        v->counts_from_ns = now_ns;
         while (v->level < 7 && v->inherited_service_s >= ldexp(0.02, v->level + 1)) {
             v->level++;
         }
@@ -276,16 +274,21 @@ static void promote_starved(int64_t now_ns)
     }
 }
 
-/* Waited four times as long as it got, program and call: to the top. */
+/* Waited four times as long as it got, program and call: to the top, where its own part begins
+ * again. */
 static void promote_waited(int64_t now_ns)
 {
     for (int i = 0; i < N; i++) {
         struct seen *v = &w.v[i];
-        double own_s = v->r != NULL ? (double)(now_ns - v->r->arrival_ns) / 1e9 - v->served_s : 0.0;
-        if (v->r != NULL && v->level > 0 &&
-            v->inherited_wait_s + own_s >= 4.0 * (v->inherited_service_s + v->served_s) - 1e-12) {
+        double got_s = v->served_s - v->served_before_s;
+        double wait_s = 4.0 * (v->inherited_service_s + got_s) - v->inherited_wait_s;
+        double due_ns = (double)v->counts_from_ns + 1e9 * (got_s + wait_s);
+        if (v->r != NULL && v->level > 0 && due_ns <= (double)now_ns + 0.001) {
             v->level = 0;
             v->at_level_s = 0.0;
+            int64_t due = (int64_t)ceil(due_ns - 0.001);
+            v->counts_from_ns = due > v->counts_from_ns ? due : v->counts_from_ns;
+            v->served_before_s = v->served_s;
         }
     }
 }
@@ -487,8 +490,10 @@ static void on_done(void *self, int64_t now_ns, const struct pass *p)
         served(v, &p->segments[i], now_ns);
         if (v->r->state == REQUEST_STATE_FINISHED) {
             if (is("autellix-like")) {
-                w.service[program_of(v->r)] += v->served_s;
-                w.wait[program_of(v->r)] += (double)(now_ns - v->r->arrival_ns) / 1e9 - v->served_s;
+                double *service = &w.service[v->r->client_id];
+                double path_s = v->inherited_service_s + v->served_s;
+                *service = w.atlas ? fmax(*service, path_s) : *service + v->served_s;
+                w.wait[v->r->client_id] += (double)(now_ns - v->r->arrival_ns) / 1e9 - v->served_s;
             }
             v->r = NULL;
         }
