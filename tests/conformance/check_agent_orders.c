@@ -1,5 +1,5 @@
-/* Orders for agents and their users, rule by rule: sglang-lpm, critical-path, andes and pantheon
- * (clauses.md E.17, E.21 to E.23). Toy times:
+/* Orders for agents and their users, rule by rule: sglang-lpm, autellix-like, critical-path,
+ * andes and pantheon (clauses.md E.13, E.17, E.21 to E.23). Toy times:
  * tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms, a decode 3 ms. */
 #include "tests/helpers/rules.h"
 
@@ -83,6 +83,90 @@ static bool lpm_looks_at_each_that_shares(const char *extra)
     rules_run("sglang-lpm", "max_num_batched_tokens=432", extra, NULL, 0);
     return rules_finishes(4, 19.12) && rules_finishes(1, 19.12) && rules_finishes(3, 19.12) &&
            rules_finishes(2, 22.32);
+}
+
+/* ---- autellix-like: queue k holds services below 5 2^(k+1) ms, its quantum is 5 2^k ms ---- */
+
+static void clients(uint32_t n, const uint32_t *client)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        rules_extra(i)->client_id = client[i];
+    }
+}
+
+#define T0 "max_batch=1,t0_s=0.005,beta=1000"
+
+/* BE0 runs 0-11, BE1 11-16. BE2, of BE0's program, comes at 12: 11 ms of service, queue 1.
+ * BE3, of a new one, comes at 13 and goes first. */
+static bool autellix_inherits_the_programs_service(const char *extra)
+{
+    rules_machine(1);
+    clients(4, (uint32_t[]){1, 3, 1, 2});
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},
+                                   {BE, 0.0105, 100, 1, 0, 0},
+                                   {BE, 0.012, 100, 1, 0, 0},
+                                   {BE, 0.013, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0, extra, q, 4);
+    return rules_starts(3, 16) && rules_starts(2, 21);
+}
+
+/* Two calls of 11 ms each of program 1, side by side, and one each of programs 2 and 4: 0-44. BE4
+ * runs 44-49. Meanwhile BE5 of program 2, BE6 of program 1 and BE7 of program 4 come. The longest
+ * path of each is 11 ms, queue 1, so they go as they came. The sum is 22 in program 1, queue 2. */
+static bool autellix_inherits_the_longest_path(const char *extra)
+{
+    rules_machine(1);
+    clients(8, (uint32_t[]){1, 1, 2, 4, 3, 2, 1, 4});
+    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},      {BE, 0.0001, 300, 1, 0, 0},
+                                   {BE, 0.0002, 300, 1, 0, 0}, {BE, 0.0003, 300, 1, 0, 0},
+                                   {BE, 0.043, 100, 1, 0, 0},  {BE, 0.045, 100, 1, 0, 0},
+                                   {BE, 0.046, 100, 1, 0, 0},  {BE, 0.047, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0 ",mode=atlas", extra, q, 8);
+    return rules_starts(5, 49) && rules_starts(6, 54) && rules_starts(7, 59);
+}
+
+/* BE0 has used 5 ms at 5 and 8 > 5 at 8: queue 1; BE1 of queue 0 came at 6. */
+static bool autellix_demotes_after_the_quantum(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {BE, 0.006, 100, 1, 0, 0}};
+    rules_run("autellix-like", T0, extra, q, 2);
+    return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 16});
+}
+
+/* BE2, of BE0's program (0-11: 11 ms), comes at 12 and waits in queue 1 while others, just come, go
+ * first at 11, 16, 21, 26, 31. At 36 it has waited 24 >= 2 * 11 and goes to the top, where it is
+ * the earliest. */
+static bool autellix_promotes_who_waited_long(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[9] = {
+        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 1, 0, 0}};
+    for (int i = 3; i < 9; i++) {
+        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
+    }
+    clients(9, (uint32_t[]){1, 2, 1, 3, 4, 5, 6, 7, 8});
+    rules_run("autellix-like", "max_batch=1,t0_s=0.005,beta=2", extra, q, 9);
+    return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
+}
+
+/* The same, but BE2 has three tokens, and others come until 75.5. It is due at the top at 12 + 22 =
+ * 34, gets 8 ms from 36 on, and is in queue 1 again at 44. It has 19 ms then, its program's 11
+ * included, and its waiting counts from 34: due at 34 + 8 + 2 * 19 = 80, it continues at 84. From
+ * 12 it would be due at 58. */
+static bool autellix_counts_from_the_promotion(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[16] = {
+        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 3, 0, 0}};
+    uint32_t client[16] = {1, 2, 1};
+    for (uint32_t i = 3; i < 16; i++) {
+        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
+        client[i] = i;
+    }
+    clients(16, client);
+    rules_run("autellix-like", "max_batch=1,t0_s=0.005,beta=2", extra, q, 16);
+    return rules_tokens_at(2, 3, (double[]){41, 44, 87});
 }
 
 /* ---- critical-path: one at a time, an answer is expected to take one decode, 3 ms ---- */
@@ -297,6 +381,11 @@ static const struct rule_row all[] = {
     RULE(andes_counts_tokens_that_nobody_reads_yet, "read_tokens_per_s=10", "read_tokens_per_s=10"),
     RULE(andes_counts_gain_per_token_of_context, "per_token=false", "per_token=false"),
     RULE(andes_counts_what_is_left_of_a_prompt, "per_token=true", "per_token=true"),
+    RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "t0_s=1"),
+    RULE(autellix_inherits_the_longest_path, "mode=plas", "mode=plas"),
+    RULE(autellix_demotes_after_the_quantum, "t0_s=1", "t0_s=1"),
+    RULE(autellix_promotes_who_waited_long, "beta=1000 beta=3", "beta=1000 beta=3"),
+    RULE(autellix_counts_from_the_promotion, "beta=1000", "beta=1000"),
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),
     RULE(path_shortens_when_a_request_leaves, "jobs=false slack=false waits=false",

@@ -1,4 +1,4 @@
-/* The orders, rule by rule (clauses.md E.5 to E.7, E.9, E.13, E.14), one request at a time unless
+/* The orders, rule by rule (clauses.md E.5 to E.7, E.9, E.14), one request at a time unless
  * stated. Toy times: tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms (100: 5, 200: 8, 300:
  * 11), a decode 3 ms. A rule without a parameter of its own is disabled by another order in its
  * place; edf takes proactive requests in arrival order, as their deadlines are. */
@@ -449,83 +449,6 @@ static bool vtc_queues_who_lost_its_memory_by_arrival(const char *extra)
            rules_starts(3, 177.35);
 }
 
-/* ---- autellix-like: queue k holds services below 5 2^(k+1) ms, its quantum is 5 2^k ms ---- */
-
-#define T0 ONE ",t0_s=0.005,beta=1000"
-
-/* BE0 runs 0-11, BE1 11-16. BE2, of BE0's program, comes at 12: 11 ms of service, queue 1.
- * BE3, of a new one, comes at 13 and goes first. */
-static bool autellix_inherits_the_programs_service(const char *extra)
-{
-    rules_machine(1);
-    clients(4, (uint32_t[]){1, 3, 1, 2});
-    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},
-                                   {BE, 0.0105, 100, 1, 0, 0},
-                                   {BE, 0.012, 100, 1, 0, 0},
-                                   {BE, 0.013, 100, 1, 0, 0}};
-    rules_run("autellix-like", T0, extra, q, 4);
-    return rules_starts(3, 16) && rules_starts(2, 21);
-}
-
-/* Two calls of 11 ms each of program 1, side by side, and one each of programs 2 and 4: 0-44. BE4
- * runs 44-49. Meanwhile BE5 of program 2, BE6 of program 1 and BE7 of program 4 come. The longest
- * path of each is 11 ms, queue 1, so they go as they came. The sum is 22 in program 1, queue 2. */
-static bool autellix_inherits_the_longest_path(const char *extra)
-{
-    rules_machine(1);
-    clients(8, (uint32_t[]){1, 1, 2, 4, 3, 2, 1, 4});
-    struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0},      {BE, 0.0001, 300, 1, 0, 0},
-                                   {BE, 0.0002, 300, 1, 0, 0}, {BE, 0.0003, 300, 1, 0, 0},
-                                   {BE, 0.043, 100, 1, 0, 0},  {BE, 0.045, 100, 1, 0, 0},
-                                   {BE, 0.046, 100, 1, 0, 0},  {BE, 0.047, 100, 1, 0, 0}};
-    rules_run("autellix-like", T0 ",mode=atlas", extra, q, 8);
-    return rules_starts(5, 49) && rules_starts(6, 54) && rules_starts(7, 59);
-}
-
-/* BE0 has used 5 ms at 5 and 8 > 5 at 8: queue 1; BE1 of queue 0 came at 6. */
-static bool autellix_demotes_after_the_quantum(const char *extra)
-{
-    rules_machine(1);
-    struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {BE, 0.006, 100, 1, 0, 0}};
-    rules_run("autellix-like", T0, extra, q, 2);
-    return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 16});
-}
-
-/* BE2, of BE0's program (0-11: 11 ms), comes at 12 and waits in queue 1 while others, just come, go
- * first at 11, 16, 21, 26, 31. At 36 it has waited 24 >= 2 * 11 and goes to the top, where it is
- * the earliest. */
-static bool autellix_promotes_who_waited_long(const char *extra)
-{
-    rules_machine(1);
-    struct scenario_request q[9] = {
-        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 1, 0, 0}};
-    for (int i = 3; i < 9; i++) {
-        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
-    }
-    clients(9, (uint32_t[]){1, 2, 1, 3, 4, 5, 6, 7, 8});
-    rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", extra, q, 9);
-    return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
-}
-
-/* The same, but BE2 has three tokens, and others come until 75.5. It is due at the top at 12 + 22 =
- * 34, gets 8 ms from 36 on, and is in queue 1 again at 44. It has 19 ms then, its program's 11
- * included, and its waiting counts from 34: due at 34 + 8 + 2 * 19 = 80, it continues at 84. From
- * 12 it would be due at 58. */
-static bool autellix_counts_from_the_promotion(const char *extra)
-{
-    rules_machine(1);
-    struct scenario_request q[16] = {
-        {BE, 0, 300, 1, 0, 0}, {BE, 0.0105, 100, 1, 0, 0}, {BE, 0.012, 100, 3, 0, 0}};
-    uint32_t client[16] = {1, 2, 1};
-    for (uint32_t i = 3; i < 16; i++) {
-        q[i] = (struct scenario_request){BE, 0.005 * i + 0.0005, 100, 1, 0, 0};
-        client[i] = i;
-    }
-    clients(16, client);
-    rules_run("autellix-like", ONE ",t0_s=0.005,beta=2", extra, q, 16);
-    return rules_tokens_at(2, 3, (double[]){41, 44, 87});
-}
-
 /* Ten layers: BE0 takes 41 ms, BE1 10 * (0.03 * 165 + 1) + 1 = 60.5; deadlines 600 s after arrival.
  * At 20.5 BE1's laxity is 600,000 - 60.5 = 599,939.5 ms; BE0's was 599,959 at 0, so that it would
  * be 599,938.5 by now had it waited, and is 599,959 as it ran. It stops when its QKV of layer 6
@@ -561,7 +484,6 @@ static const struct rule_row all[] = {
     RULE(llf_serves_reactive_first, "class=blind", "class=blind"),
     RULE(prema_serves_reactive_first, "class=blind", "class=blind"),
     RULE(vtc_serves_reactive_first, "class=blind", "class=blind"),
-    RULE(autellix_serves_reactive_first, "class=blind", "class=blind"),
     RULE(srpt_takes_the_shortest_remaining_time, "policy=sjf-input policy=vtc class=blind",
          "policy=sjf-input policy=vtc"),
     RULE(srpt_displaces_the_longer_one, "policy=edf limit=0 limit=0.5", "policy=edf limit=0"),
@@ -601,6 +523,7 @@ static const struct rule_row all[] = {
          "reactive_priority=1 policy=srpt"),
     RULE(prema_earns_tokens_by_waiting, "proactive_priority=0.1 class=blind",
          "proactive_priority=0.1"),
+    RULE(autellix_serves_reactive_first, "class=blind", "class=blind"),
     RULE(vtc_takes_the_client_with_least_service, "w_in=0,w_out=0 policy=sjf-input lift=false",
          "w_in=0,w_out=0 policy=sjf-input"),
     RULE(vtc_charges_what_clients_get, "w_out=0 lift=false", "w_out=0"),
@@ -611,11 +534,6 @@ static const struct rule_row all[] = {
     RULE(vtc_weighs_reactive_service, "reactive_weight=1 class=rt_first",
          "reactive_weight=1 class=rt_first"),
     RULE(vtc_queues_who_lost_its_memory_by_arrival, "policy=srpt lift=false", "policy=srpt"),
-    RULE(autellix_inherits_the_programs_service, "mode=atlas t0_s=1 beta=1e9", "t0_s=1"),
-    RULE(autellix_inherits_the_longest_path, "mode=plas", "mode=plas"),
-    RULE(autellix_demotes_after_the_quantum, "t0_s=1", "t0_s=1"),
-    RULE(autellix_promotes_who_waited_long, "beta=1000 beta=3", "beta=1000 beta=3"),
-    RULE(autellix_counts_from_the_promotion, "beta=1000", "beta=1000"),
 };
 
 RULES_MAIN("orders", all)
