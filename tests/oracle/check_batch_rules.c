@@ -210,17 +210,25 @@ static uint32_t chunk(const struct item *x, uint32_t present)
     return left < room ? left : room;
 }
 
-/* What running prompts still need, and the decodes of this iteration, and a share kept free. */
-static bool all_of_it_fits(const struct item *x)
+/* Free blocks, without those that admitted prompts still need and that tokens of this iteration
+ * take. */
+static uint64_t unreserved(void)
 {
-    uint64_t tokens = left_of(x) + BLOCK * (uint64_t)(form->watermark * (double)capacity_blocks);
+    uint64_t taken = 0;
     for (uint32_t i = 0; i < running.n; i++) {
-        tokens += left_of(running.v[i]);
+        taken += running.v[i]->decodes ? 0 : needed(running.v[i], left_of(running.v[i]));
     }
     for (uint32_t i = 0; i < batch.n; i++) {
-        tokens += batch.who[i]->decodes ? 1 : 0;
+        taken += batch.who[i]->decodes ? needed(batch.who[i], 1) : 0;
     }
-    return tokens <= free_blocks() * BLOCK;
+    return free_blocks() - taken;
+}
+
+/* A share is kept free. */
+static bool all_of_it_fits(const struct item *x)
+{
+    uint64_t kept = (uint64_t)(form->watermark * (double)capacity_blocks);
+    return needed(x, left_of(x)) + kept <= unreserved();
 }
 
 static bool memory_for(const struct item *x, uint32_t rows)
@@ -292,47 +300,47 @@ static void by_force(void)
     }
 }
 
-/* Prompts that were admitted go back, the last one for good; then the worst gives way. */
+/* A token for each who decodes, if a block is free when its turn comes. Returns whether somebody
+ * gave way for that. */
+static bool give_tokens(void)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < running.n; i++) {
+        struct item *x = running.v[i];
+        struct item *out = NULL;
+        while (x->decodes && out != x && unreserved() == 0) {
+            out = worst();
+            i -= index_of(&running, out) <= i;
+            preempt(out);
+            any = true;
+        }
+        if (x->decodes && out != x) {
+            add(x, 1);
+        }
+    }
+    return any;
+}
+
 static void compose_v0(void)
 {
+    bool any;
     clear();
     by_force();
-    for (uint32_t most = UINT32_MAX;;) {
+    do {
         clear();
-        uint32_t admitted = 0;
         if (form->rule == DECODES_FIRST) {
-            for (uint32_t i = 0; i < running.n; i++) {
-                if (running.v[i]->decodes) {
-                    add(running.v[i], 1);
-                }
-            }
+            any = give_tokens();
             for (uint32_t i = 0; i < running.n; i++) {
                 uint32_t rows = running.v[i]->decodes ? 0 : chunk(running.v[i], 0);
                 if (rows > 0) {
                     add(running.v[i], rows);
                 }
             }
+            (void)admit(any ? 0 : UINT32_MAX, 0);
+        } else {
+            any = admit(UINT32_MAX, 0) == 0 && give_tokens();
         }
-        admitted = admit(most, 0);
-        for (uint32_t i = 0; batch.n == 0 && i < running.n; i++) {
-            add(running.v[i], 1);
-            while (i + 1 < running.n) {
-                add(running.v[++i], 1);
-            }
-        }
-        if (planned() <= free_blocks()) {
-            return;
-        }
-        most = admitted > 0 ? admitted - 1 : 0;
-        for (uint32_t k = admitted; k > 0; k--) {
-            struct item *x = running.v[running.n - 1];
-            take_out(&running, x);
-            insert(&waiting, 0, x);
-        }
-        if (admitted == 0) {
-            preempt(worst());
-        }
-    }
+    } while (batch.n == 0 && any);
 }
 
 /* ---- Orca: everybody who has begun, and who can be reserved for to the end ---- */
