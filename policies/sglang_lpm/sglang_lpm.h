@@ -1,6 +1,6 @@
 /* sglang-lpm: the cache-aware scheduler of SGLang (clauses.md E.21 [code]: sgl-project/sglang
- * 0.5.9, managers/scheduler.py, schedule_policy.py, schedule_batch.py). A step has prompts if any
- * can be admitted, else one token for every running request.
+ * 0.5.9, its scheduler, schedule_policy and schedule_batch). A step has prompts if any can be
+ * admitted, else one token for every running request.
  *
  *   sglang-lpm.c        parameters, hooks, whose turn it is, retraction
  *   sglang_lpm_admit.c  the order of the queue, and who is admitted
