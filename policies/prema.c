@@ -6,7 +6,9 @@
  *
  * Deviations: PREMA chooses at each preemption whether to checkpoint the running task or to let it
  * end (drain), whichever costs less. Here the axes `preempt` and `kv` say it for the whole run, by
- * default the end of the iteration. PREMA runs one task at a time (max_batch=1). */
+ * default the end of the iteration. PREMA runs one task at a time (max_batch=1). A wait is counted
+ * once. The Dysta artifact adds all of the wait since a task last ran again at every decision, and
+ * chooses the threshold without the tasks that have just come. */
 #include "policies/common/iter.h"
 
 enum { PREMA_RT = ITER_PARAM_COUNT, PREMA_BE, PREMA_EXPECTED };
