@@ -47,7 +47,7 @@ int drive_failed(const struct real_run *r)
 
 /* What a run writes while it runs. */
 struct drive_files {
-    struct output *decisions;
+    struct output *decisions, *requests; /* requests: the run's, once it begins */
     struct timeline *timeline;
     struct explain *explain;
 };
@@ -57,6 +57,9 @@ static int files_open(struct drive_files *f, const struct drive_values *o, const
 {
     *f = (struct drive_files){0};
     if (o->decisions != NULL && (f->decisions = output_open(o->decisions, e)) == NULL) {
+        return -EINVAL;
+    }
+    if (o->requests != NULL && (f->requests = output_open(o->requests, e)) == NULL) {
         return -EINVAL;
     }
     if (o->timeline != NULL) {
@@ -86,11 +89,12 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
     struct real_run r;
     struct runner_result result;
     if (files_open(&files, o, c, p, t, e) != 0) {
+        (void)output_close(files.requests, false, e);
         files_close(&files, e);
         return EXIT_BAD_INPUT;
     }
     struct runner_options opt = {
-        .requests_csv = o->requests,
+        .requests = files.requests,
         .decision_log = files.decisions == NULL ? NULL : output_stream(files.decisions),
         .observer = files.explain != NULL    ? explain_observer(files.explain)
                     : files.timeline != NULL ? timeline_observer(files.timeline)

@@ -70,25 +70,19 @@ static int simulate(const struct run_options *o, const struct config *c,
                     const struct trace *t, FILE *out, struct trouble_end *end, struct err *e)
 {
     struct runner_options opt = {.samples = sample_options_choice(&o->samples, e),
-                                 .requests_csv = o->requests,
                                  .policy_context = replay};
-    struct output *decisions = NULL;
-    if (o->decisions != NULL) {
-        decisions = output_open(o->decisions, e);
-        if (decisions == NULL) {
-            return EXIT_BAD_INPUT;
-        }
-        opt.decision_log = output_stream(decisions);
+    struct output *decisions = o->decisions != NULL ? output_open(o->decisions, e) : NULL;
+    struct output *requests = o->requests != NULL ? output_open(o->requests, e) : NULL;
+    struct timeline *timeline = o->timeline != NULL ? open_timeline(o, c, p, t, e) : NULL;
+    if (e->n > 0) { /* before the run, which may take long */
+        (void)timeline_close(timeline, false, e);
+        (void)output_close(requests, false, e);
+        (void)output_close(decisions, false, e);
+        return EXIT_BAD_INPUT;
     }
-    struct timeline *timeline = NULL;
-    if (o->timeline != NULL) {
-        timeline = open_timeline(o, c, p, t, e);
-        if (timeline == NULL) {
-            (void)output_close(decisions, false, e);
-            return EXIT_BAD_INPUT;
-        }
-        opt.observer = timeline_observer(timeline);
-    }
+    opt.decision_log = decisions != NULL ? output_stream(decisions) : NULL;
+    opt.requests = requests;
+    opt.observer = timeline != NULL ? timeline_observer(timeline) : NULL;
     struct steady *steady = o->steady ? steady_new() : NULL;
     opt.series = steady != NULL ? steady_observer(steady) : NULL;
     SCOPED(runner_result_fini) struct runner_result r;

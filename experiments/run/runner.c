@@ -154,7 +154,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     }
     struct metrics_options mo = metrics_options_default();
     mo.sketch = out->sketch;
-    mo.records = opt->requests_csv != NULL;
+    mo.records = opt->requests != NULL;
     mo.horizon_ns = setup.horizon_ns;
     mo.warmup_ns = units_ns_from_s(opt->warmup_s);
     mo.trace = t;
@@ -185,10 +185,12 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
         SIM_ASSERT(out->verdict <
                    METRICS_VERDICTS); /* it has a name, as only other binaries' may not */
         add_run_metrics(c, &out->sim, &out->metrics);
-        if (opt->requests_csv != NULL) {
-            rc = metrics_requests_write(m, opt->requests_csv, opt->requests_about, e);
+        if (opt->requests != NULL) {
+            metrics_requests_write(m, opt->requests_about, output_stream(opt->requests));
         }
     }
+    int closed = output_close(opt->requests, rc == 0, e);
+    rc = rc != 0 ? rc : closed;
     SIM_ASSERT((out->metrics.n > 0) == (out->sim.status == 0)); /* numbers, or why there are none */
     SIM_ASSERT(worker_stdout_bytes() >= printed_bytes);
     out->printed_bytes = worker_stdout_bytes() - printed_bytes;

@@ -3,6 +3,7 @@
 
 #include "experiments/run/config.h"
 #include "experiments/shell/document.h"
+#include "sim/base/output.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 
@@ -14,7 +15,7 @@ enum runner_samples { RUNNER_SAMPLES_AUTO, RUNNER_SAMPLES_SKETCH, RUNNER_SAMPLES
 struct runner_options {
     enum runner_samples samples;
     double warmup_s;            /* requests that arrive before are not in distributions */
-    const char *requests_csv;   /* per-request records, or NULL */
+    struct output *requests;    /* per-request records; closed, and kept of a run that succeeds */
     const char *requests_about; /* about_comment of it, or NULL */
     FILE *decision_log;         /* or NULL */
     const void *policy_context; /* sched.context, or NULL */

@@ -138,10 +138,9 @@ enum metrics_verdict metrics_verdict(const struct metrics *m);
 void metrics_battery_empty(struct metrics *m);
 
 /* Per-request CSV (request_id to state, then prefill_pending_s, prefill_suspended_s,
- * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id, written to
- * a temporary name first. Needs opt.records. about: comment lines to begin
- * with, which say what run it is; NULL: none. 0, or -EINVAL with the reason added. */
-int metrics_requests_write(struct metrics *m, const char *path, const char *about, struct err *e);
+ * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id. Needs
+ * opt.records. about: comment lines to begin with, which say what run it is; NULL: none. */
+void metrics_requests_write(struct metrics *m, const char *about, FILE *out);
 
 void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

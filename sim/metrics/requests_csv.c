@@ -1,5 +1,4 @@
 /* One record per request, written as CSV. */
-#include "sim/base/output.h"
 #include "sim/base/words.h"
 #include "sim/metrics/metrics_impl.h"
 
@@ -71,23 +70,17 @@ static void put_record(FILE *f, const struct request_record *r)
 
 SORT_BY(by_id, struct request_record, SORT_UP(request_id))
 
-int metrics_requests_write(struct metrics *m, const char *path, const char *about, struct err *e)
+void metrics_requests_write(struct metrics *m, const char *about, FILE *out)
 {
-    SIM_REQUIRE(m->opt.records, "metrics without records cannot write %s", path);
-    struct output *out = output_open(path, e);
-    if (out == NULL) {
-        return -EINVAL;
-    }
-    FILE *f = output_stream(out);
+    SIM_REQUIRE(m->opt.records, "metrics without records cannot write them");
     if (m->n_records > 0) {
         qsort(m->records, m->n_records, sizeof *m->records, by_id);
     }
     if (about != NULL) {
-        (void)fputs(about, f);
+        (void)fputs(about, out);
     }
-    (void)fputs(header, f);
+    (void)fputs(header, out);
     for (size_t i = 0; i < m->n_records; i++) {
-        put_record(f, &m->records[i]);
+        put_record(out, &m->records[i]);
     }
-    return output_close(out, true, e);
 }

@@ -30,14 +30,15 @@ static void run_once(const struct config *base, const struct config_policy *p,
     c->sim.collapse = how != KERNEL_BY_KERNEL;
     FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
     /* Some by sketches, some without those who came first, some with what became of each. */
+    const char *path = seed % 5 == 1 ? tempfile_make(".csv") : NULL;
     struct runner_options o = {.decision_log = log,
                                .samples =
                                    seed % 2 == 1 ? RUNNER_SAMPLES_SKETCH : RUNNER_SAMPLES_AUTO,
                                .warmup_s = seed % 3 == 1 ? (double)(seed % 16) : 0.0,
-                               .requests_csv = seed % 5 == 1 ? tempfile_make(".csv") : NULL};
+                               .requests = path != NULL ? output_open(path, &e) : NULL};
     out->rc = runner_run(c, p, t, seed, &o, &out->result, &e);
-    if (o.requests_csv != NULL) {
-        out->records = hash_file(o.requests_csv);
+    if (path != NULL) {
+        out->records = hash_file(path);
         tempfile_remove();
     }
     if (log != NULL) {
