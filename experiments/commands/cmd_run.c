@@ -130,10 +130,11 @@ static int work(void *ctx, FILE *out, struct err *e)
     return simulate(s->o, s->config, s->policy, s->replay, s->trace, out, &s->end, e);
 }
 
-/* A file that is called /dev/stdout is standard output: there it has to be. */
+/* A file that is called - or /dev/stdout is standard output: there it has to be. */
 static bool writes_through(const char *path)
 {
-    return path != NULL && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
+    return path != NULL && (output_is_stdout(path) || strncmp(path, "/dev/", 5) == 0 ||
+                            strncmp(path, "/proc/", 6) == 0);
 }
 
 static int simulate_safely(struct simulation *s, struct err *e)

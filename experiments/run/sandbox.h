@@ -8,7 +8,7 @@
 struct sandbox {
     const char *policy;  /* as it was given: one from outside gets a process of its own */
     double time_limit_s; /* of processor time, and of waiting (pool.h) */
-    bool writes_stdout;  /* it writes to a file that is called /dev/stdout */
+    bool writes_stdout;  /* it writes to a file that is called - or /dev/stdout */
     void *ctx;           /* borrowed, for work */
     /* Prints results to out, and returns the command's exit status. */
     int (*work)(void *ctx, FILE *out, struct err *e);

@@ -114,13 +114,21 @@ static int find_place(const char *path, struct place *p)
 /* A descriptor to write to: the place itself, or a file of its own beside it. -1 with errno. */
 static int open_at(const struct place *p, struct output *o)
 {
+    if (output_is_stdout(o->path)) { /* opening it again would begin at its start */
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    }
     if (p->through) {
         return open(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
     }
-    char *name = o->beside;
-    int fd = mkstemp(name);
+    /* A signal finds no file, or finds one that it knows of. */
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    int fd = mkstemp(o->beside);
+    o->temporary = fd >= 0 ? o->beside : NULL;
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
-        o->temporary = name;
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         (void)fchmod(fd, p->mode);
     }
@@ -141,10 +149,15 @@ static void forget(struct output *o)
     free(o);
 }
 
+bool output_is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
 struct output *output_open(const char *path, struct err *e)
 {
     struct place p;
-    int rc = find_place(path, &p);
+    int rc = find_place(output_is_stdout(path) ? "/dev/stdout" : path, &p);
     if (rc != 0) {
         return err_null(e, "%s: cannot write: %s", path, strerror(-rc));
     }
@@ -167,6 +180,9 @@ struct output *output_open(const char *path, struct err *e)
     o->f = text_ends(path, ".gz") ? output_gzip(fd) : fdopen(fd, "w");
     if (o->f == NULL) {
         out_of_memory(0);
+    }
+    if (output_is_stdout(path)) { /* results may come between its lines */
+        (void)setvbuf(o->f, NULL, _IOLBF, BUFSIZ);
     }
     return o;
 }

@@ -4,7 +4,7 @@
  * takes its place when it is complete. Its permissions are those of the file replaced. A symbolic
  * link stays; its target is replaced. A device, a pipe or a descriptor (/dev/stdout) is written
  * through. A process that ends early removes its incomplete files. A file whose name ends in .gz is
- * packed. */
+ * packed. "-" is standard output. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -14,6 +14,7 @@ struct output; /* opaque */
 /* NULL with an error that names the file. Nothing of that name has been touched then, nor until
  * output_close (but for what is written through). */
 struct output *output_open(const char *path, struct err *e);
+bool output_is_stdout(const char *path); /* "-" or "/dev/stdout" */
 /* Borrowed; errors of writing show at output_close. */
 FILE *output_stream(struct output *o);
 /* keep: it takes its place; else what was there stays. 0, or -EINVAL with an error that names the

@@ -59,6 +59,13 @@ ends 2 "No space left on device" $run --requests /dev/full
 ends 2 "No space left on device" $run --decisions /dev/full
 [ -c /dev/full ] && [ -c /dev/null ] || fail "a device is no device any more"
 ends 0 "" $run --requests /dev/null
+for option in --requests --decisions --timeline; do # - is standard output
+    $run --json $option through >/dev/null && $run --json $option - >out && [ ! -e ./- ] || fail "$option -: $(ls ./-)"
+    grep -v '^# command: ' through >want
+    [ -s want ] && ! grep -vxFf out want >/dev/null || fail "$option - prints otherwise than to a file"
+done
+"$x" trace gen --workload w1:n=2 --seed 1 -o w && "$x" trace gen --workload w1:n=2 --seed 1 -o - | cmp -s w - || fail "trace gen -o -"
+rm -f through want w
 
 # ---- Ctrl-C, and an end of the parent alone: nothing half-written stays ----
 # shellcheck disable=SC2016
