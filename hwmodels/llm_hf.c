@@ -366,6 +366,30 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
 }
 
+/* Part of a head that has rotary positions. */
+static double rotary_frac(const struct reader *r)
+{
+    static const struct {
+        const char *type;
+        double frac;
+    } usual[] = {{"glm", 0.5}, {"glm4", 0.5}, {"gpt_neox", 0.25}, {"phi", 0.5}, {"stablelm", 0.25}};
+    double frac = 1.0;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        frac =
+            strcmp(json_string(r->model, "model_type"), usual[i].type) == 0 ? usual[i].frac : frac;
+    }
+    const cJSON *own = member(r->model, "rope_parameters");
+    frac = number_of(r->model, "partial_rotary_factor", "rotary_pct", frac);
+    return own == NULL ? frac : number_of(own, "partial_rotary_factor", NULL, frac);
+}
+
+/* LLM files say what counts as special. gpt-oss has a sink in every head. */
+static bool is_special(const struct reader *r, uint32_t head_dim)
+{
+    return rotary_frac(r) < 1.0 || (head_dim & (head_dim - 1)) != 0 ||
+           strcmp(json_string(r->model, "model_type"), "gpt_oss") == 0;
+}
+
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                       const struct architecture *a)
 {
@@ -385,11 +409,14 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     /* A model with pictures keeps it outside of its text part. */
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
+    uint32_t head_dim = count(r, "head_dim", usual > 0 ? usual : 1);
     JSON_MEMBERS(to, "layers", count(r, "num_hidden_layers", 0), "hidden", hidden, "heads", heads,
-                 "kv_heads", kv, "head_dim", count(r, "head_dim", usual > 0 ? usual : 1),
-                 "ffn_hidden", count(r, a->ffn, 0), "vocab",
+                 "kv_heads", kv, "head_dim", head_dim, "ffn_hidden", count(r, a->ffn, 0), "vocab",
                  count(r, "vocab_size", (uint32_t)a->vocab), "gated_ffn", (bool)a->gated,
                  "tied_head", (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
+    if (is_special(r, head_dim)) {
+        (void)cJSON_AddTrueToObject(to, "special_attention");
+    }
     if (a->experts != NULL) {
         JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
                      count(r, "num_experts_per_tok", 0));

@@ -114,6 +114,11 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(p, w)));
     t->flop += flop;
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
+    if (r->score_bytes_per_pair > 0.0 && w->prefill_rows > 0 && !plain) {
+        /* Of a prompt's rows alone: scores of one row stay on the chip. */
+        double pairs = larger((double)w->attn_pairs - soc_ops_decode_keys(w), 0.0);
+        t->bytes += p->score_passes * r->score_bytes_per_pair * pairs * share;
+    }
 }
 
 /* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own
