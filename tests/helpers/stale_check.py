@@ -73,7 +73,7 @@ for page in ("README.md", "docs/concepts/selection.md", "docs/concepts/contentio
                 bad.append(f"{page}: {said} {noun}, and there are {true}")
 
 with open("README.md") as readme, open("docs/headlines.md") as headlines:
-    said = re.search(r"as (\d+) traces decide", readme.read()).group(1)
+    said = re.search(r"each repeated here on (\d+) traces", readme.read()).group(1)
     made = re.search(r"^(\d+) traces from seed", headlines.read(), re.M).group(1)
     if said != made:
         bad.append(f"README.md: {said} traces decide the headlines, and docs/headlines.md has {made}")
