@@ -138,10 +138,9 @@ struct llm {
 };
 #define LLM_FIELDS(X, W)                                                                           \
     X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \
-        X(gated_ffn), X(tied_head), X(special_attention), X(weight_bits), X(act_bits),             \
-        X(body_weights), X(head_weights), X(body_bytes_per_weight), X(head_bytes_per_weight),      \
-        X(kv_bytes_per_element), X(weight_bytes), X(kv_bytes_per_token), X(n_experts),             \
-        X(experts_per_token)
+        X(gated_ffn), X(tied_head), X(weight_bits), X(act_bits), X(body_weights), X(head_weights), \
+        X(body_bytes_per_weight), X(head_bytes_per_weight), X(kv_bytes_per_element),               \
+        X(weight_bytes), X(kv_bytes_per_token), X(n_experts), X(experts_per_token)
 
 /* Names of the kinds by kind; NULL ends them. */
 static inline const char *const *device_kind_names(void)

@@ -61,7 +61,6 @@ class Llm(NamedTuple):
     vocab: int
     gated_ffn: bool
     tied_head: bool
-    special_attention: bool  # positions or heads that few fused kernels have (LLM file)
     weight_bits: int
     act_bits: int
     body_weights: float  # weights in the layers that one token crosses
