@@ -272,7 +272,8 @@ def check(seed):
     url, model = "http://host.test:8/v1", r.choice(["default", "some/model"])
     command = [X, "observe", "--url", url, "--trace", os.path.join(DIR, "trace.csv"), "--scale", str(scale), "--timeout",
                str(timeout / S)] + (["--chat"] if chat else []) + (["--model", model] if model != "default" else [])
-    env = dict(os.environ, SCRIPT=path, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=":".join(PATHS))
+    options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+    env = dict(os.environ, SCRIPT=path, ASAN_OPTIONS=options, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=":".join(PATHS))
     p = subprocess.run(command, capture_output=True, text=True, env=env)
     what = "seed %d" % seed
     lines = p.stdout.split("\n")
@@ -325,7 +326,7 @@ def check(seed):
         if int(said.split()[0]) != n:
             fail("%s: %s of %s, not %d" % (what, said, status, n))
     if (p.returncode == 0) != any(answers[x].status == "ok" for x in got):
-        fail("%s: exit status %d" % (what, p.returncode))
+        fail("%s: exit status %d %s" % (what, p.returncode, p.stderr[-900:]))
 
 
 for seed in range(SEEDS):

@@ -272,8 +272,12 @@ CURLMcode curl_multi_perform(CURLM *m, int *n)
     *n = 0;
     for (struct easy *x = running; x != NULL; x = x->next) {
         struct piece p;
-        for (int64_t at = seen_ns; !x->done && (p = piece_after(x, at)).at_ns <= now_ns;
-             at = p.at_ns) {
+        for (int64_t at = seen_ns; !x->done; at = p.at_ns) {
+            p = piece_after(x, at);
+            if (p.at_ns > now_ns) {
+                free(p.text);
+                break;
+            }
             if (p.text != NULL) {
                 x->http = 200;
                 unescape(p.text);
