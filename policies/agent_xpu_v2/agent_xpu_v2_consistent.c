@@ -157,7 +157,7 @@ bool axpu_is_consistent(struct sched *s, const struct axpu *a)
 }
 
 /* A prefill that wants the iGPU at the end of a call has no device that is free, and decode leaves
- * it (B.4). */
+ * it (B.4), or has not begun on a device that takes back nothing. */
 static bool has_asked(struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
     const struct launch *l = a->decode_launch;
@@ -167,8 +167,10 @@ static bool has_asked(struct sched *s, const struct axpu *a, const struct axpu_p
         return true;
     }
     bool guarded = param_bool(s, AXPU_GUARD) && f->request->cls == REQUEST_CLASS_PROACTIVE;
+    bool behind = l != NULL && l->state == LAUNCH_STATE_QUEUED &&
+                  !s->machine->devices[l->device].can_withdraw;
     return sched_device_free_slots(s, (uint8_t)a->igpu) == 0 &&
-           (l == NULL || l->device != a->igpu || l->stop_requested ||
+           (l == NULL || l->device != a->igpu || l->stop_requested || behind ||
             (guarded && a->decode->has_reactive));
 }
 
