@@ -68,12 +68,6 @@ double soc_resize_bandwidth(enum device_kind kind, double ddr)
     return kind == DEVICE_KIND_NPU ? 1.0 : ddr;
 }
 
-double soc_share_of_ddr(enum device_kind kind)
-{
-    /* Of the NPUs with published decode rows, the Snapdragon 8 Elite's reads most of its memory. */
-    return kind == DEVICE_KIND_NPU ? 0.79 : 1.0;
-}
-
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)
 {
     return a->cores > 0 && b->cores > 0 ? (double)b->cores / a->cores : 1.0;

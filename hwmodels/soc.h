@@ -238,9 +238,6 @@ struct soc_resize soc_resize(double row_fill, double width_fill, double peak, do
  * 135. Its factor is 1. */
 double soc_resize_bandwidth(enum device_kind kind, double ddr);
 
-/* The largest share of the memory's peak that an engine of this kind is taken to read. */
-double soc_share_of_ddr(enum device_kind kind);
-
 /* Cores of `b` over those of `a`; 1 where a data sheet states none. */
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);
 
