@@ -78,7 +78,10 @@ def within(seconds, true):
         time.sleep(0.01)
     return true()
 
-for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+ends = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+for sig in ends: # who starts these tests in the background may ignore some, and a child inherits that
+    signal.signal(sig, signal.SIG_DFL)
+for sig in ends:
     for all_of_them in True, False:
         p = subprocess.Popen([sys.argv[1], "run", "--policy", "fcfs", "--workload", "mixed:duration_s=3000000", "--decisions", "stopped.log", "--timeline", "stopped.json"],
                              stdout=subprocess.DEVNULL, start_new_session=True)
