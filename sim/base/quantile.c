@@ -3,21 +3,26 @@
 #include <float.h>
 #include <gsl/gsl_statistics_double.h>
 
-/* Sketch buckets: ratio 1.01 between bounds, so a bucket's geometric middle is within 0.5 % of
- * every value in it. 1e-9 .. 1e9 needs ln(1e18)/ln(1.01) = 4166 of them; one more for values below.
+/* A sketch's bucket is a double's exponent and the first bits of its fraction: 128 buckets of one
+ * width between a power of two and the next. So a bucket's middle is within 1/256 of every value in
+ * it, and which bucket a value has rests on no library's logarithm. From 2^-30 to 2^30; bucket 0
+ * has what is below, and the last one what is above.
  */
-#define SKETCH_LOW 1e-9
-#define SKETCH_BINS 4170
-#define SKETCH_LOG_RATIO 0.00995033085316808 /* ln 1.01 */
+#define SKETCH_SHIFT (52 - 7)
+#define SKETCH_FIRST ((uint64_t)(1023 - 30) << 7)
+#define SKETCH_BINS (1 + (60 << 7))
+#define SKETCH_LOW 0x1p-30
 
 /* The bucket of a value. */
 static size_t bin_of(double x)
 {
-    if (!(x > SKETCH_LOW)) {
+    if (!(x >= SKETCH_LOW)) {
         return 0;
     }
-    double b = log(x / SKETCH_LOW) / SKETCH_LOG_RATIO;
-    return b >= SKETCH_BINS - 2 ? SKETCH_BINS - 1 : (size_t)b + 1;
+    uint64_t bits = 0;
+    memcpy(&bits, &x, sizeof bits);
+    uint64_t b = (bits >> SKETCH_SHIFT) - SKETCH_FIRST + 1;
+    return b < SKETCH_BINS ? b : SKETCH_BINS - 1;
 }
 
 void sample_init(struct sample *s, bool sketch)
@@ -125,7 +130,10 @@ double sample_mean(const struct sample *s)
 /* The value by which a bucket is reported. */
 static double middle_of(size_t bin)
 {
-    return bin == 0 ? 0.0 : SKETCH_LOW * exp(((double)bin - 0.5) * SKETCH_LOG_RATIO);
+    uint64_t bits = ((2 * (bin - 1 + SKETCH_FIRST)) | 1) << (SKETCH_SHIFT - 1);
+    double x = 0.0;
+    memcpy(&x, &bits, sizeof x);
+    return bin == 0 ? 0.0 : x;
 }
 
 static double sketch_quantile(const struct sample *s, size_t rank)

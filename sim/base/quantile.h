@@ -1,9 +1,9 @@
 /* Samples and their quantiles: exact by default, a labelled sketch on request.
  *
- * Exact mode stores every value (8 bytes each). Sketch mode keeps counts in log-spaced buckets:
- * a reported quantile lies within 0.5 % of a true sample quantile, for values in [1e-9, 1e9]; mean,
- * minimum, maximum and count stay exact. Quantiles use the nearest-rank rule: the p-quantile of n
- * sorted values is value number ceil(p*n) (clauses.md F: "nearest-rank; print n").
+ * Exact mode stores every value (8 bytes each). Sketch mode keeps counts in buckets of 128 to the
+ * octave: a reported quantile lies within 0.5 % of a true sample quantile, for values in [1e-9,
+ * 1e9]; mean, minimum, maximum and count stay exact. Quantiles use the nearest-rank rule: the
+ * p-quantile of n sorted values is value number ceil(p*n) (clauses.md F: "nearest-rank; print n").
  */
 #pragma once
 

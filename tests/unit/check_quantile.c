@@ -150,23 +150,45 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* A sketch's buckets end at 1.01^k * 1e-9. Of values beside each end one falls below and one above:
- * quantiles tell their buckets' geometric middles, 1.01^(k - 0.5) * 1e-9 and 1.01^(k + 0.5) * 1e-9.
- */
+/* A sketch's buckets end at 2^e (1 + k / 128). Of values beside each end one falls below and one
+ * above: quantiles tell their buckets' middles. */
 START_TEST(the_buckets_of_a_sketch_end_where_they_should)
 {
-    for (int k = 1; k < 4000; k += 7) {
-        double end = 1e-9 * pow(1.01, k);
+    for (int i = 1; i < 60 * 128; i += 7) {
+        double width = ldexp(1.0, i / 128 - 30) / 128.0;
+        double end = width * (128 + i % 128);
+        double width_below = i % 128 == 0 ? width / 2.0 : width;
         struct sample x;
         sample_init(&x, true);
         sample_add(&x, 1e-12); /* so that the least is not what a quantile is cut to */
         sample_add(&x, end * (1.0 - 1e-9));
-        sample_add(&x, end * (1.0 + 1e-9));
+        sample_add(&x, end);
         sample_add(&x, 1e12);
-        ck_assert_double_eq_tol(sample_quantile(&x, 0.5) / (end / sqrt(1.01)), 1.0, 1e-9);
-        ck_assert_double_eq_tol(sample_quantile(&x, 0.75) / (end * sqrt(1.01)), 1.0, 1e-9);
+        ck_assert_double_eq(sample_quantile(&x, 0.5), end - width_below / 2.0);
+        ck_assert_double_eq(sample_quantile(&x, 0.75), end + width / 2.0);
         sample_fini(&x);
     }
+}
+END_TEST
+
+/* What is below the buckets is told as 0, what is above by the last one: 2^30 (1 - 1/512). */
+START_TEST(a_sketch_has_buckets_for_what_is_outside)
+{
+    const double low = ldexp(1.0, -30);
+    const double values[] = {-1.0, 0.0, nextafter(low, 0.0), low, 2e9, 1e300};
+    const double told[] = {0.0, 0.0, 0.0, low * (1.0 + 1.0 / 256.0)};
+    struct sample x;
+    sample_init(&x, true);
+    for (size_t i = 0; i < 6; i++) {
+        sample_add(&x, values[i]);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_double_eq(sample_quantile(&x, ((double)i + 1.0) / 6.0), told[i]);
+    }
+    ck_assert_double_eq(sample_quantile(&x, 5.0 / 6.0), ldexp(1.0 - 1.0 / 512.0, 30));
+    ck_assert_double_eq(sample_quantile(&x, 1.0), ldexp(1.0 - 1.0 / 512.0, 30));
+    ck_assert_uint_eq(sample_count_upto(&x, 0.5), 4);
+    sample_fini(&x);
 }
 END_TEST
 
@@ -323,6 +345,7 @@ static const struct suite_row suite[] = {
     TEST(small_values_survive_beside_large_ones),
     TEST(the_sketch_stays_within_half_a_percent),
     TEST(the_buckets_of_a_sketch_end_where_they_should),
+    TEST(a_sketch_has_buckets_for_what_is_outside),
     TEST(the_sketch_reports_a_single_value_exactly_and_zeros_as_zero),
 };
 SUITE_MAIN("quantile", suite)
