@@ -23,5 +23,5 @@ char *policy_params_with(const char *defaults, const char *text);
 void policy_param_add(struct text *t, const struct policy_param *p, double value);
 
 /* All values, "key=value,...", in table order: part of every fingerprint. "" without parameters.
- * Nobody frees it (xkeep, sim/base/arena.h). */
+ * Nobody frees it (xkept, sim/base/arena.h). */
 const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params);

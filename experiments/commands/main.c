@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     memory_guard();
     (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, and says so */
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-    output_abandon_on(ends, sizeof ends / sizeof ends[0]);
+    halt_on(ends, sizeof ends / sizeof ends[0]);
     int status = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         perror("xpusim: error: cannot write results");

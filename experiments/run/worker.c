@@ -52,7 +52,7 @@ static ssize_t pass_on(void *cookie UNUSED, const char *text, size_t n)
 
 static void clean_up_when_it_dies(void)
 {
-    (void)atexit(output_abandon_all); /* it ends by _exit itself: an exit is a policy's */
+    (void)atexit(halt_remove_all); /* it ends by _exit itself: an exit is a policy's */
     static const int deadly[] = {
         SIGTERM, SIGXCPU, SIGABRT, /* whatever the parent does on them */
 #ifndef __SANITIZE_ADDRESS__       /* which tells the others itself */
@@ -64,7 +64,7 @@ static void clean_up_when_it_dies(void)
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     (void)sigaltstack(&other, NULL);
 #endif
-    output_abandon_on(deadly, sizeof deadly / sizeof deadly[0]);
+    halt_on(deadly, sizeof deadly / sizeof deadly[0]);
 }
 
 void worker_isolate(void)
@@ -147,7 +147,7 @@ static const char *limit_message;
 static void limit_reached(int sig UNUSED)
 {
     (void)!write(STDERR_FILENO, limit_message, strlen(limit_message));
-    output_abandon_all();
+    halt_remove_all();
     _exit(EXIT_FAILURE);
 }
 

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sim/base/output.h"
+#include "sim/base/base.h"
 
 /* The search for leaks does not look for pointers in mapped pages by itself. */
 #ifdef __SANITIZE_ADDRESS__
@@ -27,17 +27,6 @@ struct arena_block {
     char *data;
     _Alignas(CACHE_LINE_BYTES) char own[];
 };
-
-_Noreturn void out_of_memory(size_t bytes)
-{
-    (void)fprintf(stderr, "xpusim: error: out of memory");
-    if (bytes > 0) {
-        (void)fprintf(stderr, " (%zu bytes asked for)", bytes);
-    }
-    (void)fputc('\n', stderr);
-    output_abandon_all();
-    _exit(EXIT_NO_MEMORY); /* nothing buffered is flushed: half a result is none */
-}
 
 void *xmalloc(size_t bytes)
 {

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "sim/base/halt.h"
+
 struct arena_block;
 /* Where blocks come from. NULL of an arena: the heap. */
 struct arena_source {
@@ -23,13 +25,6 @@ void arena_init(struct arena *a, const struct arena_source *source);
 void arena_fini(struct arena *a);
 /* Zeroed, 16-byte aligned, never NULL (out of memory ends the process with a message). */
 void *arena_alloc(struct arena *a, size_t bytes);
-
-/* The exit status of every command whose memory ran out. */
-#define EXIT_NO_MEMORY 3
-
-/* Ends the process with a message and EXIT_NO_MEMORY; what it was writing is removed. bytes: what
- * was asked for, 0 when that is not known. */
-_Noreturn void out_of_memory(size_t bytes);
 
 /* malloc/calloc/realloc that end the process with a message instead of returning NULL. */
 void *xmalloc(size_t bytes);

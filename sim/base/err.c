@@ -46,15 +46,3 @@ void err_fini(struct err *e)
     }
     e->n = 0;
 }
-
-_Noreturn void sim_require_failed(const char *file, int line, const char *func, const char *cond,
-                                  const char *fmt, ...)
-{
-    fprintf(stderr, "xpusim: %s:%d: %s: requirement failed: %s: ", file, line, func, cond);
-    va_list ap;
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    abort();
-}

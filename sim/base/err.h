@@ -31,28 +31,3 @@ void err_print(const struct err *e, FILE *out);
 
 /* Frees the lines; the object is then empty and can be used again. */
 void err_fini(struct err *e);
-
-/* When to use which. SIM_REQUIRE checks what a caller must guarantee (an argument, an order of
- * calls). It is in every build, because it is cheap and the mistake is the caller's. SIM_ASSERT
- * checks what the code itself relies on. Only builds that test compile it in (SIM_DEBUG: the
- * sanitizers, `make clang`, `make fuzz`, `make campaign`). So an assertion may walk a whole
- * structure or be in the hottest loop. It must change nothing. */
-
-/* A precondition. A broken one is a bug of the caller inside this program, so the message names the
- * place and the process ends. */
-#define SIM_REQUIRE(cond, ...)                                                                     \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            sim_require_failed(__FILE__, __LINE__, __func__, #cond, __VA_ARGS__);                  \
-        }                                                                                          \
-    } while (0)
-
-_Noreturn void sim_require_failed(const char *file, int line, const char *func, const char *cond,
-                                  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-
-/* An invariant. Also where it is not checked it must compile, and what it names counts as used. */
-#ifdef SIM_DEBUG
-#define SIM_ASSERT(cond) SIM_REQUIRE(cond, "an invariant is broken")
-#else
-#define SIM_ASSERT(cond) ((void)(0 && (cond)))
-#endif

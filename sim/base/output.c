@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* SA_ONSTACK */
 #include "sim/base/output.h"
 
 #include <fcntl.h>
@@ -14,45 +13,11 @@
 
 struct output {
     FILE *f;
-    char *path;      /* as the user wrote it, for messages */
-    char *target;    /* the place, links followed */
-    char *beside;    /* name of the file that will take the place */
-    char *temporary; /* the same while it is there; NULL: none is, or written through */
-    pid_t owner;     /* a forked worker does not remove its parent's */
-    struct output *next;
+    char *path;                 /* as the user wrote it, for messages */
+    char *target;               /* the place, links followed */
+    char *beside;               /* name of the file that will take the place */
+    struct halt_file temporary; /* the same while it is there; NULL: none is, or written through */
 };
-
-/* What must go when the process ends early; a signal handler reaches nothing but this. */
-static struct output *volatile open_outputs;
-
-void output_abandon_all(void)
-{
-    for (struct output *o = open_outputs; o != NULL; o = o->next) {
-        if (o->temporary != NULL && o->owner == getpid()) {
-            (void)unlink(o->temporary);
-        }
-    }
-}
-
-static void abandon_and_end(int sig)
-{
-    output_abandon_all();
-    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
-}
-
-void output_abandon_on(const int *signals, size_t n)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = abandon_and_end;
-    action.sa_flags = (int)SA_RESETHAND | SA_ONSTACK;
-    for (size_t i = 0; i < n; i++) {
-        struct sigaction old;
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-            (void)sigaction(signals[i], &action, NULL);
-        }
-    }
-}
 
 /* Where a path leads in the end, and whether that can be replaced by a rename. */
 struct place {
@@ -126,7 +91,7 @@ static int open_at(const struct place *p, struct output *o)
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
     int fd = mkstemp(o->beside);
-    o->temporary = fd >= 0 ? o->beside : NULL;
+    o->temporary.path = fd >= 0 ? o->beside : NULL;
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -137,12 +102,7 @@ static int open_at(const struct place *p, struct output *o)
 
 static void forget(struct output *o)
 {
-    if (open_outputs == o) {
-        open_outputs = o->next;
-    }
-    for (struct output *x = open_outputs; x != NULL; x = x->next) {
-        x->next = x->next == o ? o->next : x->next;
-    }
+    halt_keeps(&o->temporary);
     free(o->path);
     free(o->target);
     free(o->beside);
@@ -161,12 +121,9 @@ struct output *output_open(const char *path, struct err *e)
     if (rc != 0) {
         return err_null(e, "%s: cannot write: %s", path, strerror(-rc));
     }
-    /* known to output_abandon_all before there is anything to remove */
     struct output *o = xcalloc(1, sizeof *o);
     size_t n = strlen(p.path) + sizeof ".XXXXXX";
-    o->next = open_outputs;
-    o->owner = getpid();
-    open_outputs = o;
+    halt_removes(&o->temporary); /* before there is anything to remove */
     o->path = xstrdup(path);
     o->target = xstrdup(p.path);
     o->beside = xmalloc(n);
@@ -209,13 +166,13 @@ int output_close(struct output *o, bool keep, struct err *e)
         bad = true;
         why = errno;
     }
-    if (o->temporary != NULL) {
-        if (keep && !bad && rename(o->temporary, o->target) != 0) {
+    if (o->temporary.path != NULL) {
+        if (keep && !bad && rename(o->temporary.path, o->target) != 0) {
             bad = true;
             why = errno;
         }
         if (!keep || bad) {
-            (void)unlink(o->temporary);
+            (void)unlink(o->temporary.path);
         }
     }
     int rc = keep && bad ? err_add(e, "%s: cannot write: %s", o->path,

@@ -23,14 +23,6 @@ int output_close(struct output *o, bool keep, struct err *e);
 /* A whole file at once. */
 int output_bytes(const char *path, const void *bytes, size_t n, struct err *e);
 
-/* Removes the files that this process has open but not closed. For ends that are no return: a
- * signal handler may call it. */
-void output_abandon_all(void);
-
-/* A signal that is not ignored does so before it ends the process. Children that are forked later
- * have the same for their own files. */
-void output_abandon_on(const int *signals, size_t n);
-
 /* Inside output: packing (output_gzip.c). */
 
 /* A stream that writes gzip to fd and closes it. Equal input gives equal bytes: no name, no date.

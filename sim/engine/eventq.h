@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/base/err.h"
+#include "sim/base/halt.h"
 
 #define EVENTQ_NONE UINT32_MAX
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim/base/err.h"
+#include "sim/base/halt.h"
 #include "sim/base/json.h"
 
 void model_init(struct model *m, const char *llm, const char *form)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/base/err.h"
+#include "sim/base/halt.h"
 
 static bool begins_with(const uint64_t *tokens, const struct naive_block *b)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "sim/base/err.h"
+#include "sim/base/halt.h"
 
 static struct script *script_of(const struct sched *s)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/base/err.h"
+#include "sim/base/halt.h"
 
 static char path[64];
 

@@ -221,12 +221,12 @@ START_TEST(what_a_process_leaves_open_is_removed_but_not_by_its_child)
     struct output *o = output_open("f", &err);
     pid_t pid = fork();
     if (pid == 0) {
-        output_abandon_all();
+        halt_remove_all();
         _exit(0);
     }
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     ck_assert_int_eq(count(), 2);
-    output_abandon_all();
+    halt_remove_all();
     ck_assert_int_eq(count(), 1);
     expect("f", "old");
     (void)output_close(o, false, &err);
@@ -258,7 +258,7 @@ START_TEST(any_order_of_closing_leaves_what_was_kept)
                 ck_assert_int_ge(fputs("g", output_stream(o[FILES + i])), 0);
                 ck_assert_int_eq(output_close(o[FILES + i], true, &err), 0);
             }
-            output_abandon_all();
+            halt_remove_all();
             for (int i = 0; i < n; i++) {
                 bool kept = i % 3 != 2;
                 const char *f = name[orders[k][i]];
