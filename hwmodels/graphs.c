@@ -127,13 +127,6 @@ int graphs_instance_check(const struct graphs_instance *g, const char *where, st
     return e->n == before ? 0 : -EINVAL;
 }
 
-void graphs_result_fini(struct graphs_result *r)
-{
-    free(r->intervals);
-    r->intervals = NULL;
-    r->n_intervals = 0;
-}
-
 const char *graphs_strategy_title(const struct graphs_strategy *st, bool keep_old)
 {
     return keep_old && st->solve == graphs_exact_solve ? "left-shifted" : st->name;

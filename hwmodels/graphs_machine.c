@@ -18,6 +18,13 @@ void graphs_machine_init(struct graphs_machine *m, const struct graphs_instance 
     }
 }
 
+void graphs_result_fini(struct graphs_result *r)
+{
+    free(r->intervals);
+    r->intervals = NULL;
+    r->n_intervals = 0;
+}
+
 int64_t graphs_machine_compute(const struct graphs_machine *m, uint32_t position)
 {
     uint32_t b = graphs_machine_block(m, position);

@@ -9,52 +9,8 @@
 
 #define MAX_ITERATIONS 400
 #define TOLERANCE 1e-10
-#define MIN_INVERSE 1e-3 /* a knee of 1000 is a corner */
-#define SINGULAR 1e-9    /* directions of a Jacobian that count as undetermined */
-#define STEP 1e-5        /* of a difference quotient, of the coordinate */
-
-const char *kernel_param_name(enum kernel_param p)
-{
-    static const char *const names[KERNEL_PARAM_COUNT] = {"rate",
-                                                          "bandwidth",
-                                                          "one_row.bandwidth",
-                                                          "knee",
-                                                          "launch",
-                                                          "attention_rate",
-                                                          "read",
-                                                          "copy",
-                                                          "knob_rate",
-                                                          "knob_knee",
-                                                          "ddr.cap",
-                                                          "ddr.sharpness",
-                                                          "latency_sensitivity"};
-    return names[p];
-}
-
-static bool is_inverse(enum kernel_param p)
-{
-    return p == KERNEL_PARAM_KNEE || p == KERNEL_PARAM_KNOB_KNEE || p == KERNEL_PARAM_SHARPNESS;
-}
-
-double fit_to_x(enum kernel_param p, double value)
-{
-    /* Logarithms keep rates positive and make an error of one per cent the same everywhere. A knee
-     * is fitted as its inverse, because a corner, the roofline itself, is then a point within
-     * reach, 0, and not infinity. Launch costs and sensitivities may be zero, so they stay as they
-     * are, in units near 1. */
-    return is_inverse(p)              ? 1.0 / value
-           : p == KERNEL_PARAM_LAUNCH ? value * 1e6
-           : p == KERNEL_PARAM_LAMBDA ? value
-                                      : log(value);
-}
-
-double fit_from_x(enum kernel_param p, double x)
-{
-    return is_inverse(p)              ? 1.0 / fmax(fabs(x), MIN_INVERSE)
-           : p == KERNEL_PARAM_LAUNCH ? x / 1e6
-           : p == KERNEL_PARAM_LAMBDA ? x
-                                      : exp(x);
-}
+#define SINGULAR 1e-9 /* directions of a Jacobian that count as undetermined */
+#define STEP 1e-5     /* of a difference quotient, of the coordinate */
 
 /* The parameter at an index, or a value where there is none. */
 static double get(const struct fit_problem *f, const double *x, int index, double otherwise)

@@ -7,6 +7,13 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
+const char *const *soc_meter_names(void)
+{
+    static const char *const names[] = {"unstated", "rail", "package", "board",
+                                        "battery",  "wall", NULL};
+    return names;
+}
+
 #define M struct metered
 #define DEVICE(kind, key)                                                                          \
     {                                                                                              \

@@ -128,13 +128,6 @@ static const struct json_field runtime_rows[] = {
 const struct json_fields soc_runtime_keys = JSON_FIELDS(runtime_rows, NULL);
 #undef R
 
-const char *const *soc_meter_names(void)
-{
-    static const char *const names[] = {"unstated", "rail", "package", "board",
-                                        "battery",  "wall", NULL};
-    return names;
-}
-
 #define X struct soc_device
 static const struct json_field exchange_rows[] = {
     {JSON_COUNT(X, exchange.cards, "cards", 2, 64, "Cards that act as one device.")},

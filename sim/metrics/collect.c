@@ -31,42 +31,45 @@ bool metrics_quantile_is_usual(double percent)
     return found;
 }
 
-/* ---- the list ---- */
+/* ---- what waits goes into its distribution ---- */
 
-void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
+void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
-    l->v = xgrow(l->v, l->n, sizeof *l->v);
-    struct metric *m = &l->v[l->n++];
-    memset(m, 0, sizeof *m);
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(m->name, sizeof m->name, fmt, ap);
-    va_end(ap);
-    m->value = value;
+    struct gap_run *g = &m->gaps[cls];
+    if (g->count > 0) {
+        series_add_n(&m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
+        g->count = 0;
+    }
 }
 
-const struct metric *metric_list_find(const struct metric_list *l, const char *name)
+void metrics_ended_flush(struct metrics *m, enum request_class cls)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        if (strcmp(l->v[i].name, name) == 0) {
-            return &l->v[i];
+    static const enum series_id series[ENDED_COUNT] = {
+#define FINISHED(id, ...) [ENDED_##id] = SERIES_##id,
+#define WAITED(id, ...) [ENDED_##id] = SERIES_##id,
+#include "sim/metrics/metrics.def"
+        [ENDED_SESSION] = SERIES_SESSION,
+        [ENDED_TURN] = SERIES_TURN,
+    };
+    struct ended *e = &m->ended[cls];
+    for (size_t i = 0; i < e->n; i++) {
+        for (int k = 0; k < ENDED_COUNT; k++) {
+            double x = e->rows[i][k];
+            SIM_ASSERT(!(x < 0.0));
+            if (!isnan(x)) {
+                series_add(&m->series[series[k]], cls, x);
+            }
         }
     }
-    return NULL;
+    e->n = 0;
 }
 
-void metric_list_fini(struct metric_list *l)
-{
-    free(l->v);
-    *l = (struct metric_list){0};
-}
+/* ---- distributions ---- */
 
 static double per(double x, double y)
 {
     return y > 0.0 ? x / y : METRIC_UNDEFINED;
 }
-
-/* ---- distributions ---- */
 
 /* Quantile of a sample and `zeros` further zeros, none of whose values is negative: rank
  * ceil(p * (zeros + n)) is a zero, or a rank among the sample's own. */

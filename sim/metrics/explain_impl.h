@@ -1,5 +1,5 @@
-/* Inside the explanation: what is known of waiting requests, and of passes on devices
- * (explain_pass.c). */
+/* Inside the explanation: what is known of waiting requests (explain_wait.c), and of passes on
+ * devices (explain_pass.c). */
 #pragma once
 
 #include "sim/base/map.h"
@@ -86,7 +86,10 @@ struct explain_work {
     int64_t ns[OP_KIND_COUNT];
 };
 
+/* explain_wait.c */
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id);
+/* What a request is now holds until the next event. */
+void explain_look_at(struct explain_live *v);
 /* Brings every waiting request up to now by what was so since the last event. */
 void explain_advance(struct explain *x, int64_t now_ns);
 /* It is served by a device from now on: what it waited counts as waiting for that one. */

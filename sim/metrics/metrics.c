@@ -109,17 +109,6 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     }
 }
 
-/* ---- tokens ---- */
-
-void metrics_gaps_flush(struct metrics *m, enum request_class cls)
-{
-    struct gap_run *g = &m->gaps[cls];
-    if (g->count > 0) {
-        series_add_n(&m->series[SERIES_TBT_STEP], cls, units_s_from_ns(g->gap_ns), g->count);
-        g->count = 0;
-    }
-}
-
 static void on_kv_lost(void *self, int64_t now_ns UNUSED, const struct request *r, uint64_t tokens)
 {
     struct metrics *m = self;
@@ -197,28 +186,6 @@ static inline void client_leave(struct metrics *m, const struct request *r, uint
         client_close(m, c->tokens);
         map_remove(&m->clients, r->client_id);
     }
-}
-
-void metrics_ended_flush(struct metrics *m, enum request_class cls)
-{
-    static const enum series_id series[ENDED_COUNT] = {
-#define FINISHED(id, ...) [ENDED_##id] = SERIES_##id,
-#define WAITED(id, ...) [ENDED_##id] = SERIES_##id,
-#include "sim/metrics/metrics.def"
-        [ENDED_SESSION] = SERIES_SESSION,
-        [ENDED_TURN] = SERIES_TURN,
-    };
-    struct ended *e = &m->ended[cls];
-    for (size_t i = 0; i < e->n; i++) {
-        for (int k = 0; k < ENDED_COUNT; k++) {
-            double x = e->rows[i][k];
-            SIM_ASSERT(!(x < 0.0));
-            if (!isnan(x)) {
-                series_add(&m->series[series[k]], cls, x);
-            }
-        }
-    }
-    e->n = 0;
 }
 
 /* Room for one more. */
