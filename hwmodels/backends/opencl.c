@@ -4,6 +4,8 @@
 #include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
 
+#define MAX_PLATFORMS 8
+#define MAX_PARTS 4              /* sub-devices of a CPU */
 #define POLL_NS (50 * NS_PER_US) /* OpenCL cannot wait with a timeout */
 
 static int64_t cl_submit(struct backend_kernel *k)
@@ -152,12 +154,124 @@ static int cl_compute(struct backend_kernel *k, const float *x, const void *w, f
     return rc == CL_SUCCESS ? 0 : -EIO;
 }
 
+static void add_part(struct opencl_state *s, void *device, bool sub, const char *name)
+{
+    char hardware[256];
+    char driver[24];
+    if (s->n == BACKEND_MAX_DEVICES) {
+        return;
+    }
+    uint64_t type = opencl_info_number(&s->api, device, CL_DEVICE_TYPE, sizeof type);
+    uint64_t unified = opencl_info_number(&s->api, device, CL_DEVICE_HOST_UNIFIED_MEMORY, 4);
+    struct backend_info *d = &s->infos[s->n];
+    memset(d, 0, sizeof *d);
+    opencl_info_text(&s->api, device, CL_DEVICE_NAME, hardware, sizeof hardware);
+    opencl_info_text(&s->api, device, CL_DRIVER_VERSION, driver, sizeof driver);
+    (void)snprintf(d->name, sizeof d->name, "%s", name);
+    (void)snprintf(d->description, sizeof d->description, "%.60s, driver %s", hardware, driver);
+    /* OpenCL knows no NPU; one that shows up there is an accelerator. Memory in common with the
+     * host tells an integrated GPU from a card. */
+    d->kind = (type & CL_DEVICE_TYPE_CPU) != 0   ? DEVICE_KIND_CPU
+              : (type & CL_DEVICE_TYPE_GPU) == 0 ? DEVICE_KIND_NPU
+              : unified != 0                     ? DEVICE_KIND_IGPU
+                                                 : DEVICE_KIND_GPU;
+    d->act_bits = 32;
+    d->kv_bits = 16;
+    d->n_widths = 3;
+    d->weight_bits[0] = 32;
+    d->weight_bits[1] = 16;
+    d->weight_bits[2] = 8;
+    s->parts[s->n++] = (struct opencl_part){device, sub};
+}
+
+/* A device as it is, or a CPU as one-unit parts. */
+static void add_device(struct opencl_state *s, void *device, uint32_t number)
+{
+    char name[16];
+    void *subs[64];
+    const intptr_t how[3] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+    uint32_t n = 0;
+    uint64_t type = opencl_info_number(&s->api, device, CL_DEVICE_TYPE, sizeof type);
+    uint64_t units = opencl_info_number(&s->api, device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
+    if ((type & CL_DEVICE_TYPE_CPU) != 0 && units > 1 && units <= 64 &&
+        s->api.clCreateSubDevices(device, how, 64, subs, &n) == CL_SUCCESS && n > 1) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (i < MAX_PARTS && s->n < BACKEND_MAX_DEVICES) {
+                (void)snprintf(name, sizeof name, "cl%u.%u", number, i);
+                add_part(s, subs[i], true, name);
+            } else {
+                (void)s->api.clReleaseDevice(subs[i]);
+            }
+        }
+        return;
+    }
+    (void)snprintf(name, sizeof name, "cl%u", number);
+    add_part(s, device, false, name);
+}
+
+static struct backend *cl_start(const struct backend_options *o, struct err *e)
+{
+    struct opencl_state *s = xcalloc(1, sizeof *s);
+    void *platforms[MAX_PLATFORMS];
+    uint32_t n = 0;
+    uint32_t number = 0;
+    if (opencl_api_load(&s->api, o->library, e) != 0) {
+        free(s);
+        return NULL;
+    }
+    if (s->api.clGetPlatformIDs(MAX_PLATFORMS, platforms, &n) != CL_SUCCESS) {
+        n = 0;
+    }
+    for (uint32_t p = 0; p < n && p < MAX_PLATFORMS; p++) {
+        void *devices[BACKEND_MAX_DEVICES];
+        uint32_t count = 0;
+        if (s->api.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, BACKEND_MAX_DEVICES, devices,
+                                  &count) != CL_SUCCESS) {
+            count = 0;
+        }
+        for (uint32_t i = 0; i < count && i < BACKEND_MAX_DEVICES; i++) {
+            add_device(s, devices[i], number++);
+        }
+    }
+    if (s->n == 0) {
+        err_add(e, "backend opencl: no device: install a driver (Debian packages intel-opencl-icd "
+                   "for Intel GPUs, pocl-opencl-icd for the CPU)");
+        opencl_api_unload(&s->api);
+        free(s);
+        return NULL;
+    }
+    struct backend *b = xcalloc(1, sizeof *b);
+    *b = (struct backend){&backend_opencl, *o, s};
+    return b;
+}
+
+static void cl_stop(struct backend *b)
+{
+    OWNED struct opencl_state *s = b->state;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->parts[i].sub) {
+            (void)s->api.clReleaseDevice(s->parts[i].device);
+        }
+    }
+    /* The library stays loaded: drivers keep threads that must not lose their code. */
+    free(b);
+}
+
+static uint32_t cl_enumerate(struct backend *b, struct backend_info *out, uint32_t cap)
+{
+    const struct opencl_state *s = b->state;
+    for (uint32_t i = 0; i < s->n && i < cap; i++) {
+        out[i] = s->infos[i];
+    }
+    return s->n;
+}
+
 const struct backend_ops backend_opencl = {
     .name = "opencl",
     .summary = "OpenCL devices (package ocl-icd-libopencl1 and a driver)",
-    .start = opencl_start,
-    .stop = opencl_stop,
-    .enumerate = opencl_enumerate,
+    .start = cl_start,
+    .stop = cl_stop,
+    .enumerate = cl_enumerate,
     .open = opencl_open,
     .close = opencl_close,
     .supports = opencl_supports,

@@ -29,3 +29,27 @@ void opencl_api_unload(struct opencl_api *a)
     }
     a->handle = NULL;
 }
+
+void opencl_info_text(const struct opencl_api *a, void *device, uint32_t what, char *out,
+                      size_t size)
+{
+    size_t used = 0;
+    if (a->clGetDeviceInfo(device, what, size, out, &used) != CL_SUCCESS || used == 0) {
+        out[0] = '\0';
+    }
+    out[size - 1] = '\0';
+}
+
+uint64_t opencl_info_number(const struct opencl_api *a, void *device, uint32_t what, size_t size)
+{
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    /* The driver writes as many bytes as the fact has; a narrow one in a wide variable would be
+     * right on little-endian machines alone. */
+    if (size == sizeof narrow) {
+        (void)a->clGetDeviceInfo(device, what, size, &narrow, NULL);
+        return narrow;
+    }
+    (void)a->clGetDeviceInfo(device, what, size, &wide, NULL);
+    return wide;
+}

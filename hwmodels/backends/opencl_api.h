@@ -83,3 +83,7 @@ struct opencl_api {
  * packages. */
 int opencl_api_load(struct opencl_api *a, const char *library, struct err *e);
 void opencl_api_unload(struct opencl_api *a);
+/* A fact of a device: a text cut to its place, or a number of 4 or 8 bytes. */
+void opencl_info_text(const struct opencl_api *a, void *device, uint32_t what, char *out,
+                      size_t size);
+uint64_t opencl_info_number(const struct opencl_api *a, void *device, uint32_t what, size_t size);

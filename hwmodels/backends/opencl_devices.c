@@ -1,4 +1,4 @@
-/* Platforms, devices, pools and programs of the opencl backend. */
+/* One open device of the opencl backend: its queue, pool and programs. */
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/kernel_numbers.h"
 #include "sim/base/clock.h"
@@ -6,157 +6,7 @@
 #include "sim/base/input.h"
 #include "sim/base/scope.h"
 
-#define MAX_PLATFORMS 8
-#define MAX_PARTS 4 /* sub-devices of a CPU */
 #define MAX_SOURCE_BYTES 65536
-
-struct part {
-    void *device; /* owned when it is a sub-device */
-    bool sub;
-};
-
-struct state {
-    struct opencl_api api;
-    struct part parts[BACKEND_MAX_DEVICES];
-    struct backend_info infos[BACKEND_MAX_DEVICES];
-    uint32_t n;
-};
-
-static void info_text(const struct opencl_api *a, void *device, uint32_t what, char *out,
-                      size_t size)
-{
-    size_t used = 0;
-    if (a->clGetDeviceInfo(device, what, size, out, &used) != CL_SUCCESS || used == 0) {
-        out[0] = '\0';
-    }
-    out[size - 1] = '\0';
-}
-
-static uint64_t info_number(const struct opencl_api *a, void *device, uint32_t what, size_t size)
-{
-    uint64_t wide = 0;
-    uint32_t narrow = 0;
-    /* The driver writes as many bytes as the fact has; a narrow one in a wide variable would be
-     * right on little-endian machines alone. */
-    if (size == sizeof narrow) {
-        (void)a->clGetDeviceInfo(device, what, size, &narrow, NULL);
-        return narrow;
-    }
-    (void)a->clGetDeviceInfo(device, what, size, &wide, NULL);
-    return wide;
-}
-
-static void add_part(struct state *s, void *device, bool sub, const char *name)
-{
-    char hardware[256];
-    char driver[24];
-    if (s->n == BACKEND_MAX_DEVICES) {
-        return;
-    }
-    uint64_t type = info_number(&s->api, device, CL_DEVICE_TYPE, sizeof type);
-    uint64_t unified = info_number(&s->api, device, CL_DEVICE_HOST_UNIFIED_MEMORY, 4);
-    struct backend_info *d = &s->infos[s->n];
-    memset(d, 0, sizeof *d);
-    info_text(&s->api, device, CL_DEVICE_NAME, hardware, sizeof hardware);
-    info_text(&s->api, device, CL_DRIVER_VERSION, driver, sizeof driver);
-    (void)snprintf(d->name, sizeof d->name, "%s", name);
-    (void)snprintf(d->description, sizeof d->description, "%.60s, driver %s", hardware, driver);
-    /* OpenCL knows no NPU; one that shows up there is an accelerator. Memory in common with the
-     * host tells an integrated GPU from a card. */
-    d->kind = (type & CL_DEVICE_TYPE_CPU) != 0   ? DEVICE_KIND_CPU
-              : (type & CL_DEVICE_TYPE_GPU) == 0 ? DEVICE_KIND_NPU
-              : unified != 0                     ? DEVICE_KIND_IGPU
-                                                 : DEVICE_KIND_GPU;
-    d->act_bits = 32;
-    d->kv_bits = 16;
-    d->n_widths = 3;
-    d->weight_bits[0] = 32;
-    d->weight_bits[1] = 16;
-    d->weight_bits[2] = 8;
-    s->parts[s->n++] = (struct part){device, sub};
-}
-
-/* A device as it is, or a CPU as one-unit parts. */
-static void add_device(struct state *s, void *device, uint32_t number)
-{
-    char name[16];
-    void *subs[64];
-    const intptr_t how[3] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
-    uint32_t n = 0;
-    uint64_t type = info_number(&s->api, device, CL_DEVICE_TYPE, sizeof type);
-    uint64_t units = info_number(&s->api, device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
-    if ((type & CL_DEVICE_TYPE_CPU) != 0 && units > 1 && units <= 64 &&
-        s->api.clCreateSubDevices(device, how, 64, subs, &n) == CL_SUCCESS && n > 1) {
-        for (uint32_t i = 0; i < n; i++) {
-            if (i < MAX_PARTS && s->n < BACKEND_MAX_DEVICES) {
-                (void)snprintf(name, sizeof name, "cl%u.%u", number, i);
-                add_part(s, subs[i], true, name);
-            } else {
-                (void)s->api.clReleaseDevice(subs[i]);
-            }
-        }
-        return;
-    }
-    (void)snprintf(name, sizeof name, "cl%u", number);
-    add_part(s, device, false, name);
-}
-
-struct backend *opencl_start(const struct backend_options *o, struct err *e)
-{
-    struct state *s = xcalloc(1, sizeof *s);
-    void *platforms[MAX_PLATFORMS];
-    uint32_t n = 0;
-    uint32_t number = 0;
-    if (opencl_api_load(&s->api, o->library, e) != 0) {
-        free(s);
-        return NULL;
-    }
-    if (s->api.clGetPlatformIDs(MAX_PLATFORMS, platforms, &n) != CL_SUCCESS) {
-        n = 0;
-    }
-    for (uint32_t p = 0; p < n && p < MAX_PLATFORMS; p++) {
-        void *devices[BACKEND_MAX_DEVICES];
-        uint32_t count = 0;
-        if (s->api.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, BACKEND_MAX_DEVICES, devices,
-                                  &count) != CL_SUCCESS) {
-            count = 0;
-        }
-        for (uint32_t i = 0; i < count && i < BACKEND_MAX_DEVICES; i++) {
-            add_device(s, devices[i], number++);
-        }
-    }
-    if (s->n == 0) {
-        err_add(e, "backend opencl: no device: install a driver (Debian packages intel-opencl-icd "
-                   "for Intel GPUs, pocl-opencl-icd for the CPU)");
-        opencl_api_unload(&s->api);
-        free(s);
-        return NULL;
-    }
-    struct backend *b = xcalloc(1, sizeof *b);
-    *b = (struct backend){&backend_opencl, *o, s};
-    return b;
-}
-
-void opencl_stop(struct backend *b)
-{
-    OWNED struct state *s = b->state;
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (s->parts[i].sub) {
-            (void)s->api.clReleaseDevice(s->parts[i].device);
-        }
-    }
-    /* The library stays loaded: drivers keep threads that must not lose their code. */
-    free(b);
-}
-
-uint32_t opencl_enumerate(struct backend *b, struct backend_info *out, uint32_t cap)
-{
-    const struct state *s = b->state;
-    for (uint32_t i = 0; i < s->n && i < cap; i++) {
-        out[i] = s->infos[i];
-    }
-    return s->n;
-}
 
 static int32_t fill_pool(struct backend_device *d)
 {
@@ -199,7 +49,7 @@ void opencl_close(struct backend_device *d)
 
 struct backend_device *opencl_open(struct backend *b, uint32_t index, struct err *e)
 {
-    struct state *s = b->state;
+    struct opencl_state *s = b->state;
     const struct opencl_api *a = &s->api;
     int32_t rc = -1;
     struct backend_device *d = xcalloc(1, sizeof *d);
@@ -207,9 +57,9 @@ struct backend_device *opencl_open(struct backend *b, uint32_t index, struct err
     d->api = a;
     d->id = s->parts[index].device;
     d->is_cpu = s->infos[index].kind == DEVICE_KIND_CPU;
-    d->group_max = info_number(a, d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
-    d->units = (uint32_t)info_number(a, d->id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
-    uint64_t most = info_number(a, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most);
+    d->group_max = opencl_info_number(a, d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    d->units = (uint32_t)opencl_info_number(a, d->id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
+    uint64_t most = opencl_info_number(a, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most);
     /* A driver may refuse one buffer of the size asked for, though it has the memory. */
     d->pool_bytes = b->options.pool_bytes < most ? b->options.pool_bytes : most;
     d->pool_bytes = d->pool_bytes / 4096 * 4096;

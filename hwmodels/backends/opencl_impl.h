@@ -6,6 +6,18 @@
 
 #define OPENCL_MAX_PROGRAMS 8
 
+struct opencl_part {
+    void *device; /* owned when it is a sub-device */
+    bool sub;
+};
+
+struct opencl_state {
+    struct opencl_api api;
+    struct opencl_part parts[BACKEND_MAX_DEVICES];
+    struct backend_info infos[BACKEND_MAX_DEVICES];
+    uint32_t n;
+};
+
 struct opencl_program {
     uint32_t head_dim;
     void *program;
@@ -40,9 +52,6 @@ struct backend_kernel {
 };
 
 /* opencl_devices.c: as in struct backend_ops. */
-struct backend *opencl_start(const struct backend_options *o, struct err *e);
-void opencl_stop(struct backend *b);
-uint32_t opencl_enumerate(struct backend *b, struct backend_info *out, uint32_t cap);
 struct backend_device *opencl_open(struct backend *b, uint32_t index, struct err *e);
 void opencl_close(struct backend_device *d);
 /* The program for a head dimension; built at the first need, which is the compile cost. */
