@@ -55,7 +55,7 @@ bool results_has(const struct results *r, const char *metric);
  * have. */
 int results_require(const struct results *r, const char *metric, struct err *e);
 
-/* Inside results: how inputs become points, and the CSV half (results_csv.c). */
+/* Inside results: how inputs become points (results_load.c), and the CSV half (results_csv.c). */
 
 /* So many of an input's runs failed: its figures say so above themselves. */
 void results_put_failed(const struct figure_input *in, double failed);
