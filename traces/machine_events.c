@@ -1,7 +1,6 @@
 /* Lists of events of the machine: in a workload, in a file of their own, in the first line of a
  * trace file. docs/concepts/machine.md describes them. */
 
-#include "sim/base/hash.h"
 #include "traces/traces.h"
 
 #define MAX_S 1e8
@@ -196,22 +195,4 @@ void trace_copy_machine(struct trace *t, const struct trace *from)
         memcpy(v, from->machine, from->n_machine * sizeof *v);
         trace_set_machine(t, v, from->n_machine);
     }
-}
-
-uint64_t machine_events_hash(uint64_t h, const struct trace *t)
-{
-    for (uint32_t i = 0; i < t->n_machine; i++) {
-        const struct machine_event *v = &t->machine[i];
-        h = hash_u64(h, (uint64_t)v->at_ns);
-        h = hash_u64(h, (uint64_t)v->every_ns);
-        h = hash_u64(h, (uint64_t)v->until_ns);
-        h = hash_u64(h, v->sets | (uint64_t)v->on_battery << 32 |
-                            (uint64_t)v->background_window << 33);
-        h = hash_u64(h, hash_bits(v->memory_bytes));
-        h = hash_u64(h, hash_bits(v->power_limit_watts));
-        h = hash_u64(h, hash_bits(v->frames_per_s));
-        h = hash_u64(h, hash_bits(v->battery_j));
-        h = hash_u64(h, hash_bits(v->battery_full_j));
-    }
-    return h;
 }

@@ -29,63 +29,6 @@ void trace_unpack(struct trace *t)
     t->rows = rows;
 }
 
-void trace_builder_init(struct trace_builder *b)
-{
-    *b = (struct trace_builder){0};
-}
-
-void trace_builder_fini(struct trace_builder *b)
-{
-    arena_fini(&b->memory);
-    free(b->models);
-    free(b->v);
-    *b = (struct trace_builder){0};
-}
-
-struct trace_extra trace_extra_none(void)
-{
-    return (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
-                                .tbt_slo_ns = TIME_NEVER_NS,
-                                .deadline_ns = TIME_NEVER_NS,
-                                .cancel_ns = TIME_NEVER_NS,
-                                .until_ns = TIME_NEVER_NS};
-}
-
-struct trace_node trace_node_none(void)
-{
-    return (struct trace_node){.ends_with = UINT32_MAX, .prefix_of = UINT32_MAX};
-}
-
-static struct trace_extra extra_of(const struct trace_row *row, const struct trace_extra *extra)
-{
-    struct trace_extra x = extra != NULL ? *extra : trace_extra_none();
-    if (extra == NULL) {
-        x.client_id = row->session_id;
-    }
-    return x;
-}
-
-void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
-                       const struct trace_extra *extra)
-{
-    b->v = xroom(b->v, b->n + 1, &b->cap, sizeof *b->v);
-    b->v[b->n] = (struct trace_built){*row, extra_of(row, extra), trace_node_none(),
-                                      (uint32_t)b->line, (uint32_t)b->n};
-    b->extras = b->extras || extra != NULL;
-    b->n++;
-}
-
-void trace_builder_node(struct trace_builder *b, const struct trace_node *node)
-{
-    struct trace_node *own = &b->v[b->n - 1].node;
-    *own = *node;
-    if (node->n_parents > 0) {
-        size_t bytes = node->n_parents * sizeof *node->parents;
-        own->parents = memcpy(arena_alloc(&b->memory, bytes), node->parents, bytes);
-    }
-    b->graph = true;
-}
-
 uint32_t trace_default_limit(uint32_t output_tokens)
 {
     uint32_t limit = 256;
@@ -105,19 +48,6 @@ static bool is_later(const struct trace_built *x)
 SORT_BY(by_place, struct trace_built, is_later(a) - is_later(b),
         is_later(a) ? SORT_UP(row.session_id) : SORT_UP(row.arrival_ns), SORT_UP(row.turn),
         SORT_UP(at))
-
-void trace_row_error(const struct trace_builder *b, size_t row, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    OWNED char *what = xvformat(fmt, ap);
-    va_end(ap);
-    if (b->v[row].line != 0) {
-        err_add(b->err, "%s:%u: %s", b->name, b->v[row].line, what);
-    } else {
-        err_add(b->err, "%s: %s", b->name, what);
-    }
-}
 
 struct turn {
     uint32_t session_id, turn, at;
@@ -240,7 +170,7 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
         t->extras = xmalloc((t->n + 1) * sizeof *t->extras);
         for (size_t i = 0; i < t->n; i++) {
             const struct trace_row row = trace_row_at(t, (uint32_t)i);
-            t->extras[i] = extra_of(&row, NULL);
+            t->extras[i] = trace_extra_usual(&row);
         }
     }
     for (size_t i = 0; i < t->n; i++) {

@@ -72,10 +72,37 @@ static uint64_t hash_graph(uint64_t h, const struct trace *t)
     return h;
 }
 
+static uint64_t hash_models(uint64_t h, const struct trace *t)
+{
+    const struct trace_graph *g = t->graph;
+    for (uint32_t i = 0; g != NULL && g->model != NULL && i < t->n; i++) {
+        h = hash_string(h, g->model[i] > 0 ? g->models[g->model[i] - 1].name : "");
+    }
+    return h;
+}
+
+static uint64_t hash_machine(uint64_t h, const struct trace *t)
+{
+    for (uint32_t i = 0; i < t->n_machine; i++) {
+        const struct machine_event *v = &t->machine[i];
+        h = hash_u64(h, (uint64_t)v->at_ns);
+        h = hash_u64(h, (uint64_t)v->every_ns);
+        h = hash_u64(h, (uint64_t)v->until_ns);
+        h = hash_u64(h, v->sets | (uint64_t)v->on_battery << 32 |
+                            (uint64_t)v->background_window << 33);
+        h = hash_u64(h, hash_bits(v->memory_bytes));
+        h = hash_u64(h, hash_bits(v->power_limit_watts));
+        h = hash_u64(h, hash_bits(v->frames_per_s));
+        h = hash_u64(h, hash_bits(v->battery_j));
+        h = hash_u64(h, hash_bits(v->battery_full_j));
+    }
+    return h;
+}
+
 uint64_t trace_hash(const struct trace *t)
 {
     if (t->rows == NULL && t->extras == NULL) {
-        return machine_events_hash(hash_packed(t), t);
+        return hash_machine(hash_packed(t), t);
     }
     uint64_t h = HASH_INIT;
     for (size_t i = 0; i < t->n; i++) {
@@ -83,6 +110,6 @@ uint64_t trace_hash(const struct trace *t)
         h = hash_row(h, &r);
         h = t->extras != NULL ? hash_extra(h, &t->extras[i]) : h;
     }
-    h = machine_events_hash(trace_models_hash(hash_graph(h, t), t), t);
+    h = hash_machine(hash_models(hash_graph(h, t), t), t);
     return t->texts != NULL ? hash_u64(h, t->texts->hash) : h;
 }

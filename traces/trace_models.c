@@ -1,7 +1,6 @@
 /* The models that requests of a trace name. */
 #include <ctype.h>
 
-#include "sim/base/hash.h"
 #include "traces/traces.h"
 
 bool trace_model_is_name(const char *text)
@@ -62,13 +61,4 @@ void trace_models_build(struct trace_builder *b, struct trace_graph *g)
             return; /* one of them is enough */
         }
     }
-}
-
-uint64_t trace_models_hash(uint64_t h, const struct trace *t)
-{
-    const struct trace_graph *g = t->graph;
-    for (uint32_t i = 0; g != NULL && g->model != NULL && i < t->n; i++) {
-        h = hash_string(h, g->model[i] > 0 ? g->models[g->model[i] - 1].name : "");
-    }
-    return h;
 }

@@ -74,10 +74,10 @@ uint32_t trace_builder_model(struct trace_builder *b, const char *name, const ch
 void trace_builder_models_copy(struct trace_builder *b, const struct trace *t);
 /* Fills the graph's models; takes them from the builder. An error names a session of two. */
 void trace_models_build(struct trace_builder *b, struct trace_graph *g);
-/* Adds the names of the models of all rows, where there are any. */
-uint64_t trace_models_hash(uint64_t h, const struct trace *t);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
+/* Of a request that has no extra: its session is its client. */
+struct trace_extra trace_extra_usual(const struct trace_row *row);
 /* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
  * Takes the builder's arrays. Errors use `name`. renumber: ids 0.. in arrival order. Cost O(n log
  * n). */
@@ -279,4 +279,3 @@ int machine_events_read(const char *path, struct trace *t, struct err *e);
 int machine_events_of_text(const char *text, const char *path, struct trace *t, struct err *e);
 /* The list as a text on one line; the caller frees it by cJSON_free. */
 char *machine_events_text(const struct trace *t);
-uint64_t machine_events_hash(uint64_t h, const struct trace *t);
