@@ -39,8 +39,8 @@ void trace_builder_add(struct trace_builder *b, const struct trace_row *row,
                        const struct trace_extra *extra)
 {
     b->v = xroom(b->v, b->n + 1, &b->cap, sizeof *b->v);
-    b->v[b->n] = (struct trace_built){*row, extra != NULL ? *extra : trace_extra_usual(row), trace_node_none(),
-                                      (uint32_t)b->line, (uint32_t)b->n};
+    b->v[b->n] = (struct trace_built){*row, extra != NULL ? *extra : trace_extra_usual(row),
+                                      trace_node_none(), (uint32_t)b->line, (uint32_t)b->n};
     b->extras = b->extras || extra != NULL;
     b->n++;
 }

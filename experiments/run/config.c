@@ -239,14 +239,6 @@ void config_fini(struct config *c)
     memset(c, 0, sizeof *c);
 }
 
-#define GOLDEN 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio: spreads successive numbers */
-
-uint64_t config_seed(uint64_t seed, uint32_t replication)
-{
-    /* Mixed, so that a replication of one seed is not a replication of the next seed. */
-    return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + GOLDEN * replication));
-}
-
 static void compress(struct trace *t, double factor)
 {
     trace_unpack(t);

@@ -12,6 +12,7 @@
 #include "experiments/shell/options.h"
 #include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
+#include "sim/base/rng.h"
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 
@@ -167,7 +168,13 @@ struct config_arrivals {
 
 /* The seed of a replication: the first has the seed itself, so that `xpusim run --seed` repeats it,
  * and every policy has the same ones. The others are 53 bits of a hash, all different. */
-uint64_t config_seed(uint64_t seed, uint32_t replication);
+static inline uint64_t config_seed(uint64_t seed, uint32_t replication)
+{
+    /* 2^64 / golden ratio spreads successive numbers. Mixed, so that a replication of one seed is
+     * not a replication of the next seed. */
+    const uint64_t golden = 0x9e3779b97f4a7c15;
+    return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + golden * replication));
+}
 
 /* The trace of the options for one seed: the replication's recording is read, or a workload
  * generated. Owned by the caller (trace_fini). */

@@ -140,3 +140,16 @@ void frame_hide_row(struct frame *f)
         f->hidden[f->n_hidden] = f->n_hidden + 1 == n;
     }
 }
+
+/* The first one that is data. */
+const struct frame *document_first_frame(const struct document *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct frame *f = d->v[i].name != NULL ? d->v[i].frame : NULL;
+        f = f == NULL && d->v[i].within != NULL ? document_first_frame(d->v[i].within) : f;
+        if (f != NULL) {
+            return f;
+        }
+    }
+    return NULL;
+}

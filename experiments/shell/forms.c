@@ -91,19 +91,6 @@ bool output_is(const struct option_output *o, const char *form)
     return form_of(o) == form_find(form);
 }
 
-/* The first one that is data. */
-const struct frame *document_first_frame(const struct document *d)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        const struct frame *f = d->v[i].name != NULL ? d->v[i].frame : NULL;
-        f = f == NULL && d->v[i].within != NULL ? document_first_frame(d->v[i].within) : f;
-        if (f != NULL) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
 void document_put(const struct document *d, const char *form, FILE *out)
 {
     form_find(form)->put(d, out);

@@ -342,6 +342,14 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
     return s;
 }
 
+void store_forget_columns(struct store *s)
+{
+    for (size_t i = 0; i < s->n_columns; i++) {
+        free(s->columns[i]);
+    }
+    s->n_columns = 0;
+}
+
 int store_close(struct store *s, struct err *e)
 {
     if (s == NULL) {

@@ -60,14 +60,6 @@ void store_add_column(struct store *s, const char *name)
     }
 }
 
-void store_forget_columns(struct store *s)
-{
-    for (size_t i = 0; i < s->n_columns; i++) {
-        free(s->columns[i]);
-    }
-    s->n_columns = 0;
-}
-
 static bool are_unlike(char *const *names, size_t n)
 {
     bool unlike = true;
