@@ -19,15 +19,6 @@ static uint32_t set_where(const struct fit *f, const double *far, double at_most
     return set;
 }
 
-uint32_t fit_set_size(uint32_t set)
-{
-    uint32_t n = 0;
-    for (; set != 0; set &= set - 1) {
-        n++;
-    }
-    return n;
-}
-
 /* Emulated samples of the cube, then what was simulated itself, without the emulators' error. */
 static struct sample *samples_make(const struct fit *f, uint32_t *n)
 {

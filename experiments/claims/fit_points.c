@@ -155,3 +155,31 @@ int fit_points_resume(struct fit *f, struct err *e)
     f->cpu_s = cJSON_IsNumber(cpu) ? cpu->valuedouble : 0.0;
     return rc;
 }
+
+int fit_spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e)
+{
+    uint32_t n_claims = c->n;
+    int rc = 0;
+    c->v = xrealloc(c->v, (size_t)n_claims * n * sizeof *c->v);
+    for (uint32_t s = n; s-- > 0 && rc == 0;) {
+        for (uint32_t i = 0; i < n_claims && rc == 0; i++) {
+            struct claim one = c->v[i];
+            rc = s > 0 || n == 1 ? setup_add(&one.setup, &setups[s], e) : 0;
+            c->v[s * n_claims + i] = one;
+        }
+    }
+    for (uint32_t i = 0; i < n_claims && rc == 0 && n > 1; i++) {
+        rc = setup_add(&c->v[i].setup, &setups[0], e);
+    }
+    c->n = n_claims * n;
+    return rc;
+}
+
+uint32_t fit_set_size(uint32_t set)
+{
+    uint32_t n = 0;
+    for (; set != 0; set &= set - 1) {
+        n++;
+    }
+    return n;
+}
