@@ -11,9 +11,16 @@ import re
 import sys
 
 NO_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
-NAME = re.compile(r"(?<!struct )\b[a-z]\w+")
+NAME = re.compile(r"(?<!struct )(?<!enum )\b[a-z]\w+")
 FUNCTION = re.compile(r"^(?!static|typedef|struct \w+ \{|#)[a-z_][\w \*]*?[ \*](\w+)\([^;{]*\)\s*\{", re.M)
 TABLE = re.compile(r"^const struct \w+ (\w+) =", re.M)
+# Calls that go up, and what for.
+UP = {
+    "command_find": "a command may run another, and the table has all of them",
+    "commands": "xpusim help prints the table of commands, and is in it",
+    "commands_usage": "the same",
+    "timeline_at": "a hook of a track moves the window, which opens and closes the tracks",
+}
 INLINE = re.compile(r"^static inline [\w \*]*?[ \*](\w+)\([^;{]*\)\s*\{(.*?)^\}", re.M | re.S)
 
 
@@ -22,7 +29,8 @@ def calls_of(folder):
     for path in glob.glob(folder + "/*.[ch]"):
         text[path] = NO_CODE.sub("", open(path, encoding="utf-8").read())
         if path.endswith(".c"):
-            home.update((name, path) for name in FUNCTION.findall(text[path]) + TABLE.findall(text[path]))
+            own = FUNCTION.findall(text[path]) + TABLE.findall(text[path])
+            home.update((name, path) for name in own if name not in UP)
         else:
             inline.update((name, set(NAME.findall(body))) for name, body in INLINE.findall(text[path]))
     calls = {path: set() for path in text if path.endswith(".c")}

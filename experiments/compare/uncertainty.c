@@ -67,13 +67,6 @@ static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32
     return true;
 }
 
-uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine, uint32_t repeat)
-{
-    /* The replications of the comparison itself, in turn: their differences on the file's machine
-     * are known and serve as a control. */
-    return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
-}
-
 /* Every policy on every drawn machine, UNCERTAINTY_REPEATS times. */
 static void run_machines(struct uncertainty *u)
 {

@@ -11,8 +11,13 @@ void uncertainty_analyse(struct uncertainty *u);
 void uncertainty_conclude(struct uncertainty_pair *p);
 
 /* Which replication run `repeat` on a machine is: all take turns. */
-uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,
-                                 uint32_t repeat);
+static inline uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,
+                                               uint32_t repeat)
+{
+    /* The replications of the comparison itself, in turn: their differences on the file's machine
+     * are known and serve as a control. */
+    return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
+}
 
 /* First-order index of x for y (n pairs): adjusted R^2 of a quadratic, at least 0. `fit` (n values,
  * or NULL) receives E[y | x]. */

@@ -17,15 +17,6 @@ bool conformance_failed(const struct scenario *sc)
     return sc->result.status != 0 || sc->result.audit.finished != sc->trace.n;
 }
 
-int conformance_run(struct scenario *sc, const struct trace *t)
-{
-    struct trace own = sc->trace;
-    sc->trace = *t;
-    int rc = scenario_again(sc);
-    sc->trace = own;
-    return rc;
-}
-
 struct showing {
     struct scenario *sc;
     int status;

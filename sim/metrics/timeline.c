@@ -10,38 +10,6 @@ static const char *const phase_names[] = {
     [PHASE_RECOMPUTE] = "recompute",
 };
 
-/* ---- pieces ---- */
-
-void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *name,
-                         uint32_t order)
-{
-    struct trace_events *w = &t->out;
-    trace_event_begin(w, 'M', pid, tid, 0, "thread_name");
-    trace_args_begin(w);
-    trace_text(w, "name", name);
-    trace_event_end(w);
-    trace_event_begin(w, 'M', pid, tid, 0, "thread_sort_index");
-    trace_args_begin(w);
-    trace_number(w, "sort_index", order);
-    trace_event_end(w);
-}
-
-static void process_name(struct timeline *t, uint32_t pid, const char *name)
-{
-    trace_event_begin(&t->out, 'M', pid, 0, 0, "process_name");
-    trace_args_begin(&t->out);
-    trace_text(&t->out, "name", name);
-    trace_event_end(&t->out);
-}
-
-void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t now_ns,
-                      const char *name)
-{
-    trace_event_begin(&t->out, 'i', pid, tid, now_ns, name);
-    trace_text(&t->out, "s", "t");
-    trace_event_end(&t->out);
-}
-
 /* ---- counters ---- */
 
 static void counter_write(struct timeline *t, struct timeline_counter *c, int64_t at_ns,
@@ -219,7 +187,7 @@ static void request_show(struct timeline *t, int64_t now_ns, uint32_t id,
     const char *cls = v->reactive ? "reactive" : "proactive";
     char name[80];
     (void)snprintf(name, sizeof name, "request %u, %s, %u tokens", id, cls, v->input_tokens);
-    timeline_track_name(t, TIMELINE_PID_REQUESTS, id, name, id);
+    trace_track_name(&t->out, TIMELINE_PID_REQUESTS, id, name, id);
     trace_event_begin(w, 'B', TIMELINE_PID_REQUESTS, id, now_ns, cls);
     trace_args_begin(w);
     trace_number(w, "request", id);
@@ -293,7 +261,7 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
         struct timeline_request *v = r->preemptions == 0 ? NULL : map_record(&t->requests, r->id);
         if (v != NULL && v->preemptions != r->preemptions) {
             v->preemptions = r->preemptions;
-            timeline_instant(t, TIMELINE_PID_REQUESTS, r->id, now_ns, "swapped");
+            trace_instant(&t->out, TIMELINE_PID_REQUESTS, r->id, now_ns, "swapped");
         }
     }
 }
@@ -305,7 +273,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
         return;
     }
     if (r->state == REQUEST_STATE_SHED) {
-        timeline_instant(t, TIMELINE_PID_REQUESTS, r->id, now_ns, "shed");
+        trace_instant(&t->out, TIMELINE_PID_REQUESTS, r->id, now_ns, "shed");
     }
     slice_end(t, now_ns, r->id); /* the phase */
     slice_end(t, now_ns, r->id);
@@ -378,8 +346,8 @@ struct timeline *timeline_open(const char *path, const struct machine *machine,
         (void)timeline_close(t, false, e);
         return NULL;
     }
-    process_name(t, TIMELINE_PID_MACHINE, "machine");
-    process_name(t, TIMELINE_PID_REQUESTS, "requests");
+    trace_process_name(&t->out, TIMELINE_PID_MACHINE, "machine");
+    trace_process_name(&t->out, TIMELINE_PID_REQUESTS, "requests");
     /* Viewers skip names that they do not know. */
     trace_event_begin(&t->out, 'M', TIMELINE_PID_MACHINE, 0, 0, "machine");
     trace_args_begin(&t->out);

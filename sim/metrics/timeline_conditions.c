@@ -29,8 +29,8 @@ void timeline_conditions_end(struct timeline *t, int64_t now_ns)
         return;
     }
     if (!t->has_conditions) {
-        timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_CONDITIONS, "conditions",
-                            TIMELINE_TID_CONDITIONS);
+        trace_track_name(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_CONDITIONS, "conditions",
+                         TIMELINE_TID_CONDITIONS);
         t->has_conditions = true;
     }
     trace_event_span(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_CONDITIONS, begin_ns, now_ns,

@@ -68,10 +68,6 @@ struct timeline {
 
 /* First thing in every hook: opens and closes the window as time passes its ends. */
 struct timeline *timeline_at(void *self, int64_t now_ns);
-void timeline_track_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *name,
-                         uint32_t order);
-void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, int64_t now_ns,
-                      const char *name);
 
 /* timeline_machine.c */
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns);

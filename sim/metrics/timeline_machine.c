@@ -25,7 +25,7 @@ static void lane_name(struct timeline *t, uint8_t device, uint32_t i)
     char name[48];
     (void)snprintf(name, sizeof name, i == 0 ? "%s" : "%s, beside %u",
                    t->machine->devices[device].name, i);
-    timeline_track_name(t, TIMELINE_PID_MACHINE, lane_tid(device, i), name, lane_tid(device, i));
+    trace_track_name(&t->out, TIMELINE_PID_MACHINE, lane_tid(device, i), name, lane_tid(device, i));
 }
 
 static uint32_t lane_take(struct timeline *t, uint8_t device)
@@ -82,10 +82,10 @@ void timeline_machine_show(struct timeline *t, int64_t now_ns)
             }
         }
     }
-    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_LOADER, "loader",
-                        TIMELINE_TID_LOADER);
-    timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_COMPILER, "compiler",
-                        TIMELINE_TID_COMPILER);
+    trace_track_name(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_LOADER, "loader",
+                     TIMELINE_TID_LOADER);
+    trace_track_name(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_COMPILER, "compiler",
+                     TIMELINE_TID_COMPILER);
 }
 
 void timeline_launch_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
@@ -143,7 +143,7 @@ static void draw_lead(struct timeline *t, struct timeline_lane *lane, uint32_t t
 static void draw_asked(struct timeline *t, struct timeline_lane *lane, uint32_t tid)
 {
     if (lane->asked_ns != TIME_NEVER_NS) {
-        timeline_instant(t, TIMELINE_PID_MACHINE, tid, lane->asked_ns, "preempt asked");
+        trace_instant(&t->out, TIMELINE_PID_MACHINE, tid, lane->asked_ns, "preempt asked");
         lane->asked_ns = TIME_NEVER_NS;
     }
 }
@@ -213,13 +213,13 @@ void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state
     if (!t->has_frames) {
         char name[48];
         (void)snprintf(name, sizeof name, "frames on %s", t->machine->devices[device].name);
-        timeline_track_name(t, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, name,
-                            TIMELINE_TID_FRAMES);
+        trace_track_name(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, name,
+                         TIMELINE_TID_FRAMES);
         t->has_frames = true;
     }
     switch (to) {
     case FRAME_MISSED:
-        timeline_instant(t, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, now_ns, "missed frame");
+        trace_instant(&t->out, TIMELINE_PID_MACHINE, TIMELINE_TID_FRAMES, now_ns, "missed frame");
         break;
     case FRAME_STARTED:
         draw_span(t, TIMELINE_TID_FRAMES, due_ns, now_ns, "waits for a kernel");
@@ -254,8 +254,8 @@ void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l,
     struct timeline *t = timeline_at(self, now_ns);
     uint32_t i = lane_of(t, l);
     if (i == TIMELINE_LANES) { /* withdrawn from the queue: no slice of its own */
-        timeline_instant(t, TIMELINE_PID_REQUESTS, l->pass->segments[0].request->id, now_ns,
-                         "withdrawn");
+        trace_instant(&t->out, TIMELINE_PID_REQUESTS, l->pass->segments[0].request->id, now_ns,
+                      "withdrawn");
         return;
     }
     struct timeline_lane *lane = &t->lanes[l->device][i];
@@ -266,9 +266,9 @@ void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l,
     }
     draw_asked(t, lane, tid);
     if (l->outcome == LAUNCH_OUTCOME_RESET) {
-        timeline_instant(t, TIMELINE_PID_MACHINE, tid, now_ns, "reset");
+        trace_instant(&t->out, TIMELINE_PID_MACHINE, tid, now_ns, "reset");
     } else if (l->outcome == LAUNCH_OUTCOME_YIELDED) {
-        timeline_instant(t, TIMELINE_PID_MACHINE, tid, now_ns, "yield");
+        trace_instant(&t->out, TIMELINE_PID_MACHINE, tid, now_ns, "yield");
     }
     lane_close(t, l->device, i, now_ns);
 }

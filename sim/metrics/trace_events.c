@@ -133,3 +133,32 @@ void trace_event_end(struct trace_events *w)
         flush(w);
     }
 }
+
+void trace_track_name(struct trace_events *w, uint32_t pid, uint32_t tid, const char *name,
+                      uint32_t order)
+{
+    trace_event_begin(w, 'M', pid, tid, 0, "thread_name");
+    trace_args_begin(w);
+    trace_text(w, "name", name);
+    trace_event_end(w);
+    trace_event_begin(w, 'M', pid, tid, 0, "thread_sort_index");
+    trace_args_begin(w);
+    trace_number(w, "sort_index", order);
+    trace_event_end(w);
+}
+
+void trace_process_name(struct trace_events *w, uint32_t pid, const char *name)
+{
+    trace_event_begin(w, 'M', pid, 0, 0, "process_name");
+    trace_args_begin(w);
+    trace_text(w, "name", name);
+    trace_event_end(w);
+}
+
+void trace_instant(struct trace_events *w, uint32_t pid, uint32_t tid, int64_t at_ns,
+                   const char *name)
+{
+    trace_event_begin(w, 'i', pid, tid, at_ns, name);
+    trace_text(w, "s", "t");
+    trace_event_end(w);
+}

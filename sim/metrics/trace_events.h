@@ -38,3 +38,10 @@ void trace_decimal(struct trace_events *w, const char *key,
                    double value); /* up to three decimals */
 void trace_args_begin(struct trace_events *w);
 void trace_event_end(struct trace_events *w);
+/* Whole events: the name of a track and its place in the order, the name of a group of tracks, and
+ * something that takes no time. */
+void trace_track_name(struct trace_events *w, uint32_t pid, uint32_t tid, const char *name,
+                      uint32_t order);
+void trace_process_name(struct trace_events *w, uint32_t pid, const char *name);
+void trace_instant(struct trace_events *w, uint32_t pid, uint32_t tid, int64_t at_ns,
+                   const char *name);
