@@ -210,22 +210,13 @@ void predict_interval(const struct catalog *c, const struct point *p, const stru
     out->high = x.n > 0 ? fmax(a, b) : (double)NAN;
 }
 
-struct prediction predict_row(const struct catalog *c, const struct point *p)
+struct prediction predict_unknown(const char *reason)
 {
-    if (!point_is_latency(p)) {
-        return predict_other(c, p);
-    }
-    struct predict_case k;
-    predict_bind(c, p, &k);
-    struct prediction out = {
-        .value = (double)NAN, .reason = k.reason, .low = (double)NAN, .high = (double)NAN};
-    if (k.reason == NULL) {
-        struct price price = predict_price(&k, p, NULL);
-        out.value = point_value_of_seconds(p, price.seconds);
-        out.outside = price.outside;
-        out.runtime_default = k.match != SOC_MATCH_EXACT;
-        out.entry = &k.soc->devices[k.device].runtimes[k.runtime];
-        predict_interval(c, p, &k, price.seconds, &out);
-    }
-    return out;
+    return (struct prediction){
+        .value = (double)NAN, .reason = reason, .low = (double)NAN, .high = (double)NAN};
+}
+
+struct prediction predict_known(double value)
+{
+    return (struct prediction){.value = value, .low = (double)NAN, .high = (double)NAN};
 }

@@ -1,6 +1,6 @@
-/* Rows beside the latency of a model: the same parameters, asked other questions. What a row means
- * beyond its columns stands in its `model` text; only what that text says in a general way is read:
- * "corun", "solo", "prefill", "decode", "whole phone". */
+/* A row by what it measures. Rows that are not the latency of a model ask the same parameters
+ * other questions. What a row means beyond its columns is in its `model` text, of which only what
+ * it says in a general way is read: "corun", "solo", "prefill", "decode", "whole phone". */
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"
@@ -8,17 +8,6 @@
 
 #define MAX_ENGINES 4
 #define READ_BACK_FRAC 1e-3 /* digits that a file rounds away */
-
-struct prediction predict_unknown(const char *reason)
-{
-    return (struct prediction){
-        .value = (double)NAN, .reason = reason, .low = (double)NAN, .high = (double)NAN};
-}
-
-struct prediction predict_known(double value)
-{
-    return (struct prediction){.value = value, .low = (double)NAN, .high = (double)NAN};
-}
 
 /* A number of the file. One that equals the row was read from it, and predicts nothing. */
 static struct prediction of_file(double value, const struct point *p)
@@ -153,4 +142,24 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
     default:
         return predict_unknown("this metric is not modelled");
     }
+}
+
+struct prediction predict_row(const struct catalog *c, const struct point *p)
+{
+    if (!point_is_latency(p)) {
+        return predict_other(c, p);
+    }
+    struct predict_case k;
+    predict_bind(c, p, &k);
+    struct prediction out = {
+        .value = (double)NAN, .reason = k.reason, .low = (double)NAN, .high = (double)NAN};
+    if (k.reason == NULL) {
+        struct price price = predict_price(&k, p, NULL);
+        out.value = point_value_of_seconds(p, price.seconds);
+        out.outside = price.outside;
+        out.runtime_default = k.match != SOC_MATCH_EXACT;
+        out.entry = &k.soc->devices[k.device].runtimes[k.runtime];
+        predict_interval(c, p, &k, price.seconds, &out);
+    }
+    return out;
 }
