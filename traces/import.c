@@ -5,7 +5,9 @@
 #include "sim/base/hash.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
+#include "sim/base/rng.h"
 #include "sim/base/words.h"
+#include "traces/import_json.h"
 
 #define MAX_FORMATS 24
 
@@ -124,16 +126,36 @@ void import_add_node(struct import *im, const struct import_row *row,
     im->n++;
 }
 
-void import_blocks(struct import *im, const cJSON *ids, struct import_row *row)
+void import_blocks(struct import *im, const cJSON *ids, struct import_row *row,
+                   const struct import_place *p)
 {
     row->block = im->n_blocks;
+    bool known = ids == NULL || cJSON_IsNull(ids) || cJSON_IsArray(ids);
     const cJSON *id;
     cJSON_ArrayForEach (id, ids) {
+        known = known && (cJSON_IsNumber(id) || cJSON_IsString(id));
         im->blocks = xgrow(im->blocks, im->n_blocks, sizeof *im->blocks);
-        /* what is no number equals nothing */
-        im->blocks[im->n_blocks++] = cJSON_IsNumber(id) ? id->valuedouble : (double)NAN;
+        /* a text is its key, as far as a double holds it */
+        im->blocks[im->n_blocks++] =
+            cJSON_IsString(id) ? (double)(import_key(id->valuestring) >> 11) : id->valuedouble;
     }
     row->n_blocks = im->n_blocks - row->block;
+    if (!known) {
+        import_refuse(p, "hash_ids", "must be a list of numbers or texts");
+    }
+}
+
+int64_t import_begin(struct import *im, uint64_t index, const struct import_place *p)
+{
+    struct rng r;
+    rng_init(&r, rng_key(im->options->seed, RNG_ARRIVAL_REACTIVE, index, 0));
+    im->clock_s += rng_exponential(&r, 60.0 / im->options->rate_per_min);
+    if (im->clock_s > IMPORT_MAX_S) {
+        (void)err_add(p->e, "%s:%s%llu: --rate-per-min: its session begins after %g s", p->path,
+                      p->what, p->number, IMPORT_MAX_S);
+        return 0;
+    }
+    return units_ns_from_s(im->clock_s);
 }
 
 int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
@@ -167,6 +189,7 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
     free(im.nodes);
     free(im.rows);
     free(im.blocks);
+    map_fini(&im.names);
     im.lost.rows = im.n;
     if (lost != NULL) {
         *lost = im.lost;

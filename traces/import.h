@@ -34,14 +34,15 @@ struct import {
     size_t n;
     double *blocks; /* owned: what hash_ids name, one after the other */
     size_t n_blocks;
-    uint32_t block_tokens;     /* 0: the source has no blocks */
-    bool clients;              /* rows may have a client */
-    bool history;              /* a turn's prompt begins with the prompt and the answer before it */
-    bool rebase;               /* times count from the first request */
+    uint32_t block_tokens; /* 0: the source has no blocks */
+    bool clients;          /* rows may have a client */
+    bool history;          /* a turn's prompt begins with the prompt and the answer before it */
+    bool grows;            /* a turn (row.after) begins with row.prefix tokens, and has no blocks */
+    bool rebase;           /* times count from the first request */
     struct import_node *nodes; /* owned, of every row; NULL: sessions are found by keys */
     void *kept;                /* what a reader keeps while it reads; the reader's */
     double clock_s;            /* begin of the last session, where begins are drawn */
-    /* Rows and jobs by names, and the first model, while agentic mooncake is read; owned. */
+    /* Rows and jobs by names, and the first model, while Mooncake's formats are read; owned. */
     struct map names;
     uint32_t n_jobs;
     const char *models;
@@ -80,8 +81,6 @@ void import_add(struct import *im, const struct import_row *row);
 int64_t import_timestamp_ns(const char *text);
 /* A key of a name; never 0. */
 uint64_t import_key(const char *name);
-/* Adds the blocks of a prompt to im->blocks and says in *row where. */
-void import_blocks(struct import *im, const cJSON *ids, struct import_row *row);
 
 /* Adds a request of a graph; takes node->parents. One without output stays, with one token, because
  * others wait for it. */

@@ -74,7 +74,7 @@ static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct
     r.input = import_tokens(json_member(o, "in"), "in", 0.0, w->p);
     r.input += r.input == 0;
     r.output = import_tokens(json_member(o, "out"), "out", 0.0, w->p);
-    import_blocks(im, json_member(o, "hash_ids"), &r);
+    import_blocks(im, json_member(o, "hash_ids"), &r, w->p);
     bool known = cJSON_IsNumber(json_member(o, "api_time"));
     int64_t end_ns = r.start_ns + (known ? seconds_of(w, o, "api_time") : 0);
     w->model = w->model == NULL ? json_string(o, "model") : w->model;
@@ -155,11 +155,8 @@ static void weka_session(struct import *im, const cJSON *o, const struct import_
                       p->path);
         return;
     }
-    if (rate > 0.0) { /* each begins some time after the one before it */
-        struct rng r;
-        rng_init(&r, rng_key(im->options->seed, RNG_ARRIVAL_REACTIVE, job, 0));
-        im->clock_s += rng_exponential(&r, 60.0 / rate);
-        w.begin_ns = units_ns_from_s(im->clock_s);
+    if (rate > 0.0) {
+        w.begin_ns = import_begin(im, job, p);
         im->lost.no_times = true;
     }
     uint64_t block = import_tokens(json_member(o, "block_size"), "block_size", 1.0, p);
@@ -286,7 +283,7 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     r.start_ns = units_ns_from_ms(ms_of(o, "not_before_ms", p));
     r.input = import_tokens(in, "input_length", 1.0, p);
     r.output = import_tokens(out, "output_length", 0.0, p);
-    import_blocks(im, json_member(o, "hash_ids"), &r);
+    import_blocks(im, json_member(o, "hash_ids"), &r, p);
     node.job = job_of(im, o);
     node.scope = node.job + 1u;
     const cJSON *priority = json_member(o, "priority");
@@ -318,5 +315,4 @@ void import_agentic_mooncake(struct import *im, FILE *in, const char *path, stru
     if (e->n == 0) {
         import_sources(im, 0);
     }
-    map_fini(&im->names);
 }

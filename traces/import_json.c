@@ -1,5 +1,5 @@
-/* JSON formats: lines of objects (mooncake, bailian, aiperf), and whole documents (vllm, otel, and
- * those of import_text.c). Other keys are ignored. */
+/* JSON formats: lines of objects (bailian, aiperf), and whole documents (vllm). Other files read
+ * the rest. Other keys are ignored. */
 #include "traces/import_json.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
@@ -81,21 +81,6 @@ static void lines_read(struct import *im, FILE *in, const char *path, import_lin
     (void)fclose(in);
 }
 
-/* {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}: a hash
- * names a block of 512 tokens and all before it. */
-static void mooncake_line(struct import *im, const cJSON *o, const struct import_place *p)
-{
-    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
-    r.start_ns = units_ns_from_ms(
-        import_number(json_member(o, "timestamp"), "timestamp", 0.0, IMPORT_MAX_S * 1e3, p));
-    r.input = import_tokens(json_member(o, "input_length"), "input_length", 1.0, p);
-    r.output = import_tokens(json_member(o, "output_length"), "output_length", 0.0, p);
-    import_blocks(im, json_member(o, "hash_ids"), &r);
-    /* AIPerf's own files have it, where a turn's length is that of what is new in it. */
-    im->lost.unread = json_member(o, "session_id") != NULL ? "session_id" : im->lost.unread;
-    import_add(im, &r);
-}
-
 static uint64_t chat_key(const cJSON *c, const char *key, const struct import_place *p)
 {
     double id = import_number(c, key, -1.0, 9e15, p);
@@ -103,7 +88,7 @@ static uint64_t chat_key(const cJSON *c, const char *key, const struct import_pl
     return id < 0.0 ? 0 : import_key(name);
 }
 
-/* Qwen-Bailian: mooncake's with seconds, blocks of 16 tokens, and whose next turn a chat is. */
+/* Qwen-Bailian: Mooncake's with seconds, blocks of 16 tokens, and whose next turn a chat is. */
 static void bailian_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
@@ -113,7 +98,7 @@ static void bailian_line(struct import *im, const cJSON *o, const struct import_
     r.output = import_tokens(json_member(o, "output_length"), "output_length", 0.0, p);
     r.key = chat_key(json_member(o, "chat_id"), "chat_id", p);
     r.after = chat_key(json_member(o, "parent_chat_id"), "parent_chat_id", p);
-    import_blocks(im, json_member(o, "hash_ids"), &r);
+    import_blocks(im, json_member(o, "hash_ids"), &r, p);
     import_add(im, &r);
 }
 
@@ -247,6 +232,7 @@ struct source {
     const char
         *keys[3]; /* the object of a line has all; a document one of them, near its beginning */
     import_line_fn *line;
+    import_end_fn *end;    /* when all lines are read, or NULL */
     uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
     bool rebase;           /* times count from the first request */
     char opens;            /* a document begins so */
@@ -256,24 +242,26 @@ struct source {
 static bool json_is(const struct import_format *f, const cJSON *first, const char *text)
 {
     const struct source *s = f->source;
-    if (s->line != NULL) {
-        return json_member(first, s->keys[0]) != NULL && json_member(first, s->keys[1]) != NULL;
+    size_t n = 0, has = 0;
+    for (; s->keys[n] != NULL; n++) {
+        has += s->line != NULL ? json_member(first, s->keys[n]) != NULL
+                               : strstr(text, s->keys[n]) != NULL;
     }
-    bool has = false;
-    for (size_t i = 0; s->keys[i] != NULL; i++) {
-        has = has || strstr(text, s->keys[i]) != NULL;
-    }
-    return text[0] == s->opens && has;
+    return s->line != NULL ? has == n : text[0] == s->opens && has > 0;
 }
 
 static void json_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
                       struct err *e)
 {
     const struct source *s = f->source;
-    im->block_tokens = s->block_tokens;
+    bool other = s->block_tokens > 0 && im->options->block_tokens > 0;
+    im->block_tokens = other ? im->options->block_tokens : s->block_tokens;
     im->rebase = s->rebase;
     if (s->line != NULL) {
         lines_read(im, in, path, s->line, e);
+        if (s->end != NULL && e->n == 0) {
+            s->end(im, path, e);
+        }
     } else {
         s->document(im, in, path, e);
     }
@@ -300,8 +288,10 @@ static const struct source weka = {
     .keys = {"\"hash_id_scope\""}, .opens = '{', .document = import_weka};
 static const struct source bailian = {
     .keys = {"chat_id", "input_length"}, .line = bailian_line, .block_tokens = 16};
-static const struct source mooncake = {
-    .keys = {"timestamp", "input_length"}, .line = mooncake_line, .block_tokens = 512};
+static const struct source mooncake = {.keys = {"input_length"},
+                                       .line = import_mooncake_line,
+                                       .end = import_mooncake_end,
+                                       .block_tokens = 512};
 static const struct source genai_perf = {
     .keys = {"\"experiments\""}, .opens = '{', .document = import_genai_perf, .rebase = true};
 static const struct source otel = {.keys = {"\"resourceSpans\"", "\"instrumentationScope\""},

@@ -31,6 +31,11 @@ uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
                         const struct import_place *p);
 /* An instant; 0 and an error where c, said to be of this key, is none. */
 int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p);
+/* Adds the blocks of a prompt, numbers or texts, to im->blocks and says in *row where. */
+void import_blocks(struct import *im, const cJSON *ids, struct import_row *row,
+                   const struct import_place *p);
+/* Draws when the index-th session begins, some time after the one before it (--rate-per-min). */
+int64_t import_begin(struct import *im, uint64_t index, const struct import_place *p);
 /* Reads and closes a file. Returns what the caller deletes; NULL and an error if it is no JSON. */
 cJSON *import_document(FILE *in, const char *path, struct err *e);
 
@@ -42,10 +47,13 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
 /* Readers of a format, which close `in`:
  *   import_agents.c   who waits for whom
  *   import_logs.c     Dynamo's request traces, TraceLab's rounds, GitHub Copilot's sessions
+ *   import_mooncake.c Mooncake's lines, and the sessions in them
  *   import_spans.c    OTLP JSON of GenAI spans
  *   import_coding.c   logs that coding agents leave on a disk
  *   import_text.c     texts without numbers of tokens: genai-perf's export, ShareGPT */
 typedef void import_document_fn(struct import *im, FILE *in, const char *path, struct err *e);
 import_document_fn import_weka, import_agentic_mooncake, import_dynamo, import_copilot, import_otel,
     import_claude_code, import_codex, import_genai_perf, import_sharegpt;
-import_line_fn import_tracelab_line;
+import_line_fn import_tracelab_line, import_mooncake_line;
+typedef void import_end_fn(struct import *im, const char *path, struct err *e);
+import_end_fn import_mooncake_end;

@@ -47,7 +47,7 @@ static void dynamo_line(struct import *im, const cJSON *o, const struct import_p
     if (replay != NULL) {
         im->block_tokens = (uint32_t)import_tokens(json_member(replay, "trace_block_size"),
                                                    "request.replay.trace_block_size", 1.0, p);
-        import_blocks(im, json_member(replay, "input_sequence_hashes"), &x.row);
+        import_blocks(im, json_member(replay, "input_sequence_hashes"), &x.row, p);
     }
     import_record_add(im->kept, &x, json_string(request, "model"));
 }

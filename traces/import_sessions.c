@@ -76,6 +76,9 @@ struct link {
 static uint64_t prefix_of(const struct import *im, const struct import_row *last,
                           const struct import_row *r)
 {
+    if (im->grows && r->after != 0) {
+        return r->prefix;
+    }
     if (im->block_tokens > 0) {
         return shared_tokens(im, last, r);
     }

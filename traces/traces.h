@@ -183,6 +183,7 @@ struct trace_import_options {
     bool link;    /* a prompt that continues an earlier one's whole blocks is its next turn */
     bool share;   /* prompts share their leading blocks, whichever their sessions: a v2 trace */
     bool history; /* every turn's prompt begins with the prompt and the answer before it */
+    uint32_t block_tokens; /* of a hash_id (mooncake, bailian); 0: what the format says */
     /* For texts without times (sharegpt): */
     double chars_per_token, rate_per_min, think_s;
 };
@@ -205,6 +206,7 @@ struct trace_import_losses {
     size_t early;       /* turns sent before an answer of their session ended; they wait for it */
     size_t untimed;     /* requests without a time, which are left out */
     size_t unsent;     /* requests that begin with their answer: nothing says when they were sent */
+    size_t grown;      /* turns whose length was what is new; the conversation was added */
     size_t not_before; /* requests that also wait for an instant, which is dropped */
     uint64_t prefix_tokens, input_tokens;
     const char *unread; /* columns of a plain file and keys without a use, kept; NULL: none */

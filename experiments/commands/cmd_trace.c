@@ -65,6 +65,8 @@ static void note_losses(const struct trace_import_losses *l)
         {l->untimed, "requests without a time left out"},
         {l->unsent,
          "requests begin with their answer: the source does not say when they were sent"},
+        {l->grown,
+         "turns say how long what is new in them is; the conversation before it is added"},
         {l->not_before, "requests also wait for an instant in the source, and here not"},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -248,6 +250,9 @@ static const struct option_row import_rows[] = {
                 "share the leading blocks (hash_ids) of prompts between sessions, by prefix_of"),
     OPTION_FLAG(IMPORT, history, "history",
                 "let the prompt of a turn begin with the prompt and the answer before it"),
+    OPTION_COUNT(IMPORT, block_tokens, "block-tokens", "N", NULL, 1, 1000000,
+                 "tokens of a block of hash_ids, of the formats mooncake (default 512) and bailian "
+                 "(16)"),
     OPTION_NUMBER(IMPORT, chars_per_token, "chars-per-token", "X", "4", 0.1, 100.0,
                   "characters per token of texts (sharegpt)"),
     OPTION_NUMBER(IMPORT, rate_per_min, "rate-per-min", "X", NULL, 1e-6, 1e6,

@@ -54,7 +54,8 @@ def turns_up_to(row):
 
 def expected(rows, o):
     """Sessions as {output: (session's first output, turn, class, ns, input, prefix, limit, prefix_of)}, and the counts."""
-    lost = {"failed": sum(r.output == 0 for r in rows), "gaps": 0, "early": 0, "prefix": 0, "input": 0}
+    lost = {"failed": sum(r.output == 0 for r in rows), "gaps": 0, "early": 0, "prefix": 0, "input": 0,
+            "grown": sum(r.after is not None for r in rows) if o.get("grows") else 0}
     rows = [r for r in rows if r.output > 0]
     lost["input"] = sum(r.input for r in rows)
     rows.sort(key=lambda r: r.start)
@@ -76,8 +77,8 @@ def expected(rows, o):
         if r.key is not None:
             names[r.key] = r
             gone.discard(r.key)
-        elif o.get("link") and len(r.blocks) > 1:
-            ends[r.blocks[-2]] = r
+        elif o.get("link") and min(r.input // bt, len(r.blocks)) > 0:
+            ends[r.blocks[min(r.input // bt, len(r.blocks)) - 1]] = r
         known = next((k for k, b in enumerate(r.blocks) if b not in seen), len(r.blocks)) * bt if bt else r.prefix
         known = min(known, r.input)
         seen |= set(r.blocks)
@@ -85,7 +86,7 @@ def expected(rows, o):
         if r.before is not None:
             last = r.before
             r.turn, r.first = last.turn + 1, last.first
-            r.served = min(r.input, common(last.blocks, r.blocks) * bt if bt else
+            r.served = r.prefix if o.get("grows") and r.after is not None else min(r.input, common(last.blocks, r.blocks) * bt if bt else
                            last.input + last.output if o.get("history") else min(r.prefix, last.input + last.output))
             lost["gaps"] += last.end is None
             r.ended = max(x.start if x.end is None else x.end for x in turns_up_to(last))
@@ -144,10 +145,11 @@ FLAGS = {"from": "--from", "to": "--to", "rate_scale": "--rate-scale", "class": 
 
 def imported(name, text, o):
     path = os.path.join(DIR, "source")
-    with open(path, "w", encoding="utf-8") as f:
+    with open(path, "w", encoding="utf-8", newline="") as f:
         f.write(text)
     words = [X, "trace", "import", path] + [w for k, flag in FLAGS.items() if k in o for w in (flag, str(o[k]))]
     words += ["--" + k for k in ("link", "share") if o.get(k)] + (["--history"] if o.get("ask_history") else [])
+    words += ["--block-tokens", str(o["block_tokens"])] if o.get("block_tokens", 512) not in (512, 16) or "grows" in o else []
     words += ["--format", name] if o.get("named") else []
     return subprocess.run(words, capture_output=True, text=True)
 
@@ -178,7 +180,7 @@ def check(name, text, rows, o):
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
     said = {"failed": count(p.stderr, r"(\d+) requests without output"), "gaps": count(p.stderr, r"(\d+) gaps before"),
-            "early": count(p.stderr, r"(\d+) turns were sent before"),
+            "early": count(p.stderr, r"(\d+) turns were sent before"), "grown": count(p.stderr, r"(\d+) turns say how long"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}
     if said != lost:
@@ -289,6 +291,49 @@ def mooncake(r):
     text = "".join(json.dumps({"timestamp": x.start / 1e6, "input_length": x.input, "output_length": x.output,
                                "hash_ids": x.blocks}) + r.choice(["\n", "\n\n"]) for x in rows)
     return text, rows, {"block_tokens": 512}
+
+
+def mooncake_sessions(r):
+    """Sessions as AIPerf writes them, where a turn's length is what is new, or as Dynamo does, with whole prompts. Their turns
+    wait for a delay, come at an instant, or follow at once; the clock of a delay has answers that take no time."""
+    whole, bt, rows, lines, last, fresh = r.random() < 0.5, r.choice([16, 512]), [], [], {}, iter(range(10, 10**6))
+    heads = [[next(fresh) for _ in range(r.randrange(1, 4))] for _ in range(3)]
+    for at, k in zip(sorted(times(r, 30, 5 * 10**8)), r.sample(range(1, 4000), 30)):
+        name = r.choice(["a", "é\t\"b", "c" * 300, "", None])
+        before = last.get(name) if name else None
+        row, o = Row(at, k, key=name or None), {}
+        new = [next(fresh) for _ in range(r.randrange(1, 4))]
+        if before is None:
+            blocks = r.choice(heads)[:r.randrange(0, 4)] + new
+            o["timestamp"] = at / 1e6
+        else:
+            row.after, blocks = name, before.blocks[:-1] + new if whole else new
+            way, delay = r.random(), r.randrange(0, 4 * 10**6) * 1000
+            if way < 0.5:
+                o[r.choice(["delay", "delay_ms"])] = delay / 1e6
+                row.start, before.end = before.start + delay, before.start
+            elif way < 0.6 or at < before.start:
+                o["timestamp"] = None
+                row.start = before.end = before.start
+            else:
+                o[r.choice(["timestamp", "created_time"])] = at / 1e6
+        row.blocks, row.input = blocks, (len(blocks) - 1) * bt + r.randrange(1, bt + 1)
+        o.update({"input_length": row.input, "output_length": k, "group_id": 3,
+                  "hash_ids": blocks if r.random() < 0.5 else [float(b) for b in blocks]})
+        o.update({"session_id": name} if name is not None or r.random() < 0.3 else {})
+        if before is not None and not whole:
+            row.prefix = before.input + before.output
+            row.input += row.prefix
+            row.blocks = []
+        last[name] = row
+        rows.append(row)
+        pairs = list(o.items())
+        r.shuffle(pairs)
+        lines.append(json.dumps(dict(pairs), ensure_ascii=r.random() < 0.5))
+    if not whole:
+        for x in rows:
+            x.blocks = x.blocks if x.after is None else []
+    return r.choice(["\n", "\r\n", "\n \n"]).join(lines), rows, {"block_tokens": bt, "grows": not whole}
 
 
 def bailian(r):
@@ -428,7 +473,8 @@ def sharegpt(r):
         fail("sharegpt: the last conversation begins after %g s, not about %g" % (max(begins[0]), mean))
 
 
-KINDS = [("plain", plain), ("burstgpt", burstgpt), ("azure", azure), ("mooncake", mooncake), ("bailian", bailian),
+KINDS = [("plain", plain), ("burstgpt", burstgpt), ("azure", azure), ("mooncake", mooncake), ("mooncake", mooncake_sessions),
+         ("bailian", bailian),
          ("aiperf", aiperf), ("vllm", vllm), ("genai-perf", genai_perf)]
 for seed in range(4):
     r = random.Random(seed)

@@ -218,6 +218,8 @@ def at_limits(trace, spec, claims, gate, header):
         "waits": tuple(agents(subagents=[{"name": "s", "on_turns": [1], "prompt_tokens": 5, "turns": 1, "growth_tokens": 1, "answer_tokens": 1, "gap_s": 0,
                                           "before": before}], same_session=True, think_s=1, jobs=2) for before in (False, True)),
         "looked": (json.dumps({"about": {"kind": "json"}, "runs": []}), json.dumps({"about": {"kind": "view"}, "runs": []})),
+        "priority": tuple(json.dumps({"timestamp": 0, "input_length": 512, "output_length": 3, **more}) for more in ({}, {"priority": 1})),
+        "blocks": tuple(json.dumps({"timestamp": 0, "input_length": n, "output_length": 3, "hash_ids": [1, 2]}) for n in (513, 512)),
         "prefix": (trace("0,0,0,reactive,0,,20,20,0\n1,0,1,reactive,,1,30,5,30"), trace("0,0,0,reactive,0,,20,20,0\n1,0,1,reactive,,1,30,5,31")),
         "most": (trace("0,0,0,reactive,0,,20,7,0,7", ",max_output_tokens"), trace("0,0,0,reactive,0,,20,7,0,6", ",max_output_tokens")),
         "e2e": (measured(0.5), measured(0.499)),

@@ -151,6 +151,7 @@ COMMANDS = {
         "rate-scale": (TEXT, "--rate-scale 1", "--rate-scale 2"),
         "seed": (TEXT, "{sharegpt.json} --format sharegpt --rate-per-min 3 --seed 1", "{sharegpt.json} --format sharegpt --rate-per-min 3 --seed 2"),
         "share": (TEXT, "{bailian.jsonl} --format bailian", "{bailian.jsonl} --format bailian --share"),
+        "block-tokens": (TEXT, "{bailian.jsonl} --format bailian --share", "{bailian.jsonl} --format bailian --share --block-tokens 8"),
         "chars-per-token": (TEXT, "{sharegpt.json} --format sharegpt --rate-per-min 3 --chars-per-token 2", "{sharegpt.json} --format sharegpt --rate-per-min 3 --chars-per-token 4"),
         "rate-per-min": (TEXT, "{sharegpt.json} --format sharegpt --rate-per-min 3", "{sharegpt.json} --format sharegpt --rate-per-min 6"),
         "think-s": (TEXT, "{sharegpt.json} --format sharegpt --rate-per-min 3 --think-s 1", "{sharegpt.json} --format sharegpt --rate-per-min 3 --think-s 9"),
