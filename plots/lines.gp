@@ -1,5 +1,6 @@
 # Panels of lines with intervals: block (panel - 1) * series + k holds x, mean, low, high, runs, overloaded runs.
-# Logarithmic when the means of some panel differ by more than 30 times, and then in all; x when logx says so.
+# Logarithmic when the means of some panel differ by more than 30 times, and then in all; x when logx says so, or its values
+# differ by more than 100 times.
 # A ring is a mean over runs of which some were overloaded: it grows with their length.
 if (!exists('logx')) { logx = 0 }
 if (!exists('points')) { points = 0 }
@@ -18,7 +19,7 @@ set multiplot layout rows_of_panels, cols margins screen 70.0/width, 1 - 20.0/wi
 set xlabel xlabel_text
 stats [*:*][*:*] data using 1 nooutput name 'x'
 axis_name = 'x'
-logx = logx && x_min > 0 && x_max > 3 * x_min
+logx = x_min > 0 && x_max > (logx ? 3 : 100) * x_min
 pad = logx ? 0 : 0.03 * (x_max - x_min)
 axis_lo = logx ? x_min : x_min >= 0 && x_min < 0.25 * x_max ? 0 : x_min - pad
 axis_hi = x_max

@@ -1,15 +1,16 @@
 # Two panels, reactive and proactive, of bars cut into parts; block p - 1: name, the edges of the parts from 0 on, low, high
 # of the whole (NaN: none), where the axis ends. A bar that would flatten the others is cut there, and its length stands in it.
-# Given: n_parts, part[] and shade[].
+# A narrow figure has one below the other. Given: n_parts, part[] and shade[].
 row_pixels = marked ? 34 : 26
 width = wide(1000)
 foot_pixels = 12.0 + 20 * key_rows
-height = 104 + row_pixels * n_rows + foot_pixels
+tall = 104 + row_pixels * n_rows
+height = tall * (narrow ? 2 : 1) + foot_pixels
 load style
 foot = bottom(foot_pixels)
-first = 240.0 / width
-each = (1.0 - first - 20.0/width) / 2
-gap = 40.0 / width
+first = names_pixels / width
+each = (1.0 - first - 20.0/width) / (narrow ? 1 : 2)
+gap = narrow ? 0 : 40.0 / width
 limit = 0
 cut(v) = v > limit ? limit : v
 last = n_parts + 2
@@ -24,8 +25,6 @@ unset key
 set yrange [n_rows-0.4:-0.6]
 set grid noytics
 set border 2
-set tmargin at screen top(34)
-set bmargin at screen foot + 62.0/height
 set xlabel 'mean latency (s)'
 do for [p=1:2] {
     stats [*:*][*:*] data index p-1 every ::1 using (column(last+3)) nooutput name 'end'
@@ -36,9 +35,13 @@ do for [p=1:2] {
     axis_values = ''
     load axes
     limit = axis_hi
-    if (p == 1) { load ytics } else { load no_rows }
-    set lmargin at screen first + (p-1)*each + (p > 1 ? gap : 0)
-    set rmargin at screen first + p*each - gap/2
+    right = narrow ? 0 : p - 1
+    down = narrow ? p - 1 : 0
+    if (right == 0) { load ytics } else { load no_rows }
+    set lmargin at screen first + right*each + (right > 0 ? gap : 0)
+    set rmargin at screen first + (right+1)*each - gap/2
+    set tmargin at screen top(34 + down*tall)
+    set bmargin at screen top((down+1)*tall - 62)
     set title (p == 1 ? 'reactive' : 'proactive') offset 0,-0.5
     plot for [k=1:n_parts] data index p-1 every ::1 using (cut(column(k+1))):0:(cut(column(k+1))):(cut(column(k+2))):($0-0.32):($0+0.32) \
              with boxxyerror linecolor rgb shade[k], \

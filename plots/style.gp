@@ -11,7 +11,8 @@ if (7.0 * strlen(subject) > width - 16) {
     }
     if (subject_at == strlen(subject)) { subject_at = int((width - 16) / 7.0) }
     subject_on = subject[subject_at:subject_at+4] eq '  ·  ' ? subject_at + 5 : subject_at + 1
-    subject = subject[1:subject_at] . "\n" . subject[subject_on:*]
+    subject_fits = subject_on + int((width - 16) / 8.0)
+    subject = subject[1:subject_at] . "\n" . (subject_fits < strlen(subject) ? subject[subject_on:subject_fits-1] . '…' : subject[subject_on:*])
 }
 head = subject eq '' ? 0.0 : strstrt(subject, "\n") > 0 ? 38.0 : 22.0
 height = height + head

@@ -294,17 +294,24 @@ sys.exit(print(lost) or 1 if lost != [2, 4] else 0)
 EOF
 "$x" plot latency-rate -o "$dir/paper" --format pdf --columns 1 --font 8 "$dir/load.json" || fail "a PDF of one column"
 [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 239 ] || [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 240 ] || fail "one column is $(pdf_width "$dir/paper/latency-rate.pdf") points"
-# Three decades of a metric with a long title in 3.33 inches: no text leaves the figure, at 7 pixels a letter.
+# Three decades of a metric with a long title in 3.33 inches: no text leaves the figure.
 printf 'policy,rate,reactive.ttft_s.mean\nfcfs,1,1\nfcfs,2,40\nedf,1,1\nedf,2,900\n' >"$dir/steep.csv"
 "$x" plot latency-rate -o "$dir/paper" --format svg --columns 1 --metric reactive.ttft_s.mean "$dir/steep.csv" || fail "a steep figure of one column"
-python3 - "$dir/paper/latency-rate.svg" <<'EOF' || fail "a title of one column"
+grep -q "log scale" "$dir/paper/latency-rate.svg" || fail "steep means on a linear axis"
+for name in breakdown causes headline utilisation; do
+    "$x" plot $name -o "$dir/narrow" --format svg --columns 1 "$dir/$(input_of $name)" || fail "$name of one column"
+done
+grep -q ">decode<" "$dir/narrow/breakdown.svg" || fail "the legend of breakdown is cut off"
+python3 tests/helpers/texts_inside.py "$dir/paper/latency-rate.svg" "$dir"/narrow/*.svg || fail "texts of one column"
+# Values from 1 to 1,000 of a parameter: each decade has the same room, a third of the axis.
+printf 'policy,k,m\na,1,1\na,10,2\na,100,3\na,1000,4\n' >"$dir/decades.csv"
+"$x" plot latency-rate -o "$dir/decades" --format svg --x k --metric m "$dir/decades.csv" || fail "a parameter over three decades"
+python3 - "$dir/decades/latency-rate.svg" <<'EOF' || fail "decades of a parameter are not equally far apart"
 import re, sys
 svg = open(sys.argv[1]).read()
-width = float(re.search(r"viewBox='0 0 (\d+)", svg)[1])
-centred = re.findall(r"<text x='([\d.]+)'[^>]*text-anchor='middle'>([^<]*)", svg)
-assert any("time to first token" in text for _, text in centred) and "log scale" in svg, svg
-for at, text in centred:
-    assert 3.5 * len(text) <= min(float(at), width - float(at)), text
+at = {text: float(x) for x, text in re.findall(r"<text x='([\d.]+)' y='[\d.]+' text-anchor='middle'>(1|10|100|1000)<", svg)}
+steps = [at["10"] - at["1"], at["100"] - at["10"], at["1000"] - at["100"]]
+sys.exit(print(steps) or 1 if max(steps) - min(steps) > 3 else 0)
 EOF
 "$x" plot headline -o "$dir/paper" --format pdf --columns 2 "$dir/cmp.json" || fail "a PDF of two columns"
 [ "$(pdf_width "$dir/paper/headline.pdf")" = 504 ] || fail "two columns are $(pdf_width "$dir/paper/headline.pdf") points"
