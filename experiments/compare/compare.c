@@ -254,7 +254,8 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
     }
     if (!(out->offered_req_per_min > 0.0)) {
         return err_add(e, "--load: this workload has no rate: fewer than two of its requests "
-                          "arrive without waiting for another, or all at one instant");
+                          "arrive without waiting for another, or all at one instant. A factor "
+                          "makes a closed loop faster, as in --workload coding-agent:rate=2");
     }
     return 0;
 }

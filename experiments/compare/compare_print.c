@@ -165,8 +165,11 @@ static void warn_unfinished(const char *const *labels, const struct compare_resu
         }
     }
     if (of.n > 0) {
-        warnings_add(list, "requests that did not finish: %s. Latencies do not cover them",
-                     text_end(&of));
+        warnings_add(
+            list,
+            "requests that did not finish (cancelled, dropped or cut off): %s. Latencies do "
+            "not cover them",
+            text_end(&of));
     }
 }
 

@@ -1,5 +1,6 @@
 /* Places in a tree by a dotted path, and overriding what stands there. */
 #include "sim/base/json.h"
+#include "sim/base/nearest.h"
 
 char *json_label(const cJSON *c)
 {
@@ -96,17 +97,35 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
     return node;
 }
 
-static int no_such_path(const cJSON *root, const char *path, const char *bad, struct err *e)
+/* The names at a place, and the one that `bad` is likely to mean. */
+static char *names_there(const cJSON *node, const char *bad, const char *begins)
+{
+    SCOPED(text_fini) struct text names = {0};
+    OWNED char *word = xformat("%.*s", (int)strcspn(bad, "."), bad);
+    struct nearest near;
+    nearest_init(&near, word);
+    for (const cJSON *c = node != NULL ? node->child : NULL; c != NULL; c = c->next) {
+        OWNED char *label = c->string != NULL ? xstrdup(c->string) : json_label(c);
+        if (label != NULL) {
+            nearest_look(&near, label);
+            text_format(&names, "%s%s", names.n > 0 ? ", " : begins, label);
+        }
+    }
+    return xformat("%s%s", text_end(&names), nearest_hint(&near));
+}
+
+static int no_such_path(cJSON *root, const char *path, const char *bad, struct err *e)
 {
     if (*bad == '\0') {
         return err_add(e, "--set %s: ends in a dot", path);
     }
-    SCOPED(text_fini) struct text begins = {0};
-    for (const cJSON *c = bad == path ? root->child : NULL; c != NULL; c = c->next) {
-        text_format(&begins, "%s%s", begins.n > 0 ? ", " : "; paths begin with ", c->string);
-    }
+    bool first = bad == path;
+    OWNED char *before = xformat("%.*s", first ? 0 : (int)(bad - path) - 1, path);
+    const char *ignored;
+    OWNED char *there = names_there(json_find_path(root, before, &ignored), bad,
+                                    first ? "; paths begin with " : "; there are ");
     return err_add(e, "--set %s: there is no \"%.*s\" at that place%s", path,
-                   (int)strcspn(bad, "."), bad, text_end(&begins));
+                   (int)strcspn(bad, "."), bad, there);
 }
 
 int json_set_path(cJSON *root, const char *path, const char *text, struct err *e)

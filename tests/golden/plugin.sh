@@ -127,7 +127,7 @@ for at in tree/build stage/usr/local/bin; do
     must env PATH="$dir/$at:$PATH" make -C "$dir/sched"
 done
 must make -C "$dir/sched" clean
-refuse "make XPUSIM_INCLUDE=FOLDER" env PATH="$dir/alone:$PATH" make -C "$dir/sched"
+refuse "put xpusim in PATH, or make XPUSIM=.../xpusim, or XPUSIM_INCLUDE=FOLDER" env PATH="$dir/alone:$PATH" make -C "$dir/sched"
 
 plugin() { # name, sed script: another policy from the skeleton
     sed "s/\"my-policy\"/\"$1\"/; $2" "$dir/my/my-policy.c" >"$dir/$1.c"

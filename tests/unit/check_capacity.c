@@ -93,7 +93,9 @@ START_TEST(a_closed_loop_has_no_rate)
     SCOPED(said_fini) struct said s = loaded();
     folder_leave();
     ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
-    ck_assert_msg(strstr(s.err, "--load: this workload has no rate") != NULL, "%s", s.err);
+    ck_assert_msg(strstr(s.err, "--load: this workload has no rate") != NULL &&
+                      strstr(s.err, "--workload coding-agent:rate=2") != NULL,
+                  "%s", s.err);
 }
 END_TEST
 

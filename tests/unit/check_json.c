@@ -396,7 +396,8 @@ START_TEST(an_override_that_fits_nothing_changes_nothing)
     static const struct {
         const char *path, *text, *line;
     } faults[] = {
-        {"soc.devices.gpu.rows", "1", "no \"gpu\""},
+        {"soc.devices.gpu.rows", "1",
+         "no \"gpu\" at that place; there are npu, igpu; did you mean npu?"},
         {"soc.devices.2.rows", "1", "no \"2\""},
         {"soc.devices.-1.rows", "1", "no \"-1\""},
         {"soc.rows", "1", "no \"rows\""},
