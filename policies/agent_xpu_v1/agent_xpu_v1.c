@@ -227,12 +227,6 @@ static void watch_age(struct sched *s, struct v1 *v)
     }
 }
 
-int64_t v1_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
-{
-    const struct v1 *v = s->state;
-    return cost_context_ns(s, model, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
-}
-
 /* What flash holds comes back behind a reactive prompt that waits. */
 static void read_back(struct sched *s, struct v1 *v)
 {

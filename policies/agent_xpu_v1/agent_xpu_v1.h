@@ -206,9 +206,9 @@ static inline bool v1_reactive_decodes(const struct v1 *v)
     return !reqq_empty(&v->decode_rt.q) || (v->decode != NULL && v->decode->has_reactive);
 }
 
+/* prefill */
 /* To prefill that many tokens, from nothing. */
 int64_t v1_context_ns(struct sched *s, uint32_t model, uint32_t tokens);
-/* prefill */
 void v1_prefill_choose(struct sched *s, struct v1 *v);
 bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r);
 /* It waits to prefill, in the queue of its class. */

@@ -81,6 +81,12 @@ static bool v1_is_aged(const struct sched *s, const struct request *r)
 
 /* ---- memory (the paper assumes enough, 6.5) ---- */
 
+int64_t v1_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
+{
+    const struct v1 *v = s->state;
+    return cost_context_ns(s, model, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
+}
+
 /* A context gives up its pass; its request is fresh again. */
 static bool cancel_context(struct sched *s, struct v1 *v, const struct request *r)
 {
