@@ -106,7 +106,8 @@ static int sd_init(struct sched *s)
         return -EPERM; /* its graphs hold the attention */
     }
     /* A block without a layer would have no op to launch. */
-    return d->n_blocks <= s->llm->n_layers ? sd_graphs_map(s, d) : -EINVAL;
+    int rc = d->n_blocks <= s->llm->n_layers ? sd_graphs_map(s, d) : -EINVAL;
+    return rc == 0 ? sd_map_extras(s) : rc;
 }
 
 static void sd_request_arrived(struct sched *s, const struct request *r)

@@ -79,7 +79,7 @@ struct sd {
     struct speculate estimate; /* of acceptance, over all requests */
 };
 
-/* Maps what is in memory before the first request. Once. */
+/* Maps the graphs that are in memory before the first request. Once. */
 int sd_graphs_map(struct sched *s, struct sd *d);
 /* A prompt starts: chunks_left is set. Graphs of the last decode go back where the strategy needs
  * it. */

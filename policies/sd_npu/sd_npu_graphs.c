@@ -45,7 +45,7 @@ int sd_graphs_map(struct sched *s, struct sd *d)
         }
         d->block[i].graph = first;
     }
-    return rc == 0 ? sd_map_extras(s) : rc;
+    return rc;
 }
 
 /* With keep_old one block at a time is there twice: whether that one is still on its way. */
