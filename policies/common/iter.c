@@ -254,7 +254,8 @@ static bool key_has_grown(struct sched *s, struct iter *it, const struct request
     return now_key > known_key;
 }
 
-const struct request *iter_first(struct sched *s)
+/* The first request that waits and may run, by keys of now; NULL: none. */
+static const struct request *first_of(struct sched *s)
 {
     struct iter *it = s->state;
     const struct request *r = order_first(&it->ready);
@@ -286,7 +287,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             return;
         }
         uint32_t stopped = 0;
-        if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, &stopped)) {
+        if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, r, &stopped)) {
             return; /* all who go before it wait for their KV to come back */
         }
         uint64_t needed = request_prefill_left(r) > 0 ? blocks_prompt_tokens(s, r) : 1;
@@ -392,12 +393,15 @@ static void iter_refresh(struct sched *s)
     SIM_ASSERT(iter_ok(it)); /* orders change keys, and nobody's membership */
 }
 
-static void iter_launch(struct sched *s, struct launch_spec *spec)
+static bool outranked(struct sched *s)
 {
-    static const enum yield_point yields[] = {YIELD_PASS, YIELD_LAYER, YIELD_KERNEL, YIELD_KERNEL};
-    SIM_ASSERT((size_t)param_int(s, ITER_PREEMPT) < sizeof yields / sizeof *yields);
-    spec->yield = yields[param_int(s, ITER_PREEMPT)];
-    spec->inflight = (uint32_t)param_int(s, ITER_INFLIGHT);
+    bool stops = param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION; /* else no key is asked */
+    return stops && iter_outranked(s, first_of(s));
+}
+
+static bool resumes(struct sched *s, uint32_t *which)
+{
+    return iter_resumes(s, first_of(s), which);
 }
 
 static const struct iteration_rules rules = {.joins = iter_joins,
@@ -410,10 +414,10 @@ static const struct iteration_rules rules = {.joins = iter_joins,
                                              .make_room = iter_make_room,
                                              .refresh = iter_refresh,
                                              .launch = iter_launch,
-                                             .outranked = iter_outranked,
+                                             .outranked = outranked,
                                              .stopped = iter_stopped,
                                              .lost = iter_lost,
-                                             .resumes = iter_resumes};
+                                             .resumes = resumes};
 
 int iter_init(struct sched *s, const struct iter_order *order)
 {

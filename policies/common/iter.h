@@ -158,13 +158,11 @@ int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
 void iter_kv_moved(struct sched *s, const struct request *r);
 
-/* iteration_rules calls these (iter_stop.c). */
-bool iter_outranked(struct sched *s);
+/* Rules of iteration.h (iter_stop.c). top: the first request that waits and may run; NULL: none. */
+void iter_launch(struct sched *s, struct launch_spec *spec);
+bool iter_outranked(struct sched *s, const struct request *top);
 void iter_stopped(struct sched *s, const struct launch *l);
-bool iter_resumes(struct sched *s, uint32_t *which);
-
-/* The first request that waits and may run, by keys of now; NULL: none. */
-const struct request *iter_first(struct sched *s);
+bool iter_resumes(struct sched *s, const struct request *top, uint32_t *which);
 
 /* Does all hold that it relies on? (consistent.c) */
 bool iter_is_consistent(const struct iter *it);

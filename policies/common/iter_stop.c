@@ -1,4 +1,4 @@
-/* When a running pass stops for a more urgent request, and which stopped one runs next. */
+/* Where a running pass stops for a more urgent request, and which stopped one runs next. */
 #include "policies/common/blocks.h"
 #include "policies/common/iter.h"
 #include "policies/common/progress.h"
@@ -69,14 +69,18 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
     return best;
 }
 
-bool iter_outranked(struct sched *s)
+void iter_launch(struct sched *s, struct launch_spec *spec)
+{
+    static const enum yield_point yields[] = {YIELD_PASS, YIELD_LAYER, YIELD_KERNEL, YIELD_KERNEL};
+    SIM_ASSERT((size_t)param_int(s, ITER_PREEMPT) < sizeof yields / sizeof *yields);
+    spec->yield = yields[param_int(s, ITER_PREEMPT)];
+    spec->inflight = (uint32_t)param_int(s, ITER_INFLIGHT);
+}
+
+bool iter_outranked(struct sched *s, const struct request *top)
 {
     const struct iter *it = s->state;
     SIM_ASSERT(it->it.running.launch != NULL && !it->it.running.finish);
-    if (param_int(s, ITER_PREEMPT) == ITER_PREEMPT_ITERATION) {
-        return false; /* and nobody's key is asked for that */
-    }
-    const struct request *top = iter_first(s);
     return top != NULL && order_node(&it->ready, top)->key < pass_key(s, it, &it->it.running) &&
            worth_stopping(s, it->it.running.pass, top);
 }
@@ -99,7 +103,7 @@ void iter_stopped(struct sched *s, const struct launch *l)
 /* The paused pass with the least key by now; of equal ones the last stopped. n_paused > 0. Where
  * keys fall with work done (srpt) that is the last stopped one; where they grow (llf) one that was
  * stopped earlier may have become more urgent than it. */
-bool iter_resumes(struct sched *s, uint32_t *which)
+bool iter_resumes(struct sched *s, const struct request *top, uint32_t *which)
 {
     const struct iter *it = s->state;
     SIM_ASSERT(it->it.n_paused > 0 && it->it.running.pass == NULL);
@@ -113,7 +117,6 @@ bool iter_resumes(struct sched *s, uint32_t *which)
         }
     }
     SIM_ASSERT(*which < it->it.n_paused);
-    const struct request *top = iter_first(s);
     /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
     return top == NULL || order_node(&it->ready, top)->key >= least;
 }
