@@ -9,8 +9,6 @@
  * to flash instead and read back, which the paper would prefer (4.1 (6)). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
-#include "policies/common/cost.h"
-
 static const char *const elastic_choices[] = {"off", "static", "on", "class", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
@@ -168,41 +166,6 @@ static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
     }
 }
 
-void axpu_forget(struct axpu *a, const struct request *r)
-{
-    struct axpu_request *x = axpu_request(r);
-    order_remove(&a->young, r);
-    a->n_promoted -= x->promoted;
-    x->promoted = false;
-}
-
-/* B.8: the oldest proactive requests above the age are promoted, as many as may be at once. Ageing
- * acts on time: a timer for the next one. */
-static void promote(struct sched *s, struct axpu *a)
-{
-    uint32_t most = (uint32_t)param_int(s, AXPU_AGED_MAX);
-    while (most == 0 || a->n_promoted < most) {
-        const struct request *r = order_first(&a->young);
-        if (r == NULL) {
-            return;
-        }
-        int64_t age_ns = a->age_ns;
-        if (s->now_ns - r->arrival_ns < age_ns) {
-            /* One timer for the next to come of age; the same again would only wake the policy
-             * twice. */
-            if (r->arrival_ns + age_ns != a->age_timer_ns) {
-                a->age_timer_ns = r->arrival_ns + age_ns;
-                (void)sched_set_timer(s, a->age_timer_ns);
-            }
-            return;
-        }
-        order_remove(&a->young, r);
-        axpu_request(r)->promoted = true;
-        a->n_promoted++;
-        axpu_decode_aged(a, r);
-    }
-}
-
 static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
     struct axpu *a = s->state;
@@ -222,19 +185,6 @@ static void axpu_kv_moved(struct sched *s, const struct request *r)
     if (flash_moved(&a->flash, r)) {
         enqueue(s, a, r);
     }
-}
-
-bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r)
-{
-    bool flash = flash_takes(s, &a->flash, r, axpu_context_ns);
-    if (!flash && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0) {
-        return false;
-    }
-    axpu_decode_leave(a, r);
-    if (!flash) {
-        axpu_wait(a, r, true);
-    }
-    return true;
 }
 
 static void axpu_launch_done(struct sched *s, const struct launch *l)
@@ -278,12 +228,6 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
-int64_t axpu_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
-{
-    const struct axpu *a = s->state;
-    return cost_context_ns(s, model, tokens, (uint8_t)a->npu, (uint8_t)a->igpu);
-}
-
 /* Somebody waits, and nobody could begin: kept KV of a session is in the way. */
 static bool stuck(const struct axpu *a)
 {
@@ -313,7 +257,7 @@ static void axpu_schedule(struct sched *s)
     struct axpu *a = s->state;
     SIM_ASSERT(axpu_is_consistent(s, a));
     if (param_bool(s, AXPU_AGEING)) {
-        promote(s, a);
+        axpu_promote(s, a);
     }
     gap_schedule(s, &a->gap, axpu_context_ns);
     axpu_prefill_schedule(s, a);

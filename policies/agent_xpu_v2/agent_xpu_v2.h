@@ -1,6 +1,7 @@
 /* agent-xpu-v2: the parts of the policy and what they share (clauses.md B).
  *
  *   agent_xpu_v2.c          parameters, hooks, the schedule call
+ *   agent_xpu_v2_queues.c   who waits where, who is of age, who loses KV
  *   agent_xpu_v2_choose.c   which prompt is prefilled next: order, preemption, ageing
  *   agent_xpu_v2_prefill.c  the prefill loop: placement, elastic split
  *   agent_xpu_v2_decode.c   the decode loop: batch formation, yielding the iGPU to prefill
@@ -203,46 +204,30 @@ static inline bool axpu_uses_kernel(const struct axpu *a, const struct request *
     return r->cls == REQUEST_CLASS_PROACTIVE || a->warm_reactive;
 }
 
-/* Every prompt enters and leaves a prefill queue here, so that "does any prompt of this length
- * wait" is one look-up however long the queue. A prompt keeps its length while it waits. */
-static inline void axpu_wait(struct axpu *a, const struct request *r, bool at_front)
+/* Asks a launch to stop at its next boundary, once. l: NULL: there is none. */
+static inline void axpu_stop(struct sched *s, const struct launch *l)
 {
-    struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
-    reqq_insert_after(&w->q, at_front ? NULL : w->q.tail, r);
-    w->uncompiled = at_front || w->uncompiled == NULL ? r : w->uncompiled;
-    if (w == &a->prefill_be) {
-        order_add(&a->by_age, r, 0.0); /* arrival, then id */
-    }
-    if (axpu_uses_kernel(a, r)) {
-        ++*(size_t *)map_add(&a->waiting, axpu_kernel_of(r));
+    if (l != NULL && !l->stop_requested) {
+        (void)sched_preempt(s, l, (struct preempt_spec){0});
     }
 }
 
+/* queues */
+/* A prompt waits; or no longer. */
+void axpu_wait(struct axpu *a, const struct request *r, bool at_front);
+void axpu_leave(struct axpu *a, const struct request *r);
 /* Does a prompt wait that may use that kernel? */
-static inline bool axpu_waits_for(const struct axpu *a, uint32_t kernel)
-{
-    const size_t *n = map_record(&a->waiting, kernel);
-    return n != NULL && *n > 0;
-}
-
-static inline void axpu_leave(struct axpu *a, const struct request *r)
-{
-    struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
-    if (reqq_of(r) == &w->q) {
-        w->uncompiled = w->uncompiled == r ? reqq_next(r) : w->uncompiled;
-        order_remove(&a->by_age, r);
-        if (axpu_uses_kernel(a, r)) {
-            --*(size_t *)map_add(&a->waiting, axpu_kernel_of(r));
-        }
-    }
-    reqq_remove(r);
-}
-
+bool axpu_waits_for(const struct axpu *a, uint32_t kernel);
 /* A sequence waits for the next decode batch; or no longer. */
 void axpu_decode_wait(struct sched *s, struct axpu *a, const struct request *r);
 void axpu_decode_leave(struct axpu *a, const struct request *r);
-/* One that may wait to decode has come of age. */
-void axpu_decode_aged(struct axpu *a, const struct request *r);
+/* A batch has begun: who waits was not in it. */
+void axpu_decode_begun(struct sched *s, struct axpu *a);
+/* Does any sequence decode, or wait to? A reactive one? */
+bool axpu_decode_busy(const struct axpu *a);
+bool axpu_reactive_decodes(const struct axpu *a);
+/* Promotes who has come of age (B.8), and sets a timer for the next one. */
+void axpu_promote(struct sched *s, struct axpu *a);
 /* The request has left: finished, shed or given up. */
 void axpu_forget(struct axpu *a, const struct request *r);
 /* To prefill that many tokens, from nothing. */
@@ -250,7 +235,6 @@ int64_t axpu_context_ns(struct sched *s, uint32_t model, uint32_t tokens);
 /* A sequence that waits to decode loses its KV, to flash or for good; true when it did. */
 bool axpu_give_up(struct sched *s, struct axpu *a, const struct request *r);
 /* choose */
-bool axpu_reactive_decodes(const struct axpu *a);
 void axpu_prefill_choose(struct sched *s, struct axpu *a);
 static inline void axpu_prefill_clear(struct axpu_prefill *f)
 {
@@ -263,11 +247,8 @@ bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a);
 void axpu_prefill_launch_done(struct axpu *a, const struct launch *l);
 void axpu_prefill_pass_done(struct axpu *a, const struct request *r);
 /* decode */
-bool axpu_decode_busy(const struct axpu *a);
 /* While no launch of it is on a device. */
 void axpu_decode_schedule(struct sched *s, struct axpu *a);
-/* Asks the running decode launch to make room. */
-void axpu_decode_yield(struct sched *s, struct axpu *a);
 /* speculation */
 /* Does a model of the run draft? */
 bool axpu_drafts_by_model(const struct sched *s);

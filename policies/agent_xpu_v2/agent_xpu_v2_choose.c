@@ -70,11 +70,6 @@ static const struct request *oldest_aged(const struct axpu *a)
     return r != NULL && axpu_is_aged(r) ? r : NULL;
 }
 
-bool axpu_reactive_decodes(const struct axpu *a)
-{
-    return !reqq_empty(&a->decode_rt.q) || (a->decode != NULL && a->decode->has_reactive);
-}
-
 /* The shortest proactive prompt that may start while reactive requests decode: its attention is
  * compiled, and so takes no iGPU from them, or else it has waited long enough. O(n). */
 static const struct request *next_warm(const struct sched *s, const struct axpu *a)
@@ -148,12 +143,8 @@ static void preempt_current(struct sched *s, struct axpu *a)
             return;
         }
     }
-    if (f->on_npu != NULL && !f->on_npu->stop_requested) {
-        (void)sched_preempt(s, f->on_npu, (struct preempt_spec){0});
-    }
-    if (f->on_igpu != NULL && !f->on_igpu->stop_requested) {
-        (void)sched_preempt(s, f->on_igpu, (struct preempt_spec){0});
-    }
+    axpu_stop(s, f->on_npu);
+    axpu_stop(s, f->on_igpu);
     /* Now, though its kernel still runs: the reactive prompt takes over the other device at once,
      * and this one when the kernel ends. */
     a->suspended[a->n_suspended++] = *f;

@@ -2,11 +2,6 @@
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
-bool axpu_decode_busy(const struct axpu *a)
-{
-    return a->decode != NULL || !reqq_empty(&a->decode_rt.q) || !reqq_empty(&a->decode_be.q);
-}
-
 /* The batch that a candidate joined and has stayed in since; whoever was not in the last one is a
  * new arrival, an evicted one that comes back too. */
 static uint64_t joined(const struct axpu *a, const struct request *r)
@@ -176,60 +171,6 @@ static void choose_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* ---- who waits ---- */
-
-/* Its place among the proactive sequences that wait. */
-static void rank(struct axpu *a, const struct request *r, uint32_t bucket)
-{
-    struct axpu_request *x = axpu_request(r);
-    bool other = !x->promoted && x->batch != a->n_batches;
-    order_remove(x->rank.of, r);
-    double first = a->piggyback == AXPU_PIGGYBACK_SHORT ? 1.0 : -1.0;
-    order_add(x->promoted ? &a->aged_be
-              : other     ? &a->other_be
-                          : &a->stayed_be,
-              r, other ? first * (double)(request_length(r) / bucket) : (double)x->ready);
-}
-
-void axpu_decode_wait(struct sched *s, struct axpu *a, const struct request *r)
-{
-    bool reactive = r->cls == REQUEST_CLASS_REACTIVE;
-    struct axpu_decode *w = reactive ? &a->decode_rt : &a->decode_be;
-    reqq_push(&w->q, r);
-    order_add(&w->by_arrival, r, 0.0);
-    axpu_request(r)->ready = a->n_ready++;
-    if (!reactive) {
-        rank(a, r, (uint32_t)param_int(s, AXPU_LENGTH_BUCKET));
-    }
-}
-
-void axpu_decode_leave(struct axpu *a, const struct request *r)
-{
-    struct axpu_request *x = axpu_request(r);
-    struct axpu_decode *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->decode_rt : &a->decode_be;
-    if (reqq_of(r) == &w->q) {
-        reqq_remove(r);
-        order_remove(x->by_arrival.of, r);
-        order_remove(x->rank.of, r);
-    }
-}
-
-void axpu_decode_aged(struct axpu *a, const struct request *r)
-{
-    if (reqq_of(r) == &a->decode_be.q) {
-        rank(a, r, 1);
-    }
-}
-
-/* A batch has begun: who waits was not in it. */
-static void next_batch(struct sched *s, struct axpu *a)
-{
-    a->n_batches++;
-    while (a->stayed_be.root != NULL) {
-        rank(a, a->stayed_be.root, (uint32_t)param_int(s, AXPU_LENGTH_BUCKET));
-    }
-}
-
 /* The next iteration is the same where everybody decodes in the batch, or where the reactive
  * members evict all who stay out. An evictable member could grow into a longer bucket than others.
  * The promise ends when a compiled kernel is out of date, which every call looks for. */
@@ -293,14 +234,7 @@ static void form(struct sched *s, struct axpu *a)
         axpu_decode_leave(a, r);
     }
     a->has_drafts = false;
-    next_batch(s, a);
-}
-
-void axpu_decode_yield(struct sched *s, struct axpu *a)
-{
-    if (a->decode_launch != NULL && !a->decode_launch->stop_requested) {
-        (void)sched_preempt(s, a->decode_launch, (struct preempt_spec){0});
-    }
+    axpu_decode_begun(s, a);
 }
 
 /* The batch is formed when it can start, so that whoever has become ready by then takes part. */

@@ -243,7 +243,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (apart) {
         a->decode_hold = true; /* also for a batch that forms while the kernel runs */
         if (a->decode != NULL && !a->decode->has_reactive) {
-            axpu_decode_yield(s, a);
+            axpu_stop(s, a->decode_launch);
         }
     }
 }
@@ -267,11 +267,10 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     bool guarded = !axpu_is_reactive(f) && a->decode != NULL && a->decode->has_reactive &&
                    param_bool(s, AXPU_GUARD);
     if (!guarded) {
-        axpu_decode_yield(s, a);
+        axpu_stop(s, a->decode_launch);
     }
-    if (f == &a->current && a->aged.on_igpu != NULL && !a->aged.on_igpu->stop_requested) {
-        (void)sched_preempt(s, a->aged.on_igpu,
-                            (struct preempt_spec){0}); /* reactive attention first */
+    if (f == &a->current) {
+        axpu_stop(s, a->aged.on_igpu); /* reactive attention first */
     }
 }
 
