@@ -130,24 +130,6 @@ static void talk(struct sched *s, struct external_run *x)
 
 /* ---- hooks ---- */
 
-struct zygote *external_zygote(struct external *e, double limit_s)
-{
-    bool again = e->ran_in == getpid();
-    e->ran_in = getpid();
-    if (again && e->zygote.owner != getpid()) {
-        char how[] = EXTERNAL_FORKS;
-        char *argv[sizeof e->argv / sizeof e->argv[0] + 1];
-        size_t n = 0;
-        for (; e->argv[n] != NULL; n++) {
-            argv[n] = e->argv[n];
-        }
-        argv[n] = how;
-        argv[n + 1] = NULL;
-        (void)zygote_start(&e->zygote, argv, &e->jail, limit_s);
-    }
-    return again && !e->zygote.useless ? &e->zygote : NULL;
-}
-
 /* The process of a run. */
 static int start(struct external *e, struct process *p, double limit_s)
 {
@@ -281,13 +263,6 @@ static void external_kv_moved(struct sched *s, const struct request *r)
     event(x, "kv_moved");
     text_next_u64(&x->events, r->id);
     text_char(&x->events, ']');
-}
-
-bool external_conditions_differ(const struct machine_state *a, const struct machine_state *b)
-{
-    return a->memory_taken_bytes != b->memory_taken_bytes ||
-           a->power_limit_watts != b->power_limit_watts || a->on_battery != b->on_battery ||
-           a->background_window != b->background_window;
 }
 
 /* At a new instant the process is asked, unless it sleeps through all that happened. It is asked

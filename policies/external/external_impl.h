@@ -75,16 +75,17 @@ struct told_launch {
     struct facts told;
 };
 
+/* The command line of its specification. Owned by x. 0 or -EINVAL with an error. */
+int external_command(struct external *x, struct err *e);
 /* The hash of its file now. */
 uint64_t external_content(const struct external *x);
 #define EXTERNAL_CHANGED                                                                           \
     "its file was changed after this command began: the runs would be of two policies; give the "  \
     "command again"
 /* Members of a description, as programs write them and this process reads them. Types by enum
- * param_type; texts of a list, how many, kept for ever. */
+ * param_type. */
 extern const char *const external_param_types[];
 void external_add_param(cJSON *o, const char *name, const struct policy_param *p, double value);
-int external_texts(struct json_obj *o, const char *key, const char *const **out);
 /* All of them; results keep using their strings. */
 extern struct external *external_loaded;
 /* One of that specification (n bytes) which can be used, or NULL. */
@@ -141,7 +142,14 @@ static inline const struct jail *external_confines(const struct external *x)
 }
 
 /* An event of the machine calls no hook: `schedule` comes, and the conditions have changed. */
-bool external_conditions_differ(const struct machine_state *a, const struct machine_state *b);
+static inline bool external_conditions_differ(const struct machine_state *a,
+                                              const struct machine_state *b)
+{
+    return a->memory_taken_bytes != b->memory_taken_bytes ||
+           a->power_limit_watts != b->power_limit_watts || a->on_battery != b->on_battery ||
+           a->background_window != b->background_window;
+}
+
 /* external.c: the hooks of a policy that is another process. */
 void external_hooks(struct policy_ops *o);
 

@@ -1,106 +1,8 @@
-#define _DEFAULT_SOURCE /* realpath */
-/* From a specification to a policy: how the program is started, and what it says it is. */
-#include <unistd.h>
-
+/* From a specification to a policy: what its program says that it is. */
 #include "policies/external/hosted_impl.h"
-#include "sim/base/datadir.h"
-#include "sim/base/hash.h"
 #include "sim/base/json.h"
 
-#define EXEC "exec:"
-#define PYTHON "python:"
-#define KEY_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define MAX_PARAMS 63 /* of its own: limit_s is one more */
-
-/* ---- specifications ---- */
-
-/* "key=" */
-static bool is_params(const char *text)
-{
-    size_t n = strspn(text, KEY_LETTERS);
-    return n > 0 && text[n] == '=';
-}
-
-size_t external_spec_length(const char *spec)
-{
-    if (text_begins(spec,
-                    EXEC)) { /* a command may hold colons: the last one with a key behind it */
-        const char *colon = strrchr(spec + strlen(EXEC) - 1, ':');
-        bool params = colon > spec + strlen(EXEC) && (is_params(colon + 1) || colon[1] == '\0');
-        return params ? (size_t)(colon - spec) : strlen(spec);
-    }
-    if (!text_begins(spec, PYTHON)) {
-        return 0;
-    }
-    /* A file's name and a class have no colons; so everything behind the second one is parameters,
-     * of whatever form, and errors in them are told as such. */
-    size_t n = strlen(PYTHON) + strcspn(spec + strlen(PYTHON), ":"); /* the file */
-    return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
-}
-
-char *external_file(const char *spec)
-{
-    bool python = text_begins(spec, PYTHON);
-    const char *file = spec + strlen(python ? PYTHON : EXEC);
-    size_t len = strcspn(file, python ? ":" : " :");
-    /* found in PATH: part of the system, not of the experiment */
-    bool of_system = !python && memchr(file, '/', len) == NULL;
-    return of_system ? NULL : xformat("%.*s", (int)len, file);
-}
-
-char *external_real_name(const char *path)
-{
-    char *real = realpath(path, NULL);
-    return real != NULL ? real : xstrdup(path);
-}
-
-/* The command line of a specification. Owned by x. */
-static int command_line(struct external *x, struct err *e)
-{
-    if (text_begins(x->spec, EXEC)) {
-        const char *command = x->spec + strlen(EXEC);
-        if (command[strspn(command, " ")] == '\0') {
-            return err_add(e, "--policy %s: a command is missing: exec:./program arguments",
-                           x->spec);
-        }
-        /* The shell becomes the program: the process that is waited for and killed is the policy
-         * itself and not a shell that leaves it behind. */
-        size_t first = strcspn(command, " ");
-        char *word = xformat("%.*s", (int)first, command);
-        if (text_begins(word, "python") && jail_works(NULL)) {
-            char *real = external_interpreter(word);
-            free(word);
-            word = real;
-        }
-        char *line = xformat("exec %s%s", word, command + first);
-        free(word);
-        x->argv[0] = xstrdup("/bin/sh");
-        x->argv[1] = xstrdup("-c");
-        x->argv[2] = line;
-        return 0;
-    }
-    const char *file = x->spec + strlen(PYTHON);
-    x->python = true;
-    const char *colon = strchr(file, ':');
-    if (colon == NULL || colon == file || colon[1] == '\0') {
-        return err_add(e, "--policy %s: must be python:FILE.py:CLASS", x->spec);
-    }
-    const char *python = getenv("XPUSIM_PYTHON");
-    python = python != NULL && *python != '\0' ? python : "python3";
-    x->argv[0] = jail_works(NULL) ? external_interpreter(python) : xstrdup(python);
-    x->argv[1] = external_real_name(datadir_path("policies/python"));
-    /* Asked here, so that the error is one line about the specification and not what an interpreter
-     * prints. */
-    OWNED char *program = external_file(x->spec);
-    if (access(program, R_OK) != 0) {
-        return err_add(e, "--policy %s: cannot read: %s", program, strerror(errno));
-    }
-    x->argv[2] = external_real_name(program);
-    x->argv[3] = xstrdup(colon + 1);
-    return 0;
-}
-
-/* ---- what a program says it is ---- */
 
 static const char *const flag_names[] = {"oracle", "busy_poll", NULL};
 static const char *const need_names[] = {
@@ -135,7 +37,8 @@ static uint32_t bits_of(struct external *x, struct json_obj *o, const char *key,
     return bits;
 }
 
-int external_texts(struct json_obj *o, const char *key, const char *const **out)
+/* How many. They are kept for ever. */
+static int texts_of(struct json_obj *o, const char *key, const char *const **out)
 {
     const cJSON *list = json_member(o->node, key);
     int n = json_get_array_size(o, key, 1, 64);
@@ -155,7 +58,7 @@ static void param_of(struct policy_param *p, struct json_obj *o)
     p->help = xstrdup(json_string_or(o, "help", ""));
     switch (p->type) {
     case PARAM_CHOICE:
-        p->max = external_texts(o, "choices", &p->choices) - 1;
+        p->max = texts_of(o, "choices", &p->choices) - 1;
         p->def = p->max >= 0.0 ? json_get_choice(o, "default", p->choices) : 0.0;
         break;
     case PARAM_BOOL:
@@ -189,6 +92,19 @@ static void params_of(struct external *x, struct json_obj *o)
     x->params[x->n_params] = (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, help);
 }
 
+/* A plug-in has more than a program. */
+static void plugin_of(struct external *x, struct json_obj *o)
+{
+    x->ops.flags = json_get_u32(o, "flag_bits", 0, UINT32_MAX);
+    x->ops.needs = json_get_u32(o, "need_bits", 0, UINT32_MAX);
+    x->ops.state_size_bytes = json_get_u32(o, "state_bytes", 0, UINT32_MAX);
+    x->ops.request_state_size_bytes = json_get_u32(o, "request_state_bytes", 0, UINT32_MAX);
+    hosted_hooks(&x->ops, json_get_u32(o, "hooks", 0, UINT32_MAX));
+    if (json_has(o, "presets")) {
+        (void)texts_of(o, "presets", &x->ops.presets);
+    }
+}
+
 static void description_of(struct external *x, const cJSON *tree, const char *place, struct err *e)
 {
     struct json_obj o = json_root(tree, place, e);
@@ -214,16 +130,10 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
     }
     x->limit_s = json_number_or(&o, "limit_s", 1e-3, 1e6, x->limit_s);
     if (x->hosted) {
-        hosted_members(x, &o);
+        plugin_of(x, &o);
     }
     params_of(x, &o);
     json_done(&o);
-}
-
-uint64_t external_content(const struct external *x)
-{
-    OWNED char *path = x->hosted ? xstrdup(x->spec) : external_file(x->spec);
-    return path != NULL ? hash_file(path) : 0;
 }
 
 int external_ask(struct external *x, struct err *e)
@@ -239,8 +149,7 @@ int external_ask(struct external *x, struct err *e)
     }
     SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
     const cJSON *error = json_member(tree, "error");
-    if (line == NULL && strstr(p.failure, "no such program") != NULL &&
-        text_begins(x->spec, PYTHON)) {
+    if (line == NULL && x->python && strstr(p.failure, "no such program") != NULL) {
         (void)err_add(e,
                       "--policy %s: %s was not found: install it (Debian: python3), or name an "
                       "interpreter in XPUSIM_PYTHON",
@@ -299,7 +208,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
     x = xcalloc(1, sizeof *x);
     external_begin(x, xformat("%.*s", (int)n, spec));
     external_hooks(&x->ops);
-    x->usable = command_line(x, e) == 0;
+    x->usable = external_command(x, e) == 0;
     if (x->usable) {
         const char *why = NULL;
         x->confined = jail_works(&why);
@@ -308,7 +217,7 @@ const struct policy_ops *external_load(const char *spec, struct err *e)
             said = true;
             (void)fprintf(stderr, "xpusim: note: programs run without a jail: %s\n", why);
         }
-        x->jail = external_jail(x->argv, text_begins(x->spec, PYTHON));
+        x->jail = external_jail(x->argv, x->python);
         x->usable = external_ask(x, e) == 0;
     }
     return x->usable ? &x->ops : NULL;

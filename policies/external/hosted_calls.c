@@ -1,9 +1,15 @@
-/* The calls of the contract, as a plug-in makes them in its process: each is a message. */
+/* What the process of a plug-in asks of its run: turns, and the calls of the contract, each of
+ * which is a message. */
+#include <poll.h>
+#include <unistd.h>
+
 #include "policies/external/hosted_child.h"
 #include "sim/base/hash.h"
 
 #define MEMO 4096 /* estimates that are remembered; a power of two */
 #define MOST_COUNTERS 16
+
+struct hosted_here hosted_here;
 
 static struct memo {
     struct work_shape shape;
@@ -13,6 +19,36 @@ static struct memo {
 } memo[MEMO];
 static char counters[MOST_COUNTERS][sizeof(((struct hosted_late *)NULL)->counter)];
 static uint32_t n_counters;
+
+/* ---- turns ---- */
+
+void hosted_listen(void)
+{
+    while (!hosted_wait(hosted_here.letter, HOST_CHILD)) {
+        struct pollfd parent = {.fd = hosted_here.parent};
+        if (poll(&parent, 1, 0) != 0) {
+            _exit(EXIT_SUCCESS); /* it has closed its end: the run is over */
+        }
+    }
+    /* What was late is done. */
+    if (hosted_here.launch.waits && hosted_here.launch.out != NULL) {
+        *hosted_here.launch.out = hosted_here.letter->m.launched;
+    }
+    hosted_here.launch.waits = false;
+}
+
+int64_t hosted_ask(enum hosted_what what)
+{
+    struct hosted_message *m = &hosted_here.letter->m;
+    m->what = what;
+    hosted_give_turn(hosted_here.letter, HOST_PARENT);
+    hosted_listen();
+    m->n_late = m->n_text = 0;
+    m->again = m->steady = false;
+    return m->result;
+}
+
+/* ---- messages ---- */
 
 static struct hosted_message *question(void)
 {

@@ -1,53 +1,10 @@
-/* The process of a plug-in: turns, and hooks as they come. */
+/* The process of a plug-in: hooks as they come. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "policies/external/hosted_child.h"
 #include "sim/base/memory.h"
-
-struct hosted_here hosted_here;
-
-/* ---- turns ---- */
-
-static void wait_for_turn(void)
-{
-    while (!hosted_wait(hosted_here.letter, HOST_CHILD)) {
-        struct pollfd parent = {.fd = hosted_here.parent};
-        if (poll(&parent, 1, 0) != 0) {
-            _exit(EXIT_SUCCESS); /* it has closed its end: the run is over */
-        }
-    }
-}
-
-static void give_turn(void)
-{
-    hosted_give_turn(hosted_here.letter, HOST_PARENT);
-}
-
-/* What was late is done. */
-static void settle(void)
-{
-    if (hosted_here.launch.waits && hosted_here.launch.out != NULL) {
-        *hosted_here.launch.out = hosted_here.letter->m.launched;
-    }
-    hosted_here.launch.waits = false;
-}
-
-int64_t hosted_ask(enum hosted_what what)
-{
-    struct hosted_message *m = &hosted_here.letter->m;
-    m->what = what;
-    give_turn();
-    wait_for_turn();
-    settle();
-    m->n_late = m->n_text = 0;
-    m->again = m->steady = false;
-    return m->result;
-}
-
-/* ---- hooks ---- */
 
 static void dump(struct sched *s)
 {
@@ -156,9 +113,8 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
     (void)close(STDIN_FILENO);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     for (;;) {
-        wait_for_turn();
+        hosted_listen();
         struct hosted_message *m = &hosted_here.letter->m;
-        settle();
         const struct hosted_message now = *m; /* what late hooks ask takes its place */
         hosted_here.sched = *m->sched;
         hosted_here.sched.api = &hosted_calls;
@@ -168,7 +124,7 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
         hosted_here.hook = now.what;
         m->result = run_hook(&hosted_here.sched, &now);
         m->what = HOST_DONE;
-        give_turn();
+        hosted_give_turn(hosted_here.letter, HOST_PARENT);
         if (hosted_here.hook == HOST_exit) {
             _exit(EXIT_SUCCESS);
         }

@@ -1,5 +1,4 @@
-/* In the process of a plug-in: its hooks (hosted_child.c), and the calls that they make
- * (hosted_calls.c). */
+/* In the process of a plug-in: its hooks (hosted_child.c), and what they ask (hosted_calls.c). */
 #pragma once
 
 #include "policies/external/hosted_impl.h"
@@ -25,6 +24,8 @@ extern struct hosted_here hosted_here;
 
 extern const struct sched_api hosted_calls;
 
+/* Waits for the turn; then what was late is done. Ends the process where the run is over. */
+void hosted_listen(void);
 /* Gives the turn away, and comes back with an answer. Its result. */
 int64_t hosted_ask(enum hosted_what what);
 /* A text for the other side. */

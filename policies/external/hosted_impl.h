@@ -135,8 +135,3 @@ static inline struct hosted_letter *hosted_letter_of(char *region)
 bool hosted_wait(struct hosted_letter *l, enum hosted_side me);
 void hosted_give_turn(struct hosted_letter *l, enum hosted_side to);
 void hosted_hooks(struct policy_ops *o, uint32_t there);
-/* Makes the regions. */
-void hosted_region_open(struct hosted *h);
-
-/* hosted_describe's members that only a plug-in has. */
-void hosted_members(struct external *x, struct json_obj *o);

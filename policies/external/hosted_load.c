@@ -45,7 +45,7 @@ static int region_of(char *at, bool only_read)
     return high;
 }
 
-void hosted_region_open(struct hosted *h)
+static void open_regions(struct hosted *h)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     h->region = address_space(2 * HOST_REGION_BYTES);
@@ -71,7 +71,7 @@ static void close_regions(struct hosted *h)
 static void *take(struct hosted *h, int which, size_t *bytes)
 {
     if (h->region == NULL) {
-        hosted_region_open(h);
+        open_regions(h);
     }
     *bytes = (*bytes + 4095) / 4096 * 4096;
     if (HOST_REGION_BYTES - h->used[which] < *bytes) {
@@ -168,18 +168,6 @@ void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *ou
     char *line = json_text(o, false);
     (void)fprintf(out, "%s\n", line);
     cJSON_free(line);
-}
-
-void hosted_members(struct external *x, struct json_obj *o)
-{
-    x->ops.flags = json_get_u32(o, "flag_bits", 0, UINT32_MAX);
-    x->ops.needs = json_get_u32(o, "need_bits", 0, UINT32_MAX);
-    x->ops.state_size_bytes = json_get_u32(o, "state_bytes", 0, UINT32_MAX);
-    x->ops.request_state_size_bytes = json_get_u32(o, "request_state_bytes", 0, UINT32_MAX);
-    hosted_hooks(&x->ops, json_get_u32(o, "hooks", 0, UINT32_MAX));
-    if (json_has(o, "presets")) {
-        (void)external_texts(o, "presets", &x->ops.presets);
-    }
 }
 
 /* ---- from a file to a policy ---- */

@@ -1,13 +1,8 @@
-#define _GNU_SOURCE /* SOCK_CLOEXEC */
+/* What this process asks of a zygote that runs: a fork, and the end of one. */
 #include "policies/external/zygote.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "policies/external/jail_filter.h"
-
-#define FORK_LIMIT_S 30 /* for an answer of the zygote, which does nothing but fork */
 
 static void drop(struct zygote *z)
 {
@@ -16,47 +11,6 @@ static void drop(struct zygote *z)
     }
     z->control = -1;
     z->useless = true;
-}
-
-bool zygote_start(struct zygote *z, char *const argv[], const struct jail *jail, double limit_s)
-{
-    int ends[2];
-    *z = (struct zygote){.owner = getpid(), .control = -1, .useless = true};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        return false;
-    }
-    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 64); /* far from where a child has it */
-    struct jail of_it = *jail;
-    of_it.keeps = 1;
-    of_it.kept[0] = high;
-    of_it.warms = true;
-    struct process p;
-    OWNED char *filter = jail_filter_text();
-    OWNED char *line = xformat("%u %s\n", JAIL_MY_PID, filter);
-    bool ready = false;
-    if (high >= 0 && process_start(&p, argv, &of_it, limit_s) == 0) {
-        const char *said = process_send(&p, line, strlen(line)) == 0 ? process_receive(&p) : NULL;
-        ready = said != NULL && strcmp(said, "ready") == 0;
-        if (ready) {
-            z->pid = p.pid;
-            process_keep(&p);
-        } else {
-            process_end(&p);
-        }
-    }
-    (void)close(ends[1]);
-    if (high >= 0) {
-        (void)close(high);
-    }
-    z->control = ends[0];
-    struct timeval limit = {.tv_sec = FORK_LIMIT_S};
-    (void)setsockopt(z->control, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (ready) {
-        z->useless = false;
-    } else {
-        drop(z);
-    }
-    return ready;
 }
 
 /* An answer of two numbers; false: it is gone. */
