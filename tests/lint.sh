@@ -104,18 +104,23 @@ wc -l $(grep -lE '(iter|deadline)\.h"' policies/*.c) |
 # 5. The contract of policies: its hash, its Python classes and its page follow from sim/api.
 python3 sim/record/generate.py --check >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
 
-# 9. No call runs up: the files of a folder stand in layers.
+# 6. No call runs up: the files of a folder stand in layers.
 folders=$(git ls-files --cached --others --exclude-standard "*.c" | grep -v "^tests/" | xargs -n 1 dirname | sort -u)
 # shellcheck disable=SC2086
 python3 tests/knots.py $folders >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
 
-# 10. What a scope frees is not freed by hand as well.
+# 7. What a scope frees is not freed by hand as well.
 python3 tests/scope.py >"$found" || { sed 's/^/lint: /' "$found"; bad=1; }
 
-# 6. No machine's paths, no leftovers.
+# 8. No machine's paths, no leftovers.
 git grep -nE '/(home|root|work|tmp/[a-z]+)/' -- . ':!tests/lint.sh' ':!.ci' && bad=1
 
-# 7. Every clause that is cited stands in docs/clauses.md.
+for f in $(git ls-files --cached --others --exclude-standard | grep -E '(^|/)-'); do
+    echo "lint: $f: a file named like an option"
+    bad=1
+done
+
+# 9. Every clause that is cited stands in docs/clauses.md.
 git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.md' '*.sh' '*.json' | grep -v '^docs/clauses.md$' |
     xargs grep -ohE 'clauses\.md(,)? ([0-9]|[A-F])(\.[0-9]+)?' 2>/dev/null | sed -E 's/.* //' | sort -u >"$found"
 while read -r clause; do
@@ -128,7 +133,7 @@ if [ -s "$found" ]; then
     bad=1
 fi
 
-# 6. Files are written by sim/base/output and opened by sim/base/input ("wx" makes a new one or none); a measurement
+# 10. Files are written by sim/base/output and opened by sim/base/input ("wx" makes a new one or none); a measurement
 # goes on in its half file.
 git grep -nE '\b(fopen|freopen)\(|\brename\(' -- 'sim' 'policies' 'hwmodels' 'traces' 'plots' 'experiments' ':!traces/texts' |
     grep -vE '^(sim/base/(output|input)|experiments/commands/measure_resume)\.c:|"wx"' | grep -E '\.[ch]:' >"$found"
@@ -142,7 +147,7 @@ if command -v python3 >/dev/null 2>&1; then
     python3 .ci/version.py || bad=1
 fi
 
-# 8. Texts keep to the style page (CONTRIBUTING.md, "How we write").
+# 11. Texts keep to the style page (CONTRIBUTING.md, "How we write").
 if command -v python3 >/dev/null 2>&1; then
     python3 tests/prose.py || bad=1
 else
