@@ -8,6 +8,6 @@ python=${PYTHON:-python3}
 mkdir -p "$BUILD"
 # shellcheck disable=SC2046
 ${CC:-gcc} -shared -fPIC -O1 -I. -D_POSIX_C_SOURCE=200809L -std=c17 -Wl,-z,defs -o "$BUILD/statistics.so" sim/stats/*.c \
-    sim/base/arena.c sim/base/portable.c sim/base/rng.c sim/base/err.c sim/base/quantile.c sim/base/text.c sim/base/output.c \
-    sim/base/output_gzip.c $(pkg-config --libs gsl zlib) -lm
+    sim/base/arena.c sim/base/portable.c sim/base/rng.c sim/base/err.c sim/base/quantile.c sim/base/text.c sim/base/halt.c \
+    $(pkg-config --libs gsl) -lm
 "$python" -B tests/helpers/statistics_check.py "$PWD/$BUILD/statistics.so" "${SEED:-1}"

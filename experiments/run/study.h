@@ -43,7 +43,7 @@ struct study_names {
 
 /* The status of a run whose workload could not be made, as one without requests. The policy had no
  * part in it. */
-#define STUDY_NO_WORKLOAD (-ENODATA)
+#define STUDY_NO_WORKLOAD (-ENOMSG)
 
 struct study_outcome {
     int status;                       /* 0, or the run failed and message says why */

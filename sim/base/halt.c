@@ -1,11 +1,8 @@
-#define _GNU_SOURCE /* SA_ONSTACK */
 #include "sim/base/halt.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A signal handler reaches nothing but this. */
@@ -33,26 +30,6 @@ void halt_remove_all(void)
     for (struct halt_file *f = files; f != NULL; f = f->next) {
         if (f->path != NULL && f->owner == getpid()) {
             (void)unlink(f->path);
-        }
-    }
-}
-
-static void remove_and_end(int sig)
-{
-    halt_remove_all();
-    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
-}
-
-void halt_on(const int *signals, size_t n)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = remove_and_end;
-    action.sa_flags = (int)SA_RESETHAND | SA_ONSTACK;
-    for (size_t i = 0; i < n; i++) {
-        struct sigaction old;
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-            (void)sigaction(signals[i], &action, NULL);
         }
     }
 }

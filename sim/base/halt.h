@@ -52,3 +52,6 @@ void halt_remove_all(void);
 /* A signal that is not ignored does so before it ends the process. Children that are forked later
  * have the same for their own files. */
 void halt_on(const int *signals, size_t n);
+/* No signal between the two calls, by one thread. */
+void halt_hold(void);
+void halt_go_on(void);

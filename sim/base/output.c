@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,19 +79,17 @@ static int find_place(const char *path, struct place *p)
 static int open_at(const struct place *p, struct output *o)
 {
     if (output_is_stdout(o->path)) { /* opening it again would begin at its start */
-        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        int fd = dup(STDOUT_FILENO);
+        return fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
     }
     if (p->through) {
         return open(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
     }
     /* A signal finds no file, or finds one that it knows of. */
-    sigset_t all;
-    sigset_t before;
-    (void)sigfillset(&all);
-    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    halt_hold();
     int fd = mkstemp(o->beside);
     o->temporary.path = fd >= 0 ? o->beside : NULL;
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    halt_go_on();
     if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         (void)fchmod(fd, p->mode);
