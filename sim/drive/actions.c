@@ -2,16 +2,11 @@
  * everything else is the same. */
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
+#include "sim/drive/topk.h"
 
-uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
-                     uint64_t payload)
-{
-    uint64_t order = ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (d->next_order++ & 0xfffffff);
-    SIM_ASSERT(drive_on_host(d) && (order >> 60) == (uint64_t)kind && at_ns >= 0);
-    return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
-}
-
-bool device_ok(const struct drive *d, const struct real_device *v)
+/* For assertions: a device's launches are its own, in the order of their submission. The first one
+ * may run, and all others wait. */
+static bool device_ok(const struct drive *d, const struct real_device *v)
 {
     bool ok = v->n_live <= d->machine->devices[v->index].inflight_depth;
     for (uint32_t i = 0; i < v->n_live && ok; i++) {
@@ -177,6 +172,9 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns 
     struct drive *d = exec;
     SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->exec != NULL);
     int64_t began = drive_meter_ns(d);
+    if (d->options->topk != NULL) {
+        topk_take(d, p);
+    }
     state_sample(d, p);
     int64_t took = drive_meter_ns(d) - began;
     SIM_ASSERT(took >= 0);

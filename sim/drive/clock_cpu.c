@@ -55,27 +55,27 @@ static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome o
     r->event = drive_later(d, at_ns, DRIVE_EVENT_STEP, r->l->pub->device, (uint64_t)(uintptr_t)r);
 }
 
-void cpuclock_step(struct drive *d, struct real_launch *r)
+bool cpuclock_step(struct drive *d, struct real_launch *r)
 {
-    /* Its event has come. Only the first launch of a device runs; others end as they were asked. */
+    /* Only the first launch of a device runs; others end as they were asked. */
     SIM_ASSERT(r->event != EVENTQ_NONE && r->l->exec == r);
     SIM_ASSERT(r->over || d->devices[r->l->pub->device].live[0] == r);
     SIM_ASSERT(r->over || r->begin_ns < 0 || r->n_log > 0);
     r->event = EVENTQ_NONE;
     if (r->over) {
-        drive_launch_ended(d, r);
-    } else if (r->begin_ns < 0) {
+        return true;
+    }
+    if (r->begin_ns < 0) {
         r->begin_ns = d->now_ns;
         core_kernel_started(&d->core, r->l);
-        begin_kernel(d, r);
     } else if (launch_done(r)) {
-        drive_launch_ended(d, r);
+        return true;
     } else if (atomic_load(&r->stop) != 0 && launch_may_yield(r)) {
         r->outcome = LAUNCH_OUTCOME_YIELDED;
-        drive_launch_ended(d, r);
-    } else {
-        begin_kernel(d, r);
+        return true;
     }
+    begin_kernel(d, r);
+    return false;
 }
 
 /* Undoes the kernel whose virtual end has not come: it wrote nothing that it reads. */

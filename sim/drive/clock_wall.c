@@ -118,23 +118,6 @@ bool wallclock_wait(struct drive *d)
     return c->result->status == 0;
 }
 
-static void ended(struct drive *d, struct job *j)
-{
-    if (j->status != 0) {
-        core_fail(&d->core, -EIO, "%s: %s", j->lane->name, j->why);
-    } else if (j->lane == &d->loader || j->lane == &d->compiler) {
-        service_done(d, (struct service_job *)j);
-    } else {
-        struct real_launch *r = (struct real_launch *)j;
-        SIM_ASSERT(r->l->exec == r && r->begin_ns <= r->end_ns && r->end_ns <= d->now_ns);
-        SIM_ASSERT(r->over || r == d->devices[r->l->pub->device].live[0]); /* in their order */
-        if (!r->over) {
-            drive_times_add(&d->report->completion, drive_wall_ns(d) - r->end_ns);
-        }
-        drive_launch_ended(d, r);
-    }
-}
-
 /* The next of a lane's jobs, taken out: who is notified of its end may use its memory again. */
 static struct job *take(struct job_list *all, const struct lane *w)
 {
@@ -149,18 +132,14 @@ static struct job *take(struct job_list *all, const struct lane *w)
     return j;
 }
 
-/* Kernels before loads before compiles, kernels by device (sim/api/policy.h). */
-void wallclock_instant(struct drive *d)
+struct job *wallclock_ended(struct drive *d)
 {
-    for (uint32_t turn = 0; turn < d->machine->n_devices + 2; turn++) {
-        const struct lane *w = turn < d->machine->n_devices    ? &d->devices[turn].lane
-                               : turn == d->machine->n_devices ? &d->loader
-                                                               : &d->compiler;
-        struct job *j;
-        while (d->core.result->status == 0 && (j = take(&d->instant, w)) != NULL) {
-            ended(d, j);
-        }
+    struct job *j = NULL;
+    for (uint32_t turn = 0; turn < d->machine->n_devices + 2 && j == NULL; turn++) {
+        j = take(&d->instant, turn < d->machine->n_devices    ? &d->devices[turn].lane
+                              : turn == d->machine->n_devices ? &d->loader
+                                                              : &d->compiler);
     }
-    /* Each job was of one of these lanes. */
-    SIM_ASSERT(d->instant.head == NULL || d->core.result->status != 0);
+    SIM_ASSERT(j != NULL || d->instant.head == NULL); /* each job was of one of these lanes */
+    return j;
 }

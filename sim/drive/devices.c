@@ -103,24 +103,9 @@ int device_start(struct drive *d, uint32_t i)
                                why_not_open(&v->job, rc));
 }
 
-void devices_kill(struct drive *d)
-{
-    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
-        struct real_device *v = &d->devices[i];
-        SIM_ASSERT(drive_on_host(d) && (v->n_live == 0 || v->handle != NULL));
-        for (uint32_t k = 0; k < v->n_live; k++) {
-            atomic_store(&v->live[k]->kill, 1);
-            atomic_store(&v->live[k]->stop, 1);
-        }
-        if (v->n_live > 0 && v->engine->interrupt != NULL) {
-            v->engine->interrupt(v->handle);
-        }
-    }
-}
-
 bool devices_stop(struct drive *d)
 {
-    devices_kill(d);
+    drive_kill(d);
     lane_stop(&d->loader); /* they work on devices, so they end first */
     lane_stop(&d->compiler);
     bool whole = !d->loader.hung && !d->compiler.hung;

@@ -13,27 +13,6 @@
 #define DEFAULT_HANG_S 60.0
 #define DEFAULT_COMPILE_S 600.0
 
-int64_t drive_meter_ns(const struct drive *d)
-{
-    return d->wall ? d->host->now_ns() : d->host->cpu_ns();
-}
-
-int64_t drive_wall_ns(const struct drive *d)
-{
-    return d->host->now_ns() - d->epoch_ns;
-}
-
-bool drive_interrupted(struct drive *d)
-{
-    const volatile sig_atomic_t *asked = d->options->interrupt;
-    SIM_ASSERT(drive_on_host(d));
-    if (d->interrupted_ns == 0 && asked != NULL && *asked != 0) {
-        d->interrupted_ns = d->host->now_ns();
-        devices_kill(d);
-    }
-    return d->interrupted_ns != 0;
-}
-
 /* ---- what cannot be real ---- */
 
 static int refuse(struct drive *d, const char *what)
@@ -140,6 +119,24 @@ static void service_event(struct drive *d, struct service_job *j)
     service_done(d, j);
 }
 
+/* On the wall clock. */
+static void job_ended(struct drive *d, struct job *j)
+{
+    if (j->status != 0) {
+        core_fail(&d->core, -EIO, "%s: %s", j->lane->name, j->why);
+    } else if (j->lane == &d->loader || j->lane == &d->compiler) {
+        service_done(d, (struct service_job *)j);
+    } else {
+        struct real_launch *r = (struct real_launch *)j;
+        SIM_ASSERT(r->l->exec == r && r->begin_ns <= r->end_ns && r->end_ns <= d->now_ns);
+        SIM_ASSERT(r->over || r == d->devices[r->l->pub->device].live[0]); /* in their order */
+        if (!r->over) {
+            drive_times_add(&d->report->completion, drive_wall_ns(d) - r->end_ns);
+        }
+        drive_launch_ended(d, r);
+    }
+}
+
 static void handle(struct drive *d, const struct eventq_event *ev)
 {
     struct core *c = &d->core;
@@ -149,7 +146,9 @@ static void handle(struct drive *d, const struct eventq_event *ev)
     switch ((enum drive_event)(ev->order >> 60)) {
     case DRIVE_EVENT_STEP:
         SIM_ASSERT(!d->wall);
-        cpuclock_step(d, object);
+        if (cpuclock_step(d, object)) {
+            drive_launch_ended(d, object);
+        }
         break;
     case DRIVE_EVENT_MOVED:
     case DRIVE_EVENT_COMPILED:
@@ -202,8 +201,9 @@ static void instant(struct drive *d)
     struct core *c = &d->core;
     SIM_ASSERT(drive_on_host(d) && c->hook == HOOK_NONE);
     core_advance(c, d->now_ns);
-    if (d->wall) {
-        wallclock_instant(d);
+    struct job *j;
+    while (d->wall && c->result->status == 0 && (j = wallclock_ended(d)) != NULL) {
+        job_ended(d, j);
     }
     while (c->result->status == 0 && due(d)) {
         struct eventq_event ev = eventq_pop(&d->queue);

@@ -55,6 +55,11 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
 const char *lane_why(const struct job *j, int rc);
 /* The first lane whose job has run longer than hang_s (the compiler's: compile_s), or NULL. */
 struct lane *lane_hung(struct drive *d);
+/* On the host. When it sees a signal first, it asks all kernels to stop. */
+bool drive_interrupted(struct drive *d);
+/* Asks the kernels of all launches to stop: nobody wants their work any more. */
+void drive_kill(struct drive *d);
+#define DRIVE_LOOK_NS (NS_PER_S / 4) /* the host looks so often: at signals, and for what hangs */
 /* For assertions: both ends are of one list. Under the mutex, where others have the list too. */
 bool lane_list_ok(const struct job_list *l);
 /* For assertions: the calling thread is the lane's, and works on that job. */
@@ -264,13 +269,31 @@ enum drive_event {
     DRIVE_EVENT_TIMER
 };
 
-uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind, uint32_t sub,
-                     uint64_t payload);
-int64_t drive_meter_ns(const struct drive *d); /* what the run measures durations by */
-int64_t drive_wall_ns(const struct drive *d);  /* since instant 0 */
-/* On the host. When it sees a signal first, it asks all kernels to stop. */
-bool drive_interrupted(struct drive *d);
-#define DRIVE_LOOK_NS (NS_PER_S / 4) /* the host looks so often: at signals, and for what hangs */
+/* For assertions: the calling thread is the host's, who owns the core. */
+static inline bool drive_on_host(const struct drive *d)
+{
+    return pthread_equal(d->host->thread_self(), d->main) != 0;
+}
+
+static inline uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind,
+                                   uint32_t sub, uint64_t payload)
+{
+    uint64_t order = ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (d->next_order++ & 0xfffffff);
+    SIM_ASSERT(drive_on_host(d) && (order >> 60) == (uint64_t)kind && at_ns >= 0);
+    return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
+}
+
+/* The clock by which the run measures durations. */
+static inline int64_t drive_meter_ns(const struct drive *d)
+{
+    return d->wall ? d->host->now_ns() : d->host->cpu_ns();
+}
+
+/* Real time since instant 0. */
+static inline int64_t drive_wall_ns(const struct drive *d)
+{
+    return d->host->now_ns() - d->epoch_ns;
+}
 
 static inline void drive_lock(struct drive *d)
 {
@@ -294,24 +317,13 @@ static inline void drive_wait(struct drive *d, pthread_cond_t *c, const struct t
     SIM_ASSERT(!d->locked);
     d->locked = true;
 }
-/* For assertions: the calling thread is the host's, who owns the core. */
-static inline bool drive_on_host(const struct drive *d)
-{
-    return pthread_equal(d->host->thread_self(), d->main) != 0;
-}
 
 /* devices.c */
 /* 0, or the run has failed. Engines open with their first device; the compiler runs already. */
 int device_start(struct drive *d, uint32_t i);
-/* Asks the kernels of all launches to stop: nobody wants their work any more. */
-void devices_kill(struct drive *d);
 /* Ends all threads, and closes devices and engines. False: a thread hangs, and what it uses must
  * stay. */
 bool devices_stop(struct drive *d);
-
-/* For assertions: a device's launches are its own, in the order of their submission. The first one
- * may run, and all others wait. */
-bool device_ok(const struct drive *d, const struct real_device *v);
 
 /* actions.c: what the core asks for. */
 extern const struct executor_ops drive_ops;
@@ -321,12 +333,15 @@ void drive_launch_ended(struct drive *d, struct real_launch *r);
 /* clock_wall.c, clock_cpu.c: taking launches, and waiting for the next instant. */
 void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r);
 void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
-bool wallclock_wait(struct drive *d);    /* false: nothing will come, or the run has failed */
-void wallclock_instant(struct drive *d); /* what ended meanwhile */
+bool wallclock_wait(struct drive *d); /* false: nothing will come, or the run has failed */
+/* The next job that ended meanwhile, taken out; NULL: none. Kernels before loads before compiles,
+ * kernels by device (sim/api/policy.h). */
+struct job *wallclock_ended(struct drive *d);
 void cpuclock_start(struct drive *d, struct real_device *v);
 void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
 bool cpuclock_wait(struct drive *d);
-void cpuclock_step(struct drive *d, struct real_launch *r);
+/* The event of a launch has come. True: the launch has ended. */
+bool cpuclock_step(struct drive *d, struct real_launch *r);
 
 /* services.c */
 /* The device that compiled attention and graphs are for: the one whose attention is static, else

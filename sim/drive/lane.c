@@ -1,5 +1,5 @@
 /* Threads of the real executor: one per device, one loader, one compiler. They run jobs and never
- * touch the core. */
+ * touch the core. The host waits for them, and looks for what hangs and for signals. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #endif
@@ -112,6 +112,32 @@ int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool
     int rc = -d->host->thread_create(&w->thread, NULL, lane_main, w);
     w->started = rc == 0;
     return rc;
+}
+
+void drive_kill(struct drive *d)
+{
+    for (uint32_t i = 0; i < d->machine->n_devices; i++) {
+        struct real_device *v = &d->devices[i];
+        SIM_ASSERT(drive_on_host(d) && (v->n_live == 0 || v->handle != NULL));
+        for (uint32_t k = 0; k < v->n_live; k++) {
+            atomic_store(&v->live[k]->kill, 1);
+            atomic_store(&v->live[k]->stop, 1);
+        }
+        if (v->n_live > 0 && v->engine->interrupt != NULL) {
+            v->engine->interrupt(v->handle);
+        }
+    }
+}
+
+bool drive_interrupted(struct drive *d)
+{
+    const volatile sig_atomic_t *asked = d->options->interrupt;
+    SIM_ASSERT(drive_on_host(d));
+    if (d->interrupted_ns == 0 && asked != NULL && *asked != 0) {
+        d->interrupted_ns = d->host->now_ns();
+        drive_kill(d);
+    }
+    return d->interrupted_ns != 0;
 }
 
 /* Waits once for a job's end, or finds that the lane hangs: its job has shown no life for limit_ns,

@@ -1,7 +1,6 @@
 /* A real run has more than the core's ledger: tokens and activations. */
 #include "sim/base/hash.h"
 #include "sim/drive/drive_impl.h"
-#include "sim/drive/topk.h"
 
 /* ---- requests ---- */
 
@@ -236,9 +235,6 @@ void state_sample(struct drive *d, struct full_pass *full)
     const struct real_pass *p = full->exec;
     const float *logits = p->engine.logits;
     SIM_ASSERT(drive_on_host(d) && pass_ok(p, full->pub));
-    if (d->options->topk != NULL) {
-        topk_take(d, full);
-    }
     for (uint32_t i = 0; i < full->pub->n_segments; i++) {
         const struct segment *s = &full->pub->segments[i];
         struct real_request *q = state_request(s->request);
