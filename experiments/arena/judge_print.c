@@ -15,9 +15,10 @@ void judge_document_suite(const struct suite *s, const char *split, uint32_t rep
                     s->n_points, "scored_points", scored, "replications", replications, "reference",
                     reference);
     document_note(d,
-                  "%s [%s], %s split: %" PRIu32 " points, %" PRIu32 " scored; %" PRIu32
-                  " replications; reference %s",
-                  s->spec.name, s->hash, split, s->n_points, scored, replications, reference);
+                  "%s [%s], %s split: %" PRIu32 " point%s, %" PRIu32 " scored; %" PRIu32
+                  " replication%s; reference %s",
+                  s->spec.name, s->hash, split, s->n_points, text_plural(s->n_points), scored,
+                  replications, text_plural(replications), reference);
     if (!suite_is_frozen(s)) {
         document_note(d,
                       "warning: the suite was frozen as [%s]: machines, models or generators "
@@ -67,8 +68,8 @@ static void put_regressions(const struct suite *s, const struct judge_result *r,
         FRAME_ROW(f, name, ratio);
         if (r->cells[i].lost > 0) {
             document_note(d,
-                          "  regression: %s, failed or left requests in %" PRIu32 " replications",
-                          name, r->cells[i].lost);
+                          "  regression: %s, failed or left requests in %" PRIu32 " replication%s",
+                          name, r->cells[i].lost, text_plural(r->cells[i].lost));
         } else {
             document_note(d, "  regression: %s, %.3f times worse (p %.2g)", name, ratio,
                           r->cells[i].p_holm);
@@ -86,9 +87,9 @@ void judge_document(const struct suite *s, const char *policy, const struct judg
                     r->n_failed);
     DOCUMENT_VALUES(interval, "low", portable_exp(g->low), "high", portable_exp(g->high));
     document_heading(d, "%s", policy);
-    document_note(d, "score %.4f [%.4f, %.4f], p %.2g; %" PRIu32 " significant regressions",
+    document_note(d, "score %.4f [%.4f, %.4f], p %.2g; %" PRIu32 " significant regression%s",
                   portable_exp(g->mean), portable_exp(g->low), portable_exp(g->high),
-                  r->score.p_better, r->score.regressions);
+                  r->score.p_better, r->score.regressions, text_plural(r->score.regressions));
     if (isfinite(r->headroom)) {
         document_note(d, "the best known is %.1f %% better still", 100.0 * expm1(r->headroom));
     }

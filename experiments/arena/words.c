@@ -27,9 +27,9 @@ static const char *failure(const struct words_of *w)
     uint32_t cell = w->result->failed_cell;
     uint32_t point = cell / w->runs->replications;
     struct study_cell c = suite_cell(w->suite, point, w->policy, cell % w->runs->replications);
-    return document_format("%" PRIu32 " runs failed; the first at %s, seed %" PRIu64 ": %s",
-                           w->result->n_failed, point_name(w, point), c.seed,
-                           w->result->failed->message);
+    return document_format("%" PRIu32 " run%s failed; the first at %s, seed %" PRIu64 ": %s",
+                           w->result->n_failed, text_plural(w->result->n_failed),
+                           point_name(w, point), c.seed, w->result->failed->message);
 }
 
 static const char *refused(const struct words_of *w)

@@ -131,7 +131,7 @@ static void put_claim(const struct claim *c, const struct claim *other, bool in_
 
 static void show_count(const char *of, const uint32_t *count, uint32_t n, struct document *d)
 {
-    const char *line = document_format("%s%u claims:", of, n);
+    const char *line = document_format("%s%u claim%s:", of, n, text_plural(n));
     for (int v = 0; v < CLAIM_VERDICT_COUNT; v++) {
         line =
             document_format("%s%s %u %s", line, v > 0 ? "," : "", count[v], claim_verdict_names[v]);

@@ -64,7 +64,7 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
         bool part = parts(&w, &t);
         put_ends(&w, d);
         if (!part) {
-            document_note(d, "no difference on %zu requests", before);
+            document_note(d, "no difference on %zu request%s", before, text_plural(before));
             DOCUMENT_VALUES(d, "requests", before, "left", 0, "pairs_of_runs", w.tests);
             status = EXIT_CHECK_FAILED;
         } else {
@@ -74,9 +74,9 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
                                      .on_terminal = !o->shown.quiet && isatty(STDERR_FILENO) != 0};
             (void)shrink_trace_run(&s, &t);
             if (trace_write(o->output, &t, e) == 0) {
-                document_note(d,
-                              "%zu of %zu requests show the difference (%" PRIu32 " pairs of runs)",
-                              t.n, before, w.tests);
+                document_note(
+                    d, "the difference needs %zu of %zu request%s (%" PRIu32 " pair%s of runs)",
+                    t.n, before, text_plural(before), w.tests, text_plural(w.tests));
                 DOCUMENT_VALUES(d, "requests", before, "left", t.n, "pairs_of_runs", w.tests,
                                 "trace", o->output);
                 put_trace(&t, d);

@@ -129,10 +129,11 @@ static void print_coverage(const char *path, struct err *e)
             if (x.n == 0) {
                 continue;
             }
-            (void)printf("  %s left out, %s: %.1f %% of %zu rows; interval in the median x %.2f "
+            (void)printf("  %s left out, %s: %.1f %% of %zu row%s; interval in the median x %.2f "
                          "either way\n",
                          out[soc], conformal_phase_names[phase],
-                         100.0 * (double)x.inside / (double)x.n, x.n, exp(x.median_half));
+                         100.0 * (double)x.inside / (double)x.n, x.n, text_plural(x.n),
+                         exp(x.median_half));
             n += x.n;
             inside += x.inside;
         }
@@ -140,8 +141,8 @@ static void print_coverage(const char *path, struct err *e)
             (void)printf("  %s left out: no rows\n", out[soc]);
             continue;
         }
-        (void)printf("  %s left out, all: %.1f %% of %zu rows\n", out[soc],
-                     100.0 * (double)inside / (double)n, n);
+        (void)printf("  %s left out, all: %.1f %% of %zu row%s\n", out[soc],
+                     100.0 * (double)inside / (double)n, n, text_plural(n));
     }
     (void)fputc('\n', stdout);
     left_out_table_print(&table, stdout);
@@ -159,7 +160,7 @@ static int residuals(const struct options *o, struct err *e)
     if (out != NULL) {
         size_t n = residuals_write(&catalog, &points, o->points, output_stream(out));
         rc = output_close(out, true, e);
-        (void)printf("%s: %zu rows\n", o->residuals, n);
+        (void)printf("%s: %zu row%s\n", o->residuals, n, text_plural(n));
         print_coverage(o->residuals, e);
     }
     return e->n > 0 ? -EINVAL : rc;

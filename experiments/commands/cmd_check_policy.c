@@ -125,7 +125,8 @@ static int put_end(const struct scenario *sc, size_t n, FILE *out)
 {
     const struct sim_result *r = &sc->result;
     bool failed = r->status != 0 || r->audit.finished != n;
-    (void)fprintf(out, "%llu of %zu requests finished\n", (unsigned long long)r->audit.finished, n);
+    (void)fprintf(out, "%llu of %zu request%s finished\n", (unsigned long long)r->audit.finished, n,
+                  text_plural(n));
     (void)fprintf(out, "%s%s%s", r->message, failed ? "\n" : "", r->scene);
     return failed ? EXIT_CHECK_FAILED : EXIT_OK;
 }

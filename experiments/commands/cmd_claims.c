@@ -86,9 +86,10 @@ static void show(const struct claims *c, const struct claims_options *o)
     if (!o->brief) {
         uint32_t n = o->run.replications;
         document_note(d,
-                      "%u traces from seed %llu; mean [95 %% interval]; percentile of the "
+                      "%u trace%s from seed %llu; mean [95 %% interval]; percentile of the "
                       "published value among single traces%s",
-                      n, (unsigned long long)o->run.seed, n < CLAIM_TRACES ? "" : "\n");
+                      n, text_plural(n), (unsigned long long)o->run.seed,
+                      n < CLAIM_TRACES ? "" : "\n");
         if (n < CLAIM_TRACES) {
             document_note(d,
                           "Their range holds the next trace with probability %.0f %% only; %d "
@@ -241,14 +242,15 @@ static int choose(struct claims *c, const struct claims_options *o, const struct
 static void explain_headlines(const struct claims_options *o, struct document *d)
 {
     document_note(d,
-                  "\n%u traces from seed %llu; mean [95 %% interval over traces]. `xpusim claims "
+                  "\n%u trace%s from seed %llu; mean [95 %% interval over traces]. `xpusim claims "
                   "ID` has every check of a claim.",
-                  o->run.replications, (unsigned long long)o->run.seed);
+                  o->run.replications, text_plural(o->run.replications),
+                  (unsigned long long)o->run.seed);
     if (o->machines > 0) {
         document_note(d,
-                      "Drawn machines: 95 %% range of %u machines within the known ranges of the "
+                      "Drawn machines: 95 %% range of %u machine%s within the known ranges of the "
                       "default one, on %d traces each.",
-                      o->machines, QUANTITIES_MACHINE_TRACES);
+                      o->machines, text_plural(o->machines), QUANTITIES_MACHINE_TRACES);
     } else {
         document_note(d, "--uncertainty 16 adds machines drawn within their known ranges.");
     }

@@ -145,7 +145,7 @@ static void put_report(const struct report *r, struct document *d)
         DOCUMENT_VALUES(context, NULL, v->context[i]);
     }
     if (!v->differs) {
-        document_note(d, "no difference in %" PRIu64 " decisions", v->line);
+        document_note(d, "no difference in %" PRIu64 " decision%s", v->line, text_plural(v->line));
         return;
     }
     document_note(d,

@@ -33,7 +33,7 @@ static void listen(void)
 int drive_say_interrupted(uint32_t n, const char *what)
 {
     (void)fprintf(stderr, "xpusim: interrupted: the results are of %" PRIu32 " %s%s\n", n, what,
-                  n == 1 ? "" : "s");
+                  text_plural(n));
     return EXIT_SIGNAL + (int)drive_interrupt;
 }
 

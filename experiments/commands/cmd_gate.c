@@ -72,8 +72,9 @@ static int update(const struct gate_options *o, const struct gate_baseline *b,
 {
     for (uint32_t i = 0; i < now->n; i++) {
         if (now->v[i].failed > 0) {
-            (void)fprintf(stderr, "xpusim: error: %s, %s: %" PRIu32 " runs failed: %s\n",
-                          now->v[i].group, now->v[i].policy, now->v[i].failed, now->v[i].message);
+            (void)fprintf(stderr, "xpusim: error: %s, %s: %" PRIu32 " run%s failed: %s\n",
+                          now->v[i].group, now->v[i].policy, now->v[i].failed,
+                          text_plural(now->v[i].failed), now->v[i].message);
         }
     }
     if (any_failed(now)) {

@@ -152,7 +152,8 @@ static void put_results(const struct graphs_instance *g, const struct options *o
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    document_note(d, "%" PRIu32 " blocks, %" PRIu32 " chunks, G1 %s\n", g->n_blocks, g->n_chunks,
+    document_note(d, "%" PRIu32 " block%s, %" PRIu32 " chunk%s, G1 %s\n", g->n_blocks,
+                  text_plural(g->n_blocks), g->n_chunks, text_plural(g->n_chunks),
                   g->keep_old ? "kept while G2 loads" : "freed before G2 loads");
     document_note(d, "%-18s %10s %8s %10s %10s %8s %7s", "strategy", "total",
                   g->keep_old ? "/best" : "/exact", "prefill", "switch", "stall", "memory");

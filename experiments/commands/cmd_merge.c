@@ -37,7 +37,7 @@ static int merge(const struct options *o, struct err *e)
         status = EXIT_CHECK_FAILED;
     }
     if (status == EXIT_OK && !o->output.quiet) {
-        (void)fprintf(stderr, "xpusim: %u stores merged into %s\n", n, o->out);
+        (void)fprintf(stderr, "xpusim: %u store%s merged into %s\n", n, text_plural(n), o->out);
     }
     return status;
 }

@@ -96,8 +96,9 @@ static int simulate(const struct run_options *o, const struct config *c,
     rc = timeline_close(timeline, !r.sim.refused, e) != 0 ? -EINVAL : rc;
     status = r.sim.status != 0 ? tell_failure(&r.sim) : print_result(o, c, p, t, &r, steady, out);
     if (replay != NULL && r.sim.status == 0 && r.sim.policy_counters[0] > 0) {
-        (void)fprintf(stderr, "xpusim: error: %llu decisions of %s did not happen again\n",
-                      (unsigned long long)r.sim.policy_counters[0], o->replay);
+        (void)fprintf(stderr, "xpusim: error: %llu decision%s of %s did not happen again\n",
+                      (unsigned long long)r.sim.policy_counters[0],
+                      text_plural(r.sim.policy_counters[0]), o->replay);
         status = EXIT_CHECK_FAILED;
     }
     if (replay != NULL && status == EXIT_CHECK_FAILED) {

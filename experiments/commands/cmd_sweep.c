@@ -33,16 +33,16 @@ static void summarise(const struct options *o, const struct spec *spec,
                       const struct sweep_result *r)
 {
     if (r->failed > 0) {
-        (void)fprintf(stderr, "xpusim: error: %" PRIu64 " runs failed, the first at %s\n",
-                      r->failed, r->first_failure);
+        (void)fprintf(stderr, "xpusim: error: %" PRIu64 " run%s failed, the first at %s\n",
+                      r->failed, text_plural(r->failed), r->first_failure);
     }
     if (o->output.quiet) {
         return;
     }
     (void)fprintf(stderr,
-                  "xpusim: %s: %" PRIu64 " runs done, %" PRIu64 " were in the store, %" PRIu64
+                  "xpusim: %s: %" PRIu64 " run%s done, %" PRIu64 " found in the store, %" PRIu64
                   " failed%s\n",
-                  o->spec, r->done, r->found, r->failed,
+                  o->spec, r->done, text_plural(r->done), r->found, r->failed,
                   r->interrupted ? "; stopped early: the same command continues" : "");
     OWNED char *outside = extrapolated_text(&r->extrapolated);
     if (outside != NULL) {
@@ -56,9 +56,9 @@ static void summarise(const struct options *o, const struct spec *spec,
     }
     if (r->points_open > 0) {
         (void)fprintf(stderr,
-                      "xpusim: note: %" PRIu64 " points did not reach their half-widths in "
+                      "xpusim: note: %" PRIu64 " point%s did not reach the half-widths in "
                       "%" PRIu32 " replications\n",
-                      r->points_open, spec->max_replications);
+                      r->points_open, text_plural(r->points_open), spec->max_replications);
     }
 }
 
@@ -115,9 +115,10 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
             return EXIT_CHECK_FAILED;
         }
     }
-    (void)printf("%s: %" PRIu64 " points, %s%" PRIu64 " runs, %" PRIu64 " of them in the store\n",
-                 o->spec, spec->n_points, spec->n_until > 0 ? "at most " : "",
-                 spec_runs(spec, spec->max_replications), there);
+    uint64_t runs = spec_runs(spec, spec->max_replications);
+    (void)printf("%s: %" PRIu64 " point%s, %s%" PRIu64 " run%s, %" PRIu64 " of them in the store\n",
+                 o->spec, spec->n_points, text_plural(spec->n_points),
+                 spec->n_until > 0 ? "at most " : "", runs, text_plural(runs), there);
     return EXIT_OK;
 }
 

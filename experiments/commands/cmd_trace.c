@@ -43,8 +43,8 @@ static int gen(void *values, struct err *e)
 static void note_losses(const struct trace_import_losses *l)
 {
     if (l->failed > 0) {
-        (void)fprintf(stderr, "xpusim: note: trace: %zu requests without output tokens left out\n",
-                      l->failed);
+        (void)fprintf(stderr, "xpusim: note: trace: %zu request%s without output tokens left out\n",
+                      l->failed, text_plural(l->failed));
     }
     if (l->estimated) {
         (void)fprintf(stderr,
@@ -82,9 +82,9 @@ static void note_losses(const struct trace_import_losses *l)
     }
     if (l->gaps_from_arrivals > 0) {
         (void)fprintf(stderr,
-                      "xpusim: note: trace: the source does not say when answers ended; %zu gaps "
-                      "before a next turn are from arrival to arrival\n",
-                      l->gaps_from_arrivals);
+                      "xpusim: note: trace: the source does not say when answers ended; %zu gap%s "
+                      "between turns taken from arrival to arrival\n",
+                      l->gaps_from_arrivals, text_plural(l->gaps_from_arrivals));
     }
     if (l->prefix_tokens > 0) {
         (void)fprintf(stderr,
@@ -115,13 +115,14 @@ static int import(void *values, struct err *e)
     if (rc == 0) {
         if (t.n < lost.rows) {
             (void)fprintf(stderr,
-                          "xpusim: note: trace: %zu of %zu requests are taken; notes count all of "
+                          "xpusim: note: trace: taken: %zu of %zu request%s; notes count all of "
                           "the file\n",
-                          t.n, lost.rows);
+                          t.n, lost.rows, text_plural(lost.rows));
         }
         note_losses(&lost);
-        (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu requests, %zu sessions\n",
-                      lost.format, t.n, sessions_of(&t));
+        size_t sessions = sessions_of(&t);
+        (void)fprintf(stderr, "xpusim: note: trace: read as %s: %zu request%s, %zu session%s\n",
+                      lost.format, t.n, text_plural(t.n), sessions, text_plural(sessions));
     }
     return rc == 0 ? emit(&t, o->output, e) : rc;
 }
@@ -137,12 +138,13 @@ static void graph_document(const struct trace *t, struct document *d)
     struct trace_graph_stats s;
     trace_graph_stats(t, &s);
     document_note(d,
-                  "\n%" PRIu32 " jobs: %" PRIu32 " forks, %" PRIu32 " joins, %" PRIu32
-                  " background requests\nlongest path %.1f requests in the mean, %" PRIu32
+                  "\n%" PRIu32 " job%s: %" PRIu32 " fork%s, %" PRIu32 " join%s, %" PRIu32
+                  " background request%s\nlongest path %.1f requests in the mean, %" PRIu32
                   " at most; width %.1f in the mean, %" PRIu32
                   " at most\ncritical path without service %.1f s in the mean, %.1f s at most",
-                  s.jobs, s.forks, s.joins, s.background, s.depth_mean, s.depth, s.width_mean,
-                  s.width, s.gaps_s_mean, s.gaps_s);
+                  s.jobs, text_plural(s.jobs), s.forks, text_plural(s.forks), s.joins,
+                  text_plural(s.joins), s.background, text_plural(s.background), s.depth_mean,
+                  s.depth, s.width_mean, s.width, s.gaps_s_mean, s.gaps_s);
     DOCUMENT_VALUES(document_within(d, "graph"), "jobs", s.jobs, "forks", s.forks, "joins", s.joins,
                     "background", s.background, "depth_mean", s.depth_mean, "depth_max", s.depth,
                     "width_mean", s.width_mean, "width_max", s.width, "critical_gaps_s_mean",
@@ -165,8 +167,8 @@ static void content_document(const struct trace *t, struct document *d)
 
 static void stats_document(const struct trace_stats *s, struct document *d)
 {
-    document_note(d, "%zu requests in %zu sessions, first turns over %.1f s\n", s->n, s->n_sessions,
-                  s->span_s);
+    document_note(d, "%zu request%s in %zu session%s, first turns over %.1f s\n", s->n,
+                  text_plural(s->n), s->n_sessions, text_plural(s->n_sessions), s->span_s);
     DOCUMENT_VALUES(d, "requests", s->n, "sessions", s->n_sessions, "span_s", s->span_s);
     struct frame *f =
         document_table(d, 0, "lrrrrrr", "class", "requests", "per min", "gap CV",

@@ -156,9 +156,9 @@ void graphs_gantt(const struct graphs_instance *g, const struct graphs_result *r
     int64_t scale = (r->total + MAX_CELLS - 1) / MAX_CELLS;
     scale = scale < 1 ? 1 : scale;
     int cells = (int)((r->total + scale - 1) / scale);
-    document_note(d,
-                  "  one character is %" PRId64 " time unit%s; %" PRIu32 " blocks, end at %" PRId64,
-                  scale, scale == 1 ? "" : "s", g->n_blocks, r->total);
+    document_note(
+        d, "  one character is %" PRId64 " time unit%s; %" PRIu32 " block%s, end at %" PRId64,
+        scale, text_plural((uint64_t)scale), g->n_blocks, text_plural(g->n_blocks), r->total);
     put_row("G1 compute", GRAPHS_COMPUTE_G1, r, scale, cells, d);
     put_row("G2 compute", GRAPHS_COMPUTE_G2, r, scale, cells, d);
     put_row("G2 load", GRAPHS_LOAD_G2, r, scale, cells, d);

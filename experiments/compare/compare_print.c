@@ -265,7 +265,7 @@ void compare_head_document(const struct compare_head *h, struct document *d)
     }
     DOCUMENT_VALUES(d, "sample", h->sample, "sample_note", h->note != NULL ? h->note : "");
     document_note(d, "%s, %s, %s; %" PRIu32 " replication%s from seed %" PRIu64 "; mean%s", h->soc,
-                  h->llm, h->workload, h->replications, h->replications == 1 ? "" : "s", h->seed,
+                  h->llm, h->workload, h->replications, text_plural(h->replications), h->seed,
                   h->replications == 1 ? "" : " [95 % interval]");
     if (h->note != NULL) {
         document_note(d, "%s", h->note);

@@ -160,7 +160,8 @@ void select_document(const struct select_asked *o, const char *metric,
                       r->empty, r->replications);
     }
     if (best == NULL) {
-        document_note(d, "\nno policy served all requests; %" PRIu64 " runs", r->runs);
+        document_note(d, "\nno policy served all requests; %" PRIu64 " run%s", r->runs,
+                      text_plural(r->runs));
         return;
     }
     if (r->decided) {

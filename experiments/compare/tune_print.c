@@ -127,10 +127,10 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
     const uint32_t least = selected ? select_first(&t->options.select, t->options.replications)
                                     : t->options.replications;
     document_note(d,
-                  "\n---- tuned: %" PRIu32 " configurations of each policy, %s%" PRIu32
-                  " training replications from seed %" PRIu64 ", chosen by %s\n",
-                  t->options.budget, selected ? "at least " : "", least, t->seed,
-                  t->options.metric);
+                  "\n---- tuned: %" PRIu32 " configuration%s of each policy, %s%" PRIu32
+                  " training replication%s from seed %" PRIu64 ", chosen by %s\n",
+                  t->options.budget, text_plural(t->options.budget), selected ? "at least " : "",
+                  least, text_plural(least), t->seed, t->options.metric);
     DOCUMENT_VALUES(d, "metric", t->options.metric, "budget", t->options.budget,
                     "training_replications", least);
     struct document *seeds = document_array(d, "training_seeds");

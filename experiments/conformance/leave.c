@@ -86,8 +86,9 @@ void conformance_leave(struct scenario *sc, const struct conformance *c,
     }
     OWNED char *path = file_name(c->label, how);
     if ((mkdir(FOLDER, 0777) == 0 || errno == EEXIST) && trace_write(path, &small, &e) == 0) {
-        (void)fprintf(c->out, "%s, load %llu: enough to show it: %zu of %zu requests, %s\n",
-                      c->label, (unsigned long long)how->load, small.n, sc->trace.n, path);
+        (void)fprintf(c->out, "%s, load %llu: enough to show it: %zu of %zu request%s, %s\n",
+                      c->label, (unsigned long long)how->load, small.n, sc->trace.n,
+                      text_plural(sc->trace.n), path);
         put_command(c, how, path);
     }
     err_print(&e, c->out);

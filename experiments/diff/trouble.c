@@ -200,9 +200,10 @@ static void leave(const struct trouble *t, const struct trouble_end *end, FILE *
                       t->dir, strerror(errno));
     } else if (whole && trace_write(path, &small, &e) == 0) {
         bool shows = show_again(t, path, end, &e);
-        (void)fprintf(out, "%s: %zu of %zu requests, in %s/: trace.csv, decisions%s\n  ",
+        (void)fprintf(out, "%s: %zu of %zu request%s, in %s/: trace.csv, decisions%s\n  ",
                       shows ? "Enough to show it" : "Not shown again by its trace", small.n,
-                      t->trace->n, t->dir, end->exit_status == 0 ? ", timeline.json" : "");
+                      t->trace->n, text_plural(t->trace->n), t->dir,
+                      end->exit_status == 0 ? ", timeline.json" : "");
         put_command(t->options, t->policy->label, path, out);
     }
     err_print(&e, out);

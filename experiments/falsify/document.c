@@ -112,8 +112,9 @@ static void put_failures(const struct falsify_runs *runs, struct document *d)
     for (int i = 0; i < FALSIFY_SIDES; i++) {
         FRAME_ROW(f, runs->policy[i]->label, runs->n_failed[i], runs->message[i]);
         if (runs->n_failed[i] > 0) {
-            document_note(d, "%s failed in %" PRIu32 " runs in which the other did not: %s",
-                          runs->policy[i]->label, runs->n_failed[i], runs->message[i]);
+            document_note(d, "%s failed in %" PRIu32 " run%s in which the other did not: %s",
+                          runs->policy[i]->label, runs->n_failed[i], text_plural(runs->n_failed[i]),
+                          runs->message[i]);
         }
     }
 }
@@ -127,9 +128,10 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     const char *of =
         metric_is_gain(o->metric) ? ", the baseline's over the policy's" : " the baseline's";
     document_note(d,
-                  "%s of %s against %s: %" PRIu32 " scenarios x %" PRIu32
-                  " seeds searched (%" PRIu32 " out), %" PRIu32 " runs in all",
-                  o->metric, a, b, r->n_tried, o->replications, r->n_out, runs->n_runs);
+                  "%s of %s against %s: %" PRIu32 " scenario%s x %" PRIu32
+                  " seed%s searched (%" PRIu32 " out), %" PRIu32 " runs in all",
+                  o->metric, a, b, r->n_tried, text_plural(r->n_tried), o->replications,
+                  text_plural(o->replications), r->n_out, runs->n_runs);
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
     put_failures(runs, d);

@@ -315,8 +315,9 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
     /* Metrics of the runs that are left would be those of another selection. */
     if (failed_now != failed_before) {
         set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms,
-            "%u of %u runs failed, were %u of %u%s%.60s", b->failed, b->replications, a->failed,
-            a->replications, b->failed > 0 ? ": " : "", b->message);
+            "%u of %u run%s failed, were %u of %u%s%.60s", b->failed, b->replications,
+            text_plural(b->replications), a->failed, a->replications, b->failed > 0 ? ": " : "",
+            b->message);
         return false;
     }
     if (b->failed == b->replications) {

@@ -18,7 +18,7 @@ static const char *p_text(const struct gate_row *row)
 
 const char *gate_counts(const struct gate_report *r)
 {
-    const char *text = document_format("%" PRIu32 " rows:", r->n);
+    const char *text = document_format("%" PRIu32 " row%s:", r->n, text_plural(r->n));
     const char *between = " ";
     for (int v = 0; v < GATE_VERDICTS; v++) {
         if (r->counts[v] > 0) {

@@ -33,7 +33,8 @@ static void put_steps(const struct critical_path *p, const struct trace *t, stru
             r->background ? "in the background" : "");
     }
     if (p->n_steps > STEPS_SHOWN) {
-        document_note(d, "  and %zu more steps", p->n_steps - STEPS_SHOWN);
+        document_note(d, "  and %zu more step%s", p->n_steps - STEPS_SHOWN,
+                      text_plural(p->n_steps - STEPS_SHOWN));
     }
 }
 
@@ -200,9 +201,9 @@ void job_path_document(const struct critical_path *p, const struct trace *t, str
     DOCUMENT_VALUES(d, "complete", p->complete, "first_ns", p->first_ns, "latency_ns",
                     p->end_ns - p->first_ns);
     document_note(d,
-                  "job of %zu requests, %u in the foreground, %u that ended: %s from its first "
+                  "job of %zu request%s, %u in the foreground, %u that ended: %s from its first "
                   "arrival to the end of its last foreground request%s",
-                  p->n, foreground, left, seconds(p->end_ns - p->first_ns),
+                  p->n, text_plural(p->n), foreground, left, seconds(p->end_ns - p->first_ns),
                   p->complete ? "" : incomplete(p, t));
     put_steps(p, t, d);
     put_causes(p, d);

@@ -143,8 +143,7 @@ void report_write_headline(const cJSON *tree, FILE *out)
     write_overload(tree, out);
     double failed = json_number(tree, "failed_runs");
     if (failed > 0) {
-        (void)fprintf(out,
-                      "<p class=overloaded>%.0f runs failed and are missing from every mean.</p>\n",
-                      failed);
+        (void)fprintf(out, "<p class=overloaded>%.0f run%s failed: missing from every mean.</p>\n",
+                      failed, text_plural((uint64_t)failed));
     }
 }

@@ -65,8 +65,8 @@ int job_options_work(struct job_options *o, bool quiet, int (*work)(void *, stru
     o->how.store = s;
     int status = work(values, e);
     if (s != NULL && !quiet) {
-        (void)fprintf(stderr, "xpusim: %s: %" PRIu64 " runs added, %" PRIu64 " were there\n",
-                      o->path, store_added(s), store_found(s));
+        (void)fprintf(stderr, "xpusim: %s: %" PRIu64 " run%s added, %" PRIu64 " found there\n",
+                      o->path, store_added(s), text_plural(store_added(s)), store_found(s));
     }
     (void)store_close(s, e);
     o->how.store = NULL;

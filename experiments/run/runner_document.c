@@ -24,22 +24,23 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
     uint64_t left = s->audit.running + s->audit.queued;
     if (s->battery.empty) {
         warnings_add(list,
-                     "BATTERY_EMPTY: the battery was empty after %.6g s: %" PRIu64
-                     " requests are unfinished and "
-                     "%" PRIu64 " never arrived; latencies cover finished requests only",
-                     units_s_from_ns(s->end_ns), left, s->audit.future);
+                     "BATTERY_EMPTY: the battery was empty after %.6g s, with %" PRIu64
+                     " request%s unfinished and %" PRIu64
+                     " that never arrived; latencies cover finished requests only",
+                     units_s_from_ns(s->end_ns), left, text_plural(left), s->audit.future);
     } else if (left > 0 || (s->audit.future > 0 && c->sim.horizon_s > 0.0)) {
         warnings_add(
             list,
-            "the horizon of %g s left %" PRIu64 " requests unfinished and %" PRIu64
+            "the horizon of %g s left %" PRIu64 " request%s unfinished and %" PRIu64
             " that never arrived: latencies are censored, they cover finished requests only",
-            c->sim.horizon_s, left, s->audit.future);
+            c->sim.horizon_s, left, text_plural(left), s->audit.future);
     }
     if (s->audit.shed > 0) {
         warnings_add(list,
-                     "%" PRIu64 " requests were shed (cancelled by their users or agents, or "
-                     "dropped): latencies do not cover them",
-                     s->audit.shed);
+                     "latencies leave out %" PRIu64
+                     " shed request%s (cancelled by users or agents, or "
+                     "dropped)",
+                     s->audit.shed, text_plural(s->audit.shed));
     }
     if (r->verdict == METRICS_OVERLOADED) {
         warnings_add(
@@ -105,8 +106,9 @@ static void show_latencies(const struct runner_result *r, const char *group, str
         return;
     }
     SIM_ASSERT(!(value_of(r, document_format("%s.finished", group)) > arrived));
-    document_note(d, "\n%s: %.0f of %.0f requests finished, %.3g per minute", group,
+    document_note(d, "\n%s: %.0f of %.0f request%s finished, %.3g per minute", group,
                   value_of(r, document_format("%s.finished", group)), arrived,
+                  text_plural((uint64_t)arrived),
                   value_of(r, document_format("%s.throughput_req_per_min", group)));
     struct frame *f = document_table(d, 2, "lrrrrrr", "", stats[0], stats[1], stats[2], stats[3],
                                      stats[4], stats[5]);
@@ -226,9 +228,10 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     const struct sim_audit *a = &r->sim.audit;
     /* A closed loop has turns for instant answers, and a horizon ends before the last. */
     OWNED char *of = a->future > 0 ? xformat(" of %zu", t->n) : xstrdup("");
-    document_note(d, "%s on %s, %s\n%s: %" PRIu64 "%s requests%s, seed %" PRIu64 ": %s", p->label,
+    document_note(d, "%s on %s, %s\n%s: %" PRIu64 "%s request%s%s, seed %" PRIu64 ": %s", p->label,
                   c->soc.machine.name, c->models, c->workload, a->arrived, of,
-                  a->future > 0 ? " arrived" : "", seed, verdict);
+                  text_plural(a->future > 0 ? t->n : a->arrived), a->future > 0 ? " arrived" : "",
+                  seed, verdict);
     DOCUMENT_VALUES(d, "fingerprint", fingerprint);
     struct document *config = document_within(d, "config");
     document_members(config, c->tree);
@@ -272,7 +275,7 @@ const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_RE
     bool in_hook = strcmp(x->hook, "schedule") != 0;
     (void)snprintf(text, RUNNER_REFUSAL_BYTES,
                    "%s %" PRIu64 " time%s%s%s, first at %.6g s: %s (%s)", x->action, x->n,
-                   x->n == 1 ? "" : "s", in_hook ? " in " : "", in_hook ? x->hook : "",
+                   text_plural(x->n), in_hook ? " in " : "", in_hook ? x->hook : "",
                    units_s_from_ns(x->first_ns), x->why, errno_name(x->status));
     return text;
 }

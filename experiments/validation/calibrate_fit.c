@@ -42,10 +42,11 @@ static int check(const struct calibrate_set *s, size_t n_used, size_t n_models, 
     if (n_used < (leaving ? MIN_POINTS_LEFT : MIN_POINTS) ||
         n_models < (leaving ? 1 : MIN_MODELS)) {
         return err_add(e,
-                       "%s %s %s, %u bits: %zu points of %zu models; a fit needs at least %d "
+                       "%s %s %s, %u bits: %zu point%s of %zu model%s; a fit needs at least %d "
                        "points of %d models; --measured updates from fewer",
                        s->soc->machine.name, s->soc->machine.devices[s->device].name, r->runtime,
-                       r->weight_bits, n_used, n_models, MIN_POINTS, MIN_MODELS);
+                       r->weight_bits, n_used, text_plural(n_used), n_models, text_plural(n_models),
+                       MIN_POINTS, MIN_MODELS);
     }
     for (size_t i = 0; i < s->n; i++) {
         const struct calibrate_row *row = &s->rows[i];

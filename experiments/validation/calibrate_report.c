@@ -212,8 +212,8 @@ void calibrate_entry_document(const struct calibrate_entry *e, struct document *
 {
     const struct soc_runtime *r = calibrate_entry_runtime(e);
     const char *device = e->set.soc->machine.devices[e->set.device].name;
-    const char *what = document_format("%s, %s, %u bits: %zu points", device, r->runtime,
-                                       r->weight_bits, e->set.n);
+    const char *what = document_format("%s, %s, %u bits: %zu point%s", device, r->runtime,
+                                       r->weight_bits, e->set.n, text_plural(e->set.n));
     DOCUMENT_VALUES(d, "device", device, "runtime", r->runtime, "weight_bits", r->weight_bits,
                     "points", e->set.n);
     if (!e->fitted) {

@@ -152,7 +152,7 @@ void leave_machine_document(const struct leave_rows *r, uint32_t measured, struc
                   "%zu machines, each made from its siblings (%zu pairs) and updated by %u "
                   "measured model%s\nrows: each row of its other models, once for each choice of "
                   "what was measured\n",
-                  r->machines, r->pairs, measured, measured == 1 ? "" : "s");
+                  r->machines, r->pairs, measured, text_plural(measured));
     struct frame *f = DOCUMENT_FRAME(d, "left_out", 3, columns);
     for (int kind = 0; device_kind_names()[kind] != NULL; kind++) {
         for (size_t part = 0; part < N_PARTS; part++) {

@@ -245,15 +245,16 @@ static void write_device(const struct measured_work *w, const struct update *pri
 {
     size_t models = models_of(rows, n);
     OWNED char *source =
-        xformat("%zu measured rows of %zu model%s on this machine, and the range before "
+        xformat("%zu measured row%s of %zu model%s on this machine, and the range before "
                 "them; range: 95 %%",
-                n, models, models == 1 ? "" : "s");
+                n, text_plural(n), models, text_plural(models));
     for (size_t i = 0; i < u->n; i++) {
         write_number(w, u, i, sqrt(gsl_matrix_get(prior->covariance, i, i)), source,
                      measured_has_rows(rows, n, u->params[i].runtime));
     }
-    document_note(w->d, "%s: updated by %zu measured rows of %zu model%s",
-                  w->soc->machine.devices[u->device].name, n, models, models == 1 ? "" : "s");
+    document_note(w->d, "%s: updated by %zu measured row%s of %zu model%s",
+                  w->soc->machine.devices[u->device].name, n, text_plural(n), models,
+                  text_plural(models));
     measured_put_numbers(w, prior, u, rows, n);
     struct frame *errors = measured_errors_table(w->d);
     for (uint32_t r = 0; r < w->soc->devices[u->device].n_runtimes; r++) {
@@ -303,9 +304,9 @@ int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct d
     }
     if (rc == 0) {
         OWNED char *note =
-            xformat("%zu rows were measured on this machine. Its other numbers are those of "
+            xformat("Measured on this machine: %zu row%s. Its other numbers are those of "
                     "the file that they updated.",
-                    m->points.n);
+                    m->points.n, text_plural(m->points.n));
         cJSON_DeleteItemFromObjectCaseSensitive(tree, "note");
         (void)cJSON_AddStringToObject(tree, "note", note);
     }

@@ -50,10 +50,10 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
         {.name = "", .title = "", .kind = FRAME_TEXT, .only_text = true},
     };
     document_note(d,
-                  "fitted on the first %zu requests (measured latencies of the other %zu not "
+                  "fitted on the first %zu request%s (measured latencies of the other %zu not "
                   "used), %u simulations%s",
-                  fit->n_requests, n - fit->n_requests, fit->evaluations,
-                  fit->converged ? "" : ", NOT CONVERGED");
+                  fit->n_requests, text_plural(fit->n_requests), n - fit->n_requests,
+                  fit->evaluations, fit->converged ? "" : ", NOT CONVERGED");
     DOCUMENT_VALUES(document_within(d, "fit"), "n", fit->n_requests, "evaluations",
                     fit->evaluations, "converged", fit->converged, "objective_before",
                     fit->objective_before, "objective", fit->objective);
@@ -170,8 +170,9 @@ static void put_head(const struct validate_run_result *r, struct document *d)
         x->n > 1 ? document_format("%u replicas (%s) of ", x->n, queues[x->queue]) : "";
     DOCUMENT_VALUES(d, "replicas", x->n, "queue", queues[x->queue]);
     document_note(
-        d, "%s on %s%s, %s\n%s: %zu measured requests, arrivals over %.4g s, %.4g s in all\n",
+        d, "%s on %s%s, %s\n%s: %zu measured request%s, arrivals over %.4g s, %.4g s in all\n",
         r->policy->label, replicas, r->config->soc.machine.name, r->config->llm.name, r->name, n,
+        text_plural(n),
         units_s_from_ns(r->run->trace.rows[n - 1].arrival_ns - r->run->trace.rows[0].arrival_ns),
         span_s);
 }

@@ -178,7 +178,7 @@ void openvino_probe(struct openvino *o, const char *device, const struct llm *ll
     trial_make(&t, &e, step, rows);
     (void)snprintf(out->what, sizeof out->what,
                    t.attention ? "attention, %u tokens" : "FFN, %u row%s", t.rows,
-                   t.rows == 1 ? "" : "s");
+                   text_plural(t.rows));
     if (v != NULL) {
         v->engine = &e;
         (void)snprintf(v->name, sizeof v->name, "%.31s", device);

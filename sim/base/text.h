@@ -109,6 +109,12 @@ static inline void text_fini(struct text *t)
     *t = (struct text){0};
 }
 
+/* The end of a noun after the number n. */
+static inline const char *text_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 bool text_begins(const char *text, const char *with);
 /* Is there something, and then this end? */
 bool text_ends(const char *text, const char *with);

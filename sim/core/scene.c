@@ -63,8 +63,8 @@ static void put_passes(const struct core *c, FILE *out)
         }
     }
     if (first != NULL) {
-        fprintf(out, "  formed and on no device: %" PRIu64 " passes, as pass %u at op %u of %u\n",
-                idle, first->id, first->op, first->n_ops);
+        fprintf(out, "  formed and on no device: %" PRIu64 " pass%s, as pass %u at op %u of %u\n",
+                idle, idle == 1 ? "" : "es", first->id, first->op, first->n_ops);
     }
 }
 
@@ -92,8 +92,9 @@ static void put_devices(struct core *c, FILE *out)
     fputs("  devices:", out);
     const struct machine *m = c->setup->machine;
     for (uint32_t d = 0; d < m->n_devices; d++) {
-        fprintf(out, "%s %s %u of %u slots free", d == 0 ? "" : ",", m->devices[d].name,
-                c->exec_ops->free_slots(c->exec, (uint8_t)d), m->devices[d].inflight_depth);
+        fprintf(out, "%s %s %u of %u slot%s free", d == 0 ? "" : ",", m->devices[d].name,
+                c->exec_ops->free_slots(c->exec, (uint8_t)d), m->devices[d].inflight_depth,
+                text_plural(m->devices[d].inflight_depth));
     }
     fputc('\n', out);
 }
@@ -120,7 +121,7 @@ static void put_counts(const struct sim_result *r, FILE *out)
     for (uint32_t i = 0; i < r->n_refusals; i++) {
         const struct sim_refusal *x = &r->refusals[i];
         fprintf(out, "  refused: %s %" PRIu64 " time%s in %s, first at %.6g s: %s\n", x->action,
-                x->n, x->n == 1 ? "" : "s", x->hook, units_s_from_ns(x->first_ns), x->why);
+                x->n, text_plural(x->n), x->hook, units_s_from_ns(x->first_ns), x->why);
     }
     bool any = false;
     for (int i = 0; i < COUNTER_COUNT; i++) {

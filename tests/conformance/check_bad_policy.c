@@ -413,7 +413,7 @@ START_TEST(a_stall_tells_what_there_was)
         "3 live: 3 wait for prefill, 0 for decode",
         "waits longest: request 0, proactive, since 0 s: 300 prompt tokens, 0 of its tokens in KV",
         "residents: 0 ready, 0 on their way",
-        "npu 1 of 1 slots free, igpu 1 of 1 slots free",
+        "npu 1 of 1 slot free, igpu 1 of 1 slot free",
         "no action was accepted",
         "no action was refused"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

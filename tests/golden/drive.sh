@@ -190,7 +190,7 @@ interrupted 130 INT --policy fcfs --trace "$tmp/slow.csv" --json --tokens "$tmp/
 grep -q '"interrupted":[[:space:]]*true' "$tmp/out" && [ "$(tail -c 2 "$tmp/out")" = "}" ] || fail "interrupted: $(cat "$tmp/out")"
 [ -s "$tmp/part.tokens" ] && [ -s "$tmp/part.decisions" ] || fail "interrupted: files"
 interrupted 143 TERM --policy fcfs --trace "$tmp/slow.csv"
-grep -q 'of 1 requests finished' "$tmp/out" || fail "interrupted: $(cat "$tmp/out")"
+grep -q 'of 1 request finished' "$tmp/out" || fail "interrupted: $(cat "$tmp/out")"
 # Nothing whole ran: no comparison, no machine.
 interrupted 130 INT --compare --policy fcfs --policy edf --trace "$tmp/slow.csv"
 interrupted 130 INT --calibrate "$tmp/slow.csv" -o "$tmp/none.json"

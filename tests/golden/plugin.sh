@@ -78,7 +78,7 @@ refuted "$dir/lazy/my-policy.so" || fail "a policy that never launches conforms"
 grep -q "stalled" "$dir/out" || fail "not found out: a policy that never launches"
 again=$(sed -n 's/^ *\(xpusim check-policy .* --trace .*\)/\1/p' "$dir/out" | head -n 1)
 once_more "$again" || fail "conforms on the trace that was left: $again"
-grep -q "^0 of 1 requests finished" "$dir/again" && grep -q "formed and on no device: 1 passes" "$dir/again" ||
+grep -q "^0 of 1 request finished" "$dir/again" && grep -q "formed and on no device: 1 pass" "$dir/again" ||
     fail "the trace that conformance left does not show it: $(cat "$dir/again")"
 [ "$(tail -n 1 "$dir/xpusim-trouble/decisions" | cut -d' ' -f3)" = form ] || fail "no decisions of the load that failed"
 # so is one that remembers what it did in another run, by each of the three comparisons of two runs

@@ -69,18 +69,18 @@ fi
 # One policy more runs alone; other seeds, settings and workloads are other runs.
 # shellcheck disable=SC2086
 {
-    says "5 runs added, 10 were there" compare $two --policy edf --store "$dir/compare.db"
-    says "10 runs added, 0 were there" compare $two --seed 2 --store "$dir/compare.db"
-    says "10 runs added, 0 were there" compare $two --set sim.contention=none --store "$dir/compare.db"
-    says "10 runs added, 0 were there" compare $two --ttft-slo 2 --store "$dir/compare.db"
-    says "10 runs added, 0 were there" compare $two --sketch --store "$dir/compare.db"
+    says "5 runs added, 10 found there" compare $two --policy edf --store "$dir/compare.db"
+    says "10 runs added, 0 found there" compare $two --seed 2 --store "$dir/compare.db"
+    says "10 runs added, 0 found there" compare $two --set sim.contention=none --store "$dir/compare.db"
+    says "10 runs added, 0 found there" compare $two --ttft-slo 2 --store "$dir/compare.db"
+    says "10 runs added, 0 found there" compare $two --sketch --store "$dir/compare.db"
 }
 # A sweep of the same cells finds them, and its own are found.
 cat >"$dir/s.json" <<JSON
 {"name": "s", "base": {"workload": "$small"}, "axes": {"policy": ["fcfs", "agent-xpu-v2", "vtc"]}, "replications": 5}
 JSON
-says "5 runs done, 10 were in the store" sweep "$dir/s.json" --store "$dir/compare.db"
-says "0 runs added, 5 were there" compare --policy vtc --workload "$small" --replications 5 --store "$dir/compare.db"
+says "5 runs done, 10 found in the store" sweep "$dir/s.json" --store "$dir/compare.db"
+says "0 runs added, 5 found there" compare --policy vtc --workload "$small" --replications 5 --store "$dir/compare.db"
 
 # Killed again and again, then resumed: the bytes of one that was left alone.
 # shellcheck disable=SC2086
@@ -222,9 +222,9 @@ plug="compare --policy $dir/mine.so --policy fcfs --workload $small --replicatio
 so 's/reqq_push(.*/& (void)sched_note(s, "arrivals_seen", 2);/'
 # shellcheck disable=SC2086
 {
-    says "6 runs added, 0 were there" $plug --metric 'counters.policy.*' --metric all.arrived --metric counters.schedule_rounds
+    says "6 runs added, 0 found there" $plug --metric 'counters.policy.*' --metric all.arrived --metric counters.schedule_rounds
     grep -qF counters.policy.arrivals_seen "$dir/out" || fail "no counter of the policy's own: $(cat "$dir/out")"
-    says "0 runs added, 6 were there" $plug --metric counters.policy.arrivals_seen --json
+    says "0 runs added, 6 found there" $plug --metric counters.policy.arrivals_seen --json
 }
 python3 - "$dir/out" <<'PY' || fail "the counter does not count"
 import json, sys
@@ -236,11 +236,11 @@ refuse "no run has it" compare --policy fcfs --workload "$small" --metric counte
 refuse "no metric is called so" compare --policy fcfs --workload "$small" --metric counters.nonesuch
 so 's/reqq_push(.*/& (void)sched_note(s, "arrivals_seen", 3);/'
 # shellcheck disable=SC2086
-says "3 runs added, 3 were there" $plug
+says "3 runs added, 3 found there" $plug
 so 's/reqq_push(.*/& abort();/; 1s/^/#include <stdlib.h>\n/'
 # shellcheck disable=SC2086
 {
     "$x" $plug >"$dir/out" 2>"$dir/err" && fail "a crash and exit 0"
-    grep -qF ": 0 runs added, 3 were there" "$dir/err" || fail "a crash is kept: $(cat "$dir/err")"
+    grep -qF ": 0 runs added, 3 found there" "$dir/err" || fail "a crash is kept: $(cat "$dir/err")"
 }
 exit $bad

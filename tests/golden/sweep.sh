@@ -47,21 +47,21 @@ done
 says "array.sh and merge.sh written" "$x" sweep "$spec" -o "$dir/far.db" --slurm 3 --slurm-scripts
 grep -q -- '--array=0-2' "$dir/far.db.slurm/array.sh" || fail "tasks: $(cat "$dir/far.db.slurm/array.sh")"
 [ "$(grep -c 'shard-[012].db' "$dir/far.db.slurm/merge.sh")" -eq 3 ] || fail "shards: $(cat "$dir/far.db.slurm/merge.sh")"
-says "60 runs done, 0 were in the store, 0 failed" "$x" sweep "$spec" -o "$dir/one.db" --jobs 1 --export csv
+says "60 runs done, 0 found in the store, 0 failed" "$x" sweep "$spec" -o "$dir/one.db" --jobs 1 --export csv
 mv "$dir/out" "$dir/one.csv"
 test "$(wc -l <"$dir/one.csv")" -eq 61 || fail "not a line per run"
 says "60 runs done" "$x" sweep "$spec" -o "$dir/two.db" --jobs 2 --export csv
 cmp "$dir/one.csv" "$dir/out" || fail "two workers differ"
-says "0 runs done, 60 were in the store" "$x" sweep "$spec" -o "$dir/one.db" --export csv
+says "0 runs done, 60 found in the store" "$x" sweep "$spec" -o "$dir/one.db" --export csv
 cmp "$dir/one.csv" "$dir/out" || fail "a repeat differs"
 
 # an experiment with one policy more shares the runs: 15 are missing
 sed 's/"fcfs",/"fcfs", "edf",/' "$spec" >"$dir/more.json"
-says "15 runs done, 60 were in the store" "$x" sweep "$dir/more.json" -o "$dir/one.db"
+says "15 runs done, 60 found in the store" "$x" sweep "$dir/more.json" -o "$dir/one.db"
 # what is kept is part of what a run is
 sed 's/"energy_j"/"energy_idle_j"/' "$spec" >"$dir/other.json"
-says "60 runs done, 0 were" "$x" sweep "$dir/other.json" -o "$dir/one.db"
-says "0 runs done, 60 were" "$x" sweep "$spec" -o "$dir/one.db" --export csv
+says "60 runs done, 0 found" "$x" sweep "$dir/other.json" -o "$dir/one.db"
+says "0 runs done, 60 found" "$x" sweep "$spec" -o "$dir/one.db" --export csv
 cmp "$dir/one.csv" "$dir/out" || fail "another experiment in the store changed this one"
 
 for i in 0 1 2; do
@@ -69,7 +69,7 @@ for i in 0 1 2; do
 done
 says "3 stores merged" "$x" merge -o "$dir/merged.db" "$dir"/shard?.db --export csv
 cmp "$dir/one.csv" "$dir/out" || fail "merged shards differ"
-says "0 runs done, 60 were" "$x" sweep "$spec" -o "$dir/merged.db"
+says "0 runs done, 60 found" "$x" sweep "$spec" -o "$dir/merged.db"
 says "3 stores merged" "$x" merge -o "$dir/merged.db" "$dir"/shard?.db --export csv
 cmp "$dir/one.csv" "$dir/out" || fail "merged twice differs"
 says "merged" "$x" merge -o "$dir/merged.db" "$dir/shard1.db" --export json
@@ -104,7 +104,7 @@ cat >"$dir/u.json" <<'END'
  "until": {"reactive.e2e_s.mean": {"half_width_frac": 0.0001}}, "metrics": ["reactive.e2e_s.mean"]}
 END
 says "24 runs done" "$x" sweep "$dir/u.json" -o "$dir/u.db"
-grep -q "3 points did not reach their half-widths in 8" "$dir/err" || fail "open points are not told"
+grep -q "3 points did not reach the half-widths in 8" "$dir/err" || fail "open points are not told"
 sed 's/0.0001/1000/' "$dir/u.json" >"$dir/v.json"
 says "9 runs done" "$x" sweep "$dir/v.json" -o "$dir/v.db" --shard 1/1
 
@@ -134,7 +134,7 @@ grep -q "killed by signal 6" "$dir/out" || fail "the crash is not recorded"
 # On a machine that is too busy to give it 1 s of a processor the clock ends it.
 grep -q "exceeded the limit of 1 s of CPU time\|did not return within" "$dir/out" || fail "the time limit is not recorded"
 "$x" sweep "$dir/f.json" -o "$dir/g.db" --fail-fast --jobs 1 --time-limit 1 2>"$dir/err" && fail "fail-fast and exit 0"
-grep -q "1 runs done, 0 were in the store, 1 failed; stopped early" "$dir/err" || fail "--fail-fast did not stop"
+grep -q "1 run done, 0 found in the store, 1 failed; stopped early" "$dir/err" || fail "--fail-fast did not stop"
 
 # paths are relative to the experiment file, wherever the sweep is started
 mkdir -p "$dir/study/in"
@@ -147,7 +147,7 @@ cat >"$dir/study/p.json" <<'END'
  "rows": [{"trace": "in/t.csv"}, {"workload": "mixed:duration_s=60,reactive=in/lengths.csv,proactive=in/lengths.csv"}]}
 END
 printf '{"base": {"policy": "in/crash.so", "workload": "mixed:duration_s=20"}, "metrics": ["energy_j"]}' >"$dir/study/q.json"
-says "2 runs done, 0 were in the store, 0 failed" "$x" sweep "$dir/study/p.json" -o "$dir/p.db" --export csv
+says "2 runs done, 0 found in the store, 0 failed" "$x" sweep "$dir/study/p.json" -o "$dir/p.db" --export csv
 (cd "$dir/study" && "$x" sweep p.json -o p.db --export csv --quiet) >"$dir/p.csv"
 sed 's/.*,//' "$dir/out" >"$dir/a"
 sed 's/.*,//' "$dir/p.csv" >"$dir/b"

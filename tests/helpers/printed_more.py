@@ -133,7 +133,7 @@ def sweep(x, policies, work, seeds):
     again = x.run("sweep", spec, "-o", store)
     n = len(policies) * seeds
     for r, done, found in ((first, n, 0), (again, 0, n)):
-        want = f"xpusim: {spec}: {done} runs done, {found} were in the store, 0 failed"
+        want = f"xpusim: {spec}: {done} runs done, {found} found in the store, 0 failed"
         if want not in r.stderr.split("\n"):
             x.fail(f"sweep: wanted {want!r}, printed {r.stderr!r}")
     dry = x.text("sweep", spec, "-o", store, "--dry-run")

@@ -37,11 +37,11 @@ def run(*words, out="", err="", rc=0, what=None):
 
 
 def said(done, there, failed=0, file="s.json"):
-    return f"xpusim: {file}: {done} runs done, {there} were in the store, {failed} failed\n"
+    return f"xpusim: {file}: {done} runs done, {there} found in the store, {failed} failed\n"
 
 
 def size(there, points=6, runs=RUNS, most=""):
-    return f"s.json: {points} points, {most}{runs} runs, {there} of them in the store\n"
+    return f"s.json: {points} point{'s'[points == 1:]}, {most}{runs} runs, {there} of them in the store\n"
 
 
 def stored(name):
@@ -90,7 +90,7 @@ def merges(whole):
         run("sweep", "s.json", "-o", f"p{i}.db", "--shard", f"{i}/3", err=said(4, 0))
     run("merge", "-o", "m.db", "p0.db", "p2.db", err="xpusim: 2 stores merged into m.db\n")
     run("sweep", "s.json", "-o", "m.db", "--dry-run", out=size(8))
-    run("merge", "-o", "m.db", "p1.db", "--export", "csv", out=whole, err="xpusim: 1 stores merged into m.db\n")
+    run("merge", "-o", "m.db", "p1.db", "--export", "csv", out=whole, err="xpusim: 1 store merged into m.db\n")
     run("merge", "--complete", "-o", "q.db", "p0.db", "p1.db", "p2.db", "-q")
     run("merge", "-o", "q.db", "p0.db", "-q", "--export", "csv", out=whole)
     run("sweep", "s.json", "-o", "q.db", err=said(0, 12))
@@ -110,7 +110,7 @@ def failures():
     until = dict(SPEC, axes={"policy": ["fcfs"]}, until={"all.finished": {"half_width": 0.001}}, max_replications=3, metrics=["all.finished"])
     (FOLDER / "s.json").write_text(json.dumps(until))
     run("sweep", "s.json", "--dry-run", out=size(0, 1, 3, "at most "))
-    run("sweep", "s.json", "-o", "u.db", err=said(3, 0) + "xpusim: note: 1 points did not reach their half-widths in 3 replications\n")
+    run("sweep", "s.json", "-o", "u.db", err=said(3, 0) + "xpusim: note: 1 point did not reach the half-widths in 3 replications\n")
     run("sweep", "s.json", "-o", "u.db", "-q")
 
 

@@ -215,13 +215,13 @@ START_TEST(shards_of_an_archive_are_its_runs)
         struct said s =
             COMMANDED(cmd_arena, "archive", "--suite", "./s.json", "--policy", "edf", "--policy",
                       "srpt", "--replications", "3", "--store", "s.db", "--shard", shard);
-        said_is(&s, EXIT_OK, "", "xpusim: s.db: 4 runs added, 0 were there\n");
+        said_is(&s, EXIT_OK, "", "xpusim: s.db: 4 runs added, 0 found there\n");
     }
     SCOPED(said_fini)
     struct said again =
         COMMANDED(cmd_arena, "archive", "--suite", "./s.json", "--policy", "edf", "--policy",
                   "srpt", "--replications", "3", "--store", "s.db", "--shard", "1/3");
-    said_is(&again, EXIT_OK, "", "xpusim: s.db: 0 runs added, 4 were there\n");
+    said_is(&again, EXIT_OK, "", "xpusim: s.db: 0 runs added, 4 found there\n");
     SCOPED(said_fini)
     struct said slurm = COMMANDED(cmd_arena, "archive", "--suite", "./s.json", "--policy", "edf",
                                   "--policy", "srpt", "--replications", "3", "--store", "t.db",

@@ -123,7 +123,7 @@ static void make(void)
 #define COUNTS                                                                                     \
     "3 claims: 0 reproduced, 1 calibrated, 0 compatible, not decided, 1 direction, 0 not "         \
     "reproduced, 1 not modellable\n"                                                               \
-    "on the independent machine, 1 claims: 0 reproduced, 0 calibrated, 1 compatible, not "         \
+    "on the independent machine, 1 claim: 0 reproduced, 0 calibrated, 1 compatible, not "          \
     "decided, 0 direction, 0 not reproduced, 0 not modellable\n"
 
 START_TEST(claims_are_told_in_a_line_each)

@@ -124,9 +124,10 @@ START_TEST(a_sweep_counts_its_runs)
     SCOPED(said_fini) struct said size = COMMANDED(cmd_sweep, "./s.json", "--dry-run");
     said_is(&size, EXIT_OK, "./s.json: 4 points, 12 runs, 0 of them in the store\n", "");
     SCOPED(said_fini) struct said s = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "--jobs", "1");
-    said_is(&s, EXIT_OK, "", "xpusim: ./s.json: 12 runs done, 0 were in the store, 0 failed\n");
+    said_is(&s, EXIT_OK, "", "xpusim: ./s.json: 12 runs done, 0 found in the store, 0 failed\n");
     SCOPED(said_fini) struct said again = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db");
-    said_is(&again, EXIT_OK, "", "xpusim: ./s.json: 0 runs done, 12 were in the store, 0 failed\n");
+    said_is(&again, EXIT_OK, "",
+            "xpusim: ./s.json: 0 runs done, 12 found in the store, 0 failed\n");
     SCOPED(said_fini)
     struct said there = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "--dry-run");
     said_is(&there, EXIT_OK, "./s.json: 4 points, 12 runs, 12 of them in the store\n", "");
@@ -142,7 +143,7 @@ START_TEST(a_sweep_counts_its_runs)
         SCOPED(said_fini)
         struct said part = COMMANDED(cmd_sweep, "./s.json", "-o", store, "--shard", shard);
         said_is(&part, EXIT_OK, "",
-                "xpusim: ./s.json: 4 runs done, 0 were in the store, 0 failed\n");
+                "xpusim: ./s.json: 4 runs done, 0 found in the store, 0 failed\n");
     }
     SCOPED(said_fini)
     struct said two = COMMANDED(cmd_merge, "-o", "all.db", "0.db", "1.db", "--complete");
@@ -150,7 +151,7 @@ START_TEST(a_sweep_counts_its_runs)
     ck_assert_str_eq(two.out, "");
     SCOPED(said_fini)
     struct said all = COMMANDED(cmd_merge, "-o", "all.db", "2.db", "--complete", "--export", "csv");
-    said_is(&all, EXIT_OK, csv.out, "xpusim: 1 stores merged into all.db\n");
+    said_is(&all, EXIT_OK, csv.out, "xpusim: 1 store merged into all.db\n");
     SCOPED(said_fini)
     struct said quiet = COMMANDED(cmd_merge, "-o", "a2.db", "0.db", "1.db", "2.db", "-q");
     said_is(&quiet, EXIT_OK, "", "");
@@ -186,15 +187,15 @@ START_TEST(a_sweep_tells_its_failures)
     OWNED char *want =
         xformat("xpusim: error: %u runs failed, the first at point 0, replication %u: "
                 "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10: no requests\n"
-                "xpusim: ./s.json: %u runs done, 0 were in the store, %u failed\n",
+                "xpusim: ./s.json: %u runs done, 0 found in the store, %u failed\n",
                 empty, first, 12 - empty, empty);
     said_is(&f, EXIT_CHECK_FAILED, "", want);
     SCOPED(said_fini)
     struct said fast = COMMANDED(cmd_sweep, "./s.json", "-o", "g.db", "--jobs", "1", "--fail-fast");
     OWNED char *stopped = xformat(
-        "xpusim: error: 1 runs failed, the first at point 0, replication %u: "
+        "xpusim: error: 1 run failed, the first at point 0, replication %u: "
         "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10: no requests\n"
-        "xpusim: ./s.json: %u runs done, 0 were in the store, 1 failed; stopped early: the same "
+        "xpusim: ./s.json: %u runs done, 0 found in the store, 1 failed; stopped early: the same "
         "command continues\n",
         first, first);
     said_is(&fast, EXIT_CHECK_FAILED, "", stopped);
@@ -213,15 +214,15 @@ START_TEST(a_sweep_tells_open_points)
     said_is(&size, EXIT_OK, "./s.json: 2 points, at most 10 runs, 0 of them in the store\n", "");
     SCOPED(said_fini) struct said s = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "--jobs", "1");
     said_is(&s, EXIT_OK, "",
-            "xpusim: ./s.json: 10 runs done, 0 were in the store, 0 failed\n"
-            "xpusim: note: 2 points did not reach their half-widths in 5 replications\n");
+            "xpusim: ./s.json: 10 runs done, 0 found in the store, 0 failed\n"
+            "xpusim: note: 2 points did not reach the half-widths in 5 replications\n");
     folder_put("s.json",
                "{\"base\": {\"workload\": \"mixed:reactive_per_min=60,proactive_per_min=0,"
                "duration_s=10\"}, \"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"replications\": "
                "2, \"max_replications\": 5, \"until\": {\"reactive.e2e_s.mean\": {\"half_width\": "
                "1e9}}}");
     SCOPED(said_fini) struct said n = COMMANDED(cmd_sweep, "./s.json", "-o", "n.db", "--jobs", "1");
-    said_is(&n, EXIT_OK, "", "xpusim: ./s.json: 4 runs done, 0 were in the store, 0 failed\n");
+    said_is(&n, EXIT_OK, "", "xpusim: ./s.json: 4 runs done, 0 found in the store, 0 failed\n");
 }
 END_TEST
 

@@ -112,7 +112,7 @@ START_TEST(notes_of_a_failed_run_are_no_decisions)
     struct said b = COMMANDED(cmd_bisect, "--policy", "exec:sh ./idle.sh", "--b-policy",
                               "exec:sh ./idle2.sh", "--trace", "t.csv", "-o", "least.csv", "-q");
     ck_assert_int_eq(b.status, EXIT_CHECK_FAILED);
-    has(b.out, "\nno difference on 1 requests\n");
+    has(b.out, "\nno difference on 1 request\n");
 }
 END_TEST
 
@@ -133,7 +133,7 @@ START_TEST(a_failed_side_is_named)
         has(s.out,
             bad == 0 ? "run A failed: policy idle, seed " : "run B failed: policy idle, seed ");
         ck_assert_ptr_null(strstr(s.out, bad == 0 ? "run B failed" : "run A failed"));
-        has(s.out, "\n1 of 1 requests show the difference (");
+        has(s.out, "\nthe difference needs 1 of 1 request (");
     }
 }
 END_TEST

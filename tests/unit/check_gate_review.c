@@ -295,7 +295,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     struct document *same = document_new();
     gate_review(&v, same);
     OWNED char *quiet = form_of(same, "markdown");
-    ck_assert_msg(strstr(quiet, "### xpusim gate: 1 rows: 1 OK; passed\n") == quiet &&
+    ck_assert_msg(strstr(quiet, "### xpusim gate: 1 row: 1 OK; passed\n") == quiet &&
                       strstr(quiet, "No row shows a change.\n") != NULL &&
                       strstr(quiet, "accept") == NULL,
                   "%s", quiet);

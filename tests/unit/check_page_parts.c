@@ -181,7 +181,7 @@ START_TEST(the_winner_is_told_with_its_price)
         "<p class=overloaded>OVERLOADED: x in 2 of 5 replications, y in 4 of 5 replications. Its "
         "queue grew to the end of those runs, so a mean over them grows with their length and is "
         "no property of the policy.</p>\n"
-        "<p class=overloaded>3 runs failed and are missing from every mean.</p>\n",
+        "<p class=overloaded>3 runs failed: missing from every mean.</p>\n",
         ttft, rate, ttft, energy);
     OWNED char *text = written(report_write_headline, tree);
     ck_assert_str_eq(text, want);

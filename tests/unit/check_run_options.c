@@ -417,7 +417,7 @@ START_TEST(a_store_is_open_while_it_works)
         int status = job_options_work(&o, k % 2 == 1, work, &asked_status, &err);
         SCOPED(said_fini) struct said s = hearing_end(&h);
         ck_assert_int_eq(status, 7 + k);
-        said_is(&s, 0, "", k == 0 ? "xpusim: s.db: 0 runs added, 0 were there\n" : "");
+        said_is(&s, 0, "", k == 0 ? "xpusim: s.db: 0 runs added, 0 found there\n" : "");
         ck_assert_ptr_null(o.how.store);
         ck_assert(!o.how.progress);
     }

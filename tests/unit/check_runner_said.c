@@ -140,7 +140,7 @@ START_TEST(what_is_not_there_is_not_shown)
     put("proactive.ttft_s.p90", METRIC_UNDEFINED);
     OWNED char *text = shown_text(said(), "text");
     has_not(text, "reactive: 0");
-    has(text, "\nproactive: nan of 1 requests finished, nan per minute\n");
+    has(text, "\nproactive: nan of 1 request finished, nan per minute\n");
     has(text, "\nTTFT s 0.25 1e+09 - - - -\n");
 }
 END_TEST
@@ -320,7 +320,8 @@ START_TEST(requests_left_are_warned_of)
           "are censored, they cover finished requests only");
     r.sim.battery.empty = true;
     r.sim.end_ns = 3500000000;
-    warns("BATTERY_EMPTY: the battery was empty after 3.5 s: 7 requests are unfinished and 3 never "
+    warns("BATTERY_EMPTY: the battery was empty after 3.5 s, with 7 requests unfinished and 3 that "
+          "never "
           "arrived; latencies cover finished requests only");
 }
 END_TEST
@@ -333,8 +334,7 @@ START_TEST(sessions_that_end_early_are_no_horizon)
     OWNED char *text = shown_text(said(), "text");
     has(text, "\nw1: 6 of 9 requests arrived, seed 77: ");
     r.sim.audit.shed = 4;
-    warns("4 requests were shed (cancelled by their users or agents, or dropped): latencies do not "
-          "cover them");
+    warns("latencies leave out 4 shed requests (cancelled by users or agents, or dropped)");
 }
 END_TEST
 

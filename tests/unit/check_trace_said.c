@@ -125,7 +125,7 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
                          "1,m,30,5,35,x\n4,m,20,0,20,x\n9.5,m,10,2,12,x\n");
     SCOPED(said_fini) struct said s = COMMANDED(cmd_trace, "import", "in.csv", "-o", "t.csv");
     said_is(&s, EXIT_OK, "",
-            "xpusim: note: trace: 1 requests without output tokens left out\n"
+            "xpusim: note: trace: 1 request without output tokens left out\n"
             "xpusim: note: trace: read as burstgpt: 2 requests, 2 sessions\n");
     struct err e = ERR_INIT;
     SCOPED(trace_fini) struct trace t = {0};
@@ -140,8 +140,8 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
                          "0,30,5,reactive,0,a\n3,50,5,reactive,20,a\n4,60,7,proactive,40,b\n");
     SCOPED(said_fini) struct said p = COMMANDED(cmd_trace, "import", "in.csv", "-o", "t.csv");
     said_is(&p, EXIT_OK, "",
-            "xpusim: note: trace: the source does not say when answers ended; 1 gaps before a next "
-            "turn are from arrival to arrival\n"
+            "xpusim: note: trace: the source does not say when answers ended; 1 gap between "
+            "turns taken from arrival to arrival\n"
             "xpusim: warning: trace: the source says that a cache shared by all requests can serve "
             "40 more of 140 prompt tokens; here they are computed, because requests of different "
             "sessions share no KV (prompts with hash_ids do with --share)\n"
@@ -151,8 +151,8 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
     struct said late = COMMANDED(cmd_trace, "import", "in.csv", "--from", "4", "-o", "t.csv");
     const char *rest = strstr(p.err, "xpusim: note: trace: read as");
     OWNED char *want_late =
-        xformat("xpusim: note: trace: 1 of 3 requests are taken; notes count all of the file\n"
-                "%.*sxpusim: note: trace: read as plain: 1 requests, 1 sessions\n",
+        xformat("xpusim: note: trace: taken: 1 of 3 requests; notes count all of the file\n"
+                "%.*sxpusim: note: trace: read as plain: 1 request, 1 session\n",
                 (int)(rest - p.err), p.err);
     said_is(&late, EXIT_OK, "", want_late);
     folder_put("in.json", "[{\"conversations\": [{\"from\": \"human\", \"value\": \"12345678\"}, "
@@ -163,7 +163,7 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
     said_is(&c, EXIT_OK, "",
             "xpusim: note: trace: sharegpt holds texts: tokens are characters over "
             "--chars-per-token, arrivals and gaps are --rate-per-min and --think-s\n"
-            "xpusim: note: trace: read as sharegpt: 1 requests, 1 sessions\n");
+            "xpusim: note: trace: read as sharegpt: 1 request, 1 session\n");
     /* A subagent is a session, too, though it begins with another one's answer. */
     folder_put("in.json",
                "{\"hash_id_scope\": \"local\", \"block_size\": 64, \"requests\": ["
