@@ -1,5 +1,6 @@
 /* A document for people: text and Markdown. */
 #include <limits.h>
+#include <math.h>
 
 #include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
@@ -7,6 +8,7 @@
 #include "sim/base/json.h"
 
 #define CELL_BYTES 64
+#define WHOLE_MOST 1e9 /* a count: all its digits */
 
 /* ---- aligned tables ---- */
 
@@ -112,11 +114,12 @@ static const char *cell_text(const struct frame_column *c, const struct frame_ce
     if (v->kind == FRAME_VALUE_FLAG) {
         return v->number != 0.0 ? "yes" : "no";
     }
+    const double x = c->scale != 0.0 ? v->number * c->scale : v->number;
+    const bool whole = x == floor(x) && fabs(x) < WHOLE_MOST;
     /* The format is the column's, a literal of the program with one double. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : "%.4g",
-                   c->scale != 0.0 ? v->number * c->scale : v->number);
+    (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : whole ? "%.0f" : "%.4g", x);
 #pragma GCC diagnostic pop
     return buf;
 }

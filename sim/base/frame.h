@@ -39,8 +39,9 @@ struct frame_column {
     const char *unit;  /* "s", "1" of shares; NULL: none */
     enum metric_better better;
     enum frame_kind kind;
-    const char *format; /* of numbers in text, one double: "%.4g" when NULL */
-    double scale;       /* of numbers in text: 100 of percent; 0 is 1 */
+    const char
+        *format; /* of numbers in text, one double: NULL: "%.4g", or all digits of a whole number */
+    double scale; /* of numbers in text: 100 of percent; 0 is 1 */
     /* of a cell that has no value: "-" when NULL. JSON has null, CSV nothing. */
     const char *missing;
     bool only_data;         /* left out of text and Markdown */

@@ -46,15 +46,33 @@ START_TEST(columns_are_as_wide_as_their_cells)
     FRAME_ROW(f, "fcfs", 0.5, 7, 9, true, "a|b\x07");
     FRAME_ROW(f, "agent-xpu", 0.12345, 123456, 9, false, FRAME_NONE);
     FRAME_ROW(f, "x", FRAME_NONE, FRAME_ABSENT, 9, FRAME_ABSENT, FRAME_ABSENT);
-    is("text", "policy     of all, %          n       note\n"
-               "fcfs            50.0          7  yes  a|b?\n"
-               "agent-xpu       12.3  1.235e+05  no   none\n"
+    is("text", "policy     of all, %       n       note\n"
+               "fcfs            50.0       7  yes  a|b?\n"
+               "agent-xpu       12.3  123456  no   none\n"
                "x                  -\n");
     is("markdown", "| policy | of all, % | n | | note |\n"
                    "|---|---:|---:|---|---|\n"
                    "| fcfs | 50.0 | 7 | yes | a\\|b? |\n"
-                   "| agent-xpu | 12.3 | 1.235e+05 | no | none |\n"
+                   "| agent-xpu | 12.3 | 123456 | no | none |\n"
                    "| x | - | | | |\n");
+}
+END_TEST
+
+/* Counts are whole, below 1e9 (more are no counts); other numbers have four digits. */
+START_TEST(counts_are_whole_numbers)
+{
+    struct frame *f = document_table(d, 0, "r", "n");
+    static const double v[] = {19120, 19120.5, -38950, 999999999, 1e9, 0.25};
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+        FRAME_ROW(f, v[i]);
+    }
+    is("text", "        n\n"
+               "    19120\n"
+               "1.912e+04\n"
+               "   -38950\n"
+               "999999999\n"
+               "    1e+09\n"
+               "     0.25\n");
 }
 END_TEST
 
@@ -168,8 +186,9 @@ START_TEST(labels_stay_different)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("for people", .setup = setup),     TEST(columns_are_as_wide_as_their_cells),
-    TEST(rows_stand_under_their_heading),   TEST(a_table_of_nothing_is_nothing),
-    TEST(a_terminal_too_narrow_cuts_texts), TEST(labels_stay_different),
+    CASE("for people", .setup = setup),  TEST(columns_are_as_wide_as_their_cells),
+    TEST(counts_are_whole_numbers),      TEST(rows_stand_under_their_heading),
+    TEST(a_table_of_nothing_is_nothing), TEST(a_terminal_too_narrow_cuts_texts),
+    TEST(labels_stay_different),
 };
 SUITE_MAIN("tables for people", suite)
