@@ -34,7 +34,7 @@ static int merge(const struct options *o, struct err *e)
         store_export(s, 0, o->format, stdout);
     }
     if (store_close(s, e) != 0) {
-        status = EXIT_CHECK_FAILED;
+        status = EXIT_BAD_INPUT;
     }
     if (status == EXIT_OK && !o->output.quiet) {
         (void)fprintf(stderr, "xpusim: %u store%s merged into %s\n", n, text_plural(n), o->out);

@@ -75,10 +75,10 @@ static int sweep(struct options *o, const struct spec *spec, struct err *e)
     if (status == EXIT_OK && !r.interrupted) {
         store_export(store, r.experiment, o->format, stdout);
     }
-    if (store_close(store, e) != 0 || r.failed > 0 || r.interrupted) {
+    if (r.failed > 0 || r.interrupted) {
         status = status == EXIT_OK ? EXIT_CHECK_FAILED : status;
     }
-    return status;
+    return store_close(store, e) == 0 ? status : EXIT_BAD_INPUT;
 }
 
 static int to_slurm(const struct options *o, struct err *e)
@@ -112,7 +112,7 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
         }
         there = sweep_there(spec, store);
         if (store_close(store, e) != 0) {
-            return EXIT_CHECK_FAILED;
+            return EXIT_BAD_INPUT;
         }
     }
     uint64_t runs = spec_runs(spec, spec->max_replications);
@@ -157,7 +157,7 @@ static int only_export(const struct options *o, struct err *e)
         return EXIT_BAD_INPUT;
     }
     store_export(store, 0, o->format, stdout);
-    return store_close(store, e) == 0 ? EXIT_OK : EXIT_CHECK_FAILED;
+    return store_close(store, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
 /* What several options say together. */

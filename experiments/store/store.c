@@ -33,13 +33,36 @@ static const char configurations[] =
 
 /* ---- statements ---- */
 
+/* The system's reason for an error of SQLite; 0 when there is none. "disk I/O error" alone may be a
+ * full disk, a quota or a broken disk. SQLite has it of the last operation, else of its files. */
+static int system_reason(sqlite3 *db)
+{
+    int primary = sqlite3_errcode(db) & 0xff;
+    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN) {
+        return 0;
+    }
+    static const int files[] = {SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER};
+    int why = sqlite3_system_errno(db);
+    for (size_t i = 0; why == 0 && i < sizeof files / sizeof files[0]; i++) {
+        sqlite3_file *f = NULL;
+        if (sqlite3_file_control(db, "main", files[i], &f) == SQLITE_OK && f != NULL &&
+            f->pMethods != NULL) {
+            (void)f->pMethods->xFileControl(f, SQLITE_FCNTL_LAST_ERRNO, &why);
+        }
+    }
+    return why;
+}
+
 static void store_fail(struct store *s)
 {
     /* Else the message would be "not an error". */
     SIM_ASSERT(sqlite3_errcode(s->db) != SQLITE_OK && sqlite3_errcode(s->db) < SQLITE_ROW);
     /* The first error is the one that says why; those that follow are its consequences. */
     if (s->error[0] == '\0') {
-        (void)snprintf(s->error, sizeof s->error, "%s: %s", s->path, sqlite3_errmsg(s->db));
+        const char *said = sqlite3_errmsg(s->db);
+        int why = system_reason(s->db);
+        (void)snprintf(s->error, sizeof s->error, "%s: %s%s%s", s->path, said, why != 0 ? ": " : "",
+                       why != 0 ? strerror(why) : "");
     }
 }
 

@@ -243,4 +243,17 @@ so 's/reqq_push(.*/& abort();/; 1s/^/#include <stdlib.h>\n/'
     "$x" $plug >"$dir/out" 2>"$dir/err" && fail "a crash and exit 0"
     grep -qF ": 0 runs added, 3 found there" "$dir/err" || fail "a crash is kept: $(cat "$dir/err")"
 }
+# ---- a store that cannot be written: the system's reason, at whatever write it comes ----
+echo '{"name": "t", "base": {"workload": "w1:n=1"}, "axes": {"policy": ["fcfs"]}, "replications": 50, "metrics": ["all.*"]}' >"$dir/full.json"
+for blocks in 4 16 32 64 200; do # of 512 or 1024 bytes; the last ones are over while results are written
+    rm -f "$dir"/full.db*
+    (trap '' XFSZ && ulimit -f $blocks && exec "$x" sweep "$dir/full.json" -o "$dir/full.db") >"$dir/out" 2>"$dir/err"
+    status=$?
+    [ $status -eq 2 ] && grep -q "^xpusim: error: $dir/full.db: .*: File too large$" "$dir/err" ||
+        fail "a store over the limit of file size, $blocks blocks: exit $status, $(cat "$dir/err")"
+done
+rm -f "$dir"/full.db*
+"$x" sweep "$dir/full.json" -o "$dir/full.db" -q
+(trap '' XFSZ && ulimit -f 8 && exec "$x" merge -o "$dir/merged.db" "$dir/full.db") >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q "^xpusim: error: $dir/merged.db: .*: File too large$" "$dir/err" || fail "merge over the limit: $(cat "$dir/err")"
 exit $bad
