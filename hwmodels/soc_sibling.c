@@ -295,6 +295,9 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     set_text(root, "name", o->name);
     set_text(root, "like", like[0] == '\0' ? c.name : like);
     set_text(root, "note", note);
+    if (o->family != NULL) {
+        set_text(root, "family", o->family);
+    }
     if (check_used(root, o, used, e) != 0) {
         cJSON_Delete(root);
         return NULL;

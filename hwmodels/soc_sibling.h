@@ -23,6 +23,7 @@ struct soc_sibling_peak {
 
 struct soc_sibling {
     const char *name, *like; /* of the new machine; of the sibling, as the user said it */
+    const char *family;      /* of the new machine; NULL: the sibling's, "" none */
     double ddr_peak_gbs;     /* 0: the sibling's */
     double memory_gb;        /* 0: the sibling's */
     const struct soc_sibling_peak *peaks;

@@ -19,7 +19,7 @@
 
 struct options {
     struct option_texts names, peaks, measured;
-    const char *like, *output, *from, *pairs;
+    const char *like, *family, *output, *from, *pairs;
     double ddr_peak_gbs, memory_gb;
 };
 
@@ -46,7 +46,7 @@ static void take_peaks(const struct options *o, struct soc_sibling_peak *out, ch
 }
 
 /* How far off such files are, by device, as `list soc` and runs say it too. */
-static void tell(const char *path, const struct soc *soc, const struct conformal *table)
+static void tell(const char *path, const struct soc *soc, bool named, const struct conformal *table)
 {
     (void)printf("%s\n", path);
     bool all = true;
@@ -57,6 +57,10 @@ static void tell(const char *path, const struct soc *soc, const struct conformal
         } else {
             all = false;
         }
+    }
+    if (soc->family[0] != '\0') {
+        (void)printf("family %s%s\n", soc->family,
+                     named ? "" : ", as the similar chip's; --family F says another");
     }
     (void)printf("%snumber%s assumed; ranges of rates, bandwidths and launches hold 95 %% of such "
                  "transfers\n"
@@ -111,7 +115,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
                            : NULL;
     if (path != NULL) {
         document_put(d, "text", stdout);
-        tell(path, soc, table);
+        tell(path, soc, o->family != NULL, table);
     }
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
@@ -139,6 +143,7 @@ static int run(void *values, struct err *e)
     char *texts[MAX_PEAKS] = {NULL};
     struct soc_sibling s = {.name = o->names.v[0],
                             .like = o->like,
+                            .family = o->family,
                             .ddr_peak_gbs = o->ddr_peak_gbs,
                             .memory_gb = o->memory_gb,
                             .peaks = peaks,
@@ -157,6 +162,9 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, like, "like", "SOC", "core-ultra-7-155h",
                 "similar chip: a shipped name or a file"),
+    OPTION_TEXT(OPTIONS, family, "family", "F", NULL,
+                "family of the new machine: those of one share silicon, and `calibrate` fits them "
+                "together (default: the similar chip's)"),
     OPTION_NUMBER(
         OPTIONS, ddr_peak_gbs, "ddr-peak", "GB/s", NULL, 0.1, 1e5,
         "datasheet bandwidth of the memory; bandwidths follow it, but for NPUs (default: the "
@@ -184,10 +192,10 @@ static const struct option_row rows[] = {
 const struct command cmd_new_soc = {
     .name = "new-soc",
     .summary = "write a machine file to start from, made from a similar chip's",
-    .usage =
-        "NAME [--like SOC] [--ddr-peak GB/s] [--memory GB] [--peak DEVICE=TFLOP/s[:CORES] ...] "
-        "[--measured ROWS ...] [--pairs FILE.csv] [-o FILE]\n"
-        "NAME --from my-machine.tar.gz [-o FILE]",
+    .usage = "NAME [--like SOC] [--family F] [--ddr-peak GB/s] [--memory GB] [--peak "
+             "DEVICE=TFLOP/s[:CORES] "
+             "...] [--measured ROWS ...] [--pairs FILE.csv] [-o FILE]\n"
+             "NAME --from my-machine.tar.gz [-o FILE]",
     .about =
         "Writes a SoC file that runs: every number of a similar chip, marked assumed, with its "
         "source. Rates, bandwidths and launches get the range of the errors of predictions from "

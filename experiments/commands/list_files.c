@@ -76,35 +76,36 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
 }
 
 /* What a machine made from a sibling was off by, of every device that nothing has fitted since. */
-static int put_transfers(const cJSON *root, const char *path, struct document *d, struct err *e)
+static int put_transfers(const struct soc *soc, struct document *d, struct err *e)
 {
-    OWNED struct soc *soc = xmalloc(sizeof *soc);
-    const struct conformal *t = NULL;
-    int rc = soc_parse(root, path, soc, e);
-    if (rc == 0 && soc->like[0] != '\0') {
-        t = interval_table(e);
-        rc = t != NULL ? 0 : -EINVAL;
+    if (soc->like[0] == '\0') {
+        return 0;
     }
+    const struct conformal *t = interval_table(e);
     for (uint32_t i = 0; t != NULL && i < soc->machine.n_devices; i++) {
         if (interval_is_transfer(soc, (uint8_t)i)) {
             OWNED char *text = interval_transfer_text(t, soc, (uint8_t)i);
             document_note(d, "%s", text);
         }
     }
-    return rc;
+    return t != NULL ? 0 : -EINVAL;
 }
 
 static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
 {
-    SCOPED(json_drop)
-    cJSON *root = strcmp(what, "llm") == 0 ? llm_read_file(path, e) : json_read_file(path, e);
-    if (root == NULL) {
+    const bool llm = strcmp(what, "llm") == 0;
+    struct llm model;
+    OWNED struct soc *soc = xmalloc(sizeof *soc);
+    SCOPED(json_drop) cJSON *root = llm ? llm_read_file(path, e) : json_read_file(path, e);
+    /* Who reads numbers here will run them: a file that no run takes is refused here, too. */
+    if (root == NULL ||
+        (llm ? llm_parse(root, path, &model, e) : soc_parse(root, path, soc, e)) != 0) {
         return -EINVAL;
     }
     const char *about = json_string(root, "note");
     about = about[0] != '\0' ? about : json_string(root, "source");
     document_note(d, "%s: %s\n", json_string(root, "name"), about);
-    if (json_string(root, "like")[0] != '\0' && put_transfers(root, path, d, e) != 0) {
+    if (!llm && put_transfers(soc, d, e) != 0) {
         return -EINVAL;
     }
     struct frame *f = DOCUMENT_FRAME(d, "", 0, number_columns);

@@ -24,6 +24,18 @@ for machine in core-ultra-7-155h snapdragon-8gen3 rk3588; do
     done
     rm -f "$dir"/part.*
 done
+# a file that a run refuses is refused in the same words: its numbers would look like those of a run
+for damage in '/"name"/d' 's/"unit": *"GB\/s"/"unit": "GB"/' 's/"format": *1/"format": 2/' '/"decode_power"\|"kv_bytes/s/"value": *[0-9.]*/"value": -1/' \
+    's/"weight_bits": *[0-9]*/"weight_bits": 99/' '$s/}/, "hello": 1}/'; do
+    for what in soc/core-ultra-7-155h llm/llama-3.2-1b; do
+        sed "$damage" "hwmodels/$what.json" >"$dir/damaged.json"
+        cmp -s "hwmodels/$what.json" "$dir/damaged.json" && continue
+        "$x" run --policy fcfs "--${what%/*}" "$dir/damaged.json" >"$dir/plain" 2>"$dir/why"
+        [ $? = 2 ] || fail "$what, $damage: a run takes it"
+        "$x" list "${what%/*}" "$dir/damaged.json" >"$dir/set" 2>"$dir/said"
+        [ $? = 2 ] && [ ! -s "$dir/set" ] && cmp -s "$dir/why" "$dir/said" || fail "$what, $damage: $(cat "$dir/said")"
+    done
+done
 # settings likewise: what `list setting` shows is taken, and is what a run has anyway
 short() { "$x" run --policy fcfs --workload mixed:duration_s=60 --json "$@"; }
 set --

@@ -56,6 +56,14 @@ for number in row_fill rate; do
         'BEGIN { exit !(b > 0 && b / a > 0.999 * x && b / a < 1.001 * x) }' || fail "$number does not follow the cores"
 done
 refuse "is there already" "$x" new-soc fast -o f.json
+# a chip of another family: nothing but the family differs, and the machine says whose it is
+"$x" new-soc kin --like core-ultra-7-258v -o kin.json >said && grep -qx "family lunar-lake, as the similar chip's; --family F says another" said ||
+    fail "the family that is copied is not said: $(cat said)"
+"$x" new-soc kin --like core-ultra-7-258v --family arrow-lake-h -o other.json >said && grep -qx "family arrow-lake-h" said || fail "--family: $(cat said)"
+[ "$(diff kin.json other.json | grep '^[<>]' | tr -d ' \t')" = "<\"family\":\"lunar-lake\",
+>\"family\":\"arrow-lake-h\"," ] || fail "--family changes $(diff kin.json other.json | head -5)"
+"$x" new-soc own --like apple-m1-max-24core --family of-its-own -o own.json >said && grep -q '"family":[^a-z]*"of-its-own"' own.json || fail "a family where the similar chip has none"
+refuse "at most 31\|longer than" "$x" new-soc long --family aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 # one measured model: the machine is slower than its sibling, its intervals are narrower, and it runs
 rows='model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5'
 "$x" new-soc one --like core-ultra-7-258v --measured "$rows" >said || fail "new-soc --measured"
@@ -71,7 +79,7 @@ awk -v a="$(width none.json)" -v b="$(width one.json)" 'BEGIN { exit !(b > 1 && 
 "$x" compare --policy fcfs --policy openvino-cb --soc one.json --workload mixed:duration_s=60 --replications 2 --uncertainty 16 -q >set ||
     fail "an updated machine is not drawn"
 "$x" calibrate --soc one.json --measured 'model=phi-2,bits=8,ttft_ms@1024=300' -o two.json >said || fail "calibrate --measured"
-grep -q "updated by 1 measured rows of 1 model" said || fail "calibrate does not say what it took: $(cat said)"
+grep -q "updated by 1 measured row of 1 model" said || fail "calibrate does not say what it took: $(cat said)"
 "$x" new-soc later --like core-ultra-7-155h --measured 'model=phi-2,bits=4,runtime=openvino-2026.0,ttft_ms@1024=900' >said ||
     fail "a row of a later version"
 grep -q "the nearest version to openvino-2026.0 is openvino-2025, which is updated" said || fail "which version is updated: $(cat said)"

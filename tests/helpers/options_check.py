@@ -132,6 +132,7 @@ COMMANDS = {
     }),
     "new-soc": ("x --like core-ultra-7-155h -o {NEW}.json", {
         "like": (FILE, "--like core-ultra-7-155h", "--like core-ultra-7-258v"),
+        "family": (FILE, "--family lunar-lake", "--family panther-lake"),
         "ddr-peak": (FILE, "--ddr-peak 100", "--ddr-peak 120"),
         "memory": (FILE, "--memory 16", "--memory 64"),
         "peak": (FILE, "--peak npu=10", "--peak npu=20"),

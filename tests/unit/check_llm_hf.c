@@ -444,7 +444,7 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     three_transfers(&table, errors);
     cJSON *from = json_read_file(soc_path("core-ultra-7-155h"), &e);
     struct soc_sibling_peak peak = {"igpu", 18.44, 0}; /* twice 9.22 */
-    struct soc_sibling o = {"new", "core-ultra-7-155h", 112.0, 16.0, &peak, 1};
+    struct soc_sibling o = {"new", "core-ultra-7-155h", NULL, 112.0, 16.0, &peak, 1};
     cJSON *to = soc_sibling_tree(from, &o, &table, &e);
     ck_assert_msg(to != NULL && soc_parse(to, "new", &soc, &e) == 0, "%s",
                   e.n > 0 ? e.lines[0] : "");
@@ -480,7 +480,7 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
                             0.05);
     ck_assert_double_eq_tol(at(to, bandwidth, "high"), 112.0, 1e-9);
     /* no number of four digits is above a memory of more */
-    struct soc_sibling more = {"new", "core-ultra-7-155h", 0.0, 16.0, NULL, 0};
+    struct soc_sibling more = {"new", "core-ultra-7-155h", NULL, 0.0, 16.0, NULL, 0};
     cJSON *full = cJSON_Duplicate(from, true);
     const char *bad;
     (void)cJSON_SetNumberHelper(cJSON_GetObjectItem(json_find_path(full, bandwidth, &bad), "value"),
