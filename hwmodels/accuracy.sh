@@ -44,7 +44,7 @@ cat <<'TEXT'
 
 ## Powers
 
-Each of 60 published powers is predicted by a fit without its source, and by a fit without its model on its machine. *W, rate measured* tests the watts alone. *J/token, rate predicted* takes the rate from the machine's file.
+Each of 104 published powers is predicted by a fit without its source, and by a fit without its model on its machine. *W, rate measured* tests the watts alone. *J/token, rate predicted* takes the rate from the machine's file.
 
 TEXT
 echo '```'

@@ -17,8 +17,8 @@ const char *const *soc_meter_names(void)
 #define M struct metered
 #define DEVICE(kind, key)                                                                          \
     {                                                                                              \
-        JSON_QUANTITY(M, device_watts[kind], key, "W", 0.0, 1e4, 1.0,                              \
-                      "Power above idle of such a device, its traffic left out."),                 \
+        JSON_QUANTITY(M, joules_per_byte[kind], key, "pJ/B", 0.0, 1e6, 1e-12,                      \
+                      "Energy above idle of a byte that such a device reads in decode."),          \
             JSON_DEFAULT(-1.0)                                                                     \
     }
 static const struct json_field metered_rows[] = {
@@ -26,8 +26,6 @@ static const struct json_field metered_rows[] = {
     {JSON_QUANTITY(M, idle_watts, "idle", "W", 0.0, 1e4, 1.0,
                    "Power at rest; by default the machine's idle_power."),
      JSON_DEFAULT(-1.0)},
-    {JSON_QUANTITY(M, joules_per_byte, "traffic", "pJ/B", 0.0, 1e6, 1e-12,
-                   "Energy of a byte that DDR and fabric move.")},
     DEVICE(DEVICE_KIND_NPU, "npu"),
     DEVICE(DEVICE_KIND_IGPU, "igpu"),
     DEVICE(DEVICE_KIND_CPU, "cpu"),

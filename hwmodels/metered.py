@@ -28,9 +28,8 @@ MACHINES = "core-ultra apple-m ryzen-ai snapdragon-x"
 own = next((f for f in tables["factors"] if (f["meter"], f["soc"]) == (meter, soc)), None)
 section = {"meter": meter} if own else {"meter": meter, "machines": MACHINES}
 for n in tables["numbers"]:
-    # Idle is a machine's own number, and all that is uncertain about the others is in `spread`.
-    known = own is None or n["number"] in ("traffic", own["device"])
-    if n["meter"] == meter and known and not n["number"].startswith("idle"):
+    # All that is uncertain about the numbers is in `spread`.
+    if n["meter"] == meter and (own is None or n["number"] == own["device"]):
         value, unit = digits(n["value"]), n["unit"]
         source = FIT % (n["rows"], meter, n["low"], n["high"], unit)
         section[n["number"]] = quantity(value, unit, value, value, source)

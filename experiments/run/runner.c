@@ -125,13 +125,11 @@ struct metrics_meter runner_meter(const struct config *c)
     SIM_ASSERT(m->factor > 0.0); /* 0 says that there is no meter */
     out.factor = m->factor;
     out.idle_watts = m->idle_watts >= 0.0 ? m->idle_watts : c->soc.machine.idle_watts;
-    out.joules_per_byte = m->joules_per_byte;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
-        double watts = m->device_watts[c->soc.machine.devices[d].kind];
-        out.decode_watts[d] = watts >= 0.0 ? watts : METRIC_UNDEFINED;
-        /* A prompt's own bytes count as well; they are few against those of one-row kernels. */
-        out.prefill_watts[d] =
-            out.decode_watts[d] + m->joules_per_byte * c->truth.runtime[d]->one.bytes_per_s;
+        double joules_per_byte = m->joules_per_byte[c->soc.machine.devices[d].kind];
+        out.device_watts[d] = joules_per_byte >= 0.0
+                                  ? joules_per_byte * c->truth.runtime[d]->one.bytes_per_s
+                                  : METRIC_UNDEFINED;
     }
     return out;
 }

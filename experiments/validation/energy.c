@@ -2,17 +2,12 @@
 
 #include <gsl/gsl_cdf.h>
 
-#include "experiments/validation/least_squares.h"
 #include "hwmodels/soc.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/words.h"
 
-#define NUMBERS (DEVICE_KIND_COUNT + 2)
 #define MAX_WATTS 1e5
-#define NO_WATTS 1e-9            /* what a solver leaves of a zero: watts, or watts per GB/s */
 #define PRICED_BY "w1-reference" /* bytes of a pass are the model's on any machine */
-
-_Static_assert(NUMBERS <= LEAST_SQUARES_MAX, "a column for each number");
 
 const char *const energy_left_names[] = {"source", "model"};
 
@@ -106,7 +101,7 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
         double bytes = token_bytes(c, &r->p);
         const struct soc *soc = catalog_soc(c, r->p.soc);
         if (soc != NULL && r->p.idle_watts < 0.0 && r->p.meter >= SOC_METER_PACKAGE &&
-            r->p.meter < SOC_METER_WALL) {
+            r->p.meter < SOC_METER_WALL && soc->machine.idle_watts < r->p.watts) {
             r->p.idle_watts = soc->machine.idle_watts;
         }
         r->kind = kind < 0 ? DEVICE_KIND_IGPU : (enum device_kind)kind;
@@ -122,63 +117,69 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
 
 /* ---- the model ---- */
 
+static bool same_machine(const struct energy_row *a, const struct energy_row *b)
+{
+    return strcmp(a->p.soc, b->p.soc) == 0;
+}
+
+/* Rows of one README are of one publication per machine. */
+static bool same_source(const struct energy_row *a, const struct energy_row *b)
+{
+    return same_machine(a, b) && point_same_source(a->p.source, b->p.source);
+}
+
 static bool counts(const struct energy_row *r, uint32_t meter)
 {
     return r->reason == NULL && !r->left_out && r->p.meter == meter;
 }
 
-/* Kinds that no row determines have the mean of those that one does. */
-static void fill_kinds(struct energy_watts *w, const size_t *rows)
+static double idle_of(const struct energy_row *r)
 {
-    double sum = 0.0;
+    return fmax(r->p.idle_watts, 0.0);
+}
+
+/* Rows that its publication has of the kind of device. */
+static size_t siblings(const struct energy_rows *r, const struct energy_row *of)
+{
     size_t n = 0;
-    for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
-        sum += rows[k] > 0 ? w->device[k] : 0.0;
-        n += rows[k] > 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct energy_row *q = &r->v[i];
+        n += counts(q, of->p.meter) && q->kind == of->kind && same_source(q, of);
     }
-    for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
-        w->device[k] = rows[k] > 0 ? w->device[k] : sum / (double)n;
-    }
+    return n;
 }
 
 struct energy_watts energy_fit(const struct energy_rows *r, uint32_t meter)
 {
-    double(*a)[NUMBERS] = xmalloc((r->n + 1) * sizeof *a);
-    OWNED double *y = xmalloc((r->n + 1) * sizeof *y);
-    double x[NUMBERS] = {0};
-    size_t rows[DEVICE_KIND_COUNT] = {0};
-    struct energy_watts w = {0};
+    struct energy_watts w = {.per_byte = meter != SOC_METER_RAIL};
+    double sum[DEVICE_KIND_COUNT] = {0};
+    double publications[DEVICE_KIND_COUNT] = {0};
+    double of_all = 0.0;
+    size_t kinds = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
         if (counts(q, meter)) {
-            bool idle = q->p.idle_watts >= 0.0;
-            memset(a[w.n], 0, sizeof a[w.n]);
-            a[w.n][q->kind] = 1.0 / q->p.watts;
-            a[w.n][DEVICE_KIND_COUNT] = idle ? 0.0 : 1.0 / q->p.watts;
-            a[w.n][DEVICE_KIND_COUNT + 1] = q->gbs / q->p.watts;
-            y[w.n++] = 1.0 - (idle ? q->p.idle_watts / q->p.watts : 0.0);
-            rows[q->kind]++;
+            double share = 1.0 / (double)siblings(r, q);
+            double scale = w.per_byte ? 1e9 * q->gbs : 1.0;
+            sum[q->kind] += share * log((q->p.watts - idle_of(q)) / scale);
+            publications[q->kind] += share;
+            w.n++;
         }
     }
-    if (w.n > 1) {
-        least_squares_fit(&a[0][0], y, w.n, NUMBERS, x);
-        for (int k = 0; k < NUMBERS; k++) {
-            x[k] = x[k] < NO_WATTS ? 0.0 : x[k];
-        }
-        memcpy(w.device, x, sizeof w.device);
-        w.idle = x[DEVICE_KIND_COUNT];
-        w.joules_per_byte = 1e-9 * x[DEVICE_KIND_COUNT + 1];
-        fill_kinds(&w, rows);
-        SIM_ASSERT(w.idle >= 0.0 && w.joules_per_byte >= 0.0 && w.device[0] >= 0.0);
+    for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
+        sum[k] = publications[k] > 0.0 ? sum[k] / publications[k] : 0.0;
+        of_all += sum[k];
+        kinds += publications[k] > 0.0;
     }
-    free(a);
+    for (int k = 0; k < DEVICE_KIND_COUNT && kinds > 0; k++) {
+        w.device[k] = exp(publications[k] > 0.0 ? sum[k] : of_all / (double)kinds);
+    }
     return w;
 }
 
 static double fitted(const struct energy_watts *w, const struct energy_row *r, double gbs)
 {
-    return (r->p.idle_watts >= 0.0 ? r->p.idle_watts : w->idle) + w->device[r->kind] +
-           1e9 * w->joules_per_byte * gbs;
+    return idle_of(r) + w->device[r->kind] * (w->per_byte ? 1e9 * gbs : 1.0);
 }
 
 static bool same_toolchain(const struct energy_row *a, const struct energy_row *b)
@@ -187,14 +188,20 @@ static bool same_toolchain(const struct energy_row *a, const struct energy_row *
     return strcspn(b->p.runtime, "-.") == n && strncmp(a->p.runtime, b->p.runtime, n) == 0;
 }
 
-double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w,
-                       const struct energy_row *row, double gbs)
+struct own {
+    size_t n;
+    double factor;
+};
+
+/* Readings of the row's machine: of the toolchain, or of all where that has none. */
+static struct own own_readings(const struct energy_rows *r, const struct energy_watts *w,
+                               const struct energy_row *row)
 {
     double sum[2] = {0.0};
     size_t n[2] = {0}; /* of the device; of the toolchain on it */
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
-        if (counts(q, row->p.meter) && q->kind == row->kind && strcmp(q->p.soc, row->p.soc) == 0) {
+        if (counts(q, row->p.meter) && q->kind == row->kind && same_machine(q, row)) {
             for (int its = 0; its <= same_toolchain(q, row); its++) {
                 sum[its] += log(q->p.watts / fitted(w, q, q->gbs));
                 n[its]++;
@@ -202,31 +209,26 @@ double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w
         }
     }
     int its = n[1] > 0;
-    return fitted(w, row, gbs) * exp(sum[its] / (double)(n[its] + 1));
+    return (struct own){n[its], exp(sum[its] / (double)(n[its] + 1))};
 }
 
 double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
                      const struct energy_row *row)
 {
-    return energy_watts_of(r, w, row, row->gbs) / fitted(w, row, row->gbs);
+    return own_readings(r, w, row).factor;
+}
+
+double energy_watts_of(const struct energy_rows *r, const struct energy_watts *w,
+                       const struct energy_row *row, double gbs)
+{
+    return fitted(w, row, gbs) * energy_factor(r, w, row);
 }
 
 /* ---- leaving out ---- */
 
-/* Rows of one README are of one publication per machine. */
-static bool same_source(const struct energy_row *a, const struct energy_row *b)
-{
-    return point_same_source(a->p.source, b->p.source) && strcmp(a->p.soc, b->p.soc) == 0;
-}
-
 static bool same_model(const struct energy_row *a, const struct energy_row *b)
 {
-    return strcmp(a->p.soc, b->p.soc) == 0 && strcmp(a->p.model, b->p.model) == 0;
-}
-
-static bool same_machine(const struct energy_row *a, const struct energy_row *b)
-{
-    return strcmp(a->p.soc, b->p.soc) == 0;
+    return same_machine(a, b) && strcmp(a->p.model, b->p.model) == 0;
 }
 
 /* What is left out, and the groups whose errors make the intervals. */
@@ -234,6 +236,13 @@ static const struct {
     bool (*out)(const struct energy_row *a, const struct energy_row *b);
     bool (*group)(const struct energy_row *a, const struct energy_row *b);
 } lefts[ENERGY_LEFTS] = {{same_source, same_source}, {same_model, same_machine}};
+
+/* How much of an error of the rate is one of the joules per token: watts that follow the rate
+ * cancel it, idle ones do not. */
+static double rate_share(const struct energy_watts *w, const struct energy_row *r)
+{
+    return w->per_byte && !r->p.prefill ? idle_of(r) / fitted(w, r, r->rate_gbs) : 1.0;
+}
 
 static void predict_without(struct energy_rows *r, struct energy_row *row, enum energy_left left)
 {
@@ -246,6 +255,8 @@ static void predict_without(struct energy_rows *r, struct energy_row *row, enum 
     row->left[left].watts = known ? energy_watts_of(r, &w, row, row->gbs) : (double)NAN;
     row->left[left].joules =
         known ? energy_watts_of(r, &w, row, row->rate_gbs) / row->rate_tok_s : (double)NAN;
+    row->left[left].rate_share = rate_share(&w, row);
+    row->left[left].own = own_readings(r, &w, row).n > 0;
     for (size_t i = 0; i < r->n; i++) {
         r->v[i].left_out = false;
     }
@@ -256,6 +267,12 @@ static double ln_error(const struct energy_row *r, enum energy_left left)
     return log(r->left[left].watts / r->p.watts);
 }
 
+/* Is it predicted as the row is, with readings of its machine or without? */
+static bool alike(const struct energy_row *q, const struct energy_row *row, enum energy_left left)
+{
+    return !isnan(q->left[left].watts) && q->left[left].own == row->left[left].own;
+}
+
 /* Half of the 95 % interval of ln watts, from other groups' errors. */
 static double half_of(const struct energy_rows *r, const struct energy_row *row,
                       enum energy_left left)
@@ -264,11 +281,11 @@ static double half_of(const struct energy_rows *r, const struct energy_row *row,
     size_t groups = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
-        bool first = !isnan(q->left[left].watts) && !lefts[left].group(q, row);
+        bool first = alike(q, row, left) && !lefts[left].group(q, row);
         double squares = 0.0;
         size_t n = 0;
         for (size_t j = 0; first && j < r->n; j++) {
-            if (!isnan(r->v[j].left[left].watts) && lefts[left].group(&r->v[j], q)) {
+            if (alike(&r->v[j], row, left) && lefts[left].group(&r->v[j], q)) {
                 first = j >= i;
                 squares += pow(ln_error(&r->v[j], left), 2.0);
                 n++;
@@ -294,7 +311,8 @@ void energy_leave_out(struct energy_rows *r)
         for (size_t i = 0; i < r->n; i++) {
             struct energy_row *q = &r->v[i];
             q->left[left].watts_half = half_of(r, q, (enum energy_left)left);
-            q->left[left].joules_half = hypot(q->left[left].watts_half, q->rate_half);
+            q->left[left].joules_half =
+                hypot(q->left[left].watts_half, q->left[left].rate_share * q->rate_half);
         }
     }
 }

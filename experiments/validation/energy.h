@@ -1,15 +1,17 @@
 /* Published powers of machines that run a model, and a model of what a meter reads.
  *
- *     watts = idle + device + joules per byte x bytes per second
+ *     watts = idle + joules per byte x bytes per second     (at a rail: idle + device)
  *
- * Every meter has its own numbers: idle where it is not known (uncore, host), a device by kind, and
- * the joules per byte of DDR and fabric. Idle is known from the source, or else from the machine's
- * file at a package, a board or a battery. All machines are fitted together (least_squares.h,
- * relative errors). A kind without rows has the mean of the others, and
- * a meter without rows has a package's numbers. A machine with n rows of its own is off by a
- * factor: the geometric mean of measured over fitted, to the power n / (n + 1). Its rows are those
- * at the meter, on the kind of device and of the toolchain, or of all toolchains where that has
- * none.
+ * Every meter has a number for each kind of device: the joules that a byte of decode costs, all
+ * that the device, its memory, the host and the power supply draw for it. A fast engine draws more
+ * than a slow one, and a byte costs about the same. A rail supplies a device without its memory;
+ * there the number is watts. Each is the geometric mean over publications, each of a machine
+ * counting once. A kind without rows has the mean of the others, and a meter without rows has a
+ * package's numbers. Idle is known from the source, or else from the machine's file at a package, a
+ * board or a battery; elsewhere it is part of the number. A machine with n rows of its own is off
+ * by a factor: the geometric mean of measured over fitted, to the power n / (n + 1). Its rows are
+ * those at the meter, on the kind of device and of the toolchain, or of all toolchains where that
+ * has none.
  *
  * In prefill the same device draws the same watts, with the traffic of its one-row kernels: the few
  * sources that state both differ by less than a quarter.
@@ -42,8 +44,10 @@ struct energy_row {
     double rate_tok_s, rate_gbs, rate_half;
     bool left_out; /* of fits */
     struct {
+        bool own;                       /* with readings of its machine */
         double watts;                   /* by a fit without it */
         double joules;                  /* per token, with the predicted rate; NaN */
+        double rate_share;              /* of ln of the rate's error that ln joules has */
         double watts_half, joules_half; /* of ln, of the 95 % intervals; NaN: too few others */
     } left[ENERGY_LEFTS];
 };
@@ -59,8 +63,8 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
 
 struct energy_watts {
     size_t n; /* rows it rests on; below 2 there is no model */
-    double idle, joules_per_byte;
-    double device[DEVICE_KIND_COUNT];
+    bool per_byte;
+    double device[DEVICE_KIND_COUNT]; /* above idle: joules per byte, or watts */
 };
 
 /* A meter's numbers, from the rows that are not left out. */
@@ -76,5 +80,6 @@ double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
 
 /* Predicts every row by a fit without its source, and by one without its model on its machine.
  * Intervals are Student's, of the errors of rows of other sources (or machines), each source
- * counting the same. */
+ * counting the same. For a machine with readings of its own they are of such machines, and else of
+ * those without. */
 void energy_leave_out(struct energy_rows *r);

@@ -24,25 +24,11 @@ static const struct frame_column number_columns[] = {
     {.name = "unit", .title = "", .kind = FRAME_TEXT},
 };
 
-/* Idle, the joules per byte, then the devices. */
-static double number_of(const struct energy_watts *w, int k)
+/* The least and the most of a kind's number without one of the meter's sources. */
+static void put_range(struct energy_rows *r, uint32_t meter, struct energy_watts *low,
+                      struct energy_watts *high)
 {
-    return k == 0 ? w->idle : k == 1 ? 1e12 * w->joules_per_byte : w->device[k - 2];
-}
-
-static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
-{
-    struct energy_watts all = energy_fit(r, meter);
-    size_t of_kind[DEVICE_KIND_COUNT] = {0};
     for (size_t i = 0; i < r->n; i++) {
-        of_kind[r->v[i].kind] += r->v[i].reason == NULL && r->v[i].p.meter == meter;
-    }
-    double low[2 + DEVICE_KIND_COUNT];
-    double high[2 + DEVICE_KIND_COUNT] = {0};
-    for (int k = 0; k < 2 + DEVICE_KIND_COUNT; k++) {
-        low[k] = (double)INFINITY;
-    }
-    for (size_t i = 0; i < r->n && all.n > 1; i++) {
         if (r->v[i].p.meter != meter) {
             continue;
         }
@@ -50,25 +36,35 @@ static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
             r->v[j].left_out = strcmp(r->v[j].p.source, r->v[i].p.source) == 0;
         }
         struct energy_watts w = energy_fit(r, meter);
-        for (int k = 0; w.n > 1 && k < 2 + DEVICE_KIND_COUNT; k++) {
-            low[k] = fmin(low[k], number_of(&w, k));
-            high[k] = fmax(high[k], number_of(&w, k));
+        for (int k = 0; k < DEVICE_KIND_COUNT && w.n > 1; k++) {
+            low->device[k] = low->n == 0 ? w.device[k] : fmin(low->device[k], w.device[k]);
+            high->device[k] = fmax(high->device[k], w.device[k]);
         }
+        low->n += w.n;
     }
     for (size_t j = 0; j < r->n; j++) {
         r->v[j].left_out = false;
     }
-    for (int k = 0; all.n > 1 && k < 2 + DEVICE_KIND_COUNT; k++) {
-        if (k > 1 && of_kind[k - 2] == 0) {
-            continue;
+}
+
+static void put_numbers(struct energy_rows *r, uint32_t meter, struct frame *f)
+{
+    struct energy_watts all = energy_fit(r, meter);
+    struct energy_watts low = {0};
+    struct energy_watts high = {0};
+    put_range(r, meter, &low, &high);
+    for (int k = 0; k < DEVICE_KIND_COUNT && all.n > 1; k++) {
+        size_t rows = 0;
+        for (size_t i = 0; i < r->n; i++) {
+            const struct energy_row *q = &r->v[i];
+            rows += q->reason == NULL && q->p.meter == meter && q->kind == (enum device_kind)k;
         }
-        bool known = high[k] >= low[k];
-        FRAME_ROW(f, soc_meter_names()[meter],
-                  k == 0   ? "idle, where not stated"
-                  : k == 1 ? "traffic"
-                           : device_kind_names()[k - 2],
-                  k > 1 ? of_kind[k - 2] : all.n, number_of(&all, k), FRAME_IF(known, low[k]),
-                  FRAME_IF(known, high[k]), k == 1 ? "pJ/B" : "W");
+        if (rows > 0) {
+            double scale = all.per_byte ? 1e12 : 1.0;
+            FRAME_ROW(f, soc_meter_names()[meter], device_kind_names()[k], rows,
+                      scale * all.device[k], FRAME_IF(low.n > 0, scale * low.device[k]),
+                      FRAME_IF(low.n > 0, scale * high.device[k]), all.per_byte ? "pJ/B" : "W");
+        }
     }
 }
 

@@ -58,12 +58,12 @@ struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
-/* Numbers of a meter (hwmodels/metered.h): joules = factor (idle x time + watts of each device by
- * phase x its time + joules per byte x bytes of DDR) + compiling. */
+/* Numbers of a meter (hwmodels/metered.h): joules = factor (idle x time + watts of each device x
+ * its busy time) + compiling. */
 struct metrics_meter {
     double factor; /* 0: no meter, and no such metrics */
-    double idle_watts, joules_per_byte;
-    double decode_watts[MACHINE_MAX_DEVICES], prefill_watts[MACHINE_MAX_DEVICES]; /* or NaN */
+    double idle_watts;
+    double device_watts[MACHINE_MAX_DEVICES]; /* above idle, while it works; or NaN */
 };
 
 /* A user who reads while tokens arrive: when the first one is expected, and the speed of reading.

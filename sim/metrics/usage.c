@@ -293,10 +293,9 @@ static double joules_of(double watts, int64_t ns)
 static double metered_joules(const struct usage *u, const struct metrics_meter *m)
 {
     double joules = joules_of(m->idle_watts, u->now_ns);
-    joules += m->joules_per_byte * (double)(u->ddr_demand_bytes - u->ddr_denied_bytes);
     for (uint32_t i = 0; i < u->machine->n_devices; i++) {
-        joules += joules_of(m->prefill_watts[i], u->phase_ns[i][POWER_PHASE_PREFILL]);
-        joules += joules_of(m->decode_watts[i], u->phase_ns[i][POWER_PHASE_DECODE]);
+        joules += joules_of(m->device_watts[i], u->phase_ns[i][POWER_PHASE_PREFILL] +
+                                                    u->phase_ns[i][POWER_PHASE_DECODE]);
     }
     return m->factor * joules + domain_joules(u, OBSERVER_DOMAIN_COMPILER);
 }

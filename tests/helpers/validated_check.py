@@ -133,11 +133,18 @@ def source(text):
     return min((text.split(mark)[0] for mark in (" (", " @")), key=len)
 
 
+def was_read(rows, own, group_of):
+    """Has another publication readings of the device of this machine at this meter?"""
+    def what(r):
+        return (r["soc"], r["device"], r["meter"])
+    return any(what(r) == what(own) and group_of(r) != group_of(own) for r in rows if r.get("predicted") is not None)
+
+
 def half(rows, own, group_of):
-    """Half of the interval of ln watts: Student's, of other groups' mean squares."""
+    """Half of the interval of ln watts: Student's, of other groups' mean squares, of rows that were read or not, as it was."""
     squares = collections.defaultdict(list)
     for r in rows:
-        if r.get("predicted") is not None and group_of(r) != group_of(own):
+        if r.get("predicted") is not None and group_of(r) != group_of(own) and was_read(rows, r, group_of) == was_read(rows, own, group_of):
             squares[group_of(r)].append(math.log(r["predicted"] / r["watts"]) ** 2)
     if len(squares) < 2:
         return None

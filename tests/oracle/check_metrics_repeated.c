@@ -71,10 +71,9 @@ static struct metric_list run(const char *policy, uint64_t seed, bool repeats)
     o.warmup_ns = seed % 3 == 0 ? MS(200) : 0;
     o.range[IGPU] =
         (struct metrics_range){.rows_max = 3}; /* of contexts the kernel model says it */
-    o.meter = (struct metrics_meter){.factor = 1.1, .idle_watts = 4.5, .joules_per_byte = 1e-10};
+    o.meter = (struct metrics_meter){.factor = 1.1, .idle_watts = 4.5};
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
-        o.meter.decode_watts[d] = 9.0 + d;
-        o.meter.prefill_watts[d] = 13.0 + d;
+        o.meter.device_watts[d] = 9.0 + d;
     }
     struct metrics *m = metrics_new(&o, &sc.machine);
     struct observer counting = {.repeated = on_repeated};

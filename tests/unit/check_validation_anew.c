@@ -248,8 +248,7 @@ static void make_powers(void)
 
 static double plain(const struct energy_watts *w, const struct energy_row *r, double gbs)
 {
-    return (r->p.idle_watts < 0 ? w->idle : r->p.idle_watts) + w->device[r->kind] +
-           1e9 * w->joules_per_byte * gbs;
+    return (r->p.idle_watts < 0 ? 0 : r->p.idle_watts) + w->device[r->kind] * 1e9 * gbs;
 }
 
 static bool one_name(const char *a, const char *b)
@@ -262,6 +261,21 @@ static bool one_name(const char *a, const char *b)
     return strcmp(x, y) == 0;
 }
 
+static bool is_own(const struct energy_row *q, const struct energy_row *of)
+{
+    return q->reason == NULL && !q->left_out && q->p.meter == of->p.meter && q->kind == of->kind &&
+           strcmp(q->p.soc, of->p.soc) == 0;
+}
+
+static bool was_read(const struct energy_row *of)
+{
+    bool read = false;
+    for (int i = 0; i < POWERS; i++) {
+        read = read || is_own(&powers[i], of);
+    }
+    return read;
+}
+
 static double of_own(const struct energy_watts *w, const struct energy_row *of, double gbs)
 {
     for (int exact = 1; exact >= 0; exact--) {
@@ -269,9 +283,7 @@ static double of_own(const struct energy_watts *w, const struct energy_row *of, 
         double n = 0;
         for (int i = 0; i < POWERS; i++) {
             const struct energy_row *q = &powers[i];
-            if (q->reason == NULL && !q->left_out && q->p.meter == of->p.meter &&
-                q->kind == of->kind && strcmp(q->p.soc, of->p.soc) == 0 &&
-                (!exact || one_name(q->p.runtime, of->p.runtime))) {
+            if (is_own(q, of) && (!exact || one_name(q->p.runtime, of->p.runtime))) {
                 sum += log(q->p.watts / plain(w, q, q->gbs));
                 n++;
             }
@@ -298,6 +310,8 @@ START_TEST(each_power_is_predicted_without_its_own)
     make_powers();
     double watts[ENERGY_LEFTS][POWERS];
     double joules[ENERGY_LEFTS][POWERS];
+    double share[ENERGY_LEFTS][POWERS]; /* idle of all: what the rate's error leaves in joules */
+    bool read[ENERGY_LEFTS][POWERS];
     for (int left = 0; left < ENERGY_LEFTS; left++) {
         for (int i = 0; i < POWERS; i++) {
             struct energy_row *r = &powers[i];
@@ -312,6 +326,8 @@ START_TEST(each_power_is_predicted_without_its_own)
             bool known = r->reason == NULL;
             watts[left][i] = known ? of_own(&w, r, r->gbs) : (double)NAN;
             joules[left][i] = known ? of_own(&w, r, r->rate_gbs) / r->rate_tok_s : (double)NAN;
+            share[left][i] = fmax(r->p.idle_watts, 0) / plain(&w, r, r->rate_gbs);
+            read[left][i] = was_read(r);
         }
     }
     for (int k = 0; k < POWERS; k++) {
@@ -325,14 +341,16 @@ START_TEST(each_power_is_predicted_without_its_own)
             double sum = 0;
             double groups = 0;
             for (int k = 0; k < POWERS; k++) {
-                if (same_group(i, k, left) || isnan(watts[left][k])) {
+                if (same_group(i, k, left) || isnan(watts[left][k]) ||
+                    read[left][k] != read[left][i]) {
                     continue;
                 }
                 double squares = 0;
                 double n = 0;
                 bool first = true;
                 for (int j = 0; j < POWERS; j++) {
-                    if (same_group(j, k, left) && !isnan(watts[left][j])) {
+                    if (same_group(j, k, left) && !isnan(watts[left][j]) &&
+                        read[left][j] == read[left][i]) {
                         first = first && j >= k;
                         squares += pow(log(watts[left][j] / powers[j].p.watts), 2);
                         n++;
@@ -341,10 +359,11 @@ START_TEST(each_power_is_predicted_without_its_own)
                 sum += first ? squares / n : 0;
                 groups += first;
             }
-            double half = gsl_cdf_tdist_Pinv(0.975, groups - 1) * sqrt(sum / groups);
+            double half = groups > 1 ? gsl_cdf_tdist_Pinv(0.975, groups - 1) * sqrt(sum / groups)
+                                     : (double)NAN;
+            double rate = share[left][i] * powers[i].rate_half;
             near(powers[i].left[left].watts_half, half);
-            near(powers[i].left[left].joules_half,
-                 sqrt(half * half + powers[i].rate_half * powers[i].rate_half));
+            near(powers[i].left[left].joules_half, sqrt(half * half + rate * rate));
         }
     }
     for (int i = 0; i < POWERS; i++) {
@@ -362,7 +381,7 @@ END_TEST
     "soc,device,runtime,model,weight_bits,input_tokens,phase,meter,idle_watts,watts,tok_s,"        \
     "source\n"
 
-/* Kinds without rows have the mean of those with some, whichever these are. */
+/* Kinds without rows have the geometric mean of those with some, whichever these are. */
 START_TEST(kinds_that_nobody_measured_have_the_mean)
 {
     for (unsigned set = 1; set < 1u << DEVICE_KIND_COUNT; set++) {
@@ -373,23 +392,24 @@ START_TEST(kinds_that_nobody_measured_have_the_mean)
                 powers[n] = (struct energy_row){.kind = (enum device_kind)kind, .gbs = 5.0 + i};
                 powers[n].p.meter = SOC_METER_PACKAGE;
                 powers[n].p.idle_watts = 1.0;
-                powers[n++].p.watts = 1.0 + 4.0 * (kind + 1) + 0.25 * (5.0 + i);
+                powers[n].p.soc = powers[n].p.source = "s";
+                powers[n++].p.watts = 1.0 + 0.25 * (kind + 1) * (5.0 + i);
             }
         }
         struct energy_rows some = {powers, n};
         struct energy_watts w = energy_fit(&some, SOC_METER_PACKAGE);
-        double sum = 0;
+        double product = 1;
         double kinds = 0;
         for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
             if ((set >> k & 1u) != 0) {
-                ck_assert_double_eq_tol(w.device[k], 4.0 * (k + 1), 1e-3);
-                sum += w.device[k];
+                near(1e9 * w.device[k], 0.25 * (k + 1));
+                product *= 0.25 * (k + 1);
                 kinds++;
             }
         }
         for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
             if ((set >> k & 1u) == 0) {
-                near(w.device[k], sum / kinds);
+                near(1e9 * w.device[k], pow(product, 1 / kinds));
             }
         }
     }
@@ -397,7 +417,7 @@ START_TEST(kinds_that_nobody_measured_have_the_mean)
 END_TEST
 
 /* Why a row is not predicted, and whose idle watts it has: those of its machine's file from a
- * package on, but not at the wall. */
+ * package on, but not at the wall, and none that are above its watts. */
 START_TEST(a_power_is_bound_to_its_machine)
 {
     const struct soc *soc = catalog_soc(&c, "core-ultra-7-155h");
@@ -416,6 +436,8 @@ START_TEST(a_power_is_bound_to_its_machine)
          DEVICE_KIND_CPU},
         {"core-ultra-7-155h,igpu,ov-1,llama-2-7b,8,100,decode,battery,,90,5,s", NULL,
          soc->machine.idle_watts, DEVICE_KIND_IGPU},
+        {"core-ultra-7-155h,igpu,ov-1,llama-2-7b,8,100,decode,package,,0.1,5,s", NULL, -1,
+         DEVICE_KIND_IGPU}, /* it was at rest with less than the file says */
         {"core-ultra-7-155h,cpu+npu,ov-1,llama-2-7b,8,100,decode,package,1,20,5,s",
          "the work of several devices", 1, DEVICE_KIND_IGPU},
         {"core-ultra-7-155h,igpu,ov-1,no-such-model,8,100,decode,package,1,20,5,s",
