@@ -62,8 +62,8 @@ static const struct json_field llm_rows[] = {
     {JSON_BOOL(L, gated_ffn, "gated_ffn", "The FFN has three matrices.")},
     {JSON_BOOL(L, tied_head, "tied_head", "Embedding and LM head share their weights.")},
     {JSON_BOOL(L, special_attention, "special_attention",
-               "Rotary positions over a part of each head or none, heads of no power of two, or "
-               "sinks."),
+               "Rotary positions over a part of each head or none, heads of no power of two, "
+               "sinks, or tokens of pictures that attend to later ones."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),

@@ -383,11 +383,13 @@ static double rotary_frac(const struct reader *r)
     return own == NULL ? frac : number_of(own, "partial_rotary_factor", NULL, frac);
 }
 
-/* LLM files say what counts as special. gpt-oss has a sink in every head. */
-static bool is_special(const struct reader *r, uint32_t head_dim)
+/* LLM files say what counts as special. gpt-oss has a sink in every head. Gemma 3 with pictures has
+ * tokens that attend to later ones. */
+static bool is_special(const struct reader *r, const cJSON *root, uint32_t head_dim)
 {
     return rotary_frac(r) < 1.0 || (head_dim & (head_dim - 1)) != 0 ||
-           strcmp(json_string(r->model, "model_type"), "gpt_oss") == 0;
+           strcmp(json_string(r->model, "model_type"), "gpt_oss") == 0 ||
+           strcmp(json_string(root, "model_type"), "gemma3") == 0;
 }
 
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
@@ -414,7 +416,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                  "kv_heads", kv, "head_dim", head_dim, "ffn_hidden", count(r, a->ffn, 0), "vocab",
                  count(r, "vocab_size", (uint32_t)a->vocab), "gated_ffn", (bool)a->gated,
                  "tied_head", (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
-    if (is_special(r, head_dim)) {
+    if (is_special(r, root, head_dim)) {
         (void)cJSON_AddTrueToObject(to, "special_attention");
     }
     if (a->experts != NULL) {

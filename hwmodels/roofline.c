@@ -21,20 +21,25 @@ static double experts_touched(const struct llm *m, double rows)
     return 1.0 - pow(1.0 - (double)m->experts_per_token / m->n_experts, rows);
 }
 
-/* e_a, or what it is on average where the row of a decoding sequence has a rate of its own. The
- * pairs of that row and its keys are at e_d, and so are those of prompts with few rows each; all
- * others at e_a. */
-static inline double attention_frac(const struct soc_runtime *p, const struct work_shape *w)
+/* e_a, or what it is on average where some pairs have a rate of their own. Those of the row of a
+ * decoding sequence and its keys are at e_d, and so are those of prompts with few rows each. All
+ * others are at e_s where the model's attention is special. */
+static inline double attention_frac(const struct roofline *r, const struct soc_runtime *p,
+                                    const struct work_shape *w)
 {
+    bool special = r->special_attention && p->special_attention_frac > 0.0 && w->prefill_rows > 0;
+    double of_prompts = special ? p->special_attention_frac : p->attention_frac;
+    double of_decodes =
+        p->decode_attention_frac > 0.0 ? p->decode_attention_frac : p->attention_frac;
     double pairs = (double)w->attn_pairs;
-    if (p->decode_attention_frac == 0.0 || pairs == 0.0) {
-        return p->attention_frac;
+    if (of_prompts == of_decodes || pairs == 0.0) {
+        return of_prompts;
     }
     /* Below 0 where drafts are verified: rows, not sequences, decode. */
     int64_t prompts = (int64_t)w->sequences - (w->rows - w->prefill_rows);
     bool few = w->prefill_rows < p->few_rows * prompts;
     double decode = few ? pairs : fmin(pairs, soc_ops_decode_keys(w));
-    return pairs / (decode / p->decode_attention_frac + (pairs - decode) / p->attention_frac);
+    return pairs / (decode / of_decodes + (pairs - decode) / of_prompts);
 }
 
 struct terms {
@@ -111,14 +116,9 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     double share = (double)q->rows / (double)w->rows;
     double flop = r->attn_flop_per_pair * all_pairs(w, p) * share;
     double keys = padded_keys(w, p, m->machine->devices[q->device].chunk_rows);
-    t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(p, w)));
+    t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(r, p, w)));
     t->flop += flop;
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
-    if (r->score_bytes_per_pair > 0.0 && w->prefill_rows > 0 && !plain) {
-        /* Of a prompt's rows alone: scores of one row stay on the chip. */
-        double pairs = larger((double)w->attn_pairs - soc_ops_decode_keys(w), 0.0);
-        t->bytes += p->score_passes * r->score_bytes_per_pair * pairs * share;
-    }
 }
 
 /* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own

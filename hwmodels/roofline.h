@@ -43,9 +43,9 @@ struct roofline_op {
 struct roofline {
     struct hwmodel model; /* hand this out */
     struct roofline_op ops[OP_KIND_COUNT];
-    double attn_flop_per_pair;   /* 4 heads head_dim */
-    double score_bytes_per_pair; /* of all heads, where attention is special; else 0 */
-    double kv_bytes_per_key;     /* K and V of one layer */
+    double attn_flop_per_pair; /* 4 heads head_dim */
+    bool special_attention;    /* of the model: prompts run at e_s */
+    double kv_bytes_per_key;   /* K and V of one layer */
     double attn_io_bytes_per_row;
     struct machine machine; /* the SoC's, with the static shapes of these runtimes */
     uint32_t chunk_rows[MACHINE_MAX_DEVICES];               /* the SoC's own */

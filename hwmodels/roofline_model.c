@@ -44,7 +44,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
     layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
     r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */
-    r->score_bytes_per_pair = m->special_attention ? ROOFLINE_ACT_BYTES * m->heads : 0.0;
+    r->special_attention = m->special_attention;
     r->kv_bytes_per_key = 2.0 * kv * m->kv_bytes_per_element;
     r->attn_io_bytes_per_row = ROOFLINE_ACT_BYTES * 2.0 * q; /* queries in, outputs out */
 }

@@ -46,7 +46,7 @@ struct soc_table {
 struct soc_start {
     bool given;
     double flop_per_s, bytes_per_s, launch_s, fill_rows, attention_frac, width_fill;
-    double one_bytes_per_s, one_launch_s, enqueue_s, score_passes;
+    double one_bytes_per_s, one_launch_s, enqueue_s, special_attention_frac;
 };
 
 struct soc_runtime {
@@ -70,10 +70,10 @@ struct soc_runtime {
     double attention_frac;    /* e_a: attention runs at this share of P */
     /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
     double decode_attention_frac;
-    double score_passes;   /* of a prompt's 16-bit scores through memory, special attention */
-    bool score_passes_own; /* the file states it */
-    uint32_t few_rows;     /* prompts with fewer rows of a sequence run at e_d, too */
-    double knee;           /* exponent of the p-norm form */
+    double special_attention_frac; /* e_s: of prompts, where the model's is special; 0: as e_a */
+    bool special_attention_own;    /* the file states it */
+    uint32_t few_rows;             /* prompts with fewer rows of a sequence run at e_d, too */
+    double knee;                   /* exponent of the p-norm form */
     /* Costs of a batch beyond its rows, per sequence beyond the first (README): */
     double decode_batch_frac;   /* share of the weights that a further decode reads again */
     double decode_stretch_frac; /* of the memory time of a pass that only decodes */

@@ -26,7 +26,8 @@ static const struct json_field start_rows[] = {
     {JSON_NUMBER(R, start.one_bytes_per_s, "one_row_bandwidth", 1e-3, 1e5, 1e9, "GB/s.")},
     {JSON_NUMBER(R, start.one_launch_s, "one_row_launch", 0.0, 1e6, 1e-6, "us.")},
     {JSON_NUMBER(R, start.enqueue_s, "enqueue", 0.0, 1e6, 1e-6, "us."), JSON_DEFAULT(0.0)},
-    {JSON_NUMBER(R, start.score_passes, "score_passes", 0.0, 1e3, 1.0, "Times."),
+    {JSON_NUMBER(R, start.special_attention_frac, "special_attention", 0.0, 10.0, 1.0,
+                 "Share of the rate."),
      JSON_DEFAULT(0.0)},
 };
 const struct json_fields soc_start_keys = JSON_FIELDS(start_rows, NULL);
@@ -81,8 +82,8 @@ static const struct json_field runtime_rows[] = {
     {JSON_QUANTITY(R, decode_attention_frac, "decode_attention", "1", 1e-6, 10.0, 1.0,
                    "The same for a decoding row; 0: not measured apart."),
      JSON_DEFAULT(0.0)},
-    {JSON_QUANTITY(R, score_passes, "score_passes", "1", 0.0, 1e3, 1.0,
-                   "Times that a prompt's 16-bit scores cross memory where attention is special."),
+    {JSON_QUANTITY(R, special_attention_frac, "special_attention", "1", 1e-6, 10.0, 1.0,
+                   "The same for a prompt of a model with special attention; 0: not apart."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(R, few_rows, "few_rows", 0, 65536,
                 "A prompt with fewer rows of a sequence runs at decode_attention; 0: none does."),

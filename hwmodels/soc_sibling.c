@@ -48,7 +48,7 @@ static const struct {
     {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_ROWS},
     {"width_fill", CONFORMAL_PREFILL, SCALE_COLUMNS},
     {"attention", CONFORMAL_PREFILL, SCALE_SHARE},
-    {"score_passes", CONFORMAL_PREFILL, SCALE_NONE},
+    {"special_attention", CONFORMAL_PREFILL, SCALE_SHARE},
     {"decode_attention", CONFORMAL_DECODE, SCALE_SHARE},
 };
 #define N_CARRIED (sizeof carried / sizeof carried[0])

@@ -22,7 +22,7 @@ static const struct machine_number numbers[] = {
     {.name = ".attention", .measure = ATTENTION},
     {.name = ".decode_attention", .measure = ATTENTION},
     {.name = ".attention_launches", .measure = ATTENTION, .offset = 1.0},
-    {.name = ".score_passes", .measure = ATTENTION, .offset = 1.0},
+    {.name = ".special_attention", .measure = ATTENTION},
     {.name = ".loader.fixed", .measure = LOADING},
     {.name = ".loader.bandwidth", .measure = LOADING},
     {.name = ".loader.swap_bandwidth", .measure = LOADING},

@@ -35,7 +35,7 @@ enum calibrate_param {
     CALIBRATE_ONE_BANDWIDTH, /* of one-row kernels; free where the file gives them their own */
     CALIBRATE_ONE_LAUNCH,
     CALIBRATE_ENQUEUE, /* s; free where the file has it */
-    CALIBRATE_SCORES,  /* 1; free where the file has it */
+    CALIBRATE_SPECIAL, /* share of the rate; free where the file has it */
     CALIBRATE_N_PARAMS
 };
 

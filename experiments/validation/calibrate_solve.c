@@ -25,7 +25,7 @@ struct soc_runtime calibrate_start(const struct soc_runtime *r)
         b.one.bytes_per_s = r->start.one_bytes_per_s;
         b.one.launch_s = r->start.one_launch_s;
         b.enqueue_s = r->start.enqueue_s;
-        b.score_passes = r->start.score_passes;
+        b.special_attention_frac = r->start.special_attention_frac;
         b.fill_rows = r->start.fill_rows;
         b.attention_frac = r->start.attention_frac;
         b.width_fill = r->start.width_fill;

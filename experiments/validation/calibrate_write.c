@@ -79,8 +79,8 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
     if (s.enqueue_own) {
         DOCUMENT_VALUES(start, "enqueue", calibrate_rounded(s.enqueue_s / 1e-6));
     }
-    if (s.score_passes_own) {
-        DOCUMENT_VALUES(start, "score_passes", calibrate_rounded(s.score_passes));
+    if (s.special_attention_own) {
+        DOCUMENT_VALUES(start, "special_attention", calibrate_rounded(s.special_attention_frac));
     }
     DOCUMENT_VALUES(fit, "points", points_name, "n", e->set.n, "models", e->fit.n_models,
                     "sigma_prefill",

@@ -225,6 +225,7 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     scaled.fill_rows *= x.row_fill;
     scaled.width_fill *= x.width_fill;
     scaled.attention_frac *= rate / x.rate;
+    scaled.special_attention_frac *= rate / x.rate;
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];

@@ -351,6 +351,18 @@ START_TEST(attention_has_its_share_of_an_engine_that_fills)
 }
 END_TEST
 
+START_TEST(special_attention_has_its_share_too)
+{
+    engine_that_fills()->special_attention_frac = 2e-3;
+    double usual = kernel_ns(OP_MHA, 512, true);
+    llm.special_attention = true;
+    double prompt = kernel_ns(OP_MHA, 512, true);
+    ck_assert_double_gt(prompt, 2.0 * usual);
+    halve();
+    ck_assert_double_eq_tol(kernel_ns(OP_MHA, 512, true) / prompt, 2.0, 1e-4);
+}
+END_TEST
+
 /* What contention costs a prompt of 512 rows next to an equal one: both are at the same kernel all
  * the time, and its time is multiplied by what both ask of the DDR over what it has. */
 static double cost_of_contention_ns(double *kernels)
@@ -430,6 +442,7 @@ static const struct suite_row suite[] = {
     TEST(partitions_have_their_share_of_a_device),
     TEST(a_smaller_engine_fills_with_fewer_rows),
     TEST(attention_has_its_share_of_an_engine_that_fills),
+    TEST(special_attention_has_its_share_too),
     TEST(partitions_run_side_by_side_and_contend_for_the_ddr),
     TEST(what_cannot_be_divided_is_refused),
     TEST(a_policy_schedules_over_two_npus),

@@ -19,7 +19,7 @@ static struct calibrate_entry entry;
 
 static const char *const names[] = {
     "rate",       "bandwidth",         "launch",         "row_fill", "attention",
-    "width_fill", "one_row.bandwidth", "one_row.launch", "enqueue",  "score_passes"};
+    "width_fill", "one_row.bandwidth", "one_row.launch", "enqueue",  "special_attention"};
 static const char *const units[] = {"TFLOP/s", "GB/s", "us", "rows", "1",
                                     "columns", "GB/s", "us", "us",   "1"};
 static const double si[] = {1e12, 1e9, 1e-6, 1, 1, 1, 1e9, 1e-6, 1e-6, 1};

@@ -336,6 +336,8 @@ static const struct {
     {"Pythia", "\"model_type\":\"gpt_neox\",\"rotary_pct\":0.25", true},
     {"a key of newer files",
      "\"model_type\":\"stablelm\",\"rope_parameters\":{\"partial_rotary_factor\":1.0}", false},
+    {"Gemma 3 4B: pictures", "\"model_type\":\"gemma3\",\"head_dim\":256", true},
+    {"Gemma 3 1B: text alone", "\"model_type\":\"gemma3_text\",\"head_dim\":256", false},
     {"gpt-oss: sinks",
      "\"model_type\":\"gpt_oss\",\"num_local_experts\":32,\"num_experts_per_tok\":4", true},
 };

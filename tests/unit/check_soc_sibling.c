@@ -70,6 +70,7 @@ static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind k
         enum conformal_phase phase;
     } keys[] = {{"rate", "peak", CONFORMAL_PREFILL},
                 {"attention", "peak over its rate", CONFORMAL_PREFILL},
+                {"special_attention", "peak over its rate", CONFORMAL_PREFILL},
                 {"width_fill", "peak", CONFORMAL_PREFILL},
                 {"bandwidth", "memory", CONFORMAL_DECODE},
                 {"decode_attention", "peak over its rate", CONFORMAL_DECODE},

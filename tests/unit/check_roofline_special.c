@@ -1,0 +1,81 @@
+/* Prompts of attention that matrix units do not compute. */
+#include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
+
+/* Nothing but attention takes time: 1 TFLOP/s, and attention at a half of it. Special attention
+ * runs at a twentieth: 4 x 32 heads x 96 = 12,288 flop a pair take 245.76 ns instead of 24.576. A
+ * pair of a decode stays at the half. */
+START_TEST(special_attention_has_a_rate_of_its_own_in_prompts)
+{
+    struct model b;
+    struct model plain;
+    model_init(&b, "phi-3-mini", "extended");
+    model_init(&plain, "llama-2-7b", "extended");
+    ck_assert(b.llm.special_attention && !plain.llm.special_attention);
+    ck_assert_uint_eq(b.llm.heads * b.llm.head_dim, 3072);
+    struct model *const models[] = {&b, &plain};
+    for (int i = 0; i < 2; i++) {
+        struct soc_runtime *p = &models[i]->soc.devices[MODEL_IGPU].runtimes[0];
+        p->many = p->one = (struct soc_curve){1e12, 1e18, 0.0};
+        p->attention_frac = 0.5;
+        p->decode_attention_frac = 0.0;
+        p->kv_gather_frac = 0.0;
+    }
+    struct work_shape prompt = model_prefill(256); /* 32,896 pairs */
+    struct work_shape mixed = prompt;              /* and a decode with 300 keys */
+    mixed.rows = 257;
+    mixed.sequences = 2;
+    mixed.attn_pairs += 300;
+    mixed.kv_read_tokens += 300;
+    mixed.max_context_tokens = 300;
+    struct work_shape decode = model_decode(4, 500); /* 2,000 pairs */
+    double *own = &b.soc.devices[MODEL_IGPU].runtimes[0].special_attention_frac;
+    double *others = &plain.soc.devices[MODEL_IGPU].runtimes[0].special_attention_frac;
+    const struct {
+        const struct work_shape *w;
+        uint32_t rows;
+        double of_prompts, of_decodes; /* pairs */
+    } cases[] = {{&prompt, 256, 32896, 0},
+                 {&prompt, 128, 16448, 0},
+                 {&mixed, 257, 32896, 300},
+                 {&decode, 4, 0, 2000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct work_shape *w = cases[i].w;
+        uint32_t n = cases[i].rows;
+        *own = *others = 0.05;
+        int64_t special = model_cost(&b, MODEL_IGPU, OP_MHA, w, n, n).t_ns;
+        int64_t same = model_cost(&plain, MODEL_IGPU, OP_MHA, w, n, n).t_ns;
+        double expected = cases[i].of_prompts * 245.76 + cases[i].of_decodes * 24.576;
+        ck_assert_double_le(fabs((double)special - expected), 1.0);
+        *own = *others = 0.0;
+        expected = (cases[i].of_prompts + cases[i].of_decodes) * 24.576;
+        int64_t without = model_cost(&b, MODEL_IGPU, OP_MHA, w, n, n).t_ns;
+        ck_assert_double_le(fabs((double)without - expected), 1.0);
+        ck_assert_int_eq(same, model_cost(&plain, MODEL_IGPU, OP_MHA, w, n, n).t_ns);
+    }
+}
+END_TEST
+
+/* Rows that verify a draft are no prompt. */
+START_TEST(a_verification_runs_as_before)
+{
+    struct model b;
+    model_init(&b, "phi-3-mini", "extended");
+    struct work_shape w = model_decode(1, 500);
+    w.rows = 4; /* 500, 501, 502 and 503 keys */
+    w.attn_pairs = 2006;
+    w.kv_read_tokens = 503;
+    w.max_context_tokens = 503;
+    double *own = &b.soc.devices[MODEL_IGPU].runtimes[0].special_attention_frac;
+    *own = 0.0;
+    int64_t without = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns;
+    *own = 1e-6;
+    ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns, without);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(special_attention_has_a_rate_of_its_own_in_prompts),
+    TEST(a_verification_runs_as_before),
+};
+SUITE_MAIN("special", suite)
