@@ -50,7 +50,7 @@ static int split_init(struct sched *s)
     h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     h->chunk = s->machine->devices[h->npu].chunk_rows;
-    return h->chunk == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, h->npu);
 }
 
 static void split_exit(struct sched *s)

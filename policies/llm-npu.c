@@ -64,7 +64,7 @@ static int llm_npu_init(struct sched *s)
     struct llm_npu *n = s->state;
     n->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     n->cpu = machine_find(s->machine, DEVICE_KIND_CPU);
-    return s->machine->devices[n->npu].chunk_rows == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, n->npu);
 }
 
 static void forget_chunks(const struct request *r)

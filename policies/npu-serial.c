@@ -34,7 +34,7 @@ static int npu_serial_init(struct sched *s)
     n->chunk = s->machine->devices[n->npu].chunk_rows;
     /* The baseline is one of static graphs; on an NPU that takes any rows there is no margin to
      * place. */
-    return n->chunk == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, n->npu);
 }
 
 static void npu_serial_request_arrived(struct sched *s, const struct request *r)

@@ -250,7 +250,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
         err_fini(&e);
         return -1;
     }
-    runner_metric_names(&c->config, &c->names);
+    runner_metric_names(&c->config, false, &c->names);
     c->loaded = true;
     return 0;
 }

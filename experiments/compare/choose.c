@@ -30,7 +30,7 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
 {
     size_t before = e->n;
     SCOPED(metric_list_fini) struct metric_list names = {0};
-    runner_metric_names(c, &names);
+    runner_metric_names(c, true, &names);
     for (uint32_t i = 0; i < asked->n; i++) {
         if (!matches_any(asked->v[i], &names)) {
             OWNED char *mean = xformat("%s.mean", asked->v[i]); /* of a distribution, perhaps */

@@ -35,17 +35,16 @@ static void add_names(const struct study_outcomes *o, bool counters, struct metr
     }
 }
 
-/* The metrics of the machine (of runs that were stored, the runs'), and the counters of all runs.
- */
+/* The metrics of the machine, those that events of the machine brought (of runs that were stored,
+ * all of the runs'), and the counters of all runs. */
 static void gather_names(const struct compare_plan *plan, const struct study_outcomes *o,
                          struct compare_result *out)
 {
     struct metric_list names = {0};
     if (plan->config != NULL) {
-        runner_metric_names(plan->config, &names);
-    } else {
-        add_names(o, false, &names);
+        runner_metric_names(plan->config, false, &names);
     }
+    add_names(o, false, &names);
     out->n_plain = names.n;
     add_names(o, true, &names);
     out->names = names.v;
@@ -192,13 +191,34 @@ struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_
     return x;
 }
 
+/* Of one policy and, but for the seed, of one message. */
+static bool is_same_failure(const struct compare_failure *a, const struct compare_failure *b)
+{
+    const char *of_a = strstr(a->message, ", t=");
+    const char *of_b = strstr(b->message, ", t=");
+    return a->policy == b->policy && of_a != NULL && of_b != NULL && strcmp(of_a, of_b) == 0;
+}
+
 void compare_report_failures(const struct compare_plan *plan, const struct compare_result *r)
 {
+    OWNED bool *said = xcalloc(r->n_failures + 1, sizeof *said);
     for (uint32_t i = 0; i < r->n_failures; i++) {
         const struct compare_failure *f = &r->failures[i];
-        (void)fprintf(stderr, "xpusim: error: %s, replication %" PRIu32 " (seed %" PRIu64 "): %s\n",
-                      plan->policies[f->policy].label, f->replication,
-                      config_seed(plan->options->seed, f->replication), f->message);
+        uint32_t others = 0;
+        for (uint32_t k = i + 1; k < r->n_failures && !said[i]; k++) {
+            bool same = is_same_failure(f, &r->failures[k]);
+            said[k] = said[k] || same;
+            others += same;
+        }
+        OWNED char *more =
+            others > 0 ? xformat(" and %" PRIu32 " other%s", others, others > 1 ? "s" : "") : NULL;
+        if (!said[i]) {
+            (void)fprintf(stderr,
+                          "xpusim: error: %s, replication %" PRIu32 " (seed %" PRIu64 ")%s: %s\n",
+                          plan->policies[f->policy].label, f->replication,
+                          config_seed(plan->options->seed, f->replication),
+                          more != NULL ? more : "", f->message);
+        }
     }
 }
 

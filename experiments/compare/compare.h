@@ -35,7 +35,7 @@ struct compare_failure {
 
 struct compare_result {
     uint32_t n_policies, replications;
-    size_t n_metrics, n_plain; /* the first n_plain every run of the machine has; then counters */
+    size_t n_metrics, n_plain; /* the first n_plain are no counters */
     struct metric *names;      /* owned; values unused */
     double *values;            /* owned; [policy][metric][replication], NaN where the run failed */
     struct compare_failure *failures; /* owned */

@@ -108,7 +108,7 @@ static int load(struct study_cell *c, struct err *e)
 static void check_metrics(struct prepared *g, struct err *e)
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
-    runner_metric_names(&g->config, &names);
+    runner_metric_names(&g->config, false, &names);
     uint32_t known = 0;
     for (uint32_t i = 0; i < g->group->n_metrics; i++) {
         bool there = metric_list_find(&names, g->group->metrics[i].name) != NULL;

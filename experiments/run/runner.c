@@ -134,6 +134,16 @@ struct metrics_meter runner_meter(const struct config *c)
     return out;
 }
 
+/* A limit of the power can slow the machine. */
+static bool is_limited(const struct config *c, const struct trace *t)
+{
+    bool limited = c->sim.power.limit != CONFIG_LIMIT_NONE;
+    for (uint32_t i = 0; i < t->n_machine; i++) {
+        limited = limited || t->machine[i].power_limit_watts > 0.0;
+    }
+    return limited;
+}
+
 int runner_run(const struct config *c, const struct config_policy *p, const struct trace *t,
                uint64_t seed, const struct runner_options *opt, struct runner_result *out,
                struct err *e)
@@ -159,6 +169,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     mo.asked = c->asked;
     runner_ranges(c, mo.range);
     mo.meter = runner_meter(c);
+    mo.limited = is_limited(c, t);
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     setup.observers[setup.n_observers++] = metrics_observer(m);
     if (opt->observer != NULL) {
@@ -212,10 +223,12 @@ void runner_tell_printed(const struct config_policy *p, uint64_t bytes)
     }
 }
 
-void runner_metric_names(const struct config *c, struct metric_list *out)
+void runner_metric_names(const struct config *c, bool conditional, struct metric_list *out)
 {
     struct metrics_options mo = metrics_options_default();
     mo.asked = c->asked;
+    mo.limited = conditional || c->sim.power.limit != CONFIG_LIMIT_NONE;
+    mo.frames = conditional || c->sim.graphics.frames_per_s > 0.0;
     mo.meter = runner_meter(c);
     struct metrics *m = metrics_new(&mo, &c->soc.machine);
     static const struct sim_result nothing = {0};
@@ -229,7 +242,7 @@ void runner_metric_names(const struct config *c, struct metric_list *out)
 int runner_check_metric(const struct config *c, const char *option, const char *name, struct err *e)
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
-    runner_metric_names(c, &names);
+    runner_metric_names(c, true, &names);
     bool there = metric_list_find(&names, name) != NULL;
     return there ? 0
                  : err_add(e, "--%s %s: no metric is called so; `xpusim run --json` shows all",

@@ -51,8 +51,9 @@ void runner_result_fini(struct runner_result *r);
  * results have no warnings. */
 void runner_tell_printed(const struct config_policy *p, uint64_t bytes);
 
-/* The names of all metrics a run on this machine gives, without a run (values are meaningless). */
-void runner_metric_names(const struct config *c, struct metric_list *out);
+/* The names of all metrics a run on this machine gives, without a run (values are meaningless).
+ * conditional: some runs alone have throttle.* and graphics.*, and these names are there, too. */
+void runner_metric_names(const struct config *c, bool conditional, struct metric_list *out);
 /* An error that names the option when there is no such metric. 0 or -EINVAL. */
 int runner_check_metric(const struct config *c, const char *option, const char *name,
                         struct err *e);

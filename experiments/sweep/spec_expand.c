@@ -310,7 +310,7 @@ struct found {
 static void match_metrics(const struct spec *s, const struct config *c, struct found *f)
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
-    runner_metric_names(c, &names);
+    runner_metric_names(c, true, &names);
     SIM_ASSERT(names.n > 0); /* else no pattern would ever match */
     for (uint32_t k = 0; k < s->n_patterns; k++) {
         for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {

@@ -15,6 +15,7 @@
  *              of 89.6 GB/s it leaves the NPU its room, at 78 not. intensity only keeps two
  * memory-bound kernels apart. Where the paper is silent, [S], a parameter holds the choice. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
+#include "policies/common/place.h"
 
 static const char *const yield_choices[] = {"kernel", "iteration", NULL};
 static const char *const resume_choices[] = {"etc", "fifo", NULL};
@@ -123,7 +124,7 @@ static int v1_init(struct sched *s)
     v->flash.rule = (enum flash_rule)param_int(s, V1_FLASH);
     /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
      * none. */
-    return v->chunk == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, v->npu);
 }
 
 static void v1_exit(struct sched *s)

@@ -9,6 +9,8 @@
  * to flash instead and read back, which the paper would prefer (4.1 (6)). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
+#include "policies/common/place.h"
+
 static const char *const elastic_choices[] = {"off", "static", "on", "class", NULL};
 static const char *const preempt_choices[] = {"kernel", "layer", "none", NULL};
 static const char *const memory_choices[] = {"off", "defer", "igpu", NULL};
@@ -145,7 +147,7 @@ static int axpu_init(struct sched *s)
                          "after the default one");
         return -EINVAL;
     }
-    return a->chunk == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, a->npu);
 }
 
 static void axpu_exit(struct sched *s)

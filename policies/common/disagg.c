@@ -19,7 +19,7 @@ int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens)
                          .igpu = machine_find(s->machine, DEVICE_KIND_IGPU)};
     d->chunk = s->machine->devices[d->npu].chunk_rows;
     SIM_ASSERT(d->max_batch > 0 && (limit_tokens == UINT64_MAX || mixed_tokens > 0));
-    return d->chunk == 0 ? -EINVAL : 0;
+    return place_needs_chunks(s, d->npu);
 }
 
 void disagg_exit(struct sched *s)

@@ -34,3 +34,15 @@ static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
     struct launch_spec spec = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &spec, NULL);
 }
+
+/* For policies that divide prompts into the static chunks of an NPU: 0, or -EINVAL where it takes
+ * any number of rows, with a message that says so. */
+static inline int place_needs_chunks(struct sched *s, int npu)
+{
+    if (s->machine->devices[npu].chunk_rows > 0) {
+        return 0;
+    }
+    sched_give_up(s, "it divides prompts into static chunks of the NPU, and this NPU takes any "
+                     "number of rows (chunk_rows is 0 in the SoC file)");
+    return -EINVAL;
+}

@@ -1,4 +1,5 @@
 #include "policies/common/priority.h"
+#include "policies/common/place.h"
 
 static const char *const level_choices[] = {XSCHED_LEVEL_CHOICES, NULL};
 
@@ -43,7 +44,7 @@ int priority_init(struct sched *s, bool system_wide)
     int64_t level = param_int(s, PRIORITY_LEVEL);
     SIM_ASSERT(h->npu >= 0 && h->igpu >= 0 && h->npu != h->igpu); /* CAP_NPU, CAP_IGPU */
     bool can = xsched_can(&m->devices[h->npu], level) && xsched_can(&m->devices[h->igpu], level);
-    return h->chunk == 0 ? -EINVAL : can ? 0 : -EPERM;
+    return can ? place_needs_chunks(s, h->npu) : -EPERM;
 }
 
 void priority_exit(struct sched *s)

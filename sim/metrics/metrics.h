@@ -101,6 +101,9 @@ struct metrics_options {
     struct metrics_range range[MACHINE_MAX_DEVICES];
     struct metrics_meter meter;
     struct metrics_asked asked;
+    bool
+        limited; /* a power limit can slow the machine: throttle.* is there where it did not, too */
+    bool frames; /* frames can be drawn: graphics.* is there where none was, too */
     /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
      * only at the end, so that memory grows with their number. */
     const struct trace *trace;

@@ -319,12 +319,12 @@ void usage_collect(const struct usage *u, const struct metrics_options *opt, dou
 #define MACHINE(prefix, part, title, unit, better, definition, value)                              \
     metric_list_put(out, value, prefix part);
 #include "sim/metrics/metrics.def"
-    bool has_graphics = u->frames + u->frames_missed > 0;
+    bool has_graphics = opt->frames || u->frames + u->frames_missed > 0;
 #define GRAPHICS(part, suffix, title, unit, better, definition, value)                             \
     if (has_graphics)                                                                              \
         metric_list_put(out, value, part suffix);
 #define SLOWED(part, title, unit, better, definition, value)                                       \
-    if (u->speed_least < 1.0)                                                                      \
+    if (opt->limited || u->speed_least < 1.0)                                                      \
         metric_list_put(out, value, part);
 #include "sim/metrics/metrics.def"
 #define PRESSURE(part, title, unit, better, definition, value)                                     \

@@ -198,7 +198,7 @@ START_TEST(the_first_replication_is_a_plain_run_with_the_seed)
     }
     /* The names that can be asked for beforehand are those a run gives. */
     struct metric_list names = {0};
-    runner_metric_names(&config, &names);
+    runner_metric_names(&config, false, &names);
     ck_assert_uint_eq(names.n, single.metrics.n);
     for (size_t k = 0; k < names.n; k++) {
         ck_assert_str_eq(names.v[k].name, single.metrics.v[k].name);
@@ -477,6 +477,58 @@ START_TEST(a_selection_by_what_no_run_has)
 }
 END_TEST
 
+/* Policies that divide prompts into an NPU's chunks have none to divide where it takes any rows.
+ * The others of a policy's replications fail for the same reason, and that is one line. */
+START_TEST(what_all_replications_fail_of_is_said_once)
+{
+    static const char *const of_chunks[] = {"agent-xpu-v1", "agent-xpu-v2", "hetero-split", "hpf",
+                                            "llm-npu",      "npu-serial",   "pd-static"};
+    for (size_t i = 0; i < sizeof of_chunks / sizeof of_chunks[0]; i++) {
+        SCOPED(said_fini)
+        struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", of_chunks[i],
+                                  "--workload", "tweet:n=2", "--replications", "3", "-q", "--set",
+                                  "soc.devices.npu.chunk_rows=0");
+        OWNED char *line = xformat(
+            "xpusim: error: %s, replication 0 (seed 1) and 2 others: policy %s, seed 1, t=0 ns, "
+            "event "
+            "0: it divides prompts into static chunks of the NPU, and this NPU takes any number of "
+            "rows (chunk_rows is 0 in the SoC file)\n",
+            of_chunks[i], of_chunks[i]);
+        ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+        ck_assert_str_eq(s.err, line);
+    }
+}
+END_TEST
+
+/* At 200 C nothing is slowed: 0 of the time is lost, at full speed. Frames come by an event, so
+ * that the machine's settings alone do not say that there are any. Without limit and frames there
+ * is neither. */
+START_TEST(conditional_metrics_are_compared_where_a_run_has_them)
+{
+    folder_enter();
+    folder_put("screen.json", "{\"machine\": [{\"at_s\": 0, \"frames_per_s\": 30}]}");
+    SCOPED(said_fini)
+    struct said s =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload", "tweet:n=2",
+                  "--set", "sim.power.limit=thermal", "--set", "sim.power.limit_c=200", "--machine",
+                  "screen.json", "--metric", "throttle.lost_frac", "--metric", "throttle.speed_min",
+                  "--metric", "graphics.frames", "--replications", "2", "--csv", "-q");
+    ck_assert_int_eq(s.status, EXIT_OK);
+    ck_assert_msg(strstr(s.out, "fcfs,throttle.lost_frac,0,") != NULL &&
+                      strstr(s.out, "edf,throttle.speed_min,1,") != NULL &&
+                      strstr(s.out, "edf,graphics.frames,") != NULL,
+                  "%s", s.out);
+    SCOPED(said_fini)
+    struct said none =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload", "tweet:n=2",
+                  "--metric", "graphics.frames", "--metric", "throttle.lost_frac", "-q");
+    folder_leave();
+    ck_assert_int_eq(none.status, EXIT_BAD_INPUT);
+    ck_assert_str_eq(none.err, "xpusim: error: --metric graphics.frames: no run has it\n"
+                               "xpusim: error: --metric throttle.lost_frac: no run has it\n");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("compare", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(results_do_not_depend_on_workers_or_order_of_policies),
@@ -493,5 +545,7 @@ static const struct suite_row suite[] = {
     TEST(what_did_not_finish_is_warned_of),
     TEST(a_recording_without_requests_counts_for_nobody),
     TEST(a_selection_by_what_no_run_has),
+    TEST(what_all_replications_fail_of_is_said_once),
+    TEST(conditional_metrics_are_compared_where_a_run_has_them),
 };
 SUITE_MAIN("compare", suite)

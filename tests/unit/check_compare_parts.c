@@ -146,6 +146,32 @@ START_TEST(values_stand_by_policy_metric_and_replication)
 }
 END_TEST
 
+/* Failures 0 and 2 are alike but for the seed. 1 is another policy's, 3 came at another instant. */
+START_TEST(failures_of_one_kind_are_one_line)
+{
+    struct compare_failure f[] = {{0, 0, "policy p, seed 1, t=5 ns: stalled"},
+                                  {1, 0, "policy q, seed 1, t=5 ns: stalled"},
+                                  {0, 1, "policy p, seed 9, t=5 ns: stalled"},
+                                  {0, 2, "policy p, seed 3, t=6 ns: stalled"},
+                                  {1, 1, "it fell"},
+                                  {1, 2, "it fell"}};
+    struct compare_plan plan = plan_of();
+    struct compare_result r = {.failures = f, .n_failures = 6};
+    struct hearing h;
+    hearing_begin(&h);
+    compare_report_failures(&plan, &r);
+    SCOPED(said_fini) struct said s = hearing_end(&h);
+    OWNED char *lines = xformat(
+        "xpusim: error: p, replication 0 (seed 7) and 1 other: policy p, seed 1, t=5 ns: stalled\n"
+        "xpusim: error: q, replication 0 (seed 7): policy q, seed 1, t=5 ns: stalled\n"
+        "xpusim: error: p, replication 2 (seed %" PRIu64 "): policy p, seed 3, t=6 ns: stalled\n"
+        "xpusim: error: q, replication 1 (seed %" PRIu64 "): it fell\n"
+        "xpusim: error: q, replication 2 (seed %" PRIu64 "): it fell\n",
+        config_seed(7, 2), config_seed(7, 1), config_seed(7, 2));
+    said_is(&s, 0, "", lines);
+}
+END_TEST
+
 /* Draws of one recording are moved from their mean by the square root of how many there are; the
  * verdicts stay. 0, 200 and 400 about 200; of the other policy two are left, 100 and 500 about
  * 300. */
@@ -536,6 +562,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("runs", .setup = setup, .teardown = teardown),
     TEST(values_stand_by_policy_metric_and_replication),
+    TEST(failures_of_one_kind_are_one_line),
     TEST(draws_of_a_recording_are_one_sample),
     TEST(no_metrics_are_left_where_all_failed),
     TEST(runs_are_replications_of_their_points),
