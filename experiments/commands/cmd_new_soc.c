@@ -46,7 +46,8 @@ static void take_peaks(const struct options *o, struct soc_sibling_peak *out, ch
 }
 
 /* How far off such files are, by device, as `list soc` and runs say it too. */
-static void tell(const char *path, const struct soc *soc, bool named, const struct conformal *table)
+static void tell(const char *path, const char *like, bool named, const struct soc *soc,
+                 const struct conformal *table)
 {
     (void)printf("%s\n", path);
     bool all = true;
@@ -62,6 +63,14 @@ static void tell(const char *path, const struct soc *soc, bool named, const stru
         (void)printf("family %s%s\n", soc->family,
                      named ? "" : ", as the similar chip's; --family F says another");
     }
+    SCOPED(text_fini) struct text powers = {0}; /* no rate says how much a device draws */
+    for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
+        const struct device *x = &soc->machine.devices[d];
+        text_format(&powers, "%s%s %g W in prompts, %g in decodes", d > 0 ? "; " : "", x->name,
+                    x->prefill_watts, x->decode_watts);
+    }
+    (void)printf("  powers are those of %s (%s): put in yours before you compare energy\n", like,
+                 text_end(&powers));
     (void)printf("%snumber%s assumed; ranges of rates, bandwidths and launches hold 95 %% of such "
                  "transfers\n"
                  "next: xpusim list soc %s; xpusim run --soc %s; `xpusim measure` for numbers of "
@@ -115,7 +124,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
                            : NULL;
     if (path != NULL) {
         document_put(d, "text", stdout);
-        tell(path, soc, o->family != NULL, table);
+        tell(path, o->like, o->family != NULL, soc, table);
     }
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }

@@ -29,6 +29,12 @@ static void set_backend(struct point *p, const char *backends, bool no_layers, s
     free(name);
 }
 
+/* The build that made a file is the runtime's version; 0: not stated. */
+static void set_build(struct point *p, double build)
+{
+    p->runtime = build > 0.0 ? xkeep(xformat("%s-%.0f", p->runtime, build)) : p->runtime;
+}
+
 /* "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the format is the last word with a width. */
 static void set_type(struct point *p, const char *type)
 {
@@ -91,6 +97,7 @@ int measured_llama_json(struct measured_sink *s, const cJSON *root)
                                .tokens_per_s = json_get_number(&o, "avg_ts", 1e-6, MAX_RATE)};
         double layers = json_number_or(&o, "n_gpu_layers", -1.0, MAX_TOKENS, -1.0);
         set_backend(&p, json_get_string(&o, "backends"), layers == 0.0, &t);
+        set_build(&p, json_number_or(&o, "build_number", 0, MAX_TOKENS, 0.0));
         if (s->e->n == before) {
             (void)put_test(s, &p, &t, xkeep(xformat("%s: [%d]", s->path, i)));
         }
@@ -109,6 +116,7 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
     int rate = csvfile_require(f, "avg_ts", s->e);
     int depth = csvfile_column(f, "n_depth");
     int layers = csvfile_column(f, "n_gpu_layers");
+    int build = csvfile_column(f, "build_number");
     while (s->e->n == before && csvfile_next(f, s->e) > 0) {
         struct point p = {.batch = 1};
         set_type(&p, csvfile_text(f, type));
@@ -120,6 +128,7 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
                                .tokens_per_s = csvfile_number(f, rate, 1e-6, MAX_RATE, s->e)};
         bool none = layers >= 0 && strcmp(csvfile_text(f, layers), "0") == 0;
         set_backend(&p, csvfile_text(f, backends), none, &t);
+        set_build(&p, build >= 0 ? csvfile_number(f, build, 0, MAX_TOKENS, s->e) : 0.0);
         (void)put_test(s, &p, &t,
                        xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f))));
     }
@@ -194,16 +203,28 @@ static void take_line(struct measured_sink *s, char *const *cell, const int *at,
     }
 }
 
+/* "build: e6f3a1b (7210)" comes after the rows, which take it where the user names no runtime. */
+static void take_build(struct measured_sink *s, size_t first, const char *line)
+{
+    const char *number = strncmp(line, "build: ", 7) == 0 ? strchr(line, '(') : NULL;
+    for (size_t i = first; number != NULL && s->keys->runtime == NULL && i < s->out->points.n;
+         i++) {
+        set_build(&s->out->points.v[i], strtod(number + 1, NULL));
+    }
+}
+
 int measured_llama_markdown(struct measured_sink *s, FILE *f)
 {
     static const char *const names[] = {"model", "backend", "test", "t/s", "ngl"};
     enum { NEEDED = 4, NAMES = sizeof names / sizeof names[0] };
     size_t before = s->e->n;
+    size_t first = s->out->points.n;
     struct input_line line = {0};
     char *cell[MAX_CELLS];
     int at[NAMES];
     int columns = 0;
     while (s->e->n == before && input_next(f, s->path, &line, s->e) > 0) {
+        take_build(s, first, line.text);
         int n = split(line.text, cell);
         if (n == 0 || strncmp(cell[0], "--", 2) == 0 || strncmp(cell[0], ":-", 2) == 0) {
             continue;

@@ -53,8 +53,11 @@ static void check_row(const struct measured_work *w, size_t i)
         (void)err_add(w->e, "%s: the width of the weights is not stated: bits=4", place);
     } else if (r->k.match == SOC_MATCH_OTHER) {
         OWNED char *there = runtimes_text(device_of(w, r));
-        (void)err_add(w->e, "%s: runtime %s at %u bits: %s has no such entry; it has %s", place,
-                      p->runtime, p->weight_bits, w->soc->machine.name, there);
+        (void)err_add(
+            w->e,
+            "%s: runtime %s at %u bits: %s has no such entry; it has %s (runtime=NAME next to "
+            "the file or model says which)",
+            place, p->runtime, p->weight_bits, w->soc->machine.name, there);
     } else {
         if (r->k.match == SOC_MATCH_VERSION) {
             document_note(w->d, "%s: the nearest version to %s is %s, which is updated", place,
@@ -238,6 +241,32 @@ static int check_surprises(const struct measured_work *w, const struct update *p
     return w->e->n > before ? -EINVAL : 0;
 }
 
+/* Runs use a device's default runtime. Where none of its rows is of that one, it would be a runtime
+ * that nobody measured here, so the one with most rows takes its place. */
+static void write_default(const struct measured_work *w, uint8_t device,
+                          const struct update_row *rows, size_t n)
+{
+    const struct soc_device *d = &w->soc->devices[device];
+    uint32_t best = d->fallback;
+    size_t most = 0;
+    for (uint32_t r = 0; r < d->n_runtimes; r++) {
+        size_t here = 0;
+        for (size_t i = 0; i < n; i++) {
+            here += rows[i].k.runtime == r;
+        }
+        if (here > 0 && strcmp(d->runtimes[r].runtime, d->runtimes[d->fallback].runtime) == 0) {
+            return;
+        }
+        best = here > most ? r : best;
+        most = here > most ? here : most;
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(measured_entry_tree(w, device, d->fallback), "default");
+    cJSON_AddTrueToObject(measured_entry_tree(w, device, best), "default");
+    document_note(w->d, "%s: runs use %s, which was measured, instead of %s",
+                  w->soc->machine.devices[device].name, d->runtimes[best].runtime,
+                  d->runtimes[d->fallback].runtime);
+}
+
 /* ---- all of it ---- */
 
 static void write_device(const struct measured_work *w, const struct update *prior,
@@ -255,6 +284,7 @@ static void write_device(const struct measured_work *w, const struct update *pri
     document_note(w->d, "%s: updated by %zu measured row%s of %zu model%s",
                   w->soc->machine.devices[u->device].name, n, text_plural(n), models,
                   text_plural(models));
+    write_default(w, u->device, rows, n);
     measured_put_numbers(w, prior, u, rows, n);
     struct frame *errors = measured_errors_table(w->d);
     for (uint32_t r = 0; r < w->soc->devices[u->device].n_runtimes; r++) {

@@ -83,7 +83,18 @@ grep -q "updated by 1 measured row of 1 model" said || fail "calibrate does not 
 "$x" new-soc later --like core-ultra-7-155h --measured 'model=phi-2,bits=4,runtime=openvino-2026.0,ttft_ms@1024=900' >said ||
     fail "a row of a later version"
 grep -q "the nearest version to openvino-2026.0 is openvino-2025, which is updated" said || fail "which version is updated: $(cat said)"
-refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
+# llama-bench states its build, which is nearer to 6111 than to 9187, the default: runs use what was measured.
+printf '%s\n' '| model | backend | ngl | test | t/s |' '| --- | --- | --- | --- | --- |' \
+    '| qwen3 4B Q4_K - Medium | Vulkan | 99 | tg128 | 30.2 |' '' 'build: e6f3a1b (7210)' >bench.md
+"$x" new-soc bench --like ryzen-ai-max-395 --ddr-peak 136.5 --measured file=bench.md,model=qwen3-4b >said || fail "new-soc of llama-bench"
+grep -q "igpu: runs use llama.cpp-vulkan-6111, which was measured, instead of llama.cpp-vulkan-9187" said || fail "which runtime runs use: $(cat said)"
+grep -q "powers are those of ryzen-ai-max-395 (npu 0.9 W in prompts, 1.4 in decodes; igpu 103 W in prompts, 94 in decodes; cpu " said ||
+    fail "whose powers these are: $(cat said)"
+"$x" list kernels --soc bench.json --llm qwen3-4b:bits=4 | grep -q "^igpu decode: .*(1 rows measured on this machine)" || fail "a run does not use the measured runtime"
+"$x" new-soc named --like ryzen-ai-max-395 --ddr-peak 136.5 --measured file=bench.md,model=qwen3-4b,runtime=llama.cpp-vulkan-9187 >said ||
+    fail "a runtime named next to a file"
+grep -q "runs use" said && fail "the default runtime was measured, and changed: $(cat said)"
+refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8, openvino-2025/4, openvino-2025/16 (runtime=NAME next to the file or model says which)" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
 refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
 refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
 refuse "another machine or model, or a mistake" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=30000'

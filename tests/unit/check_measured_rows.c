@@ -260,7 +260,8 @@ START_TEST(llama_bench_markdown_is_read)
     ck_assert_uint_eq(m.points.n, 2);
     expect(0, "prefill_tok_s", "llama 7B", 4, 512, 512.34);
     expect(1, "decode_tok_s", "llama 7B", 4, 4096, 15.5);
-    ck_assert_str_eq(m.points.v[0].runtime, "llama.cpp-vulkan");
+    ck_assert_str_eq(m.points.v[0].runtime, "llama.cpp-vulkan-5678");
+    ck_assert_str_eq(m.points.v[1].runtime, "llama.cpp-vulkan-5678");
     ck_assert_str_eq(m.points.v[0].device, "igpu");
 }
 END_TEST
@@ -268,25 +269,28 @@ END_TEST
 /* The file's name says more of the model than its type. */
 START_TEST(llama_bench_csv_and_json_are_read)
 {
-    ck_assert_int_eq(read_file("build_commit,backends,model_filename,model_type,n_prompt,n_gen,"
-                               "n_depth,avg_ts\n"
-                               "\"a\",\"CPU\",\"m/llama-2-7b.Q8_0.gguf\",\"llama 7B Q8_0\",\"512\","
-                               "\"0\",\"0\",\"80.5\"\n"
-                               "\"a\",\"CPU\",\"m/llama-2-7b.Q8_0.gguf\",\"llama 7B Q8_0\",\"0\","
-                               "\"128\",\"0\",\"9.25\"\n"),
-                     0);
+    ck_assert_int_eq(
+        read_file("build_commit,build_number,backends,model_filename,model_type,n_prompt,n_gen,"
+                  "n_depth,avg_ts\n"
+                  "\"a\",\"78\",\"CPU\",\"m/llama-2-7b.Q8_0.gguf\",\"llama 7B Q8_0\",\"512\","
+                  "\"0\",\"0\",\"80.5\"\n"
+                  "\"a\",\"0\",\"CPU\",\"m/llama-2-7b.Q8_0.gguf\",\"llama 7B Q8_0\",\"0\","
+                  "\"128\",\"0\",\"9.25\"\n"),
+        0);
     expect(0, "prefill_tok_s", "llama-2-7b", 8, 512, 80.5);
     expect(1, "decode_tok_s", "llama-2-7b", 8, 0, 9.25);
-    ck_assert_str_eq(m.points.v[0].runtime, "llama.cpp");
+    ck_assert_str_eq(m.points.v[0].runtime, "llama.cpp-78");
+    ck_assert_str_eq(m.points.v[1].runtime, "llama.cpp");
     ck_assert_str_eq(m.points.v[0].device, "cpu");
     ck_assert_int_eq(
-        read_file("[{\"backends\": \"Metal,BLAS\", \"model_filename\": \"phi-2-q4_k_m.gguf\","
+        read_file("[{\"build_number\": 9, \"backends\": \"Metal,BLAS\", \"model_filename\": "
+                  "\"phi-2-q4_k_m.gguf\","
                   "\"model_type\": \"phi2 3B Q4_K - Medium\", \"n_prompt\": 512, \"n_gen\": 0,"
                   "\"avg_ts\": 700}]"),
         0);
     ck_assert_uint_eq(m.points.n, 3);
     expect(2, "prefill_tok_s", "phi-2", 4, 512, 700);
-    ck_assert_str_eq(m.points.v[2].runtime, "llama.cpp-metal");
+    ck_assert_str_eq(m.points.v[2].runtime, "llama.cpp-metal-9");
 }
 END_TEST
 
