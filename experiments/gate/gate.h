@@ -191,6 +191,8 @@ void gate_document(const struct gate_report *r, bool all, struct document *d);
 /* A row's detail, or what an OK without one is worth: the shift that would show. Kept as long as
  * the document. */
 const char *gate_detail(const struct gate_report *r, const struct gate_row *row);
+/* "+3.10 %", kept as long as the command; "-" where nothing is known. */
+const char *gate_change_text(const struct gate_row *row);
 /* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
 const char *gate_counts(const struct gate_report *r);
 

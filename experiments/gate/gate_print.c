@@ -3,12 +3,12 @@
 
 #include "experiments/gate/gate.h"
 
-/* "+3.1 %"; as many digits as tell a drift from nothing. */
-static const char *change_text(const struct gate_row *row)
+/* As many digits as tell a drift from nothing. */
+const char *gate_change_text(const struct gate_row *row)
 {
     double percent = 100.0 * row->change_frac;
     bool small = percent != 0.0 && fabs(percent) < 0.1;
-    return isnan(percent) ? "-" : document_format(small ? "%+.1e %%" : "%+.2f %%", percent);
+    return isnan(percent) ? "-" : xkeep(xformat(small ? "%+.2g %%" : "%+.2f %%", percent));
 }
 
 static const char *p_text(const struct gate_row *row)
@@ -55,7 +55,7 @@ static const char *message_of(const struct gate_row *row)
 {
     return document_format("%s: baseline %.6g, measured %.6g, change %s %s",
                            gate_verdict_names[row->verdict], row->before, row->after,
-                           change_text(row), row->detail);
+                           gate_change_text(row), row->detail);
 }
 
 static bool put_rows(const struct gate_report *r, bool all, struct document *d)
@@ -81,8 +81,9 @@ static bool put_rows(const struct gate_report *r, bool all, struct document *d)
         const char *verdict = gate_verdict_names[row->verdict];
         FRAME_ROW(f, verdict, row->alarm, row->group, row->policy, row->metric,
                   row->fresh ? "fresh" : "exact", row->before, row->after,
-                  frame_shown(row->change_frac, change_text(row)), frame_shown(row->p, p_text(row)),
-                  gate_detail(r, row), FRAME_IF(row->verdict != GATE_OK, message_of(row)));
+                  frame_shown(row->change_frac, gate_change_text(row)),
+                  frame_shown(row->p, p_text(row)), gate_detail(r, row),
+                  FRAME_IF(row->verdict != GATE_OK, message_of(row)));
         bool shown = all || (row->verdict != GATE_OK && !row->quiet);
         any = any || shown;
         if (!shown) {

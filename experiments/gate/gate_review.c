@@ -1,6 +1,7 @@
 /* The gate for reviewers, as Markdown and as a page: what changed, with unit and direction, which
  * commands show why, and how to accept it. */
 #include "experiments/gate/gate.h"
+#include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/markup.h"
 #include "sim/base/datadir.h"
@@ -37,13 +38,6 @@ static const char *number_text(const struct gate_row *row, double v)
     return isnan(v) ? "-" : xkeep(xformat("%.6g", metric_scale(row->metric) * v));
 }
 
-static const char *change_text(const struct gate_row *row)
-{
-    double percent = 100.0 * row->change_frac;
-    bool small = percent != 0.0 && fabs(percent) < 0.1;
-    return isnan(percent) ? "-" : xkeep(xformat(small ? "%+.1e %%" : "%+.2f %%", percent));
-}
-
 static void put_option(FILE *out, const char *name, const char *value)
 {
     if (value != NULL) {
@@ -52,15 +46,25 @@ static void put_option(FILE *out, const char *name, const char *value)
     }
 }
 
-/* "xpusim diff ..." of a policy in its group. The caller frees it. */
+static const char *first_text(const struct gate_first *f)
+{
+    return plugin_path_length(f->row->policy) > 0 ? "OLD is the policy's file before the change"
+                                                  : gate_first_text(f);
+}
+
+/* "xpusim diff ..." of a policy in its group. A user's policy changed in its own file, so both
+ * sides are the program of now. The caller frees it. */
 static char *diff_command(const struct gate_review *v, const struct gate_first *f)
 {
     const struct gate_row *row = f->row;
+    size_t own = plugin_path_length(row->policy);
+    OWNED char *old = xformat("OLD%s", row->policy + own);
     char *text = NULL;
     size_t size = 0;
     FILE *out = memory_stream(&text, &size);
     (void)fputs("xpusim diff", out);
-    put_option(out, "policy", row->policy);
+    put_option(out, "policy", own > 0 ? old : row->policy);
+    put_option(out, "b-policy", own > 0 ? row->policy : NULL);
     for (uint32_t i = 0; i < v->baseline->n_groups; i++) {
         const struct gate_group *g = &v->baseline->groups[i];
         if (strcmp(g->name, row->group) != 0) {
@@ -75,7 +79,7 @@ static char *diff_command(const struct gate_review *v, const struct gate_first *
         }
         (void)fprintf(out, " --seed %" PRIu64, f->differs ? f->seed : g->seed);
     }
-    put_option(out, "against", v->old != NULL ? v->old : "OLD/build/xpusim");
+    put_option(out, "against", own > 0 ? NULL : v->old != NULL ? v->old : "OLD/build/xpusim");
     memory_stream_close(out, &text);
     return text;
 }
@@ -87,7 +91,7 @@ static void put_firsts(const struct gate_review *v, struct document *d)
     document_note(d, "\nThe first decision that is now another, of the policies that changed:");
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
-        const char *text = gate_first_text(f);
+        const char *text = first_text(f);
         OWNED char *command = diff_command(v, f);
         document_note(d, "\n- %s, %s%s%s\n\n      %s", f->row->group, f->row->policy,
                       text != NULL ? ": " : "", text != NULL ? text : "", command);
@@ -111,7 +115,7 @@ void gate_review(const struct gate_review *v, struct document *d)
             }
             const char *verdict = gate_verdict_names[row->verdict];
             const char *t[] = {metric_text(row), number_text(row, row->before),
-                               number_text(row, row->after), change_text(row)};
+                               number_text(row, row->after), gate_change_text(row)};
             FRAME_ROW(f, row->alarm ? document_format("**%s**", verdict) : verdict, row->group,
                       row->policy, document_format("`%s`: %s", row->metric, t[0]), t[1], t[2], t[3],
                       row->detail);
@@ -134,7 +138,7 @@ static void put_page_firsts(const struct gate_review *v, FILE *out)
 {
     for (uint32_t i = 0; i < v->firsts->n; i++) {
         const struct gate_first *f = &v->firsts->v[i];
-        const char *text = gate_first_text(f);
+        const char *text = first_text(f);
         OWNED char *command = diff_command(v, f);
         markup_format(out, "<h3>%s, %s</h3>\n", f->row->group, f->row->policy);
         if (text != NULL) {
@@ -156,7 +160,7 @@ static void put_page_rows(const struct gate_review *v, FILE *out)
                 continue;
             }
             const char *t[] = {metric_text(row), number_text(row, row->before),
-                               number_text(row, row->after), change_text(row)};
+                               number_text(row, row->after), gate_change_text(row)};
             markup_format(out, row->alarm ? "<tr><td class=overloaded>%s" : "<tr><td>%s",
                           gate_verdict_names[row->verdict]);
             markup_format(out, "<td>%s<td>%s<td>%s<br><small>%s</small>", row->group, row->policy,

@@ -124,6 +124,35 @@ for base in none base; do
     (export XPUSIM_DATA_DIR=$PWD && cd "$dir/$base" && sh -e "$dir/step" >/dev/null && [ -s gate.md ] && [ -s gate.html ] && [ -s gate.xml ]) || fail "the workflow's step, $base"
 done
 
+# The workflow for a policy of one's own: a policy that does worse fails the gate's step, and the next one names the decision.
+steps() { sed -n "/name: $1\$/,/^      - /p" docs/ci/own-policy.yml | sed -n 's/^          //p'; }
+steps Gate >"$dir/step" && steps "First decision" >"$dir/first"
+grep -q "check-policy" "$dir/step" && grep -q "worktree" "$dir/first" || fail "the steps of own-policy.yml were not found"
+cat >"$dir/own.sh" <<'EOF'
+mkdir "$1/mine"
+cd "$1/mine"
+xpusim new-policy policy
+cat >gate.json <<END
+{"format": 1, "groups": [{"name": "g", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "workload": "mixed:duration_s=120", "test": "exact",
+  "seed": 1, "policies": ["./policy/policy.so"], "metrics": [{"name": "reactive.ttft_s.p95", "better": "lower"}]}]}
+END
+make -s -C policy
+xpusim gate --baseline gate.json --update
+echo '*.so' >.gitignore
+git init -q .
+git add .
+git -c user.name=a -c user.email=a@b commit -q -m a
+sh -e ../step # as recorded
+sed -i 's/reqq_push(&p->waiting, r);.*/reqq_insert_after(\&p->waiting, NULL, r);/' policy/policy.c # last come, first served
+if sh -e ../step; then exit 1; fi
+grep -q "REGRESSION" gate.md
+grep -q '<failure message="REGRESSION' gate.xml
+BASE=HEAD sh -e ../first
+grep -q "^    decision [0-9]* is the first that differs" gate.md
+EOF
+PATH="$(cd "$(dirname "$x")" && pwd):$PATH" XPUSIM_DATA_DIR=$PWD XPUSIM_INCLUDE=$PWD sh -e "$dir/own.sh" "$dir" >"$dir/out" 2>&1 ||
+    fail "the workflow of a policy of one's own: $(cat "$dir/out")"
+
 # A row that is gone, on either side, does not pass.
 sed 's/"fcfs", //' "$dir/small.json" >"$dir/fewer.json"
 "$x" gate --baseline "$dir/fewer.json" >"$dir/out" && fail "a recorded policy that is not run passes"

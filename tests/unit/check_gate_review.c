@@ -163,7 +163,7 @@ static const char reviewed[] =
     "| **REGRESSION** | g | a,b | `reactive.ttft_s.p90`: P90 reactive time to first token (s), "
     "lower is better | 2 | 3 | +50.00 % | a < b |\n"
     "| **STATUS** | h | c | `status`: run status | - | - | - | broke |\n"
-    "| DRIFT | h | c | `parameters`: values of the policy's parameters | 4 | 4.002 | +5.0e-02 % | "
+    "| DRIFT | h | c | `parameters`: values of the policy's parameters | 4 | 4.002 | +0.05 % | "
     "|\n"
     "\n"
     "The first decision that is now another, of the policies that changed:\n"
@@ -259,7 +259,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
         "<tr><td class=overloaded>STATUS<td>h<td>c<td>status<br><small>run "
         "status</small><td>-<td>-<td>-<td>broke\n"
         "<tr><td>DRIFT<td>h<td>c<td>parameters<br><small>values of the policy's "
-        "parameters</small><td>4<td>4.002<td>+5.0e-02 "
+        "parameters</small><td>4<td>4.002<td>+0.05 "
         "%<td>\n</tbody>",
         "<h3>g, a,b</h3>\n<p>decision 8 is another: `form 1` at 1.250000 s before, `form 2` at "
         "0.500000 s now (seed 10).</p>\n<pre>"
@@ -287,7 +287,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     gate_review(&v, bytes);
     OWNED char *of_memory = form_of(bytes, "markdown");
     ck_assert_msg(strstr(of_memory, "`memory_peak_bytes`: peak memory (GB), lower is better | 4 | "
-                                    "4.002 | +5.0e-02 %") != NULL,
+                                    "4.002 | +0.05 %") != NULL,
                   "%s", of_memory);
     /* Nothing changed. */
     r = (struct gate_report){.rows = &rows[1], .n = 1, .counts = {1}};
@@ -308,11 +308,42 @@ START_TEST(a_review_shows_alarms_first_with_commands)
 }
 END_TEST
 
+/* A program before the change would run the same file, so the file itself is compared. */
+START_TEST(a_users_policy_is_compared_with_its_file_before)
+{
+    struct gate_row row = {.group = "h",
+                           .policy = "./own.so:k=2",
+                           .metric = "m",
+                           .verdict = GATE_REGRESSION,
+                           .alarm = true,
+                           .before = 2.0,
+                           .after = 3.0,
+                           .change_frac = 0.5,
+                           .p = MISSING};
+    struct gate_report r = {.rows = &row, .n = 1, .counts = {0, 1}, .alarms = 1};
+    struct gate_firsts firsts = {.n = 1};
+    firsts.v[0] = (struct gate_first){.row = &row};
+    baseline.n_groups = 1;
+    baseline.groups[0] =
+        (struct gate_group){.name = "h", .soc = "s", .llm = "l", .trace = "t.csv", .seed = 6};
+    struct gate_review v = {
+        .report = &r, .baseline = &baseline, .firsts = &firsts, .path = "base.json", .old = "old"};
+    struct document *d = document_new();
+    gate_review(&v, d);
+    OWNED char *text = form_of(d, "markdown");
+    static const char want[] =
+        "- h, ./own.so:k=2: OLD is the policy's file before the change\n\n"
+        "      xpusim diff --policy OLD:k=2 --b-policy ./own.so:k=2 --soc s --llm l --trace t.csv "
+        "--seed 6\n";
+    ck_assert_msg(strstr(text, want) != NULL, "%s", text);
+}
+END_TEST
+
 static const char table[] =
     "             group  policy  metric               baseline  measured     change        p\n"
     "REGRESSION   g      a,b     reactive.ttft_s.p90         2         3   +50.00 %  <0.0001  a < "
     "b\n"
-    "DRIFT        h      c       m                           4     4.002  +5.0e-02 %   0.0200\n"
+    "DRIFT        h      c       m                           4     4.002  +0.05 %   0.0200\n"
     "\n"
     "3 rows: 1 OK, 1 REGRESSION, 1 DRIFT; FAILED\n";
 
@@ -380,6 +411,7 @@ static const struct suite_row suite[] = {
     TEST(the_first_rows_of_policies_that_changed_are_looked_at),
     TEST(what_happened_to_a_decision_is_a_sentence),
     TEST(a_review_shows_alarms_first_with_commands),
+    TEST(a_users_policy_is_compared_with_its_file_before),
     TEST(a_table_leaves_out_what_is_ok),
 };
 SUITE_MAIN("gate review", suite)
