@@ -76,7 +76,7 @@ void trace_builder_models_copy(struct trace_builder *b, const struct trace *t);
 void trace_models_build(struct trace_builder *b, struct trace_graph *g);
 /* An extra without anything set. */
 struct trace_extra trace_extra_none(void);
-/* Of a request that has no extra: its session is its client. */
+/* The extra of a request that states none: its session is its client. */
 struct trace_extra trace_extra_usual(const struct trace_row *row);
 /* Sorts, links turns, checks ids (unique) and sessions (turns 0, 1, 2, ... without holes), hashes.
  * Takes the builder's arrays. Errors use `name`. renumber: ids 0.. in arrival order. Cost O(n log

@@ -15,34 +15,6 @@
 static const char *const engines[] = {"ggml", "openvino", "mixed", NULL};
 static const char *const clocks[] = {"wall", "cpu", NULL};
 
-volatile sig_atomic_t drive_interrupt;
-
-static void ask_end(int number)
-{
-    drive_interrupt = number;
-}
-
-static void listen(void)
-{
-    struct sigaction action = {.sa_handler = ask_end, .sa_flags = (int)SA_RESETHAND};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
-int drive_say_interrupted(uint32_t n, const char *what)
-{
-    (void)fprintf(stderr, "xpusim: interrupted: the results are of %" PRIu32 " %s%s\n", n, what,
-                  text_plural(n));
-    return EXIT_SIGNAL + (int)drive_interrupt;
-}
-
-int drive_failed(const struct real_run *r)
-{
-    (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
-    return EXIT_CHECK_FAILED;
-}
-
 /* ---- one policy ---- */
 
 /* What a run writes while it runs. */
@@ -245,7 +217,7 @@ static int run(void *values, struct err *e)
     struct drive_options d;
     int status = EXIT_BAD_INPUT;
     own_machine(&o->config, o->real.devices);
-    listen();
+    drive_listen();
     if (o->probe != NULL) {
         status = config_load(c, &o->config, e) == 0 ? drive_probe(o, &c->llm, e) : status;
     } else if (check(o, e) == 0 && config_load(c, &o->config, e) == 0 &&

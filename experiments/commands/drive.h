@@ -18,6 +18,7 @@ struct drive_values {
 
 /* The number of the signal that asks for an end. A second one ends the program at once. */
 extern volatile sig_atomic_t drive_interrupt;
+void drive_listen(void);
 /* Says what of the work is in the results; the exit status. */
 int drive_say_interrupted(uint32_t n, const char *what);
 int drive_failed(const struct real_run *r);

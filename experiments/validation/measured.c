@@ -1,57 +1,11 @@
 #include "experiments/validation/measured.h"
 
-#include <ctype.h>
-
 #include "experiments/shell/cli.h"
 #include "experiments/validation/measured_impl.h"
 
 #define MAX_TOKENS 100000000u
 #define MAX_BATCH 65536u
 #define MAX_VALUE 1e12
-#define DEFAULT_DEVICE "igpu"
-
-static const char *first_of(const char *a, const char *b, const char *c)
-{
-    return a != NULL ? a : b != NULL ? b : c;
-}
-
-void measured_add(struct measured *m, const struct measured_keys *k, const struct point *p,
-                  const char *place)
-{
-    m->points.v = xkept_grow(m->points.v, m->points.n, sizeof *m->points.v);
-    m->place = xkept_grow(m->place, m->points.n, sizeof(const char *));
-    m->place[m->points.n] = place;
-    struct point *to = &m->points.v[m->points.n++];
-    *to = *p;
-    to->soc = k->soc;
-    to->source = first_of(p->source, "", NULL);
-    to->device = first_of(k->device, p->device, DEFAULT_DEVICE);
-    to->runtime = first_of(k->runtime, p->runtime, "");
-    to->model = first_of(k->model, p->model, "");
-    to->weight_bits = k->bits > 0 ? k->bits : p->weight_bits;
-    to->batch = k->batch > 0 ? k->batch : p->batch > 0 ? p->batch : 1;
-}
-
-/* The width follows INT, Q, FP, F or W, or is before BIT; of a mixed format it is the narrowest. */
-uint32_t measured_bits(const char *format)
-{
-    uint32_t least = 0;
-    for (const char *p = format; *p != '\0'; p++) {
-        if (!isdigit((unsigned char)*p) || (p > format && isdigit((unsigned char)p[-1]))) {
-            continue;
-        }
-        char *end;
-        unsigned long bits = strtoul(p, &end, 10);
-        bool after = p > format && strchr("TtQqPpFfWw", p[-1]) != NULL;
-        bool before = (end[0] == 'b' || end[0] == 'B') && (end[1] == 'i' || end[1] == 'I');
-        bool width = bits == 2 || bits == 3 || bits == 4 || bits == 5 || bits == 6 || bits == 8 ||
-                     bits == 16 || bits == 32;
-        if ((after || before) && width && (least == 0 || bits < least)) {
-            least = (uint32_t)bits;
-        }
-    }
-    return least;
-}
 
 /* ---- keys ---- */
 

@@ -8,20 +8,6 @@
 #define MAX_TOKENS 1e8
 #define MAX_MS 1e9
 
-void measured_put(struct measured_sink *s, struct point *p, enum point_metric metric, double tokens,
-                  double value, const char *place)
-{
-    static const char *const names[] = {[POINT_TTFT_MS] = "ttft_ms",
-                                        [POINT_TPOT_MS] = "tpot_ms",
-                                        [POINT_PREFILL_TOK_S] = "prefill_tok_s",
-                                        [POINT_DECODE_TOK_S] = "decode_tok_s"};
-    p->metric = metric;
-    p->metric_name = names[metric];
-    p->input_tokens = (uint32_t)tokens;
-    p->value = value;
-    measured_add(s->out, s->keys, p, place);
-}
-
 /* ---- points ---- */
 
 static int read_points(struct measured_sink *s)

@@ -28,6 +28,23 @@ static const struct frame_column error_columns[] = {
     {.name = "factor_after", .title = "now", .format = "%.2f"},
 };
 
+cJSON *measured_entry_tree(const struct measured_work *w, uint8_t device, uint32_t runtime)
+{
+    cJSON *devices = json_member(w->tree, "devices");
+    return cJSON_GetArrayItem(json_member(cJSON_GetArrayItem(devices, device), "runtimes"),
+                              (int)runtime);
+}
+
+bool measured_has_rows(const struct update_row *rows, size_t n, uint32_t runtime)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].k.runtime == runtime) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void measured_put_numbers(const struct measured_work *w, const struct update *prior,
                           const struct update *u, const struct update_row *rows, size_t n)
 {

@@ -110,24 +110,7 @@ static size_t models_of(const struct update_row *rows, size_t n)
     return models;
 }
 
-bool measured_has_rows(const struct update_row *rows, size_t n, uint32_t runtime)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i].k.runtime == runtime) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- the file ---- */
-
-cJSON *measured_entry_tree(const struct measured_work *w, uint8_t device, uint32_t runtime)
-{
-    cJSON *devices = json_member(w->tree, "devices");
-    return cJSON_GetArrayItem(json_member(cJSON_GetArrayItem(devices, device), "runtimes"),
-                              (int)runtime);
-}
 
 /* One number with its new value and range. */
 static void write_number(const struct measured_work *w, const struct update *u, size_t i,

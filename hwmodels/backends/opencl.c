@@ -169,8 +169,8 @@ static void add_part(struct opencl_state *s, void *device, bool sub, const char 
     opencl_info_text(&s->api, device, CL_DRIVER_VERSION, driver, sizeof driver);
     (void)snprintf(d->name, sizeof d->name, "%s", name);
     (void)snprintf(d->description, sizeof d->description, "%.60s, driver %s", hardware, driver);
-    /* OpenCL knows no NPU; one that shows up there is an accelerator. Memory in common with the
-     * host tells an integrated GPU from a card. */
+    /* OpenCL knows no NPU; one that shows up there is an accelerator. An
+     * integrated GPU shares the host's memory, and a card does not. */
     d->kind = (type & CL_DEVICE_TYPE_CPU) != 0   ? DEVICE_KIND_CPU
               : (type & CL_DEVICE_TYPE_GPU) == 0 ? DEVICE_KIND_NPU
               : unified != 0                     ? DEVICE_KIND_IGPU

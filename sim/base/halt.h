@@ -1,5 +1,5 @@
-/* How the process ends when it cannot go on: a broken requirement, no memory, a signal. Files that
- * are not whole go with it. */
+/* How the process ends early: a broken requirement, no memory, a signal. It removes its incomplete
+ * files. */
 #pragma once
 
 #include <stddef.h>
@@ -37,7 +37,7 @@ _Noreturn void sim_require_failed(const char *file, int line, const char *func, 
  * was asked for, 0 when that is not known. */
 _Noreturn void out_of_memory(size_t bytes);
 
-/* A file that is not whole yet. */
+/* An incomplete file. */
 struct halt_file {
     char *path;  /* owned by the caller; NULL: there is none */
     pid_t owner; /* a forked worker does not remove its parent's */
@@ -52,6 +52,6 @@ void halt_remove_all(void);
 /* A signal that is not ignored does so before it ends the process. Children that are forked later
  * have the same for their own files. */
 void halt_on(const int *signals, size_t n);
-/* No signal between the two calls, by one thread. */
+/* No signal arrives between the two calls. One thread at a time may hold them. */
 void halt_hold(void);
-void halt_go_on(void);
+void halt_resume(void);

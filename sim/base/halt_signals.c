@@ -34,7 +34,7 @@ void halt_hold(void)
     (void)sigprocmask(SIG_BLOCK, &all, &before);
 }
 
-void halt_go_on(void)
+void halt_resume(void)
 {
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }

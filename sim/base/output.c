@@ -89,7 +89,7 @@ static int open_at(const struct place *p, struct output *o)
     halt_hold();
     int fd = mkstemp(o->beside);
     o->temporary.path = fd >= 0 ? o->beside : NULL;
-    halt_go_on();
+    halt_resume();
     if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         (void)fchmod(fd, p->mode);

@@ -88,7 +88,7 @@ struct explain_work {
 
 /* explain_wait.c */
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id);
-/* What a request is now holds until the next event. */
+/* Notes the state of its request, which holds until the next event. */
 void explain_look_at(struct explain_live *v);
 /* Brings every waiting request up to now by what was so since the last event. */
 void explain_advance(struct explain *x, int64_t now_ns);
