@@ -3,9 +3,9 @@
  * five profiled iterations of each model, and a latency budget for every iteration: online work
  * first, whatever it takes, then offline work within the budget. Offline requests are admitted by
  * the length of the prefix found in the cache, a share of the admissions by age so that none
- * starves. Parameters: the table below. Deviations: prefixes are those of a request's own session,
- * as everywhere here; the source searches the budget by profiling a load, here it is a parameter.
- */
+ * starves. Parameters: the table below. Deviations: the source orders offline prompts by what they
+ * share with each other, here what the cache has now counts; it searches the budget by profiling a
+ * load, here it is a parameter. */
 #include "policies/common/coserve.h"
 
 enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
@@ -30,8 +30,7 @@ struct fit {
 
 struct hygen {
     struct coserve co;
-    struct order by_prefix; /* offline; those that do not wait are passed over */
-    struct fit *fits;       /* by model */
+    struct fit *fits; /* by model */
 };
 
 /* ---- predictor ---- */
@@ -90,24 +89,16 @@ static int64_t hygen_budget_ns(struct sched *s, const struct coserve *c UNUSED)
 
 /* ---- order of offline work ---- */
 
-static double prefix_key(const struct request *r)
+/* The waiting request that finds most of its prompt in the cache now. Every admission looks at all,
+ * because what others compute and drop changes what is found, and nobody is notified. */
+static const struct request *longest_prefix(const struct coserve *c)
 {
-    return -(double)r->reused_tokens;
-}
-
-/* The waiting offline request with the longest prefix still in the cache. */
-static const struct request *longest_prefix(struct hygen *h)
-{
-    for (;;) {
-        const struct request *r = order_first(&h->by_prefix);
-        if (r != NULL && reqq_of(r) != &h->co.waiting[REQUEST_CLASS_PROACTIVE]) {
-            order_remove(&h->by_prefix, r);
-        } else if (r != NULL && order_node(&h->by_prefix, r)->key < prefix_key(r)) {
-            order_rekey(&h->by_prefix, r, prefix_key(r)); /* the cache has dropped some of it */
-        } else {
-            return r;
-        }
+    const struct request *best = c->waiting[REQUEST_CLASS_PROACTIVE].head;
+    for (const struct request *r = best; r != NULL; r = reqq_next(r)) {
+        bool first = r->kv_tokens == best->kv_tokens && request_before(r, best);
+        best = r->kv_tokens > best->kv_tokens || first ? r : best;
     }
+    return best;
 }
 
 static const struct request *hygen_next_offline(struct sched *s, struct coserve *c)
@@ -117,8 +108,7 @@ static const struct request *hygen_next_offline(struct sched *s, struct coserve 
     /* The admissions by prefix are spread evenly, without a random draw: of n of them n times the
      * share. */
     bool prefix = floor((n + 1) * share) > floor(n * share);
-    const struct request *r = prefix ? longest_prefix(s->state) : NULL;
-    return r != NULL ? r : c->waiting[REQUEST_CLASS_PROACTIVE].head;
+    return prefix ? longest_prefix(c) : c->waiting[REQUEST_CLASS_PROACTIVE].head;
 }
 
 /* ---- hooks ---- */
@@ -143,31 +133,6 @@ static void hygen_exit(struct sched *s)
     iteration_exit(s);
 }
 
-static void hygen_request_arrived(struct sched *s, const struct request *r)
-{
-    struct hygen *h = s->state;
-    iteration_request_arrived(s, r);
-    if (r->cls == REQUEST_CLASS_PROACTIVE) {
-        order_add(&h->by_prefix, r, prefix_key(r));
-    }
-}
-
-static void hygen_request_cancelled(struct sched *s, const struct request *r)
-{
-    struct hygen *h = s->state;
-    iteration_request_cancelled(s, r);
-    order_remove(&h->by_prefix, r);
-}
-
-static void hygen_pass_done(struct sched *s, const struct pass *p)
-{
-    struct hygen *h = s->state;
-    iteration_pass_done(s, p);
-    for (uint32_t i = 0; i < p->n_segments; i++) {
-        order_remove(&h->by_prefix, p->segments[i].request); /* in progress: not one to admit */
-    }
-}
-
 static const char *const ablations[] = {"offline=always", NULL};
 
 const struct policy_ops policy_hygen_like_ops = {
@@ -176,14 +141,10 @@ const struct policy_ops policy_hygen_like_ops = {
     .contract = POLICY_CONTRACT,
     .needs = CAP_KV_MOVE,
     .state_size_bytes = sizeof(struct hygen),
-    .request_state_size_bytes = sizeof(struct coserve_request),
+    .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
     .ablations = ablations,
     .init = hygen_init,
     .exit = hygen_exit,
-    .request_arrived = hygen_request_arrived,
-    .request_cancelled = hygen_request_cancelled,
-    .launch_done = iteration_launch_done,
-    .pass_done = hygen_pass_done,
-    .schedule = iteration_schedule,
+    ITERATION_HOOKS,
 };

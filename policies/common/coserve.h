@@ -19,7 +19,6 @@
 
 #include "policies/common/cost.h"
 #include "policies/common/iteration.h"
-#include "policies/common/order.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
@@ -58,11 +57,6 @@ extern const char *const coserve_offline_choices[];
         POLICY_CHOICE("offline", COSERVE_OFFLINE_BUDGET, coserve_offline_choices,                  \
                       "offline work joins within the budget (E.12); always, or only without "      \
                       "online work (ablations)")
-
-/* Per-request bytes: the node is the owner's, for an order of the offline ones. */
-struct coserve_request {
-    struct order_node node;
-};
 
 /* First member of a policy's state. */
 struct coserve {

@@ -112,6 +112,20 @@ static bool hygen_takes_cached_prefixes_every_other_time(const char *extra)
     return sc.records[2].start_ns < turn && turn < sc.records[3].start_ns;
 }
 
+/* BE0 has the first 96 tokens of group 7 and ends at 0.03 * 100 + 2 = 5. They are in the cache only
+ * then, long after BE1 and BE2 came, and BE2 begins with them, too. */
+static bool hygen_sees_what_the_cache_has_now(const char *extra)
+{
+    rules_machine(1);
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,100,1,96,7\n"
+                "1,1,0,proactive,0.001,,500,1,0,\n"
+                "2,2,0,proactive,0.002,,160,1,96,7");
+    rules_run("hygen-like", "max_num_seqs=1,utility=1", extra, NULL, 0);
+    return rules_starts(2, 5);
+}
+
 /* ---- agent-xpu-v2, the cap of a mixed decode batch ---- */
 
 /* Most sequences that decode together while RT0 does; a fused layer takes 1.03 ms. The five prompts
@@ -165,6 +179,7 @@ static const struct rule_row all[] = {
          "offline=always offline=alone"),
     RULE(hygen_takes_cached_prefixes_every_other_time, "utility=0 utility=1 offline=always",
          "utility=0 utility=1"),
+    RULE(hygen_sees_what_the_cache_has_now, "utility=0 max_num_seqs=2", "utility=0"),
     RULE(axpu_cap_follows_the_slo, "cap=fixed cap=marginal tbt_slo_ms=200",
          "cap=fixed cap=marginal tbt_slo_ms=200"),
     RULE(axpu_cap_is_marginal, "cap=fixed cap=slo epsilon=0", "cap=fixed cap=slo epsilon=0"),

@@ -377,6 +377,21 @@ START_TEST(where_nothing_fits_the_budget_one_goes_alone)
 }
 END_TEST
 
+/* 12 blocks of 16 tokens, one seat. BE0 (96 tokens) has tokens at 4.88 and 7.88 and loses its KV to
+ * RT1 (100), which answers at 7.88 + 5. Nobody has a prefix in the cache then, so that BE0, which
+ * came first, goes before BE2: 98 tokens again, 0.03 * 98 + 2. */
+START_TEST(who_lost_its_kv_is_in_the_order_of_prefixes_again)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 96, 3, 0, 0}, {RT, 0.006, 100, 1, 0, 0}, {BE, 0.007, 40, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    rules_run("hygen-like", "max_num_seqs=1,utility=1", "", q, 3);
+    tokens(0, 3, (double[]){4.88, 7.88, 17.82});
+    starts(2, 17.82);
+}
+END_TEST
+
 /* ---- what orders believe of the rest ---- */
 
 /* Ten layers, BE0 (100) takes 41 ms. BE1 (50, 26 ms) comes at 13.5, when 27.5 are left, and resets
@@ -556,5 +571,6 @@ static const struct suite_row suite[] = {
     TEST(orca_counts_what_the_batch_takes),
     TEST(hetero_decodes_all_that_decode),
     TEST(where_nothing_fits_the_budget_one_goes_alone),
+    TEST(who_lost_its_kv_is_in_the_order_of_prefixes_again),
 };
 SUITE_MAIN("policy rules", suite)
