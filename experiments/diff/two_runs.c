@@ -149,18 +149,17 @@ static void run_safely(const struct two_runs *runs, int side, const struct trace
 static void run_there(const struct two_runs_side *s, const struct trace *t,
                       struct two_runs_log *out)
 {
-    char dir[] = "/tmp/xpusim-XXXXXX";
-    char trace[64];
-    char log[64];
+    const char *tmp = getenv("TMPDIR");
+    OWNED char *dir = xformat("%s/xpusim-XXXXXX", tmp != NULL ? tmp : "/tmp");
     SCOPED(err_fini) struct err e = ERR_INIT;
     out->status = -EIO;
     if (mkdtemp(dir) == NULL) {
-        (void)snprintf(out->message, sizeof out->message, "no temporary folder: %s",
+        (void)snprintf(out->message, sizeof out->message, "no temporary folder (TMPDIR): %s",
                        strerror(errno));
         return;
     }
-    (void)snprintf(trace, sizeof trace, "%s/trace.csv", dir);
-    (void)snprintf(log, sizeof log, "%s/decisions", dir);
+    OWNED char *trace = xformat("%s/trace.csv", dir);
+    OWNED char *log = xformat("%s/decisions", dir);
     struct config_options options = s->options; /* its settings stay the side's */
     options.trace = trace;
     options.workload = NULL;

@@ -19,6 +19,9 @@ pair="--policy agent-xpu-v2 --b-policy agent-xpu-v2:b_rf=1"
 # shellcheck disable=SC2086
 XPUSIM_DATA_DIR=$PWD "$x" diff --policy agent-xpu-v2 $load --against "$x" >/dev/null || fail "a binary differs from itself"
 # shellcheck disable=SC2086
+XPUSIM_DATA_DIR=$PWD TMPDIR=$dir/none "$x" diff --policy agent-xpu-v2 $load --against "$x" >"$dir/none.out"
+grep -q "no temporary folder (TMPDIR): No such file" "$dir/none.out" || fail "no folder for the other binary's files: $(cat "$dir/none.out")"
+# shellcheck disable=SC2086
 "$x" diff $pair $load >"$dir/out"
 [ $? -eq 1 ] || fail "a difference is not exit 1"
 # shellcheck disable=SC2086

@@ -1,8 +1,10 @@
 /* `diff` and `bisect`: where two runs part as people see it, with the states before it, and which
  * run failed. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/diff/two_runs.h"
 #include "sim/base/json.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
@@ -138,11 +140,24 @@ START_TEST(a_failed_side_is_named)
 }
 END_TEST
 
+/* Who compares many pairs in one process, as the gate does, would run out of files. */
+START_TEST(a_log_that_is_done_with_is_closed)
+{
+    struct two_runs_log l = {.log = tmpfile()};
+    int fd = fileno(l.log);
+    ck_assert_int_ne(fcntl(fd, F_GETFD), -1);
+    two_runs_log_fini(&l);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+    ck_assert_ptr_null(l.log);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("diff", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(logs_part_at_a_decision),
     TEST(states_are_those_of_both_sides),
     TEST(notes_of_a_failed_run_are_no_decisions),
     TEST(a_failed_side_is_named),
+    TEST(a_log_that_is_done_with_is_closed),
 };
 SUITE_MAIN("diff and bisect", rows)

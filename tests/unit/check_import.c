@@ -139,6 +139,26 @@ START_TEST(mooncake_lines_are_read)
 }
 END_TEST
 
+/* Linked, the third prompt continues the first one's two blocks: 1024 tokens. Its own third block
+ * is the one that stands behind those two in the file, another prompt's: a prefix ends with its
+ * prompt. */
+START_TEST(a_prefix_ends_with_its_prompt)
+{
+    tempfile_put(
+        "{\"timestamp\":0,\"input_length\":1024,\"output_length\":1,\"hash_ids\":[1,2]}\n"
+        "{\"timestamp\":1,\"input_length\":1024,\"output_length\":1,\"hash_ids\":[3,5]}\n"
+        "{\"timestamp\":2,\"input_length\":2048,\"output_length\":1,\"hash_ids\":[1,2,3,4]}\n");
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    o.format = "mooncake";
+    o.link = true;
+    ck_assert_int_eq(trace_import(&o, path, &t, &lost, &err), 0);
+    ck_assert_uint_eq(t.n, 3);
+    for (uint32_t i = 0; i < t.n; i++) {
+        ck_assert_uint_eq(t.rows[i].prefix_tokens, t.rows[i].input_tokens == 2048 ? 1024 : 0);
+    }
+}
+END_TEST
+
 /* Blocks of 512 tokens. The second request shares block 7 and differs then: 512. The third has both
  * blocks of the first, of which it fills 600 tokens. The fourth starts anew: what follows does not
  * count. The failed one is not there to compute anything, but its blocks have been. */
@@ -577,6 +597,7 @@ static const struct suite_row suite[] = {
     TEST(a_turn_begins_with_no_more_than_the_turn_before_left),
     TEST(a_trace_is_cut_scaled_and_thinned_by_sessions),
     TEST(conversations_spans_and_results_of_benchmarks_are_read),
+    TEST(a_prefix_ends_with_its_prompt),
     TEST(prefixes_that_are_lost_are_counted),
     LOOP(malformed_files_are_refused_with_their_place, (sizeof BAD / sizeof BAD[0])),
     TEST(a_missing_file_is_named_in_every_format),
