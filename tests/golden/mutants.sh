@@ -119,6 +119,33 @@ faults minmax '3: a = fmax(b, u64_max(c, d));
     x->min_ns = INT_MAX;
     terminal = minute;
 END2
+faults comparison '3: if (a > b && c == d)
+3: if (a < b && c != d)
+4: x = a <= b ? a : b;' <<'END2'
+    if (a < b && c == d)
+        x = a >= b ? a : b;
+    x = a << 2;
+END2
+faults call '3: {}
+5-6: {}
+8: {}' <<'END2'
+    g(a);
+    x = g(a);
+    (void)h(a,
+            b);
+    if (a) { g(b); } else
+    g(a) ? h(b) : 0;
+    free(a);
+    x_fini(a);
+    if (a) {}
+END2
+faults factor '3: x = y * 1e6 + 21e3 + 1e30;
+4: z = y / NS_PER_MS * 1e-6;
+4: z = y / NS_PER_S * 1e-9;' <<'END2'
+    x = y * 1e9 + 21e3 + 1e30;
+    z = y / NS_PER_S * 1e-6;
+    puts("1e6");
+END2
 cat >"$dir/body.c" <<'END2'
 static const struct row rows[] = {
     {"a", 1},

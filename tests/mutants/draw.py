@@ -259,6 +259,31 @@ def minmax(s, i):
                       lambda m: m.group().replace(m.group(1), other[m.group(1)])) if s.is_code(i) else []
 
 
+@operator("other comparison")
+def comparison(s, i):
+    other = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "!=", "!=": "=="}
+    return s.replaced(i, r"(?<= )([<>]=?|[=!]=)(?= )", lambda m: other[m.group()]) if s.is_code(i) else []
+
+
+@operator("dropped call")
+def call(s, i):
+    m = re.match(r"\s+(?:\(void\))?([a-z]\w*)\(", s.code[i])
+    # What frees is seen by sanitizers alone, and `reset` has memset.
+    if not s.is_code(i) or not m or not s.begins(i) or m.group(1) in KEYWORDS | {"free", "memset"} or m.group(1).endswith("_fini"):
+        return []
+    last = s.until(i, ";")
+    return [s.drop(i, last, "{}")] if last is not None else []
+
+
+FACTORS = {"1e3": "1e6", "1e6": "1e9", "1e9": "1e6", "1e-3": "1e-6", "1e-6": "1e-9", "1e-9": "1e-6",
+           "NS_PER_S": "NS_PER_MS", "NS_PER_MS": "NS_PER_US", "NS_PER_US": "NS_PER_MS"}
+
+
+@operator("wrong factor")
+def factor(s, i):
+    return s.replaced(i, r"(?<![\w.])(1e-?[369]|NS_PER_M?S|NS_PER_US)(?![\w.])", lambda m: FACTORS[m.group()]) if s.is_code(i) else []
+
+
 def faults(source, i):
     """Operator -> its faults in line i, where it has any."""
     return {name: made for name, (f, _) in OPERATORS.items() for made in [f(source, i)] if made}
