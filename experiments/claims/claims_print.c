@@ -98,6 +98,7 @@ static void put_checks(const struct claim *c, const struct claim *other, struct 
                                     "worst percentile every_trace informative ours "
                                     "verdict independent_simulated independent_low "
                                     "independent_high independent_verdict");
+    frame_main(f);
     for (uint32_t i = 0; i < c->n_checks; i++) {
         const struct claim_check *k = &c->checks[i];
         const struct claim_check *there = other != NULL ? &other->checks[i] : &absent;

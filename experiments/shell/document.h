@@ -84,7 +84,7 @@ struct cJSON *document_json(const struct document *d);
 /* In a form of forms.c: "text", "json", "csv", "markdown", "junit". CSV and JUnit are of the first
  * frame found, CSV with a header line; CSV without one is name,value of all data, JUnit needs one.
  * CSV is of the main frames where there are some. Their rows begin with the values with which the
- * element of an array begins, such as the load. */
+ * element of an array begins, such as the load; of a name that the frame has, too, with none. */
 void document_put(const struct document *d, const char *form, FILE *out);
 /* Whether the options ask for this form. */
 bool output_is(const struct option_output *o, const char *form);

@@ -25,8 +25,9 @@ static void put_cell_csv(const struct frame_cell *v, FILE *out)
     }
 }
 
-/* What an element of an array begins with, each with a comma behind. */
-static void put_lead(const struct document *of, bool names, FILE *out)
+/* What an element of an array begins with, each with a comma behind, but for names that its frame
+ * has, too. */
+static void put_lead(const struct document *of, const struct frame *f, bool names, FILE *out)
 {
     for (size_t i = 0; of != NULL && i < of->n; i++) {
         const struct document_entry *e = &of->v[i];
@@ -35,6 +36,9 @@ static void put_lead(const struct document *of, bool names, FILE *out)
         }
         if (e->kind != DOCUMENT_IS_VALUE && e->kind != DOCUMENT_IS_TREE) {
             return;
+        }
+        if (frame_find(f, e->name) >= 0) {
+            continue;
         }
         if (names) {
             csv_write_text(out, e->name, false);
@@ -51,7 +55,7 @@ static void put_lead(const struct document *of, bool names, FILE *out)
 static void put_head_csv(const struct frame *f, const struct document *of, FILE *out)
 {
     const char *comma = "";
-    put_lead(of, true, out);
+    put_lead(of, f, true, out);
     for (size_t i = 0; i < f->n_columns; i++) {
         if (!f->columns[i].only_text) {
             (void)fputs(comma, out);
@@ -66,7 +70,7 @@ static void put_rows_csv(const struct frame *f, const struct document *of, FILE 
 {
     for (uint32_t r = 0; r < frame_rows(f); r++) {
         const char *comma = "";
-        put_lead(of, false, out);
+        put_lead(of, f, false, out);
         for (size_t i = 0; i < f->n_columns; i++) {
             if (!f->columns[i].only_text) {
                 (void)fputs(comma, out);

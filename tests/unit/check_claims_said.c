@@ -123,6 +123,17 @@ START_TEST(readings_are_chosen)
 }
 END_TEST
 
+/* Seven requests are published; X2 checks three times as many, 21. */
+START_TEST(csv_has_a_row_for_each_check_of_each_claim)
+{
+    OWNED char *text = claims("--replications 2 --reading taken --csv");
+    has(text, "id,paper,where,statement,reading,taken,counts,why,setup,set_by,reason,name,unit,"
+              "published,neutral,simulated,");
+    has(text, "\nX1,P,1,t1,r2,true,true,or so,,,as published,a,,7,,7,");
+    has(text, "\nX2,P,2,t2,stated,true,true,,,,b: 21 where 7 is published,b,,7,,21,");
+}
+END_TEST
+
 /* A profile's claims are no test of it; what it and the command line set is what runs. */
 START_TEST(a_profile_and_options_change_runs)
 {
@@ -167,6 +178,7 @@ static const struct suite_row rows[] = {
     TEST(claims_are_listed),
     TEST(what_traces_are_worth_is_said),
     TEST(readings_are_chosen),
+    TEST(csv_has_a_row_for_each_check_of_each_claim),
     TEST(a_profile_and_options_change_runs),
     TEST(wrong_words_are_refused),
 };

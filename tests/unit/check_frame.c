@@ -171,7 +171,8 @@ START_TEST(csv_of_no_table_names_every_value)
 }
 END_TEST
 
-/* Two loads, each with a table in front: CSV has the main tables, with one header. */
+/* Two loads, each with a table in front: CSV has the main tables, with one header. The mean of a
+ * load is no column next to the policies' means. */
 START_TEST(csv_is_of_the_main_tables_of_an_array)
 {
     static const struct frame_column counts[] = {{.name = "runs"}};
@@ -184,7 +185,7 @@ START_TEST(csv_is_of_the_main_tables_of_an_array)
     for (int i = 1; i <= 2; i++) {
         struct document *of = document_within(loads, NULL);
         document_note(of, "load %d", i);
-        DOCUMENT_VALUES(of, "load", 0.5 * i);
+        DOCUMENT_VALUES(of, "load", 0.5 * i, "mean_s", 9);
         FRAME_ROW(DOCUMENT_FRAME(of, "verdicts", 0, counts), 7);
         DOCUMENT_VALUES(of, "not_of_the_lead", 1);
         struct frame *f = DOCUMENT_FRAME(of, "policies", 1, columns);
