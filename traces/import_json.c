@@ -110,11 +110,12 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
         at[k] = array == NULL ? NULL : array->child;
     }
     if (o != NULL && !have) {
-        (void)err_add(e,
-                      "%s: start_times, input_lens and output_lens must be arrays of one length; "
-                      "without start_times (older versions of vllm) nothing says when requests "
-                      "came",
-                      path);
+        (void)err_add(
+            e,
+            "%s: start_times, input_lens and output_lens must be arrays of one length; "
+            "without start_times (older versions of vllm, SGLang) nothing says when requests "
+            "came",
+            path);
     }
     for (int i = 0; i < n && e->n == 0; i++) {
         struct import_place p = {path, "request ", (unsigned long long)i, e};
@@ -201,6 +202,10 @@ static const struct source mooncake = {.keys = {"input_length"},
                                        .block_tokens = 512};
 static const struct source genai_perf = {
     .keys = {"\"experiments\""}, .opens = '{', .document = import_genai_perf, .rebase = true};
+static const struct source guidellm = {
+    .keys = {"\"guidellm_version\""}, .opens = '{', .document = import_guidellm, .rebase = true};
+static const struct source inference_perf = {
+    .keys = {"\"start_time\""}, .opens = '[', .document = import_inference_perf, .rebase = true};
 static const struct source otel = {.keys = {"\"resourceSpans\"", "\"instrumentationScope\""},
                                    .opens = '{',
                                    .document = import_otel,
@@ -220,6 +225,8 @@ const struct import_format import_json_formats[] = {
     {"copilot", json_is, json_read, &copilot},
     {"dynamo", json_is, json_read, &dynamo},
     {"genai-perf", json_is, json_read, &genai_perf},
+    {"guidellm", json_is, json_read, &guidellm},
+    {"inference-perf", json_is, json_read, &inference_perf},
     {"mooncake", json_is, json_read, &mooncake},
     {"otel", json_is, json_read, &otel},
     {"sharegpt", json_is, json_read, &sharegpt},

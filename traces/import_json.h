@@ -49,11 +49,13 @@ void import_values(struct import *im, FILE *in, const char *path, import_line_fn
  *   import_logs.c     Dynamo's request traces, TraceLab's rounds, GitHub Copilot's sessions
  *   import_mooncake.c Mooncake's lines, and the sessions in them
  *   import_spans.c    OTLP JSON of GenAI spans
+ *   import_benchmarks.c  what inference-perf and guidellm measured
  *   import_coding.c   logs that coding agents leave on a disk
  *   import_text.c     texts without numbers of tokens: genai-perf's export, ShareGPT */
 typedef void import_document_fn(struct import *im, FILE *in, const char *path, struct err *e);
 import_document_fn import_weka, import_agentic_mooncake, import_dynamo, import_copilot, import_otel,
-    import_claude_code, import_codex, import_genai_perf, import_sharegpt;
+    import_claude_code, import_codex, import_genai_perf, import_sharegpt, import_guidellm,
+    import_inference_perf;
 import_line_fn import_tracelab_line, import_mooncake_line;
 typedef void import_end_fn(struct import *im, const char *path, struct err *e);
 import_end_fn import_mooncake_end;

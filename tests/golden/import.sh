@@ -9,7 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 
-for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf otel sharegpt tracelab vllm weka import; do
+for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf guidellm inference-perf otel sharegpt tracelab vllm weka import; do
     sample=tests/fuzz/corpus/$f/sample
     [ "$f" = import ] && name=burstgpt || name=$f
     "$x" trace import "$sample" --rate-per-min 6 -o "$dir/a.csv" 2>"$dir/note" || fail "$f: $(cat "$dir/note")"
@@ -34,6 +34,8 @@ sample() {
 }
 sample aiperf-0.13.0.jsonl "0,0,40,12 2,0,40,12 3,0,40,12 4,0,40,12 0,1,92,12 2,1,92,12 3,1,92,12 4,1,92,12"
 sample vllm-0.32.0.json "0,0,40,12 1,0,40,12 2,0,40,12 3,0,40,12 4,0,40,12 5,0,40,12"
+sample guidellm-0.8.1.json "0,0,12,12 1,0,11,12 0,1,33,12 1,1,33,12"
+sample inference-perf-0.7.0.json "0,0,40,12 1,0,40,12 2,0,40,12"
 sample genai-perf-0.0.16.json "0,0,15,10 1,0,15,10 2,0,15,10 3,0,15,10 4,0,15,10 5,0,15,10"
 grep -q "tokens are characters over --chars-per-token$" "$dir/note" || fail "an estimate is not told: $(cat "$dir/note")"
 sample genai-perf-0.0.16-usage.json "0,0,12,10 1,0,13,10 2,0,9,10 3,0,13,10 4,0,11,10 5,0,10,10"

@@ -383,6 +383,45 @@ def vllm(r):
     return text, rows, {"rebase": True}
 
 
+def inference_perf(r):
+    """Lengths by the server's usage or the client's count; those of 2025 have both counts in one place."""
+    rows, items = [], []
+    for t, k in zip(times(r, 15, 10**8), outputs(r, 15)):
+        row = Row(t + 5 * 10**9, k, input=r.randrange(1, 900))
+        info = r.choice([{"input_tokens": row.input, "output_tokens": k, "output_token_times": []},
+                         {"input_tokens": row.input, "response_metrics": {"output_tokens": k, "server_usage": None}},
+                         {"input_tokens": 7, "response_metrics": {"output_tokens": 8, "server_usage": {
+                             "prompt_tokens": row.input, "completion_tokens": k}}}])
+        failed = k == 0 and r.random() < 0.5
+        items.append({"start_time": row.start / 1e9, "end_time": row.start / 1e9 + 0.5, "request": '{"messages": [{"content": "a"}]}',
+                      "response": None if failed else "data", "info": None if failed else info,
+                      "error": {"error_type": "E", "error_msg": ""} if failed else None})
+        rows.append(row)
+    return json.dumps(items, indent=r.choice([None, 2])), rows, {"rebase": True}
+
+
+def guidellm(r):
+    """Conversations over two benchmarks; what a cache served."""
+    rows, benchmarks, tokens = [], [], iter(outputs(r, 24))
+    for begin in (1700000000, 1700000100):
+        good, errored = [], []
+        for t, k in zip(times(r, 12, 10**7), tokens):
+            t = begin * 10**9 + t // 10**9 * 10**9  # a number of JSON has 53 bits
+            name, turn = r.choice(["a", "b", None]), r.randrange(3)
+            row = Row(t, k, input=r.randrange(1, 900), key=name, end=t + r.randrange(9) * 10**9)
+            row.after = name if turn > 0 else None
+            cached = r.choice([None, 0, r.randrange(1000)])
+            row.prefix = cached or 0
+            if k == 0 and r.random() < 0.5:
+                errored.append({"request_start_time": None})
+            else:
+                good.append({"request_start_time": t / 1e9, "request_end_time": row.end / 1e9, "prompt_tokens": row.input,
+                             "output_tokens": k or None, "cached_tokens": cached, "info": {"conversation_id": name, "turn_index": turn}})
+            rows.append(row)
+        benchmarks.append({"requests": {"successful": good, "errored": errored, "incomplete": []}})
+    return json.dumps({"metadata": {"guidellm_version": "0.8.1"}, "benchmarks": benchmarks}), rows, {"rebase": True}
+
+
 def genai_perf(r):
     """With the server's usage, or by texts: pieces of the answer, and the prompt's characters over four."""
     rows, requests = [], []
@@ -475,7 +514,7 @@ def sharegpt(r):
 
 KINDS = [("plain", plain), ("burstgpt", burstgpt), ("azure", azure), ("mooncake", mooncake), ("mooncake", mooncake_sessions),
          ("bailian", bailian),
-         ("aiperf", aiperf), ("vllm", vllm), ("genai-perf", genai_perf)]
+         ("aiperf", aiperf), ("vllm", vllm), ("genai-perf", genai_perf), ("inference-perf", inference_perf), ("guidellm", guidellm)]
 for seed in range(4):
     r = random.Random(seed)
     for name, make in KINDS:

@@ -77,6 +77,8 @@ IMPORTER(copilot, "copilot")
 IMPORTER(dynamo, "dynamo")
 IMPORTER(tracelab, "tracelab")
 IMPORTER(genai_perf, "genai-perf")
+IMPORTER(guidellm, "guidellm")
+IMPORTER(inference_perf, "inference-perf")
 IMPORTER(mooncake, "mooncake")
 IMPORTER(otel, "otel")
 IMPORTER(plain, "plain")
@@ -501,8 +503,10 @@ const struct reader readers[] = {
     {"fit", "experiments/claims/open-125h.json", 4000, read_fit, NULL},
     {"gate", NULL, 3000, read_gate, NULL},
     {"genai-perf", NULL, 2000, read_genai_perf, NULL},
+    {"guidellm", NULL, 2000, read_guidellm, NULL},
     {"hugging-face", NULL, 2000, read_llm, NULL},
     {"import", NULL, 2000, read_import, NULL},
+    {"inference-perf", NULL, 2000, read_inference_perf, NULL},
     {"kernel-rows", NULL, 3000, read_kernel_rows, NULL},
     {"llm", "hwmodels/llm/llama-3.2-3b.json", 1500, read_llm, NULL},
     {"measured-run", NULL, 2000, read_measured_run, NULL},

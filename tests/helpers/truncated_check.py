@@ -42,7 +42,7 @@ def importer(name, sample="sample", lines=None):
 
 def cases():
     """(name, ending, contents, command), with {} for the file."""
-    found = [importer(n) for n in ("agentic-mooncake", "bailian", "claude-code", "codex", "copilot", "dynamo", "genai-perf", "otel",
+    found = [importer(n) for n in ("agentic-mooncake", "bailian", "claude-code", "codex", "copilot", "dynamo", "genai-perf", "guidellm", "inference-perf", "otel",
                                    "sharegpt", "vllm", "weka")]
     found += [importer("aiperf", lines=2), importer("tracelab", lines=3)]  # what follows is of no request
     found += [importer(n, "three") for n in ("azure", "mooncake", "plain")]

@@ -206,7 +206,7 @@ static const struct bad BAD[] = {
     {"nosuch",
      "",
      {"format \"nosuch\"", "aiperf, azure, bailian, burstgpt, claude-code, codex, copilot, dynamo, "
-                           "genai-perf, mooncake, otel"}},
+                           "genai-perf, guidellm, inference-perf, mooncake, otel"}},
     {"plain", "", {"empty"}},
     {"plain", PLAIN, {"no requests"}},
     {"plain", PLAIN "0,1,0,\n", {"no requests"}}, /* the only one failed */
@@ -225,6 +225,12 @@ static const struct bad BAD[] = {
     {"genai-perf",
      "{\"experiments\":[{\"requests\":[{\"timestamp\":1}]}]}",
      {"request 0", "no text in request_inputs"}},
+    {"inference-perf",
+     "[{\"start_time\":1,\"end_time\":2,\"info\":{\"input_tokens\":5}}]",
+     {"request 0: info.response_metrics.output_tokens"}},
+    {"guidellm",
+     "{\"guidellm_version\":1,\"benchmarks\":[{\"requests\":{\"successful\":[{}]}}]}",
+     {"request 0: prompt_tokens"}},
     {"otel", "{\"resourceSpans\":", {":1: malformed JSON"}},
     {"azure", AZURE "1700000000,5,5\n", {":2: column TIMESTAMP", "YYYY-MM-DD"}},
     {"azure", AZURE "2023-02-29 00:00:00,5,5\n", {":2: column TIMESTAMP"}},
