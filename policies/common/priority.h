@@ -6,6 +6,9 @@
  *   HPF   a device works only for the most urgent of those that are ready on it
  *   HHPF  every device works only for the most urgent of those that are ready on any
  *
+ * Deviation: while the host samples an iteration, nobody else decodes, and prompts continue
+ * regardless of who waits to decode. In XSched the next queue that is ready would have the device.
+ *
  * A request that is not allowed any more is stopped at the level asked for, and continues later
  * where it stopped. Memory follows the same fixed order: the last to be served gives up its KV
  * first.
