@@ -107,9 +107,35 @@ START_TEST(waiting_for_graphs_is_counted)
 }
 END_TEST
 
+/* agent-xpu-v1: nothing is backfilled where there is nobody to backfill, or where it is switched
+ * off. While a reactive one decodes on the iGPU (20 ms a token), the NPU takes a proactive prompt.
+ */
+START_TEST(backfilling_is_counted)
+{
+    struct scenario_request q[] = {{RT, 0, 1024, 30, 0, 0}, {BE, 0.001, 1024, 30, 1, 0}};
+    static const char *const params[] = {"inter_backfill=true", "inter_backfill=true",
+                                         "inter_backfill=false"};
+    for (int i = 0; i < 3; i++) {
+        scenario_init(&sc);
+        scenario_cost(&sc, -1, OP_QKV, 0, 0.016, 5);
+        scenario_cost(&sc, -1, OP_FFN, 0, 0.031, 5);
+        scenario_cost(&sc, -1, OP_MHA, 10, 0, 5);
+        scenario_cost(&sc, -1, OP_HEAD, 1, 0, 5);
+        scenario_cost(&sc, -1, OP_LAYER, 20, 0, 5);
+        scenario_policy(&sc, policy_find("agent-xpu-v1"), params[i]);
+        scenario_check(&sc, q, i == 0 ? 1 : 2);
+        ck_assert_msg(i == 1 ? noted("backfilled") > 0 : noted("backfilled") == 0, "case %d: %u", i,
+                      (unsigned)noted("backfilled"));
+        scenario_fini(&sc);
+    }
+    scenario_init(&sc);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("policy notes", .teardown = teardown),
     LOOP(what_becomes_of_kv_is_counted, 2),
     LOOP(waiting_for_graphs_is_counted, 3),
+    TEST(backfilling_is_counted),
 };
 SUITE_MAIN("policy_notes", suite)

@@ -134,6 +134,29 @@ START_TEST(the_knee_is_the_smallest_chunk_near_the_best)
 }
 END_TEST
 
+/* The same by brute force wherever the device with static shapes stands, and 0 without one. */
+START_TEST(the_knee_is_of_the_device_with_chunks)
+{
+    struct roofline r = config.truth;
+    r.model.machine = &r.machine;
+    for (uint32_t d = 0; d <= r.machine.n_devices; d++) {
+        uint32_t want = 0;
+        double best = 0.0;
+        for (uint32_t i = 0; i < r.machine.n_devices; i++) {
+            r.machine.devices[i].chunk_rows = i == d ? 256 : 0;
+        }
+        for (uint32_t c = 1024; d < r.machine.n_devices && c >= 32; c /= 2) {
+            best = fmax(best, chunks_price(&r, (uint8_t)d, c).tokens_per_s);
+        }
+        for (uint32_t c = 1024; d < r.machine.n_devices && c >= 32; c /= 2) {
+            want = chunks_price(&r, (uint8_t)d, c).tokens_per_s >= 0.95 * best ? c : want;
+        }
+        ck_assert_int_eq(chunks_device(&r), d < r.machine.n_devices ? (int)d : -1);
+        ck_assert_uint_eq(chunks_knee(&r), want);
+    }
+}
+END_TEST
+
 /* Nothing drafted is a decode step of one sequence; rows of a static graph cost nothing until it is
  * full, so on the NPU (its graphs have 256 rows) 2 and 17 rows, 1 and 16 drafts, take the
  * same but for the attention, which reads a few keys more. */
@@ -178,6 +201,7 @@ static const struct suite_row suite[] = {
     TEST(rates_are_work_over_the_models_time),
     TEST(padding_is_no_work),
     TEST(pairs_add_up),
+    TEST(the_knee_is_of_the_device_with_chunks),
     TEST(the_knee_is_the_smallest_chunk_near_the_best),
     TEST(mixing_never_is_faster_than_a_part),
     TEST(a_study_that_is_not_there_is_refused),

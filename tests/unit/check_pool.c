@@ -94,6 +94,14 @@ static void misbehave(void *ctx, uint64_t job, struct pool_worker *w, struct job
     }
 }
 
+static void wait_or_square(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
+{
+    while (job == 3) {
+        (void)pause();
+    }
+    square(ctx, job, w, r);
+}
+
 static struct record *run(struct pool p, uint64_t n, uint64_t stop_after, int expected)
 {
     static struct record r;
@@ -180,6 +188,16 @@ START_TEST(stopping_reports_nothing_more)
 }
 END_TEST
 
+/* Job 3 never ends, on one of two workers: who stops does not wait for it. */
+START_TEST(stopping_ends_what_runs)
+{
+    const struct record *r =
+        run((struct pool){.parallel = 2, .work = wait_or_square}, MAX_JOBS, 5, -EINTR);
+    ck_assert_uint_ge(r->n_done, 5);
+    ck_assert_uint_eq(r->seen[3], 0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(every_job_is_done_once),
     TEST(no_jobs_need_no_worker),
@@ -189,5 +207,6 @@ static const struct suite_row suite[] = {
     TEST(a_job_that_takes_too_much_memory_costs_itself),
 #endif
     TEST(stopping_reports_nothing_more),
+    TEST(stopping_ends_what_runs),
 };
 SUITE_MAIN("pool", suite)

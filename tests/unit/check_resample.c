@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { SESSIONS = 40, JOBS = 12 };
+static const char *const models[] = {"small", "middle", "large"};
 
 /* Session s begins at the sum of 1 .. s + 1 s (gaps 1, 2, ... 40 s); it has 1 + s % 3 turns of
  * 100 s + turn input tokens, and is proactive when s is odd. */
@@ -237,6 +238,7 @@ static struct trace jobs_recording(void)
             node.ends_with = letter == 2 ? a + 3 : UINT32_MAX;
             node.n_parents = letter == 0 ? 0 : 1;
             node.parents = &(struct trace_parent){d ? a + 1 : a, 0};
+            node.model = trace_builder_model(&b, models[k % 3], "jobs", 1, NULL);
             trace_builder_add(&b, &row, &x);
             trace_builder_node(&b, &node);
         }
@@ -244,6 +246,18 @@ static struct trace jobs_recording(void)
     ck_assert_int_eq(trace_build(&b, false, "jobs", &t, &e), 0);
     trace_builder_fini(&b);
     return t;
+}
+
+/* A trace drawn or cut from the recording asks for the models that its jobs, by their number, ask
+ * for.
+ */
+static void models_are_kept(const struct trace *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        const uint32_t k = (t->rows[i].input_tokens - 100) / 10;
+        ck_assert_uint_gt(t->graph->model[i], 0);
+        ck_assert_str_eq(t->graph->models[t->graph->model[i] - 1].name, models[k % 3]);
+    }
 }
 
 /* The row of a job that is so far from its first one. */
@@ -270,6 +284,7 @@ START_TEST(jobs_are_drawn_whole_with_all_that_holds_them_together)
         const struct trace_graph *g = t.graph;
         ck_assert_uint_eq(t.n, 4 * t.n_first);
         ck_assert_uint_eq(g->n_jobs, t.n_first);
+        models_are_kept(&t);
         ck_assert_uint_eq(g->n_groups, 1); /* text 3 is one for all copies */
         n += t.n_first;
         for (uint32_t a = 0; a < t.n_first; a++) {
@@ -317,6 +332,7 @@ START_TEST(what_cannot_be_redrawn_is_refused_in_words)
         keep[i] = from.rows[i].request_id < 1004;
     }
     ck_assert_int_eq(trace_subset(&from, keep, &one), 0);
+    models_are_kept(&one);
     ck_assert_int_ne(trace_resample(&one, true, 1, &t, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.lines[1], "hang together"));
     trace_fini(&one);
