@@ -119,6 +119,17 @@ START_TEST(mixed_decodes_take_of_the_budget)
 }
 END_TEST
 
+/* As where requests are expected to produce a share, but request 0 decodes in the same step, and
+ * its token is taken first: 89 - 0.7 x 39 = 61.7 are left. Request 1 wants 62 with 52, 61 with 51.
+ */
+START_TEST(mixed_decodes_take_of_what_is_free)
+{
+    struct scenario_request q[] = {{BE, 0, 10, 4, 0, 0}, {BE, 0.0005, 10, 1, 0, 0}};
+    run("mixed_chunk=true", 100, q, 2, (uint32_t[]){40, _i == 0 ? 52 : 51});
+    steps_rows(&sc, _i == 0 ? STEPS(10, 1, 1, 1, 10) : STEPS(10, 11, 1, 1));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("steps", .setup = setup, .teardown = teardown),
     LOOP(admission_leaves_room_for_the_whole_answer, 2),
@@ -128,5 +139,6 @@ static const struct suite_row suite[] = {
     LOOP(who_has_produced_least_starts_over, 2),
     TEST(who_starts_over_waits_at_the_end),
     TEST(mixed_decodes_take_of_the_budget),
+    LOOP(mixed_decodes_take_of_what_is_free, 2),
 };
 SUITE_MAIN("sglang-steps", suite)
