@@ -91,6 +91,11 @@ void trace_set_texts(struct trace *t, struct trace_texts *texts);
 /* The rows with keep[row], and all events of the machine, as a trace of its own that the caller
  * frees. -EINVAL when a session would have a hole: turns must be whole from 0. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
+/* All requests of n traces at their own times, as one that the caller frees. Ids, sessions, clients
+ * and groups of the second and later ones get other numbers. Models keep their names. -EINVAL when
+ * two have events of the machine, or the numbers run out. Errors name the trace by `names`. */
+int trace_mix(const struct trace *v, const char *const *names, uint32_t n, struct trace *out,
+              struct err *e);
 /* Builds the graph of sorted rows whose turns are linked. An error names a parent that is unknown
  * or there twice, a request that waits for itself, or a path of over 31 years. The caller frees it
  * by trace_graph_free. Cost O(n log n). */

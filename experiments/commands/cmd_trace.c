@@ -4,6 +4,8 @@
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
+#define MAX_MIXED 64
+
 struct options {
     struct option_texts files;
     const char *workload, *machine, *output;
@@ -217,6 +219,25 @@ static int stats(void *values, struct err *e)
     return rc;
 }
 
+static int mix(void *values, struct err *e)
+{
+    const struct options *o = values;
+    struct trace *v = xkept(xcalloc(o->files.n, sizeof *v));
+    SCOPED(trace_fini) struct trace t = {0};
+    int rc = 0;
+    uint32_t n = 0;
+    while (n < o->files.n && rc == 0) {
+        rc = trace_read(o->files.v[n], &v[n], e);
+        n += rc == 0;
+    }
+    rc = rc == 0 ? trace_mix(v, o->files.v, n, &t, e) : rc;
+    rc = rc == 0 ? emit(&t, o->output, e) : rc;
+    while (n-- > 0) {
+        trace_fini(&v[n]);
+    }
+    return rc;
+}
+
 #define OPTIONS struct options
 #define OUTPUT                                                                                     \
     OPTION_OUTPUT(OPTIONS, output, "FILE", NULL,                                                   \
@@ -290,15 +311,27 @@ static const struct command trace_stats_command = {
     .operands = {"FILE.csv", 1, 1, offsetof(OPTIONS, files)},
     .run = stats,
 };
+static const struct command trace_mix_command = {
+    .name = "trace mix",
+    .summary = "several traces as one",
+    .usage = "A.csv B.csv ... -o OUT.csv",
+    .about = "Requests of all files at their own times: those of users and background work, say. "
+             "Ids, sessions, clients and shared texts of later files get other numbers; models "
+             "keep their names.",
+    COMMAND_TAKES(OPTION_ROWS(NULL, import_output_rows)),
+    .operands = {"FILE.csv", 2, MAX_MIXED, offsetof(OPTIONS, files)},
+    .run = mix,
+};
 static const struct command *const subcommands[] = {&trace_gen, &trace_import_command,
-                                                    &trace_stats_command, NULL};
+                                                    &trace_mix_command, &trace_stats_command, NULL};
 const struct command cmd_trace = {
     .name = "trace",
-    .summary = "generate, import or describe workloads",
+    .summary = "generate, import, mix or describe workloads",
     .usage = "gen --workload SPEC [--seed N] [-o FILE.csv]\n"
              "import FILE [--format FORMAT] -o OUT.csv\n"
+             "mix A.csv B.csv ... -o OUT.csv\n"
              "stats FILE.csv [--json]",
-    .about = "Creates a trace, converts another tool's, or describes one.",
+    .about = "Creates a trace, converts another tool's, mixes several, or describes one.",
     .print_notes = trace_generator_help,
     .subcommands = subcommands,
 };
