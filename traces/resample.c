@@ -211,6 +211,27 @@ static void draw_open(struct draw *d, int cls, int64_t window_ns)
     }
 }
 
+size_t trace_resample_fixed(const struct trace *t)
+{
+    struct draw d = {.from = t};
+    if (t->graph != NULL) {
+        find_groups(&d);
+    }
+    size_t fixed = 0;
+    for (int cls = REQUEST_CLASS_REACTIVE; cls <= REQUEST_CLASS_PROACTIVE; cls++) {
+        uint32_t n;
+        OWNED uint32_t *first = firsts_of(&d, cls, true, &n);
+        for (uint32_t i = n == 1 ? first[0] : TRACE_NO_ROW; i != TRACE_NO_ROW;
+             i = d.group != NULL ? d.next[i] : t->rows[i].next) {
+            fixed++;
+        }
+    }
+    free(d.group);
+    free(d.head);
+    free(d.next);
+    return fixed;
+}
+
 int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace *out,
                    struct err *e)
 {

@@ -224,6 +224,9 @@ const char *const *trace_formats(void); /* NULL-terminated */
 /* The format that a file begins as, or NULL: also where the file cannot be read. */
 const char *trace_format_of(const char *path);
 
+/* Requests that trace_resample gives every trace in the same way: those of a closed-loop client
+ * that is the only one of its class. */
+size_t trace_resample_fixed(const struct trace *t);
 /* A trace like a recorded one (resample.c): whole sessions, and the gaps between the starts of
  * sessions, are drawn with replacement per class, until the recorded window is full. Sessions with
  * a last instant (until_ns) are clients of closed loops: as many as recorded begin, when those did.

@@ -54,9 +54,17 @@ const char *recordings_note(const struct config_options *o)
         return NULL;
     }
     if (o->resample) {
-        return xkeep(xformat("%s redrawn from one recording (block bootstrap): intervals are as "
-                             "good as the recording is typical",
-                             o->resample_jobs ? "jobs" : "sessions"));
+        const char *note = xkeep(xformat("%s redrawn from one recording (block bootstrap): "
+                                         "intervals are as good as the recording is typical",
+                                         o->resample_jobs ? "jobs" : "sessions"));
+        SCOPED(err_fini) struct err quiet = ERR_INIT; /* one that is gone: it was stored */
+        SCOPED(trace_fini) struct trace t = {0};
+        size_t fixed = trace_read(o->trace, &t, &quiet) == 0 ? trace_resample_fixed(&t) : 0;
+        return fixed == 0 ? note
+                          : xkeep(xformat("%s; %zu of %zu requests are those of the only client of "
+                                          "a closed loop in their class, and the same in every "
+                                          "replication: intervals of that class are too narrow",
+                                          note, fixed, t.n));
     }
     if (o->n_recordings > 1) {
         return xkeep(xformat("%u recordings, one per replication", o->n_recordings));

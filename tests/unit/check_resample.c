@@ -319,6 +319,48 @@ START_TEST(jobs_are_drawn_whole_with_all_that_holds_them_together)
 }
 END_TEST
 
+/* Two turns of a client of a closed loop, and three sessions of others. With a second such client
+ * in its class either may come twice; one in the other class is alone there, with two more turns.
+ */
+START_TEST(a_closed_loop_alone_in_its_class_is_always_the_same)
+{
+    static const struct {
+        int second; /* class of a second closed loop; -1: none */
+        size_t fixed;
+    } cases[] = {{-1, 2}, {REQUEST_CLASS_REACTIVE, 0}, {REQUEST_CLASS_PROACTIVE, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct trace_builder b;
+        trace_builder_init(&b);
+        for (uint32_t session = 0; session < 5; session++) {
+            bool closed = session == 0 || (session == 4 && cases[i].second >= 0);
+            int cls = session == 4 && closed ? cases[i].second : REQUEST_CLASS_REACTIVE;
+            for (uint16_t turn = 0; turn < (closed ? 2 : 1) && (closed || session < 4); turn++) {
+                struct trace_row row = {.request_id = 2 * session + turn,
+                                        .session_id = session,
+                                        .turn = turn,
+                                        .cls = (uint8_t)cls,
+                                        .arrival_ns = units_ns_from_s(turn == 0 ? session : 1),
+                                        .input_tokens = 10,
+                                        .output_tokens = 1,
+                                        .max_output_tokens = 1};
+                struct trace_extra x = trace_extra_none();
+                x.until_ns = closed ? units_ns_from_s(60) : TIME_NEVER_NS;
+                trace_builder_add(&b, &row, &x);
+            }
+        }
+        struct trace t;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(trace_build(&b, false, "closed", &t, &e), 0);
+        trace_builder_fini(&b);
+        ck_assert_uint_eq(trace_resample_fixed(&t), cases[i].fixed);
+        trace_fini(&t);
+    }
+    struct trace from = jobs_recording();
+    ck_assert_uint_eq(trace_resample_fixed(&from), 0); /* jobs of an open loop */
+    trace_fini(&from);
+}
+END_TEST
+
 START_TEST(what_cannot_be_redrawn_is_refused_in_words)
 {
     struct trace from = jobs_recording();
@@ -342,6 +384,7 @@ START_TEST(what_cannot_be_redrawn_is_refused_in_words)
 END_TEST
 
 static const struct suite_row suite[] = {
+    TEST(a_closed_loop_alone_in_its_class_is_always_the_same),
     TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class),
     TEST(redrawn_traces_have_the_recordings_rate_in_the_mean),
     TEST(sessions_that_begin_together_do_not_fill_the_window),
