@@ -68,6 +68,11 @@ double soc_resize_bandwidth(enum device_kind kind, double ddr)
     return kind == DEVICE_KIND_NPU ? 1.0 : ddr;
 }
 
+double soc_share_of_ddr(enum device_kind kind, double own)
+{
+    return kind == DEVICE_KIND_NPU ? fmax(own, SOC_SHARE_OF_DDR) : 1.0;
+}
+
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)
 {
     return a->cores > 0 && b->cores > 0 ? (double)b->cores / a->cores : 1.0;

@@ -116,8 +116,9 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
      * from. */
     double low = fmin(json_number(q, "low") * ratio, value / factor);
     double high = fmax(json_number(q, "high") * ratio, value * factor);
-    if (carried[i].scale == SCALE_DDR) { /* the file's own rule */
-        value = fmin(value, c->ddr_peak_gbs);
+    if (carried[i].scale == SCALE_DDR) {
+        double own = json_number(q, "value") * c->ddr_ratio / c->ddr_peak_gbs;
+        value = fmin(value, rounded(soc_share_of_ddr(c->kind, own) * c->ddr_peak_gbs));
         high = fmin(high, c->ddr_peak_gbs);
     }
     set_number(q, "value", value);

@@ -218,7 +218,9 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
     double bandwidth = soc_resize_bandwidth(a->machine.devices[from->set.device].kind,
                                             b->ddr_likely_bytes_per_s / a->ddr_likely_bytes_per_s);
     struct soc_runtime scaled = fit.params;
-    bandwidth = fmin(bandwidth, b->ddr_likely_bytes_per_s / scaled.one.bytes_per_s);
+    double most = soc_share_of_ddr(a->machine.devices[from->set.device].kind,
+                                   scaled.one.bytes_per_s / a->ddr_likely_bytes_per_s);
+    bandwidth = fmin(bandwidth, most * b->ddr_likely_bytes_per_s / scaled.one.bytes_per_s);
     struct soc_resize x =
         soc_resize(scaled.fill_rows, scaled.width_fill, rate,
                    soc_cores_ratio(&a->devices[from->set.device], &b->devices[to->set.device]));

@@ -1,5 +1,11 @@
 /* How a machine's numbers scale to another one: rates, fills and bandwidths, by hand. */
+#include <glob.h>
+#include <string.h>
+
 #include "hwmodels/soc.h"
+#include "sim/base/datadir.h"
+#include "sim/base/json.h"
+#include "sim/base/quantile.h"
 #include "tests/helpers/suite.h"
 
 /* Twice the peak and fills of 1024 rows and 4096 columns: a usual prompt takes (1 + 1)(1 + 1) = 4
@@ -48,8 +54,55 @@ START_TEST(more_cores_do_all_sooner_and_faster_ones_the_rows)
 }
 END_TEST
 
+/* The best fitted entry's share of the memory's peak; 0: the machine has no iGPU that was measured.
+ */
+static double share_of_igpu(const cJSON *soc)
+{
+    const cJSON *ddr = json_member(soc, "ddr");
+    const cJSON *likely = json_member(ddr, "likely");
+    double peak =
+        likely != NULL ? likely->valuedouble : json_number(json_member(ddr, "peak"), "value");
+    double best = 0.0;
+    const cJSON *d;
+    const cJSON *r;
+    cJSON_ArrayForEach (d, json_member(soc, "devices")) {
+        cJSON_ArrayForEach (r, json_member(d, "runtimes")) {
+            const cJSON *b = json_member(r, "bandwidth");
+            bool measured = strcmp(json_string(d, "kind"), "igpu") == 0 &&
+                            strcmp(json_string(b, "kind"), "fitted") == 0;
+            best = measured ? fmax(best, json_number(b, "value")) : best;
+        }
+    }
+    return best / peak;
+}
+
+START_TEST(an_npu_gets_what_engines_reach_that_fill_their_memory)
+{
+    glob_t files;
+    double shares[256];
+    size_t n = 0;
+    ck_assert_int_eq(glob(datadir_path("hwmodels/soc/*.json"), 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc && n < 256; i++) {
+        struct err e = ERR_INIT;
+        cJSON *soc = json_read_file(files.gl_pathv[i], &e);
+        double share = json_string(soc, "like")[0] == '\0' ? share_of_igpu(soc) : 0.0;
+        shares[n] = share;
+        n += share > 0.0;
+        cJSON_Delete(soc);
+        err_fini(&e);
+    }
+    globfree(&files);
+    ck_assert_uint_gt(n, 20);
+    ck_assert_double_eq_tol(sample_quantile_of(shares, n, 0.5), SOC_SHARE_OF_DDR, 0.01);
+    ck_assert_double_eq(soc_share_of_ddr(DEVICE_KIND_NPU, 0.3), SOC_SHARE_OF_DDR);
+    ck_assert_double_eq(soc_share_of_ddr(DEVICE_KIND_NPU, 0.9), 0.9); /* it had that of another */
+    ck_assert_double_eq(soc_share_of_ddr(DEVICE_KIND_IGPU, 0.3), 1.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_larger_engine_takes_more_rows_to_fill),
+    TEST(an_npu_gets_what_engines_reach_that_fill_their_memory),
     TEST(more_cores_do_all_sooner_and_faster_ones_the_rows),
 };
 SUITE_MAIN("resizing", suite)
