@@ -205,6 +205,12 @@ static double norm_s(const struct terms *t, double knee)
     return big * pow(1.0 + pow(small / big, knee), 1.0 / knee);
 }
 
+/* What preparing an op takes, of a prompt's shapes more than of a decode's. */
+static inline double enqueue_s(const struct soc_runtime *p, const struct work_shape *w)
+{
+    return w->prefill_rows > 0 && p->prompt_enqueue_s > 0.0 ? p->prompt_enqueue_s : p->enqueue_s;
+}
+
 /* What the device waits for a host that prepares each op while those before it run: what preparing
  * a layer takes longer than its matrix products do, shared by ops. Attention would hide a little
  * more, but then products would depend on the context. */
@@ -224,7 +230,7 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
     t.memory_s = t.bytes / t.bytes_per_s;
     double prims = r->ops[whole.op].prims;
     const struct soc_runtime *p = r->runtime[q->device];
-    double lacking_s = prims * p->enqueue_s - both_s(&t, p->knee);
+    double lacking_s = prims * enqueue_s(p, q->shape) - both_s(&t, p->knee);
     return lacking_s > 0.0 ? lacking_s * r->ops[q->op].prims / prims : 0.0;
 }
 
@@ -242,7 +248,7 @@ IN_PLACE void terms_fill(const struct hwmodel *m, const struct kernel_query *q, 
     t->memory_s = t->bytes / c->bytes_per_s;
     if (!plain) {
         batch_add(r, q, weights_frac(q), c, t);
-        t->launch_s += p->enqueue_s > 0.0 ? host_wait_s(m, q, both_s) : 0.0;
+        t->launch_s += enqueue_s(p, q->shape) > 0.0 ? host_wait_s(m, q, both_s) : 0.0;
     }
 }
 

@@ -46,7 +46,7 @@ struct soc_table {
 struct soc_start {
     bool given;
     double flop_per_s, bytes_per_s, launch_s, fill_rows, attention_frac, width_fill;
-    double one_bytes_per_s, one_launch_s, enqueue_s, special_attention_frac;
+    double one_bytes_per_s, one_launch_s, enqueue_s, prompt_enqueue_s, special_attention_frac;
 };
 
 struct soc_runtime {
@@ -64,6 +64,8 @@ struct soc_runtime {
     double expert_fill;       /* as width_fill, of the products of one of a mixture's experts */
     double enqueue_s;         /* host time per op, hidden behind the work of the ops before it */
     bool enqueue_own;         /* the file states it */
+    double prompt_enqueue_s;  /* the same in passes with prompt rows; 0: as enqueue_s */
+    bool prompt_enqueue_own;  /* the file states it */
     double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
     bool width_fill_own;      /* the file states it */
     bool is_default;          /* the device's entry for widths without one of their own */

@@ -72,6 +72,7 @@ static void runtime_parse(struct soc *soc, struct soc_device *d, struct json_obj
     r->batch_fill_own = json_has(o, "batch_fill");
     r->width_fill_own = json_has(o, "width_fill");
     r->enqueue_own = json_has(o, "enqueue");
+    r->prompt_enqueue_own = json_has(o, "prompt_enqueue");
     r->special_attention_own = json_has(o, "special_attention");
     if (json_has(o, "table")) {
         table_parse(o, &r->table);

@@ -45,6 +45,7 @@ static const struct {
     {"bandwidth", CONFORMAL_DECODE, SCALE_DDR},
     {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
     {"enqueue", CONFORMAL_SHORT_PREFILL, SCALE_NONE}, /* the host's */
+    {"prompt_enqueue", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
     {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_ROWS},
     {"width_fill", CONFORMAL_PREFILL, SCALE_COLUMNS},
     {"attention", CONFORMAL_PREFILL, SCALE_SHARE},

@@ -31,6 +31,7 @@ static const struct machine_number numbers[] = {
     {.name = ".row_fill", .measure = MATRIX, .offset = 1.0},
     {.name = ".width_fill", .measure = "it", .offset = 100.0},
     {.name = ".enqueue", .measure = SHORTEST, .offset = 1.0 /* us */},
+    {.name = ".prompt_enqueue", .measure = "prompts of few tokens", .offset = 1.0 /* us */},
     {.name = ".launch", .measure = SHORTEST, .offset = 1.0 /* us */},
     {.name = ".fused_launches", .measure = SHORTEST, .offset = 1.0},
     {.name = ".together", .measure = "streams on NPU and iGPU at once"},

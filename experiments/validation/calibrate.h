@@ -34,8 +34,9 @@ enum calibrate_param {
     CALIBRATE_WIDTH,         /* columns; free where the file has it */
     CALIBRATE_ONE_BANDWIDTH, /* of one-row kernels; free where the file gives them their own */
     CALIBRATE_ONE_LAUNCH,
-    CALIBRATE_ENQUEUE, /* s; free where the file has it */
-    CALIBRATE_SPECIAL, /* share of the rate; free where the file has it */
+    CALIBRATE_ENQUEUE,        /* s; free where the file has it */
+    CALIBRATE_PROMPT_ENQUEUE, /* s; free where the file has it */
+    CALIBRATE_SPECIAL,        /* share of the rate; free where the file has it */
     CALIBRATE_N_PARAMS
 };
 

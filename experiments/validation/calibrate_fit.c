@@ -294,6 +294,7 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
         .models = xmalloc(s->n * sizeof *p.models)};
     if (s->roofline) {
         p.base.fill_rows = p.base.width_fill = p.base.enqueue_s = 0.0;
+        p.base.prompt_enqueue_s = p.base.special_attention_frac = 0.0;
     }
     for (size_t i = 0; i < s->n; i++) {
         predict_model(&s->rows[i].k, &p.models[i]);

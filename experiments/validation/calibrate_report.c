@@ -10,10 +10,10 @@
 static const char *const kind_names[CALIBRATE_N_KINDS] = {"prefill", "decode", "short prefill"};
 
 /* Of each parameter: SI units per unit of a SoC file. */
-const double calibrate_file_unit[CALIBRATE_N_PARAMS] = {1e12, 1e9, 1e-6, 1.0,  1.0,
-                                                        1.0,  1e9, 1e-6, 1e-6, 1.0};
-const char *const calibrate_unit_names[CALIBRATE_N_PARAMS] = {"TFLOP/s", "GB/s", "us", "rows", "1",
-                                                              "columns", "GB/s", "us", "us",   "1"};
+const double calibrate_file_unit[CALIBRATE_N_PARAMS] = {1e12, 1e9,  1e-6, 1.0,  1.0, 1.0,
+                                                        1e9,  1e-6, 1e-6, 1e-6, 1.0};
+const char *const calibrate_unit_names[CALIBRATE_N_PARAMS] = {
+    "TFLOP/s", "GB/s", "us", "rows", "1", "columns", "GB/s", "us", "us", "us", "1"};
 
 static const char *const state_names[] = {"absent", "fitted", "held", "bound"};
 

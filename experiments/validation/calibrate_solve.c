@@ -25,6 +25,7 @@ struct soc_runtime calibrate_start(const struct soc_runtime *r)
         b.one.bytes_per_s = r->start.one_bytes_per_s;
         b.one.launch_s = r->start.one_launch_s;
         b.enqueue_s = r->start.enqueue_s;
+        b.prompt_enqueue_s = r->start.prompt_enqueue_s;
         b.special_attention_frac = r->start.special_attention_frac;
         b.fill_rows = r->start.fill_rows;
         b.attention_frac = r->start.attention_frac;

@@ -1,13 +1,22 @@
 #include "experiments/validation/calibrate_space.h"
 
 const char *const calibrate_param_names[CALIBRATE_N_PARAMS] = {
-    "rate",       "bandwidth",         "launch",         "row_fill", "attention",
-    "width_fill", "one_row.bandwidth", "one_row.launch", "enqueue",  "special_attention",
+    "rate",
+    "bandwidth",
+    "launch",
+    "row_fill",
+    "attention",
+    "width_fill",
+    "one_row.bandwidth",
+    "one_row.launch",
+    "enqueue",
+    "prompt_enqueue",
+    "special_attention",
 };
 
 const double calibrate_offsets[CALIBRATE_N_PARAMS] = {
     [CALIBRATE_LAUNCH] = 1e-6,     [CALIBRATE_FILL] = 1.0,     [CALIBRATE_WIDTH] = 100.0,
-    [CALIBRATE_ONE_LAUNCH] = 1e-6, [CALIBRATE_ENQUEUE] = 1e-6,
+    [CALIBRATE_ONE_LAUNCH] = 1e-6, [CALIBRATE_ENQUEUE] = 1e-6, [CALIBRATE_PROMPT_ENQUEUE] = 1e-6,
 };
 
 double calibrate_v_of(double x, double offset)
@@ -56,6 +65,9 @@ void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runt
     }
     if (r->enqueue_own && !set->roofline) {
         bound(s, CALIBRATE_ENQUEUE, r->enqueue_s, 0.0, 10e-3);
+    }
+    if (r->prompt_enqueue_own && !set->roofline) {
+        bound(s, CALIBRATE_PROMPT_ENQUEUE, r->prompt_enqueue_s, 0.0, 10e-3);
     }
     if (r->special_attention_own && !set->roofline) {
         bound(s, CALIBRATE_SPECIAL, r->special_attention_frac, 5e-3, 4.0);
@@ -108,11 +120,10 @@ double calibrate_offset_at(const struct calibrate_space *s, const gsl_vector *u,
 /* Where a parameter lives; the rate of one-row kernels is that of the others. */
 static double *place_of(struct soc_runtime *r, int k)
 {
-    double *const places[CALIBRATE_N_PARAMS] = {&r->many.flop_per_s, &r->many.bytes_per_s,
-                                                &r->many.launch_s,   &r->fill_rows,
-                                                &r->attention_frac,  &r->width_fill,
-                                                &r->one.bytes_per_s, &r->one.launch_s,
-                                                &r->enqueue_s,       &r->special_attention_frac};
+    double *const places[CALIBRATE_N_PARAMS] = {
+        &r->many.flop_per_s, &r->many.bytes_per_s, &r->many.launch_s,         &r->fill_rows,
+        &r->attention_frac,  &r->width_fill,       &r->one.bytes_per_s,       &r->one.launch_s,
+        &r->enqueue_s,       &r->prompt_enqueue_s, &r->special_attention_frac};
     return places[k];
 }
 

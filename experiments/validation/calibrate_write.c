@@ -79,6 +79,9 @@ static void put_fit(const struct calibrate_entry *e, const char *points_name, st
     if (s.enqueue_own) {
         DOCUMENT_VALUES(start, "enqueue", calibrate_rounded(s.enqueue_s / 1e-6));
     }
+    if (s.prompt_enqueue_own) {
+        DOCUMENT_VALUES(start, "prompt_enqueue", calibrate_rounded(s.prompt_enqueue_s / 1e-6));
+    }
     if (s.special_attention_own) {
         DOCUMENT_VALUES(start, "special_attention", calibrate_rounded(s.special_attention_frac));
     }

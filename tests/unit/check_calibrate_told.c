@@ -17,15 +17,24 @@ static struct point points[ROWS];
 static struct calibrate_row rows[ROWS];
 static struct calibrate_entry entry;
 
-static const char *const names[] = {
-    "rate",       "bandwidth",         "launch",         "row_fill", "attention",
-    "width_fill", "one_row.bandwidth", "one_row.launch", "enqueue",  "special_attention"};
-static const char *const units[] = {"TFLOP/s", "GB/s", "us", "rows", "1",
-                                    "columns", "GB/s", "us", "us",   "1"};
-static const double si[] = {1e12, 1e9, 1e-6, 1, 1, 1, 1e9, 1e-6, 1e-6, 1};
-static const enum calibrate_state states[] = {
-    CALIBRATE_FITTED, CALIBRATE_FITTED, CALIBRATE_HELD, CALIBRATE_BOUND,  CALIBRATE_HELD,
-    CALIBRATE_ABSENT, CALIBRATE_FITTED, CALIBRATE_HELD, CALIBRATE_ABSENT, CALIBRATE_ABSENT};
+static const char *const names[] = {"rate",
+                                    "bandwidth",
+                                    "launch",
+                                    "row_fill",
+                                    "attention",
+                                    "width_fill",
+                                    "one_row.bandwidth",
+                                    "one_row.launch",
+                                    "enqueue",
+                                    "prompt_enqueue",
+                                    "special_attention"};
+static const char *const units[] = {"TFLOP/s", "GB/s", "us", "rows", "1", "columns",
+                                    "GB/s",    "us",   "us", "us",   "1"};
+static const double si[] = {1e12, 1e9, 1e-6, 1, 1, 1, 1e9, 1e-6, 1e-6, 1e-6, 1};
+static const enum calibrate_state states[] = {CALIBRATE_FITTED, CALIBRATE_FITTED, CALIBRATE_HELD,
+                                              CALIBRATE_BOUND,  CALIBRATE_HELD,   CALIBRATE_ABSENT,
+                                              CALIBRATE_FITTED, CALIBRATE_HELD,   CALIBRATE_ABSENT,
+                                              CALIBRATE_ABSENT, CALIBRATE_ABSENT};
 
 /* Parameter k is 10 + k in its file's unit, +- 0.5, from 9 + k to 12 + k. */
 static void setup(void)

@@ -148,10 +148,52 @@ START_TEST(attention_of_a_static_device_waits_as_its_products_do)
 }
 END_TEST
 
+/* Where preparing one op of a prompt takes a third of what a layer's products do, the layer waits
+ * as long as they take. A decode has the other number, and so has a prompt without one. */
+START_TEST(a_prompt_has_a_number_of_its_own)
+{
+    struct model plain;
+    struct model slow;
+    model_init(&plain, "llama-3.2-3b", "extended");
+    model_init(&slow, "llama-3.2-3b", "extended");
+    struct soc_device *dev = &slow.soc.devices[MODEL_IGPU];
+    struct soc_device *ref = &plain.soc.devices[MODEL_IGPU];
+    for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+        dev->runtimes[i].many.launch_s = ref->runtimes[i].many.launch_s = 0.0;
+        dev->runtimes[i].one = ref->runtimes[i].one = ref->runtimes[i].many;
+        dev->runtimes[i].enqueue_s = dev->runtimes[i].prompt_enqueue_s = 0.0;
+        ref->runtimes[i].enqueue_s = ref->runtimes[i].prompt_enqueue_s = 0.0;
+    }
+    struct work_shape p = model_prefill(32);
+    struct work_shape d = model_decode(1, 512);
+    int64_t products = model_cost(&plain, MODEL_IGPU, OP_QKV, &p, 32, 32).t_ns +
+                       model_cost(&plain, MODEL_IGPU, OP_FFN, &p, 32, 32).t_ns;
+    int64_t prompt = model_cost(&plain, MODEL_IGPU, OP_LAYER, &p, 32, 32).t_ns;
+    int64_t decode = model_cost(&plain, MODEL_IGPU, OP_LAYER, &d, 1, 1).t_ns;
+    double third = 2e-9 * (double)products / 6.0;
+    const struct {
+        double of_all, of_prompts;
+        bool prompt_waits, decode_waits;
+    } cases[] = {
+        {0, third, true, false}, {third, 0, true, true}, {third, 0.25 * third, false, true}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        for (uint32_t i = 0; i < dev->n_runtimes; i++) {
+            dev->runtimes[i].enqueue_s = cases[k].of_all;
+            dev->runtimes[i].prompt_enqueue_s = cases[k].of_prompts;
+        }
+        int64_t a = model_cost(&slow, MODEL_IGPU, OP_LAYER, &p, 32, 32).t_ns - prompt;
+        int64_t b = model_cost(&slow, MODEL_IGPU, OP_LAYER, &d, 1, 1).t_ns - decode;
+        ck_assert_double_le(fabs((double)a - (cases[k].prompt_waits ? (double)products : 0.0)), 8);
+        ck_assert_int_eq(b > 0, cases[k].decode_waits);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(a_device_waits_for_a_host_that_is_slower_than_a_layer),
     TEST(what_products_take_is_what_the_form_says),
     TEST(half_of_the_columns_hides_half_of_the_preparation),
     TEST(attention_of_a_static_device_waits_as_its_products_do),
+    TEST(a_prompt_has_a_number_of_its_own),
 };
 SUITE_MAIN("enqueue", suite)

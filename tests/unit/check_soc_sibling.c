@@ -76,7 +76,8 @@ static bool expect_carried(const cJSON *is, const cJSON *was, enum device_kind k
                 {"decode_attention", "peak over its rate", CONFORMAL_DECODE},
                 {"row_fill", "peak per core", CONFORMAL_SHORT_PREFILL},
                 {"launch", "", CONFORMAL_SHORT_PREFILL},
-                {"enqueue", "", CONFORMAL_SHORT_PREFILL}};
+                {"enqueue", "", CONFORMAL_SHORT_PREFILL},
+                {"prompt_enqueue", "", CONFORMAL_SHORT_PREFILL}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(was->string, keys[i].key) != 0) {
             continue;
