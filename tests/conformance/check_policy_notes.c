@@ -79,6 +79,51 @@ START_TEST(what_becomes_of_kv_is_counted)
 }
 END_TEST
 
+static bool has_gaps(const struct policy_ops *ops)
+{
+    const struct policy_param *p = ops->params;
+    while (p != NULL && p->name != NULL && strcmp(p->name, "gap_kv") != 0) {
+        p++;
+    }
+    return p != NULL && p->name != NULL;
+}
+
+/* Every policy with rules for tool gaps learns from them. The first tool takes 1 ms, less than the
+ * prompt (2.88 ms), which is how long KV is kept when nothing is known. It is known then that 1 ms
+ * is enough, so the KV of turn 1 (4.8 ms to compute again) is given up while a tool of 2 ms runs.
+ */
+START_TEST(the_time_to_live_is_learned)
+{
+    size_t n;
+    uint32_t tried = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (!has_gaps(all[i])) {
+            continue;
+        }
+        struct scenario_request q[] = {
+            {RT, 0, 96, 1, 5, 0}, {RT, 0.001, 160, 1, 5, 96}, {RT, 0.002, 224, 1, 5, 160}};
+        scenario_init(&sc);
+        scenario_cost(&sc, -1, OP_QKV, 0, 0.01, 0);
+        scenario_cost(&sc, -1, OP_FFN, 0, 0.02, 0);
+        scenario_cost(&sc, -1, OP_MHA, 1, 0, 0);
+        scenario_cost(&sc, -1, OP_HEAD, 1, 0, 0);
+        scenario_cost(&sc, -1, OP_LAYER, 2, 0, 0);
+        sc.setup.prefix_reuse = true;
+        sc.gaps_are_tools = true;
+        scenario_policy(&sc, all[i], "gap_kv=ttl");
+        scenario_check(&sc, q, 3);
+        ck_assert_msg(noted("gap_kept") == 2 && noted("gap_discarded") == 1,
+                      "%s: kept %u, discarded %u", all[i]->name, (unsigned)noted("gap_kept"),
+                      (unsigned)noted("gap_discarded"));
+        scenario_fini(&sc);
+        tried++;
+    }
+    ck_assert_uint_gt(tried, 5);
+    scenario_init(&sc);
+}
+END_TEST
+
 /* Three blocks, two chunks: the prompt ends at 6 ms. Under sync the first block of the step waits
  * for the last of three loads, until 12. Under naive-async block 1 waits from 6.2125 to 8, and
  * block 2 from 8.2125 to 10. Progressive over four blocks hides all loads of 2 ms. */
@@ -135,6 +180,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("policy notes", .teardown = teardown),
     LOOP(what_becomes_of_kv_is_counted, 2),
+    TEST(the_time_to_live_is_learned),
     LOOP(waiting_for_graphs_is_counted, 3),
     TEST(backfilling_is_counted),
 };
