@@ -1,8 +1,13 @@
 /* Processes that answer lines with lines. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "policies/external/process.h"
 #include "tests/helpers/suite.h"
@@ -47,8 +52,31 @@ START_TEST(an_answer_then_the_end)
 }
 END_TEST
 
+/* With room for less than its two pipes it says why, and leaves no file open. */
+START_TEST(a_start_that_fails_says_why)
+{
+    struct rlimit was;
+    char sh[] = "true";
+    char *argv[] = {sh, NULL};
+    int first = dup(0); /* the least that is free */
+    (void)close(first);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+    for (int room = 0; room < 4; room++) {
+        struct process p;
+        struct rlimit few = {(rlim_t)(first + room), was.rlim_max};
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+        ck_assert_int_lt(process_start(&p, argv, NULL, 60.0), 0);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+        ck_assert_msg(strstr(p.failure, strerror(EMFILE)) != NULL, "%d: %s", room, p.failure);
+        ck_assert_int_eq(fcntl(first, F_GETFD), -1);
+        ck_assert_int_eq(fcntl(first + 1, F_GETFD), -1);
+    }
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     TEST(who_spoke_and_left_is_heard),
     TEST(an_answer_then_the_end),
+    TEST(a_start_that_fails_says_why),
 };
 SUITE_MAIN("processes", rows)
