@@ -200,6 +200,30 @@ static bool path_shortens_when_a_request_leaves(const char *extra)
     return rules_finishes(2, 14.5) && rules_finishes(1, 19.5) && rules_starts(3, 19.5);
 }
 
+/* Of 100 (8), 150 (9.5) and 250 (12.5) the last is the path: 5-14.5. Then 9.5 is, which goes before
+ * 4 (330: 14.9), and so does 100 after it: it starts at 26. As it is in whatever order they come.
+ */
+static bool path_shortens_whoever_of_three_leaves(const char *extra)
+{
+    static const int rows[] = {100, 150, 250};
+    bool all = true;
+    for (int i = 0; i < 3; i++) {
+        OWNED char *graph = xformat(HEADER "0,0,0,reactive,0,,100,1,0,,,\n"
+                                           "4,4,0,reactive,0.001,,330,1,0,,,\n"
+                                           "1,1,0,reactive,,0,%d,1,0,,,0\n"
+                                           "2,2,0,reactive,,0,%d,1,0,,,0\n"
+                                           "3,3,0,reactive,,0,%d,1,0,,,0",
+                                    rows[i], rows[(i + 1) % 3], rows[(i + 2) % 3]);
+        rules_machine(1);
+        rules_graph(graph);
+        rules_run("critical-path", ONE, extra, NULL, 0);
+        all = rules_finishes(1 + (uint32_t)(2 - i + 3) % 3, 14.5) && rules_starts(4, 26) && all;
+        scenario_fini(&sc);
+    }
+    rules_machine(1);
+    return all;
+}
+
 /* Nobody waits for 1 (8), and somebody for 2 (17). */
 static bool path_puts_the_background_last(const char *extra)
 {
@@ -389,6 +413,8 @@ static const struct rule_row all[] = {
     RULE(path_orders_jobs_and_slack_within, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),
     RULE(path_shortens_when_a_request_leaves, "jobs=false slack=false waits=false",
+         "jobs=false slack=false"),
+    RULE(path_shortens_whoever_of_three_leaves, "jobs=false slack=false waits=false",
          "jobs=false slack=false"),
     RULE(path_puts_the_background_last, "waits=false", "waits=false"),
     RULE(path_counts_the_answers_of_those_who_wait, "waits=false jobs=false", "waits=false"),
