@@ -311,8 +311,8 @@ double external_shorten(const struct policy_ops *ops, struct policy_params *p, d
 static void external_dump(struct sched *s, FILE *out)
 {
     const struct external_run *x = s->state;
-    fprintf(out, "%u requests, %u passes, %u launches known to %s\n", x->n_requests, x->n_passes,
-            x->n_launches, own(s)->spec);
+    fprintf(out, "known to %s, by number: requests %u, passes %u, launches %u\n", own(s)->spec,
+            x->n_requests, x->n_passes, x->n_launches);
 }
 
 void external_hooks(struct policy_ops *o)

@@ -175,7 +175,7 @@ void core_stall(struct core *c)
     char says[CORE_SAYS_BYTES];
     core_fail(c, -ETIMEDOUT,
               "stalled: %" PRIu64
-              " requests live (first: request %u), nothing on any device and no event to come%s",
-              c->n_live, oldest(c)->id, core_says(c, says));
+              " request%s live (first: request %u), nothing on any device and no event to come%s",
+              c->n_live, text_plural(c->n_live), oldest(c)->id, core_says(c, says));
     core_dump(c);
 }

@@ -229,9 +229,9 @@ static void loop(struct drive *d)
         d->report->interrupted = drive_interrupted(d);
         if (!more && !d->report->interrupted) {
             core_fail(c, -ETIMEDOUT,
-                      "stalled: %" PRIu64 " requests live, nothing on any device and no event to "
+                      "stalled: %" PRIu64 " request%s live, nothing on any device and no event to "
                       "come",
-                      c->n_live); /* the first failure stays */
+                      c->n_live, text_plural(c->n_live)); /* the first failure stays */
             break;
         }
         if (d->now_ns > c->setup->horizon_ns || d->report->interrupted) {

@@ -77,18 +77,20 @@ static bool stalled(struct engine *e)
     char says[CORE_SAYS_BYTES];
     bool late = c->n_live > 0 && e->now_ns - c->last_progress_ns > c->setup->stall_ns;
     if (late && c->fruitless > MAX_FRUITLESS) {
-        core_fail(c, -ETIMEDOUT,
-                  "livelock: %" PRIu64 " requests live, and for %.0f s of simulated time every one "
-                  "of %" PRIu64 " launches was stopped before it had done anything%s",
-                  c->n_live, units_s_from_ns(e->now_ns - c->last_progress_ns), c->fruitless,
-                  core_says(c, says));
+        core_fail(
+            c, -ETIMEDOUT,
+            "livelock: %" PRIu64 " request%s live, and for %.0f s of simulated time every one "
+            "of %" PRIu64 " launches was stopped before it had done anything%s",
+            c->n_live, text_plural(c->n_live), units_s_from_ns(e->now_ns - c->last_progress_ns),
+            c->fruitless, core_says(c, says));
         return true;
     }
     if (late && !work_in_progress(e)) {
         core_fail(c, -ETIMEDOUT,
-                  "stalled: %" PRIu64 " requests live, nothing on any device for %.0f s of "
+                  "stalled: %" PRIu64 " request%s live, nothing on any device for %.0f s of "
                   "simulated time, only timers%s",
-                  c->n_live, units_s_from_ns(e->now_ns - c->last_progress_ns), core_says(c, says));
+                  c->n_live, text_plural(c->n_live),
+                  units_s_from_ns(e->now_ns - c->last_progress_ns), core_says(c, says));
         return true;
     }
     return false;

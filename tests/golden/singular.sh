@@ -20,6 +20,13 @@ for limit in 16 4000; do
     echo '{"name": "t", "base": {"workload": "w1:n=1", "sim.kv_capacity_tokens": '$limit'}, "axes": {"policy": ["fcfs"]},
         "metrics": ["energy_j"]}' >"$dir/$limit.json"
 done
+cat >"$dir/idle.sh" <<'EOF'
+read -r hello
+echo '{"protocol":1,"name":"idle","summary":"serves nobody"}'
+read -r init || exit 0
+echo '["do",[]]'
+while read -r line; do echo '["do",[]]'; done
+EOF
 n=0
 say() { # command: what it prints, to people; its status is another test's
     n=$((n + 1))
@@ -51,6 +58,7 @@ say() { # command: what it prints, to people; its status is another test's
     say falsify --policy edf --baseline fcfs --budget 8 --replications 1 --confirm 3 --workload mixed:duration_s=60 --over machine
     say claims --replications 1 A10
     say graphs --p 3 --d 4 --s 9 --chunks 1
+    say run --policy "exec:sh ./idle.sh" $one --trouble ''
     say check-policy fcfs --load 1 --trace single.csv
 }
 plural='requests|runs|sessions|jobs|forks|joins|points|traces|stores|decisions|replications|policies|scenarios|seeds|rows|pairs|passes|slots|gaps|steps'
