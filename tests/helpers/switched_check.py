@@ -57,7 +57,7 @@ def instance(rnd, keep_old):
     same(f"{what}: strategies", list(tree["strategies"]), names)
     same(f"{what}: totals", tree["totals"], {k: v["total"] for k, v in tree["strategies"].items()})
     least = tree["strategies"][best]["total"]
-    want = [f"{n} blocks, {chunks} chunks, G1 {'kept while G2 loads' if keep_old else 'freed before G2 loads'}", "",
+    want = [f"{n} block{'s'[n == 1:]}, {chunks} chunk{'s'[chunks == 1:]}, G1 {'kept while G2 loads' if keep_old else 'freed before G2 loads'}", "",
             "%-18s %10s %8s %10s %10s %8s %7s" % ("strategy", "total", "/best" if keep_old else "/exact", "prefill", "switch", "stall", "memory")]
     for name, s in tree["strategies"].items():
         numbers_of(s, times, chunks, keep_old, name, f"{what}: {name}")
