@@ -111,7 +111,9 @@ static double andes_key(struct sched *s, const struct request *r)
 {
     read_on(s, r);
     double tokens = param_bool(s, ANDES_PER_TOKEN) ? (double)request_length(r) : 1.0;
-    return -1e12 * gain(s, r) / tokens;
+    /* To a billionth, so that the first to come goes first where gains are equal but for rounding.
+     */
+    return -1e3 * nearbyint(1e9 * gain(s, r)) / tokens;
 }
 
 static void andes_served(struct sched *s, const struct request *r, const struct segment *seg UNUSED,

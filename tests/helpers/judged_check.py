@@ -16,8 +16,8 @@ def turns(r, path, sessions):
     rows, n, span = [], r.randrange(4, 26), r.choice([1, 1, 5, 20])
 
     def row(session, turn, cls, at, gap, prompt, answer, prefix):
-        targets = r.choice(["", "", r.randrange(50, 3000)]), r.choice(["", "", r.randrange(20, 400)]), r.choice(
-            ["", "", "", round(r.uniform(0.2, 40), 2)])
+        targets = r.choice(["", r.randrange(50, 3000)]), r.choice(["", r.randrange(40, 400)]), r.choice(
+            ["", "", round(r.uniform(0.2, 10), 2)])
         rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets)
 
     for _ in range(n):
@@ -55,8 +55,8 @@ def orders(r):
 
 
 def coserving(r):
-    return {"max_num_seqs": r.choice([1, 2, 4, 16]), "max_num_batched_tokens": r.choice([64, 256, 512, 2048]),
-            "offline": r.choice(["budget", "budget", "budget", "always", "alone"])}
+    return {"max_num_seqs": r.choice([1, 4, 16, 16]), "max_num_batched_tokens": r.choice([64, 512, 2048]),
+            "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
 JUDGED = {

@@ -167,8 +167,7 @@ class Andes(Plain):
             served = self.area(have, read, v, b, lead, 1 / tok, h)
             waits = self.area(have, read, v, b, 1e9, 0.0, h)
             gain = max(0.0, served - waits) / (v * (h - begin) ** 2 / 2)
-            gain = 0.0 if gain < 1e-13 else gain
-        return -round(gain, 11) / (r.length if self.param["per_token"] else 1)
+        return -round(gain, 9) / (r.length if self.param["per_token"] else 1)
 
 
 class Pantheon(Plain):
