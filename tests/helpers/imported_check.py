@@ -179,14 +179,14 @@ def check(name, text, rows, o):
         if got[k] != want[k]:
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
-    said = {"failed": count(p.stderr, r"(\d+) requests without output"), "gaps": count(p.stderr, r"(\d+) gaps before"),
+    said = {"failed": count(p.stderr, r"(\d+) requests? without output"), "gaps": count(p.stderr, r"(\d+) gaps? before"),
             "early": count(p.stderr, r"(\d+) turns were sent before"), "grown": count(p.stderr, r"(\d+) turns say how long"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}
     if said != lost:
         fail("%s: notes say %s, not %s" % (what, said, lost))
     sessions = len({v[0] for v in want.values()})
-    if "read as %s: %d requests, %d sessions\n" % (name, len(want), sessions) not in p.stderr:
+    if "read as %s: %d request%s, %d session%s\n" % (name, len(want), "s"[len(want) == 1:], sessions, "s"[sessions == 1:]) not in p.stderr:
         fail("%s: %s" % (what, p.stderr[-120:]))
 
 
@@ -494,7 +494,7 @@ def sharegpt(r):
                 late[tuple(kept)] = None if tuple(kept) in late else wait * think
                 want.append(kept)
         got = list(sessions.values())
-        if sorted(got) != sorted(want) or count(p.stderr, r"(\d+) requests without output") != failed:
+        if sorted(got) != sorted(want) or count(p.stderr, r"(\d+) requests? without output") != failed:
             fail("sharegpt: %d sessions, not %d: %s" % (len(got), len(want), p.stderr[:200]))
             return
         # Those that nothing else equals: when they began, without the time before their first answer.

@@ -195,8 +195,8 @@ def check(name, text, requests, block_tokens=0, tools=False, failed=0, untimed=0
 
 NOTES = {"empty": r"(\d+) answers without tokens", "other": r"(\d+) requests of another model",
          "overlapping": r"(\d+) requests were sent while", "prefix": r"can serve (\d+) more",
-         "failed": r"(\d+) requests without output", "untimed": r"(\d+) requests without a time",
-         "unsent": r"(\d+) requests begin with their answer", "gaps": r"(\d+) gaps before",
+         "failed": r"(\d+) requests? without output", "untimed": r"(\d+) requests? without a time",
+         "unsent": r"(\d+) requests begin with their answer", "gaps": r"(\d+) gaps? between",
          "not before": r"(\d+) requests also wait for an instant"}
 
 
@@ -686,7 +686,7 @@ def tracelab(r):
                                      int(x["prefix_tokens"]))
            for x in csv.DictReader(line for line in p.stdout.split("\n") if line and not line.startswith("#"))}
     checked += 4 * len(expected)
-    if got != expected or count(p.stderr, r"(\d+) requests without a time") != untimed:
+    if got != expected or count(p.stderr, r"(\d+) requests? without a time") != untimed:
         fail("tracelab: %s" % [(k, got.get(k), expected[k]) for k in expected if got.get(k) != expected[k]][:3])
 
 

@@ -119,7 +119,7 @@ START_TEST(readings_are_chosen)
     has(taken, "X1 reproduced - t1 [r2, taken]: as published\nX2 not reproduced - t2: b: 21 where "
                "7 is published\n2 claims: " COUNT("1", "0", "1"));
     OWNED char *one = claims("--replications 2 --brief --reading r1 X1");
-    has(one, "X1 reproduced - t1 [r1]: as published\n1 claims: ");
+    has(one, "X1 reproduced - t1 [r1]: as published\n1 claim: ");
 }
 END_TEST
 

@@ -390,44 +390,33 @@ END_TEST
 
 /* Numbers and quantities at any depth, of lists by label or place; what is of the file or its fit
  * is none. A source of 60 letters is whole, and 57 of 61 are shown. */
+/* A shipped machine with two sources of 60 and 61 characters; all rows of files are in tables.sh.
+ */
 START_TEST(numbers_of_a_file_are_listed)
 {
 #define TEN "0123456789"
 #define SIXTY TEN TEN TEN TEN TEN TEN
-    folder_put(
-        "m.json",
-        "{\"format\": 1, \"name\": \"n\", \"source\": \"where from\", \"plain\": 2.5,"
-        " \"q\": {\"value\": 3, \"unit\": \"GB/s\", \"low\": 1, \"high\": 4, \"kind\": \"assumed\","
-        " \"source\": \"" SIXTY "\"},"
-        " \"list\": [7, {\"a\": {\"value\": 8, \"unit\": \"\"}}, 9],"
-        " \"deep\": {\"fit\": {\"x\": 1}, \"only_value\": {\"value\": 5},"
-        " \"r\": {\"value\": 6, \"unit\": \"s\", \"source\": \"" SIXTY "x\"}}}");
-    SCOPED(json_drop) cJSON *is = listed("soc", "m.json");
-    SCOPED(json_drop)
-    cJSON *want = cJSON_Parse(
-        "[{\"path\":\"soc.plain\",\"value\":2.5,\"unit\":\"\",\"low\":null,\"high\":null,"
-        "\"kind\":\"\",\"source\":\"\"},"
-        "{\"path\":\"soc.q\",\"value\":3,\"unit\":\"GB/s\",\"low\":1,\"high\":4,"
-        "\"kind\":\"assumed\",\"source\":\"" SIXTY "\"},"
-        "{\"path\":\"soc.list.0\",\"value\":7,\"unit\":\"\",\"low\":null,\"high\":null,"
-        "\"kind\":\"\",\"source\":\"\"},"
-        "{\"path\":\"soc.list.1.a\",\"value\":8,\"unit\":\"\",\"low\":null,\"high\":null,"
-        "\"kind\":\"\",\"source\":\"\"},"
-        "{\"path\":\"soc.list.2\",\"value\":9,\"unit\":\"\",\"low\":null,\"high\":null,"
-        "\"kind\":\"\",\"source\":\"\"},"
-        "{\"path\":\"soc.deep.only_value.value\",\"value\":5,\"unit\":\"\",\"low\":null,"
-        "\"high\":null,\"kind\":\"\",\"source\":\"\"},"
-        "{\"path\":\"soc.deep.r\",\"value\":6,\"unit\":\"s\",\"low\":null,\"high\":null,"
-        "\"kind\":\"\",\"source\":\"" SIXTY "x\"}]");
-    same(is, want);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(json_drop) cJSON *root = json_read_file(soc_path("rk3588"), &e);
+    ck_assert_ptr_nonnull(root);
+    cJSON *peak = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "ddr"), "peak");
+    cJSON *idle = cJSON_GetObjectItem(root, "idle_power");
+    (void)cJSON_ReplaceItemInObject(peak, "source", cJSON_CreateString(SIXTY));
+    (void)cJSON_ReplaceItemInObject(idle, "source", cJSON_CreateString(SIXTY "x"));
+    (void)cJSON_ReplaceItemInObject(root, "name", cJSON_CreateString("n"));
+    cJSON_DeleteItemFromObject(root, "note");
+    (void)cJSON_AddStringToObject(root, "note", "a note");
+    OWNED char *file = json_text(root, false);
+    folder_put("m.json", file);
     OWNED char *text = shown("soc", "m.json");
-    ck_assert_msg(strncmp(text, "n: where from\n\nnumber value low high kind source\n", 49) == 0,
-                  "%s", text);
+    ck_assert_ptr_eq(strstr(text, "n: a note\n\n"), text);
+    ck_assert_ptr_nonnull(strstr(text, "\nnumber value low high kind source\n"));
     ck_assert_ptr_nonnull(strstr(text, " " SIXTY "\n"));
     ck_assert_ptr_nonnull(strstr(text, " " TEN TEN TEN TEN TEN "0123456...\n"));
-    folder_put("m.json", "{\"name\": \"n\", \"note\": \"a note\", \"source\": \"where from\"}");
-    OWNED char *noted = shown("soc", "m.json");
-    ck_assert_msg(strncmp(noted, "n: a note\n\n", 11) == 0, "%s", noted);
+    ck_assert_ptr_nonnull(strstr(text, "\nsoc.ddr.peak "));
+    ck_assert_ptr_nonnull(strstr(text, "\nsoc.devices.npu.inflight_depth "));
+    SCOPED(json_drop) cJSON *rows = listed("soc", "m.json");
+    ck_assert_int_gt(cJSON_GetArraySize(rows), 40);
 }
 END_TEST
 
