@@ -35,6 +35,7 @@ ROWS = {
     "list": {0: ["policy --json", "metric --csv", "soc", "llm llama-3.2-3b"], 2: ["nonesuch", "soc nonesuch"]},
     "trace gen": {0: [f"{WORK}", f"{WORK} -o {{NEW}}.csv"], 2: ["--workload nonesuch", f"{WORK} -o {{NONE}}/x.csv"]},
     "trace import": {0: ["{azure.csv} --format azure"], 2: ["{azure.csv} --format vllm", "{azure.csv} --format azure -o {NONE}/x.csv"]},
+    "trace mix": {0: ["{a.csv} {a.csv} -o {NEW}.csv"], 2: ["{a.csv} {NONE}/a.csv", "{a.csv} {a.csv} -o {NONE}/x.csv"]},
     "trace stats": {0: ["{a.csv} --json"], 2: ["{NONE}/a.csv", "{azure.csv}"]},
     "validate": {0: ["--corun {corun.csv} --json", "--energy {powers.csv} --json", "--points {points.csv} --json", "--points {points.csv} --max-median 1000",
                      "--run {run.csv} --soc rtx-4090 --llm llama-3.1-8b-bf16 --policy vllm-v1 --json"],
@@ -81,7 +82,7 @@ ROWS = {
 }
 # Where a status has no row: it cannot be, or takes longer than a second here, and then the test that has it.
 WITHOUT = {
-    ("list", 1): "nothing runs", ("trace gen", 1): "nothing runs", ("trace import", 1): "nothing runs", ("trace stats", 1): "nothing runs",
+    ("list", 1): "nothing runs", ("trace gen", 1): "nothing runs", ("trace import", 1): "nothing runs", ("trace mix", 1): "nothing runs", ("trace stats", 1): "nothing runs",
     ("report", 1): "nothing runs", ("plot", 1): "nothing runs", ("new-policy", 1): "nothing runs", ("new-llm", 1): "nothing runs", ("arena new", 1): "nothing runs",
     ("help", 1): "nothing runs", ("mcp", 1): "a failed tool is an answer: tests/golden/mcp.sh", ("characterize", 1): "a machine that lacks a device is bad input",
     ("new-soc", 1): "tests/golden/models.sh", ("selftest", 1): "tests/golden/selftest.sh", ("send-in", 1): "tests/golden/send_in.sh",

@@ -129,12 +129,20 @@ def check(name, one_row, rows):
                 width = math.log(q["high"] / q["low"])
                 if abs(width - 2 * 1.959964 * math.sqrt(variance)) > 1e-3 * (1 + width):  # all have four digits
                     fail("%s: %s: %s from %g to %g at a variance of %g" % (what, key, n, q["low"], q["high"], variance))
-    changed = {k for k, v in leaves(before["devices"]).items() if leaves(after["devices"]).get(k) != v}
+    # Runs use the entry that they used, if its runtime was measured, else one that was.
+    for was, now in zip(before["devices"], after["devices"]):
+        default = [[r for r in d["runtimes"] if r.get("default")] for d in (was, now)]
+        mine = {(r, b) for d, r, b in measured if d == was["name"]}
+        kept = not mine or any(r == default[0][0]["runtime"] for r, _ in mine)
+        used = [(r["runtime"], "%g" % r["weight_bits"]["value"] if isinstance(r["weight_bits"], dict) else "%g" % r["weight_bits"]) for r in default[1]]
+        if len(used) != 1 or (kept and default[1][0]["runtime"] != default[0][0]["runtime"]) or (not kept and used[0] not in mine):
+            fail("%s: %s: runs use %s, of %s" % (what, was["name"], used, sorted(mine)))
+    numbers = [{k: v for k, v in leaves(t["devices"]).items() if not k.endswith(".default")} for t in (before, after)]
+    changed = {k for k, v in numbers[0].items() if numbers[1].get(k) != v}
     allowed = {".%d.runtimes.%d.%s" % (i, j, n) for i, d in enumerate(after["devices"]) if d["name"] in devices
                for j, r in enumerate(d["runtimes"]) for n in r["fit"]["parameters"]}
-    if not changed <= allowed or set(leaves(before["devices"])) != set(leaves(after["devices"])):
-        fail("%s: other numbers changed: %s" % (what, sorted(changed - allowed)[:4] +
-             sorted(set(leaves(before["devices"])) ^ set(leaves(after["devices"])))[:4]))
+    if not changed <= allowed or set(numbers[0]) != set(numbers[1]):
+        fail("%s: other numbers changed: %s" % (what, sorted(changed - allowed)[:4] + sorted(set(numbers[0]) ^ set(numbers[1]))[:4]))
     # What to measure next: at most once a width of a device, and a width that there is.
     head = p.stdout.find("measure next")
     told = [line.split() for line in p.stdout[head:].split("\n")[1:] if re.search(r" %$", line)] if head >= 0 else []
