@@ -179,7 +179,7 @@ def check(name, text, rows, o):
         if got[k] != want[k]:
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
-    said = {"failed": count(p.stderr, r"(\d+) requests? without output"), "gaps": count(p.stderr, r"(\d+) gaps? before"),
+    said = {"failed": count(p.stderr, r"(\d+) requests? without output"), "gaps": count(p.stderr, r"(\d+) gaps? between"),
             "early": count(p.stderr, r"(\d+) turns were sent before"), "grown": count(p.stderr, r"(\d+) turns say how long"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}

@@ -297,46 +297,6 @@ START_TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes)
 }
 END_TEST
 
-/* The second prompt continues both whole blocks of the first (the third is not whole), 1024 tokens;
- * the third request shares one block with them only, the fourth continues the second. */
-START_TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked)
-{
-    static const char text[] =
-        "{\"timestamp\":0,\"input_length\":1100,\"output_length\":9,\"hash_ids\":[1,2,3]}\n"
-        "{\"timestamp\":4000,\"input_length\":1700,\"output_length\":9,\"hash_ids\":[1,2,4,5]}\n"
-        "{\"timestamp\":5000,\"input_length\":600,\"output_length\":9,\"hash_ids\":[1,6]}\n"
-        "{\"timestamp\":9000,\"input_length\":2100,\"output_length\":9,"
-        "\"hash_ids\":[1,2,4,7,8]}\n";
-    import_with(text);
-    ck_assert_uint_eq(t.n_first, 4);
-    ck_assert_uint_eq(lost.prefix_tokens, 1024 + 512 + 1536);
-    trace_fini(&t);
-    how.link = true;
-    import_with(text);
-    ck_assert_uint_eq(t.n_first, 2);
-    expect_turn(0, 0, 0, 1100, 0);
-    expect_turn(1, 0, 5 * NS_PER_S, 600, 0);
-    expect_turn(2, 1, 4 * NS_PER_S, 1700, 1024);
-    expect_turn(3, 2, 5 * NS_PER_S, 2100, 1536);
-    ck_assert_uint_eq(lost.prefix_tokens, 512);
-}
-END_TEST
-
-/* The first prompt is two whole blocks, and only the third one continues both. */
-START_TEST(a_last_block_that_is_whole_must_be_continued_too)
-{
-    how.link = true;
-    import_with("{\"timestamp\":0,\"input_length\":1024,\"output_length\":9,\"hash_ids\":[1,2]}\n"
-                "{\"timestamp\":4000,\"input_length\":1100,\"output_length\":9,"
-                "\"hash_ids\":[1,3,4]}\n"
-                "{\"timestamp\":5000,\"input_length\":1100,\"output_length\":9,"
-                "\"hash_ids\":[1,2,5]}\n");
-    ck_assert_uint_eq(t.n_first, 2);
-    expect_turn(1, 0, 4 * NS_PER_S, 1100, 0);
-    expect_turn(2, 1, 5 * NS_PER_S, 1100, 1024);
-}
-END_TEST
-
 /* Prompts share their leading blocks with the first that had them, whichever its session: 1024 of
  * the first, 512 of it, and 1536 of the second. That is all that a cache of all blocks would serve.
  * Where the first request is not taken, the second one's prompt is the first with its blocks. */
@@ -588,8 +548,6 @@ static const struct suite_row suite[] = {
     TEST(mooncake_lines_are_read),
     TEST(genai_perf_without_usage_is_counted_by_its_texts),
     TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes),
-    TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
-    TEST(a_last_block_that_is_whole_must_be_continued_too),
     TEST(mooncake_prompts_share_their_blocks_when_asked),
     TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes),
     TEST(sharegpt_answers_are_of_any_model),

@@ -1,4 +1,4 @@
-/* Sessions in Mooncake's lines, as AIPerf and Dynamo write them. */
+/* Sessions in Mooncake's lines: linked by their blocks, and as AIPerf and Dynamo write them. */
 #include <errno.h>
 
 #include "sim/base/units.h"
@@ -41,6 +41,46 @@ static void expect_turn(size_t i, uint32_t turn, int64_t t_ns, uint32_t input, u
     ck_assert_uint_eq(t.rows[i].input_tokens, input);
     ck_assert_uint_eq(t.rows[i].prefix_tokens, prefix);
 }
+
+/* The second prompt continues both whole blocks of the first (the third is not whole), 1024 tokens;
+ * the third request shares one block with them only, the fourth continues the second. */
+START_TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked)
+{
+    static const char text[] =
+        "{\"timestamp\":0,\"input_length\":1100,\"output_length\":9,\"hash_ids\":[1,2,3]}\n"
+        "{\"timestamp\":4000,\"input_length\":1700,\"output_length\":9,\"hash_ids\":[1,2,4,5]}\n"
+        "{\"timestamp\":5000,\"input_length\":600,\"output_length\":9,\"hash_ids\":[1,6]}\n"
+        "{\"timestamp\":9000,\"input_length\":2100,\"output_length\":9,"
+        "\"hash_ids\":[1,2,4,7,8]}\n";
+    import_with(text);
+    ck_assert_uint_eq(t.n_first, 4);
+    ck_assert_uint_eq(lost.prefix_tokens, 1024 + 512 + 1536);
+    trace_fini(&t);
+    how.link = true;
+    import_with(text);
+    ck_assert_uint_eq(t.n_first, 2);
+    expect_turn(0, 0, 0, 1100, 0);
+    expect_turn(1, 0, 5 * NS_PER_S, 600, 0);
+    expect_turn(2, 1, 4 * NS_PER_S, 1700, 1024);
+    expect_turn(3, 2, 5 * NS_PER_S, 2100, 1536);
+    ck_assert_uint_eq(lost.prefix_tokens, 512);
+}
+END_TEST
+
+/* The first prompt is two whole blocks, and only the third one continues both. */
+START_TEST(a_last_block_that_is_whole_must_be_continued_too)
+{
+    how.link = true;
+    import_with("{\"timestamp\":0,\"input_length\":1024,\"output_length\":9,\"hash_ids\":[1,2]}\n"
+                "{\"timestamp\":4000,\"input_length\":1100,\"output_length\":9,"
+                "\"hash_ids\":[1,3,4]}\n"
+                "{\"timestamp\":5000,\"input_length\":1100,\"output_length\":9,"
+                "\"hash_ids\":[1,2,5]}\n");
+    ck_assert_uint_eq(t.n_first, 2);
+    expect_turn(1, 0, 4 * NS_PER_S, 1100, 0);
+    expect_turn(2, 1, 5 * NS_PER_S, 1100, 1024);
+}
+END_TEST
 
 /* AIPerf's sessions: each length is that of what is new. The second turn has 300 + 40 + 150 tokens
  * and waits 2 s, the third 490 + 20 + 50 and follows at once. Turns of b are 4 s apart, and c has
@@ -143,6 +183,8 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("import", .setup = setup, .teardown = teardown),
+    TEST(mooncake_prompts_that_continue_one_another_are_linked_when_asked),
+    TEST(a_last_block_that_is_whole_must_be_continued_too),
     TEST(turns_say_what_is_new_in_them),
     TEST(turns_have_whole_prompts_where_these_continue_one_another),
     LOOP(wrong_lines_are_refused_with_their_place, (sizeof BAD / sizeof BAD[0])),
