@@ -45,6 +45,12 @@ static void group_rows(struct calibrate_set *s, size_t i)
     s->n_groups++;
 }
 
+/* Orders rows by their content. A fit follows the order of its rows in the last digits of its sums,
+ * and a flat minimum carries them further; the order in the file must not matter. */
+SORT_BY(by_what_it_says, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
+        SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
+        SORT_UP(point->batch), SORT_UP(point->value), SORT_TEXT(point->source))
+
 void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
                        uint8_t device, uint32_t runtime, struct calibrate_set *out)
 {
@@ -66,6 +72,7 @@ void calibrate_collect(const struct catalog *c, const struct points *points, con
             add_row(out, p, &k);
         }
     }
+    qsort(out->rows, out->n, sizeof *out->rows, by_what_it_says);
     for (size_t i = 0; i < out->n; i++) {
         if (out->rows[i].group < 0) {
             group_rows(out, i);
