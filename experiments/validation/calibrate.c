@@ -45,11 +45,14 @@ static void group_rows(struct calibrate_set *s, size_t i)
     s->n_groups++;
 }
 
-/* Orders rows by their content. A fit follows the order of its rows in the last digits of its sums,
- * and a flat minimum carries them further; the order in the file must not matter. */
-SORT_BY(by_what_it_says, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
-        SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
-        SORT_UP(point->batch), SORT_UP(point->value), SORT_TEXT(point->source))
+static void group_all(struct calibrate_set *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->rows[i].group < 0) {
+            group_rows(s, i);
+        }
+    }
+}
 
 void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
                        uint8_t device, uint32_t runtime, struct calibrate_set *out)
@@ -72,12 +75,7 @@ void calibrate_collect(const struct catalog *c, const struct points *points, con
             add_row(out, p, &k);
         }
     }
-    qsort(out->rows, out->n, sizeof *out->rows, by_what_it_says);
-    for (size_t i = 0; i < out->n; i++) {
-        if (out->rows[i].group < 0) {
-            group_rows(out, i);
-        }
-    }
+    group_all(out);
 }
 
 void calibrate_set_fini(struct calibrate_set *s)
@@ -96,36 +94,61 @@ static bool same_source(const struct calibrate_row *a, const struct calibrate_ro
     return point_same_source(a->point->source, b->point->source);
 }
 
-static size_t leave_out(struct calibrate_set *s,
+SORT_BY(by_content, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
+        SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
+        SORT_UP(point->batch), SORT_UP(point->value))
+
+/* The same set with rows of its own, in the order of their content. Where a model is left out of
+ * few, a fit follows the last digits of its sums to another minimum. The order in the file must not
+ * decide which. */
+static struct calibrate_set in_order(const struct calibrate_set *s)
+{
+    struct calibrate_set own = *s;
+    own.rows = xmalloc((s->n + 1) * sizeof *own.rows);
+    memcpy(own.rows, s->rows, s->n * sizeof *own.rows);
+    own.n_groups = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        own.rows[i].group = -1;
+    }
+    qsort(own.rows, own.n, sizeof *own.rows, by_content);
+    group_all(&own);
+    return own;
+}
+
+static size_t leave_out(struct calibrate_set *all,
                         bool (*same)(const struct calibrate_row *a, const struct calibrate_row *b),
                         bool or_start)
 {
-    OWNED double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
-    OWNED bool *done = xcalloc(s->n + 1, sizeof *done);
+    SCOPED(calibrate_set_fini) struct calibrate_set s = in_order(all);
+    OWNED double *ln_error = xmalloc((s.n + 1) * sizeof *ln_error);
+    OWNED bool *done = xcalloc(s.n + 1, sizeof *done);
     size_t refused = 0;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s.n; i++) {
         if (done[i]) {
             continue;
         }
-        for (size_t j = 0; j < s->n; j++) {
-            s->rows[j].left_out = same(&s->rows[j], &s->rows[i]);
+        for (size_t j = 0; j < s.n; j++) {
+            s.rows[j].left_out = same(&s.rows[j], &s.rows[i]);
         }
         struct calibrate_fit fit;
         SCOPED(err_fini) struct err e = ERR_INIT;
-        bool ok = calibrate_fit(s, &fit, &e) == 0;
+        bool ok = calibrate_fit(&s, &fit, &e) == 0;
         refused += !ok;
-        for (size_t j = i; j < s->n; j++) {
-            if (s->rows[j].left_out) {
+        for (size_t j = i; j < s.n; j++) {
+            if (s.rows[j].left_out) {
                 done[j] = true;
-                ln_error[j] = ok         ? s->rows[j].ln_error
-                              : or_start ? calibrate_start_error(s, &s->rows[j])
+                ln_error[j] = ok         ? s.rows[j].ln_error
+                              : or_start ? calibrate_start_error(&s, &s.rows[j])
                                          : (double)NAN;
             }
         }
     }
-    for (size_t i = 0; i < s->n; i++) {
-        s->rows[i].left_out = false;
-        s->rows[i].ln_error = ln_error[i];
+    for (size_t i = 0; i < all->n; i++) {
+        size_t j = 0;
+        while (s.rows[j].point != all->rows[i].point) {
+            j++;
+        }
+        all->rows[i].ln_error = ln_error[j];
     }
     return refused;
 }
