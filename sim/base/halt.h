@@ -1,5 +1,5 @@
-/* How the process ends early. Without memory, or by a signal, it removes its incomplete files. After
- * a broken requirement it aborts and leaves everything as it is. */
+/* How the process ends early. Without memory, or by a signal, it removes its incomplete files.
+ * After a broken requirement it aborts and leaves everything as it is. */
 #pragma once
 
 #include <stddef.h>
