@@ -62,6 +62,7 @@ struct conformal_row {
     double distance; /* to the nearest row of its family of another model; where the SoC was left
                       * out, of another SoC; 0 where there is none */
     /* conformal_prepare fills these in. */
+    bool within_family;           /* `by` is of the family, as some row of it says */
     double ln_weights, ln_tokens; /* of tokens + 1 */
     uint32_t group;               /* below n_groups: what its error has in common with others */
 };

@@ -15,6 +15,17 @@ static const char *shared_by(const struct conformal_row *r)
     return r->left == CONFORMAL_MODEL ? r->model : r->soc;
 }
 
+/* The family that some row says the SoC is of; "" when the table has none of its rows. */
+static const char *family_of(const struct conformal *c, const char *soc)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->v[i].soc == soc) {
+            return c->v[i].family;
+        }
+    }
+    return "";
+}
+
 void conformal_prepare(struct conformal *c)
 {
     OWNED const struct conformal_row **first = xmalloc((c->n + 1) * sizeof(struct conformal_row *));
@@ -35,6 +46,12 @@ void conformal_prepare(struct conformal *c)
         if (r->group == c->n_groups) {
             first[c->n_groups++] = r;
         }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        const struct conformal_row *r = &c->v[i];
+        bool same_maker = i > 0 && c->v[i - 1].by == r->by && c->v[i - 1].soc == r->soc;
+        c->v[i].within_family =
+            same_maker ? c->v[i - 1].within_family : strcmp(family_of(c, r->by), r->family) == 0;
     }
 }
 

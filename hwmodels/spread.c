@@ -15,6 +15,7 @@ struct wanted {
     const char *without_soc;
     enum conformal_left left;
     bool any_size, small;
+    enum transfer_kin kin;
 };
 
 struct selected {
@@ -27,6 +28,7 @@ static bool is_wanted(const struct conformal_row *r, const struct wanted *w)
     bool without = w->without_soc != NULL &&
                    (strcmp(r->soc, w->without_soc) == 0 || strcmp(r->by, w->without_soc) == 0);
     return !without && r->left == w->left && r->phase == w->phase &&
+           (w->kin == TRANSFER_ANY || r->within_family == (w->kin == TRANSFER_WITHIN_FAMILY)) &&
            (w->any_size || (r->weights < SPREAD_SMALL_WEIGHTS) == w->small);
 }
 
@@ -37,7 +39,10 @@ static struct selected select_rows(const struct conformal *c, enum device_kind k
     struct selected s = {.row = xmalloc((c->n + 1) * sizeof(const struct conformal_row *))};
     for (int wider = 0; wider < 3 && s.n < SPREAD_MIN_ROWS; wider++) {
         s.n = 0;
-        w.any_size = w.any_size || wider == 1;
+        if (wider == 1) {
+            w.any_size = true;
+            w.kin = TRANSFER_ANY;
+        }
         for (size_t i = 0; i < c->n; i++) {
             if ((wider == 2 || c->v[i].kind == kind) && is_wanted(&c->v[i], &w)) {
                 s.row[s.n++] = &c->v[i];
@@ -121,8 +126,9 @@ static size_t width_means(const struct selected *s, struct width_mean *out)
 }
 
 /* Moments: between widths of a pair the differences have 2 (width^2) and the errors of both means;
- * a mean's square has machine^2 + width^2 and its error. Sibling errors have no common sign. */
-static void machines(const struct selected *s, struct spread *out)
+ * a mean's square has machine^2 + width^2 and its error. Sibling errors have no common sign.
+ * Without two widths of one pair each has half, and the answer is false. */
+static bool machines(const struct selected *s, struct spread *out)
 {
     OWNED struct width_mean *m = xmalloc((s->n + 1) * sizeof *m);
     size_t n = width_means(s, m);
@@ -142,10 +148,12 @@ static void machines(const struct selected *s, struct spread *out)
     double width = pairs > 0 ? fmax(0.0, difference / (double)pairs) : 0.5 * square;
     out->width_sd = sqrt(fmax(0.0, width));
     out->machine_sd = sqrt(fmax(0.0, square - width));
+    return pairs > 0;
 }
 
 struct spread spread_of(const struct conformal *c, enum device_kind kind,
-                        enum conformal_phase phase, bool small, const char *without_soc)
+                        enum conformal_phase phase, bool small, enum transfer_kin kin,
+                        const char *without_soc)
 {
     struct spread out = {GUESS_SD, GUESS_SD, GUESS_SD, GUESS_SD, GUESS_SD};
     struct wanted w = {.phase = phase, .without_soc = without_soc, .small = small};
@@ -156,9 +164,13 @@ struct spread spread_of(const struct conformal *c, enum device_kind kind,
     free(s.row);
     w.left = CONFORMAL_SOC;
     w.any_size = true;
+    w.kin = kin;
     s = select_rows(c, kind, w);
-    if (s.n > 1) {
-        machines(&s, &out);
+    if (s.n > 1 && !machines(&s, &out) && kin != TRANSFER_ANY) {
+        free(s.row);
+        w.kin = TRANSFER_ANY;
+        s = select_rows(c, kind, w);
+        (void)machines(&s, &out);
     }
     free(s.row);
     return out;

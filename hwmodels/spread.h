@@ -9,11 +9,13 @@
  * The first three are robust: 1.48 times a median absolute deviation. Models of fewer weights than
  * SPREAD_SMALL_WEIGHTS are a class of their own, because launches and host decide their times. The
  * last two are a random effects analysis of variance with widths nested in pairs of machines, and
- * count every model. A class with fewer than SPREAD_MIN_ROWS rows gets the numbers of all sizes,
- * and then of all kinds of devices. */
+ * count every model. They differ by kin: chips of one family have the same kernels for each width,
+ * so all widths of one are off together. Across families it is the kernels of single widths that
+ * differ. A class with fewer than SPREAD_MIN_ROWS rows gets the numbers of all sizes and kin, and
+ * then of all kinds of devices. Kin without two widths of one pair gets those of all. */
 #pragma once
 
-#include "hwmodels/conformal.h"
+#include "hwmodels/transfers.h"
 
 #define SPREAD_MIN_ROWS 10
 #define SPREAD_SMALL_WEIGHTS CONFORMAL_SMALL_WEIGHTS
@@ -26,4 +28,5 @@ struct spread {
 /* Rows of `without_soc`, and of predictions by it, do not count; NULL: all count. Without any row
  * every number is 0.2, a guess. Cost: the square of the rows. */
 struct spread spread_of(const struct conformal *c, enum device_kind kind,
-                        enum conformal_phase phase, bool small, const char *without_soc);
+                        enum conformal_phase phase, bool small, enum transfer_kin kin,
+                        const char *without_soc);

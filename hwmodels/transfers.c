@@ -2,20 +2,15 @@
 
 #include "sim/base/quantile.h"
 
-/* The family that some row says the SoC is of; "" when the table has none of its rows. */
-static const char *family_of(const struct conformal *c, const char *soc)
+enum transfer_kin transfer_kin_of(const struct conformal *c, const char *from, const char *family)
 {
     for (size_t i = 0; i < c->n; i++) {
-        if (strcmp(c->v[i].soc, soc) == 0) {
-            return c->v[i].family;
+        if (strcmp(c->v[i].soc, from) == 0) {
+            return strcmp(c->v[i].family, family) == 0 ? TRANSFER_WITHIN_FAMILY
+                                                       : TRANSFER_ACROSS_FAMILIES;
         }
     }
-    return "";
-}
-
-static bool within_family(const struct conformal *c, const struct conformal_row *r)
-{
-    return strcmp(family_of(c, r->by), r->family) == 0;
+    return TRANSFER_ANY;
 }
 
 static bool same_pair(const struct transfer_pair *p, const struct conformal_row *r)
@@ -36,20 +31,19 @@ size_t transfer_pairs(const struct conformal *c, struct transfer_pair *out, size
             continue;
         }
         if (n < max) {
-            out[n] = (struct transfer_pair){r->by, r->soc, r->kind, within_family(c, r)};
+            out[n] = (struct transfer_pair){r->by, r->soc, r->kind, r->within_family};
         }
         n++;
     }
     return n;
 }
 
-static bool matches(const struct conformal *c, const struct conformal_row *r,
-                    const struct transfer_query *q)
+static bool matches(const struct conformal_row *r, const struct transfer_query *q)
 {
     return r->left == CONFORMAL_SOC && r->kind == q->kind && r->phase == q->phase &&
            (q->from == NULL || strcmp(r->by, q->from) == 0) &&
            (q->to == NULL || strcmp(r->soc, q->to) == 0) &&
-           (q->kin == TRANSFER_ANY || within_family(c, r) == (q->kin == TRANSFER_WITHIN_FAMILY));
+           (q->kin == TRANSFER_ANY || r->within_family == (q->kin == TRANSFER_WITHIN_FAMILY));
 }
 
 static void fill(const struct conformal *c, const struct transfer_query *q, double *scratch,
@@ -57,7 +51,7 @@ static void fill(const struct conformal *c, const struct transfer_query *q, doub
 {
     out->n = 0;
     for (size_t i = 0; i < c->n; i++) {
-        if (matches(c, &c->v[i], q)) {
+        if (matches(&c->v[i], q)) {
             /* A fraction of the measured time, as tables of errors state it. */
             scratch[out->n++] = expm1(c->v[i].ln_error);
         }

@@ -23,6 +23,10 @@ struct transfer_error {
     double least_frac, most_frac; /* of the pairs' medians */
 };
 
+/* How a machine of the family is related to the SoC whose numbers it has; TRANSFER_ANY where the
+ * table has no row of that SoC. */
+enum transfer_kin transfer_kin_of(const struct conformal *c, const char *from, const char *family);
+
 struct transfer_error transfer_error_of(const struct conformal *c, const struct transfer_query *q);
 
 /* The pairs of the table in its order; at most `max` are written. Returns how many there are. */

@@ -148,6 +148,7 @@ static int make(struct pair *p, struct err *e)
                                     p->truth->devices[its].cores};
     struct soc_sibling how = {.name = p->truth->machine.name,
                               .like = p->sibling->machine.name,
+                              .family = p->truth->family,
                               .ddr_peak_gbs = p->truth->ddr_likely_bytes_per_s / 1e9,
                               .memory_gb = p->truth->machine.memory_bytes / 1e9,
                               .peaks = &peak,

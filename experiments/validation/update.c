@@ -63,9 +63,11 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
     const struct soc_device *d = &soc->devices[device];
     enum device_kind kind = soc->machine.devices[device].kind;
     *u = (struct update){.soc = soc, .device = device};
+    enum transfer_kin kin =
+        transfer_kin_of(table, soc->like, soc->family[0] != '\0' ? soc->family : soc->machine.name);
     for (int i = 0; i < 2 * UPDATE_PHASES; i++) {
         enum conformal_phase phase = (enum conformal_phase)(i / 2);
-        u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, NULL);
+        u->spread[i % 2][phase] = spread_of(table, kind, phase, i % 2 == 1, kin, NULL);
     }
     size_t most = (size_t)d->n_runtimes * CALIBRATE_N_PARAMS;
     OWNED double *sd = xmalloc((most + 1) * sizeof *sd);

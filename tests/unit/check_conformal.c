@@ -336,6 +336,11 @@ START_TEST(transfers_are_told_by_pair_and_by_family)
     ck_assert_uint_eq(x.n, 3);
     ck_assert_double_eq_tol(x.p90_frac, 0.3, 1e-9);
     ck_assert_double_eq_tol(x.bias_frac, 0.1, 1e-9);
+    q.kin = TRANSFER_ACROSS_FAMILIES;
+    ck_assert_uint_eq(transfer_error_of(&table, &q).n, 1);
+    ck_assert_int_eq(transfer_kin_of(&table, "a", "x"), TRANSFER_WITHIN_FAMILY);
+    ck_assert_int_eq(transfer_kin_of(&table, "c", "x"), TRANSFER_ACROSS_FAMILIES);
+    ck_assert_int_eq(transfer_kin_of(&table, "nobody's", "x"), TRANSFER_ANY);
     q.kin = TRANSFER_ANY;
     q.to = "c";
     ck_assert_uint_eq(transfer_error_of(&table, &q).n, 1);

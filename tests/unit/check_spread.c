@@ -26,6 +26,7 @@ static void draw(struct rng *r)
         memset(x, 0, sizeof *x);
         x->soc = xkeep(xstrdup(socs[rng_below(r, 4)]));
         x->by = xkeep(xstrdup(socs[rng_below(r, 4)]));
+        x->within_family = (x->soc[0] < 'c') == (x->by[0] < 'c');
         x->model = xkeep(xstrdup(models[rng_below(r, 3)]));
         x->kind = rng_below(r, 4) == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
         x->phase = rng_below(r, 4) == 0 ? CONFORMAL_DECODE : CONFORMAL_PREFILL;
@@ -37,10 +38,10 @@ static void draw(struct rng *r)
     }
 }
 
-/* Rows of a phase and of what was left out, first of this kind and size, then of all sizes, then of
- * all kinds. */
+/* Rows of a phase and of what was left out, first of this kind, size and kin, then of all sizes and
+ * kin, then of all kinds. */
 static void choose(enum device_kind kind, enum conformal_phase phase, enum conformal_left left,
-                   bool sizes, bool small, const char *without)
+                   bool sizes, bool small, enum transfer_kin kin, const char *without)
 {
     for (int wider = 0; wider < 3; wider++) {
         n_chosen = 0;
@@ -49,7 +50,9 @@ static void choose(enum device_kind kind, enum conformal_phase phase, enum confo
             bool out =
                 without != NULL && (strcmp(x->soc, without) == 0 || strcmp(x->by, without) == 0);
             bool of_size = !sizes || wider > 0 || (x->weights < SPREAD_SMALL_WEIGHTS) == small;
-            if (!out && of_size && x->phase == phase && x->left == left &&
+            bool of_kin = kin == TRANSFER_ANY || wider > 0 ||
+                          x->within_family == (kin == TRANSFER_WITHIN_FAMILY);
+            if (!out && of_size && of_kin && x->phase == phase && x->left == left &&
                 (wider == 2 || x->kind == kind)) {
                 chosen[n_chosen++] = x;
             }
@@ -97,14 +100,14 @@ static void of_models(struct spread *want)
 
 /* A mean of each width of each pair of machines and its variance; widths of a pair differ by twice
  * the variance of widths and the errors of both means. */
-static void of_machines(struct spread *want)
+static bool of_machines(struct spread *want)
 {
     double mean[MOST];
     double error[MOST];
     const struct conformal_row *of[MOST];
     size_t n = 0;
     if (n_chosen < 2) {
-        return;
+        return true;
     }
     for (size_t i = 0; i < n_chosen; i++) {
         double sum = 0.0;
@@ -144,6 +147,7 @@ static void of_machines(struct spread *want)
     double width = pairs > 0.0 ? fmax(0.0, widths / pairs) : square / 2.0;
     want->width_sd = sqrt(fmax(0.0, width));
     want->machine_sd = sqrt(fmax(0.0, square - width));
+    return pairs > 0.0;
 }
 
 static bool near(double a, double b)
@@ -164,11 +168,15 @@ START_TEST(a_spread_is_that_of_its_rows)
         bool small = form / 4 % 2 == 0;
         const char *leave = without[form / 8];
         struct spread want = {0.2, 0.2, 0.2, 0.2, 0.2}; /* a guess, where there is none */
-        choose(kind, phase, CONFORMAL_MODEL, true, small, leave);
+        enum transfer_kin kin = (enum transfer_kin)(_i % 3);
+        choose(kind, phase, CONFORMAL_MODEL, true, small, TRANSFER_ANY, leave);
         of_models(&want);
-        choose(kind, phase, CONFORMAL_SOC, false, small, leave);
-        of_machines(&want);
-        struct spread is = spread_of(&table, kind, phase, small, leave);
+        choose(kind, phase, CONFORMAL_SOC, false, small, kin, leave);
+        if (!of_machines(&want)) {
+            choose(kind, phase, CONFORMAL_SOC, false, small, TRANSFER_ANY, leave);
+            (void)of_machines(&want);
+        }
+        struct spread is = spread_of(&table, kind, phase, small, kin, leave);
         ck_assert_msg(near(is.row_sd, want.row_sd) && near(is.model_sd, want.model_sd) &&
                           near(is.tail_sd, want.tail_sd) && near(is.machine_sd, want.machine_sd) &&
                           near(is.width_sd, want.width_sd),

@@ -223,6 +223,76 @@ START_TEST(the_announced_gain_comes_true)
 }
 END_TEST
 
+/* Two widths of three pairs of machines, decode. Within the family of "a" both widths of a pair are
+ * off by the same, so nothing is a width's own. From "a" to another family one is off by as much as
+ * the other, the other way, so nothing is shared. */
+static struct conformal made_pairs(struct conformal_row *v)
+{
+    static const struct {
+        const char *soc, *family, *by;
+        double first, second;
+    } pairs[] = {
+        {"b", "x", "a", 0.2, 0.2}, {"a", "x", "b", -0.2, -0.2}, {"c", "y", "a", 0.2, -0.2}};
+    struct conformal c = {.v = v};
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 12; k++) {
+            v[c.n++] =
+                (struct conformal_row){.soc = pairs[i].soc,
+                                       .family = pairs[i].family,
+                                       .by = pairs[i].by,
+                                       .model = "m",
+                                       .source = "",
+                                       .kind = DEVICE_KIND_IGPU,
+                                       .phase = CONFORMAL_DECODE,
+                                       .left = CONFORMAL_SOC,
+                                       .weights = 3e9,
+                                       .weight_bits = k % 2 == 0 ? 4 : 8,
+                                       .ln_error = k % 2 == 0 ? pairs[i].first : pairs[i].second};
+        }
+    }
+    conformal_prepare(&c);
+    return c;
+}
+
+/* Of two entries' bandwidths. */
+static double correlation_of(const struct conformal *c, const char *like, const char *family)
+{
+    (void)snprintf(soc->like, sizeof soc->like, "%s", like);
+    (void)snprintf(soc->family, sizeof soc->family, "%s", family);
+    struct update x;
+    update_init(&x, soc, tree, u.device, c);
+    double rho = -1.0;
+    for (size_t i = 0; i < x.n; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (x.params[i].k == CALIBRATE_BANDWIDTH && x.params[k].k == CALIBRATE_BANDWIDTH) {
+                rho = gsl_matrix_get(x.covariance, i, k) /
+                      sqrt(gsl_matrix_get(x.covariance, i, i) * gsl_matrix_get(x.covariance, k, k));
+            }
+        }
+    }
+    update_fini(&x);
+    return rho;
+}
+
+/* With the pairs above machines have 0.2^2 of the variance within a family, and widths all of it
+ * across. Of all twelve differences between widths a third is 0.4: widths have 0.16 / 2 / 3 of the
+ * mean square of 0.04. */
+START_TEST(widths_share_an_error_within_a_family)
+{
+    static struct conformal_row v[36];
+    struct conformal c = made_pairs(v);
+    start(bandwidth, 0.2);
+    cJSON_Delete(tree);
+    tree = json_read_file(soc_path("core-ultra-7-155h"), &err); /* every entry has its ranges */
+    ck_assert_int_eq(soc_parse(tree, "test", soc, &err), 0);
+    u.device = (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU);
+    ck_assert_double_eq_tol(correlation_of(&c, "a", "x"), 1.0, 1e-6);
+    ck_assert_double_eq_tol(correlation_of(&c, "a", "y"), 0.0, 1e-6);
+    ck_assert_double_eq_tol(correlation_of(&c, "a machine without rows", "x"),
+                            (0.04 - 0.16 / 6.0) / 0.04, 1e-6);
+}
+END_TEST
+
 static const struct suite_row tests[] = {
     CASE("update", .teardown = teardown, .timeout_s = 60),
     TEST(the_posterior_of_one_number_is_the_closed_form),
@@ -230,5 +300,6 @@ static const struct suite_row tests[] = {
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
     TEST(the_announced_gain_comes_true),
+    TEST(widths_share_an_error_within_a_family),
 };
 SUITE_MAIN("update", tests)
