@@ -6,7 +6,7 @@ static void add_row(struct calibrate_set *s, const struct point *p, const struct
     const struct soc_device *mine = &s->soc->devices[s->device];
     const struct soc_device *its = &k->soc->devices[k->device];
     struct calibrate_row *r = &s->rows[s->n++];
-    *r = (struct calibrate_row){.point = p, .k = *k, .seconds = point_pass_seconds(p), .group = -1};
+    *r = (struct calibrate_row){.point = p, .k = *k, .seconds = point_pass_seconds(p)};
     r->rate_scale = its->peak_flop_per_s / mine->peak_flop_per_s;
     r->bandwidth_scale =
         k->soc->machine.ddr_peak_bytes_per_s / s->soc->machine.ddr_peak_bytes_per_s;
@@ -23,13 +23,14 @@ static bool together(const struct point *a, const struct point *b)
     return strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0;
 }
 
-/* Puts row i, which has no group, and all like it into one, if they are of two models. */
+/* Puts row i, which has no group, and all like it into one, if those that count are of two models.
+ */
 static void group_rows(struct calibrate_set *s, size_t i)
 {
     const struct point *p = s->rows[i].point;
     bool two = false;
     for (size_t j = i; j < s->n; j++) {
-        two = two || (together(s->rows[j].point, p) &&
+        two = two || (!s->rows[j].left_out && together(s->rows[j].point, p) &&
                       strcmp(s->rows[j].k.llm.name, s->rows[i].k.llm.name) != 0);
     }
     if (!two || s->n_groups == CALIBRATE_MAX_GROUPS) {
@@ -37,7 +38,7 @@ static void group_rows(struct calibrate_set *s, size_t i)
     }
     bool own = strcmp(s->rows[i].k.soc->machine.name, s->soc->machine.name) == 0;
     s->groups[s->n_groups] = (struct calibrate_group){p->soc, p->runtime, own};
-    for (size_t j = i; j < s->n; j++) {
+    for (size_t j = 0; j < s->n; j++) {
         if (together(s->rows[j].point, p)) {
             s->rows[j].group = (int)s->n_groups;
         }
@@ -45,14 +46,24 @@ static void group_rows(struct calibrate_set *s, size_t i)
     s->n_groups++;
 }
 
-static void group_all(struct calibrate_set *s)
+void calibrate_group(struct calibrate_set *s)
 {
+    s->n_groups = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->rows[i].group < 0) {
+        s->rows[i].group = -1;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->rows[i].group < 0 && !s->rows[i].left_out) {
             group_rows(s, i);
         }
     }
 }
+
+/* A fit follows the last digits of its sums to another minimum where rows hardly determine it. The
+ * order in the file must not decide which. */
+SORT_BY(by_content, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
+        SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
+        SORT_UP(point->batch), SORT_UP(point->value))
 
 void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
                        uint8_t device, uint32_t runtime, struct calibrate_set *out)
@@ -75,7 +86,9 @@ void calibrate_collect(const struct catalog *c, const struct points *points, con
             add_row(out, p, &k);
         }
     }
-    group_all(out);
+    if (out->n > 1) {
+        qsort(out->rows, out->n, sizeof *out->rows, by_content);
+    }
 }
 
 void calibrate_set_fini(struct calibrate_set *s)
@@ -94,62 +107,38 @@ static bool same_source(const struct calibrate_row *a, const struct calibrate_ro
     return point_same_source(a->point->source, b->point->source);
 }
 
-SORT_BY(by_content, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
-        SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
-        SORT_UP(point->batch), SORT_UP(point->value))
-
-/* The same set with rows of its own, in the order of their content. Where a model is left out of
- * few, a fit follows the last digits of its sums to another minimum. The order in the file must not
- * decide which. */
-static struct calibrate_set in_order(const struct calibrate_set *s)
-{
-    struct calibrate_set own = *s;
-    own.rows = xmalloc((s->n + 1) * sizeof *own.rows);
-    memcpy(own.rows, s->rows, s->n * sizeof *own.rows);
-    own.n_groups = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        own.rows[i].group = -1;
-    }
-    qsort(own.rows, own.n, sizeof *own.rows, by_content);
-    group_all(&own);
-    return own;
-}
-
-static size_t leave_out(struct calibrate_set *all,
+static size_t leave_out(struct calibrate_set *s,
                         bool (*same)(const struct calibrate_row *a, const struct calibrate_row *b),
                         bool or_start)
 {
-    SCOPED(calibrate_set_fini) struct calibrate_set s = in_order(all);
-    OWNED double *ln_error = xmalloc((s.n + 1) * sizeof *ln_error);
-    OWNED bool *done = xcalloc(s.n + 1, sizeof *done);
+    OWNED double *ln_error = xmalloc((s->n + 1) * sizeof *ln_error);
+    OWNED bool *done = xcalloc(s->n + 1, sizeof *done);
     size_t refused = 0;
-    for (size_t i = 0; i < s.n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         if (done[i]) {
             continue;
         }
-        for (size_t j = 0; j < s.n; j++) {
-            s.rows[j].left_out = same(&s.rows[j], &s.rows[i]);
+        for (size_t j = 0; j < s->n; j++) {
+            s->rows[j].left_out = same(&s->rows[j], &s->rows[i]);
         }
         struct calibrate_fit fit;
         SCOPED(err_fini) struct err e = ERR_INIT;
-        bool ok = calibrate_fit(&s, &fit, &e) == 0;
+        bool ok = calibrate_fit(s, &fit, &e) == 0;
         refused += !ok;
-        for (size_t j = i; j < s.n; j++) {
-            if (s.rows[j].left_out) {
+        for (size_t j = i; j < s->n; j++) {
+            if (s->rows[j].left_out) {
                 done[j] = true;
-                ln_error[j] = ok         ? s.rows[j].ln_error
-                              : or_start ? calibrate_start_error(&s, &s.rows[j])
+                ln_error[j] = ok         ? s->rows[j].ln_error
+                              : or_start ? calibrate_start_error(s, &s->rows[j])
                                          : (double)NAN;
             }
         }
     }
-    for (size_t i = 0; i < all->n; i++) {
-        size_t j = 0;
-        while (s.rows[j].point != all->rows[i].point) {
-            j++;
-        }
-        all->rows[i].ln_error = ln_error[j];
+    for (size_t i = 0; i < s->n; i++) {
+        s->rows[i].ln_error = ln_error[i];
+        s->rows[i].left_out = false;
     }
+    calibrate_group(s);
     return refused;
 }
 

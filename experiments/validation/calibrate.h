@@ -3,12 +3,13 @@
  * A set is the rows of one (device, runtime, weight width), with those of SoCs of the same family
  * scaled to this one: rate by the device's peak, bandwidth by the DDR's. The fit minimises
  *
- *     sum_i w_i (ln(predicted_i / measured_i) / s)^2  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
+ *     sum_i rho(ln(predicted_i / measured_i) / s)  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
  *
- * where v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept inside
- * physical bounds by a logistic transform. The starting value is v0_k, and PRIOR_SD is 1 (a factor
- * of e). The w_i are Cauchy weights, and s the residuals' robust standard deviation; both are
- * renewed until the parameters settle. Each inner step is GSL's Levenberg-Marquardt.
+ * rho is Cauchy's loss, c^2 ln(1 + (z / c)^2), and s the errors' robust standard deviation, renewed
+ * until it settles. v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept
+ * inside physical bounds by a logistic transform. The starting value is v0_k, and PRIOR_SD is 1 (a
+ * factor of e). Each inner step is GSL's Levenberg-Marquardt, over times that are not rounded. The
+ * order of the rows decides nothing.
  *
  * Rows of one SoC under one exact runtime version are a group, when they are of at least two
  * models. (With one model, the version's pace and the model's cannot be separated.) Where there are
@@ -49,7 +50,6 @@ struct calibrate_row {
     double rate_scale, bandwidth_scale; /* its SoC's over the fitted one's */
     int group;                          /* -1: none */
     bool left_out;
-    double weight;   /* result */
     double ln_error; /* result: ln(predicted / measured) */
 };
 
@@ -97,6 +97,10 @@ struct soc_runtime calibrate_start(const struct soc_runtime *r);
 void calibrate_collect(const struct catalog *c, const struct points *points, const struct soc *soc,
                        uint8_t device, uint32_t runtime, struct calibrate_set *out);
 void calibrate_set_fini(struct calibrate_set *s);
+
+/* Forms the groups of the rows that are not left out; one that is belongs to its version's, if the
+ * others form it. Every fit begins so. */
+void calibrate_group(struct calibrate_set *s);
 
 /* Fits the rows not left out; fills every row's ln_error, left out or not. 0, or -EINVAL with an
  * error that says why not: too few points or models, points that do not determine rate and

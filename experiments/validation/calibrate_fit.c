@@ -279,8 +279,8 @@ int calibrate_fit(struct calibrate_set *s, struct calibrate_fit *out, struct err
     size_t n_used = 0;
     for (size_t i = 0; i < s->n; i++) {
         n_used += !s->rows[i].left_out;
-        s->rows[i].weight = 1.0;
     }
+    calibrate_group(s);
     out->n_used = n_used;
     out->n_models = count_models(s);
     if (check(s, n_used, out->n_models, e) != 0) {

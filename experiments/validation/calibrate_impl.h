@@ -29,11 +29,9 @@ struct calibrate_solver {
 void calibrate_solver_init(struct calibrate_solver *v, const struct calibrate_problem *p);
 void calibrate_solver_keep(const struct calibrate_solver *v, struct calibrate_problem *p);
 void calibrate_solver_fini(struct calibrate_solver *v);
-/* One weighted fit from the solver's present point; its J is left for the covariance. 0 or -EINVAL.
- */
+/* One fit from the solver's present point; its J is left for the covariance. 0 or -EINVAL. */
 int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v);
-/* Fits and weighs until the parameters rest; rows' ln_error and weights are then those of the end.
- */
+/* Fits until the errors' scale rests; rows' ln_error is then that of the end. */
 int calibrate_settle(struct calibrate_problem *p, struct calibrate_solver *v);
 /* The sum at the solver's minimum. */
 double calibrate_objective(const struct calibrate_solver *v);

@@ -1,4 +1,4 @@
-/* The minimisation: GSL's nonlinear least squares inside a loop that renews robust weights. */
+/* The minimisation: GSL's nonlinear least squares inside a loop that renews the scale of errors. */
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_sort.h>
@@ -10,9 +10,9 @@
 #define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
 #define SIGMA_MIN 0.01      /* residuals below 1 % are not told from rounding in published tables */
 #define MAX_ROUNDS 50
-#define ROUND_TOLERANCE 1e-6 /* of v, between rounds */
+#define SIGMA_TOLERANCE 1e-6 /* of its logarithm, between rounds */
 #define MAX_STEPS 200
-#define STEP 1e-4 /* of finite differences: kernel times are whole nanoseconds */
+#define STEP 1e-4 /* of finite differences */
 
 /* The entry as it was before it was ever fitted. */
 struct soc_runtime calibrate_start(const struct soc_runtime *r)
@@ -44,7 +44,7 @@ static double ln_error(const struct calibrate_row *row, struct roofline *model,
     r.one.flop_per_s *= rate;
     r.many.bytes_per_s *= bandwidth;
     r.one.bytes_per_s *= bandwidth;
-    return log(predict_by_model(model, &row->k, row->point, &r).seconds / row->seconds);
+    return log(predict_smooth_s(model, &row->k, row->point, &r) / row->seconds);
 }
 
 double calibrate_error(const struct calibrate_row *row, const struct soc_runtime *params)
@@ -69,6 +69,13 @@ static double row_error(const struct calibrate_problem *p, const gsl_vector *u,
                     calibrate_offset_at(&p->space, u, row->group, 1));
 }
 
+/* Its square is Cauchy's loss. */
+static double cauchy(double z)
+{
+    double x = z / CAUCHY_TUNING;
+    return copysign(CAUCHY_TUNING * sqrt(log1p(x * x)), z);
+}
+
 static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
 {
     const struct calibrate_problem *p = data;
@@ -78,7 +85,7 @@ static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
     for (size_t i = 0; i < p->set->n; i++) {
         const struct calibrate_row *row = &p->set->rows[i];
         if (!row->left_out) {
-            gsl_vector_set(f, at++, sqrt(row->weight) * row_error(p, u, &r, i) / p->sigma);
+            gsl_vector_set(f, at++, cauchy(row_error(p, u, &r, i) / p->sigma));
         }
     }
     for (int i = 0; i < s->n; i++) {
@@ -92,8 +99,8 @@ static int residuals(const gsl_vector *u, void *data, gsl_vector *f)
     return GSL_SUCCESS;
 }
 
-/* Robust standard deviation of the rows used, and their Cauchy weights. */
-static void weigh(struct calibrate_problem *p, const gsl_vector *u)
+/* Errors of all rows, and the robust standard deviation of those used. */
+static void renew_sigma(struct calibrate_problem *p, const gsl_vector *u)
 {
     struct soc_runtime r = calibrate_params_at(&p->space, &p->base, u);
     OWNED double *size = xmalloc(p->n_rows * sizeof *size);
@@ -108,11 +115,6 @@ static void weigh(struct calibrate_problem *p, const gsl_vector *u)
     SIM_ASSERT(at == p->n_rows);
     gsl_sort(size, 1, at);
     p->sigma = fmax(SIGMA_MIN, gsl_stats_median_from_sorted_data(size, 1, at) / 0.6745);
-    for (size_t i = 0; i < p->set->n; i++) {
-        struct calibrate_row *row = &p->set->rows[i];
-        double z = row->ln_error / (CAUCHY_TUNING * p->sigma);
-        row->weight = 1.0 / (1.0 + z * z);
-    }
 }
 
 void calibrate_solver_init(struct calibrate_solver *v, const struct calibrate_problem *p)
@@ -153,7 +155,6 @@ void calibrate_solver_fini(struct calibrate_solver *v)
     gsl_multifit_nlinear_free(v->w);
 }
 
-/* One weighted fit from where the solver stands. Its J is left for the covariance. */
 int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v)
 {
     size_t n = calibrate_space_size(&p->space);
@@ -167,21 +168,18 @@ int calibrate_minimise(struct calibrate_problem *p, struct calibrate_solver *v)
     return rc == GSL_SUCCESS || rc == GSL_EMAXITER || rc == GSL_ENOPROG ? 0 : -EINVAL;
 }
 
-/* Fits and weighs until the parameters rest. */
 int calibrate_settle(struct calibrate_problem *p, struct calibrate_solver *v)
 {
-    SCOPED(vector_drop) gsl_vector *last = gsl_vector_alloc(v->u->size);
     int rc = 0;
     double moved = 1.0;
-    for (uint32_t round = 0; rc == 0 && moved > ROUND_TOLERANCE && round < MAX_ROUNDS; round++) {
-        gsl_vector_memcpy(last, v->u);
+    for (uint32_t round = 0; rc == 0 && moved > SIGMA_TOLERANCE && round < MAX_ROUNDS; round++) {
+        double last = p->sigma;
         rc = calibrate_minimise(p, v);
         p->rounds++;
-        gsl_vector_sub(last, v->u);
-        moved = gsl_blas_dnrm2(last);
         if (rc == 0) {
-            weigh(p, v->u);
+            renew_sigma(p, v->u);
         }
+        moved = fabs(log(p->sigma / last));
     }
     return rc;
 }

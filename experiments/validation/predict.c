@@ -142,6 +142,32 @@ struct price predict_by_model(struct roofline *r, const struct predict_case *k,
     return price_pass(r, k->device, &w);
 }
 
+/* A machine that is so many times as slow takes so many times as long, and rounds as much finer. */
+#define SLOWER 4096.0
+
+double predict_smooth_s(struct roofline *r, const struct predict_case *k, const struct point *p,
+                        const struct soc_runtime *params)
+{
+    struct soc_runtime slow = *params;
+    struct soc_curve *curves[] = {&slow.many, &slow.one};
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) {
+        curves[i]->flop_per_s /= SLOWER;
+        curves[i]->bytes_per_s /= SLOWER;
+        curves[i]->launch_s *= SLOWER;
+    }
+    slow.enqueue_s *= SLOWER;
+    slow.prompt_enqueue_s *= SLOWER;
+    r->exchange[k->device] = k->soc->devices[k->device].exchange;
+    r->exchange[k->device].latency_s *= SLOWER;
+    r->exchange[k->device].bytes_per_s /= SLOWER;
+    struct price pass = predict_by_model(r, k, p, &slow);
+    double kernels_s = 0.0;
+    for (int op = 0; op < OP_KIND_COUNT; op++) {
+        kernels_s += pass.op_s[op];
+    }
+    return pass.seconds - kernels_s + kernels_s / SLOWER;
+}
+
 struct price predict_price(const struct predict_case *k, const struct point *p,
                            const struct soc_runtime *params)
 {

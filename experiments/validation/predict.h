@@ -35,6 +35,11 @@ void predict_model(const struct predict_case *k, struct roofline *out);
 struct price predict_by_model(struct roofline *r, const struct predict_case *k,
                               const struct point *p, const struct soc_runtime *params);
 
+/* Seconds of that pass without the rounding of its kernels to nanoseconds, on which a search would
+ * come to rest. `r` then serves this function alone. */
+double predict_smooth_s(struct roofline *r, const struct predict_case *k, const struct point *p,
+                        const struct soc_runtime *params);
+
 /* Price of the pass that a bound latency row measures. params: the runtime entry to use, NULL for
  * the file's. */
 struct price predict_price(const struct predict_case *k, const struct point *p,

@@ -10,7 +10,7 @@
 #include "sim/base/scope_gsl.h"
 
 #define RANGE_SD (2.0 * 1.959964) /* a range of 95 %, in standard deviations */
-#define STEP 1e-3                 /* of differences: kernel times are whole nanoseconds */
+#define STEP 1e-4                 /* of finite differences */
 #define JITTER 1e-9               /* share of a variance: perfectly correlated entries */
 #define MAX_STEPS 200
 
@@ -148,7 +148,9 @@ struct soc_runtime update_entry(const struct update *u, uint32_t runtime)
 static double ln_seconds(const struct update *u, const struct update_row *row, const gsl_vector *x)
 {
     struct soc_runtime r = entry_at(u, x, row->k.runtime);
-    return log(predict_price(&row->k, row->point, &r).seconds);
+    struct roofline model;
+    predict_model(&row->k, &model);
+    return log(predict_smooth_s(&model, &row->k, row->point, &r));
 }
 
 /* d ln seconds / d x, by central differences; 0 for numbers of other entries. */

@@ -56,20 +56,11 @@ def nearest(v, percent):
     return v[max(0, math.ceil(percent * len(v) / 100 - 1e-9) - 1)]
 
 
-def content(p):
-    """The order in which fits that leave rows out take them."""
-    metrics = "ttft_ms", "tpot_ms", "prefill_tok_s", "decode_tok_s"
-    metric = metrics.index(p["metric"]) if p["metric"] in metrics else len(metrics)
-    return p["soc"], p["runtime"], p["model"], metric, int(p["input_tokens"] or 0), int(p["batch"] or 1), float(p["value"])
-
-
 def left_out(points, residuals, soc, what, value, of):
     """Errors of the SoC's rows whose model or source is left out, by calibrate and validate."""
-    kept = [p for p in points if of(p) != value or p["soc"] != soc]
     own = [p for p in points if of(p) == value and p["soc"] == soc]
-    others = sorted((p for p in points if of(p) != value), key=content)
+    others = [p for p in points if of(p) != value]
     said("calibrate", "--points", put("kept.csv", others), "--soc", soc, "-o", FOLDER / f"{soc}.json", "-q")
-    del kept
     seen = json.loads(said("validate", "--points", put("own.csv", own), "--soc", FOLDER / f"{soc}.json", "--rows", "--json"))["rows"]
     want = collections.defaultdict(list)
     for p, row in zip(own, seen):
