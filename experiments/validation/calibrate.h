@@ -5,11 +5,11 @@
  *
  *     sum_i rho(ln(predicted_i / measured_i) / s)  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
  *
- * rho is Cauchy's loss, c^2 ln(1 + (z / c)^2), and s the errors' robust standard deviation, renewed
- * until it settles. v_k is the logarithm of parameter k (of 1 + x for those that may be 0), kept
- * inside physical bounds by a logistic transform. The starting value is v0_k, and PRIOR_SD is 1 (a
- * factor of e). Each inner step is GSL's Levenberg-Marquardt, over times that are not rounded. The
- * order of the rows decides nothing.
+ * Here rho is Cauchy's loss: rho(z) = c^2 ln(1 + (z / c)^2). The errors' robust standard deviation
+ * s is renewed until it settles. v_k is the logarithm of parameter k (of 1 + x for those that may
+ * be 0), kept inside physical bounds by a logistic transform. The starting value is v0_k, and
+ * PRIOR_SD is 1 (a factor of e). Each inner step is GSL's Levenberg-Marquardt, over times that are
+ * not rounded. The order of the rows decides nothing.
  *
  * Rows of one SoC under one exact runtime version are a group, when they are of at least two
  * models. (With one model, the version's pace and the model's cannot be separated.) Where there are

@@ -444,7 +444,8 @@ START_TEST(the_order_of_rows_decides_nothing)
     }
     ck_assert_int_eq(calibrate_fit(&s, &fit[1], &err), 0);
     for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
-        ck_assert_double_eq_tol(fit[0].value[k], fit[1].value[k], 1e-3 * fabs(fit[0].value[k]) + 1e-15);
+        ck_assert_double_eq_tol(fit[0].value[k], fit[1].value[k],
+                                1e-3 * fabs(fit[0].value[k]) + 1e-15);
     }
     calibrate_set_fini(&s);
 }
