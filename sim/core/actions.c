@@ -55,6 +55,20 @@ static inline int acted(struct core *c, int rc, enum action_kind kind, const str
           (c)->setup->decision_log == NULL ? NULL                                                  \
                                            : &(struct action){.kind = ACTION_##what, __VA_ARGS__})
 
+/* Defines the action of that name: its parameters, its result, and what the log says of it. That is
+ * said after the fact, because objects that ended are there until the instant is over. */
+#define WITH(...) (struct sched * s, __VA_ARGS__)
+#define ACT_AS(name, parameters, result, what, ...)                                                \
+    static int act_##name parameters                                                               \
+    {                                                                                              \
+        struct core *c = core_of(s);                                                               \
+        int rc = (result);                                                                         \
+        return ACTED(c, rc, what, __VA_ARGS__);                                                    \
+    }
+/* The same of one that is refused outside of schedule. */
+#define ACT(name, parameters, result, ...)                                                         \
+    ACT_AS(name, parameters, may_act(c) ? (result) : -EPERM, __VA_ARGS__)
+
 /* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
  * work and the device, not to the number of rows asked about, so that shares of one op stay
  * comparable. Of mean 1: it makes estimates uncertain, and only bias makes them wrong on average.
@@ -198,65 +212,21 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
                  .n_segments = wanted ? spec->n_segments : (*out)->n_segments);
 }
 
-static int act_pass_cancel(struct sched *s, struct pass *p)
-{
-    struct core *c = core_of(s);
-    uint32_t id = p == NULL ? 0 : p->id; /* now: the action may free it */
-    int rc = may_act(c) ? core_pass_cancel(c, p) : -EPERM;
-    return ACTED(c, rc, CANCEL, .pass = id);
-}
-
-static int act_launch(struct sched *s, const struct launch_spec *l, const struct launch **out)
-{
-    struct core *c = core_of(s);
-    uint32_t id = l->pass == NULL ? 0 : l->pass->id;
-    int rc = may_act(c) ? core_launch(c, l, out) : -EPERM;
-    return ACTED(c, rc, LAUNCH, .pass = id, .device = l->device, .span = *l);
-}
-
-static int act_preempt(struct sched *s, const struct launch *l, struct preempt_spec how)
-{
-    struct core *c = core_of(s);
-    uint32_t id = l == NULL ? 0 : l->id;
-    int rc = may_act(c) ? core_preempt(c, l, how) : -EPERM;
-    return ACTED(c, rc, PREEMPT, .launch = id, .how = how);
-}
-
-static int act_compile(struct sched *s, struct resident_key key)
-{
-    struct core *c = core_of(s);
-    int rc = may_act(c) ? core_compile(c, key) : -EPERM;
-    return ACTED(c, rc, COMPILE, .key = key);
-}
-
-static int act_load(struct sched *s, struct resident_key key, double bytes)
-{
-    struct core *c = core_of(s);
-    int rc = may_act(c) ? core_load(c, key, bytes) : -EPERM;
-    return ACTED(c, rc, LOAD, .key = key, .bytes = bytes);
-}
-
-static int act_map(struct sched *s, struct resident_key key, double bytes)
-{
-    struct core *c = core_of(s);
-    int rc =
-        core_map(c, key, bytes); /* it says itself when: in init, where no other action may be */
-    return ACTED(c, rc, MAP, .key = key, .bytes = bytes);
-}
-
-static int act_graph(struct sched *s, uint8_t version, struct graph_shape shape)
-{
-    struct core *c = core_of(s);
-    int rc = core_graph(c, version, shape);
-    return ACTED(c, rc, GRAPH, .version = version, .graph = shape);
-}
-
-static int act_resident_evict(struct sched *s, struct resident_key key)
-{
-    struct core *c = core_of(s);
-    int rc = may_act(c) ? core_resident_evict(c, key) : -EPERM;
-    return ACTED(c, rc, DROP, .key = key);
-}
+ACT(pass_cancel, WITH(struct pass *p), core_pass_cancel(c, p), CANCEL,
+    .pass = p == NULL ? 0 : p->id)
+ACT(launch, WITH(const struct launch_spec *l, const struct launch **out), core_launch(c, l, out),
+    LAUNCH, .pass = l->pass == NULL ? 0 : l->pass->id, .device = l->device, .span = *l)
+ACT(preempt, WITH(const struct launch *l, struct preempt_spec how), core_preempt(c, l, how),
+    PREEMPT, .launch = l == NULL ? 0 : l->id, .how = how)
+ACT(compile, WITH(struct resident_key key), core_compile(c, key), COMPILE, .key = key)
+ACT(load, WITH(struct resident_key key, double bytes), core_load(c, key, bytes), LOAD, .key = key,
+    .bytes = bytes)
+ACT(resident_evict, WITH(struct resident_key key), core_resident_evict(c, key), DROP, .key = key)
+/* These two say themselves when: in init, where no other action may be. */
+ACT_AS(map, WITH(struct resident_key key, double bytes), core_map(c, key, bytes), MAP, .key = key,
+       .bytes = bytes)
+ACT_AS(graph, WITH(uint8_t version, struct graph_shape shape), core_graph(c, version, shape), GRAPH,
+       .version = version, .graph = shape)
 
 static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 {
@@ -269,17 +239,13 @@ static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
                  .from_token = part.from_token, .place = to);
 }
 
-static int act_set_timer(struct sched *s, int64_t at_ns)
+static int set_timer(struct core *c, int64_t at_ns)
 {
-    struct core *c = core_of(s);
-    int rc = may_act(c) ? 0 : -EPERM;
-    if (rc == 0 && at_ns < s->now_ns) {
-        rc = core_refuse(c, COUNTER_TIMER_REFUSED, -EINVAL, "the instant has passed");
+    if (at_ns < c->sched->now_ns) {
+        return core_refuse(c, COUNTER_TIMER_REFUSED, -EINVAL, "the instant has passed");
     }
-    if (rc == 0) {
-        c->exec_ops->timer(c->exec, at_ns);
-    }
-    return ACTED(c, rc, TIMER, .at_ns = at_ns);
+    c->exec_ops->timer(c->exec, at_ns);
+    return 0;
 }
 
 static int occupy(struct core *c, uint8_t device, int64_t until_ns)
@@ -296,26 +262,14 @@ static int occupy(struct core *c, uint8_t device, int64_t until_ns)
     return rc == 0 ? 0 : core_refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, rc, "the device is not idle");
 }
 
-static int act_occupy(struct sched *s, uint8_t device, int64_t until_ns)
+static int kv_rank(struct core *c, struct full_request *r, uint32_t rank)
 {
-    struct core *c = core_of(s);
-    int rc = may_act(c) ? occupy(c, device, until_ns) : -EPERM;
-    return ACTED(c, rc, OCCUPY, .device = device, .at_ns = until_ns);
-}
-
-static int act_kv_rank(struct sched *s, const struct request *r, uint32_t rank)
-{
-    struct core *c = core_of(s);
-    struct full_request *own = core_request(r);
-    uint32_t id = r == NULL ? UINT32_MAX : r->id;
-    int rc = may_act(c) ? 0 : -EPERM;
-    if (rc == 0 && (own == NULL || !own->alive)) {
-        rc = core_refuse(c, COUNTER_EVICT_REFUSED, -EINVAL, "the request has left");
-    } else if (rc == 0) {
-        own->kv_rank = rank;
-        prefix_rank(own);
+    if (r == NULL || !r->alive) {
+        return core_refuse(c, COUNTER_EVICT_REFUSED, -EINVAL, "the request has left");
     }
-    return ACTED(c, rc, KV_RANK, .request = id, .rank = rank);
+    r->kv_rank = rank;
+    prefix_rank(r);
+    return 0;
 }
 
 static int shed(struct core *c, struct full_request *r)
@@ -328,13 +282,13 @@ static int shed(struct core *c, struct full_request *r)
     return 0;
 }
 
-static int act_shed(struct sched *s, const struct request *r)
-{
-    struct core *c = core_of(s);
-    uint32_t id = r == NULL ? UINT32_MAX : r->id;
-    int rc = may_act(c) ? shed(c, core_request(r)) : -EPERM;
-    return ACTED(c, rc, SHED, .request = id);
-}
+ACT(set_timer, WITH(int64_t at_ns), set_timer(c, at_ns), TIMER, .at_ns = at_ns)
+ACT(occupy, WITH(uint8_t device, int64_t until_ns), occupy(c, device, until_ns), OCCUPY,
+    .device = device, .at_ns = until_ns)
+ACT(kv_rank, WITH(const struct request *r, uint32_t rank), kv_rank(c, core_request(r), rank),
+    KV_RANK, .request = r == NULL ? UINT32_MAX : r->id, .rank = rank)
+ACT(shed, WITH(const struct request *r), shed(c, core_request(r)), SHED,
+    .request = r == NULL ? UINT32_MAX : r->id)
 
 static int act_note(struct sched *s, const char *name, uint64_t add)
 {
