@@ -30,8 +30,7 @@ void cold_unlink(struct core *c, uint32_t i)
 void cold_link(struct core *c, uint32_t i, enum cold_state state)
 {
     struct cold_kv *k = &c->cold[i];
-    SIM_ASSERT(cold_may_become(k->state, state));
-    k->state = state; /* first: it says which list it belongs to */
+    BECOMES(cold, k->state, state); /* first: it says which list it belongs to */
     struct cold_list *l = cold_list_of(c, k);
     k->next = KV_NO_COLD;
     k->prev = l->newest;
@@ -52,13 +51,12 @@ void cold_let_go(struct core *c, struct cold_kv *k)
 
 void cold_drop(struct core *c, uint32_t i)
 {
-    SIM_ASSERT(cold_may_become(c->cold[i].state, COLD_GONE));
     cold_unlink(c, i);
     cold_let_go(c, &c->cold[i]);
     c->kv_blocks_free += c->cold[i].blocks;
     c->cold[i].blocks = 0;
     c->cold[i].tokens = 0;
-    c->cold[i].state = COLD_GONE;
+    BECOMES(cold, c->cold[i].state, COLD_GONE);
     core_count(c, COUNTER_KV_COLD_DROPS);
 }
 

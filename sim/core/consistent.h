@@ -15,12 +15,13 @@ bool request_consistent(const struct core *c, const struct full_request *r);
 /* Does the shape say what the segments sum to? */
 bool pass_shape_adds_up(const struct full_pass *p);
 
-/* Which state of a request, pass, launch, resident or kept KV may follow which. Whoever changes a
- * state asserts it here. */
+/* Which states may follow a state of a request, pass, launch, resident or kept KV: bit sets, by the
+ * state. One that may follow itself comes again by an event of its own (states.c). */
+extern const unsigned after_request[], after_pass[], after_launch[], after_resident[], after_cold[];
 
-/* May the one state follow the other? A state again is no change, and none of the pairs. */
-bool request_may_become(enum request_state from, enum request_state to);
-bool pass_may_become(enum pass_state from, enum pass_state to);
-bool launch_may_become(enum launch_state from, enum launch_state to);
-bool resident_may_become(enum resident_state from, enum resident_state to);
-bool cold_may_become(enum cold_state from, enum cold_state to);
+/* Whoever changes a state does it by this: BECOMES(pass, p->state, PASS_STATE_READY). */
+#define BECOMES(kind, state, to)                                                                   \
+    do {                                                                                           \
+        SIM_ASSERT((after_##kind[state] >> (to)&1u) != 0);                                         \
+        (state) = (to);                                                                            \
+    } while (0)

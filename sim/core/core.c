@@ -46,8 +46,7 @@ void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
         if (shared != NULL) {
             prefix_drop(c, shared, k->session_id);
         }
-        SIM_ASSERT(cold_may_become(k->state, COLD_SWAPPED));
-        k->state = COLD_SWAPPED; /* in the same list: held */
+        BECOMES(cold, k->state, COLD_SWAPPED); /* in the same list: held */
         kv_check_blocks(c);
     }
 }
@@ -57,7 +56,7 @@ void core_resident_done(struct core *c, struct resident *r)
     SIM_REQUIRE(r->state == RESIDENT_PENDING, "what nobody waits for is there");
     SIM_ASSERT(resident_find(c, r->key) == r);
     c->result->events++;
-    r->state = RESIDENT_READY;
+    BECOMES(resident, r->state, RESIDENT_READY);
     core_progress(c);
     CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_READY);
     if (r->key.kind == RESIDENT_WEIGHTS) {

@@ -132,7 +132,7 @@ static void pass_undo(struct core *c, struct full_pass *p)
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         core_member_back(c, p, core_member(&p->segments[i]));
     }
-    p->pub->state = PASS_STATE_CANCELLED; /* for whoever still holds its last life */
+    BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for whoever still holds its last life */
     p->next_free = c->free_passes;
     c->free_passes = p;
 }

@@ -83,9 +83,7 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
     r->pub->kv_tokens = keep;
     r->drafted_tokens = r->drafted_tokens < keep ? r->drafted_tokens : keep;
     kv_shrink(c, r, keep);
-    SIM_ASSERT(r->pub->state == REQUEST_STATE_QUEUED ||
-               request_may_become(r->pub->state, REQUEST_STATE_QUEUED));
-    r->pub->state = REQUEST_STATE_QUEUED;
+    BECOMES(request, r->pub->state, REQUEST_STATE_QUEUED);
     core_count(c, COUNTER_KV_RECOMPUTE_EVICTIONS);
     CORE_OBSERVE(c, kv_lost, c->sched->now_ns, r->pub, lost);
     return 0;

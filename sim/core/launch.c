@@ -253,8 +253,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     }
     p->n_launches++;
     SIM_ASSERT(spec->columns > 0 || p->rows_todo + p->rows_active <= pass_op_rows(p, p->op));
-    SIM_ASSERT(p->state == PASS_STATE_RUNNING || pass_may_become(p->state, PASS_STATE_RUNNING));
-    p->state = PASS_STATE_RUNNING;
+    BECOMES(pass, p->state, PASS_STATE_RUNNING);
     if (c->expected != NULL && c->expected_as == p && core_launch_is_whole(l->pub) &&
         c->expected->pub->last_op_devices == 1u << spec->device) {
         c->expected = NULL;
@@ -271,10 +270,9 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns)
 {
     SIM_REQUIRE(l->pub->state == LAUNCH_STATE_QUEUED, "launch %u starts twice", l->pub->id);
-    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_RUNNING));
     SIM_ASSERT(lead_ns >= 0 && l->pub->submit_ns <= c->sched->now_ns);
     SIM_ASSERT(l->pub->pass->state == PASS_STATE_RUNNING && l->pub->pass->n_launches > 0);
-    l->pub->state = LAUNCH_STATE_RUNNING;
+    BECOMES(launch, l->pub->state, LAUNCH_STATE_RUNNING);
     l->pub->start_ns = c->sched->now_ns;
     CORE_OBSERVE(c, launch_started, c->sched->now_ns, l->pub, lead_ns);
 }
@@ -342,13 +340,12 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
 {
     struct full_pass *p = core_pass(l->pub->pass);
     SIM_REQUIRE(l->pub->state != LAUNCH_STATE_ENDED, "launch %u ends twice", l->pub->id);
-    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_ENDED));
     SIM_ASSERT(isolated_ns >= 0 && lost_ns >= 0);
     SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE || l->pub->op_begin + ops_done == l->pub->op_end);
     SIM_ASSERT(outcome != LAUNCH_OUTCOME_WITHDRAWN || (ops_done == 0 && rows_done == 0));
     SIM_ASSERT(outcome == LAUNCH_OUTCOME_RESET || lost_ns == 0);
     SIM_ASSERT(outcome == LAUNCH_OUTCOME_DONE || l->pub->stop_requested);
-    l->pub->state = LAUNCH_STATE_ENDED;
+    BECOMES(launch, l->pub->state, LAUNCH_STATE_ENDED);
     l->pub->outcome = outcome;
     l->pub->end_ns = c->sched->now_ns;
     if (outcome == LAUNCH_OUTCOME_DONE || ops_done > 0 || rows_done > 0 || isolated_ns > 0) {
@@ -369,8 +366,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     }
     pass_credit(p, l->pub, ops_done, rows_done);
     if (p->pub->n_launches == 0) {
-        SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_READY));
-        p->pub->state = PASS_STATE_READY;
+        BECOMES(pass, p->pub->state, PASS_STATE_READY);
     }
     CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, isolated_ns, lost_ns);
     core_launch_over(c, l);

@@ -141,10 +141,9 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     int64_t due_ns = now;
     uint32_t next = next_turn(c, &t, &due_ns);
     SIM_ASSERT(state == REQUEST_STATE_FINISHED || state == REQUEST_STATE_SHED);
-    SIM_ASSERT(request_may_become(r->pub->state, state));
     SIM_ASSERT(state != REQUEST_STATE_FINISHED || r->pub->generated_tokens == r->output_tokens);
     SIM_ASSERT(r->pub->arrival_ns <= now && due_ns >= now);
-    r->pub->state = state;
+    BECOMES(request, r->pub->state, state);
     r->pub->calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
                          trace_row_at(c->setup->trace, next).after_tool;
     /* From a pass nobody leaves: its segments point to him until it is over. */

@@ -15,8 +15,7 @@ static void pass_cancel(struct core *c, struct full_pass *p)
             core_request_leave(c, r, REQUEST_STATE_SHED);
         }
     }
-    SIM_ASSERT(pass_may_become(pub->state, PASS_STATE_CANCELLED));
-    pub->state = PASS_STATE_CANCELLED;
+    BECOMES(pass, pub->state, PASS_STATE_CANCELLED);
     core_count(c, COUNTER_PASS_CANCELLED);
     /* Before it is buried: the executor finds what it keeps of it by the pass. */
     if (c->exec_ops->pass_cancelled != NULL) {
@@ -63,9 +62,10 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     }
     if (s->role == SEGMENT_PREFILL) {
         bool completes = s->n_tokens == request_prefill_left(r->pub);
-        SIM_ASSERT(!completes || request_may_become(r->pub->state, REQUEST_STATE_DECODE));
         r->pub->kv_tokens += s->n_tokens;
-        r->pub->state = completes ? REQUEST_STATE_DECODE : r->pub->state;
+        if (completes) {
+            BECOMES(request, r->pub->state, REQUEST_STATE_DECODE);
+        }
         if (c->prefixes != NULL) {
             prefix_share(c, r);
         }
@@ -139,7 +139,7 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 {
     SIM_ASSERT(p->pub->state == PASS_STATE_READY && p->before == NULL);
     SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->rows_todo == 0 && p->pub->rows_active == 0);
-    p->pub->state = PASS_STATE_RUNNING; /* nobody may cancel it now */
+    BECOMES(pass, p->pub->state, PASS_STATE_RUNNING); /* nobody may cancel it now */
     int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub->shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
@@ -189,8 +189,7 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 {
     SIM_REQUIRE(p->pub->op == p->pub->n_ops && p->pub->n_launches == 0, "pass %u is not through",
                 p->pub->id);
-    SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_DONE));
-    p->pub->state = PASS_STATE_DONE;
+    BECOMES(pass, p->pub->state, PASS_STATE_DONE);
     core_progress(c);
     const struct pass *next = p->after != NULL ? p->after->pub : NULL;
     const struct segment *end = p->segments + p->pub->n_segments;
@@ -271,10 +270,8 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     p->pub->rows_todo = 0;
     p->pub->rows_active = 0;
     p->pub->n_launches = 0;
-    SIM_ASSERT(pass_may_become(p->pub->state, PASS_STATE_DONE));
-    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_ENDED));
-    p->pub->state = PASS_STATE_DONE;
-    l->pub->state = LAUNCH_STATE_ENDED;
+    BECOMES(pass, p->pub->state, PASS_STATE_DONE);
+    BECOMES(launch, l->pub->state, LAUNCH_STATE_ENDED);
     l->pub->outcome = LAUNCH_OUTCOME_DONE;
     l->pub->end_ns = c->sched->now_ns - r->sample_ns;
     /* The policy hears of both at once, of the launch first, as it would have without repetition.
@@ -292,9 +289,7 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     p->formed_events = c->events_seen = c->result->events;
     l->pub->id = c->next_launch_id;
     l->pub->submit_ns = c->sched->now_ns;
-    SIM_ASSERT(launch_may_become(l->pub->state, LAUNCH_STATE_QUEUED) ||
-               l->pub->state == LAUNCH_STATE_QUEUED);
-    l->pub->state = LAUNCH_STATE_QUEUED;
+    BECOMES(launch, l->pub->state, LAUNCH_STATE_QUEUED);
     SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
     CORE_OBSERVE(c, pass_formed, c->sched->now_ns, p->pub);
     CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);

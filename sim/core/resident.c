@@ -119,8 +119,7 @@ void resident_remove(struct core *c, struct resident *r)
     t->absent = r;
     c->resident_bytes -= r->bytes;
     kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
-    SIM_ASSERT(resident_may_become(r->state, RESIDENT_ABSENT));
-    r->state = RESIDENT_ABSENT;
+    BECOMES(resident, r->state, RESIDENT_ABSENT);
     CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_ABSENT);
 }
 
@@ -191,8 +190,7 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     c->weights_mapped = true;
     int rc = graph_block_new(c, key, bytes, &r);
     if (rc == 0) {
-        SIM_ASSERT(resident_may_become(r->state, RESIDENT_READY));
-        r->state = RESIDENT_READY;
+        BECOMES(resident, r->state, RESIDENT_READY);
         /* Mapped graphs stay for the run: requests are measured by the KV beside them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
         c->mapped_bytes = c->resident_bytes;

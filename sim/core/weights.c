@@ -47,7 +47,7 @@ void weights_init(struct core *c)
             m->weights = resident_add(c, key_of(i), bytes);
         }
         if (m->weights != NULL) {
-            m->weights->state = RESIDENT_READY;
+            BECOMES(resident, m->weights->state, RESIDENT_READY);
             CORE_OBSERVE(c, resident, c->sched->now_ns, key_of(i), RESIDENT_READY);
         }
     }

@@ -42,10 +42,10 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
     if (frames_take(e, v->job.device)) {
-        v->phase = VEXEC_PAUSED;
+        BECOMES(vexec, v->phase, VEXEC_PAUSED);
         return;
     }
-    v->phase = VEXEC_RUNNING;
+    BECOMES(vexec, v->phase, VEXEC_RUNNING);
     ddr_join(e, &v->job);
     if (v != e->fresh) {
         first_kernel(e, v);
@@ -74,10 +74,9 @@ void device_begin_fresh(struct engine *e)
 
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 {
-    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD) || v->phase == VEXEC_LEAD);
     SIM_ASSERT(lead_ns >= 0 && !v->job.waits && !v->job.active);
     v->isolated_ns = 0;
-    v->phase = VEXEC_LEAD;
+    BECOMES(vexec, v->phase, VEXEC_LEAD);
     v->begin_ns = e->now_ns + lead_ns;
     core_launch_started(&e->core, v->l, lead_ns);
     costs_fill(e, v);
@@ -87,7 +86,6 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
 /* The device takes the launch: host work first, unless it overlapped with what ran before. */
 static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
 {
-    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_LEAD));
     SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
     d->running[d->n_running++] = v;
     int64_t lead = core_launch_lead_ns(&e->core, v->l->pub) + v->buffers_ns;
@@ -103,7 +101,7 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
     if (d->n_running > 1) {
         vdevice_shares(e, d);
     }
-    v->phase = VEXEC_LEAD;
+    BECOMES(vexec, v->phase, VEXEC_LEAD);
     v->begin_ns = begin;
     costs_fill(e, v);
     device_begin(e, v);
@@ -286,11 +284,10 @@ static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcom
     if (v->job.active) { /* while it is being reset it moves nothing */
         ddr_leave(e, &v->job);
     }
-    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_ENDING) && at_ns >= e->now_ns);
-    SIM_ASSERT(outcome != LAUNCH_OUTCOME_DONE);
+    SIM_ASSERT(at_ns >= e->now_ns && outcome != LAUNCH_OUTCOME_DONE);
     SIM_ASSERT((outcome == LAUNCH_OUTCOME_WITHDRAWN) == (v->phase == VEXEC_QUEUED));
     v->breaks_off = v->phase == VEXEC_RUNNING;
-    v->phase = VEXEC_ENDING;
+    BECOMES(vexec, v->phase, VEXEC_ENDING);
     v->outcome = outcome;
     job_wait(e, &v->job, at_ns);
 }

@@ -75,9 +75,8 @@ bool frames_takes(struct engine *e, uint8_t device)
 
 static void pause_launch(struct engine *e, struct vexec *v)
 {
-    SIM_ASSERT(vexec_may_become(v->phase, VEXEC_PAUSED));
     ddr_leave(e, &v->job);
-    v->phase = VEXEC_PAUSED;
+    BECOMES(vexec, v->phase, VEXEC_PAUSED);
     power_device(e, v->job.device);
 }
 
@@ -131,7 +130,7 @@ void frames_done(struct engine *e)
     struct vdevice *d = &e->devices[f->job.device];
     if (d->n_running > 0 && d->running[0]->phase == VEXEC_PAUSED) {
         struct vexec *v = d->running[0];
-        v->phase = VEXEC_RUNNING;
+        BECOMES(vexec, v->phase, VEXEC_RUNNING);
         ddr_join(e, &v->job);
         vexec_kernel_begin(e, v);
         power_device(e, f->job.device);

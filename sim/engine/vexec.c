@@ -5,18 +5,14 @@
 #include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 
-bool vexec_may_become(enum vexec_phase from, enum vexec_phase to)
-{
-    static const unsigned next[] = {
-        [VEXEC_QUEUED] = 1u << VEXEC_LEAD | 1u << VEXEC_ENDING,
-        [VEXEC_LEAD] = 1u << VEXEC_RUNNING | 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING,
-        /* One that repeats begins with its lead once more (device_restart). */
-        [VEXEC_RUNNING] = 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING | 1u << VEXEC_LEAD,
-        [VEXEC_PAUSED] = 1u << VEXEC_RUNNING | 1u << VEXEC_ENDING,
-        [VEXEC_ENDING] = 0,
-    };
-    return (next[from] & 1u << to) != 0;
-}
+/* One that repeats begins with its lead once more (device_restart). */
+const unsigned after_vexec[] = {
+    [VEXEC_QUEUED] = 1u << VEXEC_LEAD | 1u << VEXEC_ENDING,
+    [VEXEC_LEAD] = 1u << VEXEC_LEAD | 1u << VEXEC_RUNNING | 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING,
+    [VEXEC_RUNNING] = 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING | 1u << VEXEC_LEAD,
+    [VEXEC_PAUSED] = 1u << VEXEC_RUNNING | 1u << VEXEC_ENDING,
+    [VEXEC_ENDING] = 0,
+};
 
 static void compute(struct engine *e, struct vexec *v)
 {

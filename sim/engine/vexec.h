@@ -1,11 +1,11 @@
 /* The kernels of one launch (vexec.c). */
 #pragma once
 
+#include "sim/core/consistent.h"
 #include "sim/core/kernels.h"
 #include "sim/engine/engine.h"
 
-/* For assertions: does the one phase of a launch follow the other? */
-bool vexec_may_become(enum vexec_phase from, enum vexec_phase to);
+extern const unsigned after_vexec[]; /* for BECOMES: the phases that may follow one */
 /* Kernels of op number `op` of the launch. */
 static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
 {
