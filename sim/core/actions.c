@@ -11,11 +11,11 @@
 /* Notifications only record: an action from one is refused. */
 static bool may_act(struct core *c)
 {
-    if (c->hook != HOOK_SCHEDULE) {
+    if (c->hook != HOOK_schedule) {
         (void)core_refuse(c, COUNTER_OUTSIDE_SCHEDULE, -EPERM,
                           "hooks only record: actions belong in schedule");
     }
-    return c->hook == HOOK_SCHEDULE;
+    return c->hook == HOOK_schedule;
 }
 
 /* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
@@ -26,7 +26,7 @@ static void log_action(const struct core *c, const struct action *a, int rc)
     FILE *log = c->setup->decision_log;
     fprintf(log, "%" PRIu64 " %" PRId64 " ", c->sched->epoch, c->sched->now_ns);
     action_write(log, a);
-    if (rc != 0 && c->hook != HOOK_SCHEDULE) {
+    if (rc != 0 && c->hook != HOOK_schedule) {
         fprintf(log, " in=%s", core_hook_names[c->hook]);
     }
     fprintf(log, " = %d\n", rc);

@@ -269,7 +269,7 @@ static void check_kv(const struct core *c)
     SIM_ASSERT(c->kv_blocks_cold == cached + shared[PREFIX_FREE]);
     SIM_ASSERT(c->kv_blocks_idle == idle + shared[PREFIX_IDLE]);
     SIM_ASSERT(c->kv_blocks_mapped <= c->kv_blocks_lent + c->kv_blocks_owed ||
-               c->hook == HOOK_INIT);
+               c->hook == HOOK_init);
     SIM_ASSERT(kv_held_tokens(c) <= c->result->kv_peak_tokens);
     for (uint32_t i = c->cold_free; i != KV_NO_COLD; i = c->cold[i].next) {
         SIM_ASSERT(i < c->cold_cap && c->cold[i].state == COLD_GONE);

@@ -23,12 +23,12 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     } else {
         r->pub->kv_swapped = false;
     }
-    CORE_HOOK(c, HOOK_KV_MOVED, kv_moved, c->sched, r->pub);
+    CORE_HOOK(c, kv_moved, c->sched, r->pub);
     /* The policy hears first that the move is over, then that the request has gone: it never knows
      * of a move of nobody. */
     if (r->cancel_pending) {
         core_request_leave(c, r, REQUEST_STATE_SHED);
-        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, c->sched, r->pub);
+        CORE_HOOK(c, request_cancelled, c->sched, r->pub);
     }
 }
 
@@ -62,7 +62,7 @@ void core_resident_done(struct core *c, struct resident *r)
     if (r->key.kind == RESIDENT_WEIGHTS) {
         weights_loaded(c, r);
     } else {
-        CORE_HOOK(c, HOOK_RESIDENT_READY, resident_ready, c->sched, r->key);
+        CORE_HOOK(c, resident_ready, c->sched, r->key);
     }
 }
 
@@ -131,13 +131,13 @@ int core_schedule(struct core *c)
     if (c->prefixes != NULL) {
         prefix_match_waiting(c);
     }
-    SIM_ASSERT(c->hook == HOOK_NONE);
+    SIM_ASSERT(c->hook == HOOK_outside);
     c->sched->epoch++;
     for (uint32_t round = 0; round < SCHEDULE_MAX_ROUNDS; round++) {
         c->again = false;
         c->actions = 0;
         core_count(c, COUNTER_SCHEDULE_ROUNDS);
-        CORE_HOOK(c, HOOK_SCHEDULE, schedule, c->sched);
+        CORE_HOOK(c, schedule, c->sched);
         if (c->result->status != 0) {
             return c->result->status;
         }

@@ -49,21 +49,13 @@ struct executor_ops {
     double (*battery_frac)(const void *exec);
 };
 
-/* What of a policy is running. */
-enum core_hook {
-    HOOK_NONE,
-    HOOK_INIT, /* what was there before the run is declared */
-    HOOK_EXIT,
-    HOOK_REQUEST_ARRIVED,
-    HOOK_LAUNCH_DONE,
-    HOOK_PASS_DONE,
-    HOOK_RESIDENT_READY,
-    HOOK_KV_MOVED,
-    HOOK_REQUEST_CANCELLED,
-    HOOK_SCHEDULE, /* actions are allowed */
-    HOOK_DUMP,
-    HOOK_COUNT
-};
+/* What of a policy is running, by the names of policy_ops. Actions are allowed in `schedule`; what
+ * was there before the run is declared in `init`. */
+#define CORE_HOOKS(X)                                                                              \
+    X(outside), X(init), X(exit), X(request_arrived), X(launch_done), X(pass_done),                \
+        X(resident_ready), X(kv_moved), X(request_cancelled), X(schedule), X(dump)
+#define CORE_HOOK_ID_(name) HOOK_##name
+enum core_hook { CORE_HOOKS(CORE_HOOK_ID_), HOOK_COUNT };
 extern const char *const core_hook_names[HOOK_COUNT];
 
 /* A model of the run. */
@@ -315,11 +307,11 @@ static inline void core_count(struct core *c, enum counter which)
 }
 
 /* Calls a hook of the policy, if it has it. */
-#define CORE_HOOK(c, which, h, ...)                                                                \
+#define CORE_HOOK(c, h, ...)                                                                       \
     do {                                                                                           \
         if ((c)->setup->policy->h != NULL) {                                                       \
             enum core_hook outer = (c)->hook;                                                      \
-            (c)->hook = (which);                                                                   \
+            (c)->hook = HOOK_##h;                                                                  \
             (c)->setup->policy->h(__VA_ARGS__);                                                    \
             (c)->hook = outer;                                                                     \
         }                                                                                          \

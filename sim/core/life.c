@@ -108,7 +108,7 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     if (c->n_models > 1) {
         weights_hold(c, r);
     } else {
-        CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, c->sched, r->pub);
+        CORE_HOOK(c, request_arrived, c->sched, r->pub);
     }
     if (!fits) {
         core_count(c, COUNTER_MEMORY_SHED);
@@ -200,6 +200,6 @@ void core_request_shed(struct core *c, struct full_request *r)
     bool held = r->held;
     core_request_leave(c, r, REQUEST_STATE_SHED);
     if (!held) { /* else the policy never knew of it */
-        CORE_HOOK(c, HOOK_REQUEST_CANCELLED, request_cancelled, c->sched, r->pub);
+        CORE_HOOK(c, request_cancelled, c->sched, r->pub);
     }
 }

@@ -147,7 +147,7 @@ void core_pass_complete(struct core *c, struct full_pass *p)
 void core_launch_over(struct core *c, struct full_launch *l)
 {
     c->result->events++;
-    CORE_HOOK(c, HOOK_LAUNCH_DONE, launch_done, c->sched, l->pub);
+    CORE_HOOK(c, launch_done, c->sched, l->pub);
     l->next_free = c->dead_launches;
     c->dead_launches = l;
 }
@@ -172,7 +172,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
         c->expected = p;
         c->expected_as = NULL;
     }
-    CORE_HOOK(c, HOOK_PASS_DONE, pass_done, c->sched, p->pub);
+    CORE_HOOK(c, pass_done, c->sched, p->pub);
     p->next_free = c->dead_passes;
     c->dead_passes = p;
 }

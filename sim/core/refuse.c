@@ -7,19 +7,8 @@ const char *const counter_names[COUNTER_COUNT] = {
 #include "sim/core/counters.def"
 };
 
-const char *const core_hook_names[HOOK_COUNT] = {
-    [HOOK_NONE] = "outside",
-    [HOOK_INIT] = "init",
-    [HOOK_EXIT] = "exit",
-    [HOOK_REQUEST_ARRIVED] = "request_arrived",
-    [HOOK_LAUNCH_DONE] = "launch_done",
-    [HOOK_PASS_DONE] = "pass_done",
-    [HOOK_RESIDENT_READY] = "resident_ready",
-    [HOOK_KV_MOVED] = "kv_moved",
-    [HOOK_REQUEST_CANCELLED] = "request_cancelled",
-    [HOOK_SCHEDULE] = "schedule",
-    [HOOK_DUMP] = "dump",
-};
+#define NAME(name) #name
+const char *const core_hook_names[HOOK_COUNT] = {CORE_HOOKS(NAME)};
 
 int core_refuse(struct core *c, enum counter which, int status, const char *why)
 {
@@ -47,7 +36,7 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
 
 int core_acted(struct core *c, const char *action, int rc)
 {
-    SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_NONE);
+    SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_outside);
     c->last[rc != 0] = (struct core_decision){action, c->sched->now_ns};
     if (rc == 0) {
         return 0;

@@ -182,7 +182,7 @@ int core_load(struct core *c, struct resident_key key, double bytes)
 
 int core_map(struct core *c, struct resident_key key, double bytes)
 {
-    if (c->hook != HOOK_INIT) {
+    if (c->hook != HOOK_init) {
         return refuse(c, -EPERM, "what was there before the run is declared in init");
     }
     struct resident *r;
@@ -201,7 +201,7 @@ int core_map(struct core *c, struct resident_key key, double bytes)
 
 int core_graph(struct core *c, uint8_t version, struct graph_shape shape)
 {
-    if (c->hook != HOOK_INIT) {
+    if (c->hook != HOOK_init) {
         return refuse(c, -EPERM, "what graphs are is said in init");
     }
     if (version == 0 || version > GRAPH_VERSIONS || shape.rows == 0 || shape.n_blocks == 0 ||

@@ -139,7 +139,7 @@ const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES])
     OWNED char *text = NULL;
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
-    CORE_HOOK(c, HOOK_DUMP, dump, c->sched, f);
+    CORE_HOOK(c, dump, c->sched, f);
     memory_stream_close(f, &text);
     int n = (int)strcspn(text, "\n");
     (void)snprintf(buf, CORE_SAYS_BYTES, "%s%.*s", n > 0 ? "; the policy says: " : "", n, text);
@@ -166,7 +166,7 @@ void core_dump(struct core *c)
     free(text);
     if (c->setup->policy->dump != NULL && c->setup->decision_log != NULL) {
         fputs("dump:\n", c->setup->decision_log);
-        CORE_HOOK(c, HOOK_DUMP, dump, c->sched, c->setup->decision_log);
+        CORE_HOOK(c, dump, c->sched, c->setup->decision_log);
     }
 }
 

@@ -209,9 +209,9 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         c->sched->state = arena_alloc(&c->policys, p->state_size_bytes);
     }
     c->begun = true;
-    c->hook = HOOK_INIT;
+    c->hook = HOOK_init;
     rc = p->init == NULL ? 0 : p->init(c->sched);
-    c->hook = HOOK_NONE;
+    c->hook = HOOK_outside;
     weights_init(c);
     if (rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL) {
         return core_fail(c, -ENOMEM, "model %s, which drafts, does not fit next to the others",
@@ -223,7 +223,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 void core_fini(struct core *c)
 {
     if (c->begun) { /* also after an init that failed: a policy gives back what it has */
-        CORE_HOOK(c, HOOK_EXIT, exit, c->sched);
+        CORE_HOOK(c, exit, c->sched);
     }
     map_fini(&c->residents.by_key);
     free(c->cold);

@@ -186,7 +186,7 @@ void weights_let_in(struct core *c)
         if (is_ready(m) && (!waits || (empty && has_room(c, r)))) {
             unlink_held(c, before, r);
             m->n_live++;
-            CORE_HOOK(c, HOOK_REQUEST_ARRIVED, request_arrived, c->sched, r->pub);
+            CORE_HOOK(c, request_arrived, c->sched, r->pub);
         } else {
             before = r;
         }

@@ -199,7 +199,7 @@ static bool due(const struct drive *d)
 static void instant(struct drive *d)
 {
     struct core *c = &d->core;
-    SIM_ASSERT(drive_on_host(d) && c->hook == HOOK_NONE);
+    SIM_ASSERT(drive_on_host(d) && c->hook == HOOK_outside);
     core_advance(c, d->now_ns);
     struct job *j;
     while (d->wall && c->result->status == 0 && (j = wallclock_ended(d)) != NULL) {

@@ -250,9 +250,9 @@ static void lose(uint32_t row, uint32_t keep)
 
 static void rank(uint32_t row, uint32_t to)
 {
-    core.hook = HOOK_SCHEDULE;
+    core.hook = HOOK_schedule;
     ck_assert_int_eq(sched_kv_rank(core.sched, real(row)->pub, to), 0);
-    core.hook = HOOK_NONE;
+    core.hook = HOOK_outside;
     naive_rank(&naive, row, to);
 }
 
