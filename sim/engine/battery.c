@@ -2,6 +2,7 @@
  * counted in power.c, through the supply, which adds its own. Watts are constant between their
  * changes, so the instant at which it is empty is exact. The machine is off then, and the run is
  * over. */
+#include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
 static double at_battery_watts(const struct engine *e, double watts)
@@ -33,11 +34,10 @@ double battery_frac(const void *exec)
 void battery_follow(struct engine *e)
 {
     struct battery *b = &e->battery;
-    eventq_drop(&e->queue, &b->event);
+    job_wait_over(e, &b->lasts);
     double watts = at_battery_watts(e, e->power.total_watts);
     if (b->feeds && watts > 0.0) {
-        int64_t at_ns = engine_after(e, battery_charge_j(e) / watts * 1e9);
-        b->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_BATTERY, 0), 0);
+        job_wait(e, &b->lasts, engine_after(e, battery_charge_j(e) / watts * 1e9));
     }
 }
 
@@ -69,12 +69,6 @@ void battery_set(struct engine *e, const struct machine_event *event)
     }
     SIM_REQUIRE(!b->feeds || (b->known && b->full_j > 0.0), "a battery of unknown charge");
     battery_follow(e);
-}
-
-void battery_event(struct engine *e)
-{
-    e->battery.event = EVENTQ_NONE;
-    e->battery.empty = true;
 }
 
 void battery_finish(struct engine *e)

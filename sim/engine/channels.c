@@ -20,10 +20,9 @@ static struct channel_item *item_new(struct engine *e, struct channel *ch)
 static void begin(struct engine *e, struct channel *ch)
 {
     const struct channel_item *it = ch->head;
-    SIM_ASSERT(it != NULL && ch->event == EVENTQ_NONE);
+    SIM_ASSERT(it != NULL && !ch->job.waits);
     if (ch == &e->compiler) {
-        ch->event = eventq_push(&e->queue, engine_after(e, it->isolated_ns),
-                                engine_order(e, EVENT_COMPILE, 0), 0);
+        job_wait(e, &ch->job, engine_after(e, it->isolated_ns));
         power_compiler(e, true);
         return;
     }
@@ -147,11 +146,10 @@ static void next(struct engine *e, struct channel *ch)
 
 void channel_event(struct engine *e, struct channel *ch)
 {
-    SIM_ASSERT(ch->head != NULL && (ch == &e->compiler || ch->job.active));
+    SIM_ASSERT(ch->head != NULL && ch->job.active == (ch == &e->loader));
     /* A copy, and the next item begins before the core hears of this one: what the core does now
      * may append, and finds the channel as it is then. */
     struct channel_item it = *ch->head;
-    ch->event = EVENTQ_NONE;
     recycle(ch, take_head(ch));
     next(e, ch);
     if (it.resident != NULL) {
@@ -174,7 +172,7 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
         }
         if (prev == NULL) {
             (void)take_head(ch);
-            eventq_drop(&e->queue, &ch->event);
+            job_wait_over(e, &ch->job);
         } else {
             prev->next = it->next;
             if (ch->tail == it) {

@@ -28,16 +28,6 @@ static void check_queue(const struct engine *e, struct pending *n)
     SIM_ASSERT(n->of[EVENT_ARRIVAL] + n->of[EVENT_TURN] == e->arrivals_pending);
     SIM_ASSERT(n->of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
     SIM_ASSERT(n->of[EVENT_PASS_TAIL] == e->power.tails);
-    SIM_ASSERT(n->of[EVENT_KERNEL] == 0 && n->of[EVENT_LOAD] == 0); /* jobs */
-    SIM_ASSERT(n->of[EVENT_COMPILE] == (e->compiler.head != NULL));
-    SIM_ASSERT(n->of[EVENT_THROTTLE] == (e->throttle.event != EVENTQ_NONE));
-    SIM_ASSERT(n->of[EVENT_FRAME] == (e->frames.event != EVENTQ_NONE));
-    SIM_ASSERT(n->of[EVENT_BATTERY] == (e->battery.event != EVENTQ_NONE));
-    uint64_t periods = 0;
-    for (uint32_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
-        periods += e->governors[i].event != EVENTQ_NONE;
-    }
-    SIM_ASSERT(n->of[EVENT_GOVERNOR] == periods);
 }
 
 /* ---- jobs and the DDR ---- */
@@ -67,6 +57,9 @@ static void check_jobs(const struct engine *e)
         SIM_ASSERT(j->rate > 0.0 && j->rate <= 1.0);
         SIM_ASSERT(j->speed > 0.0 && j->speed <= 1.0);
         SIM_ASSERT(j->share_frac > 0.0 && j->share_frac <= 1.0);
+    }
+    for (uint32_t i = e->n_jobs; i < e->n_timed; i++) {
+        SIM_ASSERT(!among_jobs(e, e->jobs[i]) && e->jobs[i]->end_ns >= e->now_ns);
     }
 }
 
@@ -122,7 +115,7 @@ static void check_device(const struct engine *e, uint32_t device)
                (serial ? d->desc->inflight_depth : d->desc->max_shared));
     bool occupied = e->now_ns < d->occupied.end_ns;
     SIM_ASSERT(!occupied || d->n_running + d->n_queued == 0);
-    SIM_ASSERT(occupied == (d->occupied_event != EVENTQ_NONE));
+    SIM_ASSERT(occupied == d->occupied.waits);
     for (uint32_t i = 0; i < d->n_running; i++) {
         const struct vexec *v = d->running[i];
         check_launch(e, v, device);
@@ -192,7 +185,7 @@ static void check_channels(const struct engine *e)
         SIM_ASSERT(channels[i]->tail == last);
     }
     SIM_ASSERT(among_jobs(e, &e->loader.job) == (e->loader.head != NULL));
-    SIM_ASSERT((e->compiler.event != EVENTQ_NONE) == (e->compiler.head != NULL));
+    SIM_ASSERT(e->compiler.job.waits == (e->compiler.head != NULL));
     SIM_ASSERT((e->power.phase[OBSERVER_DOMAIN_COMPILER] == POWER_PHASE_COMPILE) ==
                (e->compiler.head != NULL));
 }

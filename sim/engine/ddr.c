@@ -48,23 +48,24 @@ void ddr_leave(struct engine *e, struct job *j)
     j->active = false;
 }
 
+void job_wait_over(struct engine *e, struct job *j)
+{
+    if (j->waits) {
+        e->jobs[place_of(e, j, e->n_jobs)] = e->jobs[e->n_timed - 1];
+        e->n_timed--;
+        j->waits = false;
+    }
+}
+
 void job_wait(struct engine *e, struct job *j, int64_t until_ns)
 {
-    SIM_ASSERT(!j->active && !j->waits && until_ns >= e->now_ns);
+    SIM_ASSERT(!j->active && until_ns >= e->now_ns);
+    job_wait_over(e, j);
     SIM_REQUIRE(e->n_timed < e->n_jobs + ENGINE_MAX_WAITING, "too many waiting jobs");
     j->waits = true;
     j->end_ns = until_ns;
     j->order = engine_order(e, (enum event_kind)j->kind, j->device);
     e->jobs[e->n_timed++] = j;
-}
-
-void job_wait_over(struct engine *e, struct job *j)
-{
-    SIM_ASSERT(j->waits);
-    e->jobs[place_of(e, j, e->n_jobs)] = e->jobs[e->n_timed - 1];
-    e->n_timed--;
-    j->waits = false;
-    j->end_ns = TIME_NEVER_NS;
 }
 
 void job_start(struct engine *e, struct job *j, double isolated_ns, double bytes)
@@ -108,17 +109,13 @@ static inline double job_speed(const struct engine *e, const struct job *j)
 
 void job_occupies(struct engine *e, uint8_t device)
 {
-    struct vdevice *d = &e->devices[device];
-    struct job *j = &d->occupied;
+    struct job *j = &e->devices[device].occupied;
     if (e->now_ns >= j->end_ns) {
         return;
     }
     job_progress(e, j);
     j->rate = j->speed = e->throttle.speed * e->governors[device].speed;
-    j->end_ns = job_end_ns(j);
-    eventq_drop(&e->queue, &d->occupied_event);
-    d->occupied_event =
-        eventq_push(&e->queue, j->end_ns, engine_order(e, EVENT_TIMER, 0), 1u + device);
+    job_wait(e, j, job_end_ns(j));
 }
 
 /* ---- shares ---- */

@@ -21,11 +21,12 @@ static inline struct job *ddr_first(const struct engine *e, uint32_t n)
 
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-/* A job that does nothing ends then, unless its wait is over before. */
+/* A job that does nothing ends then, unless its wait is over before, or it waits anew. */
 void job_wait(struct engine *e, struct job *j, int64_t until_ns);
+/* It waits no more, if it did. */
 void job_wait_over(struct engine *e, struct job *j);
 /* The work that occupies the device, if there is any, has the device's present speed from now on.
- * Its end is a timer that knows the device. */
+ */
 void job_occupies(struct engine *e, uint8_t device);
 /* Observers see `count` intervals of that length, of which the last one ends now. */
 static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,

@@ -245,7 +245,6 @@ static void next_kernel(struct engine *e, struct vexec *v)
 void device_event(struct engine *e, struct vexec *v)
 {
     advance_notice(e);
-    job_wait_over(e, &v->job);
     SIM_ASSERT(v->phase == VEXEC_ENDING || v->phase == VEXEC_LEAD);
     if (v->phase == VEXEC_ENDING) {
         device_end(e, v);
@@ -278,10 +277,8 @@ void device_kernel_ended(struct engine *e, struct vexec *v)
 /* Ends it at an instant of its own, so that launch_done never comes from inside an action. */
 static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcome, int64_t at_ns)
 {
-    if (v->job.waits) { /* the end of its lead comes no more */
-        job_wait_over(e, &v->job);
-    }
-    if (v->job.active) { /* while it is being reset it moves nothing */
+    job_wait_over(e, &v->job); /* the end of its lead comes no more */
+    if (v->job.active) {       /* while it is being reset it moves nothing */
         ddr_leave(e, &v->job);
     }
     SIM_ASSERT(at_ns >= e->now_ns && outcome != LAUNCH_OUTCOME_DONE);

@@ -2,7 +2,8 @@
  *
  * Everything that shares the DDR is a `job`: isolated nanoseconds left, and a rate that is 1
  * when alone. It ends at ceil(now + left / rate). Rates change only when the set of jobs or a
- * demand changes. Ends of jobs are no events of the queue (advance.c).
+ * demand changes. Ends of jobs are no events of the queue (advance.c). What may be taken back is a
+ * job, too, which only waits. So the queue has what comes in any case.
  */
 #pragma once
 
@@ -12,25 +13,24 @@
 
 /* Order of events at one instant (clauses.md 0.2). */
 enum event_kind {
-    EVENT_KERNEL, /* no event of the queue: the end of a kernel or lead, or the forced one of a
-                     launch */
-    EVENT_LOAD,   /* neither: loader, of a graph block or a KV move */
-    EVENT_COMPILE,
+    EVENT_KERNEL,    /* the end of a kernel or lead, or the forced one of a launch: a job */
+    EVENT_LOAD,      /* loader, of a graph block or a KV move: a job */
+    EVENT_COMPILE,   /* a job */
     EVENT_PASS_TAIL, /* iteration boundary */
     EVENT_TURN,      /* a session's next turn, after a tool or a person */
     EVENT_ARRIVAL,   /* the next first turn of the trace */
     EVENT_CANCEL,
-    EVENT_TIMER,
-    EVENT_FRAME,    /* of the graphics user: due or done */
+    EVENT_TIMER,    /* also the end of what occupies a device: a job */
+    EVENT_FRAME,    /* of the graphics user: due or done; jobs, as all below but one */
     EVENT_THROTTLE, /* the average power meets its limit */
-    EVENT_MACHINE,  /* one of the trace's events of the machine */
+    EVENT_MACHINE,  /* one of the trace's events of the machine: of the queue */
     EVENT_BATTERY,  /* the battery is empty */
     EVENT_GOVERNOR, /* a period of a device's frequency governor is over */
     EVENT_KINDS
 };
 
 #define ENGINE_MAX_JOBS CONTENTION_MAX_FLOWS
-#define ENGINE_MAX_WAITING 256
+#define ENGINE_MAX_WAITING 320
 #define ENGINE_LOADER_FLOW 255
 
 struct job {
@@ -46,8 +46,8 @@ struct job {
     uint8_t device;     /* or ENGINE_LOADER_FLOW */
     uint8_t kind;       /* enum event_kind of its end */
     bool active;        /* among the engine's jobs that share the DDR */
-    bool waits;         /* ... or among those that only wait: a lead, or a forced end */
-    struct vexec *exec; /* the launch it belongs to, NULL for the loader and for frames */
+    bool waits;         /* ... or among those that only wait for their end */
+    struct vexec *exec; /* the launch it belongs to, or NULL */
 };
 
 /* PAUSED: between two kernels, while a frame has the device. */
@@ -89,8 +89,7 @@ struct vdevice {
     uint32_t n_running;
     struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
     uint32_t n_queued;
-    struct job occupied; /* its work for no pass (sched_occupy), until end_ns; apart from e->jobs */
-    uint32_t occupied_event; /* that is over */
+    struct job occupied; /* its work for no pass (sched_occupy), until end_ns: it waits */
 };
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */
@@ -108,8 +107,7 @@ struct channel_item {
 struct channel {
     struct channel_item *head, *tail; /* head is in progress */
     struct channel_item *free_items;
-    struct job job; /* the loader's */
-    uint32_t event; /* the compiler's, in the queue */
+    struct job job; /* of the head: the compiler's only waits */
 };
 
 enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
@@ -120,7 +118,7 @@ struct frames {
     int64_t from_ns; /* the first was due then */
     uint64_t number; /* of the next frame */
     int64_t due_ns;  /* of the one that waits or runs */
-    uint32_t event;  /* the next one is due */
+    struct job next; /* waits until the next one is due */
     struct job job;
 };
 
@@ -142,7 +140,7 @@ struct throttle {
     double speed;                /* of everything on devices, (0, 1] */
     double average_watts, watts; /* at since_ns, and since */
     int64_t since_ns;
-    uint32_t event; /* the average meets the limit */
+    struct job reaches; /* waits until the average meets the limit */
 };
 
 /* A device's step of frequency. Where it has none, speed and power are 1. */
@@ -152,8 +150,8 @@ struct governor {
     uint32_t cheapest[POWER_PHASE_PREFILL + 1]; /* the step of least energy, by phase */
     bool busy;
     int64_t busy_since_ns;
-    int64_t busy_ns; /* in the present period, until busy_since_ns */
-    uint32_t event;  /* the period is over; EVENTQ_NONE: there is none */
+    int64_t busy_ns;   /* in the present period, until busy_since_ns */
+    struct job period; /* waits until it is over, if there is one */
 };
 
 /* Its charge falls by the energy of the run while that is drawn from it. */
@@ -164,8 +162,8 @@ struct battery {
     double full_j;
     double charge_j; /* when the run's energy was since_j */
     double since_j;
-    double drawn_j; /* until then */
-    uint32_t event; /* it is empty, if watts stay; or EVENTQ_NONE */
+    double drawn_j;   /* until then */
+    struct job lasts; /* waits until it is empty, if watts stay */
 };
 
 struct engine {

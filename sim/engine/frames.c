@@ -17,8 +17,7 @@ static int64_t due_ns(const struct engine *e, uint64_t number)
 static void push_due(struct engine *e)
 {
     struct frames *f = &e->frames;
-    f->event = eventq_push(&e->queue, due_ns(e, f->number),
-                           engine_order(e, EVENT_FRAME, f->job.device), 0);
+    job_wait(e, &f->next, due_ns(e, f->number));
 }
 
 void frames_init(struct engine *e)
@@ -30,14 +29,14 @@ void frames_init(struct engine *e)
                                  .rate = 1.0,
                                  .speed = 1.0,
                                  .share_frac = 1.0};
-    e->frames.event = EVENTQ_NONE;
+    e->frames.next = e->frames.job;
     frames_set(e, s->per_s);
 }
 
 void frames_set(struct engine *e, double per_s)
 {
     struct frames *f = &e->frames;
-    eventq_drop(&e->queue, &f->event);
+    job_wait_over(e, &f->next);
     f->per_s = per_s;
     f->from_ns = e->now_ns;
     f->number = 0;

@@ -40,7 +40,8 @@ void governor_init(struct engine *e)
     const struct machine *m = e->core.setup->machine;
     for (uint8_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
         struct governor *g = &e->governors[i];
-        *g = (struct governor){.speed = 1.0, .power = 1.0, .event = EVENTQ_NONE};
+        *g = (struct governor){
+            .speed = 1.0, .power = 1.0, .period = {.kind = EVENT_GOVERNOR, .device = i}};
         if (i < m->n_devices && dvfs_of(e, i)->n > 0) {
             const struct device *d = &m->devices[i];
             e->governed = true;
@@ -88,9 +89,8 @@ static bool take_step(struct engine *e, uint8_t device, uint32_t step)
 static void begin_period(struct engine *e, uint8_t device)
 {
     struct governor *g = &e->governors[device];
-    int64_t at_ns = e->now_ns + dvfs_of(e, device)->period_ns;
     g->busy_ns = 0;
-    g->event = eventq_push(&e->queue, at_ns, engine_order(e, EVENT_GOVERNOR, device), device);
+    job_wait(e, &g->period, e->now_ns + dvfs_of(e, device)->period_ns);
 }
 
 void governor_phase(struct engine *e, uint8_t device, enum power_phase phase)
@@ -104,7 +104,7 @@ void governor_phase(struct engine *e, uint8_t device, enum power_phase phase)
     g->busy = phase != POWER_PHASE_IDLE;
     if (d->rule == SIM_DVFS_ENERGY && g->busy) {
         (void)take_step(e, device, g->cheapest[phase]);
-    } else if (d->rule == SIM_DVFS_UTILISATION && g->busy && g->event == EVENTQ_NONE) {
+    } else if (d->rule == SIM_DVFS_UTILISATION && g->busy && !g->period.waits) {
         begin_period(e, device);
     }
 }
@@ -113,7 +113,6 @@ bool governor_event(struct engine *e, uint8_t device)
 {
     struct governor *g = &e->governors[device];
     const struct sim_dvfs *d = dvfs_of(e, device);
-    g->event = EVENTQ_NONE;
     account(e, device);
     double used = (double)g->busy_ns / (double)d->period_ns;
     double wanted = d->headroom * used * g->speed * (1.0 - LEAST_WORK_FRAC);

@@ -140,12 +140,6 @@ void power_changed_limited(struct engine *e)
     }
 }
 
-void power_throttle_event(struct engine *e)
-{
-    e->throttle.event = EVENTQ_NONE;
-    power_changed(e);
-}
-
 void power_cap(struct engine *e, double watts)
 {
     throttle_set_cap(e, watts);

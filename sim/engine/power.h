@@ -30,8 +30,6 @@ static inline void power_changed(struct engine *e)
     }
 }
 
-/* The average power meets its limit. */
-void power_throttle_event(struct engine *e);
 /* A limit of the package's watts at any instant, from now on; 0: none. */
 void power_cap(struct engine *e, double watts);
 
@@ -62,8 +60,6 @@ double battery_frac(const void *exec);
 void battery_set(struct engine *e, const struct machine_event *event);
 /* Finds out when the battery is empty, if the watts stay. */
 void battery_follow(struct engine *e);
-/* The battery is empty: ends the run. */
-void battery_event(struct engine *e);
 /* An instant, at most before_ns, until which it lasts for sure while only that device decodes and
  * the host works for it. */
 int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns);

@@ -101,12 +101,6 @@ static void handle(struct engine *e, const struct eventq_event *ev)
     struct core *c = &e->core;
     SIM_ASSERT(ev->time_ns == e->now_ns);
     switch ((enum event_kind)(ev->order >> 60)) {
-    case EVENT_KERNEL:
-    case EVENT_LOAD: /* jobs */
-        break;
-    case EVENT_COMPILE:
-        channel_event(e, &e->compiler);
-        break;
     case EVENT_PASS_TAIL: {
         struct full_pass *p = (struct full_pass *)(uintptr_t)ev->payload;
         power_tail(e, -1);
@@ -132,21 +126,8 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         break;
     }
     case EVENT_TIMER:
-        if (ev->payload > 0) { /* the end of what sched_occupy asked for */
-            uint8_t device = (uint8_t)(ev->payload - 1);
-            e->devices[device].occupied_event = EVENTQ_NONE;
-            power_device(e, device);
-        }
         if (!stalled(e)) {
             core_timer(c);
-        }
-        break;
-    case EVENT_THROTTLE:
-        power_throttle_event(e);
-        break;
-    case EVENT_FRAME:
-        if (!stalled(e)) {
-            frames_due(e);
         }
         break;
     case EVENT_MACHINE:
@@ -155,29 +136,19 @@ static void handle(struct engine *e, const struct eventq_event *ev)
             machine_event(e, (uint32_t)ev->payload);
         }
         break;
-    case EVENT_BATTERY:
-        battery_event(e);
-        if (eventq_empty(&e->queue) && !work_in_progress(e)) {
-            e->battery.empty = false; /* nothing would happen with more, either: a stall */
-        }
-        break;
-    case EVENT_GOVERNOR:
-        if (governor_event(e, (uint8_t)ev->payload)) {
-            power_device(e, (uint8_t)ev->payload);
-        }
-        break;
-    case EVENT_KINDS:
+    default: /* ends of jobs */
         SIM_ASSERT(false);
-        break;
     }
 }
 
 /* A job has ended. */
 static void handle_job(struct engine *e, struct job *j)
 {
+    const bool waited = j->waits;
+    job_wait_over(e, j);
     switch ((enum event_kind)j->kind) {
     case EVENT_KERNEL:
-        if (j->waits) {
+        if (waited) {
             device_event(e, j->exec);
         } else {
             device_kernel_ended(e, j->exec);
@@ -187,9 +158,30 @@ static void handle_job(struct engine *e, struct job *j)
     case EVENT_LOAD:
         channel_event(e, &e->loader);
         break;
+    case EVENT_COMPILE:
+        channel_event(e, &e->compiler);
+        break;
+    case EVENT_TIMER: /* the end of what sched_occupy asked for */
+        power_device(e, j->device);
+        if (!stalled(e)) {
+            core_timer(&e->core);
+        }
+        break;
     case EVENT_FRAME:
         if (!stalled(e)) {
-            frames_done(e);
+            (waited ? frames_due : frames_done)(e);
+        }
+        break;
+    case EVENT_THROTTLE:
+        power_changed(e);
+        break;
+    case EVENT_BATTERY: /* where nothing would happen with more, either, it is a stall */
+        e->battery.empty =
+            !eventq_empty(&e->queue) || e->n_timed > e->n_jobs || work_in_progress(e);
+        break;
+    case EVENT_GOVERNOR:
+        if (governor_event(e, j->device)) {
+            power_device(e, j->device);
         }
         break;
     default:
@@ -270,7 +262,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     const struct machine *m = setup->machine;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];
-        d->occupied_event = EVENTQ_NONE;
         d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
     }
     e->loader.job = (struct job){.end_ns = TIME_NEVER_NS,
@@ -279,9 +270,8 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
                                  .speed = 1.0,
                                  .share_frac = 1.0,
                                  .kind = EVENT_LOAD};
-    e->loader.event = EVENTQ_NONE;
-    e->compiler.event = EVENTQ_NONE;
-    e->battery.event = EVENTQ_NONE;
+    e->compiler.job.kind = EVENT_COMPILE;
+    e->battery.lasts.kind = EVENT_BATTERY;
     ddr_init(e);
     corun_init(e);
     advance_init(e);

@@ -27,7 +27,7 @@ void throttle_init(struct engine *e)
                                     .speed = 1.0,
                                     .average_watts = watts,
                                     .watts = watts,
-                                    .event = EVENTQ_NONE};
+                                    .reaches = {.kind = EVENT_THROTTLE}};
 }
 
 double throttle_share(const struct engine *e)
@@ -66,13 +66,12 @@ void throttle_watch(struct engine *e)
     const struct sim_throttle *s = &e->core.setup->throttle;
     t->watts = e->power.total_watts;
     /* Made anew at every change: an instant that was computed for other watts means nothing. */
-    eventq_drop(&e->queue, &t->event);
+    job_wait_over(e, &t->reaches);
     if (averages(e) && t->watts > s->limit_watts &&
         t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
         double in_s = s->tau_s * log((t->watts - t->average_watts) / (t->watts - s->limit_watts));
         SIM_ASSERT(in_s > 0.0);
-        int64_t at = engine_after(e, in_s * 1e9);
-        t->event = eventq_push(&e->queue, at, engine_order(e, EVENT_THROTTLE, 0), 0);
+        job_wait(e, &t->reaches, engine_after(e, in_s * 1e9));
     }
 }
 
