@@ -323,7 +323,6 @@ static struct drive *drive_new(const struct drive_options *o, const struct sim_s
     d->compile_ns = units_ns_from_s(o->compile_s > 0.0 ? o->compile_s : DEFAULT_COMPILE_S);
     d->limit_ns = units_ns_from_s(o->limit_s > 0.0 ? o->limit_s : DEFAULT_LIMIT_S);
     d->kv.file = -1;
-    eventq_init(&d->queue);
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_t a;
     pthread_condattr_init(&a);

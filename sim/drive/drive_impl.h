@@ -155,7 +155,7 @@ struct real_launch {
     enum launch_outcome outcome;
     bool on_idle;             /* its device had nothing else when it came */
     bool over;                /* cpu clock: ended, waits for the host */
-    uint32_t event;           /* cpu clock: of its next step */
+    uint64_t event;           /* cpu clock: order of that of its next step, or EVENTQ_NONE */
     struct drive_kernel *log; /* of this launch, copied to the report at its end */
     uint32_t n_log, cap_log;
 };
@@ -202,7 +202,7 @@ struct service_job {
     uint32_t slot, tokens;
     double size;
     int64_t took_ns;
-    uint32_t event; /* cpu clock */
+    uint64_t event; /* cpu clock: order of that of its end, or EVENTQ_NONE */
 };
 
 struct drive {
@@ -275,12 +275,14 @@ static inline bool drive_on_host(const struct drive *d)
     return pthread_equal(d->host->thread_self(), d->main) != 0;
 }
 
-static inline uint32_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind,
+/* Returns the event's order. */
+static inline uint64_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind,
                                    uint32_t sub, uint64_t payload)
 {
     uint64_t order = ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (d->next_order++ & 0xfffffff);
     SIM_ASSERT(drive_on_host(d) && (order >> 60) == (uint64_t)kind && at_ns >= 0);
-    return eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
+    eventq_push(&d->queue, at_ns < d->now_ns ? d->now_ns : at_ns, order, payload);
+    return order;
 }
 
 /* The clock by which the run measures durations. */

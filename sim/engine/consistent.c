@@ -10,11 +10,11 @@ struct pending {
     uint64_t of[EVENT_KINDS];
 };
 
-static void count(const struct engine *e, const struct eventq_node *node, struct pending *n)
+static void count(const struct engine *e, const struct eventq_event *event, struct pending *n)
 {
-    SIM_ASSERT(node->time_ns >= e->now_ns);
-    SIM_ASSERT(node->order >> 60 < EVENT_KINDS);
-    n->of[node->order >> 60]++;
+    SIM_ASSERT(event->time_ns >= e->now_ns);
+    SIM_ASSERT(event->order >> 60 < EVENT_KINDS);
+    n->of[event->order >> 60]++;
 }
 
 static void check_queue(const struct engine *e, struct pending *n)

@@ -4,58 +4,24 @@
 
 #include "sim/base/arena.h"
 
-static void grow(struct eventq *q)
-{
-    uint32_t cap = q->cap == 0 ? 64 : q->cap * 2;
-    q->heap = xrealloc(q->heap, cap * sizeof *q->heap);
-    q->position = xrealloc(q->position, cap * sizeof *q->position);
-    /* Backwards, so that low slots are used first. */
-    for (uint32_t slot = cap; slot-- > q->cap;) {
-        q->position[slot] = q->free_slot;
-        q->free_slot = slot;
-    }
-    q->cap = cap;
-}
-
-void eventq_init(struct eventq *q)
-{
-    *q = (struct eventq){.free_slot = EVENTQ_NONE};
-    grow(q);
-}
-
 void eventq_fini(struct eventq *q)
 {
     free(q->heap);
-    free(q->position);
-    *q = (struct eventq){.free_slot = EVENTQ_NONE};
+    *q = (struct eventq){0};
 }
 
-static void place(struct eventq *q, uint32_t i, struct eventq_node node)
+static void up(struct eventq *q, uint32_t i, struct eventq_event event)
 {
-    q->heap[i] = node;
-    q->position[node.slot] = i;
-}
-
-static void up(struct eventq *q, uint32_t i, struct eventq_node node)
-{
-    while (i > 0) {
-        uint32_t parent = (i - 1) / 4;
-        if (!eventq_before(&node, &q->heap[parent])) {
-            break;
-        }
-        place(q, i, q->heap[parent]);
-        i = parent;
+    for (; i > 0 && eventq_before(&event, &q->heap[(i - 1) / 4]); i = (i - 1) / 4) {
+        q->heap[i] = q->heap[(i - 1) / 4];
     }
-    place(q, i, node);
+    q->heap[i] = event;
 }
 
-static void down(struct eventq *q, uint32_t i, struct eventq_node node)
+static void down(struct eventq *q, uint32_t i, struct eventq_event event)
 {
     for (;;) {
         uint32_t first = 4 * i + 1;
-        if (first >= q->n) {
-            break;
-        }
         uint32_t end = first + 4 < q->n ? first + 4 : q->n;
         uint32_t best = first;
         for (uint32_t c = first + 1; c < end; c++) {
@@ -63,70 +29,58 @@ static void down(struct eventq *q, uint32_t i, struct eventq_node node)
                 best = c;
             }
         }
-        if (!eventq_before(&q->heap[best], &node)) {
+        if (first >= q->n || !eventq_before(&q->heap[best], &event)) {
             break;
         }
-        place(q, i, q->heap[best]);
+        q->heap[i] = q->heap[best];
         i = best;
     }
-    place(q, i, node);
+    q->heap[i] = event;
 }
 
-uint32_t eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t payload)
+void eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t payload)
 {
-    if (q->free_slot == EVENTQ_NONE) {
-        grow(q);
-    }
-    uint32_t slot = q->free_slot;
-    SIM_ASSERT(slot < q->cap && q->n < q->cap);
-    q->free_slot = q->position[slot];
-    up(q, q->n++, (struct eventq_node){time_ns, order, payload, slot});
-    return slot;
+    q->heap = xroom(q->heap, q->n + 1, &q->cap, sizeof *q->heap);
+    up(q, q->n++, (struct eventq_event){time_ns, order, payload});
 }
 
-/* Takes out node i, whose slot is free from now on. */
+/* Takes out event i. */
 static void take(struct eventq *q, uint32_t i)
 {
     SIM_ASSERT(i < q->n);
-    uint32_t slot = q->heap[i].slot;
-    struct eventq_node last = q->heap[--q->n];
-    if (i < q->n) {
-        /* It comes from another branch, and may be before its parent here, or after its children.
-         */
-        if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
-            up(q, i, last);
-        } else {
-            down(q, i, last);
-        }
+    struct eventq_event last = q->heap[--q->n];
+    if (i == q->n) {
+        return;
     }
-    q->position[slot] = q->free_slot;
-    q->free_slot = slot;
+    /* It comes from another branch, and may be before its parent here, or after its children. */
+    if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
+        up(q, i, last);
+    } else {
+        down(q, i, last);
+    }
 }
 
 struct eventq_event eventq_pop(struct eventq *q)
 {
-    const struct eventq_node *first = eventq_peek(q);
-    struct eventq_event ev = {first->time_ns, first->order, first->payload};
+    struct eventq_event first = *eventq_peek(q);
     take(q, 0);
-    return ev;
+    return first;
 }
 
-void eventq_cancel(struct eventq *q, uint32_t handle)
+void eventq_cancel(struct eventq *q, uint64_t order)
 {
-    take(q, q->position[handle]);
+    uint32_t i = 0;
+    while (q->heap[i].order != order) {
+        i++;
+    }
+    take(q, i);
 }
 
 bool eventq_consistent(const struct eventq *q)
 {
-    uint32_t slots = q->n;
-    for (uint32_t i = 0; i < q->n; i++) {
-        SIM_ASSERT(q->heap[i].slot < q->cap && q->position[q->heap[i].slot] == i);
-        SIM_ASSERT(i == 0 || !eventq_before(&q->heap[i], &q->heap[(i - 1) / 4]));
+    SIM_ASSERT(q->n <= q->cap);
+    for (uint32_t i = 1; i < q->n; i++) {
+        SIM_ASSERT(!eventq_before(&q->heap[i], &q->heap[(i - 1) / 4]));
     }
-    for (uint32_t slot = q->free_slot; slot != EVENTQ_NONE; slot = q->position[slot]) {
-        SIM_ASSERT(slot < q->cap && slots < q->cap);
-        slots++;
-    }
-    SIM_ASSERT(slots == q->cap);
     return true;
 }

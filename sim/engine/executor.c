@@ -25,7 +25,7 @@ static void exec_timer(void *exec, int64_t at_ns)
 {
     struct engine *e = exec;
     SIM_ASSERT(at_ns >= e->now_ns);
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
+    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TIMER, 0), 0);
 }
 
 static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
@@ -50,9 +50,9 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
     struct engine *e = exec;
     SIM_ASSERT(duration_ns >= 0 && p->pub->op == p->pub->n_ops);
     power_tail(e, 1);
-    (void)eventq_push(&e->queue, e->now_ns + duration_ns,
-                      engine_order(e, EVENT_PASS_TAIL, p->pub->segments[0].request->id),
-                      (uint64_t)(uintptr_t)p);
+    eventq_push(&e->queue, e->now_ns + duration_ns,
+                engine_order(e, EVENT_PASS_TAIL, p->pub->segments[0].request->id),
+                (uint64_t)(uintptr_t)p);
 }
 
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
@@ -61,8 +61,7 @@ static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t 
     uint32_t id = trace_row_at(e->core.setup->trace, row).request_id;
     SIM_ASSERT(at_ns >= e->now_ns);
     e->arrivals_pending++;
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id),
-                      ((uint64_t)cold << 32) | row);
+    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id), ((uint64_t)cold << 32) | row);
 }
 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
@@ -70,7 +69,7 @@ static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
     struct engine *e = exec;
     SIM_ASSERT(at_ns >= e->now_ns);
     /* By its number: by then it may have left, and its object be another request. */
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub->id), r->pub->id);
+    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub->id), r->pub->id);
 }
 
 const struct executor_ops engine_ops = {

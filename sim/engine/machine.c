@@ -9,7 +9,7 @@
 
 static void push(struct engine *e, uint32_t number, int64_t at_ns)
 {
-    (void)eventq_push(&e->queue, at_ns, engine_order(e, EVENT_MACHINE, number), number);
+    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_MACHINE, number), number);
 }
 
 void machine_event(struct engine *e, uint32_t number)

@@ -42,8 +42,8 @@ static void push_next_arrival(struct engine *e)
         e->arrivals_pending++;
         struct trace_row r = trace_row_at(t, row);
         SIM_ASSERT(r.arrival_ns >= e->now_ns); /* traces are in order of arrival */
-        (void)eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
-                          (uint64_t)KV_NO_COLD << 32 | row); /* first turns find no KV */
+        eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
+                    (uint64_t)KV_NO_COLD << 32 | row); /* first turns find no KV */
     }
 }
 
@@ -200,7 +200,7 @@ static inline struct next next_of(const struct engine *e)
     struct job *j = ddr_first(e, e->n_timed);
     struct next n = {j != NULL ? j->end_ns : TIME_NEVER_NS, j};
     if (!eventq_empty(&e->queue)) {
-        const struct eventq_node *event = eventq_peek(&e->queue);
+        const struct eventq_event *event = eventq_peek(&e->queue);
         if (event->time_ns < n.at_ns || j == NULL ||
             (event->time_ns == n.at_ns && event->order < j->order)) {
             n = (struct next){event->time_ns, NULL};
@@ -258,7 +258,6 @@ static int run_instant(struct engine *e, struct next next)
 
 static void engine_init(struct engine *e, const struct sim_setup *setup)
 {
-    eventq_init(&e->queue);
     const struct machine *m = setup->machine;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];

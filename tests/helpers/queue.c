@@ -67,7 +67,7 @@ typedef void handler(struct mm1 *m);
 
 static void push(struct mm1 *m, double delay_s, handler *h)
 {
-    (void)eventq_push(&m->q, m->now_ns + (int64_t)(delay_s * 1e9), m->order++,
+    eventq_push(&m->q, m->now_ns + (int64_t)(delay_s * 1e9), m->order++,
                       (uint64_t)(uintptr_t)h);
 }
 
@@ -111,7 +111,6 @@ double queue_mm1(uint64_t customers, uint64_t seed)
     m.arrived = xmalloc((m.mask + 1) * sizeof *m.arrived);
     ziggurat_init(&m.z);
     rng_init(&m.rng, seed);
-    eventq_init(&m.q);
     push(&m, ziggurat_exponential(&m.z, &m.rng) / ARRIVAL_RATE, on_arrival);
     while (!eventq_empty(&m.q)) {
         struct eventq_event ev = eventq_pop(&m.q);

@@ -48,27 +48,26 @@ static struct mg1 mg1_wait(double (*service)(struct rng *), uint64_t seed)
     double batch[BATCHES] = {0};
     struct rng r;
     rng_init(&r, seed);
-    struct eventq q;
-    eventq_init(&q);
+    struct eventq q = {0};
     static double waiting[1 << 20];
     uint64_t head = 0;
     uint64_t tail = 0;
     uint64_t served = 0;
     bool busy = false;
-    (void)eventq_push(&q, (int64_t)(rng_exponential(&r, 1.25) * 1e9), 0, 0);
+    eventq_push(&q, (int64_t)(rng_exponential(&r, 1.25) * 1e9), 0, 0);
     while (served < (uint64_t)BATCHES * PER_BATCH) {
         struct eventq_event ev = eventq_pop(&q);
         double now = (double)ev.time_ns / 1e9;
         if (ev.payload == 0) {
             waiting[tail++ & 0xfffff] = now;
-            (void)eventq_push(&q, ev.time_ns + (int64_t)(rng_exponential(&r, 1.25) * 1e9), 0, 0);
+            eventq_push(&q, ev.time_ns + (int64_t)(rng_exponential(&r, 1.25) * 1e9), 0, 0);
         } else {
             busy = false;
         }
         if (!busy && head != tail) {
             busy = true;
             batch[served++ / PER_BATCH] += now - waiting[head++ & 0xfffff];
-            (void)eventq_push(&q, ev.time_ns + (int64_t)(service(&r) * 1e9), 1, 1);
+            eventq_push(&q, ev.time_ns + (int64_t)(service(&r) * 1e9), 1, 1);
         }
     }
     eventq_fini(&q);

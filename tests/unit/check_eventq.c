@@ -13,7 +13,6 @@
 struct entry {
     int64_t time_ns;
     uint64_t order, payload;
-    uint32_t handle;
 };
 
 struct list {
@@ -26,7 +25,6 @@ static struct eventq q;
 
 static void setup(void)
 {
-    eventq_init(&q);
     list.n = 0;
 }
 
@@ -58,34 +56,23 @@ static struct entry list_remove(size_t i)
 /* The earliest event of both, taken from both. */
 static void pop_both(void)
 {
-    const struct eventq_node *head = eventq_peek(&q);
+    const struct eventq_event *head = eventq_peek(&q);
     struct entry want = list_remove(0);
     ck_assert_uint_eq(head->payload, want.payload);
-    ck_assert_uint_eq(head->slot, want.handle);
+    ck_assert_uint_eq(head->order, want.order);
     struct eventq_event got = eventq_pop(&q);
     ck_assert_int_eq(got.time_ns, want.time_ns);
     ck_assert_uint_eq(got.order, want.order);
     ck_assert_uint_eq(got.payload, want.payload);
 }
 
-/* No node is before its parent; every handle finds its node, and free handles are the others. */
+/* No event is before its parent, and there is room for all. */
 static void expect_well_formed(void)
 {
-    static uint8_t used[2 * MAX_LIVE + 64];
-    memset(used, 0, sizeof used);
-    ck_assert_uint_le(q.cap, sizeof used);
-    for (uint32_t i = 0; i < q.n; i++) {
-        ck_assert(i == 0 || !eventq_before(&q.heap[i], &q.heap[(i - 1) / 4]));
-        ck_assert_uint_eq(q.position[q.heap[i].slot], i);
-        used[q.heap[i].slot] = 1;
+    ck_assert_uint_le(q.n, q.cap);
+    for (uint32_t i = 1; i < q.n; i++) {
+        ck_assert(!eventq_before(&q.heap[i], &q.heap[(i - 1) / 4]));
     }
-    uint32_t n_free = 0;
-    for (uint32_t s = q.free_slot; s != EVENTQ_NONE; s = q.position[s]) {
-        ck_assert_uint_eq(used[s], 0);
-        used[s] = 1;
-        n_free++;
-    }
-    ck_assert_uint_eq(q.n + n_free, q.cap);
 }
 
 /* Operations in proportions that change every 10,000: the queue fills to a thousand and drains.
@@ -103,18 +90,18 @@ START_TEST(random_operations_agree_with_a_sorted_list)
             struct entry x = {.time_ns = (int64_t)rng_below(&r, range) - (int64_t)(range / 2),
                               .order = rng_mix64(k), /* a bijection: no two alike */
                               .payload = k};
-            x.handle = eventq_push(&q, x.time_ns, x.order, x.payload);
+            eventq_push(&q, x.time_ns, x.order, x.payload);
             list_insert(x);
             n_done[0]++;
         } else if (dice < 60) {
             struct entry x = list_remove(rng_below(&r, (uint32_t)list.n));
-            eventq_cancel(&q, x.handle);
+            eventq_cancel(&q, x.order);
             n_done[1]++;
         } else if (dice < 75) {
             struct entry x = list_remove(rng_below(&r, (uint32_t)list.n));
+            eventq_cancel(&q, x.order);
             x.time_ns = (int64_t)rng_below(&r, range) - (int64_t)(range / 2);
-            eventq_cancel(&q, x.handle);
-            x.handle = eventq_push(&q, x.time_ns, x.order, x.payload);
+            eventq_push(&q, x.time_ns, x.order, x.payload);
             list_insert(x);
             n_done[2]++;
         } else {
@@ -170,24 +157,23 @@ START_TEST(equal_instants_come_out_by_order_not_by_history)
 }
 END_TEST
 
-START_TEST(handles_survive_growth)
+START_TEST(orders_survive_growth)
 {
-    /* 1000 events at 1000..1, which grows 64 -> 1024; then the events at even times are
+    /* 1000 events at 1000..1, which grows 32 -> 1024; then the events at even times are
      * cancelled: 500 odd ones remain, 1 3 5 ... 999. */
-    static uint32_t handle[1001];
     for (int t = 1000; t >= 1; t--) {
-        handle[t] = eventq_push(&q, t, (uint64_t)t, (uint64_t)t);
+        eventq_push(&q, t, (uint64_t)t, (uint64_t)t);
     }
     ck_assert_uint_eq(q.cap, 1024);
     for (int t = 2; t <= 1000; t += 2) {
-        eventq_cancel(&q, handle[t]);
+        eventq_cancel(&q, (uint64_t)t);
     }
     expect_well_formed();
     for (int t = 1; t < 1000; t += 2) {
         ck_assert_int_eq(eventq_pop(&q).time_ns, t);
     }
     ck_assert(eventq_empty(&q));
-    /* Memory never shrinks, and freed handles serve again: no growth for the next 1024. */
+    /* Memory never shrinks: no growth for the next 1024. */
     for (uint64_t k = 0; k < 1024; k++) {
         eventq_push(&q, 0, k, k);
     }
@@ -204,13 +190,12 @@ START_TEST(a_cancelled_event_may_have_to_move_up)
      * its place under 10: it must rise. */
     const int64_t times[] = {1, 10, 2, 3, 4, 11, 12, 13, 14, 5};
     const int64_t want[] = {1, 2, 3, 4, 5, 10, 12, 13, 14};
-    uint32_t handle[10];
     for (int i = 0; i < 10; i++) {
-        handle[i] = eventq_push(&q, times[i], (uint64_t)i, 0);
+        eventq_push(&q, times[i], (uint64_t)i, 0);
     }
     ck_assert_int_eq(q.heap[5].time_ns, 11); /* the layout is as drawn */
     ck_assert_int_eq(q.heap[9].time_ns, 5);
-    eventq_cancel(&q, handle[5]);
+    eventq_cancel(&q, 5);
     for (int i = 0; i < 9; i++) {
         ck_assert_int_eq(eventq_pop(&q).time_ns, want[i]);
     }
@@ -232,10 +217,10 @@ END_TEST
 
 START_TEST(the_only_event_can_be_cancelled)
 {
-    uint32_t a = eventq_push(&q, 5, 0, 1);
-    eventq_cancel(&q, a);
+    eventq_push(&q, 5, 7, 1);
+    eventq_cancel(&q, 7);
     ck_assert(eventq_empty(&q));
-    ck_assert_uint_eq(eventq_push(&q, 1, 0, 2), a); /* the freed handle */
+    eventq_push(&q, 1, 7, 2); /* its order may be used again */
     ck_assert_uint_eq(eventq_pop(&q).payload, 2);
     ck_assert(eventq_empty(&q));
 }
@@ -245,7 +230,7 @@ static const struct suite_row suite[] = {
     CASE("eventq", .setup = setup, .teardown = teardown),
     LOOP(random_operations_agree_with_a_sorted_list, 3),
     TEST(equal_instants_come_out_by_order_not_by_history),
-    TEST(handles_survive_growth),
+    TEST(orders_survive_growth),
     TEST(a_cancelled_event_may_have_to_move_up),
     TEST(the_ends_of_the_time_and_order_ranges_compare_right),
     TEST(the_only_event_can_be_cancelled),
