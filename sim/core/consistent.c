@@ -231,21 +231,20 @@ static void check_requests(const struct core *c)
 /* ---- memory ---- */
 
 /* Blocks of a list of cold KV, whose links agree and whose states belong there. */
-static uint64_t cold_blocks(const struct core *c, const struct cold_list *l, bool cached)
+static uint64_t cold_blocks(const struct core *c, const struct ranked_list *l, bool cached)
 {
     uint64_t blocks = 0;
-    uint32_t before = KV_NO_COLD;
-    for (uint32_t i = l->oldest; i != KV_NO_COLD; i = c->cold[i].next) {
-        const struct cold_kv *k = &c->cold[i];
-        SIM_ASSERT(i < c->cold_cap && k->prev == before);
-        SIM_ASSERT(k->state != COLD_GONE && (k->state == COLD_CACHED) == cached);
+    const struct ranked *before = NULL;
+    for (const struct ranked *x = l->first; x != NULL; before = x, x = x->after) {
+        const struct cold_kv *k = (const struct cold_kv *)x;
+        SIM_ASSERT(x->before == before && cold_of(c, k->row) == k);
+        SIM_ASSERT((k->state == COLD_CACHED) == cached);
         SIM_ASSERT(k->state != COLD_SWAPPED || k->blocks == 0);
         SIM_ASSERT(k->state == COLD_SWAPPED || c->prefixes != NULL ||
                    k->tokens <= k->blocks * c->setup->kv_block_tokens);
         blocks += k->blocks;
-        before = i;
     }
-    SIM_ASSERT(l->newest == before);
+    SIM_ASSERT(l->last == before);
     return blocks;
 }
 
@@ -271,9 +270,6 @@ static void check_kv(const struct core *c)
     SIM_ASSERT(c->kv_blocks_mapped <= c->kv_blocks_lent + c->kv_blocks_owed ||
                c->hook == HOOK_init);
     SIM_ASSERT(kv_held_tokens(c) <= c->result->kv_peak_tokens);
-    for (uint32_t i = c->cold_free; i != KV_NO_COLD; i = c->cold[i].next) {
-        SIM_ASSERT(i < c->cold_cap && c->cold[i].state == COLD_GONE);
-    }
 }
 
 static void check_residents(const struct core *c)

@@ -32,12 +32,10 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     }
 }
 
-void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation)
+void core_cold_moved(struct core *c, uint32_t row)
 {
-    struct cold_kv *k = &c->cold[cold];
-    SIM_ASSERT(cold < c->cold_cap && generation <= k->generation);
-    /* Its turn may have come meanwhile, and the entry be another's. */
-    if (k->generation == generation && k->state == COLD_MOVING) {
+    struct cold_kv *k = cold_of(c, row);
+    if (k != NULL && k->state == COLD_MOVING) {
         c->result->events++;
         struct prefix_node *shared = k->prefix;
         c->kv_blocks_free += k->blocks;

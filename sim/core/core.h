@@ -32,15 +32,14 @@ struct executor_ops {
     void (*resident_evicted)(void *exec, struct resident_key key);
     /* Moves KV bytes to or from flash; must lead to core_kv_moved. */
     void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
-    /* The same for a session between two turns; must lead to core_cold_moved. */
-    void (*cold_move)(void *exec, uint32_t cold, uint32_t generation, double bytes);
+    /* The same for what a session left for the turn of that row; must lead to core_cold_moved. */
+    void (*cold_move)(void *exec, uint32_t row, double bytes);
     void (*timer)(void *exec, int64_t at_ns);
     /* An idle device is taken until then; leads to core_timer. 0 or -EBUSY. NULL: it cannot. */
     int (*occupy)(void *exec, uint8_t device, int64_t until_ns);
     /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
     void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
-    /* The next turn of a session arrives at that instant. cold: its kept KV or KV_NO_COLD. */
-    void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row, uint32_t cold);
+    void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row); /* a session's next turn */
     void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
     /* The pass was given up: what p->exec holds can go. NULL: nothing to do. */
     void (*pass_cancelled)(void *exec, struct full_pass *p);
@@ -102,9 +101,10 @@ struct core {
     uint64_t kv_blocks_owed;   /* to be lent besides, as soon as requests give them back */
     uint64_t kv_blocks_cold;
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
-    struct cold_kv *cold;    /* growing table */
-    uint32_t cold_cap, cold_free;
-    struct cold_list cold_cached, cold_held; /* held: pinned, moving, swapped */
+    struct map cold;         /* struct cold_kv *, by row of the turn that it is kept for */
+    struct cold_kv *free_cold;
+    /* The first may be dropped. Held ones (pinned, moving, swapped) give no memory. */
+    struct ranked_list cold_cached, cold_held;
 
     struct residents residents;
     double resident_bytes;
@@ -170,7 +170,7 @@ static inline void core_advance(struct core *c, int64_t now_ns)
     c->sched->now_ns = now_ns;
 }
 
-void core_request_arrives(struct core *c, uint32_t row, uint32_t cold);
+void core_request_arrives(struct core *c, uint32_t row);
 void core_request_cancel(struct core *c, struct full_request *r);
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
 /* The host's lead is over and a kernel of it begins: the requests of its pass are served from now
@@ -211,7 +211,8 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
-void core_cold_moved(struct core *c, uint32_t cold, uint32_t generation);
+/* Of a turn that came meanwhile: nothing happens. */
+void core_cold_moved(struct core *c, uint32_t row);
 void core_timer(struct core *c);
 /* An event of the machine, as far as it concerns requests, memory or the policy. The executor does
  * its part before, on devices and energy. Requests that can never have enough KV now are shed. */

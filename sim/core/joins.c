@@ -4,7 +4,6 @@
 
 struct join_row {
     uint32_t parents_left;
-    uint32_t cold;           /* KV of the turn before */
     uint32_t depth, waiters; /* of the request (sim/api/request.h), once it has arrived */
     uint32_t before;         /* the turn before, once it has ended; TRACE_NO_ROW */
     uint32_t waited_for; /* the first row from here on in its session that a turn of another session
@@ -84,7 +83,6 @@ struct joins *joins_new(struct core *c)
     j->ends = arena_alloc(&c->arena, (t->n + 1) * sizeof *j->ends);
     for (uint32_t i = 0; i < t->n; i++) {
         j->rows[i].parents_left = g->n_parents[i];
-        j->rows[i].cold = KV_NO_COLD;
         j->rows[i].before = TRACE_NO_ROW;
         if (g->ends_with[i] != TRACE_NO_ROW) {
             j->ends_first[g->ends_with[i] + 2]++;
@@ -110,11 +108,11 @@ static void announce(struct core *c, uint32_t row)
     int64_t due_ns = x->due_ns + t->rows[row].arrival_ns;
     /* After its session's last instant it never arrives, and nobody who waits for it does. */
     if (t->extras == NULL || due_ns < t->extras[row].until_ns) {
-        c->exec_ops->arrive_later(c->exec, due_ns, row, x->cold);
+        c->exec_ops->arrive_later(c->exec, due_ns, row);
     }
 }
 
-static void end(struct core *c, uint32_t row, uint32_t cold, bool arrived)
+static void end(struct core *c, uint32_t row, bool arrived)
 {
     struct joins *j = c->joins;
     const struct trace_graph *g = j->graph;
@@ -125,9 +123,7 @@ static void end(struct core *c, uint32_t row, uint32_t cold, bool arrived)
         SIM_ASSERT(x->parents_left > 0 && x->live == NULL);
         int64_t due_ns = now_ns + edge->gap_ns;
         x->due_ns = due_ns > x->due_ns ? due_ns : x->due_ns;
-        bool next = edge->row == c->setup->trace->rows[row].next;
-        x->cold = next ? cold : x->cold;
-        x->before = next ? row : x->before;
+        x->before = edge->row == c->setup->trace->rows[row].next ? row : x->before;
         if (g->job[edge->row] == g->job[row]) {
             uint32_t depth = j->rows[row].depth + arrived;
             x->depth = depth > x->depth ? depth : x->depth;
@@ -150,7 +146,7 @@ bool joins_may_arrive(struct core *c, uint32_t row)
     if (!c->joins->rows[row].dropped) {
         return true;
     }
-    end(c, row, KV_NO_COLD, false);
+    end(c, row, false);
     return false;
 }
 
@@ -167,9 +163,9 @@ void joins_arrived(struct core *c, uint32_t row, struct full_request *r)
     r->pub->background = j->graph->background[row];
 }
 
-void joins_left(struct core *c, uint32_t row, uint32_t cold)
+void joins_left(struct core *c, uint32_t row)
 {
     SIM_ASSERT(c->joins->rows[row].live != NULL);
     c->joins->rows[row].live = NULL;
-    end(c, row, cold, true);
+    end(c, row, true);
 }

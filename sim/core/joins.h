@@ -16,7 +16,6 @@ struct joins *joins_new(struct core *c);
 bool joins_may_arrive(struct core *c, uint32_t row);
 /* The row has arrived as this request: fills in what its client says of its job. */
 void joins_arrived(struct core *c, uint32_t row, struct full_request *r);
-/* The request of a row has left. `cold` is its KV, kept for the next turn of its session. Children
- * whose last parent it was are announced to the executor. Requests that end with it are cancelled.
- */
-void joins_left(struct core *c, uint32_t row, uint32_t cold);
+/* The request of a row has left. Children whose last parent it was are announced to the executor.
+ * Requests that end with it are cancelled. */
+void joins_left(struct core *c, uint32_t row);

@@ -35,11 +35,6 @@ void kv_init(struct core *c)
     c->kv_blocks_total =
         c->result->kv_capacity_tokens / c->setup->kv_block_tokens * c->kv_units_most;
     c->kv_blocks_free = c->kv_blocks_total;
-    c->cold_free = KV_NO_COLD;
-    /* Two lists, so that the oldest that may be dropped is found at once: what is pinned, moving or
-     * on flash gives no memory. */
-    c->cold_cached = (struct cold_list){KV_NO_COLD, KV_NO_COLD};
-    c->cold_held = c->cold_cached;
 }
 
 static uint64_t held_units(const struct core *c)
@@ -134,8 +129,8 @@ int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but
         if (c->kv_blocks_cold > 0 && c->prefixes != NULL) {
             prefix_evict(c, blocks - c->kv_blocks_free);
         } else if (c->kv_blocks_cold > 0) {
-            SIM_ASSERT(c->cold_cached.oldest != KV_NO_COLD);
-            cold_drop(c, c->cold_cached.oldest);
+            SIM_ASSERT(c->cold_cached.first != NULL);
+            cold_drop(c, (struct cold_kv *)c->cold_cached.first);
         } else if (!drop_idle_prefix(c, but)) {
             return -ENOMEM; /* what is left belongs to this very pass */
         }

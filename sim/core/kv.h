@@ -48,8 +48,9 @@ void kv_check_blocks(const struct core *c);
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
 void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
-uint32_t kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
-uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens);
+/* Keeps it for the turn of that row; and gives at most so many tokens to the turn that has come. */
+void kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);
+uint32_t kv_take_cold(struct core *c, struct full_request *r, uint32_t want_tokens);
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to); /* the action */
 /* In tokens of the model that needs most KV. */
 uint64_t kv_free_tokens(const struct core *c);
@@ -79,16 +80,23 @@ void kv_collect(struct core *c, const struct full_request *but);
 void kv_prefix_used(struct core *c, struct full_request *r);
 void kv_prefix_rest(struct core *c, struct full_request *r);
 
-/* KV of finished turns, kept for the session's next one: a table of entries in two lists. Cached
- * entries give way when memory is short. Held ones (pinned, moving, on flash) give no memory. */
+/* KV of finished turns (cold.c), kept for the session's next one, in two lists. Cached entries give
+ * way when memory is short. */
 
-/* Takes an entry from its list, and puts it behind those of its rank in the list of a state. */
-void cold_unlink(struct core *c, uint32_t i);
-void cold_link(struct core *c, uint32_t i, enum cold_state state);
+/* What is kept for the turn of that row, or NULL. */
+static inline struct cold_kv *cold_of(const struct core *c, uint32_t row)
+{
+    struct cold_kv **k = map_record(&c->cold, row);
+    return k != NULL ? *k : NULL;
+}
+
+/* Puts an entry behind those of its rank in the list of another state. */
+void cold_becomes(struct core *c, struct cold_kv *k, enum cold_state state);
 /* The session's shared prefix is no longer pinned, or on its way. */
 void cold_let_go(struct core *c, struct cold_kv *k);
-/* Frees the blocks. The entry stays allocated until its turn arrives, so that an executor's event
- * can name it safely. */
-void cold_drop(struct core *c, uint32_t i);
-/* The session's newest entry of a list, or KV_NO_COLD. O(list). */
-uint32_t cold_find(const struct core *c, const struct cold_list *l, uint32_t session_id);
+/* There is no such entry any more; its blocks are the caller's. */
+void cold_forget(struct core *c, struct cold_kv *k);
+/* Frees the blocks, too. */
+void cold_drop(struct core *c, struct cold_kv *k);
+/* The session's newest entry of a list, or NULL. O(list). */
+struct cold_kv *cold_find(const struct ranked_list *l, uint32_t session_id);

@@ -3,28 +3,21 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-/* Hands at most want_tokens of kept KV to the arriving turn and frees the entry. A move to flash
- * that is not through is given up: the KV is still here. */
-uint32_t kv_take_cold(struct core *c, uint32_t cold, struct full_request *r, uint32_t want_tokens)
+/* A move to flash that is not through is given up: the KV is still here. */
+uint32_t kv_take_cold(struct core *c, struct full_request *r, uint32_t want_tokens)
 {
-    SIM_REQUIRE(cold < c->cold_cap, "cold KV %u of %u", cold, c->cold_cap);
-    struct cold_kv *k = &c->cold[cold];
+    struct cold_kv *k = cold_of(c, r->row);
     SIM_ASSERT(r->kv_blocks == 0 && r->pub->kv_tokens == 0);
-    SIM_ASSERT(k->state == COLD_GONE || k->row == r->row); /* it was kept for this very turn */
-    uint32_t got = 0;
-    if (k->state != COLD_GONE) {
-        cold_unlink(c, cold);
-        /* What is shared the request finds by itself: only flash is the session's own. */
-        bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
-        got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
-        cold_let_go(c, k);
-        r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
-        r->pub->kv_swapped = k->state == COLD_SWAPPED && got > 0;
-        kv_shrink(c, r, got);
+    if (k == NULL) {
+        return 0;
     }
-    k->state = COLD_GONE;
-    k->next = c->cold_free;
-    c->cold_free = cold;
+    /* What is shared the request finds by itself: only flash is the session's own. */
+    bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
+    uint32_t got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
+    cold_forget(c, k);
+    r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
+    r->pub->kv_swapped = k->state == COLD_SWAPPED && got > 0;
+    kv_shrink(c, r, got);
     return got;
 }
 
@@ -91,12 +84,11 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
 
 static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 {
-    uint32_t i = cold_find(c, &c->cold_cached, session_id);
-    i = i != KV_NO_COLD ? i : cold_find(c, &c->cold_held, session_id);
-    if (i == KV_NO_COLD) {
+    struct cold_kv *k = cold_find(&c->cold_cached, session_id);
+    k = k != NULL ? k : cold_find(&c->cold_held, session_id);
+    if (k == NULL) {
         return refuse(c, -ENOENT, "the session has no KV between two turns");
     }
-    struct cold_kv *k = &c->cold[i];
     bool same =
         (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
     /* What is on flash stays there until its turn comes and asks for it. */
@@ -109,7 +101,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
         return refuse(c, -ENOENT, "the session's KV has given way");
     }
     if (to == KV_NOWHERE) {
-        cold_drop(c, i);
+        cold_drop(c, k);
         if (shared != NULL) {
             prefix_drop(c, shared, session_id);
         }
@@ -117,8 +109,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     }
     static const enum cold_state becomes[] = {
         [KV_MEMORY] = COLD_PINNED, [KV_CACHE] = COLD_CACHED, [KV_FLASH] = COLD_MOVING};
-    cold_unlink(c, i); /* out of the list of its old state, behind those of the new one */
-    cold_link(c, i, becomes[to]);
+    cold_becomes(c, k, becomes[to]);
     if (shared != NULL) {
         struct prefix_node *held = to == KV_CACHE ? NULL : shared;
         prefix_hold(c, held, PREFIX_FREE, PREFIX_USED);
@@ -129,7 +120,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
         uint8_t model = trace_graph_model(c->setup->trace->graph, k->left_by);
-        c->exec_ops->cold_move(c->exec, i, k->generation, kv_tokens_bytes(c, model, k->tokens));
+        c->exec_ops->cold_move(c->exec, k->row, kv_tokens_bytes(c, model, k->tokens));
     }
     return 0;
 }

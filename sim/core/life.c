@@ -67,7 +67,7 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     }
 }
 
-void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
+void core_request_arrives(struct core *c, uint32_t row)
 {
     SIM_ASSERT(row < c->setup->trace->n);
     if (c->joins != NULL && !joins_may_arrive(c, row)) {
@@ -82,14 +82,12 @@ void core_request_arrives(struct core *c, uint32_t row, uint32_t cold)
     if (c->joins != NULL) {
         joins_arrived(c, row, r);
     }
-    if (cold != KV_NO_COLD) {
-        /* At least one prompt token is computed afresh: its logits start the answer. */
-        uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
-        r->pub->reused_tokens = kv_take_cold(c, cold, r, want);
-        r->pub->kv_tokens = r->pub->reused_tokens;
-        SIM_ASSERT(r->pub->reused_tokens <= want);
-        kv_prefix_rest(c, r);
-    }
+    /* At least one prompt token is computed afresh: its logits start the answer. */
+    uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
+    r->pub->reused_tokens = kv_take_cold(c, r, want);
+    r->pub->kv_tokens = r->pub->reused_tokens;
+    SIM_ASSERT(r->pub->reused_tokens <= want);
+    kv_prefix_rest(c, r);
     if (c->prefixes != NULL) {
         prefix_match(c, r);
     }
@@ -168,19 +166,18 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     }
     /* A shed turn still ends: its user or agent continues with the next one. */
     kv_prefix_used(c, r); /* its blocks become cold or free, and count as idle no more */
-    uint32_t cold = KV_NO_COLD;
     if (c->prefixes != NULL) {
         prefix_share(c, r);
     }
     if (next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
-        cold = kv_keep_cold(c, r, next);
+        kv_keep_cold(c, r, next);
     }
     kv_release(c, r);
     /* After its KV was put aside: the next turn gets its place. */
     if (c->joins != NULL) {
-        joins_left(c, r->row, cold);
+        joins_left(c, r->row);
     } else if (next != TRACE_NO_ROW) {
-        c->exec_ops->arrive_later(c->exec, due_ns, next, cold);
+        c->exec_ops->arrive_later(c->exec, due_ns, next);
     }
     if (r->prev_live != NULL) {
         r->prev_live->next_live = r->next_live;

@@ -6,8 +6,6 @@
 #include "sim/base/map.h"
 #include "sim/core/prefix.h"
 
-#define KV_NO_COLD UINT32_MAX
-
 /* A request with the facts that its policy must not see. They are not next to `pub`, and `pub` does
  * not point here: `core` of it is this address, changed by a number of this process. */
 struct full_request {
@@ -100,23 +98,17 @@ struct residents {
 };
 
 /* KV of a finished turn, kept for the session's next one. */
-enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED, COLD_GONE };
+enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED };
 
 struct cold_kv {
-    uint32_t row; /* trace row of the next turn */
+    struct ranked place; /* in its list, with the rank of the request that left it */
+    struct cold_kv *next_free;
+    uint32_t row; /* trace row of the next turn: names it */
     uint32_t session_id;
     uint32_t tokens;
-    uint64_t blocks;     /* units of the ledger */
-    uint32_t generation; /* of the entry's use: a move that ends later is ignored */
+    uint64_t blocks; /* units of the ledger */
     enum cold_state state;
-    uint32_t rank;       /* of the request that left it */
-    uint32_t prev, next; /* in its list, KV_NO_COLD ends it */
     /* Where prefixes are shared, what a session left is in the tree, and an entry has no blocks: */
     uint32_t left_by;           /* row of the finished turn */
     struct prefix_node *prefix; /* held while it is pinned or moving, else NULL */
-};
-
-/* Entries in the order in which they give way: by rank, then by age. */
-struct cold_list {
-    uint32_t oldest, newest;
 };

@@ -4,8 +4,9 @@
 
 void prefix_rank(struct full_request *r)
 {
-    for (struct prefix_node *n = r->prefix; n != NULL && n->rank < r->kv_rank; n = n->parent) {
-        n->rank = r->kv_rank; /* it is held, and so in no order yet */
+    for (struct prefix_node *n = r->prefix; n != NULL && n->place.rank < r->kv_rank;
+         n = n->parent) {
+        n->place.rank = r->kv_rank; /* it is held, and so in no order yet */
     }
 }
 

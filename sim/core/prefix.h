@@ -14,6 +14,7 @@
 #pragma once
 
 #include "sim/base/base.h"
+#include "sim/base/ranked.h"
 
 struct core;
 struct full_request;
@@ -27,14 +28,14 @@ enum prefix_hold {
 };
 
 struct prefix_node {
-    struct prefix_node *parent;        /* NULL: `from` is 0 */
-    struct prefix_node *older, *newer; /* of the free ones, in the order in which they give way */
+    struct ranked place; /* among the free ones. Its rank is the highest of those that used it: no
+                            child's is higher */
+    struct prefix_node *parent; /* NULL: `from` is 0 */
     uint32_t stream;
     uint32_t from, to;                 /* blocks of the stream */
     uint32_t units;                    /* of the ledger that a block is */
     uint32_t holders[PREFIX_USED + 1]; /* who holds it idle or used, children included */
     uint32_t children;
-    uint32_t rank;   /* the highest of those that used it: no child's is higher */
     uint32_t number; /* dense: for checks */
 };
 

@@ -11,9 +11,10 @@ static uint32_t *holders_of(const struct core *c)
             n[3 * r->prefix->number + (r->prefix_idle ? PREFIX_IDLE : PREFIX_USED)]++;
         }
     }
-    for (uint32_t i = c->cold_held.oldest; i != KV_NO_COLD; i = c->cold[i].next) {
-        if (c->cold[i].prefix != NULL) {
-            n[3 * c->cold[i].prefix->number + PREFIX_USED]++;
+    for (const struct ranked *x = c->cold_held.first; x != NULL; x = x->after) {
+        const struct cold_kv *k = (const struct cold_kv *)x;
+        if (k->prefix != NULL) {
+            n[3 * k->prefix->number + PREFIX_USED]++;
         }
     }
     for (uint32_t s = 0; s < p->n_streams; s++) {
@@ -40,7 +41,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             const uint32_t *by = &n[(size_t)3 * x->number];
             SIM_ASSERT(x->from < x->to && x->to > prefix_own_from(c, s));
             SIM_ASSERT(x->parent != NULL ? x->parent->to == x->from : x->from == 0);
-            SIM_ASSERT(x->parent == NULL || x->parent->rank >= x->rank);
+            SIM_ASSERT(x->parent == NULL || x->parent->place.rank >= x->place.rank);
             SIM_ASSERT(x->holders[PREFIX_IDLE] == by[PREFIX_IDLE]);
             SIM_ASSERT(x->holders[PREFIX_USED] == by[PREFIX_USED]);
             SIM_ASSERT(prefix_held(x) != PREFIX_FREE || x->children == by[PREFIX_FREE]);
@@ -48,13 +49,13 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             free_nodes += prefix_held(x) == PREFIX_FREE;
         }
     }
-    const struct prefix_node *older = NULL;
-    for (const struct prefix_node *x = p->oldest; x != NULL; x = x->newer) {
-        SIM_ASSERT(x->older == older && prefix_held(x) == PREFIX_FREE && free_nodes > 0);
-        SIM_ASSERT(older != NULL ? older->rank <= x->rank : x->children == 0);
-        older = x;
+    const struct ranked *before = NULL;
+    for (const struct ranked *x = p->free.first; x != NULL; before = x, x = x->after) {
+        const struct prefix_node *node = (const struct prefix_node *)x;
+        SIM_ASSERT(x->before == before && prefix_held(node) == PREFIX_FREE && free_nodes > 0);
+        SIM_ASSERT(before != NULL ? before->rank <= x->rank : node->children == 0);
         free_nodes--;
     }
-    SIM_ASSERT(p->newest == older && free_nodes == 0);
+    SIM_ASSERT(p->free.last == before && free_nodes == 0);
     return true;
 }

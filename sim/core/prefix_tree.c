@@ -38,25 +38,6 @@ uint32_t prefix_own_from(const struct core *c, uint32_t stream)
     return begins ? p->trace->rows[text].prefix_tokens / c->setup->kv_block_tokens : 0;
 }
 
-/* A node that nobody holds gives way after the others of its rank. */
-static void link_free(struct prefixes *p, struct prefix_node *n)
-{
-    struct prefix_node *after = p->newest;
-    while (after != NULL && after->rank > n->rank) {
-        after = after->older;
-    }
-    n->older = after;
-    n->newer = after != NULL ? after->newer : p->oldest;
-    *(n->older != NULL ? &n->older->newer : &p->oldest) = n;
-    *(n->newer != NULL ? &n->newer->older : &p->newest) = n;
-}
-
-static void unlink_free(struct prefixes *p, struct prefix_node *n)
-{
-    *(n->older != NULL ? &n->older->newer : &p->oldest) = n->newer;
-    *(n->newer != NULL ? &n->newer->older : &p->newest) = n->older;
-}
-
 /* Counts a node's blocks as held otherwise than before. */
 static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was,
                      enum prefix_hold is)
@@ -67,9 +48,9 @@ static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was
     c->kv_blocks_cold += is == PREFIX_FREE ? blocks : 0;
     c->kv_blocks_idle += is == PREFIX_IDLE ? blocks : 0;
     if (was == PREFIX_FREE) {
-        unlink_free(c->prefixes, n);
+        ranked_remove(&c->prefixes->free, &n->place);
     } else if (is == PREFIX_FREE) {
-        link_free(c->prefixes, n);
+        ranked_add(&c->prefixes->free, &n->place);
     }
 }
 
@@ -120,10 +101,11 @@ struct prefix_node *prefix_split(struct core *c, struct prefix_node *lower, uint
     lower->from = at;
     lower->parent = upper;
     upper->children = 1;
-    upper->rank = lower->rank;
+    upper->place.rank = lower->place.rank;
     enum prefix_hold how = prefix_held(lower);
     if (how == PREFIX_FREE) {
-        link_free(c->prefixes, upper); /* for a moment: whoever asked for it takes it */
+        ranked_add(&c->prefixes->free,
+                   &upper->place); /* for a moment: whoever asked for it takes it */
     } else {
         upper->holders[how] = 1;
     }
@@ -140,7 +122,7 @@ static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
     c->kv_blocks_free += (uint64_t)blocks * n->units;
     if (n->from == n->to) {
         struct prefix_node *parent = n->parent;
-        unlink_free(p, n);
+        ranked_remove(&p->free, &n->place);
         p->last[n->stream] = parent != NULL && parent->stream == n->stream ? parent : NULL;
         if (parent != NULL) {
             parent->children--;
@@ -153,8 +135,8 @@ static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
 
 void prefix_evict(struct core *c, uint64_t blocks)
 {
-    while (blocks > 0 && c->prefixes->oldest != NULL) {
-        struct prefix_node *n = c->prefixes->oldest;
+    while (blocks > 0 && c->prefixes->free.first != NULL) {
+        struct prefix_node *n = (struct prefix_node *)c->prefixes->free.first;
         uint32_t there = n->to - n->from;
         uint64_t want = (blocks + n->units - 1) / n->units;
         uint32_t some = want < there ? (uint32_t)want : there;
@@ -243,6 +225,6 @@ struct prefix_node *prefix_go_down(struct core *c, struct prefix_node *parent, s
     }
     /* for a moment: whoever computed it holds it */
     c->kv_blocks_cold += (uint64_t)(s.end - at) * n->units;
-    link_free(c->prefixes, n);
+    ranked_add(&c->prefixes->free, &n->place);
     return n;
 }

@@ -226,7 +226,7 @@ void core_fini(struct core *c)
         CORE_HOOK(c, exit, c->sched);
     }
     map_fini(&c->residents.by_key);
-    free(c->cold);
+    map_fini(&c->cold);
     arena_fini(&c->policys);
     arena_fini(&c->shown);
     arena_fini(&c->arena);

@@ -34,9 +34,8 @@ const unsigned after_resident[] = {
 };
 
 const unsigned after_cold[] = {
-    [COLD_CACHED] = TO(COLD_PINNED) | TO(COLD_MOVING) | TO(COLD_GONE),
-    [COLD_PINNED] = TO(COLD_CACHED) | TO(COLD_MOVING) | TO(COLD_GONE),
-    [COLD_MOVING] = TO(COLD_SWAPPED) | TO(COLD_GONE),
-    [COLD_SWAPPED] = TO(COLD_GONE),
-    [COLD_GONE] = TO(COLD_CACHED),
+    [COLD_CACHED] = TO(COLD_PINNED) | TO(COLD_MOVING),
+    [COLD_PINNED] = TO(COLD_CACHED) | TO(COLD_MOVING),
+    [COLD_MOVING] = TO(COLD_SWAPPED),
+    [COLD_SWAPPED] = 0,
 };

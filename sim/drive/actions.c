@@ -156,10 +156,9 @@ static void exec_kv_move(void *exec, struct full_request *r, double bytes UNUSED
     service_kv(exec, r, in);
 }
 
-static void exec_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes UNUSED)
+static void exec_cold_move(void *exec, uint32_t row, double bytes UNUSED)
 {
-    SIM_ASSERT(((struct drive *)exec)->core.cold[cold].generation == generation);
-    service_cold(exec, cold, generation);
+    service_cold(exec, row);
 }
 
 static void exec_timer(void *exec, int64_t at_ns)
@@ -184,15 +183,14 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns 
                       p->pub->segments[0].request->id, (uint64_t)(uintptr_t)p);
 }
 
-static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
+static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row)
 {
     struct drive *d = exec;
     /* The turn before has left it a slot, so both have one rule of who comes. */
     SIM_ASSERT(row < d->core.setup->trace->n && d->requests[row].tokens == NULL);
     SIM_ASSERT(d->turns[row].tokens != NULL || d->core.joins != NULL);
     d->arrivals_pending++;
-    (void)drive_later(d, at_ns, DRIVE_EVENT_TURN, d->core.setup->trace->rows[row].request_id,
-                      ((uint64_t)cold << 32) | row);
+    (void)drive_later(d, at_ns, DRIVE_EVENT_TURN, d->core.setup->trace->rows[row].request_id, row);
 }
 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)

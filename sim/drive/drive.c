@@ -102,13 +102,13 @@ static void push_next_arrival(struct drive *d)
     }
 }
 
-static void arrive(struct drive *d, uint32_t row, uint32_t cold)
+static void arrive(struct drive *d, uint32_t row)
 {
     struct core *c = &d->core;
     SIM_ASSERT(d->arrivals_pending > 0 && row < c->setup->trace->n);
     d->arrivals_pending--;
     c->last_progress_ns = c->n_live == 0 ? d->now_ns : c->last_progress_ns;
-    core_request_arrives(c, row, cold);
+    core_request_arrives(c, row);
 }
 
 static void service_event(struct drive *d, struct service_job *j)
@@ -162,10 +162,10 @@ static void handle(struct drive *d, const struct eventq_event *ev)
         break;
     case DRIVE_EVENT_ARRIVAL:
         push_next_arrival(d);
-        arrive(d, (uint32_t)ev->payload, KV_NO_COLD);
+        arrive(d, (uint32_t)ev->payload);
         break;
     case DRIVE_EVENT_TURN:
-        arrive(d, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
+        arrive(d, (uint32_t)ev->payload);
         break;
     case DRIVE_EVENT_CANCEL: {
         struct full_request *r = core_request_find(c, (uint32_t)ev->payload);

@@ -198,7 +198,7 @@ struct service_job {
     struct resident_key key;
     enum engine_step step;
     struct full_request *request; /* of a KV move, or NULL: */
-    uint32_t cold, generation;
+    uint32_t cold;                /* row of the turn that it is kept for */
     uint32_t slot, tokens;
     double size;
     int64_t took_ns;
@@ -356,7 +356,7 @@ int service_graphs(struct drive *d);
 void service_cancel(struct resident *r);
 void service_evicted(struct drive *d, struct resident_key key);
 void service_kv(struct drive *d, struct full_request *r, bool in);
-void service_cold(struct drive *d, uint32_t cold, uint32_t generation);
+void service_cold(struct drive *d, uint32_t row);
 /* On the host, when the work is done (and its time has come). */
 void service_done(struct drive *d, struct service_job *j);
 void service_run(struct job *j);

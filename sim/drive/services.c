@@ -1,5 +1,6 @@
 /* Work beside the devices: KV to and from a file, compiled attention, graph blocks. The loader and
  * the compiler each do one thing after another, as the contract says. */
+#include "sim/core/kv.h"
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
@@ -274,16 +275,15 @@ void service_kv(struct drive *d, struct full_request *r, bool in)
     begin(d, &d->loader, j, &d->loader_free_ns);
 }
 
-void service_cold(struct drive *d, uint32_t cold, uint32_t generation)
+void service_cold(struct drive *d, uint32_t row)
 {
-    const struct cold_kv *k = &d->core.cold[cold];
-    SIM_ASSERT(k->state == COLD_MOVING && d->turns[k->row].tokens != NULL);
-    SIM_ASSERT(k->tokens > 0 && k->tokens <= d->turns[k->row].n);
+    const struct cold_kv *k = cold_of(&d->core, row);
+    SIM_ASSERT(k->state == COLD_MOVING && d->turns[row].tokens != NULL);
+    SIM_ASSERT(k->tokens > 0 && k->tokens <= d->turns[row].n);
     struct service_job *j = job_new(d);
     j->work = DRIVE_SWAP_OUT;
-    j->cold = cold;
-    j->generation = generation;
-    j->slot = d->turns[k->row].slot;
+    j->cold = row;
+    j->slot = d->turns[row].slot;
     j->tokens = k->tokens;
     j->size = (double)j->tokens * 2.0 * d->llm->n_layers * d->kv.view.kv_dim * sizeof(uint16_t);
     begin(d, &d->loader, j, &d->loader_free_ns);
@@ -309,11 +309,11 @@ void service_done(struct drive *d, struct service_job *j)
         }
         core_kv_moved(c, j->request, j->work == DRIVE_SWAP_IN);
     } else if (j->work == DRIVE_SWAP_OUT) { /* of a session between turns */
-        const struct cold_kv *k = &c->cold[j->cold];
-        if (k->generation == j->generation && k->state == COLD_MOVING) {
+        const struct cold_kv *k = cold_of(c, j->cold);
+        if (k != NULL && k->state == COLD_MOVING) {
             slot_release(d, j->slot);
         }
-        core_cold_moved(c, j->cold, j->generation);
+        core_cold_moved(c, j->cold);
     }
     job_free(d, j);
 }

@@ -14,21 +14,7 @@ void buffers_init(struct engine *e)
     }
 }
 
-/* ---- the list of a device ---- */
-
-static void unlink_buffer(struct device_buffers *d, struct kernel_buffer *b)
-{
-    *(b->newer != NULL ? &b->newer->older : &d->newest) = b->older;
-    *(b->older != NULL ? &b->older->newer : &d->oldest) = b->newer;
-}
-
-static void link_newest(struct device_buffers *d, struct kernel_buffer *b)
-{
-    b->newer = NULL;
-    b->older = d->newest;
-    *(d->newest != NULL ? &d->newest->newer : &d->oldest) = b;
-    d->newest = b;
-}
+/* ---- what a device has ---- */
 
 static double held_bytes(const struct device_buffers *d)
 {
@@ -40,16 +26,17 @@ static void collect(struct engine *e, uint8_t device, double more)
 {
     struct device_buffers *d = &e->buffers[device];
     double budget = e->core.setup->kernels[device].budget_bytes;
-    for (struct kernel_buffer *b = d->oldest, *newer; b != NULL; b = newer) {
-        newer = b->newer;
+    for (struct ranked *x = d->kernels.first, *after; x != NULL; x = after) {
+        struct kernel_buffer *b = (struct kernel_buffer *)x;
+        after = x->after;
         if (held_bytes(d) + more <= budget) {
             return;
         }
         if (b->uses == 0) {
-            unlink_buffer(d, b);
+            ranked_remove(&d->kernels, x);
             /* A sum of differences would not come back to zero. */
-            d->bytes = d->newest != NULL ? d->bytes - b->bytes : 0.0;
-            b->older = e->free_buffers;
+            d->bytes = d->kernels.first != NULL ? d->bytes - b->bytes : 0.0;
+            b->next_free = e->free_buffers;
             e->free_buffers = b;
             e->core.result->kernel_memory.evictions++;
         }
@@ -92,9 +79,9 @@ static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, u
 static struct kernel_buffer *find(struct device_buffers *d, uint32_t model, enum op_kind op,
                                   uint32_t rows)
 {
-    struct kernel_buffer *b = d->newest;
+    struct kernel_buffer *b = (struct kernel_buffer *)d->kernels.last;
     while (b != NULL && (b->model != model || b->op != op || b->rows != rows)) {
-        b = b->older;
+        b = (struct kernel_buffer *)b->place.before;
     }
     return b;
 }
@@ -107,12 +94,12 @@ static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t mode
     collect(e, device, bytes);
     struct kernel_buffer *b = e->free_buffers;
     if (b != NULL) {
-        e->free_buffers = b->older;
+        e->free_buffers = b->next_free;
     } else {
         b = arena_alloc(&e->core.arena, sizeof *b);
     }
     *b = (struct kernel_buffer){.model = model, .rows = rows, .op = op, .bytes = bytes};
-    link_newest(d, b);
+    ranked_add(&d->kernels, &b->place);
     d->bytes += bytes;
     note_peak(e);
     return b;
@@ -130,8 +117,8 @@ static bool hold(struct engine *e, struct vexec *v, enum op_kind op, uint32_t ro
     if (loads) {
         b = add(e, l->device, model, op, built);
     } else {
-        unlink_buffer(d, b);
-        link_newest(d, b);
+        ranked_remove(&d->kernels, &b->place);
+        ranked_add(&d->kernels, &b->place);
     }
     b->uses++;
     v->buffers[v->n_buffers++] = b;
@@ -204,12 +191,13 @@ bool buffers_consistent(const struct engine *e)
     for (uint32_t i = 0; e->has_buffers && i < e->core.setup->machine->n_devices; i++) {
         const struct device_buffers *d = &e->buffers[i];
         double bytes = 0.0;
-        const struct kernel_buffer *newer = NULL;
-        for (const struct kernel_buffer *b = d->newest; b != NULL; newer = b, b = b->older) {
-            SIM_ASSERT(b->newer == newer && b->bytes >= 0.0);
+        const struct ranked *before = NULL;
+        for (const struct ranked *x = d->kernels.first; x != NULL; before = x, x = x->after) {
+            const struct kernel_buffer *b = (const struct kernel_buffer *)x;
+            SIM_ASSERT(x->before == before && b->bytes >= 0.0);
             bytes += b->bytes;
         }
-        SIM_ASSERT(d->oldest == newer);
+        SIM_ASSERT(d->kernels.last == before);
         SIM_ASSERT(fabs(bytes - d->bytes) <= 1e-9 * (1.0 + bytes));
     }
     return true;

@@ -85,9 +85,9 @@ void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in)
     move_kv(exec, (struct channel_item){.request = r, .in = in}, bytes);
 }
 
-void channel_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes)
+void channel_cold_move(void *exec, uint32_t row, double bytes)
 {
-    move_kv(exec, (struct channel_item){.cold = cold, .generation = generation}, bytes);
+    move_kv(exec, (struct channel_item){.cold = row}, bytes);
 }
 
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns)
@@ -121,7 +121,7 @@ void channel_evicted(void *exec, struct resident_key key)
     }
     struct channel *ch = graph ? &e->loader : &e->compiler;
     struct channel_item *it = item_new(e, ch);
-    it->cold = KV_NO_COLD;
+    it->cold = TRACE_NO_ROW;
     it->isolated_ns = (double)ns;
     append(e, ch, it);
 }
@@ -157,8 +157,8 @@ void channel_event(struct engine *e, struct channel *ch)
     } else if (it.request != NULL) {
         SIM_ASSERT(it.request->alive); /* who is cancelled stays until its KV has moved */
         core_kv_moved(&e->core, it.request, it.in);
-    } else if (it.cold != KV_NO_COLD) {
-        core_cold_moved(&e->core, it.cold, it.generation);
+    } else if (it.cold != TRACE_NO_ROW) {
+        core_cold_moved(&e->core, it.cold);
     }
 }
 

@@ -97,8 +97,8 @@ struct channel_item {
     struct channel_item *next;
     struct resident *resident;    /* or */
     struct full_request *request; /* KV move, or NULL: */
-    uint32_t cold, generation;    /* KV of a session between turns, to flash; KV_NO_COLD: memory
-                                     is given back */
+    uint32_t cold; /* KV that is kept for the turn of that row, to flash; TRACE_NO_ROW: memory is
+                      given back */
     bool in;
     double isolated_ns;
     double bytes;
@@ -246,7 +246,7 @@ bool repeat_run(struct engine *e);
 void channel_load(void *exec, struct resident *r, double bytes);
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
 void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in);
-void channel_cold_move(void *exec, uint32_t cold, uint32_t generation, double bytes);
+void channel_cold_move(void *exec, uint32_t row, double bytes);
 void channel_cancel(void *exec, struct resident *r);
 /* Giving back what it took keeps its channel busy, where the machine says how long. */
 void channel_evicted(void *exec, struct resident_key key);
@@ -275,7 +275,8 @@ void governor_finish(struct engine *e);
 /* A kernel that a device has in memory: one op of a model, for launches of up to so many rows. The
  * layers share it, because weights are its argument. */
 struct kernel_buffer {
-    struct kernel_buffer *newer, *older; /* by last use; or `older` of those that are free */
+    struct ranked place; /* by last use: all have one rank */
+    struct kernel_buffer *next_free;
     uint32_t model, rows;
     enum op_kind op;
     uint32_t uses; /* launches that hold it */
@@ -283,7 +284,7 @@ struct kernel_buffer {
 };
 
 struct device_buffers {
-    struct kernel_buffer *newest, *oldest;
+    struct ranked_list kernels;
     double bytes; /* of these kernels */
     /* Bytes of compiled attention, which is a resident. Policies give it up, and nobody else. */
     double compiled_bytes;

@@ -55,13 +55,13 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns)
                 (uint64_t)(uintptr_t)p);
 }
 
-static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
+static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row)
 {
     struct engine *e = exec;
     uint32_t id = trace_row_at(e->core.setup->trace, row).request_id;
     SIM_ASSERT(at_ns >= e->now_ns);
     e->arrivals_pending++;
-    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id), ((uint64_t)cold << 32) | row);
+    eventq_push(&e->queue, at_ns, engine_order(e, EVENT_TURN, id), row);
 }
 
 static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)

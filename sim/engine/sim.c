@@ -42,8 +42,7 @@ static void push_next_arrival(struct engine *e)
         e->arrivals_pending++;
         struct trace_row r = trace_row_at(t, row);
         SIM_ASSERT(r.arrival_ns >= e->now_ns); /* traces are in order of arrival */
-        eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id),
-                    (uint64_t)KV_NO_COLD << 32 | row); /* first turns find no KV */
+        eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id), row);
     }
 }
 
@@ -115,7 +114,7 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         e->arrivals_pending--;
         /* Patience begins with work: a pause of all sessions is no stall. */
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
-        core_request_arrives(c, (uint32_t)ev->payload, (uint32_t)(ev->payload >> 32));
+        core_request_arrives(c, (uint32_t)ev->payload);
         break;
     case EVENT_CANCEL: {
         /* Its user may give up on what has ended. */

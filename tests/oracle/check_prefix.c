@@ -23,9 +23,7 @@ static struct core core;
 static struct trace trace;
 static struct naive_cache naive;
 static uint64_t *tokens[NAIVE_MAX_REQUESTS]; /* of a row: prompt and answer */
-static struct {
-    uint32_t row, cold;
-} due[NAIVE_MAX_REQUESTS]; /* later turns, whose turn before has ended */
+static uint32_t due[NAIVE_MAX_REQUESTS];     /* rows of later turns, whose turn before has ended */
 static uint32_t n_due;
 static bool infinite;                      /* memory without end, and blocks of one token */
 static uint32_t known[NAIVE_MAX_REQUESTS]; /* computed tokens of a row that others may use */
@@ -44,12 +42,11 @@ static void no_news(struct sched *s, const struct request *r)
 static const struct policy_ops nobody = {
     .name = "nobody", .contract = POLICY_CONTRACT, .request_arrived = no_news, .schedule = nothing};
 
-static void arrive_later(void *exec, int64_t at_ns, uint32_t row, uint32_t cold)
+static void arrive_later(void *exec, int64_t at_ns, uint32_t row)
 {
     (void)exec;
     (void)at_ns;
-    due[n_due].row = row;
-    due[n_due++].cold = cold;
+    due[n_due++] = row;
 }
 
 static const struct executor_ops no_executor = {.caps = CAP_KV_MOVE, .arrive_later = arrive_later};
@@ -162,9 +159,9 @@ static void leave(uint32_t row)
     known[row] = naive.of[row].kv;
 }
 
-static void arrive(uint32_t row, uint32_t cold)
+static void arrive(uint32_t row)
 {
-    core_request_arrives(&core, row, cold);
+    core_request_arrives(&core, row);
     naive_arrive(&naive, row, tokens[row], trace.rows[row].input_tokens);
     compare("arrival");
     if (infinite) {
@@ -358,10 +355,10 @@ static uint64_t random_run(uint64_t number)
         uint32_t rows[NAIVE_MAX_REQUESTS];
         uint32_t n = live_rows(rows);
         if (next < trace.n_first && rng_below(&r, 4) == 0) {
-            arrive(next++, KV_NO_COLD);
+            arrive(next++);
         } else if (n_due > 0 && rng_below(&r, 2) == 0) {
             n_due--;
-            arrive(due[n_due].row, due[n_due].cold);
+            arrive(due[n_due]);
         } else if (n > 0) {
             random_pass(&r, rows, n);
         } else if (next == trace.n_first && n_due == 0) {
@@ -445,17 +442,17 @@ START_TEST(three_requests_share_as_by_hand)
     read_trace("0,0,0,reactive,0,,11,2,10,1,\n1,1,0,reactive,1,,15,1,10,1,\n"
                "2,2,0,reactive,2,,35,1,13,0,0\n");
     begin(4, 12);
-    arrive(0, KV_NO_COLD);
+    arrive(0);
     ck_assert_uint_eq(real(0)->pub->reused_tokens, 0);
     serve(0);
     blocks_are(9, 3);
-    arrive(1, KV_NO_COLD);
+    arrive(1);
     ck_assert_uint_eq(real(1)->pub->reused_tokens, 8);
     ck_assert_uint_eq(core.kv_blocks_idle, 2);
     blocks_are(9, 1);
     serve(1);
     blocks_are(8, 4);
-    arrive(2, KV_NO_COLD);
+    arrive(2);
     ck_assert_uint_eq(real(2)->pub->reused_tokens, 12);
     ck_assert_uint_eq(request_prefill_left(real(2)->pub), 23);
     serve(2);
@@ -473,7 +470,7 @@ START_TEST(under_pressure_the_leaf_that_nobody_holds_gives_way)
                "2,2,0,reactive,2,,35,1,13,0,0\n");
     begin(4, 9);
     for (uint32_t i = 0; i < 3; i++) {
-        arrive(i, KV_NO_COLD);
+        arrive(i);
         serve(i);
     }
     blocks_are(1, 8);
@@ -488,8 +485,8 @@ START_TEST(who_waits_finds_what_was_computed_meanwhile)
 {
     read_trace("0,0,0,reactive,0,,9,2,9,1,\n1,1,0,reactive,0,,9,1,9,1,\n");
     begin(4, 9);
-    arrive(0, KV_NO_COLD);
-    arrive(1, KV_NO_COLD);
+    arrive(0);
+    arrive(1);
     ck_assert_uint_eq(real(1)->pub->reused_tokens, 0);
     ck_assert(pass((uint32_t[]){0}, (uint32_t[]){9}, 1, true));
     instant();
@@ -503,8 +500,8 @@ START_TEST(what_is_computed_twice_is_kept_once)
 {
     read_trace("0,0,0,reactive,0,,8,2,8,1,\n1,1,0,reactive,0,,8,2,8,1,\n");
     begin(4, 9);
-    arrive(0, KV_NO_COLD);
-    arrive(1, KV_NO_COLD);
+    arrive(0);
+    arrive(1);
     ck_assert(pass((uint32_t[]){0, 1}, (uint32_t[]){8, 8}, 2, true));
     blocks_are(7, 0);
     end();
