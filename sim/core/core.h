@@ -211,7 +211,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
 void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
-/* Of a turn that came meanwhile: nothing happens. */
+/* If that turn has come meanwhile, nothing happens. */
 void core_cold_moved(struct core *c, uint32_t row);
 void core_timer(struct core *c);
 /* An event of the machine, as far as it concerns requests, memory or the policy. The executor does

@@ -83,7 +83,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r);
 /* KV of finished turns (cold.c), kept for the session's next one, in two lists. Cached entries give
  * way when memory is short. */
 
-/* What is kept for the turn of that row, or NULL. */
+/* The entry that is kept for the turn of that row, or NULL. */
 static inline struct cold_kv *cold_of(const struct core *c, uint32_t row)
 {
     struct cold_kv **k = map_record(&c->cold, row);

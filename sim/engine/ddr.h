@@ -21,7 +21,7 @@ static inline struct job *ddr_first(const struct engine *e, uint32_t n)
 
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-/* A job that does nothing ends then, unless its wait is over before, or it waits anew. */
+/* A job that does nothing ends then, unless its wait is over before, or it waits again. */
 void job_wait(struct engine *e, struct job *j, int64_t until_ns);
 /* It waits no more, if it did. */
 void job_wait_over(struct engine *e, struct job *j);

@@ -2,8 +2,9 @@
  *
  * Everything that shares the DDR is a `job`: isolated nanoseconds left, and a rate that is 1
  * when alone. It ends at ceil(now + left / rate). Rates change only when the set of jobs or a
- * demand changes. Ends of jobs are no events of the queue (advance.c). What may be taken back is a
- * job, too, which only waits. So the queue has what comes in any case.
+ * demand changes. Ends of jobs are no events of the queue (advance.c). An end
+ * that may be taken back is that of a job, which only waits. So the queue has what comes in any
+ * case.
  */
 #pragma once
 

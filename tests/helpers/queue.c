@@ -67,8 +67,7 @@ typedef void handler(struct mm1 *m);
 
 static void push(struct mm1 *m, double delay_s, handler *h)
 {
-    eventq_push(&m->q, m->now_ns + (int64_t)(delay_s * 1e9), m->order++,
-                      (uint64_t)(uintptr_t)h);
+    eventq_push(&m->q, m->now_ns + (int64_t)(delay_s * 1e9), m->order++, (uint64_t)(uintptr_t)h);
 }
 
 static void on_departure(struct mm1 *m)
