@@ -26,6 +26,13 @@ void arena_fini(struct arena *a);
 /* Zeroed, 16-byte aligned, never NULL (out of memory ends the process with a message). */
 void *arena_alloc(struct arena *a, size_t bytes);
 
+/* Lists of objects to be used again, which are linked by their member next_free. TAKE gives the one
+ * that was put there last, as it was left, or a new one of the arena where the list is empty. */
+#define FREE_PUT(list, x) ((x)->next_free = (list), (void)((list) = (x)))
+#define FREE_TAKE(list, arena, x)                                                                  \
+    ((x) = (list), (x) != NULL ? (void)((list) = (x)->next_free)                                   \
+                               : (void)((x) = arena_alloc((arena), sizeof *(x))))
+
 /* malloc/calloc/realloc that end the process with a message instead of returning NULL. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t bytes);

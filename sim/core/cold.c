@@ -33,8 +33,7 @@ void cold_forget(struct core *c, struct cold_kv *k)
     unlink_it(c, k);
     cold_let_go(c, k);
     map_remove(&c->cold, k->row);
-    k->next_free = c->free_cold;
-    c->free_cold = k;
+    FREE_PUT(c->free_cold, k);
 }
 
 void cold_drop(struct core *c, struct cold_kv *k)
@@ -48,12 +47,8 @@ void kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
 {
     SIM_ASSERT(r->kv_blocks > 0 && !r->prefix_idle && kv_has_room(c, r, 0));
     SIM_ASSERT(cold_of(c, row) == NULL);
-    struct cold_kv *k = c->free_cold;
-    if (k == NULL) {
-        k = arena_alloc(&c->arena, sizeof *k);
-    } else {
-        c->free_cold = k->next_free;
-    }
+    struct cold_kv *k;
+    FREE_TAKE(c->free_cold, &c->arena, k);
     *(struct cold_kv **)map_add(&c->cold, row) = k;
     *k = (struct cold_kv){.place.rank = r->kv_rank,
                           .row = row,

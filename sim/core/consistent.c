@@ -284,10 +284,10 @@ static void check_residents(const struct core *c)
         bytes += r->bytes;
         n++;
     }
-    SIM_ASSERT(n == c->residents.by_key.n);
+    SIM_ASSERT(n == c->residents.n);
     /* Bytes are whole, or fractions of blocks of weights: sums in another order differ by less. */
     SIM_ASSERT(fabs(bytes - c->resident_bytes) < 1.0);
-    for (const struct resident *r = c->residents.absent; r != NULL; r = r->next) {
+    for (const struct resident *r = c->free_residents; r != NULL; r = r->next_free) {
         SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
     }
 }

@@ -67,27 +67,21 @@ void core_resident_done(struct core *c, struct resident *r)
 /* Objects of the instant that ended can be reused now: the policy has seen them. */
 static void bury_dead(struct core *c)
 {
-    while (c->dead_launches != NULL) {
-        struct full_launch *l = c->dead_launches;
+    for (struct full_launch *l; (l = c->dead_launches) != NULL;) {
         SIM_ASSERT(l->pub->state == LAUNCH_STATE_ENDED);
         c->dead_launches = l->next_free;
-        l->next_free = c->free_launches;
-        c->free_launches = l;
+        FREE_PUT(c->free_launches, l);
     }
-    while (c->dead_passes != NULL) {
-        struct full_pass *p = c->dead_passes;
+    for (struct full_pass *p; (p = c->dead_passes) != NULL;) {
         SIM_ASSERT(p->pub->state == PASS_STATE_DONE || p->pub->state == PASS_STATE_CANCELLED);
         SIM_ASSERT(p->pub->n_launches == 0);
         c->dead_passes = p->next_free;
-        p->next_free = c->free_passes;
-        c->free_passes = p;
+        FREE_PUT(c->free_passes, p);
     }
-    while (c->dead_requests != NULL) {
-        struct full_request *r = c->dead_requests;
+    for (struct full_request *r; (r = c->dead_requests) != NULL;) {
         SIM_ASSERT(!r->alive);
         c->dead_requests = r->next_free;
-        r->next_free = c->free_requests;
-        c->free_requests = r;
+        FREE_PUT(c->free_requests, r);
     }
 }
 

@@ -106,7 +106,8 @@ struct core {
     /* The first may be dropped. Held ones (pinned, moving, swapped) give no memory. */
     struct ranked_list cold_cached, cold_held;
 
-    struct residents residents;
+    struct map residents; /* struct resident *, by key */
+    struct resident *free_residents;
     double resident_bytes;
     double mapped_bytes; /* of residents that init declared */
     bool weights_mapped; /* residents that were mapped are the weights: not both count */

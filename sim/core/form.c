@@ -8,21 +8,15 @@ const char core_no_room[] = "not enough free KV";
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 {
-    struct full_pass *p = c->free_passes;
-    if (p == NULL) {
-        p = arena_alloc(&c->arena, sizeof *p);
-        p->pub = arena_alloc(&c->shown, sizeof *p->pub);
-        p->pub->core = (uintptr_t)p ^ core_way;
-    } else {
-        c->free_passes = p->next_free;
-    }
+    struct full_pass *p;
+    FREE_TAKE(c->free_passes, &c->arena, p);
+    struct pass *pub = p->pub != NULL ? p->pub : arena_alloc(&c->shown, sizeof *p->pub);
     if (p->capacity < n_segments) {
         /* What it had before is the arena's until the run is over. */
         p->capacity = n_segments < 8 ? 8 : 2 * n_segments;
         p->segments = arena_alloc(&c->shown, p->capacity * sizeof *p->segments);
     }
-    struct pass *pub = p->pub;
-    *pub = (struct pass){.segments = p->segments, .core = pub->core};
+    *pub = (struct pass){.segments = p->segments, .core = (uintptr_t)p ^ core_way};
     *p = (struct full_pass){.pub = pub, .segments = p->segments, .capacity = p->capacity};
     return p;
 }
@@ -133,8 +127,7 @@ static void pass_undo(struct core *c, struct full_pass *p)
         core_member_back(c, p, core_member(&p->segments[i]));
     }
     BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for whoever still holds its last life */
-    p->next_free = c->free_passes;
-    c->free_passes = p;
+    FREE_PUT(c->free_passes, p);
 }
 
 /* The model that a segment goes through; 0 too where nobody drafts. */

@@ -3,18 +3,6 @@
 #include "sim/core/consistent.h"
 #include "sim/core/memory.h"
 
-static inline struct full_launch *launch_new(struct core *c)
-{
-    struct full_launch *l = c->free_launches;
-    if (l == NULL) {
-        l = arena_alloc(&c->arena, sizeof *l);
-        l->pub = arena_alloc(&c->shown, sizeof *l->pub);
-    } else {
-        c->free_launches = l->next_free;
-    }
-    return l;
-}
-
 static bool has_attention(const struct pass *p, uint32_t end)
 {
     SIM_ASSERT(p->op < end && end <= p->n_ops);
@@ -220,12 +208,13 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         return rc;
     }
     /* From here on nothing fails: what was refused has changed nothing. */
-    struct full_launch *l = launch_new(c);
+    struct full_launch *l;
+    FREE_TAKE(c->free_launches, &c->arena, l);
+    l->pub = l->pub != NULL ? l->pub : arena_alloc(&c->shown, sizeof *l->pub);
     SIM_ASSERT(l->pub->id == 0 || l->pub->state == LAUNCH_STATE_ENDED);
     if (pin != NULL) {
         pin->pins++;
     }
-    l->next_free = NULL;
     l->pin = pin;
     *l->pub = (struct launch){
         .id = ++c->next_launch_id,

@@ -188,8 +188,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
         r->next_live->prev_live = r->prev_live;
     }
     SIM_ASSERT(r->kv_blocks == 0 && !r->prefix_idle);
-    r->next_free = c->dead_requests;
-    c->dead_requests = r;
+    FREE_PUT(c->dead_requests, r);
 }
 
 void core_request_shed(struct core *c, struct full_request *r)

@@ -84,17 +84,11 @@ static inline struct full_launch *core_launch_of(const struct launch *l)
 /* Stays where it is while it is used: executors and launches point to it. */
 struct resident {
     struct resident_key key;
-    struct resident *next; /* of the absent ones */
+    struct resident *next_free;
     enum resident_state state;
     double bytes;
     uint32_t pins;
     void *exec; /* the executor's, while pending */
-};
-
-/* Those there are, by key. */
-struct residents {
-    struct map by_key;       /* struct resident * */
-    struct resident *absent; /* to be used again */
 };
 
 /* KV of a finished turn, kept for the session's next one. */

@@ -35,8 +35,7 @@ int core_pass_cancel(struct core *c, struct pass *pub)
                            "passes with the tokens after are given up first");
     }
     pass_cancel(c, p);
-    p->next_free = c->dead_passes;
-    c->dead_passes = p;
+    FREE_PUT(c->dead_passes, p);
     return 0;
 }
 
@@ -148,8 +147,7 @@ void core_launch_over(struct core *c, struct full_launch *l)
 {
     c->result->events++;
     CORE_HOOK(c, launch_done, c->sched, l->pub);
-    l->next_free = c->dead_launches;
-    c->dead_launches = l;
+    FREE_PUT(c->dead_launches, l);
 }
 
 /* Has the ledger room for one more token of each of its requests? */
@@ -173,8 +171,7 @@ static void pass_notify(struct core *c, struct full_pass *p)
         c->expected_as = NULL;
     }
     CORE_HOOK(c, pass_done, c->sched, p->pub);
-    p->next_free = c->dead_passes;
-    c->dead_passes = p;
+    FREE_PUT(c->dead_passes, p);
 }
 
 void core_pass_check_wanted(struct core *c, struct full_pass *p)

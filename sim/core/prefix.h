@@ -36,7 +36,8 @@ struct prefix_node {
     uint32_t units;                    /* of the ledger that a block is */
     uint32_t holders[PREFIX_USED + 1]; /* who holds it idle or used, children included */
     uint32_t children;
-    uint32_t number; /* dense: for checks */
+    uint32_t number; /* from 1, dense: for checks */
+    struct prefix_node *next_free;
 };
 
 /* NULL where the trace states no content, or prefixes are not reused. The caller owns it. */

@@ -9,15 +9,15 @@ struct step {
 };
 
 struct prefixes {
-    const struct trace *trace;  /* borrowed */
-    struct prefix_node **last;  /* owned: by stream, its deepest node; NULL: none */
-    uint32_t n_texts;           /* streams of the trace */
-    uint32_t n_streams;         /* stream s of model m is m n_texts + s */
-    struct prefix_node *unused; /* by parent */
-    struct ranked_list free;    /* nodes: children before their parents */
-    struct step *way;           /* scratch */
-    uint32_t n_nodes;           /* ever made */
-    uint64_t changes, matched;  /* of the tree, and those that waiting requests know of */
+    const struct trace *trace; /* borrowed */
+    struct prefix_node **last; /* owned: by stream, its deepest node; NULL: none */
+    uint32_t n_texts;          /* streams of the trace */
+    uint32_t n_streams;        /* stream s of model m is m n_texts + s */
+    struct prefix_node *unused;
+    struct ranked_list free;   /* nodes: children before their parents */
+    struct step *way;          /* scratch */
+    uint32_t n_nodes;          /* ever made */
+    uint64_t changes, matched; /* of the tree, and those that waiting requests know of */
 };
 
 static inline enum prefix_hold prefix_held(const struct prefix_node *n)

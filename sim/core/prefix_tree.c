@@ -77,13 +77,9 @@ static struct prefix_node *node_new(struct core *c, uint32_t stream, uint32_t fr
                                     struct prefix_node *parent)
 {
     struct prefixes *p = c->prefixes;
-    struct prefix_node *n = p->unused;
-    uint32_t number = n != NULL ? n->number : p->n_nodes++;
-    if (n != NULL) {
-        p->unused = n->parent;
-    } else {
-        n = arena_alloc(&c->arena, sizeof *n);
-    }
+    struct prefix_node *n;
+    FREE_TAKE(p->unused, &c->arena, n);
+    uint32_t number = n->number > 0 ? n->number : ++p->n_nodes;
     SIM_ASSERT(from < to && (parent != NULL ? parent->to == from : from == 0));
     *n = (struct prefix_node){.parent = parent,
                               .stream = stream,
@@ -127,8 +123,7 @@ static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
         if (parent != NULL) {
             parent->children--;
         }
-        n->parent = p->unused;
-        p->unused = n;
+        FREE_PUT(p->unused, n);
     }
     core_count(c, COUNTER_KV_COLD_DROPS);
 }

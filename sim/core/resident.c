@@ -11,14 +11,14 @@ static uint64_t number_of(struct resident_key key)
 
 struct resident *resident_find(struct core *c, struct resident_key key)
 {
-    struct resident **r = map_record(&c->residents.by_key, number_of(key));
+    struct resident **r = map_record(&c->residents, number_of(key));
     return r != NULL && (*r)->key.kind == key.kind && (*r)->key.b == key.b ? *r : NULL;
 }
 
 struct resident *resident_next(const struct core *c, uint32_t *at)
 {
     uint64_t key;
-    struct resident **r = map_next(&c->residents.by_key, at, &key);
+    struct resident **r = map_next(&c->residents, at, &key);
     return r != NULL ? *r : NULL;
 }
 
@@ -85,22 +85,17 @@ uint64_t resident_lent_for(const struct core *c, double bytes)
 
 struct resident *resident_add(struct core *c, struct resident_key key, double bytes)
 {
-    struct residents *t = &c->residents;
     SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
     /* Memory first: where it is refused, nothing has changed. What takes none is not refused, even
      * where other programs want more than there is. */
     if (bytes > 0.0 && residents_fit(c, c->resident_bytes + bytes) != 0) {
         return NULL;
     }
-    struct resident *r = t->absent;
-    if (r == NULL) {
-        r = arena_alloc(&c->arena, sizeof *r);
-    } else {
-        SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
-        t->absent = r->next;
-    }
+    struct resident *r;
+    FREE_TAKE(c->free_residents, &c->arena, r);
+    SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);
     *r = (struct resident){.key = key, .state = RESIDENT_PENDING, .bytes = bytes};
-    *(struct resident **)map_add(&t->by_key, number_of(key)) = r;
+    *(struct resident **)map_add(&c->residents, number_of(key)) = r;
     SIM_ASSERT(resident_find(c, key) == r);
     c->resident_bytes += bytes;
     core_memory_note(c);
@@ -111,12 +106,10 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
 void resident_remove(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
-    struct residents *t = &c->residents;
-    /* Unlinked before memory is weighed anew, and reused only from `absent`: executors and launches
-     * point to residents, so they never move. */
-    map_remove(&t->by_key, number_of(r->key));
-    r->next = t->absent;
-    t->absent = r;
+    /* Unlinked before memory is weighed anew. Executors and launches point to residents, so they
+     * never move. */
+    map_remove(&c->residents, number_of(r->key));
+    FREE_PUT(c->free_residents, r);
     c->resident_bytes -= r->bytes;
     kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
     BECOMES(resident, r->state, RESIDENT_ABSENT);

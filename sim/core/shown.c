@@ -36,29 +36,19 @@ uint64_t core_policy_seed(const struct sim_setup *setup)
 struct full_request *core_request_new(struct core *c)
 {
     size_t own_bytes = c->setup->policy->request_state_size_bytes;
-    struct full_request *r = c->free_requests;
-    struct request *pub = NULL;
-    void *own = NULL;
-    /* An object keeps its slot for good, so slots of the living differ and stay few. */
-    uint32_t slot = r != NULL ? r->pub->slot : c->next_slot++;
-    if (r != NULL) {
-        SIM_ASSERT(!r->alive && r->kv_blocks == 0);
-        c->free_requests = r->next_free;
-        pub = r->pub;
-        own = pub->own;
-        memset(r, 0, sizeof *r);
-        memset(pub, 0, sizeof *pub);
-        if (own_bytes > 0) {
-            memset(own, 0, own_bytes);
-        }
-    } else {
-        r = arena_alloc(&c->arena, sizeof *r);
+    struct full_request *r;
+    FREE_TAKE(c->free_requests, &c->arena, r);
+    SIM_ASSERT(!r->alive && r->kv_blocks == 0);
+    struct request *pub = r->pub;
+    if (pub == NULL) {
         pub = arena_alloc(&c->shown, sizeof *pub);
-        own = own_bytes > 0 ? arena_alloc(&c->policys, own_bytes) : NULL;
+        pub->own = own_bytes > 0 ? arena_alloc(&c->policys, own_bytes) : NULL;
+        pub->slot = c->next_slot++;
+    } else if (own_bytes > 0) {
+        memset(pub->own, 0, own_bytes);
     }
-    pub->slot = slot;
-    pub->own = own;
-    pub->core = (uintptr_t)r ^ core_way;
-    r->pub = pub;
+    /* An object keeps its slot for good, so slots of the living differ and stay few. */
+    *pub = (struct request){.slot = pub->slot, .own = pub->own, .core = (uintptr_t)r ^ core_way};
+    *r = (struct full_request){.pub = pub};
     return r;
 }

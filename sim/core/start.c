@@ -225,7 +225,7 @@ void core_fini(struct core *c)
     if (c->begun) { /* also after an init that failed: a policy gives back what it has */
         CORE_HOOK(c, exit, c->sched);
     }
-    map_fini(&c->residents.by_key);
+    map_fini(&c->residents);
     map_fini(&c->cold);
     arena_fini(&c->policys);
     arena_fini(&c->shown);

@@ -165,8 +165,7 @@ void launch_free(struct drive *d, struct real_launch *r)
     if (r->op < r->l->pub->op_end) {
         give_back_rest(r);
     }
-    r->next_free = d->free_launches;
-    d->free_launches = r;
+    FREE_PUT(d->free_launches, r);
 }
 
 /* ---- kernels ---- */

@@ -215,8 +215,7 @@ void state_pass_drop(struct drive *d, struct full_pass *full)
     SIM_ASSERT(full->pub->n_launches == 0); /* no kernel has its rows */
     if (p != NULL) {
         SIM_ASSERT(p != d->free_passes);
-        p->next_free = d->free_passes;
-        d->free_passes = p;
+        FREE_PUT(d->free_passes, p);
         full->exec = NULL;
     }
 }

@@ -36,8 +36,7 @@ static void collect(struct engine *e, uint8_t device, double more)
             ranked_remove(&d->kernels, x);
             /* A sum of differences would not come back to zero. */
             d->bytes = d->kernels.first != NULL ? d->bytes - b->bytes : 0.0;
-            b->next_free = e->free_buffers;
-            e->free_buffers = b;
+            FREE_PUT(e->free_buffers, b);
             e->core.result->kernel_memory.evictions++;
         }
     }
@@ -92,12 +91,8 @@ static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t mode
     struct device_buffers *d = &e->buffers[device];
     double bytes = bytes_of(e, device, model, rows);
     collect(e, device, bytes);
-    struct kernel_buffer *b = e->free_buffers;
-    if (b != NULL) {
-        e->free_buffers = b->next_free;
-    } else {
-        b = arena_alloc(&e->core.arena, sizeof *b);
-    }
+    struct kernel_buffer *b;
+    FREE_TAKE(e->free_buffers, &e->core.arena, b);
     *b = (struct kernel_buffer){.model = model, .rows = rows, .op = op, .bytes = bytes};
     ranked_add(&d->kernels, &b->place);
     d->bytes += bytes;

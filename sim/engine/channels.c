@@ -5,13 +5,9 @@
 
 static struct channel_item *item_new(struct engine *e, struct channel *ch)
 {
-    struct channel_item *it = ch->free_items;
-    if (it == NULL) {
-        it = arena_alloc(&e->core.arena, sizeof *it);
-    } else {
-        ch->free_items = it->next;
-        *it = (struct channel_item){0};
-    }
+    struct channel_item *it;
+    FREE_TAKE(ch->free_items, &e->core.arena, it);
+    *it = (struct channel_item){0};
     return it;
 }
 
@@ -126,12 +122,6 @@ void channel_evicted(void *exec, struct resident_key key)
     append(e, ch, it);
 }
 
-static void recycle(struct channel *ch, struct channel_item *it)
-{
-    it->next = ch->free_items;
-    ch->free_items = it;
-}
-
 static void next(struct engine *e, struct channel *ch)
 {
     if (ch->head != NULL) {
@@ -150,7 +140,8 @@ void channel_event(struct engine *e, struct channel *ch)
     /* A copy, and the next item begins before the core hears of this one: what the core does now
      * may append, and finds the channel as it is then. */
     struct channel_item it = *ch->head;
-    recycle(ch, take_head(ch));
+    struct channel_item *head = take_head(ch);
+    FREE_PUT(ch->free_items, head);
     next(e, ch);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
@@ -179,7 +170,7 @@ static bool cancel_in(struct engine *e, struct channel *ch, const struct residen
                 ch->tail = prev;
             }
         }
-        recycle(ch, it);
+        FREE_PUT(ch->free_items, it);
         /* The head was under way: what comes behind it begins now, for all of its time. */
         if (prev == NULL) {
             next(e, ch);

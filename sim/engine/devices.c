@@ -109,12 +109,8 @@ static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
 
 static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 {
-    struct vexec *v = e->free_execs;
-    if (v == NULL) {
-        v = arena_alloc(&e->core.arena, sizeof *v);
-    } else {
-        e->free_execs = v->next_free;
-    }
+    struct vexec *v;
+    FREE_TAKE(e->free_execs, &e->core.arena, v);
     v->l = l;
     v->phase = VEXEC_QUEUED;
     v->outcome = LAUNCH_OUTCOME_DONE;
@@ -174,8 +170,7 @@ void device_leave(struct engine *e, struct vexec *v)
     struct vdevice *d = &e->devices[v->job.device];
     SIM_ASSERT(!v->job.active && !v->job.waits && !e->has_buffers);
     remove_from(d->running, &d->n_running, v);
-    v->next_free = e->free_execs;
-    e->free_execs = v;
+    FREE_PUT(e->free_execs, v);
 }
 
 /* The core hears of it; the next one in flight starts at once. */
@@ -195,8 +190,7 @@ void device_end(struct engine *e, struct vexec *v)
     struct full_launch *fl = v->l;
     SIM_ASSERT(v->outcome != LAUNCH_OUTCOME_DONE || v->op == l->op_end);
     SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* ops of one dynamic kernel end with it */
-    v->next_free = e->free_execs;
-    e->free_execs = v;
+    FREE_PUT(e->free_execs, v);
     if (e->has_buffers) {
         buffers_release(e, v);
     }

@@ -2,9 +2,8 @@
  *
  * Everything that shares the DDR is a `job`: isolated nanoseconds left, and a rate that is 1
  * when alone. It ends at ceil(now + left / rate). Rates change only when the set of jobs or a
- * demand changes. Ends of jobs are no events of the queue (advance.c). An end
- * that may be taken back is that of a job, which only waits. So the queue has what comes in any
- * case.
+ * demand changes. Ends of jobs are no events of the queue (advance.c). An end that may be taken
+ * back is that of a job, which only waits. So the queue has what comes in any case.
  */
 #pragma once
 
@@ -95,7 +94,7 @@ struct vdevice {
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */
 struct channel_item {
-    struct channel_item *next;
+    struct channel_item *next, *next_free;
     struct resident *resident;    /* or */
     struct full_request *request; /* KV move, or NULL: */
     uint32_t cold; /* KV that is kept for the turn of that row, to flash; TRACE_NO_ROW: memory is
