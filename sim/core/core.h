@@ -75,6 +75,7 @@ struct core {
     struct sim_result *result;
     const struct executor_ops *exec_ops;
     void *exec;
+    uint32_t caps;       /* CAP_ bits of the executor, as far as the run lets it have them */
     struct sched *sched; /* what the policy holds, in `shown`; sched->api is the core's */
     struct arena arena;
     struct arena shown;   /* what the policy reads: its handle, requests, passes, launches */
@@ -100,6 +101,7 @@ struct core {
     uint64_t kv_blocks_lent;   /* whose memory residents have; not free */
     uint64_t kv_blocks_owed;   /* to be lent besides, as soon as requests give them back */
     uint64_t kv_blocks_cold;
+    uint64_t kv_blocks_most; /* that were held: by requests and finished turns */
     uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
     struct map cold;         /* struct cold_kv *, by row of the turn that it is kept for */
     struct cold_kv *free_cold;

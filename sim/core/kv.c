@@ -37,20 +37,15 @@ void kv_init(struct core *c)
     c->kv_blocks_free = c->kv_blocks_total;
 }
 
-static uint64_t held_units(const struct core *c)
-{
-    return c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;
-}
-
 uint64_t kv_held_tokens(const struct core *c)
 {
     uint64_t most = c->kv_units_most;
-    return (held_units(c) + most - 1) / most * c->setup->kv_block_tokens;
+    return (kv_blocks_held(c) + most - 1) / most * c->setup->kv_block_tokens;
 }
 
 double kv_held_bytes(const struct core *c)
 {
-    return (double)(held_units(c) * c->setup->kv_block_tokens) * c->kv_unit_bytes;
+    return (double)(kv_blocks_held(c) * c->setup->kv_block_tokens) * c->kv_unit_bytes;
 }
 
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)

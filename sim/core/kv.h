@@ -65,7 +65,13 @@ static inline bool core_request_fits(const struct core *c, const struct full_req
     uint64_t most = kv_most_tokens_of(c, r->pub->model);
     return (uint64_t)r->pub->input_tokens + r->output_tokens <= most;
 }
-uint64_t kv_held_tokens(const struct core *c); /* by requests and finished turns */
+/* Held by requests and finished turns. */
+static inline uint64_t kv_blocks_held(const struct core *c)
+{
+    return c->kv_blocks_total - c->kv_blocks_free - c->kv_blocks_lent;
+}
+
+uint64_t kv_held_tokens(const struct core *c);
 double kv_held_bytes(const struct core *c);
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens);
 /* Gives the memory of so many blocks to residents instead; fewer than before: takes it back.

@@ -7,10 +7,7 @@
 uint32_t kv_take_cold(struct core *c, struct full_request *r, uint32_t want_tokens)
 {
     struct cold_kv *k = cold_of(c, r->row);
-    SIM_ASSERT(r->kv_blocks == 0 && r->pub->kv_tokens == 0);
-    if (k == NULL) {
-        return 0;
-    }
+    SIM_ASSERT(k != NULL && r->kv_blocks == 0 && r->pub->kv_tokens == 0);
     /* What is shared the request finds by itself: only flash is the session's own. */
     bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
     uint32_t got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
@@ -127,7 +124,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
 {
-    if ((c->exec_ops->caps & c->setup->caps & CAP_KV_MOVE) == 0) {
+    if ((c->caps & CAP_KV_MOVE) == 0) {
         return refuse(c, -EPERM, "this executor does not move KV");
     }
     if (to > KV_NOWHERE) {

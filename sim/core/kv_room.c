@@ -50,9 +50,11 @@ uint64_t kv_most_tokens_of(const struct core *c, uint32_t model)
 
 static inline void note_peak(struct core *c)
 {
-    uint64_t used = kv_held_tokens(c);
-    bool most = used > c->result->kv_peak_tokens;
-    c->result->kv_peak_tokens = most ? used : c->result->kv_peak_tokens;
+    bool most = kv_blocks_held(c) > c->kv_blocks_most;
+    if (most) {
+        c->kv_blocks_most = kv_blocks_held(c);
+        c->result->kv_peak_tokens = kv_held_tokens(c);
+    }
     /* Less KV than once may be more memory, next to residents that were not there then; and of
      * several models as many whole blocks. */
     if (most || c->resident_bytes > 0.0 || c->n_models > 1) {

@@ -20,13 +20,12 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
 {
     const struct pass *p = spec->pass;
     const struct device *d = &c->setup->machine->devices[spec->device];
-    uint32_t caps = c->exec_ops->caps & c->setup->caps;
     bool whole = p->op == 0 && end == p->n_ops;
-    if (!whole && (caps & CAP_SPANS) == 0) {
+    if (!whole && (c->caps & CAP_SPANS) == 0) {
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "this executor launches whole passes only");
     }
-    if (spec->yield == YIELD_KERNEL && (caps & CAP_YIELD_KERNEL) == 0) {
+    if (spec->yield == YIELD_KERNEL && (c->caps & CAP_YIELD_KERNEL) == 0) {
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "this executor does not yield between kernels");
     }
@@ -95,7 +94,7 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
         return bad_span(c, -EINVAL,
                         "columns are of one token-level op with all its rows, and stop at its end");
     }
-    if ((c->exec_ops->caps & c->setup->caps & CAP_COLUMN_SPLIT) == 0) {
+    if ((c->caps & CAP_COLUMN_SPLIT) == 0) {
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "this executor does not split the weights of an op");
     }
@@ -186,12 +185,11 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     uint32_t rows = spec->rows;
     uint32_t n_ops = spec->n_ops;
     SIM_ASSERT(rows > 0 && rows <= p->rows_todo && p->op + n_ops <= p->n_ops);
-    if (rows < pass_op_rows(p, p->op) &&
-        (c->exec_ops->caps & c->setup->caps & CAP_ROW_SPLIT) == 0) {
+    if (rows < pass_op_rows(p, p->op) && (c->caps & CAP_ROW_SPLIT) == 0) {
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "this executor does not split the rows of an op");
     }
-    if (spec->inflight > 1 && (c->exec_ops->caps & c->setup->caps & CAP_INFLIGHT) == 0) {
+    if (spec->inflight > 1 && (c->caps & CAP_INFLIGHT) == 0) {
         core_fail(c, -EINVAL,
                   "launches with %u kernels in flight, and devices of this executor take one at a "
                   "time (inflight=1)",
@@ -385,7 +383,7 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
                            "a launch of some columns stops at its end only");
     }
     const struct device *d = &c->setup->machine->devices[pub->device];
-    bool suspends = d->can_suspend && (c->exec_ops->caps & c->setup->caps & CAP_SUSPEND) != 0;
+    bool suspends = d->can_suspend && (c->caps & CAP_SUSPEND) != 0;
     if (how.now && (how.discard ? !d->can_reset : !suspends)) {
         return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
                            how.discard ? "the device cannot reset" : "the device cannot suspend");

@@ -82,12 +82,14 @@ void core_request_arrives(struct core *c, uint32_t row)
     if (c->joins != NULL) {
         joins_arrived(c, row, r);
     }
-    /* At least one prompt token is computed afresh: its logits start the answer. */
-    uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
-    r->pub->reused_tokens = kv_take_cold(c, r, want);
-    r->pub->kv_tokens = r->pub->reused_tokens;
-    SIM_ASSERT(r->pub->reused_tokens <= want);
-    kv_prefix_rest(c, r);
+    if (cold_of(c, row) != NULL) {
+        /* At least one prompt token is computed afresh: its logits start the answer. */
+        uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
+        r->pub->reused_tokens = kv_take_cold(c, r, want);
+        r->pub->kv_tokens = r->pub->reused_tokens;
+        SIM_ASSERT(r->pub->reused_tokens <= want);
+        kv_prefix_rest(c, r);
+    }
     if (c->prefixes != NULL) {
         prefix_match(c, r);
     }

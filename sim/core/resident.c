@@ -123,7 +123,7 @@ static int refuse(struct core *c, int status, const char *why)
 
 int core_compile(struct core *c, struct resident_key key)
 {
-    if ((c->exec_ops->caps & c->setup->caps & CAP_COMPILE) == 0) {
+    if ((c->caps & CAP_COMPILE) == 0) {
         return refuse(c, -EPERM, "this executor does not compile");
     }
     if (key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0 || key.b >= c->n_models) {
@@ -146,7 +146,7 @@ int core_compile(struct core *c, struct resident_key key)
 static int graph_block_new(struct core *c, struct resident_key key, double bytes,
                            struct resident **out)
 {
-    if ((c->exec_ops->caps & c->setup->caps & CAP_LOAD) == 0) {
+    if ((c->caps & CAP_LOAD) == 0) {
         return refuse(c, -EPERM, "this executor does not load graphs");
     }
     if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0 ||

@@ -62,7 +62,7 @@ static int check_needs(struct core *c)
                  {CAP_RESET, "device reset"},
                  {CAP_VERIFY, "verification"},
                  DEVICE_KINDS(DEVICE_NEED)};
-    uint32_t have = (c->exec_ops->caps | machine_caps(c->setup->machine)) & c->setup->caps;
+    uint32_t have = c->caps | (machine_caps(c->setup->machine) & c->setup->caps);
     uint32_t missing = c->setup->policy->needs & ~have;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if ((missing & names[i].bit) != 0) {
@@ -144,6 +144,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->result = result;
     c->exec_ops = ops;
     c->exec = exec;
+    c->caps = ops->caps & setup->caps;
     arena_init(&c->arena, NULL);
     core_memory_init(c);
     c->sched->api = &core_sched_api;
@@ -164,7 +165,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         return core_fail(c, -EINVAL, "lacks a required hook");
     }
     models_init(c);
-    if (c->n_models > 1 && (ops->caps & setup->caps & CAP_LOAD) == 0) {
+    if (c->n_models > 1 && (c->caps & CAP_LOAD) == 0) {
         return core_fail(c, -EINVAL, "this executor runs one model, and the run has %u",
                          c->n_models);
     }
