@@ -110,24 +110,17 @@ static void check_device(const struct engine *e, uint32_t device)
 {
     const struct vdevice *d = &e->devices[device];
     bool serial = d->desc->sharing == DEVICE_SERIAL;
-    SIM_ASSERT(d->n_running <= (serial ? 1 : d->desc->max_shared));
-    SIM_ASSERT(d->n_running + d->n_queued <=
-               (serial ? d->desc->inflight_depth : d->desc->max_shared));
+    SIM_ASSERT(d->n_running <= (serial ? 1 : d->n_launches) && d->n_launches <= d->most);
     bool occupied = e->now_ns < d->occupied.end_ns;
-    SIM_ASSERT(!occupied || d->n_running + d->n_queued == 0);
+    SIM_ASSERT(!occupied || d->n_launches == 0);
     SIM_ASSERT(occupied == d->occupied.waits);
-    for (uint32_t i = 0; i < d->n_running; i++) {
-        const struct vexec *v = d->running[i];
+    for (uint32_t i = 0; i < d->n_launches; i++) {
+        const struct vexec *v = d->launches[i];
+        bool runs = i < d->n_running;
         check_launch(e, v, device);
-        SIM_ASSERT(v->phase != VEXEC_QUEUED);
-        SIM_ASSERT(v->l->pub->state == LAUNCH_STATE_RUNNING);
-        SIM_ASSERT(d->n_running > 1 || v->job.share_frac == 1.0);
-    }
-    for (uint32_t i = 0; i < d->n_queued; i++) {
-        const struct vexec *v = d->queue[i];
-        check_launch(e, v, device);
-        SIM_ASSERT(v->phase == VEXEC_QUEUED || v->outcome == LAUNCH_OUTCOME_WITHDRAWN);
-        SIM_ASSERT(v->l->pub->state == LAUNCH_STATE_QUEUED);
+        SIM_ASSERT(v->l->pub->state == (runs ? LAUNCH_STATE_RUNNING : LAUNCH_STATE_QUEUED));
+        SIM_ASSERT(runs != (v->phase == VEXEC_QUEUED || v->outcome == LAUNCH_OUTCOME_WITHDRAWN));
+        SIM_ASSERT(d->n_running != 1 || !runs || v->job.share_frac == 1.0);
         SIM_ASSERT(d->n_running > 0 || v->phase == VEXEC_ENDING); /* nobody waits for nobody */
     }
 }
@@ -140,8 +133,8 @@ static void check_shares(const struct engine *e, const struct pass *p)
     uint32_t columns = 0;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
         const struct vdevice *d = &e->devices[i];
-        for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
-            const struct vexec *v = k < d->n_running ? d->running[k] : d->queue[k - d->n_running];
+        for (uint32_t k = 0; k < d->n_launches; k++) {
+            const struct vexec *v = d->launches[k];
             if (v->l->pub->pass == p) {
                 n++;
                 rows += columns > 0 ? 0 : v->l->pub->rows; /* those of columns have the same rows */
@@ -161,8 +154,8 @@ static void check_pins(const struct engine *e)
         uint32_t n = 0;
         for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
             const struct vdevice *d = &e->devices[i];
-            for (uint32_t k = 0; k < d->n_running + d->n_queued; k++) {
-                n += (k < d->n_running ? d->running[k] : d->queue[k - d->n_running])->l->pin == r;
+            for (uint32_t k = 0; k < d->n_launches; k++) {
+                n += d->launches[k]->l->pin == r;
             }
         }
         SIM_ASSERT(n == r->pins);
@@ -197,7 +190,7 @@ static void check_frames(const struct engine *e)
     SIM_ASSERT(f->phase == FRAMES_IDLE || f->due_ns <= e->now_ns);
     if (f->phase == FRAMES_RUNNING) { /* the device is the frame's */
         const struct vdevice *d = &e->devices[f->job.device];
-        SIM_ASSERT(d->n_running == 0 || !d->running[0]->job.active);
+        SIM_ASSERT(d->n_running == 0 || !d->launches[0]->job.active);
     }
 }
 

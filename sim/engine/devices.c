@@ -20,8 +20,8 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     advance_notice(e);
     for (uint32_t i = 0; i < d->n_running; i++) {
         SIM_ASSERT(share > 0.0 && share <= 1.0);
-        d->running[i]->job.share_frac = share;
-        any = any || d->running[i]->job.active;
+        d->launches[i]->job.share_frac = share;
+        any = any || d->launches[i]->job.active;
     }
     if (any) {
         ddr_touch(e);
@@ -83,11 +83,16 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     device_begin(e, v);
 }
 
-/* The device takes the launch: host work first, unless it overlapped with what ran before. */
-static void vexec_start(struct engine *e, struct vdevice *d, struct vexec *v)
+/* The device runs its first waiting launch that can: host work first, unless it overlapped with
+ * what ran before. */
+static void vexec_start(struct engine *e, struct vdevice *d, uint32_t i)
 {
+    struct vexec *v = d->launches[i];
     SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
-    d->running[d->n_running++] = v;
+    for (; i > d->n_running; i--) { /* before those that are being withdrawn */
+        d->launches[i] = d->launches[i - 1];
+    }
+    d->launches[d->n_running++] = v;
     int64_t lead = core_launch_lead_ns(&e->core, v->l->pub) + v->buffers_ns;
     /* The host works from the submission on, also while the device still runs what came before. */
     int64_t ready = v->l->pub->submit_ns + lead;
@@ -136,40 +141,37 @@ void device_launch(void *exec, struct full_launch *l)
 {
     struct engine *e = exec;
     struct vdevice *d = &e->devices[l->pub->device];
-    SIM_ASSERT(e->now_ns >= d->occupied.end_ns);
+    SIM_ASSERT(e->now_ns >= d->occupied.end_ns && d->n_launches < d->most);
     device_fresh_begins(e);
     struct vexec *v = vexec_new(e, l);
     v->buffers_ns = e->has_buffers ? buffers_take(e, v) : 0;
-    if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 0) {
-        SIM_REQUIRE(d->n_queued < d->desc->inflight_depth, "no place in the queue of %s",
-                    d->desc->name);
-        d->queue[d->n_queued++] = v;
-    } else {
+    d->launches[d->n_launches++] = v;
+    if (d->desc->sharing == DEVICE_TIME_SHARED || d->n_running == 0) {
         bool steady = core_pass(l->pub->pass)->steady;
         e->fresh = steady && engine_may_repeat(e) ? v : NULL;
-        vexec_start(e, d, v);
+        vexec_start(e, d, d->n_launches - 1);
     }
 }
 
-static inline void remove_from(struct vexec **list, uint32_t *n, const struct vexec *v)
+static inline void vdevice_remove(struct vdevice *d, const struct vexec *v)
 {
     uint32_t i = 0;
-    while (i < *n && list[i] != v) {
+    while (i < d->n_launches && d->launches[i] != v) {
         i++;
     }
-    SIM_REQUIRE(i < *n, "launch %u is not where it should be", v->l->pub->id);
-    /* In their order: devices take launches as they were submitted. */
-    for (; i + 1 < *n; i++) {
-        list[i] = list[i + 1];
+    SIM_REQUIRE(i < d->n_launches, "launch %u is not where it should be", v->l->pub->id);
+    d->n_running -= i < d->n_running;
+    d->n_launches--;
+    for (; i < d->n_launches; i++) { /* in their order */
+        d->launches[i] = d->launches[i + 1];
     }
-    (*n)--;
 }
 
 void device_leave(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     SIM_ASSERT(!v->job.active && !v->job.waits && !e->has_buffers);
-    remove_from(d->running, &d->n_running, v);
+    vdevice_remove(d, v);
     FREE_PUT(e->free_execs, v);
 }
 
@@ -180,7 +182,7 @@ void device_end(struct engine *e, struct vexec *v)
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
     SIM_ASSERT(!v->job.waits);
     ddr_leave(e, &v->job);
-    remove_from(was_queued ? d->queue : d->running, was_queued ? &d->n_queued : &d->n_running, v);
+    vdevice_remove(d, v);
     if (!was_queued && d->n_running > 0) {
         vdevice_shares(e, d);
     }
@@ -202,11 +204,9 @@ void device_end(struct engine *e, struct vexec *v)
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
                       v->isolated_ns + units_round(v->slowed_ns), v->lost_ns);
     /* Last: the core has heard of the end before the next one's start is told. */
-    for (uint32_t i = 0; d->n_running == 0 && i < d->n_queued; i++) {
-        struct vexec *next = d->queue[i];
-        if (next->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
-            remove_from(d->queue, &d->n_queued, next);
-            vexec_start(e, d, next);
+    for (uint32_t i = 0; d->n_running == 0 && i < d->n_launches; i++) {
+        if (d->launches[i]->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
+            vexec_start(e, d, i);
         }
     }
 }

@@ -85,10 +85,9 @@ struct vexec {
 
 struct vdevice {
     const struct device *desc;
-    struct vexec *running[MACHINE_MAX_SHARED];
-    uint32_t n_running;
-    struct vexec **queue; /* in-flight, not started; desc->inflight_depth entries */
-    uint32_t n_queued;
+    struct vexec **launches; /* in order of submission: those that it runs, then those that wait */
+    uint32_t n_running, n_launches; /* those, and all */
+    uint32_t most;                  /* launches that it takes at once */
     struct job occupied; /* its work for no pass (sched_occupy), until end_ns: it waits */
 };
 

@@ -15,10 +15,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
         return 0;
     }
     /* Those on their way out still count: they have the device until they are gone. */
-    uint32_t live = d->n_running + d->n_queued;
-    uint32_t most =
-        d->desc->sharing == DEVICE_SERIAL ? d->desc->inflight_depth : d->desc->max_shared;
-    return live < most ? most - live : 0;
+    return d->most - d->n_launches;
 }
 
 static void exec_timer(void *exec, int64_t at_ns)
@@ -32,7 +29,7 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
 {
     struct engine *e = exec;
     struct vdevice *d = &e->devices[device];
-    if (d->n_running + d->n_queued > 0 || e->now_ns < d->occupied.end_ns) {
+    if (d->n_launches > 0 || e->now_ns < d->occupied.end_ns) {
         return -EBUSY;
     }
     d->occupied = (struct job){.left_ns = (double)(until_ns - e->now_ns),

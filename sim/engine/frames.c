@@ -104,7 +104,7 @@ void frames_due(struct engine *e)
     f->phase = FRAMES_WAITING;
     f->due_ns = now_due;
     struct vdevice *d = &e->devices[f->job.device];
-    struct vexec *v = d->n_running > 0 ? d->running[0] : NULL; /* the device is serial */
+    struct vexec *v = d->n_running > 0 ? d->launches[0] : NULL; /* the device is serial */
     if (v == NULL || v->phase == VEXEC_LEAD) {
         begin(e);
         return;
@@ -127,8 +127,8 @@ void frames_done(struct engine *e)
     f->phase = FRAMES_IDLE;
     report(e, FRAME_DONE);
     struct vdevice *d = &e->devices[f->job.device];
-    if (d->n_running > 0 && d->running[0]->phase == VEXEC_PAUSED) {
-        struct vexec *v = d->running[0];
+    if (d->n_running > 0 && d->launches[0]->phase == VEXEC_PAUSED) {
+        struct vexec *v = d->launches[0];
         BECOMES(vexec, v->phase, VEXEC_RUNNING);
         ddr_join(e, &v->job);
         vexec_kernel_begin(e, v);

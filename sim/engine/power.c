@@ -76,7 +76,7 @@ static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
     const struct vdevice *d = &e->devices[device];
     enum power_phase phase = POWER_PHASE_IDLE;
     for (uint32_t i = 0; i < d->n_running; i++) {
-        const struct vexec *v = d->running[i];
+        const struct vexec *v = d->launches[i];
         if (v->phase != VEXEC_RUNNING && !v->breaks_off) {
             continue;
         }

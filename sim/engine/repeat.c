@@ -89,7 +89,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
                  e->frames.phase == FRAMES_IDLE;
     for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
         const struct vdevice *d = &e->devices[i];
-        alone = alone && d->n_running + d->n_queued == (i == v->job.device);
+        alone = alone && d->n_launches == (i == v->job.device);
     }
     return engine_may_repeat(e) && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
            vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&

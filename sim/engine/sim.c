@@ -260,7 +260,7 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     const struct machine *m = setup->machine;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         struct vdevice *d = &e->devices[i];
-        d->queue = arena_alloc(&e->core.arena, d->desc->inflight_depth * sizeof(struct vexec *));
+        d->launches = arena_alloc(&e->core.arena, d->most * sizeof(struct vexec *));
     }
     e->loader.job = (struct job){.end_ns = TIME_NEVER_NS,
                                  .device = ENGINE_LOADER_FLOW,
@@ -332,7 +332,10 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
     struct engine *e = xlines(sizeof *e);
     for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
-        e->devices[i].desc = &setup->machine->devices[i]; /* a policy's init asks for free slots */
+        struct vdevice *d = &e->devices[i]; /* a policy's init asks for free slots */
+        d->desc = &setup->machine->devices[i];
+        bool serial = d->desc->sharing == DEVICE_SERIAL;
+        d->most = serial ? d->desc->inflight_depth : d->desc->max_shared;
     }
     int rc = core_init(&e->core, setup, &engine_ops, e, result);
     if (rc == 0) {
