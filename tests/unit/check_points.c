@@ -1,5 +1,6 @@
 /* Tables of published measurements: reading, what a row measures, and errors by hand. */
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
+#include "sim/base/datadir.h"
 #include "tests/helpers/suite.h"
 
 #define HEAD                                                                                       \
@@ -359,6 +361,48 @@ START_TEST(names_are_one_but_for_case_and_punctuation_however_long)
 }
 END_TEST
 
+static bool same_row(const struct point *a, const struct point *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->device, b->device) == 0 &&
+           strcmp(a->runtime, b->runtime) == 0 && strcmp(a->model, b->model) == 0 &&
+           strcmp(a->metric_name, b->metric_name) == 0 && a->weight_bits == b->weight_bits &&
+           a->act_bits == b->act_bits && a->input_tokens == b->input_tokens &&
+           a->batch == b->batch && a->value == b->value && strcmp(a->source, b->source) == 0;
+}
+
+/* Tables with other columns (energy, co-runs, recipes ...) have readers and tests of their own. */
+START_TEST(each_row_of_a_shipped_table_is_there_once_and_has_a_source)
+{
+    glob_t files;
+    size_t n_tables = 0;
+    ck_assert_int_eq(glob(datadir_path("hwmodels/points/*.csv"), 0, NULL, &files), 0);
+    for (size_t f = 0; f < files.gl_pathc; f++) {
+        char text[4096];
+        FILE *in = fopen(files.gl_pathv[f], "r");
+        do {
+            ck_assert_ptr_nonnull(fgets(text, sizeof text, in));
+        } while (text[0] == '#');
+        ck_assert_int_eq(fclose(in), 0);
+        if (strcmp(text, HEAD) != 0) {
+            continue;
+        }
+        n_tables++;
+        ck_assert_int_eq(points_read(files.gl_pathv[f], &points, &err), 0);
+        for (size_t i = 0; i < points.n; i++) {
+            const struct point *p = &points.v[i];
+            ck_assert_msg(p->source[0] != '\0', "%s:%llu: no source", files.gl_pathv[f],
+                          (unsigned long long)p->line);
+            for (size_t j = 0; j < i; j++) {
+                ck_assert_msg(!same_row(p, &points.v[j]), "%s:%llu: there twice", files.gl_pathv[f],
+                              (unsigned long long)p->line);
+            }
+        }
+    }
+    globfree(&files);
+    ck_assert_uint_ge(n_tables, 8);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
@@ -373,5 +417,6 @@ static const struct suite_row suite[] = {
     TEST(errors_are_those_of_hand_computation),
     TEST(bias_is_one_of_time_whatever_the_metric),
     TEST(names_are_one_but_for_case_and_punctuation_however_long),
+    TEST(each_row_of_a_shipped_table_is_there_once_and_has_a_source),
 };
 SUITE_MAIN("points", suite)
