@@ -233,9 +233,10 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     f->dof[1] = (double)pairs.n_points - pairs.n_params;
     if (f->dof[0] < 1.0 || (pairs.n_params > 0 && f->dof[1] < 1.0)) {
         return err_add(e,
-                       "%u trusted rows alone for %u parameters and %u together for %u: measure "
+                       "%u trusted row%s alone for %u parameters and %u together for %u: measure "
                        "more repetitions",
-                       alone_points, alone_params, pairs.n_points, pairs.n_params);
+                       alone_points, text_plural(alone_points), alone_params, pairs.n_points,
+                       pairs.n_params);
     }
     gsl_error_handler_t *old = gsl_set_error_handler_off();
     int rc = solve(f, &alone, f->dof[0]);
@@ -246,10 +247,10 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     return rc == GSL_SUCCESS
                ? 0
                : err_add(e,
-                         "the fit does not converge (%s) on %u trusted measurements: are the rows "
+                         "the fit does not converge (%s) on %u trusted measurement%s: are the rows "
                          "of one machine, and did nothing else run on it? Flagged rows are left "
                          "out; measure again when it is idle",
-                         gsl_strerror(rc), f->n_points);
+                         gsl_strerror(rc), f->n_points, text_plural(f->n_points));
 }
 
 static void predict_all(struct fit_problem *f)

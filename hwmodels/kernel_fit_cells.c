@@ -431,9 +431,10 @@ int fit_prepare(struct fit_problem *f, const struct kernel_rows *rows, struct er
     f->fit->n_points = f->n_points;
     if (f->n_points <= f->fit->n_params || f->fit->n_params == 0) {
         return err_add(e,
-                       "%u trusted rows for %u parameters: measure more repetitions (of %u rows "
+                       "%u trusted row%s for %u parameter%s: measure more repetitions (of %u rows "
                        "%u are flagged)",
-                       f->n_points, f->fit->n_params, f->n_points + f->fit->n_flagged,
+                       f->n_points, text_plural(f->n_points), f->fit->n_params,
+                       text_plural(f->fit->n_params), f->n_points + f->fit->n_flagged,
                        f->fit->n_flagged);
     }
     return 0;

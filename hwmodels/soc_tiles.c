@@ -48,8 +48,8 @@ static bool can_divide(const struct soc *soc, uint32_t index, const char *file, 
         measured = measured || sd->runtimes[i].ops.given;
     }
     if (sd->tiles % sd->partitions != 0) {
-        err_add(e, "%s: devices[%u].partitions: %u tiles do not divide into %u equal parts", file,
-                index, sd->tiles, sd->partitions);
+        err_add(e, "%s: devices[%u].partitions: %u tile%s cannot be divided into %u equal parts",
+                file, index, sd->tiles, text_plural(sd->tiles), sd->partitions);
     }
     if (soc->machine.n_devices + sd->partitions - 1 > MACHINE_MAX_DEVICES) {
         err_add(e, "%s: devices[%u].partitions: a machine has at most %d devices", file, index,

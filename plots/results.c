@@ -174,7 +174,8 @@ const char *results_mark(const struct results *r, size_t i)
 {
     struct results_load l = results_overload(r, i);
     return l.overloaded == 0 ? ""
-                             : xkeep(xformat("overloaded in %u of %u runs", l.overloaded, l.runs));
+                             : xkeep(xformat("overloaded in %u of %u run%s", l.overloaded, l.runs,
+                                             text_plural(l.runs)));
 }
 
 /* Names of the first point's metrics that begin as this one, else those of the same quantity in

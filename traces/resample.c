@@ -256,8 +256,9 @@ int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace
     window_ns = window_ns > 0 ? window_ns : 1; /* all at once: as many, then, too */
     int rc = 0;
     if (n_groups == 1) {
-        rc = err_add(e, "all %u jobs of the recording hang together, so none can be redrawn alone",
-                     t->graph->n_jobs);
+        rc = err_add(
+            e, "the recording hangs together, and nothing of it can be redrawn alone (%u job%s)",
+            t->graph->n_jobs, text_plural(t->graph->n_jobs));
     }
     for (int cls = REQUEST_CLASS_REACTIVE; cls <= REQUEST_CLASS_PROACTIVE && rc == 0; cls++) {
         draw_closed(&d, cls);

@@ -145,8 +145,8 @@ static void explain(struct claim *c, const struct claim_check *k)
         (void)snprintf(text, sizeof text, "%.60s: %.3g where %.3g is published", k->name,
                        k->mean.mean, (k->low + k->high) / 2.0);
     } else if (k->every_trace) {
-        (void)snprintf(text, sizeof text, "%.60s: %.3g in the worst of %u traces, not %s %.3g",
-                       k->name, claim_worst_trace(k), k->mean.n,
+        (void)snprintf(text, sizeof text, "%.60s: %.3g in the worst of %u trace%s, not %s %.3g",
+                       k->name, claim_worst_trace(k), k->mean.n, text_plural(k->mean.n),
                        k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     } else if (k->mean.sd <= 0.0) {
         (void)snprintf(text, sizeof text, "%.60s: %.4g, not %s %.4g", k->name, k->mean.mean,

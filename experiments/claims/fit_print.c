@@ -33,9 +33,9 @@ static const char *value_text(const struct fit_parameter *p, double u)
 static void put_witness(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
     document_note(
-        d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh traces",
+        d, "Largest set that holds together: %u of %u claims (%s), judged on %u fresh trace%s",
         fit_set_size(g->best.holds), f->claims.n, set_text(&f->claims, g->best.holds, " "),
-        f->o->confirm);
+        f->o->confirm, text_plural(f->o->confirm));
     document_note(d, "Compatible there, not decided: %u (%s)", fit_set_size(g->best.compatible),
                   set_text(&f->claims, g->best.compatible, " "));
     put_set(&f->claims, g->best.compatible, document_array(d, "compatible"));
@@ -57,7 +57,8 @@ static void put_points(const struct fit *f, const struct fit_findings *g, struct
         DOCUMENT_VALUES(plausible, f->claims.v[i].id, g->plausible[i]);
     }
     document_note(d, "%s", line);
-    document_note(d, "\nThe best points, each on %u fresh traces", fit_confirm_each(f->o));
+    document_note(d, "\nThe best points, each on %u fresh trace%s", fit_confirm_each(f->o),
+                  text_plural(fit_confirm_each(f->o)));
     DOCUMENT_VALUES(d, "each_on", fit_confirm_each(f->o));
     struct frame *t = document_data(d, "best_points", 0, "point holds compatible");
     for (uint32_t i = 0; i < f->n_confirmed; i++) {
@@ -218,8 +219,10 @@ void fit_document(const struct fit *f, const struct fit_findings *g, struct docu
         return; /* no machine has all of the constraints */
     }
     SCOPED(json_drop) cJSON *profile = fit_profile(f, g);
-    document_note(d, "%u points of %u parameters, %u traces each, %.0f s of processor time\n",
-                  f->n_points, f->parameters.n, f->o->run.replications, f->cpu_s);
+    document_note(d, "%u point%s of %u parameter%s, %u trace%s each, %.0f s of processor time\n",
+                  f->n_points, text_plural(f->n_points), f->parameters.n,
+                  text_plural(f->parameters.n), f->o->run.replications,
+                  text_plural(f->o->run.replications), f->cpu_s);
     DOCUMENT_VALUES(d, "points", f->n_points, "cpu_s", f->cpu_s, "seed", f->o->run.seed, "traces",
                     f->o->run.replications, "confirmed_on", f->o->confirm);
     put_set(&f->claims, UINT32_MAX, document_array(d, "claims"));

@@ -39,7 +39,8 @@ static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint3
     }
     rc = rc == 0 ? fit_points_keep(f, f->e) : rc;
     if (rc == 0 && !f->o->quiet) {
-        (void)fprintf(stderr, "fit: %u points, %.0f s of processor time\n", f->n_points, f->cpu_s);
+        (void)fprintf(stderr, "fit: %u point%s, %.0f s of processor time\n", f->n_points,
+                      text_plural(f->n_points), f->cpu_s);
     }
     return rc;
 }

@@ -179,8 +179,8 @@ int fit_search(struct fit *f)
 {
     uint32_t least = 1 + 2 * f->parameters.n; /* the terms of an emulator's trend */
     if (f->o->budget < least) {
-        return err_add(f->e, "--budget %u: %u open parameters need at least %u points",
-                       f->o->budget, f->parameters.n, least);
+        return err_add(f->e, "--budget %u: %u open parameter%s, which take at least %u points",
+                       f->o->budget, f->parameters.n, text_plural(f->parameters.n), least);
     }
     double(*u)[FIT_MAX_PARAMETERS];
     uint32_t n = first_wave(f, &u);

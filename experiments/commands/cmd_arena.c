@@ -96,9 +96,9 @@ static int judge_one(struct judging *j, const struct config_policy *p, struct do
     l.regressions = r.score.regressions;
     l.passes = score_passes(&r.score, candidates);
     DOCUMENT_VALUES(d, "candidates", candidates, "passes", l.passes);
-    document_note(d, "%s: level %.2g, %.2g divided by %" PRIu32 " candidates",
+    document_note(d, "%s: level %.2g, %.2g divided by %" PRIu32 " candidate%s",
                   l.passes ? "passes" : "does not pass", SCORE_LEVEL_FRAC / candidates,
-                  SCORE_LEVEL_FRAC, candidates);
+                  SCORE_LEVEL_FRAC, candidates, text_plural(candidates));
     if (j->o->words && !j->o->sealed) {
         struct words_of w = {.suite = &j->suite,
                              .policy = p,

@@ -47,8 +47,8 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     if (unknown > 0) {
         (void)fprintf(stderr,
                       "xpusim: warning: the server does not say how long prompts are: input_tokens "
-                      "of %u rows are the trace's, and its own may be several times that\n",
-                      unknown);
+                      "of %u row%s come from the trace, and its own may be several times that\n",
+                      unknown, text_plural(unknown));
     }
     return counts[OBSERVE_OK] > 0 ? EXIT_OK : EXIT_CHECK_FAILED;
 }

@@ -135,9 +135,9 @@ static int run(void *values, struct err *e)
     }
     if (o->config.trace != NULL && recordings_replications(&o->config, most) < most) {
         return err_add(e,
-                       "--trace: a rate is judged on up to %u traces, and there are %u recordings; "
+                       "--trace: a rate is judged on up to %u traces, and there %s %u; "
                        "give more, a smaller --replications, or --workload",
-                       most, o->config.n_recordings);
+                       most, o->config.n_recordings == 1 ? "is" : "are", o->config.n_recordings);
     }
     return e->n > 0 ? -EINVAL : job_options_work(&o->work, o->output.quiet, search, o, e);
 }

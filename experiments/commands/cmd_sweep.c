@@ -57,8 +57,9 @@ static void summarise(const struct options *o, const struct spec *spec,
     if (r->points_open > 0) {
         (void)fprintf(stderr,
                       "xpusim: note: %" PRIu64 " point%s did not reach the half-widths in "
-                      "%" PRIu32 " replications\n",
-                      r->points_open, text_plural(r->points_open), spec->max_replications);
+                      "%" PRIu32 " replication%s\n",
+                      r->points_open, text_plural(r->points_open), spec->max_replications,
+                      text_plural(spec->max_replications));
     }
 }
 

@@ -57,23 +57,23 @@ static void note_losses(const struct trace_import_losses *l)
     }
     const struct {
         size_t n;
-        const char *what;
+        const char *noun, *what;
     } counts[] = {
-        {l->empty, "answers without tokens, which get one token"},
-        {l->other_model, "requests of another model than their session's first; all get one model"},
-        {l->overlapping,
-         "requests were sent while another of their agent ran; nobody waits for them"},
-        {l->early, "turns were sent before the answers before them had ended; here they wait"},
-        {l->untimed, "requests without a time left out"},
-        {l->unsent,
-         "requests begin with their answer: the source does not say when they were sent"},
-        {l->grown,
-         "turns say how long what is new in them is; the conversation before it is added"},
-        {l->not_before, "requests also wait for an instant in the source, and here not"},
+        {l->empty, "answer", "without tokens, given one token"},
+        {l->other_model, "request", "of another model than the session's first; all get one model"},
+        {l->overlapping, "request",
+         "sent while another of the same agent ran, and nobody waits for the answer"},
+        {l->early, "turn", "sent before the answer before it had ended; here it waits"},
+        {l->untimed, "request", "without a time left out"},
+        {l->unsent, "request",
+         "taken to begin with its answer: the source does not say when it was sent"},
+        {l->grown, "turn", "with the length of what is new; the conversation before it is added"},
+        {l->not_before, "request", "that had to wait for an instant in the source, and here not"},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (counts[i].n > 0) {
-            (void)fprintf(stderr, "xpusim: note: trace: %zu %s\n", counts[i].n, counts[i].what);
+            (void)fprintf(stderr, "xpusim: note: trace: %zu %s%s %s\n", counts[i].n, counts[i].noun,
+                          text_plural(counts[i].n), counts[i].what);
         }
     }
     if (l->unread != NULL) {

@@ -50,8 +50,9 @@ static void put_cells(const struct pairs *p, struct document *d)
         FRAME_ROW(all, v->device, v->model, x->device, x->model, m->value, m->low, m->high, m->n,
                   asked, both, c->above);
     }
-    document_note(d, "%zu other pairs: below the cap, and not slowed by more than %.0f %% for sure",
-                  others, 100.0 * NOTHING);
+    document_note(d,
+                  "%zu other pair%s: below the cap, and not slowed by more than %.0f %% for sure",
+                  others, text_plural(others), 100.0 * NOTHING);
 }
 
 static void put_losses(const struct pairs *p, struct document *d)
@@ -90,13 +91,15 @@ static void put_verdict(const struct pairs *p, struct document *d)
                       most, asked);
     }
     if (p->share.n > 0) {
-        document_note(d, "Above the cap %s gets %s of it, in %u pairs that slow both.",
-                      p->devices[0], interval(&p->share, "%.2f"), p->share.n);
+        document_note(d, "Above the cap %s gets %s of it, in %u pair%s with both slowed.",
+                      p->devices[0], interval(&p->share, "%.2f"), p->share.n,
+                      text_plural(p->share.n));
     } else if (p->saturated) {
         document_note(d, "No pair above the cap slows both devices: their weights do not show.");
     }
-    document_note(d, "%zu of %zu observations had fewer than %d samples in which both kernels ran.",
-                  p->left_out, p->rows, PAIRS_MIN_SAMPLES);
+    document_note(d,
+                  "%zu of %zu observation%s had fewer than %d samples in which both kernels ran.",
+                  p->left_out, p->rows, text_plural(p->rows), PAIRS_MIN_SAMPLES);
 }
 
 void measure_pairs_document(const struct pairs *p, struct document *d)

@@ -210,9 +210,10 @@ void measure_document(const struct kernel_fit *fit, struct document *d)
     DOCUMENT_VALUES(d, "rows", fit->n_points, "flagged", fit->n_flagged, "repetitions",
                     fit->n_repetitions, "drift_frac", fit->drift_frac);
     document_note(d,
-                  "%" PRIu32 " rows fitted, %" PRIu32 " flagged and left out, %" PRIu32
-                  " repetitions, drift between them %.2f %%\n",
-                  fit->n_points, fit->n_flagged, fit->n_repetitions, fit->drift_frac * 100.0);
+                  "%" PRIu32 " row%s fitted, %" PRIu32 " flagged and left out, %" PRIu32
+                  " repetition%s, drift between them %.2f %%\n",
+                  fit->n_points, text_plural(fit->n_points), fit->n_flagged, fit->n_repetitions,
+                  text_plural(fit->n_repetitions), fit->drift_frac * 100.0);
     put_params(fit, d);
     document_note(d, "%s", "");
     put_lack("alone", &fit->alone, d);

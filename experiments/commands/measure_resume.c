@@ -57,9 +57,9 @@ static int open_rows(struct measure_resume *r, struct err *e)
     }
     if (r->steps > 0) {
         (void)fprintf(stderr,
-                      "xpusim: note: going on after %" PRIu32 " steps of an interrupted "
+                      "xpusim: note: going on after %" PRIu32 " step%s of an interrupted "
                       "measurement (%s)\n",
-                      r->steps, r->rows);
+                      r->steps, text_plural(r->steps), r->rows);
     }
     r->state_out = fopen(r->state, there ? "r+" : "w");
     return r->state_out == NULL ? cannot(e, r->state) : 0;

@@ -190,9 +190,9 @@ void regret_document(const struct compare_plan *plan, const struct compare_resul
         document_note(d, "  (exhaustive: every order, in all replications)");
     } else {
         document_note(d,
-                      "  (exhaustive in %u of %u replications; elsewhere HEURISTIC: shortest "
+                      "  (exhaustive in %u of %u replication%s; elsewhere HEURISTIC: shortest "
                       "remaining time first, lengths known)",
-                      g->n_exhaustive, g->replications);
+                      g->n_exhaustive, g->replications, text_plural(g->replications));
     }
     DOCUMENT_VALUES(d, "class", class_text, "replications", g->replications,
                     "exhaustive_replications", g->n_exhaustive, "schedules", g->n_schedules);

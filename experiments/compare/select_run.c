@@ -155,9 +155,9 @@ void select_document(const struct select_asked *o, const char *metric,
     }
     if (r->empty > 0) {
         document_note(d,
-                      "\n%" PRIu32 " of %" PRIu32 " replications have no requests, and count "
-                      "for nobody",
-                      r->empty, r->replications);
+                      "\n%" PRIu32 " of %" PRIu32
+                      " replication%s without requests, which count for nobody",
+                      r->empty, r->replications, text_plural(r->replications));
     }
     if (best == NULL) {
         document_note(d, "\nno policy served all requests; %" PRIu64 " run%s", r->runs,
@@ -170,8 +170,8 @@ void select_document(const struct select_asked *o, const char *metric,
                       "%.3g",
                       best, o->confidence_frac, r->delta);
     } else {
-        document_note(d, "\nnot decided after %" PRIu32 " replications: several are left",
-                      r->replications);
+        document_note(d, "\nnot decided after %" PRIu32 " replication%s: several are left",
+                      r->replications, text_plural(r->replications));
     }
     document_note(
         d, "%" PRIu64 " runs; equal replication with this guarantee: %" PRIu64 " (%.1f times)",

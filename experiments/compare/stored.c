@@ -347,8 +347,9 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     }
     if (g->replications >
         SPARSE_MOST * g->n_rows) { /* a file that is damaged, or no store of ours */
-        return err_add(e, "experiment \"%s\" %s: %zu results, numbered up to %" PRIu32,
-                       g->first->name, g->first->shared, g->n_rows, g->replications);
+        return err_add(e, "experiment \"%s\" %s: %zu result%s, numbered up to %" PRIu32,
+                       g->first->name, g->first->shared, g->n_rows, text_plural(g->n_rows),
+                       g->replications);
     }
     group_read(g, s);
     struct config_options options = {.seed = first_seed(g, baseline, of)};

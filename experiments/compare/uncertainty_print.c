@@ -125,10 +125,11 @@ static void put_idle(const struct compare_plan *plan, const struct uncertainty *
     for (uint32_t i = 0; i < u->n_pairs; i++) {
         const struct uncertainty_pair *p = &u->pairs[i];
         if (p->metric == 0 && p->n_idle > 0) {
-            document_note(d,
-                          "not listed, for %s: %u numbers whose share is chance, because both ends "
-                          "of their ranges give the same results",
-                          plan->policies[p->policy].label, p->n_idle);
+            document_note(
+                d,
+                "not listed, for %s: %u number%s whose share is chance, because both ends "
+                "of their ranges give the same results",
+                plan->policies[p->policy].label, p->n_idle, text_plural(p->n_idle));
         }
     }
 }
@@ -163,8 +164,9 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                           struct document *d)
 {
     uint32_t plain = plan->replications * plan->n_policies;
-    document_heading(d, "on %u machines that the true one may be, %u uncertain numbers",
-                     u->machines.n_draws, u->machines.n_factors);
+    document_heading(d, "on %u machines that the true one may be, %u uncertain number%s",
+                     u->machines.n_draws, u->machines.n_factors,
+                     text_plural(u->machines.n_factors));
     DOCUMENT_VALUES(d, "machines", u->machines.n_draws, "uncertain_numbers", u->machines.n_factors,
                     "runs", u->runs, "runs_of_plain_comparison", plain, "failed_machines",
                     u->n_failed);

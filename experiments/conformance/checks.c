@@ -316,9 +316,10 @@ static char *hidden_alike(const struct conformance *c)
         why = roomy ? differ(c, load, CONFORMANCE_HIDDEN) : NULL;
     }
     if (oracle && why == NULL && c->n_loads < CONFORMANCE_LOADS) {
-        return xformat(CONFORMANCE_OPEN "%s: it is marked as an oracle, and %llu loads are too few "
-                                        "to see that",
-                       c->label, (unsigned long long)c->n_loads);
+        return xformat(CONFORMANCE_OPEN
+                       "%s: it is marked as an oracle, and %llu load%s cannot show "
+                       "that",
+                       c->label, (unsigned long long)c->n_loads, text_plural(c->n_loads));
     }
     if (oracle && why == NULL) {
         return xformat("%s: it is marked as an oracle, and decides as if it knew nothing",

@@ -224,7 +224,8 @@ static void put_policy(const struct against_policy *p, struct document *d)
 void against_document(const struct against *a, struct document *d)
 {
     SIM_ASSERT(a->n_policies <= AGAINST_MAX_POLICIES && a->repeats <= AGAINST_MAX_REPEATS);
-    document_note(d, "%s, clock %s, %u repeats; %s", a->trace, a->clock, a->repeats, a->engines);
+    document_note(d, "%s, clock %s, %u repeat%s; %s", a->trace, a->clock, a->repeats,
+                  text_plural(a->repeats), a->engines);
     document_note(d, "%s", "");
     DOCUMENT_VALUES(d, "trace", a->trace, "clock", a->clock, "engines", a->engines, "repeats",
                     a->repeats);

@@ -53,8 +53,9 @@ static int take(struct calibration *c, const char *policy, const char *on, doubl
         (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
     } else if (!r->report.interrupted) {
         fit_input_add(&c->in, &r->report, tokens, real_disturbed(r));
-        (void)fprintf(stderr, "%s on %s: %zu kernels in %.1f s, others had %.1f %%\n", policy, on,
-                      r->report.n_kernels, r->end_s, 100.0 * (r->foreign_frac + r->steal_frac));
+        (void)fprintf(stderr, "%s on %s: %zu kernel%s in %.1f s, others had %.1f %%\n", policy, on,
+                      r->report.n_kernels, text_plural(r->report.n_kernels), r->end_s,
+                      100.0 * (r->foreign_frac + r->steal_frac));
     }
     real_run_fini(r);
     return status;
@@ -159,9 +160,9 @@ int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
     OWNED char *name = xformat("%s-real", m->name);
     OWNED char *engines = real_describe(c->drive, m);
     OWNED char *source =
-        xformat("%s: xpusim drive --calibrate, clock %s, %u runs (%u disturbed), %s", date,
-                c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs, fit->n_disturbed,
-                engines);
+        xformat("%s: xpusim drive --calibrate, clock %s, %u run%s (%u disturbed), %s", date,
+                c->drive->clock == DRIVE_CLOCK_CPU ? "cpu" : "wall", fit->n_runs,
+                text_plural(fit->n_runs), fit->n_disturbed, engines);
     SCOPED(json_drop)
     cJSON *root = fit_to_soc(fit, &c->transfer, cJSON_GetObjectItem(c->config->tree, "soc"),
                              &c->config->llm, name, source);
@@ -187,7 +188,8 @@ void calibration_print(const struct calibration *c, const struct fit *f, FILE *o
 {
     const struct machine *m = &c->config->soc.machine;
     SIM_ASSERT(f->n_devices == m->n_devices && f->n_runs == c->in.fit.n_runs); /* of these runs */
-    (void)fprintf(out, "%u runs, %u of them disturbed\n", f->n_runs, f->n_disturbed);
+    (void)fprintf(out, "%u run%s, %u of them disturbed\n", f->n_runs, text_plural(f->n_runs),
+                  f->n_disturbed);
     for (uint32_t i = 0; i < f->n_parts; i++) {
         const struct fit_part *p = &f->parts[i];
         (void)fprintf(out,
@@ -209,9 +211,9 @@ void calibration_print(const struct calibration *c, const struct fit *f, FILE *o
         if (f->devices[d].n_beside > 0) {
             (void)fprintf(out,
                           "  %-5s one-row kernels beside another engine take %.2f [%.2f, %.2f] "
-                          "times as long (%u kernels)\n",
+                          "times as long (%u kernel%s)\n",
                           m->devices[d].name, 1.0 + b->value, 1.0 + b->low, 1.0 + b->high,
-                          f->devices[d].n_beside);
+                          f->devices[d].n_beside, text_plural(f->devices[d].n_beside));
         }
     }
     real_print_times(out, "schedule, per instant", &f->schedule);

@@ -350,8 +350,8 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
         samples_judge(&s, part_params(part, d), to);
         out->n_parts++;
     } else if (part != PART_LAYER && part != PART_MIXED) {
-        (void)err_add(e, "only %zu kernels of %s ran: a longer trace is needed", s.n,
-                      part_names[part]);
+        (void)err_add(e, "only %zu kernel%s of %s ran: a longer trace is needed", s.n,
+                      text_plural(s.n), part_names[part]);
     }
     free(s.v);
 }

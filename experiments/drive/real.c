@@ -177,7 +177,8 @@ static void tell_compiled(const char *device, uint32_t done, uint32_t n)
     }
     last_s = now_s;
     if (done > 0) {
-        (void)fprintf(stderr, "xpusim: %s: %u of %u kernels compiled\n", device, done, n);
+        (void)fprintf(stderr, "xpusim: %s: %u of %u kernel%s compiled\n", device, done, n,
+                      text_plural(n));
     }
 }
 

@@ -376,8 +376,9 @@ void transfer_print(const struct transfer *t, const struct machine *m, FILE *out
                           k + 1 < TRANSFER_NUMBERS ? "," : "");
         }
         (void)fprintf(out,
-                      "\n        |error| of %u kinds (%u kernels), by time: %.1f %% median, "
+                      "\n        |error| of %u kind%s (%u kernel%s), by time: %.1f %% median, "
                       "%.1f %% P90\n",
-                      d->kinds, d->kernels, 100.0 * d->median_frac, 100.0 * d->p90_frac);
+                      d->kinds, text_plural(d->kinds), d->kernels, text_plural(d->kernels),
+                      100.0 * d->median_frac, 100.0 * d->p90_frac);
     }
 }

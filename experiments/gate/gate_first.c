@@ -113,9 +113,9 @@ static const char *sentence(const struct gate_first *f)
         return f->message[0] != '\0' ? f->message : NULL;
     }
     if (!f->differs) {
-        return document_format("every decision is the same in %u replications; only what they "
+        return document_format("every decision is the same in %u replication%s; only what they "
                                "cost has changed",
-                               f->replications);
+                               f->replications, text_plural(f->replications));
     }
     if (strcmp(f->now, f->old) == 0) {
         return document_format("decision %llu comes %s: `%s`, at %.6f s before, at %.6f s now",

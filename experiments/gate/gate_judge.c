@@ -135,8 +135,8 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
         set(row, GATE_OK, false, "%s", "");
     } else if (!same_defined) {
         /* As many as before but others, and fewer, are an alarm: a value vanished somewhere. */
-        set(row, GATE_STATUS, defined_now <= defined_before, "defined in %u of %u runs, was in %u",
-            defined_now, n, defined_before);
+        set(row, GATE_STATUS, defined_now <= defined_before, "defined in %u of %u run%s, was in %u",
+            defined_now, n, text_plural(n), defined_before);
     } else {
         struct largest x = find_largest(m->better, before, now, n);
         struct largest any = find_largest(METRIC_BETTER_NEITHER, before, now, n);

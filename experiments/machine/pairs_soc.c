@@ -108,7 +108,8 @@ static void put_cap(const struct pairs *p, const struct fits *f, cJSON *ddr, str
     if (f->cap) {
         json_put_quantity(ddr, "together", range_of(f->together, QUANTITY_FITTED), "1",
                           "measure --pairs");
-        document_note(d, "ddr.together: %.3f by %zu pairs", f->together[0], p->n);
+        document_note(d, "ddr.together: %.3f by %zu pair%s", f->together[0], p->n,
+                      text_plural(p->n));
         return;
     }
     const char *why = document_format("no pair asks for more than %.1f GB/s, and %.1f are reached",
@@ -128,8 +129,8 @@ static void put_strength(const struct pairs *p, const struct fits *f, cJSON *ddr
     }
     if (repeated && q.high - q.low < width) {
         json_put_quantity(ddr, "queueing", q, "1", "measure --pairs");
-        document_note(d, "ddr.queueing: %.2f [%.2f, %.2f] by %zu pairs", q.value, q.low, q.high,
-                      p->n);
+        document_note(d, "ddr.queueing: %.2f [%.2f, %.2f] by %zu pair%s", q.value, q.low, q.high,
+                      p->n, text_plural(p->n));
         return;
     }
     const char *why = repeated

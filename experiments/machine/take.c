@@ -111,9 +111,10 @@ static int take_rows(struct taking *t, bool write)
     if (fitted) {
         const struct kernel_form_error *held = &fit.all[KERNEL_FORM_PNORM];
         document_note(t->d,
-                      "single kernels: %u rows fitted, %u flagged and left out; on %u held-out "
-                      "shapes the fit is off by %.1f %% in the median",
-                      fit.n_points, fit.n_flagged, held->n, 100.0 * held->median_frac);
+                      "single kernels: %u row%s fitted, %u flagged and left out; on %u held-out "
+                      "shape%s the fit is off by %.1f %% in the median",
+                      fit.n_points, text_plural(fit.n_points), fit.n_flagged, held->n,
+                      text_plural(held->n), 100.0 * held->median_frac);
         rc = rc == 0 && (fit.alone.wrong || fit.together.wrong) ? 1 : rc;
     } else if (rc == 0) {
         document_note(t->d, "single kernels: not fitted (%s)",

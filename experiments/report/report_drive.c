@@ -106,9 +106,9 @@ bool report_is_drive(const cJSON *tree)
 
 void report_write_drive(const cJSON *tree, FILE *out)
 {
-    markup_format(out, "<p>%s, %.0f repeats, clock %s; %s</p>\n", json_string(tree, "trace"),
-                  json_number(tree, "repeats"), json_string(tree, "clock"),
-                  json_string(tree, "engines"));
+    markup_format(out, "<p>%s, %.0f repeat%s, clock %s; %s</p>\n", json_string(tree, "trace"),
+                  json_number(tree, "repeats"), text_plural((uint64_t)json_number(tree, "repeats")),
+                  json_string(tree, "clock"), json_string(tree, "engines"));
     write_errors(tree, out);
     write_means(tree, out);
     write_order(tree, out);

@@ -48,7 +48,8 @@ static void write_overload(const cJSON *tree, FILE *out)
             continue;
         }
         (void)fputs(any ? ", " : "<p class=overloaded>OVERLOADED: ", out);
-        markup_format(out, "%s in %u of %u replications", p->string, overloaded, runs);
+        markup_format(out, "%s in %u of %u replication%s", p->string, overloaded, runs,
+                      text_plural(runs));
         any = true;
     }
     (void)fputs(any ? ". Its queue grew to the end of those runs, so a mean over them grows with "

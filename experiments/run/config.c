@@ -212,9 +212,10 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     }
     (void)config_speculation_fit(&c->sim.drafts, &c->speculation, e);
     const char *workload = o->workload != NULL ? o->workload : CONFIG_DEFAULT_WORKLOAD;
-    c->workload = xkeep(o->n_recordings > 1
-                            ? xformat("%s and %u more recordings", o->trace, o->n_recordings - 1)
-                            : xstrdup(o->trace != NULL ? o->trace : workload));
+    c->workload =
+        xkeep(o->n_recordings > 1 ? xformat("%s and %u more recording%s", o->trace,
+                                            o->n_recordings - 1, text_plural(o->n_recordings - 1))
+                                  : xstrdup(o->trace != NULL ? o->trace : workload));
     if (e->n == before) {
         config_notes_print(c);
     }

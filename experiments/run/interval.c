@@ -46,12 +46,12 @@ char *interval_text(const struct conformal_interval *x)
 {
     return x->n == 0 ? xstrdup("none: nothing like it was measured")
            : strcmp(x->pool, CONFORMAL_MEASURED) == 0
-               ? xformat("x %.2f to %.2f (%zu rows measured on this machine)", x->low_factor,
-                         x->high_factor, x->n)
-               : xformat("x %.2f to %.2f (%s not measured: %zu left-out rows of %s; nearest "
+               ? xformat("x %.2f to %.2f (%zu row%s measured on this machine)", x->low_factor,
+                         x->high_factor, x->n, text_plural(x->n))
+               : xformat("x %.2f to %.2f (%s not measured: %zu left-out row%s of %s; nearest "
                          "measured x %.2g away)",
                          x->low_factor, x->high_factor, conformal_left_names[x->left], x->n,
-                         x->pool, exp(x->distance));
+                         text_plural(x->n), x->pool, exp(x->distance));
 }
 
 bool interval_is_transfer(const struct soc *soc, uint8_t device)

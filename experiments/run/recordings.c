@@ -61,10 +61,10 @@ const char *recordings_note(const struct config_options *o)
         SCOPED(trace_fini) struct trace t = {0};
         size_t fixed = trace_read(o->trace, &t, &quiet) == 0 ? trace_resample_fixed(&t) : 0;
         return fixed == 0 ? note
-                          : xkeep(xformat("%s; %zu of %zu requests are those of the only client of "
-                                          "a closed loop in their class, and the same in every "
-                                          "replication: intervals of that class are too narrow",
-                                          note, fixed, t.n));
+                          : xkeep(xformat("%s; of %zu requests %zu, from the only client of a "
+                                          "closed loop in its class, cannot be redrawn: "
+                                          "intervals of that class are too narrow",
+                                          note, t.n, fixed));
     }
     if (o->n_recordings > 1) {
         return xkeep(xformat("%u recordings, one per replication", o->n_recordings));

@@ -25,8 +25,9 @@ void progress_show(struct progress *p, uint64_t done)
         bar[i] = i < full ? '#' : '.';
     }
     bar[CELLS] = '\0';
-    (void)fprintf(stderr, "\r[%s] %" PRIu64 " of %" PRIu64 " runs, %.0f per s, %.0f s left   ", bar,
-                  done, p->total, rate, rate > 0.0 ? (double)(p->total - done) / rate : 0.0);
+    (void)fprintf(stderr, "\r[%s] %" PRIu64 " of %" PRIu64 " run%s, %.0f per s, %.0f s left   ",
+                  bar, done, p->total, text_plural(p->total), rate,
+                  rate > 0.0 ? (double)(p->total - done) / rate : 0.0);
     (void)fflush(stderr);
 }
 

@@ -68,7 +68,7 @@ int store_check_complete(struct store *s, struct err *e)
            " HAVING max(1.0 * have / shards) < 1 ORDER BY name, key");
     size_t before = e->n;
     while (q != NULL && store_step(s, q)) {
-        (void)err_add(e, "%s: experiment \"%s\": %lld of %lld shards have finished", s->path,
+        (void)err_add(e, "%s: experiment \"%s\": finished shards: %lld of %lld", s->path,
                       store_text(q, 0), (long long)sqlite3_column_int64(q, 1),
                       (long long)sqlite3_column_int64(q, 2));
     }

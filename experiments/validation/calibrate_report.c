@@ -222,7 +222,8 @@ void calibrate_entry_document(const struct calibrate_entry *e, struct document *
         return;
     }
     DOCUMENT_VALUES(d, "models", e->fit.n_models);
-    document_note(d, "%s of %zu models, %u rounds", what, e->fit.n_models, e->fit.rounds);
+    document_note(d, "%s of %zu model%s, %u round%s", what, e->fit.n_models,
+                  text_plural(e->fit.n_models), e->fit.rounds, text_plural(e->fit.rounds));
     put_params(&e->fit, d);
     show_offsets(e, d);
     put_errors(e, d);
@@ -242,8 +243,8 @@ void calibrate_entry_document(const struct calibrate_entry *e, struct document *
     if (e->leave_refused > 0) {
         document_note(
             d,
-            "  %zu models left out left too little for a fit: predicted from the starting values",
-            e->leave_refused);
+            "  %zu model%s left out left too little for a fit: predicted from the starting values",
+            e->leave_refused, text_plural(e->leave_refused));
     }
     document_note(d, "%s", "");
 }

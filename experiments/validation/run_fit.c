@@ -407,10 +407,10 @@ int run_fit(const struct config_options *o, const struct config_policy *p,
 {
     if (n < RUN_FIT_MIN_REQUESTS_PER_KEY * (size_t)fit->n_keys) {
         return err_add(e,
-                       "%zu requests to fit %u numbers on: at least %d are needed; --fit-on "
+                       "%zu request%s to fit %u number%s on: at least %d are needed; --fit-on "
                        "first:F takes more of the run's %zu",
-                       n, fit->n_keys, RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys,
-                       run->trace.n);
+                       n, text_plural(n), fit->n_keys, text_plural(fit->n_keys),
+                       RUN_FIT_MIN_REQUESTS_PER_KEY * (int)fit->n_keys, run->trace.n);
     }
     struct problem q = {.options = o, .policy = p, .run = run, .fit = fit};
     q.simulated = xmalloc(run->trace.n * sizeof *q.simulated);

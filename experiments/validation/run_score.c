@@ -42,8 +42,8 @@ int run_replay_one(const struct config *c, const struct config_policy *p,
         return err_add(e, "%s", result.message);
     }
     if (replay.left > 0) {
-        return err_add(e, "policy %s finished %zu of %zu requests", p->ops->name, n - replay.left,
-                       n);
+        return err_add(e, "policy %s finished %zu of %zu request%s", p->ops->name, n - replay.left,
+                       n, text_plural(n));
     }
     return 0;
 }

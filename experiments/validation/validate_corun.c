@@ -126,8 +126,9 @@ int validate_corun(const struct validate_corun_options *o, const char *model,
     if (rc == 0) {
         struct document *d = document_new();
         DOCUMENT_VALUES(d, "corun", o->corun);
-        document_note(d, "%s: %zu rows of %zu machines; mean |ln(predicted / measured slowdown)|\n",
-                      o->corun, p.n, p.n_machines);
+        document_note(d,
+                      "%s: %zu row%s of %zu machine%s; mean |ln(predicted / measured slowdown)|\n",
+                      o->corun, p.n, text_plural(p.n), p.n_machines, text_plural(p.n_machines));
         struct frame *errors = frame_indent(DOCUMENT_FRAME(d, "errors", 0, error_columns), 2);
         document_note(d, "%s", "");
         struct frame *own = frame_indent(DOCUMENT_FRAME(d, "own", 0, own_columns), 2);

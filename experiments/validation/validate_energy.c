@@ -269,7 +269,7 @@ int validate_energy(const struct validate_energy_options *o, const struct option
     if (rc == 0) {
         struct document *d = document_new();
         DOCUMENT_VALUES(d, "energy", o->energy);
-        document_note(d, "%s: %zu powers\n", o->energy, r.n);
+        document_note(d, "%s: %zu power%s\n", o->energy, r.n, text_plural(r.n));
         struct frame *f = frame_indent(DOCUMENT_FRAME(d, "numbers", 0, number_columns), 2);
         for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
             put_numbers(&r, meter, f);

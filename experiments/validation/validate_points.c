@@ -277,7 +277,8 @@ static void put_all(const struct validate_points_options *o, const struct points
                     const struct prediction *q, const struct points_scores *s, struct document *d)
 {
     DOCUMENT_VALUES(d, "points", o->points);
-    document_note(d, "%s: %zu rows\n", o->points, points->n + points->n_asked);
+    document_note(d, "%s: %zu row%s\n", o->points, points->n + points->n_asked,
+                  text_plural(points->n + points->n_asked));
     put_rows(points, q, d);
     put_groups(s, d);
     if (points->n > 0) {

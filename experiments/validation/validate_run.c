@@ -188,9 +188,9 @@ static void validate_run_document(const struct validate_run_result *r, struct do
     if (r->run->n_prompts_unknown > 0) {
         warnings_add(
             warnings_of(d),
-            "the server did not count the prompts of %zu requests: their lengths are those "
+            "the server did not count the prompts of %zu request%s: here they have the lengths "
             "that were asked for",
-            r->run->n_prompts_unknown);
+            r->run->n_prompts_unknown, text_plural(r->run->n_prompts_unknown));
     }
     if (r->fit != NULL) {
         put_fit(r->fit, r->run->trace.n, d);

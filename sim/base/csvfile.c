@@ -216,8 +216,9 @@ int csvfile_next(struct csvfile *f, struct err *e)
 {
     int rc = read_row(f, e);
     if (rc == 1 && f->row.n != f->names.n) {
-        return err_add(e, "%s:%llu: %d fields, the header has %d", f->path,
-                       (unsigned long long)f->row_line, f->row.n, f->names.n);
+        return err_add(e, "%s:%llu: %d field%s, the header has %d", f->path,
+                       (unsigned long long)f->row_line, f->row.n, text_plural((uint64_t)f->row.n),
+                       f->names.n);
     }
     return rc;
 }

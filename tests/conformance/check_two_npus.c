@@ -432,7 +432,7 @@ static void refused(uint32_t tiles, uint32_t partitions, bool measured, const ch
 
 START_TEST(what_cannot_be_divided_is_refused)
 {
-    refused(3, 2, false, "3 tiles do not divide into 2 equal parts");
+    refused(3, 2, false, "3 tiles cannot be divided into 2 equal parts");
     refused(6, 3, false, "a machine has at most 4 devices");
     refused(2, 2, true, "its kernels were measured on all tiles");
 }

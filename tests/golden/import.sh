@@ -43,7 +43,7 @@ sample otel-1.45.2.json "0,0,28,23 3,0,48,20 0,1,75,13 0,2,115,20 3,1,112,30 3,2
 # The lengths of a turn here are what is new in it: 2855 + 32 + 245 = 3132, 3132 + 31 + 308 = 3471 and so on. Prompts share 5 of
 # their blocks with the first (0 to 4), or 3: 1536 + 1536 + 2560 tokens, and the other two of the second session with the third.
 sample aiperf-0.13.0-sessions.jsonl "0,0,2855,32 3,0,2899,98 4,0,2770,30 6,0,2797,49 0,1,3132,31 0,2,3471,94 4,1,2875,38 6,1,2891,30 6,2,3299,30"
-grep -q "note: trace: 5 turns say how long what is new in them is;" "$dir/note" && grep -q "can serve 6656 more of 26989 prompt tokens" "$dir/note" ||
+grep -q "note: trace: 5 turns with the length of what is new;" "$dir/note" && grep -q "can serve 6656 more of 26989 prompt tokens" "$dir/note" ||
     fail "sessions of AIPerf: $(cat "$dir/note")"
 sed 's/"error":null,//; s/"was_cancelled":false/"was_cancelled":true/' tests/samples/aiperf-0.13.0.jsonl >"$dir/failed"
 "$x" trace import "$dir/failed" 2>"$dir/note" >"$dir/rows"

@@ -180,7 +180,7 @@ def check(name, text, rows, o):
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
     said = {"failed": count(p.stderr, r"(\d+) requests? without output"), "gaps": count(p.stderr, r"(\d+) gaps? between"),
-            "early": count(p.stderr, r"(\d+) turns were sent before"), "grown": count(p.stderr, r"(\d+) turns say how long"),
+            "early": count(p.stderr, r"(\d+) turns? sent before"), "grown": count(p.stderr, r"(\d+) turns? with the length"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}
     if said != lost:

@@ -193,11 +193,11 @@ def check(name, text, requests, block_tokens=0, tools=False, failed=0, untimed=0
     compare(name, text, want, dict(lost, failed=failed, untimed=untimed, unsent=unsent))
 
 
-NOTES = {"empty": r"(\d+) answers without tokens", "other": r"(\d+) requests of another model",
-         "overlapping": r"(\d+) requests were sent while", "prefix": r"can serve (\d+) more",
+NOTES = {"empty": r"(\d+) answers? without tokens", "other": r"(\d+) requests? of another model",
+         "overlapping": r"(\d+) requests? sent while", "prefix": r"can serve (\d+) more",
          "failed": r"(\d+) requests? without output", "untimed": r"(\d+) requests? without a time",
-         "unsent": r"(\d+) requests begin with their answer", "gaps": r"(\d+) gaps? between",
-         "not before": r"(\d+) requests also wait for an instant"}
+         "unsent": r"(\d+) requests? taken to begin", "gaps": r"(\d+) gaps? between",
+         "not before": r"(\d+) requests? that had to wait for an instant"}
 
 
 def compare(name, text, want, lost):

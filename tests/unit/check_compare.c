@@ -458,7 +458,7 @@ START_TEST(a_recording_without_requests_counts_for_nobody)
     }
     SCOPED(said_fini) struct said s = commanded(&cmd_compare, words);
     ck_assert_msg(strstr(s.out, "failed") == NULL && strstr(s.out, "\nbest: fcfs, ") != NULL &&
-                      strstr(s.out, "\n1 of 6 replications have no requests, and count for "
+                      strstr(s.out, "\n1 of 6 replications without requests, which count for "
                                     "nobody\n") != NULL,
                   "%s", s.out);
     ck_assert_int_eq(s.status, EXIT_OK);

@@ -339,13 +339,13 @@ START_TEST(pairs_in_which_somebody_waits_are_shown)
               "npu read 5 igpu copy 3 1.250 [1.125, 1.375] 60.0 45.0 yes\n"
               "igpu gemm npu gemv 1.500 [1.010, 2.000] 3.0 3.0 no\n"
               "igpu knob npu read 1.000 7.0 6.0 yes\n"
-              "1 other pairs: below the cap, and not slowed by more than 1 % for sure\n\n"
+              "1 other pair: below the cap, and not slowed by more than 1 % for sure\n\n"
               "victim below the cap loss pairs measured\n"
               "npu read 5 0.125 [0.062, 0.250] 4\n"
               "igpu gemm 0.500 1\n\n"
               "ddr.peak: 45.0 GB/s reach these two devices together; the pair that asks for most "
               "would take 60.0.\n"
-              "Above the cap igpu gets 0.62 [0.50, 0.75] of it, in 2 pairs that slow both.\n"
+              "Above the cap igpu gets 0.62 [0.50, 0.75] of it, in 2 pairs with both slowed.\n"
               "3 of 20 observations had fewer than 5 samples in which both kernels ran.\n");
     is_json(d, "losses",
             "[{\"device\":\"npu\",\"kernel\":\"read "

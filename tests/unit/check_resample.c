@@ -376,7 +376,7 @@ START_TEST(what_cannot_be_redrawn_is_refused_in_words)
     ck_assert_int_eq(trace_subset(&from, keep, &one), 0);
     models_are_kept(&one);
     ck_assert_int_ne(trace_resample(&one, true, 1, &t, &e), 0);
-    ck_assert_ptr_nonnull(strstr(e.lines[1], "hang together"));
+    ck_assert_ptr_nonnull(strstr(e.lines[1], "hangs together"));
     trace_fini(&one);
     trace_fini(&from);
     err_fini(&e);

@@ -547,7 +547,7 @@ START_TEST(a_division_given_up_does_not_make_another_incomplete)
     store_finished(s, x, 1, 4);
     store_finished(s, x, 1, 2);
     ck_assert_int_ne(store_check_complete(s, &err), 0);
-    ck_assert_msg(strstr(err.lines[0], "1 of 2 shards have finished") != NULL, "%s", err.lines[0]);
+    ck_assert_msg(strstr(err.lines[0], "finished shards: 1 of 2") != NULL, "%s", err.lines[0]);
     err_fini(&err);
     err = (struct err)ERR_INIT;
     store_finished(s, x, 0, 2);

@@ -204,7 +204,7 @@ START_TEST(a_check_that_cannot_decide_says_so)
     ck_assert_int_eq(s.status, EXIT_OK);
     has(s.out,
         "\nopen    decisions do not depend on what is hidden\n        not decided: srpt: it is "
-        "marked as an oracle, and 1 loads are too few to see that\n");
+        "marked as an oracle, and 1 load cannot show that\n");
     has(s.out, "\nsrpt: 7 of 8 checks hold, 1 open (--loads 40)\n");
     SCOPED(said_fini) struct said more = COMMANDED(cmd_check_policy, "srpt");
     ck_assert_int_eq(more.status, EXIT_OK);
