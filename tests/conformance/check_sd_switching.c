@@ -141,6 +141,28 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 }
 END_TEST
 
+/* As many blocks as there may be, and two requests that wait: what a block was lies next to where
+ * they queue, and is not taken for one. */
+START_TEST(no_block_comes_after_the_last)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 256, 2, 0, 0}, {RT, 0, 256, 2, 0, 0}, {RT, 0, 256, 2, 0, 0}};
+    char *log = NULL;
+    size_t size = 0;
+    scenario_init(&sc);
+    sc.machine.devices[NPU].static_attention = false;
+    sc.llm.n_layers = 32;
+    sc.llm.weight_bytes = 32e6;
+    scenario_policy(&sc, policy_find("sd-npu"), "strategy=sync,blocks=32,speculate=false");
+    sc.setup.decision_log = open_memstream(&log, &size);
+    scenario_check(&sc, q, 3);
+    (void)fclose(sc.setup.decision_log);
+    ck_assert_ptr_nonnull(strstr(log, " drop 1:31:"));
+    ck_assert_msg(strstr(log, " 1:32:") == NULL, "%.60s", strstr(log, " 1:32:"));
+    free(log);
+}
+END_TEST
+
 static uint32_t draft_every_other(const void *params, uint64_t seed, const struct request *r,
                                   const struct trace_text *text, uint64_t step)
 {
@@ -248,6 +270,7 @@ static const struct suite_row suite[] = {
     TEST(progressive_switches_the_last_block_that_others_hide),
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
     TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
+    TEST(no_block_comes_after_the_last),
     TEST(a_step_without_a_draft_is_followed_by_another_draft),
     LOOP(init_declares_the_graphs_of_the_strategy, sizeof inits / sizeof inits[0]),
 };

@@ -70,6 +70,26 @@ static bool kept_kv_gives_way_when_nobody_could_run(const char *extra)
     return rules_finishes(1, 10.88) && rules_finishes(2, 1004.88 + 6.8);
 }
 
+/* Two layers, 51 blocks, flash moves 400 tokens in 1 ms. BE0's first 416 rows take 2 * (0.03 * 416
+ * + 1) = 26.96 and leave 26 blocks. RT1 (416) comes at 28, and BE0's kernel of 384 rows ends
+ * at 26.96 + 3.84 = 30.8: BE0 loses the pass, and its KV goes out until 31.84. RT1 then runs
+ * for 27.96, to 59.8, and its 26 blocks are preserved for a tool of 1 s. So 25 are free, and BE0
+ * cannot have its own back, not by itself either: the session gives way. Back at 60.84, 2 * (0.03 *
+ * 384 + 1) + 1 = 26.04: 86.88.
+ */
+static bool kept_kv_gives_way_to_kv_on_flash(const char *extra)
+{
+    rules_machine(2);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 816;
+    sc.machine.swap_bytes_per_s = 400e9;
+    struct scenario_request q[] = {
+        {BE, 0, 800, 1, 0, 0}, {RT, 0.028, 416, 1, 5, 0}, {RT, 1, 432, 1, 5, 416}};
+    rules_run("sjf-input", "preempt=kernel,kv=swap,token_budget=416,max_batch=1,gap_kv=preserve",
+              extra, q, 3);
+    return rules_finishes(1, 59.8) && rules_finishes(0, 86.88);
+}
+
 /* Eleven blocks. RT0 leaves six and BE1, done at 13.92, four. BE2 needs four at 20: under LRU RT0's
  * would go, and its next turn at 1004.88 would prefill 160 rows. BE1's go, so that turn prefills
  * 64: 3.92. BE1's next turn at 5013.92 prefills all of its 80 rows: 4.4. */
@@ -334,6 +354,7 @@ static const struct rule_row all[] = {
     RULE(preserve_keeps_kv_from_others, "gap_kv=cache gap_kv=discard",
          "gap_kv=cache gap_kv=discard"),
     RULE(kept_kv_gives_way_when_nobody_could_run, "gap_kv=cache", ""),
+    RULE(kept_kv_gives_way_to_kv_on_flash, "gap_kv=cache", ""),
     RULE(reactive_kv_gives_way_last, "gap_kv=cache gap_kv=discard gap_kv=preserve",
          "gap_kv=cache gap_kv=discard gap_kv=preserve"),
     RULE(discard_prefills_the_whole_prompt, "gap_kv=cache gap_kv=preserve gap_kv=swap",

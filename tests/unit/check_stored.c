@@ -322,7 +322,7 @@ START_TEST(comparisons_of_nothing_are_refused)
         if (more == 0) {
             ck_assert_int_eq(of.status, EXIT_OK);
         } else {
-            said_refused(&of, "experiment \"sparse\" {}: 1 results, numbered up to 1001");
+            said_refused(&of, "experiment \"sparse\" {}: 1 result, numbered up to 1001");
         }
     }
 }
