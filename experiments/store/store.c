@@ -386,9 +386,6 @@ int store_close(struct store *s, struct err *e)
     }
     SIM_ASSERT(sqlite3_next_stmt(s->db, NULL) == NULL); /* or the file would stay open */
     int rc = store_ok(s) ? 0 : -EIO;
-    if (rc != 0) {
-        (void)err_add(e, "%s", s->error);
-    }
     if (!s->reads) { /* the last to leave leaves one file, which may be read anywhere */
         /* Without waiting: where another still has it open, that one will leave the single file. */
         (void)sqlite3_busy_timeout(s->db, 0);
@@ -396,6 +393,16 @@ int store_close(struct store *s, struct err *e)
     }
     int closed = sqlite3_close(s->db);
     SIM_ASSERT(closed == SQLITE_OK); /* else it would hold its locks until the process ends */
+    if (rc != 0) {
+        /* A full disk has no room to move the log into the file, and the log has results. */
+        OWNED char *log = xformat("%s-wal", s->path);
+        bool split = !s->reads && access(log, F_OK) == 0;
+        (void)err_add(e,
+                      split ? "%s; finished results are in it and in %s: keep both, and the same "
+                              "command continues when there is room"
+                            : "%s",
+                      s->error, log);
+    }
     store_forget_columns(s);
     free(s->columns);
     free(s->path);
