@@ -1,8 +1,8 @@
 /* Results as documents: one value, many output formats.
  *
  * A document is an ordered list of a command's results: named values, tables (sim/base/frame.h),
- * documents within it, notes and headings. Text, JSON, CSV, Markdown and JUnit are made of the same
- * document here and nowhere else.
+ * documents within it, notes and headings. Text, JSON, CSV, Markdown, LaTeX and JUnit are made of
+ * the same document here and nowhere else.
  *
  *     static const struct frame_column columns[] = {
  *         {.name = "device", .kind = FRAME_TEXT}, {.name = "time_s", .unit = "s"}};
@@ -81,10 +81,11 @@ void frame_hide_row(struct frame *f); /* people do not see the last row */
 
 /* As a tree: the caller owns it. */
 struct cJSON *document_json(const struct document *d);
-/* In a form of forms.c: "text", "json", "csv", "markdown", "junit". CSV and JUnit are of the first
- * frame found, CSV with a header line; CSV without one is name,value of all data, JUnit needs one.
- * CSV is of the main frames where there are some. Their rows begin with the values with which the
- * element of an array begins, such as the load; of a name that the frame has, too, with none. */
+/* In a form of forms.c: "text", "json", "csv", "markdown", "latex", "junit". CSV and JUnit are of
+ * the first frame found, CSV with a header line; CSV without one is name,value of all data, JUnit
+ * needs one. CSV is of the main frames where there are some. Their rows begin with the values with
+ * which the element of an array begins, such as the load; of a name that the frame has, too, with
+ * none. */
 void document_put(const struct document *d, const char *form, FILE *out);
 /* Whether the options ask for this form. */
 bool output_is(const struct option_output *o, const char *form);

@@ -32,7 +32,15 @@ struct document {
 /* The first one that is data, or NULL. */
 const struct frame *document_first_frame(const struct document *d);
 
-void document_put_people(const struct document *d, bool markdown, FILE *out);
+/* How people read it. */
+struct view; /* rows of a frame as people see them; of frame_people.c */
+struct people {
+    void (*rows)(const struct view *v, uint32_t from, uint32_t to, FILE *out);
+    void (*heading)(const char *text, FILE *out);
+    void (*note)(const char *text, FILE *out);
+};
+extern const struct people people_text, people_markdown, people_latex;
+void document_put_people(const struct document *d, const struct people *p, FILE *out);
 void document_put_csv(const struct document *d, FILE *out);
 void document_put_schema(const struct document *d, FILE *out);
 void document_put_junit(const struct document *d, FILE *out);

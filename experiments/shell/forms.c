@@ -5,12 +5,17 @@
 
 static void put_text(const struct document *d, FILE *out)
 {
-    document_put_people(d, false, out);
+    document_put_people(d, &people_text, out);
 }
 
 static void put_markdown(const struct document *d, FILE *out)
 {
-    document_put_people(d, true, out);
+    document_put_people(d, &people_markdown, out);
+}
+
+static void put_latex(const struct document *d, FILE *out)
+{
+    document_put_people(d, &people_latex, out);
 }
 
 static void put_json(const struct document *d, FILE *out)
@@ -27,6 +32,7 @@ static const struct form {
     {"json", put_json, false},
     {"csv", document_put_csv, false},
     {"markdown", put_markdown, true},
+    {"latex", put_latex, true},
     {"junit", document_put_junit, false},
     {"schema", document_put_schema, false},
 };
@@ -61,6 +67,7 @@ static const struct option_row output_rows[] = {
     JSON,
     FORM("csv", "print results as CSV: one table, or name,value"),
     FORM("markdown", "print results as Markdown"),
+    FORM("latex", "print results as LaTeX tables, and the rest as comments"),
     SCHEMA,
     QUIET,
 };

@@ -1,4 +1,4 @@
-/* A document for people: text and Markdown. */
+/* A document for people: text, Markdown and LaTeX. */
 #include <limits.h>
 #include <math.h>
 
@@ -210,15 +210,93 @@ static void put_rows_markdown(const struct view *v, uint32_t from, uint32_t to, 
     }
 }
 
-static void put_heading(const char *text, bool markdown, FILE *out)
+static void put_latex(const char *text, FILE *out)
+{
+    static const char *const escapes[UCHAR_MAX + 1] = {
+        ['&'] = "\\&",
+        ['%'] = "\\%",
+        ['$'] = "\\$",
+        ['#'] = "\\#",
+        ['_'] = "\\_",
+        ['{'] = "\\{",
+        ['}'] = "\\}",
+        ['~'] = "\\textasciitilde{}",
+        ['^'] = "\\textasciicircum{}",
+        ['\\'] = "\\textbackslash{}",
+        ['<'] = "\\textless{}",
+        ['>'] = "\\textgreater{}",
+        ['|'] = "\\textbar{}",
+    };
+    OWNED char *visible = text_visible(xstrdup(text), "");
+    /* At the beginning of a row these would be arguments of the row before. */
+    (void)fputs(visible[0] == '[' || visible[0] == '*' ? "{}" : "", out);
+    for (const char *p = visible; *p != '\0'; p++) {
+        const char *escape = escapes[(unsigned char)*p];
+        (void)fprintf(out, escape != NULL ? "%s" : "%.1s", escape != NULL ? escape : p);
+    }
+}
+
+static void put_rows_latex(const struct view *v, uint32_t from, uint32_t to, FILE *out)
+{
+    char buf[CELL_BYTES];
+    (void)fputs("\\begin{tabular}{", out);
+    for (size_t i = 0; i < v->n; i++) {
+        (void)fputc(v->frame->right[v->column[i]] ? 'r' : 'l', out);
+    }
+    (void)fputs("}\n\\hline\n", out);
+    for (size_t i = 0; i < v->n && v->titled; i++) {
+        put_latex(column_title(&v->frame->columns[v->column[i]]), out);
+        (void)fputs(i + 1 < v->n ? " & " : " \\\\\n\\hline\n", out);
+    }
+    for (uint32_t r = from; r < to; r++) {
+        for (size_t i = 0; i < v->n && !is_hidden(v->frame, r); i++) {
+            size_t k = v->column[i];
+            put_latex(cell_text(&v->frame->columns[k], frame_cell_at(v->frame, r, k), buf), out);
+            (void)fputs(i + 1 < v->n ? " & " : " \\\\\n", out);
+        }
+    }
+    (void)fputs("\\hline\n\\end{tabular}\n", out);
+}
+
+static void put_heading_text(const char *visible, FILE *out)
+{
+    (void)fputc('\n', out);
+    term_heading(out, visible);
+}
+
+static void put_heading_markdown(const char *visible, FILE *out)
+{
+    (void)fprintf(out, "\n## %s\n\n", visible);
+}
+
+static void put_heading_latex(const char *visible, FILE *out)
+{
+    (void)fprintf(out, "\n%% %s\n", visible);
+}
+
+static void put_note_plain(const char *text, FILE *out)
+{
+    (void)fprintf(out, "%s\n", text);
+}
+
+/* Each of its lines is a comment. */
+static void put_note_latex(const char *text, FILE *out)
+{
+    do {
+        int n = (int)strcspn(text, "\n");
+        (void)fprintf(out, n > 0 ? "%% %.*s\n" : "\n", n, text);
+        text += n + (text[n] == '\n');
+    } while (*text != '\0');
+}
+
+const struct people people_text = {put_rows_text, put_heading_text, put_note_plain};
+const struct people people_markdown = {put_rows_markdown, put_heading_markdown, put_note_plain};
+const struct people people_latex = {put_rows_latex, put_heading_latex, put_note_latex};
+
+static void put_heading(const char *text, const struct people *p, FILE *out)
 {
     OWNED char *visible = text_visible(xstrdup(text), "");
-    (void)fputc('\n', out);
-    if (markdown) {
-        (void)fprintf(out, "## %s\n\n", visible);
-    } else {
-        term_heading(out, visible);
-    }
+    p->heading(visible, out);
 }
 
 /* The end of the rows from `from` on with one heading. */
@@ -234,7 +312,7 @@ static uint32_t end_of_rows(const struct view *v, uint32_t from)
     return to;
 }
 
-static void put_frame(const struct frame *f, bool markdown, FILE *out)
+static void put_frame(const struct frame *f, const struct people *p, FILE *out)
 {
     struct view v = view_of(f);
     uint32_t n = frame_rows(f);
@@ -245,29 +323,29 @@ static void put_frame(const struct frame *f, bool markdown, FILE *out)
     for (uint32_t row = 0, to; v.n > 0 && seen > 0 && row < n; row = to) {
         to = end_of_rows(&v, row);
         if (v.heading >= 0) {
-            put_heading(frame_cell_at(f, row, (size_t)v.heading)->text, markdown, out);
+            put_heading(frame_cell_at(f, row, (size_t)v.heading)->text, p, out);
         }
-        (markdown ? put_rows_markdown : put_rows_text)(&v, row, to, out);
+        p->rows(&v, row, to, out);
     }
 }
 
 /* From the first entry that was not printed yet. */
-void document_put_people(const struct document *d, bool markdown, FILE *out)
+void document_put_people(const struct document *d, const struct people *p, FILE *out)
 {
     for (size_t i = 0; i < d->n; i++) {
         const struct document_entry *e = &d->v[i];
         if (e->kind == DOCUMENT_IS_DOCUMENT) {
-            document_put_people(e->within, markdown, out);
+            document_put_people(e->within, p, out);
         }
         if (i < d->told) {
             continue;
         }
         if (e->kind == DOCUMENT_IS_NOTE) {
-            (void)fprintf(out, "%s\n", e->text);
+            p->note(e->text, out);
         } else if (e->kind == DOCUMENT_IS_HEADING) {
-            put_heading(e->text, markdown, out);
+            put_heading(e->text, p, out);
         } else if (e->kind == DOCUMENT_IS_FRAME) {
-            put_frame(e->frame, markdown, out);
+            put_frame(e->frame, p, out);
         }
     }
 }

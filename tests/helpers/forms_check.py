@@ -37,6 +37,26 @@ def words(text, markdown):
     return " ".join(lines).split()
 
 
+def latex_words(text):
+    """The words of LaTeX, without what lays it out: tables are rows that end with two backslashes, and all else is a comment."""
+    lines = []
+    for line in text.split("\n"):
+        if re.fullmatch(r"\\begin\{tabular\}\{[lr]+\}|\\end\{tabular\}|\\hline", line):
+            continue
+        if line.endswith(r" \\"):
+            line = re.sub(r"(^|(?<!\\))&", " ", line[:-3])
+            for command, letter in (("textasciitilde", "~"), ("textasciicircum", "^"), ("textless", "<"), ("textgreater", ">"), ("textbar", "|")):
+                line = line.replace("\\" + command + "{}", letter)
+            line = re.sub(r"(?<!\\)\{\}", "", line)
+            line = re.sub(r"\\([&%$#_{}])", r"\1", line).replace("\\textbackslash{}", "\\")
+        elif line.startswith("% "):
+            line = line[2:]
+        else:
+            line = "neither a row nor a comment:" if line else ""
+        lines.append(re.sub(r"^\s*==== ?", "", line))
+    return " ".join(lines).split()
+
+
 def leaves(x):
     """Every text and number of a document, and every key: tables have their first columns as keys."""
     if isinstance(x, dict):
@@ -79,13 +99,14 @@ def try_line(number, command, row):
     line = statuses.words_of(command, row, f"form-{number}")
     name, bad = " ".join(line), []
     forms = statuses.start(["help", *command.split()])[1]
-    said = {form: statuses.start(line + ([f"--{form}"] if form != "text" else [])) for form in ("text", "markdown", "csv", "json") if form == "text" or f"--{form}\n" in forms or f"--{form} " in forms}
+    said = {form: statuses.start(line + ([f"--{form}"] if form != "text" else [])) for form in ("text", "markdown", "latex", "csv", "json") if form == "text" or f"--{form}\n" in forms or f"--{form} " in forms}
     if len({s[0] for s in said.values()}) != 1:
         return 0, [f"{name}: exit by form {[(f, s[0]) for f, s in said.items()]}"]
-    a, b = words(said["text"][1], False), words(said["markdown"][1], True)
-    if not NO_MARKDOWN.match(f"{command} {row}") and a != b:
-        at = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-        bad.append(f"{name}: Markdown differs from the text: {' '.join(a[at:at + 12])} / {' '.join(b[at:at + 12])}")
+    a = words(said["text"][1], False)
+    for form, b in ("Markdown", words(said["markdown"][1], True)), ("LaTeX", latex_words(said["latex"][1])):
+        if not NO_MARKDOWN.match(f"{command} {row}") and a != b:
+            at = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+            bad.append(f"{name}: {form} differs from the text: {' '.join(a[at:at + 12])} / {' '.join(b[at:at + 12])}")
     checked = len(said["text"][1].split())
     if "csv" in said and "json" in said and said["csv"][1].strip() and said["json"][1].strip():
         rows = list(csv.reader(l for l in io.StringIO(said["csv"][1]) if not l.startswith("#")))

@@ -38,6 +38,7 @@ SHARED = {
     "json": (TEXT, "", "--json"),
     "csv": (TEXT, "", "--csv"),
     "markdown": (TEXT, "", "--markdown"),
+    "latex": (TEXT, "", "--latex"),
 }
 SHARING = ("run", "compare")
 LOAD = ("--seed 3", f"--workload {WORK}")
@@ -269,7 +270,7 @@ def try_option(command, option, row, base, has, has_json):
         return "changes the text: " + next((f"{a!r} / {b!r}" for a, b in zip(texts[0].split("\n"), texts[1].split("\n")) if a != b), "length")
     if kind in (DIFFERS, TEXT) and texts[0] == texts[1]:
         return "its two values print the same"
-    if has_json and kind in (DIFFERS, SAME, DATA) and option not in ("json", "csv", "markdown"):
+    if has_json and kind in (DIFFERS, SAME, DATA) and option not in ("json", "csv", "markdown", "latex"):
         data = [run(line(command, base, w + " --json", has, t + "j")) for w, t in zip(ways, tags)]
         same = plain(data[0][1]) == plain(data[1][1]) if kind != DATA else numbers(data[0][1]) == numbers(data[1][1])
         if kind in (DIFFERS, DATA) and same:

@@ -58,6 +58,35 @@ START_TEST(columns_are_as_wide_as_their_cells)
 }
 END_TEST
 
+/* Letters that TeX reads as commands; a row that begins as an argument of the row before would;
+ * lines of notes, and rows without titles. */
+START_TEST(latex_says_letters_and_no_commands)
+{
+    document_note(d, "5 %% of\n\nx_y");
+    struct frame *f = document_table(d, 0, "lr", "a_b & c", "%");
+    FRAME_ROW(f, "[0, 1] #3", "$5");
+    FRAME_ROW(f, "*", "~^\\{}<|>");
+    FRAME_ROW(document_table(d, 2, "rl", NULL), 1.5, "[1, 2]");
+    is("latex", "% 5 % of\n"
+                "\n"
+                "% x_y\n"
+                "\\begin{tabular}{lr}\n"
+                "\\hline\n"
+                "a\\_b \\& c & \\% \\\\\n"
+                "\\hline\n"
+                "{}[0, 1] \\#3 & \\$5 \\\\\n"
+                "{}* & \\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\{\\}\\textless{}"
+                "\\textbar{}\\textgreater{} \\\\\n"
+                "\\hline\n"
+                "\\end{tabular}\n"
+                "\\begin{tabular}{rl}\n"
+                "\\hline\n"
+                "1.5 & {}[1, 2] \\\\\n"
+                "\\hline\n"
+                "\\end{tabular}\n");
+}
+END_TEST
+
 /* Counts are whole, below 1e9 (more are no counts); other numbers have four digits. */
 START_TEST(counts_are_whole_numbers)
 {
@@ -116,6 +145,7 @@ START_TEST(a_table_of_nothing_is_nothing)
     document_note(document_within(d, "inner"), "inside");
     is("text", "\n\nA heading\ninside\n");
     is("markdown", "\n\n## A heading\n\ninside\n");
+    is("latex", "\n\n% A heading\n% inside\n");
 }
 END_TEST
 
@@ -186,9 +216,9 @@ START_TEST(labels_stay_different)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("for people", .setup = setup),  TEST(columns_are_as_wide_as_their_cells),
-    TEST(counts_are_whole_numbers),      TEST(rows_stand_under_their_heading),
-    TEST(a_table_of_nothing_is_nothing), TEST(a_terminal_too_narrow_cuts_texts),
-    TEST(labels_stay_different),
+    CASE("for people", .setup = setup),       TEST(columns_are_as_wide_as_their_cells),
+    TEST(latex_says_letters_and_no_commands), TEST(counts_are_whole_numbers),
+    TEST(rows_stand_under_their_heading),     TEST(a_table_of_nothing_is_nothing),
+    TEST(a_terminal_too_narrow_cuts_texts),   TEST(labels_stay_different),
 };
 SUITE_MAIN("tables for people", suite)
