@@ -101,7 +101,16 @@ void figure_data_fini(struct figure_data *d)
     (void)fclose(d->vars);
     free(d->tsv_text);
     free(d->vars_text);
+    frame_free(d->values);
     *d = (struct figure_data){0};
+}
+
+struct frame *figure_values(struct figure_data *d, const struct frame_column *c, size_t n)
+{
+    SIM_ASSERT(d->values == NULL);
+    d->values = frame_new();
+    frame_columns(d->values, c, n);
+    return d->values;
 }
 
 /* What would break a row is replaced: a tab, a line end, a quote, a comment sign. */

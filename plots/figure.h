@@ -50,6 +50,7 @@ struct figure_data {
     size_t tsv_size, vars_size;
     size_t blocks;
     bool in_row;
+    struct frame *values; /* owned: what a schedule or a cloud of points shows, as rows; or NULL */
 };
 
 void figure_data_init(struct figure_data *d);
@@ -63,6 +64,10 @@ void figure_block(struct figure_data *d, const char *fmt, ...)
                  FRAME_COUNT(__VA_ARGS__))
 void figure_cells(struct figure_data *d, const struct frame_value *v, size_t n);
 void figure_row_end(struct figure_data *d);
+/* FIGURE_VALUES(d, columns): the empty table of its values. */
+#define FIGURE_VALUES(d, columns)                                                                  \
+    figure_values((d), (columns), sizeof(columns) / sizeof(columns)[0])
+struct frame *figure_values(struct figure_data *d, const struct frame_column *c, size_t n);
 /* A gnuplot variable. */
 void figure_var(struct figure_data *d, const char *name, double v);
 void figure_var_text(struct figure_data *d, const char *name, const char *text);

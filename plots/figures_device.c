@@ -42,6 +42,13 @@ static void put_names(const struct frame *f, const uint32_t *at, uint32_t k, str
     }
 }
 
+static const struct frame_column dot_columns[] = {
+    {.name = "device", .kind = FRAME_TEXT},
+    {.name = "op", .kind = FRAME_TEXT},
+    {.name = "work", .kind = FRAME_TEXT},
+    {.name = "flop_per_byte", .title = "flop/byte", .unit = "flop/byte"},
+    {.name = "tflop_per_s", .title = "TFLOP/s", .unit = "TFLOP/s"}};
+
 /* The kernels of a device: intensity, flop/s, names, whether it is one of decode. */
 static void put_dots(const struct frame *kernels, const uint32_t *at, const char *device,
                      struct figure_data *d)
@@ -51,8 +58,11 @@ static void put_dots(const struct frame *kernels, const uint32_t *at, const char
         if (frame_is(kernels, k, "device", device)) {
             SCOPED(text_fini) struct text names = {0};
             put_names(kernels, at, k, &names);
-            FIGURE_ROW(d, frame_get(kernels, k, "flop_per_byte"),
-                       frame_get(kernels, k, "flop_per_s") / 1e12, text_end(&names),
+            double intensity = frame_get(kernels, k, "flop_per_byte");
+            double tflop_per_s = frame_get(kernels, k, "flop_per_s") / 1e12;
+            FRAME_ROW(d->values, device, frame_text(kernels, k, "op"),
+                      frame_text(kernels, k, "work"), intensity, tflop_per_s);
+            FIGURE_ROW(d, intensity, tflop_per_s, text_end(&names),
                        strncmp(frame_text(kernels, k, "work"), "decode", 6) == 0 ? 1.0 : 0.0);
         }
     }
@@ -79,6 +89,7 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
             FIGURE_ROW(d, at[k], fmin(flop, bytes * at[k]) / 1e12);
         }
     }
+    (void)FIGURE_VALUES(d, dot_columns);
     OWNED uint32_t *at = e->n == 0 ? named_at(kernels) : NULL;
     for (size_t i = 0; i < devices.n; i++) {
         put_dots(kernels, at, devices.v[i], d);

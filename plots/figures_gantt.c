@@ -52,7 +52,7 @@ struct window {
     size_t n_says;
     struct number {
         int row;
-        double at_s, request;
+        double at_s, request, room_s;
     } * numbers; /* written in bars */
     size_t n_numbers;
 };
@@ -185,8 +185,9 @@ static void put_name(struct window *w, int row, const struct bar *b)
 {
     double room_s = NAME_PIXELS * (w->to_s - w->from_s) / PIXELS;
     if (b->request >= 0.0 && b->end_s - b->begin_s >= room_s) {
-        LIST_ADD(w->numbers, w->n_numbers,
-                 (struct number){row, (b->begin_s + b->end_s) / 2.0, b->request});
+        LIST_ADD(
+            w->numbers, w->n_numbers,
+            (struct number){row, (b->begin_s + b->end_s) / 2.0, b->request, b->end_s - b->begin_s});
     }
 }
 
@@ -235,6 +236,69 @@ static void put_asked(const struct window *w, const int *row, struct figure_data
     }
 }
 
+static int by_begin(const void *a, const void *b)
+{
+    const struct bar *x = a;
+    const struct bar *y = b;
+    return (x->begin_s > y->begin_s) - (x->begin_s < y->begin_s);
+}
+
+/* Time in which something of such kinds ran on a track: bars of two passes may overlap. *all: from
+ * the first beginning to the last end. */
+static double busy_s(const struct window *w, int track, enum bar_kind first, enum bar_kind last,
+                     struct bar *all)
+{
+    OWNED struct bar *v = xcalloc(w->n + 1, sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->bars[i].track == track && w->bars[i].kind >= first && w->bars[i].kind <= last) {
+            v[n++] = w->bars[i];
+        }
+    }
+    qsort(v, n, sizeof *v, by_begin);
+    double sum_s = 0.0;
+    *all = n > 0 ? v[0] : (struct bar){.end_s = -1.0};
+    for (size_t i = 0; i < n; i++) {
+        sum_s += i == 0 ? v[i].end_s - v[i].begin_s
+                        : fmax(0.0, v[i].end_s - fmax(v[i].begin_s, all->end_s));
+        all->end_s = fmax(all->end_s, v[i].end_s);
+    }
+    return sum_s;
+}
+
+/* What each row does and for how long, and the share of the window in which it is busy. */
+static void put_busy(const struct window *w, const char *label, const int *row,
+                     struct figure_data *d)
+{
+    for (int t = 0; t < MAX_TRACKS; t++) {
+        OWNED char *name = xformat("%s%s%s", label, label[0] != '\0' ? ": " : "", w->names[t]);
+        struct bar all;
+        for (int k = 0; k < BAR_CONDITIONS && row[t] >= 0; k++) {
+            double s = busy_s(w, t, k, k, &all);
+            if (s > 0.0) {
+                FRAME_ROW(d->values, name, kind_names[k], all.begin_s, all.end_s, s,
+                          s / (w->to_s - w->from_s));
+            }
+        }
+        if (row[t] >= 0 && strcmp(w->names[t], "conditions") != 0) {
+            FIGURE_ROW(d, row[t],
+                       busy_s(w, t, BAR_REACTIVE_PREFILL, BAR_LOAD, &all) / (w->to_s - w->from_s));
+        }
+    }
+}
+
+static const struct frame_column schedule_columns[] = {
+    {.name = "row", .kind = FRAME_TEXT},
+    {.name = "work", .kind = FRAME_TEXT},
+    {.name = "begin_s", .title = "begins, s", .unit = "s"},
+    {.name = "end_s", .title = "ends, s", .unit = "s"},
+    {.name = "busy_s", .title = "busy, s", .unit = "s"},
+    {.name = "busy_frac",
+     .title = "of the window, %",
+     .unit = "1",
+     .scale = 100.0,
+     .format = "%.1f"}};
+
 static void put_windows(struct window *w, size_t n, const struct figure_request *q,
                         struct figure_data *d)
 {
@@ -261,8 +325,14 @@ static void put_windows(struct window *w, size_t n, const struct figure_request 
     figure_block(d, "requests");
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < w[i].n_numbers; k++) {
-            FIGURE_ROW(d, w[i].numbers[k].row, w[i].numbers[k].at_s, w[i].numbers[k].request);
+            const struct number *x = &w[i].numbers[k];
+            FIGURE_ROW(d, x->row, x->at_s, x->request, x->room_s);
         }
+    }
+    figure_block(d, "busy");
+    (void)FIGURE_VALUES(d, schedule_columns);
+    for (size_t i = 0; i < n; i++) {
+        put_busy(&w[i], n > 1 ? q->inputs[i].label : "", row[i], d);
     }
     figure_var(d, "inputs", (double)n);
     figure_var(d, "begin", w->from_s);
@@ -309,6 +379,33 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
 
 static const char *const graph_kinds[] = {"compute_g1", "compute_g2", "load_g2"};
 static const char *const graph_names[] = {"compute with G1", "compute with G2", "load G2"};
+/* Times are in the units of the command that made the schedule. */
+static const struct frame_column graph_columns[] = {{.name = "strategy", .kind = FRAME_TEXT},
+                                                    {.name = "work", .kind = FRAME_TEXT},
+                                                    {.name = "begin", .title = "begins"},
+                                                    {.name = "end", .title = "ends"},
+                                                    {.name = "busy"},
+                                                    {.name = "blocks"}};
+
+/* All that a strategy does of a kind. */
+static void put_work(const struct frame *f, const char *strategy, int kind, struct frame *values)
+{
+    double begin = (double)INFINITY;
+    double end = -(double)INFINITY;
+    double busy = 0.0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < frame_rows(f); i++) {
+        if (frame_is(f, i, "kind", graph_kinds[kind]) && frame_is(f, i, "strategy", strategy)) {
+            begin = fmin(begin, frame_get(f, i, "start"));
+            end = fmax(end, frame_get(f, i, "end"));
+            busy += frame_get(f, i, "end") - frame_get(f, i, "start");
+            n++;
+        }
+    }
+    if (n > 0) {
+        FRAME_ROW(values, strategy, graph_names[kind], begin, end, busy, n);
+    }
+}
 
 int figure_graphs(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
@@ -335,6 +432,12 @@ int figure_graphs(const struct figure_request *q, struct figure_data *d, struct 
                            frame_get(f, i, "start"), frame_get(f, i, "end"),
                            frame_get(f, i, "block"));
             }
+        }
+    }
+    struct frame *values = FIGURE_VALUES(d, graph_columns);
+    for (size_t i = 0; i < strategies.n; i++) {
+        for (int k = 0; k < 3; k++) {
+            put_work(f, strategies.v[i], k, values);
         }
     }
     figure_texts_put(&rows, "rows", d);

@@ -112,5 +112,6 @@ int figure_job(const struct figure_request *q, struct figure_data *d, struct err
     outlines(requests, v, d);
     edges(links, requests, v, false, d);
     edges(links, requests, v, true, d);
+    bars(requests, v, "whole", NULL, "arrival_ns", "end_ns", d);
     return 0;
 }

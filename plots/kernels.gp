@@ -1,12 +1,11 @@
 # Time and energy of each operator on each device: name, index, ms, low, high, joules.
 width = wide(1000)
-height = 132 + 14 * n_rows * devices
+panel_height = 14.0 * n_rows * devices
+height = 132 + panel_height + (narrow ? panel_height + 84 : 0)
 load style
 set multiplot
 set yrange [n_rows-0.4:-0.6]
 set grid noytics
-set tmargin at screen top(14)
-set bmargin at screen bottom(98)
 step_y = 0.8 / devices
 at(i, k) = i - 0.4 + step_y * (k + 0.5)
 unset key
@@ -18,10 +17,16 @@ do for [p=1:2] {
     axis_hi = all_max > 0 ? all_max : 1
     axis_log = 1
     axis_values = ''
+    do for [k=int(ceil(log10(axis_lo))):int(floor(log10(axis_hi)))] {
+        axis_values = axis_values . (narrow ? sprintf(' %g', 10.0 ** k) : '')
+    }
     load axes
-    set lmargin at screen (p == 1 ? 210.0 : 630.0) / width
-    set rmargin at screen (p == 1 ? 600.0 : 980.0) / width
-    if (p == 1) { load ytics } else { load no_rows }
+    from_top = narrow && p == 2 ? panel_height + 98 : 14
+    set tmargin at screen top(from_top)
+    set bmargin at screen top(from_top + panel_height + 20)
+    set lmargin at screen (narrow ? names_pixels : p == 1 ? 210.0 : 630.0) / width
+    set rmargin at screen (narrow ? width - 20.0 : p == 1 ? 600.0 : 980.0) / width
+    if (narrow || p == 1) { load ytics } else { load no_rows }
     set xlabel (p == 1 ? 'time (ms), log scale' : 'energy (J), log scale')
     plot for [k=0:devices-1] data index k every ::1 using (column(first_column)):(at($2,k)):(p == 1 ? $4 : NaN):(p == 1 ? $5 : NaN) with xerrorbars linetype slot[k+1]+1 pointsize 0.9, \
          for [k=0:devices-1] data index k every ::1 using (column(first_column)):(at($2,k)) with points linetype slot[k+1]+1 pointsize 0.9

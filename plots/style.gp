@@ -63,5 +63,7 @@ title_of(i) = value(sprintf('title%d', i))
 # About four steps, at round numbers.
 power(m) = 10.0 ** floor(log10(m))
 round_step(m) = m / power(m) < 1.5 ? power(m) : m / power(m) < 3.5 ? 2 * power(m) : m / power(m) < 7.5 ? 5 * power(m) : 10 * power(m)
+# Of a time of which so many pixels are drawn.
+time_step(span, pixels) = round_step(span * max(60.0 / pixels, 1 / 9.0))
 tic_text(v) = v == 0 ? '0' : abs(v) >= 1e12 ? sprintf('%gT', v/1e12) : abs(v) >= 1e9 ? sprintf('%gG', v/1e9) : abs(v) >= 1e6 ? sprintf('%gM', v/1e6) : \
     abs(v) >= 1e4 ? sprintf('%gk', v/1e3) : abs(v) >= 1e-4 ? sprintf('%g', v) : abs(v) >= 1e-6 ? sprintf('%gµ', v*1e6) : sprintf('%gn', v*1e9)

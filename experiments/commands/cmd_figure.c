@@ -130,13 +130,20 @@ static int make_grid(struct paper *p, const struct figure_options *o, struct err
     return rc;
 }
 
-/* A schedule is its picture: without that there is what it shows. */
 static int make_schedule(struct paper *p, const struct figure_options *o, struct err *e)
 {
-    int rc = o->no_picture ? 0 : paper_schedule(p, run_command, o->dir, formats_of(o->format), e);
+    struct frame *values = NULL;
+    int rc = paper_schedule(p, run_command, o->dir, o->no_picture ? 0 : formats_of(o->format),
+                            &values, e);
     struct document *d = document_new();
     if (rc == 0) {
         add_heading(p, o, d);
+    }
+    if (rc == 0 && values != NULL) {
+        document_note(d, "%s", "");
+        document_take_frame(d, "values", values);
+    } else {
+        frame_free(values);
     }
     document_show(d, &o->output);
     return rc;

@@ -153,7 +153,7 @@ const struct command cmd_plot = {
     .name = "plot",
     .summary = "draw figures from results, as SVG and PNG",
     .usage = "NAME [-o DIR] [options] INPUT...\n"
-             "list [--json|--csv|--markdown]",
+             "list [--json|--csv|--markdown|--latex]",
     .about = "Draws a figure from exported results: DIR/NAME.svg, DIR/NAME.png and the data, "
              "DIR/NAME.tsv. `xpusim plot list` shows the figures and the input of each, in the "
              "formats below. INPUT is FILE or LABEL=FILE.",

@@ -141,6 +141,7 @@ void paper_document(const struct paper *p, bool brief, struct document *d);
 /* Draws DIR/PAPER-NUMBER in the formats (plots/render.h). Nothing of a table. 0 or -EINVAL. */
 int paper_draw(const struct paper *p, const char *dir, unsigned formats, struct err *e);
 /* Runs the commands of a schedule by `run`, each in a child, in a folder that {dir} puts; {data} is
- * this folder of specifications. Draws their results. 0 or -EINVAL. */
+ * this folder of specifications. Draws their results; formats 0: no picture. *values: what it
+ * shows as rows, for frame_free, or NULL. 0 or -EINVAL. */
 int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const char *dir,
-                   unsigned formats, struct err *e);
+                   unsigned formats, struct frame **values, struct err *e);

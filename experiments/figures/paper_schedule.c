@@ -47,7 +47,7 @@ static int run_child(char *command, const char *to, int (*run)(int argc, char **
 
 /* The words of `plot` as a request: options --from and --to, --metric, and inputs. */
 static int plot(const struct paper *p, char *text, const char *name, const char *dir,
-                unsigned formats, struct err *e)
+                unsigned formats, struct frame **values, struct err *e)
 {
     char *words[MAX_WORDS];
     int n = words_of(text, words);
@@ -68,8 +68,10 @@ static int plot(const struct paper *p, char *text, const char *name, const char 
     SCOPED(figure_data_fini) struct figure_data d;
     figure_data_init(&d);
     int rc = e->n == 0 ? figure_prepare(f, &r, &d, e) : -EINVAL;
-    rc = rc == 0 ? render_check_gnuplot(e) : rc;
-    if (rc == 0) {
+    *values = rc == 0 ? d.values : NULL;
+    d.values = rc == 0 ? NULL : d.values;
+    rc = rc == 0 && formats != 0 ? render_check_gnuplot(e) : rc;
+    if (rc == 0 && formats != 0) {
         OWNED char *subject = xformat("%s, figure %s  ·  %s", p->paper, p->number, p->title);
         figure_var_text(&d, "subject", subject);
         rc = render_figure_as(f, name, &d, dir, formats, e);
@@ -109,7 +111,7 @@ static void remove_folder(const char *path)
 }
 
 int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const char *dir,
-                   unsigned formats, struct err *e)
+                   unsigned formats, struct frame **values, struct err *e)
 {
     const char *tmp = getenv("TMPDIR");
     OWNED char *folder = xformat("%s/xpusim-figure-XXXXXX", tmp != NULL ? tmp : "/tmp");
@@ -121,7 +123,7 @@ int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const cha
     OWNED char *name = xformat("%s-%s", p->paper, p->number);
     int rc = run_all(p, run, e);
     OWNED char *text = rc == 0 ? paper_put(p, NULL, p->plot, e) : NULL;
-    rc = text != NULL ? plot(p, text, name, dir, formats, e) : -EINVAL;
+    rc = text != NULL ? plot(p, text, name, dir, formats, values, e) : -EINVAL;
     remove_folder(folder);
     return rc;
 }

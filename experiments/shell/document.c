@@ -87,6 +87,11 @@ struct frame *document_frame(struct document *d, const char *name, uint32_t keys
     return f;
 }
 
+void document_take_frame(struct document *d, const char *name, struct frame *f)
+{
+    add(d, DOCUMENT_IS_FRAME, name)->frame = f;
+}
+
 struct frame *document_frame_of(struct document *d, const char *name, uint32_t keys,
                                 const struct frame_column *c, size_t n)
 {

@@ -69,6 +69,8 @@ struct frame *document_data(struct document *d, const char *name, uint32_t keys,
 /* For people only: a column per character of align, 'l' or 'r', and as many titles, which are
  * borrowed; or one NULL for none. */
 struct frame *document_table(struct document *d, int indent, const char *align, ...);
+/* A frame that was made elsewhere: the document owns it from here on. */
+void document_take_frame(struct document *d, const char *name, struct frame *f);
 /* Spaces before its rows in text; default 0. Returns the frame. */
 struct frame *frame_indent(struct frame *f, int spaces);
 

@@ -30,6 +30,21 @@ sed 's/"draw": "bars"/"draw": "pie"/' experiments/figures/agent-xpu-v2-9.json >"
 [ $? = 2 ] && grep -q 'wrong.json: draw: ' "$dir/said" && [ ! -e "$dir/none" ] || fail "wrong file: $(cat "$dir/said")"
 "$x" figure agent-xpu-v2 2 --no-picture -o "$dir/none" >"$dir/said" 2>&1 && grep -q 'under the roofs' "$dir/said" && [ ! -e "$dir/none" ] ||
     fail "a schedule without its picture: $(cat "$dir/said")"
+# Its values: points as `list kernels` has them; six blocks of 10 in two chunks, and then six loads of 20.
+"$x" list kernels --csv -q >"$dir/kernels.csv"
+"$x" figure agent-xpu-v2 2 --no-picture --csv -q >"$dir/values.csv"
+python3 - "$dir" <<'END' || fail "values of the roofline"
+import csv, sys
+read = lambda name: list(csv.DictReader(l for l in open(f"{sys.argv[1]}/{name}") if l[0] != "#"))
+key = lambda r: (r["device"], r["op"], r["work"])
+want = {key(r): (float(r["flop_per_byte"]), float(r["flop_per_s"])) for r in read("kernels.csv") if r.get("flop_per_s")}
+got = {key(r): (float(r["flop_per_byte"]), 1e12 * float(r["tflop_per_s"])) for r in read("values.csv")}
+near = lambda a, b: all(abs(x - y) <= 1e-9 * abs(y) for x, y in zip(a, b))
+sys.exit(0 if len(want) > 20 and want.keys() == got.keys() and all(near(got[k], want[k]) for k in want) else f"{len(want)} and {len(got)} kernels")
+END
+"$x" figure sd-npu 8 --no-picture --csv -q >"$dir/values.csv"
+grep -q '^sync,compute with G1,0,120,120,12$' "$dir/values.csv" && grep -q '^sync,load G2,120,240,120,6$' "$dir/values.csv" ||
+    fail "values of a schedule: $(cat "$dir/values.csv")"
 "$x" figure agent-xpu-v2 99 >"$dir/said" 2>&1
 [ $? = 2 ] && grep -q 'no such figure; `xpusim figure` lists them' "$dir/said" || fail "unknown: $(cat "$dir/said")"
 "$x" figure agent-xpu-v2 9 --put durations=60 >"$dir/said" 2>&1

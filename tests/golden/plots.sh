@@ -138,6 +138,10 @@ other edges
 0 5 1 5
 critical edges
 0 5 2 7
+whole
+0 0 5
+1 5 6
+2 7 8
 EOF
 tr '\t' ' ' <"$dir/h/job.tsv" | grep . | diff "$dir/want" - || fail "rows of a job"
 grep -q '2 (background)' "$dir/h/job.svg" || fail "a background request is not named so"
@@ -265,7 +269,7 @@ none="-o $dir/none"
     refuse "no column class" "$x" plot cdf $none "$dir/batch.csv"
     refuse "of the kind" "$x" plot interference $none "$dir/run.json"
     printf 'a,b\n1\n' >"$dir/ragged.csv"
-    refuse "ragged.csv:2: 1 fields, the header has 2" "$x" plot heatmap $none "$dir/ragged.csv"
+    refuse "ragged.csv:2: 1 field, the header has 2" "$x" plot heatmap $none "$dir/ragged.csv"
     printf 'device,batch,latency_s\nigpu,1,fast\n' >"$dir/text.csv"
     refuse 'text.csv:2: column latency_s: "fast"' "$x" plot batch $none "$dir/text.csv"
     # A store without a run: its export has a header and nothing else.
@@ -298,7 +302,7 @@ EOF
 printf 'policy,rate,reactive.ttft_s.mean\nfcfs,1,1\nfcfs,2,40\nedf,1,1\nedf,2,900\n' >"$dir/steep.csv"
 "$x" plot latency-rate -o "$dir/paper" --format svg --columns 1 --metric reactive.ttft_s.mean "$dir/steep.csv" || fail "a steep figure of one column"
 grep -q "log scale" "$dir/paper/latency-rate.svg" || fail "steep means on a linear axis"
-for name in breakdown causes headline utilisation; do
+for name in breakdown causes drive gantt graphs headline job kernels roofline tornado utilisation; do
     "$x" plot $name -o "$dir/narrow" --format svg --columns 1 "$dir/$(input_of $name)" || fail "$name of one column"
 done
 grep -q ">decode<" "$dir/narrow/breakdown.svg" || fail "the legend of breakdown is cut off"

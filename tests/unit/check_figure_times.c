@@ -68,9 +68,24 @@ static void input(const char *label, const char *name, const char *head)
 
 /* ---- gantt ---- */
 
+/* The table of a schedule: row, work, begin, end, time in which it runs, and its share. */
+static void values_are(const char *want)
+{
+    SCOPED(text_fini) struct text got = {0};
+    const struct frame *f = drawn_data.values;
+    for (uint32_t i = 0; i < frame_rows(f); i++) {
+        OWNED char *line =
+            xformat("%s %s %.6g %.6g %.6g %.6g\n", frame_text(f, i, "row"),
+                    frame_text(f, i, "work"), frame_get(f, i, "begin_s"), frame_get(f, i, "end_s"),
+                    frame_get(f, i, "busy_s"), frame_get(f, i, "busy_frac"));
+        text_string(&got, line);
+    }
+    ck_assert_str_eq(text_end(&got), want);
+}
+
 /* A window of 1 to 11 s: a pixel is 10 ms, a number needs 260 ms. Launches of all four kinds, cut
- * at the window's ends. A loader without a bar has no row, one with a bar has. What was open at the
- * end of the file ends with it. */
+ * at the window's ends. The npu's two launches overlap: it is busy for 6 of 10 s. A loader without
+ * a bar has no row, one with a bar has. What was open at the end of the file ends with it. */
 START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
 {
     track(0, "igpu");
@@ -99,15 +114,23 @@ START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
              "conditions\n3\t1\t7\n\n\n"
              "preemption asked\n\n\n"
              "what holds\n3\t1\tit's  hot \n\n\n"
-             "requests\n0\t1.5\t1\n1\t8\t4\n0\t4.135\t3\n1\t10.5\t9\n",
+             "requests\n0\t1.5\t1\t1\n1\t8\t4\t6\n0\t4.135\t3\t0.27\n1\t10.5\t9\t1\n\n\n"
+             "busy\n0\t0.1529\n1\t0.6\n2\t0.05\n",
              "array rows[5]\nrows[1] = 'igpu'\nrows[2] = 'npu'\nrows[3] = 'loader'\n"
              "rows[4] = 'conditions'\nn_rows = 4\ninputs = 1\nbegin = 1\nend = 11\n");
+    values_are("igpu reactive prefill 1 2 1 0.1\n"
+               "igpu reactive decode 3 3.259 0.259 0.0259\n"
+               "igpu proactive decode 4 4.27 0.27 0.027\n"
+               "npu proactive prefill 5 11 6 0.6\n"
+               "npu proactive decode 10 11 1 0.1\n"
+               "loader load or compile 6 6.5 0.5 0.05\n");
 }
 END_TEST
 
 /* Bars of a kind less than a pixel apart, 1 ms of 1 s, are one, without a number where they are of
  * several requests; a pixel apart they are two, and so are two with half a pixel of another kind
- * between. A mark is drawn once in three pixels. It is the same wherever the window begins. */
+ * between. Busy are 0.3 + 0.04875 + 0.001 + 0.0005 + 0.000375 + 0.1475 s. A mark is drawn once in
+ * three pixels. It is the same wherever the window begins. */
 START_TEST(bars_less_than_a_pixel_apart_are_one)
 {
     double t = _i * 64000.0;
@@ -130,14 +153,15 @@ START_TEST(bars_less_than_a_pixel_apart_are_one)
     drawn_request.from_s = t / 1e3;
     drawn_request.to_s = t / 1e3 + 1;
     double s = t / 1e3;
-    OWNED char *want =
-        xformat("reactive prefill\n0\t%.12g\t%.12g\n\n\n"
-                "reactive decode\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n\n\n"
-                "proactive prefill\n\n\nproactive decode\n0\t%.12g\t%.12g\n\n\n"
-                "load or compile\n\n\nconditions\n\n\n"
-                "preemption asked\n0\t%.12g\n0\t%.12g\n\n\nwhat holds\n\n\nrequests\n0\t%.12g\t7\n",
-                s + 0.352, s + 0.352375, s, s + 0.3, s + 0.30125, s + 0.35, s + 0.3515, s + 0.5,
-                s + 0.35, s + 0.351, s + 0.6, s + 0.60325, s + 0.325625);
+    OWNED char *want = xformat(
+        "reactive prefill\n0\t%.12g\t%.12g\n\n\n"
+        "reactive decode\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n0\t%.12g\t%.12g\n\n\n"
+        "proactive prefill\n\n\nproactive decode\n0\t%.12g\t%.12g\n\n\n"
+        "load or compile\n\n\nconditions\n\n\n"
+        "preemption asked\n0\t%.12g\n0\t%.12g\n\n\nwhat holds\n\n\nrequests\n0\t%.12g\t7\t0.04875\n"
+        "\n\nbusy\n0\t0.498125\n",
+        s + 0.352, s + 0.352375, s, s + 0.3, s + 0.30125, s + 0.35, s + 0.3515, s + 0.5, s + 0.35,
+        s + 0.351, s + 0.6, s + 0.60325, s + 0.325625);
     OWNED char *vars = xformat(
         "array rows[2]\nrows[1] = 'npu'\nn_rows = 1\ninputs = 1\nbegin = %g\nend = %g\n", s, s + 1);
     drawn_near("gantt", want, vars);
@@ -165,7 +189,8 @@ START_TEST(two_schedules_have_the_same_rows)
     drawn_is("gantt",
              "reactive prefill\n\n\nreactive decode\n0\t0\t5\n\n\nproactive prefill\n\n\n"
              "proactive decode\n\n\nload or compile\n5\t1\t2\n\n\nconditions\n\n\n"
-             "preemption asked\n4\t3\n\n\nwhat holds\n\n\nrequests\n0\t2.5\t1\n",
+             "preemption asked\n4\t3\n\n\nwhat holds\n\n\nrequests\n0\t2.5\t1\t5\n\n\n"
+             "busy\n0\t0.5\n1\t0\n2\t0\n3\t0\n4\t0\n5\t0.1\n",
              "array rows[7]\nrows[1] = 'A: igpu'\nrows[2] = 'A: npu'\nrows[3] = 'A: compiler'\n"
              "rows[4] = 'edf: igpu'\nrows[5] = 'edf: npu'\nrows[6] = 'edf: compiler'\nn_rows = 6\n"
              "inputs = 2\nbegin = 0\nend = 10\n");
@@ -199,7 +224,8 @@ START_TEST(what_is_no_launch_of_the_machine_is_passed_over)
              "reactive prefill\n0\t1\t8\n\n\nreactive decode\n0\t3\t6\n1\t1\t2\n\n\n"
              "proactive prefill\n0\t4\t5\n\n\nproactive decode\n0\t2\t7\n\n\n"
              "load or compile\n\n\nconditions\n\n\npreemption asked\n\n\nwhat holds\n\n\n"
-             "requests\n0\t4.5\t1\n0\t4.5\t3\n1\t1.5\t6\n0\t4.5\t4\n0\t4.5\t2\n",
+             "requests\n0\t4.5\t1\t7\n0\t4.5\t3\t3\n1\t1.5\t6\t1\n0\t4.5\t4\t1\n0\t4.5\t2\t5\n\n\n"
+             "busy\n0\t0.7\n1\t0.1\n",
              NULL);
 }
 END_TEST
@@ -416,7 +442,8 @@ START_TEST(requests_of_a_job_begin_at_its_first)
              "proactive answer\n0\t0.25\t0.75\n\n\n"
              "critical path\n1\t0\t2\n3\t4\t6\n\n\n"
              "other edges\n0\t0.75\t2\t3\n\n\n"
-             "critical edges\n1\t2\t3\t4\n",
+             "critical edges\n1\t2\t3\t4\n\n\n"
+             "whole\n0\t0\t0.75\n1\t0\t2\n2\t3\t5\n3\t4\t6\n",
              "array rows[5]\nrows[1] = '3'\nrows[2] = '5'\nrows[3] = '8 (background)'\n"
              "rows[4] = '9'\nn_rows = 4\n");
 }

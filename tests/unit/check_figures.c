@@ -124,7 +124,8 @@ START_TEST(each_bar_is_in_the_block_of_its_kind)
                      "conditions\n2\t4\t5\n\n\n"
                      "preemption asked\n\n\n"
                      "what holds\n2\t4\tbattery\n\n\n"
-                     "requests\n0\t2\t7\n"); /* in the middle; the other bar names none */
+                     "requests\n0\t2\t7\t2\n\n\n" /* in the middle; the other bar names none */
+                     "busy\n0\t0.4\n1\t0.6\n");
 }
 END_TEST
 
@@ -143,7 +144,8 @@ START_TEST(a_preemption_asked_of_two_devices_shows_on_both_rows)
         "]}\n");
     const char *text = strstr(drawn("gantt", (struct figure_request){.to_s = 5}), "preemption");
     ck_assert_ptr_nonnull(text);
-    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n\n\nwhat holds\n\n\nrequests\n");
+    ck_assert_str_eq(text, "preemption asked\n0\t2\n1\t2\n\n\nwhat holds\n\n\nrequests\n\n\n"
+                           "busy\n0\t0.4\n1\t0.4\n");
 }
 END_TEST
 

@@ -234,7 +234,10 @@ static int scheduled(const char *commands, const char *plot)
     suite_keep(&p, sizeof p);
     ck_assert_msg(paper_read(&p, "f.json", NULL, 0, &err) == 0, "%s",
                   err.n > 0 ? err.lines[0] : "");
-    return paper_schedule(&p, say, "out", RENDER_SVG, &err);
+    struct frame *values = NULL;
+    int rc = paper_schedule(&p, say, "out", RENDER_SVG, &values, &err);
+    ck_assert_ptr_null(values); /* of none that is drawn */
+    return rc;
 }
 
 static bool is_empty_but(const char *const *names)
