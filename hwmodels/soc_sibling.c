@@ -246,6 +246,37 @@ static void copy_machine(cJSON *root, struct copy *c)
     }
 }
 
+#define FAR 200.0 /* times: no two machines are so far apart, and units are */
+
+static void check_near(const char *option, double own, double like, const char *unit,
+                       const char *name, struct err *e)
+{
+    if (own > 0.0 && like > 0.0 && (own > FAR * like || own < like / FAR)) {
+        (void)err_add(e, "--%s %g: %s has %g %s: another unit?", option, own, name, like, unit);
+    }
+}
+
+/* Numbers of a data sheet come in several units. */
+static int check_units(const cJSON *sibling, const struct soc_sibling *o, struct err *e)
+{
+    size_t before = e->n;
+    const cJSON *ddr = json_member(json_member(sibling, "ddr"), "peak");
+    const cJSON *memory = json_member(json_member(sibling, "memory"), "capacity");
+    check_near("ddr-peak", o->ddr_peak_gbs, json_number(ddr, "value"), "GB/s", o->like, e);
+    check_near("memory", o->memory_gb, json_number(memory, "value"), "GB", o->like, e);
+    const cJSON *d;
+    cJSON_ArrayForEach (d, json_member(sibling, "devices")) {
+        for (uint32_t i = 0; i < o->n_peaks; i++) {
+            if (strcmp(o->peaks[i].device, json_string(d, "name")) == 0) {
+                OWNED char *option = xformat("peak %s:", o->peaks[i].device);
+                check_near(option, o->peaks[i].tflop_per_s,
+                           json_number(json_member(d, "peak"), "value"), "TFLOP/s", o->like, e);
+            }
+        }
+    }
+    return e->n > before ? -EINVAL : 0;
+}
+
 /* The name of a device that a peak was given for must be one. */
 static int check_used(const cJSON *root, const struct soc_sibling *o, const bool *used,
                       struct err *e)
@@ -300,7 +331,7 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     if (o->family != NULL) {
         set_text(root, "family", o->family);
     }
-    if (check_used(root, o, used, e) != 0) {
+    if (check_used(root, o, used, e) != 0 || check_units(sibling, o, e) != 0) {
         cJSON_Delete(root);
         return NULL;
     }

@@ -1,11 +1,10 @@
 /* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed; --from
  * ARCHIVE: one that its owner measured. */
-#include <unistd.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "experiments/machine/pairs_soc.h"
 #include "experiments/machine/send.h"
+#include "experiments/run/config_files.h"
 #include "experiments/run/interval.h"
 #include "experiments/shell/document.h"
 #include "experiments/validation/measured_update.h"
@@ -106,10 +105,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
     const struct conformal *table = NULL;
     OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     const char *like = soc_path(o->like);
-    if (access(like, R_OK) != 0) {
-        (void)err_add(e, "--like %s: not a shipped name (`xpusim list soc` shows them), nor a file",
-                      o->like);
-    }
+    (void)config_file_known("like", "soc", o->like, like, e);
     SCOPED(json_drop) cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
     SCOPED(json_drop) cJSON *tree = NULL;
     if (sibling != NULL && soc_parse(sibling, like, soc, e) == 0 &&

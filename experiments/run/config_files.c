@@ -15,20 +15,27 @@ static void look(void *near, const char *path UNUSED, const char *name, struct e
     nearest_look(near, name);
 }
 
+int config_file_known(const char *option, const char *key, const char *what, const char *file,
+                      struct err *e)
+{
+    if (text_ends(what, ".json") || access(file, R_OK) == 0) {
+        return 0;
+    }
+    struct nearest near;
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    OWNED char *folder = xstrdup(file);
+    nearest_init(&near, what);
+    (void)folder_each(dirname(folder), look, &near, &none);
+    return err_add(e,
+                   "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
+                   "in .json%s",
+                   option, what, key, nearest_hint(&near));
+}
+
 void config_add_file(cJSON *tree, const char *key, const char *what, const char *file,
                      cJSON *(*read)(const char *path, struct err *e), struct err *e)
 {
-    if (!text_ends(what, ".json") && access(file, R_OK) != 0) {
-        struct nearest near;
-        SCOPED(err_fini) struct err none = ERR_INIT;
-        OWNED char *folder = xstrdup(file);
-        nearest_init(&near, what);
-        (void)folder_each(dirname(folder), look, &near, &none);
-        (void)err_add(
-            e,
-            "--%s %s: not a shipped name (`xpusim list %s` shows them), nor a file ending "
-            "in .json%s",
-            key, what, key, nearest_hint(&near));
+    if (config_file_known(key, key, what, file, e) != 0) {
         return;
     }
     cJSON *part = read(file, e);

@@ -55,8 +55,8 @@ static void check_row(const struct measured_work *w, size_t i)
         OWNED char *there = runtimes_text(device_of(w, r));
         (void)err_add(
             w->e,
-            "%s: runtime %s at %u bits: %s has no such entry; it has %s (runtime=NAME next to "
-            "the file or model says which)",
+            "%s: runtime %s at %u bits: %s has no such entry; it has %s. "
+            "--measured 'runtime=NAME,...' next to file= or model= says which one the row is of",
             place, p->runtime, p->weight_bits, w->soc->machine.name, there);
     } else {
         if (r->k.match == SOC_MATCH_VERSION) {

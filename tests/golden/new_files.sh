@@ -90,11 +90,11 @@ printf '%s\n' '| model | backend | ngl | test | t/s |' '| --- | --- | --- | --- 
 grep -q "igpu: runs use llama.cpp-vulkan-6111, which was measured, instead of llama.cpp-vulkan-9187" said || fail "which runtime runs use: $(cat said)"
 grep -q "powers are those of ryzen-ai-max-395 (npu 0.9 W in prompts, 1.4 in decodes; igpu 103 W in prompts, 94 in decodes; cpu " said ||
     fail "whose powers these are: $(cat said)"
-"$x" list kernels --soc bench.json --llm qwen3-4b:bits=4 | grep -q "^igpu decode: .*(1 rows measured on this machine)" || fail "a run does not use the measured runtime"
+"$x" list kernels --soc bench.json --llm qwen3-4b:bits=4 | grep -q "^igpu decode: .*(1 row measured on this machine)" || fail "a run does not use the measured runtime"
 "$x" new-soc named --like ryzen-ai-max-395 --ddr-peak 136.5 --measured file=bench.md,model=qwen3-4b,runtime=llama.cpp-vulkan-9187 >said ||
     fail "a runtime named next to a file"
 grep -q "runs use" said && fail "the default runtime was measured, and changed: $(cat said)"
-refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8, openvino-2025/4, openvino-2025/16 (runtime=NAME next to the file or model says which)" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
+refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8, openvino-2025/4, openvino-2025/16. --measured 'runtime=NAME,...' next to file= or model= says which one the row is of" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
 refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
 refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
 refuse "another machine or model, or a mistake" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=30000'
@@ -104,6 +104,11 @@ refuse "has no such device; it has npu, igpu, cpu" "$x" new-soc other --peak tpu
 refuse "DEVICE=TFLOP/s" "$x" new-soc other --peak igpu
 refuse "must be a whole number" "$x" new-soc other --peak igpu=9.2:0
 refuse "not a shipped name" "$x" new-soc other --like nope
+refuse "did you mean core-ultra-7-155h?" "$x" new-soc other --like core-ultra-7-155
+# MB/s, MB and GFLOP/s of a data sheet
+refuse "xpusim: error: --ddr-peak 89600: core-ultra-7-155h has 89.6 GB/s: another unit?" "$x" new-soc other --ddr-peak 89600
+refuse "xpusim: error: --memory 32768: core-ultra-7-155h has 32 GB: another unit?" "$x" new-soc other --memory 32768
+refuse "xpusim: error: --peak igpu: 9220: core-ultra-7-155h has 9.22 TFLOP/s: another unit?" "$x" new-soc other --peak igpu=9220
 refuse "letters, digits" "$x" new-soc "a b"
 refuse "ending in .json" "$x" new-soc other -o other
 refuse "NAME is missing" "$x" new-soc
