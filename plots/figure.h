@@ -112,6 +112,8 @@ const char *figure_reading(const char *name);
 /* All of them, sorted by name. */
 const struct figure *figure_list(size_t *n);
 const struct figure *figure_find(const char *name);
+/* How many metrics may be asked of it: FIGURE_MAX_METRICS, 2 (x and y), 1 or none. */
+size_t figure_takes_metrics(const struct figure *f);
 /* Metrics that are asked for, else those of the figure; *n of them. */
 const char *const *figure_metrics(const struct figure_request *q, const struct figure_data *d,
                                   size_t *n);

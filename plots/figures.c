@@ -137,13 +137,20 @@ static void put_subject(const struct figure_request *r, struct figure_data *d)
     figure_var_text(d, "subject", text);
 }
 
-/* A metric that a figure has no place for would be another one in silence. */
-static int check_metrics(const struct figure *f, size_t n, struct err *e)
+size_t figure_takes_metrics(const struct figure *f)
 {
     bool any =
         f->prepare == figure_bars || f->prepare == figure_lines || f->prepare == figure_chunk;
-    size_t most = f->prepare == figure_pareto ? 2 : f->prepare == figure_heatmap ? 1 : 0;
-    return n == 0 || any || n == most
+    return any                           ? FIGURE_MAX_METRICS
+           : f->prepare == figure_pareto ? 2
+                                         : f->prepare == figure_heatmap;
+}
+
+/* A metric that a figure has no place for would be another one in silence. */
+static int check_metrics(const struct figure *f, size_t n, struct err *e)
+{
+    size_t most = figure_takes_metrics(f);
+    return n == 0 || most == FIGURE_MAX_METRICS || n == most
                ? 0
                : err_add(e, "%s draws %s, and --metric was given %zu times", f->name,
                          most == 0   ? "no metric of a choice"

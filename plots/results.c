@@ -93,7 +93,14 @@ const char *results_pick_axis(const struct results *r, const char *asked,
 {
     if (asked != NULL) {
         if (!numeric(r, asked)) {
-            return err_null(e, "axis %s: not a number of every point of the input", asked);
+            SCOPED(text_fini) struct text names = {0};
+            for (size_t i = 0; i < r->axes.n; i++) {
+                if (numeric(r, r->axes.v[i])) {
+                    text_item(&names, ", ", r->axes.v[i]);
+                }
+            }
+            return err_null(e, "axis %s: not a number of every point of the input; there are: %s",
+                            asked, text_end(&names));
         }
         return asked;
     }

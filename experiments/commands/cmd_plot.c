@@ -89,6 +89,9 @@ static int plot(const struct plot_options *o, struct err *e)
     SCOPED(figure_data_fini) struct figure_data d;
     figure_data_init(&d);
     int rc = figure_prepare(f, &o->request, &d, e);
+    if (rc == -ENODATA && o->request.n_metrics == 0 && figure_takes_metrics(f) > 0) {
+        (void)err_add(e, "%s draws these unless --metric NAME names others", f->name);
+    }
     if (rc == 0) {
         rc = render_check_gnuplot(e);
     }

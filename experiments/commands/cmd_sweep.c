@@ -5,6 +5,7 @@
 #include "experiments/run/job_options.h"
 #include "experiments/run/jobs.h"
 #include "experiments/shell/cli.h"
+#include "experiments/sweep/suite.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/sweep/sweep_slurm.h"
 #include "sim/base/datadir.h"
@@ -164,13 +165,16 @@ static int only_export(const struct options *o, struct err *e)
 /* What several options say together. */
 static int settle(struct options *o, struct err *e)
 {
-    o->spec = o->files.n > 0 ? datadir_named(o->files.v[0], "experiments/suites", ".json") : NULL;
+    o->spec = o->files.n > 0 ? suite_file(o->files.v[0], e) : NULL;
     o->sweep.how = o->work.how;
     o->sweep.how.progress = !o->output.quiet && isatty(STDERR_FILENO) != 0;
     o->sweep.fail_fast = o->fail_fast;
     o->sweep.memory_limit_bytes = (uint64_t)o->memory_limit_mb << 20;
     o->sweep.shard = o->slurm.shard;
     o->sweep.shards = o->slurm.shards;
+    if (e->n > 0) {
+        return -EINVAL;
+    }
     if (o->spec == NULL && o->format == NULL) {
         return err_add(e, "the experiment file is missing; `xpusim sweep --help`");
     }

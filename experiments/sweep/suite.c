@@ -1,5 +1,8 @@
 #include "experiments/sweep/suite.h"
 
+#include <unistd.h>
+
+#include "experiments/run/folder.h"
 #include "experiments/run/runner.h"
 #include "sim/base/datadir.h"
 #include "sim/base/hash.h"
@@ -103,12 +106,35 @@ static void check_metrics(struct suite *s, struct err *e)
     }
 }
 
+#define FOLDER "experiments/suites"
+
+/* Their archives and sealed points are not theirs to choose. */
+static void add_name(void *names, const char *path UNUSED, const char *name, struct err *e UNUSED)
+{
+    if (!text_ends(name, ".archive") && !text_ends(name, "-sealed")) {
+        text_item(names, ", ", name);
+    }
+}
+
+const char *suite_file(const char *name, struct err *e)
+{
+    const char *file = datadir_named(name, FOLDER, ".json");
+    if (file == name || access(file, R_OK) == 0) {
+        return file;
+    }
+    SCOPED(text_fini) struct text names = {0};
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    (void)folder_each(datadir_path(FOLDER), add_name, &names, &none);
+    return err_null(e, "%s: neither a file ending in .json nor a shipped suite; there are %s", name,
+                    text_end(&names));
+}
+
 int suite_load(struct suite *s, const char *name, struct err *e)
 {
     *s = (struct suite){.recorded = ""};
     size_t before = e->n;
-    const char *file = datadir_named(name, "experiments/suites", ".json");
-    if (spec_load(&s->spec, file, false, e) != 0) {
+    const char *file = suite_file(name, e);
+    if (file == NULL || spec_load(&s->spec, file, false, e) != 0) {
         return -EINVAL;
     }
     if (s->spec.suite == NULL) {

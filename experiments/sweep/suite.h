@@ -43,6 +43,9 @@ struct suite {
     char hash[24];        /* of what was loaded */
 };
 
+/* The file of a shipped suite by its name, or a path as it is. NULL with an error that names the
+ * shipped ones. */
+const char *suite_file(const char *name, struct err *e);
 /* Reads a shipped suite by its name, or a file by its path. 0, or -EINVAL with errors. A
  * hash that differs from the file's is no error (suite_is_frozen). */
 int suite_load(struct suite *s, const char *name, struct err *e);

@@ -226,6 +226,8 @@ refuse "--resample: takes one recorded trace" $x compare --policy fcfs --resampl
 refuse "--resample: does not go with" $x compare --policy fcfs --resample sessions --trace "$dir/t.csv" --uncertainty 16
 refuse "a recording gives none" $x falsify --policy fcfs --baseline edf --trace "$dir/t.csv"
 refuse "a rate is judged on up to 80 traces" $x search --policy fcfs --slo "energy_j<=1" --trace "$dir/t.csv"
+refuse "laptop: neither a file ending in .json nor a shipped suite; there are agents-2026.1, laptop-2026.1" $x compare --suite laptop --policy edf --policy fcfs
+refuse "neither a file ending in .json nor a shipped suite" $x sweep . -o "$dir/none.db"
 refuse "trace file" $x compare --policy fcfs --tune 2 --trace "$dir/t.csv"
 refuse "cancel" $x compare --policy fcfs --regret --trace "$dir/t.csv"
 refuse "" $x trace gen --workload w1:n=2 -o "$dir/no/such/folder/x.csv"

@@ -235,7 +235,8 @@ START_TEST(an_axis_or_a_metric_that_is_not_there_is_refused)
     drawn_input("", "a.csv", text);
     metrics("reactive.e2e_s.mean", NULL);
     drawn_request.x = "policy";
-    drawn_refused("latency-rate", "axis policy: not a number of every point of the input\n");
+    drawn_refused("latency-rate",
+                  "axis policy: not a number of every point of the input; there are: rate\n");
     drawn_input("", "a.csv", text);
     drawn_request.x = "rate";
     metrics("reactive.e2x", "tokens");
@@ -449,7 +450,8 @@ START_TEST(a_map_may_have_names_for_rows)
                   "sweeps over it have it; --x names an axis)\n");
     drawn_input("", "b.csv", "rate,j,reactive.e2e_s.mean\n1,7,1\n2,8,2\n");
     drawn_request.y = "nonesuch";
-    drawn_refused("heatmap", "axis nonesuch: not a number of every point of the input\n");
+    drawn_refused("heatmap",
+                  "axis nonesuch: not a number of every point of the input; there are: rate\n");
 }
 END_TEST
 
