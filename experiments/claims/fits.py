@@ -153,8 +153,8 @@ def print_found(name):
     found = result["found"]
     print(f"    {result['command']}\n")
     if "under" in found:
-        print(f"Constraints {', '.join(found['under'])}: of {found['grid']} machines on the grid, all hold on "
-              f"{found['grid_holds']}; {found['priced']} machines were priced.\n")
+        print(f"Constraints {', '.join(found['under'])}: machines of the grid {found['grid']}, all hold on "
+              f"{found['grid_holds']}; {found['priced']} priced.\n")
     if found.get("constraints_exclude"):
         print("Smallest sets that hold nowhere: "
               + "; ".join("{" + ", ".join(s) + "}" for s in found["constraints_exclude"]) + ".\n")

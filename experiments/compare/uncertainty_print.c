@@ -128,7 +128,7 @@ static void put_idle(const struct compare_plan *plan, const struct uncertainty *
             document_note(
                 d,
                 "not listed, for %s: %u number%s whose share is chance, because both ends "
-                "of their ranges give the same results",
+                "of the range give the same results",
                 plan->policies[p->policy].label, p->n_idle, text_plural(p->n_idle));
         }
     }

@@ -135,6 +135,8 @@ const char *stats_verdict(const struct stats_paired *p)
     return "not defined";
 }
 
+#define ROUNDING_FRAC 1e-12 /* of the mean: sums of equal values differ by no more */
+
 /* Decimals that show two significant digits of x. */
 static int decimals_for(double x)
 {
@@ -151,7 +153,7 @@ const char *stats_format(const struct stats_interval *s)
         return "-";
     }
     double half = stats_half_width(s);
-    if (!(half > 0.0)) { /* one value, or all equal: four digits */
+    if (!(half > ROUNDING_FRAC * fabs(s->mean))) { /* one value, or all equal: four digits */
         int d = decimals_for(fabs(s->mean));
         d = s->mean == floor(s->mean) && fabs(s->mean) < 1e6 ? 0 : d + 2;
         return xkeep(xformat("%.*f", d > MAX_DECIMALS ? MAX_DECIMALS : d, s->mean));

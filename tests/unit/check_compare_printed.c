@@ -353,7 +353,7 @@ START_TEST(many_machines_name_the_numbers)
         "run)\n",
         "\nm.s q igpu rate 0.50 0.25 0.75 10 11 12 21 22 0.00\n",
         "\nm.s q npu, prefill of an unseen model 1.50 1.25 1.75 13 14 15 - never 0.12\n",
-        "\nnot listed, for q: 2 numbers whose share is chance, because both ends of their ranges "
+        "\nnot listed, for q: 2 numbers whose share is chance, because both ends of the range "
         "give the same results\n",
         "\nmeasure next, for q: npu, prefill of an unseen model: measure M2 (P(wrong) 0.38, then "
         "0.12)\n"};

@@ -139,6 +139,10 @@ START_TEST(digits_follow_the_width_of_the_interval)
     ck_assert_str_eq(stats_format(&s), "7");
     s = (struct stats_interval){.mean = 0.123456, .low = MISSING, .high = MISSING, .n = 1};
     ck_assert_str_eq(stats_format(&s), "0.1235");
+    /* Ten equal values whose sum is rounded: no interval of ten digits. */
+    s = (struct stats_interval){
+        .mean = 5.203630164, .low = 5.2036301639999985, .high = 5.2036301640000015, .n = 10};
+    ck_assert_str_eq(stats_format(&s), "5.204");
     s = (struct stats_interval){.n = 0};
     ck_assert_str_eq(stats_format(&s), "-");
 }
