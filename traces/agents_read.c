@@ -237,8 +237,8 @@ int agents_read(cJSON *tree, const char *path, struct agents *out, struct err *e
     (void)json_string_or(&o, "description", "");
     out->duration_s = json_number_or(&o, "duration_s", 1e-3, MAX_S, (double)INFINITY);
     shared_prompts_read(&r, &o);
+    int n = json_get_array_size(&o, "clients", 1, 1000); /* asked for in any case: no unknown key */
     if (e->n == before) {
-        int n = json_get_array_size(&o, "clients", 1, 1000);
         out->clients = xcalloc((size_t)n + 1, sizeof *out->clients);
         for (out->n_clients = 0; out->n_clients < (uint32_t)n; out->n_clients++) {
             struct json_obj c = json_array_object(&o, "clients", (int)out->n_clients);

@@ -462,6 +462,20 @@ static const struct {
     {"{" CLIENT ", \"turns\": 3, \"new_tokens\": 90000000}", "a prompt of more than 100000000"},
 };
 
+/* A list of shared prompts is the only error: clients, which are not read then, are no unknown key.
+ */
+START_TEST(what_is_not_read_after_an_error_is_no_unknown_key)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct agents a;
+    cJSON *tree = cJSON_Parse("{\"shared_prompts\": [], \"clients\": [{" CLIENT "}]}");
+    ck_assert_int_eq(agents_read(tree, "w.json", &a, &e), -EINVAL);
+    ck_assert_uint_eq(e.n, 1);
+    ck_assert_str_eq(e.lines[0], "w.json: shared_prompts: must be an object {...}");
+    agents_fini(&a);
+}
+END_TEST
+
 START_TEST(what_is_no_workload_is_refused_with_its_key)
 {
     char text[1024];
@@ -558,6 +572,7 @@ static const struct suite_row suite[] = {
     TEST(counts_and_growth_are_as_by_hand),
     TEST(new_tokens_follow_the_answer),
     TEST(a_closed_loop_waits_and_stops),
+    TEST(what_is_not_read_after_an_error_is_no_unknown_key),
     TEST(jobs_shared_prompts_and_targets_are_kept),
     TEST(a_turn_waits_for_subagents_but_not_in_the_background),
     TEST(steps_before_a_turn_follow_each_other),
