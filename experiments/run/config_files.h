@@ -6,7 +6,7 @@
 #include "sim/base/base.h"
 
 /* -EINVAL with an error where a file is not there that --OPTION names by `what`, a shipped name of
- * `list KEY`: it says which is near. Of a path that ends in .json its reader says so. */
+ * `list KEY`: it says which is near. The reader of a path that ends in .json says so itself. */
 int config_file_known(const char *option, const char *key, const char *what, const char *file,
                       struct err *e);
 /* Puts the tree of a file, as `read` reads it, under `key`. An error says that `what` is no shipped

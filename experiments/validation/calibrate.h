@@ -1,15 +1,17 @@
 /* Fitting the kernel-time parameters of one runtime entry of a SoC file to measured latencies.
  *
  * A set is the rows of one (device, runtime, weight width), with those of SoCs of the same family
- * scaled to this one: rate by the device's peak, bandwidth by the DDR's. The fit minimises
+ * scaled to this one: rate by the device's peak, bandwidth by the DDR's.
+ *
+ * The fit minimises the losses of errors and of parameters:
  *
  *     sum_i rho(ln(predicted_i / measured_i) / s)  +  sum_k ((v_k - v0_k) / PRIOR_SD)^2
  *
- * Here rho is Cauchy's loss: rho(z) = c^2 ln(1 + (z / c)^2). The errors' robust standard deviation
- * s is renewed until it settles. v_k is the logarithm of parameter k (of 1 + x for those that may
- * be 0), kept inside physical bounds by a logistic transform. The starting value is v0_k, and
- * PRIOR_SD is 1 (a factor of e). Each inner step is GSL's Levenberg-Marquardt, over times that are
- * not rounded. The order of the rows decides nothing.
+ * The loss of errors is Cauchy's, rho(z) = c^2 ln(1 + (z / c)^2). Their robust standard deviation s
+ * is renewed until it settles. v_k is the logarithm of parameter k (of 1 + x for those that may be
+ * 0), kept inside physical bounds by a logistic transform. The starting value is v0_k, and PRIOR_SD
+ * is 1 (a factor of e). Each inner step is GSL's Levenberg-Marquardt, over times that are not
+ * rounded. The order of the rows decides nothing.
  *
  * Rows of one SoC under one exact runtime version are a group, when they are of at least two
  * models. (With one model, the version's pace and the model's cannot be separated.) Where there are

@@ -154,3 +154,46 @@ struct soc_runtime calibrate_params_at(const struct calibrate_space *s,
     }
     return r;
 }
+
+/* ---- groups ---- */
+
+static bool together(const struct point *a, const struct point *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0;
+}
+
+/* Puts row i, which has no group, and all like it into one, if those that count are of two models.
+ */
+static void group_rows(struct calibrate_set *s, size_t i)
+{
+    const struct point *p = s->rows[i].point;
+    bool two = false;
+    for (size_t j = i; j < s->n; j++) {
+        two = two || (!s->rows[j].left_out && together(s->rows[j].point, p) &&
+                      strcmp(s->rows[j].k.llm.name, s->rows[i].k.llm.name) != 0);
+    }
+    if (!two || s->n_groups == CALIBRATE_MAX_GROUPS) {
+        return;
+    }
+    bool own = strcmp(s->rows[i].k.soc->machine.name, s->soc->machine.name) == 0;
+    s->groups[s->n_groups] = (struct calibrate_group){p->soc, p->runtime, own};
+    for (size_t j = 0; j < s->n; j++) {
+        if (together(s->rows[j].point, p)) {
+            s->rows[j].group = (int)s->n_groups;
+        }
+    }
+    s->n_groups++;
+}
+
+void calibrate_group(struct calibrate_set *s)
+{
+    s->n_groups = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        s->rows[i].group = -1;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->rows[i].group < 0 && !s->rows[i].left_out) {
+            group_rows(s, i);
+        }
+    }
+}
