@@ -108,13 +108,43 @@ int models_bind(const struct config_options *o, struct trace *t, struct err *e)
     return e->n == before ? 0 : -EINVAL;
 }
 
+/* The first is that of requests that name none, and `draft` drafts. */
+static void note_unnamed(const struct config_options *o, const struct trace *t)
+{
+    struct model_option *m = NULL;
+    uint32_t n = 0;
+    SCOPED(err_fini) struct err none = ERR_INIT;
+    SCOPED(text_fini) struct text names = {0};
+    (void)models_parse(o->llm, &m, &n, &none);
+    for (uint32_t i = 1; i < n; i++) {
+        bool named = strcmp(m[i].name, "draft") == 0;
+        for (uint32_t k = 0; t->graph != NULL && k < t->graph->n_models; k++) {
+            named = named || t->graph->models[k].is == i;
+        }
+        if (!named) {
+            text_item(&names, ", ", m[i].name);
+        }
+    }
+    free(m);
+    if (text_end(&names)[0] != '\0') {
+        (void)fprintf(stderr, "xpusim: note: models of --llm that no request names: %s\n",
+                      text_end(&names));
+    }
+}
+
 void models_note(const struct config_options *o, const struct trace *t)
 {
     static bool said; /* one process checks many traces */
-    if (said || t->graph == NULL || t->graph->n_models == 0 || !is_one(o)) {
+    if (said || t->n == 0) {
         return;
     }
     said = true;
+    if (!is_one(o)) {
+        note_unnamed(o, t);
+    }
+    if (t->graph == NULL || t->graph->n_models == 0 || !is_one(o)) {
+        return;
+    }
     SCOPED(text_fini) struct text names = {0};
     for (uint32_t i = 0; i < t->graph->n_models; i++) {
         text_item(&names, ", ", t->graph->models[i].name);

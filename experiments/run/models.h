@@ -41,7 +41,8 @@ double models_runtime_bytes(const struct config *c, const struct trace *t);
 /* Binds the models that rows name to those of the options. 0 or -EINVAL with an error that says
  * where a name is that no --llm has. */
 int models_bind(const struct config_options *o, struct trace *t, struct err *e);
-/* Says on stderr, once a process, that rows name models and the run has one. */
+/* Says on stderr, once a process, that rows name models and the run has one, or which of several
+ * models no row names. */
 void models_note(const struct config_options *o, const struct trace *t);
 /* An error that `what` takes one model, unless the options have one. 0 or -EINVAL. */
 int models_refuse_several(const struct config_options *o, const char *what, struct err *e);

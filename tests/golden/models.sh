@@ -113,6 +113,10 @@ sed 's/"duration_s": 900/"duration_s": 120/' "$root/traces/workloads/leader-suba
 ok "falsify" "$x" falsify --policy fcfs --baseline edf --workload leader-subagents.json $roles --metric reactive.ttft_s.p95 \
     --over workload --budget 8 --replications 1 --confirm 3 -q
 grep -q 'leader=.*,subagent=.*--workload leader-subagents.json' out || { echo "FAILED: falsify names both models"; status=1; }
+# A model that no request names: a name of two is misspelt, or was forgotten in the workload. One that drafts is meant.
+# shellcheck disable=SC2086
+"$x" run --policy edf --trace two.csv $both --llm spare=qwen3-0.6b --llm draft=qwen3-0.6b -q 2>err >out
+[ "$(cat err)" = "xpusim: note: models of --llm that no request names: spare" ] || { echo "FAILED: the model that nobody names: $(cat err)"; status=1; }
 for c in "characterize" "list kernels" "drive --policy edf --trace two.csv"; do
     # shellcheck disable=SC2086
     refused "$c" "takes one --llm, not several" "$x" $c $both
