@@ -225,6 +225,7 @@ static void check_requests(const struct core *c)
             }
         }
     }
+    SIM_ASSERT(c->live_tail == before);
     SIM_ASSERT(in_passes == in_segments); /* a request is in one segment of one pass, or ahead */
 }
 

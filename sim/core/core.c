@@ -114,7 +114,7 @@ int core_schedule(struct core *c)
         return 0;
     }
     SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
-    if (c->held_head != NULL) {
+    if (c->n_held > 0) {
         weights_let_in(c);
     }
     if (c->kv_blocks_owed > 0) {

@@ -81,7 +81,8 @@ struct core {
     struct arena shown;   /* what the policy reads: its handle, requests, passes, launches */
     struct arena policys; /* what it writes: its state and its part of requests */
 
-    struct full_request *free_requests, *dead_requests, *live_head;
+    struct full_request *free_requests, *dead_requests;
+    struct full_request *live_head, *live_tail; /* the newest and the oldest */
     struct full_pass *free_passes, *dead_passes;
     struct full_launch *free_launches, *dead_launches;
     uint32_t next_pass_id, next_launch_id, next_slot;
@@ -90,8 +91,8 @@ struct core {
     struct core_model models[SIM_MAX_MODELS]; /* by request.model */
     const struct llm *llms[SIM_MAX_MODELS];   /* sched.models */
     uint32_t n_models;
-    struct full_request *held_head, *held_tail; /* requests whose weights are not there, in order */
-    uint64_t n_held, weights_uses;
+    uint64_t n_held; /* live requests whose weights are not there */
+    uint64_t weights_uses;
     /* The ledger counts in units: blocks of one model, and with several the largest blocks that
      * divide those of all. Members of requests and passes count blocks of their model. */
     double kv_unit_bytes; /* of a token of a unit */

@@ -19,9 +19,7 @@ static struct full_request *request_new(struct core *c)
     r->alive = true;
     /* In front: the newest is the first that gives its idle prefix away (kv.c). */
     r->next_live = c->live_head;
-    if (c->live_head != NULL) {
-        c->live_head->prev_live = r;
-    }
+    *(c->live_head != NULL ? &c->live_head->prev_live : &c->live_tail) = r;
     c->live_head = r;
     return r;
 }
@@ -106,7 +104,8 @@ void core_request_arrives(struct core *c, uint32_t row)
                   c->kv_blocks_mapped > 0 ? " next to the graphs mapped at the start" : "");
     }
     if (c->n_models > 1) {
-        weights_hold(c, r);
+        r->held = true;
+        c->n_held++;
     } else {
         CORE_HOOK(c, request_arrived, c->sched, r->pub);
     }
@@ -152,7 +151,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     r->alive = false;
     c->n_live--;
     if (r->held) {
-        weights_forget(c, r);
+        r->held = false;
+        c->n_held--;
     } else if (c->n_models > 1) {
         weights_left(c, r->pub->model);
     }
@@ -181,14 +181,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     } else if (next != TRACE_NO_ROW) {
         c->exec_ops->arrive_later(c->exec, due_ns, next);
     }
-    if (r->prev_live != NULL) {
-        r->prev_live->next_live = r->next_live;
-    } else {
-        c->live_head = r->next_live;
-    }
-    if (r->next_live != NULL) {
-        r->next_live->prev_live = r->prev_live;
-    }
+    *(r->prev_live != NULL ? &r->prev_live->next_live : &c->live_head) = r->next_live;
+    *(r->next_live != NULL ? &r->next_live->prev_live : &c->live_tail) = r->prev_live;
     SIM_ASSERT(r->kv_blocks == 0 && !r->prefix_idle);
     FREE_PUT(c->dead_requests, r);
 }

@@ -20,10 +20,8 @@ void resident_remove(struct core *c, struct resident *r);
 uint64_t resident_lent_for(const struct core *c, double bytes);
 
 /* Weights of several models (weights.c). */
-void weights_init(struct core *c); /* after the policy's init */
-void weights_hold(struct core *c, struct full_request *r);
-void weights_forget(struct core *c, struct full_request *r); /* who is held leaves */
-void weights_left(struct core *c, uint32_t model);           /* a request that was not held */
+void weights_init(struct core *c);                 /* after the policy's init */
+void weights_left(struct core *c, uint32_t model); /* a request that was not held */
 void weights_loaded(struct core *c, const struct resident *r);
 /* Loads what the held ask for, and notifies the policy of requests that need not wait. */
 void weights_let_in(struct core *c);

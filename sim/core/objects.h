@@ -22,8 +22,7 @@ struct full_request {
     bool cancel_pending; /* cancelled while in a pass: shed at its end */
     bool kv_moving;      /* swap in progress */
     bool held;           /* the policy does not know of it yet (weights.c) */
-    struct full_request *next_held;
-    uint64_t draw; /* decode steps done, with a draft or without; keys hidden draws */
+    uint64_t draw;       /* decode steps done, with a draft or without; keys hidden draws */
     /* Tokens that the draft model has read, drafted ones too, when there were so many of ours. */
     uint32_t drafted_tokens, drafted_kv;
     void *exec; /* the executor's; NULL at arrival */

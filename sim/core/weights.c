@@ -137,32 +137,6 @@ void weights_loaded(struct core *c, const struct resident *r)
     c->result->model_load_ns += c->sched->now_ns - c->models[r->key.a].since_ns;
 }
 
-void weights_hold(struct core *c, struct full_request *r)
-{
-    r->held = true;
-    r->next_held = NULL;
-    *(c->held_tail != NULL ? &c->held_tail->next_held : &c->held_head) = r;
-    c->held_tail = r;
-    c->n_held++;
-}
-
-static void unlink_held(struct core *c, struct full_request *before, struct full_request *r)
-{
-    *(before != NULL ? &before->next_held : &c->held_head) = r->next_held;
-    c->held_tail = c->held_tail == r ? before : c->held_tail;
-    r->held = false;
-    c->n_held--;
-}
-
-void weights_forget(struct core *c, struct full_request *r)
-{
-    struct full_request *before = NULL;
-    for (struct full_request *q = c->held_head; q != r; q = q->next_held) {
-        before = q;
-    }
-    unlink_held(c, before, r);
-}
-
 void weights_left(struct core *c, uint32_t model)
 {
     SIM_ASSERT(c->models[model].n_live > 0);
@@ -173,22 +147,22 @@ void weights_left(struct core *c, uint32_t model)
 void weights_let_in(struct core *c)
 {
     bool waits = false; /* somebody for memory */
-    struct full_request *before = NULL;
-    for (struct full_request *r = c->held_head, *next; r != NULL; r = next) {
+    for (struct full_request *r = c->live_tail; r != NULL; r = r->prev_live) {
+        if (!r->held) {
+            continue;
+        }
         struct core_model *m = &c->models[r->pub->model];
         bool empty = c->n_live == c->n_held;
-        next = r->next_held;
         if (!waits && !has_room(c, r)) {
             waits = true;
         } else if (!waits && m->weights == NULL) {
             waits = !load(c, r->pub->model);
         }
         if (is_ready(m) && (!waits || (empty && has_room(c, r)))) {
-            unlink_held(c, before, r);
+            r->held = false;
+            c->n_held--;
             m->n_live++;
             CORE_HOOK(c, request_arrived, c->sched, r->pub);
-        } else {
-            before = r;
         }
     }
 }

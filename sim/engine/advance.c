@@ -11,7 +11,6 @@
 void advance_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup;
-    e->may_advance = s->collapse;
     e->may_jump = s->collapse;
     for (uint32_t i = 0; i < s->n_observers; i++) {
         e->kernels_seen = e->kernels_seen || s->observers[i]->kernel != NULL;
@@ -125,8 +124,9 @@ void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
     struct job *first;
-    while (e->may_advance && e->behind == NULL && (first = ddr_first(e, e->n_jobs)) != NULL &&
-           first->end_ns < before_ns && unnoticed(e, first)) {
+    while (e->core.setup->collapse && e->behind == NULL &&
+           (first = ddr_first(e, e->n_jobs)) != NULL && first->end_ns < before_ns &&
+           unnoticed(e, first)) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
             leave_behind(e, first->exec);

@@ -77,7 +77,7 @@ bool ddr_consistent(const struct engine *e)
         most = demand > most ? demand : most;
         share += has;
     }
-    SIM_ASSERT(e->ddr_unlimited || share <= most * (1.0 + 1e-9));
+    SIM_ASSERT(e->core.setup->contention->unlimited || share <= most * (1.0 + 1e-9));
     return true;
 }
 

@@ -7,11 +7,6 @@
 #include "sim/engine/ddr.h"
 #include "sim/engine/engine.h"
 
-void ddr_init(struct engine *e)
-{
-    e->ddr_unlimited = e->core.setup->contention->unlimited;
-}
-
 /* ---- jobs ---- */
 
 void ddr_join(struct engine *e, struct job *j)
@@ -123,6 +118,7 @@ void job_occupies(struct engine *e, uint8_t device)
 void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, double *rate)
 {
     const struct machine *m = e->core.setup->machine;
+    const struct contention_ops *contention = e->core.setup->contention;
     struct flow flows[ENGINE_MAX_JOBS];
     double capacity = m->ddr_peak_bytes_per_s * m->ddr_cap_frac;
     r->demand = 0.0;
@@ -135,8 +131,7 @@ void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, d
         r->demand += demand[i];
     }
     if (e->n_jobs > 1) {
-        e->core.setup->contention->share(flows, e->n_jobs, capacity,
-                                         e->core.setup->contention_params);
+        contention->share(flows, e->n_jobs, capacity, e->core.setup->contention_params);
     }
     r->share = 0.0;
     for (uint32_t i = 0; i < e->n_jobs; i++) {
@@ -146,7 +141,7 @@ void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, d
         r->share += f->share_bytes_per_s;
         rate[i] = f->demand_bytes_per_s > 0.0 ? f->share_bytes_per_s / f->demand_bytes_per_s : 1.0;
     }
-    bool audited = !e->ddr_unlimited && !(e->n_jobs == 1 && e->jobs[0]->exec != NULL);
+    bool audited = !contention->unlimited && !(e->n_jobs == 1 && e->jobs[0]->exec != NULL);
     double over = audited ? r->share / (e->n_jobs > 1 ? capacity : m->ddr_peak_bytes_per_s) : 0.0;
     double *most = &e->core.result->audit.ddr_max_over_capacity;
     *most = over > *most ? over : *most;

@@ -5,7 +5,6 @@
 
 #include "sim/engine/engine.h"
 
-void ddr_init(struct engine *e);
 /* The first of n jobs to end, by the order of events at one instant; NULL: there is none. O(n). */
 static inline struct job *ddr_first(const struct engine *e, uint32_t n)
 {

@@ -180,14 +180,12 @@ struct engine {
     struct vexec *behind; /* runs alone and is further than its fields say (advance.c); or NULL */
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
-    bool ddr_dirty;     /* rates must be settled before time moves */
-    bool kernels_seen;  /* by an observer, each of those that are events */
-    bool may_advance;   /* boundaries of kernels need not be instants of the run */
-    bool may_jump;      /* ... nor be reported one by one */
-    bool unwatched;     /* nobody needs iterations of a steady pass one by one */
-    bool ddr_unlimited; /* of the contention form */
-    bool has_buffers;   /* kernels take memory on some device */
-    bool governed;      /* some device has steps of frequency */
+    bool ddr_dirty;    /* rates must be settled before time moves */
+    bool kernels_seen; /* by an observer, each of those that are events */
+    bool may_jump;     /* boundaries of kernels need not be reported one by one */
+    bool unwatched;    /* nobody needs iterations of a steady pass one by one */
+    bool has_buffers;  /* kernels take memory on some device */
+    bool governed;     /* some device has steps of frequency */
     struct channel loader, compiler;
     struct frames frames;
     struct power power;

@@ -71,7 +71,7 @@ static void power_host(struct engine *e)
     set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
-static inline enum power_phase phase_of(const struct engine *e, uint8_t device)
+enum power_phase power_phase_of(const struct engine *e, uint8_t device)
 {
     const struct vdevice *d = &e->devices[device];
     enum power_phase phase = POWER_PHASE_IDLE;
@@ -108,11 +108,6 @@ static inline double watts_of(const struct engine *e, uint8_t device, enum power
     return throttle_watts(e, e->devices[device].desc->idle_watts, full_watts(e, device, phase));
 }
 
-enum power_phase power_phase_of(const struct engine *e, uint8_t device)
-{
-    return phase_of(e, device);
-}
-
 /* The speed that power limits leave, and the watts of devices at it. */
 static void limits_follow(struct engine *e)
 {
@@ -120,11 +115,11 @@ static void limits_follow(struct engine *e)
     double above = 0.0; /* idle, without limits */
     for (uint8_t i = 0; i < n; i++) {
         const struct device *d = e->devices[i].desc;
-        above += full_watts(e, i, phase_of(e, i)) - d->idle_watts;
+        above += full_watts(e, i, power_phase_of(e, i)) - d->idle_watts;
     }
     throttle_decide(e, above);
     for (uint8_t i = 0; i < n; i++) {
-        enum power_phase phase = phase_of(e, i);
+        enum power_phase phase = power_phase_of(e, i);
         set(e, i, phase, watts_of(e, i, phase));
     }
     throttle_watch(e);
@@ -162,7 +157,7 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
 /* The state of a device follows from what runs on it: prefill draws more than decode. */
 void power_device(struct engine *e, uint8_t device)
 {
-    enter_phase(e, device, phase_of(e, device));
+    enter_phase(e, device, power_phase_of(e, device));
 }
 
 void power_compiler(struct engine *e, bool on)

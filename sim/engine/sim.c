@@ -270,7 +270,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
                                  .kind = EVENT_LOAD};
     e->compiler.job.kind = EVENT_COMPILE;
     e->battery.lasts.kind = EVENT_BATTERY;
-    ddr_init(e);
     corun_init(e);
     advance_init(e);
     power_init(e);
