@@ -42,15 +42,18 @@ static void append(struct engine *e, struct channel *ch, struct channel_item *it
     }
 }
 
-static struct channel_item *take_head(struct channel *ch)
+static void drop_head(struct channel *ch)
 {
     struct channel_item *it = ch->head;
-    SIM_REQUIRE(it != NULL, "an idle channel ends something");
     ch->head = it->next;
-    if (ch->head == NULL) {
-        ch->tail = NULL;
-    }
-    return it;
+    ch->tail = it->next != NULL ? ch->tail : NULL;
+    FREE_PUT(ch->free_items, it);
+}
+
+/* Who brings it: attention is compiled, and all else is loaded. */
+static struct channel *channel_of(struct engine *e, struct resident_key key)
+{
+    return key.kind == RESIDENT_COMPILED_ATTENTION ? &e->compiler : &e->loader;
 }
 
 void channel_load(void *exec, struct resident *r, double bytes)
@@ -110,12 +113,11 @@ void channel_evicted(void *exec, struct resident_key key)
     struct engine *e = exec;
     not_compiled(e, key);
     const struct machine *m = e->core.setup->machine;
-    bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
-    int64_t ns = graph ? m->loader_evict_ns : m->compile_evict_ns;
+    struct channel *ch = channel_of(e, key);
+    int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
     if (ns == 0) {
         return; /* an event more at this instant would be one for nothing */
     }
-    struct channel *ch = graph ? &e->loader : &e->compiler;
     struct channel_item *it = item_new(e, ch);
     it->cold = TRACE_NO_ROW;
     it->isolated_ns = (double)ns;
@@ -136,12 +138,12 @@ static void next(struct engine *e, struct channel *ch)
 
 void channel_event(struct engine *e, struct channel *ch)
 {
-    SIM_ASSERT(ch->head != NULL && ch->job.active == (ch == &e->loader));
+    SIM_REQUIRE(ch->head != NULL, "an idle channel ends something");
+    SIM_ASSERT(ch->job.active == (ch == &e->loader));
     /* A copy, and the next item begins before the core hears of this one: what the core does now
      * may append, and finds the channel as it is then. */
     struct channel_item it = *ch->head;
-    struct channel_item *head = take_head(ch);
-    FREE_PUT(ch->free_items, head);
+    drop_head(ch);
     next(e, ch);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
@@ -153,40 +155,27 @@ void channel_event(struct engine *e, struct channel *ch)
     }
 }
 
-/* Takes a pending resident out of its channel; returns whether it was there. */
-static bool cancel_in(struct engine *e, struct channel *ch, const struct resident *r)
-{
-    struct channel_item *prev = NULL;
-    for (struct channel_item *it = ch->head; it != NULL; prev = it, it = it->next) {
-        if (it->resident != r) {
-            continue;
-        }
-        if (prev == NULL) {
-            (void)take_head(ch);
-            job_wait_over(e, &ch->job);
-        } else {
-            prev->next = it->next;
-            if (ch->tail == it) {
-                ch->tail = prev;
-            }
-        }
-        FREE_PUT(ch->free_items, it);
-        /* The head was under way: what comes behind it begins now, for all of its time. */
-        if (prev == NULL) {
-            next(e, ch);
-        }
-        return true;
-    }
-    return false;
-}
-
+/* A pending resident leaves its channel. The head was under way: what comes behind it begins now,
+ * for all of its time. */
 void channel_cancel(void *exec, struct resident *r)
 {
     struct engine *e = exec;
+    struct channel *ch = channel_of(e, r->key);
     not_compiled(e, r->key);
-    /* The core does not know who makes it: a graph block the loader, attention the compiler. */
-    if (!cancel_in(e, &e->loader, r)) {
-        bool found = cancel_in(e, &e->compiler, r);
-        SIM_REQUIRE(found, "a resident that nobody brings is cancelled");
+    SIM_REQUIRE(ch->head != NULL, "a resident that nobody brings is cancelled");
+    if (ch->head->resident == r) {
+        job_wait_over(e, &ch->job);
+        drop_head(ch);
+        next(e, ch);
+        return;
     }
+    struct channel_item *before = ch->head;
+    while (before->next != NULL && before->next->resident != r) {
+        before = before->next;
+    }
+    struct channel_item *it = before->next;
+    SIM_REQUIRE(it != NULL, "a resident that nobody brings is cancelled");
+    before->next = it->next;
+    ch->tail = ch->tail == it ? before : ch->tail;
+    FREE_PUT(ch->free_items, it);
 }

@@ -101,7 +101,6 @@ static void vexec_start(struct engine *e, struct vdevice *d, uint32_t i)
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
         e->core.result->audit.double_bookings++;
     }
-    v->job.share_frac = 1.0;
     core_launch_started(&e->core, v->l, begin - e->now_ns);
     if (d->n_running > 1) {
         vdevice_shares(e, d);
@@ -127,12 +126,7 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
     v->slowed_ns = 0.0;
     v->lost_ns = 0;
     v->skip_ns = 0;
-    v->job = (struct job){.end_ns = TIME_NEVER_NS,
-                          .device = l->pub->device,
-                          .rate = 1.0,
-                          .speed = 1.0,
-                          .kind = EVENT_KERNEL,
-                          .exec = v};
+    v->job = job_of(EVENT_KERNEL, l->pub->device, v);
     l->exec = v;
     return v;
 }

@@ -50,6 +50,18 @@ struct job {
     struct vexec *exec; /* the launch it belongs to, or NULL */
 };
 
+/* A job that has begun nothing. */
+static inline struct job job_of(enum event_kind kind, uint8_t device, struct vexec *exec)
+{
+    return (struct job){.end_ns = TIME_NEVER_NS,
+                        .rate = 1.0,
+                        .speed = 1.0,
+                        .share_frac = 1.0,
+                        .kind = (uint8_t)kind,
+                        .device = device,
+                        .exec = exec};
+}
+
 /* PAUSED: between two kernels, while a frame has the device. */
 enum vexec_phase { VEXEC_QUEUED, VEXEC_LEAD, VEXEC_RUNNING, VEXEC_PAUSED, VEXEC_ENDING };
 

@@ -32,11 +32,10 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
     if (d->n_launches > 0 || e->now_ns < d->occupied.end_ns) {
         return -EBUSY;
     }
-    d->occupied = (struct job){.left_ns = (double)(until_ns - e->now_ns),
-                               .updated_ns = e->now_ns,
-                               .end_ns = until_ns,
-                               .device = device,
-                               .kind = EVENT_TIMER};
+    d->occupied = job_of(EVENT_TIMER, device, NULL);
+    d->occupied.left_ns = (double)(until_ns - e->now_ns);
+    d->occupied.updated_ns = e->now_ns;
+    d->occupied.end_ns = until_ns;
     job_occupies(e, device); /* first: what the device draws follows from it */
     power_device(e, device);
     return 0;

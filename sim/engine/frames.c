@@ -23,13 +23,7 @@ static void push_due(struct engine *e)
 void frames_init(struct engine *e)
 {
     const struct sim_frames *s = &e->core.setup->frames;
-    e->frames.job = (struct job){.kind = EVENT_FRAME,
-                                 .end_ns = TIME_NEVER_NS,
-                                 .device = s->device,
-                                 .rate = 1.0,
-                                 .speed = 1.0,
-                                 .share_frac = 1.0};
-    e->frames.next = e->frames.job;
+    e->frames.job = e->frames.next = job_of(EVENT_FRAME, s->device, NULL);
     frames_set(e, s->per_s);
 }
 

@@ -41,7 +41,7 @@ void governor_init(struct engine *e)
     for (uint8_t i = 0; i < MACHINE_MAX_DEVICES; i++) {
         struct governor *g = &e->governors[i];
         *g = (struct governor){
-            .speed = 1.0, .power = 1.0, .period = {.kind = EVENT_GOVERNOR, .device = i}};
+            .speed = 1.0, .power = 1.0, .period = job_of(EVENT_GOVERNOR, i, NULL)};
         if (i < m->n_devices && dvfs_of(e, i)->n > 0) {
             const struct device *d = &m->devices[i];
             e->governed = true;

@@ -163,7 +163,6 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     struct costs *prices = v->costs; /* found in this round */
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = l->pub,
-                              .n = 0,
                               .begin_ns = e->now_ns,
                               .lead_ns = v->begin_ns - e->now_ns,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
@@ -171,10 +170,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .isolated_ns = e->repeat->isolated_ns,
                               .gap_ns = e->repeat->gap_ns,
                               .layers = c->models[p->pub->shape.model].llm->n_layers,
-                              .attention = e->repeat->attention,
-                              .device_watts = 0.0,
-                              .host_watts = 0.0,
-                              .tail_watts = 0.0};
+                              .attention = e->repeat->attention};
     uint32_t most = most_iterations(e, p);
     bool last = false;
     if (most > 0) {

@@ -262,14 +262,9 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
         struct vdevice *d = &e->devices[i];
         d->launches = arena_alloc(&e->core.arena, d->most * sizeof(struct vexec *));
     }
-    e->loader.job = (struct job){.end_ns = TIME_NEVER_NS,
-                                 .device = ENGINE_LOADER_FLOW,
-                                 .rate = 1.0,
-                                 .speed = 1.0,
-                                 .share_frac = 1.0,
-                                 .kind = EVENT_LOAD};
-    e->compiler.job.kind = EVENT_COMPILE;
-    e->battery.lasts.kind = EVENT_BATTERY;
+    e->loader.job = job_of(EVENT_LOAD, ENGINE_LOADER_FLOW, NULL);
+    e->compiler.job = job_of(EVENT_COMPILE, 0, NULL);
+    e->battery.lasts = job_of(EVENT_BATTERY, 0, NULL);
     corun_init(e);
     advance_init(e);
     power_init(e);

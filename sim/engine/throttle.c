@@ -27,7 +27,7 @@ void throttle_init(struct engine *e)
                                     .speed = 1.0,
                                     .average_watts = watts,
                                     .watts = watts,
-                                    .reaches = {.kind = EVENT_THROTTLE}};
+                                    .reaches = job_of(EVENT_THROTTLE, 0, NULL)};
 }
 
 double throttle_share(const struct engine *e)
