@@ -51,7 +51,7 @@ struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind 
     struct kernel_run k;
     uint32_t rows = op == OP_HEAD ? w->logit_rows : w->rows;
     uint32_t chunk = r->machine.devices[device].chunk_rows;
-    kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, &k);
+    kernel_run_fill(&r->model, w, op, device, 0, rows, chunk, 0, &k);
     int64_t longest = k.full.t_ns > k.last.t_ns ? k.full.t_ns : k.last.t_ns;
     double flop = useful_flop(r, op, rows, w);
     double paid_flop = kernel_run_total_flop(&k);

@@ -122,7 +122,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     const struct device *d = &s->machine->devices[device];
     struct kernel_run k;
     const struct hwmodel *truth = c->models[w->model].truth;
-    kernel_run_fill(truth, w, op, device, graph, rows, chunk_rows, &k);
+    kernel_run_fill(truth, w, op, device, graph, rows, chunk_rows, 0, &k);
     double bytes = kernel_run_total_bytes(&k);
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     SIM_ASSERT(t >= 0.0 && isfinite(t));

@@ -2,9 +2,9 @@
 #include "sim/core/kernels.h"
 #include "sim/core/core.h"
 
-void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
-                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
-                           uint32_t columns, struct kernel_run *out)
+void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                     uint32_t columns, struct kernel_run *out)
 {
     struct kernel_query q = {.device = device,
                              .graph = graph,

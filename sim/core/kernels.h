@@ -13,15 +13,9 @@ struct kernel_run {
 
 /* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
  * columns (0: all). O(1). */
-void kernel_run_of_columns(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
-                           uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
-                           uint32_t columns, struct kernel_run *out);
-static inline void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape,
-                                   enum op_kind op, uint8_t device, uint8_t graph, uint32_t rows,
-                                   uint32_t chunk_rows, struct kernel_run *out)
-{
-    kernel_run_of_columns(m, shape, op, device, graph, rows, chunk_rows, 0, out);
-}
+void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
+                     uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
+                     uint32_t columns, struct kernel_run *out);
 static inline int64_t kernel_run_total_ns(const struct kernel_run *k)
 {
     return (int64_t)(k->n - 1) * k->full.t_ns + k->last.t_ns;

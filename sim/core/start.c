@@ -245,33 +245,29 @@ const char *contract_mismatch(const struct policy_contract *other, char *why, si
 {
     if (other->size > MAX_OPS_BYTES || other->size < sizeof own) {
         (void)snprintf(why, why_size, "policy API version 1 or older; this xpusim has version %u",
-                       (unsigned)own.version);
+                       own.version);
         return why;
     }
     if (other->version != own.version) {
         (void)snprintf(why, why_size, "policy API version %u; this xpusim has version %u",
-                       (unsigned)other->version, (unsigned)own.version);
+                       other->version, own.version);
         return why;
     }
-    for (size_t i = 0; i < sizeof struct_names / sizeof struct_names[0]; i++) {
-        if (other->struct_bytes[i] != own.struct_bytes[i]) {
+    size_t n = sizeof struct_names / sizeof struct_names[0];
+    for (size_t i = 0; i <= n; i++) {
+        size_t theirs = i < n ? other->struct_bytes[i] : other->size;
+        size_t ours = i < n ? own.struct_bytes[i] : own.size;
+        if (theirs != ours) {
             (void)snprintf(why, why_size,
-                           "other headers of policy API version %u: its %s has %u bytes, here %u",
-                           (unsigned)own.version, struct_names[i], (unsigned)other->struct_bytes[i],
-                           (unsigned)own.struct_bytes[i]);
+                           "other headers of policy API version %u: its %s has %zu bytes, here %zu",
+                           own.version, i < n ? struct_names[i] : "struct policy_ops", theirs,
+                           ours);
             return why;
         }
     }
-    if (other->size != own.size) {
-        (void)snprintf(why, why_size,
-                       "other headers of policy API version %u: its struct policy_ops has %zu "
-                       "bytes, here %zu",
-                       (unsigned)own.version, other->size, own.size);
-        return why;
-    }
     if (other->layout != own.layout) {
         (void)snprintf(why, why_size, "other headers of policy API version %u: layout %u, here %u",
-                       (unsigned)own.version, (unsigned)other->layout, (unsigned)own.layout);
+                       own.version, other->layout, own.layout);
         return why;
     }
     return NULL;

@@ -96,8 +96,8 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
                     const struct kernel_run *run)
 {
     struct kernel_run now;
-    kernel_run_of_columns(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op,
-                          l->device, l->graph, rows, l->chunk_rows, l->columns, &now);
+    kernel_run_fill(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op, l->device,
+                    l->graph, rows, l->chunk_rows, l->columns, &now);
     run_finish(e, &now, truth_factor(e, l));
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
     SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
@@ -126,8 +126,8 @@ __attribute__((noinline)) static void ask(struct engine *e, const struct launch 
 {
     const struct work_shape *w = &l->pass->shape;
     struct kernel_run *run = &p->run[op];
-    kernel_run_of_columns(e->core.models[w->model].truth, w, op, l->device, l->graph, rows,
-                          l->chunk_rows, l->columns, run);
+    kernel_run_fill(e->core.models[w->model].truth, w, op, l->device, l->graph, rows, l->chunk_rows,
+                    l->columns, run);
     run_finish(e, run, factor);
     p->known[op] = true;
     p->attention = is_other(p, op) ? p->attention : *w;

@@ -381,7 +381,7 @@ static double cost_of_contention_ns(double *kernels)
         struct kernel_run k;
         uint32_t rows = op == OP_HEAD ? 1 : 512;
         kernel_run_fill(&truth.model, &w, (enum op_kind)op, 0, 0, rows,
-                        truth.machine.devices[0].chunk_rows, &k);
+                        truth.machine.devices[0].chunk_rows, 0, &k);
         double demand = k.last.bytes / (double)k.last.t_ns * 1e9;
         double times = (op == OP_HEAD ? 1.0 : (double)llm.n_layers) * k.n;
         more_ns +=

@@ -75,10 +75,10 @@ static int64_t pass_ns(uint8_t device, bool prefill, uint32_t rows, uint64_t con
     struct kernel_run k;
     for (int i = 0; i < (prefill ? 3 : 1); i++) {
         kernel_run_fill(&config.truth.model, &w, prefill ? apart[i] : fused[i], device, 0, rows,
-                        d->chunk_rows, &k);
+                        d->chunk_rows, 0, &k);
         layer += kernel_run_total_ns(&k);
     }
-    kernel_run_fill(&config.truth.model, &w, OP_HEAD, device, 0, 1, d->chunk_rows, &k);
+    kernel_run_fill(&config.truth.model, &w, OP_HEAD, device, 0, 1, d->chunk_rows, 0, &k);
     return m->schedule_ns + d->submit_ns + d->completion_ns + config.llm.n_layers * layer +
            k.last.t_ns + m->sample_ns_per_token;
 }

@@ -345,7 +345,7 @@ START_TEST(an_op_in_chunks_costs_its_chunks)
     for (int i = 0; i < 3; i++) {
         for (uint32_t rows = 1; rows <= 1000; rows += 37) {
             struct kernel_run k;
-            kernel_run_fill(&m.r.model, &w, ops[i], MODEL_IGPU, 0, rows, chunk, &k);
+            kernel_run_fill(&m.r.model, &w, ops[i], MODEL_IGPU, 0, rows, chunk, 0, &k);
             bool cut = ops[i] != OP_MHA && rows > 1;
             uint32_t n = cut ? (rows + chunk - 1) / chunk : 1;
             uint32_t rest = rows - (n - 1) * chunk;
