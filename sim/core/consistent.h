@@ -16,7 +16,7 @@ bool request_consistent(const struct core *c, const struct full_request *r);
 bool pass_shape_adds_up(const struct full_pass *p);
 
 /* Which states may follow a state of a request, pass, launch, resident or kept KV: bit sets, by the
- * state. One that may follow itself comes again by an event of its own (states.c). */
+ * state. */
 extern const unsigned after_request[], after_pass[], after_launch[], after_resident[], after_cold[];
 
 /* Whoever changes a state does it by this: BECOMES(pass, p->state, PASS_STATE_READY). */

@@ -52,13 +52,8 @@ static uint64_t blocks_over(const struct core *c, double residents)
     return over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c));
 }
 
-static int residents_fit(struct core *c, double residents)
-{
-    return kv_lend(c, blocks_over(c, residents));
-}
-
 /* The same, where nobody asks whether they fit: KV gives all it has, at most. */
-static uint64_t blocks_given(const struct core *c, double residents)
+uint64_t resident_lent_for(const struct core *c, double residents)
 {
     uint64_t blocks = blocks_over(c, residents);
     return blocks < c->kv_blocks_total ? blocks : c->kv_blocks_total;
@@ -68,8 +63,8 @@ void core_memory_taken(struct core *c, double bytes)
 {
     SIM_ASSERT(bytes >= 0.0 && isfinite(bytes));
     c->conditions.memory_taken_bytes = bytes;
-    kv_owe(c, blocks_given(c, c->resident_bytes));
-    c->kv_blocks_mapped = blocks_given(c, c->mapped_bytes);
+    kv_owe(c, resident_lent_for(c, c->resident_bytes));
+    c->kv_blocks_mapped = resident_lent_for(c, c->mapped_bytes);
 }
 
 double core_memory_free_bytes(const struct core *c)
@@ -78,17 +73,12 @@ double core_memory_free_bytes(const struct core *c)
     return left > 0.0 ? left : 0.0;
 }
 
-uint64_t resident_lent_for(const struct core *c, double bytes)
-{
-    return blocks_given(c, bytes);
-}
-
 struct resident *resident_add(struct core *c, struct resident_key key, double bytes)
 {
     SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
     /* Memory first: where it is refused, nothing has changed. What takes none is not refused, even
      * where other programs want more than there is. */
-    if (bytes > 0.0 && residents_fit(c, c->resident_bytes + bytes) != 0) {
+    if (bytes > 0.0 && kv_lend(c, blocks_over(c, c->resident_bytes + bytes)) != 0) {
         return NULL;
     }
     struct resident *r;
@@ -111,7 +101,7 @@ void resident_remove(struct core *c, struct resident *r)
     map_remove(&c->residents, number_of(r->key));
     FREE_PUT(c->free_residents, r);
     c->resident_bytes -= r->bytes;
-    kv_owe(c, blocks_given(c, c->resident_bytes)); /* KV gets back what it lent */
+    kv_owe(c, resident_lent_for(c, c->resident_bytes)); /* KV gets back what it lent */
     BECOMES(resident, r->state, RESIDENT_ABSENT);
     CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_ABSENT);
 }

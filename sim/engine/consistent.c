@@ -5,29 +5,18 @@
 
 /* ---- the queue ---- */
 
-/* Events of each kind that lie in the queue, none of them in the past. */
-struct pending {
-    uint64_t of[EVENT_KINDS];
-};
-
-static void count(const struct engine *e, const struct eventq_event *event, struct pending *n)
-{
-    SIM_ASSERT(event->time_ns >= e->now_ns);
-    SIM_ASSERT(event->order >> 60 < EVENT_KINDS);
-    n->of[event->order >> 60]++;
-}
-
-static void check_queue(const struct engine *e, struct pending *n)
+static void check_queue(const struct engine *e)
 {
     const struct eventq *q = &e->queue;
-    *n = (struct pending){{0}};
+    uint64_t of[EVENT_KINDS] = {0};
     SIM_ASSERT(eventq_consistent(q));
     for (uint32_t i = 0; i < q->n; i++) {
-        count(e, &q->heap[i], n);
+        SIM_ASSERT(q->heap[i].time_ns >= e->now_ns && q->heap[i].order >> 60 < EVENT_KINDS);
+        of[q->heap[i].order >> 60]++;
     }
-    SIM_ASSERT(n->of[EVENT_ARRIVAL] + n->of[EVENT_TURN] == e->arrivals_pending);
-    SIM_ASSERT(n->of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
-    SIM_ASSERT(n->of[EVENT_PASS_TAIL] == e->power.tails);
+    SIM_ASSERT(of[EVENT_ARRIVAL] + of[EVENT_TURN] == e->arrivals_pending);
+    SIM_ASSERT(of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
+    SIM_ASSERT(of[EVENT_PASS_TAIL] == e->power.tails);
 }
 
 /* ---- jobs and the DDR ---- */
@@ -217,10 +206,9 @@ static void check_power(const struct engine *e)
 bool engine_consistent(const struct engine *e)
 {
     const struct machine *m = e->core.setup->machine;
-    struct pending n;
     SIM_ASSERT(e->now_ns == e->core.sched->now_ns);
     SIM_ASSERT(!e->ddr_dirty);
-    check_queue(e, &n);
+    check_queue(e);
     check_jobs(e);
     for (uint8_t i = 0; i < m->n_devices; i++) {
         check_device(e, i);
