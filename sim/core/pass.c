@@ -248,18 +248,11 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
                 "request %u is repeated beyond its end", q->pub->id);
 }
 
-void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
+/* The last one is over: the policy hears of both at once, of the launch first, as it would have
+ * without repetition. */
+static void end_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = core_pass(l->pub->pass);
-    SIM_REQUIRE(p->steady && p->pub->n_launches == 1 && r->n > 0, "pass %u does not repeat",
-                p->pub->id);
-    CORE_OBSERVE(c, repeated, c->sched->now_ns, r);
-    core_progress(c);
-    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        struct full_request *q = core_member(&p->segments[i]);
-        credit_many(c, &p->segments[i], r);
-        q->pub->pass = NULL;
-    }
     leave_with(c, p);
     count_decisions(c, r, r->n - 1);
     p->pub->id = r->n > 1 ? c->next_pass_id : p->pub->id;
@@ -271,8 +264,6 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
     BECOMES(launch, l->pub->state, LAUNCH_STATE_ENDED);
     l->pub->outcome = LAUNCH_OUTCOME_DONE;
     l->pub->end_ns = c->sched->now_ns - r->sample_ns;
-    /* The policy hears of both at once, of the launch first, as it would have without repetition.
-     */
     core_launch_over(c, l);
     pass_notify(c, p);
 }
@@ -292,23 +283,26 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);
 }
 
-void core_pass_goes_on(struct core *c, struct full_launch *l, const struct repeat_record *r)
+void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r,
+                        bool goes_on)
 {
     struct full_pass *p = core_pass(l->pub->pass);
     SIM_REQUIRE(p->steady && p->pub->n_launches == 1 && p->pub->op == 0 && r->n > 0,
-                "pass %u does not go on", p->pub->id);
+                "pass %u does not repeat", p->pub->id);
     CORE_OBSERVE(c, repeated, c->sched->now_ns, r);
     core_progress(c);
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         struct segment *s = &p->segments[i];
         struct full_request *q = core_member(s);
         credit_many(c, s, r);
-        s->first_token = q->pub->kv_tokens;
-        s->emitted_tokens = 0;
-        s->gap_ns = 0;
+        if (!goes_on) {
+            q->pub->pass = NULL;
+            continue;
+        }
+        *s = (struct segment){q->pub, SEGMENT_DECODE, q->pub->kv_tokens, 1, 0, 0};
         int rc = kv_reserve(c, q, 1);
         SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
                     "request %u cannot go on", q->pub->id);
     }
-    submit_again(c, l, r);
+    (goes_on ? submit_again : end_repeated)(c, l, r);
 }

@@ -190,12 +190,12 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
     prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
     if (!over) {
-        core_pass_goes_on(c, l, &r);
+        core_pass_repeated(c, l, &r, true);
         device_restart(e, v, r.lead_ns);
         return true;
     }
     device_leave(e, v);
-    core_pass_repeated(c, l, &r);
+    core_pass_repeated(c, l, &r, false);
     return true;
 }
 
