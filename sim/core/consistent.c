@@ -26,7 +26,7 @@ const unsigned after_pass[] = {
 const unsigned after_launch[] = {
     [LAUNCH_STATE_QUEUED] =
         TO(LAUNCH_STATE_QUEUED) | TO(LAUNCH_STATE_RUNNING) | TO(LAUNCH_STATE_ENDED),
-    /* One that goes on (core_pass_repeated) is submitted once more. */
+    /* One that continues (core_pass_repeated) is submitted once more. */
     [LAUNCH_STATE_RUNNING] = TO(LAUNCH_STATE_ENDED) | TO(LAUNCH_STATE_QUEUED),
     [LAUNCH_STATE_ENDED] = 0,
 };

@@ -206,12 +206,12 @@ static inline bool core_pass_is_unwanted(const struct full_pass *p)
  * policy is notified. Any other pass stays. After a user gave up, and after a launch ended. */
 void core_pass_check_wanted(struct core *c, struct full_pass *p);
 /* Instead of core_launch_ended and core_pass_tail_done: the steady pass of a launch that has
- * started, and n - 1 like it that followed, ran whole; their tokens are out. If it goes on, nobody
- * has all tokens, and KV of one more token each is free: it was formed and submitted once more at
- * this instant, its shape is that of this one, and the launch is to start now. Otherwise requests
- * that have all their tokens have left, and the policy is notified. */
+ * started, and n - 1 like it that followed, ran whole; their tokens are out. Either requests that
+ * have all their tokens have left, and the policy is notified. Or the pass continues: nobody has
+ * all tokens, and KV of one more token each is free. It was formed and submitted once more at this
+ * instant, its shape is that of this one, and the launch is to start now. */
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r,
-                        bool goes_on);
+                        bool continues);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
 /* If that turn has come meanwhile, nothing happens. */

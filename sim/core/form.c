@@ -233,6 +233,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->formed_events = c->result->events;
+    p->served = pub->shape.prefill_rows == 0; /* who decodes has been served */
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};
     const struct llm *llm = c->models[pub->shape.model].llm;

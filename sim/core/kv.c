@@ -3,12 +3,6 @@
  * lowest rank and the oldest of them first (clauses.md B.10: finished-flow KV first). */
 #include "sim/core/kv.h"
 
-uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
-{
-    uint32_t b = c->setup->kv_block_tokens;
-    return (uint32_t)((tokens + b - 1) / b);
-}
-
 static uint64_t divisor(uint64_t a, uint64_t b)
 {
     return b == 0 ? a : divisor(b, a % b);
@@ -51,17 +45,6 @@ double kv_held_bytes(const struct core *c)
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)
 {
     return (double)tokens * sched_kv_token_bytes(c->sched, model);
-}
-
-/* Every block is free, lent, cold or some request's: what is counted apart never exceeds them. */
-void kv_check_blocks(const struct core *c)
-{
-    SIM_REQUIRE(c->kv_blocks_free + c->kv_blocks_lent + c->kv_blocks_cold + c->kv_blocks_idle <=
-                    c->kv_blocks_total,
-                "KV blocks: %llu free, %llu lent, %llu cold, %llu idle of %llu",
-                (unsigned long long)c->kv_blocks_free, (unsigned long long)c->kv_blocks_lent,
-                (unsigned long long)c->kv_blocks_cold, (unsigned long long)c->kv_blocks_idle,
-                (unsigned long long)c->kv_blocks_total);
 }
 
 /* The prefix a request found at arrival is still only cache until it is first worked on: the newest

@@ -38,12 +38,26 @@ static inline uint64_t kv_blocks_spare(const struct core *c)
 
 /* Blocks that hold so many tokens: the last one may be part empty, and nobody else may use the
  * rest. */
-uint32_t kv_blocks_for(const struct core *c, uint64_t tokens);
+static inline uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
+{
+    uint32_t b = c->setup->kv_block_tokens;
+    return (uint32_t)((tokens + b - 1) / b);
+}
+
 /* Makes that many blocks free. Finished turns go first, then prefixes nobody has worked on, but not
  * that of `but` (may be NULL). -ENOMEM. */
 int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but);
 /* Blocks that are counted apart never exceed all blocks. */
-void kv_check_blocks(const struct core *c);
+static inline void kv_check_blocks(const struct core *c)
+{
+    SIM_REQUIRE(c->kv_blocks_free + c->kv_blocks_lent + c->kv_blocks_cold + c->kv_blocks_idle <=
+                    c->kv_blocks_total,
+                "KV blocks: %llu free, %llu lent, %llu cold, %llu idle of %llu",
+                (unsigned long long)c->kv_blocks_free, (unsigned long long)c->kv_blocks_lent,
+                (unsigned long long)c->kv_blocks_cold, (unsigned long long)c->kv_blocks_idle,
+                (unsigned long long)c->kv_blocks_total);
+}
+
 /* Blocks it lacks for so many more tokens. */
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
 void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */

@@ -52,7 +52,7 @@ struct full_pass {
     uint32_t op_devices; /* devices that ran shares of the current op */
     /* Columns of an op that is split by them: those that no launch has, and those of launches. */
     uint32_t columns_todo, columns_active;
-    bool served; /* a kernel has started */
+    bool served; /* none of its requests waits for its first kernel */
     bool steady; /* its policy would form it again (sched_steady) */
     uint64_t formed_events;
     uint32_t begun_on; /* bit set of devices that suspended a launch in a kernel: */

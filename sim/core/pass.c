@@ -284,7 +284,7 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
 }
 
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r,
-                        bool goes_on)
+                        bool continues)
 {
     struct full_pass *p = core_pass(l->pub->pass);
     SIM_REQUIRE(p->steady && p->pub->n_launches == 1 && p->pub->op == 0 && r->n > 0,
@@ -295,14 +295,20 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
         struct segment *s = &p->segments[i];
         struct full_request *q = core_member(s);
         credit_many(c, s, r);
-        if (!goes_on) {
+        if (continues) {
+            s->first_token = q->pub->kv_tokens;
+            s->emitted_tokens = 0;
+            s->gap_ns = 0;
+            int rc = kv_reserve(c, q, 1);
+            SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
+                        "request %u cannot go on", q->pub->id);
+        } else {
             q->pub->pass = NULL;
-            continue;
         }
-        *s = (struct segment){q->pub, SEGMENT_DECODE, q->pub->kv_tokens, 1, 0, 0};
-        int rc = kv_reserve(c, q, 1);
-        SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
-                    "request %u cannot go on", q->pub->id);
     }
-    (goes_on ? submit_again : end_repeated)(c, l, r);
+    if (continues) {
+        submit_again(c, l, r);
+    } else {
+        end_repeated(c, l, r);
+    }
 }

@@ -71,27 +71,6 @@ static void power_host(struct engine *e)
     set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
-enum power_phase power_phase_of(const struct engine *e, uint8_t device)
-{
-    const struct vdevice *d = &e->devices[device];
-    enum power_phase phase = POWER_PHASE_IDLE;
-    for (uint32_t i = 0; i < d->n_running; i++) {
-        const struct vexec *v = d->launches[i];
-        if (v->phase != VEXEC_RUNNING && !v->breaks_off) {
-            continue;
-        }
-        if (v->l->pub->pass->shape.prefill_rows > 0) {
-            phase = POWER_PHASE_PREFILL;
-        } else if (phase == POWER_PHASE_IDLE) {
-            phase = POWER_PHASE_DECODE;
-        }
-    }
-    if (phase == POWER_PHASE_IDLE && e->now_ns < d->occupied.end_ns) {
-        phase = POWER_PHASE_DECODE;
-    }
-    return phase;
-}
-
 /* At the device's step of frequency, without power limits. */
 static inline double full_watts(const struct engine *e, uint8_t device, enum power_phase phase)
 {

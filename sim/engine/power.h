@@ -20,7 +20,27 @@ static inline double power_joules(const struct engine *e)
  * change of the first iteration. Time moves to the end of the last one. */
 void power_repeat(struct engine *e, struct repeat_record *r);
 /* The phase of a device by what runs on it. */
-enum power_phase power_phase_of(const struct engine *e, uint8_t device);
+static inline enum power_phase power_phase_of(const struct engine *e, uint8_t device)
+{
+    const struct vdevice *d = &e->devices[device];
+    enum power_phase phase = POWER_PHASE_IDLE;
+    for (uint32_t i = 0; i < d->n_running; i++) {
+        const struct vexec *v = d->launches[i];
+        if (v->phase != VEXEC_RUNNING && !v->breaks_off) {
+            continue;
+        }
+        if (v->l->pub->pass->shape.prefill_rows > 0) {
+            phase = POWER_PHASE_PREFILL;
+        } else if (phase == POWER_PHASE_IDLE) {
+            phase = POWER_PHASE_DECODE;
+        }
+    }
+    if (phase == POWER_PHASE_IDLE && e->now_ns < d->occupied.end_ns) {
+        phase = POWER_PHASE_DECODE;
+    }
+    return phase;
+}
+
 /* To be called after every change of power. */
 void power_changed_limited(struct engine *e);
 static inline void power_changed(struct engine *e)
