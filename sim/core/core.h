@@ -30,10 +30,9 @@ struct executor_ops {
     void (*resident_cancel)(void *exec, struct resident *r);
     /* A ready one is not wanted any more. NULL: nothing to do. */
     void (*resident_evicted)(void *exec, struct resident_key key);
-    /* Moves KV bytes to or from flash; must lead to core_kv_moved. */
-    void (*kv_move)(void *exec, struct full_request *r, double bytes, bool in);
-    /* The same for what a session left for the turn of that row; must lead to core_cold_moved. */
-    void (*cold_move)(void *exec, uint32_t row, double bytes);
+    /* Moves KV bytes to or from flash: those of a request, must lead to core_kv_moved. Or, with r
+     * NULL, what a session left for the turn of that row, must lead to core_cold_moved. */
+    void (*kv_move)(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);
     void (*timer)(void *exec, int64_t at_ns);
     /* An idle device is taken until then; leads to core_timer. 0 or -EBUSY. NULL: it cannot. */
     int (*occupy)(void *exec, uint8_t device, int64_t until_ns);

@@ -24,7 +24,8 @@ static int request_transfer(struct core *c, struct full_request *r, enum counter
     SIM_ASSERT(!r->kv_moving && r->pub->pass == NULL && in == r->pub->kv_swapped);
     r->kv_moving = true;
     core_count(c, which);
-    c->exec_ops->kv_move(c->exec, r, kv_tokens_bytes(c, r->pub->model, r->pub->kv_tokens), in);
+    double bytes = kv_tokens_bytes(c, r->pub->model, r->pub->kv_tokens);
+    c->exec_ops->kv_move(c->exec, r, r->row, bytes, in);
     return 0;
 }
 
@@ -117,7 +118,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     if (to == KV_FLASH) {
         core_count(c, COUNTER_KV_SWAP_OUTS);
         uint8_t model = trace_graph_model(c->setup->trace->graph, k->left_by);
-        c->exec_ops->cold_move(c->exec, k->row, kv_tokens_bytes(c, model, k->tokens));
+        c->exec_ops->kv_move(c->exec, NULL, k->row, kv_tokens_bytes(c, model, k->tokens), false);
     }
     return 0;
 }

@@ -150,15 +150,15 @@ static void exec_resident_evicted(void *exec, struct resident_key key)
     service_evicted(exec, key);
 }
 
-static void exec_kv_move(void *exec, struct full_request *r, double bytes UNUSED, bool in)
+static void exec_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes UNUSED,
+                         bool in)
 {
+    if (r == NULL) {
+        service_cold(exec, row);
+        return;
+    }
     SIM_ASSERT(r->kv_moving && r->pub->pass == NULL && r->pub->kv_swapped == in);
     service_kv(exec, r, in);
-}
-
-static void exec_cold_move(void *exec, uint32_t row, double bytes UNUSED)
-{
-    service_cold(exec, row);
 }
 
 static void exec_timer(void *exec, int64_t at_ns)
@@ -216,7 +216,6 @@ const struct executor_ops drive_ops = {
     .resident_cancel = exec_resident_cancel,
     .resident_evicted = exec_resident_evicted,
     .kv_move = exec_kv_move,
-    .cold_move = exec_cold_move,
     .timer = exec_timer,
     .pass_tail = exec_pass_tail,
     .arrive_later = exec_arrive_later,

@@ -69,24 +69,17 @@ void channel_load(void *exec, struct resident *r, double bytes)
     append(e, &e->loader, it);
 }
 
-static void move_kv(struct engine *e, struct channel_item what, double bytes)
+void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in)
 {
-    struct channel_item *it = item_new(e, &e->loader);
-    what.bytes = bytes;
+    struct engine *e = exec;
     const struct machine *m = e->core.setup->machine;
-    what.isolated_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
-    *it = what;
+    struct channel_item *it = item_new(e, &e->loader);
+    it->request = r;
+    it->cold = row;
+    it->in = in;
+    it->bytes = bytes;
+    it->isolated_ns = (double)m->swap_fixed_ns + ceil(bytes / m->swap_bytes_per_s * 1e9);
     append(e, &e->loader, it);
-}
-
-void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in)
-{
-    move_kv(exec, (struct channel_item){.request = r, .in = in}, bytes);
-}
-
-void channel_cold_move(void *exec, uint32_t row, double bytes)
-{
-    move_kv(exec, (struct channel_item){.cold = row}, bytes);
 }
 
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns)

@@ -254,8 +254,7 @@ bool repeat_run(struct engine *e);
 /* executor_ops calls these (channels.c). */
 void channel_load(void *exec, struct resident *r, double bytes);
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
-void channel_kv_move(void *exec, struct full_request *r, double bytes, bool in);
-void channel_cold_move(void *exec, uint32_t row, double bytes);
+void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);
 void channel_cancel(void *exec, struct resident *r);
 /* Giving back what it took keeps its channel busy, where the machine says how long. */
 void channel_evicted(void *exec, struct resident_key key);

@@ -79,7 +79,6 @@ const struct executor_ops engine_ops = {
     .resident_cancel = channel_cancel,
     .resident_evicted = channel_evicted,
     .kv_move = channel_kv_move,
-    .cold_move = channel_cold_move,
     .timer = exec_timer,
     .occupy = exec_occupy,
     .pass_tail = exec_pass_tail,
