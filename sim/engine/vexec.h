@@ -29,17 +29,17 @@ static inline void vexec_book(struct engine *e, struct vexec *v, const struct ke
 {
     struct sim_result *res = e->core.result;
     v->isolated_ns += (int64_t)n * c->t_ns;
-    v->slowed_ns += v->job.slowed_ns;
-    v->job.slowed_ns = 0.0;
     res->kernels += n;
     if (r->outside) {
         res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n;
     }
 }
 
-/* The present one. */
+/* The present one, the only one that power limits can have slowed. */
 static inline void vexec_book_present(struct engine *e, struct vexec *v)
 {
+    v->slowed_ns += v->job.slowed_ns;
+    v->job.slowed_ns = 0.0;
     vexec_book(e, v, v->kernels, vexec_kernel(v->kernels, v->k), 1);
 }
 
