@@ -155,8 +155,12 @@ static void cp_refresh(struct sched *s)
     }
 }
 
-static const struct iter_order order = {
-    .key = cp_key, .served = cp_served, .left = cp_left, .refresh = cp_refresh, .steady = true};
+static const struct iter_order order = {.key = cp_key,
+                                        .served = cp_served,
+                                        .left = cp_left,
+                                        .found = note_change,
+                                        .refresh = cp_refresh,
+                                        .steady = true};
 
 static int cp_init(struct sched *s)
 {

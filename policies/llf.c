@@ -14,6 +14,7 @@ static double llf_key(struct sched *s, const struct request *r)
 }
 
 static const struct iter_order order = {.key = llf_key,
+                                        .found = iter_rekey,
                                         .key_per_done_ns = 1e-3, /* the key is in us */
                                         .steady = true,
                                         .settled = true};

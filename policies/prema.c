@@ -162,6 +162,7 @@ static void prema_refresh(struct sched *s)
 static const struct iter_order order = {.key = prema_key,
                                         .served = prema_served,
                                         .left = prema_left,
+                                        .found = iter_rekey,
                                         .refresh = prema_refresh,
                                         .steady = true};
 

@@ -48,7 +48,7 @@ static double srpt_key(struct sched *s, const struct request *r)
 }
 
 static const struct iter_order order = {
-    .key = srpt_key, .key_per_done_ns = -1.0, .steady = true, .settled = true};
+    .key = srpt_key, .found = iter_rekey, .key_per_done_ns = -1.0, .steady = true, .settled = true};
 
 static int srpt_init(struct sched *s)
 {

@@ -66,6 +66,12 @@ static void iter_joins(struct sched *s, const struct request *r)
     order_add(&it->elders, r, memory_place(s, r));
     gap_arrived(s, &it->gap, r);
     enqueue(s, it, r);
+    own->found = r->reused_tokens;
+    uint64_t begins = it->order->found != NULL ? sched_prompt_hash(s, r, s->kv_block_tokens) : 0;
+    if (begins != 0 && !it->shares) {
+        uint32_t others = it->beginnings.n;
+        it->shares = map_number(&it->beginnings, begins) < others;
+    }
     /* It has at most what others left in the cache, and no pass has had it. */
     SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
 }
@@ -379,6 +385,19 @@ static bool iter_again(struct sched *s)
 
 /* ---- rules ---- */
 
+/* Nobody is notified where a prefix comes into the cache or goes, so all who wait are asked. */
+static void look_up(struct sched *s, const struct iter *it)
+{
+    for (const struct request *r = order_first(&it->elders); r != NULL;
+         r = order_next(&it->elders, r)) {
+        struct iter_request *own = r->own;
+        if (own->found != r->reused_tokens) {
+            own->found = r->reused_tokens;
+            it->order->found(s, r);
+        }
+    }
+}
+
 static void iter_refresh(struct sched *s)
 {
     struct iter *it = s->state;
@@ -386,6 +405,9 @@ static void iter_refresh(struct sched *s)
     gap_schedule(s, &it->gap, iter_context_ns);
     if (it->gap.rule != GAP_CACHE) {
         sched_again(s); /* KV that a gap held may be what somebody waits for */
+    }
+    if (it->shares) {
+        look_up(s, it);
     }
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
@@ -452,5 +474,6 @@ void iter_exit(struct sched *s)
 {
     struct iter *it = s->state;
     gap_fini(&it->gap);
+    map_fini(&it->beginnings);
     iteration_exit(s);
 }

@@ -30,6 +30,7 @@
 #include "policies/common/order.h"
 #include "policies/common/xsched.h"
 #include "sim/api/policy.h"
+#include "sim/base/map.h"
 
 enum iter_param {
     ITER_DEVICE,
@@ -102,6 +103,9 @@ struct iter_order {
     void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
+    /* A cache has more or less of its prompt than when it was last asked: before its first service
+     * that happens while it waits. iter_rekey where the key is by work. */
+    void (*found)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
     void (*refresh)(struct sched *s);
     /* Addition to the key of a request for each annotated ns of its work done inside a pass: -1
@@ -130,6 +134,7 @@ struct iter_request {
     struct order_node holder; /* key: minus that */
     uint64_t arrived;         /* from 1, in order of arrival; 0: not yet */
     uint32_t losses;          /* passes stopped and thrown away */
+    uint32_t found;           /* reused_tokens that its key knows of */
 };
 
 /* First member of every order's state. */
@@ -140,6 +145,8 @@ struct iter {
     struct order elders;  /* all live requests, the first in memory order on top */
     struct order holders; /* of these, those that returned with KV: the last on top */
     uint64_t arrivals;
+    struct map beginnings; /* of prompts, for orders that ask what is found: their first blocks */
+    bool shares;           /* two were the same */
     struct gap gap;
     bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
     bool alone; /* the batch under construction is of the first in memory order alone */

@@ -127,8 +127,25 @@ START_TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same)
 }
 END_TEST
 
+/* Request 0 computes 320 tokens until 11.6 ms. Then 2, which shares them, has 32 rows left, 2.96
+ * ms, and goes before 1 with 200; until then it had 352 and was behind. */
+START_TEST(who_waits_is_shorter_once_its_prefix_is_computed)
+{
+    static const char *const policies[] = {"srpt", "prema", "critical-path"};
+    rules_machine(1);
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,320,1,320,7\n"
+                "1,1,0,proactive,0.001,,200,1,0,\n"
+                "2,2,0,proactive,0.002,,352,1,320,7");
+    rules_run(policies[_i], "max_batch=1", "", NULL, 0);
+    ck_assert(rules_starts(2, 11.6) && rules_starts(1, 14.56));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prefix room"),
+    LOOP(who_waits_is_shorter_once_its_prefix_is_computed, 3),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
     LOOP(a_whole_prompt_has_room_when_it_is_admitted, 3),
     LOOP(who_begins_has_room_for_its_prefix_too, 7),
