@@ -150,8 +150,8 @@ bool iter_is_consistent(const struct iter *it)
         SIM_ASSERT(own->arrived > 0 && own->arrived <= it->arrivals);
         SIM_ASSERT(own->losses <= ITER_MAX_LOSSES);
         SIM_ASSERT(!order_has(&it->holders, r) || own->holder.key == -own->elder.key);
-        /* The others have nothing to lose: none, or on flash, or a prefix that a look-up has found
-         * since they came, which is cache until they run. */
+        /* The others have nothing to lose: none, or on flash, or a prefix that a look-up has
+         * found, which is cache until they run. */
         SIM_ASSERT(order_has(&it->holders, r) || r->kv_swapped || r->kv_tokens == 0 ||
                    blocks_only_cached(r));
         SIM_ASSERT(!r->kv_swapped || !order_has(&it->holders, r));

@@ -47,7 +47,9 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
     SIM_ASSERT(r->pass == NULL && order_has(&it->elders, r));
     order_add(&it->ready, r, full_key(s, it, r));
-    if (r->kv_tokens > 0 && !r->kv_swapped && !order_has(&it->holders, r)) {
+    /* A prefix that it has only found counts as free: to lose it would make no room. */
+    bool holds = r->kv_tokens > 0 && !r->kv_swapped && !blocks_only_cached(r);
+    if (holds && !order_has(&it->holders, r)) {
         order_add(&it->holders, r, -memory_place(s, r));
     }
     SIM_ASSERT(iter_ok(it));
@@ -278,8 +280,7 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     SIM_ASSERT(most > 0 && iter_ok(it));
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     batch_clear(&it->it.batch);
-    uint64_t free_tokens = sched_kv_free_tokens(s);
-    uint64_t committed = 0; /* KV the members still need to finish their prompts */
+    uint64_t committed = 0; /* blocks that the members still need to finish their prompts */
     const struct request *r;
     while (it->it.batch.n < most && it->it.batch.tokens < budget &&
            (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
@@ -296,9 +297,10 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
         if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, r, &stopped)) {
             return; /* all who go before it wait for their KV to come back */
         }
-        uint64_t needed = request_prefill_left(r) > 0 ? blocks_prompt_tokens(s, r) : 1;
-        bool began = r->kv_swapped || (r->kv_tokens > 0 && !blocks_only_cached(r));
-        if (!began && it->it.batch.n > 0 && committed + needed > free_tokens) {
+        uint32_t left = request_prefill_left(r);
+        uint64_t needed = r->kv_swapped ? 0 : blocks_needed(s, r, left > 0 ? left : 1);
+        bool begins = !r->kv_swapped && (r->kv_tokens == 0 || blocks_only_cached(r));
+        if (begins && it->it.batch.n > 0 && committed + needed > blocks_free(s)) {
             return; /* admitting it would only make the others evict it again */
         }
         committed += needed;

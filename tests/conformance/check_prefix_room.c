@@ -143,8 +143,41 @@ START_TEST(who_waits_is_shorter_once_its_prefix_is_computed)
 }
 END_TEST
 
+/* At 31.68 ms request 1 holds 17 of 32 blocks, and 2, which is due first, wants 16: request 1 goes
+ * on by itself. To take from 3 the ten that it has found would not help, and they are there when 2
+ * has ended: 3 computes 32 rows. Request 1: 9.68 ms from 10 on, 39 decodes of 3; 2: 9.68; 3: 2.96.
+ */
+START_TEST(who_has_only_found_its_kv_is_no_victim)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,deadline_s,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,,7\n"
+                "1,1,0,proactive,0.010,,256,40,0,,\n"
+                "2,2,0,proactive,0.030,,256,1,0,1,\n"
+                "3,3,0,proactive,0.031,,192,1,160,,7");
+    rules_run("edf", "max_batch=1", "", NULL, 0);
+    ck_assert(rules_finishes(1, 136.68) && rules_finishes(2, 146.36) && rules_finishes(3, 149.32));
+}
+END_TEST
+
+/* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32: the second waits for the end of
+ * the first, three pieces of 2.92 ms, one of 3.47 and 19 decodes of 3. */
+START_TEST(prompts_have_room_in_whole_blocks)
+{
+    struct scenario_request q[] = {{BE, 0, 241, 20, 0, 0}, {BE, 0.001, 257, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_run("edf", "token_budget=64", "", q, 2);
+    ck_assert(rules_starts(1, 69.23) && sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS] == 0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prefix room"),
+    TEST(who_has_only_found_its_kv_is_no_victim),
+    TEST(prompts_have_room_in_whole_blocks),
     LOOP(who_waits_is_shorter_once_its_prefix_is_computed, 3),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
     LOOP(a_whole_prompt_has_room_when_it_is_admitted, 3),

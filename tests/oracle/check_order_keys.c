@@ -354,11 +354,10 @@ static void take_in_order(int64_t now_ns)
             return;
         }
         uint32_t left = left_rows(first);
-        if (left > 0 && first->kv == 0 && w.batch.n > 0 &&
-            committed + left > free_blocks() * BLOCK) {
+        committed += blocks(first->kv + (left > 0 ? left : 1)) - blocks(first->kv);
+        if (left > 0 && first->kv == 0 && w.batch.n > 0 && committed > free_blocks()) {
             return;
         }
-        committed += left > 0 ? left : 1;
         choose(first);
     }
 }

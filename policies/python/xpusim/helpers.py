@@ -184,7 +184,7 @@ class Iterations(Policy):
 
     def _wait(self, r: Request) -> None:
         self.ready.push(r, self._key(r))
-        if r.kv_tokens > 0 and not r.kv_swapped:
+        if r.kv_tokens > 0 and not r.kv_swapped and not self._only_found(r):
             self.holders.add(r)
 
     def _take(self, r: Request) -> None:
@@ -208,13 +208,16 @@ class Iterations(Policy):
     def kv_moved(self, r: Request) -> None:
         self._wait(r)
 
-    def _prompt(self, r: Request) -> Tuple[int, bool]:
-        """Tokens that its prompt takes out of what counts as free (a decode: one), and whether it has begun. A prefix
-        that it has found is cache until then (policies/common/blocks.h)."""
-        left = r.prefill_left if r.state == "queued" else 0
-        if r.kv_swapped or r.kv_tokens == 0 or r.generated_tokens or r.kv_tokens != r.reused_tokens:
-            return left or 1, r.kv_swapped or r.kv_tokens > 0
-        return left + self.kv_cached_tokens([r])[0], False
+    def _only_found(self, r: Request) -> bool:
+        """All its KV is a prefix that it has found: that counts as free until it begins."""
+        return r.kv_tokens > 0 and r.kv_tokens == r.reused_tokens and not r.generated_tokens
+
+    def _needed(self, r: Request) -> int:
+        """Blocks that its prompt takes out of what counts as free, or one token (policies/common/blocks.h)."""
+        size, has = self.kv_block_tokens, r.kv_tokens
+        end = has + (r.prefill_left if r.state == "queued" else 1)
+        found = self.kv_cached_tokens([r])[0] if self._only_found(r) else 0
+        return -(-end // size) - -(-has // size) + -(-found // size)
 
     def _fill(self) -> List[Segment]:
         ready = self.ready
@@ -235,8 +238,9 @@ class Iterations(Policy):
                 ready.remove(r)
                 others.append(r)
                 continue
-            needed, began = self._prompt(r)
-            if not began and batch and committed + needed > self.kv_free_tokens:
+            needed = 0 if r.kv_swapped else self._needed(r)
+            begins = not r.kv_swapped and (r.kv_tokens == 0 or self._only_found(r))
+            if begins and batch and (committed + needed) * self.kv_block_tokens > self.kv_free_tokens:
                 break  # admitting it would only make the others evict it again
             committed += needed
             self._take(r)
