@@ -114,6 +114,8 @@ static double prema_key(struct sched *s, const struct request *r)
         p->since_ns = s->now_ns;
         q->in_band[0]++;
         settle(s, r, band_of(p->token));
+    } else if (!order_has(&q->to_rise, r)) {
+        settle(s, r, p->band); /* it waits again */
     }
     return remaining + (p->band >= q->threshold ? 0.0 : PREMA_BEHIND);
 }
@@ -134,13 +136,18 @@ static void prema_left(struct sched *s, const struct request *r)
     order_remove(&q->to_rise, r);
 }
 
-/* A decision point is the end of an iteration: nobody is being served. */
+/* A decision point is the end of an iteration, or its stop: nobody is being served. */
 static void prema_refresh(struct sched *s)
 {
     struct prema *q = s->state;
+    const bool decides = q->iter.it.running.launch == NULL;
     const struct request *r;
-    while (q->iter.it.running.pass == NULL && (r = order_first(&q->to_rise)) != NULL &&
+    while (decides && (r = order_first(&q->to_rise)) != NULL &&
            order_node(&q->to_rise, r)->key <= (double)s->now_ns) {
+        if (r->pass != NULL) { /* prema_served counts the time aside, and not that in service */
+            order_remove(&q->to_rise, r);
+            continue;
+        }
         earn(s, r, s->now_ns);
         /* The band follows from the event, not from the tokens: rounding may leave them just below
          * it. */
@@ -153,7 +160,7 @@ static void prema_refresh(struct sched *s)
     while (top > 1 && q->in_band[top] == 0) {
         top--;
     }
-    if (q->iter.it.running.pass == NULL && top != q->threshold) {
+    if (decides && top != q->threshold) {
         q->threshold = top;
         iter_rekey_all(s);
     }

@@ -75,8 +75,41 @@ START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
 }
 END_TEST
 
+/* Request 0 has 62 ms of work and runs until 10, when the first of five requests of 26 ms stops it,
+ * each of which comes before the last one has ended. At 140 it has been there for twice 62 ms. That
+ * would have earned it 3 tokens, and nobody else a place among the candidates: but it ran for ten
+ * of these, and what it waits aside counts at its end. So the last is a candidate, and shorter. */
+START_TEST(who_is_served_earns_no_tokens)
+{
+    struct scenario_request q[7] = {{BE, 0, 100, 1, 0, 0}, {BE, 0.0095, 50, 1, 0, 0}};
+    for (int i = 2; i < 7; i++) {
+        q[i] = (struct scenario_request){BE, 0.035 + 0.026 * (i - 2), 50, 1, 0, 0};
+    }
+    rules_machine(10);
+    rules_run("prema", "max_batch=1,class=blind,preempt=kernel,expected_output=1", "", q, 7);
+    ck_assert(rules_starts(1, 10) && rules_starts(5, 114) && rules_starts(6, 140));
+    ck_assert(rules_finishes(0, 197));
+}
+END_TEST
+
+/* Request 0 stops at 8 for 1, which has 9 tokens: then those with 3 are no candidates, not even the
+ * shortest, which came while 0 went on to its boundary. */
+START_TEST(a_stop_has_the_candidates_of_its_instant)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {RT, 0.0062, 50, 1, 0, 0}, {BE, 0.007, 10, 1, 0, 0}};
+    rules_machine(10);
+    rules_run("prema",
+              "max_batch=1,class=blind,preempt=kernel,expected_output=1,proactive_priority=3",
+              _i == 0 ? "" : "kv=recompute", q, 3);
+    ck_assert(rules_starts(1, 8) && rules_starts(2, 34));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("stopped order"),
+    TEST(who_is_served_earns_no_tokens),
+    LOOP(a_stop_has_the_candidates_of_its_instant, 2),
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
     TEST(a_pass_stops_for_who_may_take_memory_from_others),
