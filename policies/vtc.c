@@ -113,8 +113,8 @@ static double vtc_key(struct sched *s, const struct request *r)
     if (own->client == NULL) {
         arrive(s, r);
     }
-    /* Without KV it has been put out of the batch, and queues like the others. */
-    if (own->admitted > 0 && r->kv_tokens > 0) {
+    /* Without KV and a pass it has been put out of the batch, and queues like the others. */
+    if (own->admitted > 0 && (r->kv_tokens > 0 || r->pass != NULL)) {
         /* Also before reactive ones that wait, unless the class says who may run at all. */
         bool orders = param_int(s, ITER_CLASS) == ITER_RT_FIRST;
         bool behind = orders && r->cls == REQUEST_CLASS_PROACTIVE;

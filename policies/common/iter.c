@@ -365,7 +365,7 @@ static void iter_formed(struct sched *s)
      * somebody who goes before all of them. */
     SIM_ASSERT(it->it.running.pass != NULL && it->it.batch.n > 0);
     SIM_ASSERT(!it->alone || it->it.batch.n == 1);
-    it->it.running.key = order_node(&it->ready, it->it.batch.segments[0].request)->key;
+    it->it.running.key = full_key(s, it, it->it.batch.segments[0].request);
     it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
     it->alone = false;
 }

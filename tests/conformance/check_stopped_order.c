@@ -106,10 +106,24 @@ START_TEST(a_stop_has_the_candidates_of_its_instant)
 }
 END_TEST
 
+/* Client 7 has had 10 tokens of prompt and one of answer when its second request is admitted, at
+ * 14. A request that comes at 20, of a client that has had nothing, waits for its end, at 55. */
+START_TEST(nobody_stops_who_was_admitted)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 10, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {_i == 0 ? BE : RT, 0.02, 50, 1, 0, 0}};
+    rules_machine(10);
+    rules_extra(0)->client_id = rules_extra(1)->client_id = 7;
+    rules_run("vtc", "max_batch=1,preempt=kernel", "", q, 3);
+    ck_assert(rules_starts(1, 14) && rules_starts(2, 55));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("stopped order"),
     TEST(who_is_served_earns_no_tokens),
     LOOP(a_stop_has_the_candidates_of_its_instant, 2),
+    LOOP(nobody_stops_who_was_admitted, 2),
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
     TEST(a_pass_stops_for_who_may_take_memory_from_others),
