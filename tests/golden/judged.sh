@@ -1,5 +1,5 @@
 #!/bin/sh
-# Policies beside second implementations from their definitions, in Python with plain lists (tests/helpers/judges.py), decision
+# Policies beside second implementations from their definitions, in Python with plain lists (tests/helpers/judges*.py), decision
 # by decision on random workloads; with WHOLE=yes on 40 for each.
 set -u
 cd "$(dirname "$0")/../.." || exit 2

@@ -1,23 +1,28 @@
-"""Random workloads through policies and through their second implementations (judges.py): equal decisions at equal instants."""
+"""Random workloads through policies and through their second implementations (judges*.py): equal decisions at equal instants.
+More arguments: these policies alone."""
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 
 X, DIR, N = sys.argv[1], sys.argv[2], int(sys.argv[3])
 HERE = pathlib.Path(__file__).resolve().parent
 ENV = dict(os.environ, PYTHONPATH=str(HERE.parents[1] / "policies/python"), PYTHONDONTWRITEBYTECODE="1")
+FILES = {name: f.name for f in HERE.glob("judges*.py") for name in re.findall(r"^class (\w+)", f.read_text(), re.M)}
 COLUMNS = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
 
 
 def turns(r, path, sessions):
     """Requests with targets or without, some at one instant; or conversations."""
-    rows, n, span = [], r.randrange(4, 26), r.choice([1, 1, 5, 20])
+    rows, n, span, gives_up = [], r.randrange(4, 26), r.choice([1, 1, 5, 20]), r.choice([0, 0, 0.3])
+    clients = r.choice([3, 1000])
 
     def row(session, turn, cls, at, gap, prompt, answer, prefix):
+        cancel = round(r.uniform(0, 10), 2) if r.random() < gives_up else ""
         targets = r.choice(["", r.randrange(50, 3000)]), r.choice(["", r.randrange(40, 400)]), r.choice(
-            ["", "", round(r.uniform(0.2, 10), 2)])
+            ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients
         rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets)
 
     for _ in range(n):
@@ -26,12 +31,12 @@ def turns(r, path, sessions):
         answer = r.choice([1, 2, r.randrange(1, 40), r.randrange(1, 120)])
         row(session, 0, cls, round(r.uniform(0, span), r.choice([0, 1, 3, 6])), "", prompt, answer, 0)
         turn = 1
-        while sessions and turn < 4 and r.random() < 0.5:
+        while sessions and turn < 4 and prompt + answer < 1900 and r.random() < 0.5:
             before = prompt + answer
             prompt, answer = before + r.randrange(1, 300), r.randrange(1, 40)
             row(session, turn, cls, "", round(r.uniform(0, 5), 2), prompt, answer, r.choice([0, before, before // 2]))
             turn += 1
-    write(path, "# xpusim-trace v1\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s", rows)
+    write(path, "# xpusim-trace v1\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id", rows)
 
 
 def shared(r, path):
@@ -51,7 +56,17 @@ def write(path, head, rows):
 
 def orders(r):
     return {"max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
-            "class": r.choice(["rt_first", "blind", "blind", "rt_alone"])}
+            "class": r.choice(["rt_first", "blind", "blind", "rt_alone"]),
+            "preempt": r.choice(["iteration", "iteration", "layer", "kernel"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"])}
+
+
+def slos(r):
+    return {**orders(r), "ttft_slo_s": r.choice([0.5, 2]), "tbt_slo_s": r.choice([0.05, 0.2]), "proactive_s": r.choice([2, 600])}
+
+
+def mlfq(r):
+    return {**orders(r), "q0_ms": r.choice([5, 50, 200]), "skip_join": r.choice(["true", "false"]), "starve_s": r.choice([0.2, 1, 3]),
+            "promote_every": r.choice([1, 7, 50]), "to_front": r.choice(["true", "true", "false"])}
 
 
 def coserving(r):
@@ -59,15 +74,25 @@ def coserving(r):
             "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
-JUDGED = {
+JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
     "pantheon": ("Pantheon", lambda r: {"token_budget": r.choice([128, 512]), "deadline_s": r.choice([2, 30]),
                                         "class": r.choice(["rt_alone", "blind", "rt_first"])}),
     "critical-path": ("CriticalPath", lambda r: {**orders(r), "expected_output": r.choice([1, 20, 100, 1000]),
                                                  **{k: r.choice(["true", "true", "false"]) for k in ("waits", "jobs", "slack")}}),
-    "llf": ("Llf", lambda r: {**orders(r), "ttft_slo_s": r.choice([0.5, 2]), "tbt_slo_s": r.choice([0.05, 0.2]),
-                              "proactive_s": r.choice([2, 600])}),
+    "llf": ("Llf", slos),
+    "edf": ("Edf", slos),
+    "sjf-input": ("Sjf", orders),
+    "srpt": ("Srpt", lambda r: {**orders(r), "limit": r.choice([1, 0.8, 0.3])}),
+    "mlfq": ("Mlfq", mlfq),
+    "prema": ("Prema", lambda r: {**orders(r), "reactive_priority": r.choice([9, 3, 0.5]), "proactive_priority": r.choice([1, 3, 0]),
+                                  "expected_output": r.choice([1, 20, 100])}),
+    "autellix-like": ("Autellix", lambda r: {**orders(r), "mode": r.choice(["plas", "atlas"]), "t0_s": r.choice([0.02, 0.2, 1]),
+                                             "beta": r.choice([0.5, 2, 8])}),
+    "vtc": ("Vtc", lambda r: {**orders(r), "w_in": r.choice([0, 1]), "w_out": r.choice([1, 2]), "reactive_weight": r.choice([1, 4]),
+                              "lift": r.choice(["true", "true", "false"])}),
+    "program-fcfs": ("ProgramFcfs", orders),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
     "hygen-like": ("Hygen", lambda r: {**coserving(r), "latency_budget_ms": r.choice([20, 80, 200, 600]),
@@ -80,41 +105,40 @@ def load(r, policy, seed):
     if policy == "critical-path":  # jobs of agents
         jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline"])
         return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 150])}"]
-    memory = []
-    if policy.endswith("-like") and r.random() < 0.7:
-        memory = ["--set", f"sim.kv_capacity_tokens={r.choice([2400, 3000, 5000, 9000])}"]
-    if policy == "hygen-like" and r.random() < 0.5:
+    if r.random() < 0.3:
         shared(r, path)
     else:
-        turns(r, path, policy != "pantheon" and r.random() < 0.4)
-    return ["--trace", str(path)] + memory
+        turns(r, path, r.random() < 0.4)
+    memory = r.choice(["", "2400", "3000", "5000", "9000"])
+    return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory else [])
 
 
 def decisions(policy, name, options):
     log = pathlib.Path(DIR) / name
     p = subprocess.run([X, "run", "--policy", policy, "--decisions", str(log), "-q"] + options, capture_output=True, text=True, env=ENV)
     if p.returncode != 0:
-        return [p.stderr[:400]]
-    # Without the head, and the number of the call. Who is first in a pass is a matter of equal keys.
-    lines = [line.split()[1:] for line in log.read_text().split("\n")[1:] if line]
-    return [line[:3] + sorted(line[3:]) if line[1] == "form" else line for line in lines]
+        return [[p.stderr[:400]]]
+    return [line.split()[1:] for line in log.read_text().split("\n")[1:] if line]  # without the head, and the number of the call
 
 
 def main():
-    bad = steps = 0
+    bad = steps = runs = 0
     for policy, (judge, params) in JUDGED.items():
+        if len(sys.argv) > 4 and policy not in sys.argv[4:]:
+            continue
         for seed in range(N):
             r = random.Random(f"{policy} {seed}")
             options = load(r, policy, seed) + ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"]
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
             ours = decisions(f"{policy}:{how}", "ours", options)
-            theirs = decisions(f"python:{HERE}/judges.py:{judge}:{how}", "theirs", options)
+            theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)
+            runs += 1
             if ours != theirs:
                 at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
-                print(f"FAILED: {policy}:{how} {' '.join(options)}: decision {at} of {len(ours)}: {ours[at:at + 1]}, not {theirs[at:at + 1]}")
+                print(f"FAILED: {seed} {policy}:{how} {' '.join(options)}: decision {at} of {len(ours)}: {ours[at:at + 1]}, not {theirs[at:at + 1]}")
                 bad += 1
-    print(f"{steps} decisions of {len(JUDGED) * N} workloads, {bad} of these decided otherwise")
+    print(f"{steps} decisions of {runs} workloads, {bad} of these decided otherwise")
     return bad > 0 or steps < 1000 * N
 
 
