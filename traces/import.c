@@ -82,11 +82,15 @@ static const struct import_format *choose(const char *asked, const char *head, c
     const struct import_format *f = asked == NULL ? seen : named(asked);
     if (asked != NULL && f == NULL) {
         (void)err_add(e, "format \"%s\": known ones are %s", asked, names);
+    } else if (f == NULL && head[strspn(head, " \t\r\n")] == '\0') {
+        (void)err_add(e, "%s: empty", path);
     } else if (f == NULL) {
-        (void)err_add(e,
-                      "%s: not a format that is known (%s); a CSV with the columns arrival_s, "
-                      "input_tokens and output_tokens is read as plain",
-                      path, names);
+        (void)err_add(
+            e,
+            "%s: not a format that is known (%s); a CSV with the columns arrival_s, "
+            "input_tokens and output_tokens is read as plain (--format plain says what it "
+            "lacks)",
+            path, names);
     } else if (seen != NULL && seen != f) {
         (void)err_add(e, "%s: not %s: it begins as %s does", path, f->name, seen->name);
         f = NULL;

@@ -1,5 +1,5 @@
-/* JSON formats: lines of objects (bailian, aiperf), and whole documents (vllm). Other files read
- * the rest. Other keys are ignored. */
+/* JSON formats: lines of objects (bailian, aiperf, openai), and whole documents (vllm). Other files
+ * read the rest. Other keys are ignored. */
 #include "traces/import_json.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
@@ -80,6 +80,32 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
     const cJSON *turn = json_member(meta, "turn_index");
     r.key = name[0] == '\0' ? 0 : import_key(name);
     r.after = cJSON_IsNumber(turn) && turn->valuedouble > 0.0 ? r.key : 0;
+    import_add(im, &r);
+}
+
+/* A whole answer of OpenAI's interface, chat completions and responses, as clients log them. The
+ * server says in whole seconds when it began, and not when it ended. */
+static void openai_line(struct import *im, const cJSON *o, const struct import_place *p)
+{
+    const cJSON *error = json_member(o, "error");
+    if (error != NULL && !cJSON_IsNull(error)) {
+        im->lost.failed++;
+        return;
+    }
+    bool response = json_member(o, "created_at") != NULL;
+    const char *created = response ? "created_at" : "created";
+    const char *in = response ? "input_tokens" : "prompt_tokens";
+    const char *out = response ? "output_tokens" : "completion_tokens";
+    const char *before = json_string(o, "previous_response_id");
+    const cJSON *usage = json_member(o, "usage");
+    OWNED char *details = xformat("%s_details", in);
+    struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
+    r.start_ns = units_ns_from_s(import_number(json_member(o, created), created, 0.0, 4e9, p));
+    r.input = import_tokens(json_member(usage, in), in, 1.0, p);
+    r.output = import_tokens(json_member(usage, out), out, 0.0, p);
+    r.prefix = import_tokens_or_none(json_member(usage, details), "cached_tokens", p);
+    r.key = response ? import_key(json_string(o, "id")) : 0;
+    r.after = before[0] != '\0' ? import_key(before) : 0;
     import_add(im, &r);
 }
 
@@ -206,6 +232,8 @@ static const struct source guidellm = {
     .keys = {"\"guidellm_version\""}, .opens = '{', .document = import_guidellm, .rebase = true};
 static const struct source inference_perf = {
     .keys = {"\"start_time\""}, .opens = '[', .document = import_inference_perf, .rebase = true};
+static const struct source openai = {
+    .keys = {"object", "usage"}, .line = openai_line, .rebase = true};
 static const struct source otel = {.keys = {"\"resourceSpans\"", "\"instrumentationScope\""},
                                    .opens = '{',
                                    .document = import_otel,
@@ -228,6 +256,7 @@ const struct import_format import_json_formats[] = {
     {"guidellm", json_is, json_read, &guidellm},
     {"inference-perf", json_is, json_read, &inference_perf},
     {"mooncake", json_is, json_read, &mooncake},
+    {"openai", json_is, json_read, &openai},
     {"otel", json_is, json_read, &otel},
     {"sharegpt", json_is, json_read, &sharegpt},
     {"tracelab", json_is, json_read, &tracelab},

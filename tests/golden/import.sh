@@ -9,7 +9,7 @@ trap 'rm -rf "$dir"' EXIT
 bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 
-for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf guidellm inference-perf otel sharegpt tracelab vllm weka import; do
+for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf guidellm inference-perf openai otel sharegpt tracelab vllm weka import; do
     sample=tests/fuzz/corpus/$f/sample
     [ "$f" = import ] && name=burstgpt || name=$f
     "$x" trace import "$sample" --rate-per-min 6 -o "$dir/a.csv" 2>"$dir/note" || fail "$f: $(cat "$dir/note")"

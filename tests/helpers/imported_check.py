@@ -422,6 +422,29 @@ def guidellm(r):
     return json.dumps({"metadata": {"guidellm_version": "0.8.1"}, "benchmarks": benchmarks}), rows, {"rebase": True}
 
 
+def openai(r):
+    """Chat completions, each by itself, and responses, which may continue an earlier one. Whole seconds."""
+    rows, lines = [], []
+    for i, (t, k) in enumerate(zip(times(r, 24, 10**9), outputs(r, 24))):
+        row = Row((1700000000 + t // 10**9) * 10**9, k, input=r.randrange(1, 900))
+        one, two = ("prompt_tokens", "completion_tokens")
+        o = {"id": "x%d" % i, "object": "chat.completion", "created": row.start // 10**9}
+        if r.random() < 0.6:
+            one, two = ("input_tokens", "output_tokens")
+            o = {"id": "x%d" % i, "object": "response", "created_at": row.start // 10**9, "error": None, "previous_response_id": None}
+            row.key = "x%d" % i
+            earlier = [x.key for x in rows if x.key]
+            if earlier and r.random() < 0.7:
+                o["previous_response_id"] = row.after = r.choice(earlier)
+        o["usage"] = {one: row.input, two: k}
+        if r.random() < 0.5:
+            row.prefix = r.randrange(1000)
+            o["usage"][one + "_details"] = {"cached_tokens": row.prefix}
+        rows.append(row)
+        lines.append(json.dumps({"error": {"message": "no"}} if i > 0 and k == 0 and r.random() < 0.5 else o) + "\n")
+    return "".join(lines), rows, {"rebase": True}
+
+
 def genai_perf(r):
     """With the server's usage, or by texts: pieces of the answer, and the prompt's characters over four."""
     rows, requests = [], []
@@ -514,7 +537,7 @@ def sharegpt(r):
 
 KINDS = [("plain", plain), ("burstgpt", burstgpt), ("azure", azure), ("mooncake", mooncake), ("mooncake", mooncake_sessions),
          ("bailian", bailian),
-         ("aiperf", aiperf), ("vllm", vllm), ("genai-perf", genai_perf), ("inference-perf", inference_perf), ("guidellm", guidellm)]
+         ("aiperf", aiperf), ("vllm", vllm), ("genai-perf", genai_perf), ("inference-perf", inference_perf), ("guidellm", guidellm), ("openai", openai)]
 for seed in range(4):
     r = random.Random(seed)
     for name, make in KINDS:

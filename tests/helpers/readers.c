@@ -80,6 +80,7 @@ IMPORTER(genai_perf, "genai-perf")
 IMPORTER(guidellm, "guidellm")
 IMPORTER(inference_perf, "inference-perf")
 IMPORTER(mooncake, "mooncake")
+IMPORTER(openai, "openai")
 IMPORTER(otel, "otel")
 IMPORTER(plain, "plain")
 IMPORTER(sharegpt, "sharegpt")
@@ -511,6 +512,7 @@ const struct reader readers[] = {
     {"llm", "hwmodels/llm/llama-3.2-3b.json", 1500, read_llm, NULL},
     {"measured-run", NULL, 2000, read_measured_run, NULL},
     {"mooncake", NULL, 2000, read_mooncake, NULL},
+    {"openai", NULL, 2000, read_openai, NULL},
     {"otel", NULL, 2000, read_otel, NULL},
     {"plain", NULL, 1000, read_plain, NULL},
     {"points", NULL, 3000, read_points, NULL},

@@ -44,7 +44,7 @@ def cases():
     """(name, ending, contents, command), with {} for the file."""
     found = [importer(n) for n in ("agentic-mooncake", "bailian", "claude-code", "codex", "copilot", "dynamo", "genai-perf", "guidellm", "inference-perf", "otel",
                                    "sharegpt", "vllm", "weka")]
-    found += [importer("aiperf", lines=2), importer("tracelab", lines=3)]  # what follows is of no request
+    found += [importer("aiperf", lines=2), importer("tracelab", lines=3), importer("openai", lines=3)]  # what follows is of no request
     found += [importer(n, "three") for n in ("azure", "mooncake", "plain")]
     found += [importer(n, "two") for n in ("burstgpt", "splitwise", "vidur")]
     for name, workload in (("sessions", "mixed:sessions=1,reactive=mtrag,burst=2,active_share=0.3,duration_s=300"), ("w1", "w1:n=9"), ("texts", "texts:n=2"), ("agents", "traces/workloads/flows.json")):

@@ -206,7 +206,7 @@ static const struct bad BAD[] = {
     {"nosuch",
      "",
      {"format \"nosuch\"", "aiperf, azure, bailian, burstgpt, claude-code, codex, copilot, dynamo, "
-                           "genai-perf, guidellm, inference-perf, mooncake, otel"}},
+                           "genai-perf, guidellm, inference-perf, mooncake, openai, otel"}},
     {"plain", "", {"empty"}},
     {"plain", PLAIN, {"no requests"}},
     {"plain", PLAIN "0,1,0,\n", {"no requests"}}, /* the only one failed */
@@ -219,6 +219,13 @@ static const struct bad BAD[] = {
     {"azure", PLAIN "0,5,5,\n", {"not azure: it begins as plain does"}},
     {"mooncake", "{\"chat_id\":1,\"timestamp\":1,\"input_length\":2}", {"as bailian does"}},
     {NULL, "a,b\n1,2\n", {"not a format that is known", "aiperf, azure"}},
+    {NULL, " \n", {": empty"}},
+    {"openai",
+     "{\"object\":\"x\",\"created\":1,\"usage\":{\"completion_tokens\":1}}",
+     {":1: prompt_tokens"}},
+    {"openai",
+     "{\"created_at\":1,\"usage\":{\"input_tokens\":2,\"prompt_tokens\":3}}",
+     {":1: output_tokens"}},
     {NULL, "request_id,session_id,turn,arrival_s,input_tokens,output_tokens\n", {"not a format"}},
     {"sharegpt", "[]", {"--rate-per-min"}},
     {"vllm", "{\"input_lens\":[1],\"output_lens\":[1]}", {"start_times"}},
