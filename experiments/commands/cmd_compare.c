@@ -357,8 +357,9 @@ static const char *const resample_names[] = {"sessions", "jobs", NULL};
 static const struct option_row rows[] = {
     OPTION_TEXTS(OPTIONS, policies, "policy", "P[:K=V,..]", MAX_POLICIES,
                  "policy and parameters, as of `run`; repeated"),
-    OPTION_TEXT(OPTIONS, baseline, "baseline", "P", NULL,
-                "policy to compare with (default: the first policy)"),
+    OPTION_TEXT(
+        OPTIONS, baseline, "baseline", "P", NULL,
+        "policy to compare with, which runs also where no --policy names it (default: the first)"),
     OPTION_ROW(COUNT, OPTIONS, replications, uint32_t, "replications", "N",
                "runs per policy; the first has --seed itself. Recorded traces allow at most one "
                "per recording",

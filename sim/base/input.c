@@ -48,6 +48,12 @@ FILE *input_open(const char *path, struct err *e)
     return f;
 }
 
+const char *input_utf16_hint(const char *text, size_t n)
+{
+    bool is = n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+    return is ? " (it is UTF-16: `iconv -f UTF-16 -t UTF-8` makes one)" : "";
+}
+
 int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
 {
     unsigned long long number = ++l->number;
@@ -58,7 +64,8 @@ int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
             break;
         }
         if (c == '\0') {
-            return err_add(e, "%s:%llu: NUL byte: not a text file", path, number);
+            return err_add(e, "%s:%llu: NUL byte: not a text file%s", path, number,
+                           input_utf16_hint(l->text, n));
         }
         if (n == INPUT_LINE_BYTES) {
             return err_add(e, "%s:%llu: a line of over %zu bytes", path, number, INPUT_LINE_BYTES);
@@ -119,8 +126,8 @@ char *input_text_of(FILE *f, const char *path, size_t max_bytes, struct err *e)
     text[n] = '\0';
     const char *wrong = zero ? "not text: a NUL byte in it" : n > max_bytes ? "too long" : NULL;
     if (wrong != NULL) {
-        (void)err_add(e, "%s: %s; must be a text file of at most %zu bytes", path, wrong,
-                      max_bytes);
+        (void)err_add(e, "%s: %s; must be a text file of at most %zu bytes%s", path, wrong,
+                      max_bytes, input_utf16_hint(text, n));
         free(text);
         return NULL;
     }

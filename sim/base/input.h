@@ -24,6 +24,9 @@ FILE *input_open(const char *path, struct err *e);
 /* Reading failed with errno: adds an error, or ends the process when memory ran out. -EINVAL. */
 int input_failed(const char *path, struct err *e);
 
+/* Words behind a refusal of bytes that are 0: PowerShell writes what a program prints as UTF-16. */
+const char *input_utf16_hint(const char *text, size_t n);
+
 /* A text file of the user: "-" is standard input, gzip is unpacked, a byte order mark is left out.
  * If head is not NULL, the first bytes come back too (NUL-terminated, at most INPUT_HEAD_BYTES - 1
  * of them), and are read again from the stream. So a format can be recognised, also through a pipe.

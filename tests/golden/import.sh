@@ -7,6 +7,9 @@ x=${BUILD:-build}/xpusim
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
+printf '\377\376a\0\n\0' >"$dir/u16.csv"
+"$x" trace import "$dir/u16.csv" 2>"$dir/note"
+[ $? = 2 ] && grep -qF "u16.csv: not a text file (it is UTF-16: \`iconv -f UTF-16" "$dir/note" || { cat "$dir/note"; bad=1; }
 fail() { echo "FAILED: $*"; bad=1; }
 
 for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf guidellm inference-perf openai otel sharegpt tracelab vllm weka import; do

@@ -500,6 +500,15 @@ START_TEST(what_is_no_text_is_refused)
     (void)fclose(f);
     ck_assert_ptr_null(input_text(path, 100, &e));
     ck_assert_ptr_nonnull(strstr(e.lines[1], ": not text: a NUL byte in it; must be a text file"));
+    put_bytes(path, "\xff\xfe{\0}\0", 6);
+    ck_assert_ptr_null(input_text(path, 100, &e));
+    ck_assert_ptr_nonnull(strstr(e.lines[2], " bytes (it is UTF-16: `iconv"));
+    l.number = 0;
+    f = input_open(path, &e);
+    ck_assert_int_eq(input_next(f, path, &l, &e), -EINVAL);
+    ck_assert_ptr_nonnull(
+        strstr(e.lines[3], ":1: NUL byte: not a text file (it is UTF-16: `iconv"));
+    (void)fclose(f);
     /* A line may be so long, with its end, and no longer. */
     char *line = xmalloc(INPUT_LINE_BYTES + 1);
     memset(line, 'x', INPUT_LINE_BYTES + 1);
@@ -512,7 +521,7 @@ START_TEST(what_is_no_text_is_refused)
         ck_assert_int_eq(input_next(f, path, &l, &e), more == 0 ? 1 : -EINVAL);
         (void)fclose(f);
     }
-    ck_assert_ptr_nonnull(strstr(e.lines[2], ":1: a line of over 16777216 bytes"));
+    ck_assert_ptr_nonnull(strstr(e.lines[4], ":1: a line of over 16777216 bytes"));
     free(line);
     free(l.text);
     err_fini(&e);

@@ -245,7 +245,7 @@ def describe(cls: Type[Policy]) -> Any:
 def _reason(e: BaseException) -> str:
     """The exception and where in the policy's own file it came from."""
     import traceback
-    own = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(os.path.dirname(__file__))]
+    own = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith((os.path.dirname(__file__), "<frozen "))]
     where = " (%s:%s, %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].name) if own else ""
     return "%s: %s%s" % (type(e).__name__, e, where)
 
