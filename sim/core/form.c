@@ -57,11 +57,6 @@ static inline const char *segment_fault(const struct segment *s, const struct fu
     return "there is no such role";
 }
 
-static bool segment_ok(const struct segment *s)
-{
-    return segment_fault(s, core_request(s->request)) == NULL;
-}
-
 /* Adds one segment to the shape of its pass. */
 static inline void shape_add(struct pass *p, const struct segment *s)
 {
@@ -85,24 +80,14 @@ static inline void shape_add(struct pass *p, const struct segment *s)
     p->has_reactive |= s->request->cls == REQUEST_CLASS_REACTIVE;
 }
 
-/* Prefixes of all requests of the pass are in use from here on: making room for one segment must
- * not take what another one counts on. */
-static void prefixes_used(struct core *c, const struct pass_spec *spec)
-{
-    bool any = c->kv_blocks_idle > 0 || c->prefixes != NULL; /* shared ones may be in use, too */
-    for (uint32_t i = 0; i < spec->n_segments && any; i++) {
-        if (segment_ok(&spec->segments[i])) {
-            kv_prefix_used(c, core_request(spec->segments[i].request));
-        }
-    }
-}
-
-/* The pass is not to be: those that it has not reached. */
-static void prefixes_rest(struct core *c, const struct pass_spec *spec, uint32_t from)
+/* Does it to the prefixes of the requests of those segments that a pass can have. */
+static void prefixes_do(struct core *c, const struct pass_spec *spec, uint32_t from,
+                        void (*it)(struct core *c, struct full_request *r))
 {
     for (uint32_t i = from; i < spec->n_segments; i++) {
-        if (segment_ok(&spec->segments[i])) {
-            kv_prefix_rest(c, core_request(spec->segments[i].request));
+        struct full_request *r = core_request(spec->segments[i].request);
+        if (segment_fault(&spec->segments[i], r) == NULL) {
+            it(c, r);
         }
     }
 }
@@ -210,7 +195,8 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     if (fault != NULL) {
         pass_undo(c, p);
         /* The one that found no room is none of those that the pass had, but was in use too. */
-        prefixes_rest(c, spec, (uint32_t)(want - spec->segments) - (fault == core_no_room));
+        uint32_t reached = (uint32_t)(want - spec->segments) - (fault == core_no_room);
+        prefixes_do(c, spec, reached, kv_prefix_rest);
         return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
                                      : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
     }
@@ -223,7 +209,11 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
     }
     struct full_pass *p = pass_new(c, spec->n_segments);
-    prefixes_used(c, spec);
+    /* Prefixes of all requests of the pass are in use from here on: making room for one segment
+     * must not take what another one counts on. Shared ones may be in use, too. */
+    if (c->kv_blocks_idle > 0 || c->prefixes != NULL) {
+        prefixes_do(c, spec, 0, kv_prefix_used);
+    }
     int rc = segments_take(c, p, spec);
     if (rc != 0) {
         return rc;
