@@ -8,16 +8,15 @@ struct join_row {
     uint32_t before;         /* the turn before, once it has ended; TRACE_NO_ROW */
     uint32_t waited_for; /* the first row from here on in its session that a turn of another session
                             waits for; TRACE_NO_ROW. Hidden from policies */
-    int64_t due_ns;      /* latest end of a parent so far, its gap included */
-    struct full_request *live; /* while it is in the system */
-    bool dropped;              /* it ended with another request before it arrived */
+    uint32_t first_end, next_end; /* rows that end with this one: a list; TRACE_NO_ROW ends it */
+    int64_t due_ns;               /* latest end of a parent so far, its gap included */
+    struct full_request *live;    /* while it is in the system */
+    bool dropped;                 /* it ended with another request before it arrived */
 };
 
 struct joins {
     const struct trace_graph *graph; /* borrowed */
     struct join_row *rows;
-    /* Rows that end with row i: ends[ends_first[i] .. ends_first[i + 1]). */
-    uint32_t *ends_first, *ends;
 };
 
 /* Does the child wait for a row of another session than its own? A session's first turn waits for
@@ -79,21 +78,16 @@ struct joins *joins_new(struct core *c)
     struct joins *j = arena_alloc(&c->arena, sizeof *j);
     j->graph = g;
     j->rows = arena_alloc(&c->arena, (t->n + 1) * sizeof *j->rows);
-    j->ends_first = arena_alloc(&c->arena, (t->n + 2) * sizeof *j->ends_first);
-    j->ends = arena_alloc(&c->arena, (t->n + 1) * sizeof *j->ends);
     for (uint32_t i = 0; i < t->n; i++) {
         j->rows[i].parents_left = g->n_parents[i];
         j->rows[i].before = TRACE_NO_ROW;
-        if (g->ends_with[i] != TRACE_NO_ROW) {
-            j->ends_first[g->ends_with[i] + 2]++;
-        }
+        j->rows[i].first_end = TRACE_NO_ROW;
     }
-    for (uint32_t i = 0; i < t->n; i++) {
-        j->ends_first[i + 2] += j->ends_first[i + 1];
-    }
-    for (uint32_t i = 0; i < t->n; i++) {
+    for (uint32_t i = (uint32_t)t->n; i-- > 0;) { /* backwards, so that the first row comes first */
         if (g->ends_with[i] != TRACE_NO_ROW) {
-            j->ends[j->ends_first[g->ends_with[i] + 1]++] = i;
+            uint32_t *first = &j->rows[g->ends_with[i]].first_end;
+            j->rows[i].next_end = *first;
+            *first = i;
         }
     }
     find_waits(j, t);
@@ -132,8 +126,8 @@ static void end(struct core *c, uint32_t row, bool arrived)
             announce(c, edge->row);
         }
     }
-    for (uint32_t k = j->ends_first[row]; k < j->ends_first[row + 1]; k++) {
-        struct join_row *x = &j->rows[j->ends[k]];
+    for (uint32_t k = j->rows[row].first_end; k != TRACE_NO_ROW; k = j->rows[k].next_end) {
+        struct join_row *x = &j->rows[k];
         if (x->live != NULL) {
             c->exec_ops->cancel_later(c->exec, now_ns, x->live);
         }
