@@ -274,7 +274,7 @@ static void put_busy(const struct window *w, const char *label, const int *row,
         OWNED char *name = xformat("%s%s%s", label, label[0] != '\0' ? ": " : "", w->names[t]);
         struct bar all;
         for (int k = 0; k < BAR_CONDITIONS && row[t] >= 0; k++) {
-            double s = busy_s(w, t, k, k, &all);
+            double s = busy_s(w, t, (enum bar_kind)k, (enum bar_kind)k, &all);
             if (s > 0.0) {
                 FRAME_ROW(d->values, name, kind_names[k], all.begin_s, all.end_s, s,
                           s / (w->to_s - w->from_s));

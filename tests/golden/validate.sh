@@ -62,7 +62,7 @@ numbers=rate,bandwidth
         "$served" >"$tmp/alternating.csv"
     expect 0 "LACK OF FIT" --run "$tmp/alternating.csv" $machine $policy --fit bandwidth
     grep -v '^#' "$served" | head -n 11 >"$tmp/few.csv" # a header and 10 requests, of which the first 30 % are 3
-    expect 2 "3 requests to fit 1 numbers on: at least 5 are needed; --fit-on first:F takes more of the run's 10" \
+    expect 2 "3 requests to fit 1 number on: at least 5 are needed; --fit-on first:F takes more of the run's 10" \
         --run "$tmp/few.csv" $machine $policy --fit bandwidth
     expect 2 "nonesuch" $run $machine $policy --fit nonesuch
     expect 2 "--fit-on" $run $machine $policy --fit rate --fit-on first:1.5

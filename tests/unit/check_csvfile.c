@@ -130,7 +130,7 @@ START_TEST(a_row_with_another_number_of_fields_is_refused)
     struct csvfile *f = open_text("a,b\n1,2\n1\n");
     ck_assert_int_eq(csvfile_next(f, &err), 1);
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
-    expect_error(":3: ", "1 fields, the header has 2");
+    expect_error(":3: ", "1 field, the header has 2");
     csvfile_close(f);
     f = open_text("a,b\n1,2,3\n");
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
