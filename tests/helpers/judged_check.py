@@ -93,6 +93,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "vtc": ("Vtc", lambda r: {**orders(r), "w_in": r.choice([0, 1]), "w_out": r.choice([1, 2]), "reactive_weight": r.choice([1, 4]),
                               "lift": r.choice(["true", "true", "false"])}),
     "program-fcfs": ("ProgramFcfs", orders),
+    "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
     "hygen-like": ("Hygen", lambda r: {**coserving(r), "latency_budget_ms": r.choice([20, 80, 200, 600]),
@@ -130,7 +131,7 @@ def main():
             r = random.Random(f"{policy} {seed}")
             options = load(r, policy, seed) + ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"]
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
-            ours = decisions(f"{policy}:{how}", "ours", options)
+            ours = decisions(f"{policy}:{how}" + ",outlier_frac=0" * (policy == "llm-npu"), "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)
             runs += 1
