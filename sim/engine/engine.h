@@ -142,7 +142,8 @@ struct power {
     int64_t total_since_ns;
     uint32_t tails;     /* reasons for host power, */
     bool loads_weights; /* another one */
-    bool host_draws;    /* ever, on this machine */
+    bool polls;         /* the policy's coordinator does, which draws power */
+    bool host_draws;    /* ever, in this run */
 };
 
 struct throttle {

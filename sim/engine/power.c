@@ -8,7 +8,8 @@ void power_init(struct engine *e)
     const struct machine *m = e->core.setup->machine;
     struct power *p = &e->power;
     p->total_watts = m->idle_watts;
-    p->host_draws = m->poll_watts > 0.0 || m->compile_watts > 0.0;
+    p->polls = m->poll_watts > 0.0 && (e->core.setup->policy->flags & POLICY_F_BUSY_POLL) != 0;
+    p->host_draws = p->polls || m->compile_watts > 0.0;
     for (uint32_t i = 0; i < m->n_devices; i++) {
         p->watts[i] = m->devices[i].idle_watts;
         p->total_watts += p->watts[i];
@@ -58,16 +59,14 @@ static inline void set(struct engine *e, uint8_t domain, enum power_phase phase,
  * CPU work (compile_watts). */
 static void power_host(struct engine *e)
 {
-    const struct sim_setup *s = e->core.setup;
+    const struct machine *m = e->core.setup->machine;
     double threads = e->power.tails + (e->power.loads_weights ? 1.0 : 0.0);
-    double watts = threads * s->machine->compile_watts;
+    double watts = threads * m->compile_watts;
     bool busy = false;
-    for (uint32_t i = 0; i < s->machine->n_devices; i++) {
+    for (uint32_t i = 0; e->power.polls && i < m->n_devices; i++) {
         busy = busy || e->power.phase[i] != POWER_PHASE_IDLE;
     }
-    if ((s->policy->flags & POLICY_F_BUSY_POLL) != 0 && busy) {
-        watts += s->machine->poll_watts;
-    }
+    watts += busy ? m->poll_watts : 0.0;
     set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
@@ -127,7 +126,7 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
         governor_phase(e, device, phase);
     }
     set(e, device, phase, watts_of(e, device, phase));
-    if (e->power.host_draws) {
+    if (e->power.polls) {
         power_host(e);
     }
     power_changed(e);
