@@ -160,9 +160,10 @@ static const struct request *last_after(const struct order *in, const struct req
     return last;
 }
 
+/* A prefix that it has only found counts as free: to lose it would make no room. */
 static bool holds_kv(const struct request *r)
 {
-    return r->kv_tokens > 0;
+    return r->kv_tokens > 0 && ((const struct priority_request *)r->own)->begun;
 }
 
 static bool cancel_group(struct sched *s, struct priority *h, struct priority_group *g)
@@ -219,7 +220,8 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
     if (prompt != NULL && cancel_prompt(s, h, prompt)) {
         return true;
     }
-    const struct request *idle = last_after(&h->waiting, first, holds_kv); /* a reused prefix */
+    const struct request *idle =
+        last_after(&h->waiting, first, holds_kv); /* a prefix that a cancelled prompt has kept */
     if (idle != NULL && sched_kv_move(s, kv_of(idle), KV_NOWHERE) == 0) {
         return true;
     }
@@ -252,6 +254,7 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
         }
     }
     own->suspended = NULL;
+    own->begun = true;
     order_remove(&h->waiting, r);
     h->current = r;
     hetero_begin(&h->prefill, p);

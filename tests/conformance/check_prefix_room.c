@@ -162,6 +162,23 @@ START_TEST(who_has_only_found_its_kv_is_no_victim)
 }
 END_TEST
 
+/* Request 2 wants 16 blocks of 15, and the ten that 3 has found are among these. */
+START_TEST(who_has_only_found_its_kv_loses_nothing_to_a_prompt)
+{
+    static const char *const policies[] = {"hpf", "hhpf"};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.010,,256,40,0,\n"
+                "2,2,0,proactive,0.030,,256,1,0,\n"
+                "3,3,0,proactive,0.031,,192,1,160,7");
+    rules_run(policies[_i], "", "", NULL, 0);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 0);
+}
+END_TEST
+
 /* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32: the second waits for the end of
  * the first, three pieces of 2.92 ms, one of 3.47 and 19 decodes of 3. */
 START_TEST(prompts_have_room_in_whole_blocks)
@@ -177,6 +194,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(who_has_only_found_its_kv_is_no_victim),
+    LOOP(who_has_only_found_its_kv_loses_nothing_to_a_prompt, 2),
     TEST(prompts_have_room_in_whole_blocks),
     LOOP(who_waits_is_shorter_once_its_prefix_is_computed, 3),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
