@@ -106,6 +106,37 @@ START_TEST(a_stop_has_the_candidates_of_its_instant)
 }
 END_TEST
 
+/* Laxity less the present: request 0 has 200 - 41 ms and stops at 10 with 169, for 1, which has 185
+ * -
+ * 26. That stops at 20, with 169 as well, for 2. The last that stopped goes on first. */
+START_TEST(of_equals_the_last_that_stopped_goes_on)
+{
+    struct scenario_request q[] = {
+        {BE, 0, 100, 1, 0, 0}, {BE, 0.0095, 50, 1, 0, 0}, {BE, 0.0195, 50, 1, 0, 0}};
+    rules_machine(10);
+    rules_extra(0)->deadline_ns = 200000000;
+    rules_extra(1)->deadline_ns = 185000000 - 9500000;
+    rules_extra(2)->deadline_ns = 50000000 - 19500000;
+    rules_run("llf", "max_batch=1,preempt=kernel", "", q, 3);
+    ck_assert(rules_starts(1, 10) && rules_starts(2, 20));
+    ck_assert(rules_finishes(1, 62) && rules_finishes(0, 93));
+}
+END_TEST
+
+/* A reactive request of 14 ms comes 2.5 ms after each begin of request 0, which stops at 4 and
+ * begins again at 18. Its seventeenth begin, at 288, is its last: it has lost sixteen passes. */
+START_TEST(a_request_loses_sixteen_passes_at_most)
+{
+    struct scenario_request q[18] = {{BE, 0, 100, 1, 0, 0}};
+    for (int i = 1; i < 18; i++) {
+        q[i] = (struct scenario_request){RT, 0.0025 + 0.018 * (i - 1), 10, 1, 0, 0};
+    }
+    rules_machine(10);
+    rules_run("program-fcfs", "max_batch=1,preempt=kernel,kv=recompute", "", q, 18);
+    ck_assert(rules_starts(16, 274) && rules_finishes(0, 329) && rules_finishes(17, 343));
+}
+END_TEST
+
 /* Client 7 has had 10 tokens of prompt and one of answer when its second request is admitted, at
  * 14. A request that comes at 20, of a client that has had nothing, waits for its end, at 55. */
 START_TEST(nobody_stops_who_was_admitted)
@@ -123,6 +154,8 @@ static const struct suite_row suite[] = {
     CASE("stopped order"),
     TEST(who_is_served_earns_no_tokens),
     LOOP(a_stop_has_the_candidates_of_its_instant, 2),
+    TEST(of_equals_the_last_that_stopped_goes_on),
+    TEST(a_request_loses_sixteen_passes_at_most),
     LOOP(nobody_stops_who_was_admitted, 2),
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
