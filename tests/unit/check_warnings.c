@@ -205,13 +205,13 @@ START_TEST(numbers_of_other_parts_are_said)
 }
 END_TEST
 
-/* Two sequences on a Strix Halo whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute
+/* Two sequences on an XDNA2 laptop whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute
  * alone decides, and a step of two takes 52 rows' time. One row is bound by its bytes. So the
  * layers take 104 flop a weight at 1 TFLOP/s for 2 rows, and B/w bytes a weight at 50 GB/s for one.
  */
 START_TEST(a_dear_batch_that_nobody_measured_is_said)
 {
-    static const char *const own = "soc.devices.igpu.runtimes.llama.cpp-vulkan-9187/4.";
+    static const char *const own = "soc.devices.igpu.runtimes.lm-studio/4.";
     static const struct {
         double fill; /* rows */
         const char *more;
@@ -225,7 +225,7 @@ START_TEST(a_dear_batch_that_nobody_measured_is_said)
         struct config_options o;
         SCOPED(err_fini) struct err e = ERR_INIT;
         o = config_options_default();
-        o.soc = "ryzen-ai-max-395";
+        o.soc = "ryzen-ai-xdna2";
         o.llm = "qwen3-4b:bits=4";
         o.sets[o.n_sets++] = xkeep(xformat("%srate=1", own));
         o.sets[o.n_sets++] = xkeep(xformat("%sdecode_attention=1", own));
@@ -256,7 +256,7 @@ START_TEST(a_dear_batch_that_nobody_measured_is_said)
             double bytes_s = f->body_bytes / 50e9;
             /* heads, attention and sampling are a few per cent of either */
             ck_assert_double_eq_tol(times / (layer_s / bytes_s), 1.0, 0.12);
-            ck_assert_ptr_nonnull(strstr(text, "no batch of llama.cpp-vulkan-9187 is measured"));
+            ck_assert_ptr_nonnull(strstr(text, "no batch of lm-studio is measured"));
         }
         cJSON_Delete(tree);
         config_fini(&k);
