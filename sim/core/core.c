@@ -19,10 +19,8 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     core_progress(c);
     if (!in) {
         kv_release(c, r);
-        r->pub->kv_swapped = true;
-    } else {
-        r->pub->kv_swapped = false;
     }
+    r->pub->kv_swapped = !in;
     CORE_HOOK(c, kv_moved, c->sched, r->pub);
     /* The policy hears first that the move is over, then that the request has gone: it never knows
      * of a move of nobody. */

@@ -75,27 +75,15 @@ static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, u
     return k->instructions_bytes + k->buffer_bytes * hidden * (double)rows;
 }
 
-static struct kernel_buffer *find(struct device_buffers *d, uint32_t model, enum op_kind op,
-                                  uint32_t rows)
-{
-    struct kernel_buffer *b = (struct kernel_buffer *)d->kernels.last;
-    while (b != NULL && (b->model != model || b->op != op || b->rows != rows)) {
-        b = (struct kernel_buffer *)b->place.before;
-    }
-    return b;
-}
-
 static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t model, enum op_kind op,
                                  uint32_t rows)
 {
-    struct device_buffers *d = &e->buffers[device];
     double bytes = bytes_of(e, device, model, rows);
     collect(e, device, bytes);
     struct kernel_buffer *b;
     FREE_TAKE(e->free_buffers, &e->core.arena, b);
     *b = (struct kernel_buffer){.model = model, .rows = rows, .op = op, .bytes = bytes};
-    ranked_add(&d->kernels, &b->place);
-    d->bytes += bytes;
+    e->buffers[device].bytes += bytes;
     note_peak(e);
     return b;
 }
@@ -107,14 +95,17 @@ static bool hold(struct engine *e, struct vexec *v, enum op_kind op, uint32_t ro
     struct device_buffers *d = &e->buffers[l->device];
     uint32_t model = l->pass->shape.model;
     uint32_t built = built_rows(l, op, rows);
-    struct kernel_buffer *b = find(d, model, op, built);
+    struct kernel_buffer *b = (struct kernel_buffer *)d->kernels.last;
+    while (b != NULL && (b->model != model || b->op != op || b->rows != built)) {
+        b = (struct kernel_buffer *)b->place.before;
+    }
     bool loads = b == NULL;
     if (loads) {
         b = add(e, l->device, model, op, built);
     } else {
         ranked_remove(&d->kernels, &b->place);
-        ranked_add(&d->kernels, &b->place);
     }
+    ranked_add(&d->kernels, &b->place);
     b->uses++;
     v->buffers[v->n_buffers++] = b;
     return loads;
@@ -164,7 +155,8 @@ void buffers_release(struct engine *e, struct vexec *v)
 void buffers_compiled(struct engine *e, struct resident_key key, bool there)
 {
     for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        bool its = e->core.setup->machine->devices[i].static_attention &&
+        bool its = key.kind == RESIDENT_COMPILED_ATTENTION &&
+                   e->core.setup->machine->devices[i].static_attention &&
                    e->core.setup->kernels[i].budget_bytes > 0.0;
         if (!its) {
             continue;

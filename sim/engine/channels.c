@@ -85,26 +85,17 @@ void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double by
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
     struct engine *e = exec;
-    if (e->has_buffers) {
-        buffers_compiled(e, r->key, true);
-    }
+    buffers_compiled(e, r->key, true);
     struct channel_item *it = item_new(e, &e->compiler);
     it->resident = r;
     it->isolated_ns = (double)duration_ns;
     append(e, &e->compiler, it);
 }
 
-static void not_compiled(struct engine *e, struct resident_key key)
-{
-    if (e->has_buffers && key.kind == RESIDENT_COMPILED_ATTENTION) {
-        buffers_compiled(e, key, false);
-    }
-}
-
 void channel_evicted(void *exec, struct resident_key key)
 {
     struct engine *e = exec;
-    not_compiled(e, key);
+    buffers_compiled(e, key, false);
     const struct machine *m = e->core.setup->machine;
     struct channel *ch = channel_of(e, key);
     int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
@@ -154,7 +145,7 @@ void channel_cancel(void *exec, struct resident *r)
 {
     struct engine *e = exec;
     struct channel *ch = channel_of(e, r->key);
-    not_compiled(e, r->key);
+    buffers_compiled(e, r->key, false);
     SIM_REQUIRE(ch->head != NULL, "a resident that nobody brings is cancelled");
     if (ch->head->resident == r) {
         job_wait_over(e, &ch->job);

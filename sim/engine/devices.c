@@ -209,18 +209,11 @@ void device_end(struct engine *e, struct vexec *v)
 
 static bool at_yield_point(const struct vexec *v)
 {
-    const struct pass *p = v->l->pub->pass;
-    switch (v->l->pub->yield) {
-    case YIELD_KERNEL:
-        return true;
-    case YIELD_OP:
-        return v->k == 0;
-    case YIELD_LAYER:
-        return v->k == 0 && v->op % p->layer.n == 0;
-    case YIELD_PASS:
-        return false;
-    }
-    return false;
+    const struct launch *l = v->l->pub;
+    bool op_begins = v->k == 0;
+    bool layer_begins = op_begins && v->op % l->pass->layer.n == 0;
+    return l->yield == YIELD_KERNEL || (l->yield == YIELD_OP && op_begins) ||
+           (l->yield == YIELD_LAYER && layer_begins);
 }
 
 static void next_kernel(struct engine *e, struct vexec *v)

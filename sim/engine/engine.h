@@ -305,7 +305,7 @@ void buffers_init(struct engine *e);
  * The kernels stay until buffers_release. O(kernels of the device). */
 int64_t buffers_take(struct engine *e, struct vexec *v);
 void buffers_release(struct engine *e, struct vexec *v);
-/* Attention is compiled from now on, or it is given up. */
+/* Attention is compiled from now on, or it is given up. Other residents are not counted here. */
 void buffers_compiled(struct engine *e, struct resident_key key, bool there);
 /* For assertions: sums and order. */
 bool buffers_consistent(const struct engine *e);

@@ -66,19 +66,14 @@ bool frames_takes(struct engine *e, uint8_t device)
     return true;
 }
 
-static void pause_launch(struct engine *e, struct vexec *v)
-{
-    ddr_leave(e, &v->job);
-    BECOMES(vexec, v->phase, VEXEC_PAUSED);
-    power_device(e, v->job.device);
-}
-
 bool frames_pause(struct engine *e, struct vexec *v)
 {
     if (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device) {
         return false;
     }
-    pause_launch(e, v);
+    ddr_leave(e, &v->job);
+    BECOMES(vexec, v->phase, VEXEC_PAUSED);
+    power_device(e, v->job.device);
     begin(e);
     return true;
 }
