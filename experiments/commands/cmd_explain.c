@@ -386,8 +386,8 @@ static int load_and_explain(const struct explain_options *o, struct err *e)
     (void)config_load(&c, &o->config, e);
     (void)config_policy_parse(&p, o->policy, e);
     (void)config_trace(&o->config, o->config.seed, (struct config_arrivals){0}, &t, e);
-    models_note(&o->config, &t);
     if (e->n == 0) {
+        models_note(&o->config, &t);
         struct explain_case k = {.o = o, .config = &c, .policy = &p, .trace = &t};
         struct sandbox box = {
             .policy = o->policy, .time_limit_s = o->work.how.cpu_limit_s, .ctx = &k, .work = work};

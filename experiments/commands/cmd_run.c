@@ -181,8 +181,8 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     }
     (void)sample_options_choice(&o->samples, e);
     (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);
-    models_note(&o->config, &t);
     if (e->n == 0) {
+        models_note(&o->config, &t);
         struct simulation s = {o, &c, &p, &t, replay, {0}};
         status = simulate_safely(&s, e);
     }

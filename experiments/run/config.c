@@ -262,7 +262,9 @@ int config_trace_check(const struct config_options *o, uint64_t seed,
 {
     SCOPED(trace_fini) struct trace t = {0};
     int rc = config_trace(o, seed, arrivals, &t, e);
-    models_note(o, &t);
+    if (rc == 0) {
+        models_note(o, &t);
+    }
     if (rc == 0 && hash != NULL) {
         *hash = t.hash;
     }

@@ -120,7 +120,7 @@ $x search --suite "$dir/two.json" --policy vtc --slo 'reactive.e2e_s.mean<=30' -
 test "$(grep -c '==== point' "$dir/searched")" = 2 || fail "search --suite has not two points"
 refuse "two machines" "do not go with it" $x compare --suite "$dir/two.json" --policy edf --soc rk3588
 refuse "no policies" "names no policy" $x sweep "$dir/two.json" -o "$dir/n.db"
-refuse "no suite" "No such file" $x arena judge edf --suite nope
+refuse "no suite" "nope: neither a file ending in .json nor a shipped suite" $x arena judge edf --suite nope
 refuse "an experiment is none" "no suite" $x arena judge edf --suite experiments/specs/machines.json
 suite three ', "unscored": ["c"]' ''
 refuse "a point that is not there" "no point is called c" $x arena judge edf --suite "$dir/three.json"

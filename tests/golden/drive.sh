@@ -158,7 +158,7 @@ $x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" 
 # One that calibrates before each turn says of which trace it is.
 # shellcheck disable=SC2086
 $x drive --compare --calibrate "$tmp/t.csv" --trace-only -o "$tmp/turn.json" --policy fcfs --policy edf $usual >"$tmp/turn" 2>/dev/null
-grep -q "^$tmp/t.csv, clock cpu, 1 repeat" "$tmp/turn" || fail "comparison that calibrates: $(head -1 "$tmp/turn")"
+grep -q "^$tmp/t.csv, clock cpu, 1 repeat;" "$tmp/turn" || fail "comparison that calibrates: $(head -1 "$tmp/turn")"
 PYTHONDONTWRITEBYTECODE=1 python3 tests/helpers/driven_check.py "$tmp/c.json" || fail "comparison: other numbers than its requests have"
 grep -q '"real_mape"' "$tmp/c.json" && grep -q '"soc":.*"two-cores"' "$tmp/c.json" || fail "comparison"
 

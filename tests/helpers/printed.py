@@ -40,7 +40,7 @@ def interval_text(mean, low, high):
     half = (high - low) / 2 if low is not None and high is not None else 0
     if mean is None:
         return "-"
-    if not half > 1e-12 * abs(mean):  # equal values: their sum was rounded
+    if not half > 1e-12 * abs(mean):  # less is the rounding of a sum of equal values
         whole = mean == math.floor(mean) and abs(mean) < 1e6
         return f"{mean:.{0 if whole else min(9, decimals_of(abs(mean)) + 2)}f}"
     d = decimals_of(half)
