@@ -266,7 +266,13 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
     const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
     int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
     if (x != NULL && found == NULL) {
-        (void)err_add(e, "--request %u: no such request left the system in this run", id);
+        uint32_t last = 0;
+        for (size_t i = 0; i < k->trace->n; i++) {
+            last = k->trace->rows[i].request_id > last ? k->trace->rows[i].request_id : last;
+        }
+        (void)err_add(
+            e, "--request %u: no such request left the system in this run, which has 0 to %u", id,
+            last);
         status = EXIT_BAD_INPUT;
     } else if (found != NULL) {
         struct explain_whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id),
