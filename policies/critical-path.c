@@ -100,7 +100,7 @@ static void note_change(struct sched *s, const struct request *r)
     }
 }
 
-/* A path that grows, for who comes or has lost KV, makes keys grow: that needs no new order. */
+/* A path that grows, for who comes, makes keys grow: that needs no new order. */
 static double cp_key(struct sched *s, const struct request *r)
 {
     struct critical_path *c = s->state;
@@ -155,10 +155,17 @@ static void cp_refresh(struct sched *s)
     }
 }
 
+/* Work that is annotated as more may be less, so that KV that is lost can make a path shorter. */
+static void cp_found(struct sched *s, const struct request *r)
+{
+    note_change(s, r);
+    cp_refresh(s);
+}
+
 static const struct iter_order order = {.key = cp_key,
                                         .served = cp_served,
                                         .left = cp_left,
-                                        .found = note_change,
+                                        .found = cp_found,
                                         .refresh = cp_refresh,
                                         .steady = true};
 

@@ -160,7 +160,7 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
         take(s, it, r);
     } else {
         SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0); /* hence another key */
-        iter_rekey(s, r);
+        (it->order->found != NULL ? it->order->found : iter_rekey)(s, r);
     }
     return true;
 }

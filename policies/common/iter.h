@@ -103,8 +103,9 @@ struct iter_order {
     void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
-    /* A cache has more or less of its prompt than when it was last asked: before its first service
-     * that happens while it waits. iter_rekey where the key is by work. */
+    /* It has other KV than when its key was last asked: before its first service a cache may have
+     * more or less of its prompt, and later it may have lost it. iter_rekey where the key is by
+     * work. */
     void (*found)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
     void (*refresh)(struct sched *s);
