@@ -47,7 +47,10 @@ def shared(r, path):
         group = r.choice([0, 0, 1, 2, 3])
         rows.append((i, i, 0, r.choice(["reactive", "proactive", "proactive"]), round(r.uniform(0, span), 3), "",
                      text[group] + r.randrange(1, 900), r.randrange(1, 60), text[group], group or ""))
-    write(path, "# xpusim-trace v2\n" + COLUMNS + ",prefix_group", rows)
+    models = r.random() < 0.3
+    rows = [row + (r.choice(["", "small"]),) for row in rows] if models else rows
+    write(path, "# xpusim-trace v2\n" + COLUMNS + ",prefix_group" + ",model" * models, rows)
+    return ["--llm", "small=llama-3.2-1b"] if models else []
 
 
 def write(path, head, rows):
@@ -55,7 +58,7 @@ def write(path, head, rows):
 
 
 def orders(r):
-    return {"max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
+    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
             "class": r.choice(["rt_first", "blind", "blind", "rt_alone"]),
             "preempt": r.choice(["iteration", "iteration", "layer", "kernel"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"])}
 
@@ -106,12 +109,12 @@ def load(r, policy, seed):
     if policy == "critical-path":  # jobs of agents
         jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline"])
         return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 150])}"]
+    memory, models = r.choice(["", "2400", "3000", "5000", "9000"]), []
     if r.random() < 0.3:
-        shared(r, path)
+        models = shared(r, path)
     else:
         turns(r, path, r.random() < 0.4)
-    memory = r.choice(["", "2400", "3000", "5000", "9000"])
-    return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory else [])
+    return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory and not models else []) + models
 
 
 def decisions(policy, name, options):
@@ -129,7 +132,7 @@ def main():
             continue
         for seed in range(N):
             r = random.Random(f"{policy} {seed}")
-            options = load(r, policy, seed) + ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"]
+            options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
             ours = decisions(f"{policy}:{how}" + ",outlier_frac=0" * (policy == "llm-npu"), "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)

@@ -14,7 +14,7 @@ def known(ns):
 
 
 def axes(max_batch=16, rule="rt_first", preempt="iteration"):
-    return (Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
+    return (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
             Param("class", rule, "", choices=("rt_first", "blind", "rt_alone")),
             Param("preempt", preempt, "", choices=("iteration", "layer", "kernel")),
             Param("kv", "checkpoint", "", choices=("checkpoint", "recompute")))
@@ -27,7 +27,7 @@ class Plain(Policy):
     params = axes()
 
     def init(self):
-        self.device = next(d.index for d in self.machine.devices if d.kind == "igpu")
+        self.device = next(d.index for d in self.machine.devices if d.kind == self.param.get("device", "igpu"))
         self.ready, self.run, self.on, self.asked, self.paused = [], None, None, False, []
         self.mem, self.losses, self.ran = {}, {}, 0
 

@@ -103,11 +103,13 @@ class LlmNpu(Policy):
             p = self.choose(device) if self.free_slots[device] else None
             if p is not None:
                 self.launch(p, device, n_ops=1)
-        decodes = [Segment(r, "decode", 1) for r in self.run if r.state == "decode"]
-        if decodes and self.free_slots[self.cpu] and not any(s.request.pass_ for s in decodes):  # no prompt has work for the CPU
-            p = self.form(decodes, len(decodes) == 1)
-            while not self.sync() and len(self.run) > 1:
+        while self.free_slots[self.cpu]:  # no prompt has work for the CPU
+            decodes = [r for r in self.run if r.state == "decode"]
+            if not decodes or any(r.pass_ for r in decodes):
+                break
+            batch = [Segment(r, "decode", 1) for r in decodes if r.model == decodes[0].model]
+            p = self.form(batch, len(batch) == 1)
+            if self.sync():
+                self.launch(p, self.cpu)
+            else:
                 self.give_up(self.run.pop())
-                decodes = [s for s in decodes if s.request in self.run]
-                p = self.form(decodes, len(decodes) == 1)
-            self.launch(p, self.cpu)
