@@ -32,6 +32,7 @@ static int run(void *values, struct err *e)
         return err_add(e, "--points, --corun, --energy and --run exclude each other");
     }
     if (o->energy.energy != NULL) {
+        o->energy.unseen = o->points.unseen;
         return validate_energy(&o->energy, &o->output, e);
     }
     if (o->corun.corun != NULL) {
@@ -58,7 +59,7 @@ const struct command cmd_validate = {
     .summary = "compare predictions with measured points and runs",
     .usage = "--points FILE.csv [--soc S] [options]\n"
              "--corun FILE.csv [--set sim.contention=M]\n"
-             "--energy FILE.csv\n"
+             "--energy FILE.csv [--unseen FILE.csv]\n"
              "--run FILE --soc S --llm M --policy P [options]",
     .about = "--points predicts every row of a table of published measurements from the shipped "
              "SoC and LLM files, or prints why it cannot. It sums the errors up by SoC, device, "
@@ -66,7 +67,8 @@ const struct command cmd_validate = {
              "measured slowdowns of co-running kernels. Each machine is predicted by a fit without "
              "it.\n\n--energy fits what a meter reads (idle, device, joules per byte) and "
              "predicts every published power without its source, and joules per token where a "
-             "SoC file predicts the rate.\n\n--run replays the arrivals and token counts of a "
+             "SoC file predicts the rate. With --unseen it predicts the rows of another table by "
+             "the fit of the first.\n\n--run replays the arrivals and token counts of a "
              "measured serving run under a policy, and prints the errors of the simulated "
              "latencies. KV capacity is an input: --set "
              "sim.kv_capacity_tokens=N.",

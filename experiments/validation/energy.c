@@ -115,6 +115,18 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
     return rc;
 }
 
+int energy_read_judged(const struct catalog *c, const char *path, struct energy_rows *r,
+                       struct err *e)
+{
+    struct energy_rows more;
+    int rc = energy_read(c, path, &more, e);
+    for (size_t i = 0; rc == 0 && i < more.n; i++) {
+        more.v[i].judged = true;
+        KEPT_ADD(r->v, r->n, more.v[i]);
+    }
+    return rc;
+}
+
 /* ---- the model ---- */
 
 static bool same_machine(const struct energy_row *a, const struct energy_row *b)
@@ -130,7 +142,7 @@ static bool same_source(const struct energy_row *a, const struct energy_row *b)
 
 static bool counts(const struct energy_row *r, uint32_t meter)
 {
-    return r->reason == NULL && !r->left_out && r->p.meter == meter;
+    return r->reason == NULL && !r->left_out && !r->judged && r->p.meter == meter;
 }
 
 static double idle_of(const struct energy_row *r)
@@ -247,7 +259,7 @@ static double rate_share(const struct energy_watts *w, const struct energy_row *
 static void predict_without(struct energy_rows *r, struct energy_row *row, enum energy_left left)
 {
     for (size_t i = 0; i < r->n; i++) {
-        r->v[i].left_out = lefts[left].out(&r->v[i], row);
+        r->v[i].left_out = !row->judged && lefts[left].out(&r->v[i], row);
     }
     struct energy_watts w = energy_fit(r, row->p.meter);
     w = w.n > 1 ? w : energy_fit(r, SOC_METER_PACKAGE);
@@ -267,10 +279,10 @@ static double ln_error(const struct energy_row *r, enum energy_left left)
     return log(r->left[left].watts / r->p.watts);
 }
 
-/* Is it predicted as the row is, with readings of its machine or without? */
+/* Is it of the fit's table and predicted as the row is, with readings of its machine or without? */
 static bool alike(const struct energy_row *q, const struct energy_row *row, enum energy_left left)
 {
-    return !isnan(q->left[left].watts) && q->left[left].own == row->left[left].own;
+    return !q->judged && !isnan(q->left[left].watts) && q->left[left].own == row->left[left].own;
 }
 
 /* Half of the 95 % interval of ln watts, from other groups' errors. */

@@ -43,6 +43,7 @@ struct energy_row {
      * interval. */
     double rate_tok_s, rate_gbs, rate_half;
     bool left_out; /* of fits */
+    bool judged;   /* of a table that no fit takes */
     struct {
         bool own;                       /* with readings of its machine */
         double watts;                   /* by a fit without it */
@@ -60,6 +61,11 @@ struct energy_rows {
 /* Reads a file and binds its rows to the catalogue's machines and models. A machine without a file
  * has no predicted rate. 0 or -EINVAL with errors that name file and line. */
 int energy_read(const struct catalog *c, const char *path, struct energy_rows *out, struct err *e);
+
+/* Adds the rows of another table, which the rows that are there shall judge. Errors are those of
+ * energy_read. */
+int energy_read_judged(const struct catalog *c, const char *path, struct energy_rows *r,
+                       struct err *e);
 
 struct energy_watts {
     size_t n; /* rows it rests on; below 2 there is no model */
@@ -81,5 +87,5 @@ double energy_factor(const struct energy_rows *r, const struct energy_watts *w,
 /* Predicts every row by a fit without its source, and by one without its model on its machine.
  * Intervals are Student's, of the errors of rows of other sources (or machines), each source
  * counting the same. For a machine with readings of its own they are of such machines, and else of
- * those without. */
+ * those without. A judged row is predicted by a fit of all the others, with their errors. */
 void energy_leave_out(struct energy_rows *r);

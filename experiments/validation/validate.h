@@ -45,6 +45,7 @@ int validate_run(const struct validate_run_options *o, const struct option_outpu
 
 struct validate_energy_options {
     const char *energy; /* a file, or the name of a shipped table */
+    const char *unseen; /* another, judged by the first; NULL: each row by the others */
 };
 extern const struct option_table validate_energy_option_table;
 

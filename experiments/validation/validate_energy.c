@@ -124,6 +124,7 @@ struct class_of {
     bool joules;
     enum energy_left left;
     int meter; /* below 0: all */
+    bool judged;
 };
 
 static bool error_in(const struct energy_row *r, const struct class_of *x, double *error,
@@ -133,7 +134,8 @@ static bool error_in(const struct energy_row *r, const struct class_of *x, doubl
     double predicted = x->joules ? r->left[x->left].joules : r->left[x->left].watts;
     *error = predicted / measured;
     *half = x->joules ? r->left[x->left].joules_half : r->left[x->left].watts_half;
-    return !isnan(predicted) && (x->meter < 0 || r->p.meter == (uint32_t)x->meter);
+    return r->judged == x->judged && !isnan(predicted) &&
+           (x->meter < 0 || r->p.meter == (uint32_t)x->meter);
 }
 
 static void put_class(const struct energy_rows *r, const struct class_of *x, struct frame *f)
@@ -156,21 +158,23 @@ static void put_class(const struct energy_rows *r, const struct class_of *x, str
     }
     if (n > 0) {
         FRAME_ROW(f, x->joules ? "J/token, rate predicted" : "W, rate measured",
-                  energy_left_names[x->left], x->meter < 0 ? "all" : soc_meter_names()[x->meter], n,
+                  x->judged ? "table" : energy_left_names[x->left],
+                  x->meter < 0 ? "all" : soc_meter_names()[x->meter], n,
                   sample_quantile_of(error, n, 0.5), sample_quantile_of(error, n, 0.9),
                   FRAME_IF(with > 0, (double)inside / (double)with),
                   FRAME_IF(with > 0, exp(sample_quantile_of(halves, with, 0.5))));
     }
 }
 
-static void put_errors(const struct energy_rows *r, struct document *d)
+static void put_errors(const struct energy_rows *r, bool judged, struct document *d)
 {
     document_note(d, "%s", "");
     struct frame *f = frame_indent(DOCUMENT_FRAME(d, "errors", 0, error_columns), 2);
     for (int joules = 0; joules < 2; joules++) {
-        for (int left = 0; left < ENERGY_LEFTS; left++) {
+        for (int left = 0; left < (judged ? 1 : ENERGY_LEFTS); left++) {
             for (int meter = -1; meter < 0 || soc_meter_names()[meter] != NULL; meter++) {
-                put_class(r, &(struct class_of){joules == 1, (enum energy_left)left, meter}, f);
+                put_class(r, &(struct class_of){joules == 1, (enum energy_left)left, meter, judged},
+                          f);
             }
         }
     }
@@ -238,12 +242,16 @@ static const struct frame_column row_columns[] = {
     {.name = "source", .kind = FRAME_TEXT, .only_data = true},
 };
 
-static void put_rows(const struct energy_rows *r, struct document *d)
+static void put_rows(const struct energy_rows *r, bool judged, struct document *d)
 {
-    document_note(d, "\nrows, each predicted by a fit without its publication");
+    document_note(d, "\nrows, each predicted by a fit without its %s",
+                  judged ? "table" : "publication");
     struct frame *f = frame_indent(DOCUMENT_FRAME(d, "rows", 0, row_columns), 2);
     for (size_t i = 0; i < r->n; i++) {
         const struct energy_row *q = &r->v[i];
+        if (q->judged != judged) {
+            continue;
+        }
         double watts = q->left[ENERGY_SOURCE].watts;
         double spread = exp(q->left[ENERGY_SOURCE].watts_half);
         double joules = q->p.watts / q->p.tok_s;
@@ -257,31 +265,52 @@ static void put_rows(const struct energy_rows *r, struct document *d)
     }
 }
 
+/* The numbers that were fitted. */
+static void put_fit(struct energy_rows *r, struct document *d)
+{
+    struct frame *f = frame_indent(DOCUMENT_FRAME(d, "numbers", 0, number_columns), 2);
+    for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
+        put_numbers(r, meter, f);
+    }
+    put_factors(r, d);
+}
+
+static const char *table_path(const char *name)
+{
+    return datadir_named(name, "hwmodels/points", ".csv");
+}
+
 int validate_energy(const struct validate_energy_options *o, const struct option_output *out,
                     struct err *e)
 {
     struct catalog c;
     struct energy_rows r = {0};
-    int rc = catalog_open(&c, e);
-    if (rc == 0) {
-        rc = energy_read(&c, datadir_named(o->energy, "hwmodels/points", ".csv"), &r, e);
+    bool judged = o->unseen != NULL;
+    if (catalog_open(&c, e) != 0 || energy_read(&c, table_path(o->energy), &r, e) != 0) {
+        return EXIT_BAD_INPUT;
     }
-    if (rc == 0) {
-        struct document *d = document_new();
-        DOCUMENT_VALUES(d, "energy", o->energy);
-        document_note(d, "%s: %zu power%s\n", o->energy, r.n, text_plural(r.n));
-        struct frame *f = frame_indent(DOCUMENT_FRAME(d, "numbers", 0, number_columns), 2);
-        for (uint32_t meter = 0; soc_meter_names()[meter] != NULL; meter++) {
-            put_numbers(&r, meter, f);
-        }
-        put_factors(&r, d);
-        energy_leave_out(&r);
-        put_errors(&r, d);
+    size_t n = r.n;
+    if (judged && energy_read_judged(&c, table_path(o->unseen), &r, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
+    struct document *d = document_new();
+    DOCUMENT_VALUES(d, "energy", o->energy);
+    document_note(d, "%s: %zu power%s%s", o->energy, n, text_plural(n), judged ? "" : "\n");
+    if (judged) {
+        DOCUMENT_VALUES(d, "unseen", o->unseen);
+        document_note(d, "%s: %zu power%s, predicted by them", o->unseen, r.n - n,
+                      text_plural(r.n - n));
+    } else {
+        put_fit(&r, d);
+    }
+    energy_leave_out(&r);
+    put_errors(&r, judged, d);
+    if (!judged) {
         put_pairs(&r, d);
-        put_rows(&r, d);
-        document_show(d, out);
     }
-    return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
+    put_rows(&r, judged, d);
+    document_show(d, out);
+    return EXIT_OK;
 }
 
 #define OPTIONS struct validate_energy_options

@@ -420,7 +420,8 @@ static const struct option_row option_rows[] = {
                  "of N of its models in as `new-soc --measured` does, and predict the others"),
     OPTION_TEXT(OPTIONS, unseen, "unseen", "FILE.csv", NULL,
                 "with --leave-machine-out: judge by the machines of this table instead, whose rows "
-                "no fit takes; a shipped table: unseen"),
+                "no fit takes; a shipped table: unseen. With --energy: predict the powers of this "
+                "table by a fit of the other"),
     OPTION_FLAG(OPTIONS, accuracy, "accuracy",
                 "print errors and coverage of intervals by what was unseen: a model, a machine, a "
                 "runtime, a source"),

@@ -61,6 +61,11 @@ left 1 2 --points "$dir/points.csv" --leave-machine-out 2 --unseen "$dir/apart.c
 [ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --unseen alone: $(cat "$dir/out")"
 "$x" validate --energy energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers' "$dir/out" && grep -q 'without a source' "$dir/out" ||
     fail "validate --energy: $(head -n 3 "$dir/out")"
+# A table judged by itself: as many rows as it has, and nothing is fitted to print.
+"$x" validate --energy energy --unseen energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers, predicted by them' "$dir/out" &&
+    ! grep -q 'without a source' "$dir/out" || fail "validate --energy --unseen: $(head -n 3 "$dir/out")"
+"$x" validate --energy energy --unseen "$dir/none.csv" >"$dir/out" 2>&1
+[ $? = 2 ] && grep -q 'none.csv' "$dir/out" || fail "validate --energy --unseen of no file: $(cat "$dir/out")"
 # validate --run: a run that one machine served, and two of them behind either queue
 head -n 16 hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv >"$dir/run.csv"
 served() { # words before the machine, options...

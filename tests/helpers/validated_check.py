@@ -219,6 +219,38 @@ def powers(path):
             same(f"powers, {n['meter']}: rows", n["rows"], sum(v for (m, _), v in kinds.items() if m == n["meter"]))
 
 
+def powers_apart(path):
+    """A publication as a table of its own is predicted as without it, and its low and high are those of errors of the rest."""
+    head = [line for line in pathlib.Path(path).read_text().splitlines(keepends=True)]
+    rows = json.loads(said("validate", "--energy", path, "--json"))["rows"]
+    publications = collections.defaultdict(dict)
+    for r in rows:
+        publications[source(r["source"]), r["soc"]][r["line"]] = r
+    first = min(r["line"] for r in rows)
+    for name, own in sorted(publications.items(), key=lambda p: -len(p[1]))[:5]:
+        rest, apart = FOLDER / "rest.csv", FOLDER / "apart.csv"
+        rest.write_text("".join(t for i, t in enumerate(head, 1) if i not in own))
+        apart.write_text("".join(t for i, t in enumerate(head, 1) if i < first or i in own))
+        d = json.loads(said("validate", "--energy", str(rest), "--unseen", str(apart), "--json"))
+        known = json.loads(said("validate", "--energy", str(rest), "--json"))["rows"]
+        same(f"{name} apart: rows", len(d["rows"]), len(own))
+        for got, want in zip(d["rows"], own.values()):
+            for key in ("soc", "runtime", "model", "phase", "watts", "predicted", "error_frac", "joules_frac"):
+                same(f"{name} apart: {key}", got.get(key), want.get(key), 1e-9)
+            def group(q):
+                return source(q["source"]), q["soc"]
+            wide = half(known, got, group) if got.get("predicted") is not None else None
+            if wide is not None:
+                same(f"{name} apart: low", got["low"], got["predicted"] * math.exp(-wide), 1e-6)
+        error = [abs(r["error_frac"]) for r in d["rows"] if r.get("predicted") is not None]
+        e = next((e for e in d["errors"] if e["quantity"].startswith("W") and e["meter"] == "all"), None)
+        for key, want in (("rows", len(error)), ("median_frac", median(error)), ("p90_frac", nearest_rank(error, 90))) if e else ():
+            same(f"{name} apart: {key}", e[key], want, 1e-6)
+        inside = [r["low"] <= r["watts"] <= r["high"] for r in d["rows"] if r.get("low") is not None]
+        if inside:
+            same(f"{name} apart: inside", e["inside_frac"], sum(inside) / len(inside), 1e-9)
+
+
 def energies():
     """Joules per token are a device's watts, and those of the idle machine but on a rail, times the predicted time of a token."""
     head = next(l for l in pathlib.Path("hwmodels/points/reference.csv").read_text().split("\n") if l.startswith("soc,"))
@@ -310,6 +342,7 @@ def served(path, n):
 def main():
     points("hwmodels/points/reference.csv")
     powers("hwmodels/points/energy.csv")
+    powers_apart("hwmodels/points/energy.csv")
     energies()
     coruns("hwmodels/points/corun.csv", "latency")
     served("hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv", 12)

@@ -123,6 +123,51 @@ START_TEST(a_publication_is_not_one_whose_name_it_begins)
 }
 END_TEST
 
+/* Five machines, of which machine 0 has an iGPU row (10 GB/s, 10 W) that draws twice what 0.5 nJ a
+ * byte says, and one (13 GB/s above 2 W idle) that draws just that. Two rows of another table say
+ * 1000 W at 20 GB/s, on a machine that nobody read and on machine 0. Neither moves the number: it
+ * is 0.5 x 2^(1/10), as machine 0's mean of 1 and 0.5 is one of five. The first is predicted by it;
+ * the second with the factor of machine 0's two readings, to the power 2/3. So is a row of a
+ * publication that the fit has, by machine 1's two.
+ *
+ * Interval of the first, by ln errors of publications left out: machine 0 is predicted by 0.5, so
+ * its three rows are off by 0, ln 2 and 0. The others are predicted by 0.5 x 2^(1/8): an NPU row is
+ * right, an iGPU row is off by ln 2 / 8, one above idle by a little less. Student's t of five
+ * groups is 2.776. */
+START_TEST(rows_of_another_table_are_judged_and_have_no_part)
+{
+    struct energy_row *v = xkept(xmalloc(32 * sizeof *v));
+    struct energy_rows r = {v, make(v)};
+    v[1].p.watts *= 2.0;
+    v[15] = row("machine-9", "another", DEVICE_KIND_IGPU, 20.0, -1.0, 1000.0);
+    v[16] = row("machine-0", "another", DEVICE_KIND_IGPU, 20.0, -1.0, 1000.0);
+    v[17] = row("machine-8", "a third", DEVICE_KIND_IGPU, 20.0, -1.0, 1000.0);
+    v[18] = row("machine-1", "machine-1", DEVICE_KIND_IGPU, 20.0, -1.0, 1000.0);
+    for (r.n = 15; r.n < 19; r.n++) {
+        v[r.n].judged = true;
+    }
+    energy_leave_out(&r);
+    double device = 0.5 * pow(2.0, 0.1);
+    double factor = cbrt(10.0 / (device * 10.0) * 8.5 / (2.0 + device * 13.0));
+    ck_assert_double_eq_tol(v[15].left[ENERGY_SOURCE].watts, 20.0 * device, 1e-9);
+    ck_assert_double_eq_tol(v[16].left[ENERGY_SOURCE].watts, 20.0 * device * factor, 1e-9);
+    factor = cbrt(12.5 / (device * 25.0) * 16.0 / (2.0 + device * 28.0));
+    ck_assert_double_eq_tol(v[18].left[ENERGY_SOURCE].watts, 20.0 * device * factor, 1e-9);
+    ck_assert(!v[15].left[ENERGY_SOURCE].own && v[16].left[ENERGY_SOURCE].own);
+    double squares = pow(log(2.0), 2.0) / 3.0;
+    static const double gbs[] = {25.0, 40.0, 60.0, 90.0};
+    for (int i = 0; i < 4; i++) {
+        double above = 0.5 * (gbs[i] + 3.0);
+        double off = log((2.0 + above * pow(2.0, 0.125)) / (2.0 + above));
+        squares += (pow(log(2.0) / 8.0, 2.0) + off * off) / 3.0;
+    }
+    ck_assert_double_eq_tol(v[15].left[ENERGY_SOURCE].watts_half, 2.7764451 * sqrt(squares / 5.0),
+                            1e-6);
+    /* No publication that is left out leaves readings of its machine: nothing is like the second */
+    ck_assert(isnan(v[16].left[ENERGY_SOURCE].watts_half));
+}
+END_TEST
+
 /* 2 x + 3 y with a third column that only hurts: numbers stay at least 0, and one absurd row of
  * twelve moves nothing by a tenth. */
 START_TEST(numbers_are_at_least_zero_and_robust)
@@ -265,6 +310,7 @@ static const struct suite_row suite[] = {
     TEST(a_number_is_the_mean_of_publications),
     TEST(a_publication_that_is_left_out_has_no_part),
     TEST(a_publication_is_not_one_whose_name_it_begins),
+    TEST(rows_of_another_table_are_judged_and_have_no_part),
     TEST(numbers_are_at_least_zero_and_robust),
     TEST(the_shipped_table_binds),
     TEST(a_run_reads_what_the_fit_says),
