@@ -241,32 +241,25 @@ static int act_kv_move(struct sched *s, struct kv_part part, enum kv_place to)
 
 static int set_timer(struct core *c, int64_t at_ns)
 {
-    if (at_ns < c->sched->now_ns) {
-        return core_refuse(c, COUNTER_TIMER_REFUSED, -EINVAL, "the instant has passed");
-    }
+    REFUSE_IF(c, at_ns < c->sched->now_ns, TIMER_REFUSED, -EINVAL, "the instant has passed");
     c->exec_ops->timer(c->exec, at_ns);
     return 0;
 }
 
 static int occupy(struct core *c, uint8_t device, int64_t until_ns)
 {
-    if (device >= c->setup->machine->n_devices || until_ns <= c->sched->now_ns) {
-        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                           "the machine has no such device, or the instant has passed");
-    }
-    if (c->exec_ops->occupy == NULL) {
-        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                           "devices of this executor run passes only");
-    }
+    REFUSE_IF(c, device >= c->setup->machine->n_devices || until_ns <= c->sched->now_ns,
+              LAUNCH_BAD_SPAN, -EINVAL,
+              "the machine has no such device, or the instant has passed");
+    REFUSE_IF(c, c->exec_ops->occupy == NULL, LAUNCH_UNSUPPORTED, -EPERM,
+              "devices of this executor run passes only");
     int rc = c->exec_ops->occupy(c->exec, device, until_ns);
     return rc == 0 ? 0 : core_refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, rc, "the device is not idle");
 }
 
 static int kv_rank(struct core *c, struct full_request *r, uint32_t rank)
 {
-    if (r == NULL || !r->alive) {
-        return core_refuse(c, COUNTER_EVICT_REFUSED, -EINVAL, "the request has left");
-    }
+    REFUSE_IF(c, r == NULL || !r->alive, EVICT_REFUSED, -EINVAL, "the request has left");
     r->kv_rank = rank;
     prefix_rank(r);
     return 0;
@@ -274,10 +267,8 @@ static int kv_rank(struct core *c, struct full_request *r, uint32_t rank)
 
 static int shed(struct core *c, struct full_request *r)
 {
-    if (r == NULL || !r->alive || r->pub->pass != NULL || r->kv_moving) {
-        return core_refuse(c, COUNTER_SHED_REFUSED, -EINVAL,
-                           "the request has left, is in a pass, or its KV is on its way");
-    }
+    REFUSE_IF(c, r == NULL || !r->alive || r->pub->pass != NULL || r->kv_moving, SHED_REFUSED,
+              -EINVAL, "the request has left, is in a pass, or its KV is on its way");
     core_request_leave(c, r, REQUEST_STATE_SHED);
     return 0;
 }

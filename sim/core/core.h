@@ -281,6 +281,13 @@ void core_request_shed(struct core *c, struct full_request *r);
 /* Refusals (refuse.c). An action that fails says so by this: it counts, and remembers the
  * reason (a static clause) for core_acted. Returns status. */
 int core_refuse(struct core *c, enum counter which, int status, const char *why);
+/* An action is refused if that holds: the function that tries it returns. */
+#define REFUSE_IF(c, condition, counter, status, why)                                              \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            return core_refuse((c), COUNTER_##counter, (status), (why));                           \
+        }                                                                                          \
+    } while (0)
 /* Every action ends here: counts it, remembers it, tells refusals by their kind. Returns rc. */
 int core_acted(struct core *c, const char *action, int rc);
 

@@ -205,9 +205,8 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
 
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out)
 {
-    if (spec->n_segments == 0 || spec->segments == NULL) {
-        return core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, "a pass without segments");
-    }
+    REFUSE_IF(c, spec->n_segments == 0 || spec->segments == NULL, PASS_BAD_SEGMENT, -EINVAL,
+              "a pass without segments");
     struct full_pass *p = pass_new(c, spec->n_segments);
     /* Prefixes of all requests of the pass are in use from here on: making room for one segment
      * must not take what another one counts on. Shared ones may be in use, too. */

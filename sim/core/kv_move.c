@@ -29,36 +29,24 @@ static int request_transfer(struct core *c, struct full_request *r, enum counter
     return 0;
 }
 
-static int refuse(struct core *c, int status, const char *why)
-{
-    return core_refuse(c, COUNTER_EVICT_REFUSED, status, why);
-}
-
 static int request_read_back(struct core *c, struct full_request *r)
 {
-    if (!r->pub->kv_swapped || r->kv_moving) {
-        return refuse(c, -EINVAL, "the request's KV is not on flash, or is on its way");
-    }
+    REFUSE_IF(c, !r->pub->kv_swapped || r->kv_moving, EVICT_REFUSED, -EINVAL,
+              "the request's KV is not on flash, or is on its way");
     /* Its blocks before its bytes: they are taken when the move begins. */
-    if (kv_reserve(c, r, 0) != 0) {
-        return refuse(c, -ENOMEM, "not enough free KV to read it back");
-    }
+    bool there = kv_reserve(c, r, 0) == 0;
+    REFUSE_IF(c, !there, EVICT_REFUSED, -ENOMEM, "not enough free KV to read it back");
     return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
 }
 
 /* What a live request loses against its will counts as a preemption of it. */
 static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
 {
-    if (r->pub->pass != NULL) {
-        return refuse(c, -EINVAL, "the request is in a pass");
-    }
-    if (r->kv_moving || r->pub->kv_swapped) {
-        return refuse(c, -EINVAL, "the request's KV is on flash already, or on its way");
-    }
-    if (keep >= r->pub->kv_tokens || (to == KV_FLASH && keep > 0)) {
-        return refuse(c, -EINVAL,
-                      "nothing would be moved, or a part to flash: KV goes there whole");
-    }
+    REFUSE_IF(c, r->pub->pass != NULL, EVICT_REFUSED, -EINVAL, "the request is in a pass");
+    REFUSE_IF(c, r->kv_moving || r->pub->kv_swapped, EVICT_REFUSED, -EINVAL,
+              "the request's KV is on flash already, or on its way");
+    REFUSE_IF(c, keep >= r->pub->kv_tokens || (to == KV_FLASH && keep > 0), EVICT_REFUSED, -EINVAL,
+              "nothing would be moved, or a part to flash: KV goes there whole");
     kv_prefix_used(c, r); /* or what is to be moved could be dropped while it is on its way */
     r->pub->preemptions++;
     if (to == KV_FLASH) {
@@ -84,20 +72,17 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 {
     struct cold_kv *k = cold_find(&c->cold_cached, session_id);
     k = k != NULL ? k : cold_find(&c->cold_held, session_id);
-    if (k == NULL) {
-        return refuse(c, -ENOENT, "the session has no KV between two turns");
-    }
+    REFUSE_IF(c, k == NULL, EVICT_REFUSED, -ENOENT, "the session has no KV between two turns");
     bool same =
         (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
     /* What is on flash stays there until its turn comes and asks for it. */
-    if (same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE)) {
-        return refuse(c, -EALREADY, "the session's KV is there already, or on its way to flash");
-    }
+    REFUSE_IF(c, same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE),
+              EVICT_REFUSED, -EALREADY,
+              "the session's KV is there already, or on its way to flash");
     bool shares = c->prefixes != NULL && k->state != COLD_SWAPPED;
     struct prefix_node *shared = shares ? prefix_find(c, k->left_by, UINT32_MAX) : NULL;
-    if (shares && shared == NULL) {
-        return refuse(c, -ENOENT, "the session's KV has given way");
-    }
+    REFUSE_IF(c, shares && shared == NULL, EVICT_REFUSED, -ENOENT,
+              "the session's KV has given way");
     if (to == KV_NOWHERE) {
         cold_drop(c, k);
         if (shared != NULL) {
@@ -125,20 +110,15 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
 
 int core_kv_move(struct core *c, struct kv_part part, enum kv_place to)
 {
-    if ((c->caps & CAP_KV_MOVE) == 0) {
-        return refuse(c, -EPERM, "this executor does not move KV");
-    }
-    if (to > KV_NOWHERE) {
-        return refuse(c, -EINVAL, "there is no such place");
-    }
+    REFUSE_IF(c, (c->caps & CAP_KV_MOVE) == 0, EVICT_REFUSED, -EPERM,
+              "this executor does not move KV");
+    REFUSE_IF(c, to > KV_NOWHERE, EVICT_REFUSED, -EINVAL, "there is no such place");
     if (part.of_session) {
         return session_move(c, part.session_id, to);
     }
     struct full_request *r = core_request(part.request);
-    if (r == NULL || !r->alive || to == KV_CACHE) {
-        return refuse(c, -EINVAL,
-                      to == KV_CACHE ? "cache is for what a session's last turn left"
-                                     : "the request has left, or there is none");
-    }
+    REFUSE_IF(c, r == NULL || !r->alive || to == KV_CACHE, EVICT_REFUSED, -EINVAL,
+              to == KV_CACHE ? "cache is for what a session's last turn left"
+                             : "the request has left, or there is none");
     return to == KV_MEMORY ? request_read_back(c, r) : request_evict(c, r, part.from_token, to);
 }

@@ -21,56 +21,36 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
     const struct pass *p = spec->pass;
     const struct device *d = &c->setup->machine->devices[spec->device];
     bool whole = p->op == 0 && end == p->n_ops;
-    if (!whole && (c->caps & CAP_SPANS) == 0) {
-        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                           "this executor launches whole passes only");
-    }
-    if (spec->yield == YIELD_KERNEL && (c->caps & CAP_YIELD_KERNEL) == 0) {
-        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                           "this executor does not yield between kernels");
-    }
+    REFUSE_IF(c, !whole && (c->caps & CAP_SPANS) == 0, LAUNCH_UNSUPPORTED, -EPERM,
+              "this executor launches whole passes only");
+    REFUSE_IF(c, spec->yield == YIELD_KERNEL && (c->caps & CAP_YIELD_KERNEL) == 0,
+              LAUNCH_UNSUPPORTED, -EPERM, "this executor does not yield between kernels");
     if (d->static_attention && has_attention(p, end)) {
         /* A static attention kernel is compiled for one prompt length; decode has none. */
         const struct segment *s = &p->segments[0];
-        if (p->n_segments != 1 || s->role != SEGMENT_PREFILL) {
-            return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                               "attention of this device is compiled for one prompt: no decode, "
-                               "no batch");
-        }
-        if (spec->graph > 0) {
-            return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                               "attention of this device is compiled by itself, in no graph");
-        }
+        REFUSE_IF(c, p->n_segments != 1 || s->role != SEGMENT_PREFILL, LAUNCH_UNSUPPORTED, -EPERM,
+                  "attention of this device is compiled for one prompt: no decode, no batch");
+        REFUSE_IF(c, spec->graph > 0, LAUNCH_UNSUPPORTED, -EPERM,
+                  "attention of this device is compiled by itself, in no graph");
         struct resident_key key = {RESIDENT_COMPILED_ATTENTION, request_prefill_target(s->request),
                                    p->shape.model};
         *pin = resident_find(c, key);
     } else if (spec->graph > 0) {
-        if (p->shape.model != 0) {
-            return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                               "numbered graphs are built for the default model");
-        }
+        REFUSE_IF(c, p->shape.model != 0, LAUNCH_BAD_SPAN, -EINVAL,
+                  "numbered graphs are built for the default model");
         bool said = spec->graph <= GRAPH_VERSIONS && c->graphs[spec->graph].rows > 0;
-        if (said && spec->chunk_rows != c->graphs[spec->graph].rows) {
-            return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                               "chunk_rows are not the rows that init said of its graph");
-        }
+        REFUSE_IF(c, said && spec->chunk_rows != c->graphs[spec->graph].rows, LAUNCH_BAD_SPAN,
+                  -EINVAL, "chunk_rows are not the rows that init said of its graph");
         *pin = resident_find(
             c, (struct resident_key){RESIDENT_GRAPH_BLOCK, spec->graph_block, spec->graph});
     } else {
         return 0;
     }
     /* One that is on its way does not count: a launch would wait on the device, whom it blocks. */
-    if (*pin == NULL || (*pin)->state != RESIDENT_READY) {
-        return core_refuse(c, COUNTER_LAUNCH_MISSING_RESIDENT, -ENOENT,
-                           spec->graph > 0 ? "its graph block is not ready"
-                                           : "no attention was compiled for this prompt's length");
-    }
+    REFUSE_IF(c, *pin == NULL || (*pin)->state != RESIDENT_READY, LAUNCH_MISSING_RESIDENT, -ENOENT,
+              spec->graph > 0 ? "its graph block is not ready"
+                              : "no attention was compiled for this prompt's length");
     return 0;
-}
-
-static int bad_span(struct core *c, int status, const char *why)
-{
-    return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, status, why);
 }
 
 static inline bool is_cut_by_columns(const struct full_pass *p)
@@ -83,21 +63,17 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
 {
     const struct full_pass *p = core_pass(spec->pass);
     enum op_kind op = pass_op_kind(p->pub, p->pub->op);
-    if (spec->columns > (is_cut_by_columns(p) ? p->columns_todo : LAUNCH_COLUMNS)) {
-        return bad_span(c, -EINVAL, "more columns than the op has left");
-    }
-    if (spec->columns == 0) {
-        return bad_span(c, -EINVAL, "an op that is split by columns is not split by rows");
-    }
-    if (op == OP_MHA || op == OP_LAYER || spec->n_ops > 1 || spec->yield == YIELD_KERNEL ||
-        spec->rows < pass_op_rows(p->pub, p->pub->op)) {
-        return bad_span(c, -EINVAL,
-                        "columns are of one token-level op with all its rows, and stop at its end");
-    }
-    if ((c->caps & CAP_COLUMN_SPLIT) == 0) {
-        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                           "this executor does not split the weights of an op");
-    }
+    REFUSE_IF(c, spec->columns > (is_cut_by_columns(p) ? p->columns_todo : LAUNCH_COLUMNS),
+              LAUNCH_BAD_SPAN, -EINVAL, "more columns than the op has left");
+    REFUSE_IF(c, spec->columns == 0, LAUNCH_BAD_SPAN, -EINVAL,
+              "an op that is split by columns is not split by rows");
+    REFUSE_IF(c,
+              op == OP_MHA || op == OP_LAYER || spec->n_ops > 1 || spec->yield == YIELD_KERNEL ||
+                  spec->rows < pass_op_rows(p->pub, p->pub->op),
+              LAUNCH_BAD_SPAN, -EINVAL,
+              "columns are of one token-level op with all its rows, and stop at its end");
+    REFUSE_IF(c, (c->caps & CAP_COLUMN_SPLIT) == 0, LAUNCH_UNSUPPORTED, -EPERM,
+              "this executor does not split the weights of an op");
     return 0;
 }
 
@@ -105,37 +81,25 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
     const struct pass *p = spec->pass;
-    if (p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING)) {
-        return bad_span(c, -EINVAL, "the pass is over, or there is none");
-    }
-    if (spec->device >= c->setup->machine->n_devices) {
-        return bad_span(c, -EINVAL, "the machine has no such device");
-    }
-    if (p->op >= p->n_ops) {
-        return bad_span(c, -EINVAL,
-                        "all its ops are done: pass_done comes when the host has sampled");
-    }
-    if (spec->yield > YIELD_PASS) {
-        return bad_span(c, -EINVAL, "there is no such yield point");
-    }
-    if (p->rows_todo == 0) {
-        return bad_span(c, -EBUSY, "all rows of the pass's op are on devices already");
-    }
-    if (spec->rows == 0 || spec->rows > p->rows_todo) {
-        return bad_span(c, -EINVAL, "rows must be from 1 to those the op has left");
-    }
-    if (spec->n_ops == 0 || spec->n_ops > p->n_ops - p->op) {
-        return bad_span(c, -EINVAL, "n_ops must be from 1 to those the pass has left");
-    }
-    if (spec->n_ops > 1 && (spec->rows < p->rows_todo || p->rows_active > 0)) {
-        return bad_span(c, -EINVAL, "a launch of some rows is of one op only");
-    }
-    if (spec->inflight == 0) {
-        return bad_span(c, -EINVAL, "inflight must be at least 1");
-    }
-    if (core_pass(p)->before != NULL && ahead_is_early(core_pass(p), p->op + spec->n_ops)) {
-        return bad_span(c, -EBUSY, "passes with the tokens before have not come so far");
-    }
+    REFUSE_IF(c, p == NULL || (p->state != PASS_STATE_READY && p->state != PASS_STATE_RUNNING),
+              LAUNCH_BAD_SPAN, -EINVAL, "the pass is over, or there is none");
+    REFUSE_IF(c, spec->device >= c->setup->machine->n_devices, LAUNCH_BAD_SPAN, -EINVAL,
+              "the machine has no such device");
+    REFUSE_IF(c, p->op >= p->n_ops, LAUNCH_BAD_SPAN, -EINVAL,
+              "all its ops are done: pass_done comes when the host has sampled");
+    REFUSE_IF(c, spec->yield > YIELD_PASS, LAUNCH_BAD_SPAN, -EINVAL,
+              "there is no such yield point");
+    REFUSE_IF(c, p->rows_todo == 0, LAUNCH_BAD_SPAN, -EBUSY,
+              "all rows of the pass's op are on devices already");
+    REFUSE_IF(c, spec->rows == 0 || spec->rows > p->rows_todo, LAUNCH_BAD_SPAN, -EINVAL,
+              "rows must be from 1 to those the op has left");
+    REFUSE_IF(c, spec->n_ops == 0 || spec->n_ops > p->n_ops - p->op, LAUNCH_BAD_SPAN, -EINVAL,
+              "n_ops must be from 1 to those the pass has left");
+    REFUSE_IF(c, spec->n_ops > 1 && (spec->rows < p->rows_todo || p->rows_active > 0),
+              LAUNCH_BAD_SPAN, -EINVAL, "a launch of some rows is of one op only");
+    REFUSE_IF(c, spec->inflight == 0, LAUNCH_BAD_SPAN, -EINVAL, "inflight must be at least 1");
+    REFUSE_IF(c, core_pass(p)->before != NULL && ahead_is_early(core_pass(p), p->op + spec->n_ops),
+              LAUNCH_BAD_SPAN, -EBUSY, "passes with the tokens before have not come so far");
     bool columns = spec->columns > 0 || is_cut_by_columns(core_pass(p));
     return columns ? columns_check(c, spec) : 0;
 }
@@ -185,10 +149,8 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     uint32_t rows = spec->rows;
     uint32_t n_ops = spec->n_ops;
     SIM_ASSERT(rows > 0 && rows <= p->rows_todo && p->op + n_ops <= p->n_ops);
-    if (rows < pass_op_rows(p, p->op) && (c->caps & CAP_ROW_SPLIT) == 0) {
-        return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
-                           "this executor does not split the rows of an op");
-    }
+    REFUSE_IF(c, rows < pass_op_rows(p, p->op) && (c->caps & CAP_ROW_SPLIT) == 0,
+              LAUNCH_UNSUPPORTED, -EPERM, "this executor does not split the rows of an op");
     if (spec->inflight > 1 && (c->caps & CAP_INFLIGHT) == 0) {
         core_fail(c, -EINVAL,
                   "launches with %u kernels in flight, and devices of this executor take one at a "
@@ -197,9 +159,8 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
         return core_refuse(c, COUNTER_LAUNCH_UNSUPPORTED, -EPERM,
                            "devices of this executor take one kernel at a time");
     }
-    if (c->exec_ops->free_slots(c->exec, spec->device) == 0) {
-        return core_refuse(c, COUNTER_LAUNCH_DEVICE_BUSY, -EBUSY, "the device has no free slot");
-    }
+    REFUSE_IF(c, c->exec_ops->free_slots(c->exec, spec->device) == 0, LAUNCH_DEVICE_BUSY, -EBUSY,
+              "the device has no free slot");
     struct resident *pin = NULL;
     rc = launch_supported(c, spec, p->op + n_ops, &pin);
     if (rc != 0) {
@@ -369,29 +330,22 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
 {
     struct full_launch *l = core_launch_of(pub);
     bool contradict = how.now ? how.drain : how.discard;
-    if (l == NULL || pub->state == LAUNCH_STATE_ENDED || contradict) {
-        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EINVAL,
-                           contradict ? "these facts of a stop do not go together"
-                                      : "the launch is over, or there is none");
-    }
+    REFUSE_IF(c, l == NULL || pub->state == LAUNCH_STATE_ENDED || contradict, PREEMPT_REFUSED,
+              -EINVAL,
+              contradict ? "these facts of a stop do not go together"
+                         : "the launch is over, or there is none");
     /* One that was asked to stop at a boundary may still be stopped at once. */
-    if (pub->stop_requested && !how.now) {
-        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EALREADY, "it was asked to stop already");
-    }
-    if (how.now && pub->columns > 0) {
-        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
-                           "a launch of some columns stops at its end only");
-    }
+    REFUSE_IF(c, pub->stop_requested && !how.now, PREEMPT_REFUSED, -EALREADY,
+              "it was asked to stop already");
+    REFUSE_IF(c, how.now && pub->columns > 0, PREEMPT_REFUSED, -EPERM,
+              "a launch of some columns stops at its end only");
     const struct device *d = &c->setup->machine->devices[pub->device];
     bool suspends = d->can_suspend && (c->caps & CAP_SUSPEND) != 0;
-    if (how.now && (how.discard ? !d->can_reset : !suspends)) {
-        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
-                           how.discard ? "the device cannot reset" : "the device cannot suspend");
-    }
-    if (pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || how.drain)) {
-        return core_refuse(c, COUNTER_PREEMPT_REFUSED, -EPERM,
-                           "it has not begun, and the device does not take back what it was given");
-    }
+    REFUSE_IF(c, how.now && (how.discard ? !d->can_reset : !suspends), PREEMPT_REFUSED, -EPERM,
+              how.discard ? "the device cannot reset" : "the device cannot suspend");
+    REFUSE_IF(c, pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || how.drain),
+              PREEMPT_REFUSED, -EPERM,
+              "it has not begun, and the device does not take back what it was given");
     /* Before the executor is asked: it may end the launch by what it finds there. */
     l->pub->stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);

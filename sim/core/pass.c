@@ -26,14 +26,10 @@ static void pass_cancel(struct core *c, struct full_pass *p)
 int core_pass_cancel(struct core *c, struct pass *pub)
 {
     struct full_pass *p = core_pass(pub);
-    if (pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0) {
-        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                           "only a pass that is on no device can be given up");
-    }
-    if (p->after != NULL) {
-        return core_refuse(c, COUNTER_LAUNCH_BAD_SPAN, -EINVAL,
-                           "passes with the tokens after are given up first");
-    }
+    REFUSE_IF(c, pub == NULL || pub->state != PASS_STATE_READY || pub->n_launches > 0,
+              LAUNCH_BAD_SPAN, -EINVAL, "only a pass that is on no device can be given up");
+    REFUSE_IF(c, p->after != NULL, LAUNCH_BAD_SPAN, -EINVAL,
+              "passes with the tokens after are given up first");
     pass_cancel(c, p);
     FREE_PUT(c->dead_passes, p);
     return 0;

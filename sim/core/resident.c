@@ -106,22 +106,14 @@ void resident_remove(struct core *c, struct resident *r)
     CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_ABSENT);
 }
 
-static int refuse(struct core *c, int status, const char *why)
-{
-    return core_refuse(c, COUNTER_RESIDENT_REFUSED, status, why);
-}
-
 int core_compile(struct core *c, struct resident_key key)
 {
-    if ((c->caps & CAP_COMPILE) == 0) {
-        return refuse(c, -EPERM, "this executor does not compile");
-    }
-    if (key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0 || key.b >= c->n_models) {
-        return refuse(c, -EINVAL, "only attention of some length and model is compiled");
-    }
-    if (resident_find(c, key) != NULL) {
-        return refuse(c, -EALREADY, "it is there already, or being made");
-    }
+    REFUSE_IF(c, (c->caps & CAP_COMPILE) == 0, RESIDENT_REFUSED, -EPERM,
+              "this executor does not compile");
+    REFUSE_IF(c, key.kind != RESIDENT_COMPILED_ATTENTION || key.a == 0 || key.b >= c->n_models,
+              RESIDENT_REFUSED, -EINVAL, "only attention of some length and model is compiled");
+    REFUSE_IF(c, resident_find(c, key) != NULL, RESIDENT_REFUSED, -EALREADY,
+              "it is there already, or being made");
     struct resident *r = resident_add(c, key, 0.0); /* compiled kernels take no memory */
     SIM_REQUIRE(r != NULL, "what takes no bytes fits");
     const struct machine *m = c->setup->machine;
@@ -136,20 +128,21 @@ int core_compile(struct core *c, struct resident_key key)
 static int graph_block_new(struct core *c, struct resident_key key, double bytes,
                            struct resident **out)
 {
-    if ((c->caps & CAP_LOAD) == 0) {
-        return refuse(c, -EPERM, "this executor does not load graphs");
-    }
-    if (key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) || key.b == 0 ||
-        key.b > UINT8_MAX) {
-        return refuse(c, -EINVAL, "only a graph block of version 1 on, of some bytes, is loaded");
-    }
-    if (resident_find(c, key) != NULL) {
-        return refuse(c, -EALREADY, "it is there already, or being loaded");
-    }
+    REFUSE_IF(c, (c->caps & CAP_LOAD) == 0, RESIDENT_REFUSED, -EPERM,
+              "this executor does not load graphs");
+    REFUSE_IF(c,
+              key.kind != RESIDENT_GRAPH_BLOCK || !(bytes > 0.0) || !isfinite(bytes) ||
+                  key.b == 0 || key.b > UINT8_MAX,
+              RESIDENT_REFUSED, -EINVAL,
+              "only a graph block of version 1 on, of some bytes, is loaded");
+    REFUSE_IF(c, resident_find(c, key) != NULL, RESIDENT_REFUSED, -EALREADY,
+              "it is there already, or being loaded");
     /* It takes its memory when its load begins, not when it is there: two loads under way could
      * otherwise both be promised the same. */
     *out = resident_add(c, key, bytes);
-    return *out == NULL ? refuse(c, -ENOMEM, "not enough KV is free to give way to it") : 0;
+    REFUSE_IF(c, *out == NULL, RESIDENT_REFUSED, -ENOMEM,
+              "not enough KV is free to give way to it");
+    return 0;
 }
 
 int core_load(struct core *c, struct resident_key key, double bytes)
@@ -165,9 +158,8 @@ int core_load(struct core *c, struct resident_key key, double bytes)
 
 int core_map(struct core *c, struct resident_key key, double bytes)
 {
-    if (c->hook != HOOK_init) {
-        return refuse(c, -EPERM, "what was there before the run is declared in init");
-    }
+    REFUSE_IF(c, c->hook != HOOK_init, RESIDENT_REFUSED, -EPERM,
+              "what was there before the run is declared in init");
     struct resident *r;
     /* Before it is weighed: what is mapped holds the weights, and is not to count beside them. */
     c->weights_mapped = true;
@@ -184,14 +176,12 @@ int core_map(struct core *c, struct resident_key key, double bytes)
 
 int core_graph(struct core *c, uint8_t version, struct graph_shape shape)
 {
-    if (c->hook != HOOK_init) {
-        return refuse(c, -EPERM, "what graphs are is said in init");
-    }
-    if (version == 0 || version > GRAPH_VERSIONS || shape.rows == 0 || shape.n_blocks == 0 ||
-        shape.n_blocks > c->setup->llm->n_layers || c->graphs[version].rows > 0) {
-        return refuse(c, -EINVAL,
-                      "a graph has a version not said yet, rows, and no more blocks than layers");
-    }
+    REFUSE_IF(c, c->hook != HOOK_init, RESIDENT_REFUSED, -EPERM, "what graphs are is said in init");
+    REFUSE_IF(c,
+              version == 0 || version > GRAPH_VERSIONS || shape.rows == 0 || shape.n_blocks == 0 ||
+                  shape.n_blocks > c->setup->llm->n_layers || c->graphs[version].rows > 0,
+              RESIDENT_REFUSED, -EINVAL,
+              "a graph has a version not said yet, rows, and no more blocks than layers");
     c->graphs[version] = shape;
     return 0;
 }
@@ -199,17 +189,12 @@ int core_graph(struct core *c, uint8_t version, struct graph_shape shape)
 int core_resident_evict(struct core *c, struct resident_key key)
 {
     struct resident *r = resident_find(c, key);
-    if (r == NULL) {
-        return refuse(c, -ENOENT, "it is not there");
-    }
+    REFUSE_IF(c, r == NULL, RESIDENT_REFUSED, -ENOENT, "it is not there");
     /* A launch that waits in a device's queue counts too: its block must be there when it begins.
      */
-    if (r->pins > 0) {
-        return refuse(c, -EBUSY, "a launch uses it");
-    }
-    if (key.kind == RESIDENT_WEIGHTS) {
-        return refuse(c, -EPERM, "weights go when their memory is needed");
-    }
+    REFUSE_IF(c, r->pins > 0, RESIDENT_REFUSED, -EBUSY, "a launch uses it");
+    REFUSE_IF(c, key.kind == RESIDENT_WEIGHTS, RESIDENT_REFUSED, -EPERM,
+              "weights go when their memory is needed");
     if (r->state == RESIDENT_PENDING) {
         core_count(c, COUNTER_COMPILES_CANCELLED);
         /* The executor first: it still holds the resident, which is used again once it is dropped.
