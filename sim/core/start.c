@@ -138,13 +138,12 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
               void *exec, struct sim_result *result)
 {
     /* Runs share nothing: all that the one before left here is gone. */
-    memset(c, 0, sizeof *c);
-    memset(result, 0, sizeof *result);
-    c->setup = setup;
-    c->result = result;
-    c->exec_ops = ops;
-    c->exec = exec;
-    c->caps = ops->caps & setup->caps;
+    *result = (struct sim_result){0};
+    *c = (struct core){.setup = setup,
+                       .result = result,
+                       .exec_ops = ops,
+                       .exec = exec,
+                       .caps = ops->caps & setup->caps};
     arena_init(&c->arena, NULL);
     core_memory_init(c);
     c->sched->api = &core_sched_api;
@@ -172,13 +171,9 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
-    int rc = check_needs(c); /* before the policy has said anything that needs them */
-    if (rc != 0) {
-        return rc;
-    }
-    rc = find_capacity(c);
-    if (rc != 0) {
-        return rc;
+    /* Before the policy has said anything that needs them. */
+    if (check_needs(c) != 0 || find_capacity(c) != 0) {
+        return result->status;
     }
     kv_init(c);
     c->joins = joins_new(c);
@@ -211,7 +206,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     }
     c->begun = true;
     c->hook = HOOK_init;
-    rc = p->init == NULL ? 0 : p->init(c->sched);
+    int rc = p->init == NULL ? 0 : p->init(c->sched);
     c->hook = HOOK_outside;
     weights_init(c);
     if (rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL) {
