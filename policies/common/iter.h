@@ -103,9 +103,8 @@ struct iter_order {
     void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
-    /* It has other KV than when its key was last asked: before its first service a cache may have
-     * more or less of its prompt, and later it may have lost it. iter_rekey where the key is by
-     * work. */
+    /* It has other KV than when its key was last asked. Before its first service a cache may have
+     * more or less of its prompt. Later it may have lost it. iter_rekey, where the key is work. */
     void (*found)(struct sched *s, const struct request *r);
     /* Called at the start of schedule: orders whose keys move with time re-key here. */
     void (*refresh)(struct sched *s);

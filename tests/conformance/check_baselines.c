@@ -396,6 +396,15 @@ static bool pd_mixed_borrows_the_igpu(const char *extra)
     return at(kernel(1, IGPU, OP_QKV), 1, 5) && kernel(1, NPU, OP_QKV) == NULL;
 }
 
+/* 1024 tokens wait, and the limit is that: the prompt goes where the first one is. */
+static bool pd_mixed_borrows_above_its_limit_only(const char *extra)
+{
+    machine(1, 1);
+    struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
+    run("pd-mixed", extra[0] == '\0' ? "limit_tokens=1024" : "", extra, q, 2);
+    return kernel(1, NPU, OP_QKV) != NULL;
+}
+
 /* It prefills in iterations of 512 tokens beside the decodes. */
 static bool pd_mixed_takes_chunks(const char *extra)
 {
@@ -538,6 +547,7 @@ static const struct row rows[] = {
     ROW(pd_who_waited_longer_has_the_igpu, PD, "yield=iteration margin=npu"),
     ROW(pd_decode_batch_is_unlimited, PD, "max_batch=1"),
     ROW(pd_mixed_borrows_the_igpu, "limit_tokens=2048", "limit_tokens=2048"),
+    ROW(pd_mixed_borrows_above_its_limit_only, "limit_tokens=1023", "limit_tokens=1023"),
     ROW(pd_mixed_takes_chunks, "mixed_tokens=2000", "mixed_tokens=2000"),
     ROW(pd_mixed_takes_what_a_prompt_leaves, "mixed_tokens=2000", "mixed_tokens=2000"),
     ROW(split_balances_both_engines, SPLIT, "split=false"),

@@ -421,6 +421,29 @@ static bool hetero_shares_one_budget(const char *extra)
     return b != NULL && a->rows == 63 && b->rows == 37;
 }
 
+/* Request 0 takes 120 tokens, and 1 as many more. When both have some 256 there is no KV left, and
+ * 1 starts over. It is the first to wait, and finds no room until 0 has ended: 2 stays behind it.
+ */
+static bool orca_lets_nobody_pass_who_starts_over(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    struct scenario_request q[] = {
+        {BE, 0, 160, 120, 0, 0}, {BE, 0.001, 160, 200, 0, 0}, {BE, 0.002, 16, 1, 0, 0}};
+    rules_run("orca", "reserve=false,max_num_seqs=2", extra, q, 3);
+    return sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS] == 1 &&
+           sc.records[2].start_ns == sc.records[0].finish_ns;
+}
+
+/* A prompt of 64 tokens is as large as the budget, of which 32 are taken. */
+static bool openvino_prompt_of_the_budget_waits(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 32, 1, 0, 0}, {BE, 0, 64, 1, 0, 0}};
+    rules_run("openvino-cb", "variant=vllm,max_num_batched_tokens=64", extra, q, 2);
+    return rules_starts(1, 2.96);
+}
+
 static const struct rule_row all[] = {
     RULE(v0_recomputes_the_last_arrived, "requeue=back max_num_seqs=32", "requeue=back"),
     RULE(v1_recomputes_the_last_running, "requeue=back max_num_seqs=32", "requeue=back"),
@@ -456,6 +479,9 @@ static const struct rule_row all[] = {
     RULE(priority_v1_takes_no_place_by_force, "mode=v0", "mode=v0"),
     RULE(priority_v0_takes_memory_by_force, "mode=v1 force_preempt=false",
          "mode=v1 force_preempt=false"),
+    RULE(orca_lets_nobody_pass_who_starts_over, "max_num_seqs=3", "max_num_seqs=3"),
+    RULE(openvino_prompt_of_the_budget_waits, "variant=sf256 max_num_batched_tokens=96",
+         "variant=sf256 max_num_batched_tokens=96"),
     RULE(sarathi_stalls_no_decode, "stall_free=false max_num_batched_tokens=512",
          "stall_free=false max_num_batched_tokens=512"),
     RULE(sarathi_finishes_prompts_in_order, "max_num_batched_tokens=512 max_num_batched_tokens=128",
