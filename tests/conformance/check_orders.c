@@ -476,6 +476,22 @@ static bool llf_compares_all_stopped_passes(const char *extra)
     return rules_finishes(2, 115.8) && rules_finishes(0, 135.8) && rules_finishes(1, 172.5);
 }
 
+/* Bounds of the last two of eight queues: 32 and 64 ms. Client 7 has had 5 + 20 * 3 = 65 ms, client
+ * 8 5 + 11 * 3 = 38. When request 2 ends at 115, 4 goes before 3, which came first. */
+static bool autellix_has_eight_queues(const char *extra)
+{
+    rules_machine(1);
+    struct scenario_request q[] = {{BE, 0, 100, 21, 0, 0},
+                                   {BE, 0, 100, 12, 0, 0},
+                                   {BE, 0.110, 100, 1, 0, 0},
+                                   {BE, 0.111, 100, 1, 0, 0},
+                                   {BE, 0.112, 100, 1, 0, 0}};
+    rules_extra(0)->client_id = rules_extra(3)->client_id = 7;
+    rules_extra(1)->client_id = rules_extra(4)->client_id = 8;
+    rules_run("autellix-like", ONE ",t0_s=0.0005", extra, q, 5);
+    return rules_starts(4, 115) && rules_starts(3, 120);
+}
+
 static const struct rule_row all[] = {
     RULE(srpt_serves_reactive_first, "class=blind", "class=blind"),
     RULE(sjf_serves_reactive_first, "class=blind", "class=blind"),
@@ -524,6 +540,7 @@ static const struct rule_row all[] = {
     RULE(prema_earns_tokens_by_waiting, "proactive_priority=0.1 class=blind",
          "proactive_priority=0.1"),
     RULE(autellix_serves_reactive_first, "class=blind", "class=blind"),
+    RULE(autellix_has_eight_queues, "t0_s=1 beta=4", "t0_s=1"),
     RULE(vtc_takes_the_client_with_least_service, "w_in=0,w_out=0 policy=sjf-input lift=false",
          "w_in=0,w_out=0 policy=sjf-input"),
     RULE(vtc_charges_what_clients_get, "w_out=0 lift=false", "w_out=0"),
