@@ -44,6 +44,8 @@ static const struct {
 } needs[] = {
     {"hpf", "inflight", "level=1"},
     {"hhpf", "inflight", "level=1"},
+    {"vtc", "inflight", "class=rt_alone,preempt=kernel,level=1"},
+    {"vtc", "level", "class=rt_alone,preempt=kernel,inflight=4"},
     {NULL, "inflight", "preempt=kernel,level=1"},
     {NULL, "gap_s", "gap_kv=ttl"},
     {NULL, NULL, NULL},
