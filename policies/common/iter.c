@@ -41,6 +41,13 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
     return memory_place(s, x) < memory_place(s, y);
 }
 
+static void hold(struct sched *s, struct iter *it, const struct request *r)
+{
+    if (!order_has(&it->holders, r)) {
+        order_add(&it->holders, r, -memory_place(s, r));
+    }
+}
+
 /* Among those who wait. */
 static void enqueue(struct sched *s, struct iter *it, const struct request *r)
 {
@@ -48,9 +55,8 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
     SIM_ASSERT(r->pass == NULL && order_has(&it->elders, r));
     order_add(&it->ready, r, full_key(s, it, r));
     /* A prefix that it has only found counts as free: to lose it would make no room. */
-    bool holds = r->kv_tokens > 0 && !r->kv_swapped && !blocks_only_cached(r);
-    if (holds && !order_has(&it->holders, r)) {
-        order_add(&it->holders, r, -memory_place(s, r));
+    if (r->kv_tokens > 0 && !r->kv_swapped && !blocks_only_cached(r)) {
+        hold(s, it, r);
     }
     SIM_ASSERT(iter_ok(it));
 }
@@ -91,6 +97,9 @@ void iter_kv_moved(struct sched *s, const struct request *r)
     SIM_ASSERT(order_of(r) == NULL &&
                r->kv_tokens > 0); /* on flash or in memory, it has it again */
     enqueue(s, it, r);
+    if (!r->kv_swapped) { /* back from flash: its own, also where only its last turn worked on it */
+        hold(s, it, r);
+    }
 }
 
 void iter_rekey(struct sched *s, const struct request *r)

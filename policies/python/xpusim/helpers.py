@@ -207,6 +207,8 @@ class Iterations(Policy):
 
     def kv_moved(self, r: Request) -> None:
         self._wait(r)
+        if not r.kv_swapped:  # back from flash: its own
+            self.holders.add(r)
 
     def _only_found(self, r: Request) -> bool:
         """All its KV is a prefix that it has found: that counts as free until it begins."""
