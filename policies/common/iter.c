@@ -41,6 +41,8 @@ static bool keeps_memory_before(struct sched *s, const struct request *x, const 
     return memory_place(s, x) < memory_place(s, y);
 }
 
+/* It has KV that makes room when it goes: a pass has worked on it, or flash has brought it back. A
+ * prefix that it has only found counts as free. */
 static void hold(struct sched *s, struct iter *it, const struct request *r)
 {
     if (!order_has(&it->holders, r)) {
@@ -54,10 +56,6 @@ static void enqueue(struct sched *s, struct iter *it, const struct request *r)
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
     SIM_ASSERT(r->pass == NULL && order_has(&it->elders, r));
     order_add(&it->ready, r, full_key(s, it, r));
-    /* A prefix that it has only found counts as free: to lose it would make no room. */
-    if (r->kv_tokens > 0 && !r->kv_swapped && !blocks_only_cached(r)) {
-        hold(s, it, r);
-    }
     SIM_ASSERT(iter_ok(it));
 }
 
@@ -80,6 +78,7 @@ static void iter_joins(struct sched *s, const struct request *r)
         uint32_t others = it->beginnings.n;
         it->shares = map_number(&it->beginnings, begins) < others;
     }
+    it->shares = it->shares || (it->order->found != NULL && own->found > 0);
     /* It has at most what others left in the cache, and no pass has had it. */
     SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
 }
@@ -88,6 +87,9 @@ static void iter_returns(struct sched *s, const struct request *r)
 {
     SIM_ASSERT(order_of(r) == NULL); /* a pass took it, and it joined nobody since */
     enqueue(s, s->state, r);
+    if (r->kv_tokens > 0) {
+        hold(s, s->state, r);
+    }
 }
 
 /* While KV moves a request is in no order: it could join no pass. */
@@ -97,7 +99,7 @@ void iter_kv_moved(struct sched *s, const struct request *r)
     SIM_ASSERT(order_of(r) == NULL &&
                r->kv_tokens > 0); /* on flash or in memory, it has it again */
     enqueue(s, it, r);
-    if (!r->kv_swapped) { /* back from flash: its own, also where only its last turn worked on it */
+    if (!r->kv_swapped) {
         hold(s, it, r);
     }
 }

@@ -30,6 +30,7 @@ class Plain(Policy):
         self.device = next(d.index for d in self.machine.devices if d.kind == self.param.get("device", "igpu"))
         self.ready, self.run, self.on, self.asked, self.paused = [], None, None, False, []
         self.mem, self.losses, self.ran = {}, {}, 0
+        self.worked = set()  # whose KV a pass has worked on
 
     # times
     def many(self, asks):
@@ -81,6 +82,7 @@ class Plain(Policy):
         for s in p.segments:
             if not s.request.left:
                 self.ready.append(s.request)
+                self.worked.add(s.request.id)
 
     def served(self, p, ns):
         pass
@@ -125,8 +127,8 @@ class Plain(Policy):
         return 0 < r.kv_tokens == r.reused_tokens and not r.generated_tokens
 
     def gives(self, r):
-        """Evicting it makes room: what is in the cache alone counts as free."""
-        return r.kv_tokens > 0 and not self.is_cached(r)
+        """Evicting it makes room: what no pass has worked on counts as free."""
+        return r.kv_tokens > 0 and r.id in self.worked
 
     def refused(self, what):
         pass
@@ -135,6 +137,7 @@ class Plain(Policy):
         if r.kv_tokens:
             self.kv(r, "nowhere")
             self.sync()
+        self.worked.discard(r.id)
 
     def begin(self, batch, finish=False):
         """Where memory is short, the last who waits gives way to the first of the batch; else the batch shrinks."""

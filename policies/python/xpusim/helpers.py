@@ -170,7 +170,7 @@ class Iterations(Policy):
     def init(self) -> None:
         self.device = place(self.machine, self.param["device"])
         self.ready = Order()
-        self.holders: Set[Request] = set()  # of those who are ready: with KV, which they may lose
+        self.holders: Set[Request] = set()  # a pass has worked on their KV, or flash has brought it back
         self.running: Optional[Pass] = None
         self.arrivals = 0
         self.classes = self.param["class"] == "rt_first"
@@ -184,12 +184,9 @@ class Iterations(Policy):
 
     def _wait(self, r: Request) -> None:
         self.ready.push(r, self._key(r))
-        if r.kv_tokens > 0 and not r.kv_swapped and not self._only_found(r):
-            self.holders.add(r)
 
     def _take(self, r: Request) -> None:
         self.ready.remove(r)
-        self.holders.discard(r)
 
     def request_arrived(self, r: Request) -> None:
         self.arrivals += 1
@@ -198,16 +195,20 @@ class Iterations(Policy):
 
     def request_cancelled(self, r: Request) -> None:
         self._take(r)
+        self.holders.discard(r)
 
     def pass_done(self, p: Pass) -> None:
         self.running = None
         for s in p.segments:
-            if not s.request.left:
+            if s.request.left:
+                self.holders.discard(s.request)
+            else:
                 self._wait(s.request)
+                self.holders.add(s.request)
 
     def kv_moved(self, r: Request) -> None:
         self._wait(r)
-        if not r.kv_swapped:  # back from flash: its own
+        if not r.kv_swapped:
             self.holders.add(r)
 
     def _only_found(self, r: Request) -> bool:
@@ -261,14 +262,13 @@ class Iterations(Policy):
 
     def _evict_after(self, first: Request) -> bool:
         """Takes KV from the last one in memory order that waits and comes after `first`."""
-        victim = max((r for r in self.holders if r.kv_tokens > 0), key=self._place, default=None)
+        victim = max((r for r in self.holders if r.kv_tokens > 0 and r in self.ready), key=self._place, default=None)
         if victim is None or self._before(victim) <= self._before(first):
             return False
         self.kv(victim, "nowhere")
         if not self.sync():
             return False
-        if victim in self.ready:
-            self.ready.push(victim, self._key(victim))
+        self.ready.push(victim, self._key(victim))
         self.holders.remove(victim)
         return True
 
