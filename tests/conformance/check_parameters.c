@@ -26,6 +26,7 @@ static const struct {
     {"autellix-like", "mode", "of programs with threads (check_agent_orders)"},
     {"critical-path", "waits", "of request graphs (check_agent_orders)"},
     {"critical-path", "jobs", "likewise"},
+    {"critical-path", "slack", "likewise: alone in its job a request has none"},
     {"sd-npu", "length", "of drafts (check_sd_npu)"},
     {"sd-npu", "draft_ms", "likewise"},
     {"sd-npu", "calibrate_mb", "likewise"},
