@@ -160,10 +160,9 @@ static const struct request *last_after(const struct order *in, const struct req
     return last;
 }
 
-/* A prefix that it has only found counts as free: to lose it would make no room. */
 static bool holds_kv(const struct request *r)
 {
-    return r->kv_tokens > 0 && ((const struct priority_request *)r->own)->begun;
+    return r->kv_tokens > 0;
 }
 
 static bool cancel_group(struct sched *s, struct priority *h, struct priority_group *g)
@@ -201,7 +200,7 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
 }
 
 /* Somebody after `first` gives up memory: stopped iterations of lower priority first (their members
- * can then lose their KV), then prompts, then cache, then those that decode. */
+ * can then lose their KV), then prompts, then those that decode. */
 static bool make_room(struct sched *s, struct priority *h, const struct request *first)
 {
     double key = key_of(first);
@@ -220,11 +219,8 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
     if (prompt != NULL && cancel_prompt(s, h, prompt)) {
         return true;
     }
-    const struct request *idle =
-        last_after(&h->waiting, first, holds_kv); /* a prefix that a cancelled prompt has kept */
-    if (idle != NULL && sched_kv_move(s, kv_of(idle), KV_NOWHERE) == 0) {
-        return true;
-    }
+    /* Others that wait have at most a prefix that they have found: it counts as free, and to lose
+     * it would make no room. */
     const struct request *r = last_after(&h->decoding, first, holds_kv);
     if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
         order_remove(&h->decoding, r);
@@ -254,7 +250,6 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
         }
     }
     own->suspended = NULL;
-    own->begun = true;
     order_remove(&h->waiting, r);
     h->current = r;
     hetero_begin(&h->prefill, p);

@@ -29,7 +29,6 @@ extern const struct policy_param priority_params[]; /* the whole table */
 struct priority_request {
     struct order_node node;
     struct pass *suspended; /* its prompt's, while another one has the NPU */
-    bool begun;             /* it has worked with its KV, so that this counts as taken */
 };
 
 /* Decodes of one priority that cross the model together. */

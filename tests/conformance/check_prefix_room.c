@@ -4,7 +4,7 @@
 #include "tests/helpers/rules.h"
 #include "tests/helpers/suite.h"
 
-static uint32_t lost[3];
+static uint32_t lost[4];
 
 static void on_lost(void *self UNUSED, int64_t now_ns UNUSED, const struct request *r,
                     uint64_t tokens UNUSED)
@@ -179,6 +179,26 @@ START_TEST(who_has_only_found_its_kv_loses_nothing_to_a_prompt)
 }
 END_TEST
 
+/* Request 3 begins with the ten blocks that it has found, and 2 displaces it. Stopped, 3 gives up
+ * the two that it had taken. Its ten count as free again: with five others they are 15 of 16 that 2
+ * needs, so 1 loses its 17, and 3 nothing. */
+START_TEST(who_was_displaced_keeps_the_prefix_that_it_had_found)
+{
+    static const char *const policies[] = {"hpf", "hhpf"};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.010,,256,40,0,\n"
+                "2,2,0,reactive,0.031,,256,1,0,\n"
+                "3,3,0,proactive,0.030,,192,1,160,7");
+    sc.observer.kv_lost = on_lost;
+    rules_run(policies[_i], "", "", NULL, 0);
+    ck_assert(lost[1] == 1 && lost[3] == 0);
+}
+END_TEST
+
 /* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32: the second waits for the end of
  * the first, three pieces of 2.92 ms, one of 3.47 and 19 decodes of 3. */
 START_TEST(prompts_have_room_in_whole_blocks)
@@ -195,6 +215,7 @@ static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(who_has_only_found_its_kv_is_no_victim),
     LOOP(who_has_only_found_its_kv_loses_nothing_to_a_prompt, 2),
+    LOOP(who_was_displaced_keeps_the_prefix_that_it_had_found, 2),
     TEST(prompts_have_room_in_whole_blocks),
     LOOP(who_waits_is_shorter_once_its_prefix_is_computed, 3),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
