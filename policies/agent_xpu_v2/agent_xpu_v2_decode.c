@@ -75,8 +75,13 @@ static bool over_cap(struct sched *s, const struct axpu *a, double longest)
     return (double)iteration_ns(s, a, false) > longest;
 }
 
-/* Evicts proactive sequences until the batch fits, or only exempt ones are left. Aged requests are
- * exempt (B.8, second privilege). */
+/* Aged requests are not evicted either (B.8, second privilege). */
+static bool is_exempt(const struct request *r)
+{
+    return r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(r);
+}
+
+/* Evicts proactive sequences until the batch fits, or only exempt ones are left. */
 static void evict_proactive(struct sched *s, struct axpu *a)
 {
     struct batch *b = &a->batch;
@@ -86,7 +91,7 @@ static void evict_proactive(struct sched *s, struct axpu *a)
         uint32_t worst = b->n;
         for (uint32_t i = 0; i < b->n; i++) {
             const struct request *r = b->segments[i].request;
-            if (r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(r)) {
+            if (is_exempt(r)) {
                 continue;
             }
             if (worst == b->n || evicted_before(a, r, b->segments[worst].request, bucket)) {
@@ -171,19 +176,24 @@ static void choose_batch(struct sched *s, struct axpu *a)
     }
 }
 
-/* The next iteration is the same where everybody decodes in the batch, or where the reactive
- * members evict all who stay out. An evictable member could grow into a longer bucket than others.
- * The promise ends when a compiled kernel is out of date, which every call looks for. */
+/* The next iteration is the same where everybody decodes in the batch, or where its members are all
+ * those whom nobody evicts. Of several models they are not where one waits for another model's
+ * turn. An evictable member could grow into a longer bucket than others. The promise ends when a
+ * compiled kernel is out of date, which every call looks for. */
 static void declare_steady(struct sched *s, const struct axpu *a)
 {
+    const struct batch *b = &a->batch;
     uint64_t all = (uint64_t)a->decode_rt.q.n + a->decode_be.q.n;
     bool mixed = !reqq_empty(&a->decode_rt.q) && !reqq_empty(&a->decode_be.q);
-    bool kept =
-        a->batch.n == all || (mixed && a->batch.n == (uint64_t)a->decode_rt.q.n + a->aged_be.n);
+    bool kept = mixed && b->n == (uint64_t)a->decode_rt.q.n + a->aged_be.n;
+    for (uint32_t i = 0; i < b->n && kept; i++) {
+        kept = is_exempt(b->segments[i].request);
+    }
+    kept = kept || b->n == all;
     bool steady = param_int(s, AXPU_SPECULATE) == AXPU_SPECULATE_NONE && kept &&
                   a->gap.rule == GAP_CACHE && a->flash.rule == FLASH_OFF &&
                   (!mixed || param_int(s, AXPU_CAP) == AXPU_CAP_FIXED);
-    sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - a->batch.n);
+    sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - b->n);
 }
 
 /* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones

@@ -9,6 +9,7 @@
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
 
 enum { TOKENS = 300, MOST = 6 };
 
@@ -116,6 +117,27 @@ START_TEST(iterations_repeat_where_that_is_promised)
 }
 END_TEST
 
+/* Requests 0 and 1 are reactive, of two models, and 2 is proactive, of the first. A pass is of one
+ * model, so those of the models take turns: of 0 with 2, and of 1. The first is as large as all
+ * reactive requests are, and not all of these are in it. */
+START_TEST(passes_of_two_models_that_take_turns_do_not_repeat)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 40, TOKENS, 0, 0}, {RT, 0, 40, TOKENS, 0, 0}, {BE, 0, 40, TOKENS, 0, 0}};
+    struct two_models two;
+    two_models_by_hand(&sc, &two);
+    struct observer o = {
+        .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
+    sc.setup.observers[0] = &o;
+    sc.setup.n_observers = 1;
+    scenario_policy(&sc, policy_find("agent-xpu-v2"), "");
+    int rc = two_models_run(&sc, q, (uint8_t[]){0, 1, 0}, NULL, 3, false);
+    ck_assert_msg(rc == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(n_repeated, 0);
+    two_models_fini(&sc);
+}
+END_TEST
+
 /* ---- a policy that looks at each of its passes ---- */
 
 static const struct policy_ops *orca;
@@ -180,5 +202,6 @@ static const struct suite_row suite[] = {
     TEST(a_repeated_pass_is_over_as_any_other),
     TEST(repetitions_take_no_memory),
     TEST(iterations_repeat_where_that_is_promised),
+    TEST(passes_of_two_models_that_take_turns_do_not_repeat),
 };
 SUITE_MAIN("steady", suite)
