@@ -31,6 +31,9 @@ static int run(void *values, struct err *e)
     if (tasks > 1) {
         return err_add(e, "--points, --corun, --energy and --run exclude each other");
     }
+    if (o->points.unseen != NULL && o->points.points == NULL && o->energy.energy == NULL) {
+        return err_add(e, "--unseen goes with --leave-machine-out or --energy");
+    }
     if (o->energy.energy != NULL) {
         o->energy.unseen = o->points.unseen;
         return validate_energy(&o->energy, &o->output, e);

@@ -115,16 +115,36 @@ int energy_read(const struct catalog *c, const char *path, struct energy_rows *o
     return rc;
 }
 
+static bool same_power(const struct energy_point *a, const struct energy_point *b)
+{
+    return strcmp(a->soc, b->soc) == 0 && strcmp(a->device, b->device) == 0 &&
+           strcmp(a->runtime, b->runtime) == 0 && strcmp(a->model, b->model) == 0 &&
+           a->weight_bits == b->weight_bits && a->meter == b->meter && a->prefill == b->prefill &&
+           a->watts == b->watts && a->tok_s == b->tok_s;
+}
+
 int energy_read_judged(const struct catalog *c, const char *path, struct energy_rows *r,
                        struct err *e)
 {
     struct energy_rows more;
-    int rc = energy_read(c, path, &more, e);
-    for (size_t i = 0; rc == 0 && i < more.n; i++) {
+    size_t before = e->n;
+    size_t n = r->n;
+    if (energy_read(c, path, &more, e) != 0) {
+        return -EINVAL;
+    }
+    for (size_t i = 0; i < more.n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            if (same_power(&more.v[i].p, &r->v[j].p)) {
+                (void)err_add(e, "%s:%llu: the fit has this power, too (line %llu)", path,
+                              (unsigned long long)more.v[i].p.line,
+                              (unsigned long long)r->v[j].p.line);
+                break;
+            }
+        }
         more.v[i].judged = true;
         KEPT_ADD(r->v, r->n, more.v[i]);
     }
-    return rc;
+    return e->n == before ? 0 : -EINVAL;
 }
 
 /* ---- the model ---- */

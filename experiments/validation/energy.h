@@ -63,7 +63,7 @@ struct energy_rows {
 int energy_read(const struct catalog *c, const char *path, struct energy_rows *out, struct err *e);
 
 /* Adds the rows of another table, which the rows that are there shall judge. Errors are those of
- * energy_read. */
+ * energy_read, and rows that are there already: they are not unseen. */
 int energy_read_judged(const struct catalog *c, const char *path, struct energy_rows *r,
                        struct err *e);
 

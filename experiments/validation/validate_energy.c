@@ -260,7 +260,8 @@ static void put_rows(const struct energy_rows *r, bool judged, struct document *
                   q->p.prefill ? "prefill" : "decode", soc_meter_names()[q->p.meter], joules,
                   q->left[ENERGY_SOURCE].joules / joules - 1.0, q->p.watts, FRAME_IF(known, watts),
                   FRAME_IF(known, watts / spread), FRAME_IF(known, watts * spread),
-                  FRAME_IF(known, watts / q->p.watts - 1.0), FRAME_IF(!known, q->reason),
+                  FRAME_IF(known, watts / q->p.watts - 1.0),
+                  FRAME_IF(!known, q->reason != NULL ? q->reason : "too few powers to fit"),
                   q->p.source);
     }
 }

@@ -372,7 +372,7 @@ int validate_points(const struct validate_points_options *o, const struct config
     if (rc == 0 && o->against != NULL && !o->accuracy) {
         (void)err_add(e, "--against goes with --accuracy");
     } else if (rc == 0 && o->unseen != NULL && o->leave_machine_out == 0) {
-        (void)err_add(e, "--unseen goes with --leave-machine-out");
+        (void)err_add(e, "--unseen goes with --leave-machine-out or --energy");
     } else if (rc == 0 && o->accuracy) {
         status = accuracy(o, &catalog, &points, out, e);
     } else if (rc == 0 && o->leave_machine_out > 0) {

@@ -61,9 +61,17 @@ left 1 2 --points "$dir/points.csv" --leave-machine-out 2 --unseen "$dir/apart.c
 [ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --unseen alone: $(cat "$dir/out")"
 "$x" validate --energy energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers' "$dir/out" && grep -q 'without a source' "$dir/out" ||
     fail "validate --energy: $(head -n 3 "$dir/out")"
-# A table judged by itself: as many rows as it has, and nothing is fitted to print.
-"$x" validate --energy energy --unseen energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers, predicted by them' "$dir/out" &&
+# Another table: nothing is fitted to print. Itself is no other, and other tasks have no table to judge.
+"$x" validate --energy energy --unseen energy-unseen -q >"$dir/out" && grep -q '^energy-unseen: [0-9]* powers, predicted by them' "$dir/out" &&
     ! grep -q 'without a source' "$dir/out" || fail "validate --energy --unseen: $(head -n 3 "$dir/out")"
+{ sed 4q hwmodels/points/energy-unseen.csv && sed -n '$p' hwmodels/points/energy.csv; } >"$dir/mixed.csv"
+"$x" validate --energy energy --unseen "$dir/mixed.csv" >"$dir/out" 2>&1
+[ $? = 2 ] && grep -q "mixed.csv:5: the fit has this power, too (line $(wc -l <hwmodels/points/energy.csv))" "$dir/out" && [ "$(wc -l <"$dir/out")" = 1 ] ||
+    fail "validate --energy --unseen with a power of the fit: $(cat "$dir/out")"
+"$x" validate --corun corun --unseen unseen >"$dir/out" 2>&1
+[ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --corun --unseen: $(cat "$dir/out")"
+sed 4q hwmodels/points/energy-unseen.csv >"$dir/single.csv"
+"$x" validate --energy "$dir/single.csv" -q >"$dir/out" && grep -q 'too few powers to fit$' "$dir/out" || fail "validate --energy of one power: $(cat "$dir/out")"
 "$x" validate --energy energy --unseen "$dir/none.csv" >"$dir/out" 2>&1
 [ $? = 2 ] && grep -q 'none.csv' "$dir/out" || fail "validate --energy --unseen of no file: $(cat "$dir/out")"
 # validate --run: a run that one machine served, and two of them behind either queue

@@ -476,7 +476,7 @@ START_TEST(points_that_cannot_be_asked_for_are_refused)
         {{.points = "unseen", .unseen = "unseen"},
          NULL,
          NULL,
-         "--unseen goes with --leave-machine-out"},
+         "--unseen goes with --leave-machine-out or --energy"},
         {{.points = "unseen"},
          "no-such-soc",
          NULL,
