@@ -266,13 +266,17 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
     const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
     int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
     if (x != NULL && found == NULL) {
+        uint32_t first = UINT32_MAX;
         uint32_t last = 0;
         for (size_t i = 0; i < k->trace->n; i++) {
-            last = k->trace->rows[i].request_id > last ? k->trace->rows[i].request_id : last;
+            uint32_t its = k->trace->rows[i].request_id;
+            first = its < first ? its : first;
+            last = its > last ? its : last;
         }
         (void)err_add(
-            e, "--request %u: no such request left the system in this run, which has 0 to %u", id,
-            last);
+            e,
+            "--request %u: no such request left the system in this run, whose trace has %u to %u",
+            id, first, last);
         status = EXIT_BAD_INPUT;
     } else if (found != NULL) {
         struct explain_whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id),
