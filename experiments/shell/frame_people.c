@@ -233,6 +233,8 @@ static void put_latex(const char *text, FILE *out)
     for (const char *p = visible; *p != '\0'; p++) {
         const char *escape = escapes[(unsigned char)*p];
         (void)fprintf(out, escape != NULL ? "%s" : "%.1s", escape != NULL ? escape : p);
+        /* Two hyphens would be one dash. */
+        (void)fputs(p[0] == '-' && p[1] == '-' ? "{}" : "", out);
     }
 }
 

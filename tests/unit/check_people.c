@@ -58,14 +58,15 @@ START_TEST(columns_are_as_wide_as_their_cells)
 }
 END_TEST
 
-/* Letters that TeX reads as commands; a row that begins as an argument of the row before would;
- * lines of notes, and rows without titles. */
+/* Letters that TeX reads as commands, and hyphens that it would join; a row that begins as an
+ * argument of the row before would; lines of notes, and rows without titles. */
 START_TEST(latex_says_letters_and_no_commands)
 {
     document_note(d, "5 %% of\n\nx_y");
     struct frame *f = document_table(d, 0, "lr", "a_b & c", "%");
     FRAME_ROW(f, "[0, 1] #3", "$5");
     FRAME_ROW(f, "*", "~^\\{}<|>");
+    FRAME_ROW(f, "---x -1", "a-b");
     FRAME_ROW(document_table(d, 2, "rl", NULL), 1.5, "[1, 2]");
     is("latex", "% 5 % of\n"
                 "\n"
@@ -77,6 +78,7 @@ START_TEST(latex_says_letters_and_no_commands)
                 "{}[0, 1] \\#3 & \\$5 \\\\\n"
                 "{}* & \\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\{\\}\\textless{}"
                 "\\textbar{}\\textgreater{} \\\\\n"
+                "-{}-{}-x -1 & a-b \\\\\n"
                 "\\hline\n"
                 "\\end{tabular}\n"
                 "\\begin{tabular}{rl}\n"
