@@ -152,11 +152,11 @@ static int check_metrics(const struct figure *f, size_t n, struct err *e)
     size_t most = figure_takes_metrics(f);
     return n == 0 || most == FIGURE_MAX_METRICS || n == most
                ? 0
-               : err_add(e, "%s draws %s, and --metric was given %zu times", f->name,
-                         most == 0   ? "no metric of a choice"
+               : err_add(e, "%s draws %s, and --metric was given %zu time%s", f->name,
+                         most == 0   ? "no metric that one can choose"
                          : most == 1 ? "one metric"
                                      : "two metrics, x and y",
-                         n);
+                         n, text_plural(n));
 }
 
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
