@@ -380,7 +380,7 @@ START_TEST(a_pareto_figure_has_its_own_pair)
              "title2 = 'mean reactive latency (s)'\n");
     drawn_input("", "a.csv", input);
     metrics("x", NULL);
-    drawn_refused("pareto", "pareto draws two metrics, x and y, and --metric was given 1 times\n");
+    drawn_refused("pareto", "pareto draws two metrics, x and y, and --metric was given 1 time\n");
     drawn_input("", "b.csv", "policy,reactive.e2e_s.mean\nfcfs,4\n");
     drawn_refused("pareto", "b.csv: no metric proactive.throughput_req_per_min; there are: "
                             "reactive.e2e_s.mean, ...\n");
