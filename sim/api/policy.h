@@ -341,9 +341,10 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 
 /* Raised when a member comes to mean something else. */
 #define POLICY_API_VERSION 5
-/* A hash of every struct and enum of device.h, pass.h, request.h and this file, by `make generate`;
- * so none of them changes unnoticed. Members are appended, never put between. */
-#define POLICY_LAYOUT 4133583101u
+/* A hash of every struct and enum of device.h, pass.h, request.h and this file, and of the helpers
+ * that plug-ins share with the program (policies/common, plugin.list). By `make generate`; so none
+ * of them changes unnoticed. Members of the first are appended, never put between. */
+#define POLICY_LAYOUT 941087626u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

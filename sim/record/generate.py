@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What follows from the structs of sim/api, written into the files that repeat it:
 
-    sim/api/policy.h                      POLICY_LAYOUT, the hash of all structs and enums
+    sim/api/policy.h                      POLICY_LAYOUT, the hash of all structs and enums, and of
+                                          those of the helpers that plug-ins share
     policies/python/xpusim/fields.py      the classes of the Python package
     docs/policy-protocol.md               the members of events, objects and options
 
     python3 sim/record/generate.py [--check]    --check changes nothing and names what is old
 """
+import glob
 import os
 import re
 import sys
@@ -23,6 +25,7 @@ def text(path):
 
 HEADERS = {h: text("sim/api/%s.h" % h) for h in ("device", "request", "pass", "policy")}
 ALL = "\n".join(HEADERS.values())
+HELPERS = [text(h) for h in sorted(glob.glob("policies/common/*.h")) + ["sim/base/map.h"]]
 WORDS = {name: re.findall(r'"(\w+)"', body)
          for name, body in re.findall(r"words_(\w+)\[\] = {(.*?)}", text("sim/base/words.c"), re.S)}
 WORDS["device_kinds"] = re.findall(r'X\(\w+, "(\w+)"', HEADERS["device"])
@@ -30,7 +33,7 @@ WORDS["device_kinds"] = re.findall(r'X\(\w+, "(\w+)"', HEADERS["device"])
 
 def layout():
     """Of the declarations without comments and blanks."""
-    bare = re.sub(r"/\*.*?\*/", "", ALL, flags=re.S)
+    bare = re.sub(r"/\*.*?\*/", "", "\n".join([ALL] + HELPERS), flags=re.S)
     blocks = re.findall(r"^(?:struct|enum) \w+ {.*?^};", bare, re.S | re.M)
     blocks += re.findall(r"^(?:CALL|TELL).*?\n(?=\n|$)", text("sim/api/calls.def"), re.S | re.M)
     blocks += re.findall(r"^enum \w+ {[^\n]*};", bare, re.M)

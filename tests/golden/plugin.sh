@@ -264,6 +264,19 @@ older member request.h '/^    uint32_t turn;/i uint32_t between, more;'
 refuse "its struct request has" $run "$dir/member.so"
 older order policy.h 's/^#define POLICY_LAYOUT .*/#define POLICY_LAYOUT 1u/'
 refuse "layout 1, here" $run "$dir/order.so"
+# structs of shared helpers are part of the layout: a plug-in with others would hand over the wrong members
+copy=$dir/copy
+mkdir -p "$copy/sim/record" "$copy/sim/base" "$copy/policies/python/xpusim" "$copy/docs"
+cp -r sim/api "$copy/sim" && cp -r policies/common "$copy/policies"
+for f in sim/record/generate.py sim/base/words.c sim/base/map.h policies/python/xpusim/fields.py docs/policy-protocol.md; do
+    cp "$f" "$copy/$f"
+done
+if command -v python3 >/dev/null 2>&1; then
+    must python3 "$copy/sim/record/generate.py" --check
+    sed -i 's/^    void (\*refresh)/    void (*between)(struct sched *s);\n&/' "$copy/policies/common/iter.h"
+    python3 "$copy/sim/record/generate.py" --check | grep -q "^sim/api/policy.h is older" ||
+        fail "a struct of iter.h changed, and the layout did not"
+fi
 # One plug-in that describes itself in every wrong way: a compilation takes a tenth of a second.
 cat >"$dir/broken.h" <<'END'
     const char *how = getenv("BROKEN");
