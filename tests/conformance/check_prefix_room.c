@@ -199,6 +199,26 @@ START_TEST(who_was_displaced_keeps_the_prefix_that_it_had_found)
 }
 END_TEST
 
+/* Request 1 is the second turn of a session whose KV was on flash. It comes at 1012.68 ms and has
+ * its 16 blocks back after 10 and a ns. They are no cache, though they are what it found and
+ * nothing else: request 2 wants 25 of 32 and takes them. */
+START_TEST(kv_that_is_back_from_flash_gives_way)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    sc.machine.swap_fixed_ns = MS(10);
+    sc.machine.swap_bytes_per_s = 1e18;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,gap_kind\n"
+                "0,0,0,proactive,0,,256,2,0,\n"
+                "1,0,1,proactive,,1,320,2,256,tool\n"
+                "2,1,0,reactive,1.015,,400,2,0,");
+    sc.observer.kv_lost = on_lost;
+    rules_run("edf", "gap_kv=swap", "", NULL, 0);
+    ck_assert(rules_starts(2, 1022.680001) && lost[1] == 1);
+}
+END_TEST
+
 /* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32: the second waits for the end of
  * the first, three pieces of 2.92 ms, one of 3.47 and 19 decodes of 3. */
 START_TEST(prompts_have_room_in_whole_blocks)
@@ -216,6 +236,7 @@ static const struct suite_row suite[] = {
     TEST(who_has_only_found_its_kv_is_no_victim),
     LOOP(who_has_only_found_its_kv_loses_nothing_to_a_prompt, 2),
     LOOP(who_was_displaced_keeps_the_prefix_that_it_had_found, 2),
+    TEST(kv_that_is_back_from_flash_gives_way),
     TEST(prompts_have_room_in_whole_blocks),
     LOOP(who_waits_is_shorter_once_its_prefix_is_computed, 3),
     TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same),
