@@ -182,7 +182,8 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
         }
     }
     if (e->n == before && im.n == 0 && im.lost.failed > 0) {
-        (void)err_add(e, "%s: no requests: all %zu failed at their source", path, im.lost.failed);
+        (void)err_add(e, "%s: no requests: all %zu failed at their source or have no output tokens",
+                      path, im.lost.failed);
     }
     int rc = -EINVAL;
     if (e->n == before) {
