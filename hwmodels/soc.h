@@ -241,7 +241,7 @@ struct soc_resize soc_resize(double row_fill, double width_fill, double peak, do
 double soc_resize_bandwidth(enum device_kind kind, double ddr);
 
 /* Engines that fill their memory reach this share of its peak: the median of the iGPUs in
- * hwmodels/soc, of 0.44 to 0.88. In a memory that is slower than its port an NPU is such an engine.
+ * hwmodels/soc, of 0.24 to 1. In a memory that is slower than its port an NPU is such an engine.
  */
 #define SOC_SHARE_OF_DDR 0.81
 
