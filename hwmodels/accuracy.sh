@@ -26,6 +26,21 @@ The first column says what of a row nobody had measured when it was predicted. F
 * *wider than needed* divides the logarithm of the intervals by that of the narrowest ones in proportion that hold 95 % of the rows. 1 is ideal, below 1 is too narrow. Classes of fewer than 30 rows have none.
 * *was* is the record.
 * *memory* is the highest resident set of the process. *Runtime* unseen means the mean of the other runtimes' numbers there.
+TEXT
+awk -F, '$8 == "decode" && $11 == "soc" {
+        n[$3]++
+        row = $1 FS $3 FS $4 FS $5 FS $6 FS $9 FS $10
+        rows[$3] += !(row in seen)
+        machines[$3] += !(($1 FS $3) in seen)
+        seen[row] = seen[$1 FS $3] = 1
+    }
+    END {
+        printf "* *rows* of an unseen soc are predictions. A measured row counts once for each chip that it was predicted from, "
+        printf "and with 1 model known once for each model that was measured, too. "
+        printf "The %d decodes on iGPUs are of %d measured rows of %d machines, and the %d on NPUs of %d rows of %d.\n",
+            n["igpu"], rows["igpu"], machines["igpu"], n["npu"], rows["npu"], machines["npu"]
+    }' hwmodels/residuals.csv
+cat <<'TEXT'
 
 Powers and what no model can know are at the end of the page. Measured serving runs have [tables of their own](../hwmodels/VALIDATION.md).
 TEXT
