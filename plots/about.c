@@ -51,9 +51,6 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
         return NULL;
     }
     (void)fclose(in);
-    if (head[strspn(head, " \n\t\r")] == '\0') { /* as a command that failed leaves it */
-        return err_null(e, "%s: empty", path);
-    }
     const char *kind = "timeline"; /* where it is not said */
     cJSON *about = NULL;
     if (head[strspn(head, " \n\t\r")] != '{') {

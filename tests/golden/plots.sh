@@ -237,9 +237,6 @@ none="-o $dir/none"
     refuse "gnuplot is not installed" env PATH="$dir/nothing" "$x" plot headline $none "$dir/cmp.json"
     refuse "No such file" "$x" plot headline $none "$dir/absent.json"
     refuse "no metric nonesuch" "$x" plot headline $none --metric nonesuch "$dir/cmp.json"
-    : >"$dir/empty.json"
-    refuse "$dir/empty.json: empty" "$x" plot tornado $none "$dir/empty.json"
-    refuse "$dir/empty.json: empty" "$x" report "$dir/empty.json" -o "$dir/empty.html"
     refuse "cdf draws no metric that one can choose, and --metric was given 1 time" "$x" plot cdf $none --metric ttft_s "$dir/r.csv"
     refuse "two metrics, x and y, and --metric was given 1 time" "$x" plot pareto $none --metric energy_j "$dir/cmp.json"
     refuse "heatmap draws one metric" "$x" plot heatmap $none --metric energy_j --metric drain_s "$dir/sweep.csv"
@@ -281,7 +278,7 @@ none="-o $dir/none"
     head -n 1 "$dir/sweep.csv" >"$dir/empty.csv"
     refuse "empty.csv: no rows" "$x" plot heatmap $none "$dir/empty.csv"
     : >"$dir/void.csv"
-    refuse "void.csv: empty" "$x" plot heatmap $none "$dir/void.csv"
+    refuse "void.csv: empty: no header line" "$x" plot heatmap $none "$dir/void.csv"
 }
 # For papers: a PDF of the width asked for (3.33 and 7 inches of 72 points, whole points), names of policies, no line above.
 pdf_width() { grep -a -m1 MediaBox "$1" | sed 's/.*\[ *0 0 \([0-9]*\).*/\1/'; }

@@ -94,7 +94,6 @@ def files():
         "33axes.json": spec(axes={f"params.p{k}": [1] for k in range(33)}),
         "nopowers.csv": header("energy"),
         "nopoints.csv": header("reference"),
-        "void.csv": "",
         "nocoruns.csv": header("corun"),
         "latent.json": model(kv_lora_rank=512),
         "zero.model.json": model(kv_lora_rank=0),

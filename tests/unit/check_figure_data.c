@@ -381,6 +381,7 @@ static const struct {
     {"#kind: requests\n# policy:edf\n# policy\n#policy: x\na\n", "table", "", false},
     {"a,b\n# policy: edf\n", "table", "", false},
     {"# policy: edf\r\n\r\n# soc: s\na\n", "table", "edf", false},
+    {"", "table", "", false},
     {"{\"about\":{\"policy\":\"edf\"}}", "json", "edf", true},
     {" \n\t\r{\"about\":{\"policy\":\"edf\",\"kind\":\"job\"}}", "job", "edf", true},
     {"{\"about\":[1],\"kind\":\"job\"}", "json", "", true},
@@ -403,16 +404,6 @@ START_TEST(a_file_of_any_form_says_what_it_is)
     ck_assert_uint_eq(drawn_err.n, 0);
     cJSON_Delete(tree);
     cJSON_Delete(about);
-}
-END_TEST
-
-START_TEST(a_file_of_nothing_is_refused)
-{
-    cJSON *tree;
-    ck_assert_ptr_null(about_read(drawn_file("f", _i == 0 ? "" : " \n\t\r\n"), &tree, &drawn_err));
-    ck_assert_ptr_null(tree);
-    ck_assert_uint_eq(drawn_err.n, 1);
-    ck_assert_ptr_nonnull(strstr(drawn_err.lines[0], ": empty"));
 }
 END_TEST
 
@@ -454,7 +445,6 @@ static const struct suite_row suite[] = {
     TEST(every_figure_says_how_it_is_read),
     TEST(each_figure_takes_these_files),
     LOOP(a_file_of_any_form_says_what_it_is, sizeof files / sizeof files[0]),
-    LOOP(a_file_of_nothing_is_refused, 2),
     TEST(a_kind_is_a_list_of_words),
 };
 SUITE_MAIN("data of figures", suite)
