@@ -148,6 +148,8 @@ void drawn_refused(const char *figure, const char *errors)
 {
     /* A page leaves out a figure whose metric is not there, and refuses one that is wrong. */
     int status = strstr(errors, ": no metric ") != NULL ? -ENODATA : -EINVAL;
+    figure_data_fini(&drawn_data);
+    figure_data_init(&drawn_data);
     ck_assert_int_eq(figure_prepare(figure_find(figure), &drawn_request, &drawn_data, &drawn_err),
                      status);
     drawn_request = (struct figure_request){0};
