@@ -132,6 +132,9 @@ void prefix_evict(struct core *c, uint64_t blocks)
 {
     while (blocks > 0 && c->prefixes->free.first != NULL) {
         struct prefix_node *n = (struct prefix_node *)c->prefixes->free.first;
+        while (n->children > 0) { /* what stands on it has a higher rank, and goes first */
+            n = (struct prefix_node *)n->place.after;
+        }
         uint32_t there = n->to - n->from;
         uint64_t want = (blocks + n->units - 1) / n->units;
         uint32_t some = want < there ? (uint32_t)want : there;
