@@ -132,7 +132,7 @@ void prefix_evict(struct core *c, uint64_t blocks)
 {
     while (blocks > 0 && c->prefixes->free.first != NULL) {
         struct prefix_node *n = (struct prefix_node *)c->prefixes->free.first;
-        while (n->children > 0) { /* what stands on it has a higher rank, and goes first */
+        while (n->children > 0) { /* its leaves have a higher rank, and give way first */
             n = (struct prefix_node *)n->place.after;
         }
         uint32_t there = n->to - n->from;
