@@ -49,11 +49,14 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             free_nodes += prefix_held(x) == PREFIX_FREE;
         }
     }
+    memset(n, 0, ((size_t)3 * p->n_nodes + 3) * sizeof *n); /* from here on: free children passed */
     const struct ranked *before = NULL;
     for (const struct ranked *x = p->free.first; x != NULL; before = x, x = x->after) {
         const struct prefix_node *node = (const struct prefix_node *)x;
         SIM_ASSERT(x->before == before && prefix_held(node) == PREFIX_FREE && free_nodes > 0);
-        SIM_ASSERT(before != NULL ? before->rank <= x->rank : node->children == 0);
+        SIM_ASSERT((before == NULL || before->rank <= x->rank) &&
+                   n[node->number] == node->children);
+        n[node->parent != NULL ? node->parent->number : 0]++;
         free_nodes--;
     }
     SIM_ASSERT(p->free.last == before && free_nodes == 0);

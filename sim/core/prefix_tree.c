@@ -100,8 +100,8 @@ struct prefix_node *prefix_split(struct core *c, struct prefix_node *lower, uint
     upper->place.rank = lower->place.rank;
     enum prefix_hold how = prefix_held(lower);
     if (how == PREFIX_FREE) {
-        ranked_add(&c->prefixes->free,
-                   &upper->place); /* for a moment: whoever asked for it takes it */
+        /* Before its parent: whoever asked for it may not take it. */
+        ranked_add_behind(&c->prefixes->free, &lower->place, &upper->place);
     } else {
         upper->holders[how] = 1;
     }
@@ -132,9 +132,6 @@ void prefix_evict(struct core *c, uint64_t blocks)
 {
     while (blocks > 0 && c->prefixes->free.first != NULL) {
         struct prefix_node *n = (struct prefix_node *)c->prefixes->free.first;
-        while (n->children > 0) { /* its leaves have a higher rank, and give way first */
-            n = (struct prefix_node *)n->place.after;
-        }
         uint32_t there = n->to - n->from;
         uint64_t want = (blocks + n->units - 1) / n->units;
         uint32_t some = want < there ? (uint32_t)want : there;

@@ -479,6 +479,26 @@ START_TEST(under_pressure_the_leaf_that_nobody_holds_gives_way)
 }
 END_TEST
 
+/* 20 tokens of request 0 are 5 blocks: 2 of the group's text, and 3 that it alone has. Request 1
+ * begins with 17 of them, so that a look-up parts the 3 into 2 and 1. It takes none of them. Blocks
+ * give way from the end all the same. */
+START_TEST(what_was_parted_and_not_taken_gives_way_from_its_end)
+{
+    read_trace("0,0,0,reactive,0,,20,1,10,1,\n1,1,0,reactive,1,,30,1,17,0,0\n");
+    begin(4, 12);
+    arrive(0);
+    serve(0);
+    blocks_are(7, 5);
+    ck_assert_uint_eq(prefix_find(&core, 1, 4)->to, 4);
+    for (uint32_t left = 4; left > 0; left--) {
+        prefix_evict(&core, 1);
+        blocks_are(12 - left, left);
+        ck_assert_uint_eq(prefix_find(&core, 1, 4)->to, left);
+    }
+    end();
+}
+END_TEST
+
 /* Two that wait with the same prompt: when the first has computed it, the second finds it before it
  * is served. 8 of 9 tokens, the last is its own to compute. */
 START_TEST(who_waits_finds_what_was_computed_meanwhile)
@@ -515,6 +535,7 @@ static const struct suite_row suite[] = {
     CASE("shared prefixes by hand"),
     TEST(three_requests_share_as_by_hand),
     TEST(under_pressure_the_leaf_that_nobody_holds_gives_way),
+    TEST(what_was_parted_and_not_taken_gives_way_from_its_end),
     TEST(who_waits_finds_what_was_computed_meanwhile),
     TEST(what_is_computed_twice_is_kept_once),
 };
