@@ -12,7 +12,7 @@ static uint64_t room_for(struct sched *s, const struct pass *p, const struct req
     double place = order_node(&it->elders, top)->key;
     for (const struct request *r = order_first(&it->holders);
          r != NULL && order_node(&it->elders, r)->key > place; r = order_next(&it->holders, r)) {
-        room += order_has(&it->ready, r) && !blocks_only_cached(r) ? r->kv_tokens : 0;
+        room += order_has(&it->ready, r) ? r->kv_tokens : 0;
     }
     for (uint32_t i = 0; i < p->n_segments && it->it.loses; i++) {
         room += (uint64_t)p->segments[i].n_tokens + p->segments[i].request->kv_tokens;
