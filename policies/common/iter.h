@@ -146,7 +146,7 @@ struct iter {
     struct order holders; /* of these, those that returned with KV: the last on top */
     uint64_t arrivals;
     struct map beginnings; /* of prompts, for orders that ask what is found: their first blocks */
-    bool shares;           /* two were the same */
+    bool shares;           /* two were the same, or a turn found its last one's KV */
     struct gap gap;
     bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
     bool alone; /* the batch under construction is of the first in memory order alone */
@@ -164,6 +164,27 @@ static inline bool iter_ok(const struct iter *it)
 int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
 void iter_kv_moved(struct sched *s, const struct request *r);
+
+/* Calls between the files iter*.c (iter_wait.c). */
+/* The key of an order, with the class rule in it. */
+double iter_full_key(struct sched *s, const struct iter *it, const struct request *r);
+/* Puts a request among the waiting ones. */
+void iter_wait(struct sched *s, struct iter *it, const struct request *r);
+/* Takes it out of them. */
+void iter_take(struct sched *s, struct iter *it, const struct request *r);
+/* Asks the order again where a cache has more or less of a prompt than the key knows of.
+ * O(requests). */
+void iter_look_up(struct sched *s, const struct iter *it);
+/* Takes KV from the last one in memory order that waits and comes after `first`. It is dropped, not
+ * swapped, so that the space is free at once. False where nobody comes after it. */
+bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first);
+/* The rules of iteration.h about requests. */
+void iter_joins(struct sched *s, const struct request *r);
+void iter_leaves(struct sched *s, const struct request *r);
+void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns);
+void iter_returns(struct sched *s, const struct request *r);
+bool iter_make_room(struct sched *s);
+void iter_lost(struct sched *s, const struct request *r);
 
 /* Rules of iteration.h (iter_stop.c). top: the first request that waits and may run; NULL: none. */
 void iter_launch(struct sched *s, struct launch_spec *spec);

@@ -1,0 +1,250 @@
+/* Who waits: by key, in memory order, and with KV to lose; and whose KV makes room. */
+#include "policies/common/blocks.h"
+#include "policies/common/iter.h"
+
+/* Greater keys are one: deadlines in more than 16 years, which a trace or a parameter may state. */
+#define KEY_MOST 5e14
+
+double iter_full_key(struct sched *s, const struct iter *it, const struct request *r)
+{
+    double own = it->order->key(s, r);
+    SIM_ASSERT(!isnan(own));
+    double key = fmin(own, KEY_MOST);
+    bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
+    key += behind ? ITER_CLASS_STEP : 0.0;
+    /* Waiting reactive requests are before proactive ones; sequences that run may be before all
+     * (vtc). */
+    SIM_ASSERT(behind ? key > KEY_MOST || key < 0.0 : key <= KEY_MOST);
+    return key;
+}
+
+/* Who keeps memory when it is short: a fixed order (class under rt_first, then as they came),
+ * regardless of the key. With moving keys as the order two requests could take KV from each other
+ * for ever, each more urgent for having lost it. */
+static double memory_place(struct sched *s, const struct request *r)
+{
+    const struct iter_request *own = r->own; /* exact up to 2^50 requests */
+    SIM_ASSERT(own->arrived > 0 && own->arrived < UINT64_C(1) << 50);
+    bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
+    return (double)own->arrived + (behind ? 0x1p50 : 0.0);
+}
+
+/* By the number that orders them: arrival_ns may order requests of two models otherwise. */
+static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
+{
+    SIM_ASSERT(x == y || memory_place(s, x) != memory_place(s, y)); /* of two, one gives way */
+    return memory_place(s, x) < memory_place(s, y);
+}
+
+/* It has KV that makes room when it goes: a pass has worked on it, or flash has brought it back. A
+ * prefix that it has only found counts as free. */
+static void hold(struct sched *s, struct iter *it, const struct request *r)
+{
+    if (!order_has(&it->holders, r)) {
+        order_add(&it->holders, r, -memory_place(s, r));
+    }
+}
+
+/* Among the waiting requests. */
+void iter_wait(struct sched *s, struct iter *it, const struct request *r)
+{
+    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
+    SIM_ASSERT(r->pass == NULL && order_has(&it->elders, r));
+    order_add(&it->ready, r, iter_full_key(s, it, r));
+    SIM_ASSERT(iter_ok(it));
+}
+
+void iter_joins(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    struct iter_request *own = r->own;
+    /* Numbered as they come: a count fits into a double next to the step between the classes,
+     * exactly, and ns need not. */
+    SIM_ASSERT(own->arrived == 0);
+    own->arrived = ++it->arrivals;
+    /* Three orders: whose turn it is, who is the first to keep memory, who is the first to lose it.
+     * The last two never change while a request lives, so it is in them also when it runs. */
+    order_add(&it->elders, r, memory_place(s, r));
+    gap_arrived(s, &it->gap, r);
+    iter_wait(s, it, r);
+    own->found = r->reused_tokens;
+    uint64_t begins = it->order->found != NULL ? sched_prompt_hash(s, r, s->kv_block_tokens) : 0;
+    if (begins != 0 && !it->shares) {
+        uint32_t others = it->beginnings.n;
+        it->shares = map_number(&it->beginnings, begins) < others;
+    }
+    it->shares = it->shares || (it->order->found != NULL && own->found > 0);
+    /* It has at most what others left in the cache, and no pass has had it. */
+    SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
+}
+
+void iter_returns(struct sched *s, const struct request *r)
+{
+    SIM_ASSERT(order_of(r) == NULL); /* a pass took it, and it joined nobody since */
+    iter_wait(s, s->state, r);
+    if (r->kv_tokens > 0) {
+        hold(s, s->state, r);
+    }
+}
+
+/* While KV moves a request is in no order: it could join no pass. */
+void iter_kv_moved(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    SIM_ASSERT(order_of(r) == NULL &&
+               r->kv_tokens > 0); /* on flash or in memory, it has it again */
+    iter_wait(s, it, r);
+    if (!r->kv_swapped) {
+        hold(s, it, r);
+    }
+}
+
+void iter_rekey(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    SIM_ASSERT(order_has(&it->elders, r));
+    if (order_has(&it->ready, r)) {
+        order_rekey(&it->ready, r, iter_full_key(s, it, r));
+    }
+}
+
+void iter_rekey_all(struct sched *s)
+{
+    const struct iter *it = s->state;
+    for (const struct request *r = order_first(&it->elders); r != NULL;
+         r = order_next(&it->elders, r)) {
+        iter_rekey(s, r);
+    }
+}
+
+/* Out of the waiting requests. */
+void iter_take(struct sched *s, struct iter *it, const struct request *r)
+{
+    SIM_ASSERT(order_has(&it->ready, r) && order_has(&it->elders, r));
+    order_remove(&it->ready, r);
+    if (it->order->taken != NULL) {
+        it->order->taken(s, r);
+    }
+}
+
+void iter_leaves(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED || order_of(r) == NULL); /* in its pass to the end */
+    gap_finished(s, &it->gap, r);
+    order_remove(&it->ready, r);
+    order_remove(&it->elders, r);
+    order_remove(&it->holders, r);
+    SIM_ASSERT(iter_ok(it));
+    if (it->order->left != NULL) {
+        it->order->left(s, r);
+    }
+}
+
+void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns)
+{
+    const struct iter *it = s->state;
+    SIM_ASSERT(elapsed_ns >= 0 &&
+               order_of(seg->request) == NULL); /* its new key is asked after this */
+    if (it->order->served != NULL) {
+        it->order->served(s, seg->request, seg, elapsed_ns);
+    }
+}
+
+/* Nobody is notified where a prefix comes into the cache or goes, so all who wait are asked. */
+void iter_look_up(struct sched *s, const struct iter *it)
+{
+    for (const struct request *r = order_first(&it->elders); r != NULL;
+         r = order_next(&it->elders, r)) {
+        struct iter_request *own = r->own;
+        if (own->found != r->reused_tokens) {
+            own->found = r->reused_tokens;
+            it->order->found(s, r);
+        }
+    }
+}
+
+/* ---- making room ---- */
+
+/* Takes a waiting request's KV, to nowhere or to flash. */
+static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
+{
+    SIM_ASSERT(r->kv_tokens > 0 && !r->kv_swapped && r->pass == NULL && order_has(&it->ready, r));
+    if (sched_kv_move(s, kv_of(r), swap ? KV_FLASH : KV_NOWHERE) != 0) {
+        return false;
+    }
+    order_remove(&it->holders, r);
+    SIM_ASSERT(iter_ok(it)); /* it has nothing more to lose */
+    if (swap) {
+        iter_take(s, it, r);
+    } else {
+        SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0); /* hence another key */
+        (it->order->found != NULL ? it->order->found : iter_rekey)(s, r);
+    }
+    return true;
+}
+
+/* The last one in memory order that waits and has KV, or NULL. */
+static const struct request *last_holder(struct iter *it)
+{
+    const struct request *r = order_first(&it->holders);
+    while (r != NULL && (r->kv_tokens == 0 || !order_has(&it->ready, r))) {
+        const struct request *next = order_next(&it->holders, r);
+        if (r->kv_tokens == 0) { /* the core has dropped it */
+            order_remove(&it->holders, r);
+        }
+        r = next;
+    }
+    return r;
+}
+
+/* Takes KV from the last one in memory order that waits and comes after `first`; dropped, not
+ * swapped, so that the space is free at once. */
+bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first)
+{
+    const struct request *victim = last_holder(it);
+    if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
+        return false;
+    }
+    SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* so two never take turns */
+    return true;
+}
+
+/* For a batch: after its first member in memory order. That one, served again and again, is never a
+ * victim, so everybody's turn comes. */
+static bool evict_last(struct sched *s, struct iter *it)
+{
+    SIM_ASSERT(it->it.batch.n > 0 && order_of(it->it.batch.segments[0].request) == NULL);
+    const struct request *first = it->it.batch.segments[0].request;
+    for (uint32_t i = 1; i < it->it.batch.n; i++) {
+        const struct request *r = it->it.batch.segments[i].request;
+        first = keeps_memory_before(s, r, first) ? r : first;
+    }
+    return iter_evict_after(s, it, first);
+}
+
+/* Those who are not in the batch lose their KV, last in order first; then the batch shrinks. */
+bool iter_make_room(struct sched *s)
+{
+    struct iter *it = s->state;
+    SIM_ASSERT(it->it.batch.n > 0 && it->it.running.pass == NULL);
+    const uint32_t members = it->it.batch.n;
+    const uint32_t holders = it->holders.n;
+    if (!evict_last(s, it)) {
+        iter_wait(s, it, it->it.batch.segments[--it->it.batch.n].request);
+    }
+    SIM_ASSERT(it->it.batch.n < members || it->holders.n < holders); /* so it ends */
+    return it->it.batch.n > 0;
+}
+
+/* Of a stopped pass: what the kv axis says. */
+void iter_lost(struct sched *s, const struct request *r)
+{
+    struct iter *it = s->state;
+    struct iter_request *own = r->own;
+    SIM_ASSERT(it->it.loses && own->losses < ITER_MAX_LOSSES); /* iter_outranked asked */
+    own->losses++;
+    if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
+        (void)evict(s, it, r, param_int(s, ITER_KV) == ITER_KV_SWAP);
+    }
+}
