@@ -18,8 +18,7 @@ static bool same_family(const struct soc *a, const struct soc *b)
            (a->family[0] != '\0' && strcmp(a->family, b->family) == 0);
 }
 
-/* A fit follows the last digits of its sums to another minimum where rows hardly determine it. The
- * order in the file must not decide which. */
+/* Sums end in other digits in another order. Of those a file keeps, none depends on it. */
 SORT_BY(by_content, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
         SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
         SORT_UP(point->batch), SORT_UP(point->value))

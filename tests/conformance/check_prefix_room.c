@@ -162,19 +162,27 @@ START_TEST(who_has_only_found_its_kv_is_no_victim)
 }
 END_TEST
 
+/* Request 0 leaves ten blocks in the cache, 1 decodes, and the rows of 2 and 3 follow. */
+static void run_priority(uint32_t which, const char *two_and_three)
+{
+    static const char *const policies[] = {"hpf", "hhpf"};
+    OWNED char *rows = xformat("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
+                               "output_tokens,prefix_tokens,prefix_group\n"
+                               "0,0,0,proactive,0,,160,1,160,7\n"
+                               "1,1,0,proactive,0.010,,256,40,0,\n%s",
+                               two_and_three);
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph(rows);
+    sc.observer.kv_lost = on_lost;
+    rules_run(policies[which], "", "", NULL, 0);
+}
+
 /* Request 2 wants 16 blocks of 15, and the ten that 3 has found are among these. */
 START_TEST(who_has_only_found_its_kv_loses_nothing_to_a_prompt)
 {
-    static const char *const policies[] = {"hpf", "hhpf"};
-    rules_machine(1);
-    sc.setup.kv_capacity_tokens = 512;
-    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
-                "prefix_tokens,prefix_group\n"
-                "0,0,0,proactive,0,,160,1,160,7\n"
-                "1,1,0,proactive,0.010,,256,40,0,\n"
-                "2,2,0,proactive,0.030,,256,1,0,\n"
-                "3,3,0,proactive,0.031,,192,1,160,7");
-    rules_run(policies[_i], "", "", NULL, 0);
+    run_priority((uint32_t)_i, "2,2,0,proactive,0.030,,256,1,0,\n"
+                               "3,3,0,proactive,0.031,,192,1,160,7");
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 0);
 }
 END_TEST
@@ -184,17 +192,8 @@ END_TEST
  * needs, so 1 loses its 17, and 3 nothing. */
 START_TEST(who_was_displaced_keeps_the_prefix_that_it_had_found)
 {
-    static const char *const policies[] = {"hpf", "hhpf"};
-    rules_machine(1);
-    sc.setup.kv_capacity_tokens = 512;
-    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
-                "prefix_tokens,prefix_group\n"
-                "0,0,0,proactive,0,,160,1,160,7\n"
-                "1,1,0,proactive,0.010,,256,40,0,\n"
-                "2,2,0,reactive,0.031,,256,1,0,\n"
-                "3,3,0,proactive,0.030,,192,1,160,7");
-    sc.observer.kv_lost = on_lost;
-    rules_run(policies[_i], "", "", NULL, 0);
+    run_priority((uint32_t)_i, "2,2,0,reactive,0.031,,256,1,0,\n"
+                               "3,3,0,proactive,0.030,,192,1,160,7");
     ck_assert(lost[1] == 1 && lost[3] == 0);
 }
 END_TEST
