@@ -15,7 +15,8 @@ static bool make_room(struct sched *s, struct axpu *a)
     }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
-        if (sched_pass_cancel(s, f->pass) == 0) {
+        /* One whose kernel still runs gives its memory when that has ended. */
+        if (f->pass->state == PASS_STATE_READY && sched_pass_cancel(s, f->pass) == 0) {
             if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
                 axpu_wait(a, f->request, true);
             } else {
