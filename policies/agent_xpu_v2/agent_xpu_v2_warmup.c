@@ -89,7 +89,8 @@ void axpu_warmup_ready(struct sched *s, struct resident_key key)
     }
 }
 
-/* Makes room for one more kernel: the least recently used one goes. */
+/* Makes room for one more kernel: the least recently used one goes of those that neither run nor
+ * have a prompt that waits for them. */
 static bool room(struct sched *s, struct axpu *a)
 {
     uint32_t n = 0;
@@ -100,15 +101,16 @@ static bool room(struct sched *s, struct axpu *a)
             continue;
         }
         n++;
-        if (!in_use(a, k->prompt_tokens) && (oldest == NULL || k->used_ns < oldest->used_ns)) {
+        bool older = oldest == NULL || k->used_ns < oldest->used_ns;
+        if (older && !in_use(a, k->prompt_tokens) && !wanted(a, k->prompt_tokens)) {
             oldest = k;
         }
     }
     if (n < (uint32_t)param_int(s, AXPU_CACHE_ENTRIES)) {
         return true;
     }
-    if (oldest == NULL || wanted(a, oldest->prompt_tokens)) {
-        return false; /* every kernel has a waiting prompt: keep them */
+    if (oldest == NULL) {
+        return false;
     }
     cache_drop(s, oldest);
     return oldest->prompt_tokens == 0;

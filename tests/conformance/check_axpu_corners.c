@@ -472,6 +472,24 @@ START_TEST(a_kernel_is_kept_for_a_prompt_that_waits)
 }
 END_TEST
 
+/* Two kernels are kept. BE1 (400) and BE2 (500) have theirs compiled while RT0 prefills until 59.
+ * BE1, the shorter, runs until 90, and RT3 (256) until 113. BE4 (300) came at 85. From 90 on nobody
+ * wants the kernel of 400: it gives way to that of 300, although that of 500, for which BE2 waits,
+ * is unused for longer. So BE4 runs on the NPU alone: QKV of two chunks 113-121, attention -127. */
+START_TEST(a_kernel_that_nobody_wants_gives_way)
+{
+    static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0},
+                                                {BE, 0.0001, 400, 1, 0, 0},
+                                                {BE, 0.0001, 500, 1, 0, 0},
+                                                {RT, 0.080, 256, 1, 0, 0},
+                                                {BE, 0.085, 300, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(0.5);
+    run("cache_entries=2,shortest=all,preempt=none", q, 5);
+    runs(4, NPU, OP_MHA, 0, 121, 127);
+    ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 3);
+}
+END_TEST
+
 /* Two layers of BE1 take longer than its kernel lives unused: it is in use until the end. */
 START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
 {
@@ -550,6 +568,7 @@ static const struct suite_row suite[] = {
     TEST(a_kernel_that_gave_way_is_compiled_again),
     TEST(a_kernel_that_is_used_does_not_expire),
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),
+    TEST(a_kernel_that_nobody_wants_gives_way),
     TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
     TEST(layers_of_a_prompt_are_alike),
     TEST(an_aged_prompt_pays_for_its_own_rows),
