@@ -143,7 +143,7 @@ static uint32_t next_prompt(struct sched *s, struct axpu *a)
     /* Prompts wait for kernels, the shortest is next, and so is its kernel. O(n). */
     const struct request *best = NULL;
     for (const struct request *r = a->prefill_be.q.head; r != NULL; r = reqq_next(r)) {
-        bool shorter = best == NULL || axpu_kernel_of(r) < axpu_kernel_of(best);
+        bool shorter = best == NULL || request_prefill_left(r) < request_prefill_left(best);
         bool none =
             shorter && sched_resident_state(s, key_of(axpu_kernel_of(r))) == RESIDENT_ABSENT;
         best = none ? r : best;

@@ -490,6 +490,23 @@ START_TEST(a_kernel_that_nobody_wants_gives_way)
 }
 END_TEST
 
+/* BE0 (700) runs until 35, and RT2 (1024, m* = 2 of 4: 8 + 10 + 16 + 1) from 35.5 to 70.5. A kernel
+ * takes 14 ms: that of BE3 (1000) is compiled at 49.6. Then it is the turn of the shortest prompt,
+ * which is the next of a session: 212 tokens of its 900 are left, fewer than the 500 of BE4. It is
+ * compiled at 63.6, in time. */
+START_TEST(the_kernel_of_the_shortest_prompt_is_compiled_first)
+{
+    static const struct scenario_request q[] = {{BE, 0, 700, 1, 7, 0},
+                                                {BE, 0.001, 900, 1, 7, 700},
+                                                {RT, 0.0355, 1024, 1, 0, 0},
+                                                {BE, 0.0356, 1000, 1, 0, 0},
+                                                {BE, 0.037, 500, 1, 0, 0}};
+    sc.machine.compile_fixed_ns = MS(14);
+    run("warm_s=1,shortest=all", q, 5);
+    runs(1, NPU, OP_MHA, 0, 74.5, 80.5);
+}
+END_TEST
+
 /* Two layers of BE1 take longer than its kernel lives unused: it is in use until the end. */
 START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
 {
@@ -569,6 +586,7 @@ static const struct suite_row suite[] = {
     TEST(a_kernel_that_is_used_does_not_expire),
     TEST(a_kernel_is_kept_for_a_prompt_that_waits),
     TEST(a_kernel_that_nobody_wants_gives_way),
+    TEST(the_kernel_of_the_shortest_prompt_is_compiled_first),
     TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt),
     TEST(layers_of_a_prompt_are_alike),
     TEST(an_aged_prompt_pays_for_its_own_rows),
