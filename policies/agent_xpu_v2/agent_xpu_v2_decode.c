@@ -131,8 +131,11 @@ static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
     for (int i = 0; i < 3; i++) {
         uint32_t left = i < 2 ? UINT32_MAX : most;
         for (const struct request *r = order_first(from[i]); r != NULL && left > 0;
-             r = order_next(from[i], r), left--) {
-            batch_add(b, r, SEGMENT_DECODE, 1);
+             r = order_next(from[i], r)) {
+            if (batch_takes(b, r)) { /* others wait for a batch of their model */
+                batch_put(b, r, SEGMENT_DECODE, 1);
+                left--;
+            }
         }
     }
 }

@@ -350,6 +350,28 @@ START_TEST(hygen_predicts_an_iteration_of_its_model)
 }
 END_TEST
 
+/* RT0 and BE1 have the first model, and three shorter ones the second. They would be kept before
+ * BE1 in RT0's batch, but are not in it: so RT0 and BE1 decode together. */
+START_TEST(sequences_of_another_model_take_no_place_in_a_batch)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 30},
+        {.cls = BE, .input_tokens = 200, .output_tokens = 30},
+        {.cls = BE, .input_tokens = 64, .output_tokens = 30},
+        {.cls = BE, .input_tokens = 64, .output_tokens = 30},
+        {.cls = BE, .input_tokens = 64, .output_tokens = 30}};
+    uint32_t together = 0;
+    scenario_policy(&sc, policy_find("agent-xpu-v2"), "length_bucket=64");
+    ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){0, 0, 1, 1, 1}, NULL, 5, true) == 0,
+                  "%s", sc.result.message);
+    for (uint32_t i = 0; i < sc.n_kernels; i++) {
+        const struct scenario_kernel *k = &sc.kernels[i];
+        together += k->request == 0 && k->op == OP_MHA && k->rows == 2;
+    }
+    ck_assert_uint_gt(together, 20); /* the others prefill in 4 + 3 * 6 ms, an iteration takes 4 */
+}
+END_TEST
+
 /* sd-npu loads the decode graph of its one block after a prompt, at 1 GB/s for 1 GB, and the
  * prefill graph after the answer. Only the default model has graphs: the second one's answer of two
  * tokens needs none, and its three passes of 1 ns an operator are over at once. */
@@ -449,6 +471,7 @@ static const struct suite_row suite[] = {
     TEST(compiled_attention_is_its_model_s),
     LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),
     TEST(hygen_predicts_an_iteration_of_its_model),
+    TEST(sequences_of_another_model_take_no_place_in_a_batch),
     LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
