@@ -163,15 +163,15 @@ static bool has_asked(struct sched *s, const struct axpu *a, const struct axpu_p
     const struct launch *l = a->decode_launch;
     bool wants = f->request != NULL && f->igpu_rows > 0 && f->on_igpu == NULL &&
                  f->igpu_not_before_ns <= s->now_ns;
-    if (!wants || (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a))) {
+    bool guarded = wants && param_bool(s, AXPU_GUARD) && !axpu_is_reactive(f) &&
+                   a->decode != NULL && a->decode->has_reactive && a->decode->op < a->decode->n_ops;
+    if (!wants || guarded || (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a))) {
         return true;
     }
-    bool guarded = param_bool(s, AXPU_GUARD) && f->request->cls == REQUEST_CLASS_PROACTIVE;
     bool behind = l != NULL && l->state == LAUNCH_STATE_QUEUED &&
                   !s->machine->devices[l->device].can_withdraw;
     return sched_device_free_slots(s, (uint8_t)a->igpu) == 0 &&
-           (l == NULL || l->device != a->igpu || l->stop_requested || behind ||
-            (guarded && a->decode->has_reactive));
+           (l == NULL || l->device != a->igpu || l->stop_requested || behind);
 }
 
 bool axpu_has_decided(struct sched *s, const struct axpu *a)

@@ -187,15 +187,25 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     }
 }
 
-static inline bool wants_igpu(const struct sched *s, const struct axpu_prefill *f)
+/* With a guard, an iteration with reactive requests ends before a proactive prefill has the iGPU:
+ * also one that a reactive prefill has stopped. */
+static bool guarded(const struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
+{
+    const struct pass *p = a->decode;
+    return p != NULL && p->has_reactive && p->op < p->n_ops && !axpu_is_reactive(f) &&
+           param_bool(s, AXPU_GUARD);
+}
+
+static inline bool wants_igpu(const struct sched *s, const struct axpu *a,
+                              const struct axpu_prefill *f)
 {
     return f->request != NULL && f->igpu_rows > 0 && f->on_igpu == NULL &&
-           s->now_ns >= f->igpu_not_before_ns;
+           s->now_ns >= f->igpu_not_before_ns && !guarded(s, a, f);
 }
 
 bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a)
 {
-    return wants_igpu(s, &a->current) || wants_igpu(s, &a->aged);
+    return wants_igpu(s, a, &a->current) || wants_igpu(s, a, &a->aged);
 }
 
 /* 4.4: token-wise ops are chunked, on the iGPU too, so that a kernel of a whole long prompt does
@@ -263,12 +273,8 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     /* The iGPU is busy with decode or with an aged prefill; either makes room at its next kernel
-     * boundary (B.4). With a guard, a batch of reactive decodes ends its iteration first. */
-    bool guarded = !axpu_is_reactive(f) && a->decode != NULL && a->decode->has_reactive &&
-                   param_bool(s, AXPU_GUARD);
-    if (!guarded) {
-        axpu_stop(s, a->decode_launch);
-    }
+     * boundary (B.4). */
+    axpu_stop(s, a->decode_launch);
     if (f == &a->current) {
         axpu_stop(s, a->aged.on_igpu); /* reactive attention first */
     }
@@ -280,7 +286,7 @@ static void launch(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         plan(s, a, f);
     }
     launch_npu(s, a, f);
-    if (wants_igpu(s, f)) {
+    if (wants_igpu(s, a, f)) {
         launch_igpu(s, a, f);
     }
 }

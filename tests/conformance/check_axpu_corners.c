@@ -341,8 +341,9 @@ END_TEST
 
 /* 88 blocks of 16 tokens. BE0 (256) has its token at 23 and decodes; BE1 (512) begins; RT2 (800, 50
  * blocks) comes at 24 and finds 88 - 18 - 32 = 38. BE1's kernel still runs, so nobody asks for its
- * blocks. At 25 BE0, between two tokens, gives up its 18 blocks; BE1 is stopped at 27. RT2: QKV two chunks 27-35, attention 35-45, FFN 45-61, head 61-62.
- * BE0 is aged at 60 and older than BE1, but the one buffer is BE1's: that goes on, 62-66. */
+ * blocks. At 25 BE0, between two tokens, gives up its 18 blocks; BE1 is stopped at 27. RT2: QKV two
+ * chunks 27-35, attention 35-45, FFN 45-61, head 61-62. BE0 is aged at 60 and older than BE1, but
+ * the one buffer is BE1's: that goes on, 62-66. */
 START_TEST(an_aged_prompt_needs_a_buffer)
 {
     static const struct scenario_request q[] = {

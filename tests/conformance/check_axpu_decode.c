@@ -339,6 +339,22 @@ START_TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on)
 }
 END_TEST
 
+/* Two layers. RT0 has its token at 31 (4 + 3 + 8 ms a layer, and the head) and decodes. RT1's QKV
+ * runs on the NPU 31-35, its attention 36-39, between the two layers of RT0's iteration. BE2 is of
+ * age at 34 and wants the iGPU. With a guard the iteration goes on first: layer 39-44, head 44-45.
+ */
+START_TEST(a_stopped_iteration_of_reactive_requests_goes_on_before_a_guarded_prefill)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 256, 2, 0, 0}, {RT, 0.001, 256, 1, 0, 0}, {BE, 0.002, 200, 1, 0, 0}};
+    sc.llm.n_layers = 2;
+    run("guard=true,t_age_s=0.032", q, 3);
+    tokens_at(0, 2, (double[]){31, 45});
+    runs(1, IGPU, OP_MHA, 36, 39);
+    runs(2, IGPU, OP_QKV, 45, 46);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_new_sequence_joins_at_the_iteration_boundary),
@@ -355,6 +371,7 @@ static const struct suite_row suite[] = {
     TEST(preemption_waits_for_the_kernel_the_layer_or_the_prefill),
     TEST(reactive_prompts_are_compiled_first),
     TEST(compiled_kernels_are_kept_until_they_expire),
+    TEST(a_stopped_iteration_of_reactive_requests_goes_on_before_a_guarded_prefill),
     TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on),
 };
 SUITE_MAIN("agent-xpu-v2 decode", suite)
