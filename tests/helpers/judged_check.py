@@ -11,18 +11,19 @@ X, DIR, N = sys.argv[1], sys.argv[2], int(sys.argv[3])
 HERE = pathlib.Path(__file__).resolve().parent
 ENV = dict(os.environ, PYTHONPATH=str(HERE.parents[1] / "policies/python"), PYTHONDONTWRITEBYTECODE="1")
 FILES = {name: f.name for f in HERE.glob("judges*.py") for name in re.findall(r"^class (\w+)", f.read_text(), re.M)}
+SMALL = ["--llm", "small=llama-3.2-1b"]
 COLUMNS = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"
 
 
 def turns(r, path, sessions):
     """Requests with targets or without, some at one instant; or conversations."""
     rows, n, span, gives_up = [], r.randrange(4, 26), r.choice([1, 1, 5, 20]), r.choice([0, 0, 0.3])
-    clients = r.choice([3, 1000])
+    clients, models = r.choice([3, 1000]), r.choice([("",), ("",), ("", "small")])
 
     def row(session, turn, cls, at, gap, prompt, answer, prefix):
         cancel = round(r.uniform(0, 10), 2) if r.random() < gives_up else ""
         targets = r.choice(["", r.randrange(50, 3000)]), r.choice(["", r.randrange(40, 400)]), r.choice(
-            ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients
+            ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients, models[session % len(models)]
         rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets)
 
     for _ in range(n):
@@ -36,7 +37,8 @@ def turns(r, path, sessions):
             prompt, answer = before + r.randrange(1, 300), r.randrange(1, 40)
             row(session, turn, cls, "", round(r.uniform(0, 5), 2), prompt, answer, r.choice([0, before, before // 2]))
             turn += 1
-    write(path, "# xpusim-trace v1\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id", rows)
+    write(path, "# xpusim-trace v2\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id,model", rows)
+    return SMALL if len(models) > 1 else []
 
 
 def shared(r, path):
@@ -50,7 +52,7 @@ def shared(r, path):
     models = r.random() < 0.3
     rows = [row + (r.choice(["", "small"]),) for row in rows] if models else rows
     write(path, "# xpusim-trace v2\n" + COLUMNS + ",prefix_group" + ",model" * models, rows)
-    return ["--llm", "small=llama-3.2-1b"] if models else []
+    return SMALL if models else []
 
 
 def write(path, head, rows):
@@ -77,6 +79,25 @@ def coserving(r):
             "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
+def mostly(r):
+    """A value that is usual, or one of others; the same of a flag."""
+    rare = lambda usual, *others: usual if r.random() < 0.7 else r.choice(others)
+    return rare, lambda usual: rare(usual, "false" if usual == "true" else "true")
+
+
+def agent_xpu_v2(r):
+    rare, flag = mostly(r)
+    return {"prefill_first": rare("true", "true", "false"), "yield": rare("kernel", "iteration"), "guard": flag("false"),
+            "shortest": rare("none", "reactive", "all"), "elastic": rare("on", "off", "static", "class"), "split": rare("makespan", "balance"),
+            "beta": rare(0.25, 0, 0.5, 1), "warmup": rare("true", "true", "false"), "warm_reactive": flag("false"), "cache_entries": r.choice([1, 2, 8]),
+            "cache_ttl_s": r.choice([0, 1, 60]), "memory_rule": r.choice(["igpu", "off", "defer"]), "b_rf": r.choice([0, 1, 3, 3, 5]),
+            "max_batch": r.choice([2, 4, 32, 32]), "length_bucket": r.choice([1, 64, 256]), "piggyback": rare("short", "long"),
+            "preempt": rare("kernel", "layer", "none"), "suspended": r.choice([0, 1, 1, 1, 2]), "ageing": rare("true", "false"),
+            "t_age_s": r.choice([0.5, 3, 10, 900]), "aged_max": r.choice([0, 1, 1, 2]), "aged_chunks": flag("true"),
+            "cap": rare("fixed", "slo", "marginal", "open"), "tbt_slo_ms": r.choice([80, 120, 200]), "epsilon": r.choice([0, 0.1, 0.5]),
+            "warm_s": rare(0, 0.01, 2), "margin": rare("igpu", "choose")}
+
+
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
@@ -99,6 +120,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
+    "agent-xpu-v2": ("AgentXpuV2", agent_xpu_v2),
     "hygen-like": ("Hygen", lambda r: {**coserving(r), "latency_budget_ms": r.choice([20, 80, 200, 600]),
                                        "context_tokens": r.choice([1, 512]), "utility": r.choice([0, 0.3, 0.5, 1])}),
 }
@@ -109,11 +131,8 @@ def load(r, policy, seed):
     if policy == "critical-path":  # jobs of agents
         jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline"])
         return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 150])}"]
-    memory, models = r.choice(["", "2400", "3000", "5000", "9000"]), []
-    if r.random() < 0.3:
-        models = shared(r, path)
-    else:
-        turns(r, path, r.random() < 0.4)
+    memory = r.choice(["", "2400", "3000", "5000", "9000"])
+    models = shared(r, path) if r.random() < 0.3 else turns(r, path, r.random() < 0.4)
     return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory and not models else []) + models
 
 
@@ -121,8 +140,9 @@ def decisions(policy, name, options):
     log = pathlib.Path(DIR) / name
     p = subprocess.run([X, "run", "--policy", policy, "--decisions", str(log), "-q"] + options, capture_output=True, text=True, env=ENV)
     if p.returncode != 0:
-        return [[p.stderr[:400]]]
-    return [line.split()[1:] for line in log.read_text().split("\n")[1:] if line]  # without the head, and the number of the call
+        sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
+    steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
+    return [step for step in steps if step[1] != "timer"]  # when to be asked decides nothing
 
 
 def main():

@@ -103,6 +103,7 @@ class Plain(Policy):
 
     def fill(self):
         batch, tokens, blocks, size = [], 0, 0, self.kv_block_tokens
+        self.filling = batch
         for r in self.order():
             if len(batch) == self.param["max_batch"] or tokens == self.param["token_budget"]:
                 break

@@ -235,7 +235,7 @@ class Vtc(Plain):
             r = min(left, key=self.rank)
             left.remove(r)
             yield r
-            if r.id not in self.seat:  # it was taken
+            if r.id not in self.seat and any(s.request is r for s in self.filling):  # it was taken
                 self.seats += 1
                 self.seat[r.id] = self.seats
                 if r.id not in self.paid:
