@@ -87,10 +87,11 @@ int64_t v1_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
     return cost_context_ns(s, model, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
 }
 
-/* A context gives up its pass; its request is fresh again. */
+/* A context gives up its pass, unless a kernel of it still runs; its request is fresh again. */
 static bool cancel_context(struct sched *s, struct v1 *v, const struct request *r)
 {
-    if (sched_pass_cancel(s, v1_context(r)->h.pass) != 0) {
+    struct pass *p = v1_context(r)->h.pass;
+    if (p->state != PASS_STATE_READY || sched_pass_cancel(s, p) != 0) {
         return false;
     }
     v->primary = v->primary == r ? NULL : v->primary;
