@@ -20,6 +20,13 @@ static double bytes_of(const struct core *c, uint32_t model)
     return (double)c->setup->weight_copies * c->models[model].llm->weight_bytes;
 }
 
+/* What a model takes next to the graphs that hold the first one's weights. */
+static double bytes_beside_graphs(const struct core *c, uint32_t model)
+{
+    bool mapped = model == 0 && c->weights_mapped;
+    return mapped ? fmax(0.0, bytes_of(c, 0) - c->mapped_bytes) : bytes_of(c, model);
+}
+
 static struct resident_key key_of(uint32_t model)
 {
     return (struct resident_key){RESIDENT_WEIGHTS, model, 0};
@@ -40,11 +47,9 @@ void weights_init(struct core *c)
 {
     for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
         struct core_model *m = &c->models[i];
-        bool mapped = i == 0 && c->weights_mapped; /* graphs hold them */
-        m->stays = mapped || (i > 0 && i == c->sched->draft_model);
-        double bytes = mapped ? fmax(0.0, bytes_of(c, i) - c->mapped_bytes) : bytes_of(c, i);
+        m->stays = i == 0 ? c->weights_mapped : i == c->sched->draft_model;
         if (c->setup->weights_at_start || m->stays) {
-            m->weights = resident_add(c, key_of(i), bytes);
+            m->weights = resident_add(c, key_of(i), bytes_beside_graphs(c, i));
         }
         if (m->weights != NULL) {
             BECOMES(resident, m->weights->state, RESIDENT_READY);
@@ -82,9 +87,11 @@ double weights_idle_bytes(const struct core *c)
 
 uint64_t weights_least_lent(const struct core *c, uint32_t model)
 {
-    double own = bytes_of(c, model);
-    bool mapped = model == 0 && c->weights_mapped; /* its weights are in graphs */
-    return resident_lent_for(c, mapped ? fmax(own, c->mapped_bytes) : own + c->mapped_bytes);
+    double bytes = c->mapped_bytes;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        bytes += i == model || c->models[i].stays ? bytes_beside_graphs(c, i) : 0.0;
+    }
+    return resident_lent_for(c, bytes);
 }
 
 /* Units of KV that a request needs for all its tokens. */

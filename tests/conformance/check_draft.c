@@ -153,10 +153,30 @@ START_TEST(drafts_need_the_weights_of_their_model)
 }
 END_TEST
 
+/* 2 GB without 1.5 GB of weights are 333 tokens of 1.5 MB, for both models: 20 whole blocks of 16.
+ * A request of 401 tokens would wait for memory that the draft's weights hold. */
+START_TEST(a_request_is_measured_beside_the_weights_that_draft)
+{
+    static const struct scenario_request q = {BE, 0, 400, 1, 0, 0};
+    sc.machine.memory_bytes = 2e9;
+    sc.machine.memory_usable_frac = 1.0;
+    sc.llm.weight_bytes = 5e8;
+    two.other.llm.weight_bytes = 1e9;
+    x.step = script_serve;
+    x.device = IGPU;
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    ck_assert_int_ne(two_models_run(&sc, &q, (const uint8_t[]){0}, NULL, 1, false), 0);
+    ck_assert_ptr_nonnull(
+        strstr(sc.result.message, "request 0 needs 401 KV tokens, the machine holds 320 "));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(drafts_are_passes_of_their_own_model),
     TEST(drafts_have_kv_of_their_own),
     TEST(drafts_need_the_weights_of_their_model),
+    TEST(a_request_is_measured_beside_the_weights_that_draft),
 };
 SUITE_MAIN("draft", suite)
