@@ -37,7 +37,12 @@ struct machine_state core_machine_state(const struct core *c)
     return now;
 }
 
-/* From the front again after each: another may leave with it. */
+static void shed(struct core *c, struct full_request *r)
+{
+    core_count(c, COUNTER_MEMORY_SHED);
+    core_request_cancel(c, r);
+}
+
 static void shed_too_long(struct core *c)
 {
     struct full_request *r = c->live_head;
@@ -45,10 +50,12 @@ static void shed_too_long(struct core *c)
         if (core_request_fits(c, r) || r->cancel_pending) {
             r = r->next_live;
         } else {
-            core_count(c, COUNTER_MEMORY_SHED);
-            core_request_cancel(c, r);
-            r = c->live_head;
+            shed(c, r);
+            r = c->live_head; /* another may have left with it */
         }
+    }
+    while (c->n_models > 1 && (r = weights_in_the_way(c)) != NULL) {
+        shed(c, r);
     }
 }
 

@@ -25,6 +25,8 @@ void weights_left(struct core *c, uint32_t model); /* a request that was not hel
 void weights_loaded(struct core *c, const struct resident *r);
 /* Loads what the held ask for, and notifies the policy of requests that need not wait. */
 void weights_let_in(struct core *c);
+/* The first request to refuse while some have no room next to weights in use; NULL: all have. */
+struct full_request *weights_in_the_way(const struct core *c);
 /* Evicts the weights that have been idle for longest; false: none are. */
 bool weights_give_way(struct core *c);
 double weights_idle_bytes(const struct core *c);

@@ -9,6 +9,8 @@
  *   2. Each request that is let in must find room for all its tokens beside the weights in use.
  *   3. Where 1 or 2 must wait for memory, all who come later wait too, so that the system empties.
  *      If it is empty, the first request whose weights are there goes on.
+ *   4. Other programs may take the room of rule 2. Then requests are refused until each has it
+ *      again: the newest first, and those of the oldest one's model last.
  *
  * With one model nobody is held back, and its weights are no resident. */
 #include "sim/core/consistent.h"
@@ -100,6 +102,42 @@ static uint64_t need_of(const struct core *c, const struct full_request *r)
     uint64_t tokens = (uint64_t)r->pub->input_tokens + r->output_tokens;
     uint32_t block = c->setup->kv_block_tokens;
     return kv_units(c, r, (tokens + block - 1) / block);
+}
+
+/* In, and not about to leave. */
+static bool is_in(const struct full_request *r)
+{
+    return !r->held && !r->cancel_pending;
+}
+
+/* Units of KV next to weights in use. All other residents may go. */
+static uint64_t room_of_used(const struct core *c)
+{
+    double bytes = c->mapped_bytes;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        const struct full_request *r = c->live_head;
+        while (r != NULL && !(is_in(r) && r->pub->model == i)) {
+            r = r->next_live;
+        }
+        bytes += r != NULL || c->models[i].stays ? bytes_beside_graphs(c, i) : 0.0;
+    }
+    return c->kv_blocks_total - resident_lent_for(c, bytes);
+}
+
+struct full_request *weights_in_the_way(const struct core *c)
+{
+    uint64_t room = room_of_used(c);
+    struct full_request *oldest = NULL;
+    struct full_request *last = NULL;
+    for (struct full_request *r = c->live_tail; r != NULL; r = r->prev_live) {
+        if (!is_in(r) || need_of(c, r) <= room) {
+            continue;
+        }
+        oldest = oldest != NULL ? oldest : r;
+        bool others = last != NULL && last->pub->model != oldest->pub->model;
+        last = others && r->pub->model == oldest->pub->model ? last : r;
+    }
+    return last;
 }
 
 /* Rule 2, for all who are in: one by itself can always have its KV. */

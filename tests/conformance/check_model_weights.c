@@ -27,12 +27,12 @@ static void run(const struct scenario_request *q, const uint8_t *model, const ui
     two_models_script(&sc, &x, q, model, group, n, step);
 }
 
-static int64_t told_ns[3]; /* when the policy was notified of a request */
+static int64_t told_ns[4]; /* when the policy was notified of a request */
 
 static void serve(struct sched *s, struct script *y)
 {
     y->device = IGPU;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         if (y->request[i] != NULL && told_ns[i] == 0) {
             told_ns[i] = s->now_ns + 1; /* 0: not yet */
         }
@@ -233,6 +233,44 @@ START_TEST(who_is_in_keeps_room_for_all_tokens)
 }
 END_TEST
 
+/* Memory for the weights of both, 1 GB each, and 1 GB more. At 1 ms other programs take 0.9 GB, so
+ * 6 blocks of 16 tokens are left next to both. Requests 0 and 2 are of the first model, request 1
+ * of the second, and each needs 51 blocks for 801 tokens. Request 1 is refused, and its model's
+ * weights make room: 68 blocks. Request 0 has 38 for its prompt and goes on. Request 2 needs 38 at
+ * once, so it waits for request 0. Request 3 comes at 5 s for the second model, whose weights are
+ * loaded again in 1 s: 5 blocks fit next to both.
+ *
+ * Where request 1 needs 3 blocks, 2 and 0 are refused. Nobody is where 0.1 GB are taken. */
+START_TEST(who_has_no_room_next_to_weights_in_use_is_refused)
+{
+    const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 600, .output_tokens = 201},
+        {.cls = RT, .input_tokens = _i == 1 ? 32 : 600, .output_tokens = _i == 1 ? 1 : 201},
+        {.cls = RT, .input_tokens = 600, .output_tokens = 201},
+        {.cls = RT, .arrival_s = 5, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.memory_bytes = 3e9;
+    sc.events[sc.n_events++] = (struct machine_event){.at_ns = MS(1),
+                                                      .until_ns = TRACE_LAST_NS,
+                                                      .sets = MACHINE_SETS_MEMORY,
+                                                      .memory_bytes = _i == 2 ? 1e8 : 9e8};
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){0, 1, 0, 1}, NULL, 4, serve);
+    for (uint32_t i = 0; i < 4; i++) {
+        bool refused = (_i == 0 && i == 1) || (_i == 1 && (i == 0 || i == 2));
+        ck_assert_int_eq(sc.records[i].state,
+                         refused ? REQUEST_STATE_SHED : REQUEST_STATE_FINISHED);
+    }
+    static const uint64_t shed[] = {1, 2, 0};
+    ck_assert_uint_eq(sc.result.counters[COUNTER_MEMORY_SHED], shed[_i]);
+    if (_i == 0) {
+        int64_t left_ns = MS(4) + 3 + 200 * (MS(4) + 1);
+        ck_assert_int_eq(sc.records[0].finish_ns, left_ns);
+        ck_assert_int_eq(sc.records[2].first_token_ns, left_ns + MS(4) + 3);
+        ck_assert_int_eq(told_ns[3], MS(6000) + 1);
+    }
+}
+END_TEST
+
 /* A user who gives up while weights are loaded leaves at once, and the policy never knew. */
 static void tell_nothing(struct sched *s, struct script *y)
 {
@@ -262,6 +300,7 @@ static const struct suite_row suite[] = {
     TEST(idle_weights_stay_where_they_would_not_be_enough),
     TEST(idle_weights_stay_where_a_load_would_not_fit),
     TEST(who_is_in_keeps_room_for_all_tokens),
+    LOOP(who_has_no_room_next_to_weights_in_use_is_refused, 3),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
 };
 SUITE_MAIN("model_weights", suite)

@@ -47,7 +47,11 @@ int two_models_run(struct scenario *sc, const struct scenario_request *q, const 
         struct trace_model *m = &sc->trace.graph->models[i];
         m->is = (uint8_t)words_find(names, m->name);
     }
-    return scenario_again(sc);
+    sc->trace.machine = sc->events;
+    sc->trace.n_machine = sc->n_events;
+    int rc = scenario_again(sc);
+    sc->trace.machine = NULL; /* the scenario's own */
+    return rc;
 }
 
 void two_models_fini(struct scenario *sc)
