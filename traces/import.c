@@ -181,9 +181,10 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
             (void)fclose(in);
         }
     }
-    if (e->n == before && im.n == 0 && im.lost.failed > 0) {
+    size_t left_out = im.lost.failed + im.lost.uncounted;
+    if (e->n == before && im.n == 0 && left_out > 0) {
         (void)err_add(e, "%s: no requests: all %zu failed at their source or have no output tokens",
-                      path, im.lost.failed);
+                      path, left_out);
     }
     int rc = -EINVAL;
     if (e->n == before) {

@@ -98,6 +98,10 @@ static void openai_line(struct import *im, const cJSON *o, const struct import_p
     const char *out = response ? "output_tokens" : "completion_tokens";
     const char *before = json_string(o, "previous_response_id");
     const cJSON *usage = json_member(o, "usage");
+    if (usage == NULL || cJSON_IsNull(usage)) { /* cut short, or a part of a stream */
+        im->lost.uncounted_line = im->lost.uncounted++ == 0 ? p->number : im->lost.uncounted_line;
+        return;
+    }
     OWNED char *details = xformat("%s_details", in);
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
     r.start_ns = units_ns_from_s(import_number(json_member(o, created), created, 0.0, 4e9, p));

@@ -210,6 +210,8 @@ struct trace_import_losses {
     size_t overlapping; /* sent while their agent still had another one running */
     size_t early;       /* turns sent before an answer of their session ended; they wait for it */
     size_t untimed;     /* requests without a time, which are left out */
+    size_t uncounted;   /* requests without numbers of tokens, which are left out */
+    unsigned long long uncounted_line; /* the first one's */
     size_t unsent;     /* requests that begin with their answer: nothing says when they were sent */
     size_t grown;      /* turns whose length was what is new; the conversation was added */
     size_t not_before; /* requests that also wait for an instant, which is dropped */

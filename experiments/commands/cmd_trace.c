@@ -48,6 +48,12 @@ static void note_losses(const struct trace_import_losses *l)
         (void)fprintf(stderr, "xpusim: note: trace: %zu request%s without output tokens left out\n",
                       l->failed, text_plural(l->failed));
     }
+    if (l->uncounted > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: note: trace: %zu request%s without numbers of tokens left out, the "
+                      "first in line %llu\n",
+                      l->uncounted, text_plural(l->uncounted), l->uncounted_line);
+    }
     if (l->estimated) {
         (void)fprintf(stderr,
                       "xpusim: note: trace: %s holds texts: tokens are characters over "

@@ -179,7 +179,7 @@ def check(name, text, rows, o):
         if got[k] != want[k]:
             fail("%s: request of %d tokens: %s, not %s" % (what, k, got[k], want[k]))
             break
-    said = {"failed": count(p.stderr, r"(\d+) requests? without output"), "gaps": count(p.stderr, r"(\d+) gaps? between"),
+    said = {"failed": sum(count(p.stderr, r"(\d+) requests? without %s" % x) for x in ("output", "numbers")), "gaps": count(p.stderr, r"(\d+) gaps? between"),
             "early": count(p.stderr, r"(\d+) turns? sent before"), "grown": count(p.stderr, r"(\d+) turns? with the length"),
             "prefix": count(p.stderr, r"can serve (\d+) more"),
             "input": count(p.stderr, r"more of (\d+) prompt") if lost["prefix"] else lost["input"]}
@@ -441,7 +441,9 @@ def openai(r):
             row.prefix = r.randrange(1000)
             o["usage"][one + "_details"] = {"cached_tokens": row.prefix}
         rows.append(row)
-        lines.append(json.dumps({"error": {"message": "no"}} if i > 0 and k == 0 and r.random() < 0.5 else o) + "\n")
+        if i > 0 and k == 0:  # it failed, or was cut short
+            o = r.choice([o, {"error": {"message": "no"}}, dict(o, usage=None), {x: o[x] for x in o if x != "usage"}])
+        lines.append(json.dumps(o) + "\n")
     return "".join(lines), rows, {"rebase": True}
 
 

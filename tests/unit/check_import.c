@@ -223,6 +223,7 @@ static const struct bad BAD[] = {
     {"openai",
      "{\"object\":\"x\",\"created\":1,\"usage\":{\"completion_tokens\":1}}",
      {":1: prompt_tokens"}},
+    {"openai", "{\"object\":\"x\",\"created\":1,\"usage\":null}", {"no requests: all 1 failed"}},
     {"openai",
      "{\"created_at\":1,\"usage\":{\"input_tokens\":2,\"prompt_tokens\":3}}",
      {":1: output_tokens"}},

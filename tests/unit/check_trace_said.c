@@ -136,6 +136,14 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
     struct said shown = COMMANDED(cmd_trace, "import", "in.csv", "--format", "burstgpt");
     OWNED char *want = printed(&t);
     said_is(&shown, EXIT_OK, want, s.err);
+    folder_put("in.jsonl",
+               "{\"object\":\"x\",\"created\":1,\"usage\":{\"prompt_tokens\":3,"
+               "\"completion_tokens\":2}}\n{\"object\":\"x\",\"created\":2,\"usage\":null}\n"
+               "{\"object\":\"x\",\"created\":3}\n");
+    SCOPED(said_fini) struct said u = COMMANDED(cmd_trace, "import", "in.jsonl", "-o", "t.csv");
+    said_is(&u, EXIT_OK, "",
+            "xpusim: note: trace: 2 requests without numbers of tokens left out, the first in line "
+            "2\nxpusim: note: trace: read as openai: 1 request, 1 session\n");
     folder_put("in.csv", "arrival_s,input_tokens,output_tokens,class,prefix_tokens,session_id\n"
                          "0,30,5,reactive,0,a\n3,50,5,reactive,20,a\n4,60,7,proactive,40,b\n");
     SCOPED(said_fini) struct said p = COMMANDED(cmd_trace, "import", "in.csv", "-o", "t.csv");
