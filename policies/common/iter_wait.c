@@ -184,13 +184,13 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
     return true;
 }
 
-/* The last one in memory order that waits and has KV, or NULL. */
-static const struct request *last_holder(struct iter *it)
+/* The last one in memory order that waits and makes room, or NULL. */
+static const struct request *last_holder(struct sched *s, struct iter *it)
 {
     const struct request *r = order_first(&it->holders);
-    while (r != NULL && (r->kv_tokens == 0 || !order_has(&it->ready, r))) {
+    while (r != NULL && (!order_has(&it->ready, r) || blocks_held(s, r) == 0)) {
         const struct request *next = order_next(&it->holders, r);
-        if (r->kv_tokens == 0) { /* the core has dropped it */
+        if (order_has(&it->ready, r)) { /* the core has dropped it, or counts it as free */
             order_remove(&it->holders, r);
         }
         r = next;
@@ -202,7 +202,7 @@ static const struct request *last_holder(struct iter *it)
  * swapped, so that the space is free at once. */
 bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
-    const struct request *victim = last_holder(it);
+    const struct request *victim = last_holder(s, it);
     if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
         return false;
     }

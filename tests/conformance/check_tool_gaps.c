@@ -119,6 +119,27 @@ static bool swap_reads_the_kv_back(const char *extra)
     return after_tool("gap_kv=swap", extra, 10, 96, 19.8);
 }
 
+/* Six blocks, and flash moves 4 tokens in 1 ms. RT0 (16) ends at 2.48 and goes out until 6.48. RT1
+ * has 32 of its 64 tokens at 4.44. RT2 (32) prefills to 7.4 and decodes three times, to 16.4. RT0's
+ * next turn (24) comes at 8, is read from 10.4 to 14.4, and has one block. At 16.4 RT2's three
+ * blocks go out, until 25.15, and nobody runs until then: the turn lacks a block and joins no pass,
+ * so its own one counts as free again. RT1 lacks two, and to take that one would not help it. The
+ * turn then takes 8 rows, 2.24, and not 24. */
+static bool kv_that_counts_as_free_makes_no_room(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 96;
+    sc.machine.swap_bytes_per_s = 4e9;
+    struct scenario_request q[] = {{RT, 0, 16, 1, 5, 0},
+                                   {RT, 0.002, 64, 1, 0, 0},
+                                   {RT, 0.003, 32, 4, 6, 0},
+                                   {RT, 0.00552, 24, 1, 5, 16},
+                                   {RT, 1, 80, 1, 6, 35}};
+    rules_run("sjf-input", "gap_kv=swap,max_batch=1,token_budget=32", extra, q, 5);
+    return rules_finishes(2, 16.4) && rules_finishes(3, 27.39);
+}
+
 /* The turn comes 0.5 ms into the transfer: 4.88 + 0.5 + 3.92. */
 static bool a_turn_that_comes_before_the_kv_is_out_finds_it(const char *extra)
 {
@@ -362,6 +383,8 @@ static const struct rule_row all[] = {
     RULE(swap_reads_the_kv_back, "gap_kv=cache gap_kv=preserve gap_kv=discard",
          "gap_kv=cache gap_kv=preserve gap_kv=discard"),
     RULE(a_turn_that_comes_before_the_kv_is_out_finds_it, "gap_kv=discard", "gap_kv=discard"),
+    RULE(kv_that_counts_as_free_makes_no_room, "gap_kv=cache gap_kv=discard",
+         "gap_kv=cache gap_kv=discard"),
     RULE(infercept_keeps_over_a_short_call, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_discards_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
          "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
