@@ -127,7 +127,7 @@ static int run(void *values, struct err *e)
         *p = '_';
     }
     const char *dir = o->dir != NULL ? o->dir : k.name;
-    if (dir[0] == '\0' || strlen(dir) >= sizeof k.dir) {
+    if (strlen(dir) >= sizeof k.dir) {
         return err_add(e, "-o '%.80s': must be a folder's path", dir);
     }
     (void)snprintf(k.dir, sizeof k.dir, "%s", dir);

@@ -226,9 +226,10 @@ static const struct option_row rows[] = {
         "detail of a device in the timeline (default: kernels where --to is given, else launches)"),
     OPTION_TEXT(OPTIONS, replay, "replay", "FILE", NULL,
                 "replay a file of --decisions, instead of a policy"),
-    OPTION_TEXT(OPTIONS, trouble, "trouble", "DIR", "xpusim-trouble",
-                "folder for a minimal reproducer, with decisions and timeline, if the policy "
-                "breaks the run; '' for none"),
+    OPTION_ROW(TEXT, OPTIONS, trouble, const char *, "trouble", "DIR",
+               "folder for a minimal reproducer, with decisions and timeline, if the policy "
+               "breaks the run; '' for none",
+               .preset = "xpusim-trouble", .blank = true),
     OPTION_FLAG(OPTIONS, steady, "steady",
                 "print means of the steady state from this one run, with intervals (batch means); "
                 "refused when it has none"),

@@ -280,6 +280,10 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
         arg = argv[1];
         used = 2;
     }
+    if (!flag && arg[0] == '\0' && !f.row->blank) {
+        (void)err_add(e, "--%s: its value is empty; it needs %s", name, f.row->value);
+        return used;
+    }
     if (is_second(given, &f)) {
         (void)err_add(
             e, f.row->value == NULL ? "--%s: given twice" : "--%s: given twice; it takes one value",
@@ -299,6 +303,10 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
 
 static void take_operand(const struct command *c, const char *arg, void *values, struct err *e)
 {
+    if (arg[0] == '\0') {
+        (void)err_add(e, "an argument is empty; `xpusim %s --help` shows what it takes", c->name);
+        return;
+    }
     if (c->operands.max == 0) {
         (void)err_add(e, "%s: not an option", arg);
         return;

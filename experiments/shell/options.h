@@ -59,6 +59,7 @@ struct option_row {
     enum option_kind kind;
     char letter;  /* -x; 0: none */
     bool repeats; /* an own option that may be given several times; others are refused then */
+    bool blank;   /* '' is a value: none */
     bool hidden;  /* left out of help (a former spelling) */
     bool aside;   /* how to work or show, not what: left out of options_command */
 };

@@ -15,7 +15,7 @@ struct values {
     struct shared own, other;
     struct option_texts files, names;
     struct option_numbers loads;
-    const char *text, *choice;
+    const char *text, *none, *choice;
     uint32_t count;
     double number;
     bool flag;
@@ -24,6 +24,8 @@ struct values {
 static const char *const colours[] = {"red", "green", NULL};
 static const struct option_row rows[] = {
     OPTION_TEXT(struct values, text, "text", "T", NULL, "a text"),
+    OPTION_ROW(TEXT, struct values, none, const char *, "none", "T", "a text or none",
+               .blank = true),
     OPTION_TEXTS(struct values, names, "name", "N", 2, "names"),
     OPTION_CHOICE(struct values, choice, "colour", "C", "green", colours, "a colour"),
     OPTION_COUNT(struct values, count, "count", "N", "7", 1, 9, "a count"),
@@ -66,7 +68,7 @@ static int read_line(const char *line)
     err_fini(&err);
     (void)snprintf(words, sizeof words, "try %s", line);
     for (char *w = strtok(words, " "); (w = strtok(NULL, " ")) != NULL;) {
-        argv[argc++] = w;
+        argv[argc++] = strcmp(w, "~") == 0 ? w + 1 : w; /* an empty one */
     }
     return options_parse(&command, argc, argv, &v, &err);
 }
@@ -120,7 +122,7 @@ START_TEST(the_unique_beginning_of_a_name_is_enough)
 {
     ck_assert_int_eq(read_line("--te x"), 0);
     ck_assert_str_eq(v.text, "x");
-    ck_assert_int_eq(read_line("--n 1"), -EINVAL); /* name or number */
+    ck_assert_int_eq(read_line("--n 1"), -EINVAL); /* name, none or number */
     ck_assert_ptr_nonnull(strstr(err.lines[0], "several"));
 }
 END_TEST
@@ -146,6 +148,23 @@ START_TEST(all_errors_are_reported_at_once_by_name)
     for (size_t i = 0; i < 5; i++) {
         ck_assert_msg(strstr(err.lines[i], say[i]) != NULL, "%s", err.lines[i]);
     }
+}
+END_TEST
+
+/* As of a shell's variable that is not set. Of rows that say so it is a value. */
+START_TEST(an_empty_value_is_refused_by_name)
+{
+    ck_assert_int_eq(read_line("--text= --name ~ ~ --count ~ --none ~"), -EINVAL);
+    static const char *const say[] = {
+        "--text: its value is empty; it needs T", "--name: its value is empty; it needs N",
+        "an argument is empty; `xpusim try --help` shows what it takes",
+        "--count: its value is empty; it needs N"};
+    ck_assert_uint_eq(err.n, 4);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_str_eq(err.lines[i], say[i]);
+    }
+    ck_assert_str_eq(v.none, "");
+    ck_assert_uint_eq(v.files.n, 0);
 }
 END_TEST
 
@@ -199,6 +218,7 @@ static const struct suite_row suite[] = {
     TEST(the_unique_beginning_of_a_name_is_enough),
     TEST(a_prefixed_table_has_no_defaults_of_its_own),
     TEST(all_errors_are_reported_at_once_by_name),
+    TEST(an_empty_value_is_refused_by_name),
     TEST(an_unknown_option_is_told_with_the_nearest_and_its_value_is_no_operand),
     TEST(lists_hold_each_text_once_and_so_many),
     TEST(help_names_every_option_with_default_and_choices),
