@@ -166,7 +166,7 @@ struct gate_row {
     double change_frac;        /* (after - before) / |before|; NaN where undefined */
     double p;                  /* fresh: the adjusted chance; NaN for exact rows */
     enum metric_better better; /* of the metric; NEITHER of status rows */
-    char detail[160];          /* "" or what happened */
+    const char *detail;        /* what happened, kept as long as the command; "" or NULL */
     double p_worse, p_better, p_any; /* before adjustment; NaN where not tested */
     double se_frac, tolerance_frac;  /* fresh: of the shift; and what is allowed of it */
 };

@@ -30,6 +30,7 @@ static struct gate_row *add_row(struct gate_report *r, const char *group, const 
                              .change_frac = UNDEFINED,
                              .p = UNDEFINED,
                              .better = METRIC_BETTER_NEITHER,
+                             .detail = "",
                              .p_worse = UNDEFINED,
                              .p_better = UNDEFINED,
                              .p_any = UNDEFINED};
@@ -43,7 +44,7 @@ __attribute__((format(printf, 4, 5))) static void set(struct gate_row *row, enum
     va_start(values, fmt);
     row->verdict = v;
     row->alarm = alarm;
-    (void)vsnprintf(row->detail, sizeof row->detail, fmt, values);
+    row->detail = xkeep(xvformat(fmt, values));
     va_end(values);
 }
 
@@ -102,19 +103,19 @@ static void say_exact(const struct gate_metric *m, struct largest x, struct gate
 {
     double percent = 100.0 * fabs(x.change_frac);
     if (m->better == METRIC_BETTER_NEITHER) {
-        (void)snprintf(row->detail, sizeof row->detail, "replication %u: %+.3g %%", x.replication,
-                       100.0 * x.change_frac);
+        row->detail =
+            xkeep(xformat("replication %u: %+.3g %%", x.replication, 100.0 * x.change_frac));
         return;
     }
     bool mean_up = row->after > row->before;
     bool mean_worse = row->after != row->before && mean_up == (m->better == METRIC_BETTER_LOWER);
     bool opposite = row->after != row->before && mean_worse != x.worse;
-    (void)snprintf(row->detail, sizeof row->detail,
-                   "%sreplication %u %s by %.3g %%, tolerance %.3g %%",
-                   !opposite    ? ""
-                   : mean_worse ? "mean is worse; "
-                                : "mean improved; ",
-                   x.replication, x.worse ? "worse" : "better", percent, 100.0 * m->tolerance_frac);
+    row->detail = xkeep(xformat("%sreplication %u %s by %.3g %%, tolerance %.3g %%",
+                                !opposite    ? ""
+                                : mean_worse ? "mean is worse; "
+                                             : "mean improved; ",
+                                x.replication, x.worse ? "worse" : "better", percent,
+                                100.0 * m->tolerance_frac));
 }
 
 /* Same seeds: values are paired, and equal unless something changed. Each replication is judged. */
@@ -299,7 +300,6 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
 {
     const struct gate_cell *a = p->before;
     const struct gate_cell *b = p->now;
-    char text[160];
     if (p->group->fresh != (a->covariates != NULL) ||
         (!p->group->fresh && a->replications != b->replications)) {
         set(row, GATE_STATUS, true, "recorded with another test or number of replications");
@@ -315,7 +315,7 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
     /* Metrics of the runs that are left would be those of another selection. */
     if (failed_now != failed_before) {
         set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms,
-            "%u of %u run%s failed, were %u of %u%s%.60s", b->failed, b->replications,
+            "%u of %u run%s failed, were %u of %u%s%s", b->failed, b->replications,
             text_plural(b->replications), a->failed, a->replications, b->failed > 0 ? ": " : "",
             b->message);
         return false;
@@ -324,12 +324,12 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
         set(row, GATE_OK, false, "fails as before");
         return true;
     }
-    (void)snprintf(text, sizeof text, "stable, undecided, overloaded: %u, %u, %u, were %u, %u, %u",
-                   b->verdicts[0], b->verdicts[1], b->verdicts[2], a->verdicts[0], a->verdicts[1],
-                   a->verdicts[2]);
+    const char *text = xkeep(xformat("stable, undecided, overloaded: %u, %u, %u, were %u, %u, %u",
+                                     b->verdicts[0], b->verdicts[1], b->verdicts[2], a->verdicts[0],
+                                     a->verdicts[1], a->verdicts[2]));
     if (p->group->fresh) {
         row->fresh = true;
-        (void)snprintf(row->detail, sizeof row->detail, "%s", text);
+        row->detail = text;
         row->p_worse =
             more_marked_p(a->verdicts[2], a->replications, b->verdicts[2], b->replications);
         row->p_better =

@@ -39,7 +39,7 @@ const char *gate_counts(const struct gate_report *r)
 const char *gate_detail(const struct gate_report *r, const struct gate_row *row)
 {
     if (row->verdict != GATE_OK || !(row->se_frac > 0.0) || isnan(row->p_worse)) {
-        return row->detail;
+        return row->detail != NULL ? row->detail : "";
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -51,11 +51,11 @@ const char *gate_detail(const struct gate_report *r, const struct gate_row *row)
 }
 
 /* What JUnit says of a row. */
-static const char *message_of(const struct gate_row *row)
+static const char *message_of(const struct gate_report *r, const struct gate_row *row)
 {
     return document_format("%s: baseline %.6g, measured %.6g, change %s %s",
                            gate_verdict_names[row->verdict], row->before, row->after,
-                           gate_change_text(row), row->detail);
+                           gate_change_text(row), gate_detail(r, row));
 }
 
 static bool put_rows(const struct gate_report *r, bool all, struct document *d)
@@ -83,7 +83,7 @@ static bool put_rows(const struct gate_report *r, bool all, struct document *d)
                   row->fresh ? "fresh" : "exact", row->before, row->after,
                   frame_shown(row->change_frac, gate_change_text(row)),
                   frame_shown(row->p, p_text(row)), gate_detail(r, row),
-                  FRAME_IF(row->verdict != GATE_OK, message_of(row)));
+                  FRAME_IF(row->verdict != GATE_OK, message_of(r, row)));
         bool shown = all || (row->verdict != GATE_OK && !row->quiet);
         any = any || shown;
         if (!shown) {

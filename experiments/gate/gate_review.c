@@ -118,7 +118,7 @@ void gate_review(const struct gate_review *v, struct document *d)
                                number_text(row, row->after), gate_change_text(row)};
             FRAME_ROW(f, row->alarm ? document_format("**%s**", verdict) : verdict, row->group,
                       row->policy, document_format("`%s`: %s", row->metric, t[0]), t[1], t[2], t[3],
-                      row->detail);
+                      gate_detail(v->report, row));
         }
     }
     if (frame_rows(f) == 0) {
@@ -165,7 +165,8 @@ static void put_page_rows(const struct gate_review *v, FILE *out)
                           gate_verdict_names[row->verdict]);
             markup_format(out, "<td>%s<td>%s<td>%s<br><small>%s</small>", row->group, row->policy,
                           row->metric, t[0]);
-            markup_format(out, "<td>%s<td>%s<td>%s<td>%s\n", t[1], t[2], t[3], row->detail);
+            markup_format(out, "<td>%s<td>%s<td>%s<td>%s\n", t[1], t[2], t[3],
+                          gate_detail(v->report, row));
         }
     }
     (void)fputs("</tbody></table></div>\n", out);

@@ -175,12 +175,15 @@ START_TEST(a_status_row_says_what_runs_did)
         says("status", GATE_STATUS, verdicts[i].alarm, verdicts[i].detail);
         says("latency", GATE_OK, false, "");
     }
+#define WHY                                                                                        \
+    "policy edf, seed 1, t=63932750020 ns, event 118: AttributeError: 'Request' object has no "    \
+    "attribute 'arival_ns', did you mean 'arrival_ns'? (policies/edf.py:26, key)"
     for (int alarms = 0; alarms < 2; alarms++) {
-        (void)snprintf(now.message, sizeof now.message, "boom");
+        (void)snprintf(now.message, sizeof now.message, "%s", WHY);
         now.failed = 1;
         before.failed = 0;
         judge(alarms == 1);
-        says("status", GATE_STATUS, true, "1 of 2 runs failed, were 0 of 2: boom");
+        says("status", GATE_STATUS, true, "1 of 2 runs failed, were 0 of 2: " WHY);
         says("latency", GATE_STATUS, true, "not compared");
         ck_assert(row_of("latency")->quiet && !row_of("status")->quiet);
         now.failed = 0;
