@@ -271,6 +271,13 @@ live.makers.push(function () {
     sources.push({ name: 'the runs on this page', policies: live.runs().map(function (r) { return r.name; }), of: function (p, m, i) { return { mean: live.runs()[i].result.metrics[m] }; }, metrics: Object.keys(live.runs()[0].result.metrics) });
   }
   if (sources.length === 0) { return null; }
+  // A number of values has no direction; a share of those up to a limit has the other one.
+  function words_of(name, m) {
+    var limit = name.split('.below:')[1], turned = { lower: 'higher', higher: 'lower' };
+    if (/\.n$/.test(name) && m.unit !== 'events') { return m.title + ', number of values'; }
+    var better = limit ? turned[m.better] : m.better in turned ? m.better : null;
+    return m.title + ', ' + (limit ? 'share up to ' + limit + ' ' + m.unit : m.unit === '1' ? 'a share' : m.unit) + (better ? '; ' + better + ' is better' : '');
+  }
   var search = h('input', { type: 'search', placeholder: 'search: reactive p90', 'aria-label': 'search in all metrics', oninput: function () { live.set({ find: search.value }); } });
   var source = h('select', { onchange: function () { live.set({ doc: Number(source.value) }); } }, sources.map(function (s, i) { return h('option', { value: i }, s.name); }));
   var inner = live.part('', null, ['find', 'sort2', 'doc'], function () {
@@ -284,7 +291,7 @@ live.makers.push(function () {
         return { node: [live.short(v.mean), range, v.verdict ? h('br') : null, v.verdict ? h('small', {}, v.verdict.replace(' (significant)', '')) : null], value: none ? NaN : v.mean, title: none ? '' : String(v.mean) };
       });
       if (cells.every(function (c) { return isNaN(c.value); })) { return; }
-      rows.push([{ node: [h('b', {}, name), m ? h('br') : null, m ? h('small', {}, m.title + ', ' + (m.unit === '1' ? 'a share' : m.unit) + (m.better === 'lower' || m.better === 'higher' ? '; ' + m.better + ' is better' : '')) : null], value: undefined, text: name, title: m ? m.definition : '' }].concat(cells));
+      rows.push([{ node: [h('b', {}, name), m ? h('br') : null, m ? h('small', {}, words_of(name, m)) : null], value: undefined, text: name, title: m ? m.definition : '' }].concat(cells));
     });
     var heads = ['metric'].concat(s.policies.map(function (p) { var o = s.verdicts && s.verdicts[p]; return p + (o && o.overloaded > 0 ? ' (overloaded in ' + o.overloaded + ' of ' + (o.stable + o.undecided + o.overloaded) + ')' : ''); }));
     return [live.table(heads, rows, 'sort2', state.find === '' ? MOST : 1000), h('p', { class: 'soft' }, rows.length > MOST && state.find === '' ? 'The first ' + MOST + ' of ' + rows.length + '; a search finds the others.' : rows.length + ' metrics.')];

@@ -39,7 +39,7 @@ static const struct metric_descriptor rows[] = {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
 static const char *const statistics[] = {"mean", "max", "n", NULL};
-static const char *const statistic_titles[] = {"mean", "maximum", "count"};
+static const char *const statistic_titles[] = {"mean", "maximum", ""};
 
 /* A name taken apart; texts are borrowed from it. */
 struct parts {
@@ -134,6 +134,14 @@ static void take_apart(const char *name, struct parts *p)
     }
 }
 
+/* "ttft_s.n", whose unit and direction are not those of the values. Events are counted themselves.
+ */
+static bool is_number_of_values(const struct parts *p)
+{
+    return p->row != NULL && p->statistic >= 0 && strcmp(statistics[p->statistic], "n") == 0 &&
+           strcmp(p->row->unit, "events") != 0;
+}
+
 const struct metric_descriptor *metric_table(size_t *n)
 {
     *n = N_ROWS;
@@ -152,7 +160,10 @@ enum metric_better metric_better(const char *name)
     struct parts p;
     take_apart(name, &p);
     enum metric_better of_row = p.row != NULL ? p.row->better : METRIC_BETTER_NEITHER;
-    if (isnan(p.limit) || of_row == METRIC_BETTER_NEITHER) {
+    if (is_number_of_values(&p) || of_row == METRIC_BETTER_NEITHER) {
+        return METRIC_BETTER_NEITHER;
+    }
+    if (isnan(p.limit)) {
         return of_row;
     }
     return of_row == METRIC_BETTER_LOWER ? METRIC_BETTER_HIGHER : METRIC_BETTER_LOWER;
@@ -167,7 +178,7 @@ double metric_scale(const char *name)
 {
     struct parts p;
     take_apart(name, &p);
-    return p.row != NULL && isnan(p.limit) ? p.row->scale : 1.0;
+    return p.row != NULL && isnan(p.limit) && !is_number_of_values(&p) ? p.row->scale : 1.0;
 }
 
 /* "device.busy_frac" is a device's, "reactive.e2e_s" a group's; "all" goes without saying. */
@@ -196,6 +207,9 @@ const char *metric_title(const char *name)
                            : p.percent > 0.0 ? xkeep(xformat("P%g", p.percent))
                                              : "";
     const char *statistic = p.statistic >= 0 ? statistic_titles[p.statistic] : quantile;
+    if (is_number_of_values(&p)) {
+        return xkeep(xformat("%s%s, number of values", who, p.row->title));
+    }
     bool share = strcmp(p.row->printed, "1") == 0;
     return xkeep(xformat("%s%s%s%s%s%s%s", statistic, statistic[0] != '\0' ? " " : "", who,
                          p.row->title, share ? "" : " (", share ? "" : p.row->printed,

@@ -29,7 +29,7 @@ const struct metric_descriptor *metric_table(size_t *n);
 /* The row of a metric's name; NULL when none fits (a policy's own counter, say). Cost: rows. */
 const struct metric_descriptor *metric_describe(const char *name);
 /* Which way is better. A share below a limit is better the higher it is where less is better.
- * NEITHER of what has no row. */
+ * NEITHER of what has no row, and of a number of values. */
 enum metric_better metric_better(const char *name);
 /* More of it is better. */
 bool metric_is_gain(const char *name);
@@ -38,7 +38,8 @@ bool metric_is_gain(const char *name);
 double metric_quantile(const char *name);
 /* The limit of a share that a name asks for ("reactive.ttft_s.below:2": 2), or NaN. */
 double metric_limit(const char *name);
-/* The factor that brings a value to the unit of its title; 1 without a row, and of a share. */
+/* The factor that brings a value to the unit of its title; 1 without a row, and of a share or a
+ * number of values. */
 double metric_scale(const char *name);
 /* "reactive time to first token, P90 (s)"; the name itself when it has no row. Nobody frees it.
  */

@@ -98,6 +98,10 @@ def means(b):
         for value, policy in zip(row[1:], tree["policies"]):
             want = tree["policies"][policy][name]["mean"]
             check(f"{name} of {policy}", (want is None and math.isnan(value if value is not None else math.nan)) or value == want, (value, want))
+    show(b, "find=reactive.ttft_s")
+    words = b.js("Array.from(document.querySelectorAll('.metrics tbody tr td:first-child')).map(x => [x.querySelector('b').textContent, x.querySelector('small').textContent])")
+    for name, said in ("mean", "time to first token, s; lower is better"), ("n", "time to first token, number of values"):
+        check(f"words of ttft_s.{name}", [f"reactive.ttft_s.{name}", said] in words, words)
     loads = json.loads(Path(DIR, "load.json").read_text())["loads"]
     for load in loads:
         show(b, f"load={load['load']}&lm=proactive.e2e_s.mean")

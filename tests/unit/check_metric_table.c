@@ -29,6 +29,8 @@ START_TEST(more_is_better_of_throughput_and_attainment_alone)
     ck_assert(metric_is_gain("reactive.e2e_s.below:2")); /* a share of what is small enough */
     ck_assert_int_eq(metric_better("reactive.qoe.below:0.5"), METRIC_BETTER_LOWER);
     ck_assert_int_eq(metric_better("nonesuch.below:2"), METRIC_BETTER_NEITHER);
+    ck_assert_int_eq(metric_better("reactive.ttft_s.n"), METRIC_BETTER_NEITHER);
+    ck_assert_int_eq(metric_better("reactive.qoe.n"), METRIC_BETTER_NEITHER);
     ck_assert_str_eq(metric_describe("truncated.all.ttft_s.below:2.5")->part, "ttft_s");
 }
 END_TEST
@@ -63,6 +65,9 @@ START_TEST(a_title_says_statistic_who_what_and_unit)
     /* Tables, files and lists have the value as it is counted. */
     ck_assert_str_eq(metric_describe("memory_peak_bytes")->unit, "B");
     ck_assert_str_eq(metric_describe("kernels.peak_bytes")->unit, "B");
+    ck_assert_str_eq(metric_title("reactive.ttft_s.n"),
+                     "reactive time to first token, number of values"); /* no seconds */
+    ck_assert_str_eq(metric_title("verify.n"), "verifications (events)");
     ck_assert_str_eq(metric_title("nonesuch"), "nonesuch");
 }
 END_TEST
