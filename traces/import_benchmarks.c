@@ -44,6 +44,9 @@ void import_inference_perf(struct import *im, FILE *in, const char *path, struct
         }
         if (error != NULL && !cJSON_IsNull(error)) {
             im->lost.failed++;
+        } else if (info == NULL) { /* start_time is a word of many */
+            (void)err_add(e, "%s:request %llu: info: missing, so it is no result of inference-perf",
+                          path, (unsigned long long)p.number);
         } else {
             struct import_row r = timed(o, "start_time", "end_time", &p);
             r.input = import_tokens(said(usage, "prompt_tokens", json_member(info, "input_tokens")),

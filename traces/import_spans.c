@@ -1,8 +1,9 @@
-/* Spans as the GenAI conventions have them: OTLP JSON, or a span a line as OpenTelemetry's
- * JavaScript SDK has it in memory, which is what VS Code's agent writes to a file. A span that says
- * how many tokens it had is a request. Where spans say which agent invoked which
- * (gen_ai.operation.name is invoke_agent), the agents become a request graph; without any, requests
- * are turns of gen_ai.conversation.id. */
+/* Spans as the GenAI conventions or those of OpenInference have them: OTLP JSON, or a span a line.
+ * OpenTelemetry's JavaScript SDK has such lines in memory, and VS Code's agent writes them to a
+ * file. A span that says how many tokens it had is a request. Where spans say which agent invoked
+ * which (gen_ai.operation.name is invoke_agent, or openinference.span.kind is AGENT), the agents
+ * become a request graph; without any, requests are turns of gen_ai.conversation.id, or session.id.
+ */
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 #include "traces/import.h"
@@ -18,7 +19,7 @@ struct span {
 
 struct spans {
     struct span *v; /* owned */
-    size_t n;
+    size_t n, requests;
     struct map places; /* by id */
     struct map named;  /* by trace: a span with a conversation */
     bool agents;
@@ -40,16 +41,55 @@ static const cJSON *attribute(const cJSON *span, const char *key)
     return NULL;
 }
 
-static const cJSON *either(const cJSON *span, const char *now, const char *before)
+/* By fact: what the GenAI conventions call it now, what they called it before, and OpenInference.
+ */
+enum fact { INPUT, OUTPUT, CACHED, OPERATION, CONVERSATION, MODEL };
+static const char *const names[][3] = {
+    [INPUT] = {"gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"},
+    [OUTPUT] = {"gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+                "llm.token_count.completion"},
+    [CACHED] = {"gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens",
+                "llm.token_count.prompt_details.cache_read"},
+    [OPERATION] = {"gen_ai.operation.name", "openinference.span.kind"},
+    [CONVERSATION] = {"gen_ai.conversation.id", "session.id"},
+    [MODEL] = {"gen_ai.request.model", "llm.model_name"},
+};
+
+static const cJSON *fact(const cJSON *span, enum fact f)
 {
-    const cJSON *c = attribute(span, now);
-    return c != NULL ? c : attribute(span, before);
+    const cJSON *c = NULL;
+    for (size_t i = 0; c == NULL && i < 3 && names[f][i] != NULL; i++) {
+        c = attribute(span, names[f][i]);
+    }
+    return c;
 }
 
-static const char *attribute_text(const cJSON *span, const char *key)
+static const char *fact_text(const cJSON *span, enum fact f)
 {
-    const char *text = cJSON_GetStringValue(attribute(span, key));
+    const char *text = cJSON_GetStringValue(fact(span, f));
     return text != NULL ? text : "";
+}
+
+/* Embeddings have input tokens too, but of a model that generates nothing. A workflow has the sum
+ * of its agents', and of OpenInference's kinds LLM alone is an answer. */
+static bool is_answer(const char *operation)
+{
+    static const char *const others[] = {
+        "embeddings", "invoke_workflow", "EMBEDDING", "CHAIN", "RETRIEVER", "RERANKER",
+        "TOOL",       "GUARDRAIL",       "EVALUATOR", NULL};
+    return words_find(others, operation) < 0;
+}
+
+static bool is_agent(const char *operation)
+{
+    static const char *const agents[] = {"invoke_agent", "AGENT", NULL};
+    return words_find(agents, operation) >= 0;
+}
+
+static uint64_t tokens(const cJSON *span, enum fact f, double least, const struct import_place *p)
+{
+    const cJSON *c = fact(span, f);
+    return c == NULL ? 0 : import_integer(c, names[f][0], least, IMPORT_MAX_TOKENS, p);
 }
 
 static uint64_t key_of(const char *name)
@@ -74,16 +114,7 @@ static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
 /* Tokens and times. A span of an agent adds up those of its requests, and is none itself. */
 static void request_read(struct span *s, const cJSON *span, const struct import_place *p)
 {
-    const cJSON *input = either(span, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens");
-    const cJSON *output =
-        either(span, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens");
-    const cJSON *cached =
-        either(span, "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens");
-    /* Embeddings have input tokens too, but of a model that generates nothing. A workflow has the
-     * sum of its agents'. */
-    static const char *const others[] = {"embeddings", "invoke_workflow", NULL};
-    const char *operation = attribute_text(span, "gen_ai.operation.name");
-    s->request = input != NULL && words_find(others, operation) < 0;
+    s->request = fact(span, INPUT) != NULL && is_answer(fact_text(span, OPERATION));
     if (!s->request) {
         return;
     }
@@ -91,13 +122,9 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
     r->line = (uint32_t)p->number;
     r->start_ns = instant(span, "startTimeUnixNano", "startTime", p);
     r->end_ns = instant(span, "endTimeUnixNano", "endTime", p);
-    r->input = import_integer(input, "gen_ai.usage.input_tokens", 1.0, IMPORT_MAX_TOKENS, p);
-    r->output = output == NULL ? 0
-                               : import_integer(output, "gen_ai.usage.output_tokens", 0.0,
-                                                IMPORT_MAX_TOKENS, p);
-    r->prefix = cached == NULL ? 0
-                               : import_integer(cached, "gen_ai.usage.cache_read.input_tokens", 0.0,
-                                                IMPORT_MAX_TOKENS, p);
+    r->input = tokens(span, INPUT, 1.0, p);
+    r->output = tokens(span, OUTPUT, 0.0, p);
+    r->prefix = tokens(span, CACHED, 0.0, p);
 }
 
 /* An exporter that got no answer sends its spans again. */
@@ -118,12 +145,12 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
     *s = (struct span){
         .id = id,
         .parent = key_of(json_string(span, "parentSpanId")),
-        .conversation = key_of(attribute_text(span, "gen_ai.conversation.id")),
+        .conversation = key_of(fact_text(span, CONVERSATION)),
         .trace = key_of(json_string(span, "traceId")),
-        .agent = strcmp(attribute_text(span, "gen_ai.operation.name"), "invoke_agent") == 0,
+        .agent = is_agent(fact_text(span, OPERATION)),
     };
     request_read(s, span, p);
-    s->model = xkeep(xstrdup(attribute_text(span, "gen_ai.request.model")));
+    s->model = xkeep(xstrdup(fact_text(span, MODEL)));
     if (s->id != 0) {
         map_put(&all->places, s->id, all->n);
     }
@@ -131,6 +158,7 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
         map_put(&all->named, s->trace, all->n);
     }
     all->agents = all->agents || s->agent;
+    all->requests += s->request;
     all->n++;
 }
 
@@ -231,7 +259,10 @@ void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
     im->kept = &all;
     import_values(im, in, path, otel_line, e);
     im->kept = NULL;
-    if (e->n == 0 && all.agents) {
+    if (e->n == 0 && all.requests == 0) {
+        (void)err_add(e, "%s: no requests: none of its spans has %s, or OpenInference's %s", path,
+                      names[INPUT][0], names[INPUT][2]);
+    } else if (e->n == 0 && all.agents) {
         as_graph(im, &all);
     } else if (e->n == 0) {
         as_sessions(im, &all);

@@ -1,0 +1,68 @@
+/* Spans under the names of OpenInference, as instrumented LangGraph writes them. */
+#include "sim/base/units.h"
+#include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
+#include "traces/traces.h"
+
+#define SPAN(id, parent, kind, from, to, more)                                                     \
+    "{\"traceId\":\"t\",\"spanId\":\"" id "\",\"parentSpanId\":\"" parent                          \
+    "\",\"startTimeUnixNano\":\"" from "000000000\",\"endTimeUnixNano\":\"" to                     \
+    "000000000\",\"attributes\":[{\"key\":\"openinference.span.kind\",\"value\":{\"stringValue\":" \
+    "\"" kind "\"}}" more "]}"
+#define COUNT(kind, n) ",{\"key\":\"llm.token_count." kind "\",\"value\":{\"intValue\":\"" n "\"}}"
+#define LLM(id, parent, from, to, in, out, more)                                                   \
+    SPAN(id, parent, "LLM", from, to, COUNT("prompt", in) COUNT("completion", out) more)
+
+/* b starts 2 s after a1 and a goes on 5 s after b2. b2's cache had 250 tokens, of which 200 + 20
+ * are of the turn before. Chains and agents have sums of tokens, and embeddings answer nothing. */
+static const char *const agents[] = {
+    SPAN("a", "", "AGENT", "0", "60", ""),
+    SPAN("n", "a", "CHAIN", "0", "60", COUNT("prompt", "999")),
+    LLM("a1", "n", "0", "10", "100", "10", ""),
+    SPAN("b", "a", "AGENT", "11", "29", COUNT("prompt", "500")),
+    LLM("b1", "b", "12", "20", "200", "20", ""),
+    LLM("b2", "b", "21", "25", "300", "30", COUNT("prompt_details.cache_read", "250")),
+    SPAN("e", "a", "EMBEDDING", "26", "27", COUNT("prompt", "77")),
+    LLM("a2", "n", "30", "40", "150", "15", ""),
+};
+
+START_TEST(spans_of_openinference_are_agents_and_their_requests)
+{
+    static const struct {
+        uint32_t session, turn, input, output, prefix;
+        int64_t gap_s;
+    } want[] = {{0, 0, 100, 10, 0, 0},
+                {0, 1, 150, 15, 0, 5},
+                {1, 0, 200, 20, 0, 2},
+                {1, 1, 300, 30, 220, 1}};
+    SCOPED(text_fini) struct text file = {0};
+    text_string(&file, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    for (size_t i = 0; i < sizeof agents / sizeof agents[0]; i++) {
+        text_format(&file, "%s%s", i > 0 ? "," : "", agents[i]);
+    }
+    text_string(&file, "]}]}]}");
+    const char *path = tempfile_make("");
+    tempfile_put(text_end(&file));
+    SCOPED(err_fini) struct err err = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
+    struct trace_import_losses lost;
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    ck_assert_int_eq(trace_import(&o, path, &t, &lost, &err), 0);
+    tempfile_remove();
+    ck_assert_uint_eq(t.n, sizeof want / sizeof want[0]);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_row *r = &t.rows[i];
+        ck_assert_uint_eq(r->session_id, want[i].session);
+        ck_assert_uint_eq(r->turn, want[i].turn);
+        ck_assert_uint_eq(r->input_tokens, want[i].input);
+        ck_assert_uint_eq(r->output_tokens, want[i].output);
+        ck_assert_uint_eq(r->prefix_tokens, want[i].prefix);
+        ck_assert_int_eq(r->arrival_ns, want[i].gap_s * NS_PER_S);
+    }
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(spans_of_openinference_are_agents_and_their_requests),
+};
+SUITE_MAIN("import_spans", suite)
