@@ -371,7 +371,8 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
 static int check(const struct maker *m, bool scaled, double rate_scale, struct err *e)
 {
     if (m->b.n > m->max_rows) {
-        return err_add(e, "%s: more than %zu requests", m->a->path, m->max_rows);
+        return err_add(e, "%s: more than %zu requests; `jobs` says when a client stops", m->a->path,
+                       m->max_rows);
     }
     if (m->too_many) {
         return err_add(e, "%s: a session of more than %d turns", m->a->path, UINT16_MAX - 1);

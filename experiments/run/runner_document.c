@@ -106,10 +106,11 @@ static void show_latencies(const struct runner_result *r, const char *group, str
         return;
     }
     SIM_ASSERT(!(value_of(r, document_format("%s.finished", group)) > arrived));
-    document_note(d, "\n%s: %.0f of %.0f request%s finished, %.3g per minute", group,
+    double rate = value_of(r, document_format("%s.throughput_req_per_min", group));
+    document_note(d, "\n%s: %.0f of %.0f request%s finished%s", group,
                   value_of(r, document_format("%s.finished", group)), arrived,
                   text_plural((uint64_t)arrived),
-                  value_of(r, document_format("%s.throughput_req_per_min", group)));
+                  isnan(rate) ? "" : document_format(", %.3g per minute", rate));
     struct frame *f = document_table(d, 2, "lrrrrrr", "", stats[0], stats[1], stats[2], stats[3],
                                      stats[4], stats[5]);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -150,6 +151,21 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
     }
 }
 
+/* The lowest of all power limits slows every device. */
+static bool is_slowed(const struct runner_result *r)
+{
+    return value_of(r, "throttle.lost_frac") > 0.0;
+}
+
+static void show_slowed(const struct runner_result *r, struct document *d)
+{
+    if (is_slowed(r)) {
+        document_note(d, "  power limits took %.3g %% of the speed; lowest %.3g %%",
+                      100.0 * value_of(r, "throttle.lost_frac"),
+                      100.0 * value_of(r, "throttle.speed_min"));
+    }
+}
+
 static void show_metered(const struct config *c, const struct runner_result *r, struct document *d)
 {
     const struct metered *m = &c->soc.metered;
@@ -161,9 +177,10 @@ static void show_metered(const struct config *c, const struct runner_result *r, 
     SIM_ASSERT(!(m->spread_factor < 1.0)); /* or the interval would not hold its reading */
     DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
     if (!isnan(joules)) {
-        document_note(d, "  a %s meter would read %.4g J (%.4g to %.4g)%s, %.3g W in the mean",
+        document_note(d, "  a %s meter would read %.4g J (%.4g to %.4g)%s, %.3g W in the mean%s",
                       meter, joules, joules / m->spread_factor, joules * m->spread_factor,
-                      per_token(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"));
+                      per_token(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"),
+                      is_slowed(r) ? ", as if no power limit held" : "");
     } else if (!isnan(value_of(r, "energy_j"))) {
         document_note(d, "  a %s meter: no published reading of a device that worked", meter);
     }
@@ -185,8 +202,9 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         FRAME_CELLS(f, shown(r, device, "energy_j"));
     }
     show_energy(c, r, d);
+    show_slowed(r, d);
     show_metered(c, r, d);
-    if (c->sim.graphics.frames_per_s > 0.0) {
+    if (value_of(r, "graphics.frames") > 0.0) { /* by a setting, or by events of the machine */
         document_note(
             d,
             "  frames %.0f, missed %.2f %%, wait %.3g ms in the mean, latest %.3g ms after "

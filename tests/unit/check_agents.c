@@ -496,7 +496,8 @@ START_TEST(a_workload_has_a_size)
     ck_assert_uint_eq(t.n, 1200);
     trace_fini(&t);
     ck_assert_int_eq(agents_generate(&a, 1, 1.0, 1199, &t, &err), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.lines[0], "more than 1199 requests"));
+    ck_assert_ptr_nonnull(
+        strstr(err.lines[0], "more than 1199 requests; `jobs` says when a client stops"));
     agents_fini(&a);
 }
 END_TEST

@@ -140,7 +140,7 @@ START_TEST(what_is_not_there_is_not_shown)
     put("proactive.ttft_s.p90", METRIC_UNDEFINED);
     OWNED char *text = shown_text(said(), "text");
     has_not(text, "reactive: 0");
-    has(text, "\nproactive: nan of 1 request finished, nan per minute\n");
+    has(text, "\nproactive: nan of 1 request finished\n");
     has(text, "\nTTFT s 0.25 1e+09 - - - -\n");
 }
 END_TEST
@@ -225,9 +225,37 @@ START_TEST(a_meter_has_its_readings)
 }
 END_TEST
 
+/* The model of meters knows no power limits, so it says whose reading it is. */
+START_TEST(power_limits_are_said)
+{
+    put("energy_j", 45.6);
+    c.soc.metered.meter = SOC_METER_PACKAGE;
+    c.soc.metered.spread_factor = 2;
+    put("metered.energy_j", 50);
+    put("metered.energy_j_per_token", 0.5);
+    put("metered.watts", 12.25);
+    put("throttle.lost_frac", 0);
+    put("throttle.speed_min", 1);
+    OWNED char *full = shown_text(said(), "text");
+    has_not(full, "power limit");
+    metric_list_fini(&r.metrics);
+    r.metrics = (struct metric_list){0};
+    put("energy_j", 45.6);
+    put("metered.energy_j", 50);
+    put("metered.energy_j_per_token", 0.5);
+    put("metered.watts", 12.25);
+    put("throttle.lost_frac", 0.0503);
+    put("throttle.speed_min", 0.794);
+    OWNED char *text = shown_text(said(), "text");
+    has(text, "\npower limits took 5.03 % of the speed; lowest 79.4 %\n");
+    has(text, " 12.2 W in the mean, as if no power limit held\n");
+}
+END_TEST
+
+/* The screen may have been switched on by an event of the machine alone. */
 START_TEST(frames_are_counted_where_there_are_some)
 {
-    c.sim.graphics.frames_per_s = 60;
+    c.sim.graphics.frames_per_s = 0;
     put("graphics.frames", 600);
     put("graphics.missed_frac", 0.0123);
     put("graphics.wait_s.mean", 0.0015);
@@ -437,6 +465,7 @@ static const struct suite_row rows[] = {
     TEST(a_machine_has_its_shares),
     TEST(energy_may_be_unknown),
     TEST(a_meter_has_its_readings),
+    TEST(power_limits_are_said),
     TEST(frames_are_counted_where_there_are_some),
     TEST(data_have_all_of_a_run),
     TEST(requests_left_are_warned_of),
