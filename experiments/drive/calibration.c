@@ -54,7 +54,7 @@ static int take(struct calibration *c, const char *policy, const char *on, doubl
     } else if (!r->report.interrupted) {
         fit_input_add(&c->in, &r->report, tokens, real_disturbed(r));
         (void)fprintf(stderr, "%s on %s: %zu kernel%s in %.1f s, others had %.1f %%\n", policy, on,
-                      r->report.n_kernels, text_plural(r->report.n_kernels), r->end_s,
+                      r->report.n_kernels, text_plural(r->report.n_kernels), r->wall_s,
                       100.0 * (r->foreign_frac + r->steal_frac));
     }
     real_run_fini(r);

@@ -56,8 +56,11 @@ static const struct drive_times *times_of(const struct drive_report *r, size_t i
 
 void real_print(const struct real_run *r, const struct machine *m, FILE *out)
 {
-    (void)fprintf(out, "ran %.2f s, others had %.1f %% of the processors%s, load %.1f, %s\n",
-                  r->end_s, 100.0 * (r->foreign_frac + r->steal_frac),
+    /* By the processor-time clock a run is longer or shorter than what a watch shows. */
+    (void)fprintf(out,
+                  "ran %.2f s, in %.2f s on the wall; others had %.1f %% of the processors%s, "
+                  "load %.1f, %s\n",
+                  r->end_s, r->wall_s, 100.0 * (r->foreign_frac + r->steal_frac),
                   real_disturbed(r) ? " (disturbed)" : "", r->load_before,
                   r->report.realtime ? "SCHED_FIFO" : "usual priority");
     for (uint32_t i = 0; i < m->n_devices; i++) {

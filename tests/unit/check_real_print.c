@@ -98,7 +98,8 @@ START_TEST(a_run_is_told_in_lines)
 {
     OWNED char *text = printed();
     static const char want[] =
-        "ran 4.00 s, others had 9.4 % of the processors, load 1.2, usual priority\n"
+        "ran 4.00 s, in 5.00 s on the wall; others had 9.4 % of the processors, load 1.2, usual "
+        "priority\n"
         "  igpu busy 25.0 %\n"
         "  npu busy 87.5 %\n"
         "  schedule, per instant                    1.0 us mean,       1.0 us worst of 2\n"
@@ -126,11 +127,10 @@ START_TEST(a_run_that_is_disturbed_says_so)
     run.package_joules = 62.5;
     run.end_s = 0.0;
     OWNED char *text = printed();
-    ck_assert_ptr_eq(
-        strstr(text,
-               "ran 0.00 s, others had 10.2 % of the processors (disturbed), load 1.2, SCHED_FIFO\n"
-               "  igpu busy 0.0 %\n  npu busy 0.0 %\n"),
-        text);
+    ck_assert_ptr_eq(strstr(text, "ran 0.00 s, in 5.00 s on the wall; others had 10.2 % of the "
+                                  "processors (disturbed), load 1.2, SCHED_FIFO\n"
+                                  "  igpu busy 0.0 %\n  npu busy 0.0 %\n"),
+                     text);
     ck_assert_ptr_null(strstr(text, "launch to first kernel"));
     ck_assert_ptr_nonnull(
         strstr(text, "\n  this machine's package drew 62.5 J in 5.00 s, 12.5 W in the mean "
