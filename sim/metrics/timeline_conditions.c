@@ -2,13 +2,17 @@
  * says what holds. */
 #include "sim/metrics/timeline_impl.h"
 
-/* "battery 25 %, 20 W, 6.3 GB taken, window closed": what is not as it begins. */
-static void describe(const struct machine_state *now, char *buf, size_t size)
+/* "battery 25 % at 120 s, 20 W, 6.3 GB taken, window closed": what is not as it begins. The charge
+ * falls until the next event, so it has its instant, which a picture of a later window needs. */
+static void describe(int64_t now_ns, const struct machine_state *now, char *buf, size_t size)
 {
     SCOPED(text_fini) struct text t = {0};
     if (now->on_battery || now->battery_frac < 1.0) {
         text_format(&t, "%s %.0f %%", now->on_battery ? "battery" : "mains, battery",
                     100.0 * now->battery_frac);
+        if (now->on_battery) {
+            text_format(&t, " at %.4g s", units_s_from_ns(now_ns));
+        }
     } else {
         text_string(&t, "mains");
     }
@@ -42,7 +46,7 @@ void timeline_conditions(void *self, int64_t now_ns, const struct machine_state 
 {
     struct timeline *t = timeline_at(self, now_ns);
     char says[sizeof t->conditions];
-    describe(now, says, sizeof says);
+    describe(now_ns, now, says, sizeof says);
     if (strcmp(says, t->conditions) != 0) {
         timeline_conditions_end(t, now_ns);
         memcpy(t->conditions, says, sizeof says);

@@ -305,7 +305,8 @@ static void on_conditions(void *self, int64_t now_ns, const struct machine_state
     (void)self;
     now(now_ns);
     char text[96];
-    int n = m->on_battery ? snprintf(text, 96, "battery %.0f %%", m->battery_frac * 100)
+    int n = m->on_battery ? snprintf(text, 96, "battery %.0f %% at %.4g s", m->battery_frac * 100,
+                                     (double)now_ns / 1e9)
             : m->battery_frac < 1.0
                 ? snprintf(text, 96, "mains, battery %.0f %%", m->battery_frac * 100)
                 : snprintf(text, 96, "mains");
