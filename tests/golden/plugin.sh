@@ -57,6 +57,13 @@ grep -q 'my-policy: ok' "$dir/out" || fail "test.sh does not end with ok"
 must "$x" check-policy "$my"
 checks=$(sed -n 's/^.*my-policy.so: \([78]\) of \1 checks hold$/\1/p' "$dir/out") # 7: no jail works here
 [ -n "$checks" ] || fail "check-policy: $(tail -1 "$dir/out")"
+# a misspelt call is found where it is written, and not when the plug-in is loaded
+cp -r "$dir/my" "$dir/misspelt"
+sed -i 's/sched_again(s)/sched_agian(s)/' "$dir/misspelt/my-policy.c"
+if make -s -C "$dir/misspelt" clean my-policy.so XPUSIM_INCLUDE="$include" >"$dir/out" 2>&1; then
+    fail "a plug-in with a misspelt call is built"
+fi
+grep -q 'my-policy.c:[0-9]*:.*error.*sched_agian' "$dir/out" || fail "a misspelt call has no line: $(head -3 "$dir/out")"
 # a launch that is refused is tried again: here every third one is
 cp -r "$dir/my" "$dir/third"
 sed -i 's/(void)place_whole(s, p->pass, p->device, YIELD_PASS)/static int n; (void)place_whole(s, p->pass, p->device, ++n % 3 != 0 ? YIELD_PASS : (enum yield_point)99)/' "$dir/third/my-policy.c"
