@@ -11,9 +11,9 @@
 
 struct span {
     uint64_t id, parent, conversation, trace; /* keys; 0: none */
-    bool agent;
+    bool agent, tool;
     bool request;
-    struct import_row row; /* of a request */
+    struct import_row row; /* of a request; of a tool its end */
     const char *model;
 };
 
@@ -80,6 +80,12 @@ static bool is_answer(const char *operation)
     return words_find(others, operation) < 0;
 }
 
+static bool is_tool(const char *operation)
+{
+    static const char *const tools[] = {"execute_tool", "TOOL", NULL};
+    return words_find(tools, operation) >= 0;
+}
+
 static bool is_agent(const char *operation)
 {
     static const char *const agents[] = {"invoke_agent", "AGENT", NULL};
@@ -109,6 +115,17 @@ static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
                                    p) *
                NS_PER_S +
            (int64_t)import_integer(cJSON_GetArrayItem(pair, 1), sdk, 0.0, NS_PER_S, p);
+}
+
+/* A tool that still ran when the spans were sent has no end, and nothing came after it. */
+static void tool_read(struct span *s, const cJSON *span, const struct import_place *p)
+{
+    bool ended =
+        json_member(span, "endTimeUnixNano") != NULL || json_member(span, "endTime") != NULL;
+    s->tool = ended && is_tool(fact_text(span, OPERATION));
+    if (s->tool) {
+        s->row.end_ns = instant(span, "endTimeUnixNano", "endTime", p);
+    }
 }
 
 /* Tokens and times. A span of an agent adds up those of its requests, and is none itself. */
@@ -150,6 +167,9 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
         .agent = is_agent(fact_text(span, OPERATION)),
     };
     request_read(s, span, p);
+    if (!s->request) {
+        tool_read(s, span, p);
+    }
     s->model = xkeep(xstrdup(fact_text(span, MODEL)));
     if (s->id != 0) {
         map_put(&all->places, s->id, all->n);
@@ -226,6 +246,66 @@ static void record_of(const struct spans *all, const struct span *s, struct impo
     x->parent = invoker != NULL ? agent_key(all, invoker, s) : 0;
 }
 
+/* ---- tools ---- */
+
+/* The end of a tool, or the start of a request, in the time of its agent or conversation. */
+struct moment {
+    uint64_t whose;
+    int64_t at_ns;
+    size_t span;
+    bool request;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct moment *x = a;
+    const struct moment *y = b;
+    if (x->whose != y->whose) {
+        return x->whose < y->whose ? -1 : 1;
+    }
+    if (x->at_ns != y->at_ns) {
+        return x->at_ns < y->at_ns ? -1 : 1;
+    }
+    if (x->request != y->request) { /* what ends at this instant came before */
+        return x->request ? 1 : -1;
+    }
+    return x->span < y->span ? -1 : x->span > y->span;
+}
+
+/* A request comes after a tool if one of its agent's has ended since the request before it began.
+ */
+static void find_tools(struct spans *all)
+{
+    OWNED struct moment *v = xmalloc((all->n + 1) * sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct span *s = &all->v[i];
+        bool request = s->request && !s->agent;
+        if (request || s->tool) {
+            uint64_t whose = all->agents ? agent_key(all, agent_around(all, s), s)
+                             : request   ? s->conversation
+                                         : conversation_of(all, s);
+            v[n++] = (struct moment){whose, request ? s->row.start_ns : s->row.end_ns, i, request};
+        }
+    }
+    qsort(v, n, sizeof *v, by_time);
+    bool begun = false; /* a request of the same agent at an earlier instant */
+    bool tool = false;  /* and a tool since the last such instant */
+    for (size_t k = 0; k < n;) {
+        const struct moment at = v[k];
+        begun = begun && at.whose != 0 && v[k - 1].whose == at.whose;
+        tool = tool && begun;
+        bool request = false;
+        for (; k < n && v[k].whose == at.whose && v[k].at_ns == at.at_ns; k++) {
+            tool = tool || (begun && !v[k].request);
+            request = request || v[k].request;
+            all->v[v[k].span].row.after_tool = v[k].request && tool;
+        }
+        begun = begun || request;
+        tool = tool && !request;
+    }
+}
+
 static void as_graph(struct import *im, const struct spans *all)
 {
     SCOPED(import_records_fini) struct import_records records = {0};
@@ -262,10 +342,10 @@ void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
     if (e->n == 0 && all.requests == 0) {
         (void)err_add(e, "%s: no requests: none of its spans has %s, or OpenInference's %s", path,
                       names[INPUT][0], names[INPUT][2]);
-    } else if (e->n == 0 && all.agents) {
-        as_graph(im, &all);
-    } else if (e->n == 0) {
-        as_sessions(im, &all);
+    }
+    if (e->n == 0) {
+        find_tools(&all);
+        (all.agents ? as_graph : as_sessions)(im, &all);
     }
     map_fini(&all.places);
     map_fini(&all.named);

@@ -413,7 +413,7 @@ def otel(r):
     conversations, each agent has one, and a request that of its agent or one of its own."""
     requests = drawn(r, 24, True)
     named = r.random() < 0.5
-    lines, spans, ids, invoked = [], [], iter(range(1, 10**6)), {}
+    lines, spans, ids, invoked, ends = [], [], iter(range(1, 10**6)), {}, {}  # ends: of an agent's tools, in ms
 
     def span(parent, start, end, trace, **attributes):
         me = "%016x" % next(ids)
@@ -430,6 +430,8 @@ def otel(r):
             mother = agent(*parent) if parent else None
             trace = mother[1] if mother else "trace-" + name
             tool = span(mother[0], 0, 1, trace, operation__name="execute_tool") if mother and r.random() < 0.5 else None
+            if tool:
+                ends.setdefault(parent[0], []).append(1)
             invoked[name] = (span(tool or (mother and mother[0]), 0, 1, trace, operation__name="invoke_agent",
                                   usage__input_tokens=77, **({"conversation__id": "of " + name} if named else {})), trace)
         return invoked[name]
@@ -440,12 +442,22 @@ def otel(r):
         x.prefix = r.randrange(900)
         place, trace = agent(*chain(x.agent))
         now = r.random() < 0.5
+        if r.random() < 0.4:
+            end = x.start - r.choice([0, 0, 1, 50, 700])
+            if end > 0:
+                span(place, max(0, end - 20), end, trace, operation__name="execute_tool")
+                ends.setdefault(x.agent, []).append(end)
         talk = {"conversation__id": "of " + x.agent if r.random() < 0.5 else "of %d" % next(ids)} if named else {}
         span(span(place, x.start, x.end, trace, operation__name="chain") if r.random() < 0.3 else place, x.start, x.end, trace,
              operation__name="chat", request__model=x.model, **talk,
              **{"usage__input_tokens" if now else "usage__prompt_tokens": x.input,
                 "usage__output_tokens" if now else "usage__completion_tokens": x.output,
                 "usage__cache_read.input_tokens" if now else "usage__cached_tokens": x.prefix})
+    for agent_of in {x.agent for x in requests}:  # a tool of the agent ended since the request before it began
+        mine = [x for x in requests if x.agent == agent_of]
+        for x in mine:
+            before = max((y.start for y in mine if y.start < x.start), default=10**15)
+            x.tool = any(before < end <= x.start for end in ends.get(agent_of, []))
     if r.random() < 0.4:  # as the SDK of JavaScript has them: a span a line, among metrics and events
         lines = [json.dumps({"hrTime": [1, 2], "body": "event", "instrumentationScope": {"name": "c"}}),
                  json.dumps({"resource": {}, "scopeMetrics": [{"metrics": []}]})]
@@ -455,7 +467,7 @@ def otel(r):
             lines.append(json.dumps({"resource": {"attributes": {}}, "instrumentationScope": {"name": "c"}, "traceId": s["traceId"],
                                      "spanId": s["spanId"], "parentSpanId": s.get("parentSpanId"), "name": "n",
                                      "startTime": divmod(start, 10**9), "endTime": divmod(end, 10**9), "attributes": values}))
-        check("otel", "\n".join(lines) + "\n", requests)
+        check("otel", "\n".join(lines) + "\n", requests, 0, True)
         return
     cut = len(spans) // 2
     for part in (spans[:cut], spans[cut:]) if r.random() < 0.5 else (spans[:cut], spans[cut:], spans[:cut]):  # some are sent twice
@@ -465,7 +477,7 @@ def otel(r):
              if "output" in a["key"] or "completion" in a["key"]), "")): i
              for i, s in enumerate(spans[:cut][::2] + spans[:cut][1::2] + spans[cut:][::2] + spans[cut:][1::2])}
     requests.sort(key=lambda x: place["%d%d%d" % (BASE + x.start * MS, BASE + x.end * MS, x.output)])
-    check("otel", "\n".join(lines) + "\n", requests)
+    check("otel", "\n".join(lines) + "\n", requests, 0, True)
 
 
 def beginnings(r, requests, block_tokens):

@@ -13,15 +13,20 @@
 #define LLM(id, parent, from, to, in, out, more)                                                   \
     SPAN(id, parent, "LLM", from, to, COUNT("prompt", in) COUNT("completion", out) more)
 
-/* b starts 2 s after a1 and a goes on 5 s after b2. b2's cache had 250 tokens, of which 200 + 20
- * are of the turn before. Chains and agents have sums of tokens, and embeddings answer nothing. */
+/* A tool ran before b2 and ended when it began; that of a, n's, ended before a2 and after b began.
+ * One that ended before b1 has no request before it. b starts 2 s after a1 and a goes on 5 s after
+ * b2. b2's cache had 250 tokens, of which 200 + 20 are of the turn before. Chains and agents have
+ * sums of tokens, and embeddings answer nothing. */
 static const char *const agents[] = {
     SPAN("a", "", "AGENT", "0", "60", ""),
     SPAN("n", "a", "CHAIN", "0", "60", COUNT("prompt", "999")),
     LLM("a1", "n", "0", "10", "100", "10", ""),
     SPAN("b", "a", "AGENT", "11", "29", COUNT("prompt", "500")),
+    SPAN("t0", "b", "TOOL", "11", "12", ""),
     LLM("b1", "b", "12", "20", "200", "20", ""),
     LLM("b2", "b", "21", "25", "300", "30", COUNT("prompt_details.cache_read", "250")),
+    SPAN("t1", "b", "TOOL", "20", "21", ""),
+    SPAN("t2", "n", "TOOL", "25", "29", ""),
     SPAN("e", "a", "EMBEDDING", "26", "27", COUNT("prompt", "77")),
     LLM("a2", "n", "30", "40", "150", "15", ""),
 };
@@ -31,10 +36,11 @@ START_TEST(spans_of_openinference_are_agents_and_their_requests)
     static const struct {
         uint32_t session, turn, input, output, prefix;
         int64_t gap_s;
-    } want[] = {{0, 0, 100, 10, 0, 0},
-                {0, 1, 150, 15, 0, 5},
-                {1, 0, 200, 20, 0, 2},
-                {1, 1, 300, 30, 220, 1}};
+        bool after_tool;
+    } want[] = {{0, 0, 100, 10, 0, 0, false},
+                {0, 1, 150, 15, 0, 5, true},
+                {1, 0, 200, 20, 0, 2, false},
+                {1, 1, 300, 30, 220, 1, true}};
     SCOPED(text_fini) struct text file = {0};
     text_string(&file, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
     for (size_t i = 0; i < sizeof agents / sizeof agents[0]; i++) {
@@ -58,6 +64,7 @@ START_TEST(spans_of_openinference_are_agents_and_their_requests)
         ck_assert_uint_eq(r->output_tokens, want[i].output);
         ck_assert_uint_eq(r->prefix_tokens, want[i].prefix);
         ck_assert_int_eq(r->arrival_ns, want[i].gap_s * NS_PER_S);
+        ck_assert_int_eq(r->after_tool, want[i].after_tool);
     }
 }
 END_TEST
