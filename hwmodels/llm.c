@@ -46,6 +46,20 @@ static void check_width(const struct llm *m, const char *file, struct err *e)
     }
 }
 
+/* Without the key, even use. A token uses different experts, so however uneven they are, they are
+ * more than one token's. */
+static void check_evenness(struct llm *m, const char *file, struct err *e)
+{
+    double all = m->n_experts;
+    m->effective_experts = m->effective_experts > 0.0 ? m->effective_experts : all;
+    if (all > 0.0 && m->effective_experts <= m->experts_per_token) {
+        (void)err_add(e, "%s: effective_experts: must be above experts_per_token", file);
+    }
+    if (m->effective_experts > all) {
+        (void)err_add(e, "%s: effective_experts: must be at most experts", file);
+    }
+}
+
 #define L struct llm
 static const struct json_field llm_rows[] = {
     {JSON_ROW_("format", "Version of this format.", COUNT), JSON_RANGE_(1, 1, 1)},
@@ -67,6 +81,10 @@ static const struct json_field llm_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
+     JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(L, effective_experts, "effective_experts", "experts", 1.0, 4096.0, 1.0,
+                   "How many experts, used evenly, are as uneven as those of a layer: 1 over the "
+                   "sum of their squared shares of what tokens choose. Default: all of them."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, weight_bits, "weight_bits", 1, 32, "Width of the weights.")},
     {JSON_COUNT(L, act_bits, "act_bits", 1, 32, "Width of the activations.")},
@@ -106,6 +124,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
                        file);
     }
     check_width(out, file, e);
+    check_evenness(out, file, e);
     if (e->n != before) {
         return -EINVAL;
     }

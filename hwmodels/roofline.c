@@ -1,5 +1,7 @@
 #include "hwmodels/roofline.h"
 
+#include <gsl/gsl_sf_gamma.h>
+
 #include "sim/base/words.h"
 
 /* A part of every kernel: each form has its own, and no call. */
@@ -11,14 +13,24 @@ static inline double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Share of the experts that `rows` rows touch, each routed to k of n at random: 1 - (1 - k/n)^rows;
- * 1 for a dense model. */
+/* Share of the experts that `rows` rows touch, each routed to k of n by itself; 1 for a dense
+ * model. Where all are as likely it is 1 - (1 - k/n)^rows. Else the probabilities of a layer's
+ * experts are Beta(a, b) with the mean k/n, and as uneven as the file says: a + b is
+ * ((n-k)/k) / (n/effective - 1) - 1. None of `rows` rows then chooses an expert with the
+ * probability b (b+1) ... (b+rows-1) / ((a+b) (a+b+1) ... (a+b+rows-1)). */
 static double experts_touched(const struct llm *m, double rows)
 {
     if (m->n_experts == 0) {
         return 1.0;
     }
-    return 1.0 - pow(1.0 - (double)m->experts_per_token / m->n_experts, rows);
+    double missed = 1.0 - (double)m->experts_per_token / m->n_experts;
+    double uneven = m->n_experts / m->effective_experts - 1.0;
+    if (uneven == 0.0) {
+        return 1.0 - pow(missed, rows);
+    }
+    double both = missed / (1.0 - missed) / uneven - 1.0;
+    SIM_ASSERT(both > 0.0);
+    return 1.0 - exp(gsl_sf_lnpoch(missed * both, rows) - gsl_sf_lnpoch(both, rows));
 }
 
 /* e_a, or what it is on average where some pairs have a rate of their own. Those of the row of a

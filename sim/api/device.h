@@ -134,6 +134,7 @@ struct llm {
     double weight_bytes;                   /* resident bytes of one copy, embedding included */
     double kv_bytes_per_token;             /* all layers, K and V */
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
+    double effective_experts;              /* n_experts where tokens use all evenly */
     struct layer_ops layer;
 };
 #define LLM_FIELDS(X, W)                                                                           \

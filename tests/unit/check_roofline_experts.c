@@ -1,4 +1,5 @@
 /* Kernel times of mixtures of experts, by hand. */
+#include "sim/base/json.h"
 #include "sim/core/core.h"
 #include "tests/helpers/model.h"
 #include "tests/helpers/suite.h"
@@ -39,7 +40,60 @@ START_TEST(products_of_narrow_experts_take_longer)
 }
 END_TEST
 
+/* Mixtral's tokens use 2 of 8 experts. Where the 8 are as uneven as 5 even ones, 1 + (8 - 5) / 5 is
+ * 1 + 3 / (both + 1), so a + b is 4, a is 1 and b is 3. None of R rows chooses an expert with the
+ * probability (3/4) (4/5) ... ((2+R)/(3+R)) = 3 / (3 + R). So they read R / (3 + R) of all, where
+ * even use makes it 1 - (3/4)^R: one row as much, two rows 0.4 and 0.4375, 33 rows 0.92 and 1. */
+START_TEST(rows_touch_fewer_experts_where_some_are_favoured)
+{
+    struct model m;
+    model_init(&m, "mixtral-8x7b", "extended");
+    ck_assert_double_eq(m.llm.effective_experts, 8.0);
+    double all = 8.0 * 3.0 * m.llm.hidden * m.llm.ffn_hidden * m.llm.body_bytes_per_weight;
+    struct work_shape w = model_prefill(64);
+    double even = model_cost(&m, MODEL_IGPU, OP_FFN, &w, 1, 64).bytes;
+    m.llm.effective_experts = 5.0;
+    double one = model_cost(&m, MODEL_IGPU, OP_FFN, &w, 1, 64).bytes;
+    model_near(one, even, 1e-12);
+    static const uint32_t rows[] = {2, 3, 33, 64};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double more = model_cost(&m, MODEL_IGPU, OP_FFN, &w, rows[i], 64).bytes - one;
+        model_near(more, all * (rows[i] / (3.0 + rows[i]) - 0.25), 1e-9);
+    }
+}
+END_TEST
+
+/* Between one token's experts and all of a layer's. */
+START_TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even)
+{
+    static const struct {
+        double effective;
+        const char *says; /* NULL: it loads */
+    } files[] = {
+        {2.0, "f: effective_experts: must be above experts_per_token"},
+        {2.001, NULL},
+        {8.0, NULL},
+        {8.001, "f: effective_experts: must be at most experts"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct err e = ERR_INIT;
+        cJSON *root = json_read_file(llm_path("mixtral-8x7b"), &e);
+        struct quantity q = {files[i].effective, 2.0, 9.0, QUANTITY_MEASURED, true};
+        json_put_quantity(root, "effective_experts", q, "experts", "counts");
+        struct llm m;
+        ck_assert_int_eq(llm_parse(root, "f", &m, &e), files[i].says == NULL ? 0 : -EINVAL);
+        ck_assert_uint_eq(e.n, files[i].says != NULL);
+        if (files[i].says != NULL) {
+            ck_assert_str_eq(e.lines[0], files[i].says);
+        }
+        cJSON_Delete(root);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(rows_touch_fewer_experts_where_some_are_favoured),
+    TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even),
     TEST(products_of_narrow_experts_take_longer),
 };
 SUITE_MAIN("experts", suite)
