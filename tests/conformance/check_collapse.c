@@ -9,8 +9,11 @@
 
 #include "policies/registry.h"
 #include "sim/base/arena.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/trial.h"
+#include "traces/traces.h"
 
 static uint64_t env_number(const char *name, uint64_t def)
 {
@@ -114,6 +117,52 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
 }
 END_TEST
 
+/* Prompts of a few tokens among those that decode. Passes of as many rows and sequences have then
+ * no prompt, one or several, and their kernels differ. */
+START_TEST(costs_that_are_remembered_are_those_of_the_pass)
+{
+    static struct randomrun runs[64];
+    static struct trial trials[64];
+    struct trace_builder b;
+    struct trace t;
+    struct rng r;
+    struct err e = ERR_INIT;
+    trace_builder_init(&b);
+    rng_init(&r, rng_key(1, RNG_TEST, 4, 0));
+    for (uint32_t i = 0; i < 80; i++) {
+        struct trace_row row = {.next = TRACE_NO_ROW,
+                                .session_id = i,
+                                .cls = (uint8_t)rng_below(&r, 2),
+                                .arrival_ns = (int64_t)rng_below(&r, 8000) * NS_PER_MS,
+                                .input_tokens = 1 + rng_below(&r, i % 4 == 0 ? 700 : 3),
+                                .output_tokens = 1 + rng_below(&r, 40)};
+        row.max_output_tokens = row.output_tokens;
+        trace_builder_add(&b, &row, NULL);
+    }
+    ck_assert_int_eq(trace_build(&b, true, "short prompts", &t, &e), 0);
+    size_t n = 0;
+    const struct policy_ops *const *all = policy_list(&n);
+    ck_assert_uint_le(n, sizeof runs / sizeof runs[0]);
+    for (size_t p = 0; p < n; p++) {
+        runs[p] = (struct randomrun){.seed = p,
+                                     .soc = p % 2 == 0 ? "core-ultra-5-125h" : "core-ultra-7-258v",
+                                     .llm = "llama-3.2-3b",
+                                     .rows = &t};
+        (void)snprintf(runs[p].policy, sizeof runs[p].policy, "%s", all[p]->name);
+    }
+    trials_run(runs, (uint32_t)n, worker_processors(), trials);
+    uint32_t same = 0;
+    for (size_t p = 0; p < n; p++) {
+        ck_assert_msg(trials[p].outcome != TRIAL_FINDING, "%s: %s", runs[p].policy,
+                      trials[p].message);
+        same += trials[p].outcome == TRIAL_SAME ? 1 : 0;
+    }
+    ck_assert_uint_ge(same, n * 3 / 4);
+    trace_builder_fini(&b);
+    trace_fini(&t);
+}
+END_TEST
+
 /* Kernel costs of passes that ran alone make room while a prompt runs. The DDR bytes of those
  * passes are reported then, once. */
 START_TEST(ddr_bytes_that_are_reported_late_are_reported_once)
@@ -157,6 +206,7 @@ static const struct suite_row suite[] = {
     CASE("collapse", .timeout_s = 600),
     LOOP(collapsing_changes_no_random_run, 2),
     TEST(collapsing_changes_no_choice_of_a_policy),
+    TEST(costs_that_are_remembered_are_those_of_the_pass),
     TEST(ddr_bytes_that_are_reported_late_are_reported_once),
     TEST(the_iteration_after_those_that_repeat_is_audited),
 };

@@ -27,6 +27,11 @@ static void run_once(const struct config *base, const struct config_policy *p,
 {
     struct err e = ERR_INIT;
     struct config *c = (struct config *)(uintptr_t)base;
+    /* A model that states no limit is asked for every cost, and none is remembered. */
+    const struct hwmodel_ops *ops = c->truth.model.ops;
+    struct hwmodel_ops forgets = *ops;
+    forgets.context_limit = NULL;
+    c->truth.model.ops = how == KERNEL_BY_KERNEL ? &forgets : ops;
     c->sim.collapse = how != KERNEL_BY_KERNEL;
     FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
     /* Some by sketches, some without those who came first, some with what became of each. */
@@ -37,6 +42,7 @@ static void run_once(const struct config *base, const struct config_policy *p,
                                .warmup_s = seed % 3 == 1 ? (double)(seed % 16) : 0.0,
                                .requests = path != NULL ? output_open(path, &e) : NULL};
     out->rc = runner_run(c, p, t, seed, &o, &out->result, &e);
+    c->truth.model.ops = ops;
     if (path != NULL) {
         out->records = hash_file(path);
         tempfile_remove();

@@ -1,4 +1,5 @@
-/* A random run (randomrun.h) tried every way that must not matter: collapsed, kernel by kernel,
+/* A random run (randomrun.h) tried every way that must not matter: collapsed, kernel by kernel with
+ * no cost remembered,
  * with passes that repeat in one step, and the first way again. Decisions, metrics, counters and
  * status must be the same, the audit clean, and what a result's numbers cannot be they are not. */
 #pragma once
