@@ -16,6 +16,7 @@ enum { TOKENS = 300, MOST = 6 };
 static struct scenario sc;
 static uint64_t n_repeated; /* before the first request has ended */
 static bool ended;
+static int64_t *ends; /* of each request; NULL: nobody asks */
 
 static void on_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
@@ -27,9 +28,10 @@ static void on_repeated(void *self, int64_t now_ns, const struct repeat_record *
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     (void)self;
-    (void)now_ns;
-    (void)r;
     ended = true;
+    if (ends != NULL) {
+        ends[r->id] = now_ns;
+    }
 }
 
 static void nothing(void *self, int64_t now_ns, const struct pass *p)
@@ -138,6 +140,54 @@ START_TEST(passes_of_two_models_that_take_turns_do_not_repeat)
 }
 END_TEST
 
+/* Of two models the second takes one to twelve times the memory of the first for a token. All ask
+ * for it, or all for the first, and memory holds one to three of four answers. Who repeats reaches
+ * its end as late as without repetition, whoever gives way in between. */
+START_TEST(iterations_repeat_as_far_as_memory_reaches)
+{
+    static struct two_models two;
+    uint64_t repeated = 0;
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint32_t load = 0; load < 12 && cases[i].repeats; load++) {
+            struct scenario_request q[MOST];
+            uint32_t n = cases[i].reactive + cases[i].proactive;
+            uint8_t model[MOST];
+            int64_t ends_ns[2][MOST];
+            for (uint32_t k = 0; k < n; k++) {
+                bool reactive = k < cases[i].reactive;
+                q[k] = (struct scenario_request){reactive ? RT : BE, 0, 40 + 3 * k, TOKENS, 0, 0};
+                model[k] = load % 4 > 0;
+            }
+            for (int once = 0; once < 2; once++) {
+                two_models_by_hand(&sc, &two);
+                sc.llm.kv_bytes_per_token = 1e5;
+                two.other.llm.kv_bytes_per_token = 1e5 * (1 + load);
+                sc.setup.kv_capacity_tokens = 16 * (24 + 5 * load);
+                struct observer o = {.pass_done = nothing,
+                                     .repeated = once == 0 ? on_repeated : NULL,
+                                     .request_finished = on_finished};
+                sc.setup.observers[0] = &o;
+                sc.setup.n_observers = 1;
+                scenario_policy(&sc, policy_find(cases[i].policy), cases[i].params);
+                n_repeated = 0;
+                ended = false;
+                ends = ends_ns[once];
+                int rc = two_models_run(&sc, q, model, NULL, n, false);
+                ck_assert_msg(rc == 0, "%s, load %u: %s", cases[i].policy, load, sc.result.message);
+                repeated += n_repeated;
+                two_models_fini(&sc);
+            }
+            for (uint32_t k = 0; k < n; k++) {
+                ck_assert_msg(ends_ns[0][k] == ends_ns[1][k],
+                              "%s, load %u: request %u ends at %lld ns, not %lld", cases[i].policy,
+                              load, k, (long long)ends_ns[0][k], (long long)ends_ns[1][k]);
+            }
+        }
+    }
+    ck_assert_uint_gt(repeated, 10000);
+}
+END_TEST
+
 /* ---- a policy that looks at each of its passes ---- */
 
 static const struct policy_ops *orca;
@@ -202,6 +252,7 @@ static const struct suite_row suite[] = {
     TEST(a_repeated_pass_is_over_as_any_other),
     TEST(repetitions_take_no_memory),
     TEST(iterations_repeat_where_that_is_promised),
+    TEST(iterations_repeat_as_far_as_memory_reaches),
     TEST(passes_of_two_models_that_take_turns_do_not_repeat),
 };
 SUITE_MAIN("steady", suite)
