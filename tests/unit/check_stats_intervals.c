@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/base/rng.h"
 #include "sim/stats/stats_intervals.h"
 #include "tests/helpers/suite.h"
 
@@ -186,6 +187,28 @@ START_TEST(steady_state_starts_after_the_transient)
 }
 END_TEST
 
+/* Of 1000 to 1019 values a tenth is dropped, and the last ten times as many as a batch has make the
+ * mean: those between are in neither, so that each of the last is in one batch. */
+START_TEST(the_last_values_make_the_batches)
+{
+    double x[1019];
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 8, 0));
+    for (size_t n = 1000; n <= 1019; n++) {
+        size_t size = (n - n / 10) / 10;
+        double sum = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = rng_normal(&r);
+            sum += i >= n - 10 * size ? x[i] : 0.0;
+        }
+        struct stats_steady s;
+        struct err e = ERR_INIT;
+        ck_assert_int_eq(stats_steady("x", x, n, false, 0.95, &s, &e), 0);
+        ck_assert_double_eq_tol(s.mean.mean, sum / (10.0 * (double)size), 1e-12);
+    }
+}
+END_TEST
+
 START_TEST(values_that_stay_on_one_side_are_worth_less)
 {
     /* Three below, three above, ...: of the last 396 values (one scale: half of them are fewer than
@@ -324,6 +347,7 @@ static const struct suite_row suite[] = {
     TEST(values_that_are_not_finite_are_as_if_they_were_not_there),
     TEST(equal_values_have_no_bootstrap),
     TEST(steady_state_starts_after_the_transient),
+    TEST(the_last_values_make_the_batches),
     TEST(values_that_stay_on_one_side_are_worth_less),
     TEST(skew_is_seen_from_eight_values_to_nineteen),
     TEST(values_that_are_all_alike_have_an_exact_mean),

@@ -1,6 +1,7 @@
 /* The adjusted two-sample test and Holm's correction against textbook numbers. */
 #include <math.h>
 
+#include "sim/base/rng.h"
 #include "sim/stats/stats_shift.h"
 #include "tests/helpers/suite.h"
 
@@ -106,6 +107,43 @@ START_TEST(too_few_values_are_not_tested)
 }
 END_TEST
 
+/* Values are missing at random in both samples. The answer is, to the last bit, that of samples
+ * without these rows. */
+START_TEST(a_missing_value_takes_its_covariates_with_it)
+{
+    enum { MOST = 40, COVARIATES = 3 };
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 7, 0));
+    for (int round = 0; round < 200; round++) {
+        double y[2][MOST], c[2][MOST * COVARIATES], kept_y[2][MOST], kept_c[2][MOST * COVARIATES];
+        size_t n[2], kept[2] = {0, 0};
+        for (int k = 0; k < 2; k++) {
+            n[k] = 8 + rng_below(&r, MOST - 8);
+            for (size_t i = 0; i < n[k]; i++) {
+                bool missing = rng_below(&r, 4) == 0;
+                y[k][i] = missing ? (double)NAN : rng_normal(&r);
+                kept_y[k][kept[k]] = y[k][i];
+                for (size_t j = 0; j < COVARIATES; j++) {
+                    c[k][i * COVARIATES + j] = rng_normal(&r);
+                    kept_c[k][kept[k] * COVARIATES + j] = c[k][i * COVARIATES + j];
+                }
+                kept[k] += missing ? 0 : 1;
+            }
+        }
+        struct stats_shift a = stats_shift((struct stats_sample){y[0], c[0], n[0]},
+                                           (struct stats_sample){y[1], c[1], n[1]}, COVARIATES);
+        struct stats_shift b =
+            stats_shift((struct stats_sample){kept_y[0], kept_c[0], kept[0]},
+                        (struct stats_sample){kept_y[1], kept_c[1], kept[1]}, COVARIATES);
+        ck_assert_uint_eq(a.n_base, b.n_base);
+        ck_assert_uint_eq(a.n_now, b.n_now);
+        ck_assert(a.shift == b.shift || (isnan(a.shift) && isnan(b.shift)));
+        ck_assert(a.se == b.se || (isnan(a.se) && isnan(b.se)));
+        ck_assert(a.df == b.df);
+    }
+}
+END_TEST
+
 START_TEST(holm_steps_down_and_keeps_order)
 {
     /* Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04; the last may not be
@@ -141,6 +179,7 @@ static const struct suite_row suite[] = {
     TEST(equal_values_have_no_shift_and_certain_ones_are_certain),
     TEST(a_covariate_that_tells_the_samples_apart_leaves_nothing_to_test),
     TEST(too_few_values_are_not_tested),
+    TEST(a_missing_value_takes_its_covariates_with_it),
     TEST(holm_steps_down_and_keeps_order),
     TEST(holm_counts_only_tests_that_were_made_and_stops_at_one),
 };
