@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "sim/base/map.h"
+#include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "sim/metrics/backlog.h"
 #include "tests/helpers/suite.h"
 
 #define TOKENS_PER_S 1e6
+
+typedef void backlog_fn(struct backlog *b, int64_t now_ns, uint32_t prompt, uint32_t output);
 
 /* A machine that serves one request at a time in `service_s`, in order of arrival or the last
  * first: n requests `gap_s` apart. */
@@ -212,6 +215,80 @@ START_TEST(growth_is_that_of_the_second_half)
 }
 END_TEST
 
+/* ---- random histories, by brute force ---- */
+
+enum { EVENTS = 240 };
+static struct {
+    int64_t at_ns;
+    int more;
+} history[EVENTS];
+static uint32_t n_history;
+
+/* Requests in the system over time, from one instant to another. */
+static double area_of(int64_t from_ns, int64_t to_ns)
+{
+    double sum = 0.0;
+    int present = 0;
+    for (uint32_t i = 0; i <= n_history; i++) {
+        int64_t begin = i > 0 ? history[i - 1].at_ns : 0;
+        int64_t end = i < n_history ? history[i].at_ns : INT64_MAX;
+        begin = begin > from_ns ? begin : from_ns;
+        end = end < to_ns ? end : to_ns;
+        sum += end > begin ? (double)present * (double)(end - begin) : 0.0;
+        present += i < n_history ? history[i].more : 0;
+    }
+    return sum;
+}
+
+/* Slope of the least-squares line through the means of all bins inside the second half. */
+static double slope_of(int64_t window_ns, int64_t width_ns)
+{
+    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (int64_t k = 0; (k + 1) * width_ns <= window_ns; k++) {
+        if (k * width_ns >= window_ns / 2) {
+            double x = ((double)k + 0.5) * (double)width_ns;
+            double y = area_of(k * width_ns, (k + 1) * width_ns) / (double)width_ns;
+            n++;
+            sx += x;
+            sy += y;
+            sxx += x * x;
+            sxy += x * y;
+        }
+    }
+    return n < 3 ? 0.0 : (sxy - sx * sy / n) / (sxx - sx * sx / n);
+}
+
+START_TEST(growth_and_mean_are_those_of_the_history)
+{
+    static struct backlog b;
+    struct metrics_verdict_rule rule = metrics_options_default().verdict;
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 9, 0));
+    for (int round = 0; round < 100; round++) {
+        uint32_t arrivals = 0, present = 0;
+        int64_t now_ns = 0, last_ns = 0;
+        double gap_ns = 1e4 * pow(1e4, rng_uniform(&r));
+        backlog_init(&b);
+        for (n_history = 0; n_history < EVENTS; n_history++) {
+            bool comes = n_history == 0 || present == 0 || rng_below(&r, 20) < 11;
+            backlog_fn *event = comes ? backlog_arrive : backlog_leave;
+            event(&b, now_ns, 1, 1);
+            history[n_history].at_ns = now_ns;
+            history[n_history].more = comes ? 1 : -1;
+            arrivals += comes;
+            present += comes ? 1 : -1u;
+            last_ns = comes ? now_ns : last_ns;
+            now_ns += 1 + (int64_t)rng_exponential(&r, gap_ns);
+        }
+        struct backlog_summary s = backlog_summarise(&b, &rule);
+        double rate = (double)arrivals / (double)last_ns;
+        double slope = slope_of(last_ns, b.width_ns);
+        ck_assert_double_eq_tol(s.growth_frac, slope / rate, 1e-9);
+        ck_assert_double_eq_tol(s.mean_in_window, area_of(0, last_ns) / (double)last_ns, 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(idmap_agrees_with_a_plain_array)
 {
     enum { IDS = 500 };
@@ -251,6 +328,7 @@ static const struct suite_row suite[] = {
     TEST(a_long_drain_leaves_the_window_its_bins),
     TEST(the_rule_needs_its_bins),
     TEST(growth_is_that_of_the_second_half),
+    TEST(growth_and_mean_are_those_of_the_history),
     TEST(idmap_agrees_with_a_plain_array),
 };
 SUITE_MAIN("backlog", suite)
