@@ -7,6 +7,7 @@
 #include "experiments/conformance/randomload.h"
 #include "policies/registry.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/wild.h"
 
 enum { LOADS = 24, MOST = 24, FRAMES = 1 << 14, LAUNCHES = 1 << 16 };
 
@@ -125,8 +126,72 @@ START_TEST(a_launch_takes_what_its_parts_take)
 }
 END_TEST
 
+/* ---- leads ---- */
+
+enum { PASSES = 4096, OPS = 64 };
+static uint32_t ran_on[PASSES][OPS]; /* devices on which kernels of an op ended */
+static uint32_t n_synced, n_alone;
+
+static void on_kernel(void *self, const struct kernel_record *k)
+{
+    const struct pass *p = k->launch->pass;
+    uint32_t op = k->op == OP_HEAD ? p->n_ops - 1 : k->layer * p->layer.n;
+    (void)self;
+    for (uint32_t i = 0; k->op != OP_HEAD && p->layer.kind[i] != k->op; i++) {
+        op++;
+    }
+    ck_assert(p->id < PASSES && op < OPS);
+    ran_on[p->id][op] |= 1u << k->launch->device;
+}
+
+/* Of the host, from the submission on; and a barrier, where an op before ran on another device. */
+static void on_lead(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
+{
+    const struct machine *m = &sc.machine;
+    const struct device *d = &m->devices[l->device];
+    (void)self;
+    ck_assert(l->pass->id < PASSES);
+    uint32_t before = l->op_begin > 0 ? ran_on[l->pass->id][l->op_begin - 1] : 0;
+    bool syncs = (before & ~(1u << l->device)) != 0;
+    int64_t ready_ns =
+        l->submit_ns + m->schedule_ns + d->submit_ns + d->completion_ns + (syncs ? m->sync_ns : 0);
+    int64_t want_ns = ready_ns > now_ns ? ready_ns - now_ns : 0;
+    ck_assert_msg(lead == want_ns, "%s: launch %u from op %u on, device %u: lead %lld ns, not %lld",
+                  what, l->id, l->op_begin, l->device, (long long)lead, (long long)want_ns);
+    n_synced += syncs;
+    n_alone += !syncs;
+}
+
+/* A policy that launches, stops and moves whatever it likes. */
+START_TEST(a_launch_waits_for_the_devices_of_the_op_before)
+{
+    static struct observer o = {
+        .wants_kernels = true, .kernel = on_kernel, .launch_started = on_lead};
+    n_synced = n_alone = 0;
+    for (uint64_t load = 0; load < 300; load++) {
+        uint32_t n = randomload_make(&sc, q, MOST, 600 + load);
+        (void)snprintf(what, sizeof what, "load %llu", (unsigned long long)load);
+        sc.machine.sync_ns = MS(0.7);
+        sc.machine.schedule_ns = MS(0.01);
+        for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
+            sc.machine.devices[d].submit_ns = MS(0.02) * (d + 1);
+            sc.machine.devices[d].inflight_depth = 1 + (uint32_t)(load % 3);
+            sc.machine.devices[d].chunk_rows = 16 << d; /* stops come inside of ops */
+        }
+        sc.machine.devices[NPU].static_attention = false;
+        memset(ran_on, 0, sizeof ran_on);
+        scenario_policy(&sc, &wild, "");
+        sc.setup.observers[sc.setup.n_observers++] = &o;
+        ck_assert_msg(scenario_run(&sc, q, n, false) == 0, "%s: %s", what, sc.result.message);
+        scenario_fini(&sc);
+    }
+    ck_assert_msg(n_synced > 1000 && n_alone > 1000, "%u and %u", n_synced, n_alone);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("launches", .timeout_s = 60),
     LOOP(a_launch_takes_what_its_parts_take, sizeof runs / sizeof runs[0]),
+    TEST(a_launch_waits_for_the_devices_of_the_op_before),
 };
 SUITE_MAIN("launch_time", suite)
