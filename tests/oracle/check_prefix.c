@@ -49,7 +49,17 @@ static void arrive_later(void *exec, int64_t at_ns, uint32_t row)
     due[n_due++] = row;
 }
 
-static const struct executor_ops no_executor = {.caps = CAP_KV_MOVE, .arrive_later = arrive_later};
+static void move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in)
+{
+    (void)exec;
+    (void)r;
+    (void)row;
+    (void)bytes;
+    (void)in;
+}
+
+static const struct executor_ops no_executor = {
+    .caps = CAP_KV_MOVE, .arrive_later = arrive_later, .kv_move = move};
 
 /* What the tokens are, from the trace's words alone. */
 static uint64_t token(uint32_t row, uint32_t at)
@@ -528,6 +538,51 @@ START_TEST(what_is_computed_twice_is_kept_once)
 }
 END_TEST
 
+/* All passes of a request, which the other cache does not follow. */
+static void compute(uint32_t row)
+{
+    core_request_arrives(&core, row);
+    while (real(row) != NULL) {
+        struct segment v = segment_of(row, 1000);
+        struct pass *p = NULL;
+        ck_assert_int_eq(
+            core_pass_form(&core, &(struct pass_spec){.segments = &v, .n_segments = 1}, &p), 0);
+        real(row)->pub->first_service_ns = core.sched->now_ns;
+        p->state = PASS_STATE_RUNNING;
+        p->op = p->n_ops;
+        p->rows_todo = 0;
+        core_pass_tail_done(&core, core_pass(p));
+    }
+}
+
+/* A turn of 16 tokens and 5 leaves 20 with KV, 5 blocks, which go to flash. Then another request
+ * computes its first tokens again, 1 to all 21. The next turn has 20 tokens in any case: from
+ * flash, unless memory has as many. */
+START_TEST(flash_is_read_only_for_more_than_memory_has)
+{
+    for (uint32_t again = 1; again <= 21; again++) {
+        char rows[256];
+        (void)snprintf(rows, sizeof rows,
+                       "0,0,0,reactive,0,,16,5,0,,\n1,1,0,reactive,1,,24,1,%u,,0\n"
+                       "2,0,1,reactive,,1,40,1,21,,\n",
+                       again);
+        read_trace(rows);
+        begin(4, 40);
+        compute(0);
+        ck_assert_int_eq(core_kv_move(&core, kv_of_session(0), KV_FLASH), 0);
+        core_cold_moved(&core, 2);
+        ck_assert_uint_eq(core.kv_blocks_free, 40);
+        compute(1);
+        core_request_arrives(&core, 2);
+        const struct request *r = real(2)->pub;
+        ck_assert_uint_eq(r->kv_tokens, 20);
+        ck_assert_uint_eq(r->reused_tokens, 20);
+        ck_assert_msg(r->kv_swapped == (again < 20), "%u tokens computed again", again);
+        end();
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("shared prefixes", .timeout_s = 120),
     LOOP(every_hit_is_that_of_a_cache_of_tokens, 10),
@@ -538,5 +593,6 @@ static const struct suite_row suite[] = {
     TEST(what_was_parted_and_not_taken_gives_way_from_its_end),
     TEST(who_waits_finds_what_was_computed_meanwhile),
     TEST(what_is_computed_twice_is_kept_once),
+    TEST(flash_is_read_only_for_more_than_memory_has),
 };
 SUITE_MAIN("prefix", suite)
