@@ -216,12 +216,43 @@ START_TEST(a_part_has_its_part_of_weights_and_work)
 }
 END_TEST
 
+/* A measured operator of 1 ms: so many of 1024 columns take so much of it, on any rows. */
+START_TEST(a_part_of_a_measured_operator_takes_its_part_of_the_time)
+{
+    struct model m;
+    model_init(&m, "llama-3.2-3b", "per-op");
+    struct soc_ops *ops = &m.soc.devices[MODEL_IGPU].runtimes[0].ops;
+    struct soc_ops_table same = {.n = 2, .rows = {1, 512}, .s = {1e-3, 1e-3}};
+    *ops = (struct soc_ops){.given = true, .qkv = same, .ffn = same, .head = same};
+    (void)snprintf(ops->model, sizeof ops->model, "%s", m.llm.name);
+    roofline_set_runtime(&m.r, MODEL_IGPU, &m.soc.devices[MODEL_IGPU].runtimes[0]);
+    static const enum op_kind of[] = {OP_QKV, OP_FFN, OP_HEAD};
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t columns = 1; columns <= LAUNCH_COLUMNS; columns += 31) {
+            for (uint32_t rows = 1; rows <= 512; rows *= 8) {
+                struct work_shape w = {.rows = rows, .logit_rows = rows, .sequences = rows};
+                struct kernel_query q = {.device = MODEL_IGPU,
+                                         .op = of[i],
+                                         .rows = rows,
+                                         .padded_rows = rows,
+                                         .columns = columns,
+                                         .shape = &w};
+                struct kernel_cost part;
+                hwmodel_kernel(&m.r.model, &q, &part);
+                ck_assert_int_eq(part.t_ns, llround(1e6 * columns / LAUNCH_COLUMNS));
+            }
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(hetero_split_lets_both_end_together),
     TEST(a_barrier_keeps_an_operator_whole),
     TEST(an_operator_is_done_when_all_its_columns_are),
     TEST(columns_that_come_back_make_it_whole),
+    TEST(a_part_of_a_measured_operator_takes_its_part_of_the_time),
     CASE("price"),
     TEST(a_part_has_its_part_of_weights_and_work),
 };

@@ -7,6 +7,7 @@
 
 #include "experiments/drive/fit.h"
 #include "sim/base/arena.h"
+#include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
 static const struct soc_ops ops = {
@@ -34,6 +35,30 @@ START_TEST(a_table_is_straight_between_its_points)
     ck_assert_double_eq_tol(price(OP_QKV, 34, NULL), 5e-3, 1e-12);   /* half of 4 .. 64 */
     ck_assert_double_eq_tol(price(OP_QKV, 124, NULL), 14e-3, 1e-12); /* the last step goes on */
     ck_assert_double_eq_tol(price(OP_FFN, 128, NULL), 32e-3, 1e-12); /* one point: by rows */
+}
+END_TEST
+
+/* The rows of a pass of prompts and decodes go to two launches. Each pays the fixed cost of one,
+ * and all else adds up, however the rows are parted. */
+START_TEST(shares_of_attention_add_up)
+{
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 10, 0));
+    for (int i = 0; i < 1000; i++) {
+        uint64_t prompt = rng_below(&r, 3) == 0 ? 0 : 2 + rng_below(&r, 500);
+        uint32_t decodes = (uint32_t)(prompt == 0) + rng_below(&r, 9);
+        uint64_t keys = decodes * (1 + (uint64_t)rng_below(&r, 2000));
+        struct work_shape w = {.rows = (uint32_t)prompt + decodes,
+                               .sequences = decodes + (prompt > 0),
+                               .prefill_rows = (uint32_t)prompt,
+                               .attn_pairs = keys + prompt * (prompt + 1) / 2,
+                               .kv_read_tokens = keys + prompt};
+        uint32_t first = w.rows > 1 ? 1 + rng_below(&r, w.rows - 1) : 0;
+        double fixed_s = prompt > 0 ? ops.prefill.s : ops.decode_s;
+        double whole_s = price(OP_MHA, w.rows, &w);
+        ck_assert_double_eq_tol(price(OP_MHA, first, &w) + price(OP_MHA, w.rows - first, &w),
+                                whole_s + fixed_s, 1e-12 * (whole_s + fixed_s));
+    }
 }
 END_TEST
 
@@ -239,6 +264,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(a_table_is_straight_between_its_points),
     TEST(attention_has_a_rate_for_prompts_and_one_for_batches),
+    TEST(shares_of_attention_add_up),
     TEST(keys_of_decodes_are_found_in_a_mixed_pass),
     TEST(pairs_come_in_tiles_of_rows_and_of_keys),
     TEST(the_rows_of_a_sequence_decide_on_the_path),
