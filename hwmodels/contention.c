@@ -173,7 +173,7 @@ static double pccs_slowdown(double x, double y, double capacity, const struct co
     }
     double fair = capacity - balance > capacity / 2.0 ? capacity - balance : capacity / 2.0;
     double s1 = x / fair > s0 ? x / fair : s0;
-    if (y >= balance || balance <= y0) {
+    if (y >= balance) {
         return s1;
     }
     return s0 + (s1 - s0) * (y - y0) / (balance - y0);
