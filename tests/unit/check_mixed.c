@@ -146,6 +146,45 @@ START_TEST(closed_users_go_through_whole_conversations)
 }
 END_TEST
 
+static uint32_t scaled(uint32_t tokens, double factor)
+{
+    double x = floor(tokens * factor + 0.5);
+    return tokens == 0 ? 0 : x < 1.0 ? 1 : (uint32_t)x;
+}
+
+/* Factors on lengths of either class change these lengths, each rounded, with their prefixes, and
+ * nothing else of any request. */
+START_TEST(factors_change_lengths_and_nothing_else)
+{
+    static const char plain[] = "mixed:sessions=1,reactive=mtrag,proactive=bfcl_multiturn,"
+                                "reactive_per_min=30,proactive_per_min=30,duration_s=600";
+    static const double in[2][2] = {{2.5, 1}, {0.4, 0.03}}, out[2][2] = {{1, 3.2}, {0.1, 7}};
+    struct trace s;
+    char spec[512];
+    size_t n_prefixes = 0;
+    (void)snprintf(spec, sizeof spec,
+                   "%s,reactive_input_scale=%g,proactive_input_scale=%g,output_scale=2,"
+                   "reactive_output_scale=%g,proactive_output_scale=%g",
+                   plain, in[_i][0], in[_i][1], out[_i][0], out[_i][1]);
+    make(plain, 1.0);
+    ck_assert_int_eq(trace_generate(spec, 1, 1.0, &s, &err), 0);
+    ck_assert_uint_eq(s.n, t.n);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_row *a = &t.rows[i], *b = &s.rows[i];
+        uint32_t input = scaled(a->input_tokens, in[_i][a->cls]);
+        uint32_t prefix = scaled(a->prefix_tokens, in[_i][a->cls]);
+        ck_assert_uint_eq(b->input_tokens, input);
+        ck_assert_uint_eq(b->output_tokens, scaled(a->output_tokens, 2.0 * out[_i][a->cls]));
+        ck_assert_uint_eq(b->prefix_tokens, prefix < input ? prefix : input);
+        ck_assert(a->arrival_ns == b->arrival_ns && a->cls == b->cls && a->turn == b->turn &&
+                  a->session_id == b->session_id && a->after_tool == b->after_tool);
+        n_prefixes += prefix > 0;
+    }
+    ck_assert_uint_gt(n_prefixes, 100);
+    trace_fini(&s);
+}
+END_TEST
+
 /* 65,535 turns are the most a session can have: none are dropped, the user is told. */
 START_TEST(what_would_be_cut_is_refused)
 {
@@ -193,6 +232,7 @@ static const struct suite_row suite[] = {
     TEST(w1_follows_the_rate_scale),
     TEST(closed_users_go_through_whole_conversations),
     LOOP(a_row_of_a_conversation_alone_has_nothing_before_it, 2),
+    LOOP(factors_change_lengths_and_nothing_else, 2),
     TEST(what_would_be_cut_is_refused),
 };
 SUITE_MAIN("mixed", suite)
