@@ -80,6 +80,38 @@ START_TEST(a_point_has_all_settings)
 }
 END_TEST
 
+/* Keys of which one begins another, in every order of three: a value takes the place of its own key
+ * and leaves the others, whatever they are called. */
+START_TEST(a_key_takes_the_place_of_its_own_name_alone)
+{
+    static const char *const keys[] = {"a", "ab", "abc", "b", "a_b", "bab"};
+    for (size_t i = 0; i < COUNT_OF(keys) * COUNT_OF(keys) * COUNT_OF(keys); i++) {
+        const char *x = keys[i % 6], *y = keys[i / 6 % 6], *set = keys[i / 36];
+        char text[256], want[64];
+        if (x == y) {
+            continue;
+        }
+        (void)snprintf(text, sizeof text,
+                       "{\"base\": {\"policy\": \"p:%s=1,%s=2\", \"params.%s\": 3,"
+                       " \"workload\": \"w:%s=1,%s=2\", \"workload.%s\": 3}}",
+                       x, y, set, x, y, set);
+        int n = 0;
+        if (set != x) {
+            n += snprintf(want + n, sizeof want - (size_t)n, "%s=1,", x);
+        }
+        if (set != y) {
+            n += snprintf(want + n, sizeof want - (size_t)n, "%s=2,", y);
+        }
+        (void)snprintf(want + n, sizeof want - (size_t)n, "%s=3", set);
+        is_fine(text);
+        struct spec_point p;
+        ck_assert_int_eq(spec_point(&spec, 0, &p, &err), 0);
+        ck_assert_str_eq(p.policy + 2, want);
+        ck_assert_str_eq(p.options.workload + 2, want);
+    }
+}
+END_TEST
+
 START_TEST(a_point_of_no_settings_has_the_usual_ones)
 {
     is_fine("{\"base\": {\"policy\": \"p\"}}");
@@ -299,6 +331,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("files", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_point_has_all_settings),
+    TEST(a_key_takes_the_place_of_its_own_name_alone),
     TEST(a_point_of_no_settings_has_the_usual_ones),
     TEST(a_trace_is_a_workload),
     TEST(paths_of_a_point_have_an_end),
