@@ -6,6 +6,7 @@
 #include "experiments/report/report_impl.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
+#include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
 static cJSON *tree;
@@ -185,6 +186,63 @@ START_TEST(the_winner_is_told_with_its_price)
         ttft, rate, ttft, energy);
     OWNED char *text = written(report_write_headline, tree);
     ck_assert_str_eq(text, want);
+}
+END_TEST
+
+/* Random numbers of three policies. Who is first by another measure than the winner's is named
+ * where the two intervals do not meet, on whichever side they lie. */
+START_TEST(who_is_first_by_another_measure_is_named_where_intervals_are_apart)
+{
+    static const char *const metrics[] = {"reactive.e2e_s.mean", "reactive.ttft_s.mean",
+                                          "proactive.e2e_s.mean", "all.throughput_req_per_min",
+                                          "energy_j_per_token"};
+    static const char *const names[] = {"a", "b", "c"};
+    struct rng r;
+    uint32_t named[5] = {0};
+    rng_init(&r, rng_key(1, RNG_TEST, 11, 0));
+    for (int round = 0; round < 300; round++) {
+        double mean[3][5], half[3][5];
+        uint32_t first[5];
+        struct text json = {0}, want = {0};
+        text_string(&json, "{'baseline':'a','relevance_frac':0.01,'policies':{");
+        for (uint32_t p = 0; p < 3; p++) {
+            text_format(&json, "%s'%s':{", p > 0 ? "," : "", names[p]);
+            for (uint32_t m = 0; m < 5; m++) {
+                mean[p][m] = 1.0 + rng_uniform(&r);
+                half[p][m] = 0.3 * rng_uniform(&r);
+                text_format(&json,
+                            "%s'%s':{'mean':%.17g,'low':%.17g,'high':%.17g,'verdict':'no',"
+                            "'diff':0,'diff_low':-1,'diff_high':1}",
+                            m > 0 ? "," : "", metrics[m], mean[p][m], mean[p][m] - half[p][m],
+                            mean[p][m] + half[p][m]);
+            }
+            text_string(&json, "}");
+        }
+        text_string(&json, "}}");
+        for (uint32_t m = 0; m < 5; m++) {
+            first[m] = 0;
+            for (uint32_t p = 1; p < 3; p++) {
+                bool more = mean[p][m] > mean[first[m]][m];
+                first[m] = more == (m == 3) ? p : first[m]; /* of requests a minute the most */
+            }
+            double apart = fabs(mean[first[m]][m] - mean[first[0]][m]);
+            if (first[m] != first[0] && apart > half[first[m]][m] + half[first[0]][m]) {
+                text_format(&want, "%s%s (%s)",
+                            want.n > 0 ? ", " : " First by other means: ", names[first[m]],
+                            metric_title(metrics[m]));
+                named[m]++;
+            }
+        }
+        text_string(&want, want.n > 0 ? ".</p>\n" : "</p>\n");
+        bool some = want.n > strlen("</p>\n");
+        OWNED char *says = text_end(&want);
+        OWNED char *numbers = text_end(&json);
+        of(numbers);
+        OWNED char *page = written(report_write_headline, tree);
+        ck_assert_msg(strstr(page, says) != NULL, "%s: %s", says, page);
+        ck_assert(some || strstr(page, "First by") == NULL);
+    }
+    ck_assert(named[1] > 20 && named[2] > 20 && named[3] > 20 && named[4] > 20);
 }
 END_TEST
 
@@ -427,6 +485,7 @@ static const struct suite_row suite[] = {
     TEST(numbers_are_as_people_read_them),
     TEST(overloaded_runs_are_of_all_runs),
     TEST(the_winner_is_told_with_its_price),
+    TEST(who_is_first_by_another_measure_is_named_where_intervals_are_apart),
     TEST(what_is_not_significant_is_no_price),
     TEST(a_baseline_that_wins_pays_nothing),
     TEST(means_are_a_row_of_each_policy),
