@@ -53,8 +53,9 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
     (void)fclose(in);
     const char *kind = "timeline"; /* where it is not said */
     cJSON *about = NULL;
-    if (head[strspn(head, " \n\t\r")] != '{') {
-        kind = "table";
+    char first = head[strspn(head, " \n\t\r")];
+    if (first != '{' && first != '[') {
+        kind = strncmp(head, "# xpusim-trace ", 15) == 0 ? "trace" : "table";
         about = of_comments(head);
     } else if ((about = of_timeline(head)) == NULL) {
         *tree = json_read_file(path, e);

@@ -52,7 +52,7 @@ static const struct figure figures[] = {
              "proactive.e2e_s.p90"),
      figure_lines},
     {"lengths", "distributions of input and output tokens", "run --requests CSV, trace CSV",
-     "requests table", false, false, METRICS("input_tokens", "output_tokens"),
+     "requests table trace", false, false, METRICS("input_tokens", "output_tokens"),
      figure_distributions},
     {"mixed", "decode batches with a prefill chunk in them", "characterize --csv", "mixed table",
      true, false, NULL, figure_study},

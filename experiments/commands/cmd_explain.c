@@ -259,6 +259,22 @@ static void put_warnings(const struct explain_case *k, struct document *d)
     warnings_range(&k->extrapolated, NULL, 1, list);
 }
 
+/* Says what there is, too. */
+static int no_such(const struct explain_case *k, const char *option, uint32_t id, const char *why,
+                   struct err *e)
+{
+    uint32_t first = UINT32_MAX;
+    uint32_t last = 0;
+    for (size_t i = 0; i < k->trace->n; i++) {
+        uint32_t its = k->trace->rows[i].request_id;
+        first = its < first ? its : first;
+        last = its > last ? its : last;
+    }
+    (void)err_add(e, "%s %u: no such request%s in this run, whose trace has %u to %u", option, id,
+                  why, first, last);
+    return EXIT_BAD_INPUT;
+}
+
 static int explain_one(struct explain_case *k, FILE *out, struct err *e)
 {
     uint32_t id = k->o->request;
@@ -266,18 +282,7 @@ static int explain_one(struct explain_case *k, FILE *out, struct err *e)
     const struct explanation *found = x != NULL ? explain_find(x, id) : NULL;
     int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
     if (x != NULL && found == NULL) {
-        uint32_t first = UINT32_MAX;
-        uint32_t last = 0;
-        for (size_t i = 0; i < k->trace->n; i++) {
-            uint32_t its = k->trace->rows[i].request_id;
-            first = its < first ? its : first;
-            last = its > last ? its : last;
-        }
-        (void)err_add(
-            e,
-            "--request %u: no such request left the system in this run, whose trace has %u to %u",
-            id, first, last);
-        status = EXIT_BAD_INPUT;
+        status = no_such(k, "--request", id, " left the system", e);
     } else if (found != NULL) {
         struct explain_whatif w = {alone_s(k, id, e), uncontended_s(k, id, e), bound_s(k, id),
                                    false};
@@ -363,11 +368,8 @@ static int explain_job(struct explain_case *k, FILE *out, struct err *e)
     struct explain *x = observe(k, k->trace, EXPLAIN_ALL, e);
     int status = x != NULL ? EXIT_OK : EXIT_CHECK_FAILED;
     if (x != NULL && critical_find(k->trace, x, k->o->job, &p) != 0) {
-        (void)err_add(e,
-                      "--job %u: no such request, or no foreground request of its job has ended in "
-                      "this run",
-                      k->o->job);
-        status = EXIT_BAD_INPUT;
+        status =
+            no_such(k, "--job", k->o->job, ", or no foreground request of its job has ended", e);
     } else if (x != NULL) {
         struct document *d = document_new();
         put_job(k, &p, d, e);

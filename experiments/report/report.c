@@ -304,10 +304,10 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
                  bool live, struct err *e)
 {
     if (about_is(file->about, "sweep table")) {
-        (void)err_add(
-            e,
-            "%s: a table, and nothing says which columns to draw; `xpusim plot` takes their names",
-            file->path);
+        (void)err_add(e,
+                      "%s: a table, and nothing says which columns to draw; `xpusim plot "
+                      "latency-rate %s --x COLUMN --metric COLUMN` does",
+                      file->path, file->path);
     } else if (about_is(file->about, "view") && !live) {
         (void)err_add(e, "%s: runs to look at; add --live", file->path);
     } else if (about_is(file->about, "view") && !cJSON_IsArray(json_member(file->tree, "runs"))) {

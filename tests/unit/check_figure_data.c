@@ -117,9 +117,13 @@ START_TEST(a_figure_takes_its_kinds_alone)
     drawn_input("", "a.json", "{\"about\":{\"kind\":\"graphs job\"}}");
     drawn_input("", "b.csv", "a\n1\n");
     drawn_input("", "c.json", "{}");
+    drawn_input("", "d.csv", "# xpusim-trace v2\nrequest_id\n1\n");
+    drawn_input("", "e.json", "[{}]");
     drawn_refused("job", "b.csv: of the kind \"table\"; job reads: explain --job --json\n"
                          "c.json: of the kind \"json\"; job reads: explain --job --json\n"
-                         "job takes one input, not 3\n");
+                         "d.csv: of the kind \"trace\"; job reads: explain --job --json\n"
+                         "e.json: of the kind \"json\"; job reads: explain --job --json\n"
+                         "job takes one input, not 5\n");
 }
 END_TEST
 
@@ -343,7 +347,7 @@ static const struct {
     {"job", "job", true},
     {"kernels", "kernels table", true},
     {"latency-rate", "load sweep table", false},
-    {"lengths", "requests table", false},
+    {"lengths", "requests table trace", false},
     {"mixed", "mixed table", true},
     {"pareto", "compare load sweep table", false},
     {"prompt", "prompt table", true},
