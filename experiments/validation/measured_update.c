@@ -72,16 +72,58 @@ static void check_row(const struct measured_work *w, size_t i)
     }
 }
 
+/* The object of that key; made where there is none. */
+static cJSON *object_at(cJSON *o, const char *key)
+{
+    cJSON *there = json_member(o, key);
+    return there != NULL ? there : cJSON_AddObjectToObject(o, key);
+}
+
+/* An entry lists the rows that have updated it. Else the same row would narrow a range each time.
+ */
+static bool is_new(const struct measured_work *w, const struct update_row *r)
+{
+    const struct point *p = r->point;
+    OWNED char *text = xformat("%s at %u bits, %s, %u tokens, batch %u: %.9g", p->model,
+                               p->weight_bits, p->metric_name, p->input_tokens, p->batch, p->value);
+    cJSON *fit = object_at(measured_entry_tree(w, r->k.device, r->k.runtime), "fit");
+    cJSON *measured = object_at(fit, "measured");
+    cJSON *took = json_member(measured, "took");
+    took = took != NULL ? took : cJSON_AddArrayToObject(measured, "took");
+    const cJSON *t;
+    cJSON_ArrayForEach (t, took) {
+        if (cJSON_IsString(t) && strcmp(t->valuestring, text) == 0) {
+            return false;
+        }
+    }
+    (void)cJSON_AddItemToArray(took, cJSON_CreateString(text));
+    return true;
+}
+
 static int bind(struct measured_work *w)
 {
     size_t before = w->e->n;
-    w->rows = xcalloc(w->m->points.n + 1, sizeof *w->rows);
-    for (size_t i = 0; i < w->m->points.n; i++) {
-        struct point *p = &w->m->points.v[i];
+    size_t n = w->m->points.n;
+    w->m->points.n = 0;
+    w->rows = xcalloc(n + 1, sizeof *w->rows);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = w->m->points.n;
+        struct point *p = &w->m->points.v[at];
+        *p = w->m->points.v[i];
+        w->m->place[at] = w->m->place[i];
         complete(w, p);
-        w->rows[i].point = p;
-        predict_bind(w->c, p, &w->rows[i].k);
-        check_row(w, i);
+        w->rows[at].point = p;
+        predict_bind(w->c, p, &w->rows[at].k);
+        check_row(w, at);
+        if (w->e->n > before || is_new(w, &w->rows[at])) {
+            w->m->points.n++;
+        } else {
+            document_note(w->d, "%s: %s %s has updated the file already, and counts once",
+                          w->m->place[at], p->model, p->metric_name);
+        }
+    }
+    if (n > 0 && w->m->points.n == 0) {
+        (void)err_add(w->e, "%s: every row has updated the file already", w->soc->machine.name);
     }
     return w->e->n > before ? -EINVAL : 0;
 }
@@ -147,13 +189,14 @@ static void write_fit(const struct measured_work *w, const struct update *u, uin
                       double sd[2][UPDATE_PHASES], size_t rows, size_t models)
 {
     cJSON *entry = measured_entry_tree(w, u->device, runtime);
-    cJSON *fit = json_member(entry, "fit");
-    fit = fit != NULL ? fit : cJSON_AddObjectToObject(entry, "fit");
-    static const char *const old[] = {"parameters", "ln_covariance", "error_sd", "measured"};
+    cJSON *fit = object_at(entry, "fit");
+    static const char *const old[] = {"parameters", "ln_covariance", "error_sd"};
     for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
         cJSON_DeleteItemFromObjectCaseSensitive(fit, old[i]);
     }
-    cJSON *measured = cJSON_AddObjectToObject(fit, "measured");
+    cJSON *measured = object_at(fit, "measured");
+    cJSON_DeleteItemFromObjectCaseSensitive(measured, "rows");
+    cJSON_DeleteItemFromObjectCaseSensitive(measured, "models");
     JSON_MEMBERS(measured, "rows", (double)rows, "models", (double)models);
     cJSON *names = cJSON_AddArrayToObject(fit, "parameters");
     cJSON *matrix = cJSON_AddArrayToObject(fit, "ln_covariance");

@@ -155,6 +155,25 @@ def check(name, one_row, rows):
         fail("%s: updated are %s" % (what, measured))
 
 
+def twice(name, row, more):
+    """A row that has updated a file counts no second time: not in the same command, and not in a later one."""
+    def updated(source, name, *rows):
+        out = os.path.join(DIR, name)
+        p = subprocess.run([X, "calibrate", "--soc", source, "-o", out] + [w for text in rows for w in ("--measured", text)], capture_output=True, text=True)
+        said = p.stdout.count("has updated the file already")
+        return out, open(out).read() if p.returncode == 0 else p.stderr, said
+    other = ",".join(sorted(row.split(",")))  # the same rows in another order, which is another text
+    once, text, _ = updated(name, "once.json", row)
+    n = len(re.findall("_ms@", row))
+    for what, a, b in (("in one command", text, updated(name, "both.json", row, other)[1:]),
+                       ("after it", updated(once, "more.json", more)[1], updated(once, "all.json", other, more)[1:])):
+        if (a, n) != b:
+            fail("%s: a row twice %s: %d times said, file %s" % (name, what, b[1], "equal" if a == b[0] else "differs"))
+    said = updated(once, "none.json", row)[1]
+    if "every row has updated the file already" not in said or os.path.exists(os.path.join(DIR, "none.json")):
+        fail("%s: all rows again: %s" % (name, said[:200]))
+
+
 def renamed(name, points):
     """A machine that nobody ships is fitted as the one of which it has every number and row."""
     global checked
@@ -187,6 +206,7 @@ check("core-ultra-7-258v", [], [GPU])
 check("core-ultra-7-258v", ["igpu", "npu"], [GPU, GPU16, NPU])
 check("core-ultra-7-155h", ["npu"], [NPU])
 check("snapdragon-8gen3", ["npu"], [NPU])
+twice("core-ultra-7-258v", GPU[1], GPU16[1])
 renamed("core-ultra-7-258v", "reference")
 if checked < 120:
     fail("only %d numbers" % checked)
