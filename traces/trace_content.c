@@ -111,23 +111,30 @@ void trace_content_build(const struct trace_builder *b, const struct map *places
     }
 }
 
-/* The first of a group's requests to be served computes the shared text. */
-uint64_t trace_shareable_tokens(const struct trace *t)
+/* Whether a computes the text that both begin with: it has more of it, or as much and comes first
+ * in the numbers of requests. Which of them is served first, a policy decides. */
+static bool computes(const struct trace_row *a, const struct trace_row *b)
+{
+    return b == NULL || a->prefix_tokens > b->prefix_tokens ||
+           (a->prefix_tokens == b->prefix_tokens && a->request_id < b->request_id);
+}
+
+uint64_t trace_shareable_tokens(const struct trace *t, uint64_t by_class[REQUEST_CLASS_COUNT])
 {
     const struct trace_graph *g = t->graph;
-    bool stated = g != NULL && g->source != NULL;
-    OWNED uint32_t *text = xcalloc((stated ? g->n_groups : 0) + 1, sizeof *text);
-    uint64_t tokens = 0;
+    uint32_t n_texts = g != NULL && g->source != NULL ? g->n_groups : 0;
+    OWNED const struct trace_row **first = xcalloc(n_texts + 1, sizeof *first);
+    memset(by_class, 0, REQUEST_CLASS_COUNT * sizeof *by_class);
     for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t prefix = trace_row_at(t, i).prefix_tokens;
-        tokens += prefix;
-        if (stated && g->source[i] != TRACE_NO_ROW && g->source[i] >= t->n) {
-            uint32_t *longest = &text[g->source[i] - t->n];
-            *longest = prefix > *longest ? prefix : *longest;
+        const struct trace_row *r = &t->rows[i];
+        by_class[r->cls] += r->prefix_tokens;
+        if (n_texts > 0 && g->source[i] != TRACE_NO_ROW && g->source[i] >= t->n) {
+            const struct trace_row **of = &first[g->source[i] - t->n];
+            *of = computes(r, *of) ? r : *of;
         }
     }
-    for (uint32_t k = 0; stated && k < g->n_groups; k++) {
-        tokens -= text[k];
+    for (uint32_t k = 0; k < n_texts; k++) {
+        by_class[first[k]->cls] -= first[k]->prefix_tokens;
     }
-    return tokens;
+    return by_class[REQUEST_CLASS_REACTIVE] + by_class[REQUEST_CLASS_PROACTIVE];
 }

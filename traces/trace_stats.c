@@ -4,18 +4,16 @@
 #include "sim/base/quantile.h"
 #include "traces/traces.h"
 
-static void lengths(const struct trace *t, int cls, struct trace_class_stats *c)
+static void lengths(const struct trace *t, int cls, uint64_t shareable, struct trace_class_stats *c)
 {
     SCOPED(sample_fini) struct sample in;
     SCOPED(sample_fini) struct sample out;
     sample_init(&in, false);
     sample_init(&out, false);
-    double prefix = 0.0;
     for (size_t i = 0; i < t->n; i++) {
         if (t->rows[i].cls == cls) {
             sample_add(&in, t->rows[i].input_tokens);
             sample_add(&out, t->rows[i].output_tokens);
-            prefix += t->rows[i].prefix_tokens;
         }
     }
     c->n = in.n;
@@ -29,7 +27,7 @@ static void lengths(const struct trace *t, int cls, struct trace_class_stats *c)
     c->output_p90 = sample_quantile(&out, 0.9);
     c->output_p99 = sample_quantile(&out, 0.99);
     c->output_max = sample_quantile(&out, 1.0);
-    c->prefix_frac = in.n == 0 ? (double)NAN : prefix / (c->input_mean * (double)in.n);
+    c->prefix_frac = in.n == 0 ? (double)NAN : (double)shareable / (c->input_mean * (double)in.n);
 }
 
 static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c)
@@ -76,8 +74,10 @@ void trace_stats(const struct trace *t, struct trace_stats *out)
     if (t->n_first > 0) {
         out->span_s = units_s_from_ns(t->rows[t->n_first - 1].arrival_ns - t->rows[0].arrival_ns);
     }
+    uint64_t shareable[REQUEST_CLASS_COUNT];
+    (void)trace_shareable_tokens(t, shareable);
     for (int cls = 0; cls < 2; cls++) {
-        lengths(t, cls, &out->cls[cls]);
+        lengths(t, cls, shareable[cls], &out->cls[cls]);
         arrivals(t, cls, &out->cls[cls]);
     }
 }

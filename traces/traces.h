@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "sim/api/request.h"
 #include "sim/api/trace.h"
 #include "sim/base/base.h"
 #include "sim/base/json.h"
@@ -111,8 +112,9 @@ struct trace_node *trace_graph_nodes(const struct trace *t);
  * places: rows by request_id. */
 void trace_content_build(const struct trace_builder *b, const struct map *places,
                          struct trace_graph *g);
-/* Prompt tokens that a cache of all streams could serve at most: all but the first of each. */
-uint64_t trace_shareable_tokens(const struct trace *t);
+/* Prompt tokens that a cache of all streams could serve at most: all but the first of each text. By
+ * class, and in all. */
+uint64_t trace_shareable_tokens(const struct trace *t, uint64_t by_class[REQUEST_CLASS_COUNT]);
 /* Size and shape of a graph. */
 struct trace_graph_stats {
     uint32_t jobs, joins, forks, background;
@@ -266,7 +268,7 @@ struct trace_class_stats {
     double rate_per_min, gap_cv; /* of first turns */
     double input_mean, input_p50, input_p90, input_p99, input_max;
     double output_mean, output_p50, output_p90, output_p99, output_max;
-    double prefix_frac; /* reusable prompt tokens */
+    double prefix_frac; /* of prompt tokens: trace_shareable_tokens */
 };
 
 struct trace_stats {

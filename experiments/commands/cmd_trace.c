@@ -162,7 +162,8 @@ static void graph_document(const struct trace *t, struct document *d)
 /* How much of the prompts others have, too. */
 static void content_document(const struct trace *t, struct document *d)
 {
-    uint64_t shareable = trace_shareable_tokens(t);
+    uint64_t by_class[REQUEST_CLASS_COUNT];
+    uint64_t shareable = trace_shareable_tokens(t, by_class);
     uint64_t prompts = 0;
     for (uint32_t i = 0; i < t->n; i++) {
         prompts += t->rows[i].input_tokens;

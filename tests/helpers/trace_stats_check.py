@@ -13,7 +13,16 @@ def rank(values, p):
     return sorted(values)[math.ceil(p * len(values)) - 1] if values else None
 
 
-def of_class(rows, first):
+def computed(rows):
+    """Those that compute a group's text: of each the one with most of it, of equals the lowest number."""
+    groups = {}
+    for r in rows:
+        if int(r.get("prefix_group") or 0) > 0:
+            groups.setdefault(r["prefix_group"], []).append(r)
+    return {min(g, key=lambda r: (-int(r["prefix_tokens"]), int(r["request_id"])))["request_id"] for g in groups.values()}
+
+
+def of_class(rows, first, own):
     """The figures of one class, by their names in JSON."""
     want = {"requests": len(rows)}
     for what in ("input_tokens", "output_tokens"):
@@ -22,7 +31,7 @@ def of_class(rows, first):
         for name, p in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)):
             want["%s_%s" % (what, name)] = rank(v, p)
     tokens = sum(int(r["input_tokens"]) for r in rows)
-    want["prefix_frac"] = sum(int(r["prefix_tokens"]) for r in rows) / tokens if tokens else None
+    want["prefix_frac"] = sum(int(r["prefix_tokens"]) for r in rows if r["request_id"] not in own) / tokens if tokens else None
     at = [float(r["arrival_s"]) for r in first]
     gaps = [b - a for a, b in zip(at, at[1:])]
     want["rate_per_min"] = 60 * len(gaps) / (at[-1] - at[0]) if gaps and at[-1] > at[0] else None
@@ -84,8 +93,11 @@ def wanted(rows):
     first = sorted((r for r in rows if not parents[r["request_id"]]), key=lambda r: float(r["arrival_s"]))
     at = [float(r["arrival_s"]) for r in first]
     want = {"requests": len(rows), "sessions": sum(r["turn"] == "0" for r in rows), "span_s": at[-1] - at[0]}
+    own = computed(rows)
     for cls in ("reactive", "proactive"):
-        want[cls] = of_class([r for r in rows if r["class"] == cls], [r for r in first if r["class"] == cls])
+        want[cls] = of_class([r for r in rows if r["class"] == cls], [r for r in first if r["class"] == cls], own)
+    if own:  # what the classes could reuse is what a shared cache could serve
+        want["shareable_tokens"] = sum(int(r["prefix_tokens"]) for r in rows if r["request_id"] not in own)
     if any(r.get("parent_ids") for r in rows):
         want["graph"] = of_graph(rows)
     return want

@@ -340,7 +340,8 @@ START_TEST(mooncake_prompts_share_their_blocks_when_asked)
     ck_assert_uint_eq(t.graph->source[0], TRACE_NO_ROW);
     ck_assert_uint_eq(t.graph->source[1], 0);
     ck_assert_uint_eq(t.graph->source[2], 0);
-    ck_assert_uint_eq(trace_shareable_tokens(&t), 512 + 1536);
+    uint64_t by_class[REQUEST_CLASS_COUNT];
+    ck_assert_uint_eq(trace_shareable_tokens(&t, by_class), 512 + 1536);
 }
 END_TEST
 

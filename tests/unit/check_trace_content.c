@@ -112,12 +112,16 @@ START_TEST(the_turn_before_may_be_named_too)
 }
 END_TEST
 
-/* Prefixes are 150 + 150 + 220 + 230 + 120. The system prompt is computed once: 150 less. */
+/* Prefixes are 150 + 150 + 220 + 230 + 120. The system prompt is computed once: 150 less, and not
+ * of what could be reused. */
 START_TEST(the_shareable_tokens_are_all_but_the_first_of_each)
 {
     struct trace t;
     ck_assert_int_eq(read_text(VERSION COLUMNS AGENTS, &t), 0);
-    ck_assert_uint_eq(trace_shareable_tokens(&t), 870 - 150);
+    uint64_t by_class[REQUEST_CLASS_COUNT];
+    ck_assert_uint_eq(trace_shareable_tokens(&t, by_class), 870 - 150);
+    ck_assert_uint_eq(by_class[REQUEST_CLASS_REACTIVE], 150 + 230 + 120);
+    ck_assert_uint_eq(by_class[REQUEST_CLASS_PROACTIVE], 220);
     trace_fini(&t);
 }
 END_TEST
