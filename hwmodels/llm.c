@@ -2,17 +2,21 @@
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
+/* QKV and O, of all layers. */
+static double attention_weights(const struct llm *m)
+{
+    double q = (double)m->heads * m->head_dim;
+    double kv = (double)m->kv_heads * m->head_dim;
+    return (double)m->n_layers * m->hidden * 2.0 * (q + kv);
+}
+
 /* Weights of the layers one token crosses. QKV, O, and the FFN (three matrices when gated, two when
  * not); a mixture of experts crosses experts_per_token of them. */
 static double body_weights(const struct llm *m)
 {
-    double h = m->hidden;
-    double q = (double)m->heads * m->head_dim;
-    double kv = (double)m->kv_heads * m->head_dim;
-    double attention = h * (q + 2.0 * kv) + q * h;
-    double ffn = (m->gated_ffn ? 3.0 : 2.0) * h * m->ffn_hidden;
+    double ffn = (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden * m->ffn_hidden;
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
-    return m->n_layers * (attention + used * ffn);
+    return attention_weights(m) + m->n_layers * used * ffn;
 }
 
 static double stored_body_weights(const struct llm *m)
@@ -24,10 +28,13 @@ static double stored_body_weights(const struct llm *m)
 
 static void count_bytes(struct llm *m)
 {
+    m->head_bytes_per_weight = fmax(m->head_bytes_per_weight, m->dense_bytes_per_weight);
+    double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
     /* In memory beside the head, but never read by a kernel: a lookup takes one row of it. */
     double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
     m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
-                      m->head_weights * m->head_bytes_per_weight + embedding;
+                      attention_weights(m) * wider + m->head_weights * m->head_bytes_per_weight +
+                      embedding;
     m->kv_bytes_per_token = 2.0 * m->n_layers * m->kv_heads * m->head_dim * m->kv_bytes_per_element;
 }
 
@@ -48,7 +55,7 @@ static void check_width(const struct llm *m, const char *file, struct err *e)
 
 /* Without the key, even use. A token uses different experts, so however uneven they are, they are
  * more than one token's. */
-static void check_evenness(struct llm *m, const char *file, struct err *e)
+static void check_mixture(struct llm *m, const char *file, struct err *e)
 {
     double all = m->n_experts;
     m->effective_experts = m->effective_experts > 0.0 ? m->effective_experts : all;
@@ -57,6 +64,9 @@ static void check_evenness(struct llm *m, const char *file, struct err *e)
     }
     if (m->effective_experts > all) {
         (void)err_add(e, "%s: effective_experts: must be at most experts", file);
+    }
+    if (all == 0.0 && m->dense_bytes_per_weight > 0.0) {
+        (void)err_add(e, "%s: dense_bytes_per_weight: is for models with experts", file);
     }
 }
 
@@ -85,6 +95,9 @@ static const struct json_field llm_rows[] = {
     {JSON_QUANTITY(L, effective_experts, "effective_experts", "experts", 1.0, 4096.0, 1.0,
                    "How many experts, used evenly, are as uneven as those of a layer: 1 over the "
                    "sum of their squared shares of what tokens choose. Default: all of them."),
+     JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(L, dense_bytes_per_weight, "dense_bytes_per_weight", "B", 0.05, 8.0, 1.0,
+                   "Bytes per weight outside the experts, at least. Default: as theirs."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, weight_bits, "weight_bits", 1, 32, "Width of the weights.")},
     {JSON_COUNT(L, act_bits, "act_bits", 1, 32, "Width of the activations.")},
@@ -124,7 +137,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
                        file);
     }
     check_width(out, file, e);
-    check_evenness(out, file, e);
+    check_mixture(out, file, e);
     if (e->n != before) {
         return -EINVAL;
     }

@@ -249,8 +249,8 @@ static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
     const char *wide = kept_wide(q, &key);
     if (wide != NULL) {
         (void)err_add(r->e,
-                      "%s: quantization_config.%s: \"%.40s\" keeps its width, and an LLM file has "
-                      "one for all of a layer; `xpusim new-llm --bits` says which",
+                      "%s: quantization_config.%s: \"%.40s\" keeps its width; `xpusim new-llm "
+                      "--bits` says one for all, and dense_bytes_per_weight that outside experts",
                       r->file, key, wide);
         return false;
     }

@@ -17,9 +17,10 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     double q = (double)m->heads * m->head_dim;
     double kv = (double)m->kv_heads * m->head_dim;
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
+    double dense = fmax(m->body_bytes_per_weight, m->dense_bytes_per_weight);
     memset(r->ops, 0, sizeof r->ops);
-    add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, m->body_bytes_per_weight, 1.0);
-    add_matrix(&r->ops[OP_FFN], q, h, m->body_bytes_per_weight, 1.0);
+    add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, dense, 1.0);
+    add_matrix(&r->ops[OP_FFN], q, h, dense, 1.0);
     double dense_bytes = r->ops[OP_FFN].weight_bytes;
     double dense_flop = r->ops[OP_FFN].flop_per_row;
     for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {

@@ -127,9 +127,9 @@ Two machines with files of their own have such rows, the 258V under vLLM and the
 
 | batch_fill | 15 rows | Qwen3 8B, 258V | Qwen3.5, 258V | a mixture of experts, 258V | Qwen3.5 9B, 255H |
 |---|---|---|---|---|---|
-| 0 | 15 / 48 | 3 / 9 | 10 / 17 | 43 / 48 | 18 / 18 |
-| 0.5 | 11 / 48 | 3 / 9 | 11 / 16 | 43 / 48 | 13 / 14 |
-| 1 | 30 / 63 | 29 / 39 | 25 / 63 | 47 / 52 | 26 / 38 |
+| 0 | 14 / 28 | 3 / 9 | 10 / 16 | 25 / 28 | 18 / 18 |
+| 0.5 | 10 / 28 | 3 / 9 | 10 / 16 | 25 / 28 | 12 / 14 |
+| 1 | 22 / 42 | 23 / 32 | 15 / 42 | 25 / 28 | 28 / 41 |
 
 The default is too dear on both, so the entries of OpenVINO on these iGPUs and on the 288V's and the 358H's have 0.5, with the whole
 range. Elsewhere the default stays: no part without matrix units has a row.

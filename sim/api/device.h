@@ -135,6 +135,7 @@ struct llm {
     double kv_bytes_per_token;             /* all layers, K and V */
     uint32_t n_experts, experts_per_token; /* 0, 0: dense */
     double effective_experts;              /* n_experts where tokens use all evenly */
+    double dense_bytes_per_weight;         /* outside the experts, at least; 0: as theirs */
     struct layer_ops layer;
 };
 #define LLM_FIELDS(X, W)                                                                           \

@@ -63,6 +63,47 @@ START_TEST(rows_touch_fewer_experts_where_some_are_favoured)
 }
 END_TEST
 
+/* gpt-oss-20b has 8 bits outside its experts. A layer's QKV are 2880 (4096 + 2 512) weights, O
+ * 4096 2880, each expert 3 2880^2. The head has 2880 201088. With MXFP4 experts (0.53125 B) the 24
+ * layers and head and embedding take 12.06 GB; the published file of these widths has 11.27 GiB,
+ * biases and norms included. */
+START_TEST(attention_and_head_may_be_wider_than_the_experts)
+{
+    static const double qkv = 2880.0 * 5120, o = 2880.0 * 4096, expert = 3.0 * 2880 * 2880;
+    static const double head = 2880.0 * 201088;
+    static const struct {
+        struct soc_format format;
+        double dense, head;
+    } widths[] = {
+        {{0.53125, 0.5, 2.0}, 1.0625, 1.0625},
+        {{1.01, 2.0, 2.0}, 1.0625, 2.0},
+        {{2.0, 2.0, 2.0}, 2.0, 2.0},
+    };
+    struct model m;
+    model_init(&m, "gpt-oss-20b", "extended");
+    ck_assert_double_eq(m.llm.dense_bytes_per_weight, 1.0625);
+    struct work_shape w = model_decode(1, 100);
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        double dense = widths[i].dense, body = widths[i].format.body_bytes;
+        model_init(&m, "gpt-oss-20b", "extended");
+        llm_requantise(&m.llm, i < 2 ? 4 << i : 16, 16, &widths[i].format);
+        roofline_init(&m.r, hwmodel_find("extended"), &m.soc, &m.llm);
+        model_near(model_cost(&m, MODEL_IGPU, OP_QKV, &w, 1, 1).bytes,
+                   qkv * dense + 2.0 * (2880 + 5120), 1e-12);
+        model_near(model_cost(&m, MODEL_IGPU, OP_FFN, &w, 1, 1).bytes,
+                   o * dense + 4 * expert * body + 2.0 * (4096 + 2880 + 4 * 3 * 2 * 2880), 1e-12);
+        model_near(model_cost(&m, MODEL_IGPU, OP_HEAD, &w, 1, 1).bytes,
+                   head * widths[i].head + 2.0 * (2880 + 201088), 1e-12);
+        model_near(m.llm.weight_bytes,
+                   24 * ((qkv + o) * dense + 32 * expert * body) + 2 * head * widths[i].head,
+                   1e-12);
+        if (i == 0) {
+            model_near(m.llm.weight_bytes, 11.27 * 1073741824, 0.01);
+        }
+    }
+}
+END_TEST
+
 /* Between one token's experts and all of a layer's. */
 START_TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even)
 {
@@ -91,8 +132,23 @@ START_TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even)
 }
 END_TEST
 
+START_TEST(only_a_mixture_has_weights_outside_of_experts)
+{
+    struct err e = ERR_INIT;
+    cJSON *root = json_read_file(llm_path("llama-3.1-8b"), &e);
+    struct quantity q = {1.0625, 1.0, 2.0, QUANTITY_DATASHEET, true};
+    json_put_quantity(root, "dense_bytes_per_weight", q, "B", "a checkpoint");
+    struct llm m;
+    ck_assert_int_eq(llm_parse(root, "f", &m, &e), -EINVAL);
+    ck_assert_str_eq(e.lines[0], "f: dense_bytes_per_weight: is for models with experts");
+    cJSON_Delete(root);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(rows_touch_fewer_experts_where_some_are_favoured),
+    TEST(attention_and_head_may_be_wider_than_the_experts),
+    TEST(only_a_mixture_has_weights_outside_of_experts),
     TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even),
     TEST(products_of_narrow_experts_take_longer),
 };
