@@ -130,6 +130,7 @@ struct v1 {
     uint32_t chunk;
     struct v1_queue rt_queue, be_queue; /* waiting to prefill */
     struct order fresh;                 /* be_queue again, by ETC */
+    bool cache_grew;                    /* since fresh was brought up to date */
     struct order pending;               /* and by since when they have been pending */
     struct order whole_chunk;           /* and those of at least a chunk, by arrival */
     struct reqq contexts;               /* proactive prefills that have a pass */

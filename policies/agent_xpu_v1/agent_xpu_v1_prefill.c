@@ -48,13 +48,38 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     return sum;
 }
 
+/* Puts a fresh one in its place; true when it was not there. */
+static bool moves(struct sched *s, struct v1 *v, const struct request *r)
+{
+    double key = (double)v1_etc_ns(s, v, r);
+    if (order_node(&v->fresh, r)->key == key) {
+        return false;
+    }
+    order_rekey(&v->fresh, r, key);
+    return true;
+}
+
+/* Who waits may find the beginning of its prompt where a prompt or an answer has ended: it has less
+ * to do, and may be first. */
+static void look_up(struct sched *s, struct v1 *v)
+{
+    if (!v->cache_grew) {
+        return;
+    }
+    v->cache_grew = false;
+    for (const struct request *r = v->be_queue.q.head; r != NULL; r = reqq_next(r)) {
+        if (r->kv_tokens > 0) {
+            (void)moves(s, v, r);
+        }
+    }
+}
+
 const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
 {
     /* Who waits may lose the prefix that it found, to others who need the memory, and nobody is
      * told: it has more to do than it stands in the order with, and may not be first any more. */
     const struct request *r = order_first(&v->fresh);
-    while (r != NULL && order_node(&v->fresh, r)->key != (double)v1_etc_ns(s, v, r)) {
-        order_rekey(&v->fresh, r, (double)v1_etc_ns(s, v, r));
+    while (r != NULL && moves(s, v, r)) {
         r = order_first(&v->fresh);
     }
     return r;
@@ -290,6 +315,7 @@ static void choose_reactive(struct sched *s, struct v1 *v)
 
 void v1_prefill_choose(struct sched *s, struct v1 *v)
 {
+    look_up(s, v);
     choose_reactive(s, v);
     if (v->rt != NULL) {
         const struct request *r = v->aged == NULL ? oldest_aged(s, v) : NULL;

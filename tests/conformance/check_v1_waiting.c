@@ -6,6 +6,7 @@
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
 
 static struct scenario sc;
 
@@ -126,6 +127,26 @@ START_TEST(who_lost_its_prefix_has_more_to_do)
 }
 END_TEST
 
+/* All on the iGPU, BE0 (200) takes 3.125 + 10 + 6.25 + 1 = 20.375 ms. BE1 (240), BE2 (100: 15.7 ms)
+ * and BE3 (200) wait. BE3 begins with the same 160 tokens as BE0, and has 40 left when that has
+ * ended: 12.9 ms, so it goes first. */
+START_TEST(who_found_a_prefix_since_it_came_has_less_to_do)
+{
+    static struct two_models two;
+    static const struct scenario_request q[] = {{BE, 0, 200, 1, 0, 160},
+                                                {BE, 0.001, 240, 1, 0, 0},
+                                                {BE, 0.002, 100, 1, 0, 0},
+                                                {BE, 0.003, 200, 1, 0, 160}};
+    scenario_policy(&sc, policy_find("agent-xpu-v1"), "inter_backfill=false");
+    two_models_init(&sc, &two);
+    ck_assert_int_eq(two_models_run(&sc, q, (const uint8_t[]){0, 0, 0, 0},
+                                    (const uint32_t[]){7, 0, 0, 7}, 4, false),
+                     0);
+    ck_assert_int_eq(sc.records[3].start_ns, MS(20.375));
+    ck_assert_int_eq(sc.records[2].start_ns, sc.records[3].first_token_ns);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
@@ -135,5 +156,6 @@ static const struct suite_row suite[] = {
     TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through),
     TEST(who_lost_its_kv_hides_nobody_that_starves),
     TEST(who_lost_its_prefix_has_more_to_do),
+    TEST(who_found_a_prefix_since_it_came_has_less_to_do),
 };
 SUITE_MAIN("agent-xpu-v1 waiting", suite)
