@@ -393,10 +393,13 @@ static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
     if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {
         struct estimate layer;
         v1_decode_estimate(s, v, &it, it.per_layer, &layer);
-        /* Counted in layers, of which there is an annotation; the first of them may have begun. */
-        uint32_t layers = layer.t_ns > 0 ? (uint32_t)(window_ns / layer.t_ns) : 0;
-        uint32_t n = layers * it.per_layer - (layers > 0 ? it.op % it.per_layer : 0);
-        if (n == 0 || n >= it.n_ops - it.op) {
+        /* Counted in layers, of which there is an annotation; the first of them may have begun, and
+         * all may end in time where the head does not. */
+        int64_t layers = layer.t_ns > 0 ? window_ns / layer.t_ns : 0;
+        int64_t ops = layers * it.per_layer - (layers > 0 ? it.op % it.per_layer : 0);
+        uint32_t body = it.n_ops - it.op - 1;
+        uint32_t n = ops < body ? (uint32_t)ops : body;
+        if (n == 0) {
             return false;
         }
         k = decode_span(s, v, &it, n);

@@ -137,6 +137,22 @@ START_TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since)
 }
 END_TEST
 
+/* Two layers of 6 ms in decode, a head of 9. BE0 has its token at 2 * 22 + 9 = 53, when RT1 comes,
+ * which needs the iGPU at 73, after five chunks of QKV on the NPU. BE0's iteration would take 21
+ * ms. Its layers end in time, the head does not: they run 53-65, and the head later. */
+START_TEST(layers_fill_a_window_in_which_the_head_does_not_end)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}, {RT, 0.053, 1280, 1, 0, 0}};
+    machine(2, 6);
+    scenario_cost(&sc, IGPU, OP_HEAD, 9, 0, 5);
+    run("elastic=false", "", q, 2);
+    ck_assert(at(kernel(0, IGPU, OP_LAYER), 53, 59));
+    ck_assert(at(second(0, IGPU, OP_LAYER), 59, 65));
+    ck_assert(at(kernel(1, IGPU, OP_MHA), 73, 83));
+    ck_assert(begins(second(0, IGPU, OP_HEAD), 83));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("sharing", .teardown = teardown),
     TEST(a_prompt_enters_at_the_end_of_a_decode_kernel),
@@ -144,6 +160,7 @@ static const struct suite_row suite[] = {
     TEST(beside_reactive_decode_it_waits_for_the_iteration),
     TEST(decode_does_not_stop_for_a_kernel_that_is_refused),
     TEST(an_iteration_that_did_not_fit_is_not_begun),
+    TEST(layers_fill_a_window_in_which_the_head_does_not_end),
     TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since),
     LOOP(proactive_work_alone_is_done_no_later_than_by_static_disaggregation, 3),
 };
