@@ -18,12 +18,13 @@ COLUMNS = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_
 def turns(r, path, sessions):
     """Requests with targets or without, some at one instant; or conversations."""
     rows, n, span, gives_up = [], r.randrange(4, 26), r.choice([1, 1, 5, 20]), r.choice([0, 0, 0.3])
-    clients, models = r.choice([3, 1000]), r.choice([("",), ("",), ("", "small")])
+    priorities, clients, models = r.random() < 0.5, r.choice([3, 1000]), r.choice([("",), ("",), ("", "small")])
+    urgent = lambda: r.choice([0, 0, 1, 2]) if priorities else ""
 
     def row(session, turn, cls, at, gap, prompt, answer, prefix):
         cancel = round(r.uniform(0, 10), 2) if r.random() < gives_up else ""
         targets = r.choice(["", r.randrange(50, 3000)]), r.choice(["", r.randrange(40, 400)]), r.choice(
-            ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients, models[session % len(models)]
+            ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients, models[session % len(models)], urgent()
         rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets)
 
     for _ in range(n):
@@ -37,7 +38,7 @@ def turns(r, path, sessions):
             prompt, answer = before + r.randrange(1, 300), r.randrange(1, 40)
             row(session, turn, cls, "", round(r.uniform(0, 5), 2), prompt, answer, r.choice([0, before, before // 2]))
             turn += 1
-    write(path, "# xpusim-trace v2\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id,model", rows)
+    write(path, "# xpusim-trace v2\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id,model,priority", rows)
     return SMALL if len(models) > 1 else []
 
 
@@ -79,10 +80,26 @@ def coserving(r):
             "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
+def priorities(r):
+    return {"max_batch": r.choice([1, 2, 16]), "inflight": r.choice([1, 2, 8]), "level": r.choice(["device", "1"])}
+
+
 def mostly(r):
     """A value that is usual, or one of others; the same of a flag."""
     rare = lambda usual, *others: usual if r.random() < 0.7 else r.choice(others)
     return rare, lambda usual: rare(usual, "false" if usual == "true" else "true")
+
+
+def agent_xpu_v1(r):
+    rare, flag = mostly(r)
+    usual = {k: flag("true") for k in ("preempt", "elastic", "intra_backfill", "inter_backfill", "duration", "energy_order", "reorder", "ageing",
+                                       "balance")}
+    return {**usual, "yield": rare("kernel", "iteration"), "resume": rare("etc", "fifo"), "affinity": rare("boundary", "strict"),
+            "pressure": rare("text", "intensity", "off"), "tie": rare("etc", "longest"), "t_starve_s": r.choice([0.5, 5, 30]),
+            "contexts": rare(8, 1, 2), "ctx_switch_us": rare(0, 500), "epsilon": r.choice([0, 0.1, 0.5]), "batch_cap": r.choice([2, 8]),
+            "max_batch": rare(32, 2), "gap_ms": rare(100, 5), "tau_low": rare(0.4, 0.1), "tau_high": r.choice([0.5, 0.7, 0.9]),
+            "t_age_s": r.choice([0.5, 3, 60]), "balance_gain": rare(0.1, 0, 0.5), "igpu_cap": rare(1, 0.3, 0.7), "igpu_cap_s": rare(5, 0.5),
+            "shed": flag("false"), "shed_queue": r.choice([1, 5]), "shed_wait_s": r.choice([2, 10])}
 
 
 def agent_xpu_v2(r):
@@ -120,6 +137,9 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
+    "hpf": ("Hpf", priorities),
+    "hhpf": ("Hhpf", priorities),
+    "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),
     "agent-xpu-v2": ("AgentXpuV2", agent_xpu_v2),
     "hygen-like": ("Hygen", lambda r: {**coserving(r), "latency_budget_ms": r.choice([20, 80, 200, 600]),
                                        "context_tokens": r.choice([1, 512]), "utility": r.choice([0, 0.3, 0.5, 1])}),
@@ -142,7 +162,8 @@ def decisions(policy, name, options):
     if p.returncode != 0:
         sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
     steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
-    return [step for step in steps if step[1] != "timer"]  # when to be asked decides nothing
+    # when to be asked decides nothing, nor does what finds no memory until it does
+    return [step for step in steps if step[1] not in ("timer", "note") and not (step[1] == "form" and step[-1] == "-12")]
 
 
 def main():
