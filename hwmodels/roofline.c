@@ -87,6 +87,12 @@ static inline double weights_frac(const struct kernel_query *q)
     return q->columns > 0 ? (double)q->columns / LAUNCH_COLUMNS : 1.0;
 }
 
+/* Passes that a runtime with micro-batches makes of a kernel's rows; of equal size here. */
+static inline double micro_batches(const struct soc_runtime *p, const struct kernel_query *q)
+{
+    return p->micro_batch > 0 ? ceil((double)q->padded_rows / p->micro_batch) : 1.0;
+}
+
 /* What several cards exchange for one layer's rows: after the output projection and after the FFN.
  */
 static double exchange_s(const struct roofline *r, const struct kernel_query *q)
@@ -144,7 +150,8 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
     const struct work_shape *w = q->shape;
     double decodes = further_decodes(w);
     double again = p->decode_batch_frac * decodes * op->weight_bytes * part;
-    t->launch_s = launches(p, q->op, op->prims) * c->launch_s + op->sync_s + exchange_s(r, q);
+    t->launch_s = launches(p, q->op, op->prims) * c->launch_s * micro_batches(p, q) + op->sync_s +
+                  exchange_s(r, q);
     if (w->prefill_rows == 0) {
         t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
     }
@@ -172,8 +179,9 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     bool many = q->padded_rows > 1;
     const struct soc_curve *c = many ? &p->many : &p->one;
     double part = weights_frac(q);
+    double passes = plain ? 1.0 : micro_batches(p, q);
     /* A static kernel computes its padding. */
-    double rows = q->padded_rows;
+    double rows = q->padded_rows / passes;
     double fill = 1.0;   /* filling costs time but is no work, so it is not in flop */
     double slower = 0.0; /* flop per row that slower kernels cost beyond their own */
     if (many && !plain && op->flop_per_row > 0.0) {
@@ -192,13 +200,14 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     t->compute_only_frac = r->compute_only_frac[q->device];
     t->bytes_per_s = c->bytes_per_s;
     t->launch_s = 0.0;
-    t->flop = op->flop_per_row * rows * part;
-    t->compute_s = (t->flop + slower * rows * part) / c->flop_per_s * fill;
+    t->flop = op->flop_per_row * rows * passes * part;
+    t->compute_s = (t->flop + slower * rows * passes * part) / c->flop_per_s * fill;
     /* Each share of the weights reads all inputs; outputs are counted whole, too. */
-    t->bytes = op->weight_bytes * part + op->io_bytes_per_row * q->padded_rows;
+    t->bytes = op->weight_bytes * passes * part + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
         /* By the rows that were asked for: padding is routed to no expert. */
-        t->bytes += op->expert_bytes * experts_touched(m->llm, q->rows) * part;
+        double touched = experts_touched(m->llm, q->rows / passes);
+        t->bytes += op->expert_bytes * touched * passes * part;
     }
 }
 
@@ -242,7 +251,8 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
     t.memory_s = t.bytes / t.bytes_per_s;
     double prims = r->ops[whole.op].prims;
     const struct soc_runtime *p = r->runtime[q->device];
-    double lacking_s = prims * enqueue_s(p, q->shape) - both_s(&t, p->knee);
+    double lacking_s =
+        prims * enqueue_s(p, q->shape) * micro_batches(p, &whole) - both_s(&t, p->knee);
     return lacking_s > 0.0 ? lacking_s * r->ops[q->op].prims / prims : 0.0;
 }
 

@@ -13,6 +13,9 @@
  * or three FFN matrices, head 1; a fused kernel pays for all it fuses. Static kernels pay padded
  * rows.
  *
+ * A runtime with micro-batches makes several passes of many rows, in all forms but roofline and
+ * measured kernels. Each pays launches, fill and weights; attention runs once.
+ *
  * A host may prepare ops (t_enqueue each) while the device works. The time by which preparing a
  * layer exceeds its matrix products is added to its kernels, in all forms but roofline and measured
  * kernels.

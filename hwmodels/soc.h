@@ -83,6 +83,7 @@ struct soc_runtime {
     double kv_gather_frac;      /* KV traffic of gathering */
     double fused_launch_frac;   /* of a layer's launches, what a layer in one kernel pays */
     uint32_t min_rows;          /* rows a many-row kernel pays at least (systolic height) */
+    uint32_t micro_batch;       /* rows that the runtime takes through the model at once; 0: all */
     bool pad_attention;         /* attention reads the KV padded to the static chunk */
     uint32_t window;            /* keys that every row attends to, masked or not; 0: its own */
     struct soc_start start;

@@ -1,0 +1,65 @@
+/* Kernel times of runtimes that take a prompt through the model in micro-batches, by hand. */
+#include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
+
+/* An FFN kernel of llama-3.2-3b or mixtral-8x7b on an engine of 1 Tflop/s, with launches of 1 us
+ * and 100 rows to fill. */
+static struct kernel_cost ffn(struct model *m, double bytes_per_s, uint32_t micro_batch,
+                              const struct work_shape *w)
+{
+    m->soc.devices[MODEL_IGPU].runtimes[0] = (struct soc_runtime){.many = {1e12, bytes_per_s, 1e-6},
+                                                                  .one = {1e12, bytes_per_s, 1e-6},
+                                                                  .attention_frac = 1.0,
+                                                                  .fill_rows = 100.0,
+                                                                  .min_rows = 1,
+                                                                  .micro_batch = micro_batch,
+                                                                  .fused_launch_frac = 1.0};
+    return model_cost(m, MODEL_IGPU, OP_FFN, w, w->rows, w->rows);
+}
+
+/* Output projection 3072^2 and three matrices of 3072 x 8192: W flop a row, four launches. Where
+ * memory is free, 1024 rows are two times 512, each with 100 rows to fill, and 1025 are three
+ * times. Up to 512 rows, and in decode batches, a micro-batch of 512 changes nothing. */
+START_TEST(each_micro_batch_fills_the_engine_and_launches_again)
+{
+    static const double flop = 2.0 * (3072.0 * 3072 + 3.0 * 3072 * 8192);
+    struct model m;
+    model_init(&m, "llama-3.2-3b", "extended");
+    static const struct {
+        uint32_t rows, micro_batch, passes;
+    } cases[] = {{512, 512, 1}, {513, 512, 2}, {1024, 512, 2}, {1025, 512, 3}, {1024, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct work_shape w = model_prefill(cases[i].rows);
+        struct kernel_cost c = ffn(&m, 1e18, cases[i].micro_batch, &w);
+        double passes = cases[i].passes;
+        model_near((double)c.t_ns, passes * 4e3 + 1e-3 * flop * (cases[i].rows + passes * 100.0),
+                   1e-6);
+        model_near(c.flop, flop * cases[i].rows, 1e-12); /* filling is no work */
+    }
+    struct work_shape batch = model_decode(8, 100);
+    ck_assert_int_eq(ffn(&m, 1e18, 512, &batch).t_ns, ffn(&m, 1e18, 0, &batch).t_ns);
+}
+END_TEST
+
+/* Each micro-batch reads the weights, and the experts that its own rows touch: of Mixtral's eight,
+ * 2 rows read 1 - (3/4)^2 = 7/16. Inputs and outputs are read once. */
+START_TEST(each_micro_batch_reads_its_weights_and_experts)
+{
+    struct model m;
+    model_init(&m, "mixtral-8x7b", "extended");
+    double bytes = m.llm.body_bytes_per_weight;
+    double projection = (double)m.llm.hidden * m.llm.hidden * bytes;
+    double experts = 8.0 * 3.0 * m.llm.hidden * m.llm.ffn_hidden * bytes;
+    struct work_shape w = model_prefill(6);
+    double whole = ffn(&m, 1e9, 0, &w).bytes;
+    double pieces = ffn(&m, 1e9, 2, &w).bytes;
+    model_near(pieces - whole,
+               2.0 * projection + experts * (3.0 * 7.0 / 16.0 - (1.0 - pow(0.75, 6))), 1e-9);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    TEST(each_micro_batch_fills_the_engine_and_launches_again),
+    TEST(each_micro_batch_reads_its_weights_and_experts),
+};
+SUITE_MAIN("micro-batches", suite)
