@@ -294,6 +294,62 @@ START_TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out)
 }
 END_TEST
 
+/* BE0 (16) answers at 2.48 and decodes. RT1 (96) comes at 3 and stops it behind its layer, at 4.48.
+ * Its prompt is three steps of 32 rows, the whole budget: 1.96 each, and 1 for the token: 11.36.
+ * BE0 is behind it in the list of those that run, so it has no token of these steps. Then it
+ * decodes again: 14.36. */
+START_TEST(a_prompt_in_front_may_use_the_budget_up)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 2, 0, 0}, {RT, 0.003, 96, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("vllm-priority", "interrupt=true,max_num_batched_tokens=32", "", q, 2);
+    starts(1, 4.48);
+    finishes(1, 11.36);
+    finishes(0, 14.36);
+}
+END_TEST
+
+/* BE0's QKV (1024) ends at 10.24. At this instant BE1 (256) comes and is the iGPU's, for more than
+ * 1000 tokens wait for the NPU. The prompt's attention goes first, to 11.24, because the NPU stands
+ * still until then: FFN to 31.72, head to 32.72. BE1 follows, 11.24 to 20.92. */
+START_TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu)
+{
+    static const struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0},
+                                                {BE, 0.01024, 256, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("pd-mixed", "limit_tokens=1000", "", q, 2);
+    starts(1, 11.24);
+    finishes(1, 20.92);
+    finishes(0, 32.72);
+}
+END_TEST
+
+/* Two layers, and the host samples for 1.5 ms a token. A prompt of 256 is QKV 2.56 and FFN 5.12 on
+ * the NPU, attention and head 1 each on the iGPU; an iteration of one sequence is 2 + 2 + 1.
+ *
+ * BE0 decodes. Its iterations begin at 39.36, 45.86 and 53.36. RT1 comes at 35.4: attention
+ * 37.96-38.96 while the host samples, and behind BE0's first layer, 47.86-48.86; FFN to 53.98, head
+ * behind BE0's layer, 55.36-56.36. It decodes from 57.86 on, when BE0's second layer runs,
+ * to 58.36: BE0's iteration is displaced with its head left.
+ *
+ * RT1 decodes 58.36-63.36, 64.86-69.86, 71.36-76.36, 77.86-82.86 and 84.36-89.36, and ends at
+ * 90.86. While the host samples for it, BE2 has the iGPU: attention 63.36-64.36 and 76.36-77.36,
+ * head 82.86-83.86, so it answers at 85.36. At 90.86 BE0's head comes first, to 91.86, sampled at
+ * 93.36. Then both decode, 2 * 1.06 + 1 = 3.12, and the host samples two tokens: 99.48. */
+START_TEST(of_equals_the_displaced_iteration_goes_on)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 256, 20, 0, 0}, {RT, 0.0354, 256, 6, 0, 0}, {BE, 0.039, 256, 3, 0, 0}};
+    rules_machine(2);
+    sc.machine.sample_ns_per_token = MS(1.5);
+    rules_run("hpf", "inflight=1", "", q, 3);
+    finishes(1, 90.86);
+    ck_assert(rules_tokens_at(2, 2, (double[]){85.36, 99.48}));
+    ck_assert(
+        rules_tokens_at(0, 8, (double[]){19.86, 26.36, 32.86, 39.36, 45.86, 53.36, 93.36, 99.48}));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -307,5 +363,8 @@ static const struct suite_row suite[] = {
     TEST(vtc_counts_what_a_client_got_while_its_request_waits),
     TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped),
     LOOP(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates, 2),
+    TEST(a_prompt_in_front_may_use_the_budget_up),
+    TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu),
+    TEST(of_equals_the_displaced_iteration_goes_on),
 };
 SUITE_MAIN("rarities", suite)
