@@ -331,7 +331,7 @@ install: all
 in_folder = $(strip $(foreach f,$(2),$(if $(filter $(1),$(dir $(f))),$(f))))
 install_tree = $(foreach d,$(sort $(dir $(2))),install -d $(1)/$(d) && install -m 644 $(call in_folder,$(d),$(2)) $(1)/$(d) &&) true
 HEADERS := $(wildcard sim/base/*.h sim/api/*.h sim/api/*.def policies/*.h policies/common/*.h)
-DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/metered.json hwmodels/measured/* hwmodels/runs/* \
+DATA := $(wildcard hwmodels/soc/*.json hwmodels/llm/*.json hwmodels/residuals.csv hwmodels/metered.json hwmodels/shares.json hwmodels/measured/* hwmodels/runs/* \
             hwmodels/points/* hwmodels/speculation/* hwmodels/backends/*.cl traces/datasets/* traces/workloads/* traces/texts/*.jsonl traces/machine/* traces/drive/*.csv experiments/claims/*.json experiments/figures/*.json experiments/figures/*.csv experiments/specs/*.json experiments/suites/*.json experiments/arena/start/* \
             experiments/gate/*.json experiments/gate/*.csv plots/*.gp plots/page.* plots/live* policies/skeleton/* policies/python/*.* \
             policies/python/xpusim/*.* policies/python/examples/*.py)

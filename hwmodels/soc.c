@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "sim/base/datadir.h"
+#include "sim/base/json.h"
 
 const char *soc_path(const char *name)
 {
@@ -68,9 +69,22 @@ double soc_resize_bandwidth(enum device_kind kind, double ddr)
     return kind == DEVICE_KIND_NPU ? 1.0 : ddr;
 }
 
-double soc_share_of_ddr(enum device_kind kind, double own)
+int soc_share_read(double *npu, struct err *e)
 {
-    return kind == DEVICE_KIND_NPU ? fmax(own, SOC_SHARE_OF_DDR) : 1.0;
+    size_t before = e->n;
+    const char *path = datadir_path("hwmodels/shares.json");
+    SCOPED(json_drop) cJSON *tree = json_read_file(path, e);
+    if (tree != NULL) {
+        struct json_obj o = json_root(tree, path, e);
+        *npu = json_get_quantity(&o, "npu", "1", 0.01, 1.0).value;
+        json_done(&o);
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+double soc_share_of_ddr(enum device_kind kind, double own, double npu)
+{
+    return kind == DEVICE_KIND_NPU ? fmax(own, npu) : 1.0;
 }
 
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)

@@ -241,15 +241,12 @@ struct soc_resize soc_resize(double row_fill, double width_fill, double peak, do
  * 135. Its factor is 1. */
 double soc_resize_bandwidth(enum device_kind kind, double ddr);
 
-/* Engines that fill their memory reach this share of its peak: the median of the iGPUs in
- * hwmodels/soc, of 0.24 to 1. In a memory that is slower than its port an NPU is such an engine.
- */
-#define SOC_SHARE_OF_DDR 0.81
-
+/* Engines that fill their memory reach a share of its peak (hwmodels/shares.json). In a memory that
+ * is slower than its port an NPU is such an engine. 0, or -EINVAL with errors. */
+int soc_share_read(double *npu, struct err *e);
 /* The largest share of a memory's peak that a device is taken to read where it had `own` of
- * another.
- */
-double soc_share_of_ddr(enum device_kind kind, double own);
+ * another. `npu` is the one that soc_share_read gives. */
+double soc_share_of_ddr(enum device_kind kind, double own, double npu);
 
 /* Cores of `b` over those of `a`; 1 where a data sheet states none. */
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);

@@ -58,7 +58,7 @@ struct copy {
     const struct soc_sibling *o;
     const struct conformal *table;
     const char *family, *name; /* of the sibling */
-    double ddr_ratio, peak_ratio, cores_ratio, ddr_peak_gbs;
+    double ddr_ratio, peak_ratio, cores_ratio, ddr_peak_gbs, npu_share;
     struct soc_resize resize; /* of the runtime entry */
     enum device_kind kind;
 };
@@ -119,7 +119,8 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     double high = fmax(json_number(q, "high") * ratio, value * factor);
     if (carried[i].scale == SCALE_DDR) {
         double own = json_number(q, "value") * c->ddr_ratio / c->ddr_peak_gbs;
-        value = fmin(value, rounded(soc_share_of_ddr(c->kind, own) * c->ddr_peak_gbs));
+        value =
+            fmin(value, rounded(soc_share_of_ddr(c->kind, own, c->npu_share) * c->ddr_peak_gbs));
         high = fmin(high, c->ddr_peak_gbs);
     }
     set_number(q, "value", value);
@@ -313,6 +314,10 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
                      .name = json_string(sibling, "name"),
                      .ddr_ratio = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs / measured_gbs : 1.0,
                      .ddr_peak_gbs = o->ddr_peak_gbs > 0.0 ? o->ddr_peak_gbs : peak_gbs};
+    if (soc_share_read(&c.npu_share, e) != 0) {
+        cJSON_Delete(root);
+        return NULL;
+    }
     OWNED char *note =
         xformat("Nothing measured here: every number is taken from %s (xpusim new-soc). "
                 "`xpusim measure` measures it.",

@@ -156,9 +156,11 @@ static int residuals(const struct options *o, struct err *e)
     struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    double share = 0.0;
+    rc = rc == 0 ? soc_share_read(&share, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
     if (out != NULL) {
-        size_t n = residuals_write(&catalog, &points, o->points, output_stream(out));
+        size_t n = residuals_write(&catalog, &points, o->points, share, output_stream(out));
         rc = output_close(out, true, e);
         (void)printf("%s: %zu row%s\n", o->residuals, n, text_plural(n));
         print_coverage(o->residuals, e);

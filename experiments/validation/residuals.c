@@ -205,7 +205,7 @@ static int fit_without(struct fitted *from, const struct fitted *to, struct cali
 }
 
 /* The rows of `to` by the parameters of `from`, scaled. None when `from` has nothing of its own. */
-static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
+static size_t transfer(struct fitted *from, struct fitted *to, double npu_share, FILE *out)
 {
     struct calibrate_fit fit;
     if (fit_without(from, to, &fit) != 0) {
@@ -219,7 +219,7 @@ static size_t transfer(struct fitted *from, struct fitted *to, FILE *out)
                                             b->ddr_likely_bytes_per_s / a->ddr_likely_bytes_per_s);
     struct soc_runtime scaled = fit.params;
     double most = soc_share_of_ddr(a->machine.devices[from->set.device].kind,
-                                   scaled.one.bytes_per_s / a->ddr_likely_bytes_per_s);
+                                   scaled.one.bytes_per_s / a->ddr_likely_bytes_per_s, npu_share);
     bandwidth = fmin(bandwidth, most * b->ddr_likely_bytes_per_s / scaled.one.bytes_per_s);
     struct soc_resize x =
         soc_resize(scaled.fill_rows, scaled.width_fill, rate,
@@ -321,7 +321,7 @@ static size_t memory_residuals(const struct catalog *c, const struct points *poi
 }
 
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
-                       FILE *out)
+                       double npu_share, FILE *out)
 {
     struct list list = {0};
     for (size_t s = 0; s < c->n_socs; s++) {
@@ -342,7 +342,7 @@ size_t residuals_write(const struct catalog *c, const struct points *points, con
         struct fitted *f = &list.v[i];
         for (size_t j = 0; j < list.n; j++) {
             if (list.v[j].set.soc != f->set.soc && same_toolchain(&list.v[j], f)) {
-                n += transfer(&list.v[j], f, out);
+                n += transfer(&list.v[j], f, npu_share, out);
             }
         }
         (void)calibrate_leave_one_out(&f->set);

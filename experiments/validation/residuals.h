@@ -12,9 +12,9 @@
 #include "hwmodels/conformal.h"
 
 /* Fits every entry of every SoC that has rows of its own and writes the table. Returns how many
- * rows it has. Cost: one fit per model and entry. */
+ * rows it has. `npu_share` is that of soc_share_read. Cost: one fit per model and entry. */
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
-                       FILE *out);
+                       double npu_share, FILE *out);
 
 /* Such a table for people: models by family and phase, and machines made from a sibling pair by
  * pair. Decode rows count from a context of 100 tokens on, as prefill rows do from that length. */
