@@ -1,5 +1,7 @@
 #include "plots/about.h"
 
+#include <sys/stat.h>
+
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 
@@ -42,15 +44,23 @@ cJSON *about_of(const cJSON *tree)
     return about;
 }
 
+/* Tables and timelines are read again, for each figure. */
+static void check_regular(const char *path, struct err *e)
+{
+    struct stat is;
+    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) {
+        (void)err_add(e, "%s: a pipe: a table or a timeline must be in a file", path);
+    }
+}
+
 cJSON *about_read(const char *path, cJSON **tree, struct err *e)
 {
     char head[INPUT_HEAD_BYTES];
-    FILE *in = input_open_any(path, head, e);
+    SCOPED(input_drop) FILE *in = input_open_any(path, head, e);
     *tree = NULL;
     if (in == NULL) {
         return NULL;
     }
-    (void)fclose(in);
     const char *kind = "timeline"; /* where it is not said */
     cJSON *about = NULL;
     char first = head[strspn(head, " \n\t\r")];
@@ -58,10 +68,14 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
         kind = strncmp(head, "# xpusim-trace ", 15) == 0 ? "trace" : "table";
         about = of_comments(head);
     } else if ((about = of_timeline(head)) == NULL) {
-        *tree = json_read_file(path, e);
+        *tree = json_read_of(in, path, e);
         about = about_of(*tree);
+        kind = NULL;
     }
-    if (!cJSON_HasObjectItem(about, "kind")) {
+    if (kind != NULL) {
+        check_regular(path, e);
+    }
+    if (kind != NULL && !cJSON_HasObjectItem(about, "kind")) {
         cJSON_AddStringToObject(about, "kind", kind);
     }
     return about;

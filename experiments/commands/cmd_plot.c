@@ -159,7 +159,7 @@ const struct command cmd_plot = {
              "list [--json|--csv|--markdown|--latex]",
     .about = "Draws a figure from exported results: DIR/NAME.svg, DIR/NAME.png and the data, "
              "DIR/NAME.tsv. `xpusim plot list` shows the figures and the input of each, in the "
-             "formats below. INPUT is FILE or LABEL=FILE.",
+             "formats below. INPUT is FILE or LABEL=FILE; `-` is standard input, of --json alone.",
     .operands = {"NAME", 1, 1 + FIGURE_MAX_INPUTS, offsetof(OPTIONS, words)},
     COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output)),
     .run = run,

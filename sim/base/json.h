@@ -37,6 +37,8 @@ static inline void json_drop(cJSON **tree)
 /* Parses a whole file. Returns a tree the caller owns (cJSON_Delete), or NULL with errors added
  * (missing file, malformed text with its line). */
 cJSON *json_read_file(const char *path, struct err *e);
+/* Reads a file that is open, and leaves it so. Errors name the path. */
+cJSON *json_read_of(FILE *in, const char *path, struct err *e);
 /* A text that is there already; errors use `path`. */
 cJSON *json_read_text(const char *text, const char *path, struct err *e);
 

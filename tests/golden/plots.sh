@@ -216,6 +216,14 @@ sed 's/"stable":[^,]*,/"stable":\t1,/; s/"overloaded":[^,]*,/"overloaded":\t1,/'
 "$x" plot headline --format svg -o "$dir/o" "$dir/over.json" || fail "an overloaded comparison"
 grep -q 'overloaded in 1 of' "$dir/o/headline.svg" || fail "headline does not say that a policy was overloaded"
 
+# Results come by a pipe, too, and draw the same figure; tables, which figures read again, do not.
+if command -v gnuplot >/dev/null; then
+    "$x" plot headline --format svg -o "$dir/of-file" "$dir/cmp.json" >/dev/null && "$x" plot headline --format svg -o "$dir/of-pipe" - <"$dir/cmp.json" >/dev/null &&
+        cmp "$dir/of-file/headline.tsv" "$dir/of-pipe/headline.tsv" || fail "a figure of standard input"
+fi
+cat "$dir/r.csv" | "$x" plot cdf -o "$dir/of-pipe" - 2>"$dir/err" && fail "a table of a pipe is drawn"
+grep -q "a pipe: a table or a timeline must be in a file" "$dir/err" || fail "a table of a pipe: $(cat "$dir/err")"
+
 refuse() { # text the message must hold, command...
     want=$1
     shift
