@@ -45,7 +45,10 @@ static void check_row(const struct measured_work *w, size_t i)
     const struct point *p = r->point;
     const char *place = w->m->place[i];
     if (!point_is_latency(p)) {
-        (void)err_add(w->e, "%s: %s is not a time of a prefill or a decode", place, p->metric_name);
+        (void)err_add(w->e,
+                      "%s: metric %s is no time of a prefill or a decode: ttft_ms, tpot_ms, "
+                      "prefill_tok_s or decode_tok_s",
+                      place, p->metric_name);
     } else if (r->k.reason != NULL) {
         (void)err_add(w->e, "%s: model %s on device %s: %s", place, p->model, p->device,
                       r->k.reason);

@@ -96,6 +96,10 @@ grep -q "powers are those of ryzen-ai-max-395 (npu 0.9 W in prompts, 1.4 in deco
 grep -q "runs use" said && fail "the default runtime was measured, and changed: $(cat said)"
 refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8, openvino-2025/4, openvino-2025/16. --measured 'runtime=NAME,...' next to file= or model= says which one the row is of" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
 refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
+printf '%s\n' soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value other,igpu,openvino-2025,llama-3-8b,4,16,512,1,prefill_tps,400 >"$dir/tps.csv"
+refuse "tps.csv:2: metric prefill_tps is no time of a prefill or a decode: ttft_ms, tpot_ms, prefill_tok_s or decode_tok_s" "$x" new-soc other --measured "$dir/tps.csv"
+sed -i 's/openvino-2025//' "$dir/tps.csv"
+refuse "tps.csv:2: column runtime: must not be empty" "$x" new-soc other --measured "$dir/tps.csv"
 refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
 refuse "another machine or model, or a mistake" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=30000'
 refuse "'bla' is none of" "$x" new-soc other --measured 'model=phi-2,bits=4,bla=9'
