@@ -105,8 +105,8 @@ static int find_capacity(struct core *c)
     }
     if (result->kv_capacity_tokens == 0) {
         return core_fail(c, -EINVAL,
-                         "model %s does not fit: %u copies of its weights (%.2f GB each) leave no "
-                         "room for KV in %.0f %% of %.1f GB",
+                         "model %s does not fit: its weights, %u x %.2f GB, leave no room for KV "
+                         "in %.0f %% of %.1f GB",
                          setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
                          setup->machine->memory_usable_frac * 100.0,
                          setup->machine->memory_bytes / 1e9);

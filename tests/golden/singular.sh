@@ -72,8 +72,9 @@ say() { # command: what it prints, to people; its status is another test's
     say trace import agent.jsonl -o imported.csv
     say run --policy fcfs --trace column.csv
     say compare --policy fcfs --policy edf --resample jobs --trace one.csv
+    say run --policy fcfs $one --llm llama-3.1-70b:bits=4 --set soc.memory.capacity=16 --trouble ''
 }
-plural='requests|runs|sessions|jobs|forks|joins|points|traces|stores|decisions|replications|policies|scenarios|seeds|rows|pairs|passes|slots|gaps|steps|loads|fields|kernels|recordings|answers|turns'
+plural='requests|runs|sessions|jobs|forks|joins|points|traces|stores|decisions|replications|policies|scenarios|seeds|rows|pairs|passes|slots|gaps|steps|loads|fields|kernels|recordings|answers|turns|copies'
 if grep -E "(^|[ (])1 (([a-z]+ )?of 1 )?($plural|machines|models|blocks|chunks|configurations|claims)\b" "$dir/said"; then
     echo "FAILED: one of them, and a plural"
     exit 1
