@@ -67,6 +67,10 @@ void search_look(const struct search_options *o, const double *const *values, ui
         struct search_value *v = &t->values[i];
         v->mean = stats_mean(values[i], n, 1.0 - 2.0 * alpha_frac);
         v->miss_p = miss_chance(&s, &v->mean);
+        if (i == o->n_slos) { /* a share, which Student's interval may leave */
+            v->mean.low = fmax(v->mean.low, 0.0);
+            v->mean.high = fmin(v->mean.high, 1.0);
+        }
         /* Not defined, or one value: neither met nor missed. A claim that all hold is wrong only if
          * the one that does not was wrongly passed, so it needs no correction; a miss takes the
          * worst of several. */

@@ -97,6 +97,24 @@ START_TEST(overload_bounds_the_rate_when_the_slo_does_not)
 }
 END_TEST
 
+/* One of ten: 0.1, with a deviation of 0.316 / sqrt(10) and 2.262 of them on either side; but a
+ * share has nothing below 0. */
+START_TEST(the_interval_of_a_share_is_one_of_shares)
+{
+    struct search_options o = options_of(1e9);
+    static const double latency[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const double few[10] = {1};
+    static const double most[10] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct search_test t = {.outcome = SEARCH_UNDECIDED};
+    search_look(&o, (const double *const[]){latency, few}, 10, 0.025, &t);
+    ck_assert_double_eq(t.values[1].mean.low, 0.0);
+    ck_assert_double_eq_tol(t.values[1].mean.high, 0.3262, 1e-4);
+    search_look(&o, (const double *const[]){latency, most}, 10, 0.025, &t);
+    ck_assert_double_eq_tol(t.values[1].mean.low, 0.6738, 1e-4);
+    ck_assert_double_eq(t.values[1].mean.high, 1.0);
+}
+END_TEST
+
 START_TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated)
 {
     /* Noise of 20 % per replication, 400 searches: at 95 % at most 20 + 3 s.d. of 4.4 may miss. */
@@ -306,6 +324,7 @@ static const struct suite_row suite[] = {
     TEST(without_noise_the_bracket_closes_on_the_known_rate),
     TEST(a_rate_far_below_the_workloads_is_found_too),
     TEST(overload_bounds_the_rate_when_the_slo_does_not),
+    TEST(the_interval_of_a_share_is_one_of_shares),
     TEST(the_bracket_holds_the_truth_at_least_as_often_as_stated),
     TEST(what_cannot_be_found_says_so),
     TEST(a_rate_that_cannot_be_run_leaves_what_was_found),
