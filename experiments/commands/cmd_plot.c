@@ -2,6 +2,7 @@
 #include "experiments/commands/commands.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
+#include "plots/about.h"
 #include "plots/render.h"
 #include "sim/base/nearest.h"
 
@@ -91,6 +92,8 @@ static int plot(const struct plot_options *o, struct err *e)
     int rc = figure_prepare(f, &o->request, &d, e);
     if (rc == -ENODATA && o->request.n_metrics == 0 && figure_takes_metrics(f) > 0) {
         (void)err_add(e, "%s draws these unless --metric NAME names others", f->name);
+    } else if (rc != 0 && about_is(o->request.inputs[0].about, "table")) {
+        (void)err_add(e, "%s reads: %s", f->name, f->reads); /* a table does not say what it is */
     }
     if (rc == 0) {
         rc = render_check_gnuplot(e);
