@@ -15,9 +15,10 @@ const char *const *soc_meter_names(void)
 }
 
 #define M struct metered
-#define DEVICE(kind, key)                                                                          \
+#define DEVICE(id, key, one)                                                                       \
+    ,                                                                                              \
     {                                                                                              \
-        JSON_QUANTITY(M, joules_per_byte[kind], key, "pJ/B", 0.0, 1e6, 1e-12,                      \
+        JSON_QUANTITY(M, joules_per_byte[DEVICE_KIND_##id], key, "pJ/B", 0.0, 1e6, 1e-12,          \
                       "Energy above idle of a byte that such a device reads in decode."),          \
             JSON_DEFAULT(-1.0)                                                                     \
     }
@@ -25,11 +26,7 @@ static const struct json_field metered_rows[] = {
     {JSON_CHOICE(M, meter, "meter", soc_meter_names, "Meter that the numbers are of.")},
     {JSON_QUANTITY(M, idle_watts, "idle", "W", 0.0, 1e4, 1.0,
                    "Power at rest; by default the machine's idle_power."),
-     JSON_DEFAULT(-1.0)},
-    DEVICE(DEVICE_KIND_NPU, "npu"),
-    DEVICE(DEVICE_KIND_IGPU, "igpu"),
-    DEVICE(DEVICE_KIND_CPU, "cpu"),
-    DEVICE(DEVICE_KIND_GPU, "gpu"),
+     JSON_DEFAULT(-1.0)} DEVICE_KINDS(DEVICE),
     {JSON_QUANTITY(M, factor, "factor", "1", 1e-2, 1e2, 1.0,
                    "This machine's readings over what the other numbers give."),
      JSON_DEFAULT(1.0)},
