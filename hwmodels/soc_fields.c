@@ -284,7 +284,8 @@ const struct json_fields soc_device_keys = JSON_FIELDS(device_rows, &soc_numbers
 static const struct json_field host_rows[] = {
     {JSON_SPAN(M, machine.sync_ns, "sync", "us", 1e6, 1e-6,
                "Barrier between operators on different devices.")},
-    {JSON_SPAN(M, machine.schedule_ns, "schedule", "us", 1e6, 1e-6, "One scheduling decision.")},
+    {JSON_SPAN(M, machine.schedule_ns, "schedule", "us", 1e6, 1e-6,
+               "The decision behind one launch.")},
     {JSON_SPAN(M, machine.sample_ns_per_token, "sample", "us/token", 1e6, 1e-6,
                "Sampling of one token.")},
     {JSON_QUANTITY(M, machine.poll_watts, "poll", "W", 0.0, 1e3, 1.0,

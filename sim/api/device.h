@@ -64,7 +64,7 @@ struct machine {
     double ddr_peak_bytes_per_s;
     double ddr_cap_frac; /* kappa: what several engines reach together */
     int64_t sync_ns;     /* barrier when an op follows one that ran on another device */
-    int64_t schedule_ns; /* one scheduling decision */
+    int64_t schedule_ns; /* the decision behind one launch; every launch pays it */
     int64_t sample_ns_per_token;
     int64_t compile_fixed_ns;
     double compile_ns_per_token;

@@ -2,7 +2,8 @@
  *
  *   segment  a request's token range in one role
  *   pass     segments that cross the model together once, with a cursor over its ops
- *   launch   a span of ops of a pass on one device, or a share of the rows of one op
+ *   launch   a span of ops of a pass on one device, or a share of one op: of its rows, or of the
+ *            columns of its weights
  *
  * The op sequence of a pass (agent-xpu-v2 4.2): for every layer the model's ops (llm.layer),
  * then once HEAD. A decode pass with one sequence may be formed with
@@ -98,7 +99,7 @@ struct pass {
         X(n_launches)
 #define PASS_FORMED_FIELDS(X, W) X(n_ops)
 
-/* Kind, layer and block of op number `op`. */
+/* Kind and layer of op number `op`. */
 static inline enum op_kind pass_op_kind(const struct pass *p, uint32_t op)
 {
     if (op + 1 == p->n_ops && p->shape.logit_rows > 0) {
@@ -139,7 +140,7 @@ struct launch {
     uint32_t id; /* from 1 */
     struct pass *pass;
     uint8_t device;
-    uint8_t graph; /* graph version, 0 where the device has one */
+    uint8_t graph; /* version of a numbered graph; 0: the device's own */
     enum yield_point yield;
     uint32_t op_begin;   /* first op */
     uint32_t op_end;     /* one past the last op */

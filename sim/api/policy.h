@@ -1,11 +1,12 @@
 /* The scheduling policy contract.
  *
  * A policy is one `const struct policy_ops`. The core notifies it of events; notifications only
- * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). The
- * core calls `schedule` once after all events of an instant that changed something a policy can
- * see. The end of a kernel inside a launch does not count, unless the launch ends or yields there;
- * frames do not count either. A policy that waits for time to pass sets a timer. One call does all
- * that there is to do; a policy that acts in steps asks for another (sched_again).
+ * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). Any
+ * hook may count (sched_note), promise (sched_steady) and give up (sched_give_up). The core calls
+ * `schedule` once after all events of an instant that changed something a policy can see. The end
+ * of a kernel inside a launch does not count, unless the launch ends or yields there; frames do not
+ * count either. A policy that waits for time to pass sets a timer. One call does all that there is
+ * to do; a policy that acts in steps asks for another (sched_again).
  *
  * Event order at one instant is: kernel done, load done, compile done, pass done (iteration
  * boundary), a session's next turn, arrival, cancellation, timer. Within a kind it is by device,
@@ -33,7 +34,8 @@
  * that lets several requests hold KV must be able to take some back, or all of them wait for each
  * other. It does so by sched_kv_move of a request in no live pass; a stopped pass is cancelled
  * first. A policy that takes only from younger requests keeps the oldest going, and so all of them.
- * One request by itself always fits: one that cannot ends the run when it comes.
+ * One request by itself always fits: one that cannot ends the run when it comes. While other
+ * programs have memory (machine_state), it is shed instead.
  * docs/recipes/evict.c is such a policy. Compiled kernels take no KV (a machine may state a budget
  * of their own); graph blocks do. The number of residents is not limited.
  *
@@ -72,9 +74,10 @@
  *   -EBUSY      device or pass not free
  *   -EINVAL     malformed or impossible
  *   -ENOMEM     no KV space
- *   -ENOENT     resident missing
- *   -EALREADY   nothing to do
- *   -EPERM      needs a capability the machine lacks
+ *   -ENOENT     resident missing, or a session without KV
+ *   -EALREADY   nothing to do: it is there, on its way or asked for
+ *   -EPERM      needs a capability the machine lacks, or is not allowed in this hook
+ *   -ENODEV     from init: the machine lacks a device that the policy is to use
  */
 #pragma once
 
@@ -153,8 +156,8 @@ struct kv_part {
 /* Where KV is, or goes. */
 enum kv_place {
     KV_MEMORY, /* kept there */
-    KV_CACHE,  /* kept there while memory lasts, the oldest dropped first: so that of a session
-                  begins. Not of a request that is here */
+    KV_CACHE,  /* kept there while memory lasts, dropped in the order of sched_kv_rank: so that of a
+                  session begins. Not of a request that is here */
     KV_FLASH,  /* written to flash through the loader */
     KV_NOWHERE /* dropped; a request computes it again */
 };

@@ -32,7 +32,7 @@ class MachineFields(NamedTuple):
     ddr_peak_bytes_per_s: float
     ddr_cap_frac: float  # kappa: what several engines reach together
     sync_ns: int  # barrier when an op follows one that ran on another device
-    schedule_ns: int  # one scheduling decision
+    schedule_ns: int  # the decision behind one launch; every launch pays it
     sample_ns_per_token: int
     compile_fixed_ns: int
     compile_ns_per_token: float
