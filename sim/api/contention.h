@@ -8,9 +8,9 @@
 #define CONTENTION_MAX_FLOWS 64
 
 struct flow {
-    double demand_bytes_per_s; /* what it takes when alone: an upper bound of its share */
+    double demand_bytes_per_s; /* what it draws in isolation: an upper bound of its share */
     double weight;             /* > 0; used by `weighted` only */
-    uint8_t device;            /* which engine, for forms with per-engine parameters */
+    uint8_t device;            /* index, for models with numbers of each device */
     double share_bytes_per_s;  /* result: 0 <= share <= demand */
 };
 
@@ -22,15 +22,15 @@ struct contention_params {
      * it waits for its own arithmetic, and hides the latency that others cause. 0: not known. */
     double ceiling_bytes_per_s[CONTENTION_MAX_DEVICES];
     double beside[CONTENTION_MAX_DEVICES]; /* `beside`: slowdown of a memory-bound flow while
-                                              another engine draws anything, minus 1 */
+                                              another device draws anything, minus 1 */
     double latency; /* `latency`: slowdown of a memory-bound flow next to a full DDR, minus 1 */
     double minor;   /* `pccs`: the same where demands do not exceed the capacity */
     /* `pccs`: external demand, as a share of capacity, from which slowing saturates; > 0 */
     double balance_frac;
 };
 
-/* Fills share of each flow. The capacity is kappa * peak, raised to the largest single demand, so
- * an isolated flow always gets its demand. A model that is not unlimited guarantees:
+/* Fills share of each flow. The capacity is ddr_cap_frac of the peak, raised to the largest demand,
+ * so an isolated flow always gets its demand. A model that is not unlimited guarantees:
  *   sum of shares <= capacity, up to rounding;
  *   share = demand exactly, if the sum of demands <= capacity. This does not hold for `beside`,
  *   `latency` and `pccs`, in which others slow a flow before the capacity is reached.

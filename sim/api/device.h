@@ -1,5 +1,5 @@
 /* The machine as a policy sees it: names, shapes and capabilities. Rates and times are not here;
- * a policy asks for annotations (sim/api/policy.h, sched_estimate). */
+ * a policy asks for estimates (sim/api/policy.h, sched_estimate). */
 #pragma once
 
 #include <stdbool.h>
@@ -62,7 +62,7 @@ struct machine {
     uint32_t n_devices;
     struct device devices[MACHINE_MAX_DEVICES]; /* by kind */
     double ddr_peak_bytes_per_s;
-    double ddr_cap_frac; /* kappa: what several engines reach together */
+    double ddr_cap_frac; /* the cap: share of the peak that several devices reach together */
     int64_t sync_ns;     /* barrier when an op follows one that ran on another device */
     int64_t schedule_ns; /* the decision behind one launch; every launch pays it */
     int64_t sample_ns_per_token;

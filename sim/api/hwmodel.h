@@ -1,5 +1,6 @@
-/* The cost of one kernel. Implemented in hwmodels/, used by the executor (truth) and by the core
- * (annotation, which adds the stated bias and noise). Pure functions of their arguments. */
+/* The cost of one kernel. Implemented in hwmodels/. The executor uses it as the truth. The core
+ * uses it for the estimates of policies (annotations), and adds the run's bias and noise to them
+ * (sim.annotation). Pure functions of their arguments. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@ struct kernel_query {
 };
 
 struct kernel_cost {
-    int64_t t_ns;    /* alone on the machine; >= 1 */
+    int64_t t_ns;    /* isolated; >= 1 */
     int64_t load_ns; /* its bytes move in the first so many, then it computes; [1, t_ns] */
     double bytes;    /* DDR traffic */
     double flop;

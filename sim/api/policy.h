@@ -122,9 +122,11 @@ struct graph_shape {
 
 /* ---- what a policy can ask ---- */
 
+/* The cost of one op as a policy may know it: the kernel-time model's, with the bias and noise of
+ * the run (sim.annotation). Clauses call it the annotation. */
 struct estimate {
-    int64_t t_ns;         /* annotated duration, alone on the machine */
-    double bytes_per_s;   /* annotated DDR demand */
+    int64_t t_ns;         /* isolated duration */
+    double bytes_per_s;   /* DDR demand */
     double flop_per_byte; /* arithmetic intensity */
     double watts;
     bool memory_bound; /* intensity below the device's ridge I* (clauses.md B.9) */
@@ -208,7 +210,7 @@ struct sched {
 #undef CALL
 #undef TELL
 
-/* Annotated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
+/* Estimated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
  * of that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)

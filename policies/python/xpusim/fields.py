@@ -30,7 +30,7 @@ class Device(NamedTuple):
 class MachineFields(NamedTuple):
     name: str
     ddr_peak_bytes_per_s: float
-    ddr_cap_frac: float  # kappa: what several engines reach together
+    ddr_cap_frac: float  # the cap: share of the peak that several devices reach together
     sync_ns: int  # barrier when an op follows one that ran on another device
     schedule_ns: int  # the decision behind one launch; every launch pays it
     sample_ns_per_token: int
@@ -87,8 +87,8 @@ class Shape(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    t_ns: int  # annotated duration, alone on the machine
-    bytes_per_s: float  # annotated DDR demand
+    t_ns: int  # isolated duration
+    bytes_per_s: float  # DDR demand
     flop_per_byte: float  # arithmetic intensity
     watts: float
     memory_bound: bool  # intensity below the device's ridge I* (clauses.md B.9)
