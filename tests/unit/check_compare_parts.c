@@ -476,6 +476,10 @@ START_TEST(ends_of_a_range_are_run)
                 s->difference_turns,
                 difference_at(&u->machines, &plan, s->factor, s->turns_at, metric), 1e-9);
             ck_assert(s->difference_holds * at[0] > 0 && s->difference_turns * at[0] < 0);
+            /* Each run between them halves what lies between, in logarithms. */
+            double end = (s->turns_at < f->nominal) ? f->low : f->high;
+            ck_assert_double_eq_tol(ldexp(log(s->turns_at / s->holds_at), UNCERTAINTY_FLIP_STEPS),
+                                    log(end / f->nominal), 1e-9);
         }
     }
     config_fini(c);
