@@ -42,7 +42,7 @@ static void run_interleaving(uint64_t interleaving)
     wild_dies_in = d->dies_in;
     virtual_engine_reset(&d->engine);
     virtual_engine_closing = liverun_look_inside;
-    livewatch_init(&now.watch, d->wall, d->host.jump_ns != 0);
+    livewatch_init(&now.watch, &sc->machine, d->wall, d->host.jump_ns != 0);
     memset(&now.report, 0, sizeof now.report);
     memset(&sc->result, 0, sizeof sc->result);
     memset(sc->records, 0, sizeof sc->records);

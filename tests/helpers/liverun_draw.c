@@ -182,6 +182,7 @@ static void make_machine(struct draw *d)
         m->devices[i].can_reset = !any || chance(d, 80);
         m->devices[i].can_withdraw = !any || chance(d, 80);
         m->devices[i].inflight_depth = 1 + below(d, 3);
+        m->devices[i].reset_ns = units_ns_from_us(70) * (i + 1);
         for (int op = 0; op < OP_KIND_COUNT; op++) {
             scenario_cost(sc, (int)i, (enum op_kind)op, 0.02, 0.002, 1);
         }

@@ -83,8 +83,8 @@ static void on_submitted(void *self, int64_t now_ns, const struct launch *l)
 static void on_started(void *self, int64_t now_ns, const struct launch *l, int64_t lead_ns)
 {
     struct livewatch *w = self;
-    (void)lead_ns;
     at(w, now_ns, 6, l->id);
+    w->begin_ns[l->id % LIVEWATCH_LAUNCHES] = now_ns + lead_ns;
     step(&w->launches[l->id % LIVEWATCH_LAUNCHES], 1, 2, "launch", l->id);
     if (w->running[l->device] != 0) {
         virtual_finding("launch %u starts on device %u, which runs launch %u", l->id, l->device,
@@ -111,6 +111,21 @@ static void check_order(struct livewatch *w, int64_t now_ns, const struct launch
     w->ended_device = l->device;
 }
 
+/* On the processor's clock nothing lies between kernels: a launch that began one takes what they
+ * took by themselves, what a stopped one lost, and the reset. */
+static void check_time(struct livewatch *w, int64_t now_ns, const struct launch *l,
+                       int64_t isolated_ns, int64_t lost_ns)
+{
+    int64_t took_ns = now_ns - w->begin_ns[l->id % LIVEWATCH_LAUNCHES];
+    bool reset = l->outcome == LAUNCH_OUTCOME_RESET;
+    int64_t parts_ns =
+        isolated_ns + lost_ns + (reset ? w->machine->devices[l->device].reset_ns : 0);
+    if (took_ns >= 0 && took_ns != parts_ns) {
+        virtual_finding("launch %u takes %" PRId64 " ns, and its parts %" PRId64, l->id, took_ns,
+                        parts_ns);
+    }
+}
+
 static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                      int64_t lost_ns)
 {
@@ -126,6 +141,9 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
     if (w->running[l->device] == l->id) {
         step(state, 2, 3, "launch", l->id);
         w->running[l->device] = 0;
+        if (!w->wall) {
+            check_time(w, now_ns, l, isolated_ns, lost_ns);
+        }
     } else { /* one that was stopped before anybody knew that it had begun */
         step(state, 1, 3, "launch", l->id);
     }
@@ -168,10 +186,14 @@ static void on_run_ended(void *self, int64_t now_ns)
     w->ends++;
 }
 
-void livewatch_init(struct livewatch *w, bool wall, bool jumps)
+void livewatch_init(struct livewatch *w, const struct machine *machine, bool wall, bool jumps)
 {
-    *w = (struct livewatch){
-        .history = HASH_INIT, .wall = wall, .jumps = jumps, .ended_ns = -1, .resident_ns = -1};
+    *w = (struct livewatch){.history = HASH_INIT,
+                            .machine = machine,
+                            .wall = wall,
+                            .jumps = jumps,
+                            .ended_ns = -1,
+                            .resident_ns = -1};
     w->observer = (struct observer){.self = w,
                                     .wants_kernels = true,
                                     .request_arrived = on_arrived,

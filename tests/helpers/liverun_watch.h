@@ -11,6 +11,7 @@
 
 struct livewatch {
     struct observer observer;
+    const struct machine *machine;
     bool jumps; /* so does the clock */
     bool wall;  /* all ends of an instant are together: those of launches first, by device */
     int64_t now_ns;
@@ -21,6 +22,7 @@ struct livewatch {
     uint32_t running[MACHINE_MAX_DEVICES]; /* launch that has started and not ended; 0: none */
     int64_t free_ns[MACHINE_MAX_DEVICES];  /* end of the device's last kernel */
     int64_t asked_ns[LIVEWATCH_LAUNCHES];  /* to stop; 0: not */
+    int64_t begin_ns[LIVEWATCH_LAUNCHES];  /* of the first kernel, on the processor's clock */
     uint32_t pass_of[LIVEWATCH_LAUNCHES];  /* by launch */
     uint32_t rows[LIVEWATCH_LAUNCHES];     /* by pass, once its tokens are out: of all its ops */
     uint8_t requests[LIVEWATCH_REQUESTS];  /* by id: 1 arrived, 2 left */
@@ -28,5 +30,5 @@ struct livewatch {
     uint32_t arrived, left, ends;
 };
 
-/* The observer is w->observer. Reports by virtual_finding. */
-void livewatch_init(struct livewatch *w, bool wall, bool jumps);
+/* The observer is w->observer. Reports by virtual_finding. The machine must live on. */
+void livewatch_init(struct livewatch *w, const struct machine *machine, bool wall, bool jumps);
