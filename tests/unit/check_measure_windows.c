@@ -269,6 +269,9 @@ START_TEST(a_window_keeps_the_samples_of_undisturbed_launches)
             for (uint32_t x = 0; x < n; x++) {
                 ck_assert_double_eq_tol(sides[s].samples[x], wanted[x], 1e-15);
             }
+            /* Of those that are left: the middle one, or the lower of two. */
+            ck_assert_double_eq_tol(sides[s].median_s, n > 0 ? wanted[(n + 1) / 2 - 1] : 0.0,
+                                    1e-15);
             ck_assert_double_eq_tol(sides[s].spike_frac, spikes, 1e-12);
             ck_assert_double_eq_tol(sides[s].busy_frac, 0.25, 1e-12);
             double idle = idle_of(&d[s], d[s].stays, n_sides > 1 ? &d[1 - s] : NULL,
