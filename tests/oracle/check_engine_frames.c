@@ -1,9 +1,11 @@
 /* The graphics user by hand. Toy iGPU with dynamic shapes, two layers, one prompt, one kernel per
  * op: QKV 4 ms, attention 6, FFN 8, head 1: alone the kernels end at 4, 10, 18, 22, 28, 36, 37. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/rng.h"
 #include "sim/metrics/explain.h"
 #include "sim/metrics/metrics.h"
 #include "tests/helpers/byhand.h"
@@ -230,6 +232,67 @@ START_TEST(frames_do_not_hide_a_policy_that_stalls)
 }
 END_TEST
 
+/* ---- rates that change ---- */
+
+static int64_t frame_ns[512];
+static uint32_t n_frames;
+
+static void note_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to,
+                       int64_t due_ns)
+{
+    (void)self;
+    ck_assert_uint_eq(device, IGPU);
+    ck_assert_int_ne((int)to, FRAME_MISSED);
+    if (to == FRAME_STARTED) {
+        ck_assert_uint_lt(n_frames, 512);
+        ck_assert_int_eq(now_ns, due_ns);
+        frame_ns[n_frames++] = now_ns;
+    }
+}
+
+/* Frames of 1 us on a device that does nothing else, of up to 20 a second, at rates that change up
+ * to 6 times: the first is due when the rate is set, and each next one a period after, regardless
+ * of what was due at the rate before. */
+START_TEST(each_rate_has_its_own_frames)
+{
+    struct rng r;
+    uint32_t all = 0;
+    rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 118, 0));
+    uint32_t n = 1 + rng_below(&r, 6);
+    double per_s[7] = {rng_below(&r, 3) == 0 ? 0.0 : 0.5 + 8 * rng_uniform(&r)};
+    double at_s[8] = {0.0};
+    n_frames = 0;
+    sc.observer.frame = note_frame;
+    frames(per_s[0], 0.001, 0);
+    for (uint32_t i = 1; i <= n; i++) {
+        at_s[i] = at_s[i - 1] + 0.002 + 5 * rng_uniform(&r);
+        per_s[i] = rng_below(&r, 4) == 0 ? 0.0 : 0.5 + 19.5 * rng_uniform(&r);
+        sc.events[sc.n_events++] = (struct machine_event){.at_ns = units_ns_from_s(at_s[i]),
+                                                          .until_ns = TRACE_LAST_NS,
+                                                          .sets = MACHINE_SETS_FRAMES,
+                                                          .frames_per_s = per_s[i]};
+    }
+    scenario_cost(&sc, NPU, OP_FFN, 10000, 0, 0);
+    x.device = NPU;
+    run(_i % 2 == 1);
+    ck_assert_int_gt(sc.result.end_ns, MS(20000));
+    at_s[n + 1] = 1e6;
+    for (uint32_t i = 0; i <= n; i++) {
+        int64_t to_ns = units_ns_from_s(fmin(at_s[i + 1], units_s_from_ns(sc.result.end_ns)));
+        for (int64_t k = 0; per_s[i] > 0.0; k++) {
+            int64_t due_ns =
+                units_ns_from_s(at_s[i]) + (int64_t)llround((double)k * 1e9 / per_s[i]);
+            if (due_ns >= to_ns) {
+                break;
+            }
+            ck_assert_uint_lt(all, n_frames);
+            ck_assert_int_eq(frame_ns[all++], due_ns);
+        }
+    }
+    ck_assert_uint_eq(n_frames, all);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("frames", .setup = setup, .teardown = byhand_teardown),
     LOOP(a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame, 2),
@@ -240,5 +303,6 @@ static const struct suite_row suite[] = {
     TEST(frames_are_counted),
     TEST(the_frame_that_the_run_ends_in_counts_up_to_there),
     TEST(frames_do_not_hide_a_policy_that_stalls),
+    LOOP(each_rate_has_its_own_frames, 30),
 };
 SUITE_MAIN("frames", suite)
