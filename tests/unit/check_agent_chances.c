@@ -1,4 +1,5 @@
-/* With which chance a subagent of a workload of agents starts, to the last bit. */
+/* Workloads of agents, number by number: with which chance a subagent starts, to the last bit, and
+ * by how much prompts grow. */
 #include <math.h>
 #include <stdio.h>
 
@@ -60,8 +61,31 @@ START_TEST(a_chance_is_that_of_a_number_below_it)
 }
 END_TEST
 
+/* However little it is to grow, a prompt holds the answer before it and one new token. */
+START_TEST(a_prompt_grows_by_the_answer_and_one_at_least)
+{
+    for (uint32_t growth = 1; growth <= 20; growth++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "{\"clients\": [{\"name\": \"a\", \"turns\": 3, \"prompt_tokens\": 100,"
+                       " \"growth_tokens\": %u, \"answer_tokens\": 10}]}",
+                       growth);
+        struct trace t;
+        tempfile_put(text);
+        ck_assert_int_eq(trace_generate(path, 1, 1.0, &t, &err), 0);
+        ck_assert_uint_eq(t.n, 3);
+        uint32_t more = growth > 10 ? growth : 11;
+        for (uint32_t turn = 0; turn < 3; turn++) {
+            ck_assert_uint_eq(t.rows[turn].input_tokens, 100 + more * turn);
+        }
+        trace_fini(&t);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("chances", .setup = setup, .teardown = teardown),
     TEST(a_chance_is_that_of_a_number_below_it),
+    TEST(a_prompt_grows_by_the_answer_and_one_at_least),
 };
 SUITE_MAIN("chances of agents", suite)

@@ -119,25 +119,6 @@ START_TEST(new_tokens_follow_the_answer)
 }
 END_TEST
 
-/* Whatever it is said to grow by, a prompt holds the answer before it and one new token. */
-START_TEST(a_prompt_grows_by_the_answer_and_one_at_least)
-{
-    for (uint32_t growth = 1; growth <= 20; growth++) {
-        char text[256];
-        (void)snprintf(text, sizeof text,
-                       "{\"clients\": [{\"name\": \"a\", \"turns\": 3, \"prompt_tokens\": 100,"
-                       " \"growth_tokens\": %u, \"answer_tokens\": 10}]}",
-                       growth);
-        make(text, 1, 1.0, &t);
-        uint32_t more = growth > 10 ? growth : 11;
-        for (uint32_t turn = 0; turn < 3; turn++) {
-            ck_assert_uint_eq(t.rows[row_of(&t, 0, turn)].input_tokens, 100 + more * turn);
-        }
-        trace_fini(&t);
-    }
-}
-END_TEST
-
 /* A job takes 2 s of tools and a thought 10 s, so jobs begin at 1, 13, 25 and at 37 s no more; all
  * but the first wait for the last turn of the job before, and are jobs of their own. */
 START_TEST(a_closed_loop_waits_and_stops)
@@ -591,7 +572,6 @@ static const struct suite_row suite[] = {
     CASE("agents", .setup = setup, .teardown = teardown),
     TEST(counts_and_growth_are_as_by_hand),
     TEST(new_tokens_follow_the_answer),
-    TEST(a_prompt_grows_by_the_answer_and_one_at_least),
     TEST(a_closed_loop_waits_and_stops),
     TEST(what_is_not_read_after_an_error_is_no_unknown_key),
     TEST(jobs_shared_prompts_and_targets_are_kept),
