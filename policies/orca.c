@@ -24,14 +24,14 @@ static const struct policy_param params[] = {
 struct orca {
     struct iteration it;
     struct reqq waiting, running; /* arrival order */
-    uint64_t reserved_tokens;
+    uint64_t reserved_blocks;
 };
 
-static uint64_t most_kv_tokens(const struct request *r)
+static uint64_t most_kv_blocks(const struct sched *s, const struct request *r)
 {
     /* Orca does not know how long an answer will be, so it reserves for the longest that the
      * request allows; then KV does not run out in the middle of one that was reserved for. */
-    return (uint64_t)r->input_tokens + r->max_output_tokens;
+    return blocks_of(s, (uint64_t)r->input_tokens + r->max_output_tokens);
 }
 
 static void orca_joins(struct sched *s, const struct request *r)
@@ -44,7 +44,7 @@ static void orca_leaves(struct sched *s, const struct request *r)
 {
     struct orca *o = s->state;
     if (reqq_of(r) == &o->running) {
-        o->reserved_tokens -= most_kv_tokens(r);
+        o->reserved_blocks -= most_kv_blocks(s, r);
     }
     reqq_remove(r);
 }
@@ -58,7 +58,8 @@ static bool fits(struct sched *s, const struct orca *o, const struct request *r)
     if (!param_bool(s, PARAM_RESERVE)) {
         return blocks_prompt_tokens(s, r) + o->it.batch.tokens <= sched_kv_free_tokens(s);
     }
-    return o->reserved_tokens + most_kv_tokens(r) <= sched_kv_capacity_tokens(s);
+    uint64_t blocks = o->reserved_blocks + most_kv_blocks(s, r);
+    return blocks * s->kv_block_tokens <= sched_kv_capacity_tokens(s);
 }
 
 static void orca_compose(struct sched *s)
@@ -75,7 +76,7 @@ static void orca_compose(struct sched *s)
            batch_takes(&o->it.batch, o->waiting.head) && fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);
         reqq_push(&o->running, r);
-        o->reserved_tokens += most_kv_tokens(r);
+        o->reserved_blocks += most_kv_blocks(s, r);
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
 }

@@ -316,12 +316,16 @@ END_TEST
 
 /* ---- orca ---- */
 
-/* What a request may need is its prompt and 1,024 tokens: two of 112 tokens fill 2,272 exactly, and
- * share their first pass; of 2,256 the second waits. */
+/* What a request may need is its prompt and 1,024 tokens, in whole blocks: two of 112 tokens fill
+ * 2,272 exactly, and share their first pass; of 2,256 the second waits. So it does with 100 tokens:
+ * they may need 71 blocks each, and there are 141. */
 START_TEST(a_reservation_that_just_fits_is_made)
 {
-    static const struct scenario_request q[] = {{BE, 0, 112, 2, 0, 0}, {BE, 0, 112, 2, 0, 0}};
-    for (int i = 0; i < 2; i++) {
+    static const struct scenario_request all[2][2] = {
+        {{BE, 0, 112, 2, 0, 0}, {BE, 0, 112, 2, 0, 0}},
+        {{BE, 0, 100, 2, 0, 0}, {BE, 0, 100, 2, 0, 0}}};
+    for (int i = 0; i < 3; i++) {
+        const struct scenario_request *q = all[i / 2];
         rules_machine(1);
         sc.setup.kv_capacity_tokens = i == 0 ? 2272 : 2256;
         rules_run("orca", "", "", q, 2);

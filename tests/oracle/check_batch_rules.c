@@ -345,18 +345,23 @@ static void compose_v0(void)
 
 /* ---- Orca: everybody who has begun, and who can be reserved for to the end ---- */
 
+static uint64_t most_blocks(const struct request *r)
+{
+    return ((uint64_t)r->input_tokens + r->max_output_tokens + BLOCK - 1) / BLOCK;
+}
+
 static void compose_orca(void)
 {
     clear();
     uint64_t reserved = 0;
     for (uint32_t i = 0; i < running.n; i++) {
-        reserved += running.v[i]->r->input_tokens + running.v[i]->r->max_output_tokens;
+        reserved += most_blocks(running.v[i]->r);
         add(running.v[i], running.v[i]->decodes ? 1 : left_of(running.v[i]));
     }
     while (waiting.n > 0 && running.n < form->seqs) {
         struct item *x = waiting.v[0];
-        reserved += x->r->input_tokens + x->r->max_output_tokens;
-        if (running.n > 0 && reserved > capacity_blocks * BLOCK) {
+        reserved += most_blocks(x->r);
+        if (running.n > 0 && reserved > capacity_blocks) {
             return;
         }
         take_out(&waiting, x);
