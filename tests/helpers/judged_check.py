@@ -137,6 +137,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
+    "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
     "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),
