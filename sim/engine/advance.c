@@ -2,8 +2,8 @@
  *
  * The queue holds what a policy can see. Between two of its events only kernels end, and nobody but
  * their launch takes notice: advance() moves all running launches over these boundaries and stops
- * before the first that ends its launch or must yield. One launch alone at full speed is left where
- * it is until somebody takes notice, and then jumps in closed form. `sim.collapse=false` makes
+ * before the first that ends its launch or must yield. One launch alone at full speed jumps in
+ * closed form. `sim.collapse=false` makes
  * every boundary an instant of the run instead, with the same results. */
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
@@ -86,26 +86,6 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     ddr_settle(e);
 }
 
-/* Its end is known, and nobody asks where it is before. */
-static void leave_behind(struct engine *e, struct vexec *v)
-{
-    e->behind = v;
-    v->behind_end_ns = v->job.end_ns;
-    v->job.end_ns += v->compute_ns + vexec_rest_ns(v);
-}
-
-void advance_behind(struct engine *e)
-{
-    struct vexec *v = e->behind;
-    int64_t now_ns = e->now_ns;
-    e->behind = NULL;
-    v->job.end_ns = v->behind_end_ns;
-    while (v->job.end_ns <= now_ns && v->op < v->l->pub->op_end) {
-        jump(e, v, now_ns + 1);
-    }
-    e->now_ns = now_ns;
-}
-
 /* ---- all of it ---- */
 
 static inline bool at_full_speed(const struct job *j)
@@ -124,12 +104,11 @@ void advance(struct engine *e, int64_t before_ns)
 {
     SIM_ASSERT(!e->ddr_dirty);
     struct job *first;
-    while (e->core.setup->collapse && e->behind == NULL &&
-           (first = ddr_first(e, e->n_jobs)) != NULL && first->end_ns < before_ns &&
-           unnoticed(e, first)) {
+    while (e->core.setup->collapse && (first = ddr_first(e, e->n_jobs)) != NULL &&
+           first->end_ns < before_ns && unnoticed(e, first)) {
         bool alone = e->n_jobs == 1 && e->may_jump && first->exec != NULL && first->rate == 1.0;
         if (alone && kernel_unnoticed(e, first->exec)) {
-            leave_behind(e, first->exec);
+            jump(e, first->exec, before_ns);
         } else if (is_pair(e)) {
             struct job *other = e->jobs[first == e->jobs[0]];
             corun_step(e, first->exec, other, e->may_jump && unawaited(e, first->exec), before_ns);

@@ -22,7 +22,6 @@ static void begin(struct engine *e, struct channel *ch)
         power_compiler(e, true);
         return;
     }
-    advance_notice(e);
     job_start(e, &ch->job, it->isolated_ns, it->bytes);
     power_load(e, it->resident != NULL && it->resident->key.kind == RESIDENT_WEIGHTS);
     if (!ch->job.active) {

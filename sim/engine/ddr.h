@@ -36,10 +36,9 @@ static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, doub
     }
 }
 
-/* Closes the current interval and marks rates for settling. Call advance_notice before. */
+/* Closes the current interval and marks rates for settling. */
 static inline void ddr_touch(struct engine *e)
 {
-    SIM_REQUIRE(e->behind == NULL, "a launch that is behind meets another");
     if (e->now_ns > e->ddr_since_ns) {
         ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
         e->ddr_since_ns = e->now_ns;
@@ -91,15 +90,6 @@ void advance_init(struct engine *e);
 /* Moves kernels over their boundaries, as far as only their launches take notice and they come
  * before that instant. Time moves to the last one. */
 void advance(struct engine *e, int64_t before_ns);
-/* Brings e->behind, which is not NULL, up to the present instant. */
-void advance_behind(struct engine *e);
-/* To be called before jobs change or their state is looked at. */
-static inline void advance_notice(struct engine *e)
-{
-    if (e->behind != NULL) {
-        advance_behind(e);
-    }
-}
 
 /* A launch that co-runs with one other job (corun.c). */
 void corun_init(struct engine *e);

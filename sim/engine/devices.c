@@ -17,7 +17,6 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
     bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
-    advance_notice(e);
     for (uint32_t i = 0; i < d->n_running; i++) {
         SIM_ASSERT(share > 0.0 && share <= 1.0);
         d->launches[i]->job.share_frac = share;
@@ -37,7 +36,6 @@ static inline void first_kernel(struct engine *e, struct vexec *v)
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
-    advance_notice(e);
     vexec_place(v);
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
@@ -225,7 +223,6 @@ static void next_kernel(struct engine *e, struct vexec *v)
 
 void device_event(struct engine *e, struct vexec *v)
 {
-    advance_notice(e);
     SIM_ASSERT(v->phase == VEXEC_ENDING || v->phase == VEXEC_LEAD);
     if (v->phase == VEXEC_ENDING) {
         device_end(e, v);
@@ -237,7 +234,6 @@ void device_event(struct engine *e, struct vexec *v)
 void device_kernel_ended(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_RUNNING);
-    advance_notice(e);
     if (!vexec_kernel_ends(e, v)) {
         return;
     }
@@ -275,7 +271,6 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct engine *e = exec;
     struct vexec *v = l->exec;
     SIM_ASSERT(v->l == l && l->pub->stop_requested);
-    advance_notice(e);
     device_fresh_begins(e);
     if (v->phase == VEXEC_ENDING) {
         return 0; /* what was asked first is under way */

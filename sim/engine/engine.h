@@ -89,9 +89,8 @@ struct vexec {
     int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
     struct kernel_buffer *buffers[OP_KIND_COUNT]; /* that it holds (buffers.c) */
     uint32_t n_buffers;
-    int64_t buffers_ns;    /* of loading them */
-    int64_t behind_end_ns; /* of its work in progress, while it is e->behind */
-    bool breaks_off; /* when ENDING: in a kernel, for which the device draws until it is free */
+    int64_t buffers_ns; /* of loading them */
+    bool breaks_off;    /* when ENDING: in a kernel, for which the device draws until it is free */
     struct job job;
 };
 
@@ -189,8 +188,7 @@ struct engine {
     struct vexec *fresh;
     /* Active ones, in order of joining; then those that wait, in no order. */
     struct job *jobs[ENGINE_MAX_JOBS + ENGINE_MAX_WAITING];
-    uint32_t n_jobs, n_timed; /* active ones, and all */
-    struct vexec *behind; /* runs alone and is further than its fields say (advance.c); or NULL */
+    uint32_t n_jobs, n_timed;     /* active ones, and all */
     double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
     int64_t ddr_since_ns;
     bool ddr_dirty;    /* rates must be settled before time moves */

@@ -83,7 +83,6 @@ void frames_due(struct engine *e)
     struct frames *f = &e->frames;
     int64_t now_due = due_ns(e, f->number);
     SIM_ASSERT(now_due == e->now_ns && due_ns(e, f->number + 1) > now_due);
-    advance_notice(e);
     f->number++;
     push_due(e);
     if (f->phase != FRAMES_IDLE) {

@@ -75,7 +75,6 @@ static bool take_step(struct engine *e, uint8_t device, uint32_t step)
         return false;
     }
     account(e, device);
-    advance_notice(e);
     ddr_touch(e);
     g->step = step;
     g->speed = dvfs_of(e, device)->steps[step].speed;

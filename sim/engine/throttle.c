@@ -97,7 +97,6 @@ void throttle_decide(struct engine *e, double above)
     double speed = speed_for(s, fixed, above, allowed);
     SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {
-        advance_notice(e);
         ddr_touch(e);
         t->speed = speed;
         for (uint8_t d = 0; d < m->n_devices; d++) {

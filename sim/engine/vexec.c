@@ -149,24 +149,6 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
     }
 }
 
-int64_t vexec_rest_ns(const struct vexec *v)
-{
-    const struct launch *l = v->l->pub;
-    const struct pass *p = l->pass;
-    uint32_t after = l->op_end - v->op - 1;
-    const struct kernel_run *r = v->kernels;
-    int64_t ns = v->k + 1 < r->n ? (int64_t)(r->n - 2 - v->k) * r->full.t_ns + r->last.t_ns : 0;
-    if (after > 0 && vexec_has_head(l)) {
-        ns += kernel_run_total_ns(&v->run[OP_HEAD]);
-        after--;
-    }
-    ns += after / p->layer.n * v->layer_ns;
-    for (uint32_t i = 0; i < after % p->layer.n; i++) {
-        ns += kernel_run_total_ns(&v->run[p->layer.kind[(v->place + 1 + i) % p->layer.n]]);
-    }
-    return ns;
-}
-
 /* Moves over kernels of the present op that end within left_ns. Returns how long they took. */
 static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
 {

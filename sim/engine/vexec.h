@@ -117,5 +117,4 @@ static inline bool vexec_at_last(const struct vexec *v)
 bool vexec_kernel_ends(struct engine *e, struct vexec *v);
 /* Moves the position over kernels that end within left_ns from the begin of the present one, alone
  * at full speed. Books them; returns how long they took. O(ops of a layer). */
-int64_t vexec_rest_ns(const struct vexec *v); /* all kernels after the present one, alone */
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
