@@ -27,12 +27,6 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     }
 }
 
-static inline void first_kernel(struct engine *e, struct vexec *v)
-{
-    vexec_kernel_begin(e, v);
-    power_device(e, v->job.device);
-}
-
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
@@ -45,28 +39,16 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     }
     BECOMES(vexec, v->phase, VEXEC_RUNNING);
     ddr_join(e, &v->job);
-    if (v != e->fresh) {
-        first_kernel(e, v);
-    }
+    vexec_kernel_begin(e, v);
+    power_device(e, v->job.device);
 }
 
 void device_begin(struct engine *e, struct vexec *v)
 {
     if (v->begin_ns <= e->now_ns) {
         run_begin(e, v);
-    } else if (v != e->fresh) {
+    } else {
         job_wait(e, &v->job, v->begin_ns);
-    }
-}
-
-void device_begin_fresh(struct engine *e)
-{
-    struct vexec *v = e->fresh;
-    e->fresh = NULL;
-    if (v->phase == VEXEC_LEAD) {
-        device_begin(e, v);
-    } else if (v->phase == VEXEC_RUNNING) {
-        first_kernel(e, v);
     }
 }
 
@@ -134,13 +116,11 @@ void device_launch(void *exec, struct full_launch *l)
     struct engine *e = exec;
     struct vdevice *d = &e->devices[l->pub->device];
     SIM_ASSERT(e->now_ns >= d->occupied.end_ns && d->n_launches < d->most);
-    device_fresh_begins(e);
     struct vexec *v = vexec_new(e, l);
     v->buffers_ns = e->has_buffers ? buffers_take(e, v) : 0;
     d->launches[d->n_launches++] = v;
     if (d->desc->sharing == DEVICE_TIME_SHARED || d->n_running == 0) {
-        bool steady = core_pass(l->pub->pass)->steady;
-        e->fresh = steady && engine_may_repeat(e) ? v : NULL;
+        e->fresh = core_pass(l->pub->pass)->steady ? v : NULL;
         vexec_start(e, d, d->n_launches - 1);
     }
 }
@@ -271,7 +251,6 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct engine *e = exec;
     struct vexec *v = l->exec;
     SIM_ASSERT(v->l == l && l->pub->stop_requested);
-    device_fresh_begins(e);
     if (v->phase == VEXEC_ENDING) {
         return 0; /* what was asked first is under way */
     }

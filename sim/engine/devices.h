@@ -13,14 +13,6 @@ void device_event(struct engine *e, struct vexec *v);
 void device_kernel_ended(struct engine *e, struct vexec *v);
 /* The launch's lead begins now, or its first kernel. */
 void device_begin(struct engine *e, struct vexec *v);
-/* e->fresh, which is not NULL, begins its first kernel, if it is to begin now. */
-void device_begin_fresh(struct engine *e);
-static inline void device_fresh_begins(struct engine *e)
-{
-    if (e->fresh != NULL) {
-        device_begin_fresh(e);
-    }
-}
 
 /* A launch whose iterations ran starts over with the next one. */
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);

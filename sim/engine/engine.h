@@ -183,8 +183,7 @@ struct engine {
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
     struct vexec *free_execs;
-    /* The launch of a steady pass that was submitted last in this round, or NULL. Its first kernel
-     * begins when the instant ends, unless its iterations run in one step (repeat.c). */
+    /* The launch that was submitted last in this round, if its pass is steady, or NULL. */
     struct vexec *fresh;
     /* Active ones, in order of joining; then those that wait, in no order. */
     struct job *jobs[ENGINE_MAX_JOBS + ENGINE_MAX_WAITING];

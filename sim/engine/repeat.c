@@ -179,7 +179,6 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     if (r.n == 0) {
         return false;
     }
-    e->fresh = NULL;
     ddr_leave(e, &v->job);
     power_repeat(e, &r);
     SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
@@ -205,9 +204,14 @@ bool repeat_run(struct engine *e)
     if (!may_repeat(e, v)) {
         return false;
     }
+    job_wait_over(e, &v->job); /* the end of its lead is no other event */
     int64_t before_ns = engine_free_until_ns(e);
     if (e->battery.feeds) {
         before_ns = battery_lasts_until_ns(e, v->job.device, before_ns);
     }
-    return run(e, v, before_ns);
+    bool ran = run(e, v, before_ns);
+    if (!ran && v->phase == VEXEC_LEAD) {
+        job_wait(e, &v->job, v->begin_ns);
+    }
+    return ran;
 }

@@ -241,7 +241,7 @@ static int run_instant(struct engine *e, struct next next)
             (void)core_schedule(c);
         }
         moved = c->result->status == 0 && e->fresh != NULL && repeat_run(e);
-        device_fresh_begins(e);
+        e->fresh = NULL;
         if (e->ddr_dirty) {
             ddr_settle(e);
         }
