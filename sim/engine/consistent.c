@@ -157,19 +157,20 @@ static void check_channels(const struct engine *e)
 {
     const struct channel *const channels[] = {&e->loader, &e->compiler};
     for (int i = 0; i < 2; i++) {
-        const struct channel_item *last = NULL;
-        for (const struct channel_item *it = channels[i]->head; it != NULL; it = it->next) {
+        const struct ranked *last = NULL;
+        for (const struct ranked *x = channels[i]->items.first; x != NULL; last = x, x = x->after) {
+            const struct channel_item *it = (const struct channel_item *)x;
+            SIM_ASSERT(x->before == last);
             SIM_ASSERT(it->isolated_ns >= 0.0 && it->bytes >= 0.0);
             SIM_ASSERT(it->resident == NULL || it->resident->state == RESIDENT_PENDING);
             SIM_ASSERT(it->request == NULL || it->request->kv_moving);
-            last = it;
         }
-        SIM_ASSERT(channels[i]->tail == last);
+        SIM_ASSERT(channels[i]->items.last == last);
     }
-    SIM_ASSERT(among_jobs(e, &e->loader.job) == (e->loader.head != NULL));
-    SIM_ASSERT(e->compiler.job.waits == (e->compiler.head != NULL));
+    SIM_ASSERT(among_jobs(e, &e->loader.job) == (e->loader.items.first != NULL));
+    SIM_ASSERT(e->compiler.job.waits == (e->compiler.items.first != NULL));
     SIM_ASSERT((e->power.phase[OBSERVER_DOMAIN_COMPILER] == POWER_PHASE_COMPILE) ==
-               (e->compiler.head != NULL));
+               (e->compiler.items.first != NULL));
 }
 
 static void check_frames(const struct engine *e)

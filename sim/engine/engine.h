@@ -104,7 +104,8 @@ struct vdevice {
 
 /* One serial channel of work items: the loader. The compiler is the same without DDR demand. */
 struct channel_item {
-    struct channel_item *next, *next_free;
+    struct ranked place; /* all have one rank */
+    struct channel_item *next_free;
     struct resident *resident;    /* or */
     struct full_request *request; /* KV move, or NULL: */
     uint32_t cold; /* KV that is kept for the turn of that row, to flash; TRACE_NO_ROW: memory is
@@ -115,9 +116,8 @@ struct channel_item {
 };
 
 struct channel {
-    struct channel_item *head, *tail; /* head is in progress */
-    struct channel_item *free_items;
-    struct job job; /* of the head: the compiler's only waits */
+    struct ranked_list items; /* the first is in progress */
+    struct job job;           /* of the first: the compiler's only waits */
 };
 
 enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
@@ -197,6 +197,7 @@ struct engine {
     bool has_buffers;  /* kernels take memory on some device */
     bool governed;     /* some device has steps of frequency */
     struct channel loader, compiler;
+    struct channel_item *free_items;
     struct frames frames;
     struct power power;
     struct throttle throttle;

@@ -65,7 +65,7 @@ static bool drained(const struct engine *e)
 /* Will a device, the loader or the compiler bring an event? */
 static bool work_in_progress(const struct engine *e)
 {
-    return e->loader.head != NULL || e->compiler.head != NULL || passes_run(e);
+    return e->loader.items.first != NULL || e->compiler.items.first != NULL || passes_run(e);
 }
 
 /* Clocks tick on whatever the policy does, and so do launches that it stops before they have done
