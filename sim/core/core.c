@@ -63,24 +63,17 @@ void core_resident_done(struct core *c, struct resident *r)
 }
 
 /* Objects of the instant that ended can be reused now: the policy has seen them. */
+#define BURY(kind, list, is_over)                                                                  \
+    for (struct full_##kind * x; (x = c->dead_##list) != NULL;) {                                  \
+        SIM_ASSERT(is_over);                                                                       \
+        c->dead_##list = x->next_free;                                                             \
+        FREE_PUT(c->free_##list, x);                                                               \
+    }
 static void bury_dead(struct core *c)
 {
-    for (struct full_launch *l; (l = c->dead_launches) != NULL;) {
-        SIM_ASSERT(l->pub->state == LAUNCH_STATE_ENDED);
-        c->dead_launches = l->next_free;
-        FREE_PUT(c->free_launches, l);
-    }
-    for (struct full_pass *p; (p = c->dead_passes) != NULL;) {
-        SIM_ASSERT(p->pub->state == PASS_STATE_DONE || p->pub->state == PASS_STATE_CANCELLED);
-        SIM_ASSERT(p->pub->n_launches == 0);
-        c->dead_passes = p->next_free;
-        FREE_PUT(c->free_passes, p);
-    }
-    for (struct full_request *r; (r = c->dead_requests) != NULL;) {
-        SIM_ASSERT(!r->alive);
-        c->dead_requests = r->next_free;
-        FREE_PUT(c->free_requests, r);
-    }
+    BURY(launch, launches, x->pub->state == LAUNCH_STATE_ENDED)
+    BURY(pass, passes, after_pass[x->pub->state] == 0 && x->pub->n_launches == 0)
+    BURY(request, requests, !x->alive)
 }
 
 /* Nothing is left to do at this instant: what the actions brought is no news, this call has seen

@@ -93,14 +93,10 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
     }
 }
 
-/* Makes that many blocks free: finished turns go first, then prefixes nobody has worked on, but
- * not that of `but`. */
 int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but)
 {
-    /* Its own prefix is what it builds on: to give that way would be to compute it again. */
-    uint64_t own = but != NULL && but->prefix_idle ? kv_units(c, but, but->kv_blocks) : 0;
     /* Asked first: where it cannot be enough, nothing is dropped in vain. */
-    if (blocks > c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own) {
+    if (blocks > kv_blocks_there(c, but)) {
         return -ENOMEM;
     }
     while (blocks > c->kv_blocks_free) {
@@ -125,19 +121,13 @@ int kv_lend(struct core *c, uint64_t blocks)
     if (blocks > c->kv_blocks_lent && kv_make_free(c, blocks - c->kv_blocks_lent, NULL) != 0) {
         return -ENOMEM;
     }
-    SIM_ASSERT(blocks <= c->kv_blocks_free + c->kv_blocks_lent);
-    c->kv_blocks_free += c->kv_blocks_lent;
-    c->kv_blocks_free -= blocks;
-    c->kv_blocks_lent = blocks;
-    c->kv_blocks_owed = 0;
-    kv_check_blocks(c);
+    kv_owe(c, blocks); /* nothing of it: they are there */
     return 0;
 }
 
 void kv_collect(struct core *c, const struct full_request *but)
 {
-    uint64_t own = but != NULL && but->prefix_idle ? kv_units(c, but, but->kv_blocks) : 0;
-    uint64_t there = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
+    uint64_t there = kv_blocks_there(c, but);
     uint64_t some = c->kv_blocks_owed < there ? c->kv_blocks_owed : there;
     (void)kv_make_free(c, some, but); /* less where the rest belongs to the pass that is formed */
     some = some < c->kv_blocks_free ? some : c->kv_blocks_free;
@@ -150,10 +140,9 @@ void kv_collect(struct core *c, const struct full_request *but)
 void kv_owe(struct core *c, uint64_t blocks)
 {
     SIM_ASSERT(blocks <= c->kv_blocks_total);
-    if (blocks <= c->kv_blocks_lent) {
-        (void)kv_lend(c, blocks); /* less always fits */
-        return;
-    }
+    uint64_t back = blocks < c->kv_blocks_lent ? c->kv_blocks_lent - blocks : 0;
+    c->kv_blocks_free += back;
+    c->kv_blocks_lent -= back;
     c->kv_blocks_owed = blocks - c->kv_blocks_lent;
     kv_collect(c, NULL);
 }

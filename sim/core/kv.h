@@ -44,6 +44,14 @@ static inline uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
     return (uint32_t)((tokens + b - 1) / b);
 }
 
+/* Blocks that are free or may give way, but not the prefix of `but` (may be NULL), who builds on
+ * it: to give it way would be to compute it again. */
+static inline uint64_t kv_blocks_there(const struct core *c, const struct full_request *but)
+{
+    uint64_t own = but != NULL && but->prefix_idle ? kv_units(c, but, but->kv_blocks) : 0;
+    return c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
+}
+
 /* Makes that many blocks free. Finished turns go first, then prefixes nobody has worked on, but not
  * that of `but` (may be NULL). -ENOMEM. */
 int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but);

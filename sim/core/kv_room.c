@@ -14,7 +14,7 @@ __attribute__((noinline)) static uint64_t units_of_several(const struct core *c,
 
 uint64_t kv_free_tokens(const struct core *c)
 {
-    uint64_t units = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    uint64_t units = kv_blocks_there(c, NULL);
     if (c->n_models > 1) {
         return units_of_several(c, units) / c->kv_units_most * c->setup->kv_block_tokens;
     }
@@ -71,9 +71,7 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
 /* Where all idle weights together cannot be enough, none goes in vain. */
 static bool weights_suffice(const struct core *c, const struct full_request *r, uint64_t units)
 {
-    uint64_t own = r->prefix_idle ? kv_units(c, r, r->kv_blocks) : 0;
-    uint64_t there = c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle - own;
-    return c->n_models > 1 && units <= units_of_several(c, there);
+    return c->n_models > 1 && units <= units_of_several(c, kv_blocks_there(c, r));
 }
 
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)

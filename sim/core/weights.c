@@ -159,7 +159,7 @@ static bool load(struct core *c, uint32_t model)
 {
     struct core_model *m = &c->models[model];
     double bytes = bytes_of(c, model);
-    uint64_t there = c->kv_blocks_lent + c->kv_blocks_free + c->kv_blocks_cold + c->kv_blocks_idle;
+    uint64_t there = c->kv_blocks_lent + kv_blocks_there(c, NULL);
     /* Where all idle weights together cannot be enough, none goes in vain. */
     if (resident_lent_for(c, c->resident_bytes - weights_idle_bytes(c) + bytes) > there) {
         return false;

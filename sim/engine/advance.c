@@ -74,16 +74,13 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     vexec_book_present(e, v);
     vexec_next(v);
     int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
+    e->now_ns = e->ddr_since_ns = until_ns;
     if (v->op == v->l->pub->op_end) {
         j->end_ns = until_ns;
-        e->now_ns = until_ns;
-        e->ddr_since_ns = until_ns;
-        return;
+    } else {
+        vexec_kernel_begin(e, v);
+        ddr_settle(e);
     }
-    e->now_ns = until_ns;
-    e->ddr_since_ns = until_ns;
-    vexec_kernel_begin(e, v);
-    ddr_settle(e);
 }
 
 /* ---- all of it ---- */

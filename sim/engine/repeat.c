@@ -188,13 +188,13 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     bool over = r.n == most || last;
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
     prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
-    if (!over) {
-        core_pass_repeated(c, l, &r, true);
-        device_restart(e, v, r.lead_ns);
-        return true;
+    if (over) {
+        device_leave(e, v);
     }
-    device_leave(e, v);
-    core_pass_repeated(c, l, &r, false);
+    core_pass_repeated(c, l, &r, !over);
+    if (!over) {
+        device_restart(e, v, r.lead_ns);
+    }
     return true;
 }
 

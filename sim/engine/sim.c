@@ -226,7 +226,7 @@ static uint64_t handle_all(struct engine *e, struct next next)
 }
 
 /* The next instant, and those after it that only iterations of a steady pass bring. */
-static int run_instant(struct engine *e, struct next next)
+static void run_instant(struct engine *e, struct next next)
 {
     struct core *c = &e->core;
     uint64_t handled = 0;
@@ -252,7 +252,6 @@ static int run_instant(struct engine *e, struct next next)
         next = next_of(e);
     } while (c->result->status == 0 && (moved || next.at_ns == e->now_ns));
     SIM_ASSERT(c->result->status != 0 || engine_consistent(e));
-    return c->result->status;
 }
 
 static void engine_init(struct engine *e, const struct sim_setup *setup)
@@ -276,17 +275,12 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     repeat_init(e);
 }
 
-/* Time ends here: what moved until now has moved. */
-static void close_interval(struct engine *e)
-{
-    ddr_touch(e);
-}
-
 static void run_loop(struct engine *e)
 {
     struct core *c = &e->core;
     push_next_arrival(e);
-    while (!drained(e)) {
+    bool over = false;
+    while (!over && !drained(e)) {
         if (e->n_jobs > 0) {
             advance(e, engine_free_until_ns(e));
         }
@@ -294,29 +288,24 @@ static void run_loop(struct engine *e)
         if (next.at_ns == TIME_NEVER_NS && eventq_empty(&e->queue) && e->n_timed == 0) {
             break;
         }
-        if (next.at_ns > c->setup->horizon_ns) {
+        over = next.at_ns > c->setup->horizon_ns;
+        if (over) {
             SIM_ASSERT(c->setup->horizon_ns >= e->now_ns);
             e->now_ns = c->setup->horizon_ns;
             core_advance(c, e->now_ns);
-            close_interval(e);
-            return;
-        }
-        if (next.at_ns > TIME_LAST_NS) {
+        } else if (next.at_ns > TIME_LAST_NS) {
             core_fail(c, -ERANGE, "the next event comes after 146 years of simulated time");
-            core_dump(c);
-            return;
+        } else {
+            run_instant(e, next);
         }
-        if (run_instant(e, next) != 0) {
-            close_interval(e);
-            core_dump(c);
-            return;
-        }
-        if (e->battery.empty) {
-            close_interval(e);
-            return;
-        }
+        over = over || c->result->status != 0 || e->battery.empty;
     }
-    if (c->n_live > 0) {
+    if (over) {
+        ddr_touch(e); /* time ends here: what moved until now has moved */
+    }
+    if (c->result->status != 0) {
+        core_dump(c);
+    } else if (!over && c->n_live > 0) {
         core_stall(c);
     }
 }
