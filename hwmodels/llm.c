@@ -117,7 +117,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     size_t before = e->n;
     struct json_obj o = json_root(root, file, e);
     json_fields_read(&o, &llm_fields, out, NULL);
-    out->layer = (struct layer_ops)LAYER_OPS_DECODER;
+    out->layer = LAYER_OPS_DECODER;
     if (e->n == before && json_string(root, "source")[0] == '\0') {
         err_add(e, "%s: source: must say where the numbers come from", file);
     }

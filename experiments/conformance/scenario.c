@@ -140,7 +140,7 @@ void scenario_init(struct scenario *sc)
     struct llm *l = &sc->llm;
     strcpy(l->name, "toy");
     l->n_layers = 1;
-    l->layer = (struct layer_ops)LAYER_OPS_DECODER;
+    l->layer = LAYER_OPS_DECODER;
     l->hidden = 64;
     l->heads = 1;
     l->kv_heads = 1;

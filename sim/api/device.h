@@ -111,13 +111,7 @@ struct layer_ops {
     uint32_t n; /* >= 1 */
     enum op_kind kind[LAYER_MAX_OPS];
 };
-#define LAYER_OPS_DECODER                                                                          \
-    {                                                                                              \
-        3,                                                                                         \
-        {                                                                                          \
-            OP_QKV, OP_MHA, OP_FFN                                                                 \
-        }                                                                                          \
-    }
+#define LAYER_OPS_DECODER ((struct layer_ops){3, {OP_QKV, OP_MHA, OP_FFN}})
 
 /* The model, as everyone may know it. */
 struct llm {

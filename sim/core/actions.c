@@ -134,39 +134,27 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     return 0;
 }
 
-static enum resident_state act_resident_state(struct sched *s, struct resident_key key)
-{
-    const struct resident *r = resident_find(core_of(s), key);
-    return r == NULL ? RESIDENT_ABSENT : r->state;
-}
+/* Defines the question of that name: its parameters, and the answer. */
+#define ASK(type, name, parameters, answer)                                                        \
+    static type act_##name parameters                                                              \
+    {                                                                                              \
+        struct core *c = core_of(s);                                                               \
+        return answer;                                                                             \
+    }
 
-static uint64_t act_kv_free_tokens(struct sched *s)
-{
-    return kv_free_tokens(core_of(s));
-}
-
-static uint64_t act_kv_capacity_tokens(struct sched *s)
-{
-    const struct core *c = core_of(s);
-    return kv_most_tokens(c);
-}
-
-static struct machine_state act_machine_state(struct sched *s)
-{
-    return core_machine_state(core_of(s));
-}
-
-static uint64_t act_kv_cached_tokens(struct sched *s, const struct request *r)
-{
-    const struct full_request *f = core_request(r);
-    return f != NULL && f->alive ? kv_cached_tokens(core_of(s), f) : 0;
-}
-
-static uint32_t act_device_free_slots(struct sched *s, uint8_t device)
-{
-    struct core *c = core_of(s);
-    return device < s->machine->n_devices ? c->exec_ops->free_slots(c->exec, device) : 0;
-}
+ASK(uint64_t, kv_free_tokens, (struct sched * s), kv_free_tokens(c))
+ASK(uint64_t, kv_capacity_tokens, (struct sched * s), kv_most_tokens(c))
+ASK(struct machine_state, machine_state, (struct sched * s), core_machine_state(c))
+ASK(enum resident_state, resident_state, WITH(struct resident_key key),
+    resident_find(c, key) != NULL ? resident_find(c, key)->state : RESIDENT_ABSENT)
+ASK(uint64_t, kv_cached_tokens, WITH(const struct request *r),
+    r != NULL && core_request(r)->alive ? kv_cached_tokens(c, core_request(r)) : 0)
+ASK(uint32_t, device_free_slots, WITH(uint8_t device),
+    device < s->machine->n_devices ? c->exec_ops->free_slots(c->exec, device) : 0)
+ASK(uint64_t, prompt_hash, WITH(const struct request *r, uint32_t tokens),
+    r != NULL && tokens > 0 && tokens <= r->input_tokens
+        ? prefix_hash(c, core_request(r)->row, tokens)
+        : 0)
 
 static int64_t act_oracle_output_tokens(struct sched *s, const struct request *r)
 {
@@ -180,13 +168,6 @@ static int64_t act_oracle_output_tokens(struct sched *s, const struct request *r
     }
     SIM_ASSERT(core_request(r)->output_tokens > 0);
     return core_request(r)->output_tokens;
-}
-
-static uint64_t act_prompt_hash(struct sched *s, const struct request *r, uint32_t tokens)
-{
-    const struct full_request *f = core_request(r);
-    bool there = f != NULL && tokens > 0 && tokens <= r->input_tokens;
-    return there ? prefix_hash(core_of(s), f->row, tokens) : 0;
 }
 
 static uint32_t act_draft_tokens(struct sched *s, const struct request *r)

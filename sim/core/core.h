@@ -163,8 +163,6 @@ const void *core_shown(struct core *c, const void *of, size_t bytes);
 /* Makes the seed of a policy that draws. Equal for equal runs; the run's own seed would be enough
  * to generate its trace again. It fits a number of JSON. */
 uint64_t core_policy_seed(const struct sim_setup *setup);
-/* Zeroed, but for its slot and its policy's part. */
-struct full_request *core_request_new(struct core *c);
 
 /* Executor events. now_ns never decreases. */
 static inline void core_advance(struct core *c, int64_t now_ns)
@@ -247,6 +245,14 @@ const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES]);
 /* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
 int core_fail(struct core *c, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The function fails the run if that holds, and returns. */
+#define FAIL_IF(c, condition, ...)                                                                 \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            return core_fail((c), __VA_ARGS__);                                                    \
+        }                                                                                          \
+    } while (0)
 
 /* Host costs of a launch before its kernels: decision, submission, completion, barrier. */
 static inline int64_t core_launch_lead_ns(const struct core *c, const struct launch *l)

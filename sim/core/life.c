@@ -13,12 +13,25 @@ static void area_update(struct core *c)
     c->area_from_ns = c->sched->now_ns;
 }
 
+/* Zeroed, but for its slot and its policy's part. */
 static struct full_request *request_new(struct core *c)
 {
-    struct full_request *r = core_request_new(c);
-    r->alive = true;
+    size_t own_bytes = c->setup->policy->request_state_size_bytes;
+    struct full_request *r;
+    FREE_TAKE(c->free_requests, &c->arena, r);
+    SIM_ASSERT(!r->alive && r->kv_blocks == 0);
+    struct request *pub = r->pub;
+    if (pub == NULL) {
+        pub = arena_alloc(&c->shown, sizeof *pub);
+        pub->own = own_bytes > 0 ? arena_alloc(&c->policys, own_bytes) : NULL;
+        pub->slot = c->next_slot++;
+    } else if (own_bytes > 0) {
+        memset(pub->own, 0, own_bytes);
+    }
+    /* An object keeps its slot for good, so slots of the living differ and stay few. */
+    *pub = (struct request){.slot = pub->slot, .own = pub->own, .core = (uintptr_t)r ^ core_way};
     /* In front: the newest is the first that gives its idle prefix away (kv.c). */
-    r->next_live = c->live_head;
+    *r = (struct full_request){.pub = pub, .alive = true, .next_live = c->live_head};
     *(c->live_head != NULL ? &c->live_head->prev_live : &c->live_tail) = r;
     c->live_head = r;
     return r;

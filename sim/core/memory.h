@@ -16,6 +16,8 @@ int core_resident_evict(struct core *c, struct resident_key key);
 /* A pending resident; NULL: KV has no room to give. For weights, whose life is in weights.c. */
 struct resident *resident_add(struct core *c, struct resident_key key, double bytes);
 void resident_remove(struct core *c, struct resident *r);
+/* Bytes of the largest model's weights. Others are loaded where KV leaves room. */
+double resident_weight_bytes(const struct core *c);
 /* Units that KV lends when residents have so many bytes. */
 uint64_t resident_lent_for(const struct core *c, double bytes);
 

@@ -22,16 +22,20 @@ struct resident *resident_next(const struct core *c, uint32_t *at)
     return r != NULL ? *r : NULL;
 }
 
-static double weight_bytes(const struct core *c)
+double resident_weight_bytes(const struct core *c)
 {
-    return (double)c->setup->weight_copies * c->setup->llm->weight_bytes;
+    double most = 0.0;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        most = fmax(most, c->models[i].llm->weight_bytes);
+    }
+    return (double)c->setup->weight_copies * most;
 }
 
 /* Of weights, or the graphs that hold them, and all other residents, so many bytes of these.
  * Weights of several models are residents themselves. */
 static double held_bytes(const struct core *c, double residents)
 {
-    double weights = c->n_models > 1 ? 0.0 : weight_bytes(c);
+    double weights = c->n_models > 1 ? 0.0 : resident_weight_bytes(c);
     return c->setup->runtime_bytes +
            (c->weights_mapped ? fmax(weights, residents) : weights + residents);
 }

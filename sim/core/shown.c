@@ -32,23 +32,3 @@ uint64_t core_policy_seed(const struct sim_setup *setup)
     uint64_t name = hash_string(HASH_INIT, setup->policy->name);
     return rng_seed(rng_key(setup->seed, RNG_POLICY, name, 0));
 }
-
-struct full_request *core_request_new(struct core *c)
-{
-    size_t own_bytes = c->setup->policy->request_state_size_bytes;
-    struct full_request *r;
-    FREE_TAKE(c->free_requests, &c->arena, r);
-    SIM_ASSERT(!r->alive && r->kv_blocks == 0);
-    struct request *pub = r->pub;
-    if (pub == NULL) {
-        pub = arena_alloc(&c->shown, sizeof *pub);
-        pub->own = own_bytes > 0 ? arena_alloc(&c->policys, own_bytes) : NULL;
-        pub->slot = c->next_slot++;
-    } else if (own_bytes > 0) {
-        memset(pub->own, 0, own_bytes);
-    }
-    /* An object keeps its slot for good, so slots of the living differ and stay few. */
-    *pub = (struct request){.slot = pub->slot, .own = pub->own, .core = (uintptr_t)r ^ core_way};
-    *r = (struct full_request){.pub = pub};
-    return r;
-}

@@ -9,16 +9,6 @@ static double usable_bytes(const struct sim_setup *s)
     return s->machine->memory_bytes * s->machine->memory_usable_frac;
 }
 
-/* Of the largest model: others are loaded where KV leaves room (weights.c). */
-static double weight_bytes(const struct core *c)
-{
-    double most = 0.0;
-    for (uint32_t i = 0; i < c->n_models; i++) {
-        most = fmax(most, c->models[i].llm->weight_bytes);
-    }
-    return (double)c->setup->weight_copies * most;
-}
-
 /* Bytes of a token of the model that needs most KV. */
 static double kv_token_bytes(const struct core *c)
 {
@@ -32,7 +22,7 @@ static uint64_t kv_capacity(const struct core *c)
     if (s->kv_capacity_tokens != 0) {
         return s->kv_capacity_tokens;
     }
-    double left = usable_bytes(s) - weight_bytes(c) - s->runtime_bytes;
+    double left = usable_bytes(s) - resident_weight_bytes(c) - s->runtime_bytes;
     return left <= 0.0 ? 0 : (uint64_t)(left / kv_token_bytes(c));
 }
 
@@ -65,10 +55,9 @@ static int check_needs(struct core *c)
     uint32_t have = c->caps | (machine_caps(c->setup->machine) & c->setup->caps);
     uint32_t missing = c->setup->policy->needs & ~have;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if ((missing & names[i].bit) != 0) {
-            return core_fail(c, -EINVAL, "needs %s, which machine %s on this executor lacks",
-                             names[i].name, c->setup->machine->name);
-        }
+        FAIL_IF(c, (missing & names[i].bit) != 0, -EINVAL,
+                "needs %s, which machine %s on this executor lacks", names[i].name,
+                c->setup->machine->name);
     }
     return 0;
 }
@@ -95,22 +84,18 @@ static const char *init_failure(int rc)
 static int find_capacity(struct core *c)
 {
     const struct sim_setup *setup = c->setup;
-    struct sim_result *result = c->result;
-    result->kv_capacity_tokens = kv_capacity(c);
-    if (result->kv_capacity_tokens < setup->kv_block_tokens && result->kv_capacity_tokens > 0) {
-        return core_fail(
-            c, -EINVAL, "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
-            setup->kv_capacity_tokens > 0 ? "sim.kv_capacity_tokens is" : "the weights leave",
-            result->kv_capacity_tokens, setup->kv_block_tokens);
-    }
-    if (result->kv_capacity_tokens == 0) {
-        return core_fail(c, -EINVAL,
-                         "model %s does not fit: its weights, %u x %.2f GB, leave no room for KV "
-                         "in %.0f %% of %.1f GB",
-                         setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
-                         setup->machine->memory_usable_frac * 100.0,
-                         setup->machine->memory_bytes / 1e9);
-    }
+    const uint64_t tokens = kv_capacity(c);
+    const bool stated = setup->kv_capacity_tokens > 0;
+    c->result->kv_capacity_tokens = tokens;
+    FAIL_IF(c, tokens == 0, -EINVAL,
+            "model %s does not fit: its weights, %u x %.2f GB, leave no room for KV in %.0f %% of "
+            "%.1f GB",
+            setup->llm->name, setup->weight_copies, setup->llm->weight_bytes / 1e9,
+            setup->machine->memory_usable_frac * 100.0, setup->machine->memory_bytes / 1e9);
+    FAIL_IF(c, tokens < setup->kv_block_tokens, -EINVAL,
+            "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
+            stated ? "sim.kv_capacity_tokens is" : "the weights leave", tokens,
+            setup->kv_block_tokens);
     return 0;
 }
 
@@ -157,17 +142,12 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     const struct policy_ops *p = setup->policy;
     char why[256];
     /* First of all: of a policy of another contract no other member means anything. */
-    if (contract_mismatch(&p->contract, why, sizeof why) != NULL) {
-        return core_fail(c, -EINVAL, "built for %s", why);
-    }
-    if (p->request_arrived == NULL || p->schedule == NULL) {
-        return core_fail(c, -EINVAL, "lacks a required hook");
-    }
+    FAIL_IF(c, contract_mismatch(&p->contract, why, sizeof why) != NULL, -EINVAL, "built for %s",
+            why);
+    FAIL_IF(c, p->request_arrived == NULL || p->schedule == NULL, -EINVAL, "lacks a required hook");
     models_init(c);
-    if (c->n_models > 1 && (c->caps & CAP_LOAD) == 0) {
-        return core_fail(c, -EINVAL, "this executor runs one model, and the run has %u",
-                         c->n_models);
-    }
+    FAIL_IF(c, c->n_models > 1 && (c->caps & CAP_LOAD) == 0, -EINVAL,
+            "this executor runs one model, and the run has %u", c->n_models);
     if (setup->decision_log != NULL) {
         fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
     }
@@ -179,26 +159,20 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     c->joins = joins_new(c);
     c->prefixes = prefixes_new(c);
     c->conditions.background_window = true;
-    if (setup->trace->n_machine > 0 && ops->battery_frac == NULL) {
-        return core_fail(c, -EINVAL,
-                         "the trace has events of the machine, which this executor cannot make");
-    }
-    if (setup->drafts_on_texts && setup->trace->texts == NULL) {
-        return core_fail(c, -EINVAL,
-                         "its drafter drafts on token texts, which the workload has not "
-                         "(--workload texts:file=FILE.jsonl)");
-    }
+    FAIL_IF(c, setup->trace->n_machine > 0 && ops->battery_frac == NULL, -EINVAL,
+            "the trace has events of the machine, which this executor cannot make");
+    FAIL_IF(c, setup->drafts_on_texts && setup->trace->texts == NULL, -EINVAL,
+            "its drafter drafts on token texts, which the workload has not (--workload "
+            "texts:file=FILE.jsonl)");
     for (uint32_t i = 0; setup->drafts_calibrated && i < setup->trace->texts->n; i++) {
-        if (setup->trace->texts->texts[i].calibration == NULL) {
-            return core_fail(c, -EINVAL,
-                             "its drafter is calibrated, and text %u has no `next` (a file that "
-                             "drive --topk writes has it)",
-                             i + 1);
-        }
+        FAIL_IF(c, setup->trace->texts->texts[i].calibration == NULL, -EINVAL,
+                "its drafter is calibrated, and text %u has no `next` (a file that drive --topk "
+                "writes has it)",
+                i + 1);
     }
     /* A capacity that was stated may be more than the machine's memory leaves. */
     c->memory_bytes =
-        fmax(usable_bytes(setup), weight_bytes(c) + setup->runtime_bytes +
+        fmax(usable_bytes(setup), resident_weight_bytes(c) + setup->runtime_bytes +
                                       (double)result->kv_capacity_tokens * kv_token_bytes(c));
     core_memory_note(c);
     if (p->state_size_bytes > 0) {
@@ -209,10 +183,9 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     int rc = p->init == NULL ? 0 : p->init(c->sched);
     c->hook = HOOK_outside;
     weights_init(c);
-    if (rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL) {
-        return core_fail(c, -ENOMEM, "model %s, which drafts, does not fit next to the others",
-                         c->models[setup->draft_model].llm->name);
-    }
+    FAIL_IF(c, rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL,
+            -ENOMEM, "model %s, which drafts, does not fit next to the others",
+            c->models[setup->draft_model].llm->name);
     return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
 }
 

@@ -38,17 +38,14 @@ static int check(struct engine *e, uint32_t number)
     if ((event->sets & MACHINE_SETS_FRAMES) == 0 || event->frames_per_s <= 0.0) {
         return 0;
     }
-    if (f->device_ns <= 0 || s->machine->devices[f->device].sharing != DEVICE_SERIAL) {
-        return core_fail(&e->core, -EINVAL,
-                         "machine[%u].frames_per_s: %s has no GPU that frames can take", number,
-                         s->machine->name);
-    }
-    if (f->bytes > units_s_from_ns(f->device_ns) * s->machine->ddr_peak_bytes_per_s) {
-        return core_fail(&e->core, -EINVAL,
-                         "machine[%u].frames_per_s: a frame has more bytes "
-                         "(sim.graphics.frame_bytes) than the DDR moves in its time (frame_s)",
-                         number);
-    }
+    FAIL_IF(&e->core, f->device_ns <= 0 || s->machine->devices[f->device].sharing != DEVICE_SERIAL,
+            -EINVAL, "machine[%u].frames_per_s: %s has no GPU that frames can take", number,
+            s->machine->name);
+    FAIL_IF(&e->core, f->bytes > units_s_from_ns(f->device_ns) * s->machine->ddr_peak_bytes_per_s,
+            -EINVAL,
+            "machine[%u].frames_per_s: a frame has more bytes (sim.graphics.frame_bytes) than the "
+            "DDR moves in its time (frame_s)",
+            number);
     return 0;
 }
 

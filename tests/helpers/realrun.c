@@ -73,7 +73,7 @@ void realrun_small_model(void)
 {
     struct llm *l = &real.llm;
     l->n_layers = 2;
-    l->layer = (struct layer_ops)LAYER_OPS_DECODER;
+    l->layer = LAYER_OPS_DECODER;
     l->hidden = 32;
     l->heads = 2;
     l->kv_heads = 1;

@@ -81,7 +81,7 @@ static uint64_t embedding(int32_t token, const struct llm *l)
 void virtual_model(struct llm *l)
 {
     l->n_layers = 2;
-    l->layer = (struct layer_ops)LAYER_OPS_DECODER;
+    l->layer = LAYER_OPS_DECODER;
     l->hidden = 2;
     l->heads = 1;
     l->kv_heads = 1;

@@ -64,7 +64,7 @@ static void work_form(struct work *w, uint32_t id, enum segment_role role, struc
     w->pass.segments = w->segments;
     w->pass.n_segments = b == NULL ? 1 : 2;
     w->pass.n_ops = N_OPS;
-    w->pass.layer = (struct layer_ops)LAYER_OPS_DECODER;
+    w->pass.layer = LAYER_OPS_DECODER;
     w->pass.shape.prefill_rows = role == SEGMENT_PREFILL ? a->input_tokens : 0;
     w->pass.has_reactive =
         a->cls == REQUEST_CLASS_REACTIVE || (b != NULL && b->cls == REQUEST_CLASS_REACTIVE);
