@@ -95,7 +95,7 @@ static inline double micro_batches(const struct soc_runtime *p, const struct ker
 
 /* What several cards exchange for one layer's rows: after the output projection and after the FFN.
  */
-static double exchange_s(const struct roofline *r, const struct kernel_query *q)
+static inline double exchange_s(const struct roofline *r, const struct kernel_query *q)
 {
     const struct soc_exchange *x = &r->exchange[q->device];
     if (x->cards < 2 || (q->op != OP_FFN && q->op != OP_LAYER)) {
@@ -291,15 +291,15 @@ static inline uint32_t longest_context(const struct soc_runtime *p)
 
 /* A kernel first loads, and then computes. It loads no faster than its device can: a kernel that
  * waits for memory all the time loads all the time. */
-static int64_t load_ns(const struct terms *t, int64_t t_ns)
+IN_PLACE int64_t load_ns(const struct terms *t, int64_t t_ns)
 {
     double least_ns = larger(t->bytes / t->bytes_per_s * 1e9, 1.0);
     double ns = ceil(larger((1.0 - t->compute_only_frac) * (double)t_ns, least_ns));
     return ns < (double)t_ns ? (int64_t)ns : t_ns;
 }
 
-static inline void cost_fill(const struct terms *t, double seconds, bool is_outside,
-                             struct kernel_cost *out)
+IN_PLACE void cost_fill(const struct terms *t, double seconds, bool is_outside,
+                        struct kernel_cost *out)
 {
     int64_t ns = units_round(seconds * 1e9);
     /* No kernel is free: one of zero length could be launched for ever at one instant. */
@@ -315,8 +315,8 @@ static inline bool outside(const struct soc_runtime *p, const struct kernel_quer
     return too_many_rows(p, q->rows) || q->shape->max_context_tokens > longest_context(p);
 }
 
-static inline void finish(const struct hwmodel *m, const struct kernel_query *q,
-                          const struct terms *t, double seconds, struct kernel_cost *out)
+IN_PLACE void finish(const struct hwmodel *m, const struct kernel_query *q, const struct terms *t,
+                     double seconds, struct kernel_cost *out)
 {
     const struct roofline *r = m->params;
     cost_fill(t, seconds, outside(r->runtime[q->device], q), out);
