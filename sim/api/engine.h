@@ -73,10 +73,9 @@ struct engine_kernel {
 };
 
 #define ENGINE_INTERRUPTS 1u /* `interrupt` ends a running kernel early: a reset */
-#define ENGINE_COMPILES                                                                            \
-    2u /* attention of one prompt length is compiled (`resident`). Without it                      \
-          kernels take any length: compiled attention is there at once */
-
+/* Attention of one prompt length is compiled (`resident`). Without it kernels take any length:
+ * compiled attention is there at once. */
+#define ENGINE_COMPILES 2u
 #define ENGINE_LOADS 4u /* graph blocks are written to files, loaded and dropped (`resident`) */
 
 struct engine_options {

@@ -63,13 +63,12 @@ static void check_times(const struct core *c, const struct request *r)
     }
 }
 
-bool request_consistent(const struct core *c, const struct full_request *r)
+static void check_request(const struct core *c, const struct full_request *r)
 {
     const struct request *pub = r->pub;
     check_times(c, pub);
     SIM_ASSERT(r->alive);
     SIM_ASSERT(pub->state == REQUEST_STATE_QUEUED || pub->state == REQUEST_STATE_DECODE);
-    SIM_ASSERT(pub->slot < c->next_slot);
     SIM_ASSERT(pub->generated_tokens < r->output_tokens); /* with its last one it has left */
     SIM_ASSERT(pub->reused_tokens < pub->input_tokens);   /* a prompt's last token is computed */
     if (pub->state == REQUEST_STATE_DECODE) {
@@ -92,7 +91,6 @@ bool request_consistent(const struct core *c, const struct full_request *r)
     }
     /* Who is cancelled leaves at once, or when what still uses its KV is over. */
     SIM_ASSERT(!r->cancel_pending || pub->pass != NULL || r->kv_moving);
-    return true;
 }
 
 /* ---- passes ---- */
@@ -254,7 +252,7 @@ static void check_requests(const struct core *c)
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         SIM_ASSERT(r->prev_live == before);
         before = r;
-        (void)request_consistent(c, r);
+        check_request(c, r);
         if (r->pub->pass != NULL) {
             const struct full_pass *p = core_pass(r->pub->pass);
             in_passes++;

@@ -9,9 +9,8 @@
 
 /* Requests, their passes, KV, cold KV, residents and the memory they share. */
 bool core_consistent(const struct core *c);
-/* A pass that some live request is in, or a request's KV, by itself. */
+/* A pass that some live request is in, by itself. */
 bool pass_consistent(const struct core *c, const struct full_pass *p);
-bool request_consistent(const struct core *c, const struct full_request *r);
 /* Does the shape say what the segments sum to? */
 bool pass_shape_adds_up(const struct full_pass *p);
 

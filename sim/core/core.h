@@ -88,7 +88,6 @@ struct core {
     uint64_t n_live;
 
     struct core_model models[SIM_MAX_MODELS]; /* by request.model */
-    const struct llm *llms[SIM_MAX_MODELS];   /* sched.models */
     uint32_t n_models;
     uint64_t n_held; /* live requests whose weights are not there */
     uint64_t weights_uses;
@@ -309,12 +308,6 @@ static inline void core_progress(struct core *c)
 {
     c->last_progress_ns = c->sched->now_ns;
     c->fruitless = 0;
-}
-
-/* What a policy declares about itself for speed is believed; else it is checked. */
-static inline bool core_believes(const struct core *c)
-{
-    return c->setup->collapse && c->setup->decision_log == NULL;
 }
 
 static inline void core_count(struct core *c, enum counter which)

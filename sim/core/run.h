@@ -225,8 +225,6 @@ struct sim_result {
     struct sim_audit audit;
 };
 
-/* Whether a policy was compiled with the headers of this program. */
-
 /* Says in `why` what another contract differs in; NULL when it is this one, else `why`. Reads only
  * `size` unless that is of a policy_ops that begins with a contract, so anything may be asked about
  * that a policy of any version returned. */

@@ -104,15 +104,16 @@ static void models_init(struct core *c)
     const struct sim_setup *s = c->setup;
     SIM_REQUIRE(s->n_more < SIM_MAX_MODELS, "%u models", s->n_more + 1);
     c->n_models = 1 + s->n_more;
+    const struct llm *llms[SIM_MAX_MODELS] = {0};
     for (uint32_t i = 0; i < c->n_models; i++) {
         const struct sim_model m = i == 0 ? (struct sim_model){s->llm, s->truth} : s->more[i - 1];
         SIM_REQUIRE(m.llm->layer.n > 0 && m.llm->layer.n <= LAYER_MAX_OPS,
                     "model %s has no ops in its layers", m.llm->name);
         c->models[i] = (struct core_model){.llm = m.llm, .truth = m.truth};
-        c->llms[i] = core_shown(c, m.llm, sizeof *m.llm);
+        llms[i] = core_shown(c, m.llm, sizeof *m.llm);
     }
-    c->sched->models = core_shown(c, c->llms, sizeof c->llms);
-    c->sched->llm = c->llms[0];
+    c->sched->models = core_shown(c, llms, sizeof llms);
+    c->sched->llm = llms[0];
     c->sched->n_models = c->n_models;
     c->sched->draft_model = s->draft_model;
     SIM_REQUIRE(s->draft_model < c->n_models, "no model %u drafts", s->draft_model);

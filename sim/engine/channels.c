@@ -11,14 +11,13 @@ static void begin(struct engine *e, struct channel *ch)
     SIM_ASSERT(it != NULL && !ch->job.waits);
     if (ch == &e->compiler) {
         job_wait(e, &ch->job, engine_after(e, it->isolated_ns));
-        power_compiler(e, true);
-        return;
+    } else {
+        job_start(e, &ch->job, it->isolated_ns, it->bytes);
     }
-    job_start(e, &ch->job, it->isolated_ns, it->bytes);
-    power_load(e, it->resident != NULL && it->resident->key.kind == RESIDENT_WEIGHTS);
-    if (!ch->job.active) {
+    if (ch == &e->loader && !ch->job.active) {
         ddr_join(e, &ch->job);
     }
+    power_channels(e);
 }
 
 static struct channel_item *append(struct engine *e, struct channel *ch, struct channel_item item)
@@ -91,12 +90,10 @@ static void next(struct engine *e, struct channel *ch)
 {
     if (ch->items.first != NULL) {
         begin(e, ch);
-    } else if (ch == &e->compiler) {
-        power_compiler(e, false);
-    } else {
-        ddr_leave(e, &ch->job);
-        power_load(e, false);
+        return;
     }
+    ddr_leave(e, &ch->job);
+    power_channels(e);
 }
 
 void channel_event(struct engine *e, struct channel *ch)

@@ -11,9 +11,10 @@
 
 #define COST_BITS 10
 struct cost_cache {
-    struct costs entries[1u << COST_BITS], unkept;
+    struct costs entries[1u << COST_BITS];
     bool second[1u << (COST_BITS - 1)]; /* of the two at a place, used last */
-    bool keeps;                         /* the kernel-time model's times are known again */
+    bool keeps;                         /* the kernel-time model's times are known again, */
+    uint64_t number;                    /* else: of the last entry that was asked for */
     /* Of each of the run's models, beyond which they are others. */
     uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
@@ -167,7 +168,6 @@ void costs_report(struct engine *e)
     for (uint32_t i = 0; i < 1u << COST_BITS; i++) {
         report(e, &e->costs->entries[i]);
     }
-    report(e, &e->costs->unkept);
 }
 
 /* Makes room for costs of another key. */
@@ -200,11 +200,6 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
     struct cost_cache *cache = e->costs;
     const struct work_shape *w = &l->pass->shape;
     SIM_ASSERT(rows > 0 && rows <= w->rows);
-    /* With noise, or of a model that vouches for nothing, every cost is new: one place is enough.
-     */
-    if (!cache->keeps) {
-        return reset(e, &cache->unkept);
-    }
     /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
     bool beyond = w->max_context_tokens > cache->context_limit[w->model][l->device];
     uint64_t a = (uint64_t)rows << 32 | w->rows;
@@ -212,11 +207,12 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)w->model << 24 |
                  (uint64_t)l->graph << 16 | (uint64_t)l->device << 8 |
                  (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
-    /* Logits: of the head. */
-    uint64_t key[4] = {a, b, c, (uint64_t)l->columns << 32 | w->logit_rows};
+    /* Logits: of the head. With noise, or of a model that vouches for nothing, every cost is new.
+     */
+    uint64_t d = cache->keeps ? (uint64_t)l->columns << 32 | w->logit_rows : ++cache->number;
+    uint64_t key[4] = {a, b, c, d};
     /* A polynomial, whose products do not wait for each other. */
-    uint64_t h =
-        a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + key[3] * MIX;
+    uint64_t h = a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + d * MIX;
     uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* each place has two entries */
     struct costs *two = &cache->entries[2 * at];
     bool second = !same_key(&two[0], key);

@@ -139,10 +139,9 @@ struct power {
     double joules[OBSERVER_DOMAINS];
     double total_watts, total_joules;
     int64_t total_since_ns;
-    uint32_t tails;     /* reasons for host power, */
-    bool loads_weights; /* another one */
-    bool polls;         /* the policy's coordinator does, which draws power */
-    bool host_draws;    /* ever, in this run */
+    uint32_t tails;  /* passes for which the host samples */
+    bool polls;      /* the policy's coordinator does, which draws power */
+    bool host_draws; /* ever, in this run */
 };
 
 struct throttle {
@@ -266,8 +265,6 @@ void channel_event(struct engine *e, struct channel *ch);
 
 /* Queue, jobs, devices, channels, frames, power. */
 bool engine_consistent(const struct engine *e);
-/* Are the stored DDR shares those that the contention model gives the running jobs now? */
-bool ddr_consistent(const struct engine *e);
 
 /* Frequency steps of devices (governor.c). */
 void governor_init(struct engine *e);

@@ -14,12 +14,6 @@ static int64_t due_ns(const struct engine *e, uint64_t number)
     return f->from_ns + (int64_t)llround((double)number * 1e9 / f->per_s);
 }
 
-static void push_due(struct engine *e)
-{
-    struct frames *f = &e->frames;
-    job_wait(e, &f->next, due_ns(e, f->number));
-}
-
 void frames_init(struct engine *e)
 {
     const struct sim_frames *s = &e->core.setup->frames;
@@ -35,7 +29,7 @@ void frames_set(struct engine *e, double per_s)
     f->from_ns = e->now_ns;
     f->number = 0;
     if (per_s > 0.0) {
-        push_due(e);
+        job_wait(e, &f->next, due_ns(e, f->number));
     }
 }
 
@@ -84,7 +78,7 @@ void frames_due(struct engine *e)
     int64_t now_due = due_ns(e, f->number);
     SIM_ASSERT(now_due == e->now_ns && due_ns(e, f->number + 1) > now_due);
     f->number++;
-    push_due(e);
+    job_wait(e, &f->next, due_ns(e, f->number));
     if (f->phase != FRAMES_IDLE) {
         report(e, FRAME_MISSED);
         return;

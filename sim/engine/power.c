@@ -47,27 +47,32 @@ static inline void change(struct engine *e, uint8_t domain, enum power_phase pha
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 
-static inline void set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+/* True: it is another state. */
+static inline bool set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
-    if (e->power.phase[domain] != phase || e->power.watts[domain] != watts) {
+    bool other = e->power.phase[domain] != phase || e->power.watts[domain] != watts;
+    if (other) {
         change(e, domain, phase, watts);
     }
+    return other;
 }
 
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU
  * thread, and so does reading the weights of a model. The machine states the watts of single-thread
  * CPU work (compile_watts). */
-static void power_host(struct engine *e)
+static bool power_host(struct engine *e)
 {
     const struct machine *m = e->core.setup->machine;
-    double threads = e->power.tails + (e->power.loads_weights ? 1.0 : 0.0);
-    double watts = threads * m->compile_watts;
+    const struct channel_item *loads = (const struct channel_item *)e->loader.items.first;
+    bool weights =
+        loads != NULL && loads->resident != NULL && loads->resident->key.kind == RESIDENT_WEIGHTS;
+    double watts = (e->power.tails + (weights ? 1.0 : 0.0)) * m->compile_watts;
     bool busy = false;
     for (uint32_t i = 0; e->power.polls && i < m->n_devices; i++) {
         busy = busy || e->power.phase[i] != POWER_PHASE_IDLE;
     }
     watts += busy ? m->poll_watts : 0.0;
-    set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
+    return set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
 /* At the device's step of frequency, without power limits. */
@@ -83,7 +88,9 @@ static inline double full_watts(const struct engine *e, uint8_t device, enum pow
 
 static inline double watts_of(const struct engine *e, uint8_t device, enum power_phase phase)
 {
-    return throttle_watts(e, e->devices[device].desc->idle_watts, full_watts(e, device, phase));
+    double idle = e->devices[device].desc->idle_watts;
+    double share = e->throttle.speed < 1.0 ? throttle_share(e) : 1.0;
+    return idle + (full_watts(e, device, phase) - idle) * share;
 }
 
 /* The speed that power limits leave, and the watts of devices at it. */
@@ -138,20 +145,13 @@ void power_device(struct engine *e, uint8_t device)
     enter_phase(e, device, power_phase_of(e, device));
 }
 
-void power_compiler(struct engine *e, bool on)
+void power_channels(struct engine *e)
 {
+    bool on = e->compiler.items.first != NULL;
+    double watts = on ? e->core.setup->machine->compile_watts : 0.0;
     enum power_phase phase = on ? POWER_PHASE_COMPILE : POWER_PHASE_IDLE;
-    if (phase != e->power.phase[OBSERVER_DOMAIN_COMPILER]) {
-        set(e, OBSERVER_DOMAIN_COMPILER, phase, on ? e->core.setup->machine->compile_watts : 0.0);
-        power_changed(e);
-    }
-}
-
-void power_load(struct engine *e, bool weights)
-{
-    if (weights != e->power.loads_weights) {
-        e->power.loads_weights = weights;
-        power_host(e);
+    bool compiler = set(e, OBSERVER_DOMAIN_COMPILER, phase, watts);
+    if (power_host(e) || compiler) {
         power_changed(e);
     }
 }

@@ -5,10 +5,8 @@
 
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
-void power_compiler(struct engine *e, bool on);
 void power_tail(struct engine *e, int delta);
-/* Whether the loader reads the weights of a model. */
-void power_load(struct engine *e, bool weights);
+void power_channels(struct engine *e); /* another item is in progress, or none */
 void power_finish(struct engine *e);
 /* The energy of the run until now. */
 static inline double power_joules(const struct engine *e)
@@ -58,13 +56,6 @@ void power_cap(struct engine *e, double watts);
 void throttle_init(struct engine *e);
 /* The share of its power above idle that a device draws at the present speed. */
 double throttle_share(const struct engine *e);
-/* Watts at the present speed of a device that draws full_watts at full speed. */
-static inline double throttle_watts(const struct engine *e, double idle_watts, double full_watts)
-{
-    double share = e->throttle.speed < 1.0 ? throttle_share(e) : 1.0;
-    return idle_watts + (full_watts - idle_watts) * share;
-}
-
 /* Sets the speed, where devices at full speed draw that many watts above idle. */
 void throttle_decide(struct engine *e, double above);
 /* Finds out when the average meets its limit, if the watts stay. */
