@@ -25,8 +25,7 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     /* The policy hears first that the move is over, then that the request has gone: it never knows
      * of a move of nobody. */
     if (r->cancel_pending) {
-        core_request_leave(c, r, REQUEST_STATE_SHED);
-        CORE_HOOK(c, request_cancelled, c->sched, r->pub);
+        core_request_shed(c, r);
     }
 }
 

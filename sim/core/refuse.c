@@ -37,7 +37,8 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
 int core_acted(struct core *c, const char *action, int rc)
 {
     SIM_ASSERT(rc <= 0 && action != NULL && c->hook != HOOK_outside);
-    c->last[rc != 0] = (struct core_decision){action, c->sched->now_ns};
+    const int64_t now_ns = c->sched->now_ns;
+    c->last[rc != 0] = (struct core_decision){action, now_ns};
     if (rc == 0) {
         return 0;
     }
@@ -46,12 +47,7 @@ int core_acted(struct core *c, const char *action, int rc)
     struct sim_refusal *x = refusal_of(c->result, action, hook, c->refused_why);
     c->last_refusal = x;
     if (x != NULL && x->n++ == 0) {
-        x->action = action;
-        x->hook = hook;
-        x->why = c->refused_why;
-        x->counter = c->refused_as;
-        x->status = rc;
-        x->first_ns = c->sched->now_ns;
+        *x = (struct sim_refusal){action, hook, c->refused_why, c->refused_as, rc, 1, now_ns};
     }
     c->refused_why = NULL; /* the next one has its own */
     return rc;

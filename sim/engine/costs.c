@@ -258,16 +258,17 @@ static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, dou
     if (l->rows != p->shape.rows) {
         known = find(e, l, p->shape.rows);
     }
-    uint32_t end = l->op_begin + p->layer.n + 1;
-    end = l->op_end < end ? l->op_end : end;
-    for (uint32_t op = l->op_begin + 1; op < end; op++) {
-        enum op_kind kind = pass_op_kind(p, op);
-        if (kind != OP_HEAD) {
-            v->run[kind] = *cost_of(e, l, kind, p->shape.rows, factor, known);
-            v->layer_ns += kernel_run_total_ns(&v->run[kind]);
-        }
+    bool head = vexec_has_head(l);
+    uint32_t n =
+        l->op_end - l->op_begin - 1 - head; /* later ops of layers: those of one tell of all */
+    uint32_t place = v->place;
+    for (uint32_t i = 0; i < n && i < p->layer.n; i++) {
+        place = place + 1 < p->layer.n ? place + 1 : 0;
+        enum op_kind kind = p->layer.kind[place];
+        v->run[kind] = *cost_of(e, l, kind, p->shape.rows, factor, known);
+        v->layer_ns += kernel_run_total_ns(&v->run[kind]);
     }
-    if (l->op_end == p->n_ops && p->shape.logit_rows > 0) {
+    if (head) {
         v->run[OP_HEAD] = *cost_of(e, l, OP_HEAD, p->shape.logit_rows, factor, known);
     }
 }

@@ -25,12 +25,6 @@ void costs_fill(struct engine *e, struct vexec *v);
 void costs_book(struct engine *e, struct costs *p, uint64_t n);
 /* Reports the DDR bytes that are not reported yet: at the end of a run. */
 void costs_report(struct engine *e);
-/* The op of a pass that has its attention. */
-static inline enum op_kind costs_attention_op(const struct pass *p)
-{
-    return p->fused_layers ? OP_LAYER : OP_MHA;
-}
-
 static inline double costs_peak_bytes_per_ns(const struct engine *e)
 {
     return e->core.setup->machine->ddr_peak_bytes_per_s * 1e-9;

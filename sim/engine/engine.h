@@ -236,12 +236,6 @@ static inline int64_t engine_free_until_ns(const struct engine *e)
     return horizon_ns < at_ns ? horizon_ns + 1 : at_ns;
 }
 
-/* May iterations of a steady pass run in one step? */
-static inline bool engine_may_repeat(const struct engine *e)
-{
-    return e->unwatched && !e->throttle.on;
-}
-
 /* repeat.c */
 void repeat_init(struct engine *e);
 /* At the end of an instant: runs the iterations of a steady pass that was launched in it, which are

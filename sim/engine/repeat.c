@@ -91,8 +91,9 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         const struct vdevice *d = &e->devices[i];
         alone = alone && d->n_launches == (i == v->job.device);
     }
-    return engine_may_repeat(e) && alone && (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) &&
-           vexec_whole_pass(v) && p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
+    return e->unwatched && !e->throttle.on && alone &&
+           (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) && vexec_whole_pass(v) &&
+           p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            e->core.result->events == p->formed_events && !l->stop_requested && v->l->pin == NULL;
 }
 
@@ -107,7 +108,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     struct work_shape w = l->pass->shape; /* of the iteration */
     const struct kernel_query q = {.device = l->device,
                                    .graph = l->graph,
-                                   .op = costs_attention_op(l->pass),
+                                   .op = l->pass->fused_layers ? OP_LAYER : OP_MHA,
                                    .rows = w.rows,
                                    .padded_rows = w.rows,
                                    .shape = &w};

@@ -95,17 +95,26 @@ static bool stalled(struct engine *e)
     return false;
 }
 
-static void handle(struct engine *e, const struct eventq_event *ev)
+/* An event of the queue, or the end of a job, which waited for it or not. */
+static inline void handle(struct engine *e, enum event_kind kind, uint64_t payload, struct job *job,
+                          bool waited)
 {
     struct core *c = &e->core;
-    SIM_ASSERT(ev->time_ns == e->now_ns);
-    switch ((enum event_kind)(ev->order >> 60)) {
-    case EVENT_PASS_TAIL: {
-        struct full_pass *p = (struct full_pass *)(uintptr_t)ev->payload;
-        power_tail(e, -1);
-        core_pass_tail_done(c, p);
+    switch (kind) {
+    case EVENT_KERNEL:
+        (waited ? device_event : device_kernel_ended)(e, job->exec);
+        (void)(c->fruitless > MAX_FRUITLESS && stalled(e));
         break;
-    }
+    case EVENT_LOAD:
+        channel_event(e, &e->loader);
+        break;
+    case EVENT_COMPILE:
+        channel_event(e, &e->compiler);
+        break;
+    case EVENT_PASS_TAIL:
+        power_tail(e, -1);
+        core_pass_tail_done(c, (struct full_pass *)(uintptr_t)payload);
+        break;
     case EVENT_ARRIVAL:
         push_next_arrival(e);
         /* fall through */
@@ -114,56 +123,22 @@ static void handle(struct engine *e, const struct eventq_event *ev)
         e->arrivals_pending--;
         /* Patience begins with work: a pause of all sessions is no stall. */
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
-        core_request_arrives(c, (uint32_t)ev->payload);
+        core_request_arrives(c, (uint32_t)payload);
         break;
     case EVENT_CANCEL: {
         /* Its user may give up on what has ended. */
-        struct full_request *r = core_request_find(c, (uint32_t)ev->payload);
+        struct full_request *r = core_request_find(c, (uint32_t)payload);
         if (r != NULL) {
             core_request_cancel(c, r);
         }
         break;
     }
     case EVENT_TIMER:
+        if (job != NULL) { /* the end of what sched_occupy asked for */
+            power_device(e, job->device);
+        }
         if (!stalled(e)) {
             core_timer(c);
-        }
-        break;
-    case EVENT_MACHINE:
-        /* One that comes again would keep a stalled run going for ever. */
-        if (c->setup->trace->machine[ev->payload].every_ns == 0 || !stalled(e)) {
-            machine_event(e, (uint32_t)ev->payload);
-        }
-        break;
-    default: /* ends of jobs */
-        SIM_ASSERT(false);
-    }
-}
-
-/* A job has ended. */
-static void handle_job(struct engine *e, struct job *j)
-{
-    const bool waited = j->waits;
-    job_wait_over(e, j);
-    switch ((enum event_kind)j->kind) {
-    case EVENT_KERNEL:
-        if (waited) {
-            device_event(e, j->exec);
-        } else {
-            device_kernel_ended(e, j->exec);
-        }
-        (void)(e->core.fruitless > MAX_FRUITLESS && stalled(e));
-        break;
-    case EVENT_LOAD:
-        channel_event(e, &e->loader);
-        break;
-    case EVENT_COMPILE:
-        channel_event(e, &e->compiler);
-        break;
-    case EVENT_TIMER: /* the end of what sched_occupy asked for */
-        power_device(e, j->device);
-        if (!stalled(e)) {
-            core_timer(&e->core);
         }
         break;
     case EVENT_FRAME:
@@ -174,16 +149,22 @@ static void handle_job(struct engine *e, struct job *j)
     case EVENT_THROTTLE:
         power_changed(e);
         break;
+    case EVENT_MACHINE:
+        /* One that comes again would keep a stalled run going for ever. */
+        if (c->setup->trace->machine[payload].every_ns == 0 || !stalled(e)) {
+            machine_event(e, (uint32_t)payload);
+        }
+        break;
     case EVENT_BATTERY: /* where nothing would happen with more, either, it is a stall */
         e->battery.empty =
             !eventq_empty(&e->queue) || e->n_timed > e->n_jobs || work_in_progress(e);
         break;
     case EVENT_GOVERNOR:
-        if (governor_event(e, j->device)) {
-            power_device(e, j->device);
+        if (governor_event(e, job->device)) {
+            power_device(e, job->device);
         }
         break;
-    default:
+    case EVENT_KINDS:
         SIM_ASSERT(false);
     }
 }
@@ -215,12 +196,16 @@ static uint64_t handle_all(struct engine *e, struct next next)
     uint64_t n = 0;
     for (; e->core.result->status == 0 && next.at_ns == e->now_ns; next = next_of(e)) {
         n++;
-        if (next.job != NULL) {
-            handle_job(e, next.job);
+        struct job *job = next.job;
+        bool waited = job != NULL && job->waits;
+        struct eventq_event event = {.order = 0};
+        if (job == NULL) {
+            event = eventq_pop(&e->queue);
+            SIM_ASSERT(event.time_ns == e->now_ns);
         } else {
-            struct eventq_event ev = eventq_pop(&e->queue);
-            handle(e, &ev);
+            job_wait_over(e, job);
         }
+        handle(e, job != NULL ? job->kind : event.order >> 60, event.payload, job, waited);
     }
     return n;
 }
