@@ -40,16 +40,6 @@ void sample_fini(struct sample *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Apart, as the next one: the usual addition to a sketch saves no registers for them. */
-__attribute__((noinline)) static void store(struct sample *s, double x, uint32_t count)
-{
-    s->v = xroom(s->v, s->n + count, &s->cap, sizeof *s->v);
-    s->n_ranks = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        s->v[s->n++] = x;
-    }
-}
-
 static inline void add_sum(struct sample *s, double add)
 {
     SIM_ASSERT(!isnan(add)); /* one would make every mean of the run none */
@@ -67,20 +57,35 @@ static inline void note(struct sample *s, double x, uint32_t count)
 }
 
 /* Of many samples that a run has, most stay empty. */
-__attribute__((noinline)) static void bins_make(struct sample *s)
+static void bins_make(struct sample *s)
 {
-    s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
+    if (s->bins == NULL) {
+        s->bins = xcalloc(SKETCH_BINS, sizeof *s->bins);
+    }
+}
+
+/* Of a sketch's first value, or where all are kept. Apart, so that others save no registers. */
+__attribute__((noinline)) static void add_apart(struct sample *s, double x, uint32_t count)
+{
+    if (s->sketch) {
+        bins_make(s);
+        s->bins[bin_of(x)] += count;
+        s->n += count;
+        return;
+    }
+    s->v = xroom(s->v, s->n + count, &s->cap, sizeof *s->v);
+    s->n_ranks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        s->v[s->n++] = x;
+    }
 }
 
 void sample_add_n(struct sample *s, double x, uint32_t count)
 {
     note(s, x, count);
-    if (!s->sketch) {
-        store(s, x, count);
-        return;
-    }
     if (s->bins == NULL) {
-        bins_make(s);
+        add_apart(s, x, count);
+        return;
     }
     s->bins[bin_of(x)] += count;
     s->n += count;
@@ -97,9 +102,7 @@ void sample_merge(struct sample *s, const struct sample *o)
         return;
     }
     if (s->sketch) {
-        if (s->bins == NULL) {
-            bins_make(s);
-        }
+        bins_make(s);
         size_t last = bin_of(o->max);
         for (size_t i = bin_of(o->min); i <= last; i++) { /* greater values, later buckets */
             s->bins[i] += o->bins[i];

@@ -24,12 +24,11 @@ struct executor_ops {
      * -EPERM. */
     int (*stop)(void *exec, struct full_launch *l, struct preempt_spec how);
     uint32_t (*free_slots)(void *exec, uint8_t device);
-    /* Must lead to core_resident_done(r) unless cancelled. */
+    /* Must lead to core_resident_done(r) unless it is dropped. */
     void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
     void (*load)(void *exec, struct resident *r, double bytes);
-    void (*resident_cancel)(void *exec, struct resident *r);
-    /* A ready one is not wanted any more. NULL: nothing to do. */
-    void (*resident_evicted)(void *exec, struct resident_key key);
+    /* One is not wanted any more, pending or ready. The core then forgets it. */
+    void (*resident_dropped)(void *exec, struct resident *r);
     /* Moves KV bytes to or from flash: those of a request, must lead to core_kv_moved. Or, with r
      * NULL, what a session left for the turn of that row, must lead to core_cold_moved. */
     void (*kv_move)(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);

@@ -199,18 +199,10 @@ int core_resident_evict(struct core *c, struct resident_key key)
     REFUSE_IF(c, r->pins > 0, RESIDENT_REFUSED, -EBUSY, "a launch uses it");
     REFUSE_IF(c, key.kind == RESIDENT_WEIGHTS, RESIDENT_REFUSED, -EPERM,
               "weights go when their memory is needed");
-    if (r->state == RESIDENT_PENDING) {
-        core_count(c, COUNTER_COMPILES_CANCELLED);
-        /* The executor first: it still holds the resident, which is used again once it is dropped.
-         */
-        c->exec_ops->resident_cancel(c->exec, r);
-        resident_remove(c, r);
-        return 0;
-    }
+    c->result->counters[COUNTER_COMPILES_CANCELLED] += r->state == RESIDENT_PENDING;
+    /* The executor first: it still holds the resident, which is used again once it is dropped. */
+    c->exec_ops->resident_dropped(c->exec, r);
     resident_remove(c, r);
-    if (c->exec_ops->resident_evicted != NULL) {
-        c->exec_ops->resident_evicted(c->exec, key);
-    }
     return 0;
 }
 

@@ -137,17 +137,14 @@ static void exec_load(void *exec, struct resident *r, double bytes)
     service_load(exec, r, bytes);
 }
 
-static void exec_resident_cancel(void *exec UNUSED, struct resident *r)
+static void exec_resident_dropped(void *exec, struct resident *r)
 {
-    SIM_ASSERT(r->state == RESIDENT_PENDING && r->pins == 0);
-    service_cancel(r);
-}
-
-static void exec_resident_evicted(void *exec, struct resident_key key)
-{
-    /* The core has forgotten it, so that it may be made again while it is dropped here. */
-    SIM_ASSERT(resident_find(&((struct drive *)exec)->core, key) == NULL);
-    service_evicted(exec, key);
+    SIM_ASSERT(r->pins == 0);
+    if (r->state == RESIDENT_PENDING) {
+        service_cancel(r);
+    } else {
+        service_evicted(exec, r->key);
+    }
 }
 
 static void exec_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes UNUSED,
@@ -213,8 +210,7 @@ const struct executor_ops drive_ops = {
     .free_slots = exec_free_slots,
     .compile = exec_compile,
     .load = exec_load,
-    .resident_cancel = exec_resident_cancel,
-    .resident_evicted = exec_resident_evicted,
+    .resident_dropped = exec_resident_dropped,
     .kv_move = exec_kv_move,
     .timer = exec_timer,
     .pass_tail = exec_pass_tail,

@@ -1,6 +1,7 @@
 /* A device keeps its kernels within a budget: when a launch brings one that it has not, those that
  * no launch uses give way, the least recently used first. A launch is never refused. What it needs
  * by itself may exceed the budget, and goes as soon as it is over. */
+#include "sim/core/memory.h"
 #include "sim/engine/engine.h"
 
 void buffers_init(struct engine *e)
@@ -16,9 +17,31 @@ void buffers_init(struct engine *e)
 
 /* ---- what a device has ---- */
 
-static double held_bytes(const struct device_buffers *d)
+static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, uint32_t rows)
 {
-    return d->bytes + d->compiled_bytes;
+    const struct sim_kernel_memory *k = &e->core.setup->kernels[device];
+    double hidden = e->core.models[model].llm->hidden;
+    return k->instructions_bytes + k->buffer_bytes * hidden * (double)rows;
+}
+
+/* Has the device compiled attention within a budget? Policies give it up, and nobody else. */
+static bool compiles(const struct engine *e, uint8_t device)
+{
+    return e->core.setup->machine->devices[device].static_attention &&
+           e->core.setup->kernels[device].budget_bytes > 0.0;
+}
+
+/* Kernels of launches, and compiled attention, which is a resident. */
+static double held_bytes(const struct engine *e, uint8_t device)
+{
+    double bytes = e->buffers[device].bytes;
+    uint32_t at = 0;
+    for (const struct resident *r;
+         compiles(e, device) && (r = resident_next(&e->core, &at)) != NULL;) {
+        bool its = r->key.kind == RESIDENT_COMPILED_ATTENTION;
+        bytes += its ? bytes_of(e, device, r->key.b, r->key.a) : 0.0;
+    }
+    return bytes;
 }
 
 /* Gives up what no launch uses until so many bytes more are within the budget. */
@@ -29,7 +52,7 @@ static void collect(struct engine *e, uint8_t device, double more)
     for (struct ranked *x = d->kernels.first, *after; x != NULL; x = after) {
         struct kernel_buffer *b = (struct kernel_buffer *)x;
         after = x->after;
-        if (held_bytes(d) + more <= budget) {
+        if (held_bytes(e, device) + more <= budget) {
             return;
         }
         if (b->uses == 0) {
@@ -45,8 +68,8 @@ static void collect(struct engine *e, uint8_t device, double more)
 static void note_peak(struct engine *e)
 {
     double bytes = 0.0;
-    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        bytes += held_bytes(&e->buffers[i]);
+    for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        bytes += held_bytes(e, i);
     }
     double *peak = &e->core.result->kernel_memory.peak_bytes;
     *peak = bytes > *peak ? bytes : *peak;
@@ -66,13 +89,6 @@ static uint32_t built_rows(const struct launch *l, enum op_kind op, uint32_t row
         built *= 2;
     }
     return built;
-}
-
-static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, uint32_t rows)
-{
-    const struct sim_kernel_memory *k = &e->core.setup->kernels[device];
-    double hidden = e->core.models[model].llm->hidden;
-    return k->instructions_bytes + k->buffer_bytes * hidden * (double)rows;
 }
 
 static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t model, enum op_kind op,
@@ -152,24 +168,13 @@ void buffers_release(struct engine *e, struct vexec *v)
     collect(e, v->job.device, 0.0);
 }
 
-void buffers_compiled(struct engine *e, struct resident_key key, bool there)
+void buffers_compiled(struct engine *e)
 {
     for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        bool its = key.kind == RESIDENT_COMPILED_ATTENTION &&
-                   e->core.setup->machine->devices[i].static_attention &&
-                   e->core.setup->kernels[i].budget_bytes > 0.0;
-        if (!its) {
-            continue;
+        if (compiles(e, i)) {
+            collect(e, i, 0.0);
+            note_peak(e);
         }
-        double bytes = bytes_of(e, i, key.b, key.a);
-        if (there) {
-            collect(e, i, bytes);
-        }
-        struct device_buffers *d = &e->buffers[i];
-        d->n_compiled += there ? 1u : -1u;
-        d->compiled_bytes += there ? bytes : -bytes;
-        d->compiled_bytes = d->n_compiled > 0 ? d->compiled_bytes : 0.0;
-        note_peak(e);
     }
 }
 

@@ -69,21 +69,9 @@ void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double by
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns)
 {
     struct engine *e = exec;
-    buffers_compiled(e, r->key, true);
+    buffers_compiled(e);
     r->exec = append(e, &e->compiler,
                      (struct channel_item){.resident = r, .isolated_ns = (double)duration_ns});
-}
-
-void channel_evicted(void *exec, struct resident_key key)
-{
-    struct engine *e = exec;
-    buffers_compiled(e, key, false);
-    const struct machine *m = e->core.setup->machine;
-    struct channel *ch = channel_of(e, key);
-    int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
-    if (ns > 0) { /* else an event more at this instant would be one for nothing */
-        append(e, ch, (struct channel_item){.cold = TRACE_NO_ROW, .isolated_ns = (double)ns});
-    }
 }
 
 static void next(struct engine *e, struct channel *ch)
@@ -117,18 +105,23 @@ void channel_event(struct engine *e, struct channel *ch)
 }
 
 /* A pending resident leaves its channel. If it was under way, the next item begins now, for all of
- * its time. */
-void channel_cancel(void *exec, struct resident *r)
+ * its time. Giving back a ready one keeps the channel busy, where the machine says how long. */
+void channel_drop(void *exec, struct resident *r)
 {
     struct engine *e = exec;
+    const struct machine *m = e->core.setup->machine;
     struct channel *ch = channel_of(e, r->key);
     struct channel_item *it = r->exec;
-    buffers_compiled(e, r->key, false);
-    SIM_REQUIRE(it != NULL && it->resident == r, "a resident that nobody brings is cancelled");
-    bool under_way = ch->items.first == &it->place;
-    drop(e, ch, it);
-    if (under_way) {
-        job_wait_over(e, &ch->job);
-        next(e, ch);
+    int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
+    if (r->state == RESIDENT_READY && ns > 0) { /* else an event more would be one for nothing */
+        append(e, ch, (struct channel_item){.cold = TRACE_NO_ROW, .isolated_ns = (double)ns});
+    } else if (r->state == RESIDENT_PENDING) {
+        SIM_REQUIRE(it != NULL && it->resident == r, "a resident that nobody brings is dropped");
+        bool under_way = ch->items.first == &it->place;
+        drop(e, ch, it);
+        if (under_way) {
+            job_wait_over(e, &ch->job);
+            next(e, ch);
+        }
     }
 }

@@ -247,9 +247,7 @@ bool repeat_run(struct engine *e);
 void channel_load(void *exec, struct resident *r, double bytes);
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
 void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);
-void channel_cancel(void *exec, struct resident *r);
-/* Giving back what it took keeps its channel busy, where the machine says how long. */
-void channel_evicted(void *exec, struct resident_key key);
+void channel_drop(void *exec, struct resident *r);
 /* The item in progress is done. */
 void channel_event(struct engine *e, struct channel *ch);
 
@@ -284,9 +282,6 @@ struct kernel_buffer {
 struct device_buffers {
     struct ranked_list kernels;
     double bytes; /* of these kernels */
-    /* Bytes of compiled attention, which is a resident. Policies give it up, and nobody else. */
-    double compiled_bytes;
-    uint32_t n_compiled;
 };
 
 void buffers_init(struct engine *e);
@@ -294,7 +289,6 @@ void buffers_init(struct engine *e);
  * The kernels stay until buffers_release. O(kernels of the device). */
 int64_t buffers_take(struct engine *e, struct vexec *v);
 void buffers_release(struct engine *e, struct vexec *v);
-/* Attention is compiled from now on, or it is given up. Other residents are not counted here. */
-void buffers_compiled(struct engine *e, struct resident_key key, bool there);
+void buffers_compiled(struct engine *e); /* more attention is compiled from now on */
 /* For assertions: sums and order. */
 bool buffers_consistent(const struct engine *e);

@@ -218,8 +218,10 @@ void power_repeat(struct engine *e, struct repeat_record *r)
 {
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
-    e->now_ns = r->begin_ns + r->lead_ns;
-    enter_phase(e, d, POWER_PHASE_DECODE);
+    if (r->lead_ns > 0) { /* else it is in that phase already */
+        e->now_ns = r->begin_ns + r->lead_ns;
+        enter_phase(e, d, POWER_PHASE_DECODE);
+    }
     r->device_watts = p->watts[d];
     r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
     repeat_states(e, r);
