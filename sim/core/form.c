@@ -4,7 +4,6 @@
 #include "sim/core/kv.h"
 
 const char core_no_room[] = "not enough free KV";
-#define TWO_MODELS "a pass has requests of one model, and this one asks for another"
 
 static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 {
@@ -145,7 +144,8 @@ static inline const char *segment_take(struct core *c, struct full_pass *p,
     }
     bool drafts = want->role == SEGMENT_DRAFT;
     if (model_of(c, want) != pub->shape.model || (drafts && c->sched->draft_model == 0)) {
-        return drafts ? "no model of the run drafts, or not for this pass" : TWO_MODELS;
+        return drafts ? "no model of the run drafts, or not for this pass"
+                      : "a pass has requests of one model, and this one asks for another";
     }
     struct segment *s = &p->segments[pub->n_segments];
     SIM_ASSERT(pub->n_segments < p->capacity);

@@ -305,12 +305,8 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         SIM_REQUIRE(l->pin->pins > 0, "launch %u holds a resident nobody pinned", l->pub->id);
         l->pin->pins--;
     }
-    if (outcome == LAUNCH_OUTCOME_YIELDED) {
-        core_count(c, COUNTER_LAUNCH_YIELDED);
-    } else if (outcome == LAUNCH_OUTCOME_WITHDRAWN) {
-        core_count(c, COUNTER_LAUNCH_WITHDRAWN);
-    } else if (outcome == LAUNCH_OUTCOME_RESET) {
-        core_count(c, COUNTER_LAUNCH_RESET);
+    if (outcome != LAUNCH_OUTCOME_DONE) { /* counters and outcomes are in one order */
+        core_count(c, COUNTER_LAUNCH_YIELDED + (outcome - LAUNCH_OUTCOME_YIELDED));
     }
     pass_credit(p, l->pub, ops_done, rows_done);
     if (p->pub->n_launches == 0) {

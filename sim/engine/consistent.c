@@ -87,7 +87,7 @@ static void check_launch(const struct engine *e, const struct vexec *v, uint32_t
     SIM_ASSERT(among_jobs(e, &v->job) == v->job.active);
     SIM_ASSERT(v->job.waits == (v->phase == VEXEC_LEAD || v->phase == VEXEC_ENDING));
     SIM_ASSERT(!v->job.waits || v->job.end_ns >= e->now_ns);
-    SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < vexec_run(v, v->op)->n);
+    SIM_ASSERT(v->phase == VEXEC_QUEUED || v->k < v->kernels->n);
     if (v->phase == VEXEC_RUNNING) {
         SIM_ASSERT(v->kernel_begin_ns <= e->now_ns);
         SIM_ASSERT(l->start_ns >= l->submit_ns && l->start_ns <= e->now_ns);

@@ -125,26 +125,24 @@ void device_launch(void *exec, struct full_launch *l)
     }
 }
 
-static inline void vdevice_remove(struct vdevice *d, const struct vexec *v)
+void device_leave(struct engine *e, struct vexec *v)
 {
+    struct vdevice *d = &e->devices[v->job.device];
     uint32_t i = 0;
     while (i < d->n_launches && d->launches[i] != v) {
         i++;
     }
     SIM_REQUIRE(i < d->n_launches, "launch %u is not where it should be", v->l->pub->id);
+    SIM_ASSERT(!v->job.active && !v->job.waits);
     d->n_running -= i < d->n_running;
     d->n_launches--;
     for (; i < d->n_launches; i++) { /* in their order */
         d->launches[i] = d->launches[i + 1];
     }
-}
-
-void device_leave(struct engine *e, struct vexec *v)
-{
-    struct vdevice *d = &e->devices[v->job.device];
-    SIM_ASSERT(!v->job.active && !v->job.waits && !e->has_buffers);
-    vdevice_remove(d, v);
     FREE_PUT(e->free_execs, v);
+    if (e->has_buffers) {
+        buffers_release(e, v);
+    }
 }
 
 /* The core hears of it; the next one in flight starts at once. */
@@ -152,9 +150,8 @@ void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;
-    SIM_ASSERT(!v->job.waits);
     ddr_leave(e, &v->job);
-    vdevice_remove(d, v);
+    device_leave(e, v);
     if (!was_queued && d->n_running > 0) {
         vdevice_shares(e, d);
     }
@@ -164,10 +161,6 @@ void device_end(struct engine *e, struct vexec *v)
     struct full_launch *fl = v->l;
     SIM_ASSERT(v->outcome != LAUNCH_OUTCOME_DONE || v->op == l->op_end);
     SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* ops of one dynamic kernel end with it */
-    FREE_PUT(e->free_execs, v);
-    if (e->has_buffers) {
-        buffers_release(e, v);
-    }
     power_device(e, v->job.device);
     /* A frame that waited for the kernel goes before launches that are queued. */
     if (d->n_running == 0) {

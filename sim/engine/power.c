@@ -168,10 +168,16 @@ void power_tail(struct engine *e, int delta)
 
 /* Changes of state with nothing between them add nothing: a repetition has three states, of which
  * the first (the host's lead) draws what a machine at rest draws. */
-static void repeat_states(struct engine *e, struct repeat_record *r)
+void power_repeat(struct engine *e, struct repeat_record *r)
 {
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
+    if (r->lead_ns > 0) { /* else it is in that phase already */
+        e->now_ns = r->begin_ns + r->lead_ns;
+        enter_phase(e, d, POWER_PHASE_DECODE);
+    }
+    r->device_watts = p->watts[d];
+    r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
     double busy_watts = p->total_watts;
     e->now_ns += r->isolated_ns[0];
     enter_phase(e, d, POWER_PHASE_IDLE);
@@ -212,19 +218,6 @@ static void repeat_states(struct engine *e, struct repeat_record *r)
         p->total_since_ns = tail ? e->now_ns : p->since_ns[d];
     }
     p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
-}
-
-void power_repeat(struct engine *e, struct repeat_record *r)
-{
-    struct power *p = &e->power;
-    uint8_t d = r->launch->device;
-    if (r->lead_ns > 0) { /* else it is in that phase already */
-        e->now_ns = r->begin_ns + r->lead_ns;
-        enter_phase(e, d, POWER_PHASE_DECODE);
-    }
-    r->device_watts = p->watts[d];
-    r->host_watts = p->watts[OBSERVER_DOMAIN_HOST];
-    repeat_states(e, r);
     power_changed(e);
 }
 

@@ -21,26 +21,19 @@ struct repeat {
     struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
 };
 
-static bool watched_closely(const struct sim_setup *s)
+void repeat_init(struct engine *e)
 {
+    const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
+    e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
+    e->unwatched = e->may_jump && s->decision_log == NULL && !sim_setup_is_random(s) &&
+                   !e->has_buffers && !e->governed;
     for (uint32_t i = 0; i < s->n_observers; i++) {
         const struct observer *o = s->observers[i];
         bool sees_passes = o->tokens != NULL || o->pass_formed != NULL || o->pass_done != NULL ||
                            o->launch_submitted != NULL || o->launch_started != NULL ||
                            o->launch_ended != NULL || o->ddr != NULL || o->power != NULL;
-        if (sees_passes && o->repeated == NULL) {
-            return true;
-        }
+        e->unwatched = e->unwatched && (o->repeated != NULL || !sees_passes);
     }
-    return s->decision_log != NULL;
-}
-
-void repeat_init(struct engine *e)
-{
-    const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
-    e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
-    e->unwatched = e->may_jump && !watched_closely(s) && !sim_setup_is_random(s) &&
-                   !e->has_buffers && !e->governed;
 }
 
 /* Iterations up to one in which a request ends, as far as blocks reach. */

@@ -44,7 +44,7 @@ static void report_kernel(struct engine *e, const struct vexec *v)
     const struct pass *p = v->l->pub->pass;
     struct kernel_record rec = {
         .launch = v->l->pub,
-        .op = pass_op_kind(p, v->op),
+        .op = v->kind,
         .layer = pass_op_layer(p, v->op),
         .index = v->k,
         .begin_ns = v->kernel_begin_ns,
@@ -88,7 +88,7 @@ static uint32_t rows_left(const struct vexec *v)
 void vexec_suspend(struct engine *e, struct vexec *v)
 {
     struct job *j = &v->job;
-    int64_t isolated_ns = vexec_kernel(vexec_run(v, v->op), v->k)->t_ns;
+    int64_t isolated_ns = vexec_kernel(v->kernels, v->k)->t_ns;
     double left = (double)(isolated_ns - vexec_skip_ns(v));
     if (v->phase != VEXEC_PAUSED) {
         job_progress(e, j);

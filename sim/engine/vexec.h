@@ -6,11 +6,6 @@
 #include "sim/engine/engine.h"
 
 extern const unsigned after_vexec[]; /* for BECOMES: the phases that may follow one */
-/* Kernels of op number `op` of the launch. */
-static inline const struct kernel_run *vexec_run(const struct vexec *v, uint32_t op)
-{
-    return op == v->l->pub->op_begin ? &v->first : &v->run[pass_op_kind(v->l->pub->pass, op)];
-}
 
 static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r, uint32_t k)
 {
@@ -54,17 +49,6 @@ static inline int64_t vexec_skip_ns(const struct vexec *v)
     return v->op == v->l->pub->op_begin && v->k == 0 ? v->skip_ns : 0;
 }
 
-/* Puts the position at the first kernel of the launch. */
-static inline void vexec_place(struct vexec *v)
-{
-    uint32_t op = v->l->pub->op_begin;
-    v->op = op;
-    v->k = 0;
-    v->place = op % v->l->pub->pass->layer.n;
-    v->kind = pass_op_kind(v->l->pub->pass, op);
-    v->kernels = vexec_run(v, op);
-}
-
 /* Puts the position at the first kernel of an op, which is at that place in its layer. */
 static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
 {
@@ -77,6 +61,14 @@ static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
         v->kind = head ? OP_HEAD : p->layer.kind[place];
         v->kernels = &v->run[v->kind];
     }
+}
+
+/* Puts the position at the first kernel of the launch. */
+static inline void vexec_place(struct vexec *v)
+{
+    const struct launch *l = v->l->pub;
+    vexec_enter(v, l->op_begin, l->op_begin % l->pass->layer.n);
+    v->kernels = &v->first;
 }
 
 static inline void vexec_next_op(struct vexec *v)
