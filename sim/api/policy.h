@@ -62,12 +62,10 @@
  * So a pass that such a device cannot do whole is launched op by op, its attention elsewhere
  * (policies/npu-serial.c, policies/common/hetero.h). A change of device costs machine.sync_ns.
  *
- * The end of `xpusim run` prints refused actions with the reason. An action in a hook is refused
- * too, and the decision log says in which.
- *
  * A policy acts only through `struct sched`, never through linked symbols. So the same object runs
  * on the virtual-time and the real-time executors, built in or as a .so. Actions return 0 or a
- * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
+ * negative errno and leave everything unchanged when they fail. Each refusal counts a named event,
+ * and the end of `xpusim run` prints it with its reason and hook.
  * Everything a policy is given is read-only except its state and its part of a request.
  *
  * Errors used:

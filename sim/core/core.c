@@ -18,7 +18,7 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     r->kv_moving = false;
     core_progress(c);
     if (!in) {
-        kv_release(c, r);
+        kv_shrink(c, r, 0);
     }
     r->pub->kv_swapped = !in;
     CORE_HOOK(c, kv_moved, c->sched, r->pub);
@@ -154,11 +154,7 @@ void core_audit(struct core *c, int64_t end_ns)
         /* Who is still here has been here until now: without him the integral would be too large.
          */
         live_sojourn_ns += (double)(end_ns - r->pub->arrival_ns);
-        if (r->pub->first_service_ns == TIME_NEVER_NS) {
-            a->queued++;
-        } else {
-            a->running++;
-        }
+        *(r->pub->first_service_ns == TIME_NEVER_NS ? &a->queued : &a->running) += 1;
     }
     c->area_request_ns += (double)c->n_live * (double)(end_ns - c->area_from_ns);
     a->future = c->setup->trace->n - a->arrived;

@@ -56,7 +56,7 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
         if (r->prefix_idle && r != but && r->pub->pass == NULL) {
             SIM_ASSERT(r->kv_blocks > 0 && r->pub->generated_tokens == 0 && !r->pub->kv_swapped);
             kv_prefix_used(c, r);
-            kv_release(c, r);
+            kv_shrink(c, r, 0);
             r->pub->kv_tokens = 0;
             r->drafted_tokens = 0;
             r->pub->reused_tokens = 0;
@@ -147,20 +147,10 @@ void kv_owe(struct core *c, uint64_t blocks)
     kv_collect(c, NULL);
 }
 
-void kv_release(struct core *c, struct full_request *r)
-{
-    SIM_ASSERT(!r->prefix_idle); /* or they would be counted as idle for ever */
-    c->kv_blocks_free += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
-    prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_FREE);
-    r->prefix = NULL;
-    r->kv_blocks = 0;
-    kv_check_blocks(c);
-}
-
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
 {
     uint32_t keep = kv_blocks_for(c, keep_tokens);
-    SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks);
+    SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks); /* or they would stay idle for ever */
     if (keep < r->kv_blocks) {
         uint32_t shared = kv_blocks_shared(r);
         c->kv_blocks_free += kv_units(c, r, r->kv_blocks - (keep > shared ? keep : shared));
@@ -168,5 +158,6 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
             prefix_keep(c, r, keep);
         }
         r->kv_blocks = keep;
+        kv_check_blocks(c);
     }
 }

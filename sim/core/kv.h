@@ -60,15 +60,15 @@ static inline void kv_check_blocks(const struct core *c)
 {
     SIM_REQUIRE(c->kv_blocks_free + c->kv_blocks_lent + c->kv_blocks_cold + c->kv_blocks_idle <=
                     c->kv_blocks_total,
-                "KV blocks: %llu free, %llu lent, %llu cold, %llu idle of %llu",
-                (unsigned long long)c->kv_blocks_free, (unsigned long long)c->kv_blocks_lent,
-                (unsigned long long)c->kv_blocks_cold, (unsigned long long)c->kv_blocks_idle,
-                (unsigned long long)c->kv_blocks_total);
+                "KV blocks: %" PRIu64 " free, %" PRIu64 " lent, %" PRIu64 " cold, %" PRIu64
+                " idle of %" PRIu64,
+                c->kv_blocks_free, c->kv_blocks_lent, c->kv_blocks_cold, c->kv_blocks_idle,
+                c->kv_blocks_total);
 }
 
 /* Blocks it lacks for so many more tokens. */
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
-void kv_release(struct core *c, struct full_request *r); /* all blocks; shared ones stay cached */
+/* Keeps blocks for so many tokens: shared ones of the others stay cached. */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 /* Keeps it for the turn of that row; and gives at most so many tokens to the turn that has come. */
 void kv_keep_cold(struct core *c, struct full_request *r, uint32_t row);

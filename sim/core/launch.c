@@ -146,9 +146,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (rc != 0) {
         return rc;
     }
-    uint32_t rows = spec->rows;
-    uint32_t n_ops = spec->n_ops;
-    SIM_ASSERT(rows > 0 && rows <= p->rows_todo && p->op + n_ops <= p->n_ops);
+    const uint32_t rows = spec->rows, n_ops = spec->n_ops;
     REFUSE_IF(c, rows < pass_op_rows(p, p->op) && (c->caps & CAP_ROW_SPLIT) == 0,
               LAUNCH_UNSUPPORTED, -EPERM, "this executor does not split the rows of an op");
     if (spec->inflight > 1 && (c->caps & CAP_INFLIGHT) == 0) {

@@ -187,7 +187,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     if (next != TRACE_NO_ROW && c->setup->prefix_reuse && r->kv_blocks > 0) {
         kv_keep_cold(c, r, next);
     }
-    kv_release(c, r);
+    kv_shrink(c, r, 0);
     /* After its KV was put aside: the next turn gets its place. */
     if (c->joins != NULL) {
         joins_left(c, r->row);

@@ -138,13 +138,7 @@ int64_t buffers_take(struct engine *e, struct vexec *v)
         return 0;
     }
     uint32_t seen = 0;
-    /* All layers have equal ops. So these are the ops of one layer, and the head. */
-    for (uint32_t op = l->op_begin; op < l->op_end; op++) {
-        bool last = op + 1 == l->op_end;
-        if (op >= l->op_begin + l->pass->layer.n && !last) {
-            op = l->op_end - 2;
-            continue;
-        }
+    for (uint32_t op = l->op_begin; op < l->op_end; op++) { /* all layers have equal ops */
         enum op_kind kind = pass_op_kind(l->pass, op);
         uint32_t rows = op == l->op_begin ? l->rows : pass_op_rows(l->pass, op);
         bool is_resident = kind == OP_MHA && compiled;

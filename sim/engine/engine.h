@@ -254,8 +254,6 @@ void channel_event(struct engine *e, struct channel *ch);
 /* Invariants of the machine when an instant is over: rates are settled, nobody is in the middle
  * of anything. Walks everything, the events in the queue too; called under SIM_ASSERT only. It
  * names the clause that is broken and ends the process. */
-
-/* Queue, jobs, devices, channels, frames, power. */
 bool engine_consistent(const struct engine *e);
 
 /* Frequency steps of devices (governor.c). */

@@ -3,19 +3,6 @@
 
 #include "sim/engine/engine.h"
 
-void power_init(struct engine *e)
-{
-    const struct machine *m = e->core.setup->machine;
-    struct power *p = &e->power;
-    p->total_watts = m->idle_watts;
-    p->polls = m->poll_watts > 0.0 && (e->core.setup->policy->flags & POLICY_F_BUSY_POLL) != 0;
-    p->host_draws = p->polls || m->compile_watts > 0.0;
-    for (uint32_t i = 0; i < m->n_devices; i++) {
-        p->watts[i] = m->devices[i].idle_watts;
-        p->total_watts += p->watts[i];
-    }
-}
-
 /* Summed afresh, in the order of all domains: a sum that is changed by differences would drift with
  * the history. */
 __attribute__((noinline)) static void watts_change(struct engine *e, uint8_t domain, double watts)
@@ -29,6 +16,18 @@ __attribute__((noinline)) static void watts_change(struct engine *e, uint8_t dom
     }
     p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
     p->total_watts += p->watts[OBSERVER_DOMAIN_HOST];
+}
+
+void power_init(struct engine *e)
+{
+    const struct machine *m = e->core.setup->machine;
+    struct power *p = &e->power;
+    p->polls = m->poll_watts > 0.0 && (e->core.setup->policy->flags & POLICY_F_BUSY_POLL) != 0;
+    p->host_draws = p->polls || m->compile_watts > 0.0;
+    for (uint32_t i = 0; i < m->n_devices; i++) {
+        p->watts[i] = m->devices[i].idle_watts;
+    }
+    watts_change(e, OBSERVER_DOMAIN_HOST, 0.0);
 }
 
 static inline void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
