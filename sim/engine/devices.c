@@ -29,7 +29,7 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
-    SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->begin_ns);
+    SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->job.end_ns);
     vexec_place(v);
     vexec_continue(v);
     /* The display does not wait for a launch that comes after its frame was due. */
@@ -43,12 +43,13 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     power_device(e, v->job.device);
 }
 
-void device_begin(struct engine *e, struct vexec *v)
+void device_begin(struct engine *e, struct vexec *v, int64_t begin_ns)
 {
-    if (v->begin_ns <= e->now_ns) {
+    v->job.end_ns = begin_ns;
+    if (begin_ns <= e->now_ns) {
         run_begin(e, v);
     } else {
-        job_wait(e, &v->job, v->begin_ns);
+        job_wait(e, &v->job, begin_ns);
     }
 }
 
@@ -57,10 +58,9 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     SIM_ASSERT(lead_ns >= 0 && !v->job.waits && !v->job.active);
     v->isolated_ns = 0;
     BECOMES(vexec, v->phase, VEXEC_LEAD);
-    v->begin_ns = e->now_ns + lead_ns;
     core_launch_started(&e->core, v->l, lead_ns);
     costs_fill(e, v);
-    device_begin(e, v);
+    device_begin(e, v, e->now_ns + lead_ns);
 }
 
 /* The device runs its first waiting launch that can: host work first, unless it overlapped with
@@ -86,9 +86,8 @@ static void vexec_start(struct engine *e, struct vdevice *d, uint32_t i)
         vdevice_shares(e, d);
     }
     BECOMES(vexec, v->phase, VEXEC_LEAD);
-    v->begin_ns = begin;
     costs_fill(e, v);
-    device_begin(e, v);
+    device_begin(e, v, begin);
 }
 
 static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)

@@ -11,8 +11,8 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how);
 void device_event(struct engine *e, struct vexec *v);
 /* A kernel of it has ended. */
 void device_kernel_ended(struct engine *e, struct vexec *v);
-/* The launch's lead begins now, or its first kernel. */
-void device_begin(struct engine *e, struct vexec *v);
+/* The launch's lead begins now, and its first kernel then. */
+void device_begin(struct engine *e, struct vexec *v, int64_t begin_ns);
 
 /* A launch whose iterations ran starts over with the next one. */
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);

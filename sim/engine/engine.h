@@ -79,7 +79,6 @@ struct vexec {
     uint32_t place;                   /* of op in its layer, */
     enum op_kind kind;                /* its kind */
     const struct kernel_run *kernels; /* and its kernels */
-    int64_t begin_ns;                 /* while it leads: when its first kernel begins */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
     int64_t kernel_begin_ns;
     int64_t compute_ns;  /* left of the kernel when its bytes have moved; 0: they have */

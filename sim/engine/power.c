@@ -200,9 +200,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         all_j += all_idle_j;
         device_j += r->device_watts * isolated_s;
         all_j += busy_watts * isolated_s;
-        if (p->host_draws) {
-            host_j += r->host_watts * isolated_s;
-        }
+        host_j += r->host_watts * isolated_s;
         if (tail) {
             host_j += r->tail_watts * sample_s;
             all_j += tail_watts * sample_s;

@@ -155,10 +155,11 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     struct full_launch *l = v->l;
     const struct full_pass *p = core_pass(l->pub->pass);
     struct costs *prices = v->costs; /* found in this round */
+    bool leads = v->phase == VEXEC_LEAD;
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = l->pub,
                               .begin_ns = e->now_ns,
-                              .lead_ns = v->begin_ns - e->now_ns,
+                              .lead_ns = leads ? v->job.end_ns - e->now_ns : 0,
                               .sample_ns = c->setup->machine->sample_ns_per_token *
                                            (int64_t)l->pub->pass->shape.logit_rows,
                               .isolated_ns = e->repeat->isolated_ns,
@@ -205,7 +206,7 @@ bool repeat_run(struct engine *e)
     }
     bool ran = run(e, v, before_ns);
     if (!ran && v->phase == VEXEC_LEAD) {
-        job_wait(e, &v->job, v->begin_ns);
+        job_wait(e, &v->job, v->job.end_ns);
     }
     return ran;
 }
