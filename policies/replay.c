@@ -87,6 +87,16 @@ static void replay_actions(struct sched *s)
     }
 }
 
+/* The log of a run that stalls may have lost its end. */
+static void replay_dump(struct sched *s, FILE *out)
+{
+    const struct replay_state *st = s->state;
+    const struct replay *r = s->context;
+    if (st->next == r->n) {
+        (void)fprintf(out, "the log has ended, with %zu decision%s\n", r->n, text_plural(r->n));
+    }
+}
+
 static void replay_exit(struct sched *s)
 {
     struct replay_state *st = s->state;
@@ -184,7 +194,8 @@ struct replay *replay_read(const char *path, struct err *e)
                                  .exit = replay_exit,
                                  .request_arrived = on_arrived,
                                  .request_cancelled = nothing,
-                                 .schedule = replay_actions};
+                                 .schedule = replay_actions,
+                                 .dump = replay_dump};
     return r;
 }
 

@@ -279,7 +279,10 @@ static int run(void *values, struct err *e)
             continue;
         }
         if (name != NULL && kinds[i].of_name == NULL) {
-            return err_add(e, "%s: not an option", name);
+            return err_add(e,
+                           "%s: neither an option nor the value of one; `xpusim list --help` shows "
+                           "them",
+                           name);
         }
         struct document *d = document_new();
         int rc = 0;

@@ -308,7 +308,9 @@ static void take_operand(const struct command *c, const char *arg, void *values,
         return;
     }
     if (c->operands.max == 0) {
-        (void)err_add(e, "%s: not an option", arg);
+        (void)err_add(e,
+                      "%s: neither an option nor the value of one; `xpusim %s --help` shows them",
+                      arg, c->name);
         return;
     }
     struct option_texts *list = (void *)((char *)values + c->operands.offset);

@@ -26,6 +26,7 @@ struct csvfile {
     uint64_t row_line; /* first line of the current row */
     struct fields names, row;
     bool row_done, too_long, too_many;
+    bool unended; /* the last line has no end */
 };
 
 static void on_field(void *text, size_t len, void *data)
@@ -84,6 +85,7 @@ static int read_row(struct csvfile *f, struct err *e)
         }
         const char *text = f->line.text;
         if (got == 0) {
+            f->unended = started;
             if (started && (csv_fini(&f->parser, on_field, on_row, f) != 0 || !f->row_done)) {
                 return err_add(e, "%s:%llu: quoted field without an end", f->path,
                                (unsigned long long)f->row_line);
@@ -216,9 +218,10 @@ int csvfile_next(struct csvfile *f, struct err *e)
 {
     int rc = read_row(f, e);
     if (rc == 1 && f->row.n != f->names.n) {
-        return err_add(e, "%s:%llu: %d field%s, the header has %d", f->path,
+        bool cut = f->unended && f->row.n < f->names.n;
+        return err_add(e, "%s:%llu: %d field%s, the header has %d%s", f->path,
                        (unsigned long long)f->row_line, f->row.n, text_plural((uint64_t)f->row.n),
-                       f->names.n);
+                       f->names.n, cut ? "; it ends too soon" : "");
     }
     return rc;
 }

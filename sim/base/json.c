@@ -61,10 +61,18 @@ cJSON *json_read_file(const char *path, struct err *e)
     return text == NULL ? NULL : json_read_text(text, path, e);
 }
 
-cJSON *json_read_of(FILE *in, const char *path, struct err *e)
+/* Ends within a string, an object or an array, as what is left of a longer file does. */
+static bool ends_early(const char *text)
 {
-    OWNED char *text = input_text_of(in, path, MAX_FILE_BYTES, e);
-    return text == NULL ? NULL : json_read_text(text, path, e);
+    size_t depth = 0;
+    bool quoted = false;
+    for (; *text != '\0'; text++) {
+        quoted = quoted != (*text == '"');
+        text += quoted && text[0] == '\\' && text[1] != '\0';
+        depth += !quoted && (*text == '{' || *text == '[');
+        depth -= !quoted && depth > 0 && (*text == '}' || *text == ']');
+    }
+    return quoted || depth > 0;
 }
 
 cJSON *json_read_text(const char *text, const char *path, struct err *e)
@@ -72,7 +80,10 @@ cJSON *json_read_text(const char *text, const char *path, struct err *e)
     const char *end = NULL;
     cJSON *root = cJSON_ParseWithOpts(text, &end, 1);
     if (root == NULL) {
-        err_add(e, "%s:%lu: malformed JSON", path, line_of(text, end == NULL ? text : end));
+        end = end == NULL ? text : end;
+        bool last = strchr(end, '\n') == NULL;
+        err_add(e, "%s:%lu: malformed JSON%s", path, line_of(text, end),
+                last && ends_early(text) ? ": it ends too soon" : "");
     } else {
         size_t before = e->n;
         SCOPED(text_fini) struct text at = {0};

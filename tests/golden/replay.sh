@@ -31,6 +31,10 @@ left=$(($(wc -l <"$dir/all.log") - $(wc -l <"$dir/part.log")))
 "$x" run --replay "$dir/all.log" --workload w1:n=4 --set sim.horizon_s=1 >/dev/null 2>"$dir/err" && { echo "a log that was cut short replayed"; exit 1; }
 grep -q "error: $left decisions of $dir/all.log did not happen again" "$dir/err" || { cat "$dir/err"; exit 1; }
 grep -q "note: --replay $dir/all.log: workload, seed, machine, models and settings must be those" "$dir/err" || { cat "$dir/err"; exit 1; }
+# A log whose end is lost leaves requests that nobody serves.
+head -n 3 "$dir/all.log" >"$dir/cut.log"
+"$x" run --replay "$dir/cut.log" --workload w1:n=4 --trouble '' >/dev/null 2>"$dir/err" && { echo "a log without its end replayed"; exit 1; }
+grep -q "stalled: .*; the policy says: the log has ended, with 2 decisions$" "$dir/err" || { cat "$dir/err"; exit 1; }
 rc=0
 "$x" run --replay "$dir/all.log" --policy edf --workload w1:n=4 >/dev/null 2>"$dir/err" || rc=$?
 { [ "$rc" -eq 2 ] && grep -q "error: --replay does not go with --policy" "$dir/err"; } || { echo "a log and a policy: exit $rc"; cat "$dir/err"; exit 1; }

@@ -132,6 +132,11 @@ START_TEST(a_row_with_another_number_of_fields_is_refused)
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
     expect_error(":3: ", "1 field, the header has 2");
     csvfile_close(f);
+    f = open_text("a,b\n1,2\n1"); /* cut in the middle of a line */
+    ck_assert_int_eq(csvfile_next(f, &err), 1);
+    ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
+    expect_error(":3: ", "1 field, the header has 2; it ends too soon");
+    csvfile_close(f);
     f = open_text("a,b\n1,2,3\n");
     ck_assert_int_eq(csvfile_next(f, &err), -EINVAL);
     expect_error(":2: ", "3 fields");

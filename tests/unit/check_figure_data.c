@@ -60,7 +60,7 @@ START_TEST(an_input_that_cannot_be_read_is_refused)
     ck_assert_int_eq(figure_input_add(q, drawn_file("c.json", "{\"a\":"), &drawn_err), -EINVAL);
     ck_assert_str_eq(drawn_errors(), "/nonesuch/a.csv: No such file or directory\n"
                                      "=/nonesuch/b.csv: No such file or directory\n"
-                                     "c.json:1: malformed JSON\n");
+                                     "c.json:1: malformed JSON: it ends too soon\n");
 }
 END_TEST
 

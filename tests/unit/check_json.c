@@ -68,6 +68,9 @@ START_TEST(malformed_text_names_its_line)
     refused("{} \n {}", ":2: malformed JSON"); /* text after the document */
     refused("", ":1: malformed JSON");
     refused("{\"a\": 01e}", ":1: malformed JSON");
+    refused("{\"a\":\n[1, {\"b\": 2}", ":2: malformed JSON: it ends too soon");
+    refused("{\"a\": \"}", ":1: malformed JSON: it ends too soon");
+    refused("{\"a\": \"\\\"}", ":1: malformed JSON: it ends too soon"); /* the quote is text */
 }
 END_TEST
 

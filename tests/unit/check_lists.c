@@ -374,7 +374,9 @@ START_TEST(other_kinds_are_refused)
             ck_assert_ptr_nonnull(strstr(none.err, "no-such-name"));
         } else {
             SCOPED(said_fini) struct said one = COMMANDED(cmd_list, kinds[i], "edf");
-            said_refused(&one, "edf: not an option");
+            said_refused(
+                &one,
+                "edf: neither an option nor the value of one; `xpusim list --help` shows them");
         }
     }
     SCOPED(said_fini) struct said p = COMMANDED(cmd_list, "policy", "no-such-name");

@@ -175,12 +175,13 @@ static const struct {
     {"{\"format\":1,\"facts\":[]}", NULL, NULL, NULL,
      ":about.json: facts: must be an object {...}"},
     {"{\"format\":1}", NULL, NULL, NULL, ":about.json: facts: must be an object {...}"},
-    {"{", NULL, NULL, NULL, ":about.json:1: malformed JSON"},
+    {"{", NULL, NULL, NULL, ":about.json:1: malformed JSON: it ends too soon"},
     {"{\"format\":1,\"facts\":{}}", NULL, NULL, NULL,
      ": has neither soc.json nor rows.csv: nothing was measured"},
-    {"{\"format\":1,\"facts\":{}}", "{", NULL, NULL, ":soc.json:1: malformed JSON"},
+    {"{\"format\":1,\"facts\":{}}", "{", NULL, NULL,
+     ":soc.json:1: malformed JSON: it ends too soon"},
     {"{\"format\":1,\"facts\":{}}", NULL, "compare-a.json", "[",
-     ":compare-a.json:1: malformed JSON"},
+     ":compare-a.json:1: malformed JSON: it ends too soon"},
 };
 
 START_TEST(what_an_archive_lacks_is_said)
