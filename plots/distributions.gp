@@ -15,6 +15,12 @@ load axes
 set yrange [0:1]
 do for [p=1:n_panels] {
     stats [*:*][*:*] data index (p-1)*2*inputs:p*2*inputs-1 using ($1 > 0 ? $1 : NaN) nooutput name 'all'
+    # Of answers of one token no time per token is defined: an empty panel says so.
+    if (!exists('all_min')) {
+        all_min = 0.1
+        all_max = 1
+        set label 98 'no values' at graph 0.5, graph 0.4 center
+    }
     axis_name = 'x'
     axis_log = 1
     axis_lo = all_min
@@ -25,6 +31,7 @@ do for [p=1:n_panels] {
     plot for [k=0:2*inputs-1] data index (p-1)*2*inputs+k using 1:2 with fsteps linecolor rgb text_of(rgb(slot[1 + int(k/2)])) \
         linewidth (k % 2 ? 1 : 2.6), \
          for [q in '0.5 0.9 0.99'] q + 0 with lines linecolor rgb '#666666' linewidth 0.8 dashtype 3
+    unset label 98
     unset label 99
 }
 load legend

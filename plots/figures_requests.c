@@ -101,7 +101,9 @@ int figure_distributions(const struct figure_request *q, struct figure_data *d, 
         put_steps(v, m, d);
     }
     if (rc == 0 && rows == 0) {
-        rc = err_add(e, "%s: no request has a number in column %s", q->inputs[0].path, columns[0]);
+        rc = err_add(e,
+                     "%s: no request of the class reactive or proactive has a number in column %s",
+                     q->inputs[0].path, columns[0]);
     }
     figure_var(d, "inputs", (double)shown);
     figure_slots_put(labels, shown, d);

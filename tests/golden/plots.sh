@@ -235,6 +235,10 @@ refuse() { # text the message must hold, command...
         bad=1
     fi
 }
+# Answers of one token have no time per token: that panel is empty, and the others are drawn.
+printf 'class,ttft_s,tpot_s,e2e_s\nreactive,1,,1\nreactive,2,,2\n' >"$dir/one.csv"
+"$x" plot cdf --format svg -q -o "$dir/one" "$dir/one.csv" || fail "plot cdf without a time per token"
+[ "$(grep -c 'no values' "$dir/one/cdf.svg")" -eq 1 ] || fail "plot cdf does not say which panel has no values"
 mkdir "$dir/nothing"
 none="-o $dir/none"
 # shellcheck disable=SC2086

@@ -383,7 +383,8 @@ START_TEST(twins_are_drawn_once)
         "a, reactive\n1\t1\n\n\na, proactive\n\n\nb, reactive\n1\t0.5\n1\t1\n\n\nb, proactive\n",
         NULL);
     drawn_input("", "a.csv", "class,input_tokens,output_tokens\nreactive,,\nother,1,1\n");
-    drawn_refused("lengths", "a.csv: no request has a number in column input_tokens\n");
+    drawn_refused("lengths", "a.csv: no request of the class reactive or proactive has a number in "
+                             "column input_tokens\n");
     drawn_input("", "a.csv", "class,input_tokens\nreactive,1\n");
     drawn_input("", "b.csv", "input_tokens,output_tokens\n1,1\n");
     drawn_refused("lengths", "a.csv: no column output_tokens; there are: class, input_tokens\n"
