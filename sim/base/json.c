@@ -61,6 +61,12 @@ cJSON *json_read_file(const char *path, struct err *e)
     return text == NULL ? NULL : json_read_text(text, path, e);
 }
 
+cJSON *json_read_of(FILE *in, const char *path, struct err *e)
+{
+    OWNED char *text = input_text_of(in, path, MAX_FILE_BYTES, e);
+    return text == NULL ? NULL : json_read_text(text, path, e);
+}
+
 /* Ends within a string, an object or an array, as what is left of a longer file does. */
 static bool ends_early(const char *text)
 {
