@@ -23,6 +23,8 @@ static const struct {
     {"agent-xpu-v2", "verify_rows",
      "of drafts, which these loads have none of (check_axpu_speculate)"},
     {"agent-xpu-v2", "draft_ms", "likewise"},
+    {"agent-xpu-v2", "cache_ttl_s",
+     "of prompts as long as one that came some time before (check_axpu_corners)"},
     {"autellix-like", "mode", "of programs with threads (check_agent_orders)"},
     {"critical-path", "waits", "of request graphs (check_agent_orders)"},
     {"critical-path", "jobs", "likewise"},
