@@ -4,165 +4,6 @@
 
 const char *const vllm_requeue_choices[] = {"front", "back", NULL};
 
-/* ---- queues ---- */
-
-/* Key (class, priority, arrival, id): RT 0, BE 1 (E.3). */
-static bool key_before(const struct request *a, const struct request *b)
-{
-    if (a->cls != b->cls) {
-        return a->cls < b->cls;
-    }
-    return a->priority != b->priority ? a->priority < b->priority : request_before(a, b);
-}
-
-/* The same as a number, less arrival and id, by which an order breaks ties. */
-static double key_of(const struct request *r)
-{
-    return 1e10 * (double)r->cls + (double)r->priority; /* a priority has 32 bits */
-}
-
-static const struct request *first_waiting(const struct vllm *v)
-{
-    const struct request *r = v->rules.by_priority ? order_first(&v->by_key) : v->waiting.head;
-    SIM_ASSERT(r == NULL || (r->state == REQUEST_STATE_QUEUED && r->pass == NULL));
-    return r;
-}
-
-static void wait_in_turn(struct vllm *v, const struct request *r, bool front)
-{
-    /* It has lost all that it had computed, so it has a prompt to do. */
-    SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->pass == NULL && reqq_of(r) == NULL);
-    if (v->rules.by_priority) {
-        order_add(&v->by_key, r, key_of(r));
-    } else if (front) {
-        reqq_push_front(&v->waiting, r);
-    } else {
-        reqq_push(&v->waiting, r);
-    }
-}
-
-static void wait_no_more(struct vllm *v, const struct request *r)
-{
-    if (v->rules.by_priority) {
-        order_remove(&v->by_key, r);
-    }
-    reqq_remove(r);
-    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || order_of(r) == NULL)); /* nor ran */
-}
-
-static void vllm_joins(struct sched *s, const struct request *r)
-{
-    wait_in_turn(s->state, r, false);
-    SIM_ASSERT(vllm_ok(s->state));
-}
-
-static void vllm_leaves(struct sched *s, const struct request *r)
-{
-    wait_no_more(s->state, r);
-    SIM_ASSERT(vllm_ok(s->state)); /* nobody leaves between an admission and its pass */
-}
-
-static const struct request *victim(const struct vllm *v)
-{
-    const struct request *worst = v->running.tail; /* the latest */
-    for (const struct request *r = v->running.head; v->rules.by_priority && r != NULL;
-         r = reqq_next(r)) {
-        worst = key_before(worst, r) ? r : worst;
-        SIM_ASSERT(key_of(r) <= key_of(worst)); /* the queue's order and that of keys are one */
-    }
-    SIM_ASSERT(worst == NULL || reqq_of(worst) == &v->running);
-    return worst;
-}
-
-/* ---- KV of the iteration under construction ---- */
-
-/* The others take the KV of a whole prompt when they admit it, V1 what an iteration needs. */
-static bool reserves(const struct vllm *v)
-{
-    return v->rules.order != VLLM_RUNNING_FIRST;
-}
-
-static uint64_t blocks_left(struct sched *s, const struct request *r)
-{
-    return blocks_needed(s, r, request_prefill_left(r));
-}
-
-/* For the prompts that were admitted and have not run. */
-static uint64_t reserved(struct sched *s, const struct vllm *v)
-{
-    uint64_t blocks = 0;
-    for (const struct request *r = v->running.head; reserves(v) && r != NULL; r = reqq_next(r)) {
-        blocks += r->state == REQUEST_STATE_QUEUED && r->pass == NULL ? blocks_left(s, r) : 0;
-    }
-    return blocks;
-}
-
-void vllm_begin(struct sched *s, struct vllm *v)
-{
-    batch_clear(&v->it.batch);
-    v->planned_blocks = reserved(s, v);
-}
-
-static uint64_t free_left(struct sched *s, const struct vllm *v)
-{
-    /* Nothing is planned that finds no room; what is reserved other programs may take. */
-    SIM_ASSERT(reserves(v) || v->planned_blocks <= blocks_free(s));
-    uint64_t free = blocks_free(s);
-    return free > v->planned_blocks ? free - v->planned_blocks : 0;
-}
-
-static void plan(struct sched *s, struct vllm *v, const struct request *r, uint32_t n)
-{
-    bool decode = r->state == REQUEST_STATE_DECODE;
-    v->planned_blocks += reserves(v) && !decode ? blocks_left(s, r) : blocks_needed(s, r, n);
-    batch_put(&v->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
-    SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
-}
-
-/* What the members of the batch take, and what is reserved, is what is counted as planned. */
-static bool plan_adds_up(struct sched *s, const struct vllm *v)
-{
-    uint64_t blocks = reserved(s, v);
-    for (uint32_t i = 0; i < v->it.batch.n; i++) {
-        const struct segment *seg = &v->it.batch.segments[i];
-        bool counted = reserves(v) && seg->role == SEGMENT_PREFILL;
-        blocks += counted ? 0 : blocks_needed(s, seg->request, seg->n_tokens);
-    }
-    return blocks == v->planned_blocks;
-}
-
-/* A victim that is in the batch already leaves it. */
-static void unplan(struct sched *s, struct vllm *v, const struct request *r)
-{
-    SIM_ASSERT(plan_adds_up(s, v));
-    const uint32_t rows = batch_leave(&v->it.batch, r);
-    bool prompt = reserves(v) && r->state == REQUEST_STATE_QUEUED;
-    v->planned_blocks -= prompt ? blocks_left(s, r) : rows > 0 ? blocks_needed(s, r, rows) : 0;
-}
-
-/* ---- preemption ---- */
-
-static bool preempt(struct sched *s, struct vllm *v, const struct request *r)
-{
-    SIM_ASSERT(r == NULL || r->pass == NULL); /* between iterations: nobody's KV is in use */
-    if (r != NULL) {
-        unplan(s, v, r);
-    }
-    if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
-        return false;
-    }
-    SIM_ASSERT(r->kv_tokens == 0 && r->state == REQUEST_STATE_QUEUED);
-    reqq_remove(r);
-    wait_in_turn(v, r, !v->requeue_back);
-    return true;
-}
-
-bool vllm_preempt(struct sched *s, struct vllm *v)
-{
-    SIM_ASSERT(v->admitted == 0); /* the tail has run before: admissions are given back first */
-    return preempt(s, v, victim(v));
-}
-
 /* ---- one iteration ---- */
 
 /* The nearest multiple, of two the even one: as numpy rounds, so that chunks are the source's. */
@@ -241,16 +82,16 @@ static void add_in_order(struct sched *s, struct vllm *v)
         bool waits = stands_back(v, r) || (several && !batch_takes(&v->it.batch, r));
         uint32_t n = waits ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
         /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
-        while (n > 0 && blocks_needed(s, r, n) > free_left(s, v)) {
-            const struct request *out = victim(v);
+        while (n > 0 && blocks_needed(s, r, n) > vllm_free_left(s, v)) {
+            const struct request *out = vllm_victim(v);
             v->preempted = true;
             SIM_ASSERT(out != NULL && out->pass == NULL); /* r runs, so there is one */
-            if (!preempt(s, v, out) || out == r) {
+            if (!vllm_evict(s, v, out) || out == r) {
                 return;
             }
         }
         if (n > 0) {
-            plan(s, v, r, n);
+            vllm_plan(s, v, r, n);
         }
     }
 }
@@ -266,15 +107,15 @@ void vllm_add_decodes(struct sched *s, struct vllm *v, uint32_t budget)
          r = next) {
         bool waits = r->state != REQUEST_STATE_DECODE || !batch_takes(&v->it.batch, r);
         bool stays = true;
-        while (!waits && stays && free_left(s, v) == 0) {
-            const struct request *out = victim(v);
+        while (!waits && stays && vllm_free_left(s, v) == 0) {
+            const struct request *out = vllm_victim(v);
             next = reqq_next(r);
             v->preempted = true;
-            stays = preempt(s, v, out) && out != r;
+            stays = vllm_evict(s, v, out) && out != r;
         }
         next = stays ? reqq_next(r) : next;
         if (!waits && stays) {
-            plan(s, v, r, 1);
+            vllm_plan(s, v, r, 1);
         }
     }
     SIM_ASSERT(v->it.batch.n <= v->running.n); /* prompts that are in it already are others */
@@ -291,22 +132,24 @@ static bool kv_fits(struct sched *s, const struct vllm *v, const struct request 
      * back at once what an admission took (vLLM V0). */
     uint64_t most = sched_kv_capacity_tokens(s) / s->kv_block_tokens;
     uint64_t spare = (uint64_t)(v->rules.watermark_frac * (double)most);
-    bool whole = reserves(v) || v->rules.prompt_fits;
-    return blocks_needed(s, r, whole ? request_prefill_left(r) : chunk) + spare <= free_left(s, v);
+    bool whole = vllm_reserves(v) || v->rules.prompt_fits;
+    return blocks_needed(s, r, whole ? request_prefill_left(r) : chunk) + spare <=
+           vllm_free_left(s, v);
 }
 
 void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
 {
     v->admitted = 0;
     const struct request *r;
-    while ((r = first_waiting(v)) != NULL && v->admitted < most && v->running.n < v->max_seqs) {
+    while ((r = vllm_first_waiting(v)) != NULL && v->admitted < most &&
+           v->running.n < v->max_seqs) {
         uint32_t n = chunk_of(v, r);
         if (n == 0 || stands_back(v, r) || !batch_takes(&v->it.batch, r) || !kv_fits(s, v, r, n)) {
             return;
         }
-        wait_no_more(v, r);
+        vllm_wait_no_more(v, r);
         reqq_push(&v->running, r);
-        plan(s, v, r, n);
+        vllm_plan(s, v, r, n);
         v->admitted++;
         SIM_ASSERT(vllm_ok(v) && v->admitted <= v->it.batch.n);
         SIM_ASSERT(v->rules.order != VLLM_RUNNING_FIRST || v->running.n == 1 ||
@@ -322,7 +165,7 @@ void vllm_unadmit(struct vllm *v)
         const struct request *r = v->running.tail;
         SIM_ASSERT(r->pass == NULL); /* it has not begun, so nothing is lost */
         reqq_remove(r);
-        wait_in_turn(v, r, true);
+        vllm_wait(v, r, true);
     }
 }
 
@@ -380,10 +223,10 @@ static void force_preempt(struct sched *s, struct vllm *v)
     const struct request *head;
     SIM_ASSERT(v->rules.by_priority &&
                v->it.batch.n == 0); /* else nobody is worse than who waits */
-    while ((head = first_waiting(v)) != NULL && !reqq_empty(&v->running)) {
+    while ((head = vllm_first_waiting(v)) != NULL && !reqq_empty(&v->running)) {
         bool admissible =
             v->running.n < v->max_seqs && kv_fits(s, v, head, request_prefill_left(head));
-        if (admissible || !key_before(head, victim(v)) || !vllm_preempt(s, v)) {
+        if (admissible || !vllm_before(head, vllm_victim(v)) || !vllm_preempt(s, v)) {
             return;
         }
     }
@@ -424,10 +267,10 @@ static void vllm_compose(struct sched *s)
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
-    const struct request *head = first_waiting(v);
+    const struct request *head = vllm_first_waiting(v);
     v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* still there */
     if (v->urgent && v->rules.order == VLLM_RUNNING_FIRST) { /* elsewhere admissions come first */
-        wait_no_more(v, head);
+        vllm_wait_no_more(v, head);
         reqq_push_front(&v->running, head);
     }
     v->most = take_seats(v);
@@ -446,7 +289,7 @@ static void vllm_launch(struct sched *s, struct launch_spec *spec)
 static bool vllm_outranked(struct sched *s)
 {
     struct vllm *v = s->state;
-    const struct request *head = first_waiting(v);
+    const struct request *head = vllm_first_waiting(v);
     if (!v->rules.interrupt || head == NULL || v->running.n >= v->max_seqs) {
         return false;
     }
@@ -469,7 +312,7 @@ static void vllm_lost(struct sched *s, const struct request *r)
     SIM_ASSERT(r->pass == NULL && (reqq_of(r) == &v->running || r->state == REQUEST_STATE_SHED));
     if (v->rules.order == VLLM_PROMPTS_ONLY && r->state == REQUEST_STATE_QUEUED) {
         reqq_remove(r);
-        wait_in_turn(v, r, true);
+        vllm_wait(v, r, true);
     }
 }
 
@@ -487,7 +330,7 @@ static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
     /* Who gives way for a block that nobody needs yet: the core would not ask. */
-    sched_steady(s, !reserves(v) || never_short(s, v) ? TIME_NEVER_NS : 0, 0);
+    sched_steady(s, !vllm_reserves(v) || never_short(s, v) ? TIME_NEVER_NS : 0, 0);
     SIM_ASSERT(vllm_ok(v) && v->it.running.pass->n_segments <= v->running.n);
     v->admitted = 0;
     v->urgent = false;

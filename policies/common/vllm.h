@@ -80,6 +80,27 @@ static inline bool vllm_ok(const struct vllm *v)
            (v->rules.async || v->seats == UINT32_MAX) && (v->rules.interrupt || !v->urgent);
 }
 
+/* The queues, the KV of an iteration under construction, and who gives way (vllm_wait.c). */
+/* By the key: class, priority, arrival. */
+bool vllm_before(const struct request *a, const struct request *b);
+const struct request *vllm_first_waiting(const struct vllm *v);
+/* Among the waiting requests; front: before all others, but by priority. */
+void vllm_wait(struct vllm *v, const struct request *r, bool front);
+/* Out of all queues. */
+void vllm_wait_no_more(struct vllm *v, const struct request *r);
+void vllm_joins(struct sched *s, const struct request *r);
+void vllm_leaves(struct sched *s, const struct request *r);
+/* The running request that gives way first; NULL: none runs. */
+const struct request *vllm_victim(const struct vllm *v);
+/* The others take the KV of a whole prompt when they admit it, V1 what an iteration needs. */
+bool vllm_reserves(const struct vllm *v);
+/* Blocks that are free and not planned. */
+uint64_t vllm_free_left(struct sched *s, const struct vllm *v);
+/* So many tokens of a running request into the batch. */
+void vllm_plan(struct sched *s, struct vllm *v, const struct request *r, uint32_t n);
+/* A running request loses its KV and its place in the batch, and waits again. */
+bool vllm_evict(struct sched *s, struct vllm *v, const struct request *r);
+
 enum vllm_param { VLLM_DEVICE, VLLM_MAX_SEQS, VLLM_BUDGET, VLLM_REQUEUE, VLLM_PARAM_COUNT };
 
 extern const char *const vllm_requeue_choices[];
