@@ -1,7 +1,5 @@
 #include "plots/about.h"
 
-#include <sys/stat.h>
-
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 
@@ -44,15 +42,6 @@ cJSON *about_of(const cJSON *tree)
     return about;
 }
 
-/* Tables and timelines are read again, for each figure. */
-static void check_regular(const char *path, struct err *e)
-{
-    struct stat is;
-    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) {
-        (void)err_add(e, "%s: a pipe: a table or a timeline must be in a file", path);
-    }
-}
-
 cJSON *about_read(const char *path, cJSON **tree, struct err *e)
 {
     char head[INPUT_HEAD_BYTES];
@@ -70,12 +59,8 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
     } else if ((about = of_timeline(head)) == NULL) {
         *tree = json_read_of(in, path, e);
         about = about_of(*tree);
-        kind = NULL;
     }
-    if (kind != NULL) {
-        check_regular(path, e);
-    }
-    if (kind != NULL && !cJSON_HasObjectItem(about, "kind")) {
+    if (!cJSON_HasObjectItem(about, "kind")) {
         cJSON_AddStringToObject(about, "kind", kind);
     }
     return about;

@@ -1,4 +1,6 @@
 /* All figures, and how one is prepared. */
+#include <sys/stat.h>
+
 #include "plots/about.h"
 #include "plots/figure.h"
 #include "sim/base/memory.h"
@@ -159,6 +161,13 @@ static int check_metrics(const struct figure *f, size_t n, struct err *e)
                          n, text_plural(n));
 }
 
+/* Tables and timelines are read again, by each figure. */
+static bool is_in_a_file(const struct figure_input *in)
+{
+    struct stat is;
+    return in->tree != NULL || (stat(in->path, &is) == 0 && S_ISREG(is.st_mode));
+}
+
 int figure_prepare(const struct figure *f, const struct figure_request *r, struct figure_data *d,
                    struct err *e)
 {
@@ -169,6 +178,8 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
         if (about_fact(in->about, "kind")[0] != '\0' && !about_is(in->about, f->kinds)) {
             (void)err_add(e, "%s: of the kind \"%s\"; %s reads: %s", in->path,
                           about_fact(in->about, "kind"), f->name, f->reads);
+        } else if (!is_in_a_file(in)) {
+            (void)err_add(e, "%s: a pipe: a table or a timeline must be in a file", in->path);
         }
     }
     if (f->alone && r->n_inputs != 1) {

@@ -229,6 +229,8 @@ def at_rate(x, policy, t, slos, load, alpha):
     for name, v, sign, limit in wants:
         n, mean, sd = moments(v)
         _, low, high = student_interval(v, 1 - 2 * alpha)
+        if name == "overloaded runs <= half":  # a share
+            low, high = max(low, 0.0), min(high, 1.0)
         over = mean - limit if sign == "<=" else limit - mean
         t_value = abs(over) / (sd / n ** 0.5) if sd > 0 else float("inf")
         above = 0.0 if t_value == float("inf") else student_above(t_value, n - 1)
