@@ -332,6 +332,21 @@ static void as_sessions(struct import *im, const struct spans *all)
     }
 }
 
+/* No server has ever been that fast: then instants are in another unit, as milliseconds are. */
+#define LEAST_NS_PER_TOKEN 100000
+
+static bool are_nanoseconds(const struct spans *all)
+{
+    size_t fast = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct import_row *r = &all->v[i].row;
+        int64_t took_ns = r->end_ns - r->start_ns;
+        fast += all->v[i].request && r->output > 1 && took_ns > 0 &&
+                took_ns / LEAST_NS_PER_TOKEN < (int64_t)r->output;
+    }
+    return fast < all->requests;
+}
+
 /* One document, or one a line as the file exporter writes them. */
 void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
 {
@@ -342,6 +357,11 @@ void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
     if (e->n == 0 && all.requests == 0) {
         (void)err_add(e, "%s: no requests: none of its spans has %s, or OpenInference's %s", path,
                       names[INPUT][0], names[INPUT][2]);
+    } else if (e->n == 0 && !are_nanoseconds(&all)) {
+        (void)err_add(e,
+                      "%s: each answer takes less than %g ms a token: are its instants in "
+                      "nanoseconds?",
+                      path, LEAST_NS_PER_TOKEN / 1e6);
     }
     if (e->n == 0) {
         find_tools(&all);

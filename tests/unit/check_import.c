@@ -245,6 +245,12 @@ static const struct bad BAD[] = {
     {"otel",
      "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"}]}]}]}",
      {"none of its spans has gen_ai.usage.input_tokens", "llm.token_count.prompt"}},
+    {"otel", /* 4 s in milliseconds, and 120 tokens */
+     "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"startTimeUnixNano\":\"1764400000000\","
+     "\"endTimeUnixNano\":\"1764400004000\",\"attributes\":[{\"key\":\"gen_ai.usage.input_tokens\","
+     "\"value\":{\"intValue\":\"9\"}},{\"key\":\"gen_ai.usage.output_tokens\",\"value\":{"
+     "\"intValue\":\"120\"}}]}]}]}]}",
+     {"each answer takes less than 0.1 ms a token", "in nanoseconds?"}},
     {"otel", "{\"resourceSpans\":", {":1: malformed JSON"}},
     {"azure", AZURE "1700000000,5,5\n", {":2: column TIMESTAMP", "YYYY-MM-DD"}},
     {"azure", AZURE "2023-02-29 00:00:00,5,5\n", {":2: column TIMESTAMP"}},
