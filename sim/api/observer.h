@@ -1,4 +1,5 @@
-/* Observers: metrics, timeline and explanation watch a run and never change it.
+/* Observers: metrics, timeline and explanation watch a run and never change it. A new one is passed
+ * in struct runner_options (experiments/run/runner.h).
  *
  * The core and the executor call every registered observer in order. All hooks are optional (NULL).
  * Instants never decrease between calls. An observer that sets `wants_kernels` gets a report of
