@@ -290,6 +290,33 @@ START_TEST(who_gives_up_while_weights_are_loaded_was_never_there)
 }
 END_TEST
 
+/* Whose memory is taken while the weights of its model are loaded (3 GB until 3 s; other programs
+ * have 2 of 4 GB from 1 s to 1.5 s) never used them: they make room at 5 s, and the 2 GB of the
+ * first model are there at 7 s. */
+START_TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 5, .input_tokens = 64, .output_tokens = 1}};
+    sc.setup.weights_at_start = false;
+    sc.machine.memory_bytes = 4e9;
+    sc.llm.weight_bytes = 2e9;
+    two.other.llm.weight_bytes = 3e9;
+    for (uint32_t i = 0; i < 2; i++) {
+        sc.events[sc.n_events++] = (struct machine_event){.at_ns = MS(1000) + MS(500) * i,
+                                                          .until_ns = TRACE_LAST_NS,
+                                                          .sets = MACHINE_SETS_MEMORY,
+                                                          .memory_bytes = i == 0 ? 2e9 : 0.0};
+    }
+    memset(told_ns, 0, sizeof told_ns);
+    run(q, (const uint8_t[]){1, 0}, NULL, 2, serve);
+    ck_assert_uint_eq(sc.result.audit.shed, 1);
+    ck_assert_int_eq(told_ns[0], 0);
+    ck_assert_int_eq(told_ns[1], MS(7000) + 1);
+    ck_assert_uint_eq(sc.result.model_evictions, 1);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(weights_are_loaded_at_the_rate_of_the_loader),
@@ -302,5 +329,6 @@ static const struct suite_row suite[] = {
     TEST(who_is_in_keeps_room_for_all_tokens),
     LOOP(who_has_no_room_next_to_weights_in_use_is_refused, 3),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
+    TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them),
 };
 SUITE_MAIN("model_weights", suite)

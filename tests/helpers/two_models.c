@@ -50,7 +50,8 @@ int two_models_run(struct scenario *sc, const struct scenario_request *q, const 
     sc->trace.machine = sc->events;
     sc->trace.n_machine = sc->n_events;
     int rc = scenario_again(sc);
-    sc->trace.machine = NULL; /* the scenario's own */
+    sc->trace.machine = NULL; /* they are not the trace's */
+    sc->trace.n_machine = 0;
     return rc;
 }
 
