@@ -465,6 +465,39 @@ START_TEST(no_kernel_is_below_its_floor_and_straight_ones_are_on_it)
 }
 END_TEST
 
+/* A static graph of P rows does the same for r of them as for P; and an array that is not filled
+ * takes time and moves no bytes. Also where two cards share a layer. */
+START_TEST(padding_is_paid_as_rows_and_filling_moves_no_bytes)
+{
+    struct model b;
+    struct rng r;
+    model_init(&b, "llama-3.1-8b", _i == 0 ? "extended" : "p-norm");
+    rng_init(&r, rng_key(1, RNG_TEST, 23, (uint64_t)_i));
+    for (int i = 0; i < INSTANCES; i++) {
+        static const enum op_kind ops[] = {OP_QKV, OP_FFN, OP_HEAD};
+        struct work_shape w = model_prefill(2 + rng_below(&r, 300));
+        struct kernel_query q = {.device = (uint8_t)rng_below(&r, 3),
+                                 .op = ops[rng_below(&r, 3)],
+                                 .rows = w.rows,
+                                 .padded_rows = w.rows + rng_below(&r, 300),
+                                 .shape = &w};
+        struct soc_runtime *p = &b.soc.devices[q.device].runtimes[0];
+        struct kernel_cost few, all, filled;
+        b.r.exchange[q.device] = (struct soc_exchange){1 + rng_below(&r, 3), 25e-6, 5e9};
+        ck_assert_ptr_eq(b.r.runtime[q.device], p);
+        p->min_rows = 0;
+        hwmodel_kernel(&b.r.model, &q, &few);
+        struct kernel_query whole = q;
+        whole.rows = q.padded_rows;
+        hwmodel_kernel(&b.r.model, &whole, &all);
+        ck_assert(few.t_ns == all.t_ns && few.bytes == all.bytes && few.flop == all.flop);
+        p->min_rows = q.padded_rows + rng_below(&r, 300);
+        hwmodel_kernel(&b.r.model, &q, &filled);
+        ck_assert(filled.t_ns >= few.t_ns && filled.bytes == few.bytes);
+    }
+}
+END_TEST
+
 /* With bytes Q and bandwidth B a kernel of t loads for max((1 - c) t, Q / B) of it: its average
  * demand never falls short of Q / t, and while it loads it draws B at most. Prompts shorten their
  * loading; decode waits for memory all the time, so it loads nearly all the time. */
@@ -527,6 +560,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(a_measured_kernel_draws_no_more_than_the_ddr_has),
+    LOOP(padding_is_paid_as_rows_and_filling_moves_no_bytes, 2),
     TEST(a_kernel_loads_first_and_no_faster_than_its_device_can),
     TEST(appendix_b_holds_in_the_roofline_form),
     LOOP(no_kernel_is_below_its_floor_and_straight_ones_are_on_it, 8),
