@@ -120,6 +120,31 @@ START_TEST(a_machine_left_out_has_no_part_in_its_fit)
 }
 END_TEST
 
+/* Of 1, 2 and 6 rows, which are off by factors of 2, 3 and 5. */
+START_TEST(a_machine_counts_as_one_however_many_rows_it_has)
+{
+    static const char *machines[] = {"a", "b", "c"};
+    static const double factor[] = {2.0, 3.0, 5.0};
+    static const uint32_t of[] = {0, 1, 1, 2, 2, 2, 2, 2, 2};
+    struct corun_point v[9];
+    double truth[CORUN_KNOBS] = {0.8, 1, 0, 0, 1, 0};
+    make_rows("max-min", truth, v, 9);
+    for (size_t i = 0; i < 9; i++) {
+        v[i].machine = machines[of[i]];
+        v[i].slowdown *= factor[of[i]];
+    }
+    struct corun_points p = {v, 9, machines, 3};
+    const struct contention_ops *model = contention_find("max-min");
+    for (int m = 0; m < 3; m++) {
+        ck_assert_double_eq_tol(corun_error(model, truth, &p, machines[m], NULL), log(factor[m]),
+                                1e-12);
+        ck_assert_double_eq_tol(corun_error(model, truth, &p, NULL, machines[m]),
+                                log(30.0 / factor[m]) / 2, 1e-12);
+    }
+    ck_assert_double_eq_tol(corun_error(model, truth, &p, NULL, NULL), log(30.0) / 3, 1e-12);
+}
+END_TEST
+
 START_TEST(what_no_row_sees_stays_where_it_starts)
 {
     /* demands far below any cap: no share depends on a weight, and none on the cap */
@@ -210,6 +235,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(slowdowns_by_hand),
     TEST(a_fit_finds_what_made_the_rows),
+    TEST(a_machine_counts_as_one_however_many_rows_it_has),
     TEST(a_machine_left_out_has_no_part_in_its_fit),
     TEST(what_no_row_sees_stays_where_it_starts),
     TEST(no_point_of_a_grid_is_better_and_the_order_of_rows_means_nothing),
