@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
@@ -211,6 +212,44 @@ START_TEST(keys_that_nothing_reads_are_named)
 }
 END_TEST
 
+/* Up to 4 events at 0 to 2 s, in any order: in that of their instants, and of the list where these
+ * are equal, a battery is drawn from only when it has had a charge. */
+START_TEST(a_battery_has_a_charge_before_it_is_drawn_from)
+{
+    struct rng r;
+    uint32_t refused = 0;
+    rng_init(&r, rng_key(1, RNG_TEST, 119, 0));
+    for (int k = 0; k < 300; k++) {
+        char text[512] = "[";
+        uint32_t at_s[4], kind[4], n = 1 + rng_below(&r, 4);
+        bool charged = false, known = true;
+        for (uint32_t i = 0; i < n; i++) {
+            static const char *const sets[] = {"\"battery_j\": 5", "\"source\": \"battery\"",
+                                               "\"source\": \"mains\"",
+                                               "\"source\": \"battery\", \"battery_j\": 5"};
+            size_t len = strlen(text);
+            at_s[i] = rng_below(&r, 3);
+            kind[i] = rng_below(&r, 4);
+            (void)snprintf(text + len, sizeof text - len, "%s{\"at_s\": %u, %s}%s",
+                           i > 0 ? ", " : "", at_s[i], sets[kind[i]], i + 1 == n ? "]" : "");
+        }
+        for (uint32_t now = 0; now < 3; now++) {
+            for (uint32_t i = 0; i < n; i++) {
+                charged = charged || (at_s[i] == now && kind[i] % 3 == 0);
+                known = known && (at_s[i] != now || kind[i] != 1 || charged);
+            }
+        }
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        int rc = machine_events_of_text(text, "a", &t, &e);
+        ck_assert_msg((rc == 0) == known, "%s", text);
+        refused += rc != 0;
+        trace_fini(&t);
+        t = (struct trace){0};
+    }
+    ck_assert(refused > 50 && refused < 250);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("workload_spec", .setup = setup, .teardown = teardown),
     TEST(a_json_file_says_the_same_as_a_list),
@@ -218,6 +257,7 @@ static const struct suite_row suite[] = {
     TEST(every_task_has_its_own_lengths_and_bad_keys_are_told),
     LOOP(bad_specs_are_refused_with_their_key, (sizeof BAD / sizeof BAD[0])),
     LOOP(keys_that_nothing_reads_are_named, sizeof UNREAD_BASES / sizeof UNREAD_BASES[0]),
+    TEST(a_battery_has_a_charge_before_it_is_drawn_from),
     TEST(bad_spec_files_are_refused_with_file_and_key),
 };
 SUITE_MAIN("workload_spec", suite)
