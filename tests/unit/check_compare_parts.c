@@ -477,9 +477,9 @@ START_TEST(ends_of_a_range_are_run)
                 difference_at(&u->machines, &plan, s->factor, s->turns_at, metric), 1e-9);
             ck_assert(s->difference_holds * at[0] > 0 && s->difference_turns * at[0] < 0);
             /* Each run between them halves what lies between, in logarithms. */
-            double end = (s->turns_at < f->nominal) ? f->low : f->high;
-            ck_assert_double_eq_tol(ldexp(log(s->turns_at / s->holds_at), UNCERTAINTY_FLIP_STEPS),
-                                    log(end / f->nominal), 1e-9);
+            double whole = log((s->turns_at < f->nominal ? f->low : f->high) / f->nominal);
+            double left = log(s->turns_at / s->holds_at);
+            ck_assert_double_eq_tol(ldexp(left, UNCERTAINTY_FLIP_STEPS), whole, 1e-9);
         }
     }
     config_fini(c);
@@ -525,14 +525,33 @@ END_TEST
 
 static void finish(struct steady *s, enum request_class cls, uint32_t n)
 {
-    struct observer *o = steady_observer(s);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t at = 1000000000LL * i;
-        struct request r = {
-            .id = i, .cls = cls, .arrival_ns = at, .first_token_ns = at + 1000000 * (i % 2 + 1)};
-        o->request_finished(o->self, at + 2000000 * (i % 2 + 1), &r);
+        int64_t at = 1000000000LL * i, took = 1000000 * (i % 2 + 1);
+        struct request r = {.id = i, .cls = cls, .arrival_ns = at, .first_token_ns = at + took};
+        steady_observer(s)->request_finished(s, at + 2 * took, &r);
     }
 }
+
+/* Requests that arrive together, and end in any order: their values follow their ids. */
+static const char *steady_text(uint32_t at_once, uint32_t step)
+{
+    struct steady *s = steady_new();
+    struct document *d = document_new();
+    for (uint32_t i = 0; i < 2000; i++) {
+        uint32_t id = i / 10 * 10 + i * step % 10;
+        int64_t at = id / at_once * at_once, took = 1000 * (1 + id % 10 + id * 37 % 101);
+        struct request r = {.id = id, .arrival_ns = at, .first_token_ns = at + took};
+        steady_observer(s)->request_finished(s, at + took, &r);
+    }
+    ck_assert_int_eq(steady_document(s, false, d, &err), 0);
+    return xkeep(shown_text(d, "json"));
+}
+
+START_TEST(requests_of_one_instant_come_in_the_order_of_their_ids)
+{
+    ck_assert_str_eq(steady_text(1, 1), steady_text(10, 7));
+}
+END_TEST
 
 /* A class that has too few requests fails the whole, before or behind one that has enough, whose
  * rows are still there. */
@@ -575,6 +594,7 @@ static const struct suite_row rows[] = {
     TEST(a_drawn_machine_has_its_numbers),
     TEST(ends_of_a_range_are_run),
     TEST(fitted_numbers_are_drawn_as_they_were_fitted),
+    TEST(requests_of_one_instant_come_in_the_order_of_their_ids),
     TEST(each_class_has_its_steady_state),
 };
 SUITE_MAIN("parts of a comparison", rows)

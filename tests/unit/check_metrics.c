@@ -523,6 +523,8 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
 {
     teardown();
     struct metrics_options opt = metrics_options_default();
+    opt.asked.limit[opt.asked.n_limits++] = 1.0;
+    opt.asked.limit[opt.asked.n_limits++] = 2.0;
     machine = two_devices();
     metrics = metrics_new(&opt, &machine);
     struct observer *o = metrics_observer(metrics);
@@ -555,6 +557,9 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
     EXPECT("reactive.tbt_s.p50", 0.0);
     EXPECT("reactive.tbt_s.p90", 2.0);
     EXPECT("reactive.tbt_s.n", 3.0);
+    EXPECT("reactive.tbt_s.below:1", 2.0 / 3.0);
+    EXPECT("reactive.tbt_s.below:2", 1.0);
+    EXPECT("reactive.tbt_step_s.below:1", 0.0);
     EXPECT("reactive.tbt_step_s.mean", 2.0);
     EXPECT("verify.drafted_tokens.mean", 4.0);
     EXPECT("verify.accepted_tokens.mean", 2.0);
