@@ -291,9 +291,9 @@ START_TEST(a_failing_compile_ends_the_run_and_is_named)
 }
 END_TEST
 
-/* sd-npu switches between a graph of 24 rows and one of 8: prompts run on the first, tokens on the
- * second, each only while it is in memory (the engine says so otherwise), and both give the tokens
- * of any other schedule. */
+/* sd-npu switches between a graph of 24 rows and one of 8, each of 1, 2 and 2 layers: prompts run
+ * on the first, tokens on the second, each only while it is in memory (the engine says so
+ * otherwise), and both give the tokens of any other schedule. */
 START_TEST(graph_blocks_are_loaded_and_dropped_for_real)
 {
     static const char *const strategies[] = {"progressive", "sync", "keep-both"};
@@ -301,28 +301,28 @@ START_TEST(graph_blocks_are_loaded_and_dropped_for_real)
     struct tokens switched;
     char params[64];
     compiling(_i % 2 == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+    real.llm.n_layers = 5;
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &kept), 0);
     compiling(_i % 2 == 0 ? DRIVE_CLOCK_CPU : DRIVE_CLOCK_WALL);
+    real.llm.n_layers = 5;
     real.machine.devices[NPU].static_attention = false;
-    (void)snprintf(params, sizeof params, "blocks=2,g1=24,g2=8,strategy=%s", strategies[_i / 2]);
+    (void)snprintf(params, sizeof params, "blocks=3,g1=24,g2=8,strategy=%s", strategies[_i / 2]);
     int rc = realrun_run(policy_find("sd-npu"), params, &switched);
     ck_assert_msg(rc == 0, "%s", real.result.message);
     realrun_whole("sd-npu");
     ck_assert_uint_eq(realrun_alike(&kept, &switched), N_REQUESTS);
     uint64_t loads = real.result.counters[COUNTER_LOADS];
-    uint32_t mapped = _i / 2 == 2 ? 4 : 2;
+    uint32_t mapped = _i / 2 == 2 ? 6 : 3;
     ck_assert(_i / 2 == 2 ? loads == 0 : loads > 0);
     /* Each takes another one's place. The last go back to the prefill graphs when nobody waits any
      * more: the run ends before or after those. */
-    ck_assert_uint_ge(plain_faults.loads + 2, loads + mapped);
-    ck_assert_uint_le(plain_faults.loads, loads + mapped);
-    ck_assert_uint_ge(plain_faults.unloads + 2, loads);
+    ck_assert(plain_faults.loads + 3 >= loads + mapped && plain_faults.loads <= loads + mapped);
+    ck_assert_uint_ge(plain_faults.unloads + 3, loads);
     uint64_t seen[DRIVE_WORKS] = {0};
     for (size_t i = 0; i < real_report.n_residents; i++) {
         seen[real_report.residents[i].work]++;
     }
-    ck_assert_uint_ge(seen[DRIVE_LOAD] + 2, loads);
-    ck_assert_uint_ge(seen[DRIVE_EVICT] + 2, loads);
+    ck_assert(seen[DRIVE_LOAD] + 3 >= loads && seen[DRIVE_EVICT] + 3 >= loads);
     memset(&plain_faults, 0, sizeof plain_faults);
 }
 END_TEST
