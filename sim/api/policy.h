@@ -64,8 +64,9 @@
  *
  * A policy acts only through `struct sched`, never through linked symbols. So the same object runs
  * on the virtual-time and the real-time executors, built in or as a .so. Actions return 0 or a
- * negative errno and leave everything unchanged when they fail. Each refusal counts a named event,
- * and the end of `xpusim run` prints it with its reason and hook.
+ * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
+ * One thing may be gone: a pass whose first segments had room takes it from cached prefixes, also
+ * if a later segment has none.
  * Everything a policy is given is read-only except its state and its part of a request.
  *
  * Errors used:
