@@ -80,7 +80,7 @@ def refusals():
     wide = ",".join(["1"] * 63)
     cases = [
         (["--p", wide], "--p: more than 62 blocks"), (["--s", wide], "--s: more than 62 blocks"),
-        *((["--" + o, bad], f'--{o}: "{bad}" is not a list of integers such as 10,12,8') for o in "pds" for bad in ("", ",", "1,", ",1", "a", "1 2", "-1", "1.5", "99999999999999999999", "1;2")),
+        *((["--" + o, bad], f'--{o}: "{bad}" is not a list of integers such as 10,12,8') for o in "pds" for bad in (",", "1,", ",1", "a", "1 2", "-1", "1.5", "99999999999999999999", "1;2")),
         (["--random", "5", "--chunks", "2"], "graphs: --random goes with --seed, --keep-old and --json only"),
         (["--random", "5", "--gantt"], "graphs: --random goes with --seed, --keep-old and --json only"),
         (["--random", "5", "--strategy", "sync"], "graphs: --random goes with --seed, --keep-old and --json only"),
