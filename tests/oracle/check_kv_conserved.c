@@ -86,7 +86,8 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     n_live--;
 }
 
-/* Memory is all KV but for the weights, and two thirds of that may go for a while. */
+/* Memory is all KV but for the weights, and two thirds of that may go for a while. What the last
+ * event takes is gone for good. */
 static void take_memory(uint64_t load)
 {
     double weights = sc.llm.weight_bytes + (sc.setup.n_more > 0 ? two.other.llm.weight_bytes : 0.0);
@@ -99,11 +100,11 @@ static void take_memory(uint64_t load)
     sc.machine.memory_bytes = weights + kv;
     sc.machine.memory_usable_frac = 1.0;
     for (uint32_t i = 0; i < 6 && load % 2 > 0; i++) {
-        sc.events[sc.n_events++] = (struct machine_event){
-            .at_ns = MS(20) + MS(60) * (int64_t)i,
-            .until_ns = TRACE_LAST_NS,
-            .sets = MACHINE_SETS_MEMORY,
-            .memory_bytes = i < 5 ? kv * (double)((i * 5 + load) % 7) / 10.0 : 0.0};
+        sc.events[sc.n_events++] =
+            (struct machine_event){.at_ns = MS(20) + MS(60) * (int64_t)i,
+                                   .until_ns = TRACE_LAST_NS,
+                                   .sets = MACHINE_SETS_MEMORY,
+                                   .memory_bytes = kv * (double)((i * 5 + load) % 7) / 10.0};
     }
 }
 
