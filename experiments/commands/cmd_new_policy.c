@@ -7,7 +7,6 @@
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
 
-#define PATH_BYTES 4096
 #define MAX_NAME_BYTES 40
 #define N_FILES 3
 
@@ -20,9 +19,9 @@ static const char *const sources[N_FILES] = {"skeleton.c", "Makefile", "test.sh"
 
 struct skeleton {
     char name[MAX_NAME_BYTES + 1], identifier[MAX_NAME_BYTES + 8];
-    char dir[PATH_BYTES];
+    const char *dir;
     bool made_dir;
-    char paths[N_FILES][PATH_BYTES + MAX_NAME_BYTES + 8];
+    const char *paths[N_FILES]; /* kept */
     int n_made;
 };
 
@@ -93,9 +92,9 @@ static int write_skeleton(struct skeleton *k, struct err *e)
     if (!k->made_dir && errno != EEXIST) {
         return err_add(e, "%s: cannot make this folder: %s", k->dir, strerror(errno));
     }
-    (void)snprintf(k->paths[0], sizeof k->paths[0], "%s/%s.c", k->dir, k->name);
-    (void)snprintf(k->paths[1], sizeof k->paths[1], "%s/Makefile", k->dir);
-    (void)snprintf(k->paths[2], sizeof k->paths[2], "%s/test.sh", k->dir);
+    k->paths[0] = xkept(xformat("%s/%s.c", k->dir, k->name));
+    k->paths[1] = xkept(xformat("%s/Makefile", k->dir));
+    k->paths[2] = xkept(xformat("%s/test.sh", k->dir));
     for (int i = 0; i < N_FILES; i++) {
         if (write_file(k, sources[i], e) != 0) {
             undo(k);
@@ -126,11 +125,7 @@ static int run(void *values, struct err *e)
     for (char *p = k.identifier; (p = strchr(p, '-')) != NULL;) {
         *p = '_';
     }
-    const char *dir = o->dir != NULL ? o->dir : k.name;
-    if (strlen(dir) >= sizeof k.dir) {
-        return err_add(e, "-o '%.80s': must be a folder's path", dir);
-    }
-    (void)snprintf(k.dir, sizeof k.dir, "%s", dir);
+    k.dir = o->dir != NULL ? o->dir : k.name;
     return write_skeleton(&k, e);
 }
 

@@ -215,12 +215,12 @@ static void is_worth(void *seen, const char *path, const struct json_field *f)
     static const struct {
         const char *unit;
         double worth;
-    } units[] = {
-        {"1", 1.0},         {"B", 1.0},        {"kB", 1e3},  {"MB", 1e6},     {"GB", 1e9},
-        {"GB/s", 1e9},      {"TFLOP/s", 1e12}, {"us", 1e-6}, {"ms", 1e-3},    {"s", 1.0},
-        {"rows", 1.0},      {"columns", 1.0},  {"W", 1.0},   {"pJ/B", 1e-12}, {"Wh", 3600.0},
-        {"us/token", 1e-6}, /* a span: seconds, as JSON_SPAN takes it */
-        {"ms/token", 1e6}}; /* a number of nanoseconds */
+    } units[] = {{"1", 1.0},         {"B", 1.0},      {"kB", 1e3},       {"MB", 1e6},
+                 {"GB", 1e9},        {"GB/s", 1e9},   {"TFLOP/s", 1e12}, {"us", 1e-6},
+                 {"ms", 1e-3},       {"s", 1.0},      {"rows", 1.0},     {"columns", 1.0},
+                 {"W", 1.0},         {"pJ/B", 1e-12}, {"Wh", 3600.0},    {"experts", 1.0},
+                 {"us/token", 1e-6}, /* a span: seconds, as JSON_SPAN takes it */
+                 {"ms/token", 1e6}}; /* a number of nanoseconds */
     size_t i = 0;
     if (f->unit == NULL) {
         return;
