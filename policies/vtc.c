@@ -30,7 +30,7 @@ static const struct policy_param params[] = {
 
 struct account {
     double service;
-    struct reqq waiting[REQUEST_CLASS_COUNT];
+    struct reqq *waiting; /* by model and class: a batch has one model */
 };
 
 struct vtc {
@@ -50,8 +50,8 @@ struct vtc_request {
     uint32_t paid_tokens;    /* output tokens charged so far */
 };
 
-/* Of those of a client that wait, only the first has the client's counter as its key: the others
- * are behind everybody until it is taken, so that a charge moves one key. */
+/* Of those of a client and model that wait, only the first has the client's counter as its key: the
+ * others are behind everybody until it is taken, so that a charge moves one key. */
 #define VTC_NOT_FIRST 1e14
 /* Before every counter. */
 #define VTC_RUNNING (-1e14)
@@ -61,11 +61,16 @@ static struct vtc_request *of(const struct request *r)
     return r->own;
 }
 
+static struct reqq *mates(const struct request *r)
+{
+    return &of(r)->client->waiting[r->model * REQUEST_CLASS_COUNT + r->cls];
+}
+
 /* In order of arrival. Who returns from an iteration is near the head. */
 static void join(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
-    struct reqq *q = &of(r)->client->waiting[r->cls];
+    struct reqq *q = mates(r);
     const struct request *at = q->tail;
     if (at != NULL && request_before(r, at)) {
         at = NULL;
@@ -98,6 +103,8 @@ static void arrive(struct sched *s, const struct request *r)
     struct account **client = map_add(&v->clients, r->client_id);
     if (*client == NULL) {
         *client = xcalloc(1, sizeof **client);
+        (*client)->waiting =
+            xcalloc((size_t)s->n_models * REQUEST_CLASS_COUNT, sizeof *(*client)->waiting);
     }
     /* Asked before this request waits: the client's own old counter must not be the least. */
     double least = least_service(v);
@@ -123,8 +130,7 @@ static double vtc_key(struct sched *s, const struct request *r)
     if (reqq_of(r) == NULL) {
         join(s, r);
     }
-    const struct reqq *mates = &own->client->waiting[r->cls];
-    return mates->head == r ? own->client->service : VTC_NOT_FIRST;
+    return mates(r)->head == r ? own->client->service : VTC_NOT_FIRST;
 }
 
 static void charge(struct sched *s, const struct request *r, double service)
@@ -136,12 +142,11 @@ static void charge(struct sched *s, const struct request *r, double service)
 static void unqueue(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
-    const struct account *client = of(r)->client;
     reqq_remove(r);
     order_remove(&v->waiting, r);
-    if (!reqq_empty(&client->waiting[r->cls])) {
+    if (!reqq_empty(mates(r))) {
         /* The next of this client has been behind everybody until now. */
-        iter_rekey(s, client->waiting[r->cls].head);
+        iter_rekey(s, mates(r)->head);
     }
 }
 
@@ -196,6 +201,7 @@ static void vtc_exit(struct sched *s)
     uint32_t at = 0;
     uint64_t id;
     for (struct account **x; (x = map_next(&v->clients, &at, &id)) != NULL;) {
+        free((*x)->waiting);
         free(*x);
     }
     map_fini(&v->clients);
