@@ -86,7 +86,7 @@ START_TEST(attention_and_head_may_be_wider_than_the_experts)
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         double dense = widths[i].dense, body = widths[i].format.body_bytes;
         model_init(&m, "gpt-oss-20b", "extended");
-        llm_requantise(&m.llm, i < 2 ? 4 << i : 16, 16, &widths[i].format);
+        llm_requantise(&m.llm, i < 2 ? 4u << i : 16u, 16, &widths[i].format);
         roofline_init(&m.r, hwmodel_find("extended"), &m.soc, &m.llm);
         model_near(model_cost(&m, MODEL_IGPU, OP_QKV, &w, 1, 1).bytes,
                    qkv * dense + 2.0 * (2880 + 5120), 1e-12);
