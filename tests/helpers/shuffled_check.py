@@ -82,7 +82,7 @@ def differences(a, b, within):
     for words in {*a, *b}:
         rest = list(b.get(words, []))
         for v in a.get(words, []):
-            match = next((w for w in rest if all(abs(x - y) <= within * max(abs(x), abs(y)) + 1e-9 for x, y in zip(v, w))), None)
+            match = next((w for w in rest if all(x == y or abs(x - y) <= within * max(abs(x), abs(y)) + 1e-9 for x, y in zip(v, w))), None)
             if match is None:
                 found.append(f"- {words} {v}")
             else:
