@@ -128,6 +128,7 @@ START_TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even)
             ck_assert_str_eq(e.lines[0], files[i].says);
         }
         cJSON_Delete(root);
+        err_fini(&e);
     }
 }
 END_TEST
@@ -142,6 +143,7 @@ START_TEST(only_a_mixture_has_weights_outside_of_experts)
     ck_assert_int_eq(llm_parse(root, "f", &m, &e), -EINVAL);
     ck_assert_str_eq(e.lines[0], "f: dense_bytes_per_weight: is for models with experts");
     cJSON_Delete(root);
+    err_fini(&e);
 }
 END_TEST
 
