@@ -86,8 +86,8 @@ START_TEST(which_model_is_the_default_one_changes_nothing)
     const struct policy_ops *ops = policy_list(&n_policies)[_i];
     uint32_t ran = 0;
 #ifdef SIM_DEBUG
-    /* Open: on one of these loads agent-xpu-v2 breaks an invariant of its own (axpu_is_consistent or
-     * axpu_has_decided). Without assertions its results are compared as all others'. */
+    /* Open: on one of these loads agent-xpu-v2 breaks an invariant of its own (axpu_is_consistent
+     * or axpu_has_decided). Without assertions its results are compared as all others'. */
     ran = strcmp(ops->name, "agent-xpu-v2") == 0 ? LOADS : 0;
 #endif
     for (uint64_t load = ran; load < LOADS && !has_graphs(ops); load++) {
