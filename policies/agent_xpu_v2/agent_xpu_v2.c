@@ -263,8 +263,12 @@ static void axpu_schedule(struct sched *s)
     }
     gap_schedule(s, &a->gap, axpu_context_ns);
     axpu_prefill_schedule(s, a);
+    uint32_t waiting = a->prefill_rt.q.n;
     if (a->decode_launch == NULL) {
         axpu_decode_schedule(s, a);
+    }
+    if (a->prefill_rt.q.n > waiting) {
+        axpu_prefill_schedule(s, a); /* who gave up its KV is a reactive prompt again */
     }
     read_back(s, a);
     if (stuck(a) && gap_yield(s, &a->gap)) {

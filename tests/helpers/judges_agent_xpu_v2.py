@@ -353,13 +353,19 @@ class AgentXpuV2(Plain):
         self.drop("compiled_attention", *k)
         del self.kernels[k]
 
-    def schedule(self):
-        if self.param["ageing"]:
-            self.promote()
+    def prefill(self):
         self.choose()
         for f in (self.current, self.aside):
             if f:
                 self.place(f)
+
+    def schedule(self):
+        if self.param["ageing"]:
+            self.promote()
+        self.prefill()
+        waiting = len(self.queue["reactive"])
         self.decode()
+        if len(self.queue["reactive"]) > waiting:  # who gave up its KV
+            self.prefill()
         if self.param["warmup"]:
             self.warm()
