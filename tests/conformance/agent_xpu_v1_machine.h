@@ -15,13 +15,7 @@ static void machine(uint32_t layers, double decode_layer_ms)
 {
     scenario_init(&sc);
     sc.llm.n_layers = layers;
-    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
-    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
-    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
-    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
+    scenario_agent_xpu(&sc, decode_layer_ms);
 }
 
 static int run_policy(const char *policy, const char *own, const char *extra,

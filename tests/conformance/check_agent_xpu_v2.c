@@ -21,15 +21,9 @@ static void machine(uint32_t layers, double decode_layer_ms)
 {
     scenario_init(&sc);
     sc.llm.n_layers = layers;
-    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
-    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_agent_xpu(&sc, decode_layer_ms);
     scenario_cost(&sc, NPU, OP_MHA, 6, 0, 5);
     scenario_cost(&sc, NPU, OP_HEAD, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
-    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
 }
 
 static void run(const char *own, const char *extra, const struct scenario_request *q, uint32_t n)

@@ -13,13 +13,7 @@ static struct scenario sc;
 static void setup(void)
 {
     scenario_init(&sc);
-    scenario_cost(&sc, NPU, OP_QKV, 4, 0, 5);
-    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
-    scenario_cost(&sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
-    scenario_cost(&sc, IGPU, OP_MHA, 10, 0, 5);
-    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 5);
+    scenario_agent_xpu(&sc, 1);
 }
 
 static void teardown(void)

@@ -4,6 +4,17 @@
 
 #include "tests/helpers/suite.h"
 
+void scenario_agent_xpu(struct scenario *sc, double decode_layer_ms)
+{
+    scenario_cost(sc, NPU, OP_QKV, 4, 0, 5);
+    scenario_cost(sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(sc, IGPU, OP_QKV, 0, 4.0 / 256, 5);
+    scenario_cost(sc, IGPU, OP_FFN, 0, 8.0 / 256, 5);
+    scenario_cost(sc, IGPU, OP_MHA, 10, 0, 5);
+    scenario_cost(sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
+}
+
 void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n)
 {
     int rc = scenario_run(sc, requests, n, true);
