@@ -1,4 +1,6 @@
 /* LLM files: public architecture numbers, and the bytes a runtime makes of them. */
+#include <gsl/gsl_sf_gamma.h>
+
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
@@ -17,6 +19,25 @@ static double body_weights(const struct llm *m)
     double ffn = (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden * m->ffn_hidden;
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
     return attention_weights(m) + m->n_layers * used * ffn;
+}
+
+/* Where all experts are as likely, 1 - (1 - k/n)^rows of them are touched. Else the probabilities
+ * of a layer's experts are Beta(a, b) with the mean k/n, and as uneven as the file says: a + b is
+ * ((n-k)/k) / (n/effective - 1) - 1. None of `rows` rows then chooses an expert with the
+ * probability b (b+1) ... (b+rows-1) / ((a+b) (a+b+1) ... (a+b+rows-1)). */
+double llm_experts_touched(const struct llm *m, double rows)
+{
+    if (m->n_experts == 0) {
+        return 1.0;
+    }
+    double missed = 1.0 - (double)m->experts_per_token / m->n_experts;
+    double uneven = m->n_experts / m->effective_experts - 1.0;
+    if (uneven == 0.0) {
+        return 1.0 - pow(missed, rows);
+    }
+    double both = missed / (1.0 - missed) / uneven - 1.0;
+    SIM_ASSERT(both > 0.0);
+    return 1.0 - exp(gsl_sf_lnpoch(missed * both, rows) - gsl_sf_lnpoch(both, rows));
 }
 
 static double stored_body_weights(const struct llm *m)

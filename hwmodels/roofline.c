@@ -1,7 +1,6 @@
 #include "hwmodels/roofline.h"
 
-#include <gsl/gsl_sf_gamma.h>
-
+#include "hwmodels/roofline_impl.h"
 #include "sim/base/words.h"
 
 /* A part of every kernel: each form has its own, and no call. */
@@ -11,26 +10,6 @@
 static inline double larger(double x, double y)
 {
     return x > y ? x : y;
-}
-
-/* Share of the experts that `rows` rows touch, each routed to k of n by itself; 1 for a dense
- * model. Where all are as likely it is 1 - (1 - k/n)^rows. Else the probabilities of a layer's
- * experts are Beta(a, b) with the mean k/n, and as uneven as the file says: a + b is
- * ((n-k)/k) / (n/effective - 1) - 1. None of `rows` rows then chooses an expert with the
- * probability b (b+1) ... (b+rows-1) / ((a+b) (a+b+1) ... (a+b+rows-1)). */
-static double experts_touched(const struct llm *m, double rows)
-{
-    if (m->n_experts == 0) {
-        return 1.0;
-    }
-    double missed = 1.0 - (double)m->experts_per_token / m->n_experts;
-    double uneven = m->n_experts / m->effective_experts - 1.0;
-    if (uneven == 0.0) {
-        return 1.0 - pow(missed, rows);
-    }
-    double both = missed / (1.0 - missed) / uneven - 1.0;
-    SIM_ASSERT(both > 0.0);
-    return 1.0 - exp(gsl_sf_lnpoch(missed * both, rows) - gsl_sf_lnpoch(both, rows));
 }
 
 /* e_a, or what it is on average where some pairs have a rate of their own. Those of the row of a
@@ -60,17 +39,6 @@ struct terms {
     double flop, bytes;
     double compute_only_frac, bytes_per_s; /* when its bytes move: first, and how fast at most */
 };
-
-static bool has_attention(enum op_kind op)
-{
-    return op == OP_MHA || op == OP_LAYER;
-}
-
-/* A layer in one kernel pays the runtime's share of the launches of its ops. */
-static double launches(const struct soc_runtime *p, enum op_kind op, double prims)
-{
-    return op == OP_LAYER ? prims * p->fused_launch_frac : prims;
-}
 
 /* Sequences that decode, beyond the one whose rows a pass without a prompt is made of. */
 static double further_decodes(const struct work_shape *w)
@@ -150,12 +118,12 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
     const struct work_shape *w = q->shape;
     double decodes = further_decodes(w);
     double again = p->decode_batch_frac * decodes * op->weight_bytes * part;
-    t->launch_s = launches(p, q->op, op->prims) * c->launch_s * micro_batches(p, q) + op->sync_s +
-                  exchange_s(r, q);
+    t->launch_s = roofline_launches(p, q->op, op->prims) * c->launch_s * micro_batches(p, q) +
+                  op->sync_s + exchange_s(r, q);
     if (w->prefill_rows == 0) {
         t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
     }
-    if (has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
+    if (roofline_has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
@@ -206,7 +174,7 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     t->bytes = op->weight_bytes * passes * part + op->io_bytes_per_row * q->padded_rows;
     if (op->expert_bytes > 0.0) {
         /* By the rows that were asked for: padding is routed to no expert. */
-        double touched = experts_touched(m->llm, q->rows / passes);
+        double touched = llm_experts_touched(m->llm, q->rows / passes);
         t->bytes += op->expert_bytes * touched * passes * part;
     }
 }
@@ -264,7 +232,7 @@ IN_PLACE void terms_fill(const struct hwmodel *m, const struct kernel_query *q, 
     const struct soc_runtime *p = r->runtime[q->device];
     const struct soc_curve *c = q->padded_rows > 1 ? &p->many : &p->one;
     matrices_fill(m, q, plain, t);
-    if (has_attention(q->op)) {
+    if (roofline_has_attention(q->op)) {
         attention_add(m, q, plain, c->flop_per_s, t);
     }
     t->memory_s = t->bytes / c->bytes_per_s;
@@ -352,23 +320,6 @@ static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, pnorm_s(&t, r->runtime[q->device]->knee), out);
 }
 
-/* Between two measured row counts linear in ln rows; beyond the ends the end's factor. */
-static double table_factor(const struct soc_table *t, double rows)
-{
-    if (t->n == 0) {
-        return 1.0;
-    }
-    uint32_t i = 0;
-    while (i < t->n && t->rows[i] < rows) {
-        i++;
-    }
-    if (i == 0 || i == t->n) {
-        return t->factor[i == 0 ? 0 : t->n - 1];
-    }
-    double share = log(rows / t->rows[i - 1]) / log(t->rows[i] / t->rows[i - 1]);
-    return t->factor[i - 1] + share * (t->factor[i] - t->factor[i - 1]);
-}
-
 static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
                          struct kernel_cost *out)
 {
@@ -376,7 +327,8 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     struct terms t;
     terms_fill(m, q, false, longer_s, &t);
     double seconds = t.launch_s + larger(t.compute_s, t.memory_s);
-    finish(m, q, &t, seconds * table_factor(&r->runtime[q->device]->table, q->padded_rows), out);
+    finish(m, q, &t, seconds * soc_table_factor(&r->runtime[q->device]->table, q->padded_rows),
+           out);
 }
 
 /* Measured kernels of this very model; `p-norm` where there are none. */
@@ -409,83 +361,26 @@ static double ridge(const struct hwmodel *m, uint8_t device)
     return r->runtime[device]->many.flop_per_s / r->runtime[device]->many.bytes_per_s;
 }
 
-/* The straight parts of terms_fill: what fill, padding and batches of sequences add is left out,
- * and of a mixture's experts one row's count. */
-static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_kind, bool one_row,
-                       bool plain, struct kernel_floor *out)
-{
-    const struct roofline *r = m->params;
-    const struct soc_runtime *p = r->runtime[device];
-    const struct soc_curve *c = one_row ? &p->one : &p->many;
-    const struct roofline_op *op = &r->ops[op_kind];
-    double width = one_row || plain ? 1.0 : 1.0 + p->width_fill / m->llm->hidden;
-    /* This side of the curve begins at two rows. */
-    double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
-    *out = (struct kernel_floor){
-        .fixed_s = plain ? 0.0 : launches(p, op_kind, op->prims) * c->launch_s + op->sync_s,
-        .row_s = op->flop_per_row * width / c->flop_per_s,
-        .rows_min = one_row ? 1.0 : padded,
-        .bytes = op->weight_bytes + op->expert_bytes * experts_touched(m->llm, 1.0),
-        .row_bytes = op->io_bytes_per_row,
-        .bytes_per_s = c->bytes_per_s,
-    };
-    if (has_attention(op_kind)) {
-        double fastest = plain ? 1.0 : fmax(p->attention_frac, p->decode_attention_frac);
-        out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * fastest);
-        out->key_bytes = r->kv_bytes_per_key;
-        out->row_bytes += r->attn_io_bytes_per_row;
-    }
-}
-
-static void floor_extended(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
-                           struct kernel_floor *out)
-{
-    floor_fill(m, device, op, one_row, false, out);
-}
-
-static void floor_roofline(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
-                           struct kernel_floor *out)
-{
-    floor_fill(m, device, op, one_row, true, out);
-}
-
-/* The smallest factor that rows of this kind can meet. */
-static void floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
-                        struct kernel_floor *out)
-{
-    const struct roofline *r = m->params;
-    const struct soc_table *t = &r->runtime[device]->table;
-    double factor = table_factor(t, 1.0);
-    for (uint32_t i = 0; i < t->n && !one_row; i++) {
-        factor = fmin(factor, t->factor[i]);
-    }
-    floor_fill(m, device, op, one_row, false, out);
-    out->fixed_s *= factor;
-    out->row_s *= factor;
-    out->pair_s *= factor;
-    out->bytes_per_s /= factor;
-}
-
 static const struct hwmodel_ops extended = {.name = "extended",
                                             .kernel = kernel_extended,
                                             .context_limit = context_limit,
                                             .ridge_flop_per_byte = ridge,
-                                            .floor = floor_extended};
+                                            .floor = roofline_floor_extended};
 static const struct hwmodel_ops roofline = {.name = "roofline",
                                             .kernel = kernel_roofline,
                                             .context_limit = context_limit,
                                             .ridge_flop_per_byte = ridge,
-                                            .floor = floor_roofline};
+                                            .floor = roofline_floor_roofline};
 static const struct hwmodel_ops pnorm = {.name = "p-norm",
                                          .kernel = kernel_pnorm,
                                          .context_limit = context_limit,
                                          .ridge_flop_per_byte = ridge,
-                                         .floor = floor_extended};
+                                         .floor = roofline_floor_extended};
 static const struct hwmodel_ops table = {.name = "table",
                                          .kernel = kernel_table,
                                          .context_limit = context_limit,
                                          .ridge_flop_per_byte = ridge,
-                                         .floor = floor_table};
+                                         .floor = roofline_floor_table};
 static const struct hwmodel_ops per_op = {.name = "per-op",
                                           .kernel = kernel_per_op,
                                           .context_limit = context_limit,

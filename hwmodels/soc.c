@@ -39,6 +39,22 @@ static size_t covers(const char *entry, const char *runtime)
     return n + (runtime[n] == '\0'); /* strchr finds the end too: the same name */
 }
 
+double soc_table_factor(const struct soc_table *t, double rows)
+{
+    if (t->n == 0) {
+        return 1.0;
+    }
+    uint32_t i = 0;
+    while (i < t->n && t->rows[i] < rows) {
+        i++;
+    }
+    if (i == 0 || i == t->n) {
+        return t->factor[i == 0 ? 0 : t->n - 1];
+    }
+    double share = log(rows / t->rows[i - 1]) / log(t->rows[i] / t->rows[i - 1]);
+    return t->factor[i - 1] + share * (t->factor[i] - t->factor[i - 1]);
+}
+
 struct soc_supply soc_supply_of(const struct soc *soc)
 {
     bool battery = soc->supply.efficiency_frac == 0.0;

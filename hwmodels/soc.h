@@ -41,6 +41,10 @@ struct soc_table {
     double factor[SOC_MAX_TABLE];
 };
 
+/* Between two measured row counts linear in ln rows; beyond the ends the end's factor. 1 without a
+ * table. */
+double soc_table_factor(const struct soc_table *t, double rows);
+
 /* Where a calibration starts from, and what it stays at without points: kept in the file, so that
  * calibrating a calibrated file again, or leaving points out, does not know its own result. */
 struct soc_start {
@@ -211,6 +215,9 @@ const char *soc_path(const char *name);
 const char *llm_path(const char *name);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
+/* Share of the experts of a layer that so many rows touch, each routed to experts_per_token of them
+ * by itself; 1 for a dense model. Rows may be a fraction. */
+double llm_experts_touched(const struct llm *m, double rows);
 
 /* Reserves a part of a device for other software for the whole run. A share time_frac of its time
  * goes, so everything takes 1 / (1 - time_frac) as long. A share rate_frac of its compute rate goes

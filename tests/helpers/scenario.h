@@ -3,9 +3,9 @@
 
 #include "experiments/conformance/scenario.h"
 
-/* The toy times of the tests of Agent.xpu: an NPU chunk of 256 rows takes 4 ms for QKV and 8 for FFN,
- * and the iGPU as long for so many rows; attention takes 10 ms and the head 1 on the iGPU, and a
- * layer of a decode in one kernel what is said. */
+/* The toy times of the tests of Agent.xpu. An NPU chunk of 256 rows takes 4 ms for QKV and 8 for
+ * FFN, and the iGPU as long for so many rows. Attention takes 10 ms and the head 1 on the iGPU. A
+ * fused layer of a decode takes decode_layer_ms. */
 void scenario_agent_xpu(struct scenario *sc, double decode_layer_ms);
 /* Runs it with every kernel recorded, and asserts that the run is well and its audit clean. Prints
  * it when it is not, and where the environment has SHOW. */
