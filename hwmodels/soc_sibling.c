@@ -61,6 +61,7 @@ struct copy {
     double ddr_ratio, peak_ratio, cores_ratio, ddr_peak_gbs, npu_share;
     struct soc_resize resize; /* of the runtime entry */
     enum device_kind kind;
+    const cJSON *fit; /* of the runtime entry; NULL: none */
 };
 
 static bool is_quantity(const cJSON *o)
@@ -100,6 +101,18 @@ static void mark(cJSON *q, const struct copy *c, const char *how)
     set_text(q, "kind", "assumed");
 }
 
+/* The fit of its entry searched for it. */
+static bool is_free(const struct copy *c, const cJSON *q)
+{
+    const cJSON *name;
+    cJSON_ArrayForEach (name, json_member(c->fit, "parameters")) {
+        if (strcmp(name->valuestring, q->string) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void carry(cJSON *q, const struct copy *c, size_t i)
 {
     struct conformal_interval t = transfer_of(c->table, c->family, c->kind, carried[i].phase);
@@ -114,9 +127,11 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     double factor = t.n > 0 ? t.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
     /* Never narrower than the sibling's own range: a copy knows no more than what it was copied
-     * from. */
-    double low = fmin(json_number(q, "low") * ratio, value / factor);
-    double high = fmax(json_number(q, "high") * ratio, value * factor);
+     * from. But the sibling's fit held the numbers that are assumed there, and fitted the others
+     * around them, so the errors of transfers have what a wrong one costs. */
+    bool held = c->fit != NULL && strcmp(json_string(q, "kind"), "assumed") == 0 && !is_free(c, q);
+    double low = fmin(held ? value : json_number(q, "low") * ratio, value / factor);
+    double high = fmax(held ? value : json_number(q, "high") * ratio, value * factor);
     if (carried[i].scale == SCALE_DDR) {
         double own = json_number(q, "value") * c->ddr_ratio / c->ddr_peak_gbs;
         value =
@@ -176,6 +191,7 @@ static void copy_runtimes(cJSON *device, struct copy *c)
     cJSON_ArrayForEach (r, json_member(device, "runtimes")) {
         c->resize = soc_resize(value_of(r, "row_fill"), value_of(r, "width_fill"), c->peak_ratio,
                                c->cores_ratio);
+        c->fit = json_member(r, "fit");
         copy_numbers(r, c, true);
     }
 }
@@ -213,9 +229,9 @@ static void copy_device(cJSON *device, struct copy *c, bool *used)
     c->kind = (enum device_kind)words_find(device_kind_names(), json_string(device, "kind"));
     c->peak_ratio = own > 0.0 && peak > 0.0 ? own / peak : 1.0;
     c->cores_ratio = own_cores > 0.0 && cores > 0.0 ? own_cores / cores : 1.0;
-    drop_fits(device);
     copy_numbers(device, c, false);
     copy_runtimes(device, c);
+    drop_fits(device);
     if (own > 0.0) {
         given(device, "peak", own, "TFLOP/s");
     }

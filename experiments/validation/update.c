@@ -95,7 +95,8 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
             double rho = i == j                   ? 1.0 + JITTER
                          : u->params[j].k == a->k ? correlation(u, a->k)
                                                   : 0.0;
-            gsl_matrix_set(u->covariance, i, j, rho * sd[i] * sd[j]);
+            double shared = fmin(sd[i], sd[j]);
+            gsl_matrix_set(u->covariance, i, j, rho * shared * shared);
         }
     }
     for (size_t i = 0; i < u->n; i++) {

@@ -4,6 +4,8 @@
  * device. Numbers that may be 0 are 1 + number / offset there. The prior of x is normal. Its mean
  * is the file's value, and the file's range is taken as 95 %. Two entries' values of one number are
  * correlated, because machines differ from their siblings more than widths do (hwmodels/spread.h).
+ * They share the variance of the one that is known better, and the rest of a wide range is its
+ * entry's own. So a machine that is slower by a factor is slower by it in every entry.
  *
  * A row's logarithm is normal around the model's. Rows of one model and phase share an error (the
  * model's), and each has one of its own. The update finds the mode with GSL's trust region solver,

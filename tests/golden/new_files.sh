@@ -74,6 +74,16 @@ grep -q "igpu: made from" said && fail "a measured device is called a transfer"
 "$x" new-soc none --like core-ultra-7-258v >said || fail "new-soc"
 width() { "$x" list soc "$1" | awk '$1 == "soc.devices.igpu.runtimes.openvino-2025/4.bandwidth" { print $5 / $4 }'; }
 awk -v a="$(width none.json)" -v b="$(width one.json)" 'BEGIN { exit !(b > 1 && b < a) }' || fail "the range of the bandwidth did not shrink"
+# one prompt at 4 bits, twice as long as predicted: at 16 bits too a prompt takes longer, by at most as much, and its interval is no wider
+head='soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value'
+"$x" new-soc slow --like core-ultra-7-258v --measured 'model=llama-3-8b,bits=4,ttft_ms@1024=1300' >said || fail "new-soc of a slow prompt"
+asked() { # machine, bits: predicted ms, low, high
+    printf '%s\n' "$head" "$1,igpu,openvino-2025.3,llama-3-8b,$2,16,1024,1,ttft_ms," >ask.csv
+    "$x" validate --points ask.csv --soc "$1.json" | awk '$1 == 2 { print $9, $10, $12 }'
+}
+printf '%s ' "$(asked none 4)" "$(asked slow 4)" "$(asked none 16)" "$(asked slow 16)" | awk '
+    NF != 12 || !($4 > 1.9 * $1 && $10 > 1.3 * $7 && $10 / $7 < $4 / $1 && $12 / $11 < 1.02 * $9 / $8) { exit 1 }' ||
+    fail "a row at 4 bits on prompts at 16 bits: $(asked none 16), then $(asked slow 16)"
 # shellcheck disable=SC2086
 "$x" run --soc one.json $small >set || fail "an updated machine does not run"
 "$x" compare --policy fcfs --policy openvino-cb --soc one.json --workload mixed:duration_s=60 --replications 2 --uncertainty 16 -q >set ||

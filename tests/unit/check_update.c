@@ -254,8 +254,8 @@ static struct conformal made_pairs(struct conformal_row *v)
     return c;
 }
 
-/* Of two entries' bandwidths. */
-static double correlation_of(const struct conformal *c, const char *like, const char *family)
+/* What two entries' bandwidths share, of the variance of the better known one. */
+static double shared_of(const struct conformal *c, const char *like, const char *family)
 {
     (void)snprintf(soc->like, sizeof soc->like, "%s", like);
     (void)snprintf(soc->family, sizeof soc->family, "%s", family);
@@ -266,7 +266,7 @@ static double correlation_of(const struct conformal *c, const char *like, const 
         for (size_t k = 0; k < i; k++) {
             if (x.params[i].k == CALIBRATE_BANDWIDTH && x.params[k].k == CALIBRATE_BANDWIDTH) {
                 rho = gsl_matrix_get(x.covariance, i, k) /
-                      sqrt(gsl_matrix_get(x.covariance, i, i) * gsl_matrix_get(x.covariance, k, k));
+                      fmin(gsl_matrix_get(x.covariance, i, i), gsl_matrix_get(x.covariance, k, k));
             }
         }
     }
@@ -286,9 +286,9 @@ START_TEST(widths_share_an_error_within_a_family)
     tree = json_read_file(soc_path("core-ultra-7-155h"), &err); /* every entry has its ranges */
     ck_assert_int_eq(soc_parse(tree, "test", soc, &err), 0);
     u.device = (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU);
-    ck_assert_double_eq_tol(correlation_of(&c, "a", "x"), 1.0, 1e-6);
-    ck_assert_double_eq_tol(correlation_of(&c, "a", "y"), 0.0, 1e-6);
-    ck_assert_double_eq_tol(correlation_of(&c, "a machine without rows", "x"),
+    ck_assert_double_eq_tol(shared_of(&c, "a", "x"), 1.0, 1e-6);
+    ck_assert_double_eq_tol(shared_of(&c, "a", "y"), 0.0, 1e-6);
+    ck_assert_double_eq_tol(shared_of(&c, "a machine without rows", "x"),
                             (0.04 - 0.16 / 6.0) / 0.04, 1e-6);
 }
 END_TEST
