@@ -224,7 +224,7 @@ static void put_audit(const struct sim_audit *a, struct document *d)
     DOCUMENT_VALUES(d, "energy_integral_j", a->energy_integral_j, "energy_sum_j", a->energy_sum_j,
                     "littles_law_residual_frac", a->littles_law_residual_frac,
                     "ddr_max_over_capacity", a->ddr_max_over_capacity, "double_bookings",
-                    a->double_bookings, "causality_errors", a->causality_errors);
+                    a->double_bookings);
 }
 
 static void put_counters(const struct sim_result *s, struct document *d)

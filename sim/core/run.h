@@ -156,7 +156,7 @@ struct sim_audit {
     double littles_law_residual_frac; /* |integral of n(t) - sum of times in system| / the latter */
     double ddr_max_over_capacity;     /* largest share / peak of a kernel or move alone, share sum /
                                          capacity of several together; must be <= 1 + 1e-9 */
-    uint64_t double_bookings, causality_errors;
+    uint64_t double_bookings;
     bool clean;
 };
 
