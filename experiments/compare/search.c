@@ -292,6 +292,7 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         /* An overloaded run meets any limit on those few that it served in time; that it is
          * overloaded is a limit of its own. */
         into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
+        s->out->n_empty += verdict[k] == (double)METRICS_BATTERY_EMPTY;
     }
     s->out->extrapolated = compare_extrapolated(&r, 0);
     return NULL;

@@ -54,6 +54,7 @@ struct search_result {
     int low, high; /* tests that bound the rate from below (met) and above (missed); -1: none */
     char message[JOBS_MESSAGE_BYTES]; /* why it stopped early; "" */
     struct extrapolated extrapolated; /* in the runs of the last look */
+    uint32_t n_empty; /* runs that ended with an empty battery: they count as overloaded */
 };
 
 /* "METRIC<=VALUE" or "METRIC>=VALUE". 0, or -EINVAL with an error. */

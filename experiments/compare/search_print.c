@@ -80,6 +80,13 @@ void search_document(const struct search_options *o, const struct compare_plan *
         if (r[p].message[0] != '\0') {
             document_note(d, "%s: %s", label, r[p].message);
         }
+        if (r[p].n_empty > 0) {
+            document_note(d,
+                          "%s: the battery was empty at the end of %" PRIu32 " run%s, which "
+                          "count%s as overloaded",
+                          label, r[p].n_empty, text_plural(r[p].n_empty),
+                          r[p].n_empty == 1 ? "s" : "");
+        }
         put_policy(o, &r[p], binding, document_within(policies, label));
     }
 }

@@ -106,5 +106,13 @@ assert shown[0] == "UNDECIDED: all requests arrived at one instant, where a stab
 ends = [float(r["arrival_s"]) + float(r["e2e_s"]) for r in csv.DictReader(l for l in open(f"{sys.argv[1]}/r2.csv") if l[0] != "#")]
 assert f"took another {100 * (max(ends) - 1):.0f} % of the arrival window" in shown[1], (shown, ends)
 EOF
+# Idle, the machine draws 100 J in less than half a minute: every run ends so, at every rate.
+echo '{"machine": [{"at_s": 0, "battery_j": 100, "battery_full_j": 100, "source": "battery"}]}' >"$dir/flat.json"
+search="search --policy edf --workload mixed:duration_s=60 --slo reactive.ttft_s.p90<=900 --replications 2 --precision 4 -q"
+# shellcheck disable=SC2086
+$x $search --machine "$dir/flat.json" >"$dir/flat" 2>&1
+grep -q "^edf: the battery was empty at the end of [1-9][0-9]* runs, which count as overloaded$" "$dir/flat" || fail "an empty battery in a search: $(cat "$dir/flat")"
+# shellcheck disable=SC2086
+$x $search 2>&1 | grep -q "battery" && fail "a battery in a search without one"
 [ "$bad" = 0 ] && echo "warnings: ok"
 exit "$bad"
