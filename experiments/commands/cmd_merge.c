@@ -1,5 +1,8 @@
 /* `xpusim merge`: the stores of shards into one. */
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "experiments/commands/commands.h"
 #include "experiments/store/store.h"
 
@@ -19,6 +22,7 @@ static int merge(const struct options *o, struct err *e)
         inputs_ok = store_open(paths[i], STORE_USE_READ, e);
         (void)store_close(inputs_ok, e);
     }
+    bool made = access(o->out, F_OK) != 0;
     struct store *s = e->n == 0 ? store_open(o->out, STORE_USE_CREATE, e) : NULL;
     if (s == NULL) {
         return EXIT_BAD_INPUT;
@@ -35,6 +39,9 @@ static int merge(const struct options *o, struct err *e)
     }
     if (store_close(s, e) != 0) {
         status = EXIT_BAD_INPUT;
+    }
+    if (status == EXIT_CHECK_FAILED && o->complete && made) {
+        (void)remove(o->out); /* a part must not pass for the whole */
     }
     if (status == EXIT_OK && !o->output.quiet) {
         (void)fprintf(stderr, "xpusim: %u store%s merged into %s\n", n, text_plural(n), o->out);
@@ -55,9 +62,10 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, out, "OUT.db", NULL, "store to add to"),
-    OPTION_FLAG(
-        OPTIONS, complete, "complete",
-        "exit with 1, and print nothing, when a shard of an experiment is missing or not finished"),
+    OPTION_FLAG(OPTIONS, complete, "complete",
+                "exit with 1, print nothing, and leave no new store, when a shard of an experiment "
+                "is missing "
+                "or not finished"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
                   "print all results afterwards, as one of"),
 };

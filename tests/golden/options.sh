@@ -119,6 +119,10 @@ for shard in 1 2; do
 done
 "$x" merge -o "$dir/part.db" "$dir/shard1.db" --complete --export csv >"$dir/out" 2>/dev/null
 [ $? = 1 ] && [ ! -s "$dir/out" ] || fail "merge --complete of one shard: $(cat "$dir/out")"
+ls "$dir"/part.db* >/dev/null 2>&1 && fail "merge --complete of one shard leaves $(ls "$dir"/part.db*)"
+cp "$dir/shard1.db" "$dir/old.db"
+"$x" merge -o "$dir/old.db" "$dir/shard1.db" --complete -q >/dev/null 2>&1
+[ $? = 1 ] && [ -s "$dir/old.db" ] || fail "merge --complete of one shard takes a store away that was there"
 "$x" merge -o "$dir/whole.db" "$dir/shard1.db" "$dir/shard2.db" --complete --export csv >"$dir/out" 2>/dev/null
 [ $? = 0 ] && [ "$(wc -l <"$dir/out")" -eq 3 ] || fail "merge --complete of two: $(cat "$dir/out")"
 # claims: --brief is a line, --scale another workload; --fit keeps its points in --state and its best in --witness
