@@ -101,5 +101,14 @@ void gate_document(const struct gate_report *r, bool all, struct document *d)
         DOCUMENT_VALUES(counts, gate_verdict_names[v], r->counts[v]);
     }
     bool any = put_rows(r, all, d);
+    uint32_t quiet = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        quiet += r->rows[i].quiet && !all;
+    }
+    if (quiet > 0) {
+        document_note(d,
+                      "and %" PRIu32 " row%s of metrics whose status is above (--all prints them)",
+                      quiet, text_plural(quiet));
+    }
     document_note(d, "%s%s", any ? "\n" : "", gate_counts(r));
 }

@@ -27,6 +27,9 @@ tail -n 1 "$dir/out" | grep -q '; not recorded$' || fail "failed runs: $(tail -n
 cmp -s "$dir/none.json" "$dir/none.was" || fail "an update of runs that fail changed the file"
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
 grep -q '^16 rows: 16 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
+# as many rows as it counts: those above, and those that it names
+awk '/^ADDED/ { shown++ } /^and [0-9]+ rows? of metrics/ { rest = $2 } END { exit !(shown > 0 && rest > 0 && shown + rest == 16) }' "$dir/out" ||
+    fail "16 rows are $(cat "$dir/out")"
 "$x" gate --baseline "$dir/small.json" --strict >/dev/null || fail "unchanged code passes"
 XPUSIM_DATA_DIR=$PWD "$x" gate --baseline "$dir/small.json" --against "$x" --strict >/dev/null ||
     fail "a binary passes against itself"
