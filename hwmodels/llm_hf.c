@@ -152,6 +152,7 @@ struct storage {
     uint32_t bits, act_bits;
     double body, head, kv; /* bytes per weight, element */
     double head_low;
+    double dense; /* outside of experts, where that is another; 0: as the body */
     char source[160];
 };
 
@@ -190,9 +191,16 @@ static bool is_product(const char *name)
     return part && strstr(name, "norm") == NULL && strstr(name, "vis") == NULL;
 }
 
-/* Returns the name of a product that keeps its width, or NULL: gpt-oss has only its experts in 4
- * bit, and Unsloth's dynamic files a few layers in 16. */
-static const char *kept_wide(const cJSON *q, const char **key)
+/* Next to experts the attention of all layers is all that is dense: gpt-oss. */
+static bool is_dense(const struct reader *r, const char *name)
+{
+    return architecture_of(r)->experts != NULL && text_ends(name, ".layers.*.self_attn");
+}
+
+/* Returns the name of a product that keeps its width, or NULL: Unsloth's dynamic files have a few
+ * layers in 16 bit. */
+static const char *kept_wide(const struct reader *r, const cJSON *q, struct storage *s,
+                             const char **key)
 {
     static const char *const keys[] = {"modules_to_not_convert", "ignore", "llm_int8_skip_modules"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -200,7 +208,9 @@ static const char *kept_wide(const cJSON *q, const char **key)
         *key = keys[i];
         cJSON_ArrayForEach (c, member(q, keys[i])) {
             const char *name = cJSON_GetStringValue(c);
-            if (name != NULL && is_product(name)) {
+            if (name != NULL && is_dense(r, name)) {
+                s->dense = s->head; /* as it was trained */
+            } else if (name != NULL && is_product(name)) {
                 return name;
             }
         }
@@ -246,7 +256,7 @@ static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
         return false;
     }
     const char *key;
-    const char *wide = kept_wide(q, &key);
+    const char *wide = kept_wide(r, q, s, &key);
     if (wide != NULL) {
         (void)err_add(r->e,
                       "%s: quantization_config.%s: \"%.40s\" keeps its width; `xpusim new-llm "
@@ -306,6 +316,10 @@ static void put_storage(cJSON *to, const struct storage *s)
           s->source);
     bytes(to, "head_bytes_per_weight", s->head, s->head_low, s->head,
           s->head_low < s->head ? "the head stays as it was trained" : s->source);
+    if (s->dense > 0.0) {
+        bytes(to, "dense_bytes_per_weight", s->dense, s->body, s->dense,
+              "attention stays as it was trained; other files of the model may have it narrower");
+    }
     bytes(to, "kv_bytes_per_element", s->kv, 1.0, 2.0,
           s->kv < 2.0 ? "8-bit KV cache, as OpenVINO 2025 keeps it for quantised models"
                       : "16-bit KV cache beside 16-bit weights");
@@ -314,7 +328,12 @@ static void put_storage(cJSON *to, const struct storage *s)
 void llm_tree_width(cJSON *to, uint32_t bits)
 {
     struct soc_format f = soc_format_of_width(bits);
-    struct storage s = {bits, 16, f.body_bytes, f.head_bytes, f.kv_bytes, f.head_bytes, ""};
+    struct storage s = {.bits = bits,
+                        .act_bits = 16,
+                        .body = f.body_bytes,
+                        .head = f.head_bytes,
+                        .head_low = f.head_bytes,
+                        .kv = f.kv_bytes};
     (void)snprintf(s.source, sizeof s.source,
                    "%u-bit weights with their scales (the width asked for)", bits);
     put_storage(to, &s);

@@ -209,6 +209,29 @@ START_TEST(bytes_are_those_of_the_way_the_weights_are_stored)
 }
 END_TEST
 
+/* gpt-oss: only its experts have 4 bit. With "mlp.experts" of one layer wide, too, no file can say
+ * it. */
+START_TEST(attention_beside_experts_may_keep_its_width)
+{
+#define GPT_OSS                                                                                    \
+    "{\"model_type\":\"gpt_oss\",\"hidden_size\":1024,\"num_attention_heads\":16,"                 \
+    "\"num_hidden_layers\":2,\"vocab_size\":1000,\"intermediate_size\":512,"                       \
+    "\"num_key_value_heads\":2,\"num_local_experts\":32,\"num_experts_per_tok\":4,"                \
+    "\"quantization_config\":{\"quant_method\":\"mxfp4\",\"modules_to_not_convert\":["             \
+    "\"model.layers.*.self_attn\",\"model.layers.*.mlp.router\",\"model.embed_tokens\","
+    struct llm m = model_of(GPT_OSS "\"lm_head\"]}}", 0);
+    ck_assert_uint_eq(m.weight_bits, 4);
+    ck_assert_double_eq_tol(m.body_bytes_per_weight, 0.5 + 1.0 / 32.0, 1e-12);
+    ck_assert_double_eq_tol(m.dense_bytes_per_weight, 2.0, 1e-12);
+    ck_assert_double_eq(model_of(GPT_OSS "\"lm_head\"]}}", 4).dense_bytes_per_weight, 0.0);
+    struct err e = ERR_INIT;
+    (void)read_of(GPT_OSS "\"model.layers.3.mlp\"]}}", 0, &e);
+    ck_assert(says(&e, "Some-Model/config.json: quantization_config.modules_to_not_convert: "
+                       "\"model.layers.3.mlp\" keeps its width"));
+    err_fini(&e);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static const struct {
@@ -216,7 +239,7 @@ static const struct {
 } refused[] = {
     {",\"quantization_config\":{\"quant_method\":\"aqlm\"}}",
      "config.json: quantization_config.quant_method: \"aqlm\" is not known"},
-    /* gpt-oss: only experts have 4 bit; attention is half of what a token reads of the layers */
+    /* what gpt-oss states, of a model without experts */
     {",\"quantization_config\":{\"quant_method\":\"mxfp4\",\"modules_to_not_convert\":["
      "\"model.layers.*.self_attn\",\"model.layers.*.mlp.router\",\"model.embed_tokens\","
      "\"lm_head\"]}}",
@@ -532,6 +555,7 @@ static const struct suite_row suite[] = {
     LOOP(a_config_has_the_parameters_its_model_page_states, N_KNOWN),
     TEST(the_text_part_of_a_model_with_pictures_is_read),
     LOOP(bytes_are_those_of_the_way_the_weights_are_stored, sizeof stored / sizeof stored[0]),
+    TEST(attention_beside_experts_may_keep_its_width),
     LOOP(what_a_file_cannot_say_is_refused_by_key, sizeof refused / sizeof refused[0]),
     LOOP(what_a_config_leaves_out_is_its_class_default, N_DEFAULTS),
     LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
