@@ -149,6 +149,10 @@ START_TEST(a_sweep_counts_its_runs)
     struct said two = COMMANDED(cmd_merge, "-o", "all.db", "0.db", "1.db", "--complete");
     ck_assert_int_eq(two.status, EXIT_CHECK_FAILED);
     ck_assert_str_eq(two.out, "");
+    ck_assert(!is_there("all.db"));
+    SCOPED(said_fini)
+    struct said some = COMMANDED(cmd_merge, "-o", "all.db", "0.db", "1.db", "-q");
+    said_is(&some, EXIT_OK, "", "");
     SCOPED(said_fini)
     struct said all = COMMANDED(cmd_merge, "-o", "all.db", "2.db", "--complete", "--export", "csv");
     said_is(&all, EXIT_OK, csv.out, "xpusim: 1 store merged into all.db\n");
