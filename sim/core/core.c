@@ -154,7 +154,9 @@ void core_audit(struct core *c, int64_t end_ns)
         /* Who is still here has been here until now: without him the integral would be too large.
          */
         live_sojourn_ns += (double)(end_ns - r->pub->arrival_ns);
-        *(r->pub->first_service_ns == TIME_NEVER_NS ? &a->queued : &a->running) += 1;
+        bool waits = r->pub->first_service_ns == TIME_NEVER_NS;
+        a->queued += waits;
+        a->running += !waits;
     }
     c->area_request_ns += (double)c->n_live * (double)(end_ns - c->area_from_ns);
     a->future = c->setup->trace->n - a->arrived;

@@ -303,8 +303,11 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
         SIM_REQUIRE(l->pin->pins > 0, "launch %u holds a resident nobody pinned", l->pub->id);
         l->pin->pins--;
     }
-    if (outcome != LAUNCH_OUTCOME_DONE) { /* counters and outcomes are in one order */
-        core_count(c, COUNTER_LAUNCH_YIELDED + (outcome - LAUNCH_OUTCOME_YIELDED));
+    static const enum counter as[] = {[LAUNCH_OUTCOME_YIELDED] = COUNTER_LAUNCH_YIELDED,
+                                      [LAUNCH_OUTCOME_WITHDRAWN] = COUNTER_LAUNCH_WITHDRAWN,
+                                      [LAUNCH_OUTCOME_RESET] = COUNTER_LAUNCH_RESET};
+    if (outcome != LAUNCH_OUTCOME_DONE) {
+        core_count(c, as[outcome]);
     }
     pass_credit(p, l->pub, ops_done, rows_done);
     if (p->pub->n_launches == 0) {
