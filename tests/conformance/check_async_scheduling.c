@@ -18,11 +18,7 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
 static void setup(void)
 {
     scenario_init(&sc);
-    scenario_cost(&sc, IGPU, OP_QKV, 0, 0.01, 5);
-    scenario_cost(&sc, IGPU, OP_FFN, 0, 0.02, 5);
-    scenario_cost(&sc, IGPU, OP_MHA, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_HEAD, 1, 0, 5);
-    scenario_cost(&sc, IGPU, OP_LAYER, 2, 0, 5);
+    scenario_batching(&sc);
 }
 
 static void teardown(void)

@@ -10,6 +10,13 @@ void byhand_setup(void)
     memset(&x, 0, sizeof x);
 }
 
+void byhand_igpu_setup(void)
+{
+    byhand_setup();
+    x.device = IGPU;
+    sc.machine.devices[NPU].static_attention = false;
+}
+
 void byhand_teardown(void)
 {
     scenario_fini(&sc);

@@ -7,8 +7,9 @@
 extern struct scenario sc; /* that of rules.h */
 extern struct script x;
 
-/* Fixtures. */
+/* Fixtures. byhand_igpu_setup: the script serves on the iGPU, and attention is dynamic. */
 void byhand_setup(void);
+void byhand_igpu_setup(void);
 void byhand_teardown(void);
 
 /* Two layers; on the NPU and the iGPU a kernel takes 4 ms for QKV, 6 for attention, 8 for FFN and 1

@@ -15,6 +15,15 @@ void scenario_agent_xpu(struct scenario *sc, double decode_layer_ms)
     scenario_cost(sc, IGPU, OP_LAYER, decode_layer_ms, 0, 5);
 }
 
+void scenario_batching(struct scenario *sc)
+{
+    scenario_cost(sc, IGPU, OP_QKV, 0, 0.01, 5);
+    scenario_cost(sc, IGPU, OP_FFN, 0, 0.02, 5);
+    scenario_cost(sc, IGPU, OP_MHA, 1, 0, 5);
+    scenario_cost(sc, IGPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(sc, IGPU, OP_LAYER, 2, 0, 5);
+}
+
 void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n)
 {
     int rc = scenario_run(sc, requests, n, true);

@@ -7,6 +7,9 @@
  * FFN, and the iGPU as long for so many rows. Attention takes 10 ms and the head 1 on the iGPU. A
  * fused layer of a decode takes decode_layer_ms. */
 void scenario_agent_xpu(struct scenario *sc, double decode_layer_ms);
+/* One layer on the iGPU. A pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it yields tokens.
+ * A decode of one sequence takes 3 ms. */
+void scenario_batching(struct scenario *sc);
 /* Runs it with every kernel recorded, and asserts that the run is well and its audit clean. Prints
  * it when it is not, and where the environment has SHOW. */
 void scenario_check(struct scenario *sc, const struct scenario_request *requests, uint32_t n);

@@ -1,5 +1,6 @@
 #include "tests/helpers/suite.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,13 @@ uint32_t suite_runs(uint32_t part, uint32_t whole)
 {
     const char *s = getenv("XPUSIM_RUNS");
     return s != NULL ? (uint32_t)strtoul(s, NULL, 10) : suite_whole() ? whole : part;
+}
+
+double suite_near(double is, double want, const char *what, int line)
+{
+    bool near = isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want) + 1e-15;
+    ck_assert_msg(near, "line %d: %s is %.12g, worked out %.12g", line, what, is, want);
+    return want;
 }
 
 void suite_keep(const void *p, size_t bytes)

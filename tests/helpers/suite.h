@@ -59,6 +59,10 @@ bool suite_sanitized(void);
 /* Random runs to try: XPUSIM_RUNS, else one of these. */
 uint32_t suite_runs(uint32_t part, uint32_t whole);
 
+/* Fails unless both are NaN, or differ by 1e-9 of what was worked out at most, which it returns. */
+#define is_near(is, want) suite_near((is), (want), #is, __LINE__)
+double suite_near(double is, double want, const char *what, int line);
+
 /* Keeps what a static struct holds until the process ends, as commands do. The test can fill the
  * struct again. At most 256 calls in a test. */
 void suite_keep(const void *p, size_t bytes);

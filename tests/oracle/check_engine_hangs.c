@@ -2,27 +2,10 @@
  * ns a kernel where nothing is said. */
 #include <string.h>
 
-#include "tests/helpers/script.h"
-#include "tests/helpers/suite.h"
+#include "tests/helpers/byhand.h"
 
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
-
-static void setup(void)
-{
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
-    x.device = IGPU;
-    sc.machine.devices[NPU].static_attention = false;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
 
 /* 3,780 iterations of 60 requests, each of which hangs with probability 0.1 and then takes 11 times
  * as long. All kernels of a launch hang, and no other: of an iteration the layers (1 ms) and the
@@ -74,7 +57,7 @@ START_TEST(a_share_of_the_launches_hangs)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("by hand", .setup = setup, .teardown = teardown),
+    CASE("by hand", .setup = byhand_igpu_setup, .teardown = byhand_teardown),
     TEST(a_share_of_the_launches_hangs),
 };
 SUITE_MAIN("engine hangs", suite)

@@ -6,37 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/helpers/script.h"
-#include "tests/helpers/suite.h"
+#include "tests/helpers/byhand.h"
 
 #define RT REQUEST_CLASS_REACTIVE
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
-
-static void setup(void)
-{
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
-    x.device = IGPU;
-    sc.machine.devices[NPU].static_attention = false;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
-}
 
 /* Kernels of 1 ns are rounding beside what is compared. */
 static void at_ms(int64_t got_ns, double want_ms)
@@ -83,7 +57,7 @@ START_TEST(what_comes_after_a_cancelled_last_item_takes_its_place)
     sc.machine.compile_fixed_ns = MS(10);
     scenario_cost(&sc, IGPU, OP_QKV, 40, 0, 0);
     x.yield = (uint32_t)_i;
-    run(give_up_the_last, q, 1);
+    byhand_run(give_up_the_last, q, 1);
     for (int i = 1; i <= 6; i++) {
         ck_assert_int_eq(x.rc[i], 0);
     }
@@ -134,7 +108,7 @@ START_TEST(noise_changes_no_mean)
     }
     scenario_cost(&sc, IGPU, OP_LAYER, 1, 0, 0);
     sc.setup.truth_sigma = 1.0;
-    run(script_serve, q, 60);
+    byhand_run(script_serve, q, 60);
     double mean = units_ms_from_ns(sc.result.end_ns) / (60 * 63);
     ck_assert_msg(fabs(mean - 1.0) < 0.1, "mean factor %.3f", mean);
 }
@@ -170,7 +144,7 @@ START_TEST(the_same_work_meets_the_same_noise)
     static const struct scenario_request q[] = {{BE, 0, 16, 4, 0, 0}, {BE, 0, 16, 7, 0, 0}};
     memset(n_kernels, 0, sizeof n_kernels);
     for (uint32_t i = 0; i < 2; i++) {
-        setup();
+        byhand_igpu_setup();
         for (int op = 0; op < OP_KIND_COUNT; op++) {
             scenario_cost(&sc, IGPU, (enum op_kind)op, 10, 0, 0);
         }
@@ -182,7 +156,7 @@ START_TEST(the_same_work_meets_the_same_noise)
         sc.setup.policy = &script_ops;
         sc.setup.policy_context = &x;
         ck_assert_int_eq(scenario_run(&sc, q, i + 1, true), 0);
-        teardown();
+        byhand_teardown();
     }
     ck_assert_uint_eq(n_kernels[0], 8);
     ck_assert_uint_eq(n_kernels[1], 8);
@@ -220,7 +194,7 @@ START_TEST(the_host_samples_row_by_row)
     static const struct scenario_request q[] = {{BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 2, 0, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
     sc.machine.sample_ns_per_token = MS(3);
-    run(together, q, 2);
+    byhand_run(together, q, 2);
     at_ms(sc.records[1].token_ns[0], 16);
     at_ms(sc.records[1].token_ns[1], 32);
 }
@@ -245,7 +219,7 @@ START_TEST(a_prefix_used_in_part_gives_back_its_other_blocks)
     static const struct scenario_request q[] = {{BE, 0, 64, 1, 7, 0}, {BE, 0.01, 30, 1, 7, 20}};
     sc.setup.kv_capacity_tokens = 160;
     free_tokens = 0;
-    run(see_free, q, 2);
+    byhand_run(see_free, q, 2);
     ck_assert_uint_eq(free_tokens, 128);
 }
 END_TEST
@@ -291,7 +265,7 @@ START_TEST(wrong_drafts_give_back_their_blocks)
     static const struct scenario_request q[] = {{BE, 0, 16, 8, 0, 0}};
     sc.setup.kv_capacity_tokens = 160;
     sc.setup.accept = accept_one;
-    run(verify_once, q, 1);
+    byhand_run(verify_once, q, 1);
     ck_assert_uint_eq(free_after[0], 144);
     ck_assert_uint_eq(free_after[1], 96);
     ck_assert_uint_eq(free_after[2], 128);
@@ -315,7 +289,7 @@ START_TEST(a_timer_for_now_is_a_timer)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    run(set_timers, q, 1);
+    byhand_run(set_timers, q, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_int_eq(x.rc[2], 0);
@@ -385,7 +359,7 @@ START_TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 1, 0, 0}};
     sc.setup.kv_capacity_tokens = 160;
-    run(half_and_cancel, q, 1);
+    byhand_run(half_and_cancel, q, 1);
     ck_assert_uint_eq(free_tokens, 128);
 }
 END_TEST
@@ -395,7 +369,7 @@ START_TEST(a_prompt_of_one_token_is_a_prompt)
 {
     static const struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    run(script_serve, q, 1);
+    byhand_run(script_serve, q, 1);
     ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 0.25, 1e-6);
 }
 END_TEST
@@ -478,7 +452,7 @@ START_TEST(what_is_to_drain_is_not_withdrawn)
     sc.machine.devices[IGPU].can_withdraw = true;
     sc.machine.devices[IGPU].inflight_depth = 2;
     x.yield = (uint32_t)_i;
-    run(stop_who_waits, q, 2);
+    byhand_run(stop_who_waits, q, 2);
     ck_assert_int_eq(x.rc[0], _i == 1 ? -EPERM : 0);
     ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_WITHDRAWN], _i == 1 ? 0 : 1);
 }
@@ -492,14 +466,14 @@ START_TEST(a_pause_of_a_session_is_no_stall)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 2, 7, 0}, {BE, 10800, 16, 2, 7, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
-    run(_i == 0 ? script_serve : serve_a_ms_late, q, 2);
+    byhand_run(_i == 0 ? script_serve : serve_a_ms_late, q, 2);
     at_ms(sc.records[1].arrival_ns, 10800e3 + 10 + _i);
     ck_assert_uint_eq(sc.records[1].generated, 2);
 }
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("by hand", .setup = setup, .teardown = teardown),
+    CASE("by hand", .setup = byhand_igpu_setup, .teardown = byhand_teardown),
     LOOP(what_comes_after_a_cancelled_last_item_takes_its_place, 2),
     LOOP(polling_draws_power_while_a_device_works_and_only_then, 2),
     TEST(noise_changes_no_mean),

@@ -1,37 +1,11 @@
 /* Estimates that policies ask for: watts, and the noise of annotations. */
 #include <string.h>
 
-#include "tests/helpers/script.h"
-#include "tests/helpers/suite.h"
+#include "tests/helpers/byhand.h"
 #include "tests/helpers/two_models.h"
 
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
-
-static struct scenario sc;
-static struct script x;
-
-static void setup(void)
-{
-    scenario_init(&sc);
-    memset(&x, 0, sizeof x);
-    x.device = IGPU;
-    sc.machine.devices[NPU].static_attention = false;
-}
-
-static void teardown(void)
-{
-    scenario_fini(&sc);
-}
-
-static void run(void (*step)(struct sched *, struct script *), const struct scenario_request *q,
-                uint32_t n)
-{
-    x.step = step;
-    int rc = script_run(&sc, &x, q, n);
-    ck_assert_msg(rc == 0, "%s", sc.result.message);
-    ck_assert(sc.result.audit.clean);
-}
 
 /* Kernels of 1 ns are rounding beside what is compared. */
 static struct estimate prompt_says[40], decode_says[40];
@@ -55,7 +29,7 @@ static void ask(struct sched *s, struct script *y)
 START_TEST(an_estimate_has_the_watts_of_its_phase)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
-    run(ask, q, 1);
+    byhand_run(ask, q, 1);
     ck_assert_double_eq(prompt_says[0].watts, 20.0);
     ck_assert_double_eq(decode_says[0].watts, 10.0);
 }
@@ -77,7 +51,7 @@ START_TEST(annotations_are_off_by_the_noise_of_their_phase)
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
     sc.setup.annotation.sigma_prefill = _i == 0 ? 0.1 : 0.0;
     sc.setup.annotation.sigma_decode = _i == 0 ? 0.0 : 0.1;
-    run(ask, q, 1);
+    byhand_run(ask, q, 1);
     ck_assert_uint_eq(off(prompt_says), _i == 0 ? 40 : 0);
     ck_assert_uint_eq(off(decode_says), _i == 0 ? 0 : 40);
 }
@@ -116,7 +90,7 @@ START_TEST(noise_is_of_the_question_and_not_of_the_one_before)
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 10, 0, 0);
     sc.setup.annotation.sigma_prefill = 0.1;
-    run(ask_in_turns, q, 1);
+    byhand_run(ask_in_turns, q, 1);
 }
 END_TEST
 
@@ -149,12 +123,12 @@ START_TEST(noise_is_of_the_model_the_op_and_the_device)
     scenario_cost(&sc, -1, OP_FFN, 10, 0, 0);
     two_models_init(&sc, &two);
     sc.setup.annotation.sigma_prefill = 0.1;
-    run(ask_of_others, q, 1);
+    byhand_run(ask_of_others, q, 1);
 }
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("by hand", .setup = setup, .teardown = teardown),
+    CASE("by hand", .setup = byhand_igpu_setup, .teardown = byhand_teardown),
     TEST(an_estimate_has_the_watts_of_its_phase),
     LOOP(annotations_are_off_by_the_noise_of_their_phase, 2),
     TEST(noise_is_of_the_question_and_not_of_the_one_before),

@@ -130,12 +130,6 @@ static struct sum sum_of(const double *x, int n)
     return s;
 }
 
-static double near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * (1.0 + fabs(want)));
-    return want;
-}
-
 struct again {
     struct sum gain[PAIRS];
     double p[PAIRS], holm[PAIRS], policy[PAIRS], reference[PAIRS], lost[PAIRS];
@@ -186,19 +180,19 @@ static struct again work_out(bool with_losses)
 static void is_judged(const struct judge_result *r, const struct again *a)
 {
     for (uint32_t i = 0; i < PAIRS; i++) {
-        near(r->cells[i].gain.mean, a->gain[i].mean);
-        near(r->cells[i].gain.low, a->gain[i].mean - a->gain[i].half);
-        near(r->cells[i].gain.high, a->gain[i].mean + a->gain[i].half);
-        near(r->cells[i].p_worse, a->p[i]);
-        near(r->cells[i].p_holm, a->holm[i]);
-        near(r->cells[i].lost, a->lost[i]);
+        is_near(r->cells[i].gain.mean, a->gain[i].mean);
+        is_near(r->cells[i].gain.low, a->gain[i].mean - a->gain[i].half);
+        is_near(r->cells[i].gain.high, a->gain[i].mean + a->gain[i].half);
+        is_near(r->cells[i].p_worse, a->p[i]);
+        is_near(r->cells[i].p_holm, a->holm[i]);
+        is_near(r->cells[i].lost, a->lost[i]);
         ck_assert(r->cells[i].regression == (a->holm[i] <= 0.05));
-        near(r->means[i], a->policy[i]);
-        near(r->reference_means[i], a->reference[i]);
+        is_near(r->means[i], a->policy[i]);
+        is_near(r->reference_means[i], a->reference[i]);
     }
-    near(r->score.gain.mean, a->score.mean);
-    near(r->score.gain.low, a->score.mean - a->score.half);
-    near(r->score.gain.high, a->score.mean + a->score.half);
+    is_near(r->score.gain.mean, a->score.mean);
+    is_near(r->score.gain.low, a->score.mean - a->score.half);
+    is_near(r->score.gain.high, a->score.mean + a->score.half);
 }
 
 START_TEST(a_judgement_is_worked_out_again)
@@ -218,7 +212,8 @@ START_TEST(a_judgement_is_worked_out_again)
         judge_gains(&suite, &policy, &reference, gains);
         for (uint32_t k = 0; k < RUNS; k++) {
             bool out = with == 1 && k != 2;
-            ck_assert(out ? isinf(gains[k]) && gains[k] > 0 : near(gains[k], a.clipped[k]) != 3.0);
+            ck_assert(out ? isinf(gains[k]) && gains[k] > 0
+                          : is_near(gains[k], a.clipped[k]) != 3.0);
         }
         if (with == 1) {
             ck_assert_uint_eq(r.failed_cell, 1 * RUNS + 3); /* the first */
@@ -246,7 +241,7 @@ START_TEST(headroom_is_the_mean_distance_to_the_best)
     struct judge_result r;
     judge_result_of(&suite, &policy, &reference, &c, &r);
     double want = (-log(0.5) - log(0.9) + log(2.0)) / 3.0; /* pairs 0, 4 and 5 */
-    near(r.headroom, want);
+    is_near(r.headroom, want);
     c.replications = RUNS + 1; /* the best of other requests */
     judge_result_of(&suite, &policy, &reference, &c, &r);
     ck_assert(isnan(r.headroom));
@@ -293,13 +288,13 @@ START_TEST(a_judgement_is_told_whole)
     }
     shown_is(d, text_end(&want), NULL);
     cJSON *tree = document_json(d);
-    near(cJSON_GetObjectItem(tree, "score")->valuedouble, exp(a.score.mean));
-    near(cJSON_GetObjectItem(tree, "p_better")->valuedouble, p);
-    near(cJSON_GetObjectItem(tree, "headroom_left")->valuedouble, exp(0.25) - 1.0);
-    near(cJSON_GetObjectItem(tree, "failed_runs")->valuedouble, 2);
+    is_near(cJSON_GetObjectItem(tree, "score")->valuedouble, exp(a.score.mean));
+    is_near(cJSON_GetObjectItem(tree, "p_better")->valuedouble, p);
+    is_near(cJSON_GetObjectItem(tree, "headroom_left")->valuedouble, exp(0.25) - 1.0);
+    is_near(cJSON_GetObjectItem(tree, "failed_runs")->valuedouble, 2);
     const cJSON *interval = cJSON_GetObjectItem(tree, "interval");
-    near(cJSON_GetObjectItem(interval, "low")->valuedouble, low);
-    near(cJSON_GetObjectItem(interval, "high")->valuedouble, high);
+    is_near(cJSON_GetObjectItem(interval, "low")->valuedouble, low);
+    is_near(cJSON_GetObjectItem(interval, "high")->valuedouble, high);
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "significant_regressions")), 4);
     for (int i = 0; i < PAIRS; i++) {
         const cJSON *cell =
@@ -317,7 +312,7 @@ START_TEST(a_judgement_is_told_whole)
                             a.holm[i],
                             a.lost[i]};
         for (int k = 0; k < 9; k++) {
-            near(cJSON_GetObjectItem(cell, keys[k])->valuedouble, v[k]);
+            is_near(cJSON_GetObjectItem(cell, keys[k])->valuedouble, v[k]);
         }
         ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(cell, "scored")) == (i < 2 || i > 3));
         const cJSON *row =
@@ -325,7 +320,7 @@ START_TEST(a_judgement_is_told_whole)
         if (i >= 2) {
             OWNED char *name = xformat("%s.%s", of[i], i % 2 == 0 ? E2E : RATE);
             ck_assert_str_eq(cJSON_GetObjectItem(row, "name")->valuestring, name);
-            near(cJSON_GetObjectItem(row, "ratio")->valuedouble, exp(-a.gain[i].mean));
+            is_near(cJSON_GetObjectItem(row, "ratio")->valuedouble, exp(-a.gain[i].mean));
         }
     }
     cJSON_Delete(tree);

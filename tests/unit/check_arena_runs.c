@@ -16,11 +16,6 @@
 
 #define E2E "reactive.e2e_s.mean"
 
-static void near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * (1.0 + fabs(want)));
-}
-
 static const char small_suite[] =
     "{\"name\": \"small\", \"suite\": {\"about\": \"a test\", \"references\": [\"fcfs\", \"edf\"]},"
     "\"base\": {\"seed\": 11},"
@@ -75,7 +70,7 @@ START_TEST(a_certificate_holds_the_best_of_each_run)
             double best = 0.0;
             for (int i = 0; i < 2; i++) {
                 judge_values(&runs[i], point, metric, v[i]);
-                near(row->reference[i], (v[i][0] + v[i][1]) / 2.0);
+                is_near(row->reference[i], (v[i][0] + v[i][1]) / 2.0);
             }
             uint32_t c_of = 0;
             while (c_of < CLAIRVOYANT_METRICS && strcmp(clairvoyant_metrics[c_of], metric) != 0) {
@@ -84,7 +79,7 @@ START_TEST(a_certificate_holds_the_best_of_each_run)
             ck_assert((c_of == CLAIRVOYANT_METRICS) == (m == 2));
             if (m == 2) { /* no schedule is known by its energy */
                 ck_assert(isnan(row->hindsight) && isnan(row->bound));
-                near(row->best, (fmin(v[0][0], v[1][0]) + fmin(v[0][1], v[1][1])) / 2.0);
+                is_near(row->best, (fmin(v[0][0], v[1][0]) + fmin(v[0][1], v[1][1])) / 2.0);
                 continue;
             }
             const double *x = &g.best[2 * c_of];
@@ -93,9 +88,9 @@ START_TEST(a_certificate_holds_the_best_of_each_run)
                                 : fmin(fmin(v[0][k], v[1][k]), x[k])) /
                         2.0;
             }
-            near(row->best, best);
-            near(row->hindsight, (x[0] + x[1]) / 2.0);
-            near(row->bound, (g.bound[2 * c_of] + g.bound[2 * c_of + 1]) / 2.0);
+            is_near(row->best, best);
+            is_near(row->hindsight, (x[0] + x[1]) / 2.0);
+            is_near(row->bound, (g.bound[2 * c_of] + g.bound[2 * c_of + 1]) / 2.0);
         }
     }
     /* from the second replication on is the second replication */
@@ -161,10 +156,10 @@ START_TEST(the_best_is_chosen_by_mean_gains)
     struct select_result again;
     select_by(&o, 3, gains, of, &again);
     ck_assert(r.best == again.best && r.decided == again.decided && r.runs == again.runs);
-    near(r.delta, again.delta);
+    is_near(r.delta, again.delta);
     ck_assert(r.k == 3 && r.gain);
     for (uint32_t i = 0; i < 3; i++) {
-        near(select_mean(&r, i), select_mean(&again, i));
+        is_near(select_mean(&r, i), select_mean(&again, i));
         ck_assert(r.of[i].n == again.of[i].n && r.of[i].left == again.of[i].left);
     }
 }

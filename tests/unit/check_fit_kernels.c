@@ -9,11 +9,6 @@
 #include "sim/drive/drive_impl.h"
 #include "tests/helpers/suite.h"
 
-static void near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * fabs(want) + 1e-15);
-}
-
 /* ---- what a kernel counts as ---- */
 
 static struct fit_input in;
@@ -62,20 +57,20 @@ START_TEST(terms_are_of_a_kernels_own_segments)
     take(true);
     ck_assert(in.n == 3 && in.n_segments == 7 && in.fit.n_runs == 2 && in.fit.n_disturbed == 1);
     ck_assert(in.run[0] == 1 && in.run[1] == 2 && in.run[2] == 2);
-    near(in.fit.tail_tokens, 5);
+    is_near(in.fit.tail_tokens, 5);
     double x[4];
     fit_prompt_terms(&in, &in.kernels[2], (struct fit_split){16, 0}, x);
-    near(x[0], 4 * 10 - 6);
-    near(x[1], 4);
-    near(x[2], 20 * 20 - 190 + 16 * 40 - 120);
-    near(x[3], 36);
+    is_near(x[0], 4 * 10 - 6);
+    is_near(x[1], 4);
+    is_near(x[2], 20 * 20 - 190 + 16 * 40 - 120);
+    is_near(x[3], 36);
     fit_prompt_terms(&in, &in.kernels[2], (struct fit_split){17, 16}, x);
-    near(x[0], 34 + 16 * 40 - 120); /* 16 rows are fewer than 17; few rows have no tiles */
-    near(x[1], 20);
-    near(x[2], 16 * 16 + 16 * 32); /* of 20 rows: 16 see 16 keys, 4 see 20: two tiles */
-    near(x[3], 20);
+    is_near(x[0], 34 + 16 * 40 - 120); /* 16 rows are fewer than 17; few rows have no tiles */
+    is_near(x[1], 20);
+    is_near(x[2], 16 * 16 + 16 * 32); /* of 20 rows: 16 see 16 keys, 4 see 20: two tiles */
+    is_near(x[3], 20);
     fit_prompt_terms(&in, &in.kernels[1], (struct fit_split){0, 0}, x);
-    near(x[2], 5 * 50 - 10);
+    is_near(x[2], 5 * 50 - 10);
     ck_assert(x[0] == 0 && x[1] == 0 && x[3] == 5);
     ck_assert_double_eq(fit_decode_keys(&in, &in.kernels[2]), 77);
     ck_assert_double_eq(fit_decode_keys(&in, &in.kernels[0]), 0);
@@ -124,12 +119,12 @@ START_TEST(an_overlap_is_the_share_of_others)
     take(false);
     input_add((struct drive_kernel){.device = 1, .begin_ns = 100, .ns = 100});
     take(false);
-    near(fit_overlap(&in, 2), 0.4);
-    near(fit_overlap(&in, 0), (70.0 + 20.0) / 70); /* of device 0: [50, 120) and [100, 120) */
-    near(fit_overlap(&in, 7), 0);
-    near(fit_overlap(&in, 6), 10.0 / 110);
+    is_near(fit_overlap(&in, 2), 0.4);
+    is_near(fit_overlap(&in, 0), (70.0 + 20.0) / 70); /* of device 0: [50, 120) and [100, 120) */
+    is_near(fit_overlap(&in, 7), 0);
+    is_near(fit_overlap(&in, 6), 10.0 / 110);
     in.one_by_one = true;
-    near(fit_overlap(&in, 2), 0);
+    is_near(fit_overlap(&in, 2), 0);
     fit_input_fini(&in);
 }
 END_TEST
@@ -187,9 +182,9 @@ START_TEST(a_slowdown_is_the_mean_of_its_ops)
     double value = (ratio[0] + ratio[1]) / 2 - 1;
     double sd = sqrt(variance) / 2;
     ck_assert_uint_eq(d.n_beside, 61);
-    near(d.beside.value, value);
-    near(d.beside.low, value - 1.96 * sd);
-    near(d.beside.high, value + 1.96 * sd);
+    is_near(d.beside.value, value);
+    is_near(d.beside.low, value - 1.96 * sd);
+    is_near(d.beside.high, value + 1.96 * sd);
     struct fit_device other = {.n_beside = 0}; /* 29 of a kind */
     fit_beside(&in, overlap, 1, &other);
     ck_assert(other.n_beside == 0 && other.beside.high == 0);
@@ -233,11 +228,11 @@ START_TEST(times_of_runs_are_added_up)
     }
     const struct fit_line *l = &in.fit.residents[DRIVE_LOAD];
     ck_assert(l->n == 2 && l->x == 3e6 && l->xx == 5e12);
-    near(l->y, 8e-3);
-    near(l->xy, 3e3 + 1e4);
-    near(l->max_s, 5e-3);
-    near(in.fit.residents[DRIVE_EVICT].max_s, 0.25);
-    near(in.fit.residents[DRIVE_EVICT].x, 8);
+    is_near(l->y, 8e-3);
+    is_near(l->xy, 3e3 + 1e4);
+    is_near(l->max_s, 5e-3);
+    is_near(in.fit.residents[DRIVE_EVICT].max_s, 0.25);
+    is_near(in.fit.residents[DRIVE_EVICT].x, 8);
     ck_assert(in.fit.residents[DRIVE_COMPILE].n == 0);
     fit_input_fini(&in);
 }
@@ -377,7 +372,7 @@ START_TEST(every_number_is_written_in_its_place)
             if (strchr("0123456789", *p) != NULL && strchr("0123456789", *q) != NULL) {
                 char *end_p;
                 char *end_q;
-                near(strtod(p, &end_p), strtod(q, &end_q));
+                is_near(strtod(p, &end_p), strtod(q, &end_q));
                 p = end_p;
                 q = end_q;
             } else {

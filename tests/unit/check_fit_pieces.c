@@ -27,11 +27,6 @@ static void teardown(void)
     free(s.v);
 }
 
-static void near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * fabs(want) + 1e-15);
-}
-
 /* ---- samples ---- */
 
 /* Kinds differ in any term, the last as well; equal ones are neighbours. */
@@ -99,21 +94,21 @@ START_TEST(a_fit_is_judged_by_repeats)
     samples_judge(&s, 1, &part);
     ck_assert(part.n == 6 && part.lost == 4);
     /* |fitted / t - 1|: 1/11, 1/9, 1/6, 0, 1/11, 7/33: sorted 0 .0909 .0909 .1111 .1667 .2121 */
-    near(part.median_frac, 1.0 / 9.0);
-    near(part.p90_frac, 1.0 / 6.0); /* rank floor(0.9 x 5) = 4 */
+    is_near(part.median_frac, 1.0 / 9.0);
+    is_near(part.p90_frac, 1.0 / 6.0); /* rank floor(0.9 x 5) = 4 */
     double mean[3] = {0.0, 0.1, -0.175};
     double lack = 2 * mean[0] * mean[0] + 3 * mean[1] * mean[1] + mean[2] * mean[2];
     double pure = 0.1 * 0.1 * 2 + 0.1 * 0.1 + 0.1 * 0.1;
-    near(part.lack_of_fit_p, gsl_cdf_fdist_Q(lack / 2 / (pure / 3), 2, 3));
+    is_near(part.lack_of_fit_p, gsl_cdf_fdist_Q(lack / 2 / (pure / 3), 2, 3));
     samples_judge(&s, 2, &part);
-    near(part.lack_of_fit_p, gsl_cdf_fdist_Q(lack / 1 / (pure / 3), 1, 3));
+    is_near(part.lack_of_fit_p, gsl_cdf_fdist_Q(lack / 1 / (pure / 3), 1, 3));
     samples_judge(&s, 3, &part); /* no degree of freedom is left */
     ck_assert(isnan(part.lack_of_fit_p));
     s.n = 1; /* no repeats */
     samples_judge(&s, 0, &part);
     ck_assert(isnan(part.lack_of_fit_p));
-    near(part.median_frac, 1.0 / 11.0);
-    near(part.p90_frac, 1.0 / 11.0);
+    is_near(part.median_frac, 1.0 / 11.0);
+    is_near(part.p90_frac, 1.0 / 11.0);
 }
 END_TEST
 
@@ -151,15 +146,15 @@ START_TEST(a_line_is_that_of_the_normal_equations)
     double scale = sum / fitted;
     struct fit_number c[3];
     samples_regress(&s, 3, c);
-    near(c[0].value, scale * a);
-    near(c[0].low, scale * fmax(0, a - 1.96 * sd[0]));
-    near(c[0].high, scale * (a + 1.96 * sd[0]));
+    is_near(c[0].value, scale * a);
+    is_near(c[0].low, scale * fmax(0, a - 1.96 * sd[0]));
+    is_near(c[0].high, scale * (a + 1.96 * sd[0]));
     ck_assert(c[1].value == 0 && c[1].low == 0 && c[1].high == 0);
-    near(c[2].value, scale * b);
-    near(c[2].low, scale * (b - 1.96 * sd[1]));
-    near(c[2].high, scale * (b + 1.96 * sd[1]));
+    is_near(c[2].value, scale * b);
+    is_near(c[2].low, scale * (b - 1.96 * sd[1]));
+    is_near(c[2].high, scale * (b + 1.96 * sd[1]));
     for (int i = 0; i < 6; i++) {
-        near(s.v[i].fitted_s, scale * (a + b * x[i]));
+        is_near(s.v[i].fitted_s, scale * (a + b * x[i]));
     }
 }
 END_TEST
@@ -185,7 +180,7 @@ START_TEST(no_coefficient_is_negative)
         int none = turn == 0 ? 0 : 1;
         ck_assert(c[none].value == 0 && c[none].low == 0 && c[none].high == 0);
         double scale = sum / (wx / w * 21);
-        near(c[1 - none].value, scale * wx / w);
+        is_near(c[1 - none].value, scale * wx / w);
         free(s.v);
     }
     /* the most negative goes first, and what is negative without it goes then: one term is left,
@@ -198,7 +193,7 @@ START_TEST(no_coefficient_is_negative)
     add(3, 1, 1, 1);
     struct fit_number left[3];
     samples_regress(&s, 3, left);
-    near(left[0].value, 26.0 / 4);
+    is_near(left[0].value, 26.0 / 4);
     ck_assert(left[1].value == 0 && left[2].value == 0 && left[2].high == 0);
     free(s.v);
     setup(); /* fewer kernels than terms: nothing is known, and nothing is predicted */
@@ -217,13 +212,13 @@ START_TEST(a_scale_keeps_the_sum)
     add(9, 1, 3, 9);
     struct fit_number c[3] = {{1, 0.5, 2}, {1, 0.25, 4}, {7, 7, 7}};
     samples_scale(&s, 2, c); /* 3 and 4: times 15 / 7 */
-    near(s.v[0].fitted_s, 3 * 15.0 / 7);
-    near(s.v[1].fitted_s, 4 * 15.0 / 7);
-    near(c[0].value, 15.0 / 7);
-    near(c[0].low, 7.5 / 7);
-    near(c[0].high, 30.0 / 7);
-    near(c[1].low, 0.25 * 15 / 7);
-    near(c[1].high, 4 * 15.0 / 7);
+    is_near(s.v[0].fitted_s, 3 * 15.0 / 7);
+    is_near(s.v[1].fitted_s, 4 * 15.0 / 7);
+    is_near(c[0].value, 15.0 / 7);
+    is_near(c[0].low, 7.5 / 7);
+    is_near(c[0].high, 30.0 / 7);
+    is_near(c[1].low, 0.25 * 15 / 7);
+    is_near(c[1].high, 4 * 15.0 / 7);
     ck_assert(c[2].value == 7);
 }
 END_TEST
@@ -249,17 +244,17 @@ START_TEST(rows_are_in_lots_of_powers_of_two)
             want[k].n > 1
                 ? sqrt((want[k].squares / want[k].n - want[k].mean * want[k].mean) / want[k].n)
                 : 0;
-        near(table.rows[k], want[k].rows);
-        near(table.s[k].value, want[k].mean);
-        near(table.s[k].low, want[k].mean - 1.96 * sd);
-        near(table.s[k].high, want[k].mean + 1.96 * sd);
+        is_near(table.rows[k], want[k].rows);
+        is_near(table.s[k].value, want[k].mean);
+        is_near(table.s[k].low, want[k].mean - 1.96 * sd);
+        is_near(table.s[k].high, want[k].mean + 1.96 * sd);
     }
     /* between two rows by a line, below and above by the ends */
     samples_table_fitted(&s, &table);
-    near(s.v[0].fitted_s, 1.5);
-    near(s.v[3].fitted_s, 3 + 1.5 * (3 - 2) / 1.5);
-    near(s.v[6].fitted_s, 7 + 2 * (8.0 - 7) / 2);
-    near(s.v[8].fitted_s, 9);
+    is_near(s.v[0].fitted_s, 1.5);
+    is_near(s.v[3].fitted_s, 3 + 1.5 * (3 - 2) / 1.5);
+    is_near(s.v[6].fitted_s, 7 + 2 * (8.0 - 7) / 2);
+    is_near(s.v[8].fitted_s, 9);
 }
 END_TEST
 
@@ -275,13 +270,13 @@ START_TEST(lots_that_fall_are_pooled)
     samples_table(&s, &table);
     /* 5, 4 -> 4.5 of two; 4 of two: (5 + 4 + 3 + 5) / 4 = 4.25 of four, rows 11 / 4; 4.5; 9 */
     ck_assert_uint_eq(table.n, 3);
-    near(table.rows[0], 11.0 / 4);
-    near(table.s[0].value, 4.25);
+    is_near(table.rows[0], 11.0 / 4);
+    is_near(table.s[0].value, 4.25);
     double sd = sqrt(((25 + 16 + 9 + 25) / 4.0 - 4.25 * 4.25) / 4);
-    near(table.s[0].high, 4.25 + 1.96 * sd);
-    near(table.rows[1], 8);
-    near(table.s[1].value, 4.5);
-    near(table.s[2].value, 9);
+    is_near(table.s[0].high, 4.25 + 1.96 * sd);
+    is_near(table.rows[1], 8);
+    is_near(table.s[1].value, 4.5);
+    is_near(table.s[2].value, 9);
 }
 END_TEST
 
@@ -309,17 +304,17 @@ START_TEST(a_line_neither_falls_nor_begins_below_zero)
     static const double steep[] = {1, 4, 7};
     static const double same[] = {2, 2, 2};
     struct fit_line l = line_of(x, up, 3);
-    near(l.slope_s, 2);
-    near(l.fixed_s, 3);
+    is_near(l.slope_s, 2);
+    is_near(l.fixed_s, 3);
     l = line_of(x, down, 3);
     ck_assert(l.slope_s == 0);
-    near(l.fixed_s, 7);
+    is_near(l.fixed_s, 7);
     l = line_of(x, steep, 3);
     ck_assert(l.fixed_s == 0);
-    near(l.slope_s, 2);
+    is_near(l.slope_s, 2);
     l = line_of(same, up, 3);
     ck_assert(l.slope_s == 0);
-    near(l.fixed_s, 7);
+    is_near(l.fixed_s, 7);
     l = line_of(x, up, 0);
     ck_assert(l.slope_s == 0 && l.fixed_s == 0);
 }

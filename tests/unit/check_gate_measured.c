@@ -54,12 +54,6 @@ static void teardown(void)
     err_fini(&err);
 }
 
-static void near(double is, double want)
-{
-    ck_assert_msg(isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want),
-                  "%.12g, not %.12g", is, want);
-}
-
 static int by_size(const void *x, const void *y)
 {
     double a = *(const double *)x;
@@ -139,8 +133,9 @@ static void is_measured(const struct gate_cells *out, uint64_t fresh_seed)
                     summary(output, n, &want[3], &want[4]);
                     summary(work, n, &mean, &want[5]);
                     for (int x = 0; x < 6; x++) {
-                        near(c->covariates[k * GATE_COVARIATES + 6 * (uint32_t)cls + (uint32_t)x],
-                             want[x]);
+                        is_near(
+                            c->covariates[k * GATE_COVARIATES + 6 * (uint32_t)cls + (uint32_t)x],
+                            want[x]);
                     }
                 }
             }

@@ -136,7 +136,7 @@ static double true_value(const struct simdev_truth *t, const struct kernel_estim
 
 /* Within 3 %; a sensitivity, a share of the kernel's time and possibly 0, within 3 % of that time.
  */
-static bool is_near(const struct kernel_estimate *q, double want)
+static bool estimate_is_near(const struct kernel_estimate *q, double want)
 {
     return q->param == KERNEL_PARAM_LAMBDA ? fabs(q->value - want) <= 0.03
                                            : fabs(q->value / want - 1.0) <= 0.03;
@@ -190,8 +190,8 @@ START_TEST(simultaneous_intervals_cover_in_95_percent_of_noisy_trials_within_3_p
             double want = true_value(&t, q);
             bool inside = q->low <= want && want <= q->high;
             all = all && inside;
-            far += !is_near(q, want);
-            if (!inside || !is_near(q, want)) {
+            far += !estimate_is_near(q, want);
+            if (!inside || !estimate_is_near(q, want)) {
                 (void)printf("note: trial %u: %s %s %s %.6g in [%.6g, %.6g], truth %.6g\n",
                              (unsigned)trial, q->device, kernel_param_name(q->param),
                              kernel_op_name(q->op), q->value, q->low, q->high, want);

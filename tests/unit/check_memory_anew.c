@@ -18,12 +18,6 @@ static void once(void)
     ck_assert_int_eq(catalog_open(&c, &err), 0);
 }
 
-static void near(double is, double want)
-{
-    ck_assert_msg(isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want) + 1e-15,
-                  "%.12g, worked out %.12g", is, want);
-}
-
 static struct point point_of(const char *model, double ms)
 {
     struct point p = {.source = "",
@@ -96,10 +90,10 @@ START_TEST(memory_of_toolchains_is_their_mean_and_range)
         struct soc_memory m;
         memset(&m, 0x55, sizeof m);
         ck_assert(footprint_fit_others(&r, &r.v[t + 30], &m));
-        near(m.fixed_bytes, (a->fixed_bytes + b->fixed_bytes) / 2);
-        near(m.weights_frac, (a->weights_frac + b->weights_frac) / 2);
-        near(m.tokenizer_bytes, (a->tokenizer_bytes + b->tokenizer_bytes) / 2);
-        near(m.activation_bytes, (a->activation_bytes + b->activation_bytes) / 2);
+        is_near(m.fixed_bytes, (a->fixed_bytes + b->fixed_bytes) / 2);
+        is_near(m.weights_frac, (a->weights_frac + b->weights_frac) / 2);
+        is_near(m.tokenizer_bytes, (a->tokenizer_bytes + b->tokenizer_bytes) / 2);
+        is_near(m.activation_bytes, (a->activation_bytes + b->activation_bytes) / 2);
         ck_assert_str_eq(m.runtime, "other");
     }
     SCOPED(text_fini) struct text want = {0};
@@ -194,12 +188,12 @@ START_TEST(memory_of_a_row_is_by_its_file_or_the_mean)
         predict_bind(&c, &p, &r.k);
         struct prediction q = predict_memory(&c, &p);
         ck_assert_msg(q.runtime_default == !all[i].exact, "%s", all[i].runtime);
-        near(q.value, footprint_row_bytes(&r, all[i].exact ? &a : &mean) / 1048576);
+        is_near(q.value, footprint_row_bytes(&r, all[i].exact ? &a : &mean) / 1048576);
         struct prediction x = {.value = 1};
         r.k.match = all[i].exact ? SOC_MATCH_EXACT : SOC_MATCH_OTHER;
         predict_interval(&c, &p, &r.k, 1.0, &x);
-        near(q.low, x.low * q.value);
-        near(q.high, x.high * q.value);
+        is_near(q.low, x.low * q.value);
+        is_near(q.high, x.high * q.value);
         ck_assert(q.unseen == x.unseen);
     }
     machines[0].devices[igpu].memory = machines[1].devices[(igpu + 1) % 3].memory =

@@ -30,12 +30,6 @@ static void once(void)
     catalog_add_soc(&c, soc);
 }
 
-static double near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * fabs(want));
-    return want;
-}
-
 static struct point row(const char *device, const char *runtime, const char *model,
                         enum point_metric metric)
 {
@@ -115,27 +109,27 @@ START_TEST(a_load_is_the_mean_of_its_group)
     double df = 2 + 1 + 1;
     double t = gsl_cdf_tdist_Pinv(0.975, df);
     struct prediction q = load("igpu", "ov-2030", "llama-2-7b", "");
-    near(q.value, 32 * exp(mean[0]));
-    near(log(q.high / q.value), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
-    near(log(q.value / q.low), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
+    is_near(q.value, 32 * exp(mean[0]));
+    is_near(log(q.high / q.value), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
+    is_near(log(q.value / q.low), t * sqrt(squares / df * (1.0 + 1.0 / 3.0)));
     ck_assert(q.reason == NULL && q.unseen == CONFORMAL_SOURCE);
     q = load("npu", "ov-9", "llama-3.2-3b compile", "nowhere");
-    near(q.value, 28 * exp(mean[1]));
-    near(log(q.high / q.value), t * sqrt(squares / df * 1.5));
+    is_near(q.value, 28 * exp(mean[1]));
+    is_near(log(q.high / q.value), t * sqrt(squares / df * 1.5));
     q = load("gpu", "whatever", "a blob of 4 GB", "");
-    near(q.value, 4 * exp(mean[2]));
+    is_near(q.value, 4 * exp(mean[2]));
     /* one of its own group is left: the interval is that of the others */
     (void)alone;
     q = load("npu", "ov-9", "llama-3.2-3b", "d (again)");
-    near(q.value, 28 * 1000);
+    is_near(q.value, 28 * 1000);
     double less = spread(igpu, 3, &mean[0]) + spread(read, 2, &mean[2]);
-    near(log(q.high / q.value), gsl_cdf_tdist_Pinv(0.975, 3) * sqrt(less / 3 * 2.0));
+    is_near(log(q.high / q.value), gsl_cdf_tdist_Pinv(0.975, 3) * sqrt(less / 3 * 2.0));
     /* without the first: 200 and 200, and b has a row of the NPU as well */
     q = load("igpu", "ov-9", "llama-3.2-3b", "a");
-    near(q.value, 28 * 200);
+    is_near(q.value, 28 * 200);
     /* the last has no source, and so is left out of nothing */
     q = load("igpu", "ov-9", "llama-3.2-3b", "b");
-    near(q.value, 28 * sqrt(100 * 200));
+    is_near(q.value, 28 * sqrt(100 * 200));
 }
 END_TEST
 
@@ -156,7 +150,7 @@ START_TEST(a_load_has_its_reason)
     add("npu", "ov-2025", "llama-2-7b", 32000, "b");
     add("igpu", "ov-2025", "llama-2-7b", 32000, "b");
     struct prediction q = load("npu", "ov-1", "llama-2-7b", "");
-    near(q.value, 32000);
+    is_near(q.value, 32000);
     ck_assert(isnan(q.low) && isnan(q.high));
 }
 END_TEST
@@ -244,23 +238,23 @@ START_TEST(bandwidths_are_shared)
             const int pair[] = {igpu, npu};
             const int turned[] = {npu, igpu};
             const int all[] = {0, 1, 2};
-            near(rate("gpu+npu", "stream").value, shared(pair, 2, 2, ops));
-            near(rate("npu+igpu", "corun stream").value, shared(turned, 2, 2, ops));
-            near(rate("all", "").value, shared(all, 3, 3, ops));
-            near(rate("npu", "corun").value, shared(turned, 2, 1, ops));
-            near(rate("igpu", "a corun of two").value, shared(pair, 2, 1, ops));
+            is_near(rate("gpu+npu", "stream").value, shared(pair, 2, 2, ops));
+            is_near(rate("npu+igpu", "corun stream").value, shared(turned, 2, 2, ops));
+            is_near(rate("all", "").value, shared(all, 3, 3, ops));
+            is_near(rate("npu", "corun").value, shared(turned, 2, 1, ops));
+            is_near(rate("igpu", "a corun of two").value, shared(pair, 2, 1, ops));
             const int with_npu[] = {cpu, npu};
-            near(rate("cpu", "corun").value, shared(with_npu, 2, 1, ops));
+            is_near(rate("cpu", "corun").value, shared(with_npu, 2, 1, ops));
             c.contention_given = stated;
             if (stated) { /* then it holds even so */
-                near(rate("npu", "corun").value,
-                     shared(turned, 2, 1, contention_find("proportional")));
+                is_near(rate("npu", "corun").value,
+                        shared(turned, 2, 1, contention_find("proportional")));
             }
             c.contention_given = false;
         }
     }
-    near(rate("npu", "stream").value, demand(npu) / 1e9);
-    near(rate("cpu", "solo").value, demand(cpu) / 1e9);
+    is_near(rate("npu", "stream").value, demand(npu) / 1e9);
+    is_near(rate("cpu", "solo").value, demand(cpu) / 1e9);
     ck_assert(isnan(rate("cpu", "solo").low) && isnan(rate("gpu+npu", "").high));
     static const char *const none[] = {"dsp", "gpu+", "+gpu", "gpu+dsp", "gpu++npu", ""};
     for (int i = 0; i < 6; i++) {
@@ -307,7 +301,7 @@ START_TEST(what_was_read_from_a_row_predicts_nothing)
                 ck_assert_str_eq(q.reason, why);
                 ck_assert(isnan(q.value) && isnan(q.low) && isnan(q.high));
             } else {
-                near(q.value, number);
+                is_near(q.value, number);
                 ck_assert_ptr_null(q.reason);
             }
         }
@@ -373,8 +367,8 @@ static void same_interval(const struct prediction *q, const struct conformal_que
                           double value)
 {
     struct conformal_interval x = conformal_of(&c.residuals, asked, 0.95);
-    near(q->low, value * x.low_factor);
-    near(q->high, value * x.high_factor);
+    is_near(q->low, value * x.low_factor);
+    is_near(q->high, value * x.high_factor);
 }
 
 /* launch + max(flop / P, bytes / B), with what an entry's fill adds where there are several rows.
@@ -408,7 +402,7 @@ START_TEST(a_product_has_a_formula_and_an_interval)
         double memory =
             (2.0 * weights + act_bytes * all[i].rows * (all[i].k + all[i].n)) / (one ? 50e9 : 60e9);
         double ms = 1e3 * ((one ? 2e-4 : 1e-4) + fmax(compute, memory));
-        near(q.value, ms);
+        is_near(q.value, ms);
         ck_assert(q.runtime_default && q.unseen == CONFORMAL_RUNTIME && q.reason == NULL);
         struct conformal_query asked = {.soc = "here",
                                         .family = "",
@@ -489,7 +483,7 @@ START_TEST(a_recipe_decides_a_tables_weights)
                                            0.0}; /* 4 bits and 16 of 8 weights */
     c.recipes = &recipe;
     c.n_recipes = 1;
-    near(catalog_recipe_bytes(&c, "llama-2-7b"), 0.75);
+    is_near(catalog_recipe_bytes(&c, "llama-2-7b"), 0.75);
     ck_assert_double_eq(catalog_recipe_bytes(&c, "llama-2-13b"), 0.0);
     struct point p = row("igpu", "openvino-2025.4", "llama-2-7b", POINT_TPOT_MS);
     struct predict_case with;
@@ -506,7 +500,7 @@ START_TEST(a_recipe_decides_a_tables_weights)
         const struct soc_runtime *r = &soc->devices[with.device].runtimes[with.runtime];
         usual = r->weight_bits == 4 ? r->format.body_bytes : usual;
         if (i == 0) {
-            near(extra, (0.75 - usual) * with.llm.body_weights);
+            is_near(extra, (0.75 - usual) * with.llm.body_weights);
         } else {
             ck_assert_double_eq(extra, 0.0);
         }

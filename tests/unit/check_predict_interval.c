@@ -28,12 +28,6 @@ static void once(void)
     catalog_add_soc(&c, soc);
 }
 
-static double near(double is, double want)
-{
-    ck_assert_double_eq_tol(is, want, 1e-9 * fabs(want));
-    return want;
-}
-
 static struct point row(const char *device, const char *runtime, const char *model,
                         enum point_metric metric)
 {
@@ -206,9 +200,9 @@ START_TEST(a_tokens_energy_is_watts_over_its_time)
         double per = (prefill ? 30.0 : 20.0) + (rail ? 0.0 : 5.0);
         per /= 1e3 * batch * (prefill ? 512.0 : 1.0);
         struct prediction q = predict_other(&c, &p);
-        near(q.value, per * t.value);
-        near(q.low, per * t.low);
-        near(q.high, per * t.high);
+        is_near(q.value, per * t.value);
+        is_near(q.low, per * t.low);
+        is_near(q.high, per * t.high);
         ck_assert(q.unseen == t.unseen && q.runtime_default && q.reason == NULL);
     }
     struct point p = row("igpu", "x", "no-such-model decode per token", POINT_ENERGY_J);

@@ -65,12 +65,6 @@ static void teardown(void)
     free(path);
 }
 
-static void near(double is, double want)
-{
-    ck_assert_msg(isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want) + 1e-15,
-                  "%.12g, worked out %.12g", is, want);
-}
-
 /* ---- errors ---- */
 
 static int by_size(const void *x, const void *y)
@@ -139,13 +133,13 @@ START_TEST(errors_are_of_the_requests_asked_for)
         for (int m = 0; m < 3; m++) {
             ck_assert_double_eq((double)s.metric[m].n, a.n[m]);
             if (a.n[m] > 0) {
-                near(s.metric[m].mape, a.mape[m]);
-                near(s.metric[m].median, a.median[m]);
-                near(s.metric[m].p90, a.p90[m]);
-                near(s.metric[m].bias, a.bias[m]);
+                is_near(s.metric[m].mape, a.mape[m]);
+                is_near(s.metric[m].median, a.median[m]);
+                is_near(s.metric[m].p90, a.p90[m]);
+                is_near(s.metric[m].bias, a.bias[m]);
             }
         }
-        near(s.e2e_pearson, a.pearson);
+        is_near(s.e2e_pearson, a.pearson);
     }
 }
 END_TEST
@@ -229,16 +223,16 @@ static void put_numbers(struct text *t, const char *label, const struct again *a
 static void is_object(const cJSON *o, const struct again *a, int n)
 {
     static const char *const metrics[] = {"e2e", "ttft", "tpot"};
-    near(cJSON_GetObjectItem(o, "n")->valuedouble, n);
+    is_near(cJSON_GetObjectItem(o, "n")->valuedouble, n);
     for (int m = 0; m < 3; m++) {
         const char *const kinds[] = {"mape", "median", "p90", "bias"};
         const double v[] = {a->mape[m], a->median[m], a->p90[m], a->bias[m]};
         for (int k = 0; k < 4; k++) {
             OWNED char *key = xformat("%s_%s", metrics[m], kinds[k]);
-            near(cJSON_GetObjectItem(o, key)->valuedouble, v[k]);
+            is_near(cJSON_GetObjectItem(o, key)->valuedouble, v[k]);
         }
     }
-    near(cJSON_GetObjectItem(o, "e2e_pearson")->valuedouble, a->pearson);
+    is_near(cJSON_GetObjectItem(o, "e2e_pearson")->valuedouble, a->pearson);
 }
 
 static int told(const char *form, char **out, char **errors)
@@ -321,7 +315,7 @@ START_TEST(a_replay_is_told_whole)
         OWNED char *json = NULL;
         ck_assert_int_eq(told("json", &json, NULL), 0);
         SCOPED(json_drop) cJSON *tree = cJSON_Parse(json);
-        near(cJSON_GetObjectItem(tree, "replicas")->valuedouble, options.replicas);
+        is_near(cJSON_GetObjectItem(tree, "replicas")->valuedouble, options.replicas);
         ck_assert_str_eq(cJSON_GetObjectItem(tree, "queue")->valuestring, options.queue);
         ck_assert_str_eq(cJSON_GetObjectItem(tree, "fingerprint")->valuestring, print);
         ck_assert_str_eq(cJSON_GetObjectItem(tree, "run")->valuestring, path);
@@ -334,10 +328,10 @@ START_TEST(a_replay_is_told_whole)
         ck_assert((interval != NULL) == (i == 0));
         ck_assert((cJSON_GetObjectItem(tree, "intervals") != NULL) == (i == 0));
         if (i == 0) {
-            near(cJSON_GetObjectItem(interval, "machines")->valuedouble, x.n_machines);
-            near(cJSON_GetObjectItem(interval, "failed")->valuedouble, x.n_failed);
-            near(cJSON_GetObjectItem(interval, "factors")->valuedouble, x.n_factors);
-            near(cJSON_GetObjectItem(interval, "level")->valuedouble, x.level);
+            is_near(cJSON_GetObjectItem(interval, "machines")->valuedouble, x.n_machines);
+            is_near(cJSON_GetObjectItem(interval, "failed")->valuedouble, x.n_failed);
+            is_near(cJSON_GetObjectItem(interval, "factors")->valuedouble, x.n_factors);
+            is_near(cJSON_GetObjectItem(interval, "level")->valuedouble, x.level);
         }
         ck_assert_ptr_null(cJSON_GetObjectItem(tree, "fit"));
         ck_assert_ptr_null(cJSON_GetObjectItem(tree, "lack_of_fit"));
@@ -441,10 +435,10 @@ START_TEST(a_fit_is_told_whole)
         ck_assert_int_eq(told("json", &json, NULL), 0);
         SCOPED(json_drop) cJSON *tree = cJSON_Parse(json);
         const cJSON *f = cJSON_GetObjectItem(tree, "fit");
-        near(cJSON_GetObjectItem(f, "n")->valuedouble, n);
-        near(cJSON_GetObjectItem(f, "evaluations")->valuedouble, fit.evaluations);
-        near(cJSON_GetObjectItem(f, "objective_before")->valuedouble, fit.objective_before);
-        near(cJSON_GetObjectItem(f, "objective")->valuedouble, fit.objective);
+        is_near(cJSON_GetObjectItem(f, "n")->valuedouble, n);
+        is_near(cJSON_GetObjectItem(f, "evaluations")->valuedouble, fit.evaluations);
+        is_near(cJSON_GetObjectItem(f, "objective_before")->valuedouble, fit.objective_before);
+        is_near(cJSON_GetObjectItem(f, "objective")->valuedouble, fit.objective);
         ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(f, "converged")) == fit.converged);
         ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(tree, "lack_of_fit")) == lacks);
         const cJSON *number = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "fitted"), 0);
@@ -453,9 +447,10 @@ START_TEST(a_fit_is_told_whole)
         static const char *const keys[] = {"datasheet", "low", "high", "value"};
         const double v[] = {k->datasheet, k->low, k->high, k->fitted};
         for (int m = 0; m < 4; m++) {
-            near(cJSON_GetObjectItem(number, keys[m])->valuedouble, v[m]);
+            is_near(cJSON_GetObjectItem(number, keys[m])->valuedouble, v[m]);
         }
-        near(cJSON_GetObjectItem(number, "moved_frac")->valuedouble, k->fitted / k->datasheet - 1);
+        is_near(cJSON_GetObjectItem(number, "moved_frac")->valuedouble,
+                k->fitted / k->datasheet - 1);
         ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(number, "at_bound")) == k->at_bound);
         const cJSON *parts = cJSON_GetObjectItem(tree, "parts");
         ck_assert_int_eq(cJSON_GetArraySize(parts), n < REQUESTS ? 3 : 2);

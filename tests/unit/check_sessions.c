@@ -5,6 +5,7 @@
 
 #include "sim/base/datadir.h"
 #include "sim/base/units.h"
+#include "tests/helpers/madetrace.h"
 #include "tests/helpers/suite.h"
 #include "traces/traces.h"
 
@@ -21,33 +22,6 @@ static void teardown(void)
 {
     err_fini(&err);
     trace_fini(&t);
-}
-
-static void make(const char *spec, uint64_t seed, struct trace *out)
-{
-    int rc = trace_generate(spec, seed, 1.0, out, &err);
-    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
-}
-
-/* A table read independently of the loader: `form` takes the columns in the order given. */
-struct table {
-    uint32_t (*v)[4];
-    size_t n;
-};
-
-static struct table table_read(const char *name, const char *form, int fields)
-{
-    char relative[200], line[1000];
-    (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
-    FILE *f = fopen(datadir_path(relative), "r");
-    ck_assert_msg(f != NULL, "%s", relative);
-    struct table d = {calloc(20000, sizeof *d.v), 0};
-    while (fgets(line, sizeof line, f) != NULL) {
-        uint32_t *v = d.v[d.n];
-        d.n += sscanf(line, form, &v[0], &v[1], &v[2], &v[3]) == fields; /* not headers */
-    }
-    ck_assert_int_eq(fclose(f), 0);
-    return d;
 }
 
 /* Whether a session is the conversation that starts at row j of the table, to its end. */
@@ -70,9 +44,9 @@ static bool is_conversation(const struct table *d, size_t j, const struct trace_
 START_TEST(sessions_are_whole_conversations_of_the_table)
 {
     struct table d = table_read("mtrag", "%u,%*u,%u,%u,%u", 4);
-    make("mixed:reactive=mtrag,sessions=1,reactive_per_min=60,proactive_per_min=0,"
-         "duration_s=4000,think_s=20",
-         9, &t);
+    madetrace("mixed:reactive=mtrag,sessions=1,reactive_per_min=60,proactive_per_min=0,"
+              "duration_s=4000,think_s=20",
+              9, &t);
     size_t n_linked = 0;
     double gap_s = 0.0;
     bool used[200] = {false};
@@ -106,9 +80,9 @@ END_TEST
 
 START_TEST(turns_after_tools_come_after_tool_times)
 {
-    make("mixed:reactive=bfcl_multiturn,sessions=1,reactive_per_min=60,proactive_per_min=0,"
-         "duration_s=4000,think_s=50,tool_s=3",
-         9, &t);
+    madetrace("mixed:reactive=bfcl_multiturn,sessions=1,reactive_per_min=60,proactive_per_min=0,"
+              "duration_s=4000,think_s=50,tool_s=3",
+              9, &t);
     double sum[2] = {0.0, 0.0}, n[2] = {0.0, 0.0};
     for (size_t i = t.n_first; i < t.n; i++) {
         sum[t.rows[i].after_tool] += units_s_from_ns(t.rows[i].arrival_ns);
@@ -123,7 +97,8 @@ END_TEST
 
 START_TEST(closed_loop_users_have_enough_turns_for_instant_answers)
 {
-    make("mixed:arrival=closed,users=50,think_s=10,duration_s=5000,proactive_per_min=0", 13, &t);
+    madetrace("mixed:arrival=closed,users=50,think_s=10,duration_s=5000,proactive_per_min=0", 13,
+              &t);
     ck_assert_uint_le(t.n_first, 50);
     ck_assert_uint_ge(t.n_first, 49); /* a user who first thinks over 5000 s: exp(-500) */
     double gaps_s = 0.0;

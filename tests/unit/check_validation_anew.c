@@ -21,12 +21,6 @@ static void once(void)
     ck_assert_int_eq(catalog_open(&c, &err), 0);
 }
 
-static void near(double is, double want)
-{
-    ck_assert_msg(isnan(want) ? isnan(is) : fabs(is - want) <= 1e-9 * fabs(want) + 1e-15,
-                  "%.12g, worked out %.12g", is, want);
-}
-
 /* ---- twins and versions ---- */
 
 static struct point point_of(const char *model, double ms)
@@ -133,10 +127,10 @@ START_TEST(twins_are_the_same_in_everything_that_counts)
             ck_assert_msg(x.twin_groups == all[i].twins, "%s: groups", w);
             ck_assert_msg(x.versions == (size_t)all[i].versions, "%s: versions", w);
             /* 100 and 121 around 110 */
-            near(x.twin_median_frac, all[i].twins ? 1.0 / 11 : (double)NAN);
-            near(x.twin_p90_frac, all[i].twins ? 0.1 : (double)NAN);
-            near(x.version_median, all[i].versions ? 1.21 : (double)NAN);
-            near(x.version_p90, all[i].versions ? 1.21 : (double)NAN);
+            is_near(x.twin_median_frac, all[i].twins ? 1.0 / 11 : (double)NAN);
+            is_near(x.twin_p90_frac, all[i].twins ? 0.1 : (double)NAN);
+            is_near(x.version_median, all[i].versions ? 1.21 : (double)NAN);
+            is_near(x.version_p90, all[i].versions ? 1.21 : (double)NAN);
         }
     }
 }
@@ -171,12 +165,12 @@ START_TEST(the_floor_is_of_all_groups)
     double e[5] = {0, 40 / middle - 1, 0.2, 50 / middle - 1, 0.25};
     e[1] = fabs(e[1]);
     ck_assert(x.twins == 5 && x.twin_groups == 2);
-    near(x.twin_median_frac, fabs(e[3])); /* 0 .1056 .1180 .2 .25: the third */
-    near(x.twin_p90_frac, 0.25);
+    is_near(x.twin_median_frac, fabs(e[3])); /* 0 .1056 .1180 .2 .25: the third */
+    is_near(x.twin_p90_frac, 0.25);
     /* pairs of 30, 40, 90, 50 of three versions, 40 and 50 of one: 4/3 3 5/3 9/4 9/5 */
     ck_assert_uint_eq(x.versions, 5);
-    near(x.version_median, 1.8);
-    near(x.version_p90, 3);
+    is_near(x.version_median, 1.8);
+    is_near(x.version_p90, 3);
     x = floor_of(p, n, CONFORMAL_SHORT_PREFILL);
     ck_assert(x.twins == 0 && x.versions == 0);
 }
@@ -207,8 +201,8 @@ START_TEST(prompts_are_grouped_at_their_limits)
         for (int k = 0; k < 7; k++) {
             ck_assert_str_eq(s.v[k].by, by[k]);
             ck_assert_str_eq(s.v[k].key, keys[k]);
-            near(s.v[k].median, 0.1);
-            near(s.v[k].bias, 0.1);
+            is_near(s.v[k].median, 0.1);
+            is_near(s.v[k].bias, 0.1);
             ck_assert(s.v[k].n == 1 && s.v[k].predicted == 1 && isnan(s.v[k].pearson));
         }
     }
@@ -336,8 +330,8 @@ START_TEST(each_power_is_predicted_without_its_own)
     energy_leave_out(&rows);
     for (int left = 0; left < ENERGY_LEFTS; left++) {
         for (int i = 0; i < POWERS; i++) {
-            near(powers[i].left[left].watts, watts[left][i]);
-            near(powers[i].left[left].joules, joules[left][i]);
+            is_near(powers[i].left[left].watts, watts[left][i]);
+            is_near(powers[i].left[left].joules, joules[left][i]);
             double sum = 0;
             double groups = 0;
             for (int k = 0; k < POWERS; k++) {
@@ -362,16 +356,16 @@ START_TEST(each_power_is_predicted_without_its_own)
             double half = groups > 1 ? gsl_cdf_tdist_Pinv(0.975, groups - 1) * sqrt(sum / groups)
                                      : (double)NAN;
             double rate = share[left][i] * powers[i].rate_half;
-            near(powers[i].left[left].watts_half, half);
-            near(powers[i].left[left].joules_half, sqrt(half * half + rate * rate));
+            is_near(powers[i].left[left].watts_half, half);
+            is_near(powers[i].left[left].joules_half, sqrt(half * half + rate * rate));
         }
     }
     for (int i = 0; i < POWERS; i++) {
         ck_assert(!powers[i].left_out);
         struct energy_watts w = energy_fit(&rows, SOC_METER_PACKAGE);
         if (powers[i].p.meter == SOC_METER_PACKAGE) {
-            near(energy_factor(&rows, &w, &powers[i]),
-                 of_own(&w, &powers[i], 3.0) / plain(&w, &powers[i], 3.0));
+            is_near(energy_factor(&rows, &w, &powers[i]),
+                    of_own(&w, &powers[i], 3.0) / plain(&w, &powers[i], 3.0));
         }
     }
 }
@@ -402,14 +396,14 @@ START_TEST(kinds_that_nobody_measured_have_the_mean)
         double kinds = 0;
         for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
             if ((set >> k & 1u) != 0) {
-                near(1e9 * w.device[k], 0.25 * (k + 1));
+                is_near(1e9 * w.device[k], 0.25 * (k + 1));
                 product *= 0.25 * (k + 1);
                 kinds++;
             }
         }
         for (int k = 0; k < DEVICE_KIND_COUNT; k++) {
             if ((set >> k & 1u) == 0) {
-                near(1e9 * w.device[k], pow(product, 1 / kinds));
+                is_near(1e9 * w.device[k], pow(product, 1 / kinds));
             }
         }
     }
@@ -472,16 +466,16 @@ START_TEST(a_power_is_bound_to_its_machine)
             p.value = 5;
             predict_bind(&c, &p, &k);
             double bytes = predict_price(&k, &p, NULL).bytes;
-            near(r.v[0].gbs, bytes * 5 / 1e9);
+            is_near(r.v[0].gbs, bytes * 5 / 1e9);
             bool file = strncmp(all[i].row, "core", 4) == 0;
             ck_assert(isnan(r.v[0].rate_tok_s) == !file);
             if (file) {
                 p.soc = "core-ultra-7-155h";
                 p.device = xkeep(xstrdup(r.v[0].p.device));
                 struct prediction q = predict_row(&c, &p);
-                near(r.v[0].rate_tok_s, q.value);
-                near(r.v[0].rate_gbs, q.value * bytes / 1e9);
-                near(r.v[0].rate_half, log(q.high / q.low) / 2);
+                is_near(r.v[0].rate_tok_s, q.value);
+                is_near(r.v[0].rate_gbs, q.value * bytes / 1e9);
+                is_near(r.v[0].rate_half, log(q.high / q.low) / 2);
             }
         }
     }

@@ -9,6 +9,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "tests/helpers/madetrace.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
@@ -31,12 +32,6 @@ static void teardown(void)
     tempfile_remove();
 }
 
-static void make(const char *spec, uint64_t seed, struct trace *out)
-{
-    int rc = trace_generate(spec, seed, 1.0, out, &err);
-    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
-}
-
 /* First turns of one class, in order of arrival; caller frees. */
 static const struct trace_row **firsts(const struct trace *x, int cls, size_t *n)
 {
@@ -48,27 +43,6 @@ static const struct trace_row **firsts(const struct trace *x, int cls, size_t *n
         }
     }
     return rows;
-}
-
-/* A table read independently of the loader: `form` takes the columns in the order given. */
-struct table {
-    uint32_t (*v)[4];
-    size_t n;
-};
-
-static struct table table_read(const char *name, const char *form, int fields)
-{
-    char relative[200], line[1000];
-    (void)snprintf(relative, sizeof relative, "traces/datasets/%s.csv", name);
-    FILE *f = fopen(datadir_path(relative), "r");
-    ck_assert_msg(f != NULL, "%s", relative);
-    struct table d = {calloc(20000, sizeof *d.v), 0};
-    while (fgets(line, sizeof line, f) != NULL) {
-        uint32_t *v = d.v[d.n];
-        d.n += sscanf(line, form, &v[0], &v[1], &v[2], &v[3]) == fields; /* not headers */
-    }
-    ck_assert_int_eq(fclose(f), 0);
-    return d;
 }
 
 /* ---- laws ---- */
@@ -97,7 +71,7 @@ static const struct law LAWS[] = {
 START_TEST(gaps_have_the_stated_mean_and_variation)
 {
     const struct law *law = &LAWS[_i];
-    make(law->spec, 11, &t);
+    madetrace(law->spec, 11, &t);
     size_t n;
     const struct trace_row **r = firsts(&t, law->cls, &n);
     ck_assert_uint_gt(n, 35000);
@@ -127,7 +101,7 @@ static int by_value(const void *a, const void *b)
 START_TEST(poisson_gaps_are_exponential_by_kolmogorov_and_smirnov)
 {
     /* sqrt n D exceeds 1.95 in one of 1000 samples of the law itself. */
-    make("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
+    madetrace("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
     for (int cls = 0; cls < 2; cls++) {
         size_t n;
         const struct trace_row **r = firsts(&t, cls, &n);
@@ -150,7 +124,7 @@ END_TEST
 START_TEST(the_two_classes_arrive_independently)
 {
     /* Equal rates, gaps of mean and s.d. 1 s: the mean product of deviations has s.d. 1/sqrt n. */
-    make("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
+    madetrace("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
     size_t n[2], k = 1;
     const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
     double sum = 0.0;
@@ -169,9 +143,9 @@ START_TEST(two_classes_on_one_table_draw_their_own_rows)
 {
     /* Conversations of 110: the n-th of both classes is the same one about once in 110; a binomial
      * of 2000 draws has mean 18 and s.d. 4.3. */
-    make("mixed:reactive=mtrag,proactive=mtrag,sessions=1,reactive_per_min=60,"
-         "proactive_per_min=60,duration_s=2300",
-         3, &t);
+    madetrace("mixed:reactive=mtrag,proactive=mtrag,sessions=1,reactive_per_min=60,"
+              "proactive_per_min=60,duration_s=2300",
+              3, &t);
     size_t n[2];
     const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
     int n_same = 0, n_same_gap = 0;
@@ -190,7 +164,7 @@ END_TEST
 
 START_TEST(all_arrivals_fall_into_the_duration)
 {
-    make("mixed:reactive_per_min=600,proactive_per_min=600,duration_s=100", 1, &t);
+    madetrace("mixed:reactive_per_min=600,proactive_per_min=600,duration_s=100", 1, &t);
     ck_assert_uint_eq(t.n, t.n_first);
     for (size_t i = 0; i < t.n; i++) {
         ck_assert_int_ge(t.rows[i].arrival_ns, i == 0 ? 0 : t.rows[i - 1].arrival_ns);
@@ -207,7 +181,7 @@ END_TEST
 START_TEST(a_packed_trace_is_the_same_trace)
 {
     struct trace packed = {0};
-    make("w1:n=300", 1, &t);
+    madetrace("w1:n=300", 1, &t);
     ck_assert_int_eq(trace_generate_packed("w1:n=300", 1, 1.0, &packed, &err), 0);
     ck_assert_ptr_null(packed.rows);
     ck_assert_uint_eq(packed.hash, t.hash);
@@ -232,7 +206,7 @@ START_TEST(w1_is_the_published_load)
      * 2^64: u = 0.7415648788, 0.1599103929, 0.2786011303; gaps -ln(1-u)/2: 0.676555299,
      * 0.087123359, 0.163281539 s (computed with 50 digits); sums as below. */
     static const int64_t at_ns[] = {676555299, 763678658, 926960197};
-    make("w1:n=3", 99, &t);
+    madetrace("w1:n=3", 99, &t);
     ck_assert_uint_eq(t.n, 3);
     ck_assert_uint_eq(t.n_first, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -256,7 +230,7 @@ END_TEST
 static void expect_table_draws(const char *name, int cls)
 {
     struct table d = table_read(name, "%*u,%u,%u", 2);
-    make("mixed:reactive_per_min=300,proactive_per_min=300,duration_s=8000", 17, &t);
+    madetrace("mixed:reactive_per_min=300,proactive_per_min=300,duration_s=8000", 17, &t);
     size_t n;
     const struct trace_row **r = firsts(&t, cls, &n);
     double *count = calloc(d.n, sizeof *count), *weight = calloc(d.n, sizeof *weight);
@@ -312,8 +286,8 @@ END_TEST
 START_TEST(output_scale_multiplies_and_rounds_outputs_only)
 {
     struct trace half;
-    make("mixed:duration_s=20000", 2, &t);
-    make("mixed:duration_s=20000,output_scale=0.25", 2, &half);
+    madetrace("mixed:duration_s=20000", 2, &t);
+    madetrace("mixed:duration_s=20000,output_scale=0.25", 2, &half);
     ck_assert_uint_eq(t.n, half.n);
     size_t n_floor = 0;
     for (size_t i = 0; i < t.n; i++) {
@@ -352,9 +326,10 @@ static void expect_same_class(const struct trace *a, const struct trace *b, int 
 START_TEST(each_class_has_its_own_scales_and_prompts_may_be_cut)
 {
     struct trace other;
-    make("mixed:duration_s=6000", 4, &t);
-    make("mixed:duration_s=6000,reactive_input_scale=0.5,proactive_output_scale=1.5,input_cap=500",
-         4, &other);
+    madetrace("mixed:duration_s=6000", 4, &t);
+    madetrace(
+        "mixed:duration_s=6000,reactive_input_scale=0.5,proactive_output_scale=1.5,input_cap=500",
+        4, &other);
     ck_assert_uint_eq(t.n, other.n);
     size_t cut = 0;
     for (size_t i = 0; i < t.n; i++) {
@@ -375,7 +350,7 @@ END_TEST
 START_TEST(a_class_does_not_move_when_the_other_changes)
 {
     struct trace other;
-    make("mixed:duration_s=6000", 4, &t);
+    madetrace("mixed:duration_s=6000", 4, &t);
     static const char *const changes[][2] = {
         {"mixed:duration_s=6000,proactive_per_min=17", "0"},
         {"mixed:duration_s=6000,proactive_per_min=0", "0"},
@@ -385,17 +360,17 @@ START_TEST(a_class_does_not_move_when_the_other_changes)
         {"mixed:duration_s=6000,arrival=closed,users=3", "1"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        make(changes[i][0], 4, &other);
+        madetrace(changes[i][0], 4, &other);
         expect_same_class(&t, &other, changes[i][1][0] - '0', true, true);
         trace_fini(&other);
     }
     /* A longer trace begins with the shorter one; another rate keeps the sequence of lengths. */
-    make("mixed:duration_s=9000", 4, &other);
+    madetrace("mixed:duration_s=9000", 4, &other);
     expect_same_class(&t, &other, 0, true, false);
     expect_same_class(&t, &other, 1, true, false);
     ck_assert_uint_gt(other.n, t.n);
     trace_fini(&other);
-    make("mixed:duration_s=6000,reactive_per_min=30", 4, &other);
+    madetrace("mixed:duration_s=6000,reactive_per_min=30", 4, &other);
     expect_same_class(&t, &other, 0, false, false);
     trace_fini(&other);
 }
@@ -404,22 +379,22 @@ END_TEST
 START_TEST(the_seed_and_nothing_else_decides)
 {
     struct trace other;
-    make("mixed", 1, &t);
-    make("mixed:", 1, &other);
+    madetrace("mixed", 1, &t);
+    madetrace("mixed:", 1, &other);
     ck_assert_uint_eq(t.hash, other.hash);
     trace_fini(&other);
-    make("mixed", 2, &other);
+    madetrace("mixed", 2, &other);
     ck_assert_uint_ne(t.hash, other.hash);
     ck_assert_int_ne(t.rows[0].arrival_ns, other.rows[0].arrival_ns);
     trace_fini(&other);
     /* The defaults, written out; and twice the rates by rate_scale. */
-    make("mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900,arrival=poisson,"
-         "reactive=reactive_mixed,proactive=proactive_mixed,output_scale=1,burst=1",
-         1, &other);
+    madetrace("mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900,arrival=poisson,"
+              "reactive=reactive_mixed,proactive=proactive_mixed,output_scale=1,burst=1",
+              1, &other);
     ck_assert_uint_eq(t.hash, other.hash);
     trace_fini(&other);
     trace_fini(&t);
-    make("mixed:reactive_per_min=6,proactive_per_min=12", 1, &t);
+    madetrace("mixed:reactive_per_min=6,proactive_per_min=12", 1, &t);
     ck_assert_int_eq(trace_generate("mixed", 1, 2.0, &other, &err), 0);
     ck_assert_uint_eq(t.hash, other.hash);
     trace_fini(&other);
@@ -441,7 +416,7 @@ START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
     static const double gaps_s[] = {1.0 / 3, 1.0, 2.0 / 3, 2.0};
     double starts[4] = {0};
     for (uint64_t seed = 0; seed < 400; seed++) {
-        make(spec, seed, &t);
+        madetrace(spec, seed, &t);
         double first = units_s_from_ns(t.rows[0].arrival_ns);
         double second = units_s_from_ns(t.rows[1].arrival_ns) - first;
         int at = 0;
@@ -520,7 +495,7 @@ START_TEST(shipped_recordings_replay_at_the_stated_rate)
                    "mixed:arrival=replay,events=%s,proactive_per_min=600,reactive_per_min=0,"
                    "duration_s=20000",
                    events[_i]);
-    make(spec, 8, &t);
+    madetrace(spec, 8, &t);
     /* Gaps of whole rounds have mean 0.1 s exactly; only a part of a round, at most 10,110 of
      * about 200,000 events, can deviate. Its share is bounded here by 10 %. */
     ck_assert_double_eq_tol((double)t.n, 200000.0, 20000.0);
@@ -533,9 +508,9 @@ START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
      * on average over 10^6 s. Mean rates 10/s: 10^7 would be many, so 0.5/s, 5/s while active.
      * Time active: mean D/10, variance 2 a^2 b^2 D / (a + b)^3 with a = 100, b = 900 (alternating
      * renewal): 1.62e7, s.d. 4025 s; arrivals: variance 25 * 1.62e7 + 5e5, s.d. 20,137. */
-    make("mixed:burst=10,active_share=0.1,activity_period_s=1000,duration_s=1000000,"
-         "reactive_per_min=30,proactive_per_min=30",
-         21, &t);
+    madetrace("mixed:burst=10,active_share=0.1,activity_period_s=1000,duration_s=1000000,"
+              "reactive_per_min=30,proactive_per_min=30",
+              21, &t);
     size_t n[2];
     const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
     for (int cls = 0; cls < 2; cls++) {

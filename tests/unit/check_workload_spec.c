@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/rng.h"
+#include "tests/helpers/madetrace.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 #include "traces/traces.h"
@@ -27,20 +28,14 @@ static void teardown(void)
     tempfile_remove();
 }
 
-static void make(const char *spec, uint64_t seed, struct trace *out)
-{
-    int rc = trace_generate(spec, seed, 1.0, out, &err);
-    ck_assert_msg(rc == 0, "%s", err.n > 0 ? err.lines[0] : "no message");
-}
-
 START_TEST(a_json_file_says_the_same_as_a_list)
 {
     struct trace other;
     tempfile_put(
         "{\"generator\": \"mixed\", \"reactive_per_min\": 4.5, \"arrival\": \"gamma\", \"cv\": 3,"
         " \"proactive\": \"samsum\"}");
-    make(path, 6, &t);
-    make("mixed:proactive=samsum,cv=3,reactive_per_min=4.5,arrival=gamma", 6, &other);
+    madetrace(path, 6, &t);
+    madetrace("mixed:proactive=samsum,cv=3,reactive_per_min=4.5,arrival=gamma", 6, &other);
     ck_assert_uint_eq(t.hash, other.hash);
     trace_fini(&other);
 }
@@ -125,7 +120,7 @@ START_TEST(tasks_are_so_many_requests_of_so_many_users)
 {
     /* 10 requests of 4 users: two users send 3, two send 2; first turns at 0, later ones 1.5 s
      * after the answer. */
-    make("summary:n=10,concurrent=4,gap_s=1.5", 2, &t);
+    madetrace("summary:n=10,concurrent=4,gap_s=1.5", 2, &t);
     ck_assert_uint_eq(t.n, 10);
     ck_assert_uint_eq(t.n_first, 4);
     uint32_t later = 0;
@@ -144,7 +139,7 @@ START_TEST(every_task_has_its_own_lengths_and_bad_keys_are_told)
     static const char *const tasks[] = {"summary", "rag", "ui", "tweet"};
     uint64_t hash[4];
     for (int i = 0; i < 4; i++) {
-        make(tasks[i], 2, &t);
+        madetrace(tasks[i], 2, &t);
         ck_assert_uint_eq(t.n, 40);
         hash[i] = t.hash;
         for (int k = 0; k < i; k++) {
@@ -195,7 +190,7 @@ START_TEST(keys_that_nothing_reads_are_named)
         for (int i = 0; i < 2; i++) {
             OWNED char *spec =
                 xformat("mixed:duration_s=200,%s,%s=%s", base, keys[k][0], keys[k][1 + i]);
-            make(spec, 3, &t);
+            madetrace(spec, 3, &t);
             hash[i] = t.hash;
             trace_fini(&t);
             said = i == 1 ? trace_workload_unread(spec) : NULL;
