@@ -44,7 +44,7 @@ static inline const char *unless(const char *own, const char *extra)
     return extra[0] == '\0' ? own : extra;
 }
 
-static bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)
+static inline bool at(const struct scenario_kernel *k, double begin_ms, double end_ms)
 {
     return k != NULL && k->begin_ns == MS(begin_ms) && k->end_ns == MS(end_ms);
 }
@@ -54,13 +54,13 @@ static inline bool begins(const struct scenario_kernel *k, double ms)
     return k != NULL && k->begin_ns == MS(ms);
 }
 
-static const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op)
+static inline const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op)
 {
     return scenario_kernel_find(&sc, 0, request, device, op);
 }
 
 /* Second kernel of that kind. */
-static const struct scenario_kernel *second(uint32_t request, int device, enum op_kind op)
+static inline const struct scenario_kernel *second(uint32_t request, int device, enum op_kind op)
 {
     const struct scenario_kernel *k = kernel(request, device, op);
     return k == NULL
