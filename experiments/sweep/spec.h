@@ -118,6 +118,10 @@ bool spec_keeps(const struct spec *s, const char *metric);
 /* Runs when every point gets that many replications. */
 uint64_t spec_runs(const struct spec *s, uint32_t replications);
 
+/* For spec_load: checks the base, and makes a dimension of each axis and zip group, and of the
+ * rows. Each may be NULL. Ranges of `axes` and `zip` become the lists that they mean. */
+void spec_read_lists(struct spec *s, cJSON *axes, cJSON *zip, const cJSON *rows, struct err *e);
+
 /* For spec_point: its paths, which the file `file` gives relative to itself, as they are seen from
  * here. */
 void spec_paths(const char *file, struct spec_point *p);
