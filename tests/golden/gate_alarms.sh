@@ -200,4 +200,32 @@ for cell in tree["results"]:
     assert sum(cell["verdicts"]) == g["replications"] and cell["failed"] == 0, cell
 assert len(tree["results"]) == 3 and checked >= 20, (len(tree["results"]), checked)
 END
+# A fresh group is recorded on its own seed, and compared on others: by default and with a seed of one's own.
+cat >"$dir/fresh.json" <<END
+{"format": 1, "groups": [{"name": "f", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b", "test": "fresh", "seed": 9, "replications": 30,
+  "workload": "mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40", "policies": ["edf"]}]}
+END
+"$x" gate --baseline "$dir/fresh.json" --update -q >/dev/null 2>&1 || fail "recording a fresh group"
+python3 - "$x" "$dir/fresh.json" <<'END' || fail "seeds of a fresh group"
+import json, subprocess, sys
+x, path = sys.argv[1:]
+workload, name = "mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40", "reactive.e2e_s.p90"
+def said(*words):
+    return json.loads(subprocess.run([x, *words, "--json", "-q"], capture_output=True, text=True, check=True).stdout)
+def gate(*words):
+    return next(r for r in said("gate", "--baseline", path, "--all", *words)["rows"] if r["metric"] == name)
+def same(a, b):
+    return abs(a - b) <= 1e-5 * abs(b)
+seeds = said("compare", "--policy", "edf", "--policy", "fcfs", "--workload", workload, "--seed", "9", "--replications", "30")["seeds"]
+recorded = json.load(open(path))["results"][0]["metrics"][name]
+for k, value in enumerate(recorded):
+    run = said("run", "--policy", "edf", "--workload", workload, "--soc", "core-ultra-5-125h", "--llm", "llama-3.2-3b", "--seed", str(seeds[k]))
+    assert same(value, run["metrics"][name]), (k, value, run["metrics"][name])
+assert len(recorded) == 30
+# The same requests give the same mean; other ones another.
+own, usual, other = gate("--seed", "9"), gate(), gate("--seed", "10")
+assert same(own["measured"], own["baseline"]), own
+assert not same(usual["measured"], usual["baseline"]) and not same(other["measured"], other["baseline"]), (usual, other)
+assert not same(usual["measured"], other["measured"]) and usual == gate(), (usual, other)
+END
 exit $bad

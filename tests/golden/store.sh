@@ -274,4 +274,26 @@ rm -f "$dir"/full.db*
 "$x" sweep "$dir/full.json" -o "$dir/full.db" -q
 (trap '' XFSZ && ulimit -f 8 && exec "$x" merge -o "$dir/merged.db" "$dir/full.db") >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && grep -q "^xpusim: error: $dir/merged.db: .*: File too large$" "$dir/err" || fail "merge over the limit: $(cat "$dir/err")"
+# What a row is said to be set to is what it ran with: more policies than loads, and more loads than policies.
+for case in "fcfs edf agent-xpu-v2/0.5,1.2" "fcfs edf/0.4,0.8,1.2"; do
+    options=$(printf -- '--policy %s ' ${case%/*})
+    # shellcheck disable=SC2086
+    "$x" compare $options --workload "$small" --replications 2 --load "${case#*/}" --store "$dir/points.db" --json -q >"$dir/points.json" || fail "compare at loads: $case"
+    "$x" sweep -o "$dir/points.db" --export csv >"$dir/points.csv" || fail "export: $case"
+    rm "$dir/points.db"
+    python3 - "$dir/points.json" "$dir/points.csv" <<'END' || fail "points of loads: $case"
+import collections, csv, json, sys
+loads = json.load(open(sys.argv[1]))["loads"]
+rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["set.rate"]]
+for r in rows:
+    assert r["policy"] == r["set.policy"] and abs(float(r["rate_scale"]) - float(r["set.rate"])) < 1e-12, [r[k] for k in ("point", "policy", "rate_scale", "set.policy", "set.rate")]
+of = collections.defaultdict(list)
+for r in rows:
+    of[r["policy"], float(r["rate_scale"])].append(float(r["all.e2e_s.mean"]))
+points = {(policy, load["rate_scale"]): m["all.e2e_s.mean"]["mean"] for load in loads for policy, m in load["policies"].items()}
+assert of.keys() == points.keys() and len({r["point"] for r in rows}) == len(points) >= 6, (of.keys(), points.keys())
+for key, values in of.items():
+    assert len(values) == 2 and abs(sum(values) / 2 - points[key]) <= 1e-9 * points[key], (key, values, points[key])
+END
+done
 exit $bad

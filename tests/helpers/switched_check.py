@@ -75,6 +75,103 @@ def instance(rnd, keep_old):
     return words, tree
 
 
+class Machine:
+    """One compute server and one loader, as hwmodels/graphs.h has them; it goes from instant to instant at which something ends."""
+
+    def __init__(self, times, chunks, keep_old):
+        self.p, self.d, self.s = times
+        self.n, self.keep_old, self.all = len(self.p), keep_old, len(self.p) * chunks
+        self.now, self.done, self.busy, self.load, self.new = 0, 0, None, None, set()
+        self.prefill = self.switch = 0
+
+    def cost(self, place):
+        return self.d[place % self.n] if place % self.n in self.new else self.p[place % self.n]
+
+    def begin(self, block):
+        self.load = (block, self.now + self.s[block])
+
+    def loaded(self):
+        self.new.add(self.load[0])
+        self.switch, self.load = self.now, None
+
+    def step(self):
+        """False: nothing is under way."""
+        if self.load and self.load[1] == self.now:
+            self.loaded()
+            return True
+        if self.busy is None and self.done < self.all and (self.keep_old or not self.load or self.load[0] != self.done % self.n):
+            self.busy = self.now + self.cost(self.done)
+        ends = [t for t in (self.busy, self.load and self.load[1]) if t is not None]
+        if not ends:
+            return False
+        self.now = min(ends)
+        if self.busy == self.now:
+            self.busy, self.done, self.prefill = None, self.done + 1, self.now
+        if self.load and self.load[1] == self.now:
+            self.loaded()
+        return True
+
+    def until(self, done):
+        while self.done < done and self.step():
+            pass
+
+    def result(self):
+        while self.step():
+            pass
+        rest = [b for b in range(self.n) if b not in self.new]
+        self.switch = self.now + sum(self.s[b] for b in rest) if rest else self.switch
+        return {"total": max(self.prefill, self.switch), "prefill_end": self.prefill, "switch_end": self.switch}
+
+
+def progressive(m, start):
+    """The last block whose load ends before the computes that hide it come to that block; else a compute without a load."""
+    m.until(start)
+    while m.done < m.all:
+        for b in sorted(set(range(m.n)) - m.new, reverse=True):
+            hidden = k = 0
+            while m.done + k < m.all and (k == 0 or hidden < m.s[b]):
+                hidden += m.cost(m.done + k)
+                k += 1
+            if b not in [(m.done + i) % m.n for i in range(k)]:
+                m.begin(b)
+                m.until(m.done + k)
+                break
+        else:
+            m.until(m.done + 1)
+    return m.result()
+
+
+def farthest(m, start):
+    """Of the loads that end before their block computes again, that of the block that does so last."""
+    m.until(start)
+    while True:
+        first = m.done + (m.busy is not None)
+        begins = {}
+        at = m.now if m.busy is None else m.busy
+        for place in range(first, m.all):
+            begins.setdefault(place % m.n, at)
+            at += m.cost(place)
+        may = [b for b in range(m.n) if b not in m.new and (m.keep_old or m.busy is None or m.done % m.n != b)]
+        fits = [(begins.get(b, float("inf")), b) for b in may if m.now + m.s[b] <= begins.get(b, float("inf"))]
+        if m.load is None and fits:
+            m.begin(max(fits)[1])
+        if not m.step():
+            return m.result()
+
+
+def heuristics(rnd, keep_old):
+    """Short times, of which many end at one instant."""
+    n, chunks = rnd.randint(1, 5), rnd.randint(1, 4)
+    p = [rnd.randint(1, 3) for _ in range(n)]
+    times = [p, [x + rnd.randint(0, 2) for x in p], [rnd.randint(0, 8) for _ in range(n)]]
+    words = [w for name, row in zip(("--p", "--d", "--s"), times) for w in (name, ",".join(map(str, row)))] + ["--chunks", str(chunks)]
+    words += ["--keep-old"] if keep_old else []
+    got = json.loads(run(*words, "--json").stdout)["strategies"]
+    for name, rule, starts in (("progressive", progressive, [0]), ("late-start", progressive, range(n * chunks + 1)), ("farthest-next-use", farthest, range(n * chunks + 1))):
+        want = min((rule(Machine(times, chunks, keep_old), q) for q in starts), key=lambda r: r["total"])
+        same(f"{' '.join(words)}: {name}", {k: got[name][k] for k in want}, want)
+
+
 def refusals():
     good = ["--p", "10,12", "--d", "11,12", "--s", "20,5", "--chunks", "2"]
     wide = ",".join(["1"] * 63)
@@ -121,6 +218,8 @@ def main():
     rnd = random.Random(5)
     for i in range(8):
         instance(rnd, i % 2 == 1)
+    for i in range(40):
+        heuristics(rnd, i % 2 == 1)
     refusals()
     unfinished()
     print("\n".join(f"FAILED: {b}" for b in BAD[:30]))

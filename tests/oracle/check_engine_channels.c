@@ -162,6 +162,38 @@ START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
 }
 END_TEST
 
+static void ask_capacity(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    for (uint32_t i = 0; i < 4; i++) {
+        if (script_at(s, y, i, 2 + 5 * (double)i)) {
+            y->rc[5 + i] = (int)sched_kv_capacity_tokens(s);
+        }
+    }
+}
+
+/* Both graphs count while another program takes 80 MB, and then 20, and none: over by 188, 268, 208
+ * and 188 MB, that is 12, 17, 13 and 12 blocks of 43. */
+START_TEST(mapped_graphs_count_whatever_other_programs_take)
+{
+    static const double taken[] = {80e6, 20e6, 0};
+    sc.machine.memory_bytes = 1.7e9;
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    x.init = map_two;
+    for (uint32_t i = 0; i < 3; i++) {
+        sc.events[sc.n_events++] = (struct machine_event){.at_ns = MS(5 + 5 * i),
+                                                          .until_ns = TRACE_LAST_NS,
+                                                          .sets = MACHINE_SETS_MEMORY,
+                                                          .memory_bytes = taken[i]};
+    }
+    byhand_run(ask_capacity, keep, 1);
+    ck_assert_int_eq(x.rc[5], 31 * 16);
+    ck_assert_int_eq(x.rc[6], 26 * 16);
+    ck_assert_int_eq(x.rc[7], 30 * 16);
+    ck_assert_int_eq(x.rc[8], 31 * 16);
+}
+END_TEST
+
 static void cancel_load(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -473,6 +505,7 @@ static const struct suite_row suite[] = {
     TEST(loads_go_through_one_channel_in_order),
     TEST(memory_peaks_where_less_kv_meets_more_residents),
     TEST(a_request_is_measured_by_what_the_mapped_graphs_leave),
+    TEST(mapped_graphs_count_whatever_other_programs_take),
     TEST(residents_take_memory_from_kv_and_are_refused_beyond_it),
     TEST(a_cancelled_load_makes_way_for_the_next),
     TEST(a_load_shares_the_ddr_with_kernels),

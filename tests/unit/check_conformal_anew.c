@@ -10,6 +10,7 @@
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 enum { MOST = 150, CLASSES = 4 };
 
@@ -229,8 +230,54 @@ START_TEST(an_interval_is_that_of_its_rows)
 }
 END_TEST
 
+/* What a file says, and how far each row is from the rows that its fit has kept. */
+START_TEST(a_row_that_is_read_knows_its_distance)
+{
+    struct rng r;
+    SCOPED(text_fini) struct text csv = {0};
+    rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 322, 0));
+    draw(&r, _i % 2 == 0 ? 4 : 60);
+    text_format(&csv, "soc,family,device,model,weights,phase,input_tokens,left_out,ln_error,by\n");
+    for (size_t i = 0; i < n_all; i++) {
+        const struct conformal_row *x = &all[i];
+        text_format(&csv, "%s,%s,%s,%s,%.17g,%s,%.17g,%s,%.17g,%s\n", x->soc, x->family,
+                    x->kind == DEVICE_KIND_NPU ? "npu" : "igpu", x->model, x->weights,
+                    conformal_phase_names[x->phase], x->tokens, conformal_left_names[x->left],
+                    x->ln_error, x->by);
+    }
+    const char *path = tempfile_make(".csv");
+    tempfile_put(csv.p);
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct conformal table;
+    ck_assert_int_eq(conformal_read(path, &table, &e), 0);
+    tempfile_remove();
+    ck_assert_uint_eq(table.n, n_all);
+    for (size_t i = 0; i < n_all; i++) {
+        const struct conformal_row *x = &all[i];
+        bool model = x->left == CONFORMAL_MODEL;
+        struct conformal_query q = {.soc = x->soc,
+                                    .family = x->family,
+                                    .kind = x->kind,
+                                    .weights = x->weights,
+                                    .tokens = x->tokens,
+                                    .without_model = model ? x->model : NULL,
+                                    .without_soc = model ? NULL : x->soc};
+        n = 0;
+        for (size_t k = 0; k < n_all; k++) {
+            if (all[k].phase == x->phase && !left_out(&all[k], &q)) {
+                rows[n++] = &all[k];
+            }
+        }
+        ck_assert_double_eq_tol(table.v[i].distance, distance(&q), 1e-9);
+        ck_assert_double_eq(table.v[i].ln_error, x->ln_error);
+        ck_assert_str_eq(table.v[i].by, x->by);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("conformal"),
+    LOOP(a_row_that_is_read_knows_its_distance, 16),
     LOOP(an_interval_is_that_of_its_rows, 16),
 };
 SUITE_MAIN("intervals of predictions", suite)

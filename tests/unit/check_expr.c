@@ -82,10 +82,36 @@ START_TEST(what_is_no_expression_is_refused_with_its_place)
 }
 END_TEST
 
+/* Each has two mistakes or more, as what lacks a parenthesis often does: the message is of the first one and its place. */
+START_TEST(the_first_mistake_is_the_one_that_is_told)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"(nonesuch + 1", "at \"nonesuch + 1\": no quantity \"nonesuch\""},
+        {"max(nonesuch)", "at \"nonesuch)\": no quantity \"nonesuch\""},
+        {"max(1, other) + (2", "at \"other) + (2\": no quantity \"other\""},
+        {"one + two", "at \"one + two\": no quantity \"one\""},
+        {"min(1, 2 3) 4", "at \"3) 4\": a closing parenthesis is missing"},
+        {"abs(max(a) b", "at \") b\": a second argument is missing"},
+        {"root(4) 5 (", "at \" 5 (\": no such function: min, max, abs"},
+        {"2 * (* 3", "at \"* 3\": a number, a name or a parenthesis is expected"},
+        {"2 3 nonesuch", "at \"3 nonesuch\": an operator is expected"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char message[EXPR_MESSAGE_BYTES];
+        double v;
+        ck_assert_int_eq(expr_eval(rows[i].text, &names, &v, message), -1);
+        ck_assert_str_eq(message, rows[i].message);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(products_bind_tighter_than_sums_and_both_group_from_the_left),
     TEST(names_with_metrics_and_functions_are_values),
     TEST(division_by_zero_is_what_ieee_says),
     TEST(what_is_no_expression_is_refused_with_its_place),
+    TEST(the_first_mistake_is_the_one_that_is_told),
 };
 SUITE_MAIN("expr", suite)

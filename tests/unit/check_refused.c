@@ -30,8 +30,19 @@ struct line {
 #define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
 #define FEW "--uncertainty: needs --replications 2 or more"
 
+#define NO_NAME(what)                                                                              \
+    ": not a shipped name (`xpusim list " what "` shows them), nor a file ending in .json"
+
 static const struct line lines[] = {
     {&cmd_run, "--seed 1", POLICY},
+    {&cmd_run, "--policy fcfs --soc no-such", "--soc no-such" NO_NAME("soc")},
+    {&cmd_run, "--policy fcfs --soc no-such.json", "no-such.json: No such file or directory"},
+    {&cmd_run, "--policy fcfs --soc no/such.json", "no/such.json: No such file or directory"},
+    {&cmd_run, "--policy fcfs --soc such/json", "--soc such/json" NO_NAME("soc")},
+    {&cmd_run, "--policy fcfs --llm no-such", "--llm no-such" NO_NAME("llm")},
+    {&cmd_run, "--policy fcfs --llm no-such.json", "no-such.json: No such file or directory"},
+    {&cmd_run, "--policy fcfs --workload no-such.json", "no-such.json: No such file or directory"},
+    {&cmd_run, "--policy fcfs --machine no-such.json", "no-such.json: No such file or directory"},
     {&cmd_run, "--policy nobody --from 2 --to 2", "--to 2: not after --from 2"},
     {&cmd_run, "--policy fcfs --from 3 --to 2.5", "--to 2.5: not after --from 3"},
     {&cmd_run, "--policy fcfs --from 2 --to 2.5 --soc no-such", NULL},

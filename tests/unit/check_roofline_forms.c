@@ -466,12 +466,14 @@ START_TEST(no_kernel_is_below_its_floor_and_straight_ones_are_on_it)
 END_TEST
 
 /* A static graph of P rows does the same for r of them as for P; and an array that is not filled
- * takes time and moves no bytes. Also where two cards share a layer. */
+ * takes time and moves no bytes. In each form, also where two cards share a layer; the factors of
+ * a table's rows differ most where these are few. */
 START_TEST(padding_is_paid_as_rows_and_filling_moves_no_bytes)
 {
     struct model b;
     struct rng r;
-    model_init(&b, "llama-3.1-8b", _i == 0 ? "extended" : "p-norm");
+    static const char *const forms[] = {"extended", "p-norm", "roofline", "table"};
+    model_init(&b, "llama-3.1-8b", forms[_i]);
     rng_init(&r, rng_key(1, RNG_TEST, 23, (uint64_t)_i));
     for (int i = 0; i < INSTANCES; i++) {
         static const enum op_kind ops[] = {OP_QKV, OP_FFN, OP_HEAD};
@@ -486,6 +488,7 @@ START_TEST(padding_is_paid_as_rows_and_filling_moves_no_bytes)
         b.r.exchange[q.device] = (struct soc_exchange){1 + rng_below(&r, 3), 25e-6, 5e9};
         ck_assert_ptr_eq(b.r.runtime[q.device], p);
         p->min_rows = 0;
+        p->table = (struct soc_table){2, {16, 700}, {3, 1}};
         hwmodel_kernel(&b.r.model, &q, &few);
         struct kernel_query whole = q;
         whole.rows = q.padded_rows;
@@ -560,7 +563,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(a_measured_kernel_draws_no_more_than_the_ddr_has),
-    LOOP(padding_is_paid_as_rows_and_filling_moves_no_bytes, 2),
+    LOOP(padding_is_paid_as_rows_and_filling_moves_no_bytes, 4),
     TEST(a_kernel_loads_first_and_no_faster_than_its_device_can),
     TEST(appendix_b_holds_in_the_roofline_form),
     LOOP(no_kernel_is_below_its_floor_and_straight_ones_are_on_it, 8),
