@@ -54,14 +54,17 @@ static void lpm_joins(struct sched *s, const struct request *r)
     reqq_push(&v->waiting, r);
 }
 
+/* Whose user gave up ends as any other: SGLang lets it run to the end of a step of decodes. */
 static void lpm_leaves(struct sched *s, const struct request *r)
 {
     struct lpm *v = s->state;
-    if (r->state == REQUEST_STATE_FINISHED && reqq_of(r) == &v->running) {
+    const struct reqq *from = reqq_of(r);
+    if (from == &v->running) {
         v->ended++;
         v->ended_tokens += lpm_may_produce(s, r, r->generated_tokens);
     }
-    v->full = v->full && (r->state == REQUEST_STATE_FINISHED || reqq_of(r) == &v->waiting);
+    v->full = v->full &&
+              (r->state == REQUEST_STATE_FINISHED || from == &v->running || from == &v->waiting);
     v->cut = v->cut == r ? NULL : v->cut;
     reqq_remove(r);
 }

@@ -79,6 +79,33 @@ START_TEST(a_place_is_free_one_step_of_decodes_later)
 }
 END_TEST
 
+/* The same, of a request 1 that would have 8 tokens, and whose user gives up during step 2: SGLang
+ * runs it to the end of the step (to_finish), and it is among the running ones until the next one
+ * is composed. */
+START_TEST(a_place_of_who_gave_up_is_free_as_late)
+{
+    struct scenario_request q[] = {{BE, 0, 5, 5, 0, 0}, {BE, 0, 7, 8, 0, 0}, {BE, 0, 3, 1, 0, 0}};
+    sc.setup.kv_capacity_tokens = 1000;
+    scenario_policy(&sc, &policy_sglang_lpm_ops, "max_num_seqs=2");
+    scenario_trace(&sc, q, 3);
+    sc.trace.extras = xcalloc(3, sizeof *sc.trace.extras);
+    for (uint32_t i = 0; i < 3; i++) {
+        sc.trace.rows[i].max_output_tokens = 8;
+        sc.trace.extras[i] = (struct trace_extra){.ttft_slo_ns = TIME_NEVER_NS,
+                                                  .tbt_slo_ns = TIME_NEVER_NS,
+                                                  .deadline_ns = TIME_NEVER_NS,
+                                                  .cancel_ns = i == 1 ? MS(1.5) : TIME_NEVER_NS,
+                                                  .until_ns = TIME_NEVER_NS};
+    }
+    sc.observer.wants_kernels = true;
+    ck_assert_int_eq(scenario_again(&sc), 0);
+    steps_rows(&sc, STEPS(12, 2, 1, 3, 1, 1));
+    steps_tokens(&sc, 0, STEPS(1, 2, 3, 5, 6));
+    ck_assert_int_eq(sc.records[1].state, REQUEST_STATE_SHED);
+    ck_assert_uint_eq(sc.records[1].tokens_n, 2);
+}
+END_TEST
+
 /* 32 tokens. Requests 1 and 2 join 0 in step 3, with 8 and 6 tokens: 19 in all, and 31 after step
  * 7. Three more are not there. 1 and 2 have five tokens each, 0 has six: the longer prompt, 1,
  * starts over. The others have 11 tokens of at most 20 + 6, and 20 more for each make the share 1.
@@ -136,6 +163,7 @@ static const struct suite_row suite[] = {
     LOOP(running_requests_are_expected_to_produce_a_share, 2),
     LOOP(the_share_falls_with_every_step_of_decodes, 2),
     TEST(a_place_is_free_one_step_of_decodes_later),
+    TEST(a_place_of_who_gave_up_is_free_as_late),
     LOOP(who_has_produced_least_starts_over, 2),
     TEST(who_starts_over_waits_at_the_end),
     TEST(mixed_decodes_take_of_the_budget),
