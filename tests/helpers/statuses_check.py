@@ -24,7 +24,8 @@ ROWS = {
             2: ["--policy nonesuch", f"--policy fcfs {WORK} --requests {{NONE}}/x.csv", f"--policy fcfs {WORK} --timeline {{NONE}}/x.json", f"--policy fcfs {WORK} --decisions {{NONE}}/x.log"]},
     "compare": {0: [f"--policy fcfs --policy edf --replications 2 {WORK} --json", "--store {some.db} --json"],
                 1: [f"--policy fcfs --policy edf --replications 2 {FAILS} --json", f"--policy fcfs --policy edf --replications 2 {FAILS} --load 0.5 --json",
-                    f"--policy fcfs --policy mlfq --replications 2 {FAILS} --tune 2", f"--policy fcfs --policy edf --replications 3 {FAILS} --select 0.9 --indifference 1%"],
+                    f"--policy fcfs --policy mlfq --replications 2 {FAILS} --tune 2", f"--policy fcfs --policy python:{{fails.py}}:Fcfs --replications 2 {WORK} --tune 4",
+                    f"--policy fcfs --policy edf --replications 3 {FAILS} --select 0.9 --indifference 1%"],
                 2: ["--policy fcfs --policy nonesuch", "--store {NONE}/x.db"]},
     "ablate": {0: [f"agent-xpu-v2 --replications 2 {WORK} --json"], 1: [f"agent-xpu-v2 --replications 2 {FAILS} --json"], 2: ["nonesuch"]},
     "sweep": {0: ["{good.json} -o {NEW}.db", "{mixed.json} -o {NEW}.db --dry-run", "{good.json} -o {some.db}"],
@@ -127,7 +128,10 @@ def make():
     run = {"r": {"run": {"policy": "fcfs", "workload": "w1:n=2", "set": ["sim.kv_capacity_tokens=16"]}}}
     claim = {"paper": "p", "source": "s", "quantities": run,
              "claims": [{"id": "X", "where": "1", "statement": "t", "checks": [{"name": "a", "value": "r:all.e2e_s.mean", "published": 1}]}]}
-    texts = {"good.json": json.dumps(sweep), "mixed.json": json.dumps(mixed), "bad.json": "{", "gate.json": json.dumps(gate), "stalls.json": json.dumps(stalls),
+    fcfs = pathlib.Path("policies/python/examples/fcfs.py").read_text()  # it fails as given, and not as it is tuned
+    fails = fcfs.replace("import Policy", "import Param, Policy").replace("params = (", 'params = (Param("fails", True, "whether it raises"), ')
+    fails = fails.replace("def init(self):", 'def init(self):\n        if self.param["fails"]:\n            raise ValueError("as it was told")')
+    texts = {"fails.py": fails, "good.json": json.dumps(sweep), "mixed.json": json.dumps(mixed), "bad.json": "{", "gate.json": json.dumps(gate), "stalls.json": json.dumps(stalls),
              "a.csv": HEAD + "0,0,0,reactive,0,,20,20,0\n", "azure.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,9,3\n",
              "failing.json": json.dumps(claim), "figure.json": json.dumps({**figure, "value": "r:all.e2e_s.mean", "x": {**figure["x"], "value": "r:all.e2e_s.mean"}, "quantities": run}),
              "hf.json": pathlib.Path("tests/fuzz/corpus/hugging-face/sample").read_text(),

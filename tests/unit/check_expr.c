@@ -82,7 +82,8 @@ START_TEST(what_is_no_expression_is_refused_with_its_place)
 }
 END_TEST
 
-/* Each has two mistakes or more, as what lacks a parenthesis often does: the message is of the first one and its place. */
+/* Each has two mistakes or more, as what lacks a parenthesis often does: the message is of the
+ * first one and its place. */
 START_TEST(the_first_mistake_is_the_one_that_is_told)
 {
     static const struct {

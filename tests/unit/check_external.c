@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* realpath */
 /* Policies of other processes before a run: which part of a text names one, what a program says
  * that it is, and what of the file system it sees. The programs are `cat` of a file. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -281,6 +282,86 @@ START_TEST(a_program_sees_what_its_command_names)
 }
 END_TEST
 
+/* What a command names after its program are files, and no programs: also one that lies in some
+ * other PREFIX/bin, and a word that is a program's name. */
+START_TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone)
+{
+    char dir[] = "/tmp/external-check-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    static const char *const folders[] = {"a", "a/bin", "a/lib", "b", "b/bin", "b/lib"};
+    static const char *const files[] = {"a/bin/run", "a/bin/also", "b/bin/tool", "b/bin/other"};
+    for (int i = 0; i < 6; i++) {
+        OWNED char *path = xformat("%s/%s", dir, folders[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        OWNED char *path = xformat("%s/%s", dir, files[i]);
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+        ck_assert_int_ge(fd, 0);
+        (void)close(fd);
+    }
+    (void)unsetenv("LD_LIBRARY_PATH");
+    (void)unsetenv("PYTHONPATH");
+    char sh[] = "/bin/sh";
+    char option[] = "-c";
+    OWNED char *line = xformat("exec %s/a/bin/run --with=%s/b/bin/tool sh", dir, dir);
+    char *argv[] = {sh, option, line, NULL};
+    static struct jail j;
+    j = external_jail(argv, false);
+    static const struct {
+        const char *name;
+        bool seen;
+    } rows[] = {{"a/bin/run", true},    {"a/bin", true},  {"a/lib", true},
+                {"b/bin/tool", true},   {"b/bin", false}, {"b/lib", false},
+                {"b/bin/other", false}, {"b", false},     {"a", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        OWNED char *path = xformat("%s/%s", dir, rows[i].name);
+        ck_assert_msg(has(j.reads, path) == rows[i].seen, "%s", rows[i].name);
+    }
+    ck_assert(!has(j.reads, "/bin/sh") && !has(j.reads, "/bin"));
+    for (int i = 3; i >= 0; i--) {
+        OWNED char *path = xformat("%s/%s", dir, files[i]);
+        (void)unlink(path);
+    }
+    for (int i = 5; i >= 0; i--) {
+        OWNED char *path = xformat("%s/%s", dir, folders[i]);
+        (void)rmdir(path);
+    }
+    (void)rmdir(dir);
+}
+END_TEST
+
+/* A script that stands for an interpreter (pyenv's, say) is asked for it: what it says counts if it
+ * is a path. Who is no script is not asked, and a name that nobody has stays. */
+START_TEST(a_script_is_asked_which_interpreter_it_is)
+{
+    char dir[] = "/tmp/external-check-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    static const struct {
+        const char *name, *text, *is; /* NULL: as it was asked for */
+    } rows[] = {{"says", "#!/bin/sh\necho /opt/python\n", "/opt/python"},
+                {"lies", "#!/bin/sh\necho python\n", NULL},
+                {"silent", "#!/bin/sh\n", NULL},
+                {"no-script", "echo /opt/python\n", NULL},
+                {"short", "#", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        OWNED char *path = xformat("%s/%s", dir, rows[i].name);
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+        ssize_t n = (ssize_t)strlen(rows[i].text);
+        ck_assert_int_eq(write(fd, rows[i].text, (size_t)n), n);
+        (void)close(fd);
+        OWNED char *is = external_interpreter(path);
+        ck_assert_str_eq(is, rows[i].is != NULL ? rows[i].is : path);
+        (void)unlink(path);
+    }
+    (void)rmdir(dir);
+    OWNED char *echo = external_interpreter("/bin/echo"); /* it would say -c */
+    ck_assert_str_eq(echo, "/bin/echo");
+    OWNED char *none = external_interpreter("no-such-python");
+    ck_assert_str_eq(none, "no-such-python");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("external", .teardown = teardown, .timeout_s = 60),
     TEST(a_specification_ends_where_parameters_begin),
@@ -290,5 +371,7 @@ static const struct suite_row suite[] = {
     TEST(descriptions_that_are_wrong_are_refused),
     TEST(a_run_is_tried_again_with_a_shorter_limit),
     TEST(a_program_sees_what_its_command_names),
+    TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone),
+    TEST(a_script_is_asked_which_interpreter_it_is),
 };
 SUITE_MAIN("external", suite)

@@ -12,14 +12,19 @@
 #include "policies/external/process.h"
 #include "tests/helpers/suite.h"
 
-static void start(struct process *p, const char *script)
+static void start_limited(struct process *p, const char *script, double limit_s)
 {
     char sh[] = "sh";
     char c[] = "-c";
     char text[128];
     char *argv[] = {sh, c, text, NULL};
     (void)snprintf(text, sizeof text, "%s", script);
-    ck_assert_int_eq(process_start(p, argv, NULL, 60.0), 0);
+    ck_assert_int_eq(process_start(p, argv, NULL, limit_s), 0);
+}
+
+static void start(struct process *p, const char *script)
+{
+    start_limited(p, script, 60.0);
 }
 
 /* Writes what it is told to and goes, before anybody has spoken to it: what it said is heard, then
@@ -74,9 +79,29 @@ START_TEST(a_start_that_fails_says_why)
 }
 END_TEST
 
+/* Who takes a page of a megabyte each 50 ms, or says a letter, is never still for half a second:
+ * the limit is one of the whole message. Reading it all would take 12 s, and the line never ends.
+ */
+START_TEST(a_little_at_a_time_is_late_too)
+{
+    struct process p;
+    static char message[1 << 20];
+    memset(message, 'x', sizeof message);
+    start_limited(&p, "while sleep 0.05; do dd bs=4096 count=1 status=none >/dev/null; done", 0.5);
+    ck_assert_int_lt(process_send(&p, message, sizeof message), 0);
+    ck_assert_str_eq(p.failure, "did not read what it was told within 0.5 s (limit_s)");
+    process_end(&p);
+    start_limited(&p, "while sleep 0.05; do printf x; done", 0.5);
+    ck_assert_ptr_null(process_receive(&p));
+    ck_assert_str_eq(p.failure, "gave no answer within 0.5 s (limit_s)");
+    process_end(&p);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     TEST(who_spoke_and_left_is_heard),
     TEST(an_answer_then_the_end),
     TEST(a_start_that_fails_says_why),
+    TEST(a_little_at_a_time_is_late_too),
 };
 SUITE_MAIN("processes", rows)

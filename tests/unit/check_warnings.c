@@ -205,6 +205,38 @@ START_TEST(numbers_of_other_parts_are_said)
 }
 END_TEST
 
+/* Of three devices each was measured, or has numbers of its own as a start, or neither: the last
+ * are the ones that the machine has from another. The first and the last device are no exceptions.
+ */
+START_TEST(each_device_that_is_made_from_another_machine_is_said)
+{
+    static const char *const names[] = {"igpu", "npu", "cpu"};
+    for (uint32_t i = 0; i < 3; i++) {
+        device(i, names[i], 0, 0, 0);
+        struct soc_runtime *r = &c.soc.devices[i].runtimes[c.soc.devices[i].fallback];
+        uint32_t is = (uint32_t)_i / (i == 0 ? 1 : i == 1 ? 3 : 9) % 3;
+        r->measured_rows = is == 1 ? 4 : 0;
+        r->start.given = is == 2;
+    }
+    (void)snprintf(c.soc.like, sizeof c.soc.like, "%s", _i < 27 ? "core-ultra-7-155h" : "");
+    warnings_machine(&c, list);
+    cJSON *tree = document_json(d);
+    const cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "warnings"), 0);
+    for (uint32_t i = 0; i < 3 && _i < 27; i++) {
+        if ((uint32_t)_i / (i == 0 ? 1 : i == 1 ? 3 : 9) % 3 == 0) {
+            OWNED char *begin =
+                xformat("%s: made from core-ultra-7-155h by data sheet; ", names[i]);
+            ck_assert_ptr_nonnull(one);
+            ck_assert_msg(strncmp(one->valuestring, begin, strlen(begin)) == 0, "%s",
+                          one->valuestring);
+            one = one->next;
+        }
+    }
+    ck_assert_ptr_null(one);
+    cJSON_Delete(tree);
+}
+END_TEST
+
 /* Two sequences on an XDNA2 laptop whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute
  * alone decides, and a step of two takes 52 rows' time. One row is bound by its bytes. So the
  * layers take 104 flop a weight at 1 TFLOP/s for 2 rows, and B/w bytes a weight at 50 GB/s for one.
@@ -271,6 +303,8 @@ static const struct suite_row suite[] = {
     TEST(devices_beyond_a_machine_are_dropped),
     TEST(meters_are_those_of_devices_with_powers),
     TEST(numbers_of_other_parts_are_said),
+    LOOP(each_device_that_is_made_from_another_machine_is_said,
+         28), /* 3^3, and a machine of its own */
     TEST(a_dear_batch_that_nobody_measured_is_said),
 };
 SUITE_MAIN("warnings", suite)
