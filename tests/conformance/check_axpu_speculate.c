@@ -121,6 +121,39 @@ START_TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu)
 }
 END_TEST
 
+static uint32_t decode_launches;
+
+static void count_decode_launch(void *self, int64_t now_ns, const struct launch *l)
+{
+    (void)self;
+    (void)now_ns;
+    decode_launches += l->pass->segments[0].role == SEGMENT_DECODE;
+    ck_assert(l->pass->segments[0].role != SEGMENT_DECODE || l->op_end == l->pass->n_ops);
+}
+
+/* Room for 262 tokens, and 259 are there at 34: a verification wants four more. So the batch
+ * decodes as any other, in one launch of the iGPU, and not an operator at a time as next to the
+ * NPU: drafting to 36, a token at 42, drafting to 44, another at 50. */
+START_TEST(where_drafts_find_no_room_the_igpu_decodes)
+{
+    static const struct scenario_request q[] = {{RT, 0, 256, 6, 0, 0}};
+    sc.setup.kv_block_tokens = 1;
+    sc.setup.kv_capacity_tokens = 262;
+    scenario_policy(&sc, &policy_agent_xpu_v2_ops,
+                    _i == 0 ? "elastic=off,warmup=0,draft_ms=2,speculate=npu"
+                            : "elastic=off,warmup=0,draft_ms=2,speculate=igpu");
+    scenario_trace(&sc, q, 1);
+    decode_launches = 0;
+    sc.observer.launch_submitted = count_decode_launch;
+    sc.trace.rows[0].max_output_tokens = 99; /* nobody knows that there will be six */
+    ck_assert_int_eq(scenario_again(&sc), 0);
+    scenario_tokens_at(&sc, 0, 6,
+                       _i == 0 ? (const double[]){16, 34, 34, 34, 42, 50}
+                               : (const double[]){16, 25, 25, 25, 33, 41});
+    ck_assert_uint_eq(decode_launches, 2);
+}
+END_TEST
+
 static uint32_t every_other_step(const void *params, uint64_t seed, const struct request *r,
                                  const struct trace_text *text, uint64_t step)
 {
@@ -311,6 +344,7 @@ static const struct suite_row suite[] = {
     TEST(drafts_that_take_longer_than_they_save_are_not_made),
     TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu),
     TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu),
+    LOOP(where_drafts_find_no_room_the_igpu_decodes, 2),
     TEST(drafting_takes_its_time_after_a_step_without_a_draft),
     TEST(drafting_takes_its_time_where_the_first_who_waits_has_no_draft),
     TEST(who_has_no_draft_decodes_along),
