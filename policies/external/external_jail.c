@@ -18,7 +18,8 @@ struct paths {
 static void add(struct paths *p, const char *path)
 {
     char real[PATH_MAX];
-    if (realpath(path, real) == NULL || strcmp(real, "/") == 0 || strncmp(real, "/proc", 5) == 0) {
+    if (realpath(path, real) == NULL || strcmp(real, "/") == 0 || strcmp(real, "/proc") == 0 ||
+        strncmp(real, "/proc/", 6) == 0) {
         return;
     }
     p->of = xrealloc(p->of, (p->n + 2) * sizeof *p->of);

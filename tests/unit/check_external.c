@@ -282,6 +282,20 @@ START_TEST(a_program_sees_what_its_command_names)
 }
 END_TEST
 
+/* Only the system's own folder is hidden, and no other whose name begins so. Who may not write to
+ * the root makes none. */
+START_TEST(a_folder_whose_name_begins_with_proc_is_one_as_any)
+{
+    char dir[] = "/proc-check-XXXXXX";
+    bool made = mkdtemp(dir) != NULL;
+    const char *const asked[] = {made ? dir : "/tmp", "/proc", "/proc/self", NULL};
+    (void)unsetenv("LD_LIBRARY_PATH");
+    const char *const *reads = external_reads(asked);
+    ck_assert(has(reads, asked[0]) && reads[1] == NULL);
+    (void)rmdir(dir);
+}
+END_TEST
+
 /* What a command names after its program are files, and no programs: also one that lies in some
  * other PREFIX/bin, and a word that is a program's name. */
 START_TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone)
@@ -371,6 +385,7 @@ static const struct suite_row suite[] = {
     TEST(descriptions_that_are_wrong_are_refused),
     TEST(a_run_is_tried_again_with_a_shorter_limit),
     TEST(a_program_sees_what_its_command_names),
+    TEST(a_folder_whose_name_begins_with_proc_is_one_as_any),
     TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone),
     TEST(a_script_is_asked_which_interpreter_it_is),
 };
