@@ -41,13 +41,13 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
     uint32_t left = request_prefill_left(r);
     uint32_t room = room_for(v, r);
     SIM_ASSERT(left > 0); /* asked of prompts: 0 would say that the budget is gone */
-    if (!v->rules.chunked) {
-        bool alone = v->it.batch.n == 0 && left > v->budget;
-        return left <= room || alone ? left : 0;
-    }
     /* vLLM 0.11 held back a prompt that is alone, too; 0.32, which this follows, does not. */
     if (v->rules.threshold > 0 && left > v->rules.threshold && v->company) {
         left = v->rules.threshold;
+    }
+    if (!v->rules.chunked) { /* the budget cuts nothing, the threshold does */
+        bool alone = v->it.batch.n == 0 && left > v->budget;
+        return left <= room || alone ? left : 0;
     }
     return left < room ? left : room;
 }

@@ -167,6 +167,19 @@ START_TEST(the_threshold_does_not_hold_back_who_is_alone)
 }
 END_TEST
 
+/* Prompts of 20, budget 12, no cuts at the budget. Steps 1 and 2: 8 of request 0; 8 of request 1 do
+ * not fit in the 4 that are left. Step 3: the last 4 of request 0, and 8 of request 1. Step 4:
+ * request 1 is alone, and its 12 fit. */
+START_TEST(the_threshold_cuts_where_the_budget_does_not)
+{
+    struct scenario_request q[] = {{BE, 0, 20, 1, 0, 0}, {BE, 0, 20, 1, 0, 0}};
+    steps_run(&sc, &policy_vllm_v1_ops,
+              "long_prefill_token_threshold=8,chunked_prefill=false,max_num_batched_tokens=12", 64,
+              q, 2);
+    steps_rows(&sc, STEPS(8, 8, 12, 12));
+}
+END_TEST
+
 /* Differs from vLLM 0.11.0. Three blocks. Step 1: proactive request 0 (16 tokens: one); step 2: its
  * token 17 (two), and reactive request 1 (16: one). Step 3: request 0 is in the batch when token 17
  * of request 1 wants a block. 0.11.0 takes the block and leaves its token in the step: 16, 17, 2,
@@ -196,6 +209,7 @@ static const struct suite_row suite[] = {
     TEST(asynchronous_who_ends_leaves_its_kv_to_the_next_step),
     TEST(asynchronous_who_ends_takes_no_place_in_the_next_step),
     TEST(the_threshold_does_not_hold_back_who_is_alone),
+    TEST(the_threshold_cuts_where_the_budget_does_not),
     TEST(a_victim_that_is_in_the_batch_gets_no_token_of_it),
 };
 SUITE_MAIN("vllm-steps", suite)
