@@ -56,6 +56,18 @@ def shared(r, path):
     return SMALL if models else []
 
 
+def crowd(r, path):
+    """Equal requests at one instant or two, with long answers: full batches whose members tie, and less memory than they need."""
+    n = r.choice([6, 12, 20])  # at most so many tokens in all, that it does not take long
+    few = lambda values: [r.choice(values) for _ in range(r.choice([1, 2]))]
+    prompts, answers, instants, clients = few([16, 60, 200, 500]), few(range(60, (1500 if N < 10 else 4000) // n)), few([0, 0.5, 2]), few(range(9))
+    classes = r.choice([["reactive"], ["proactive"], ["reactive", "proactive"], ["reactive", "proactive"]])
+    rows = [(i, i, 0, r.choice(classes), r.choice(instants), "", r.choice(prompts), r.choice(answers), 0, r.choice(clients)) for i in range(n)]
+    write(path, "# xpusim-trace v2\n" + COLUMNS + ",client_id", rows)
+    largest = max(row[6] + row[7] for row in rows)
+    return ["--set", f"sim.kv_capacity_tokens={int(largest * r.choice([1.3, 2.5, n / 3, n / 2])) + 64}"] if r.random() < 0.8 else []
+
+
 def write(path, head, rows):
     path.write_text("\n".join([head] + [",".join(map(str, row)) for row in rows]) + "\n")
 
@@ -82,6 +94,28 @@ def coserving(r):
 
 def priorities(r):
     return {"max_batch": r.choice([1, 2, 16]), "inflight": r.choice([1, 2, 8]), "level": r.choice(["device", "1"])}
+
+
+def paged(r):
+    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_num_seqs": r.choice([1, 2, 4, 16, 16]),
+            "max_num_batched_tokens": r.choice([16, 64, 200, 512, 2048]), "requeue": r.choice(["front", "front", "back"])}
+
+
+def vllm_v1(r):
+    return {**paged(r), "long_prefill_token_threshold": r.choice([0, 0, 30, 200]), "chunked_prefill": r.choice(["true", "true", "false"]),
+            "admit_after_preemption": r.choice(["true", "false", "false"]), "reserve_full_isl": r.choice(["true", "false"])}
+
+
+def vllm_priority(r):
+    return {**paged(r), "mode": r.choice(["v0", "v1"]), "force_preempt": r.choice(["true", "true", "false"]), "by_priority": r.choice(["true", "true", "false"]),
+            "chunked_prefill": r.choice(["true", "true", "false"]), "watermark_frac": r.choice([0, 0.01, 0.3]),
+            "reserve_full_isl": r.choice(["true", "false"])}
+
+
+def sarathi(r):
+    return {**paged(r), "watermark_frac": r.choice([0, 0.01, 0.05, 0.3]), "stall_free": r.choice(["true", "true", "false"]),
+            "dynamic_chunk": r.choice(["true", "false"]), "high_chunk": r.choice([200, 512, 1024]), "low_chunk": r.choice([20, 64, 128, 200]),
+            "chunk_stages": r.choice([2, 4, 7]), "chunk_span": r.choice([300, 1000, 2048])}
 
 
 def mostly(r):
@@ -140,6 +174,11 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
     "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
+    "sarathi": ("Sarathi", sarathi),
+    "vllm-v0": ("VllmV0", lambda r: {**paged(r), "watermark_frac": r.choice([0, 0.01, 0.3]), "mixed_steps": r.choice(["true", "false", "false"])}),
+    "vllm-v1": ("VllmV1", vllm_v1),
+    "vllm-priority": ("VllmPriority", vllm_priority),
+    "fcfs": ("Fcfs", lambda r: {"device": r.choice(["igpu", "cpu"])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
     "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),
@@ -151,6 +190,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
 
 def load(r, policy, seed):
     path = pathlib.Path(DIR) / f"{policy}.csv"
+    if seed % 4 == 3:
+        return ["--trace", str(path)] + crowd(r, path)
     if policy == "critical-path":  # jobs of agents
         jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline"])
         return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 150])}"]

@@ -135,7 +135,7 @@ class AgentXpuV1(Plain):
         """Prefills go first, the last begun of them first; then the youngest sequence, while there are two."""
         self.short = self.epoch
         for r in reversed(self.contexts):
-            if not r.data.p.n_launches:
+            if r.data.p.state == "ready":
                 self.cancel(r.data.p)
                 self.sync()
                 self.primary, self.aged = (None if x is r else x for x in (self.primary, self.aged))

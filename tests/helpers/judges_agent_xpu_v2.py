@@ -107,7 +107,7 @@ class AgentXpuV2(Plain):
             self.lose(self.between["proactive"][-1])
             return True
         for f in reversed(self.suspended):
-            if not f.p.n_launches:
+            if f.p.state == "ready":
                 self.cancel(f.p)
                 self.sync()
                 self.suspended.remove(f)
