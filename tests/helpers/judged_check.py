@@ -75,7 +75,8 @@ def write(path, head, rows):
 def orders(r):
     return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
             "class": r.choice(["rt_first", "blind", "blind", "rt_alone"]),
-            "preempt": r.choice(["iteration", "iteration", "layer", "kernel"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"])}
+            "preempt": r.choice(["iteration", "layer", "kernel", "kernel", "reset"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"]),
+            "inflight": r.choice([1, 1, 2, 9]), "level": r.choice(["device", "1", "2", "3"])}
 
 
 def slos(r):
@@ -88,8 +89,8 @@ def mlfq(r):
 
 
 def coserving(r):
-    return {"max_num_seqs": r.choice([1, 4, 16, 16]), "max_num_batched_tokens": r.choice([64, 512, 2048]),
-            "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
+    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_num_seqs": r.choice([1, 4, 16, 16]),
+            "max_num_batched_tokens": r.choice([64, 512, 2048]), "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
 def priorities(r):
@@ -154,8 +155,7 @@ LEFT_OUT = {"llm-npu": ",outlier_frac=0", "agent-xpu-v1": ",hang_s=0"}
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
-    "pantheon": ("Pantheon", lambda r: {"token_budget": r.choice([128, 512]), "deadline_s": r.choice([2, 30]),
-                                        "class": r.choice(["rt_alone", "blind", "rt_first"])}),
+    "pantheon": ("Pantheon", lambda r: {**orders(r), "max_batch": r.choice([1, 1, 4]), "deadline_s": r.choice([2, 30])}),
     "critical-path": ("CriticalPath", lambda r: {**orders(r), "expected_output": r.choice([1, 20, 100, 1000]),
                                                  **{k: r.choice(["true", "true", "false"]) for k in ("waits", "jobs", "slack")}}),
     "llf": ("Llf", slos),
@@ -171,7 +171,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
                               "lift": r.choice(["true", "true", "false"])}),
     "program-fcfs": ("ProgramFcfs", orders),
     "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
-    "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]),
+    "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]), "safepoint": r.choice(["true", "true", "false"]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
     "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
     "sarathi": ("Sarathi", sarathi),
@@ -200,6 +200,13 @@ def load(r, policy, seed):
     return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory and not models else []) + models
 
 
+def able(how):
+    """What the device can do must be so on the machine."""
+    can = {"preempt=reset": "reset", "level=2": "withdraw", "level=3": "suspend"}
+    on = re.search(r"device=(\w+)", how)
+    return [x for word, what in can.items() if on and word in how for x in ("--set", f"soc.devices.{on[1]}.can_{what}=true")]
+
+
 def decisions(policy, name, options):
     log = pathlib.Path(DIR) / name
     p = subprocess.run([X, "run", "--policy", policy, "--decisions", str(log), "-q"] + options, capture_output=True, text=True, env=ENV)
@@ -219,6 +226,7 @@ def main():
             r = random.Random(f"{policy} {seed}")
             options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
+            options += able(how)
             ours = decisions(f"{policy}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)

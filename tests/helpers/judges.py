@@ -16,8 +16,9 @@ def known(ns):
 def axes(max_batch=16, rule="rt_first", preempt="iteration"):
     return (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
             Param("class", rule, "", choices=("rt_first", "blind", "rt_alone")),
-            Param("preempt", preempt, "", choices=("iteration", "layer", "kernel")),
-            Param("kv", "checkpoint", "", choices=("checkpoint", "recompute")))
+            Param("preempt", preempt, "", choices=("iteration", "layer", "kernel", "reset")),
+            Param("kv", "checkpoint", "", choices=("checkpoint", "recompute")), Param("inflight", 1, "", 1, 64),
+            Param("level", "device", "", choices=("device", "1", "2", "3")))
 
 
 class Plain(Policy):
@@ -65,7 +66,7 @@ class Plain(Policy):
 
     def launch_done(self, x):
         self.on = None
-        if x.outcome == "yielded":
+        if x.outcome in ("yielded", "reset"):
             p = self.run
             p.data.since = self.now_ns
             p.data.ran = min(max(p.data.ran + self.now_ns - x.start_ns, self.ops_ns(p, p.op)), self.ops_ns(p, p.op + 1))
@@ -78,7 +79,8 @@ class Plain(Policy):
             self.paused.remove(p)
         else:
             self.run = None
-        self.served(p, self.now_ns - p.data.began)
+        if p.state == "done":
+            self.served(p, self.now_ns - p.data.began)
         for s in p.segments:
             if not s.request.left:
                 self.ready.append(s.request)
@@ -213,7 +215,8 @@ class Plain(Policy):
         top = min(self.ready, key=self.rank, default=None)
         if self.run is not None:
             if self.on is not None and not self.asked and top is not None and self.stops(self.run, top):
-                self.preempt(self.on)
+                killed = self.param["preempt"] == "reset"
+                self.preempt(self.on, now=killed or self.param["level"] == "3", discard=killed, drain=not killed and self.param["level"] == "1")
                 self.asked = True
             return
         old = min(reversed(self.paused), key=self.pass_rank, default=None)
@@ -226,8 +229,8 @@ class Plain(Policy):
             elif self.run is None and self.ready:  # nobody at the front fits: the first to keep memory does, by itself
                 self.begin([self.piece(min(self.ready, key=self.place), self.param["token_budget"])], True)
         if self.run is not None:
-            how = self.param["preempt"]
-            self.on = self.launch(self.run, self.device, yield_="pass" if how == "iteration" else how)
+            how = {"iteration": "pass", "reset": "kernel"}.get(self.param["preempt"], self.param["preempt"])
+            self.on = self.launch(self.run, self.device, yield_=how, inflight=self.param["inflight"])
             self.asked = False
 
     def refresh(self):

@@ -6,7 +6,8 @@ from judges import E9, Param, Plain, Segment, Shape, known
 
 class Coserve(Plain):
     """Online work first, whatever it takes; then offline work, each piece as large as budget and tokens allow."""
-    params = (Param("max_num_seqs", 16, "", 1, 4096), Param("max_num_batched_tokens", 512, "", 1, 1000000),
+    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 4096),
+              Param("max_num_batched_tokens", 512, "", 1, 1000000),
               Param("offline", "budget", "", choices=("budget", "always", "alone")))
     safe = False
 
@@ -166,8 +167,11 @@ class Coserve(Plain):
 
 class Conserve(Coserve):
     name = "conserve-judge"
-    safe = True
-    params = Coserve.params + (Param("ttft_slo_s", 2.0, "", 0, 1e6), Param("tbt_slo_s", 0.2, "", 0, 1e6))
+    params = Coserve.params + (Param("safepoint", True, ""), Param("ttft_slo_s", 2.0, "", 0, 1e6), Param("tbt_slo_s", 0.2, "", 0, 1e6))
+
+    def init(self):
+        super().init()
+        self.safe = self.param["safepoint"]
 
     def predict(self, w):
         return self.iteration_ns(w)
