@@ -1,5 +1,6 @@
 """Random workloads through policies and through their second implementations (judges*.py): equal decisions at equal instants.
 More arguments: these policies alone."""
+import json
 import os
 import pathlib
 import random
@@ -74,7 +75,7 @@ def write(path, head, rows):
 
 def orders(r):
     return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
-            "class": r.choice(["rt_first", "blind", "blind", "rt_alone"]),
+            "class": r.choice(["rt_first", "blind", "blind", "rt_alone", "window"]),
             "preempt": r.choice(["iteration", "layer", "kernel", "kernel", "reset"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"]),
             "inflight": r.choice([1, 1, 2, 9]), "level": r.choice(["device", "1", "2", "3"])}
 
@@ -201,10 +202,14 @@ def load(r, policy, seed):
 
 
 def able(how):
-    """What the device can do must be so on the machine."""
+    """What the policy asks of the machine: what its device can do, and a window that opens and closes."""
     can = {"preempt=reset": "reset", "level=2": "withdraw", "level=3": "suspend"}
     on = re.search(r"device=(\w+)", how)
-    return [x for word, what in can.items() if on and word in how for x in ("--set", f"soc.devices.{on[1]}.can_{what}=true")]
+    opens = [{"at_s": i * 3 + 0.5, "window": w} for i, w in enumerate(("closed", "open") * 3)]
+    machine = pathlib.Path(DIR) / "window.json"
+    machine.write_text(json.dumps({"machine": opens}))
+    window = ["--machine", str(machine)] if "class=window" in how else []
+    return window + [x for word, what in can.items() if on and word in how for x in ("--set", f"soc.devices.{on[1]}.can_{what}=true")]
 
 
 def decisions(policy, name, options):

@@ -15,7 +15,7 @@ def known(ns):
 
 def axes(max_batch=16, rule="rt_first", preempt="iteration"):
     return (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
-            Param("class", rule, "", choices=("rt_first", "blind", "rt_alone")),
+            Param("class", rule, "", choices=("rt_first", "blind", "rt_alone", "window")),
             Param("preempt", preempt, "", choices=("iteration", "layer", "kernel", "reset")),
             Param("kv", "checkpoint", "", choices=("checkpoint", "recompute")), Param("inflight", 1, "", 1, 64),
             Param("level", "device", "", choices=("device", "1", "2", "3")))
@@ -97,8 +97,13 @@ class Plain(Policy):
     def rank(self, r):
         return (self.place(r)[0], self.key(r)) + self.place(r)[1:]
 
+    def welcome(self):
+        """Background work begins only while a window is open."""
+        closed = self.param["class"] == "window" and not self.machine_state().background_window
+        return [r for r in self.ready if not (closed and r.cls == "proactive")]
+
     def order(self):
-        return sorted(self.ready, key=self.rank)
+        return sorted(self.welcome(), key=self.rank)
 
     def piece(self, r, most):
         return Segment(r, "decode", 1) if r.state == "decode" else Segment(r, "prefill", min(r.prefill_left, most))
@@ -212,7 +217,7 @@ class Plain(Policy):
         for p in list(self.paused) if self.param["kv"] == "recompute" else []:
             self.give_up(p)
         self.refresh()
-        top = min(self.ready, key=self.rank, default=None)
+        top = min(self.welcome(), key=self.rank, default=None)
         if self.run is not None:
             if self.on is not None and not self.asked and top is not None and self.stops(self.run, top):
                 killed = self.param["preempt"] == "reset"
@@ -226,8 +231,8 @@ class Plain(Policy):
             self.begin(self.fill())
             if self.run is None and old is not None:
                 self.resume(old, True)
-            elif self.run is None and self.ready:  # nobody at the front fits: the first to keep memory does, by itself
-                self.begin([self.piece(min(self.ready, key=self.place), self.param["token_budget"])], True)
+            elif self.run is None and top is not None:  # nobody at the front fits: the first to keep memory does, by itself
+                self.begin([self.piece(min(self.welcome(), key=self.place), self.param["token_budget"])], True)
         if self.run is not None:
             how = {"iteration": "pass", "reset": "kernel"}.get(self.param["preempt"], self.param["preempt"])
             self.on = self.launch(self.run, self.device, yield_=how, inflight=self.param["inflight"])

@@ -230,7 +230,7 @@ class Vtc(Plain):
         self.seat.pop(r.id, None)
 
     def order(self):
-        left = list(self.ready)
+        left = self.welcome()
         while left:
             r = min(left, key=self.rank)
             left.remove(r)
@@ -243,7 +243,7 @@ class Vtc(Plain):
                     self.charge(r, self.param["w_in"] * (r.input_tokens - r.reused_tokens))
 
     def rank(self, r):
-        stays = r.id in self.seat and self.param["class"] != "rt_alone"
+        stays = r.id in self.seat and self.param["class"] in ("rt_first", "blind")
         return (0 if stays else self.place(r)[0], self.key(r)) + self.place(r)[1:]
 
     def key(self, r):
