@@ -95,8 +95,12 @@ static void fill(struct sched *s, struct recompute *c)
     uint32_t most = yields ? 0 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
     /* One may always run: alone it fits. */
     most = c->short_epoch == s->epoch && most > 1 ? 1 : most;
-    while (!reqq_empty(&c->waiting[cls]) && c->running.n < most &&
+    /* Up to the first whose prompt is to be computed: its KV is taken before anybody else is
+     * asked whether there is room. */
+    bool prompt = false;
+    while (!prompt && !reqq_empty(&c->waiting[cls]) && c->running.n < most &&
            fits(s, c, c->waiting[cls].head)) {
+        prompt = c->waiting[cls].head->state == REQUEST_STATE_QUEUED;
         reqq_push(&c->running, reqq_pop(&c->waiting[cls]));
     }
     for (const struct request *r = c->running.head; r != NULL; r = reqq_next(r)) {

@@ -1,11 +1,13 @@
-/* fcfs and openvino-cb by hand (clauses.md C.2). Toy times: QKV 0.01 ms and FFN 0.02 ms per row,
- * attention 1 ms a pass, head 1 ms, one layer; a fused decode layer 2 ms. So a pass of n rows takes
- * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
+/* fcfs, openvino-cb and batches of recompute-preempt by hand (clauses.md C.2, C.4 a). Toy times:
+ * QKV 0.01 ms and FFN 0.02 ms per row, attention 1 ms a pass, head 1 ms, one layer; a fused
+ * decode layer 2 ms. So a pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it yields
+ * tokens; a decode of one sequence takes 3 ms. */
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 
-extern const struct policy_ops policy_fcfs_ops, policy_openvino_cb_ops;
+extern const struct policy_ops policy_fcfs_ops, policy_openvino_cb_ops,
+    policy_recompute_preempt_ops;
 
 static struct scenario sc;
 
@@ -74,11 +76,33 @@ START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 }
 END_TEST
 
+/* KV for 384 tokens, prompts of 60 in four blocks of 16, and 64 tokens are left for each who is in
+ * progress. The second finds 320 for its 60 + 2 * 64, the third 256 for 60 + 3 * 64, and the fourth
+ * 192 for 60 + 4 * 64. So three decode together, and the fourth prompt begins when they have ended.
+ * The fifth, which finds 320 for 60 + 2 * 64, joins the fourth. */
+START_TEST(recompute_leaves_room_for_each_of_those_that_come_at_once)
+{
+    sc.setup.kv_capacity_tokens = 384;
+    sc.setup.kv_block_tokens = 16;
+    struct scenario_request q[5];
+    for (int i = 0; i < 5; i++) {
+        q[i] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, 60, 4, 0, 0};
+    }
+    run(&policy_recompute_preempt_ops, "max_batch=8", q, 5);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(sc.records[i].token_ns[3] == sc.records[3].start_ns);
+    }
+    ck_assert(sc.records[3].token_ns[0] == sc.records[4].start_ns);
+    ck_assert(sc.records[3].token_ns[1] == sc.records[4].token_ns[1]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(fcfs_serves_one_after_the_other),
     TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order),
     TEST(whole_variant_takes_whole_prompts),
     TEST(vllm_variant_never_mixes_prompts_and_decodes),
+    TEST(recompute_leaves_room_for_each_of_those_that_come_at_once),
 };
 SUITE_MAIN("batching", suite)
