@@ -180,6 +180,9 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "vllm-v1": ("VllmV1", vllm_v1),
     "vllm-priority": ("VllmPriority", vllm_priority),
     "fcfs": ("Fcfs", lambda r: {"device": r.choice(["igpu", "cpu"])}),
+    "recompute-preempt": ("RecomputePreempt", lambda r: {
+        "device": r.choice(["igpu", "cpu"]), "kill": r.choice(["kernel", "immediate", "never"]), "keep_context": r.choice(["true", "false"]),
+        "max_batch": r.choice([1, 1, 2, 8])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
     "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),
@@ -203,7 +206,7 @@ def load(r, policy, seed):
 
 def able(how):
     """What the policy asks of the machine: what its device can do, and a window that opens and closes."""
-    can = {"preempt=reset": "reset", "level=2": "withdraw", "level=3": "suspend"}
+    can = {"preempt=reset": "reset", "kill=immediate": "reset", "level=2": "withdraw", "level=3": "suspend"}
     on = re.search(r"device=(\w+)", how)
     opens = [{"at_s": i * 3 + 0.5, "window": w} for i, w in enumerate(("closed", "open") * 3)]
     machine = pathlib.Path(DIR) / "window.json"

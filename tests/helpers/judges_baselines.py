@@ -1,0 +1,88 @@
+"""Baselines of the papers, by clauses C.3 and C.4, policies/README.md and heads of the files (judges.py)."""
+from judges import Param, Plain
+
+
+class RecomputePreempt(Plain):
+    """One class at a time, in order of arrival; what a reactive request finds of proactive work starts over."""
+    name = "recompute-judge"
+    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("kill", "kernel", "", choices=("kernel", "immediate", "never")),
+              Param("keep_context", False, ""), Param("max_batch", 1, "", 1, 1024))
+
+    def init(self):
+        super().init()
+        self.waits, self.runs, self.killed = [], [], False  # in order of arrival; in progress
+
+    def request_arrived(self, r):
+        self.waits.append(r)
+
+    def request_cancelled(self, r):
+        self.waits, self.runs = ([x for x in q if x is not r] for q in (self.waits, self.runs))
+
+    def launch_done(self, x):
+        self.on = None
+        self.killed = x.outcome != "done"
+
+    def pass_done(self, p):
+        self.run = None
+        self.runs = [r for r in self.runs if not r.left]
+
+    def refused(self, what):
+        pass
+
+    def starts_over(self, r):
+        self.runs.remove(r)
+        if r.kv_tokens:
+            self.kv(r, "nowhere")
+            self.sync()
+        self.waits.append(r)
+
+    def reactive(self, rs):
+        return any(r.cls == "reactive" for r in rs)
+
+    def schedule(self):
+        urgent = self.reactive(self.waits)
+        if self.on is not None:
+            if urgent and self.param["kill"] != "never" and not self.asked and not self.reactive(self.runs):
+                now = self.param["kill"] == "immediate"
+                self.preempt(self.on, now=now, discard=now)
+                self.asked = True
+            return
+        if self.run is not None and self.run.state == "ready":
+            self.cancel(self.run)
+            self.sync()
+            self.run = None
+        if self.run is not None:
+            return
+        if urgent and self.param["kill"] != "never":
+            for r in [r for r in self.runs if r.cls == "proactive"]:
+                if self.param["keep_context"]:
+                    self.runs.remove(r)
+                    self.waits.append(r)
+                else:
+                    self.starts_over(r)
+        age = lambda r: (r.arrival_ns, r.id)
+        full = False
+        while self.run is None and (self.runs or self.waits):
+            cls = self.runs[0].cls if self.runs else "reactive" if urgent else "proactive"
+            most = 0 if cls == "proactive" and self.reactive(self.waits) else 1 if full else self.param["max_batch"]
+            for r in sorted((r for r in self.waits if r.cls == cls), key=age):
+                if len(self.runs) >= most or self.runs and self.runs[-1].state == "queued" or not self.fits(r):
+                    break
+                self.waits.remove(r)
+                self.runs.append(r)
+            batch = [r for r in self.runs if r.state == "queued"][:1] or [r for r in self.runs if r.model == self.runs[0].model]
+            self.run = self.form([self.piece(r, 1 << 30) for r in batch], len(batch) == 1 and batch[0].state == "decode")
+            if not self.sync():
+                self.run, full = None, True
+                if len(self.runs) > 1:
+                    self.starts_over(self.runs[-1])
+                else:
+                    self.lose(max((r for r in self.waits if r.kv_tokens), key=lambda r: (r.cls == "proactive", age(r))))
+        if self.run is not None:
+            self.on = self.launch(self.run, self.device, yield_="kernel")
+            self.asked = False
+
+    def fits(self, r):
+        """The prompt, and 64 tokens for each who is then in progress."""
+        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
+        return not self.runs or need + 64 * (len(self.runs) + 1) <= self.kv_free_tokens
