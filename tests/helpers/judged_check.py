@@ -183,6 +183,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "recompute-preempt": ("RecomputePreempt", lambda r: {
         "device": r.choice(["igpu", "cpu"]), "kill": r.choice(["kernel", "immediate", "never"]), "keep_context": r.choice(["true", "false"]),
         "max_batch": r.choice([1, 1, 2, 8])}),
+    "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
     "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),

@@ -86,3 +86,41 @@ class RecomputePreempt(Plain):
         """The prompt, and 64 tokens for each who is then in progress."""
         need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
         return not self.runs or need + 64 * (len(self.runs) + 1) <= self.kv_free_tokens
+
+
+class NpuSerial(Plain):
+    """One request from start to end: an operator of a prompt's tokens on the NPU, attention, head and decodes on the iGPU."""
+    name = "npu-serial-judge"
+    once = False
+    needs = ("spans", "row_split", "npu", "igpu")
+    params = (Param("margin", "npu", "", choices=("npu", "igpu")),)
+
+    def init(self):
+        self.npu, self.igpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "igpu"))
+        self.chunk = self.machine.devices[self.npu].chunk_rows
+        self.waits = []
+
+    def request_arrived(self, r):
+        self.waits.append(r)
+
+    def request_cancelled(self, r):
+        self.waits = [x for x in self.waits if x is not r]
+
+    def launch_done(self, x):
+        pass
+
+    def pass_done(self, p):
+        self.waits = [r for r in self.waits if not r.left]
+
+    def schedule(self):
+        if not self.waits or (self.waits[0].pass_ and self.waits[0].pass_.state != "ready"):
+            return
+        r = self.waits[0]
+        p = r.pass_ or self.form([self.piece(r, 1 << 30)], r.state == "decode")
+        if p.op_kind() in ("qkv", "ffn"):
+            margin = p.rows_todo % self.chunk if self.param["margin"] == "igpu" else 0
+            for device, rows in ((self.npu, p.rows_todo - margin), (self.igpu, margin)):
+                if rows:
+                    self.launch(p, device, n_ops=1, rows=rows)
+        else:
+            self.launch(p, self.igpu, n_ops=0 if p.fused_layers else 1)
