@@ -111,7 +111,7 @@ def vllm_v1(r):
 def vllm_priority(r):
     return {**paged(r), "mode": r.choice(["v0", "v1"]), "force_preempt": r.choice(["true", "true", "false"]), "by_priority": r.choice(["true", "true", "false"]),
             "chunked_prefill": r.choice(["true", "true", "false"]), "watermark_frac": r.choice([0, 0.01, 0.3]),
-            "reserve_full_isl": r.choice(["true", "false"])}
+            "interrupt": r.choice(["true", "false"]), "reserve_full_isl": r.choice(["true", "false"])}
 
 
 def sarathi(r):

@@ -8,9 +8,14 @@ class Paged(Plain):
               Param("max_num_batched_tokens", 512, "", 1, 1000000), Param("requeue", "front", "", choices=("front", "back")),
               Param("watermark_frac", 0.01, "", 0, 0.5))
 
+    yields = "pass"
+
     def init(self):
         super().init()
         self.waits, self.runs = [], []
+
+    def launch_done(self, x):
+        self.on = None
 
     def request_arrived(self, r):
         self.waits.append(r)
@@ -109,7 +114,7 @@ class Paged(Plain):
             while self.batch:
                 self.run = self.form(self.batch, len(self.batch) == 1 and self.batch[0].role == "decode")
                 if self.sync():
-                    self.launch(self.run, self.device, yield_="pass")
+                    self.on, self.asked = self.launch(self.run, self.device, yield_=self.yields), False
                     return
                 self.run = None
                 if self.admitted:  # the last goes back
@@ -219,7 +224,41 @@ class VllmPriority(VllmV1):
     def init(self):
         super().init()
         self.v = VllmV1 if self.param["mode"] == "v1" else VllmV0
-        self.urgent = False
+        self.urgent, self.yields = False, "kernel" if self.interrupts() else "pass"
+
+    def interrupts(self):
+        return self.param["interrupt"] and self.param["by_priority"]
+
+    def stands_back(self, r):
+        """In an iteration for those whom the one before was stopped for."""
+        return self.urgent and r.cls == "proactive"
+
+    def other_model(self, r):
+        return self.stands_back(r) or super().other_model(r)
+
+    def schedule(self):
+        if self.run is not None and self.on is None and self.run.state == "ready":  # stopped: its work is lost
+            stopped, self.run = self.run, None
+            self.cancel(stopped)
+            self.sync()
+            for r in (s.request for s in stopped.segments):
+                if self.v is VllmV0 and r in self.runs and r.state == "queued":  # a prompt there is an admission
+                    self.runs.remove(r)
+                    self.waits.append(r)
+        self.sort()
+        head = self.waits[0] if self.waits else None
+        if self.run is None:
+            self.urgent = self.urgent and head is not None and head.cls == "reactive"
+            if self.urgent and self.v is VllmV1:  # it has a place
+                self.runs.insert(0, self.waits.pop(0))
+            super().schedule()
+            self.urgent = False
+        elif self.interrupts() and self.on is not None and not self.asked and head and head.cls == "reactive" and \
+                all(s.request.cls == "proactive" for s in self.run.segments):
+            self.batch = []
+            if self.has_place(head, self.piece_of(head)):
+                self.preempt(self.on)
+                self.asked = self.urgent = True
 
     def key(self, r):
         return (r.cls == "proactive", r.priority, r.arrival_ns, r.id)
@@ -242,12 +281,12 @@ class VllmPriority(VllmV1):
 
     def compose(self):
         """V0: the worst who runs gives way to the first who waits, who is better and finds no place or no KV."""
-        self.sort()
         force = self.v is VllmV0 and self.param["force_preempt"] and self.param["by_priority"]
         head = self.waits[0] if self.waits else None
         while force and head and self.runs and not self.has_place(head, 0) and self.key(head) < self.key(self.last()):
             self.lose(self.last())
         self.v.compose(self)
+        self.urgent = self.urgent and bool(self.batch)
 
     def lose(self, r):
         super().lose(r)
