@@ -52,7 +52,7 @@ def md_blocks(text):
             fenced = not fenced
             line = ""
         item = re.match(r"\s*(?:[-*]|\d+\.) (.*)", line)
-        skip = fenced or line.startswith(("    ", "#", "|", "<", "![")) or not line.strip()
+        skip = fenced or line.startswith(("    ", "#", "|", "  |", "<", "![")) or not line.strip()
         if (skip and not (item and not fenced)) or item:
             if para:
                 yield start, " ".join(para)
