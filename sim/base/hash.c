@@ -39,8 +39,8 @@ uint64_t hash_u64(uint64_t h, uint64_t x)
     return h * zeros[n];
 }
 
-/* A byte changes the low byte of a hash alone before all is multiplied. So how low bytes go on
- * depends on the first one only, and what is above them is multiplied by the same as ever. */
+/* Each step of hash_u64 changes the low byte of the hash, and then multiplies the whole hash. So
+ * the first low byte decides all later ones, and the bits above it only get a constant factor. */
 void hash_tail_init(struct hash_tail *t, const uint64_t *x, size_t n)
 {
     t->factor = 1;

@@ -1,4 +1,4 @@
-/* Places in a tree by a dotted path, and overriding what stands there. */
+/* Finds places in a JSON tree by a dotted path, and overrides their values. */
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 

@@ -3,7 +3,7 @@
 #define FIRST_CAP 64u
 #define FIRST_SHIFT 26u
 
-/* Does every record stand where a look-up ends that comes for it? */
+/* Does a look-up of every record's key end at that record? */
 static bool all_found(const struct map *m)
 {
     uint32_t n = 0;
@@ -48,10 +48,10 @@ void *map_add(struct map *m, uint64_t key)
     return s + 1;
 }
 
-/* Closes the hole by moving back every later record of the run that may stand there. */
+/* A look-up ends at the first free slot, so a hole would hide the records behind it. Each later
+ * record of the run that may be in the hole therefore moves into it, which leaves a new hole. */
 void map_remove(struct map *m, uint64_t key)
 {
-    /* Else a look-up that passed over it would end too soon, and never find what stands behind. */
     if (map_record(m, key) == NULL) {
         return;
     }

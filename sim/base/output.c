@@ -75,7 +75,8 @@ static int find_place(const char *path, struct place *p)
     }
 }
 
-/* A descriptor to write to: the place itself, or a file of its own beside it. -1 with errno. */
+/* Opens the place itself, or a temporary file in its folder. Returns the descriptor, or -1 with
+ * errno. */
 static int open_at(const struct place *p, struct output *o)
 {
     if (output_is_stdout(o->path)) { /* opening it again would begin at its start */

@@ -212,8 +212,8 @@ double sample_quantile(struct sample *s, double p)
     if (s->n == 0) {
         return (double)NAN;
     }
-    /* p*n may land a rounding above the whole number it stands for (0.07 * 100 does); a slack of
-     * two roundings keeps ceil from taking the next value. */
+    /* Rounding may put p*n just above the whole number that is meant (0.07 * 100 is one case). A
+     * slack of two roundings keeps ceil from taking the next value. */
     double rank_exact = ceil(p * (double)s->n * (1.0 - 2.0 * DBL_EPSILON));
     SIM_ASSERT(p >= 0.0 && p <= 1.0);
     size_t rank = rank_exact < 1.0 ? 1 : (size_t)rank_exact;
