@@ -294,7 +294,7 @@ static void act_steady(struct sched *s, int64_t until_ns, uint64_t left_out)
 
 static void act_give_up(struct sched *s, const char *why)
 {
-    /* The present call of schedule goes on; the run ends when it returns. */
+    /* The hook in progress continues; the run ends after it. */
     (void)core_fail(core_of(s), -EIO, "%s", why);
 }
 

@@ -1,7 +1,7 @@
-/* What must hold of the core whenever nobody is in the middle of changing it: before a policy is
- * asked and after it has rested. The checks walk everything there is, in O(what is live), and are
- * called under SIM_ASSERT only. Each names the clause that is broken and ends the process; so
- * what they return is true, and is there to be asserted. */
+/* Invariants of the core. They hold before the first call of `schedule` in an instant and after the
+ * last one; elsewhere a change may be half done. The checks walk all live objects, so they cost
+ * O(live) and run under SIM_ASSERT only. A check that fails names the broken clause and ends the
+ * process. It returns true otherwise, so that SIM_ASSERT can contain it. */
 #pragma once
 
 #include "sim/core/core.h"
@@ -9,7 +9,7 @@
 
 /* Requests, their passes, KV, cold KV, residents and the memory they share. */
 bool core_consistent(const struct core *c);
-/* A pass that some live request is in, by itself. */
+/* One pass, which has a live request. */
 bool pass_consistent(const struct core *c, const struct full_pass *p);
 /* Does the shape say what the segments sum to? */
 bool pass_shape_adds_up(const struct full_pass *p);
@@ -18,7 +18,7 @@ bool pass_shape_adds_up(const struct full_pass *p);
  * state. */
 extern const unsigned after_request[], after_pass[], after_launch[], after_resident[], after_cold[];
 
-/* Whoever changes a state does it by this: BECOMES(pass, p->state, PASS_STATE_READY). */
+/* Every change of a state uses this: BECOMES(pass, p->state, PASS_STATE_READY). */
 #define BECOMES(kind, state, to)                                                                   \
     do {                                                                                           \
         SIM_ASSERT((after_##kind[state] >> (to)&1u) != 0);                                         \

@@ -22,8 +22,8 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     }
     r->pub->kv_swapped = !in;
     CORE_HOOK(c, kv_moved, c->sched, r->pub);
-    /* The policy hears first that the move is over, then that the request has gone: it never knows
-     * of a move of nobody. */
+    /* The policy is notified of the end of the move first, and only then that the request has left.
+     * So it never sees a move of a request that is gone. */
     if (r->cancel_pending) {
         core_request_shed(c, r);
     }

@@ -1,5 +1,5 @@
-/* The core: request and pass state, KV ledger, residents, action validation. It knows nothing of
- * time but what its executor tells it, so the virtual clock and a real device drive the same code.
+/* The core: request and pass state, KV ledger, residents, action validation. It has no clock: its
+ * executor reports the time. So a virtual clock and a real device drive the same code.
  *
  *   executor -> core : core_advance, core_request_arrives, core_launch_*, core_pass_tail_done,
  *                      core_resident_done, core_timer, core_schedule
@@ -15,7 +15,8 @@
 #include "sim/core/prefix.h"
 #include "sim/core/run.h"
 
-/* What the core asks of whoever runs the work. All are called from inside actions of `schedule`. */
+/* The executor runs the work, and offers these functions to the core. The core calls them while it
+ * handles an action of the policy or an event of the executor. */
 struct executor_ops {
     uint32_t caps; /* CAP_ bits */
     /* Takes a validated launch; ends it later by core_launch_ended. */
@@ -46,8 +47,8 @@ struct executor_ops {
     double (*battery_frac)(const void *exec);
 };
 
-/* What of a policy is running, by the names of policy_ops. Actions are allowed in `schedule`; what
- * was there before the run is declared in `init`. */
+/* The hook of the policy that is running, by its name in policy_ops. Actions are allowed in
+ * `schedule`. A policy declares in `init` which graphs were in memory before the run. */
 #define CORE_HOOKS(X)                                                                              \
     X(outside), X(init), X(exit), X(request_arrived), X(launch_done), X(pass_done),                \
         X(resident_ready), X(kv_moved), X(request_cancelled), X(schedule), X(dump)
@@ -230,8 +231,8 @@ struct full_request *core_request_find(struct core *c, uint32_t id);
 /* Closes the books at end_ns: counts who is left, takes Little's law, and fails a run that does not
  * add up. The executor fills its own fields of the audit (energy, DDR, bookings) before. */
 void core_audit(struct core *c, int64_t end_ns);
-/* Of a run that failed in its middle: fills the result's scene, and says in the decision log what
- * the policy was thinking. */
+/* For a run that failed before its end. Describes the state in the result's `scene`, and writes the
+ * policy's dump to the decision log. */
 void core_dump(struct core *c);
 /* Fails the run: requests wait and nothing will ever happen. With the first line of the dump. */
 void core_stall(struct core *c);
@@ -277,7 +278,7 @@ void core_member_back(struct core *c, struct full_pass *p, struct full_request *
 int core_launch(struct core *c, const struct launch_spec *spec, const struct launch **out);
 int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how);
 void core_pass_complete(struct core *c, struct full_pass *p);
-void core_launch_over(struct core *c, struct full_launch *l); /* its policy hears of it */
+void core_launch_over(struct core *c, struct full_launch *l); /* notifies the policy */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
 /* One that is in no pass and whose KV rests is dropped; the policy is notified. */
 void core_request_shed(struct core *c, struct full_request *r);
@@ -292,7 +293,8 @@ int core_refuse(struct core *c, enum counter which, int status, const char *why)
             return core_refuse((c), COUNTER_##counter, (status), (why));                           \
         }                                                                                          \
     } while (0)
-/* Every action ends here: counts it, remembers it, tells refusals by their kind. Returns rc. */
+/* Every action ends here. Remembers the action, and records a refusal by action, hook and reason.
+ * Returns rc. */
 int core_acted(struct core *c, const char *action, int rc);
 
 extern const struct sched_api core_sched_api; /* actions.c */

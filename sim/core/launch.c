@@ -7,7 +7,7 @@ static bool has_attention(const struct pass *p, uint32_t end)
 {
     SIM_ASSERT(p->op < end && end <= p->n_ops);
     bool has = p->fused_layers;
-    /* Layers are alike: the ops of one tell of all. */
+    /* All layers have the same ops, so the ops of one layer are enough. */
     for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has; op++) {
         has = pass_op_kind(p, op) == OP_MHA;
     }
@@ -77,7 +77,7 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
     return 0;
 }
 
-/* Is it a launch at all, whatever the devices can do? */
+/* Does the span fit the pass? launch_supported then asks what the device can do. */
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
     const struct pass *p = spec->pass;
@@ -208,7 +208,8 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (out != NULL) {
         *out = l->pub;
     }
-    /* Last: the executor may begin it at once, and tells observers so after they know of it. */
+    /* Last: the executor may start the launch at once, and observers must receive launch_submitted
+     * before launch_started. */
     c->exec_ops->launch(c->exec, l);
     return 0;
 }
@@ -315,7 +316,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     }
     CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, isolated_ns, lost_ns);
     core_launch_over(c, l);
-    /* After the policy was told of the launch: launch_done comes before pass_done. */
+    /* Only now: the policy receives launch_done before pass_done. */
     if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->before == NULL) {
         core_pass_complete(c, p);
     } else {

@@ -3,7 +3,7 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-/* Its requests are out of it; those whose users gave up on them leave. */
+/* Takes the requests out of the pass. Those whose users gave up on them leave the run. */
 static void pass_cancel(struct core *c, struct full_pass *p)
 {
     struct pass *pub = p->pub;
@@ -52,7 +52,7 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
 {
     if (s->role == SEGMENT_DECODE) {
         r->pub->kv_tokens++;
-        r->draw++; /* the text goes on: what is drafted next is another draft */
+        r->draw++; /* the next draft has a hidden draw of its own */
         return 1;
     }
     if (s->role == SEGMENT_PREFILL) {
@@ -116,8 +116,8 @@ static inline bool segment_complete(struct core *c, struct segment *s, const str
     return leaves(r);
 }
 
-/* Those who have all their tokens leave, and those who were cancelled in the pass. Only now:
- * observers are told of the tokens of all before the first of them is gone. */
+/* Requests that have all their tokens leave, and so do those that were cancelled in the pass. The
+ * caller has reported the tokens of all of them to the observers, before the first one leaves. */
 static void leave_with(struct core *c, const struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
@@ -206,9 +206,11 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 
 /* ---- repetition ---- */
 
-/* Decisions that were not asked for: two calls of schedule in an iteration, one when its launch
- * ends, which does nothing while the host samples, and one when its tokens are out, which forms and
- * launches the next and rests. Without sampling both are one. `formed`: the passes that were. */
+/* Counts the decisions of repeated iterations, for which nobody called `schedule`. An iteration has
+ * two calls: when its launch ends, and when its tokens are out. The first one does nothing, because
+ * the host samples. The second one forms and launches the next pass; a policy that uses sched_again
+ * gets one more. Without sampling the launch and the tokens end together, in one call. `formed`:
+ * the number of passes that the policy would have formed. */
 static void count_decisions(struct core *c, const struct repeat_record *r, uint32_t formed)
 {
     uint64_t idle = r->sample_ns > 0 ? r->n : 0;
@@ -244,8 +246,8 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
                 "request %u is repeated beyond its end", q->pub->id);
 }
 
-/* The last one is over: the policy hears of both at once, of the launch first, as it would have
- * without repetition. */
+/* The last iteration is over. The policy is notified of its launch and then of its pass, as it
+ * would be without repetition. */
 static void end_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = core_pass(l->pub->pass);

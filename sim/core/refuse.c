@@ -1,5 +1,6 @@
-/* What a policy asked for and did not get: told by action, hook and reason, each with how often and
- * when first. A policy that ignores what actions return learns of it here. And how a run fails. */
+/* Refused actions, and the failure of a run. The result lists refusals by action, hook and reason,
+ * with their number and the time of the first. So the author of a policy that ignores the status of
+ * its actions still sees them. */
 #include "sim/core/core.h"
 
 const char *const counter_names[COUNTER_COUNT] = {
@@ -13,7 +14,7 @@ const char *const core_hook_names[HOOK_COUNT] = {CORE_HOOKS(NAME)};
 int core_refuse(struct core *c, enum counter which, int status, const char *why)
 {
     SIM_ASSERT(status < 0 && why != NULL);
-    /* Remembered, and told by core_acted: only there is known which action it was. */
+    /* core_acted reports the refusal: the name of the action is known only there. */
     core_count(c, which);
     c->refused_as = which;
     c->refused_why = why;
@@ -30,7 +31,7 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
             return x;
         }
     }
-    /* Further kinds are counted and not told apart: a result has a size. */
+    /* A result has a fixed size. Only its counters count refusals of further kinds. */
     return r->n_refusals < SIM_MAX_REFUSALS ? &r->refusals[r->n_refusals++] : NULL;
 }
 

@@ -100,8 +100,8 @@ struct resident *resident_add(struct core *c, struct resident_key key, double by
 void resident_remove(struct core *c, struct resident *r)
 {
     SIM_REQUIRE(r->pins == 0 && r->state != RESIDENT_ABSENT, "a resident in use is dropped");
-    /* Unlinked before memory is weighed anew. Executors and launches point to residents, so they
-     * never move. */
+    /* Unlinked before kv_owe divides the memory again. Executors and launches point to residents,
+     * so these never move. */
     map_remove(&c->residents, number_of(r->key));
     FREE_PUT(c->free_residents, r);
     c->resident_bytes -= r->bytes;
@@ -165,12 +165,14 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     REFUSE_IF(c, c->hook != HOOK_init, RESIDENT_REFUSED, -EPERM,
               "what was there before the run is declared in init");
     struct resident *r;
-    /* Before it is weighed: what is mapped holds the weights, and is not to count beside them. */
+    /* Before resident_add computes whether the block fits: mapped graphs hold the weights, which
+     * must not count twice. */
     c->weights_mapped = true;
     int rc = graph_block_new(c, key, bytes, &r);
     if (rc == 0) {
         BECOMES(resident, r->state, RESIDENT_READY);
-        /* Mapped graphs stay for the run: requests are measured by the KV beside them. */
+        /* Mapped graphs stay for the whole run, so a request can have only the KV that they leave
+         * (kv_capacity_tokens). */
         c->kv_blocks_mapped = c->kv_blocks_lent;
         c->mapped_bytes = c->resident_bytes;
         CORE_OBSERVE(c, resident, c->sched->now_ns, key, RESIDENT_READY);

@@ -1,5 +1,5 @@
-/* What there was when a run failed in its middle, for who wrote the policy: who waits, what is
- * formed and lies on no device, KV, residents, devices, the last decisions, what was refused. */
+/* Describes the state in which a run failed, for the author of its policy: waiting requests, passes
+ * that are on no device, KV, residents, devices, the last decisions and the refusals. */
 #include "sim/base/memory.h"
 #include "sim/base/words.h"
 #include "sim/core/core.h"
@@ -27,7 +27,7 @@ static void put_requests(const struct core *c, FILE *out)
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         bool decodes = r->pub->state == REQUEST_STATE_DECODE;
         if (r->pub->pass != NULL) {
-            w.in_pass++; /* it waits for its pass, whatever its KV and its state */
+            w.in_pass++; /* it waits for its pass, regardless of its KV and state */
             continue;
         }
         *(r->kv_moving         ? &w.moving
