@@ -50,8 +50,8 @@ struct drive_times drive_times_screened(const struct drive_times *t)
     return out;
 }
 
-/* Observers hear of kernels when their launch ends: only then may the host look. What one takes
- * alone nobody knows. */
+/* Observers are notified of kernels when their launch ends: the host may read the times only then.
+ * Nobody knows the isolated time of a real kernel, so the record has the measured one. */
 static void observe_kernel(struct drive *d, const struct launch *l, const struct drive_kernel *k,
                            uint32_t index)
 {

@@ -1,5 +1,5 @@
-/* Work beside the devices: KV to and from a file, compiled attention, graph blocks. The loader and
- * the compiler each do one thing after another, as the contract says. */
+/* Work of the loader and the compiler: KV to and from a file, graph blocks, compiled attention.
+ * Each of the two does one thing after another, as the contract says. */
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"

@@ -89,8 +89,8 @@ void channel_event(struct engine *e, struct channel *ch)
     struct channel_item *first = (struct channel_item *)ch->items.first;
     SIM_REQUIRE(first != NULL, "an idle channel ends something");
     SIM_ASSERT(ch->job.active == (ch == &e->loader));
-    /* A copy, and the next item begins before the core hears of this one: what the core does now
-     * may append, and finds the channel as it is then. */
+    /* A copy: this item is dropped and the next one begins before the core is notified. The core
+     * may append items then, and must find the channel in its new state. */
     struct channel_item it = *first;
     drop(e, ch, first);
     next(e, ch);

@@ -144,7 +144,7 @@ void device_leave(struct engine *e, struct vexec *v)
     }
 }
 
-/* The core hears of it; the next one in flight starts at once. */
+/* Ends a launch and notifies the core; then the next launch in flight starts at once. */
 void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
@@ -167,7 +167,7 @@ void device_end(struct engine *e, struct vexec *v)
     }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
                       v->isolated_ns + units_round(v->slowed_ns), v->lost_ns);
-    /* Last: the core has heard of the end before the next one's start is told. */
+    /* Last: the core must report this end before it reports the start of the next launch. */
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_launches; i++) {
         if (d->launches[i]->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
             vexec_start(e, d, i);

@@ -1,7 +1,7 @@
-/* The graphics user: a frame is due every period on one device. It waits for the running kernel
- * (GPUs switch contexts between kernels), runs on the device alone with its DDR traffic among the
- * others', and the launch it interrupted goes on at its next kernel. A frame that is not done when
- * the next one is due makes that one missed: the display shows the old picture once more. */
+/* The graphics user: a frame is due every period on one device. It waits until the running kernel
+ * ends, because GPUs switch contexts between kernels. Then it has the device to itself, but its
+ * traffic shares the DDR. The interrupted launch continues at its next kernel. A frame that is not
+ * done when the next one is due makes that one missed: the display shows the old picture again. */
 #include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"

@@ -1,10 +1,10 @@
-/* Runs of iterations in one step. While a policy would form the same decode pass again
- * (sched_steady) and nothing can happen before the next iteration is over, the engine runs
- * iteration after iteration itself: the same instants, integrals and counts as if each had been
- * formed, launched and reported, without events and without asking the policy. The iteration in
- * which something happens begins and ends the ordinary way; one in which a request ends is the last
- * of its run. Of the kernels only attention differs from one iteration to the next, by its longer
- * sequences. */
+/* Runs of iterations in one step. The engine needs no events and no policy for an iteration if the
+ * policy would form the same decode pass again (sched_steady), and if nothing else can happen
+ * before the iteration is over. It then computes iteration after iteration. Instants, integrals and
+ * counts are those of iterations that are formed, launched and reported one by one. An iteration in
+ * which something happens begins and ends the ordinary way. One in which a request ends is the last
+ * of its run. Only the attention kernels differ from one iteration to the next, because sequences
+ * grow. */
 #include "sim/core/kernels.h"
 #include "sim/core/kv.h"
 #include "sim/engine/costs.h"
@@ -50,7 +50,7 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     for (; most > 0; most /= 2) {
         uint32_t units = c->models[p->pub->shape.model].kv_units;
         uint64_t need = (uint64_t)p->pub->n_segments * (most / c->setup->kv_block_tokens + 1);
-        if (need * units <= kv_blocks_spare(c)) { /* whatever they have of their last blocks */
+        if (need * units <= kv_blocks_spare(c)) { /* enough even if their last blocks are full */
             break;
         }
         need = 0;
@@ -179,7 +179,8 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
-    /* The last one is told as ended, with its own shape; else the one after it has begun. */
+    /* If the run is over, its last iteration is reported, with its own shape. Otherwise the
+     * iteration after it has begun, and each sequence is one token longer. */
     bool over = r.n == most || last;
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
     prices->attention = l->pub->pass->shape; /* whose price run_iterations left */

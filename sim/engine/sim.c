@@ -68,8 +68,8 @@ static bool work_in_progress(const struct engine *e)
     return e->loader.items.first != NULL || e->compiler.items.first != NULL || passes_run(e);
 }
 
-/* Clocks tick on whatever the policy does, and so do launches that it stops before they have done
- * anything: only progress tells a run from a stalled one. */
+/* Events do not show that a run is alive. Timers fire for ever, and a policy may launch and stop
+ * for ever before any launch has done anything. So the time since the last progress decides. */
 static bool stalled(struct engine *e)
 {
     struct core *c = &e->core;

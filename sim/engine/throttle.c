@@ -1,13 +1,13 @@
-/* Power limits. One first-order average x of the package's watts, dx/dt = (P - x) / tau, must not
- * pass a limit, and P itself not a burst limit. The same equation is a package's PL1 with its time
- * constant and PL2, and an RC thermal model: with a resistance R, a capacity C and an ambient
- * temperature, temperature - ambient = R x, tau = R C, limit = (T_max - ambient) / R.
+/* Power limits. A first-order average x of the package's power P, dx/dt = (P - x) / tau, must not
+ * pass a limit, and P itself must not pass a burst limit. A package's PL1 with its time constant
+ * and its PL2 are such limits. An RC thermal model has the same equation. With a resistance R and a
+ * capacity C, temperature - ambient = R x, tau = R C and limit = (T_max - ambient) / R.
  *
- * What runs on devices slows together: at speed s everything takes 1 / s as long, and what a device
- * draws above idle is s^exponent of what it draws at full speed (3 where voltage follows frequency,
- * 1 where a governor inserts pauses). Between changes P is constant, so x and the instant at which
- * it meets the limit are exact. Once there, P is held at the limit until less is asked for. An
- * event of the machine may cap P in addition. */
+ * All devices slow together: at speed s all work takes 1 / s as long. The power that a device draws
+ * above idle is then s^exponent of that at full speed. The exponent is 3 where voltage follows
+ * frequency, and 1 where a governor inserts pauses. P is constant between changes, so x and the
+ * instant at which x reaches the limit are exact. From then on P stays at the limit until the
+ * devices need less. An event of the machine may cap P in addition. */
 #include <math.h>
 
 #include "sim/engine/ddr.h"
@@ -65,7 +65,7 @@ void throttle_watch(struct engine *e)
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     t->watts = e->power.total_watts;
-    /* Made anew at every change: an instant that was computed for other watts means nothing. */
+    /* Computed again at every change: the old instant is that of other watts. */
     job_wait_over(e, &t->reaches);
     if (averages(e) && t->watts > s->limit_watts &&
         t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
