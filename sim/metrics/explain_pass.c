@@ -35,7 +35,7 @@ static void piece_add(struct explain_launch *g, int64_t end_ns, int64_t slow_ns,
     g->last_ns = end_ns;
 }
 
-/* Marks the kernels that run beside each other on a device. */
+/* Marks the launches that run on a device at the same time. */
 static void note_sharing(struct explain *x, uint8_t device)
 {
     uint32_t n = 0;
@@ -310,12 +310,13 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l,
     if (x->frame_since_ns[l->device] != TIME_NEVER_NS) {
         frame_pieces(x, g, now_ns); /* stopped while it was paused */
     }
-    /* Real executors hear of the end of a launch a little after that of its last kernel. */
+    /* A real executor is notified of the end of a launch a little after that of its last kernel. */
     enum explain_cause rest = l->outcome == LAUNCH_OUTCOME_DONE ? EXPLAIN_HOST : EXPLAIN_KILLED;
     piece_add(g, now_ns, 0, rest, rest);
     g->end_ns = now_ns;
     g->running = false;
-    /* A kernel that began at this instant, before the end was told, runs beside what is left. */
+    /* A launch that began at this instant was marked as sharing the device with the one that ends
+     * only now. Its mark depends on the launches that are left. */
     for (size_t i = 0; i < x->n_launches; i++) {
         if (x->launches[i].device == l->device && x->launches[i].last_ns == now_ns) {
             x->launches[i].shared = false;

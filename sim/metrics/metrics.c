@@ -69,7 +69,7 @@ static inline void live_remove(struct metrics *m, const struct request *r)
     }
 }
 
-/* Is this the last turn of its session, as far as the trace tells? */
+/* Is this the last turn of its session in the trace? */
 static inline bool ends_session(const struct metrics *m, const struct request *r)
 {
     return m->opt.trace != NULL && map_record(&m->inner_turns, r->id) == NULL;
@@ -143,7 +143,8 @@ static inline void slo_judge(struct class_totals *t, const struct request *r, bo
     t->slo_met += ttft_ok && tpot_ok && now_ns <= r->deadline_ns ? 1 : 0;
 }
 
-/* The latency of the session that ends with this turn; NaN when it goes on. */
+/* The latency of the session that ends with this turn. NaN when the session continues, had a turn
+ * shed, or began in the warm-up. */
 static double session_leave(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     int64_t first_ns = r->arrival_ns;

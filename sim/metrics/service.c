@@ -116,7 +116,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     struct waiters *w = &m->waiting[l->device];
     for (size_t i = 0; i < w->n; i++) {
         struct live *v = &m->live[w->v[i].slot];
-        /* It may have left, and its slot be another's: the id tells. */
+        /* The request may have left, and another one may have its slot: compare the id. */
         if (v->request != NULL && v->request->id == w->v[i].id) {
             v->residual_end_ns[l->device] = usage_clear_ns(&m->usage, l->device, now_ns);
         }

@@ -252,7 +252,8 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
     }
 }
 
-/* No hook tells of a swap when it happens; the count of preemptions does once it is over. */
+/* No hook reports a swap when it happens. The request's next pass shows it: the count of
+ * preemptions has grown. */
 static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 {
     struct timeline *t = timeline_at(self, now_ns);

@@ -37,7 +37,7 @@ static bool busy(const struct usage *u, int device)
     return device >= 0 && u->phase[device] != POWER_PHASE_IDLE;
 }
 
-/* Summed afresh, in one order: no drift, whatever the history. */
+/* Sums all terms again in a fixed order, so that rounding does not depend on earlier states. */
 static inline double total_watts(const struct usage *u)
 {
     double watts = u->machine->idle_watts;

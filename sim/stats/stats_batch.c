@@ -26,17 +26,17 @@ static double side_correlation(const double *y, size_t k, double *spare)
     }
     double p = (double)above / (double)k; /* a half, but for ties */
     if (p <= 0.0) {
-        return 0.0; /* all alike */
+        return 0.0; /* no value is above the median */
     }
     double different = (double)changes / (double)(k - 1) / (4.0 * p * (1.0 - p));
     return different < 0.5 ? cos(M_PI * different) : 0.0;
 }
 
-/* Values that say as much about the mean as one independent one, at least 1: the largest over
- * scales (single values, pairs, fours, ...), so that a slow change under quick noise shows. Of an
- * autoregression it would be (1 + phi) / (1 - phi); HEAVY_TAIL makes it that of waiting in M/M/1 at
- * loads 0.3 to 0.95, whose rare long busy periods the median does not see (4, 12, 37, 410, 1700).
- */
+/* The number of values that say as much about the mean as one independent value, at least 1. It is
+ * the largest over scales (single values, pairs, fours, ...), so that a slow change under quick
+ * noise shows. For an autoregression it would be (1 + phi) / (1 - phi). Waiting times in M/M/1 have
+ * rare long busy periods, which the median does not see. HEAVY_TAIL makes the result right for them
+ * at loads from 0.3 to 0.95: 4, 12, 37, 410, 1700. */
 static double correlation_length(const double *x, size_t n)
 {
     OWNED double *y = xmalloc(2 * n * sizeof *y);

@@ -45,8 +45,8 @@ struct stats_interval stats_ratio(const double *x, const double *base, size_t n,
     if (m.n < 2.0) {
         return s;
     }
-    /* Every r with (x - r y)^2 <= t^2 Var(x - r y): a quadratic in r,
-     * r^2 (y^2 - t^2 yy) - 2 r (x y - t^2 xy) + x^2 - t^2 xx <= 0. */
+    /* The interval has every r with (x - r y)^2 <= t^2 Var(x - r y). That is quadratic in r:
+     *   r^2 (y^2 - t^2 yy) - 2 r (x y - t^2 xy) + x^2 - t^2 xx <= 0 */
     double t = portable_student_quantile(0.5 + 0.5 * level_frac, m.n - 1.0);
     double a = m.y * m.y - t * t * m.yy;
     double b = m.x * m.y - t * t * m.xy;

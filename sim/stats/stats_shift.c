@@ -78,7 +78,7 @@ static void fit(struct design *d, size_t n_all, size_t k, struct stats_shift *ou
     double length = cblas_dnrm2(n, d->second, 1);
     double df = (double)d->n - (double)kept - 1.0;
     if (df < 1.0 || length <= DEPENDENT * whole) {
-        return; /* a covariate tells the samples apart: nothing else can */
+        return; /* covariates explain which sample a value is of */
     }
     out->df = df;
     out->shift = cblas_ddot(n, d->second, 1, d->y, 1) / (length * length);
