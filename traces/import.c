@@ -44,8 +44,8 @@ static const struct import_format *named(const char *name)
     return NULL;
 }
 
-/* How the head of a file begins: with a line of CSV, or a JSON value. A document that goes on
- * beyond the head is cut short: as many of its first keys are there as fit. */
+/* Finds the format that the head of a file has: it begins with a line of CSV, or with a JSON value.
+ * A document that is longer than the head is cut, so only its first keys are seen. */
 static const struct import_format *recognised(const char *head)
 {
     const char *text = head + strspn(head, " \t\r\n");
@@ -103,7 +103,7 @@ static const struct import_format *choose(const char *asked, const char *head, c
 uint64_t import_key(const char *name)
 {
     uint64_t key = hash_string(HASH_INIT, name);
-    /* 0 stands for no key. */
+    /* 0 means no key. */
     return key != 0 ? key : 1;
 }
 

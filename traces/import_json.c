@@ -125,7 +125,7 @@ static double sum_of(const cJSON *array)
     return sum;
 }
 
-/* What vllm's benchmark writes with --save-detailed: arrays beside each other. */
+/* Reads the results of vllm's benchmark (--save-detailed): one array for each property. */
 static void vllm_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
     static const char *const keys[] = {"start_times", "input_lens", "output_lens", "ttfts", "itls"};

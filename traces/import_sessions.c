@@ -1,5 +1,5 @@
-/* From rows as a source tells them to a trace: turns of sessions in the order of time, prefixes
- * that an earlier turn left, then what of it was asked for. */
+/* Makes a trace from the rows of a source. Orders the turns of each session by time, finds prefixes
+ * that an earlier turn left, and keeps the sessions that the options ask for. */
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
@@ -204,9 +204,9 @@ static struct trace_row row_of(const struct import *im, const struct link *links
     }
     row.arrival_ns = r->start_ns - zero_ns;
     if (l->before != NONE) {
-        /* Where the source does not say when it answered, the gap counts from the turn's
-         * arrival and so holds the answer's time too; how often is told (gaps_from_arrivals). A
-         * turn that was sent before then follows at once (early). */
+        /* If the source does not say when the previous answer ended, the gap begins at the arrival
+         * of that turn, and includes the time of its answer (gaps_from_arrivals counts these). If
+         * this turn was sent before that answer ended, it follows at once (early). */
         int64_t from = links[l->before].ended_ns;
         row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
     } else {

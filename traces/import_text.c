@@ -8,7 +8,7 @@ static uint64_t characters(const char *s)
 {
     uint64_t n = 0;
     for (; *s != '\0'; s++) {
-        n += ((unsigned char)*s & 0xc0) != 0x80; /* UTF-8: not a byte that goes on */
+        n += ((unsigned char)*s & 0xc0) != 0x80; /* UTF-8: not a continuation byte */
     }
     return n;
 }

@@ -25,7 +25,7 @@ static const struct csv_field fields[] = {
     {"e2e_s", CSV_NUMBER, OF(e2e_s), .min = 1e-9, .max = MAX_S},
 };
 
-/* Rows as they stand in the file, with what was measured kept by position. */
+/* Rows in the order of the file. A row's latencies have the row's position. */
 struct reader {
     struct trace_builder b;
     struct measured_latency *measured; /* owned, of each row of b */

@@ -43,7 +43,7 @@ static size_t source_draw(struct source *s)
                     : rng_below(&s->lengths, (uint32_t)s->data->n);
 }
 
-/* Whether the conversation of row `at` goes on in the row after it. */
+/* Does the conversation of row `at` continue in the row after it? */
 static bool source_continues(const struct source *s, size_t at)
 {
     return s->whole && at + 1 < s->data->n && s->data->rows[at + 1].turn > 0;
