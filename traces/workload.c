@@ -374,7 +374,7 @@ void trace_generator_help(FILE *out)
         "  arrival              poisson, gamma, replay (gaps of `events`, scaled to the rates), "
         "or\n"
         "                       closed: reactive requests come from `users`, think_s after each\n"
-        "                       answer, whatever reactive_per_min; proactive ones are Poisson\n"
+        "                       answer (no reactive_per_min); proactive ones are Poisson\n"
         "  events               recorded arrivals for replay: proactivebench_events,\n"
         "                       azure_conv_2023, azure_code_2023, or a CSV path\n"
         "w1:n=N                the common speed load: 512 in, 64 out, Poisson 2/s; fixed seed\n",

@@ -96,7 +96,7 @@ int datadir_check(struct err *e)
                    getenv("XPUSIM_DATA_DIR") != NULL
                        ? ": machines, models and data sets are missing; XPUSIM_DATA_DIR names a "
                          "folder that holds hwmodels and traces"
-                       : " nor beside the program: machines, models and data sets are missing; "
+                       : " nor next to the program: machines, models and data sets are missing; "
                          "install them with it (`make install`), or name their folder with "
                          "XPUSIM_DATA_DIR");
 }

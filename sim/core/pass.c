@@ -299,7 +299,7 @@ void core_pass_repeated(struct core *c, struct full_launch *l, const struct repe
             s->gap_ns = 0;
             int rc = kv_reserve(c, q, 1);
             SIM_REQUIRE(rc == 0 && q->pub->generated_tokens < q->output_tokens,
-                        "request %u cannot go on", q->pub->id);
+                        "request %u cannot continue", q->pub->id);
         } else {
             q->pub->pass = NULL;
         }

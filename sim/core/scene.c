@@ -83,7 +83,7 @@ static void put_memory(const struct core *c, FILE *out)
             kv_free_tokens(c), c->kv_blocks_total / c->kv_units_most * block,
             (c->kv_blocks_cold + c->kv_blocks_idle) / c->kv_units_most * block);
     fprintf(out,
-            "  residents: %" PRIu64 " ready, %" PRIu64 " on their way, %.4g GB beside weights\n",
+            "  residents: %" PRIu64 " ready, %" PRIu64 " on their way, %.4g GB next to weights\n",
             ready, pending, c->resident_bytes * 1e-9);
 }
 
