@@ -1,8 +1,10 @@
-/* evict: one device, prompts in arrival order, everybody who can decodes in one batch; when KV runs
- * out the youngest gives up what it holds and is prefilled again (recompute, as vLLM does).
+/* evict: one device serves prompts in arrival order, and decodes every request that it can in one
+ * batch. When KV runs out, the youngest request gives up its KV and is prefilled again (recompute,
+ * as vLLM does).
  *
- * The one thing to get right: only younger ones are taken from. Then the oldest always goes on,
- * leaves, and everybody gets there. Who takes from older ones can exchange memory for ever. */
+ * The one thing to get right: a request takes KV only from younger ones. Then the oldest request
+ * always continues and finishes, and the next one is the oldest. If a request could also take from
+ * older ones, two of them could exchange the same memory for ever. */
 #include <errno.h>
 
 #include "policies/common/place.h"
@@ -70,7 +72,7 @@ static bool launch(struct sched *s, struct state *p, struct pass *pass)
     return p->busy;
 }
 
-/* The oldest prompt that waits. Where only older ones hold the memory it goes on waiting. */
+/* Prefills the oldest prompt that waits. It waits if only older requests hold the memory. */
 static bool prefill(struct sched *s, struct state *p)
 {
     const struct request *r = p->all.head;

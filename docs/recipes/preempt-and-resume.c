@@ -1,9 +1,10 @@
-/* preempt-and-resume: one device, first come first served in each class; a reactive request stops
- * what a proactive one has on the device and the stopped pass goes on later, where it stood.
+/* preempt-and-resume: one device, first come first served in each class. A reactive request stops
+ * the pass of a proactive one, which continues later from the operator at which it stopped.
  *
- * The three things to get right: keep the pass's own pointer (request.pass is const), do nothing
- * with a pass between its last launch_done and its pass_done, and give up the stopped request's KV
- * when the other finds none. */
+ * There are three things to get right:
+ *   - Keep the pointer to the pass yourself, because request.pass is const.
+ *   - Do nothing with a pass between its last launch_done and its pass_done.
+ *   - Give up the KV of the stopped request when the other one finds none. */
 #include <errno.h>
 
 #include "policies/common/place.h"
@@ -67,9 +68,9 @@ static void request_cancelled(struct sched *s, const struct request *r)
     }
 }
 
-/* The proactive request gives back what it holds: its pass, if it stands still, with what that had
- * reserved, and its KV. Its state is QUEUED then, and all its tokens are prefilled again. False:
- * nothing came of it. */
+/* The proactive request gives back its KV and, if its pass is stopped, the pass with the memory
+ * that it reserved. The request is then QUEUED, and all its tokens are prefilled again. Returns
+ * false if this freed nothing. */
 static bool give_up_proactive(struct sched *s, struct state *p)
 {
     struct line *v = &p->line[REQUEST_CLASS_PROACTIVE];
