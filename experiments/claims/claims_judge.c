@@ -87,7 +87,8 @@ static enum claim_verdict judge_number(const struct claim_check *k)
     double effect = fabs(middle - (isfinite(k->neutral) ? k->neutral : 0.0));
     effect = fmax(effect, k->high - k->low);
     if (right_side && plausible) {
-        /* A range that holds the number and as much beside it agrees with nearly everything. */
+        /* A wide range that holds the paper's number would agree with nearly any number, so it only
+         * counts as compatible. */
         bool narrow = k->mean.sd <= 0.0 || k->most - k->least <= CLAIM_WIDTH_FACTOR * effect;
         return narrow ? CLAIM_REPRODUCED : CLAIM_COMPATIBLE;
     }

@@ -1,12 +1,12 @@
-/* Emulators: what a check shows at a point that was not simulated.
+/* Emulators predict what a check would show at a point that was not simulated.
  *
  *   y(u) = b0 + sum b_i u_i + c_i u_i^2 + g(u),  g a Gaussian process with covariance
  *   s^2 (exp(-|u - u'|^2 / (2 l^2)) + r 1[u = u'])
  *
- * b and c by least squares (GSL, ridge through GP's r where points are few), l and r per check by
- * the profiled likelihood on a grid; the error is that of points left out, from the closed form
- * a_i / K^-1_ii. Two outputs a check: the mean, and the logarithm of the spread of single traces.
- */
+ * Least squares give b and c (GSL, with a small ridge). The profiled likelihood on a grid gives l
+ * and r for each check. The error is that of predicting each point from all the others, by the
+ * closed form a_i / K^-1_ii. Each check has two outputs: the mean, and the logarithm of the spread
+ * of single traces. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_multifit.h>

@@ -40,8 +40,9 @@ static int check_name(const char *name, struct err *e)
     return 0;
 }
 
-/* A text with the new name in place of the old: as a C identifier, with a prefix so that no name
- * meets a keyword or a type of the contract, where the old one is a type or begins a name. */
+/* Copies a text and replaces the old name by the new one. The new name becomes a C identifier where
+ * the old one is a type or the beginning of a longer name. The prefix `my_` keeps that identifier
+ * from colliding with a keyword or a type of the contract. */
 static void put_text(FILE *f, const char *text, const struct skeleton *k)
 {
     const char *from = text;

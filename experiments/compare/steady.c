@@ -60,8 +60,8 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
         }
         const char *name = document_format("%s.%s", cls, latency_names[k]);
         struct stats_steady s;
-        /* Latencies of one run follow one another, so their number is no number of independent
-         * values; how many they are worth is printed beside the mean. */
+        /* Successive latencies of one run are correlated, so n of them are worth fewer than n
+         * independent values. The row prints that smaller number next to the mean. */
         if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
             FRAME_ROW(f, name, frame_shown(s.mean.mean, stats_format(&s.mean)), s.mean.low,
                       s.mean.high, s.n, s.dropped, s.batches, s.correlation_length,

@@ -147,7 +147,7 @@ static void pass_formed(void *self, int64_t now_ns, const struct pass *p UNUSED)
     action(self, now_ns);
 }
 
-/* Its tokens are out, or those who leave with them have left. */
+/* The pass has released its tokens, or its finished requests have left. */
 static void pass_over(void *self, int64_t now_ns, const struct pass *p UNUSED)
 {
     event(self, now_ns);

@@ -139,7 +139,8 @@ static void put_command(const struct config_options *o, const char *policy, cons
     (void)fputc('\n', out);
 }
 
-/* The trace as it was written, once more: with decisions and timeline. Does it fail alike? */
+/* Runs the written trace once more, with decision log and timeline. Returns whether it fails in the
+ * same way. */
 static bool show_again(const struct trouble *t, const char *trace, const struct trouble_end *end,
                        struct err *e)
 {

@@ -72,7 +72,7 @@ void fit_line_solve(struct fit_line *l)
     }
     double spread = l->n * l->xx - l->x * l->x;
     SIM_ASSERT(l->x > 0.0 && l->y >= 0.0);
-    /* Sizes that are all alike give no slope; then all of the time counts as fixed. */
+    /* If all sizes are equal there is no slope, and all of the time counts as fixed. */
     l->slope_s = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : 0.0;
     l->slope_s = fmax(0.0, l->slope_s);
     l->fixed_s = (l->y - l->slope_s * l->x) / l->n;
@@ -179,8 +179,9 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
     }
 }
 
-/* device < 0: of all. One-row kernels beside another engine count as if they had been alone: what
- * the slowdown takes is the contention form's. */
+/* Collects the samples of one device, or of all devices if device < 0. A one-row kernel that co-ran
+ * with another engine counts with its isolated time, because the contention model adds the
+ * slowdown. */
 static void collect(const struct fit_input *in, const double *overlap, const struct fit_device *d,
                     int device, enum part part, struct fit_split split, struct samples *s)
 {

@@ -108,10 +108,10 @@ static void add_number(struct space *s, const char *path, const cJSON *quantity,
         s->number[s->n_numbers] =
             (struct space_number){xkeep(xstrdup(path)), v->valuedouble, (uint32_t)axis};
     }
-    s->n_numbers++; /* those beyond are told by space_init */
+    s->n_numbers++; /* space_init reports those beyond */
 }
 
-/* Rates and bandwidths of a runtime entry, and of what stands within it (one_row). */
+/* Adds the rates and bandwidths of a runtime entry and of its nested one_row object. */
 static void add_entry(struct space *s, const cJSON *entry, const char *path, int rate, int ddr)
 {
     const cJSON *q;

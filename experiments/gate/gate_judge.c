@@ -175,8 +175,8 @@ static bool all_positive(const double *x, uint32_t n)
     return true;
 }
 
-/* Fisher's exact test, one-sided: the chance of so many or more of the marked runs falling on the
- * second side when both sides are alike. */
+/* Fisher's exact test, one-sided: the chance that the second side has this many marked runs or more
+ * if runs of both sides are marked with equal probability. */
 static double more_marked_p(uint32_t marked_before, uint32_t n_before, uint32_t marked_now,
                             uint32_t n_now)
 {

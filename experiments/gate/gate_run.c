@@ -22,7 +22,7 @@ struct task {
     uint32_t group, policy, replication, cell;
 };
 
-/* What the traces of a replication are, whatever the policy. */
+/* Properties of the trace of a replication. They do not depend on the policy. */
 struct of_trace {
     uint64_t hash;
     double covariates[GATE_COVARIATES];
@@ -62,7 +62,7 @@ static double work_p90(const struct trace *t, int cls)
     return sample_quantile(&work, 0.9);
 }
 
-/* What makes a trace heavy or light, whatever the policy. */
+/* Properties that make a trace a heavy or a light load. They do not depend on the policy. */
 static void covariates_of(const struct trace *t, double *out)
 {
     struct trace_stats s;
@@ -252,7 +252,7 @@ static void collect(const struct matrix *m, const struct study_outcomes *o, stru
         }
         take(&out->v[k->cell], k, &o->v[i], &traces[k->replication]);
         missing[k->cell] |= missing_of(m, k, &o->v[i]);
-        if (g->group->fresh) { /* its seeds differ: one trace stands for all */
+        if (g->group->fresh) { /* fresh seeds differ: the group's own identifies it */
             out->v[k->cell].trace_hash = g->trace_hash0;
         }
     }

@@ -325,8 +325,8 @@ static void follow(struct replay *r, int64_t at_ns, uint32_t row)
     }
 }
 
-/* What waits for a row's end: a user or tool goes on, whatever came back. In a request graph a row
- * waits for the last of its parents. */
+/* Schedules the rows that wait for the end of this one. A user or tool sends the next request even
+ * if the answer was an error. In a request graph a row waits for the last of its parents. */
 static void go_on(struct replay *r, uint32_t row)
 {
     const struct trace_graph *g = r->t->graph;

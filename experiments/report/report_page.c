@@ -1,5 +1,5 @@
-/* The skeleton of the page, which is a file of the data folder: texts in braces stand for what the
- * program puts there. */
+/* The page's skeleton is a file of the data folder. The program replaces each text in braces by
+ * what it computed. */
 #include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "sim/base/datadir.h"

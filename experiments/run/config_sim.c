@@ -36,12 +36,14 @@ static const char *const methods[] = {"none",   "pld",    "sam",        "eagle",
 static const char *const histories[] = {"full", "turn", "trace", NULL};
 static const char *const lengths[] = {"fixed", "prop", "empirical", NULL};
 
-/* Drain, sharing by `latency`, the extended kernel-time form. Annotations err log-normally by what
- * a calibrated model leaves unexplained: median |error| 8.8 % of prefill and 4.8 % of decode times
- * over published held-out points (per-weight-width fit of the extended form); a normal's median |z|
- * is 0.6745, so sigma = 0.130 and 0.071. No bias. A frame takes 4 ms of a 60 Hz frame's time and
- * moves three times a 1920 x 1080 picture of 4 bytes a pixel (render, compose, scan out), both
- * assumed. */
+/* By default runs drain, `latency` divides the DDR bandwidth, and the kernel-time model is the
+ * extended one. Estimates have no bias, and a log-normal error as large as that of a calibrated
+ * model at published held-out points (fit per weight width). The model's median |error| is 8.8 % of
+ * prefill and 4.8 % of decode times. The median |z| of a normal distribution is 0.6745, so sigma is
+ * 0.130 and 0.071.
+ *
+ * A frame takes 4 ms of a 60 Hz frame's time. It moves a 1920 x 1080 picture of 4 bytes a pixel
+ * three times (render, compose, scan out). Both numbers are assumed. */
 static const struct json_field bias_frac_rows[] = {
     /* In the order of enum op_kind. */
     NUMBER("qkv", annotation.bias_frac[OP_QKV], 0.0, -0.99, 100.0, "1",

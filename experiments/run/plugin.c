@@ -124,7 +124,7 @@ static void *open_copy(const char *path, struct err *e)
         (void)close(from);
     }
     if (copy >= 0 && handle == NULL) {
-        (void)close(copy); /* else kept: the linker tells open libraries apart by their file */
+        (void)close(copy); /* else kept: the linker identifies an open library by its file */
     }
     return handle;
 }
@@ -141,7 +141,7 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
 {
     size_t before = e->n;
     struct stat st;
-    if (stat(path, &st) != 0) { /* dlopen says the same of a missing file and a missing library */
+    if (stat(path, &st) != 0) { /* dlopen does not distinguish it from a missing library */
         return err_null(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
     void *handle = copied ? open_copy(path, e) : dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -38,7 +38,7 @@ struct place {
     double since_s;  /* monotonic clock, when the job was given */
     double looked_s; /* when its process was last looked at */
     double waited_s; /* of the job, as far as was seen */
-    double told_s;   /* when it was told to end */
+    double told_s;   /* when SIGTERM was sent */
     bool timed_out;
 };
 
@@ -329,8 +329,8 @@ static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
     int rc = 0;
     if (poll(fds, p->parallel, TICK_MS) > 0) {
         for (uint32_t i = 0; i < p->parallel; i++) {
-            /* Hang-ups come as events, too: the read that follows finds the end, and the job is
-             * told as lost. */
+            /* A hang-up is an event, too. The read that follows finds the end of the stream, and
+             * listen_to reports the job as lost. */
             if (fds[i].revents != 0 && listen_to(p, &places[i]) != 0) {
                 rc = -ENOMEM;
             }

@@ -76,8 +76,7 @@ struct price price_pass(const struct roofline *r, uint8_t device, const struct w
         p.seconds += p.op_s[op];
         p.outside = p.outside || k.outside;
     }
-    /* One pass alone: what the host does stands in nobody's shadow, so all of it adds to the time.
-     */
+    /* An isolated pass hides none of the host's work, so all of it adds to the time. */
     int64_t host_ns = r->model.machine->schedule_ns + d->submit_ns + d->completion_ns;
     host_ns += r->model.machine->sample_ns_per_token * w->logit_rows;
     p.seconds += units_s_from_ns(host_ns);

@@ -33,12 +33,12 @@ static bool next_cell(void *ctx, uint64_t *job)
     return s->next(s->ctx, job);
 }
 
-/* The names of an outcome, as they stand one after the other. */
+/* Returns the study's only copy of the names of an outcome. `text` has them one after the other. */
 static const struct study_names *intern(struct study_names **names, const char *text, size_t size,
                                         size_t n)
 {
-    /* Runs of a study have nearly all the same names: they are kept once, and a run is an array of
-     * numbers. */
+    /* Runs of a study have nearly all the same names. They are kept once, so that a run is an array
+     * of numbers. */
     for (const struct study_names *i = *names; i != NULL; i = i->next) {
         if (i->size == size && (size == 0 || memcmp(i->text, text, size) == 0)) {
             SIM_ASSERT(i->n == n); /* equal texts hold equally many names */
@@ -151,7 +151,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
 {
     struct running *running = ctx;
     const struct study_stream *s = running->study;
-    if (r->status == 0 && r->data == NULL) { /* found: told when it was asked for */
+    if (r->status == 0 && r->data == NULL) { /* found: is_wanted has reported it */
         SIM_ASSERT(s->how.store != NULL);
         return;
     }
@@ -377,8 +377,8 @@ double study_value(const struct study_outcome *o, const char *name)
 
 double study_value_near(const struct study_outcome *o, size_t index, const char *name)
 {
-    /* Runs have their metrics in one order: where the same name was found in another run it usually
-     * stands here, too. */
+    /* Runs list their metrics in one order, so the index at which another run had this name is
+     * usually right here, too. */
     bool there = o->values != NULL && index < o->names->n && strcmp(o->names->v[index], name) == 0;
     return there ? o->values[index] : study_value(o, name);
 }

@@ -29,7 +29,7 @@ void worker_limit_cpu(double limit_s)
 void worker_become(pid_t parent)
 {
     SIM_ASSERT(getpid() != parent); /* in the child */
-    /* A crash of a policy is told in words; a core file a run would fill the disk. */
+    /* A message reports a crash of a policy, and a core file per run would fill the disk. */
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
     /* Ends with its parent, also where that was killed and could not say so. It removes the files
@@ -54,8 +54,8 @@ static void clean_up_when_it_dies(void)
 {
     (void)atexit(halt_remove_all); /* it ends by _exit itself: an exit is a policy's */
     static const int deadly[] = {
-        SIGTERM, SIGXCPU, SIGABRT, /* whatever the parent does on them */
-#ifndef __SANITIZE_ADDRESS__       /* which tells the others itself */
+        SIGTERM, SIGXCPU, SIGABRT, /* these replace handlers of the parent */
+#ifndef __SANITIZE_ADDRESS__       /* AddressSanitizer reports the others itself */
         SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,
 #endif
     };

@@ -249,8 +249,9 @@ static void prepare_all(struct store *s)
                (sqlite3_stmt_readonly(s->find) && sqlite3_stmt_readonly(s->has_point)));
 }
 
-/* Whose format says that writes are logged beside it, where nothing is logged: nobody has it open,
- * and it may be read as it is. Opened in the usual way the log would be made, or fail to be. */
+/* Whether the file's format says that writes go to a log next to it, but no such log exists. Then
+ * nobody has it open, and SQLite may read it as an immutable file. Opening it in the usual way
+ * would create the log, or fail to. */
 static bool left_alone(const char *path)
 {
     char log[PATH_BYTES];

@@ -121,7 +121,7 @@ static const char *value_text(const cJSON *v, char number[static 32])
     return number;
 }
 
-/* Puts key=value into "NAME" or "NAME:key=value,...", in the place of that key where it stands. */
+/* Puts key=value into "NAME" or "NAME:key=value,...". Replaces the value of a key that is there. */
 static void set_key(const char **text, const char *key, const char *value)
 {
     size_t head = plugin_path_length(*text);
@@ -346,7 +346,8 @@ static bool told(const struct err *e, const char *line)
     return false;
 }
 
-/* One point; its errors get the key path in front, those told before are left out. */
+/* Tries one point. Puts the key path in front of its errors, and leaves out those that an earlier
+ * point has reported. */
 static void try_at(const struct spec *s, uint64_t point, const char *path, struct found *f,
                    struct err *e)
 {

@@ -8,7 +8,7 @@
 #include "sim/base/scope_gsl.h"
 
 #define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
-#define SIGMA_MIN 0.01      /* residuals below 1 % are not told from rounding in published tables */
+#define SIGMA_MIN 0.01      /* published tables round: smaller residuals mean nothing */
 #define MAX_ROUNDS 50
 #define SIGMA_TOLERANCE 1e-6 /* of its logarithm, between rounds */
 #define MAX_STEPS 200

@@ -143,7 +143,7 @@ int catalog_open(struct catalog *c, struct err *e)
 
 const struct soc *catalog_soc(const struct catalog *c, const char *name)
 {
-    for (size_t i = c->n_socs; i-- > 0;) { /* the last one in stands in front */
+    for (size_t i = c->n_socs; i-- > 0;) { /* a file that was added later comes first */
         if (catalog_same(name, c->socs[i]->machine.name)) {
             return c->socs[i];
         }

@@ -172,8 +172,8 @@ static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
     }
 }
 
-/* Drafts of a sequence at 1024 tokens verified at once: the time, and what a token costs if all of
- * them are accepted (sd.npu 3.3: rows of a static graph are free until it is full). */
+/* Drafts of a sequence at 1024 tokens, all verified in one pass: the time, and the time per token
+ * if all are accepted. Rows of a static graph are free until it is full (sd.npu 3.3). */
 static void verify_of(const struct config *c, uint8_t d, struct frame *out)
 {
     for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {

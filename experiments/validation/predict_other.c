@@ -1,6 +1,6 @@
-/* A row by what it measures. Rows that are not the latency of a model ask the same parameters
- * other questions. What a row means beyond its columns is in its `model` text, of which only what
- * it says in a general way is read: "corun", "solo", "prefill", "decode", "whole phone". */
+/* Predicts a row by its metric. Rows that are not the latency of a model ask the same parameters
+ * other questions. The text in `model` says under which conditions the row was measured. Code reads
+ * only general words of it: `corun`, `prefill per token` and `decode per token`. */
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"

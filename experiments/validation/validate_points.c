@@ -78,7 +78,7 @@ static int take_settings(struct catalog *c, const struct config_options *o, stru
 
 /* ---- printing ---- */
 
-/* The summary; for people groups of one kind stand under "by KIND". */
+/* Writes the summary. Its table has groups of one kind under a heading "by KIND". */
 static void put_groups(const struct points_scores *s, struct document *d)
 {
     struct document *told = document_within(d, NULL);
@@ -223,7 +223,7 @@ static void put_rows(const struct points *points, const struct prediction *q, st
     }
 }
 
-/* What no form can know, beside what the form gets wrong. */
+/* Writes the error that no model can avoid, to compare with the errors that this model makes. */
 static void put_floor(const struct catalog *c, const struct points *points, struct document *d)
 {
     static const struct frame_column columns[] = {
