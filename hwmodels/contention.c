@@ -1,6 +1,6 @@
-/* How concurrent kernels share DDR (sources: README.md). `latency` is the default: of the forms it
- * alone has all four co-run pairs of the Agent.xpu papers (claim A7): a GEMM barely slowed, a GEMV
- * slowed beside either, most beside another GEMV. */
+/* How co-running kernels share DDR (sources: README.md). `latency` is the default: no other model
+ * reproduces all four co-run pairs of the Agent.xpu papers (claim A7). In these a GEMM is barely
+ * slowed. A GEMV is slowed by either, and most by another GEMV. */
 #include "sim/api/contention.h"
 #include "sim/base/base.h"
 #include "sim/base/words.h"
@@ -63,7 +63,7 @@ static void fill(struct flow *f, uint32_t n, double capacity, bool weighted)
     double left = capacity;
     double level = 0.0; /* per unit of weight */
     for (bool closed = true; closed;) {
-        double weight = 0.0; /* of the open flows, summed anew: no rounding is carried along */
+        double weight = 0.0; /* of the open flows, summed each time: no rounding is carried along */
         for (uint32_t i = 0; i < n; i++) {
             weight += f[i].share_bytes_per_s < 0.0 ? weight_of(&f[i], weighted) : 0.0;
         }
@@ -116,9 +116,9 @@ static double boundness(const struct flow *f, const struct contention_params *p)
 }
 
 /* Max-min; then each flow takes 1 + latency * (its boundness) * (others' share of the capacity)
- * times as long, because queues at a busier DDR delay every access and a memory-bound kernel cannot
- * hide that. What the others really draw counts, before their own slowing: no fixed point is
- * sought. */
+ * times as long. Queues at a busier DDR delay every access, and a memory-bound kernel cannot hide
+ * the delay. Others count with the traffic that max-min gives them, before they are slowed
+ * themselves, so no fixed point is sought. */
 static void share_latency(struct flow *f, uint32_t n, double capacity, const void *params)
 {
     const struct contention_params *p = params;
@@ -137,9 +137,9 @@ static void share_latency(struct flow *f, uint32_t n, double capacity, const voi
     }
 }
 
-/* Max-min; then each flow takes 1 + beside (its boundness) times as long while another engine is at
- * work at all: what kernels measured in place show (`xpusim drive --calibrate`), where the traffic
- * of the other engine says nothing about it. */
+/* Max-min; then each flow takes 1 + `beside` * (its boundness) times as long while another engine
+ * works. Kernels measured in place show this (`xpusim drive --calibrate`): the slowdown does not
+ * depend on how much traffic the other engine has. */
 static void share_beside(struct flow *f, uint32_t n, double capacity, const void *params)
 {
     const struct contention_params *p = params;
@@ -156,12 +156,14 @@ static void share_beside(struct flow *f, uint32_t n, double capacity, const void
     }
 }
 
-/* PCCS (Xu et al., MICRO'21), with its three regions of the external demand y for an own demand x:
- * minor    y <= C - x                   1 + minor y / C
- * normal   up to the balance point      linear
- * beyond   y >= balance_frac C          x / (max-min share of x beside that much), constant
- * Where a region is empty the next one begins. Shares are scaled down together should they still
- * exceed the capacity. */
+/* PCCS (Xu et al., MICRO'21). The slowdown of a kernel with demand x has three regions of the
+ * others' demand y, at a capacity C:
+ *
+ *   minor    y <= C - x                   1 + minor y / C
+ *   normal   up to the balance point      linear
+ *   beyond   y >= balance_frac C          x / (max-min share of x against that y), constant
+ *
+ * An empty region is skipped. */
 static double pccs_slowdown(double x, double y, double capacity, const struct contention_params *p)
 {
     double minor = p != NULL ? p->minor : 0.0;

@@ -3,7 +3,7 @@
 
 #include "hwmodels/graphs_machine.h"
 
-/* Prefill on whatever graphs are there, no load. */
+/* Runs the prefill on the graphs that are resident, without loading any. */
 static void run_without_loads(const struct graphs_instance *g, uint64_t switched, uint32_t memory,
                               struct graphs_result *out)
 {

@@ -1,16 +1,17 @@
 /* The least total, by best-first search (A*).
  *
- * Loads may start only at compute boundaries and at ends of loads: with single residency any
- * schedule can be shifted left onto those instants without getting longer. Loading the very block
- * that would start now is left out (compute would stand still for all of the load, which costs no
- * more after the prefill). With keep_old a later start can be better, because a load that ends just
- * after its block started leaves one more fast G1 compute; there the optimum is over left-shifted
- * schedules.
+ * Loads may start only at compute boundaries and at ends of loads. With single residency any
+ * schedule can be shifted left onto those instants without getting longer. There the search never
+ * loads the very block that would compute next: compute would wait for all of the load, and loading
+ * it after the prefill costs no more. With keep_old a later start can be better. A load that ends
+ * just after its block started leaves one more fast G1 compute. The optimum is then over
+ * left-shifted schedules.
  *
- * A state is met when the loader is idle: (position, what remains of the running compute, switched
- * blocks); the cost so far is time. The bound on what is left, max(computes left under the graphs
- * of now, loads left), never overestimates and never falls by more than the time spent, so a state
- * is expanded at most once with its least cost, and the first complete state taken is optimal. */
+ * The search visits states in which the loader is idle: (position, rest of the running compute,
+ * switched blocks). The cost is the time so far. The bound on the time left is max(computes left
+ * under the present graphs, loads left). It never overestimates, and never falls by more than the
+ * time spent. So each state is expanded at most once, with its least cost, and the first complete
+ * state taken is optimal. */
 #include "hwmodels/graphs_machine.h"
 #include "sim/base/hash.h"
 

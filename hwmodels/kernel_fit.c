@@ -221,8 +221,8 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     while (alone_points < f->n_points && fit->cells[f->points[alone_points].cell].partner < 0) {
         alone_points++;
     }
-    /* Parameters of contention stand behind all others, points of pairs behind all times alone: a
-     * stage is a range of both. */
+    /* Parameters of contention follow all others, and points of pairs follow all isolated points.
+     * So a stage is a range of parameters and a range of points. */
     uint32_t alone_params = f->cap < 0 ? fit->n_params : (uint32_t)f->cap;
     struct stage alone = {f, 0, alone_params, 0, alone_points};
     struct stage pairs = {f, alone_params, fit->n_params - alone_params, alone_points,

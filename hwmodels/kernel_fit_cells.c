@@ -17,7 +17,7 @@ static int find_cell(const struct kernel_fit *fit, const struct kernel_row *row)
     for (uint32_t i = 0; i < fit->n_cells; i++) {
         const struct kernel_row *r = fit->cells[i].row;
         bool alone = fit->cells[i].partner < 0;
-        /* A slowdown beside a partner is another cell than the time alone: each partner has one. */
+        /* The isolated time has one cell, and the slowdown with each partner another one. */
         bool want_alone = row->metric == KERNEL_METRIC_MS;
         if (alone == want_alone && same_kernel(r, row) &&
             (alone || strcmp(r->partner, row->partner) == 0)) {

@@ -22,8 +22,9 @@ double kernel_model_slowdown(const struct kernel_curve *c, double flop, double b
     double alone_s = kernel_model_seconds(c, flop, bytes);
     double own = bytes / alone_s;
     double all = own + others_bytes_per_s;
-    /* A soft maximum of 1 and the load over the cap: the sharper, the later sharing is felt before
-     * the cap. Over the same of the kernel alone, which is in its time alone already. */
+    /* f is a soft maximum of 1 and the load over the cap. The higher the sharpness, the closer the
+     * load comes to the cap before sharing slows a kernel. The isolated time contains f of the
+     * kernel's own load, so memory time grows by the ratio of both. */
     double f_all = norm(1.0, all / m->cap_bytes_per_s, m->sharpness);
     double f_own = norm(1.0, own / m->cap_bytes_per_s, m->sharpness);
     double used_frac = others_bytes_per_s / (m->cap_bytes_per_s * f_all);

@@ -51,7 +51,7 @@ static void count_bytes(struct llm *m)
 {
     m->head_bytes_per_weight = fmax(m->head_bytes_per_weight, m->dense_bytes_per_weight);
     double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
-    /* In memory beside the head, but never read by a kernel: a lookup takes one row of it. */
+    /* In memory in addition to the head. No kernel reads it whole: a lookup takes one row. */
     double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
     m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
                       attention_weights(m) * wider + m->head_weights * m->head_bytes_per_weight +
@@ -149,8 +149,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     if (e->n != before) {
         return -EINVAL;
     }
-    /* After all keys have been read, so that a file is told all that is missing before what does
-     * not fit. */
+    /* These checks compare keys, so they come after the messages about missing ones. */
     if (out->heads % out->kv_heads != 0 || out->experts_per_token > out->n_experts) {
         return err_add(e,
                        "%s: heads must be a multiple of kv_heads, experts_per_token at most "

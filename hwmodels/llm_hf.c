@@ -175,7 +175,7 @@ static bool is_true(const cJSON *o, const char *key)
     return cJSON_IsTrue(member(o, key));
 }
 
-/* bits of a weight, bytes of what a group of weights stores beside them. */
+/* A weight has `bits`. A group of weights stores `group_bytes` in addition, for its scales. */
 static void grouped(struct storage *s, double bits, double group, double group_bytes)
 {
     s->bits = (uint32_t)bits;

@@ -130,8 +130,9 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         again += p->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens * further /
                  w->sequences;
     }
-    /* Its time stands beside the roofline, not inside: there it would vanish as soon as prompt rows
-     * made the pass compute-bound, and a baseline would decode for free beside them. */
+    /* This time is added to that of launches and not to the roofline's memory time. There it would
+     * vanish as soon as prompt rows made the pass compute-bound, and decodes of mixed passes would
+     * be free. */
     t->bytes += again;
     t->launch_s += again / c->bytes_per_s;
 }
@@ -339,7 +340,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     const struct soc_ops *ops = &r->runtime[q->device]->ops;
     struct terms t;
     terms_fill(m, q, false, norm_s, &t);
-    /* Times of one model's kernels say nothing exact of another's: for those the formula stands. */
+    /* Measured kernel times hold for one model. The formula predicts all other models. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
     double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)
                               : pnorm_s(&t, r->runtime[q->device]->knee);

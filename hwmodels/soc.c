@@ -160,9 +160,9 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
         }
         double cover = runtime == NULL ? 0.0 : (double)covers(r->runtime, runtime);
         double apart = runtime == NULL ? (double)INFINITY : versions_apart(r->runtime, runtime);
-        /* Among entries of the model's width, since bits decide how much is read from memory: the
-         * name asked for, then its nearest version, then the name that is usual here. Only where
-         * the width has no entry does the default stand in. */
+        /* Only entries of the model's width count, since bits decide how much is read from memory.
+         * The order is: the name asked for, its nearest version, the name that is usual here. If
+         * the width has no entry, the default one is used. */
         int rank = cover > 0.0 ? 4 : isfinite(apart) ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
         double score = rank == 4 ? cover : rank == 3 ? -apart : 0.0;
         if (rank > best_rank || (rank == best_rank && score > best_score)) {
@@ -179,8 +179,8 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
 
 static void curve_reserve(struct soc_curve *c, double time_left, double rate_left)
 {
-    /* A device that others use a part of the time is as if slower; the share of its rate that they
-     * take is gone on top, while what memory and launches take follows the time alone. */
+    /* If others use a part of the device's time, everything on it takes longer: compute, memory and
+     * launches. The share of its rate that they take slows compute once more. */
     c->flop_per_s *= time_left * rate_left;
     c->bytes_per_s *= time_left;
     c->launch_s /= time_left;

@@ -125,7 +125,7 @@ double soc_ops_decode_keys(const struct work_shape *w)
     if (w->prefill_rows == 0 || d <= 0.0 || m <= 0.0) {
         return d > 0.0 ? keys : 0.0;
     }
-    if (r <= 1.0) { /* pairs and keys are the same: nothing tells them apart */
+    if (r <= 1.0) { /* pairs equal keys: they cannot separate prompts from decodes */
         return keys * d / w->sequences;
     }
     double prompt_keys = ((double)w->attn_pairs - keys + m * r * (r - 1.0) / 2.0) / (r - 1.0);
@@ -170,8 +170,8 @@ static double attention_seconds(const struct soc_ops *ops, const struct kernel_q
     double decodes = (double)(w->rows - w->prefill_rows);
     double decode_keys = soc_ops_decode_keys(w);
     double seconds = ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
-    /* A pass with a prompt is launched as prefill: the fixed cost of a batch of decodes is not paid
-     * beside it. */
+    /* A pass with a prompt is launched as prefill, so it does not pay the fixed cost of a batch of
+     * decodes. */
     return seconds + (w->prefill_rows > 0 ? prompt_seconds(&ops->prefill, w, decode_keys, share)
                                           : ops->decode_s);
 }

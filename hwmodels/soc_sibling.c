@@ -123,7 +123,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                              [SCALE_DDR] = soc_resize_bandwidth(c->kind, c->ddr_ratio),
                              [SCALE_SHARE] = c->peak_ratio / c->resize.rate};
     double ratio = ratios[carried[i].scale];
-    /* Where no transfer was ever measured a factor of two stands, a guess. */
+    /* Without any measured transfer the factor is 2, which is a guess. */
     double factor = t.n > 0 ? t.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
     /* Never narrower than the sibling's own range: a copy knows no more than what it was copied

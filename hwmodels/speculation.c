@@ -92,7 +92,7 @@ uint32_t speculation_draft(const struct speculation_model *m, uint64_t key, uint
     return draft_length(m, &d);
 }
 
-/* Run of right tokens after a hit; one beyond the longest draft stands for all longer ones. */
+/* Run of right tokens after a hit, at most one longer than the longest draft. */
 static uint32_t hit_run(const struct speculation_model *m, const struct draws *d)
 {
     return 1 + geometric(d->run, m->alpha, m->max_draft_tokens);

@@ -4,7 +4,8 @@
 
 #include "hwmodels/speculation_data.h"
 
-/* alpha is sought here: below, drafts of 10 and of 40 are alike; above, runs exceed any draft. */
+/* The search for alpha stays in this range. Below it, drafts of 10 and of 40 tokens accept equally
+ * many; above it, runs exceed any draft. */
 #define ALPHA_MIN 1e-3
 #define ALPHA_MAX (1 - 1e-6)
 #define MAX_ITERATIONS 200

@@ -3,7 +3,8 @@
 #include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
 
-/* All of them in every build: what a machine lacks is told by `start`, with what to install. */
+/* Every build has all of them. If the machine lacks what a backend needs, its `start` says what to
+ * install. */
 static const struct backend_ops *const backends[] = {
     &backend_blas, &backend_native, &backend_opencl, &backend_openvino, &backend_sim, NULL};
 

@@ -94,7 +94,7 @@ static int32_t set_args(const struct backend_kernel *k, uint64_t at_bytes)
 int32_t opencl_enqueue(const struct backend_kernel *k, uint64_t at_bytes, void **event)
 {
     const struct opencl_api *a = k->device->api;
-    /* The arguments of every launch are set anew, since each reads another piece of the pool. */
+    /* Each launch reads another piece of the pool, so each sets its arguments. */
     int32_t rc = set_args(k, at_bytes);
     if (rc == CL_SUCCESS) {
         rc = a->clEnqueueNDRangeKernel(k->device->queue, k->kernel, k->dims, NULL, k->global,

@@ -1,5 +1,6 @@
 /* `openvino`: OpenVINO's devices (CPU, GPU, NPU), through the same optional shared object as real
- * execution. One thread per device waits for its inferences, so devices work beside each other. */
+ * execution. Each device has a thread that waits for its inferences, so devices work at the same
+ * time. */
 #include <ctype.h>
 #include <stdatomic.h>
 

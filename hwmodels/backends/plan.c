@@ -67,8 +67,8 @@ static void add_products(struct plan *p, const struct backend_info *d, const str
         add(p, product(d, bits, rows, dim, dim), held);
         held = !held;
     }
-    /* Tiny ones are nearly all launch: without them its cost could not be told from a lower
-     * bandwidth. */
+    /* Tiny products are nearly all launch. Without them the fit could not separate the cost of a
+     * launch from a lower bandwidth. */
     add(p, product(d, bits, 2, tiny, tiny), false);
     add(p, product(d, bits, 8, tiny, tiny), false);
     /* Other widths than those fitted, as an FFN has them: the held-out shapes ask for more than

@@ -32,7 +32,7 @@ struct backend_kernel {
     struct kernel_spec spec;
     double alone_s, bytes, flop;
     struct kernel_curve curve;
-    double others_bytes_per_s, slowdown; /* beside those; windows ask it again for every launch */
+    double others_bytes_per_s, slowdown; /* cached: slowdown at that traffic */
 };
 
 struct state {
@@ -59,7 +59,7 @@ static const struct job *job_of_running(const struct backend_device *d)
     return &d->ring[(uint64_t)d->started % BACKEND_MAX_INFLIGHT];
 }
 
-/* How many times longer the running kernel of a device takes beside those of the others. */
+/* Time of a device's running kernel while those of the others run, over its isolated time. */
 static double slowdown(const struct state *s, uint32_t device)
 {
     const struct backend_device *d = &s->devices[device];

@@ -22,8 +22,8 @@ static void *open_in(const char *folder, const char *name, char *why, size_t siz
     if (access(path, R_OK) != 0) {
         return NULL;
     }
-    /* All symbols at once: one that is missing is told here, with its name, and not in the middle
-     * of a run. */
+    /* Resolves all symbols now, so that a missing one is reported here and not in the middle of a
+     * run. */
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
         (void)snprintf(why, size, "%s", dlerror());
@@ -31,8 +31,9 @@ static void *open_in(const char *folder, const char *name, char *why, size_t siz
     return object;
 }
 
-/* engines/ beside the program or beside a folder above it (tests lie deeper in the build folder),
- * or in lib/xpusim of the prefix it lies in. */
+/* Looks for engines/ in the program's folder and in the folders above it, since tests lie deeper in
+ * the build folder. Looks for lib/xpusim/engines in the same folders, since an installed program is
+ * in a prefix. */
 static void *open_beside_program(const char *name, char *why, size_t size)
 {
     char exe[PATH_MAX];

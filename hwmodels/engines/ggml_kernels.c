@@ -18,8 +18,7 @@ static int buffer_reserve(struct buffer *b, size_t size)
         return 0;
     }
     free(b->data);
-    /* A quarter more than is asked for, since contexts grow by a token at a time and each would ask
-     * anew. */
+    /* A quarter more than needed: contexts grow a token a step, and each would allocate. */
     b->size = (size + size / 4 + GGML_ENGINE_ALIGN - 1) / GGML_ENGINE_ALIGN * GGML_ENGINE_ALIGN;
     b->data = aligned_alloc(GGML_ENGINE_ALIGN, b->size);
     if (b->data == NULL) {

@@ -1,11 +1,12 @@
 /* Engine OpenVINO: one compiled model per (layer, op, shape) of a device given by name ("CPU",
- * "GPU", "NPU"). A device with static kernels has them for its chunk of rows and for one row, and
- * its attention of a prompt length is compiled when a policy asks for it; the others take any rows.
- * Every compiled model holds its own weights: the graph memory that NPUs pay is real here.
+ * "GPU", "NPU"). A device with static kernels has models for its chunk of rows and for one row. It
+ * compiles attention for a prompt length when a policy asks for it. Models of the other devices
+ * take any number of rows. Every compiled model holds its own weights, so the memory that graphs
+ * cost on an NPU is real here.
  *
  * On the CPU an inference runs on the calling thread (one thread, one stream, no pinning of its
- * own), so that the device's thread decides the core. The other plugins run as they are: what they
- * lack is said in their own words. */
+ * own). So the device's thread decides the core. The other plugins run unchanged, and their own
+ * messages say what they lack. */
 #include <pthread.h>
 
 #include "hwmodels/engines/openvino_models.h"

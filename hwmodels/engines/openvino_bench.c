@@ -19,7 +19,7 @@ struct kernel {
     uint16_t **keys, **values; /* attention: owned, n_inputs of each */
 };
 
-/* The shared object stands alone: it calls nothing of the program. */
+/* A copy of kernel_op_is_product, because the shared object calls nothing of the program. */
 static bool is_product(const struct kernel_spec *s)
 {
     return s->op == KERNEL_GEMV || s->op == KERNEL_GEMM;

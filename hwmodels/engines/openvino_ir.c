@@ -50,8 +50,8 @@ void ir_fini(struct ir *ir)
 
 void ir_end(struct ir *ir)
 {
-    /* OpenVINO wants all layers before the first edge; so edges are collected beside them and
-     * follow here. */
+    /* OpenVINO wants all layers before the first edge, so edges are collected separately and follow
+     * here. */
     struct ir_text edges = ir->edges;
     put(ir, &ir->layers, "</layers><edges>\n");
     for (size_t at = 0; at < edges.n;) { /* line by line: each is short */

@@ -204,8 +204,9 @@ static int head(struct odevice *v, const struct engine_kernel *k, char *why)
     return rc;
 }
 
-/* n rows of a segment from position `first` on, against keys up to `keys`; the model takes `rows`
- * rows: of a compiled one both are its length, and what is beyond is masked and thrown away. */
+/* Attention of n rows of a segment, from position `first` on, over the keys up to `keys`. The model
+ * takes `rows` rows. For a compiled model both `rows` and `keys` are its length; the surplus is
+ * masked, and its output is not read. */
 static int attend(struct odevice *v, const struct compiled *c, const struct engine_kernel *k,
                   const struct engine_segment *s, uint32_t row, uint32_t n, uint32_t rows,
                   uint32_t keys, char *why)

@@ -1,9 +1,9 @@
-/* What comes and goes on an OpenVINO device during a run: attention compiled for a prompt length,
- * and graph blocks.
+/* Residents of an OpenVINO device that a run loads and drops: attention compiled for a prompt
+ * length, and graph blocks.
  *
- * A graph block is prepared before the run: its models are compiled and exported to files. Loading
- * imports them from there, past what the page cache still has of them; that is what a device with
- * static graphs does at every switch, and it takes real time and real memory. */
+ * The program prepares a graph block before the run: it compiles the models and exports them to
+ * files. Loading imports these files, without what the page cache still has of them. A device with
+ * static graphs does this at every switch, and it takes real time and real memory. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
