@@ -252,7 +252,7 @@ static void collect(const struct matrix *m, const struct study_outcomes *o, stru
         }
         take(&out->v[k->cell], k, &o->v[i], &traces[k->replication]);
         missing[k->cell] |= missing_of(m, k, &o->v[i]);
-        if (g->group->fresh) { /* fresh seeds differ: the group's own identifies it */
+        if (g->group->fresh) { /* its seeds differ: the trace of the group's own seed counts */
             out->v[k->cell].trace_hash = g->trace_hash0;
         }
     }

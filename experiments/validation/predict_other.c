@@ -1,6 +1,6 @@
 /* Predicts a row by its metric. Rows that are not the latency of a model ask the same parameters
- * other questions. The text in `model` says under which conditions the row was measured. Code reads
- * only general words of it: `corun`, `prefill per token` and `decode per token`. */
+ * other questions. The text in `model` says what such a row measured. This file looks for `corun`
+ * in it; predict_kernel.c reads phases and shapes, and predict_load.c amounts. */
 #include "experiments/validation/footprint_fit.h"
 #include "experiments/validation/predict_impl.h"
 #include "hwmodels/soc.h"
