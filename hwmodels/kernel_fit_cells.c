@@ -124,7 +124,7 @@ static int build_cells(struct fit_problem *f, const struct kernel_rows *rows, st
             if (cell < 0) {
                 int partner = pass == 0 ? -1 : find_partner(fit, rows, r->partner);
                 if (pass == 1 && partner < 0) {
-                    return err_add(e, "%s beside %s: no row says what the partner is", r->model,
+                    return err_add(e, "%s with %s: no row says what the partner is", r->model,
                                    r->partner);
                 }
                 cell = new_cell(fit, r, partner);

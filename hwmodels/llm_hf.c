@@ -322,7 +322,7 @@ static void put_storage(cJSON *to, const struct storage *s)
     }
     bytes(to, "kv_bytes_per_element", s->kv, 1.0, 2.0,
           s->kv < 2.0 ? "8-bit KV cache, as OpenVINO 2025 keeps it for quantised models"
-                      : "16-bit KV cache beside 16-bit weights");
+                      : "16-bit KV cache with 16-bit weights");
 }
 
 void llm_tree_width(cJSON *to, uint32_t bits)

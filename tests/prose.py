@@ -93,7 +93,7 @@ def literal_blocks(text):
         joined = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', m.group(0)))
         for part in re.split(r"\\n\\n|\\n(?=  )", joined):  # paragraphs, and rows of a list
             part = re.sub(r"\\n", " ", part)
-            if len(part.split()) >= 5:
+            if len(part.split()) >= 5 and not re.match(r"(SELECT|INSERT|CREATE|UPDATE|ATTACH|WITH) ", part):
                 yield bare.count("\n", 0, m.start()) + 1, part
 
 

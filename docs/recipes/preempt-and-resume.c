@@ -146,7 +146,7 @@ static void schedule(struct sched *s)
 
 static const struct policy_ops ops = {
     .name = "preempt-and-resume",
-    .summary = "recipe: a reactive request stops a proactive pass, which goes on later",
+    .summary = "recipe: a reactive request stops a proactive pass, which continues later",
     .contract = POLICY_CONTRACT,
     .needs = CAP_SPANS,
     .state_size_bytes = sizeof(struct state),

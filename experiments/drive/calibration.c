@@ -210,7 +210,7 @@ void calibration_print(const struct calibration *c, const struct fit *f, FILE *o
         const struct fit_number *b = &f->devices[d].beside;
         if (f->devices[d].n_beside > 0) {
             (void)fprintf(out,
-                          "  %-5s one-row kernels beside another engine take %.2f [%.2f, %.2f] "
+                          "  %-5s one-row kernels next to another device take %.2f [%.2f, %.2f] "
                           "times as long (%u kernel%s)\n",
                           m->devices[d].name, 1.0 + b->value, 1.0 + b->low, 1.0 + b->high,
                           f->devices[d].n_beside, text_plural(f->devices[d].n_beside));

@@ -80,7 +80,7 @@ static void write_means(const cJSON *tree, FILE *out)
 static void write_order(const cJSON *tree, FILE *out)
 {
     (void)fputs("<h3>Order of policies</h3><p>Kendall's tau over pairs of policies that repeats "
-                "tell apart, with 95 % when repeats are drawn anew.</p><div class=wide><table>"
+                "tell apart, with 95 % when repeats are drawn again.</p><div class=wide><table>"
                 "<thead><tr><th>class<th>metric<th>real against<th>tau<th>from<th>to<th>pairs"
                 "<th>tied</thead><tbody>\n",
                 out);
