@@ -18,8 +18,8 @@ static cJSON *of_comments(char *head)
     return about;
 }
 
-/* A timeline is too long to be parsed for this: all of it stands in the first line. NULL of any
- * other file. */
+/* Returns the description of a timeline, or NULL for any other file. The first line of a timeline
+ * holds it, so this need not parse the rest, which can be hundreds of MB. */
 static cJSON *of_timeline(char *head)
 {
     static const char key[] = "\"otherData\":";

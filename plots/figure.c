@@ -171,8 +171,8 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
     (void)fprintf(d->vars, "%s = '", name);
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
-        /* A quote is doubled, which is how it stands in single quotes; a line break would end the
-         * text and begin a command. */
+        /* gnuplot reads two single quotes as one within a text. A line break would end the text and
+         * begin a command, so a space replaces it. */
         (void)fprintf(d->vars, "%s%c", c == '\'' ? "'" : "", c < ' ' ? ' ' : c);
     }
     (void)fputs("'\n", d->vars);

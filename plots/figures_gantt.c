@@ -59,7 +59,7 @@ struct window {
 
 static void keep(struct window *w, struct bar b)
 {
-    /* One above the limit is kept, which tells that there were more. */
+    /* The list keeps one bar above the limit, by which read_window sees that there are more. */
     if (b.end_s <= w->from_s || b.begin_s >= w->to_s || w->n > MAX_BARS) {
         return;
     }
@@ -191,8 +191,8 @@ static void put_name(struct window *w, int row, const struct bar *b)
     }
 }
 
-/* Bars of a kind on a track, those that stand less than a pixel apart as one: a page of some
- * thousand bars of less is as large as it is useless. */
+/* Draws the bars of a kind on each track. Bars less than a pixel apart become one bar: thousands of
+ * bars that no reader can distinguish would only make the file large. */
 static void put_bars(struct window *w, int kind, const int *row, struct figure_data *d)
 {
     double near_s = (w->to_s - w->from_s) / PIXELS;

@@ -41,8 +41,8 @@ bool figure_is_study(const struct figure_request *q)
     return t != NULL && frame_find(t, "study") >= 0;
 }
 
-/* The rows of a study, and of others that stand in the file; NULL with errors when there are none
- * of it, or x and value are not numbers everywhere. */
+/* Returns all rows of the file, which may also hold other studies. Returns NULL with errors when it
+ * has no row of this study, or when an x or a value is no number. */
 static struct frame *read_study(const struct figure_request *q, const char *study, struct err *e)
 {
     struct frame *t = figure_rows(&q->inputs[0], "", e);
@@ -68,8 +68,8 @@ static struct frame *read_study(const struct figure_request *q, const char *stud
     return t;
 }
 
-/* The value of `metric` beside this row: same study, device, subject and x. NaN when there is none.
- */
+/* Returns the value of `metric` in the row with the same study, device, subject and x as this one,
+ * or NaN when there is no such row. */
 static double beside(const struct frame *t, uint32_t row, const char *metric)
 {
     static const char *const same[] = {"study", "device", "what", "x_name", "x"};
@@ -191,7 +191,8 @@ static void put_title(const struct study_form *f, const struct panel *p, size_t 
     figure_var_text(d, name, title);
 }
 
-/* The x of the study, where they are few enough to stand at an axis. */
+/* Labels the axis with the x of the study, if they are few enough. A study whose x is a metric gets
+ * no such labels. */
 static void put_tics(const struct frame *t, const struct study_form *f, struct figure_data *d)
 {
     OWNED double *x = xcalloc(frame_rows(t), sizeof *x);
@@ -240,7 +241,8 @@ int figure_study(const struct figure_request *q, struct figure_data *d, struct e
 
 /* ---- kernel pairs ---- */
 
-/* "GEMM beside GEMV" on one of two engines: the aggressor runs on the other. */
+/* The subject of a row names a pair of kernels, such as `GEMM beside GEMV`. The first is the victim
+ * on the row's device, and the second the aggressor on the other device. */
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     SCOPED(frame_drop) struct frame *t = read_study(q, "corun", e);

@@ -92,5 +92,5 @@ unsigned palette_slot(const char *name)
             return i;
         }
     }
-    return PALETTE_SLOTS - PALETTE_COLOURS + colour; /* more than can be told apart anyway */
+    return PALETTE_SLOTS - PALETTE_COLOURS + colour; /* more than a reader can distinguish */
 }

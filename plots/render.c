@@ -204,8 +204,8 @@ int render_figure_as(const struct figure *f, const char *name, const struct figu
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
         return err_add(e, "%s: cannot make the folder: %s", dir, strerror(errno));
     }
-    /* A folder of its own beside the result: two commands that draw the same figure at once do not
-     * meet, and a figure that fails leaves what was there. */
+    /* Draws in a new folder next to the result. Two commands that draw the same figure at once do
+     * not overwrite each other's files, and a figure that fails leaves the earlier one in place. */
     at.dir = xformat("%s%s/.%s-XXXXXX", plain_start(dir), dir, name);
     if (mkdtemp(at.dir) == NULL) {
         free(at.dir);

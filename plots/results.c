@@ -119,7 +119,8 @@ const char *results_pick_axis(const struct results *r, const char *asked,
                     "compare --load R1,R2,.. --json and sweeps over it have it; --x names an axis");
 }
 
-/* Axes that say the same as x do not name a series: the load beside the offered rate. */
+/* Is `a` the axis b, or are both a measure of the arrival rate? Such an axis does not name a
+ * series, because its value follows from x. */
 static bool says_the_same(const char *a, const char *b)
 {
     static const char *const rates[] = {"load", "offered_req_per_min", "rate", "rate_scale"};
@@ -142,8 +143,8 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
         double number;
         bool policy = strcmp(a, "policy") == 0;
         if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
-            /* The policy is always said; of the others what differs, as the rest stands above the
-             * figure. */
+            /* A label always names the policy. It names another axis only where that differs
+             * between points, because the text above the figure gives the common values. */
             !(policy || axis_varies(r, a))) {
             continue;
         }

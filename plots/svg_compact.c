@@ -241,7 +241,7 @@ static void open_group(struct compact *c, const char *tag, const char *end)
     const struct group *before = &c->closed;
     if (after && before->content - before->tag == length &&
         memcmp(c->out.p + before->tag, c->out.p + begin, length) == 0) {
-        c->out.n = begin - strlen("</g>"); /* goes on with the one before */
+        c->out.n = begin - strlen("</g>"); /* reopens the equal group before */
         g = *before;
     }
     if (c->depth < MAX_DEPTH) {

@@ -57,8 +57,8 @@ int timeline_lines(const char *path, const char *phases,
             continue; /* the brackets around the events */
         }
         events++;
-        /* The phase stands first in every line, so what a figure does not ask for is passed over
-         * without being parsed: a timeline of an hour has hundreds of MB. */
+        /* Every line begins with its phase. This skips a line of a phase that the figure does not
+         * need before it is parsed: a timeline of an hour has hundreds of MB. */
         if (line[start] == '\0' || strchr(phases, line[start]) == NULL) {
             continue;
         }
