@@ -1,11 +1,13 @@
 /* conserve-like: ConServe's harvesting of offline work (clauses.md E.12, from the abstract, hence
- * -like). All online work first; offline tokens join while the annotated iteration stays within
- * what the online members' SLOs allow: the time per token of those that decode, what is left to the
- * first token of those that prefill. Without online work an iteration is as large as the token
- * budget allows, and an online arrival aborts it at the end of the running layer (a safepoint).
- * Parameters: the table below. Deviations: the source checkpoints KV to host memory as it grows, so
- * that an aborted or evicted request loses nothing; here memory is one, an abort loses that
- * iteration's work, and an eviction is recomputed. */
+ * -like). All online work comes first. Offline tokens join while the annotated time of the
+ * iteration stays within the SLOs of its online members. For one that decodes, that is the time per
+ * token; for one that prefills, the time left to its first token. Without online work an iteration
+ * is as large as the token budget allows, and an online arrival aborts it at the end of the running
+ * layer (a safepoint).
+ *
+ * Deviations: the source checkpoints KV to host memory as it grows, so that an aborted or evicted
+ * request loses nothing. Here host and accelerators share one memory. An abort loses the work of
+ * that iteration, and an evicted request is computed again. */
 #include "policies/common/coserve.h"
 
 enum { PARAM_TTFT_S = COSERVE_PARAM_COUNT, PARAM_TBT_S, PARAM_SAFEPOINT };

@@ -1,11 +1,13 @@
-/* hygen-like: HyGen's co-location (clauses.md E.12, from the abstract, hence -like). A predictor
- * that is linear in prefill tokens P, decode tokens D and their squares, fitted at the start to
- * five profiled iterations of each model, and a latency budget for every iteration: online work
- * first, whatever it takes, then offline work within the budget. Offline requests are admitted by
- * the length of the prefix found in the cache, a share of the admissions by age so that none
- * starves. Parameters: the table below. Deviations: the source orders offline prompts by what they
- * share with each other, here what the cache has now counts; it searches the budget by profiling a
- * load, here it is a parameter. */
+/* hygen-like: HyGen's co-location (clauses.md E.12, from the abstract, hence -like). Every
+ * iteration has a latency budget: all online work joins first, even beyond the budget, and then
+ * offline work within it. A predictor gives the time of an iteration. It is linear in prefill
+ * tokens P, decode tokens D and their squares, and fitted at the start to five profiled iterations
+ * of each model. Offline requests are admitted by the length of their cached prefix; a share of the
+ * admissions goes by age, so that none starves.
+ *
+ * Deviations: the source orders offline prompts by the prefixes that they share with each other,
+ * and here the prefix in the cache counts. The source finds the budget by profiling a load, and
+ * here it is a parameter. */
 #include "policies/common/coserve.h"
 
 enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };

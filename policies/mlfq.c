@@ -1,17 +1,17 @@
 /* mlfq: FastServe's skip-join multi-level feedback queue (clauses.md E.5). Level k has the quantum
- * q0 2^k; a request enters at the smallest level whose quantum holds its predicted prefill, drops
- * one level when its time at a level exceeds the quantum, and is promoted to the top after
- * starving. Arrivals join the back of a level; who was served or promoted returns to the front, the
- * last of a batch before the others (LLMServe/FastServe, scheduler.py).
+ * q0 2^k. A request enters at the smallest level whose quantum holds its predicted prefill. It
+ * drops one level when its time at a level exceeds the quantum, and returns to the top after
+ * starving. Arrivals join the back of a level. A request that was served or promoted returns to the
+ * front, the last of a batch before the others (LLMServe/FastServe, scheduler.py).
  *
  * Deviations: a scan promotes in order of waiting, gives a whole quantum, and leaves requests of
  * the top level where they are. FastServe promotes level by level, those of the top level too, and
  * keeps the time that they have used. It counts a request that was never served as starving. It
- * runs prompts whole, and its budget is of prompts alone; here they are cut at the budget, which
+ * runs prompts whole, and its budget is of prompts only; here they are cut at the budget, which
  * decodes share.
  *
- * FastServe swaps KV to the host's memory before it runs short; here host and accelerators share
- * one memory, and what does not fit is dropped and computed again. policies/README.md says what
+ * FastServe swaps KV to the host's memory before it runs short. Here host and accelerators share
+ * one memory, and KV that does not fit is dropped and computed again. policies/README.md says what
  * that costs in overload. */
 #include "policies/common/iter.h"
 
@@ -104,15 +104,15 @@ static void mlfq_served(struct sched *s, const struct request *r, const struct s
     to_front(s, m);
 }
 
-/* Every so many iterations, those who starved go to the top. */
+/* Promotes starving requests to the top level, once every promote_every iterations. */
 static void mlfq_refresh(struct sched *s)
 {
     struct mlfq *q = s->state;
     if (q->iterations < (uint64_t)param_int(s, MLFQ_PROMOTE_EVERY)) {
         return;
     }
-    /* Scans are rare, as in FastServe: between two of them a starving request waits, however long.
-     */
+    /* Scans are rare, as in FastServe: a request that starves between two of them waits for the
+     * next. */
     q->iterations = 0;
     double latest = (double)(s->now_ns - units_ns_from_s(param_number(s, MLFQ_STARVE)));
     const struct request *r;

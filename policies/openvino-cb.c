@@ -1,10 +1,12 @@
 /* openvino-cb: continuous batching on one device as OpenVINO GenAI's public scheduler does it
- * (clauses.md C.2), compared with the library step by step (tests/originals). No classes; groups
- * stand in arrival order, which is their priority. Two modes:
+ * (clauses.md C.2), compared with the library step by step (tests/originals). It knows no classes;
+ * the arrival order of the groups is their priority. Two modes:
  *
  *   split fuse  first the groups that generate, then prompts in order, in chunks, until the token
  *               budget is used up. Prompts take what KV is free and never take any from others.
  *   vllm        a step is whole prompts if there are any that fit, else as the first half above
+ *
+ * The parameter `variant` chooses mode and budget:
  *
  *   sf256   split fuse with the library's default budget of 256 tokens
  *   whole   split fuse without budget: what the plain pipeline (LLMPipeline) gives
@@ -18,8 +20,8 @@
  * a victim that would lose part of its prompt loses all, and on a GPU every victim does and comes
  * back as a prompt.
  *
- * The first group can always go on, since every request fits alone. Deviation: with split fuse off
- * the library refuses prompts longer than the budget; here they run alone.
+ * The first group can always continue, since every request fits alone. Deviation: with split fuse
+ * off the library refuses prompts longer than the budget; here they run alone.
  */
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"

@@ -67,11 +67,12 @@ static void orca_compose(struct sched *s)
     struct orca *o = s->state;
     batch_clear(&o->it.batch);
     for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
-        /* No budget: Orca's selective batching puts prompts of any length beside decodes. */
+        /* There is no token budget: Orca's selective batching joins prompts of any length with
+         * decodes. */
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
-    /* First come, first served: the first that does not fit ends the admissions, whoever stands
-     * behind it. */
+    /* Admission is first come, first served: a request that does not fit ends it, even where a
+     * later one would fit. */
     while (!reqq_empty(&o->waiting) && o->running.n < (uint64_t)param_int(s, PARAM_MAX_SEQS) &&
            batch_takes(&o->it.batch, o->waiting.head) && fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);

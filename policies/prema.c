@@ -26,7 +26,7 @@ static const struct policy_param params[] = {
 static const double thresholds[] = {0.0, 1.0, 3.0, 9.0};
 enum { PREMA_BANDS = 4 };
 
-/* On top of the remaining time, ns, of those who are no candidates. */
+/* Added to the remaining time, ns, of requests that are no candidates. */
 #define PREMA_BEHIND 1e14
 
 struct prema {
@@ -58,8 +58,8 @@ static double priority(struct sched *s, const struct request *r)
 static double remaining_ns(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
-    /* PREMA knows how long a network runs; an answer's length is not known here, so a mean stands
-     * for it, and one token for those that have outlasted it. */
+    /* PREMA knows how long a network runs. The length of an answer is not known here, so a mean
+     * replaces it; an answer that is longer than the mean counts as one token from its end. */
     int64_t left = param_int(s, PREMA_EXPECTED) - r->generated_tokens;
     return (double)(iter_prefill_ns(s, r, it->it.device) +
                     iter_decode_ns(s, r, it->it.device, left > 1 ? (uint64_t)left : 1));
@@ -155,8 +155,8 @@ static void prema_refresh(struct sched *s)
         iter_rekey(s, r);
     }
     int top = PREMA_BANDS - 1;
-    /* The largest of 9, 3 and 1 that somebody reaches. Where nobody reaches 1 all stand behind
-     * alike, and the shortest runs. */
+    /* Finds the largest threshold of 9, 3 and 1 that any request reaches. Where none reaches 1, no
+     * request is a candidate, and the shortest runs. */
     while (top > 1 && q->in_band[top] == 0) {
         top--;
     }

@@ -1,8 +1,8 @@
-/* program-fcfs: programs in the order of their first request's arrival (clauses.md E.16:
- * Continuum; InferCept keeps the arrival time over interceptions), so that a turn after a tool call
- * does not queue behind everybody who came meanwhile. A program is a session. With preempt=reset
- * and class=rt_alone this is REEF (E.8): reactive requests first come, first served, never
- * preempting each other. */
+/* program-fcfs: serves programs in the order in which their first requests arrived (clauses.md
+ * E.16: Continuum; InferCept keeps the arrival time over interceptions). A turn after a tool call
+ * then does not queue behind requests that came meanwhile. A program is a session. With
+ * preempt=reset and class=rt_alone this is REEF (E.8): reactive requests are served first come,
+ * first served, and never preempt each other. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 

@@ -45,8 +45,8 @@ static void recompute_joins(struct sched *s, const struct request *r)
 /* All of the class that runs loses what it holds and waits again, in arrival order. */
 static void drop_running(struct sched *s, struct recompute *c)
 {
-    /* From the head and inserted by arrival: they stand before those of their class that came
-     * later, as if they had never begun. */
+    /* Takes them from the head and inserts them by arrival. They then precede later requests of
+     * their class, as if they had never begun. */
     while (!reqq_empty(&c->running)) {
         const struct request *r = reqq_pop(&c->running);
         if (r->kv_tokens > 0 && !param_bool(s, PARAM_KEEP)) {
@@ -131,8 +131,8 @@ static bool recompute_make_room(struct sched *s)
     struct recompute *c = s->state;
     const struct request *r = c->running.tail;
     c->short_epoch = s->epoch;
-    /* The one that is left must fit: what those who wait still hold goes (a reused prefix; with
-     * keep_context what they had). */
+    /* The only running request must fit, so requests that wait lose the KV that they still hold: a
+     * cached prefix, or with keep_context what they had computed. */
     if (c->running.n < 2) {
         if (room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) == NULL &&
             room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) == NULL) {

@@ -78,9 +78,8 @@ static void replay_actions(struct sched *s)
      * in. */
     for (; st->next < r->n && r->lines[st->next].epoch <= s->epoch; st->next++) {
         const struct line *line = &r->lines[st->next];
-        /* An instant that has passed without its action is a mismatch, and so is an action that was
-         * refused then and is not now. The replay goes on: the count says how far it went astray.
-         */
+        /* An action whose epoch has passed is a mismatch, and so is one whose result differs from
+         * the log. The replay continues, so that the count shows how far it diverges. */
         if (line->epoch < s->epoch || act(s, line) != line->result) {
             (void)sched_note(s, "replay_mismatch", 1);
         }

@@ -70,7 +70,7 @@ static bool form_decodes(struct sched *s, struct vllm *v)
         vllm_begin(s, v);
         vllm_add_decodes(s, v, UINT32_MAX);
         enough = enough && !v->preempted;
-        /* Collected anew after every preemption: the victim may have been one of them. */
+        /* Collects the decodes again after each preemption: the victim may be one of them. */
         if (v->it.batch.n == 0 || batch_form(s, &v->it.batch, &v->it.running.pass) == 0) {
             return enough;
         }

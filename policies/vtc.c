@@ -7,12 +7,12 @@
  * smallest counter of the others, so idling earns no credit. Weighted: reactive service counts 1/4,
  * a soft priority.
  *
- * Ours: memory is not reserved for the whole answer at admission as in the source, so a running
- * request may lose its KV to one that came earlier; it queues again and is not charged twice. Of
- * two clients with equal counters the one whose request came first is served (the authors'
- * VTC-artifact: the client that was seen first). A first token is charged as every other, as the
- * paper defines service; the artifact does not charge it. Who comes when nobody waits is not
- * lifted, as in the artifact. */
+ * Deviations: memory is not reserved for the whole answer at admission as in the source. A running
+ * request may then lose its KV to one that came earlier; it queues again and is not charged twice.
+ * Of two clients with equal counters, the one whose request came first is served; in the authors'
+ * VTC-artifact it is the client that was seen first. A first token is charged like every other, as
+ * the paper defines service; the artifact does not charge it. A client that comes when nobody waits
+ * is not lifted, as in the artifact. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 

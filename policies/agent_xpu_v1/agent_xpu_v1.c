@@ -1,19 +1,23 @@
-/* agent-xpu-v1: Agent.xpu, first text (clauses.md A; arXiv 2506.24045v1). Kernel-level
- * scheduling of one reactive and many proactive requests over NPU and iGPU: wait-based preemption
- * at kernel boundaries, resumption by starvation and estimated time to completion, backfill of
- * slack inside and across devices, and dispatch by memory pressure.
+/* agent-xpu-v1: Agent.xpu, first text (clauses.md A; arXiv 2506.24045v1). It schedules one reactive
+ * request and many proactive ones over NPU and iGPU, kernel by kernel:
  *
- * Two rules have a reading under which the text defeats itself; parameters hold the readings:
- *   affinity   backfill targets "the non-conflicting accelerator when possible" (6.3). For a chunk
- *              of a proactive prefill that is the NPU; for its attention and margin none but the
- *              iGPU is possible, so beside reactive decode one such kernel runs between two
- *              iterations (boundary). Never (strict), a proactive prefill would stall at its first
- *              attention, against the paper's own example of proactive prefill beside reactive
- *              decode.
- *   pressure   the test P + dP > tau_high comes before everything, as printed (text). Where a lone
- *              decode draws more than tau_high of the peak nothing ever runs beside it, at 62
- *              of 89.6 GB/s it leaves the NPU its room, at 78 not. intensity only keeps two
- * memory-bound kernels apart. Where the paper is silent, [S], a parameter holds the choice. */
+ * - a reactive request preempts proactive work: it waits until the running kernel ends;
+ * - a preempted prefill resumes by starvation, then by estimated time to completion (ETC);
+ * - proactive kernels fill slack inside a device and across devices;
+ * - Algorithm 1 dispatches by memory pressure.
+ *
+ * Under one reading of each of two rules, the text defeats its own purpose. Two parameters choose
+ * the reading, and other parameters hold our choice where the paper is silent ([S]):
+ *
+ *   affinity   Backfill targets "the non-conflicting accelerator when possible" (6.3). For a chunk
+ *              of a proactive prefill that is the NPU. Its attention and its margin can only run on
+ *              the iGPU. `boundary` lets one such kernel run between two iterations of reactive
+ *              decode. `strict` never does, so a proactive prefill stalls at its first attention,
+ *              against the paper's own example of proactive prefill during reactive decode.
+ *   pressure   `text` tests P + dP > tau_high before everything else, as printed. Where an isolated
+ *              decode draws more than tau_high (0.7) of the peak, nothing ever runs during it. At
+ *              62 of 89.6 GB/s a decode leaves room for the NPU, and at 78 it does not.
+ *              `intensity` only keeps two memory-bound kernels apart. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 #include "policies/common/place.h"
 

@@ -14,8 +14,8 @@ static void annotate(const struct sched *s, const struct v1 *v, int device,
     double flop_per_s = e->bytes_per_s * e->flop_per_byte;
     /* A machine without powers orders by speed alone. */
     k->flop_per_joule = e->watts > 0.0 ? flop_per_s / e->watts : flop_per_s;
-    /* Compute-bound beside memory-bound, and the reverse only while the pair stays below tau_high
-     * (A.7 ii). */
+    /* A compute-bound kernel complements a memory-bound one that runs on the other device. The
+     * reverse holds only while the pair stays below tau_high (A.7 ii). */
     const struct v1_active *other = &v->active[device == v->npu ? v->igpu : v->npu];
     double pair = v1_pressure(s, v) + e->bytes_per_s / s->machine->ddr_peak_bytes_per_s;
     k->complementary = other->launch != NULL && other->memory_bound != e->memory_bound &&
@@ -33,8 +33,8 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     if (rows == 0 || (npu ? c->h.on_npu : c->h.on_igpu) != NULL) {
         return false;
     }
-    /* The switch is paid when the prefill goes on: stopping is free, its state is in DDR already
-     * (6.2). */
+    /* A stopped prefill pays for the context switch when it continues. To stop it costs nothing,
+     * because its state is in DDR already (6.2). */
     if (c->stopped) {
         c->stopped = false;
         c->not_before_ns = s->now_ns + units_ns_from_us(param_number(s, V1_CTX_SWITCH_US));
@@ -45,9 +45,10 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     }
     const struct pass *p = c->h.pass;
     struct estimate e = cost_estimate(s, &p->shape, pass_op_kind(p, p->op), device, rows);
-    /* The promoted one ranks as reactive: else the pressure of the reactive prefill beside it would
-     * hold it back, and its promotion would mean nothing. The op may have been planned anew since
-     * Algorithm 1 refused it; it keeps the place in the order that it had then. */
+    /* A promoted prefill ranks as reactive. Otherwise the pressure of the co-running reactive
+     * prefill would hold it back, and its promotion would mean nothing. Algorithm 1 may have
+     * refused this op before its rows were planned again; it keeps the place in the order from
+     * then. */
     *k = (struct v1_kernel){.request = r,
                             .on_npu = npu,
                             .reactive = v1_reactive(r) || r == v->aged,
@@ -109,7 +110,8 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     if (l == NULL) {
         return false;
     }
-    /* What begins beside a reactive prefill was cut to its window; end_in_time stops the rest. */
+    /* A launch that begins during a reactive prefill was cut to its window; end_in_time stops
+     * others. */
     v->active[device] = (struct v1_active){.launch = l,
                                            .request = k->request,
                                            .reactive = k->reactive,
@@ -130,8 +132,9 @@ static void checkpoint(struct sched *s, const struct v1 *v, int device)
     }
 }
 
-/* A reactive kernel was refused for memory pressure: what is not reactive stops. Not for one that
- * would be refused alone too: it would be for nothing, again and again. */
+/* Stops all work that is not reactive, because memory pressure kept a reactive kernel from its
+ * start. It stops nothing for a kernel that is refused even on an idle machine: that would waste
+ * work, again and again. */
 static void make_way(struct sched *s, const struct v1 *v, const struct v1_kernel *k)
 {
     if (!v1_admits_alone(s, k)) {
@@ -144,8 +147,9 @@ static void make_way(struct sched *s, const struct v1 *v, const struct v1_kernel
     }
 }
 
-/* Proactive work that was on a device when the reactive prefill came, and would still be when it is
- * needed there, stops at its kernel boundary; what fits may then go on as backfill (A.3, A.5). */
+/* Stops proactive work that began before the reactive prefill, and would still run when the prefill
+ * needs the device. It stops at its kernel boundary; work that fits may then continue as backfill
+ * (A.3, A.5). */
 static void end_in_time(struct sched *s, struct v1 *v, int device)
 {
     const struct v1_active *a = &v->active[device];
@@ -155,8 +159,8 @@ static void end_in_time(struct sched *s, struct v1 *v, int device)
     }
 }
 
-/* Launches what the reactive prefill has ready; where something else is in its way, that stops at
- * its next kernel boundary (A.3). */
+/* Launches the ready kernels of the reactive prefill. Other work that occupies their device stops
+ * at its next kernel boundary (A.3). */
 static void dispatch_reactive(struct sched *s, struct v1 *v)
 {
     const int devices[] = {v->npu, v->igpu};
@@ -369,9 +373,9 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
             r = order_next(&v->whole_chunk, r);
         }
     }
-    /* A prompt of at least a chunk begins on the NPU, so it is no candidate for an idle iGPU. Where
-     * its first kernel does not fit, the prefill has begun all the same and goes on as a context.
-     */
+    /* A prompt of at least a chunk begins on the NPU, so it is no candidate for an idle iGPU. If
+     * its first kernel does not fit, the prefill has begun nevertheless, and continues as a
+     * context. */
     bool whole_chunk = r != NULL && request_prefill_left(r) >= v->chunk;
     if (r == NULL || whole_chunk != (device == v->npu) ||
         v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS) || !v1_prefill_start(s, v, r)) {
@@ -382,7 +386,7 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
            try_launch(s, v, &k);
 }
 
-/* Proactive decode beside a reactive prefill: as many ops as end in time. */
+/* Launches proactive decode during a reactive prefill: as many ops as end inside its window. */
 static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
 {
     struct v1_iteration it;

@@ -11,8 +11,8 @@ void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
     }
 }
 
-/* A kernel that takes far longer than annotated is taken to have failed: it is stopped (killed
- * where the device can), and what it had is dispatched once more, on the other device where that is
+/* Stops a kernel that takes far longer than annotated, as if it had failed, and kills it where the
+ * device can be reset. The policy dispatches its work once more, on the other device where that is
  * legal (token-level ops). sim.hang_frac injects such faults. */
 static void recover(struct sched *s, struct v1 *v, int device)
 {

@@ -1,10 +1,13 @@
-/* Which prefills agent-xpu-v1 has in progress (A.3, A.4, A.8): one reactive, one proactive that
- * owns what the reactive one leaves (the primary), at most one promoted for its age, and a pool of
- * preempted and fresh ones whose kernels fill slack. */
+/* Which prefills agent-xpu-v1 has in progress (A.3, A.4, A.8):
+ *
+ * - the reactive one;
+ * - the primary: one proactive prefill that owns what the reactive one leaves;
+ * - at most one that is promoted for its age;
+ * - a pool of preempted and fresh ones, whose kernels fill slack. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 #include "policies/common/blocks.h"
 
-/* What the pass of a request that has none would look like. */
+/* The shape of the request's pass, or of the pass that it would have. */
 static struct work_shape shape_of(const struct request *r)
 {
     if (v1_context(r)->h.pass != NULL) {
@@ -59,8 +62,8 @@ static bool moves(struct sched *s, struct v1 *v, const struct request *r)
     return true;
 }
 
-/* Who waits may find the beginning of its prompt where a prompt or an answer has ended: it has less
- * to do, and may be first. */
+/* A waiting request may find a cached prefix where a prompt or an answer has ended. It then has
+ * less to compute, and may be first. */
 static void look_up(struct sched *s, struct v1 *v)
 {
     if (!v->cache_grew) {
@@ -76,8 +79,9 @@ static void look_up(struct sched *s, struct v1 *v)
 
 const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
 {
-    /* Who waits may lose the prefix that it found, to others who need the memory, and nobody is
-     * told: it has more to do than it stands in the order with, and may not be first any more. */
+    /* A waiting request can lose its cached prefix to another one that needs the memory, and no
+     * event reports this. It then has more to compute than its key in the order says, and may no
+     * longer be first. */
     const struct request *r = order_first(&v->fresh);
     while (r != NULL && moves(s, v, r)) {
         r = order_first(&v->fresh);
@@ -245,7 +249,7 @@ static bool resumes_before(struct sched *s, const struct v1 *v, const struct req
     int64_t py = v1_context(y)->pending_since_ns;
     bool sx = s->now_ns - px > limit;
     bool sy = s->now_ns - py > limit;
-    /* Starved ones among themselves by how long they wait, whatever their size: "will be resumed
+    /* Starved prefills go in the order in which they became pending, not by size: "will be resumed
      * first" (6.2) must hold for the large ones too. */
     if (sx || sy) {
         return sx != sy ? sx : px != py ? px < py : request_before(x, y);
@@ -266,8 +270,9 @@ static const struct request *next_primary(struct sched *s, struct v1 *v, bool wi
     if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
-    /* Three stand for all fresh ones: who came first, who has been pending longest (after a loss
-     * of KV or of its pass only since then), and who has the smallest ETC. */
+    /* Three fresh requests are enough candidates: the first to arrive, the one that is pending
+     * longest, and the one with the smallest ETC. A request that loses its KV or its pass is
+     * pending only since then. */
     const struct request *fresh[] = {v->be_queue.q.head, order_first(&v->pending),
                                      v1_shortest_fresh(s, v)};
     for (int i = 0; i < 3; i++) {
@@ -324,8 +329,8 @@ void v1_prefill_choose(struct sched *s, struct v1 *v)
         }
         return;
     }
-    /* The promoted one goes on as the primary: chosen again by ETC, it could lose the iGPU at the
-     * moment at which the reactive prefill ends. */
+    /* The promoted prefill continues as the primary. If ETC chose again, it could lose the iGPU at
+     * the moment at which the reactive prefill ends. */
     if (v->primary == NULL && v->aged != NULL) {
         v->primary = v->aged;
     }

@@ -23,10 +23,10 @@ static bool memory_bound_runs(const struct sched *s, const struct v1 *v, uint32_
     return found;
 }
 
-/* NULL: launch it. Else the list it waits in. Under `text` the test of step 3 comes before the
- * class of step 4, as printed, so a lone decode above tau_high blocks everything; `intensity` keeps
- * only what the tiers are for: two memory-bound kernels do not overlap, reactive ones never wait.
- */
+/* Returns NULL to launch the kernel, or else the list in which it waits. `text` tests step 3 before
+ * the class of step 4, as printed, so an isolated decode above tau_high blocks everything.
+ * `intensity` keeps only the purpose of the tiers: two memory-bound kernels do not overlap, and
+ * reactive ones never wait. */
 static const char *refused_by(struct sched *s, const struct v1 *v, const struct v1_kernel *k,
                               int64_t refused_ns)
 {

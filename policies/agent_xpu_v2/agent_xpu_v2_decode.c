@@ -199,8 +199,8 @@ static void declare_steady(struct sched *s, const struct axpu *a)
     sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - b->n);
 }
 
-/* KV is full: the newest proactive sequence that is in no pass gives up its KV; where reactive ones
- * hold all of it, the newest of them, or none could ever go on. */
+/* Frees KV when it is full: the newest proactive sequence that is in no pass gives its KV up. Where
+ * reactive ones hold all of it, the newest of them does, or none could ever continue. */
 static bool free_kv(struct sched *s, struct axpu *a)
 {
     const struct request *victim = order_last(
@@ -241,8 +241,8 @@ static void form(struct sched *s, struct axpu *a)
         const struct request *r = a->batch.segments[i].request;
         struct axpu_request *x = axpu_request(r);
         x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
-        /* Who was in the batch before keeps the number of the one it joined: evictions spare those
-         * who have stayed longest. */
+        /* A sequence of the batch before keeps the number of the batch that it joined: evictions
+         * spare the sequences that have stayed longest. */
         x->batch = a->n_batches + 1;
         axpu_decode_leave(a, r);
     }

@@ -152,7 +152,7 @@ static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_pref
            deferred(s, a, f, f->pass->rows_todo);
 }
 
-/* Is the split of the op that the cursor stands on to be made? */
+/* Does the op at the pass's cursor still need its split between the devices? */
 static inline bool unplanned(const struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
@@ -315,7 +315,7 @@ static bool ended(struct axpu *a, struct axpu_prefill *f, const struct launch *l
         return false;
     }
     if (l->outcome != LAUNCH_OUTCOME_DONE) {
-        f->plan = AXPU_PLAN_NONE; /* what is left is split anew */
+        f->plan = AXPU_PLAN_NONE; /* the rest of the op is split again */
         f->npu_rows = 0;
         f->igpu_rows = 0;
     } else if (f->pass->op > l->op_begin) {

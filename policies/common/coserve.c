@@ -232,7 +232,8 @@ static bool can_stop(const struct coserve *c)
 static bool coserve_outranked(struct sched *s)
 {
     const struct coserve *c = s->state;
-    /* Who has come since waits: compose takes one at least of those who came before. */
+    /* A waiting online request has arrived since the iteration was composed, because compose takes
+     * at least one of those that wait. */
     SIM_ASSERT(c->running[ONLINE].n <= c->max_seqs && reqq_ok(&c->waiting[ONLINE]));
     return can_stop(c) && !reqq_empty(&c->waiting[ONLINE]);
 }

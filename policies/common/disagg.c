@@ -173,9 +173,10 @@ static void form(struct sched *s, struct disagg *d)
         }
         d->iteration = NULL;
         uint32_t n = d->batch.n;
-        /* Memory goes to those who can end with it. Prompts stand last in the batch. */
+        /* Memory goes to requests that can end with it, so a prompt leaves the batch before a
+         * decode does. Prompts are the last segments of the batch. */
         if (d->batch.segments[n - 1].role == SEGMENT_PREFILL && n > 1) {
-            d->batch.n--; /* decodes first; the prompt waits */
+            d->batch.n--; /* the prompt waits */
             continue;
         }
         if (rc != -ENOMEM || !give_way(s, d)) {
@@ -233,8 +234,8 @@ void disagg_schedule(struct sched *s)
     } else if (d->iteration_ready_ns == TIME_NEVER_NS) {
         d->iteration_ready_ns = s->now_ns;
     }
-    /* The stream that became ready first has the iGPU. At the same instant the prefill: the NPU
-     * stands still until its attention is done. */
+    /* The stream that became ready first gets the iGPU. At the same instant the prefill gets it,
+     * because the NPU idles until the prefill's attention is done. */
     if (d->iteration_ready_ns < d->prefill.ready_ns) {
         iterate(s, d);
     }

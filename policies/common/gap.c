@@ -61,8 +61,9 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
     }
     for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
         if (g->at[i].session_id == r->session_id) {
-            /* The gap as the scheduler sees it, from answer to next turn, whatever the trace calls
-             * it. The last 64, so that a time to live follows tools that change. */
+            /* The gap as a scheduler sees it, from answer to next turn, regardless of the one in
+             * the trace. Only the last 64 count, so that a time to live follows tools that change.
+             */
             SIM_ASSERT(session_ok(s, &g->at[i]));
             g->history_ns[g->n_history++ % GAP_HISTORY] = s->now_ns - g->at[i].since_ns;
             g->at[i] = g->at[--g->n];
@@ -226,9 +227,10 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 
 /* ---- ttl ---- */
 
-/* The time to live that minimises the expected time that memory is held in vain or a prompt is
- * computed again: mean of min(d, t) + share of d > t times `again`, over the calls seen. Without
- * any, as long as it takes to compute again: never worse than twice the best. */
+/* Returns the time to live t with the least expected cost over the gaps d seen. A gap costs the
+ * time in which memory is held, min(d, t), and `again` where d > t, because the prompt is then
+ * computed again. Without any gap seen, t is `again`: this never costs more than twice the best t.
+ */
 static int64_t time_to_live_ns(const struct gap *g, int64_t again)
 {
     uint32_t n = g->n_history < GAP_HISTORY ? (uint32_t)g->n_history : GAP_HISTORY;

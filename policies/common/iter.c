@@ -153,8 +153,8 @@ static bool iter_again(struct sched *s)
 {
     struct iter *it = s->state;
     SIM_ASSERT(it->it.running.pass == NULL);
-    /* A stopped pass holds KV, and its end gives that back: it goes on before anybody else's is
-     * taken. */
+    /* A stopped pass holds KV, and gives it back when it ends. It must continue before anybody else
+     * loses KV. */
     if (it->it.n_paused > 0) {
         return false;
     }

@@ -60,8 +60,8 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                            .model = r->model};
     /* The token that is fed has no KV yet, so the context is longer by one than what is there. */
     SIM_ASSERT(r->kv_tokens < context);
-    /* At its present length: one estimate and not one a token. A few hundred tokens of context are
-     * little beside the weights that a decode reads. */
+    /* Takes one estimate at the present length instead of one for each token. A few hundred tokens
+     * of context add little to the weights that every decode reads. */
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }
 

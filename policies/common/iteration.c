@@ -117,8 +117,9 @@ static bool form_batch(struct sched *s, struct iteration *it)
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
             SIM_ASSERT(p->n_segments == it->batch.n && p->state == PASS_STATE_READY);
-            /* From forming, not from the device: what a rule is told as served includes the host's
-             * sampling, as a scheduler sees it that reads a clock around a step. */
+            /* Time counts from the forming of the pass, not from its launch. The time that a rule
+             * sees as served then includes the host's sampling, as in a scheduler that reads a
+             * clock around a step. */
             it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
             if (it->rules->formed != NULL) {
                 it->rules->formed(s);

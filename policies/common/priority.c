@@ -237,7 +237,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
 static void begin_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
     struct priority_request *own = r->own;
-    /* A prompt that was displaced goes on with the pass that it had; that needs no new KV. */
+    /* A prompt that was displaced continues with the pass that it had, which needs no new KV. */
     struct pass *p = own->suspended;
     SIM_ASSERT(h->current == NULL && priority_ok(h) && (p == NULL || p == r->pass));
     struct segment seg = {
@@ -313,8 +313,7 @@ static void form(struct sched *s, struct priority *h)
             order_add(&h->decoding, r, key_of(r));
         }
     }
-    /* Decodes that find no memory must not stop a prompt on the iGPU, which would stand still then.
-     */
+    /* Decodes without memory must not stop a prompt on the iGPU: neither could then continue. */
     h->no_memory = true;
 }
 

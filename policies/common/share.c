@@ -252,8 +252,8 @@ static void give_turn(struct sched *s, struct share *sh)
         }
         /* Not while the host samples its last token. */
         bool ready = m->pass != NULL && m->pass->state == PASS_STATE_READY;
-        /* Least served first, and of equals the one that came first; equal shares in the long run,
-         * whatever a turn took. */
+        /* The member that was served least goes first; among equals, the one that came first.
+         * Shares are therefore equal in the long run, regardless of how long one turn took. */
         if (ready && (next == NULL || m->served_ns < next->served_ns)) {
             next = m;
         }

@@ -1,6 +1,6 @@
-/* A policy that is another process: what the core tells goes out as a line per call of schedule,
- * what comes back is done. The process is started for every run and ends with it, so that nothing
- * of one run reaches another. */
+/* A policy that is another process. At each call of schedule, one line to the process carries the
+ * facts that changed, and its answer carries the actions to perform. The process starts with a run
+ * and ends with it, so that nothing of one run reaches another. */
 #include "policies/external/external_impl.h"
 #include "sim/base/json.h"
 
@@ -24,7 +24,7 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
     va_start(ap, fmt);
     OWNED char *why = xvformat(fmt, ap);
     va_end(ap);
-    /* The run has its reason; whatever else the process does would cover it with a second one. */
+    /* The run has its reason to end. A later failure of the process would hide it. */
     x->failed = true;
     (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
     sched_give_up(s, why);
@@ -34,8 +34,8 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 static void fail_nonsense(struct sched *s, struct external_run *x, const char *what,
                           const char *line)
 {
-    /* The usual mistake is a print() left in a program: that is told apart from a malformed answer,
-     * because the remedy is another. */
+    /* The usual mistake is a print() left in a program. It has a message of its own, because the
+     * remedy is not that of a malformed answer. */
     if (line[0] == '[' || line[0] == '{') {
         fail(s, x, "answered nonsense: %s: %.*s", what, SHOWN_BYTES, line);
     } else {
@@ -56,7 +56,7 @@ static bool say(struct sched *s, struct external_run *x)
     return !x->failed;
 }
 
-/* Its next line; NULL when the run cannot go on. */
+/* Returns the next line of the process, or NULL when the run has failed. */
 static char *next_line(struct sched *s, struct external_run *x)
 {
     if (s->now_ns - x->lines_since_ns >= EXTERNAL_LINES_NS) {
@@ -119,7 +119,7 @@ static bool hear(struct sched *s, struct external_run *x)
     return more && !x->failed && say(s, x);
 }
 
-/* Says what is in x->line and hears until the process is done. */
+/* Sends x->line, and handles the lines of the process until it is done. */
 static void talk(struct sched *s, struct external_run *x)
 {
     if (say(s, x)) {
@@ -206,7 +206,7 @@ static void external_request_arrived(struct sched *s, const struct request *r)
         x->requests[at] = x->requests[at - 1];
     }
     x->requests[at] = r;
-    /* The arrival tells all of this itself: only what changes from here on is news. */
+    /* The arrival event reports all of this: only what changes from here on is news. */
     *told = external_request_facts(r);
     event(x, "arrived");
     external_write(&x->events, r, &external_arrival);
@@ -275,8 +275,8 @@ static void external_schedule(struct sched *s)
     x->awake = external_conditions_differ(&x->conditions, &now) || x->awake;
     x->conditions = now;
     bool ask = s->epoch != x->epoch || x->again || x->events.n > 0 || x->n_refusals > 0;
-    /* The events stay and are told with the next message: it sleeps through the call, not through
-     * the news. Without an event nothing says what the call is for, and it is asked. */
+    /* The next message reports the events of this call: a process that sleeps misses the call, but
+     * no event. A call without an event would not show why it came, so the process is asked. */
     bool slept = own(s)->sleeps && !x->awake && !x->timers && x->events.n > 0;
     if (slept) {
         external_bury(x);

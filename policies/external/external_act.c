@@ -1,6 +1,6 @@
-/* What an external policy says: its actions, and its questions. A line that does not have the form
- * of the protocol ends the run; an action that the contract refuses, or that names what is gone, is
- * refused by name and the policy is told. */
+/* The lines of an external policy: its actions and its questions. A line that breaks the protocol
+ * ends the run. An action that the contract refuses, or that names an object which has ended, gets
+ * a named error in the next message. */
 #include "policies/external/external_impl.h"
 #include "sim/record/action.h"
 
@@ -96,8 +96,8 @@ static const struct request *find_request(const struct external_run *x, uint32_t
 
 static struct told_pass *find_pass(const struct external_run *x, uint32_t id)
 {
-    /* From the newest: a pass is mostly launched in the line that formed it, and what ended is
-     * gone, so that few stand before it. */
+    /* Searches from the newest pass. Most passes are launched in the line that forms them, and
+     * ended passes are removed, so the search is short. */
     for (uint32_t i = x->n_passes; i-- > 0;) {
         if (x->passes[i]->id == id) {
             return x->passes[i];
@@ -127,9 +127,9 @@ static struct resident_key key_of(struct args *a)
 
 /* ---- actions ---- */
 
-/* [[request, role, tokens], ...] for the action, to be freed. A request that has ended meanwhile
- * refuses the pass and not the run: the program decided on what it was told last. The rest of the
- * line is read all the same, so that what is malformed is found. */
+/* Reads [[request, role, tokens], ...] for the action; the caller frees it. A request that has
+ * ended refuses the pass but does not end the run, because the program may not know of it yet.
+ * Reading continues to the end of the line, so that a malformed part is found. */
 static struct segment *read_segments(const struct external_run *x, struct args *a,
                                      struct action *act, bool *gone)
 {
@@ -346,8 +346,8 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
         if (a.wrong != NULL) {
             return a.wrong;
         }
-        /* The actions after a refused one are tried: each stands for itself, and what built on it
-         * is refused as gone. */
+        /* A refused action does not keep the later ones from being tried. One that names the object
+         * of a refused action is refused as gone. */
         if (rc != 0) {
             refuse(s, x, index, rc);
         }

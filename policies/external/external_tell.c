@@ -1,7 +1,7 @@
-/* What an external policy is told: the facts of a run once, then what changed. */
+/* The messages to an external policy: the facts of a run once, then the changes. */
 #include "policies/external/external_impl.h"
 
-/* ---- what is told ---- */
+/* ---- fields of the messages ---- */
 
 static const char *const words_device_kinds[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 
@@ -194,7 +194,8 @@ struct facts external_request_facts(const struct request *r)
     return facts_of(r, &request_fields);
 }
 
-/* Begins a row where something has changed since it was told, or was never. */
+/* Begins a row when a field differs from the last reported one, or when this is the first report.
+ */
 static bool begin_row(struct text *t, uint32_t id, const void *of, const struct fields *fields,
                       struct facts *told, bool news)
 {
@@ -259,8 +260,8 @@ static void section(struct text *line, struct text *t)
     t->n = 0;
 }
 
-/* Compared with what was told and not noted where it changes: the core changes these in dozens of
- * places, and only what lives is looked at. */
+/* Compares with the last report instead of noting each change: the core changes these fields in
+ * dozens of places, and only objects that live are compared. */
 static void all_changes(struct external_run *x)
 {
     for (uint32_t i = 0; i < x->n_requests; i++) {
@@ -300,9 +301,9 @@ void external_tell(struct sched *s, struct external_run *x, const char *what)
     x->n_refusals = 0;
 }
 
-/* After the call and not at the event: the program may name in its answer what ended just before
- * it, and is told of that in the same message. What ended is written down for the next message now,
- * because the core uses its structs again after this call. */
+/* Removes ended objects after the call and not at their event, because the answer to the message
+ * that reports an end may still name the object. Their last changes are written for the next
+ * message now: the core uses their structs again after this call. */
 void external_bury(struct external_run *x)
 {
     uint32_t n = 0;

@@ -54,8 +54,8 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
     _exit(NOT_FOUND);
 }
 
-/* A write to a process that may be gone is an error and no signal: SIGPIPE waits while the process
- * is there, which costs two system calls for all of its lines instead of two for each. */
+/* Makes a write to a process that has ended an error instead of a signal. SIGPIPE is blocked as
+ * long as the process lives: that costs two system calls in all, and not two for each line. */
 static void quiet(struct process *p)
 {
     sigset_t pipe_only;
@@ -64,7 +64,7 @@ static void quiet(struct process *p)
     p->quiet = pthread_sigmask(SIG_BLOCK, &pipe_only, &p->before) == 0;
 }
 
-/* One that came of this pipe is taken; of another, a closed standard output, it is due now. */
+/* Discards a signal of this pipe. One of another pipe, such as standard output, acts now. */
 static void no_longer_quiet(struct process *p)
 {
     sigset_t pipe_only;

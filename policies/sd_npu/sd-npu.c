@@ -24,9 +24,10 @@ static const char *const drafters[] = {"run",   "none",   "pld",    "sam",      
                                        "model", "lookup", "suffix", "calibrated", NULL};
 static const char *const lengths[] = {"offered", "pass", "adaptive", NULL};
 
-/* Systems by name, and what each is. Drafting: SAM and other retrieval below 10 ms a step (2.2),
- * sd.npu below 3 ms, its calibration about 2 ms per input token (4.4); its memory is what 3.14 GB
- * leaves over the 3.05 to 3.12 GB of NPU vanilla (4.3), middle. */
+/* The systems of the paper by name, and the parameters of each. SAM and other retrieval draft in
+ * less than 10 ms a step (2.2), and sd.npu in less than 3 ms. Its calibration takes about 2 ms per
+ * input token (4.4). Its memory of 55 MB is 3.14 GB less the middle of the 3.05 to 3.12 GB of NPU
+ * vanilla (4.3). */
 #define RETRIEVAL "draft_ms=9.99,drafter="
 #define ON_CPU "strategy=unified-g1,decode=cpu,"
 static const char *const systems[] = {"custom",  "npu",     "npu+g",     "npu+sd",    "npu+g+sd",
@@ -201,8 +202,8 @@ static void advance(struct sched *s, struct sd *d)
         d->draft = sd_draft_length(s, d);
         double ms = d->draft > 0 ? sd_draft_ms(s, d, d->draft, false) : 0.0;
         d->to_draft = param_int(s, SD_DRAFTER) == SD_DRAFTER_MODEL ? d->draft : 0;
-        /* Drafting is a wait of its own, because the NPU stands still meanwhile and a switch may go
-         * on. */
+        /* Drafting is a wait of its own, because the NPU idles meanwhile and a graph switch may
+         * continue. */
         if (ms > 0.0) {
             wait_ms(s, d, ms);
             if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) { /* its draft model is computed */
