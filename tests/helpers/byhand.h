@@ -1,4 +1,4 @@
-/* What the suites that compute instants by hand share: one scenario, one script, their fixtures. */
+/* Suites that compute instants by hand share one scenario, one script, and these fixtures. */
 #pragma once
 
 #include "tests/helpers/script.h"

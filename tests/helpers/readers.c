@@ -217,7 +217,7 @@ static int read_decisions(const char *path, struct err *e)
     if (log == NULL) {
         return -1;
     }
-    FILE *f = fopen(path, "rb"); /* as bisect reads it, beside itself */
+    FILE *f = fopen(path, "rb"); /* bisect reads two logs: here the same one twice */
     FILE *g = fopen(path, "rb");
     struct divergence d;
     diverge_find(f, g, &d);
@@ -474,7 +474,7 @@ static int read_arguments(char *text, struct err *e)
         return e->n > 0 ? -1 : 0;
     }
     int rc = options_parse(c, argc, argv, xkept(xcalloc(1, c->bytes)), e);
-    if (rc > 0) { /* it printed help, whatever else was wrong */
+    if (rc > 0) { /* it printed help, also when it found other errors */
         err_fini(e);
     }
     return rc < 0 ? rc : 0;

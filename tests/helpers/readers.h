@@ -1,7 +1,8 @@
-/* Every input that comes from outside, as a table of readers: files of each format, the texts of a
- * command line, the command line itself. A reader takes any bytes and accepts them, or refuses them
- * with a message; what it accepts it uses as far as the program would (a machine prices and runs
- * two requests). tests/conformance/check_fuzz.c and tests/fuzz/fuzz.c give them damaged ones. */
+/* A table of readers for every input that comes from outside: files of each format, texts of a
+ * command line, and the command line itself. A reader takes any bytes. It accepts them, or refuses
+ * them with a message. It then uses what it accepted as far as the program would: a machine prices
+ * and runs two requests. tests/conformance/check_fuzz.c and tests/fuzz/fuzz.c give them damaged
+ * inputs. */
 #pragma once
 
 #include <stddef.h>
@@ -23,8 +24,8 @@ extern const struct reader readers[];
 extern const size_t n_readers;
 
 const struct reader *reader_find(const char *name);
-/* Gives one input to a reader, through a file where it wants one. Ends the process where it refuses
- * without a message, or leaves one and accepts; else its answer. */
+/* Gives one input to a reader, through a file where it wants one, and returns its answer. Ends the
+ * process when the reader refuses without a message, or accepts and leaves one. */
 int reader_try(const struct reader *r, const void *bytes, size_t n);
 /* Removes the file. */
 void readers_fini(void);

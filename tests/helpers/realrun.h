@@ -25,7 +25,7 @@ void realrun_requests_make(uint32_t longest);
 void realrun_machine_make(const struct engine_ops *engine, enum drive_clock clock);
 void realrun_small_model(void); /* that plain loops run in milliseconds */
 void realrun_ggml_model(void);  /* 2 layers x 256 */
-/* What a real run asks of a policy beyond its defaults. */
+/* Parameters that a real run needs of a policy, other than its defaults; "" for none. */
 const char *realrun_parameters_of(const char *name);
 /* True of policies that no engine here can serve. */
 bool realrun_refused(const char *policy);

@@ -1,5 +1,5 @@
-/* A policy that does what a test function says, and remembers what it was told: for tests of the
- * core and the executor where the test itself must choose every action. */
+/* A policy that acts as a test function says, and records what the core reported to it. It is for
+ * tests of the core and the executor in which the test itself must choose every action. */
 #pragma once
 
 #include "tests/helpers/scenario.h"
@@ -40,8 +40,8 @@ extern const struct policy_ops script_ops;
 /* Runs the scenario under script_ops; x->step chooses. Returns the run's status. */
 int script_run(struct scenario *sc, struct script *x, const struct scenario_request *q, uint32_t n);
 
-/* True once, at that instant, when the script stands at this stage, which it then leaves; before
- * it, sets a timer. */
+/* Returns true once, when the script is in this stage and the instant has come; the stage then
+ * ends. Before that instant it sets a timer. */
 bool script_at(struct sched *s, struct script *x, uint32_t stage, double ms);
 /* The next pass of a request: all of its prompt, or one decode token. NULL: refused. */
 struct pass *script_form(struct sched *s, const struct request *r);

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Check's own, without the pointer that only tcase_add_test needs: a test that stands in no table
- * is an unused variable, and does not compile. */
+/* Check's own macro without the pointer that only tcase_add_test needs. A test that no table names
+ * is then an unused variable, and does not compile. */
 #undef START_TEST
 #define START_TEST(name_)                                                                          \
     static void name_##_fn(int _i);                                                                \

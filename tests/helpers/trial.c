@@ -34,7 +34,7 @@ static void run_once(const struct config *base, const struct config_policy *p,
     c->truth.model.ops = how == KERNEL_BY_KERNEL ? &forgets : ops;
     c->sim.collapse = how != KERNEL_BY_KERNEL;
     FILE *log = how == IN_ONE_STEP ? NULL : open_memstream(&out->log, &out->log_bytes);
-    /* Some by sketches, some without those who came first, some with what became of each. */
+    /* The seed decides which runs use sketches, skip a warm-up, or write records. */
     const char *path = seed % 5 == 1 ? tempfile_make(".csv") : NULL;
     struct runner_options o = {.decision_log = log,
                                .samples =

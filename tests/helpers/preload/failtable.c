@@ -53,7 +53,7 @@ static void empty(const char *folder)
     }
 }
 
-/* Whether every file of A stands in B with the same bytes. */
+/* Is every file of folder a in b, with the same bytes? */
 static bool all_in(const char *a, const char *b)
 {
     char x[512];
@@ -117,7 +117,7 @@ static int run(int (*program)(unsigned long k), unsigned long k)
     return status;
 }
 
-/* Runs and judges one; prints it when it is wrong. The exit status, or -1 when it is wrong. */
+/* Runs and checks one. Returns its exit status, or prints it and returns -1 when it is wrong. */
 static int one(int (*program)(unsigned long k), unsigned long k)
 {
     char said[256];

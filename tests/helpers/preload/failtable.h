@@ -1,11 +1,16 @@
 #pragma once
 
-/* Runs the program for every k of RANGE ("FIRST:LAST:STEP"), each in a forked process in this
- * folder, with out/ and scratch/ emptied before, its output in the file stdout and its messages in
- * stderr; and judges each: exit 0 with want.stdout's bytes and want/'s files, or exit 3 with "out
- * of memory" in the first line of its messages and no file in out/ that is not as in want/. A wrong
- * one is printed. k = 0, where nothing fails, comes first: beyond the allocations of the largest
- * process of that run (`most`, counted in shared memory) and a tenth more, nothing is run. Prints
- * "allocations tried same exit-3 wrong" at the end; returns 1 when one was wrong. FM_NAME names the
- * command in what is printed. */
+/* Runs the program once for every k of `range` ("FIRST:LAST:STEP"), each time in a forked process
+ * in this folder. It empties out/ and scratch/ first. The process writes its output to the file
+ * stdout, and its messages to stderr.
+ *
+ * A run is right in two cases, and every other one is printed:
+ *
+ * - Exit 0: the output is that of want.stdout, and out/ has the files of want/.
+ * - Exit 3: the first line of messages says "out of memory", and every file in out/ is as in want/.
+ *
+ * The first run is k = 0, in which nothing fails. Its largest process counts its allocations in
+ * `most`, in shared memory. No k beyond this count and a tenth more is run. The last line printed
+ * is "allocations tried same exit-3 wrong". Returns 1 when a run was wrong. FM_NAME is the
+ * command's name in what is printed. */
 int failtable(const char *range, int (*program)(unsigned long k), const unsigned long *most);
