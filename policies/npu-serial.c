@@ -14,7 +14,7 @@ static const struct policy_param params[] = {
     [PARAM_MARGIN] =
         POLICY_CHOICE("margin", MARGIN_NPU, margins,
                       "where the prompt's last, partial chunk runs: padded on the NPU, or on the "
-                      "iGPU beside the chunks (C.3 [S]: a static runtime pads)"),
+                      "iGPU next to the chunks (C.3 [S]: a static runtime pads)"),
     {.name = NULL},
 };
 

@@ -15,7 +15,7 @@ static const struct policy_param params[] = {
     [PARAM_BUDGET] = POLICY_INT("max_num_batched_tokens", 512, 1, 1e6,
                                 "tokens of both passes of an iteration (E.2: 512)"),
     [PARAM_PARALLEL] =
-        POLICY_BOOL("parallel", true, "chunks beside the decodes; off: after them (ablation)"),
+        POLICY_BOOL("parallel", true, "chunks next to the decodes; off: after them (ablation)"),
     [PARAM_WATERMARK] = POLICY_NUMBER("watermark_frac", 0.01, 0, 0.5,
                                       "share of KV that admissions leave free (Sarathi: 0.01)"),
     {.name = NULL},

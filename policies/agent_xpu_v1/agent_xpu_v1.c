@@ -82,7 +82,7 @@ static const struct policy_param params[] = {
     [V1_TIE] = POLICY_CHOICE("tie", V1_TIE_ETC, tie_choices,
                              "then the smaller ETC (A.5) or the longest remaining path (A.7 iii)"),
     [V1_AGEING] = POLICY_BOOL(
-        "ageing", true, "an aged proactive prefill gets the iGPU beside a reactive one (A.8)"),
+        "ageing", true, "an aged proactive prefill gets the iGPU next to a reactive one (A.8)"),
     [V1_T_AGE_S] = POLICY_NUMBER("t_age_s", 60, 0, 1e9,
                                  "age at which a proactive request is promoted, s (A.8 [S])"),
     [V1_BALANCE] = POLICY_BOOL(

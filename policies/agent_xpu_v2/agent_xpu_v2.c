@@ -59,7 +59,7 @@ static const struct policy_param params[] = {
                       "age at which an unused compiled kernel is dropped, s (B.6 [S])"),
     [AXPU_MEMORY_RULE] =
         POLICY_CHOICE("memory_rule", AXPU_MEMORY_IGPU, memory_choices,
-                      "a memory-bound NPU kernel beside decode of another class: overlaps, is "
+                      "a memory-bound NPU kernel next to decode of another class: overlaps, is "
                       "waits until the higher class is through (4.3 (5) by its words), or "
                       "takes turns with it on the iGPU (ours)"),
     [AXPU_B_RF] = POLICY_INT("b_rf", 3, 0, 1024,

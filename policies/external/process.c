@@ -294,7 +294,7 @@ int process_send(struct process *p, const char *bytes, size_t n)
             /* The clock is asked only when the pipe is full: for nearly every line it is not. */
             until_ms = until_ms == 0 ? deadline_ms(p) : until_ms;
             if (!wait_for(p->to, POLLOUT, until_ms)) {
-                describe_lateness(p, "did not read what it was told");
+                describe_lateness(p, "did not read its messages");
                 return -EIO;
             }
         } else if (k < 0 && errno != EINTR) {

@@ -74,7 +74,7 @@ static const struct policy_param params[] = {
         POLICY_NUMBER("calibrate_ms", 0, 0, 10,
                       "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "
                       "its Table 3)"),
-    [SD_OVERLAP] = POLICY_BOOL("overlap", false, "calibration runs beside decoding"),
+    [SD_OVERLAP] = POLICY_BOOL("overlap", false, "calibration runs next to decoding"),
     [SD_CALIBRATE_MB] = POLICY_NUMBER("calibrate_mb", 0, 0, 1e5,
                                       "memory of calibrated drafts, MB (sd.npu 4.3: below 500)"),
     [SD_KEEP_OLD] = POLICY_BOOL(

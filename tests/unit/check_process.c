@@ -89,7 +89,7 @@ START_TEST(a_little_at_a_time_is_late_too)
     memset(message, 'x', sizeof message);
     start_limited(&p, "while sleep 0.05; do dd bs=4096 count=1 status=none >/dev/null; done", 0.5);
     ck_assert_int_lt(process_send(&p, message, sizeof message), 0);
-    ck_assert_str_eq(p.failure, "did not read what it was told within 0.5 s (limit_s)");
+    ck_assert_str_eq(p.failure, "did not read its messages within 0.5 s (limit_s)");
     process_end(&p);
     start_limited(&p, "while sleep 0.05; do printf x; done", 0.5);
     ck_assert_ptr_null(process_receive(&p));
