@@ -158,7 +158,7 @@ def breaches(path):
                 for word, better in BANNED.items():
                     for m in re.finditer(rf"(?<![\w.-])(?:{word})(?![\w-])", s):
                         found.append((line, f'"{m.group(0)}": {better}'))
-                if what == "header" and re.match(OPENINGS, s) and not s.endswith("?"):
+                if what in ("header", "source") and re.match(OPENINGS, s) and not s.endswith("?"):
                     found.append((line, f'a sentence that opens with "{s.split()[0]}"'))
                 if what == "prose" and s.count("(") > 2:
                     found.append((line, "three parentheses in a sentence"))
