@@ -313,7 +313,8 @@ START_TEST(distributions_have_their_moments)
 }
 END_TEST
 
-/* Of 1 to 3 each comes as often: 2,000 of 6,000, standard deviation sqrt(6000 * 2 / 9) = 36.5. */
+/* Each of 1, 2 and 3 is drawn equally often: 2,000 of 6,000 times, standard deviation sqrt(6000 * 2
+ * / 9) = 36.5. */
 START_TEST(whole_uniform_numbers_are_equally_likely)
 {
     const struct draw d = {.kind = DRAW_UNIFORM, .min = 1, .max = 3};

@@ -83,8 +83,6 @@ static struct study_outcome *at(struct judge_runs *r, uint32_t point, uint32_t r
     return &r->outcomes.v[point * RUNS + run];
 }
 
-/* Of the second point the policy failed in the last run, and in the second it shed what the
- * reference served; in the first it left less, and one unfinished for one shed is as many. */
 static void fails(struct study_outcome *o, const char *why)
 {
     o->status = -1;
@@ -93,6 +91,9 @@ static void fails(struct study_outcome *o, const char *why)
     (void)snprintf(o->message, sizeof o->message, "%s", why);
 }
 
+/* The policy fails run 3 of the second point and run 0 of the third, and sheds one more than the
+ * reference in run 1 of the second. The other two changes lose no run: one leaves fewer requests
+ * unfinished, and one trades an unfinished request for a shed one. */
 static void lose(void)
 {
     fails(at(&policy, 1, 3), "out of luck");

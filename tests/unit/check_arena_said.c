@@ -164,7 +164,7 @@ START_TEST(a_ledger_counts_candidates)
 }
 END_TEST
 
-/* What cannot be judged is refused with all that is wrong, and the ledger has nothing of it. */
+/* The command refuses a request that it cannot judge, names the fault, and writes no ledger. */
 START_TEST(candidates_are_read_before_anything_runs)
 {
     SCOPED(said_fini)
@@ -205,8 +205,8 @@ START_TEST(words_are_said_where_they_are_asked_for)
 }
 END_TEST
 
-/* Of two policies, two points and three replications each third has four runs, and no two the same.
- */
+/* Two policies, two points and three replications are 12 runs: each third has four, and none is in
+ * two of them. */
 START_TEST(shards_of_an_archive_are_its_runs)
 {
     for (int i = 0; i < 3; i++) {

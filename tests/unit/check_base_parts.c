@@ -78,8 +78,8 @@ static void give(void *ctx, void *block, size_t bytes)
     free(block);
 }
 
-/* Blocks are 64 KiB, then twice the one before, up to 4 MiB. What is larger than the next block
- * would be has one of its own, and the present one is filled on. */
+/* Blocks are 64 KiB, then twice the one before, up to 4 MiB. A piece larger than the next block
+ * would be has a block of its own, and later pieces still fill the present one. */
 START_TEST(blocks_double_and_large_pieces_have_their_own)
 {
     const struct arena_source source = {take, give, NULL};

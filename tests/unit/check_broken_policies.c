@@ -1,5 +1,5 @@
-/* What the conformance suite says of policies that break its rules, one rule each, and what it
- * leaves of the load. The policies are fcfs with one hook replaced. */
+/* Messages of the conformance suite on policies that break one of its rules each, and the part of
+ * the load that it leaves behind. The policies are fcfs with one hook replaced. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void teardown(void)
     (void)system(command);
 }
 
-/* What a check of the suite says of the policy; the caller frees. */
+/* Message of a check of the suite, NULL if the policy passes; the caller frees. */
 static char *fails(const char *check)
 {
     for (const struct conformance_check *k = conformance_checks; k->name != NULL; k++) {

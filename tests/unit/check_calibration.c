@@ -40,8 +40,8 @@ static const struct trace_text *read_one(const char *text)
 /* ---- drafts ---- */
 
 /* The context 1 2 3 1 4 5. Behind the first 1 the model expects 4 with 0.6, behind the second 2
- * with 0.5: 4 it is. Behind 4 it expects 5, behind 5 a 7 that the context does not have. What it
- * expects behind tokens of the answer (the 8 behind 9) is no part of the tree. */
+ * with 0.5: 4 it is. Behind 4 it expects 5, behind 5 a 7 that the context does not have. The tree
+ * leaves out tokens that it expects behind those of the answer (the 8 behind 9). */
 static const char line[] =
     "{\"context\":[1,2,3,1,4,5],\"output\":[1,4,5,7,9],"
     "\"next\":[[[4,0.6],[2,0.3]],[[3,0.9]],[],[[2,0.5]],[[5,0.8],[3,0.1]],[[7,0.7]],"

@@ -1,4 +1,4 @@
-/* What a workload offers at its own rate, by hand: compare --load and search. */
+/* Rates that workloads offer by themselves, computed by hand: compare --load and search. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +62,8 @@ START_TEST(one_job_in_the_time_of_one_is_a_rate)
 }
 END_TEST
 
-/* The same ten jobs, in a search: at the workload's own rate 6 a minute, at twice that 20 in 100 s.
- */
+/* A search runs these ten jobs: 6 a minute at the workload's own rate, 20 in 100 s at twice
+ * that. */
 START_TEST(a_search_says_how_many_come_in_the_workloads_time)
 {
     folder_enter();

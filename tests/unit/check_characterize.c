@@ -134,7 +134,8 @@ START_TEST(the_knee_is_the_smallest_chunk_near_the_best)
 }
 END_TEST
 
-/* The same by brute force wherever the device with static shapes stands, and 0 without one. */
+/* Brute force finds the same knee at any place of the device with chunks, and it is 0 without
+ * one. */
 START_TEST(the_knee_is_of_the_device_with_chunks)
 {
     struct roofline r = config.truth;

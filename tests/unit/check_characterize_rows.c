@@ -377,7 +377,7 @@ START_TEST(schemes)
 }
 END_TEST
 
-/* What cannot be asked of a machine is refused by name, and adds no row. */
+/* A study that the machine cannot do is refused by name, and adds no row. */
 START_TEST(refusals)
 {
     load("rk3588");

@@ -122,7 +122,7 @@ START_TEST(corun_follows_max_min_for_two_kernels)
 }
 END_TEST
 
-/* Of a batch every sequence has its own row of logits, and every prompt its own pairs: 3 prompts
+/* Every sequence of a batch has its own row of logits, and every prompt its own pairs: 3 prompts
  * and 2 decodes take 5 heads, 3 prompts alone three times the attention of one. */
 START_TEST(a_batch_of_kernels_is_the_sum_of_its_sequences)
 {

@@ -91,7 +91,7 @@ END_TEST
 
 /* Traces 1 to n. The range of 39 holds the next with probability 38/40 = 95 %. More traces must not
  * widen it: of 399 the 2.5 % quantile is the value of rank 0.025 * 400 = 10, and 390 the other end.
- * Of 99 both lie halfway between two ranks: 2.5 and 97.5. */
+ * With 99 traces both ends lie halfway between two ranks: 2.5 and 97.5. */
 START_TEST(more_traces_do_not_widen_the_range_of_single_traces)
 {
     static double x[399];
@@ -210,8 +210,8 @@ END_TEST
 /* ---- headlines on drawn machines ---- */
 
 /* The file's machine has 10 and 30 on two traces, and 20 in the mean of all. Machines of 11 and 31,
- * of 9 and 29, and of 15 and 33 differ from it by 1, -1 and (5 + 3) / 2 = 4: 21, 19, 24. The
- * fourth has no value. Of three, ranks 0.1 and 3.9 are the least and the most. */
+ * of 9 and 29, and of 15 and 33 differ from it by 1, -1 and (5 + 3) / 2 = 4: 21, 19, 24. The fourth
+ * has no value. Ranks 0.1 and 3.9 of three values are the least and the most. */
 START_TEST(a_drawn_machine_counts_by_its_difference_from_the_file_s_on_the_same_traces)
 {
     double file_x[] = {10, 30, 20};
@@ -245,7 +245,7 @@ START_TEST(of_many_machines_the_extremes_are_left_out)
 }
 END_TEST
 
-/* Of three checks the second is a headline, and of two claims the first has one. */
+/* The second of three checks is a headline, and the first of two claims has one. */
 START_TEST(headlines_are_kept_alone)
 {
     struct claim v[2] = {{.id = "X", .n_checks = 3}, {.id = "Y", .n_checks = 1}};

@@ -118,7 +118,7 @@ START_TEST(every_member_of_a_file_is_read)
 }
 END_TEST
 
-/* What is chosen keeps its order; what nobody has is named. */
+/* Chosen claims keep their order; an error names each id and reading that no claim has. */
 START_TEST(claims_are_chosen_by_id_and_reading)
 {
     struct claims c = {0};

@@ -77,7 +77,7 @@ START_TEST(claims_are_listed)
 }
 END_TEST
 
-/* Of n traces the range holds the next one with probability (n - 1) / (n + 1). */
+/* The range of n traces holds the next one with probability (n - 1) / (n + 1). */
 START_TEST(what_traces_are_worth_is_said)
 {
     static const struct {

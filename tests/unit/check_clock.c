@@ -25,7 +25,7 @@ START_TEST(an_instant_from_now_lies_ahead_by_what_is_asked)
 }
 END_TEST
 
-/* What the computer's clock shows in a test that sets it; 0: the time. */
+/* The computer's clock in a test that sets it; 0: the real time. */
 static int64_t shown_ns;
 
 /* In place of the C library's, for the whole program. */

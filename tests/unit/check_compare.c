@@ -21,7 +21,6 @@ static struct config config;
 static struct config_policy policies[3];
 static struct err err;
 
-/* What a broken plug-in may do. */
 static void crash(struct sched *s)
 {
     (void)s;
@@ -278,9 +277,9 @@ static double p_of(const cJSON *tree, const char *metric)
     return cJSON_GetObjectItem(m, "p")->valuedouble;
 }
 
-/* Three metrics are judged, "d" is only there. The first has half of the level, its p doubles. Of
- * the other two the smaller p is taken twice (Holm), the larger once, both with the half that is
- * theirs (doubled), or with all of it at the p of the first where that is less. */
+/* Three metrics are judged, "d" is only there. The first has half of the level, its p doubles. Holm
+ * takes the smaller p of the other two twice and the larger once. That p is doubled for their half
+ * of the level. With all of the level it stays, but is at least the first's. The lesser counts. */
 START_TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first)
 {
     static const char *const judged[] = {"a", "b", "c"};
@@ -309,9 +308,9 @@ START_TEST(p_holm_is_over_what_is_judged_and_the_first_metric_comes_first)
 }
 END_TEST
 
-/* A difference without a p has none after the correction, and does not count. Of the others the
- * question's 0.01 is doubled. 0.02 is the only p of the second family: it stays, being no less than
- * that of the question. Where the question has no p, the others have all of the level. */
+/* A difference without a p has none after the correction, and does not count. The question's 0.01
+ * is doubled. 0.02 is the only p of the second family: it stays, being no less than that of the
+ * question. Where the question has no p, the others have all of the level. */
 START_TEST(without_a_p_there_is_none_to_correct)
 {
     double p[] = {0.01, NAN, 0.02, NAN};

@@ -269,7 +269,7 @@ END_TEST
 
 /* ---- machines ---- */
 
-/* Of n machines each number comes once from each n-th of its distribution, in an order of its own;
+/* Each number comes once from each n-th of its distribution on n machines, in an order of its own;
  * a range has half of them below its value, evenly in the logarithm. */
 START_TEST(every_number_is_drawn_evenly)
 {

@@ -31,7 +31,7 @@ static void text_is(const struct document *d, const char *want)
 
 static const struct config_policy three[] = {{.label = "p:a=1"}, {.label = "q"}, {.label = "r"}};
 
-/* Of one value there is a mean and no interval, so that all is by hand. */
+/* One value has a mean and no interval, so that every number is known by hand. */
 static struct select_one ones[3];
 static double values[3][2];
 
@@ -457,8 +457,8 @@ static void look_at(const char *soc, const char *llm)
             residuals++;
             continue;
         }
-        /* The file's number, at its path; a range around it, or what it was fitted with. What a
-         * batch pays of the fill is all of it, where no file says so: the range is from nothing. */
+        /* The file's number, at its path; a range around it, or what it was fitted with. A batch
+         * pays all of the fill where no file states a share: the range begins at 0. */
         const char *bad;
         const cJSON *q = json_find_path(c->tree, f->path, &bad);
         if (q == NULL && strcmp(f->name, "expert_fill") == 0) {

@@ -162,7 +162,8 @@ static void load_notes(void)
     config_notes(&config, collect, NULL);
 }
 
-/* What a file was calibrated with applies by itself; an option that differs is one sentence. */
+/* A run uses the models that its file was calibrated with; each option that differs is one
+ * sentence. */
 START_TEST(a_file_runs_with_the_models_that_it_states)
 {
     options.soc = calibrated("{\"hwmodel\":\"per-op\",\"contention\":\"beside\"}");
@@ -379,8 +380,8 @@ START_TEST(numbers_on_the_command_line_are_strict)
 }
 END_TEST
 
-/* What the table says of a setting is what a command line meets: every member has one row, each end
- * of its range is taken and what is beyond refused with its path. */
+/* The table holds for command lines: every member has one row, both ends of its range are taken,
+ * and a value beyond is refused with its path. */
 static size_t offsets[128];
 static size_t n_offsets;
 
@@ -478,7 +479,8 @@ END_TEST
 #define NPU "soc.devices.npu.runtimes."
 
 /* An entry for the model's width says how its runtime stores weights and KV; one for another width,
- * or of another runtime than the run's, says nothing. What is set of the model is stronger. */
+ * or of another runtime than the run's, says nothing. A number that is set for the model itself is
+ * stronger. */
 START_TEST(a_runtime_stores_the_model_as_its_entry_says)
 {
     const double kv_elements = 2.0 * 28.0 * 1024.0;

@@ -171,8 +171,8 @@ START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
 END_TEST
 
 /* Twenty rows of a, all off by 0.1 in one direction, say no more of another SoC than the one of b,
- * off by 0.2: (0.01 + 0.04) / 2. Of the 21 ratios 20 are 0.1 / 0.2, one is 2; half of the SoCs with
- * the new one are three quarters of these. With c left out go its row and that of d, which c
+ * off by 0.2: (0.01 + 0.04) / 2. The 21 ratios are 20 times 0.1 / 0.2 and once 2; half of the SoCs
+ * with the new one are three quarters of these. With c left out go its row and that of d, which c
  * predicted: an error of the one is one of the other turned round. */
 START_TEST(socs_count_and_not_their_rows)
 {
@@ -198,8 +198,8 @@ START_TEST(socs_count_and_not_their_rows)
 }
 END_TEST
 
-/* What was left out decides the class: a runtime's errors of 0.8 are no errors of a model. Of each
- * class one group; above, (0.01 + 0.64) / 2 = 0.325, to which three groups of it draw one. The
+/* The part that was left out is the class: a runtime's errors of 0.8 are no errors of a model. Each
+ * class has one group. The mean of both, (0.01 + 0.64) / 2 = 0.325, counts as three groups. The
  * ratios: 0.1 by 0.8, and 0.8 by 0.1. */
 START_TEST(a_class_has_its_own_errors)
 {

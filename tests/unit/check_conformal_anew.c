@@ -216,7 +216,8 @@ START_TEST(an_interval_is_that_of_its_rows)
                       "%zu rows: %g, not %g", n, log(is.high_factor), half);
         ck_assert_double_eq_tol(draw_at(&table, &q, 0.95), half, 1e-7 * fmax(1.0, half));
         ck_assert_double_eq_tol(draw_at(&table, &q, 0.05), -half, 1e-7 * fmax(1.0, half));
-        /* Of its class on its kind of device; else of its class; else of all. */
+        /* Takes the rows of its class on its kind of device; without any, those of its class; else
+         * all. */
         size_t counted[3] = {0, 0, 0};
         for (size_t i = 0; i < n; i++) {
             for (int level = 0; level < 3; level++) {
@@ -230,7 +231,7 @@ START_TEST(an_interval_is_that_of_its_rows)
 }
 END_TEST
 
-/* What a file says, and how far each row is from the rows that its fit has kept. */
+/* A row has its values from the file, and its distance from the rows that its fit has kept. */
 START_TEST(a_row_that_is_read_knows_its_distance)
 {
     struct rng r;

@@ -120,7 +120,7 @@ START_TEST(a_machine_left_out_has_no_part_in_its_fit)
 }
 END_TEST
 
-/* Of 1, 2 and 6 rows, which are off by factors of 2, 3 and 5. */
+/* Machines a, b and c have 1, 2 and 6 rows, which are off by factors of 2, 3 and 5. */
 START_TEST(a_machine_counts_as_one_however_many_rows_it_has)
 {
     static const char *machines[] = {"a", "b", "c"};

@@ -76,8 +76,8 @@ static void only_cores(uint32_t n)
     ck_assert_int_eq(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-/* One core is one device. Of several there is one more: all of them. A set has the widths that it
- * has kernels of. */
+/* One core is one device. Several cores are one device more: all of them. A set has the widths that
+ * it has kernels of. */
 START_TEST(cores_are_devices_and_so_are_all_of_them)
 {
     uint32_t cores[CPU_SETSIZE];
@@ -137,7 +137,7 @@ static bool takes(struct kernel_spec s, struct backend_device *d)
     return cpu_supports(d, &s);
 }
 
-/* What has no kernel, by one condition each. */
+/* Each refused shape breaks one condition. */
 START_TEST(what_has_no_kernel_is_refused)
 {
     struct err e = ERR_INIT;

@@ -97,7 +97,8 @@ START_TEST(states_are_those_of_both_sides)
 }
 END_TEST
 
-/* Two that serve nobody decide equally, and both fail. What each says of itself has its name. */
+/* Two policies that serve nobody decide equally, and both runs fail. Each failure names its run, so
+ * these lines differ. */
 START_TEST(notes_of_a_failed_run_are_no_decisions)
 {
     folder_put("idle.sh", idle);
@@ -140,7 +141,7 @@ START_TEST(a_failed_side_is_named)
 }
 END_TEST
 
-/* Who compares many pairs in one process, as the gate does, would run out of files. */
+/* A command that compares many pairs in one process, as the gate does, would run out of files. */
 START_TEST(a_log_that_is_done_with_is_closed)
 {
     struct two_runs_log l = {.log = tmpfile()};

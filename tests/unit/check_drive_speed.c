@@ -1,5 +1,5 @@
-/* What a real run took, beside what a machine file says: host costs without a lost core, and how
- * fast kernels were. */
+/* Times of a real run next to the machine file's: host costs without a lost core, and the speed of
+ * kernels. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static const struct soc_ops ops = {
 
 /* Device 0 runs QKV of 64 rows in 10 instead of 8 ms and a one-row layer of 1,000 keys in 3 ms, a
  * third of it beside device 1, where such take 1.3 times as long: by the file 2 x 1.1 = 2.2 ms. So
- * its speed is 10.2 / 13; device 1 runs a QKV of 64 rows in 4 ms: 2. Both 18.2 / 17. What was
- * stopped does not count. */
+ * its speed is 10.2 / 13; device 1 runs a QKV of 64 rows in 4 ms: 2. Both 18.2 / 17. A stopped
+ * kernel does not count. */
 START_TEST(the_speed_of_a_run_is_predicted_over_real_time)
 {
     struct config *c = xcalloc(1, sizeof *c);

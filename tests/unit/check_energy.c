@@ -1,5 +1,5 @@
-/* What a meter reads: numbers that made the rows are found again, and what is left out has no part
- * in a prediction. */
+/* Predictions of a meter's readings: a fit finds the numbers that made the rows, and a publication
+ * that is left out has no part in its prediction. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

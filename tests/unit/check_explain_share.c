@@ -1,5 +1,5 @@
-/* What the tokens of one request in a pass of several take by themselves, worked out kernel by
- * kernel; and who is charged for the rest. */
+/* Time of one request's tokens in a pass of several if they were by themselves, kernel by kernel;
+ * and who is charged for the rest. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -282,8 +282,8 @@ START_TEST(a_program_sees_what_its_command_names)
 }
 END_TEST
 
-/* Only the system's own folder is hidden, and no other whose name begins so. Who may not write to
- * the root makes none. */
+/* Only the system's own folder is hidden, and no other whose name begins so. A user who may not
+ * write to the root asks for /tmp instead. */
 START_TEST(a_folder_whose_name_begins_with_proc_is_one_as_any)
 {
     char dir[] = "/proc-check-XXXXXX";
@@ -296,8 +296,8 @@ START_TEST(a_folder_whose_name_begins_with_proc_is_one_as_any)
 }
 END_TEST
 
-/* What a command names after its program are files, and no programs: also one that lies in some
- * other PREFIX/bin, and a word that is a program's name. */
+/* Arguments of a command are files, and no programs: also one that lies in some other PREFIX/bin,
+ * and a word that is a program's name. */
 START_TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone)
 {
     char dir[] = "/tmp/external-check-XXXXXX";
@@ -346,7 +346,7 @@ START_TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone)
 END_TEST
 
 /* A script that stands for an interpreter (pyenv's, say) is asked for it: what it says counts if it
- * is a path. Who is no script is not asked, and a name that nobody has stays. */
+ * is a path. A program that is no script is not asked, and a name that nobody has stays. */
 START_TEST(a_script_is_asked_which_interpreter_it_is)
 {
     char dir[] = "/tmp/external-check-XXXXXX";

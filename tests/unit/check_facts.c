@@ -241,7 +241,7 @@ START_TEST(names_are_removed)
 }
 END_TEST
 
-/* What an engine says of each of its devices, under the device's name. */
+/* An engine's facts of its devices are listed under the device's name. */
 START_TEST(an_engine_says_more_of_its_devices)
 {
     if (!madeengines_make(root, true, false)) {

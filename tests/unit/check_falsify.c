@@ -299,7 +299,7 @@ START_TEST(agents_vary_by_factors_on_their_numbers)
 }
 END_TEST
 
-/* Of several models memory leaves KV according to whose weights are loaded, so it is no axis. */
+/* The memory left for KV depends on which of several models is loaded, so KV is no axis. */
 START_TEST(several_models_vary_without_kv)
 {
     struct err e = ERR_INIT;
@@ -324,7 +324,8 @@ START_TEST(several_models_vary_without_kv)
 }
 END_TEST
 
-/* What comes behind a path of 2,000 bytes counts as well: another workload would be searched. */
+/* The words behind a path of 2,000 bytes count as well: without them falsify would search another
+ * workload. */
 START_TEST(a_workload_of_any_length_is_run_whole)
 {
     char text[2100];

@@ -85,7 +85,7 @@ static void measure(void *ctx, const struct falsify_ask *ask, double *loss)
     }
 }
 
-/* The same search again: each point that it would ask is compared with the one that was asked. */
+/* Repeats the search: each point that it would ask is compared with the one that was asked. */
 struct again {
     const struct falsify_options *o;
     uint32_t at;

@@ -1,5 +1,5 @@
-/* What falsify found, in words and as data: made-up results and the texts that follow from them;
- * the replication that explains a loss; and what a claims fit leaves open. */
+/* Findings of falsify, in words and as data: made-up results and the texts that follow from them;
+ * the replication that explains a loss; and the parameters that a claims fit leaves open. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +166,7 @@ START_TEST(where_nothing_has_a_ratio_no_number_is_told)
 }
 END_TEST
 
-/* Of throughput a loss of 1.25 is a baseline that has 1.25 times as much as the policy. */
+/* A loss of 1.25 in throughput means that the baseline has 1.25 times as much as the policy. */
 START_TEST(what_more_is_better_of_is_told_the_other_way_round)
 {
     struct falsify_options more = asked;

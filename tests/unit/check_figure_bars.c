@@ -49,8 +49,8 @@ START_TEST(a_bar_has_its_ends_and_its_mark)
 }
 END_TEST
 
-/* Of a figure's own metrics those are drawn that somebody has; of none at all the last is named.
- * What is asked for must be there. */
+/* A figure draws those of its own metrics that somebody has. Without any, the error names the last.
+ * A metric that the user asks for must be there. */
 START_TEST(a_panel_that_nobody_asked_for_may_be_missing)
 {
     static const char text[] =
@@ -122,8 +122,8 @@ START_TEST(parts_of_a_latency_add_up)
 }
 END_TEST
 
-/* Half of the bars are drawn whole: of two bars both sides of four times, of five three. What is
- * cut is far from its neighbour, wherever that is among the larger half. An interval reaches at
+/* Half of the bars are drawn whole: of two bars both sides of four times, of five three. A bar that
+ * is cut is far from its neighbour, wherever that is among the larger half. An interval reaches at
  * most to twice the longest. */
 static const struct {
     double mean[6], high[6];
@@ -228,8 +228,8 @@ END_TEST
 
 /* ---- tornado ---- */
 
-/* Of the first metric alone. Effects, from the least to the most of the three: ddr 3, cores 6,
- * watts 0 (unmoved), flash 3 after ddr, as they are equal. */
+/* The figure shows the first metric alone. Effects, from the least to the most of the three: ddr 3,
+ * cores 6, watts 0 (unmoved), flash 3 after ddr, as they are equal. */
 START_TEST(a_tornado_goes_from_the_largest_effect)
 {
     static const char one[] =

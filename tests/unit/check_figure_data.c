@@ -10,7 +10,8 @@
 
 /* ---- labels and subjects ---- */
 
-/* What the user says, else the policy, else the file's name without its folder and last ending. */
+/* The label is the user's, else the policy, else the file's name without its folder and last
+ * ending. */
 static const struct {
     const char *label, *name, *text, *is;
 } labels[] = {
@@ -87,7 +88,7 @@ START_TEST(there_are_at_most_64_inputs)
 END_TEST
 
 /* Different values once each, in their order; the fifth of a kind is "...". A figure of several
- * inputs does not say the policy above. What is not said leaves no dot. */
+ * inputs does not say the policy above. A missing fact leaves no dot. */
 START_TEST(a_figure_says_what_it_is_of)
 {
     static const char row[] = "class,input_tokens,output_tokens\nreactive,1,1\n";
@@ -324,7 +325,7 @@ START_TEST(every_figure_says_how_it_is_read)
 }
 END_TEST
 
-/* What a report and `plot` take for a figure: kinds, and one file or many. */
+/* Inputs that a report and `plot` take for a figure: kinds, and one file or many. */
 static const struct {
     const char *name, *kinds;
     bool alone;

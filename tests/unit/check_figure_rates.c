@@ -16,9 +16,9 @@ static void metrics(const char *a, const char *b)
 
 /* ---- lines ---- */
 
-/* Two values v and w have the mean (v + w) / 2, and Student's half width is t * |v - w| / 2 with
- * t = tan(0.475 pi) = 12.7062047362. Of fcfs at rate 1 these are 3 and t, at rate 2 they are 6
- * and 2 t. One value has no interval. Rows of a point need not be neighbours, nor in order. */
+/* Two values v and w have the mean (v + w) / 2, and Student's half width is t * |v - w| / 2 with t
+ * = tan(0.475 pi) = 12.7062047362. These are 3 and t for fcfs at rate 1, and 6 and 2 t at rate 2.
+ * One value has no interval. Rows of a point need not be neighbours, nor in order. */
 START_TEST(replications_of_a_point_are_a_mean_and_an_interval)
 {
     drawn_input("", "a.csv",
@@ -46,7 +46,7 @@ START_TEST(replications_of_a_point_are_a_mean_and_an_interval)
 END_TEST
 
 /* M.low and M.high of a row of its own are its interval; where one is empty the mean stands there.
- * Of two rows they are no interval of the mean. A row without the value has no point. */
+ * Those of two rows are no interval of their mean. A row without the value has no point. */
 START_TEST(an_interval_of_the_file_is_taken)
 {
     drawn_input("", "a.csv",
@@ -85,8 +85,8 @@ START_TEST(each_metric_is_a_panel_in_its_unit)
 END_TEST
 
 /* The offered rate goes before the load that says the same, and which names no series then. A
- * number that tells series apart has its axis' name before it; a text has none. What is the same
- * everywhere says nothing. */
+ * number that tells series apart has its axis' name before it; a text has none. A value that is the
+ * same everywhere is left out. */
 START_TEST(series_are_named_by_what_differs)
 {
     drawn_input("", "a.csv",
@@ -162,7 +162,7 @@ START_TEST(the_axis_is_the_first_that_varies)
 }
 END_TEST
 
-/* Of a sweep's export the axes are its set.* columns, and the policy where none of them is that.
+/* The axes of a sweep's export are its set.* columns, and the policy where none of them is that.
  * Failed runs are left out; machine, model and workload name the figure where all rows have one. */
 START_TEST(a_sweep_export_has_its_axes)
 {
@@ -287,7 +287,7 @@ END_TEST
 
 /* Throughput, latency, both intervals, overloaded runs. A point that lacks one of the two is not
  * drawn, and a series has its name at the last one that is: fcfs at (10, 5), edf at (18, 9), and
- * prema nowhere. Of several loads there is no front. */
+ * prema nowhere. Several loads have no front. */
 START_TEST(a_pair_needs_both_numbers)
 {
     drawn_input("", "a.csv",
@@ -312,8 +312,8 @@ START_TEST(a_pair_needs_both_numbers)
 }
 END_TEST
 
-/* Of one load: e is beaten by c in both, b by a (as much at less), f by d (more at as little), g
- * is d once more. The front goes from little throughput to much. */
+/* All have one load. c beats e in both, a beats b (as much at less), d beats f (more at as little),
+ * and g equals d. The front goes from little throughput to much. */
 START_TEST(the_front_is_what_nobody_beats)
 {
     drawn_input("", "a.csv", "policy,t,m\na,20,8\nb,20,9\nc,12,4\nd,5,1\ne,10,5\nf,4,1\ng,5,1\n");
@@ -340,7 +340,7 @@ START_TEST(the_front_is_what_nobody_beats)
 }
 END_TEST
 
-/* Of memory and of latency less is better, of the share of cached tokens more: each metric says
+/* Less memory and latency are better, and a larger share of cached tokens: each metric states
  * which. With memory a beats c, and with the share c beats b. Bytes are drawn as GB. */
 START_TEST(a_front_goes_by_what_is_better_of_each_metric)
 {

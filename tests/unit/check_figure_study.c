@@ -392,8 +392,8 @@ START_TEST(twins_are_drawn_once)
 }
 END_TEST
 
-/* Of 119 values each is a step. Of 241 every third is, and the last one, 241; a step has the share
- * of all up to its value. */
+/* Each of 119 values is a step. With 241, every third is, and the last one, 241; a step has the
+ * share of all up to its value. */
 START_TEST(a_long_curve_has_fewer_steps)
 {
     static const int sizes[] = {119, 241, 240};

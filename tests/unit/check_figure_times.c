@@ -85,7 +85,8 @@ static void values_are(const char *want)
 
 /* A window of 1 to 11 s: a pixel is 10 ms, a number needs 260 ms. Launches of all four kinds, cut
  * at the window's ends. The npu's two launches overlap: it is busy for 6 of 10 s. A loader without
- * a bar has no row, one with a bar has. What was open at the end of the file ends with it. */
+ * a bar has no row, one with a bar has. A slice that is open at the end of the file ends with
+ * it. */
 START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
 {
     track(0, "igpu");

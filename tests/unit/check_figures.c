@@ -1,4 +1,4 @@
-/* What figures hand to gnuplot, number by number, from files written by hand. */
+/* Data that figures hand to gnuplot, number by number, from files written by hand. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ START_TEST(distributions_are_shares_of_each_class)
 }
 END_TEST
 
-/* Of two requests that did not finish one has a first token. It is in no distribution. */
+/* One of two requests that did not finish has a first token. It is in no distribution. */
 START_TEST(distributions_are_of_finished_requests)
 {
     put("request_id,class,ttft_s,tpot_s,e2e_s,state,input_tokens,output_tokens\n"
@@ -199,8 +199,8 @@ START_TEST(decoding_sequences_are_counted_while_they_decode)
 }
 END_TEST
 
-/* Of 2, 3 and 100 the last is over four times the next: the axis ends at 3's interval, 3.5, and
- * without intervals 5 % behind 3. Of 2, 3 and 11 nothing is cut; of 1 and 100, each half, the
+/* The last of 2, 3 and 100 is over four times the next: the axis ends at 3's interval, 3.5, and
+ * without intervals 5 % behind 3. Nothing of 2, 3 and 11 is cut; of 1 and 100, each half, the
  * larger is. */
 START_TEST(an_outlier_does_not_flatten_the_rest)
 {
@@ -243,10 +243,9 @@ START_TEST(a_policy_keeps_its_colour)
 }
 END_TEST
 
-/* What is drawn stays: one line of three points, a box of two neighbours, the text at its place
- * with its colour. What says nothing goes: the empty group, the tic of no length, the shape nobody
- * uses.
- */
+/* Drawn parts stay: one line of three points, a box of two neighbours, the text at its place with
+ * its colour. Parts that show nothing go: the empty group, the tic of no length, the shape nobody
+ * uses. */
 START_TEST(a_small_picture_shows_the_same)
 {
     char *svg =
@@ -299,7 +298,7 @@ START_TEST(an_outline_is_short_and_draws_the_same)
 }
 END_TEST
 
-/* What a CSV says of itself before its header, and what it is drawn of. */
+/* A CSV states facts and kinds before its header; a file without them has a kind, too. */
 START_TEST(a_file_says_what_it_is)
 {
     put("# kind: requests later\n# policy: fcfs:device=npu\nrequest_id,class\n1,reactive\n");

@@ -287,7 +287,8 @@ START_TEST(implausibility_is_a_distance_in_single_traces)
 }
 END_TEST
 
-/* Of a simulated point: half its own values, half the emulators', whose spreads count. */
+/* Distances of a simulated point: its mean is half its own, half the emulators', whose spreads
+ * count. */
 static void point_again(const struct fit_point *p, double *far)
 {
     double mean[CHECKS];
@@ -457,8 +458,8 @@ START_TEST(findings_are_shares_and_ranges_of_the_samples)
 }
 END_TEST
 
-/* Four claims on one number, which a sample may have within 0.3 of it. What cannot be alone is said
- * once, and no larger set that holds one that was said. */
+/* Four claims on one number, which a sample may have within 0.3 of it. A claim that no sample has
+ * is a set of its own, and no larger set that contains a listed one is listed. */
 START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
 {
     static struct claim own[4];

@@ -192,7 +192,7 @@ START_TEST(a_slowdown_is_the_mean_of_its_ops)
 }
 END_TEST
 
-/* What runs say of the host is added up: each sum, the longest, and every octave. */
+/* Host times of runs are added up: each sum, the longest, and every octave. */
 START_TEST(times_of_runs_are_added_up)
 {
     fit_input_init(&in, DRIVE_CLOCK_WALL);

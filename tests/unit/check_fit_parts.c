@@ -116,7 +116,7 @@ static bool counts(const struct kernel_row *r)
            (r->metric == KERNEL_METRIC_MS || r->metric == KERNEL_METRIC_SLOWDOWN);
 }
 
-/* Of all trusted rows of a cell; seconds. */
+/* Mean and range of all trusted rows of a cell; seconds. */
 static void cell_of(const struct kernel_rows *rows, const struct kernel_row *of,
                     struct kernel_cell *out)
 {
@@ -400,8 +400,8 @@ static struct over over_cell(int cell)
     return (struct over){o.n, o.mean / o.n, o.var / o.n};
 }
 
-/* What repetitions scatter: squares, the weighted ones, what samples explain, degrees of freedom.
- */
+/* Scatter of repetitions: squares, the weighted ones, the part that samples explain, degrees of
+ * freedom. */
 static void scatter(bool alone, double out[4])
 {
     memset(out, 0, 4 * sizeof *out);

@@ -47,7 +47,7 @@ START_TEST(kinds_are_told_apart_by_every_term)
 END_TEST
 
 /* Sorted by terms, then times. The median of three is the second, of four the third: eight times
- * that is kept, and more is lost. Of two none is. */
+ * that is kept, and more is lost. A kind of two loses none. */
 START_TEST(a_kernel_that_lost_its_core_is_left_out)
 {
     add(9, 2, 0, 0);

@@ -1,4 +1,4 @@
-/* What a fit says, keeps and takes from its constraints. Points are made up. */
+/* Text of a fit, its file of points, and its use of constraints. Points are made up. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

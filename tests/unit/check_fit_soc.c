@@ -363,7 +363,8 @@ START_TEST(each_estimate_is_found_by_what_it_is_of)
 }
 END_TEST
 
-/* What a rate or a bandwidth needs to be known; other numbers may stay unknown. */
+/* Rates and bandwidths must be known, and the error names the missing measurements. Other numbers
+ * may stay unknown. */
 START_TEST(what_is_not_resolved_is_not_written)
 {
     static const struct {

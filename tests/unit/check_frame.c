@@ -240,8 +240,8 @@ START_TEST(csv_is_read_by_names)
 }
 END_TEST
 
-/* What put_row_json makes of keys is read back as columns; arrays are gone through, rows have what
- * they lie in, a later row may bring a column. */
+/* Nested keys of put_row_json become columns again. Arrays on the way are read through, a row has
+ * the values around it, and a later row may bring a column. */
 START_TEST(json_rows_are_read_by_the_way_to_them)
 {
     cJSON *root = cJSON_Parse(

@@ -459,7 +459,7 @@ START_TEST(xml_of_odd_names_stays_xml)
 }
 END_TEST
 
-/* What is said once for all rows of a policy is shown once, unless all are asked for. */
+/* A table shows one row for a change that all rows of a policy share, unless all are asked for. */
 START_TEST(rows_like_their_status_row_are_left_out_of_tables)
 {
     now.trace_hash = 1;

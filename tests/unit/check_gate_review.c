@@ -1,4 +1,4 @@
-/* What the gate says beyond its rows: which decision changed first, the review, the table. Reports
+/* Output of the gate beyond its rows: which decision changed first, the review, the table. Reports
  * are made up. */
 #include <math.h>
 #include <stdlib.h>

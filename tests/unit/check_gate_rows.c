@@ -282,7 +282,7 @@ static struct stats_shift shift_of(int metric, bool logs)
                        (struct stats_sample){b, now_covariates, RUNS}, GATE_COVARIATES);
 }
 
-/* Of k of n marked now where j of n were: the chance of k or more, by counting. */
+/* The chance that k or more of n runs are marked now where j were before, by counting. */
 static double marked_or_more(int j, int k)
 {
     double sum = 0.0;

@@ -144,7 +144,7 @@ START_TEST(exact_agrees_with_brute_force_on_small_instances)
 END_TEST
 
 /* Where old graphs stay until the new ones are there, a load may do better to start between
- * boundaries. What is found then is called least of the left-shifted schedules, and optimal only
+ * boundaries. The schedule found then is called least of the left-shifted ones, and optimal only
  * where it is. */
 START_TEST(with_keep_old_nothing_is_called_optimal_that_is_not)
 {

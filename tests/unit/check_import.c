@@ -293,8 +293,9 @@ static void expect_turn(size_t i, uint32_t turn, int64_t t_ns, uint32_t input, u
 }
 
 /* Chat 2 answers chat 1: 64 s - 62.5 s later, and its first two blocks of 16 tokens are chat 1's.
- * Chat 3 answers chat 1 too: a branch, a session of its own. Of what chat 4's two blocks could be
- * served from anywhere (32 tokens of its 40) and chat 3's (32) nothing is kept. */
+ * Chat 3 answers chat 1 too: a branch, a session of its own. A cache of all sessions could serve
+ * two blocks of chat 4 (32 tokens of its 40) and of chat 3 (32), but the trace keeps none of
+ * them. */
 START_TEST(bailian_chats_are_turns_and_blocks_of_16_tokens_their_prefixes)
 {
     import_with("{\"chat_id\":1,\"parent_chat_id\":-1,\"timestamp\":62.5,\"input_length\":40,"
@@ -363,8 +364,8 @@ START_TEST(a_block_that_is_not_whole_is_shared_as_far_as_it_goes)
 }
 END_TEST
 
-/* Of 4 characters a token. What a chat with another than OpenAI's models answered is an answer,
- * too: 2 tokens of prompt and 1 of answer, then 2 + 1 + 1 and 3. */
+/* A token has 4 characters. Answers of other models than OpenAI's are answers, too: 2 tokens of
+ * prompt and 1 of answer, then 2 + 1 + 1 and 3. */
 START_TEST(sharegpt_answers_are_of_any_model)
 {
     static const char *const who[] = {"gpt", "assistant", "chatgpt", "bing", "bard"};
@@ -389,7 +390,7 @@ END_TEST
 
 /* BurstGPT's second release has sessions and how long an answer took: the gap is 100 - (50 + 43) s,
  * and times count from the first request. With --history a prompt of 1400 begins with 906 + 446.
- * Of an answer without a time the gap counts from its arrival: 130 - 100 s. */
+ * After an answer without a time the gap counts from its arrival: 130 - 100 s. */
 START_TEST(burstgpt_sessions_have_gaps_from_the_end_of_the_answer)
 {
     static const char text[] =
@@ -423,8 +424,8 @@ START_TEST(turns_that_were_sent_early_wait_and_delay_no_later_one)
 }
 END_TEST
 
-/* Of 900 tokens that the source's cache served, the turn before has left 110, and nobody the 50 of
- * a first turn: 790 + 50 were another session's. */
+/* The source's cache served 900 tokens, of which the turn before left 110. Nobody left the 50 of a
+ * first turn: 790 + 50 were another session's. */
 START_TEST(a_turn_begins_with_no_more_than_the_turn_before_left)
 {
     import_with("arrival_s,input_tokens,output_tokens,session_id,prefix_tokens\n"

@@ -58,7 +58,7 @@ static uint32_t row_of(uint32_t id)
     return i;
 }
 
-/* What a request of a sample must be. Parents end with NOBODY; the turn before is not one. */
+/* Expected request of a sample. Parents end with NOBODY; the turn before is not one. */
 struct want {
     uint32_t id, session, turn;
     int64_t at_ms; /* of an arrival, or the gap */
@@ -282,9 +282,9 @@ START_TEST(claude_code_side_chains_are_subagents)
 END_TEST
 
 /* The first request is sent with the last input at 0.6 s and counted at 3.2. The second one is sent
- * with a tool's result, 2 s later. The child is still at work then, so nobody waits for it. Of its
- * first prompt 128 tokens were cached by somebody else. A count without tokens, or repeated, is no
- * request. The last one has no input of its own. */
+ * with a tool's result, 2 s later. The child is still at work then, so nobody waits for it.
+ * Somebody else had cached 128 tokens of its first prompt. A count without tokens, or repeated, is
+ * no request. The last one has no input of its own. */
 START_TEST(codex_threads_are_subagents)
 {
     static const struct want want[] = {
@@ -365,7 +365,7 @@ END_TEST
 #define SPANS(list) SPANS_BEGIN list SPANS_END
 
 /* b is at work when a goes on at 30 s, so it is in the background; and so is c, which b had started
- * at 16 s and which b alone waits for. What c asks for later as well. */
+ * at 16 s and which b alone waits for. Later requests of c are, too. */
 START_TEST(what_a_subagent_in_the_background_started_is_there_too)
 {
     static const struct want want[] = {
@@ -481,7 +481,7 @@ START_TEST(a_workflow_is_no_request)
 }
 END_TEST
 
-/* Of VS Code: an instant is [s, ns], attributes are an object, metrics stand between the spans. The
+/* VS Code writes an instant as [s, ns], attributes as an object, and metrics between the spans. The
  * second call begins 2 s after the first has ended. */
 START_TEST(spans_of_the_sdk_are_read_as_those_of_otlp)
 {
@@ -508,8 +508,9 @@ END_TEST
 #define DISPATCH(of, delay_ms)                                                                     \
     "{\"request_id\":\"" of "\",\"trigger\":\"dispatch\",\"delay_ms\":" delay_ms "}"
 
-/* Who waits for dispatches of requests that wait for nobody arrives when the last of them allows
- * it: c 1 s after b, whichever is named last, and d at its own time, 48 s after what a asks for. */
+/* A request that waits for dispatches of requests that wait for nobody arrives when the last of
+ * them allows it. So c arrives 1 s after b, whichever is named last, and d at its own time, 48 s
+ * after a's dispatch. */
 START_TEST(dispatches_and_not_before_are_all_waited_for)
 {
     static const struct want want[] = {

@@ -25,7 +25,7 @@
 
 /* ---- from inside ---- */
 
-/* What the child finds: errno of each try, 0 where it succeeds. */
+/* Results of the child: errno of each try, 0 where it succeeds. */
 static struct found {
     int rc, read_given, write_given, read_other, read_system, list_folder, read_in_list, make_file;
     int read_proc, write_null, fork, thread, signal_parent, signal_self, socket, folder, kept[3];

@@ -44,7 +44,7 @@ static void setup(void)
     free(text);
 }
 
-/* What the program answers; it must end by itself. */
+/* Answer of the program, which must end by itself. */
 static uint32_t answer(uint32_t arch, uint32_t nr, uint64_t a, uint64_t b)
 {
     struct seccomp_data d = {.nr = (int)nr, .arch = arch, .args = {a, b}};

@@ -457,7 +457,7 @@ START_TEST(a_place_is_named_whole_however_deep_and_long)
 }
 END_TEST
 
-/* Of cJSON's 15 digits every tenth seed of 16 is another one. */
+/* cJSON prints 15 digits, which turn every tenth seed of 16 digits into another one. */
 START_TEST(whole_numbers_have_all_digits)
 {
     static const uint64_t seeds[] = {0, 7, 999999999999999, 5537146003901661, (1ull << 53) - 1};

@@ -103,7 +103,7 @@ static void measure_rows(const struct simdev_truth *t, uint32_t repetitions,
     ck_assert_int_eq(unlink(path), 0);
 }
 
-/* What the fit should say. */
+/* Value that the fit should find. */
 static double true_value(const struct simdev_truth *t, const struct kernel_estimate *q)
 {
     int d = strcmp(q->device, t->soc.machine.devices[1].name) == 0;
@@ -467,7 +467,7 @@ START_TEST(the_same_seed_gives_the_same_rows)
 END_TEST
 
 /* 1 / 2 and 1 / -2 are the same knee to the form, which takes the distance from 0; so are their
- * intervals. Of one number, 95 % on both sides: Student's t(0.975, 30) = 2.0423, so 1 / (2 +-
+ * intervals. The 95 % interval of one number has Student's t(0.975, 30) = 2.0423, so 1 / (2 +-
  * 0.20423). */
 START_TEST(a_knee_found_on_the_other_side_of_zero_has_the_same_interval)
 {

@@ -59,9 +59,10 @@ START_TEST(forms_are_judged_by_what_they_say_of_what_was_held_out)
 }
 END_TEST
 
-/* The same with 160 us at 16 rows: at 8, half the way in logarithms, sqrt(10 * 160) = 40 us: of
- * measured 50 they are 0.2 off. Beyond the ends the table's end counts: 10 us for 2 rows, measured
- * 8: 0.25 off; 160 us for 32, measured 200: 0.2. Compute says 8 / 16 * 160 = 80 us of 50: 0.6. */
+/* The table has 10 us at 4 rows and 160 us at 16: at 8, half the way in logarithms, sqrt(10 * 160)
+ * = 40 us: of measured 50 they are 0.2 off. Beyond the ends the table's end counts: 10 us for 2
+ * rows, measured 8: 0.25 off; 160 us for 32, measured 200: 0.2. Compute says 8 / 16 * 160 = 80 us
+ * of 50: 0.6. */
 START_TEST(a_table_is_straight_in_logarithms_and_ends_where_it_ends)
 {
     static const struct {
@@ -101,8 +102,8 @@ START_TEST(anchors_are_of_the_family)
 END_TEST
 
 /* 3e6 flop at 1 Gflop/s and 4e6 bytes at 1 GB/s, a knee of 2, launch 1 ms: 1 + sqrt(9 + 16) = 6 ms,
- * so 2/3 GB/s are drawn. Of the cap, 8/9 GB/s of sharpness 2, that is 3/4, F = 5/4; with 7/12 of
- * the cap by others 4/3, F = 5/3. The memory part is 4/3 as long, and 7/12 / (5/3) = 7/20 of the
+ * so 2/3 GB/s are drawn. That is 3/4 of the cap, 8/9 GB/s of sharpness 2: F = 5/4. Others draw 7/12
+ * of the cap, 4/3 in all: F = 5/3. The memory part is 4/3 as long, and 7/12 / (5/3) = 7/20 of the
  * memory is kept busy: 1 + sqrt(9 + (16/3)^2) + 7/20 * 6 / 2 ms. */
 START_TEST(sharing_lengthens_as_the_formula_says)
 {

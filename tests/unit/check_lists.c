@@ -213,7 +213,7 @@ static cJSON *policy_of(const struct policy_ops *p, const struct policy_alias *a
     return o;
 }
 
-/* What people see of a policy: a line of it, of every parameter, of every choice that changes
+/* Text of a policy for people: a line of it, of every parameter, of every choice that changes
  * others, and of the mechanisms that it can do without. */
 static void policy_shows(const struct policy_ops *p, const struct policy_alias *alias,
                          const char *before, const char *text)
@@ -495,7 +495,7 @@ static void word_is(const cJSON *row, const char *key, const char *want)
     ck_assert_str_eq(cJSON_GetObjectItem(row, key)->valuestring, want);
 }
 
-/* Of each device: four operators of a chunk of 256 rows, a whole layer and the head of a token at
+/* Each device has four operators of a chunk of 256 rows, a whole layer and the head of a token at
  * 1024 (1023 before it), and four operators of eight of them. */
 START_TEST(kernels_are_the_prices_of_their_shapes)
 {

@@ -1,4 +1,4 @@
-/* What the live page is made of: cells of time, sets of requests, rows as differences. */
+/* Data of the live page: cells of time, sets of requests, rows as differences. */
 #include <stdlib.h>
 
 #include "experiments/report/cells.h"

@@ -97,8 +97,8 @@ static const struct {
      "\"num_hidden_layers\":28,\"vocab_size\":151936,\"tie_word_embeddings\":true,"
      "\"torch_dtype\":\"bfloat16\"}",
      596049920.0, 58368.0 + 7168.0, 596049920.0 - 58368.0 - 7168.0},
-    /* 8 experts, 2 of them used; routers 32 4096 8 = 1048576, norms 266240. Of a token: without 6
-     * experts of 3 4096 14336 in 32 layers, without the embedding */
+    /* 8 experts, 2 of them used; routers 32 4096 8 = 1048576, norms 266240. A token reads neither 6
+     * experts of 3 4096 14336 in 32 layers nor the embedding */
     {"Mixtral 8x7B",
      "{\"model_type\":\"mixtral\",\"hidden_size\":4096,\"intermediate_size\":14336,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_hidden_layers\":32,"
@@ -272,8 +272,8 @@ START_TEST(what_a_file_cannot_say_is_refused_by_key)
 }
 END_TEST
 
-/* What the classes of the transformers library take where a config.json says nothing: a line of
- * each documentation page. 16 heads of a width of 1024; head_dim 64 is their quotient. */
+/* Defaults of the transformers library's classes where a config.json has no value: a line of each
+ * documentation page. 16 heads of a width of 1024; head_dim 64 is their quotient. */
 static const struct {
     const char *type;
     bool not_gated, tied;
@@ -536,8 +536,8 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
 }
 END_TEST
 
-/* The name is that of the folder a file lies in, under however long a path. What would end a name
- * in a list of names is a dash. */
+/* The name is that of the folder a file lies in, under however long a path. A character that would
+ * end a name in a list of names becomes a dash. */
 START_TEST(a_model_is_called_by_the_end_of_a_long_path)
 {
     char file[400];

@@ -133,7 +133,7 @@ START_TEST(tools_are_listed)
 }
 END_TEST
 
-/* What a tool starts runs plug-ins in a jail, unless somebody has said otherwise. */
+/* Commands of a tool run plug-ins in a jail, unless somebody has set XPUSIM_JAIL. */
 START_TEST(plugins_of_a_model_are_confined)
 {
     ck_assert_int_eq(unsetenv("XPUSIM_JAIL"), 0);

@@ -99,7 +99,8 @@ START_TEST(answers_have_what_was_printed)
 }
 END_TEST
 
-/* What is no option's name, or no text and no number, is said before anything is started. */
+/* An argument that is no option's name, or no text and no number, is refused before anything
+ * starts. */
 START_TEST(arguments_of_no_use_are_refused)
 {
     static const struct {

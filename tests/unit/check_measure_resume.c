@@ -175,7 +175,7 @@ START_TEST(long_words_are_refused)
 }
 END_TEST
 
-/* What is no file is written through: a pipe gets the rows as they come, and no other file is
+/* A pipe cannot be replaced as a file is: it gets the rows as they come, and no other file is
  * made. */
 START_TEST(a_pipe_is_written_through)
 {

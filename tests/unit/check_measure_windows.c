@@ -183,8 +183,8 @@ static double idle_of(const struct backend_device *d, int64_t last,
     return span > 0.0 ? fmax(0.0, 1.0 - had / span) : -1.0;
 }
 
-/* What was queued is waited for; a device that does not answer is lost; a launch that was withdrawn
- * is no failure. */
+/* The window waits for launches that were queued. A device that does not answer is lost; a launch
+ * that was withdrawn is no failure. */
 START_TEST(a_window_that_fails_has_no_samples)
 {
     static const struct {
@@ -269,7 +269,7 @@ START_TEST(a_window_keeps_the_samples_of_undisturbed_launches)
             for (uint32_t x = 0; x < n; x++) {
                 ck_assert_double_eq_tol(sides[s].samples[x], wanted[x], 1e-15);
             }
-            /* Of those that are left: the middle one, or the lower of two. */
+            /* The median is the middle one of the samples left, or the lower of two. */
             ck_assert_double_eq_tol(sides[s].median_s, n > 0 ? wanted[(n + 1) / 2 - 1] : 0.0,
                                     1e-15);
             ck_assert_double_eq_tol(sides[s].spike_frac, spikes, 1e-12);

@@ -70,7 +70,7 @@ static void make_memory(void)
     memory_points[memory.n++].metric = POINT_TPOT_MS;
 }
 
-/* Of a toolchain that nobody measured: the mean of the others, number by number. The table names
+/* A toolchain that nobody measured has the mean of the others, number by number. The table names
  * each once, in the order of its first row, with the range of the fits that lack a source. */
 START_TEST(memory_of_toolchains_is_their_mean_and_range)
 {

@@ -1,4 +1,4 @@
-/* What the glossary says of metrics, and that it says it of all. */
+/* The glossary's words for metrics, and that no metric lacks them. */
 #include <math.h>
 #include <string.h>
 

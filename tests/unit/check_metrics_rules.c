@@ -94,10 +94,10 @@ struct experience {
     double ttft_ms, token_ms, qoe; /* expected; read within; the answer */
 };
 
-/* The same five tokens, after 5, 8, 11, 14 and 17 ms. A token each 2 ms from 2 ms on is late by 3,
- * 4, 5, 6 and 7 ms. The last one is read at 19, so that the areas of the expected are 16, 14, 12,
- * 10 and 8. Where reading takes 4 ms a token, only the first is late, and the reader stays 1 ms
- * behind: 5 of 19 + 15 + 11 + 7 + 3. */
+/* Five tokens come after 5, 8, 11, 14 and 17 ms. A token each 2 ms from 2 ms on is late by 3, 4, 5,
+ * 6 and 7 ms. The last one is read at 19, so that the areas of the expected are 16, 14, 12, 10 and
+ * 8. Where reading takes 4 ms a token, only the first is late, and the reader stays 1 ms behind: 5
+ * of 19 + 15 + 11 + 7 + 3. */
 static const struct experience experiences[] = {
     {2, 2, 1.0 - 25.0 / 60.0}, {4, 4, 1.0 - 5.0 / 55.0}, {5, 4, 1.0}, {9, 3, 1.0}};
 
@@ -166,8 +166,9 @@ static void verify(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* Each request has its first token and then five at once. Of that from before the warm-up's end
- * nothing counts, neither its gap nor the four gaps of zero: of the other 1 + 4, sum 5 ms. */
+/* Each request has its first token and then five at once. The one from before the warm-up's end
+ * does not count, neither its gap nor the four gaps of zero. The other one has 1 + 4 gaps, sum 5
+ * ms. */
 START_TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 6, 0, 0}, {RT, 0.2, 16, 6, 0, 0}};

@@ -248,7 +248,7 @@ END_TEST
 
 /* A layer of 8 x 8 matrices: q, k, v and o have 64 weights each, the three of the network 8 x 16
  * each. Two layers and the head of 32 x 8 are what a token reads, and the embedding is stored, too:
- * 2 * (4 * 64 + 3 * 128) = 1280 and 256. Of KV a token keeps 2 * 2 * 8 values of 2 bytes. */
+ * 2 * (4 * 64 + 3 * 128) = 1280 and 256. A token keeps 2 * 2 * 8 values of KV of 2 bytes. */
 START_TEST(a_model_is_told_with_its_numbers)
 {
     folder_put("config.json",

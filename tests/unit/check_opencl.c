@@ -177,7 +177,7 @@ START_TEST(the_pool_is_filled_whole)
 }
 END_TEST
 
-/* Whatever call fails: a message with the driver's number, and nothing is left. */
+/* Any call that fails gives a message with the driver's number, and leaves nothing open. */
 START_TEST(a_device_that_cannot_be_opened_leaves_nothing)
 {
     static const char *const fails[] = {"clCreateContext", "clCreateCommandQueue", "clCreateBuffer",

@@ -264,7 +264,7 @@ START_TEST(the_faster_product_is_taken_by_its_second_run)
 }
 END_TEST
 
-/* What a device has no kernel for, by one condition each. */
+/* Each refused kernel breaks one condition. */
 START_TEST(what_has_no_kernel_is_refused)
 {
     struct kernel_spec v8 = gemv(8);

@@ -151,7 +151,7 @@ START_TEST(all_errors_are_reported_at_once_by_name)
 }
 END_TEST
 
-/* As of a shell's variable that is not set. Of rows that say so it is a value. */
+/* A shell's variable that is not set gives one. Rows that allow it take it as a value. */
 START_TEST(an_empty_value_is_refused_by_name)
 {
     ck_assert_int_eq(read_line("--text= --name ~ ~ --count ~ --none ~"), -EINVAL);

@@ -1,4 +1,4 @@
-/* What writing a file does to what stands at its name. */
+/* Writing a file at a name that already is a file, a link, a pipe, a device or a folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

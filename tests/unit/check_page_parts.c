@@ -189,8 +189,8 @@ START_TEST(the_winner_is_told_with_its_price)
 }
 END_TEST
 
-/* Random numbers of three policies. Who is first by another measure than the winner's is named
- * where the two intervals do not meet, on whichever side they lie. */
+/* Random numbers of three policies. The page names the policy that is first by another measure
+ * where its interval does not meet the winner's, on whichever side it lies. */
 START_TEST(who_is_first_by_another_measure_is_named_where_intervals_are_apart)
 {
     static const char *const metrics[] = {"reactive.e2e_s.mean", "reactive.ttft_s.mean",
@@ -246,7 +246,8 @@ START_TEST(who_is_first_by_another_measure_is_named_where_intervals_are_apart)
 }
 END_TEST
 
-/* What Holm's correction took back is no price and has no size; nor has what one run says. */
+/* A difference that Holm's correction took back is no price and has no size; neither has that of
+ * one run. */
 START_TEST(what_is_not_significant_is_no_price)
 {
     static const char *const taken[] = {"higher by 50 % (not significant after correction)",

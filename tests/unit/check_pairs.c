@@ -55,8 +55,8 @@ static const struct pairs_loss *loss_of(const struct pairs *p, const char *model
 }
 
 /* The cap is 40 of 50 GB/s, of which the NPU gets 0.4. Below it the vector product loses 6 %, and
- * two values 2 % apart leave 12.706 x 1 % either way (Student, one degree). What loses above the
- * cap is no loss below it. */
+ * two values 2 % apart leave 12.706 x 1 % either way (Student, one degree). A pair above the cap
+ * says nothing of losses below it. */
 START_TEST(a_cap_its_shares_and_losses_below_it)
 {
     struct pairs p;

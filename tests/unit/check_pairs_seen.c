@@ -1,5 +1,5 @@
-/* What two runs of a load are compared by: runs that are made up, each different in one thing, and
- * what the second run is given. */
+/* Comparison of two runs of a load: runs that are made up, each different in one thing, and the
+ * setup of the second run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static struct scenario sc;
 static uint32_t n_runs;
 
-/* What a run leaves; its number counts from 0. */
+/* Results of each run, in order. */
 static struct made {
     const char *decisions;
     int64_t token_ns, end_ns, ddr_ns;
@@ -22,7 +22,7 @@ static struct made {
     int status;
 } made[2];
 
-/* What a run was given. */
+/* Setup of each run. */
 static struct given {
     bool collapse, log, ddr;
     const struct policy_ops *policy;

@@ -1,5 +1,5 @@
-/* What pairs say about a SoC file: slowdowns that follow from a cap and a strength give these back,
- * and a number that they do not show stays what it was. */
+/* Numbers that pairs give a SoC file: slowdowns that follow from a cap and a strength give these
+ * back, and a number that they do not show stays what it was. */
 #include "experiments/machine/pairs_soc.h"
 
 #include <math.h>

@@ -113,7 +113,7 @@ static void write_spec(const char *text)
 
 #define HEAD "\"paper\":\"p\",\"number\":\"1\",\"title\":\"t\",\"says\":\"s.\",\"claims\":[],"
 /* The line through (1, 51.1) and (32, 5.7) in time per pass: 51.1 and 182.4 ms, so 131.3/31 ms a
- * token. Of 8 tokens it is (51.1 + 7 x 131.3/31) / 8 = 10.0935. */
+ * token. With 8 tokens one takes (51.1 + 7 x 131.3/31) / 8 = 10.0935. */
 #define QUANTITIES "\"quantities\":{\"v\":{\"verification\":{\"drafted_tokens\":\"{n}\"}}}"
 #define GRID                                                                                       \
     "{" HEAD "\"put\":{\"scale\":2},\"draw\":\"lines\",\"value\":\"{scale} * {factor} * v\","      \

@@ -153,7 +153,7 @@ END_TEST
 
 /* ---- terminals ---- */
 
-/* What a terminal of so many columns gets of the document. */
+/* Text of the document on a terminal of so many columns. */
 static char *on_terminal(unsigned short columns)
 {
     struct termios raw;

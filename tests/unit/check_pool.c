@@ -74,7 +74,7 @@ static void ask_first(void *ctx, uint64_t job, struct pool_worker *w, struct job
     }
 }
 
-/* What a plug-in may do to its process. */
+/* Ends its process or hangs, as a broken plug-in may. */
 static void misbehave(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
 {
     switch (job) {

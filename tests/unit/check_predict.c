@@ -282,7 +282,7 @@ START_TEST(a_pair_needs_its_other_engine)
 }
 END_TEST
 
-/* What a file took from the row: equal within a thousandth. */
+/* A number equal to the row's within a thousandth was taken from it. */
 START_TEST(what_was_read_from_a_row_predicts_nothing)
 {
     int npu = machine_find(&soc->machine, DEVICE_KIND_NPU);
@@ -437,8 +437,8 @@ END_TEST
 
 /* ---- entries ---- */
 
-/* Of a device with entries a-1 (4 and 8 bits, the default at 4) and b-1 (8), a row of a-1 is
- * predicted by b-1 if a-1 were not there, in whatever order they are. */
+/* A device has entries a-1 (4 and 8 bits, the default at 4) and b-1 (8). A row of a-1 is predicted
+ * by b-1, as if a-1 were not there, in any order of the entries. */
 START_TEST(the_entry_without_ones_own)
 {
     struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];

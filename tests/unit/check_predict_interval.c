@@ -97,8 +97,8 @@ START_TEST(an_interval_is_of_the_class_that_was_not_seen)
 }
 END_TEST
 
-/* Times and rates: the ends change places. What the entry's own rows say comes first, where the
- * entry is the row's. */
+/* Times and rates: the ends change places. The spread of the entry's own rows comes first, where
+ * the entry is the row's. */
 START_TEST(an_interval_is_of_the_passs_time)
 {
     struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];

@@ -1,4 +1,4 @@
-/* What counts as latency of preemption, by hand. */
+/* Waits that count as latency of preemption, by hand. */
 
 #include "sim/base/units.h"
 #include "sim/metrics/metrics.h"

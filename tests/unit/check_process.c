@@ -44,7 +44,7 @@ START_TEST(who_spoke_and_left_is_heard)
 }
 END_TEST
 
-/* The same of one that is spoken to in time. */
+/* Reads its message in time, answers, and ends. */
 START_TEST(an_answer_then_the_end)
 {
     struct process p;
@@ -79,9 +79,9 @@ START_TEST(a_start_that_fails_says_why)
 }
 END_TEST
 
-/* Who takes a page of a megabyte each 50 ms, or says a letter, is never still for half a second:
- * the limit is one of the whole message. Reading it all would take 12 s, and the line never ends.
- */
+/* A process that takes a page of a megabyte each 50 ms, or prints a letter, is never still for half
+ * a second: the limit is one of the whole message. Reading it all would take 12 s, and the line
+ * never ends. */
 START_TEST(a_little_at_a_time_is_late_too)
 {
     struct process p;

@@ -8,7 +8,7 @@
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
 
-/* What is printed of `done` of `total` runs after 5 s. */
+/* Line that is printed for `done` of `total` runs after 5 s. */
 static char *line(bool on, uint64_t total, uint64_t done)
 {
     struct hearing h;

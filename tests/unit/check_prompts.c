@@ -138,8 +138,8 @@ START_TEST(a_character_stays_whole)
 }
 END_TEST
 
-/* A request graph names streams: rows, and groups behind them. What was never sent, or answers
- * nothing, gives what there is. */
+/* A request graph names streams: rows, and groups behind them. A stream that was never sent, or
+ * that a row does not have, gives no words. */
 START_TEST(a_stream_is_a_row_or_a_group)
 {
     uint32_t source[6] = {TRACE_NO_ROW, 0, 7, 6, 5, TRACE_NO_ROW};

@@ -150,8 +150,8 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* A sketch's buckets end at 2^e (1 + k / 128). Of values beside each end one falls below and one
- * above: quantiles tell their buckets' middles. */
+/* A sketch's buckets end at 2^e (1 + k / 128). Values next to each end fall below and above it:
+ * quantiles are the middles of their buckets. */
 START_TEST(the_buckets_of_a_sketch_end_where_they_should)
 {
     for (int i = 1; i < 60 * 128; i += 7) {
@@ -171,7 +171,7 @@ START_TEST(the_buckets_of_a_sketch_end_where_they_should)
 }
 END_TEST
 
-/* What is below the buckets is told as 0, what is above by the last one: 2^30 (1 - 1/512). */
+/* A value below the buckets counts as 0, and one above as the last bucket: 2^30 (1 - 1/512). */
 START_TEST(a_sketch_has_buckets_for_what_is_outside)
 {
     const double low = ldexp(1.0, -30);

@@ -247,7 +247,7 @@ START_TEST(a_form_is_written_into_an_entry)
 }
 END_TEST
 
-/* Who waits for a compiler reads how far it is, every few seconds. */
+/* A user who waits for a compiler reads its progress every few seconds. */
 START_TEST(compiled_kernels_are_told_now_and_then)
 {
     if (!madeengines_make(folder, true, true)) {

@@ -1,4 +1,4 @@
-/* What a real run says of itself, from a report that is made up: every number by hand. */
+/* Printed results of a real run, from a report that is made up: every number by hand. */
 #include <stdlib.h>
 #include <string.h>
 

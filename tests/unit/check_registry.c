@@ -33,7 +33,7 @@ START_TEST(every_policy_is_complete_and_its_defaults_are_legal)
         ck_assert_ptr_null(contract_mismatch(&p->contract, why, sizeof why));
         ck_assert_msg(p->request_arrived != NULL && p->schedule != NULL && p->summary != NULL,
                       "%s lacks a required part", p->name);
-        /* What is printed for the defaults must be accepted, and mean the same. */
+        /* The text of the defaults must be accepted, and mean the same. */
         struct err e = ERR_INIT;
         struct policy_params a;
         struct policy_params b;
@@ -76,8 +76,7 @@ START_TEST(every_ablation_changes_its_policy)
 }
 END_TEST
 
-/* What papers and programs state, and what their clauses (docs/clauses.md) say where they do not.
- */
+/* Values that papers and programs state, or their clauses (docs/clauses.md) where they do not. */
 static const struct {
     const char *policy, *param;
     double value;

@@ -19,9 +19,9 @@ static double values[P][NAMES][R], bound[M][R], best[M][R];
 static struct config_policy policies[P] = {{.label = "a"}, {.label = "b"}, {.label = "c"}};
 static const struct compare_plan plan = {.policies = policies, .n_policies = P, .replications = R};
 
-/* Of metric m the bound is 2 + m, the reference twice that, policy a three times and b four times;
- * of the throughput the parts instead. b sheds a request in the second replication, and c leaves
- * one in each. Nobody is proactive (metric 2). */
+/* The bound of metric m is 2 + m, the reference twice that, policy a three times and b four times.
+ * Throughput is 12 divided by these factors instead. b sheds a request in the second replication,
+ * and c leaves one in each. Nobody is proactive (metric 2). */
 static void make(void)
 {
     for (int m = 0; m < NAMES; m++) {

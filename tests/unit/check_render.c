@@ -1,4 +1,4 @@
-/* What gnuplot is given and what becomes of it: a program of that name keeps its script. */
+/* Input of gnuplot and its pictures: a program of that name keeps its script. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,7 +194,7 @@ START_TEST(a_script_has_all_that_gnuplot_needs)
 }
 END_TEST
 
-/* gnuplot reads its data before the picture is moved. What it leaves as SVG is made small. */
+/* gnuplot reads its data before the picture is moved. An SVG is made small. */
 START_TEST(a_picture_is_made_small)
 {
     gnuplot("cp \"${out%.*}.tsv\" \"$out\"");

@@ -230,7 +230,7 @@ START_TEST(a_number_is_hashed_byte_by_byte)
 }
 END_TEST
 
-/* Whatever comes before them. */
+/* Any hash may come before the tail. */
 START_TEST(the_tail_of_a_hash_is_its_numbers_one_by_one)
 {
     for (size_t n = 0; n < 5; n++) {

@@ -44,8 +44,8 @@ START_TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate)
 }
 END_TEST
 
-/* The same kernel, of whose 256 rows 100 were asked for: it computes all of them, at the rate that
- * 256 rows fill. */
+/* A kernel of 256 rows, of which 100 were asked for, computes all of them at the rate that 256
+ * fill. */
 START_TEST(rows_of_padding_cost_what_others_do)
 {
     struct model b;
@@ -278,8 +278,8 @@ START_TEST(few_rows_pay_the_row_floor)
 }
 END_TEST
 
-/* What sequences cost beyond their rows. The iGPU without such costs and with them; what is added
- * is a time of its own, so the difference of two costs is the arithmetic. */
+/* Time that sequences cost the iGPU beyond their rows. It is added as a time of its own, so the
+ * difference of costs with and without it is the arithmetic. */
 static int64_t batch_added_ns(struct model *b, enum op_kind op, const struct work_shape *w)
 {
     struct soc_runtime *p = &b->soc.devices[MODEL_IGPU].runtimes[0];

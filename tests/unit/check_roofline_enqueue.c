@@ -1,4 +1,4 @@
-/* What a device waits for a host that prepares its ops (`enqueue`), by hand. */
+/* Waits of a device for a host that prepares its ops (`enqueue`), by hand. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -119,8 +119,8 @@ START_TEST(half_of_the_columns_hides_half_of_the_preparation)
 }
 END_TEST
 
-/* On a static device products have the rows of the chunk, and attention has its own. What the layer
- * waits for is shared by both all the same: attention is one op of six, as QKV is. */
+/* On a static device products have the rows of the chunk, and attention has its own. Both share the
+ * layer's wait all the same: attention is one op of six, as QKV is. */
 START_TEST(attention_of_a_static_device_waits_as_its_products_do)
 {
     struct model plain;

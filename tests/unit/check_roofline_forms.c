@@ -1,4 +1,4 @@
-/* What the kernel-time forms promise for any shape: Appendix B of Agent.xpu v2, its extension, the
+/* Properties of the kernel-time forms for any shape: Appendix B of Agent.xpu v2, its extension, the
  * p-norm between them. */
 #include <math.h>
 #include <stdlib.h>
@@ -371,7 +371,7 @@ static bool same_cost(const struct kernel_cost *x, const struct kernel_cost *y)
            x->flop == y->flop && x->outside == y->outside;
 }
 
-/* What a form with context_limit vouches for, of every form: other keys, pairs and logits change
+/* Every form has a context_limit and must keep its promise: other keys, pairs and logits change
  * nothing of an op without attention, and neither does a context on the same side of the limit. */
 START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
 {

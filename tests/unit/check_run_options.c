@@ -175,8 +175,7 @@ START_TEST(values_have_their_form)
 }
 END_TEST
 
-/* What every run has takes no room, what is named twice stands once, and there is room for eight.
- */
+/* Quantiles that every run has take no room, one named twice is kept once, and eight have room. */
 START_TEST(numbers_that_are_asked_for_have_an_end)
 {
     takes(PARSE("--quantile", "50", "--quantile", "90", "--quantile", "95", "--quantile", "99",
@@ -203,7 +202,7 @@ START_TEST(numbers_that_are_asked_for_have_an_end)
 }
 END_TEST
 
-/* What a metric's name asks for is computed, too. */
+/* A run also computes the quantile or limit in a metric's name. */
 START_TEST(metrics_ask_for_what_they_name)
 {
     struct config_options o = {.seed = 1};

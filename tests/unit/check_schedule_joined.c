@@ -13,7 +13,7 @@ static struct scenario sc;
 static struct schedule *schedule;
 static struct request requests[3];
 static struct segment segments[4];
-/* Of request 1, a prompt; of 2, decodes; of 0 and 1, mixed; of 0, decodes; of 2, a prompt. */
+/* A prompt of request 1, decodes of 2, mixed of 0 and 1, decodes of 0, a prompt of 2. */
 static struct pass passes[5];
 static uint32_t launches;
 

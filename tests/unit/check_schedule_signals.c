@@ -1,5 +1,6 @@
-/* What a schedule holds beside launches: requests, kernels of a window, and the machine's signals
- * in cells of a millisecond, of made-up events. And how a document is packed into a page. */
+/* Contents of a schedule other than launches: requests, kernels of a window, and the machine's
+ * signals in cells of a millisecond, of made-up events. And how a document is packed into a
+ * page. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -303,7 +304,7 @@ static void is_packed(const char *page, const char *head, const void *want, size
     ck_assert_mem_eq(got, want, n);
 }
 
-/* Of every length: base64 ends in none, one or two fillers. */
+/* Lengths of all remainders: base64 ends in none, one or two fillers. */
 START_TEST(bytes_are_packed_whole)
 {
     unsigned char bytes[48];
@@ -322,8 +323,8 @@ START_TEST(bytes_are_packed_whole)
 }
 END_TEST
 
-/* What is never shown is left out at every depth; of a comparison over load also what has a mean
- * and is none of the few metrics, and the verdict. */
+/* Values that the page never shows are left out at every depth. A comparison over load also loses
+ * the verdict, and each mean that is none of the few metrics. */
 START_TEST(a_page_has_what_it_shows)
 {
     static const char document[] =

@@ -232,8 +232,8 @@ START_TEST(the_ledger_is_written_whole)
 }
 END_TEST
 
-/* Who was looked at: by policy and code together, on this suite where the sealed split was asked.
- * The first line counts as any other. */
+/* The ledger has seen a policy if one line has its name and its code. For the sealed split that
+ * line must be sealed, and of the same suite. The first line counts as any other. */
 START_TEST(the_ledger_knows_whom_it_saw)
 {
     const char *path = tempfile_make(".csv");

@@ -87,7 +87,7 @@ START_TEST(a_system_sets_what_is_not_given)
     ck_assert(has("sd-npu:system=npu", "speculate=false"));
     ck_assert(has("sd-npu:system=cpu-sam", "decode=cpu"));
     ck_assert(has("sd-npu:system=cpu-sam", "drafter=sam"));
-    /* What is given stays, before or after the system. */
+    /* An option that is given stays, before or after the system. */
     ck_assert(has("sd-npu:strategy=sync,system=npu", "strategy=sync"));
     ck_assert(has("sd-npu:system=npu,strategy=sync", "strategy=sync"));
     ck_assert(has("sd-npu:system=npu,strategy=sync", "speculate=false"));
@@ -242,8 +242,9 @@ START_TEST(eagle_verifies_a_tree)
 }
 END_TEST
 
-/* The prompt gives a token, and a verification one more than it accepts. Of two tokens one is left
- * then, for which nothing need be drafted. Of three two are left: one drafted token each. */
+/* The prompt gives a token, and a verification one more than it accepts. An answer of two tokens
+ * then has one left, for which nothing need be drafted. One of three has two left: one drafted
+ * token each. */
 START_TEST(nothing_is_drafted_beyond_what_may_be_said)
 {
     static const char *const sam[] = {"sim.speculation.method=sam"};
@@ -263,9 +264,9 @@ END_TEST
 START_TEST(switching_late_spares_the_prompt_the_slow_graph)
 {
     /* Weights mapped, prompts of seven chunks: loading six blocks takes about 0.4 s of a prompt of
-     * 0.9 s, and a chunk takes twice as long on the decode graph. What switches from the start pays
-     * that for every later chunk; what starts as late as the loads allow does not. Both graphs in
-     * memory bound all from below, loading after the prompt bounds the late start from above. */
+     * 0.9 s, and a chunk takes twice as long on the decode graph. A switch from the start pays that
+     * for every later chunk; one as late as the loads allow does not. Both graphs in memory bound
+     * all from below, loading after the prompt bounds the late start from above. */
     static const char *const mapped[] = {"soc.loader.bandwidth.value=6",
                                          "soc.loader.fixed.value=0.02"};
     teardown();

@@ -104,7 +104,7 @@ START_TEST(one_text_makes_another_set_up)
 }
 END_TEST
 
-/* What is added comes behind, list by list; as many as there is room for, and not one more. */
+/* Added texts come behind, list by list; as many as there is room for, and not one more. */
 START_TEST(set_ups_are_joined)
 {
     for (int k = 0; k < SETUP_LISTS; k++) {

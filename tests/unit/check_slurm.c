@@ -32,7 +32,7 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* What people are told since. */
+/* Standard error since setup; the caller frees. */
 static char *said(void)
 {
     (void)fflush(stderr);

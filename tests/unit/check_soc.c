@@ -539,8 +539,8 @@ START_TEST(errors_all_over_a_file_come_together)
 }
 END_TEST
 
-/* What a device can is what its file says, one member by the other, and a runtime without a knee
- * has 1.2. Each is turned around. */
+/* Each ability of a device is a member of its file, and a runtime without a knee has 1.2. The test
+ * inverts each one. */
 START_TEST(each_ability_is_read_from_its_own_member)
 {
     static const char *const members[] = {"static_attention", "can_withdraw", "can_reset",

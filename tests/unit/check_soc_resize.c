@@ -25,9 +25,9 @@ static double work(double rows, double columns, double row_fill, double width_fi
     return (rows + row_fill) * (1.0 + width_fill / columns) / rate;
 }
 
-/* Of the same cores twice as many do all in half the time, rows and weights alike. With as many
- * cores of twice the rate the rows take half the time, and what the weights cost stays. Wide
- * products, where no columns are missing. */
+/* Twice as many of the same cores do all in half the time, rows and weights. With as many cores of
+ * twice the rate the rows take half the time, and what the weights cost stays. Wide products, where
+ * no columns are missing. */
 START_TEST(more_cores_do_all_sooner_and_faster_ones_the_rows)
 {
     static const double rows[] = {1.0, 32.0, 1024.0};

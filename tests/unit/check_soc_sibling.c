@@ -61,8 +61,8 @@ static struct conformal_interval transfer(enum device_kind kind, enum conformal_
     return conformal_of(&table, &q, CONFORMAL_LEVEL);
 }
 
-/* A number of a runtime entry that takes the error of transfers over; false: it takes none. What a
- * fit of the entry held has no other range. */
+/* A number of a runtime entry that takes the error of transfers over; false: it takes none. A
+ * number that a fit of the entry held has no other range. */
 static bool expect_carried(const cJSON *is, const cJSON *was, bool held, enum device_kind kind,
                            double ratio, double cores_ratio, double rate_ratio)
 {

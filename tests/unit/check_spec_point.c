@@ -254,8 +254,8 @@ END_TEST
 
 /* ---- trying values ---- */
 
-/* Of every dimension each value once, beside the first of the others; each error with its place,
- * and once. Between the 200th of a long list and its last nothing is tried. */
+/* Each value of every dimension is tried once, with the first of the others. Each error has its
+ * place, and comes once. Between the 200th of a long list and its last nothing is tried. */
 START_TEST(values_are_tried_where_they_stand)
 {
     static const char nobody[] = "no policy is called";

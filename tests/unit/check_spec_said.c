@@ -282,7 +282,7 @@ START_TEST(other_keys_have_their_values)
     ck_assert(spec.until[1].relative && spec.until[1].half_width == 0.5);
     ck_assert_uint_eq(spec.n_points, 3);
     ck_assert_uint_eq(spec_runs(&spec, 5), 15);
-    /* What every reader of results needs is kept, whatever is named. */
+    /* Metrics that every reader of results needs are kept, too. */
     ck_assert(spec_keeps(&spec, "a.y") && spec_keeps(&spec, "b") && !spec_keeps(&spec, "c"));
     ck_assert(spec_keeps(&spec, "npu.extrapolated_frac") && spec_keeps(&spec, "backlog.verdict"));
     is_fine("{\"replications\": 2, \"max_replications\": 2, \"horizon_s\": 0, \"warmup_s\": 9,"

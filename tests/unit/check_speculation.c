@@ -130,8 +130,8 @@ START_TEST(reuse_raises_the_hit_rate_to_its_stationary_value)
 END_TEST
 
 /* The second step of a request: it hits at first (0.4), or because the first hit and was cut short
- * (0.4 * f) and its draft is reused (0.3 of the 0.6 that miss): 0.4 + 0.396875 * 0.18 = 0.4714. Of
- * 40,000 requests the share is within four standard errors, 0.01. */
+ * (0.4 * f) and its draft is reused (0.3 of the 0.6 that miss): 0.4 + 0.396875 * 0.18 = 0.4714. The
+ * share of 40,000 requests is within four standard errors, 0.01. */
 START_TEST(the_first_draft_is_reused_too)
 {
     struct speculation_model m = plain();

@@ -1,4 +1,4 @@
-/* What errors of predictions split into, computed again from drawn tables by the text of
+/* Parts of the errors of predictions, computed again from drawn tables by the text of
  * hwmodels/spread.h. */
 #include <math.h>
 #include <stdio.h>

@@ -114,7 +114,7 @@ static bool same_interval(struct stats_interval a, struct stats_interval b)
 }
 
 /* Values that are not finite are dropped, wherever they are: at the begin, the end, next to each
- * other. Of pairs the whole pair is. Skewed values, so that the bootstrap is what is reported. */
+ * other. A pair is dropped whole. Skewed values, so that the bootstrap is what is reported. */
 START_TEST(values_that_are_not_finite_are_as_if_they_were_not_there)
 {
     enum { N = 10, MOST = 14 };
@@ -187,7 +187,7 @@ START_TEST(steady_state_starts_after_the_transient)
 }
 END_TEST
 
-/* Of 1000 to 1019 values a tenth is dropped, and the last ten times as many as a batch has make the
+/* A tenth of 1000 to 1019 values is dropped. The last ones, ten times a batch's size, make the
  * mean: those between are in neither, so that each of the last is in one batch. */
 START_TEST(the_last_values_make_the_batches)
 {

@@ -285,7 +285,7 @@ START_TEST(a_column_that_another_sweep_added_is_found)
 }
 END_TEST
 
-/* What others wrote into the file, past everything store.c writes. */
+/* Writes into the file as other programs may, and store.c never does. */
 static void spoil(const char *path, const char *sql)
 {
     sqlite3 *db = NULL;
@@ -487,8 +487,8 @@ START_TEST(other_files_are_refused)
 }
 END_TEST
 
-/* Part 1 lost replication 0 and has 1; part 2 has 0 and lost 1 and 2. Of both together only 2 is
- * lost, whichever is merged into which. */
+/* Part 1 lost replication 0 and has 1; part 2 has 0 and lost 1 and 2. Both together have lost 2
+ * only, whichever is merged into which. */
 START_TEST(a_merge_keeps_the_failures_that_nobody_made_good)
 {
     for (int i = 1; i <= 2; i++) {
@@ -538,8 +538,8 @@ START_TEST(a_merge_that_cannot_write_fails)
 }
 END_TEST
 
-/* Of four shards one has finished, then the sweep was begun anew in two, of which both have: the
- * division of which most is there counts. Before the second, 1 of 2 is more than 1 of 4. */
+/* One of four shards has finished. Then the sweep began again in two, and both have: the division
+ * with the largest part finished counts. Before the second, 1 of 2 is more than 1 of 4. */
 START_TEST(a_division_given_up_does_not_make_another_incomplete)
 {
     struct store *s = open_new(0);

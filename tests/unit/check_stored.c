@@ -137,7 +137,7 @@ START_TEST(policies_are_compared_where_all_else_is_equal)
         policy_is(c, 0, "p", 2 * scale, 3, (double)NAN);
         policy_is(c, 1, "q:k=2", 5 * scale, 3, 3 * scale);
         ck_assert_double_eq(number(c, "failed_runs"), 0);
-        /* Of the baseline's first run: */
+        /* These facts are of the baseline's first run. */
         const cJSON *about = cJSON_GetObjectItemCaseSensitive(c, "about");
         has_text(about, "soc", i == 0 ? "soc 0.0" : "soc 2.0");
         has_text(about, "llm", i == 0 ? "llm 0.0" : "llm 2.0");

@@ -94,7 +94,7 @@ START_TEST(a_suite_is_read)
     OWNED char *again = xformat(OBJECT ", \"hash\": \"%s\"", suite->hash);
     is_fine(again, ROWS, REST);
     ck_assert(suite_is_frozen(suite));
-    /* What is not there is nothing; a path of the system stays. */
+    /* A missing key gives nothing; an absolute path stays. */
     is_fine(OBJECT, ROWS, REST);
     ck_assert_ptr_null(suite->sealed);
     ck_assert_str_eq(suite->recorded, "");

@@ -41,7 +41,7 @@ static const struct {
     /* Colours are short, where they can be. */
     {"<path stroke='rgb( 17 ,  34 , 255 )' d='M0,0 L1,0'/>", "<path stroke='#12f' d='M0 0h1'/>"},
     {"<path stroke='rgb( 16 ,  34 , 255 )' d='M0,0 L1,0'/>", "<path stroke='#1022ff' d='M0 0h1'/>"},
-    /* What holds anyway is not said. */
+    /* Attributes with their default values go. */
     {"<path stroke='red' stroke-linecap='butt' class='gridline' stroke-linejoin='miter' d='M0,0 "
      "L1,0'/>",
      "<path stroke='red' d='M0 0h1'/>"},
@@ -83,7 +83,7 @@ static const struct {
     {"<use y='1' x=2/>", "<use y='1'/>"},
     {"<use y='1' x/>", "<use y='1'/>"},
     {"<use y = \"1\"\n\tx='2' />", "<use y='1' x='2'/>"},
-    /* What was dropped before does not show in what follows. */
+    /* An element that is dropped leaves nothing in the next one. */
     {"<path stroke='red' data='a long value that is dropped with its path' d='M3,4'/>"
      "<g transform=\"translate(1,2)\" fill=\"rgb(255,0,0)\"><text>a</text></g>",
      "<text x='1' y='2' style='fill:#f00'>a</text>"},

@@ -276,8 +276,8 @@ START_TEST(rejections_have_the_causes_found_by_hand)
 }
 END_TEST
 
-/* What a drafter offers must not tell the answer: the same known text gives the same drafts,
- * whatever comes after. */
+/* A draft must not give the answer away: the same known text gives the same drafts, whichever
+ * tokens follow. */
 START_TEST(a_draft_does_not_depend_on_the_answer_to_come)
 {
     struct rng r;

@@ -436,8 +436,8 @@ START_TEST(channels_have_tracks)
 }
 END_TEST
 
-/* What a window shows is what the whole shows there: kernels that lie in it are the same, those
- * that reach over an end are cut; slices that were open at its begin are there, named. */
+/* A window shows its part of the whole: kernels that lie in it are the same, those that reach over
+ * an end are cut; slices that were open at its begin are there, named. */
 START_TEST(a_window_is_a_part_of_the_whole)
 {
     int64_t from_ns = units_ns_from_ms(60);
@@ -543,7 +543,7 @@ START_TEST(a_device_shared_by_most_has_a_track_for_each)
 }
 END_TEST
 
-/* What the caller says of the run is in the file, and a name in .gz packs it. */
+/* The caller's facts of the run are in the file, and a name in .gz packs it. */
 START_TEST(it_says_what_it_is_and_may_be_packed)
 {
     char packed[64];

@@ -111,7 +111,7 @@ END_TEST
 
 #define LOADS 2000
 
-/* What is seen of a number over all loads. */
+/* Range of a number over all loads. */
 struct seen {
     const char *name;
     double low, high; /* that it must reach, nearly */

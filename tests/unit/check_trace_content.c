@@ -1,5 +1,5 @@
-/* What prompts begin with, in files: sources as a line names them, what is refused, and how much
- * of the prompts is shared. */
+/* Beginnings of prompts in trace files: sources as a line names them, sources that are refused, and
+ * the shared part of the prompts. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
     "# xpusim-trace v2%s\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"          \
     "output_tokens,prefix_tokens,prefix_group,prefix_of,parent_ids,ends_with,model\n"
 /* A request with 100 tokens of group 5, a subagent that begins like it, and work that ends with it.
- * Of model big or small. */
+ * The model of all three is an argument. */
 #define BODY(at, model)                                                                            \
     "0,0,0,reactive," at ",,200,10,100,5,,,," model                                                \
     "\n1,1,0,reactive,,0.5,250,10,210,,0,0,," model "\n2,2,0,proactive,3,,300,10,0,,,,1," model    \

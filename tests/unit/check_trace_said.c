@@ -154,7 +154,8 @@ START_TEST(a_trace_is_imported_with_what_is_lost)
             "40 more of 140 prompt tokens; here they are computed, because requests of different "
             "sessions share no KV (prompts with hash_ids do with --share)\n"
             "xpusim: note: trace: read as plain: 3 requests, 2 sessions\n");
-    /* What is lost is counted in the file, of which the session of two turns is left out here. */
+    /* Notes count the losses of the whole file, of which the session of two turns is left out
+     * here. */
     SCOPED(said_fini)
     struct said late = COMMANDED(cmd_trace, "import", "in.csv", "--from", "4", "-o", "t.csv");
     const char *rest = strstr(p.err, "xpusim: note: trace: read as");

@@ -169,7 +169,7 @@ END_TEST
 
 /* 30 rows behind 490: 30 x 490 + 30 x 31 / 2 = 15,165 pairs of 4 x 1024 flop, at 0.09 x 0.15
  * TFLOP/s 4.601 ms and the launch of 8 us; 64 rows behind 456, 64 x 456 + 64 x 65 / 2 = 31,264
- * pairs, at 0.09 x 0.6 TFLOP/s 2.371 ms. What they read takes 0.05 ms, which a knee of 3 hides. */
+ * pairs, at 0.09 x 0.6 TFLOP/s 2.371 ms. Their reads take 0.05 ms, which a knee of 3 hides. */
 START_TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes)
 {
     load();

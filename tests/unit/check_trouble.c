@@ -1,6 +1,6 @@
-/* What is left of a run that its policy broke: which ends count, the trace that still shows it,
- * the two logs beside it, and the command, word for word. Also another xpusim that is run: the
- * words that it is given, and what is taken of its answer. */
+/* Reproducers of a run that its policy broke: which ends count, the trace that still shows it, the
+ * two logs next to it, and the command, word for word. Other tests run another xpusim: its
+ * arguments, and the use of its answer. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static char *left(const struct trouble_end *end, const char *dir)
     return text;
 }
 
-/* Of six requests the third is enough, with as few tokens as there can be. Its process dies, so
+/* The third of six requests is enough, with as few tokens as there can be. Its process dies, so
  * that there is no timeline; the decisions are what it wrote before. */
 START_TEST(a_crash_is_shown_by_one_request)
 {

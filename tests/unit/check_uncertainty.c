@@ -75,7 +75,7 @@ START_TEST(ranges_are_drawn_evenly_about_their_value)
 }
 END_TEST
 
-/* What a calibration fitted together is drawn together: variances and correlations of the
+/* Numbers that a calibration fitted together are drawn together. Variances and correlations of the
  * logarithms of 400 draws are those of the file's covariance, within four standard errors
  * (variances sqrt(2/n) = 7 %, correlations 1/sqrt(n) = 0.05). */
 START_TEST(fitted_parameters_are_drawn_with_their_covariance)
@@ -201,7 +201,7 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
     return u;
 }
 
-/* What 60 machines truly are: the first n_far are overwhelmed, the next n_worse are worse by 1. */
+/* Truth of 60 machines: the first n_far are overwhelmed, the next n_worse are worse by 1. */
 struct truth {
     double others; /* difference of all others */
     double noise;  /* of a run */
@@ -274,7 +274,7 @@ START_TEST(noise_is_no_sure_order)
 }
 END_TEST
 
-/* Six of 60 machines are overwhelmed, with differences of -300 and noise of 100. Of the others nine
+/* Six of 60 machines are overwhelmed, with differences of -300 and noise of 100. Nine of the others
  * are worse by 1, and the rest are better by 1, known to 0.3. So 51 of 60 are better, whatever the
  * six do: the mean of -31 is nobody's, and their noise is not the others'. */
 START_TEST(overwhelmed_machines_do_not_decide_for_the_others)
@@ -334,9 +334,9 @@ static void quadratic(const double *x, const double *y, double *fit)
     gsl_matrix_free(a);
 }
 
-/* The difference is 2 (a^2 - 1) + 2 b - 1 of two factors' scores. Who knows one knows the rank's
- * score y to within the rest of its variance, and errs where the order is on the less likely side.
- * Neither half of a^2 is as the other, so the sides are told apart. */
+/* The difference is 2 (a^2 - 1) + 2 b - 1 of two factors' scores. One known factor gives the rank's
+ * score y to within the rest of its variance. A guess from it errs where the order is on the less
+ * likely side. Neither half of a^2 is as the other, so the sides are told apart. */
 START_TEST(knowing_a_cause_leaves_the_chance_of_the_rest)
 {
     draw("core-ultra-5-125h", N);
@@ -401,7 +401,7 @@ START_TEST(more_is_better_in_some_metrics)
 }
 END_TEST
 
-/* Of five candidates the first and the third change nothing: the others move up, three are left,
+/* The first and the third of five candidates change nothing: the others move up, three are left,
  * and the best to measure is the one that leaves the smallest chance of a wrong order. */
 START_TEST(numbers_that_change_nothing_are_left_out)
 {

@@ -278,7 +278,7 @@ static void pair_is(const struct uncertainty_pair *p, uint32_t policy, uint32_t 
     shares_are(p, m, machine, n, kept);
 }
 
-/* Of the machines on which nothing failed, the mean of a policy's two runs. */
+/* The range is of the means of a policy's two runs, on the machines on which nothing failed. */
 static void means_are(struct uncertainty_range range, uint32_t p, uint32_t k)
 {
     double x[M];

@@ -254,7 +254,7 @@ static struct conformal made_pairs(struct conformal_row *v)
     return c;
 }
 
-/* What two entries' bandwidths share, of the variance of the better known one. */
+/* Variance that two entries' bandwidths share, over that of the better known one. */
 static double shared_of(const struct conformal *c, const char *like, const char *family)
 {
     (void)snprintf(soc->like, sizeof soc->like, "%s", like);
@@ -275,7 +275,7 @@ static double shared_of(const struct conformal *c, const char *like, const char 
 }
 
 /* With the pairs above machines have 0.2^2 of the variance within a family, and widths all of it
- * across. Of all twelve differences between widths a third is 0.4: widths have 0.16 / 2 / 3 of the
+ * across. A third of all twelve differences between widths is 0.4: widths have 0.16 / 2 / 3 of the
  * mean square of 0.04. */
 START_TEST(widths_share_an_error_within_a_family)
 {

@@ -154,7 +154,7 @@ START_TEST(a_page_has_all_that_it_computes_from)
     }
     ck_assert(machine && model);
     ck_assert_uint_ge(n, 3);
-    /* The same runs, from these files alone. */
+    /* The command prints equal text from these files alone. */
     static const char *const words[] = {"--workload", LOAD,
                                         "--seed",     "9",
                                         "--policy",   "fcfs:device=cpu",

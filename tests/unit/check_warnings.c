@@ -205,9 +205,9 @@ START_TEST(numbers_of_other_parts_are_said)
 }
 END_TEST
 
-/* Of three devices each was measured, or has numbers of its own as a start, or neither: the last
- * are the ones that the machine has from another. The first and the last device are no exceptions.
- */
+/* Each of three devices was measured, or has numbers of its own as a start, or neither: the last
+ * are the ones that the machine has from another. The first and the last device are no
+ * exceptions. */
 START_TEST(each_device_that_is_made_from_another_machine_is_said)
 {
     static const char *const names[] = {"igpu", "npu", "cpu"};

@@ -155,7 +155,7 @@ static const struct kernel_row *the_row(uint32_t repetition, enum kernel_metric 
     return found;
 }
 
-/* What does not depend on how long it took. */
+/* Checks the fields that do not depend on how long it took. */
 static void is_of(const struct kernel_row *r, const struct backend_info *d,
                   const struct kernel_spec *s, bool held_out)
 {
@@ -203,9 +203,9 @@ static double slowed(uint32_t device, const struct kernel_spec *s, const struct 
                                  &truth.contention, truth.lambda[s->op]);
 }
 
-/* Of each shape of a device's plan a row in every repetition, with what it takes alone, and once
- * what it took to compile and to call it first. Of each pair two rows of either side: next to the
- * other, and how much longer that is. */
+/* Each shape of a device's plan has a row in every repetition with its isolated time, and once its
+ * times of compilation and of the first call. Each pair has two rows of either side: its time next
+ * to the other, and how much longer that is. */
 START_TEST(rows_are_those_of_the_plan)
 {
     static struct plan plans[2];
@@ -379,7 +379,7 @@ static void told(void *ctx, uint32_t steps)
     steps_told++;
 }
 
-/* What standard error got of it. The caller frees. */
+/* Measures, and returns its standard error. The caller frees. */
 static char *measure_aloud(void)
 {
     FILE *said = tmpfile();

@@ -109,7 +109,7 @@ START_TEST(what_is_withdrawn_does_not_run)
     ck_assert_int_eq(worker_stamps(w, 7, &at), -EINVAL);
     ck_assert_int_eq(n_ran, 3);
     ck_assert(ran[0] == 1 && ran[1] == 2 && ran[2] == 3);
-    /* What runs already stays; what is behind it goes. */
+    /* A job that runs already stays; the one behind it goes. */
     ck_assert_int_eq(worker_submit(w, note_and_block, number(7)), 7);
     (void)sem_wait(&begun);
     ck_assert_int_eq(worker_submit(w, note, number(1)), 8);

@@ -123,7 +123,8 @@ START_TEST(a_fork_that_nobody_makes_is_none)
 }
 END_TEST
 
-/* What is not ready, says something else, or is no program is useless, and leaves nothing open. */
+/* A program that ends early, or prints anything but that it is ready, is useless, and leaves
+ * nothing open. */
 START_TEST(what_does_not_start_is_useless)
 {
     static const char *const programs[] = {
