@@ -81,7 +81,7 @@ static void run(void *arg)
     metrics_free(m);
 }
 
-/* The same with a timeline written beside, to a file that is removed. */
+/* Runs with a timeline in place of the metrics, and removes its file. */
 static void run_with_timeline(void *arg)
 {
     struct bench *b = arg;

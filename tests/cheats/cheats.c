@@ -305,7 +305,7 @@ static const struct {
     {"processes", processes},
 };
 
-/* What only a process that checks its answers survives. */
+/* Only a process that checks the policy's answers survives this. */
 static void forge(struct sched *s, const struct request *r)
 {
     struct request copy = *r;
