@@ -18,7 +18,7 @@ static bool lpm_takes_the_longest_cached_prefix(const char *extra)
     return rules_finishes(3, 22.8) && rules_starts(2, 22.8);
 }
 
-/* The same: two wait, and more than one is too many to sort. */
+/* With max_sorted=1 two waiting requests are too many to sort, so they run in order of arrival. */
 static bool lpm_leaves_a_long_queue_as_it_is(const char *extra)
 {
     rules_machine(1);
@@ -69,9 +69,9 @@ static bool lpm_computes_a_shared_prefix_once(const char *extra)
     return rules_finishes(1, 16) && rules_finishes(3, 16) && rules_finishes(2, 19.2);
 }
 
-/* The same with request 4 between 1 and 2, which finds 96 of its 200 tokens cached, as it begins as
- * request 0 does. It goes first with 104 rows, 1 has 200 and 3 has 100: 404 rows, 27 blocks,
- * fill the step, 14.12 ms. Who stands between 1 and 2 does not matter to them. */
+/* Request 4 is between 1 and 2 here. It finds 96 of its 200 tokens cached, as it begins as request
+ * 0 does. It goes first with 104 rows, 1 has 200 and 3 has 100: 404 rows, 27 blocks, fill the step,
+ * 14.12 ms. A request between 1 and 2 does not matter to them. */
 static bool lpm_looks_at_each_that_shares(const char *extra)
 {
     rules_machine(1);
@@ -150,10 +150,10 @@ static bool autellix_promotes_who_waited_long(const char *extra)
     return rules_starts(6, 31) && rules_starts(2, 36) && rules_starts(7, 41);
 }
 
-/* The same, but BE2 has three tokens, and others come until 75.5. It is due at the top at 12 + 22 =
- * 34, gets 8 ms from 36 on, and is in queue 1 again at 44. It has 19 ms then, its program's 11
- * included, and its waiting counts from 34: due at 34 + 8 + 2 * 19 = 80, it continues at 84. From
- * 12 it would be due at 58. */
+/* BE2 has three tokens here, and others come until 75.5. It is due at the top at 12 + 22 = 34, gets
+ * 8 ms from 36 on, and is in queue 1 again at 44. It has 19 ms then, its program's 11 included, and
+ * its waiting counts from 34: due at 34 + 8 + 2 * 19 = 80, it continues at 84. From 12 it would be
+ * due at 58. */
 static bool autellix_counts_from_the_promotion(const char *extra)
 {
     rules_machine(1);
@@ -200,9 +200,9 @@ static bool path_shortens_when_a_request_leaves(const char *extra)
     return rules_finishes(2, 14.5) && rules_finishes(1, 19.5) && rules_starts(3, 19.5);
 }
 
-/* Of 100 (8), 150 (9.5) and 250 (12.5) the last is the path: 5-14.5. Then 9.5 is, which goes before
- * 4 (330: 14.9), and so does 100 after it: it starts at 26. As it is in whatever order they come.
- */
+/* The path is the longest of 100 (8), 150 (9.5) and 250 (12.5): 5-14.5. Then 9.5 is the path and
+ * goes before 4 (330: 14.9), as does 100 after it: 4 starts at 26. The order in which they come
+ * does not matter. */
 static bool path_shortens_whoever_of_three_leaves(const char *extra)
 {
     static const int rows[] = {100, 150, 250};
@@ -302,10 +302,11 @@ static bool andes_counts_tokens_that_nobody_reads_yet(const char *extra)
     return rules_starts(2, 5);
 }
 
-/* 20 ms ahead, prompts in pieces of 100. Who has read nothing and has its prompt after l ms gains
- * (20 - l)^2 of (20 + age)^2. At 4 a piece of RT0 (200) is done, and the other takes 5: (15 /
- * 24)^2 = 0.39. RT1 (150, 6.5 ms) came at 1: (13.5 / 23)^2 = 0.34. So RT0 goes on, 9; had it all
- * of its prompt before it, 8 ms, RT1 would go. By tokens of context, 200 and 150, it does. */
+/* 20 ms ahead, prompts in pieces of 100. A request whose user has read nothing, and whose prompt
+ * takes l ms more, gains (20 - l)^2 of (20 + age)^2. At 4 a piece of RT0 (200) is done, and the
+ * other takes 5: (15 / 24)^2 = 0.39. RT1 (150, 6.5 ms) came at 1: (13.5 / 23)^2 = 0.34. So RT0 goes
+ * on, 9; had it all of its prompt before it, 8 ms, RT1 would go. By tokens of context, 200 and 150,
+ * it does. */
 static bool andes_counts_what_is_left_of_a_prompt(const char *extra)
 {
     rules_machine(1);

@@ -24,8 +24,8 @@ static bool preempts_at_the_kernel_boundary(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 4, 8) && sc.records[1].first_token_ns == MS(27);
 }
 
-/* The same with two layers and BE0 decoding (20 ms a layer) from 45 on: RT1 (256) arrives at 46;
- * its attention, ready at 50, runs when the kernel of the batch ends at 65; the batch goes on
+/* The model has two layers, and BE0 decodes (20 ms a layer) from 45 on. RT1 (256) arrives at 46;
+ * its attention, ready at 50, runs when the kernel of the batch ends at 65. The batch goes on
  * later. */
 static bool decode_stops_at_its_kernel_and_goes_on(const char *extra)
 {
@@ -47,7 +47,7 @@ static bool smallest_etc_is_resumed_first(const char *extra)
     return sc.records[2].start_ns == MS(23) && sc.records[1].start_ns == MS(46);
 }
 
-/* The same with T_starve 10 ms: at 23 both are starved, BE1 for longer: it goes first, until 82. */
+/* T_starve is 10 ms: at 23 both are starved, BE1 for longer, so it goes first, until 82. */
 static bool starved_prefills_go_before_small_ones(const char *extra)
 {
     machine(1, 1);

@@ -1,6 +1,6 @@
 /* Several passes of one prompt (SEGMENT_AHEAD), by hand. What may run before what, and in which
  * order are they done? What becomes of them when one is given up, memory is short, or the user
- * leaves. QKV takes 4 ms on the NPU, attention 10 and the head 1 on the CPU, FFN 8 on the NPU. */
+ * leaves? QKV takes 4 ms on the NPU, attention 10 and the head 1 on the CPU, FFN 8 on the NPU. */
 #include <errno.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static struct pass *ahead[3];
 /* ---- what observers make of it ---- */
 
 /* As middle_first below, with two gaps in which nothing of the request is on a device. From 12 to
- * 15 its attention waits for the policy, and from 53 to 58 its head. Of 59 ms 51 are work. */
+ * 15 its attention waits for the policy, and from 53 to 58 its head. Work takes 51 of the 59 ms. */
 static void with_gaps(struct sched *s, struct script *y);
 
 static double metric(const struct metric_list *list, const char *name)

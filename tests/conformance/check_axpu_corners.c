@@ -203,7 +203,7 @@ START_TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share)
 }
 END_TEST
 
-/* The same with beta=0.5: m* = 2 chunks, 8 ms, as long as the iGPU's 512 rows. The share that is
+/* With beta=0.5 the m* above is 2 chunks, 8 ms, as long as the iGPU's 512 rows. The share that is
  * not shorter waits for its counterpart too: begun at 24 it would end at 32, before the NPU's
  * 27-35. It starts at 27, or when the decode kernel then running ends. */
 START_TEST(an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it)
@@ -373,13 +373,12 @@ static void again(uint32_t request, int device, enum op_kind op, double begin_ms
 }
 
 /* 90 blocks of 16 tokens; attention takes 1 ms here, so that 256 rows prefill in 14. BE0 and BE1
- * have their tokens at 14 and 28 and decode together, two sequences in 2.1 ms; BE2 (512) begins
- * at 28. RT3 (800, 50 blocks) comes at 29 and finds 90 - 18 - 17 - 32 or less. At 30.1 both decodes
+ * have their tokens at 14 and 28 and decode together, two sequences in 2.1 ms; BE2 (512) begins at
+ * 28. RT3 (800, 50 blocks) comes at 29 and finds 90 - 18 - 17 - 32 or less. At 30.1 both decodes
  * give up their memory, which leaves 58; BE2 is stopped at 32. Both are aged when RT3 ends, at 58,
  * and older than BE2: BE0 begins anew and is stopped at 62 by RT4, to 76; BE1 begins anew and is
- * stopped at 80 by RT5, to
- * 94. Of the three that are suspended then, BE2 was the first, BE0 the next, BE1 the last: so they
- * go on, and each ends. */
+ * stopped at 80 by RT5, until 94. Three are suspended then, BE2 first, BE0 next and BE1 last: they
+ * go on in this order, and each ends. */
 START_TEST(three_suspended_prompts_go_on_in_turn)
 {
     static const struct scenario_request q[] = {

@@ -191,7 +191,7 @@ START_TEST(memory_bound_kernels_of_one_class_overlap)
 END_TEST
 
 /* RT decodes, BE prefills: its QKV waits for the last of RT's six steps of 6 ms, at 52, not only
- * for the one that runs, until 22. Of age at 37, it starts then. */
+ * for the one that runs, until 22. With t_age_s=0.02 it starts at 37. */
 START_TEST(a_memory_bound_proactive_kernel_waits_for_reactive_decode)
 {
     static const struct scenario_request q[] = {{RT, 0, 256, 7, 0, 0}, {BE, 0.017, 256, 3, 0, 0}};

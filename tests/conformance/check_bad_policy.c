@@ -453,8 +453,8 @@ START_TEST(spinning_in_one_instant_ends_the_run)
 }
 END_TEST
 
-/* 9 tokens of 3 requests are 9 passes, each formed and launched in one call. Who asks to be called
- * again is called once more after each of those, and not after calls that did nothing. */
+/* 9 tokens of 3 requests are 9 passes, each formed and launched in one call. A policy that asks to
+ * be called again is called once more after each of those, and not after calls that did nothing. */
 START_TEST(who_acts_is_called_again_where_it_asks)
 {
     struct policy_ops p = ops("server", serve_counted);

@@ -13,7 +13,7 @@
 
 enum { LOADS = 8, MAX_REQUESTS = 24 };
 
-/* What a load is made to be. */
+/* Restrictions of a load, as bits. */
 enum {
     ANY,
     ROOMY = 1,     /* memory for all of it */
@@ -44,7 +44,7 @@ static const struct {
     {"fcfs", "", "program-fcfs", ONE_OF_ANY_CLASS, ROOMY | FLAT},
     {"fcfs", "", "recompute-preempt", "kill=never", ROOMY | REACTIVE},
     {"fcfs", "", "recompute-preempt", "", ROOMY | PROACTIVE},
-    /* Who is alone is served as fcfs serves him, by all that use one device. */
+    /* All that use one device serve a lone request as fcfs does. */
     {"fcfs", "", "orca", "", ALONE},
     {"fcfs", "", "vllm-v0", "max_num_batched_tokens=1000000", ALONE},
     {"fcfs", "", "vllm-v1", "max_num_batched_tokens=1000000", ALONE},

@@ -180,8 +180,8 @@ START_TEST(ddr_bytes_that_are_reported_late_are_reported_once)
 }
 END_TEST
 
-/* What draws most is the attention of an iteration that begins when others that it was priced with
- * are over, and that something disturbs. */
+/* Demand of the DDR is highest in the attention of one iteration. It begins when those that it was
+ * priced with are over, and something disturbs it. */
 START_TEST(the_iteration_after_those_that_repeat_is_audited)
 {
     static const struct randomrun run = {

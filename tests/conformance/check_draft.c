@@ -39,7 +39,7 @@ static uint32_t accept(const void *params, uint64_t seed, const struct request *
     return step == 0 ? drafted : 0;
 }
 
-/* What is formed, in order: the role, and what its segment must be. */
+/* Segments in the order of their forming: role, tokens asked for, and those that it must have. */
 static const struct stage {
     enum segment_role role;
     uint32_t asks, first_token, n_tokens;

@@ -41,7 +41,7 @@ START_TEST(every_policy_gives_every_request_the_same_tokens)
 }
 END_TEST
 
-/* Whatever the times are: a request's causes are from its arrival to its end, none twice. */
+/* A request's causes cover the time from its arrival to its end, none twice, at any speed. */
 START_TEST(latencies_of_real_runs_are_explained_whole)
 {
     static const char *const policies[] = {"fcfs", "openvino-cb", "agent-xpu-v2"};
@@ -457,7 +457,7 @@ START_TEST(kv_of_a_session_waits_in_the_file_while_its_tool_runs)
 }
 END_TEST
 
-/* What a session's earlier turn left is what its next prompt begins with. */
+/* A session's next prompt begins with what its earlier turn left. */
 START_TEST(a_reused_prefix_gives_the_tokens_of_a_computed_one)
 {
     struct tokens reused;

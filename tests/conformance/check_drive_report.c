@@ -1,6 +1,5 @@
-/* What a real run reports of its kernels is what its launches did: each row of each op once, whose
- * tokens they were, how long devices worked and in which phase. Seen by an observer next to the
- * report. */
+/* A real run's report of its kernels is what an observer saw of its launches: each row of each op
+ * once, whose tokens they were, how long devices worked and in which phase. */
 #include <stdlib.h>
 #include <string.h>
 

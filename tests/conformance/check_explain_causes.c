@@ -96,8 +96,8 @@ static void both_classes(struct sched *s, struct script *y)
     }
 }
 
-/* A pass of a reactive and a proactive request runs 0-10. Who comes at 1 ms has its own class
- * before it, whichever it is, and behind it also the one that goes first. */
+/* A pass of a reactive and a proactive request runs 0-10. Both that come at 1 ms wait for their own
+ * class, as the pass has both. Request 3 also waits for request 2, which goes first. */
 START_TEST(a_batch_of_both_classes_is_a_queue_of_each)
 {
     static const struct scenario_request q[] = {
@@ -139,7 +139,7 @@ static void together(struct sched *s, struct script *y)
  * 8 tokens take (1 + 3.2) + 2 + (3 + 3.2) + (4 + 3) = 19.4 ms together. Alone those of 8 take
  * (1 + 0.8) + 2 + (3 + 0.8) + (4 + 1) = 12.6 ms and that of 16 takes 2.6 + 2 + 4.6 + 5 = 14.2 ms.
  * So 6.8 ms of request 0 are the price of sharing: of 26.8 parts, request 1 caused 14.2 and request
- * 2 caused 12.6. Of request 1 it is 5.2 ms, and each of the others caused a half. */
+ * 2 caused 12.6. Request 1 pays 5.2 ms, and each of the others caused a half. */
 START_TEST(a_shared_pass_is_charged_to_those_who_share_it)
 {
     static const struct scenario_request q[] = {
@@ -217,8 +217,8 @@ START_TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel)
 }
 END_TEST
 
-/* The same with two QKV of 1 ms, each at a quarter: both end at 4, and nothing of request 0's next
- * kernel runs beside the launch that ended when it began. So 3 ms of both are sharing, and of its
+/* Both QKV take 1 ms here, each at a quarter: both end at 4, and nothing of request 0's next kernel
+ * runs beside the launch that ended when it began. So 3 ms of both are sharing, and of its
  * 2 + 3 + 4 ms at a half all 9 more are throttling; it is done at 22, request 1 18 ms later. */
 START_TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it)
 {

@@ -1,7 +1,7 @@
 /* Iteration-level schedulers, rule by rule: vllm-v0, vllm-v1, vllm-priority (both modes), sarathi,
  * sarathi-hetero (clauses.md E.1 to E.3). Toy times: tests/helpers/rules.h: n rows take 0.03 n + 1
- * ms, 1 ms more with a token; a decode alone 3 ms. KV in blocks of 16 tokens. What asynchronous
- * scheduling does to vllm-v1 is in check_async_scheduling.c. */
+ * ms, 1 ms more with a token; a decode alone 3 ms. KV in blocks of 16 tokens.
+ * check_async_scheduling.c tests asynchronous scheduling of vllm-v1. */
 #include "tests/helpers/rules.h"
 
 /* ---- what they share ---- */
@@ -93,8 +93,8 @@ static bool v1_wants_what_a_decode_needs(const char *extra)
     return rules_finishes(1, 6.76) && rules_finishes(0, 9.76);
 }
 
-/* The same seven blocks, six of them BE0's (90 tokens, out 3). At 4.7 BE1 (16) takes the seventh:
- * nothing is left for BE0's next block, which it does not need. 17 rows: 2.51, then a decode. */
+/* BE0 (90 tokens, out 3) has six of seven blocks. At 4.7 BE1 (16) takes the seventh: nothing is
+ * left for BE0's next block, which it does not need. 17 rows: 2.51, then a decode. */
 static bool sarathi_admits_into_the_last_block(const char *extra)
 {
     rules_machine(1);
@@ -279,7 +279,8 @@ static bool priority_v1_takes_no_place_by_force(const char *extra)
     return rules_starts(1, 14) && rules_finishes(0, 14);
 }
 
-/* The same for memory: BE0 (150) holds ten of twelve blocks, RT1 (50) needs four. 150 rows: 6.5. */
+/* v0 takes memory by force, too: BE0 (150) holds ten of twelve blocks, RT1 (50) needs four. 150
+ * rows: 6.5. */
 static bool priority_v0_takes_memory_by_force(const char *extra)
 {
     rules_machine(1);

@@ -26,7 +26,7 @@ static void run(const char *params, uint32_t cells, const struct scenario_reques
     steps_run(&sc, &policy_llama_cpp_ops, all, cells, q, n);
 }
 
-/* Of slots never used the last is taken first, and prompts come by slot number: request 1 is in
+/* The last of the slots never used is taken first, and prompts come by slot number: request 1 is in
  * slot 1, request 0 in slot 2. */
 START_TEST(of_a_burst_the_newest_comes_first)
 {
@@ -54,8 +54,8 @@ START_TEST(slots_left_in_one_step_take_who_waited_in_reverse)
 }
 END_TEST
 
-/* The same, but requests 3 and 4 come during step 1: nobody was turned away, so they keep their
- * order. Request 3 gets slot 1. */
+/* Requests 3 and 4 come during step 1 here: nobody was turned away, so they keep their order.
+ * Request 3 gets slot 1. */
 START_TEST(slots_left_in_one_step_take_who_came_during_it_in_order)
 {
     struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0},

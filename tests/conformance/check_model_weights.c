@@ -111,9 +111,10 @@ START_TEST(idle_weights_give_way_and_come_back)
 }
 END_TEST
 
-/* The same memory, and request 1 comes while request 0 is served, which takes 4 ms a token and has
- * 500: its weights stay until it has left, at about 2 s. Request 2, of the first model too, comes
- * behind request 1 and waits with it: else the second model's turn might never come. */
+/* Memory holds 4 GB, not the 5 GB of both models. Request 1 comes while request 0 is served,
+ * which takes 4 ms a token and has 500 after the first: its weights stay until it has left, at
+ * about 2 s. Request 2, of the first model too, comes behind request 1 and waits with it: else the
+ * second model's turn might never come. */
 START_TEST(weights_in_use_stay_and_later_requests_wait)
 {
     static const struct scenario_request q[] = {
@@ -290,9 +291,9 @@ START_TEST(who_gives_up_while_weights_are_loaded_was_never_there)
 }
 END_TEST
 
-/* Whose memory is taken while the weights of its model are loaded (3 GB until 3 s; other programs
- * have 2 of 4 GB from 1 s to 1.5 s) never used them: they make room at 5 s, and the 2 GB of the
- * first model are there at 7 s. */
+/* A request whose memory is taken while the weights of its model are loaded never used them.
+ * Loading 3 GB takes until 3 s; other programs have 2 of 4 GB from 1 s to 1.5 s. The weights make
+ * room at 5 s, and the 2 GB of the first model are there at 7 s. */
 START_TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them)
 {
     static const struct scenario_request q[] = {

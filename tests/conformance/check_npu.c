@@ -54,7 +54,7 @@ START_TEST(a_fake_npu_computes_with_either_compiler)
 }
 END_TEST
 
-/* What an NPU cannot do, and why it did not compile, is the message of the run. */
+/* The message of the run says what an NPU cannot do, and why it did not compile. */
 START_TEST(a_fake_npu_says_what_it_lacks)
 {
     static const struct {

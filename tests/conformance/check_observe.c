@@ -16,14 +16,14 @@
 #include "tests/helpers/suite.h"
 #include "traces/measured.h"
 
-/* What the server does is in max_tokens: so many tokens, or one of these. */
+/* max_tokens makes the server send so many tokens, or do one of these. */
 enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT_LINES, ASK_LEAVE };
 
 static int listener;
 static char url[4096];
 
-/* Of a server that counts prompts without streaming: tokens of a word, and those around all of
- * them. 0: it does not. It never says them in a stream. */
+/* Tokens of a word, and those around all words, of a server that counts prompts without streaming.
+ * It never counts them in a stream. 0: it does not count. */
 static int per_word, around;
 static atomic_uint longest; /* of the prompts that were streamed, in its tokens */
 

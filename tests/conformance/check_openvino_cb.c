@@ -88,8 +88,8 @@ START_TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group)
 }
 END_TEST
 
-/* The same on a GPU: request 1 loses everything and is in step 4 as a prompt of 33 tokens, ahead
- * of request 2's 32; step 5 gives both a token. */
+/* On a GPU request 1 loses everything and is in step 4 as a prompt of 33 tokens, ahead of request
+ * 2's 32; step 5 gives both a token. */
 START_TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt)
 {
     struct scenario_request q[] = {

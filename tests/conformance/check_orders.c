@@ -118,7 +118,8 @@ static bool srpt_counts_work_of_a_stopped_pass(const char *extra)
     return rules_starts(1, 14) && rules_finishes(0, 67) && rules_starts(2, 67);
 }
 
-/* What srpt believes of request r under sigma 1: O exp(Z - 1/2), Z its own normal draw. */
+/* Isolated ms of request r as srpt estimates them under sigma 1, from O exp(Z - 1/2) tokens. Z is
+ * its own normal draw. */
 static double believed_ms(uint64_t seed, uint32_t r, double output)
 {
     uint64_t own = rng_seed(rng_key(seed, RNG_POLICY, hash_string(HASH_INIT, "srpt"), 0));
@@ -368,7 +369,7 @@ static bool vtc_charges_prompts_at_admission(const char *extra)
     return rules_starts(2, 0) && rules_starts(1, 11);
 }
 
-/* At 5 client 1 has 102 and client 2 nothing, but BE0 runs: to 5 + 9 * 3 = 32. The same for RT1,
+/* At 5 client 1 has 102 and client 2 nothing, but BE0 runs: to 5 + 9 * 3 = 32. RT1 waits as long,
  * though reactive requests are admitted first. */
 static bool vtc_takes_nobody_out(const char *extra)
 {
@@ -464,8 +465,8 @@ static bool llf_counts_work_inside_a_pass(const char *extra)
 /* As above until 21: BE0 stops with 21 ms done, its laxity 599,959 + 21 = 599,980. BE1 (laxity
  * 600,020.5 - 60.5 = 599,960) runs from 21 on, a layer in 4.95 + 1 ms. BE2, 200 rows or 71 ms,
  * comes at 44 with 600,044 - 71 = 599,973, when BE1 is at 599,960 + 23 = 599,983: BE1 stops when
- * its FFN of layer 4 ends, at 21 + 4 * 5.95 = 44.8, at 599,983.8. BE2 ends at 115.8. Of the two
- * that were stopped BE0 is then the more urgent, although BE1 was stopped last: 115.8 + 20 = 135.8,
+ * its FFN of layer 4 ends, at 21 + 4 * 5.95 = 44.8, at 599,983.8. BE2 ends at 115.8. BE0 is then
+ * the more urgent of the two that were stopped, although BE1 was stopped last: 115.8 + 20 = 135.8,
  * and BE1 with the 36.7 that it lacks ends at 172.5. */
 static bool llf_compares_all_stopped_passes(const char *extra)
 {

@@ -1,6 +1,6 @@
-/* What policies count (sched_note), by hand: nothing else of a run shows it. KV of sessions on the
- * toy machine of tests/helpers/rules.h, and the graphs of sd-npu on that of check_sd_switching.c.
- */
+/* Counters of policies (sched_note), by hand: nothing else of a run shows them. KV of sessions on
+ * the toy machine of tests/helpers/rules.h, and the graphs of sd-npu on that of
+ * check_sd_switching.c. */
 #include <string.h>
 
 #include "policies/registry.h"
@@ -14,7 +14,7 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* Of a counter that was never noted there is none. */
+/* 0 for a counter that was never noted. */
 static uint64_t noted(const char *counter)
 {
     for (uint32_t i = 0; i < sc.result.n_policy_counters; i++) {
@@ -25,9 +25,9 @@ static uint64_t noted(const char *counter)
     return 0;
 }
 
-/* Turn 0 (96 tokens) takes 4.88 ms, then its tool. What keeping, dropping and swapping waste is in
- * check_tool_gaps.c: 2.44 ms of holding are worth computing again, and 2 ms a transfer at 96 GB/s.
- */
+/* Turn 0 (96 tokens) takes 4.88 ms, then its tool. check_tool_gaps.c computes what keeping,
+ * dropping and swapping waste: 2.44 ms of holding are worth computing again, and 2 ms a transfer at
+ * 96 GB/s. */
 static const struct {
     const char *params;
     double gap_ms, swap_gb_per_s;
@@ -90,10 +90,13 @@ static bool has_gaps(const struct policy_ops *ops)
 
 /* Turns of 96, 300, 400 and 500 tokens, which take at least 0.03 ms each to compute again; at most
  * 2 ms more in all. Without calls KV is kept for as long as that takes.
- *   1 and 2 ms    the first tool is in time (96: 2.88). It is known then that 1 ms is enough, and
- * the KV of turn 1 is given up in the second 6, 1, 3 ms    the first tool is late (4.88 at most),
- * the second in time for the 6 ms that are known (9 to compute again). Of both, 6 ms costs 6 + 1
- * held, 1 ms costs 1 + 1 and 12 again, and 0 ms 24: 6 ms, so the third is in time */
+ *
+ * Calls of 1 and 2 ms: the first tool is in time (96: 2.88). It is known then that 1 ms is enough,
+ * and the KV of turn 1 is given up in the second.
+ *
+ * Calls of 6, 1 and 3 ms: the first tool is late (4.88 at most), the second in time for the 6 ms
+ * that are known (9 to compute again). For both calls, 6 ms costs 6 + 1 held, 1 ms costs 1 + 1 and
+ * 12 again, and 0 ms 24: 6 ms is least, so the third is in time. */
 static const struct {
     double gap_ms[3];
     uint32_t tools, discarded;

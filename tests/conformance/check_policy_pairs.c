@@ -34,9 +34,9 @@ static uint64_t fate(const struct policy_ops *ops, const char *params, uint64_t 
     return h;
 }
 
-/* sarathi and vllm-v1 are nearly one policy as they come. Of those running only the last one's
- * prompt is cut, as a prompt that is cut takes what is left of the budget; so somebody is admitted
- * only when all running prompts end in this iteration, no more run than the budget has tokens, and
+/* sarathi and vllm-v1 are nearly one policy as they come. Only the prompt of the last running one
+ * is cut, as a prompt that is cut takes what is left of the budget; so somebody is admitted only
+ * when all running prompts end in this iteration, no more run than the budget has tokens, and
  * "decodes first" and "running in order" are the same. Both admit a prompt when all of it fits.
  * They part where memory is short, as one wants a free block for every decode and leaves a
  * watermark, and with the parameters below. */

@@ -100,7 +100,7 @@ START_TEST(prema_expects_what_is_left_and_not_all_of_it)
 }
 END_TEST
 
-/* The same with 100 tokens expected, and priority 2. BE0 was never idle, so it has 2 tokens, the
+/* 100 tokens are expected here, and the priority is 2. BE0 was never idle, so it has 2 tokens, the
  * band from 1 to 3, as BE1 has when it comes at 1200; at 1216.1 (46 decodes) BE0 needs 53 tokens of
  * some 18 ms, BE1 100 of 4 to 14: BE1 is next. Were service idleness, BE0 would have reached the
  * band of 3 after half its isolated time of some 1.8 s, and be the only candidate. */
@@ -285,9 +285,9 @@ START_TEST(prompts_share_a_micro_batch)
 }
 END_TEST
 
-/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. Who entered
- * last gives way, and waits before those who came later: when BE0 has ended, it enters with the
- * first of them, and the other waits. */
+/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. The one that
+ * entered last gives way, and waits before BE2 and BE3: when the other has ended, it enters with
+ * BE2, and BE3 waits. */
 START_TEST(who_gave_way_enters_before_those_who_came_later)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 30, 0, 0},
@@ -316,8 +316,8 @@ END_TEST
 
 /* ---- orca ---- */
 
-/* What a request may need is its prompt and 1,024 tokens, in whole blocks: two of 112 tokens fill
- * 2,272 exactly, and share their first pass; of 2,256 the second waits. So it does with 100 tokens:
+/* A request may need its prompt and 1,024 tokens, in whole blocks. Two of 112 tokens fill 2,272
+ * exactly, and share their first pass; with 2,256 the second waits. So it does with 100 tokens:
  * they may need 71 blocks each, and there are 141. */
 START_TEST(a_reservation_that_just_fits_is_made)
 {

@@ -14,7 +14,7 @@ enum { LOADS = 120, MAX_REQUESTS = 24, PARAMS_BYTES = 1024 };
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
 
-/* What is asked because only the core can know. */
+/* Refusals that a policy may meet, because only the core can know. */
 static const struct {
     const char *policy; /* NULL: any */
     const char *action, *why;
@@ -77,7 +77,7 @@ START_TEST(nothing_is_refused_that_a_policy_can_know)
         char params[PARAMS_BYTES] = "";
         uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, 1000 + load);
         rng_init(&r, rng_key(load, RNG_TEST, 91, (uint64_t)_i));
-        /* Of frames there are millions while a timer is far. */
+        /* Frames would be millions while a timer is far. */
         sc.setup.frames = (struct sim_frames){0};
         if (load % 2 > 0) {
             draw_machine(&r);

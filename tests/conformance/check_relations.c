@@ -213,7 +213,7 @@ static bool make_other_watts(struct pair *p)
     return p->a.throttle.limit_watts == 0.0 && p->t.n_machine == 0;
 }
 
-/* What a policy rightly keeps from one load to the next. */
+/* Policies that rightly remember one load in the next. */
 static bool remembers(const struct policy_ops *p)
 {
     static const char *const who[] = {

@@ -1,6 +1,6 @@
 /* Random request graphs under many policies: every request arrives when the last of its parents has
  * ended and its gaps have passed, whoever is cancelled with whom, and jobs end with their last
- * foreground request. What should happen is computed here from the ends that were seen. */
+ * foreground request. The expectation is computed here from the ends that were seen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static uint32_t waiters_by_hand(const struct trace *t, const struct seen *s, con
     return most;
 }
 
-/* What a policy sees of a request's place in its job. */
+/* Checks requests' places in their jobs, as the policy saw them. Returns the sum of waiters. */
 static uint32_t check_places(const struct trace *t, const struct seen *s, const uint32_t *row_of,
                              const int64_t *end_ns)
 {
@@ -151,7 +151,7 @@ static uint32_t check_arrivals(const struct trace *t, const struct seen *s, uint
                           (unsigned long long)seed, policy, id, (long long)s->arrived_ns[id],
                           (long long)due_ns);
             ck_assert(s->ended[id]);
-            /* Who outlives the partner was on a device, and leaves when it may. */
+            /* A request that outlives its partner was on a device, and leaves when it may. */
             ck_assert(s->shed[id] ? partner && s->ended_ns[id] >= with_ns
                                   : s->ended_ns[id] <= with_ns + 10 * NS_PER_S);
         }

@@ -79,8 +79,7 @@ static uint64_t noted(const char *counter)
     return 0;
 }
 
-/* The same: three blocks compute two chunks that fill their graph of 256 rows, and one row on that
- * of 32. */
+/* Three blocks compute two chunks that fill their graph of 256 rows, and one row on that of 32. */
 START_TEST(only_rows_that_nobody_asked_for_are_padding)
 {
     run("sync", 3, 2, 2);
@@ -89,7 +88,7 @@ START_TEST(only_rows_that_nobody_asked_for_are_padding)
 }
 END_TEST
 
-/* Of the last chunk a block that is through loads at once: 4-6, 6-8, 8-10 ms. The step: block 0 at
+/* In the last chunk a block that is through loads at once: 4-6, 6-8, 8-10 ms. The step: block 0 at
  * 6, block 1 at 8, block 2 at 10. The first chunk keeps all its graphs. */
 START_TEST(naive_async_loads_behind_the_last_chunk)
 {
@@ -210,9 +209,10 @@ START_TEST(a_step_without_a_draft_is_followed_by_another_draft)
 }
 END_TEST
 
-/* What init declares: the graphs that the strategy uses, with their rows and blocks; the blocks
- * that are there before the run; and what else holds weights: the CPU's own format of them, EAGLE's
- * draft model (a layer and the head), calibration. Two blocks of 1 GB; rows of 300 and 24. */
+/* init declares the graphs that the strategy uses, with their rows and blocks, and the blocks that
+ * are there before the run. It also declares what else holds weights: the CPU's own format of them,
+ * EAGLE's draft model (a layer and the head), calibration. Two blocks of 1 GB; rows of 300 and 24.
+ */
 #define GRAPH_1 "0 0 graph version=1 rows=300 blocks=2 = 0\n"
 #define GRAPH_2 "0 0 graph version=2 rows=24 blocks=2 = 0\n"
 #define BLOCK(i, v) "0 0 map 1:" i ":" v " bytes=1000000000 = 0\n"

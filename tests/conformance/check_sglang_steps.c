@@ -79,9 +79,8 @@ START_TEST(a_place_is_free_one_step_of_decodes_later)
 }
 END_TEST
 
-/* The same, of a request 1 that would have 8 tokens, and whose user gives up during step 2: SGLang
- * runs it to the end of the step (to_finish), and it is among the running ones until the next one
- * is composed. */
+/* Request 1 would have 8 tokens here, but its user gives up during step 2. SGLang runs it to the
+ * end of the step (to_finish), and it is among the running ones until the next step is composed. */
 START_TEST(a_place_of_who_gave_up_is_free_as_late)
 {
     struct scenario_request q[] = {{BE, 0, 5, 5, 0, 0}, {BE, 0, 7, 8, 0, 0}, {BE, 0, 3, 1, 0, 0}};
@@ -123,7 +122,7 @@ START_TEST(who_has_produced_least_starts_over)
 }
 END_TEST
 
-/* The same, and request 3 waits since step 4, for 2 + 18 tokens: request 1 goes behind it. */
+/* Request 3 also waits here, since step 4, for 2 + 18 tokens: request 1 goes behind it. */
 START_TEST(who_starts_over_waits_at_the_end)
 {
     struct scenario_request q[] = {{BE, 0, 4, 12, 0, 0},

@@ -213,7 +213,7 @@ static void kv_moved(struct sched *s, const struct request *r)
     event("[\"kv_moved\",%u]", r->id);
 }
 
-/* What has ended keeps its last row until that is reported: the core uses its struct again. */
+/* A thing that has ended keeps its last row until that is reported: the core reuses its struct. */
 static void bury(struct sched *s)
 {
     spoken_look();

@@ -1,8 +1,8 @@
-/* Who promises that the next iteration is the same (sched_steady), and when. A promise that is
- * missing costs time alone, and no result shows it; so what is counted here are the passes that the
- * engine repeated by itself. Requests arrive at once and decode for 300 tokens. While all of them
- * decode in one iteration nothing happens before the first has ended, so of those passes at most a
- * few may be formed one by one; without the promise every one of them is. */
+/* Some policies promise that the next iteration is the same (sched_steady), under conditions. A
+ * promise that is missing costs time alone, and no result shows it; so what is counted here are the
+ * passes that the engine repeated by itself. Requests arrive at once and decode for 300 tokens.
+ * While all of them decode in one iteration nothing happens before the first has ended, so of those
+ * passes at most a few may be formed one by one; without the promise every one of them is. */
 #include <malloc.h>
 #include <string.h>
 
@@ -140,9 +140,9 @@ START_TEST(passes_of_two_models_that_take_turns_do_not_repeat)
 }
 END_TEST
 
-/* Of two models the second takes one to twelve times the memory of the first for a token. All ask
- * for it, or all for the first, and memory holds one to three of four answers. Who repeats reaches
- * its end as late as without repetition, whoever gives way in between. */
+/* The second of two models takes one to twelve times the memory of the first for a token. All ask
+ * for it, or all for the first, and memory holds one to three of four answers. A request ends at
+ * the same time with and without repetition, whoever gives way in between. */
 START_TEST(iterations_repeat_as_far_as_memory_reaches)
 {
     static struct two_models two;

@@ -1,4 +1,4 @@
-/* What becomes of a session's KV while a tool runs (clauses.md E.16), rule by rule. Toy times:
+/* A session's KV while a tool runs (clauses.md E.16), rule by rule. Toy times:
  * tests/helpers/rules.h. */
 #include <string.h>
 
@@ -176,8 +176,8 @@ static bool infercept_counts_the_way_back(const char *extra)
     return after_tool("gap_kv=infercept", extra, 2.5, 96, 4.88 + 2.5 + 3.92);
 }
 
-/* The same where a token has as many bytes of another model's KV, which drafts, at twice the rate.
- */
+/* A token has as many bytes of a draft model's KV, too, and the rate is doubled: times are those
+ * above. */
 static bool agents_count_the_kv_of_a_model_that_drafts(const char *extra)
 {
     static struct two_models two;
@@ -228,12 +228,12 @@ static bool infercept_gives_the_swap_budget_to_the_most_wasteful(const char *ext
     return rules_finishes(2, 37.44) && rules_finishes(3, 55.56);
 }
 
-/* RT0 (1920, in four parts) ends at 62.6; holding it is dearer than two transfers of 10 ms
- * from 82.6 on: it goes out until 92.6. RT1 (96) ends at 77.22 + 4.88 = 82.1, RT2 (192) behind it
- * at 89.86; both wait for the budget. At 92.6 RT1 has wasted 10.5 * 96 = 1008 by staying, but
- * recomputing costs 4.88 * 48 = 234; RT2 2.74 * 192 = 526 of 7.76 * 96 = 745. What cannot be helped
- * is 234 and 526: RT2 has the budget, RT1 is discarded. Turn 1 of RT1 comes at 122.1: 6.8. That of
- * RT2 at 169.86: 1 ms to read, then 3.92. */
+/* RT0 (1920, in four parts) ends at 62.6; holding it is dearer than two transfers of 10 ms from
+ * 82.6 on: it goes out until 92.6. RT1 (96) ends at 77.22 + 4.88 = 82.1, RT2 (192) behind it at
+ * 89.86; both wait for the budget. At 92.6 RT1 has wasted 10.5 * 96 = 1008 by staying, but
+ * recomputing costs 4.88 * 48 = 234; RT2 2.74 * 192 = 526 of 7.76 * 96 = 745. So 234 and 526 cannot
+ * be helped: RT2 has the budget, RT1 is discarded. Turn 1 of RT1 comes at 122.1: 6.8. That of RT2
+ * at 169.86: 1 ms to read, then 3.92. */
 static bool infercept_counts_what_cannot_be_helped(const char *extra)
 {
     rules_machine(1);

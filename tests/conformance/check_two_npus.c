@@ -288,7 +288,7 @@ START_TEST(partitions_have_their_share_of_a_device)
 }
 END_TEST
 
-/* Of so many rows over 1024 keys each. */
+/* Isolated time of so many rows over 1024 keys each. */
 static double kernel_ns(uint8_t op, uint32_t rows, bool prefill)
 {
     struct work_shape w = {.rows = rows,
@@ -363,8 +363,8 @@ START_TEST(special_attention_has_its_share_too)
 }
 END_TEST
 
-/* What contention costs a prompt of 512 rows next to an equal one: both are at the same kernel all
- * the time, and its time is multiplied by what both ask of the DDR over what it has. */
+/* Contention adds so many ns to a prompt of 512 rows next to an equal one. Both are at the same
+ * kernel all the time, and its time is multiplied by what both ask of the DDR over what it has. */
 static double cost_of_contention_ns(double *kernels)
 {
     struct work_shape w = {.rows = 512,

@@ -40,7 +40,8 @@ START_TEST(a_stopped_prefill_is_pending_since_its_kernel_ended)
 }
 END_TEST
 
-/* The same with BE0 (256) between two kernels when RT1 comes, at 4: pending since then. */
+/* BE0 (256) is between two kernels when RT2 comes, at 4, and pending since then. At 27 it has
+ * been so for 23 ms, less than T_starve, and BE1 for 25, so BE1 goes first. */
 START_TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then)
 {
     static const struct scenario_request q[] = {

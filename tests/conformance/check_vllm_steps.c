@@ -37,8 +37,8 @@ START_TEST(admission_counts_the_blocks_that_are_free)
 }
 END_TEST
 
-/* The same where a whole prompt must fit: 17 tokens want two blocks, so request 2 comes when the
- * others have gone. */
+/* A whole prompt must fit here: 17 tokens want two blocks, so request 2 comes when the others have
+ * gone. */
 START_TEST(admission_wants_blocks_for_the_whole_prompt)
 {
     struct scenario_request q[] = {
