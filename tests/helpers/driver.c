@@ -75,7 +75,7 @@ struct backend_kernel *driver_prepare(struct backend_device *d, const struct ker
     return k;
 }
 
-/* Whatever was made has been released once. */
+/* Every object that was made has been released once. */
 void driver_nothing_lives(void)
 {
     for (int i = 0; i < FAKE_KINDS; i++) {

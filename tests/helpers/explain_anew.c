@@ -9,7 +9,7 @@ enum { BESIDE = 16, PENDING = 64 };
 static const struct scenario *of;
 static void (*done)(uint32_t id, const struct explained *is);
 
-/* What holds on the machine from one event to the next. */
+/* State of the machine from one event to the next. */
 struct held {
     struct {
         uint32_t id, first;

@@ -62,7 +62,7 @@ static void settle_launch(const struct hwmodel *m, const struct begun *g, const 
     }
 }
 
-/* What it took from the last of a work's ends back to the first of its begins. */
+/* Adds up a work's launches, from the last of its ends back to the first of its begins. */
 void explain_anew_settle(const struct served *of, const struct pass *p, uint64_t work, int64_t end,
                          struct settled *out)
 {

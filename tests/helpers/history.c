@@ -108,7 +108,7 @@ static int64_t rounding(int64_t at_ns)
     return 1000 + at_ns / 1000000;
 }
 
-/* What a launch took alone is a duration, too. */
+/* Compares `what` of requests only: that of a launch holds durations, which are rounded, too. */
 static bool same_but_instant(const struct happening *y, const struct happening *z)
 {
     return y->kind == z->kind && y->who == z->who && (!of_request(y) || y->what == z->what);

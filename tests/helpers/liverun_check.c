@@ -1,4 +1,4 @@
-/* What must hold of every run. */
+/* Checks of every run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -206,7 +206,7 @@ static void check_stop(void)
     }
 }
 
-/* What the engine did is over, or belongs to a thread that hangs. */
+/* The engine is closed, unless a thread hangs in it or a slow call was interrupted. */
 static void check_engine(void)
 {
     const struct virtual_engine_seen *s = &virtual_engine_seen;

@@ -1,4 +1,4 @@
-/* What a seed draws: a machine, requests, a policy, and a fault. */
+/* A seed draws a machine, requests, a policy, and a fault. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -13,9 +13,9 @@ static struct setup nothing;
 struct err madefit_err;
 char madefit_path[64];
 
-/* Two parameters, three claims: A has a number about a neutral value and a bound from
- * below, B a number, C a bound from above. What a point shows is a smooth function of it with a
- * little waviness. */
+/* Two parameters, three claims: A has a number about a neutral value and a bound from below, B a
+ * number, C a bound from above. The means of a point are a smooth function of it with a little
+ * waviness. */
 static void make_claims(void)
 {
     memset(madefit_claims, 0, sizeof madefit_claims);

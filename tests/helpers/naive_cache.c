@@ -73,7 +73,7 @@ static void hold_only(struct naive_cache *c, struct naive_request *r, uint32_t b
     }
 }
 
-/* What it holds has at least its rank. */
+/* Blocks that the request holds have at least its rank. */
 static void rank_held(struct naive_cache *c, const struct naive_request *r)
 {
     for (uint32_t k = 0; k < c->n_cached; k++) {

@@ -24,7 +24,8 @@ static const char *const llms[] = {"llama-3.2-3b", "llama-3.2-3b", "llama-3.2-1b
                                    "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m", "mistral-7b",
                                    "gemma-3-1b",   "qwen3-30b-a3b"};
 
-/* What a number may become: between low and high, evenly in its logarithm, or one of the words. */
+/* Values that a number may take: between low and high, evenly in its logarithm, or one of the
+ * words. */
 struct knob {
     const char *path;
     double low, high;
@@ -233,7 +234,7 @@ static int trace_of(const struct randomrun *run, const struct config_options *o,
     return config_trace_packed(o, run->seed, (struct config_arrivals){0}, t, e);
 }
 
-/* Of what is set, each with a value that matters on some machine of the list. */
+/* Each value matters on some machine of the list where it is set. */
 static struct machine_event random_event(struct rng *r, double kv_bytes, double other_bytes)
 {
     struct machine_event v = {.at_ns = units_ns_from_s(randomload_between(r, 0.01, 40)),

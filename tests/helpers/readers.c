@@ -43,7 +43,7 @@ static int read_trace(const char *path, struct err *e)
     return rc;
 }
 
-/* Whatever the file says it is, as `trace import FILE` does. */
+/* Recognizes the format by the file, as `trace import FILE` does. */
 static int read_import(const char *path, struct err *e)
 {
     struct trace t;

@@ -75,7 +75,7 @@ struct spoken_thing *spoken_add(char kind, uint32_t id, const void *of)
     return t;
 }
 
-/* What is reported once of a pass or a launch, behind its first row. */
+/* Fields of a pass or a launch that are reported once, at the end of its first row. */
 static void once_of(const struct spoken_thing *t, char text[SPOKEN_ROW])
 {
     text[0] = '\0';

@@ -353,7 +353,7 @@ static void write_rows(const struct machine_part *p, const struct engine_kernel 
     }
 }
 
-/* What it needs besides activations. */
+/* Is everything there that the kernel needs besides activations? */
 static bool is_there(const struct machine_part *p, const struct engine_kernel *k)
 {
     if (k->op == OP_MHA) {

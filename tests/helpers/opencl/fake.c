@@ -135,7 +135,7 @@ int32_t clReleaseDevice(void *device)
     return drop(device);
 }
 
-/* What creates an object: NULL and an error, or the object and success. */
+/* Returns a new object and success, or NULL and an error. */
 static void *created(const char *function, enum fake_kind kind, int32_t *rc)
 {
     *rc = fails(function) ? FAILS : 0;

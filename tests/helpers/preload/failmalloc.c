@@ -1,6 +1,6 @@
 /* A shim for LD_PRELOAD: the FM_K-th allocation of the process (malloc, calloc, realloc,
- * aligned_alloc; counted on through fork) fails, and with FM_ALL set every later one. What is
- * executed in turn is left alone, and so is what happens before main: a library that sets itself up
+ * aligned_alloc; counted on through fork) fails, and with FM_ALL set every later one. Programs that
+ * it executes are left alone, and so is what happens before main: a library that sets itself up
  * there (GnuTLS, below libcurl) says of a failure what it likes.
  *
  * With FM_TABLE=FIRST:LAST:STEP main is run for every such k in turn, each in a process forked
