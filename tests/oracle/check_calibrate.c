@@ -297,8 +297,8 @@ START_TEST(a_calibrated_file_loads_and_calibrates_to_itself)
 }
 END_TEST
 
-/* Points of short prompts say nothing of attention. What is written then predicts every row as the
- * fit does: four digits of each parameter are kept, so ln errors agree to 0.002. */
+/* Points of short prompts say nothing of attention. The file that is written then predicts every
+ * row as the fit does: four digits of each parameter are kept, so ln errors agree to 0.002. */
 START_TEST(the_file_is_the_fit_whatever_is_not_determined)
 {
     for (int m = 0; m < 6; m++) {
@@ -380,8 +380,8 @@ START_TEST(versions_of_a_runtime_keep_a_pace_of_their_own)
 END_TEST
 
 /* Versions a and b with the models 1 and 2, of which b's model 2 is left out: b's pace and model
- * 1's cannot be told apart, so b is no group. Without model 1 of a neither is a. What is left out
- * belongs to its version's group where the others form one. */
+ * 1's cannot be told apart, so b is no group. Without model 1 of a neither is a. A row that is left
+ * out belongs to its version's group where the others form one. */
 START_TEST(a_group_is_of_two_models_that_count)
 {
     add_all(0.0, true);

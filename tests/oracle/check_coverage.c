@@ -50,7 +50,7 @@ static void count(struct coverage *c, const struct stats_interval *s)
     }
 }
 
-/* Of the trials that gave an interval; those that gave none may be 1 %. */
+/* Intervals must cover the truth in 93 to 97 % of the trials that gave one; 1 % may give none. */
 static void judge(const struct coverage *c)
 {
     double percent = 100.0 * c->covered / (c->trials - c->undefined);

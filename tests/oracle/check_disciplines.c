@@ -243,8 +243,8 @@ static struct means means_of(const double *mean)
 
 #define MAX_CLASSES 4
 
-/* Of each class, the mean over runs of its mean sojourn, in units of the mean size; waits when the
- * size is taken off. */
+/* Means over runs of each class's mean sojourn, in units of the mean size. With `wait` the size is
+ * taken off. */
 static void measure(const char *policy, const char *params, uint32_t n_classes, bool wait,
                     struct means *of_class)
 {

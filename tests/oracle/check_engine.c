@@ -196,8 +196,8 @@ START_TEST(a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit)
 }
 END_TEST
 
-/* Of 20 noises some make a kernel of 10 ms shorter; one that draws all the DDR has needs its 10 ms
- * for its bytes alone. */
+/* Some of 20 noises make a kernel of 10 ms shorter; a kernel that draws all the DDR has needs its
+ * 10 ms for its bytes alone. */
 START_TEST(noise_moves_no_bytes_faster_than_the_ddr)
 {
     int shorter[2] = {0, 0};

@@ -1,11 +1,11 @@
 /* Launches beside each other: what is told of the DDR is the same whether every kernel is an event
- * or boundaries are gone over without events. Who hears of each kernel keeps them events, so here
- * nobody does. */
+ * or boundaries are gone over without events. An observer of each kernel keeps them events, so here
+ * there is none. */
 #include <string.h>
 
 #include "tests/helpers/byhand.h"
 
-/* What observers heard of the DDR: how long there was which demand and share. */
+/* Reports on the DDR to observers: how long there was which demand and share. */
 struct told {
     struct {
         double demand, share;

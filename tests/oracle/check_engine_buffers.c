@@ -184,7 +184,7 @@ START_TEST(kernels_that_cost_nothing_change_nothing)
 }
 END_TEST
 
-/* The same with and without events for the ends of kernels. */
+/* A run is the same with and without events for the ends of kernels. */
 START_TEST(kernels_need_not_be_events)
 {
     struct how tight = {

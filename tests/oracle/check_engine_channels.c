@@ -393,10 +393,10 @@ static void evict_and_bring(struct sched *s, struct script *y)
     }
 }
 
-/* Block 1 is loaded 0-11 and attention compiled 0-6 (5 ms and 0.01 ms a token). At 11 both go. What
- * follows them takes 11 ms on the loader and 7 on the compiler: ready at 22 and 18; where giving a
- * block back takes 4 ms and attention 2, at 26 and 20. What is evicted is gone at once. The
- * compiler draws its 12 W for 6 + 7 ms, or 6 + 9: with 5 W for 30 ms and 20 W for 30
+/* Block 1 is loaded 0-11 and attention compiled 0-6 (5 ms and 0.01 ms a token). At 11 both go.
+ * Their successors take 11 ms on the loader and 7 on the compiler: ready at 22 and 18; where giving
+ * a block back takes 4 ms and attention 2, at 26 and 20. The evicted block is gone at once. The
+ * compiler draws its 12 W for 6 + 7 ms, or 6 + 9. With 5 W for 30 ms and 20 W for 30 that is
  * 0.75 + 0.156 = 0.906 J, or 0.93. */
 START_TEST(evictions_keep_their_channel_busy_where_the_machine_says_how_long)
 {

@@ -147,7 +147,7 @@ START_TEST(a_paused_launch_stops_at_once_where_it_may)
 }
 END_TEST
 
-/* Of the 47 ms of the first test 37 are kernels and 5 * 2 frames. */
+/* Kernels take 37 of the 47 ms of the first test, and frames 5 * 2. */
 START_TEST(the_time_that_frames_take_is_a_cause_of_its_own)
 {
     struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);

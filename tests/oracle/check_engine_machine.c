@@ -66,8 +66,8 @@ START_TEST(a_power_limit_doubles_times_from_then_on)
 }
 END_TEST
 
-/* The same until 17 s: 12 s of work are done then, and the other 8 run at full speed. With exponent
- * 3 the limit of 30/8 W is half speed. */
+/* The limit ends at 17 s: 12 s of work are done then, and the other 8 run at full speed. With
+ * exponent 3 the limit of 30/8 W is half speed. */
 START_TEST(a_power_limit_ends)
 {
     sc.setup.throttle.exponent = _i == 0 ? 1 : 3;
@@ -477,8 +477,8 @@ static void compile_when_short(struct sched *s, struct script *y)
 }
 
 /* At 50 ms a prompt of 110 tokens holds 7 of 12 blocks, and 8 are taken: 3 are owed. Or others want
- * 20, which is more than there is. What takes no memory comes and goes all the same, and a graph
- * block gets none. */
+ * 20, which is more than there is. Compiled attention takes no memory, so it comes and goes all the
+ * same; a graph block gets none. */
 START_TEST(what_takes_no_memory_needs_none)
 {
     static const struct scenario_request q[] = {{BE, 0, 110, 1, 0, 0}};

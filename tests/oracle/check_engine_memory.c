@@ -187,7 +187,7 @@ START_TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled)
 }
 END_TEST
 
-/* The same prefix thrown away by the policy: 3 blocks back, no more. */
+/* The policy throws the session's prefix away twice: its 3 blocks are freed once. */
 static void drop_prefix(struct sched *s, struct script *y)
 {
     if (y->request[1] != NULL && y->stage == 0) {
@@ -271,7 +271,7 @@ static void recompute(struct sched *s, struct script *y)
 }
 
 /* Prompt 100, 5 tokens: 100 ms, then two decodes of 10: tokens at 100, 110, 120. 102 tokens have
- * their KV. Of these 40 are kept: 62 are lost, and with the third token itself 103 - 40 = 63 rows
+ * their KV. 40 of these are kept: 62 are lost, and with the third token itself 103 - 40 = 63 rows
  * are prefilled: token 4 at 120 + 63 = 183, token 5 at 193. */
 START_TEST(evicted_kv_is_prefilled_again_with_what_was_generated)
 {
@@ -520,8 +520,7 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
 }
 END_TEST
 
-/* The same, but turn 1 shares nothing with turn 0: there is nothing to read, and it begins when it
- * comes. */
+/* Turn 1 shares nothing with turn 0: there is nothing to read, and it begins when it comes. */
 START_TEST(a_turn_without_a_prefix_reads_nothing_back)
 {
     static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 0}};

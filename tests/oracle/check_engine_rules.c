@@ -297,7 +297,7 @@ START_TEST(a_timer_for_now_is_a_timer)
 }
 END_TEST
 
-/* Of all hooks a policy needs these two. */
+/* A policy needs these two hooks, and no other. */
 START_TEST(a_policy_without_a_required_hook_is_refused)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
@@ -354,7 +354,7 @@ static void half_and_cancel(struct sched *s, struct script *y)
     y->stage++;
 }
 
-/* What a request has computed is no cache that gives way: 10 blocks, 2 of them its own. */
+/* KV that a request has computed is no cache that gives way: 2 of 10 blocks. */
 START_TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 1, 0, 0}};

@@ -194,7 +194,7 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 }
 END_TEST
 
-/* What says nothing or contradicts itself is malformed, not a default. */
+/* A member of 0 and a contradiction are malformed: neither means a default. */
 static void malformed(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL || y->stage > 0) {
@@ -512,8 +512,8 @@ START_TEST(tokens_are_out_when_the_host_has_sampled_them)
 END_TEST
 
 /* At 4 ms the first chunk has ended and the second begins: nothing of it has to be interrupted, so
- * the launch is off the device at once. The same at 8 ms, between two ops, and 1 ms later with the
- * 0.5 ms that an interruption takes. */
+ * the launch is off the device at once. So it is at 8 ms, between two ops; 1 ms later an
+ * interruption takes its 0.5 ms. */
 START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
 {
     for (int k = 0; k < 4; k++) {

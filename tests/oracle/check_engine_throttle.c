@@ -148,7 +148,7 @@ START_TEST(throttling_is_not_contention)
 }
 END_TEST
 
-/* What throttling costs is a cause of its own: 23.3968 - 20 s. */
+/* Throttling is a cause of its own, with 23.3968 - 20 s. */
 START_TEST(throttling_is_explained)
 {
     struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
@@ -215,8 +215,8 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
     }
 }
 
-/* The same prompt on the NPU at half speed, beside a frame of 2 s on the iGPU: the display does not
- * wait for a governor of inference. */
+/* The prompt is on the NPU at half speed, and a frame of 2 s on the iGPU: the display does not wait
+ * for a governor of inference. */
 START_TEST(frames_keep_their_speed)
 {
     for (int op = 0; op < OP_KIND_COUNT; op++) {

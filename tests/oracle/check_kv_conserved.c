@@ -86,8 +86,8 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     n_live--;
 }
 
-/* Memory is all KV but for the weights, and two thirds of that may go for a while. What the last
- * event takes is gone for good. */
+/* Memory is all KV but for the weights, and two thirds of that may go for a while. Memory that the
+ * last event takes is gone for good. */
 static void take_memory(uint64_t load)
 {
     double weights = sc.llm.weight_bytes + (sc.setup.n_more > 0 ? two.other.llm.weight_bytes : 0.0);

@@ -144,7 +144,8 @@ static void on_kernel(void *self, const struct kernel_record *k)
     ran_on[p->id][op] |= 1u << k->launch->device;
 }
 
-/* Of the host, from the submission on; and a barrier, where an op before ran on another device. */
+/* The lead is the host's time from the submission on, and a barrier where the op before ran on
+ * another device. */
 static void on_lead(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
 {
     const struct machine *m = &sc.machine;

@@ -27,7 +27,7 @@ struct prompt {
     uint32_t chunks, layers;
     int64_t part[PARTS][MAX_CHUNKS];
     int64_t whole_attention, head; /* attention of all chunks in one kernel */
-    /* Of the host before each kernel, and after the head. A change of processor has its barrier:
+    /* Host time before each kernel, and after the head. A change of processor has its barrier:
      * before attention, FFN and head, but not before a QKV, which follows an FFN or nothing. */
     int64_t lead[PARTS], head_lead, sample;
 };

@@ -1,4 +1,4 @@
-/* What agents and their users see, computed anew: a second observer writes down arrivals, tokens
+/* Metrics of agents and their users, computed again: a second observer writes down arrivals, tokens
  * and ends of random runs. Turns, cached shares and shares below limits follow from those lists by
  * plain loops, and the quality of experience from a reader who is followed in small steps of time.
  */

@@ -16,7 +16,6 @@ enum { MOST = 40, LOADS = 12, TOKENS = 128, VALUES = 4096 };
 static const char *const policies[] = {"program-fcfs", "vllm-v1",        "agent-xpu-v2",
                                        "hhpf",         "sarathi-hetero", "recompute-preempt"};
 
-/* What is written down of a request. */
 struct noted {
     bool here, over;
     enum request_class cls;

@@ -35,7 +35,7 @@ static int64_t first_arrival_ns, last_finish_ns;
 static const struct metric_list *got;
 static char what[96];
 
-/* What all runs came to. */
+/* Counts over all runs: neither may be 0 at the end. */
 static uint32_t n_shed, n_broken;
 
 /* ---- keeping ---- */

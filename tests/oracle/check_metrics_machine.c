@@ -17,7 +17,6 @@ enum { MOST = 40, LOADS = 16, ENTRIES = 1 << 16 };
 static const char *const policies[] = {"program-fcfs", "vllm-v1",        "agent-xpu-v2",
                                        "hhpf",         "sarathi-hetero", "recompute-preempt"};
 
-/* What is kept. */
 struct powered {
     int64_t at_ns;
     uint8_t domain;

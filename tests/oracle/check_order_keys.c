@@ -368,7 +368,7 @@ static bool keeps_before(const struct seen *x, const struct seen *y)
     return by_class ? x->r->cls == REQUEST_CLASS_REACTIVE : came_before(x->r, y->r);
 }
 
-/* Who holds KV outside the iteration and comes last, if it comes after the first of it. */
+/* The last request that holds KV outside the iteration, if it comes after the iteration's first. */
 static struct seen *victim(void)
 {
     const struct seen *first = w.batch.who[0];

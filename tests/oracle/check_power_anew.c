@@ -1,9 +1,9 @@
-/* What a machine draws, and at what speed, computed anew. An observer keeps the phase of every
- * device, and after each instant of a random run it works out what must hold until the next one:
- * the step of each governor, the speed that power limits leave, the watts of each device, and those
- * of the host. The formulas are those at the heads of sim/engine/governor.c, throttle.c and
- * power.c. Machines have steps of frequency, a limit of the average power, a cap that comes and
- * goes, and a host that samples for long. */
+/* Watts and speed of a machine, computed again. An observer keeps the phase of every device, and
+ * after each instant of a random run it works out what must hold until the next one: the step of
+ * each governor, the speed that power limits leave, the watts of each device, and those of the
+ * host. The formulas are those at the heads of sim/engine/governor.c, throttle.c and power.c.
+ * Machines have steps of frequency, a limit of the average power, a cap that comes and goes, and a
+ * host that samples for long. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static uint32_t tails; /* passes that the host samples */
 static bool tails_known;
 static const char *run;
 
-/* What all runs came to, so that no part of this is idle. */
+/* Counts over all runs: the test asserts that no part of it is idle. */
 static uint64_t n_steps, n_limits, n_caps;
 
 static void near(const char *what, double got, double want)
@@ -116,7 +116,7 @@ static double total_watts(void)
     return sum;
 }
 
-/* Of a device at full power limits. */
+/* Watts of a device that no power limit slows. */
 static double unlimited_watts(uint32_t d)
 {
     double idle = setup.machine->devices[d].idle_watts;

@@ -61,7 +61,7 @@ static void move(void *exec, struct full_request *r, uint32_t row, double bytes,
 static const struct executor_ops no_executor = {
     .caps = CAP_KV_MOVE, .arrive_later = arrive_later, .kv_move = move};
 
-/* What the tokens are, from the trace's words alone. */
+/* The token of a row at a place, from the trace's words alone. */
 static uint64_t token(uint32_t row, uint32_t at)
 {
     uint32_t of = trace.graph->source[row];

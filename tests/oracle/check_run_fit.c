@@ -177,9 +177,9 @@ START_TEST(a_form_that_cannot_be_the_run_says_so)
 }
 END_TEST
 
-/* Of 64 draws the smallest and the largest are taken: a further one lies between them with
- * probability 63/65 = 96.9 %, between the second ones only with 61/65 = 93.8 %. Of 79 the second
- * ones: 76/80 = 95 %. */
+/* The smallest and the largest of 64 draws are taken: a further one lies between them with
+ * probability 63/65 = 96.9 %, between the second ones only with 61/65 = 93.8 %. Among 79 the second
+ * ones are taken: 76/80 = 95 %. */
 START_TEST(intervals_are_order_statistics_of_the_drawn_machines)
 {
     ck_assert_uint_eq(run_interval_rank(64, 0.95), 1);

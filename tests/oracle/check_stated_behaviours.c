@@ -1,8 +1,8 @@
-/* What the sources of the orders and of the iteration-level schedulers say that these do, under
- * the sources' own assumptions: one device, no contention, exact estimates, no host costs. Random
- * loads on the toy machine (tests/helpers/rules.h); the expectation comes from an independent
- * computation here, and where the same load under another policy or with the rule switched off does
- * not behave so, the test asserts that too. */
+/* Orders and iteration-level schedulers do what their sources say, under the sources' own
+ * assumptions: one device, no contention, exact estimates, no host costs. Random loads on the toy
+ * machine (tests/helpers/rules.h); the expectation comes from an independent computation here, and
+ * where the same load under another policy or with the rule switched off does not behave so, the
+ * test asserts that too. */
 
 #include "sim/base/rng.h"
 #include "tests/helpers/rules.h"
@@ -192,8 +192,8 @@ static double late_ms(const char *policy, const char *params, const struct job *
 /* Liu and Layland's EDF, preemptive up to kernels: a job that is released during a kernel of a
  * later deadline waits for its end and no other, so on a feasible set nobody is later than that
  * kernel (blocking, Baker). Assumptions: one request at a time, one kernel in flight, prompts in
- * one iteration, deadlines on first tokens only. The same sets overrun it when only iterations may
- * be interrupted (then one prefill is the bound) and under FIFO. Rounding to ns: 1e-4 ms. */
+ * one iteration, deadlines on first tokens only. These sets overrun it when only iterations may be
+ * interrupted (then one prefill is the bound) and under FIFO. Rounding to ns: 1e-4 ms. */
 START_TEST(edf_meets_all_deadlines_of_feasible_sets_up_to_one_kernel)
 {
     uint32_t sets = 0;

@@ -1,7 +1,7 @@
-/* What vLLM and Sarathi-Serve say that their schedulers do, watched pass by pass on random loads of
- * the toy machine (tests/helpers/rules.h): one device, no contention, no host costs. What is
- * watched is kept here, apart from the policy's queues. The same loads with the rule switched off,
- * or under another policy, break it, and the test asserts that too. */
+/* Schedulers of vLLM and Sarathi-Serve keep the rules that their authors state, pass by pass on
+ * random loads of the toy machine (tests/helpers/rules.h): one device, no contention, no host
+ * costs. The watch keeps its own lists, apart from the policy's queues. With the rule switched off,
+ * or under another policy, these loads break it, and the test asserts that too. */
 #include <stdlib.h>
 #include <string.h>
 
