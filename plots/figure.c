@@ -1,4 +1,4 @@
-/* What a figure reads, and the data that it gives to gnuplot. */
+/* Reads the inputs of a figure, and keeps the data that gnuplot draws. */
 #include "plots/figure.h"
 
 #include <gsl/gsl_sort.h>
@@ -113,7 +113,7 @@ struct frame *figure_values(struct figure_data *d, const struct frame_column *c,
     return d->values;
 }
 
-/* What would break a row is replaced: a tab, a line end, a quote, a comment sign. */
+/* Replaces characters that would break a row: a tab, a line end, a quote, a comment sign. */
 static void put_clean(FILE *out, const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {

@@ -266,7 +266,7 @@ static double busy_s(const struct window *w, int track, enum bar_kind first, enu
     return sum_s;
 }
 
-/* What each row does and for how long, and the share of the window in which it is busy. */
+/* Puts how long each row does what, and the share of the window in which it is busy. */
 static void put_busy(const struct window *w, const char *label, const int *row,
                      struct figure_data *d)
 {

@@ -88,7 +88,7 @@ static void edges_of(const struct frame *f, const char *cls, double *edge)
     }
 }
 
-/* Of a class, per input: name, edges, no interval, end of the axis. */
+/* Puts the bars of a class, per input: name, edges, no interval, end of the axis. */
 static void put_bars(const struct figure_request *q, struct frame *const *v, const char *cls,
                      struct figure_data *d)
 {

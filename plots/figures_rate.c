@@ -8,7 +8,6 @@
 static const char *const rate_axes[] = {"offered_req_per_min", "rate", "load", "rate_scale", NULL};
 static const char *const no_axes[] = {NULL};
 
-/* What an axis is called in print. */
 static const char *axis_title(const char *axis)
 {
     static const char *const names[][2] = {

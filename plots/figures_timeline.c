@@ -42,8 +42,8 @@ static void set(struct steps *s, int curve, double now_s, double value)
     s->value[curve] = value;
 }
 
-/* The end of all counters. Of half of a timeline nothing else counts, and a parser would take four
- * fifths of the time. */
+/* Finds the end of the timeline. Half of its lines are counters, which need their time alone: a
+ * parser would take four fifths of the time. */
 static bool see_end(void *ctx, char phase, const char *line)
 {
     struct steps *s = ctx;
@@ -92,8 +92,7 @@ static void see_queue(void *ctx, const cJSON *o)
     }
     size_t track = (size_t)id;
     bool decode = phase == 'B' && strncmp(timeline_text(o, "name"), "decode", 6) == 0;
-    /* Whatever else begins or ends on the track ends the decode on it: a track runs one thing at a
-     * time. */
+    /* A track runs one thing at a time, so any other event on it ends its decode. */
     double batch = decode ? timeline_arg(o, "sequences") : 0.0;
     if (batch != s->n_decode[track]) {
         double all = s->value[2] - s->n_decode[track] + batch;
@@ -124,7 +123,7 @@ static struct steps *read_steps(const struct figure_request *q, const char *phas
         free(s);
         return NULL;
     }
-    /* What lasts at the end of the window is added up to there. */
+    /* Values that last beyond the window count up to its end. */
     for (int c = 0; c < MAX_CURVES; c++) {
         set(s, c, s->end_s, 0.0);
     }

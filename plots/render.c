@@ -63,7 +63,7 @@ static int put_quoted(FILE *out, const char *name, const char *text, struct err 
     return 0;
 }
 
-/* What gnuplot runs: the variables, then the figure's script. */
+/* Writes the script that gnuplot runs: the variables, then the figure's script. */
 static int write_driver(const struct place *at, const char *format, struct err *e)
 {
     OWNED char *driver = file_in(at->dir, at, "gp");
@@ -112,7 +112,7 @@ static void child(const char *driver, const char *log)
     _exit(NO_PROGRAM);
 }
 
-/* What gnuplot said, as one line, and not more of it than a person reads. */
+/* Reads gnuplot's messages as one line, and no more of them than a person reads. */
 static void read_log(const char *path, char *buf, size_t size)
 {
     SCOPED(input_drop) FILE *f = input_try(path);

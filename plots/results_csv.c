@@ -5,13 +5,13 @@
 
 enum column { COLUMN_NOTHING, COLUMN_AXIS, COLUMN_METRIC };
 
-/* Of a sweep export: what is neither an axis nor a metric. */
+/* Columns of a sweep export that are neither an axis nor a metric. */
 static const char *const sweep_facts[] = {
     "experiment", "point",       "replication", "status",      "message", "soc",
     "llm",        "workload",    "policy",      "params",      "seed",    "rate_scale",
     "verdict",    "config_hash", "trace_hash",  "fingerprint", NULL};
 
-/* The same of a table of somebody else. */
+/* Columns of other programs' tables that are neither an axis nor a metric. */
 static const char *const table_facts[] = {"replication", "seed", "verdict", NULL};
 
 static const char *axis_name(const char *column)

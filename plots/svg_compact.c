@@ -62,7 +62,7 @@ static bool next_attribute(const char **at, const char *end, struct attribute *a
     return true;
 }
 
-/* What holds without being said, in what gnuplot writes. */
+/* Finds attributes of gnuplot's that the picture does not need. */
 static bool says_nothing(const struct attribute *a)
 {
     static const char *const defaults[][2] = {
@@ -186,7 +186,8 @@ static bool is_shape(const char *tag, const char *end)
     return shape;
 }
 
-/* As a path; a polygon too. Of the same attributes as the path before: a part of that. */
+/* Writes a line or a polygon as a path. With the attributes of the path before, it becomes a part
+ * of that. */
 static void put_shape(struct compact *c, const char *tag, const char *end)
 {
     size_t begin = c->out.n;

@@ -35,7 +35,7 @@ static void put_pair(struct text *out, char letter, long x, long y)
                 (double)y / 10.0);
 }
 
-/* What has been drawn so far; a point alone is nothing. */
+/* Writes the points so far, and forgets them; a point alone draws nothing. */
 static void put_all(struct text *out, struct points *p, bool closes)
 {
     struct point at = p->n > 0 ? p->v[0] : (struct point){0, 0};
