@@ -19,8 +19,8 @@
 #define ARENA_FIRST_BYTES ((size_t)64 << 10)
 #define ARENA_LARGEST_BYTES ((size_t)4 << 20)
 
-/* Of the heap, its data follow. Those of a source are apart: whoever writes to them may be kept
- * from everything else. */
+/* A block of the heap has its data in `own`. Data of a source are apart: whoever writes to them may
+ * be kept from everything else. */
 struct arena_block {
     struct arena_block *next;
     size_t size, used;

@@ -50,7 +50,7 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
         f->right = xgrow(f->right, f->n_columns, sizeof *f->right);
         f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
         f->columns[f->n_columns] = c[i];
-        /* People alone see a column without a name. Of two with one name, the first has it. */
+        /* People alone see a column without a name. The first of several with one name has it. */
         if (c[i].name != NULL && frame_find(f, c[i].name) < 0) {
             map_put(&f->by_name, hash_string(HASH_INIT, c[i].name), f->n_columns);
         }

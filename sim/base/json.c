@@ -144,8 +144,8 @@ int json_refuse(const struct json_obj *o, const char *key, const char *fmt, ...)
     return err_add(o->err, "%s: %s: %s", o->file, path, what);
 }
 
-/* What a child has to be instead of c; without one it is missing. An object that is missing itself
- * was complained of. */
+/* Reports that the child c must be of this form, or without c that it is missing. A missing object
+ * had its own error. */
 static void refuse(struct json_obj *o, const char *key, const cJSON *c, const char *form)
 {
     if (c != NULL) {

@@ -56,7 +56,7 @@ static inline void note(struct sample *s, double x, uint32_t count)
     s->max = x > s->max ? x : s->max;
 }
 
-/* Of many samples that a run has, most stay empty. */
+/* Most samples of a run stay empty, so bins come with the first value. */
 static void bins_make(struct sample *s)
 {
     if (s->bins == NULL) {
@@ -64,7 +64,8 @@ static void bins_make(struct sample *s)
     }
 }
 
-/* Of a sketch's first value, or where all are kept. Apart, so that others save no registers. */
+/* Adds the first values of a sketch, or any to a sample that keeps all. It is apart, so that other
+ * calls save no registers. */
 __attribute__((noinline)) static void add_apart(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {

@@ -44,7 +44,7 @@ void tar_fini(struct tar *t)
     *t = (struct tar){0};
 }
 
-/* Of all bytes, those of the sum itself taken as blanks. */
+/* Sums all bytes; those of the sum itself count as blanks. */
 static unsigned checksum(const struct header *h)
 {
     const unsigned char *bytes = (const unsigned char *)h;

@@ -65,14 +65,14 @@ static inline int acted(struct core *c, int rc, enum action_kind kind, const str
         int rc = (result);                                                                         \
         return ACTED(c, rc, what, __VA_ARGS__);                                                    \
     }
-/* The same of one that is refused outside of schedule. */
+/* Defines an action that is refused outside of schedule. */
 #define ACT(name, parameters, result, ...)                                                         \
     ACT_AS(name, parameters, may_act(c) ? (result) : -EPERM, __VA_ARGS__)
 
 /* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
  * work and the device, not to the number of rows asked about, so that shares of one op stay
- * comparable. Of mean 1: it makes estimates uncertain, and only bias makes them wrong on average.
- */
+ * comparable. Its mean is 1: it makes estimates uncertain, and only bias makes them wrong on
+ * average. */
 static double annotation_noise(struct core *c, const struct work_shape *w, enum op_kind op,
                                uint8_t device, double sigma)
 {

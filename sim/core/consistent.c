@@ -89,7 +89,7 @@ static void check_request(const struct core *c, const struct full_request *r)
         SIM_ASSERT(pub->kv_tokens == pub->reused_tokens && pub->kv_tokens > 0);
         SIM_ASSERT(pub->generated_tokens == 0 && !pub->kv_swapped && !r->kv_moving);
     }
-    /* Who is cancelled leaves at once, or when what still uses its KV is over. */
+    /* A cancelled request leaves at once, or when nothing uses its KV any more. */
     SIM_ASSERT(!r->cancel_pending || pub->pass != NULL || r->kv_moving);
 }
 
@@ -140,7 +140,7 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         uint32_t end = s->first_token + s->n_tokens;
         SIM_ASSERT(p->before != NULL ||
                    s->first_token == (drafts ? r->drafted_tokens : r->pub->kv_tokens));
-        /* What it was formed with nobody takes. A draft reserves none of its own. */
+        /* Nobody takes the KV that a pass was formed with. A draft reserves none of its own. */
         SIM_ASSERT(drafts || kv_has_room(c, r, end - r->pub->kv_tokens));
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;

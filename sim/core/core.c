@@ -151,8 +151,7 @@ void core_audit(struct core *c, int64_t end_ns)
     struct sim_audit *a = &c->result->audit;
     double live_sojourn_ns = 0.0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        /* Who is still here has been here until now: without him the integral would be too large.
-         */
+        /* A live request has been here until now: without it the integral would be too large. */
         live_sojourn_ns += (double)(end_ns - r->pub->arrival_ns);
         bool waits = r->pub->first_service_ns == TIME_NEVER_NS;
         a->queued += waits;
@@ -163,8 +162,8 @@ void core_audit(struct core *c, int64_t end_ns)
     double sojourn = c->sojourn_ns + live_sojourn_ns;
     a->littles_law_residual_frac =
         sojourn > 0.0 ? fabs(c->area_request_ns - sojourn) / sojourn : 0.0;
-    /* The same watts, summed over the machine and by domains: other orders of adding doubles, which
-     * differ by rounding only. */
+    /* Both sums are of the same watts, over the machine and by domains. Other orders of adding
+     * doubles differ by rounding only. */
     double energy = fabs(a->energy_integral_j - a->energy_sum_j);
     a->clean = a->arrived == a->finished + a->shed + a->running + a->queued &&
                a->tokens_expected == a->tokens_produced && a->double_bookings == 0 &&

@@ -11,7 +11,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     FREE_TAKE(c->free_passes, &c->arena, p);
     struct pass *pub = p->pub != NULL ? p->pub : arena_alloc(&c->shown, sizeof *p->pub);
     if (p->capacity < n_segments) {
-        /* What it had before is the arena's until the run is over. */
+        /* The arena keeps the smaller array until the run is over. */
         p->capacity = n_segments < 8 ? 8 : 2 * n_segments;
         p->segments = arena_alloc(&c->shown, p->capacity * sizeof *p->segments);
     }

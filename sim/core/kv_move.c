@@ -8,7 +8,7 @@ uint32_t kv_take_cold(struct core *c, struct full_request *r, uint32_t want_toke
 {
     struct cold_kv *k = cold_of(c, r->row);
     SIM_ASSERT(k != NULL && r->kv_blocks == 0 && r->pub->kv_tokens == 0);
-    /* What is shared the request finds by itself: only flash is the session's own. */
+    /* The request finds shared KV by itself: only flash is the session's own. */
     bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
     uint32_t got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
     cold_forget(c, k);
@@ -39,7 +39,7 @@ static int request_read_back(struct core *c, struct full_request *r)
     return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
 }
 
-/* What a live request loses against its will counts as a preemption of it. */
+/* A live request that loses KV against its will counts as preempted. */
 static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
 {
     REFUSE_IF(c, r->pub->pass != NULL, EVICT_REFUSED, -EINVAL, "the request is in a pass");
@@ -75,7 +75,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     REFUSE_IF(c, k == NULL, EVICT_REFUSED, -ENOENT, "the session has no KV between two turns");
     bool same =
         (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
-    /* What is on flash stays there until its turn comes and asks for it. */
+    /* KV on flash stays there until the session's next turn asks for it. */
     REFUSE_IF(c, same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE),
               EVICT_REFUSED, -EALREADY,
               "the session's KV is there already, or on its way to flash");

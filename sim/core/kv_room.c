@@ -3,8 +3,8 @@
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* Of several models: idle weights give way, too. Apart, because the functions below are asked
- * often. */
+/* Adds the room of idle weights of several models, which give way. It is apart, because the
+ * functions below are called often. */
 __attribute__((noinline)) static uint64_t units_of_several(const struct core *c, uint64_t units)
 {
     units += resident_lent_for(c, c->resident_bytes) -

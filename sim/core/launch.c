@@ -275,7 +275,7 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
     pub->rows_active = 0;
     pub->last_op_devices = p->op_devices;
     p->op_devices = rows_done > 0 ? 1u << l->device : 0;
-    /* Of several ops the last one ran here alone, whoever had shares of the first. */
+    /* The last of several ops ran on this device alone, whoever had shares of the first. */
     if (ops_done > 1) {
         pub->last_op_devices = 1u << l->device;
     }

@@ -47,7 +47,7 @@ void prefix_match(struct core *c, struct full_request *r)
     struct prefix_node *node = prefix_find(c, r->row, (r->pub->input_tokens - 1) / block_tokens);
     uint32_t blocks = node != NULL ? node->to : 0;
     uint32_t tokens = blocks * block_tokens;
-    /* What is on flash is read back only where it is more. */
+    /* KV on flash is read back only where it has more tokens than the cached prefix. */
     if (tokens > r->pub->kv_tokens || (r->pub->kv_swapped && tokens == r->pub->kv_tokens)) {
         r->prefix_idle = true;
         take(c, r, node);

@@ -1,7 +1,7 @@
 /* Is the tree of prefixes whole? Walked under SIM_ASSERT only. */
 #include "sim/core/prefix_impl.h"
 
-/* What holds every node: counted from requests, pinned sessions and children. */
+/* Counts the holders of every node: requests, pinned sessions and children. Caller frees. */
 static uint32_t *holders_of(const struct core *c)
 {
     const struct prefixes *p = c->prefixes;

@@ -31,8 +31,9 @@ double resident_weight_bytes(const struct core *c)
     return (double)c->setup->weight_copies * most;
 }
 
-/* Of weights, or the graphs that hold them, and all other residents, so many bytes of these.
- * Weights of several models are residents themselves. */
+/* Returns the bytes that the runtime, the weights and so many bytes of residents take together.
+ * Mapped weights are residents, too, and count once. Weights of several models are residents
+ * themselves. */
 static double held_bytes(const struct core *c, double residents)
 {
     double weights = c->n_models > 1 ? 0.0 : resident_weight_bytes(c);
@@ -56,7 +57,7 @@ static uint64_t blocks_over(const struct core *c, double residents)
     return over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c));
 }
 
-/* The same, where nobody asks whether they fit: KV gives all it has, at most. */
+/* Returns the blocks that KV gives up for them, where nobody asks whether they fit: at most all. */
 uint64_t resident_lent_for(const struct core *c, double residents)
 {
     uint64_t blocks = blocks_over(c, residents);
@@ -80,8 +81,8 @@ double core_memory_free_bytes(const struct core *c)
 struct resident *resident_add(struct core *c, struct resident_key key, double bytes)
 {
     SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
-    /* Memory first: where it is refused, nothing has changed. What takes none is not refused, even
-     * where other programs want more than there is. */
+    /* Memory first: where it is refused, nothing has changed. A resident without bytes is not
+     * refused, even where other programs want more than there is. */
     if (bytes > 0.0 && kv_lend(c, blocks_over(c, c->resident_bytes + bytes)) != 0) {
         return NULL;
     }
@@ -128,7 +129,7 @@ int core_compile(struct core *c, struct resident_key key)
     return 0;
 }
 
-/* What load and map take: a graph block of a version that is not there, of some bytes. */
+/* Adds a graph block for load or map. Its version must be absent, and its bytes positive. */
 static int graph_block_new(struct core *c, struct resident_key key, double bytes,
                            struct resident **out)
 {

@@ -1,4 +1,4 @@
-/* What a policy reads and writes, apart from the core's own facts (core.h, full_request). */
+/* Memory that a policy sees is apart from the core's own facts (core.h, full_request). */
 #define _DEFAULT_SOURCE /* getrandom */
 #include <sys/random.h>
 

@@ -62,7 +62,7 @@ static int check_needs(struct core *c)
     return 0;
 }
 
-/* What an init that failed means (sim/api/policy.h, errors). */
+/* Explains why an init failed (sim/api/policy.h, errors). */
 static const char *init_failure(int rc)
 {
     switch (-rc) {

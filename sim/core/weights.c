@@ -22,7 +22,7 @@ static double bytes_of(const struct core *c, uint32_t model)
     return (double)c->setup->weight_copies * c->models[model].llm->weight_bytes;
 }
 
-/* What a model takes next to the graphs that hold the first one's weights. */
+/* Returns what a model takes next to the graphs that hold the first one's weights. */
 static double bytes_beside_graphs(const struct core *c, uint32_t model)
 {
     bool mapped = model == 0 && c->weights_mapped;

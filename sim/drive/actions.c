@@ -1,5 +1,5 @@
-/* What the core asks of the real executor. The two clocks differ in how a launch runs and stops;
- * everything else is the same. */
+/* The core calls these functions of the real executor. The two clocks differ in how a launch runs
+ * and stops; everything else is the same. */
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 #include "sim/drive/topk.h"
@@ -18,7 +18,7 @@ static bool device_ok(const struct drive *d, const struct real_device *v)
     return ok;
 }
 
-/* What a device does, for the shares of its time; nobody knows its watts. */
+/* Reports the phase of a device for the shares of its time; nobody knows its watts. */
 static void observe_device(struct drive *d, uint8_t device)
 {
     const struct real_device *v = &d->devices[device];

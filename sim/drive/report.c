@@ -1,4 +1,4 @@
-/* What a real run says about itself. */
+/* The report of a real run: its times, kernels and residents. */
 #include "sim/drive/drive_impl.h"
 
 /* Octaves are parts of the whole: of its number, and within rounding of its sums. */
@@ -104,7 +104,7 @@ static void name_segments(struct drive_report *out, const struct pass *p, struct
     SIM_ASSERT(row == p->shape.rows && rows == k->rows); /* each row is of one sequence */
 }
 
-/* What a launch took by itself is what its kernels took, but for one that was stopped. */
+/* The isolated time of a launch is the sum of its kernels, but for one that was stopped. */
 static bool log_ok(const struct real_launch *r)
 {
     int64_t isolated_ns = 0;

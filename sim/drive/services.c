@@ -57,8 +57,8 @@ static struct real_device *compiled_device(struct drive *d)
     return v;
 }
 
-/* What a graph block is, as the policy said it; NULL: it said nothing of it. What else takes the
- * memory of graphs (a drafter's weights) is none. */
+/* Returns the graph shape that the policy declared for the block; NULL: it declared none. A
+ * drafter's weights take memory of graphs, and are no block. */
 static const struct graph_shape *graph_of(const struct drive *d, struct resident_key key)
 {
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK && key.b <= GRAPH_VERSIONS;

@@ -146,7 +146,7 @@ static void fill_segment(struct drive *d, struct real_pass *p, const struct segm
     }
 }
 
-/* What engines may read and write is there, and segments follow one another through its rows. */
+/* Arrays of engines have room for the pass, and segments follow one another through its rows. */
 static bool pass_ok(const struct real_pass *p, const struct pass *pub)
 {
     const struct engine_pass *e = &p->engine;

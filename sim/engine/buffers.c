@@ -1,6 +1,6 @@
 /* A device keeps its kernels within a budget: when a launch brings one that it has not, those that
- * no launch uses give way, the least recently used first. A launch is never refused. What it needs
- * by itself may exceed the budget, and goes as soon as it is over. */
+ * no launch uses give way, the least recently used first. A launch is never refused. Its own
+ * kernels may exceed the budget, and go as soon as it is over. */
 #include "sim/core/memory.h"
 #include "sim/engine/engine.h"
 

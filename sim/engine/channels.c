@@ -40,7 +40,7 @@ static void drop(struct engine *e, struct channel *ch, struct channel_item *it)
     FREE_PUT(e->free_items, it);
 }
 
-/* Who brings it: attention is compiled, and all else is loaded. */
+/* Attention is compiled, and all else is loaded. */
 static struct channel *channel_of(struct engine *e, struct resident_key key)
 {
     return key.kind == RESIDENT_COMPILED_ATTENTION ? &e->compiler : &e->loader;

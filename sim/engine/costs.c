@@ -15,7 +15,7 @@ struct cost_cache {
     bool second[1u << (COST_BITS - 1)]; /* of the two at a place, used last */
     bool keeps;                         /* the kernel-time model's times are known again, */
     uint64_t number;                    /* else: of the last entry that was asked for */
-    /* Of each of the run's models, beyond which they are others. */
+    /* By model of the run and device: longer contexts are outside the model's envelope. */
     uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
 
@@ -65,13 +65,14 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
     SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
 }
 
-/* What really happens may differ from the model by a factor that belongs to this piece of work, so
- * that every policy that launches it meets the same one. */
+/* Reality may differ from the model by a factor. It belongs to this piece of work, so that every
+ * policy that launches it meets the same one. */
 static double drawn_factor(const struct engine *e, const struct launch *l)
 {
     double sigma = e->core.setup->truth_sigma;
     const struct segment *s = &l->pass->segments[0];
-    /* Of the work and the device, and of no launch's number: those differ between policies. */
+    /* The key has the work and the device, but no number of a launch: those differ between
+     * policies. */
     uint64_t key =
         rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
                 ((uint64_t)l->op_begin << 8) | l->device);

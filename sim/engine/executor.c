@@ -1,5 +1,5 @@
-/* What the core asks of the machine: work for devices (devices.c), the loader and the compiler
- * (channels.c), and instants at which something is to come. */
+/* The core calls these functions of the simulated machine: they give work to devices (devices.c),
+ * to the loader and the compiler (channels.c), and set instants at which something is to come. */
 #include <errno.h>
 
 #include "sim/engine/ddr.h"

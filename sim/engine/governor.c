@@ -55,7 +55,7 @@ void governor_init(struct engine *e)
     e->core.result->dvfs.known = e->governed;
 }
 
-/* What it did since the last call. */
+/* Adds the busy time since the last call, at the speed that held since then. */
 static void account(struct engine *e, uint8_t device)
 {
     struct governor *g = &e->governors[device];

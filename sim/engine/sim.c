@@ -169,7 +169,7 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
     }
 }
 
-/* What happens next: the end of a job, or without one the first event of the queue. */
+/* The first thing to happen: the end of a job, or an event of the queue (job NULL). */
 struct next {
     int64_t at_ns; /* TIME_NEVER_NS: nothing */
     struct job *job;

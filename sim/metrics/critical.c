@@ -20,7 +20,7 @@ static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, in
     }
 }
 
-/* Who starts a job has parents in another one. */
+/* A request that starts a job has parents in another one: it gets no edge. */
 static void gather_edges(const struct trace *t, struct critical_path *p)
 {
     const struct trace_graph *g = t->graph;

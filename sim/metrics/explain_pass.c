@@ -130,7 +130,7 @@ void explain_step(void *self, int64_t now_ns UNUSED, uint8_t device, double spee
     }
 }
 
-/* What a launch did until a frame came, and how long the frame then kept it. */
+/* Adds the pieces of a launch until a frame came, and the time that the frame then kept it. */
 static void frame_pieces(const struct explain *x, struct explain_launch *g, int64_t now_ns)
 {
     int64_t lead_ns = g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns;
@@ -171,7 +171,7 @@ void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 
 /* ---- a pass leaves its devices ---- */
 
-/* What launches of a pass did, in the order that follow_last_finisher meets them. */
+/* Time of a pass by cause, and its launches in the order that follow_last_finisher meets them. */
 struct served {
     int64_t ns[EXPLAIN_CAUSE_COUNT];
     struct explain_work *works; /* owned: of compute */
@@ -236,7 +236,7 @@ static void forget_work(struct explain *x, uint64_t work_id)
     x->n_launches = n;
 }
 
-/* Of what a segment's tokens took, what computed lost KV again. */
+/* Returns the part of a segment's time that computed lost KV again. */
 static int64_t again_ns(const struct explain_live *v, const struct pass *p, uint32_t i,
                         const struct served *done, int64_t own_ns)
 {

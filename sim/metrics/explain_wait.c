@@ -1,4 +1,4 @@
-/* What requests wait for, from event to event, and who is in their way. */
+/* Finds what requests wait for from event to event, and who is in their way. */
 #include "sim/metrics/explain_impl.h"
 
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id)

@@ -39,8 +39,8 @@ static const struct usage_launch *launch_of(const struct metrics *m, const struc
     return &m->usage.running[i];
 }
 
-/* What a reactive request waited behind proactive work: not the time in which its device ran other
- * reactive requests, who would have been before it on a machine of their own. */
+/* Adds the wait of a reactive request behind proactive work. Time in which its device ran other
+ * reactive requests does not count: they would have been before it on a machine of their own. */
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l)
 {

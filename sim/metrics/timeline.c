@@ -62,7 +62,7 @@ static void counter_set(struct timeline *t, struct timeline_counter *c, int64_t 
     c->value[1] = b;
 }
 
-/* What holds since the last change, at the end of what is written. */
+/* Writes the values that hold since the last change, as the timeline ends. */
 static void counter_end(struct timeline *t, struct timeline_counter *c, int64_t now_ns)
 {
     if (c->cell_ns > 0) {

@@ -125,8 +125,8 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
     u->since_ns[host] = end_ns;
 }
 
-/* What their attention moved, as usage_ddr would have counted each: in whole numbers, so that they
- * may be summed before. */
+/* Counts the bytes that attention of repeated launches moved, each as in usage_ddr. They are whole
+ * numbers, so that they may be summed before. */
 static void repeated_ddr(struct usage *u, const struct repeat_record *r)
 {
     int64_t bytes = 0;
