@@ -32,7 +32,7 @@ struct begin {
     bool starts_job;
 };
 
-/* What a subagent has from whoever started it. */
+/* A subagent gets these from the job that started it, where it has none of its own. */
 struct place {
     int cls;
     const char *model, *model_key; /* NULL: the default one */
@@ -98,7 +98,7 @@ static void wait_for(struct maker *m, struct begin *w, uint32_t id)
 
 /* ---- requests ---- */
 
-/* What a key of a stream numbers; above all numbers of a job. */
+/* Kinds of keys of a stream; they are above all of a job's own numbers (AGENTS_...). */
 enum { KEY_CLIENT = 100, KEY_COPY, KEY_JOB, KEY_TURN, KEY_SUBAGENT, KEY_PROBABILITY };
 
 static uint64_t below(uint64_t stream, int key, uint64_t value)

@@ -93,7 +93,7 @@ static void numbers_read(const struct reader *r, struct json_obj *o, int of, str
     }
 }
 
-/* What every job has. */
+/* Reads the keys that every job may have. */
 static void job_read(const struct reader *r, struct json_obj *o, int of, struct agents_job *j)
 {
     j->name = json_get_string(o, "name");

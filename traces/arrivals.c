@@ -99,8 +99,8 @@ static double next_gap_s(struct arrivals *a)
     return rng_exponential(a->rng->state, a->mean_s);
 }
 
-/* What is left of a recorded gap at an instant anywhere in the recording, so that replications with
- * other seeds see other stretches of it. */
+/* Returns the rest of a recorded gap at an instant anywhere in the recording, so that replications
+ * with other seeds see other stretches of it. */
 static double first_recorded_s(struct arrivals *a)
 {
     const struct events *ev = a->events;

@@ -26,7 +26,7 @@ static const struct node *find(const struct calibration *c, uint32_t token)
     return at != MAP_NONE ? &c->nodes[at] : NULL;
 }
 
-/* Of several occurrences the one with the surest expectation; of equal ones the first. */
+/* Keeps the occurrence of a token with the surest expectation, and the first of equal ones. */
 static void node_add(struct calibration *c, const struct node *node)
 {
     size_t before = c->by_token.n;
@@ -104,7 +104,7 @@ struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, 
             calibration_free(c);
             return NULL;
         }
-        /* What the answer's tokens lead to is not known before the answer. */
+        /* A drafter does not know the answer's tokens before the answer. */
         if (i < n_context && node.probability > 0.0) {
             node_add(c, &node);
         }

@@ -73,8 +73,8 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
             bool first = out->n < 2 || out->rows[out->n - 2].session != r->session;
             r->turn = first ? 0 : out->rows[out->n - 2].turn + 1;
             if (first) {
-                /* What the source's cache held before a conversation is not there when its first
-                 * turn is drawn. */
+                /* The source's cache may have held a prefix before a conversation; a drawn first
+                 * turn finds none. */
                 r->prefix_tokens = 0;
             }
             if (r->turn >= UINT16_MAX) {

@@ -136,7 +136,7 @@ double draw_value(const struct draw *d, uint64_t stream, uint32_t number, bool w
     case DRAW_CONSTANT:
         return x;
     case DRAW_UNIFORM:
-        /* Of whole numbers each is as likely as another, the ends included. */
+        /* Each whole number is as likely as another, the ends included. */
         x = whole ? floor(d->min + rng_uniform(&r) * (d->max - d->min + 1.0))
                   : d->min + rng_uniform(&r) * (d->max - d->min);
         break;

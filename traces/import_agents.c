@@ -210,8 +210,8 @@ static uint32_t job_of(struct import *im, const cJSON *o)
     return (uint32_t)job;
 }
 
-/* What a request waits for: ends of others, or with `dispatch` the same that the other waits for.
- */
+/* Reads what a request waits for: ends of others, or with `dispatch` the ends that the other waits
+ * for. */
 static void dependencies_read(struct import *im, const cJSON *o, struct import_node *node,
                               struct import_row *r, const struct import_place *p)
 {

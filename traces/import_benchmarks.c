@@ -21,7 +21,7 @@ static struct import_row timed(const cJSON *o, const char *start, const char *en
 
 /* ---- inference-perf ---- */
 
-/* What the server says of a length, else what the client counted. */
+/* Prefers the server's count of a length to the client's. */
 static const cJSON *said(const cJSON *usage, const char *key, const cJSON *counted)
 {
     const cJSON *c = json_member(usage, key);

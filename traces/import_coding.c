@@ -120,7 +120,8 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
-    /* What hooks, reminders and skills add is between a result and the answer. */
+    /* Hooks, reminders and skills add lines between a result and the answer, which still follows a
+     * tool. */
     bool added = message == NULL || cJSON_IsTrue(json_member(o, "isMeta"));
     l.tool = l.tool || (added && at != IMPORT_NONE && t->lines[at].tool);
     bool answer = import_text_is(o, "type", "assistant") && json_member(message, "usage") != NULL;
@@ -197,7 +198,7 @@ static void codex_thread(struct rollout *r, const cJSON *meta)
     r->total_tokens = -1.0;
 }
 
-/* What the model was given, or what it said. */
+/* Takes the time of an input of the model, or of the first item of its answer. */
 static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
 {
     const char *type = json_string(item, "type");

@@ -23,8 +23,8 @@ static size_t same_blocks(const struct import *im, const struct import_row *a,
     return same;
 }
 
-/* The request whose next turn this is. Of those that had ended and are not continued yet, it is the
- * one whose prompt this one repeats furthest; without blocks it is the last one. */
+/* Returns the request whose next turn this is. It has ended and is not continued yet, and this
+ * prompt repeats its prompt furthest; without blocks it is the last one. */
 static struct import_sent *continues(const struct import *im, struct import_stream *s,
                                      const struct import_row *r)
 {

@@ -124,7 +124,8 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
     }
 }
 
-/* Who answers: of ShareGPT's files a few conversations are with others than OpenAI's models. */
+/* Names of the side that answers: ShareGPT has a few conversations with others than OpenAI's
+ * models. */
 static const char *const answerers[] = {"gpt", "assistant", "chatgpt", "bing", "bard", NULL};
 
 /* One conversation: every answer is a turn, whose prompt is all that was said before. */

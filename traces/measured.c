@@ -9,7 +9,6 @@
 #define MAX_S 1e7             /* of arrivals and latencies: beyond 115 days it is a mistake */
 #define MAX_TOKENS 100000000u /* the same */
 
-/* What a row says. */
 struct measured_row {
     uint32_t request_id, input_tokens, output_tokens;
     double arrival_s, ttft_s, e2e_s;

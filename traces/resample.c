@@ -1,5 +1,5 @@
-/* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. Of a
- * request graph, whole groups of jobs: what hangs together stays together. */
+/* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. A request
+ * graph is drawn by whole groups of jobs, so that dependent jobs stay together. */
 #include "sim/api/request.h"
 #include "sim/base/rng.h"
 #include "traces/traces.h"
@@ -9,7 +9,7 @@ struct draw {
     struct trace_builder out;
     struct rng rng;
     uint32_t n_drawn;
-    /* Of a request graph, by row: the group's first row, the session's first turn, the next row of
+    /* By row of a request graph: the group's first row, the session's first turn, the next row of
      * the group. All owned; NULL: sessions. */
     uint32_t *group, *head, *next;
     struct trace_node *nodes; /* owned; parents by row, not by id */

@@ -46,7 +46,7 @@ bool task_known(const char *spec)
 
 static const char *const names[] = {"file", NULL};
 
-/* What the requests of a task are. */
+/* Sources of a task's requests: their lengths, and maybe their texts. */
 struct content {
     struct dataset data;       /* owned; rows are drawn */
     struct trace_texts *texts; /* held; each comes once, in an order by seed, then each again */
@@ -124,7 +124,7 @@ static void requests_add(struct trace_builder *b, const double *v, struct conten
         extra.client_id = r.session_id;
         extra.text = content_of(c, i, &r);
         r.max_output_tokens = trace_default_limit(r.output_tokens);
-        /* Of a first turn an instant, of a later one the gap after the answer before it. */
+        /* A first turn has an instant, and a later one the gap after the answer before it. */
         r.arrival_ns = i < users ? 0 : units_ns_from_s(v[TASK_GAP_S]);
         trace_builder_add(b, &r, extra.text > 0 ? &extra : NULL);
         if (i / users == UINT16_MAX) {

@@ -16,7 +16,6 @@
 #define PARENTS "parent_ids"  /* of v2, "3;7+2.5"; in v1 accepted empty */
 #define MODEL "model"         /* of v2, a name */
 
-/* What a line says. */
 struct line {
     struct trace_row row;
     struct trace_extra extra;
@@ -118,7 +117,7 @@ static bool parents_read(const char *text, struct trace_node *node)
     return true;
 }
 
-/* What no single cell shows. */
+/* Checks cells against each other; each by itself is good already. */
 static void line_check(const struct csv_record *record, const struct line *l, bool graph,
                        struct err *e)
 {

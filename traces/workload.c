@@ -43,7 +43,7 @@ static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proact
                                                        "poisson", "proactivebench_events"};
 static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
-/* Of workloads with clients: factors on all numbers of a kind. */
+/* Factors on all numbers of a kind, for workloads with clients. */
 enum { FACTOR_RATE, FACTOR_TURNS, FACTOR_PROMPT, FACTOR_ANSWER, FACTOR_GAP, FACTORS };
 static const struct spec_key factors[FACTORS] = {
     [FACTOR_RATE] = {"rate", 1, 1e-3, 1e3, false, "jobs so many times as often: think_s, every_s"},
@@ -103,7 +103,7 @@ static void parse_json(struct spec_keys *k, cJSON *root, const char *path, struc
     cJSON_Delete(root);
 }
 
-/* What no single key shows. Sets the arrival kind and scales the rates. */
+/* Checks keys against each other, sets the arrival kind and scales the rates. */
 static void mixed_check(struct mixed *m, const char *spec, double rate_scale, struct err *e)
 {
     int kind = words_find(arrival_kinds, m->t[MIXED_ARRIVAL]);
@@ -235,7 +235,7 @@ static int mixed_make(struct mixed *m, const char *spec, double rate_scale, size
     return e->n == before ? mixed_generate(m, spec, out, e) : -EINVAL;
 }
 
-/* Of a file: requests, and events of the machine. */
+/* Makes the requests and the events of the machine that a file describes. */
 static int file_make(const char *path, const char *spec, const char *keys, uint64_t seed,
                      double rate_scale, struct trace *out, struct err *e)
 {
