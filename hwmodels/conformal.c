@@ -255,8 +255,8 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
     return out;
 }
 
-/* What conformal_of says of a query that leaves out what `v` does; deviations: of its kind, NaN
- * where they are not known yet. */
+/* Logarithm of conformal_of's high_factor, from variances that queries share. *known: deviations
+ * of the query's kind, NaN until they are computed. */
 static double half_of(const struct conformal *c, const struct variances *v,
                       const struct conformal_query *q, double level_frac, double *known)
 {

@@ -8,8 +8,8 @@ static const char *kept(const char *text)
     return text != NULL ? xkeep(xstrdup(text)) : NULL;
 }
 
-/* What is left out together is off together: a shape of matrices that suits a kernel less, or a
- * clock that the data sheet does not state. */
+/* Rows that are left out together share an error: a shape of matrices that suits a kernel less, or
+ * a clock that the data sheet does not state. */
 static const char *shared_by(const struct conformal_row *r)
 {
     return r->left == CONFORMAL_MODEL ? r->model : r->soc;
@@ -63,7 +63,7 @@ struct conformal_left_out conformal_rows_left_out(const struct conformal_query *
 
 /* ---- distances ---- */
 
-/* What a distance is measured from. */
+/* Point that a distance is measured from. */
 struct place {
     struct conformal_left_out out;
     enum device_kind kind;
@@ -93,7 +93,7 @@ static double distance_among(const struct conformal *c, const size_t *which, siz
             fabs(p->ln_tokens - r->ln_tokens) > least + LN_SLACK) {
             continue;
         }
-        /* What is measured is once among the rows whose model was left out; rows whose SoC was
+        /* Each measurement is once among the rows whose model was left out; rows whose SoC was
          * left out repeat it for each SoC that predicted it. */
         if (r->left == CONFORMAL_MODEL && r->kind == p->kind && conformal_rows_counts(r, &p->out)) {
             least = fmin(least, apart(p->weights, p->tokens, r->weights, r->tokens));

@@ -17,7 +17,7 @@
 const char *const corun_knob_names[CORUN_KNOBS + 1] = {"together", "weight", "latency", "minor",
                                                        "balance",  "beside", NULL};
 
-/* What may be: below 0.6 of its peak no DDR of the table stays, and none beyond it. */
+/* Plausible values. No DDR of the table stays below 0.6 of its peak, and none exceeds it. */
 static const struct {
     double low, high;
 } range[CORUN_KNOBS] = {{0.6, 1.0}, {0.2, 5.0}, {0.0, 2.0}, {0.0, 2.0}, {0.2, 1.5}, {0.0, 2.0}};

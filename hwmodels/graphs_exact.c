@@ -328,7 +328,7 @@ void graphs_exact_solve(const struct graphs_instance *g, struct graphs_result *o
     out->lower_bound = bound;
     out->label = out->total == bound ? GRAPHS_OPTIMAL : GRAPHS_UNFINISHED;
     if (g->keep_old) {
-        /* What was proven holds for left-shifted schedules; for all only the bound at the start. */
+        /* The proof holds for left-shifted schedules; only the bound at the start holds for all. */
         out->lower_bound = least_left(&x, &(struct state){0, 0, 0});
         out->label = out->total == out->lower_bound ? GRAPHS_OPTIMAL
                      : out->label == GRAPHS_OPTIMAL ? GRAPHS_LEFT_SHIFTED

@@ -3,8 +3,8 @@
  * The paper leaves three cases open; they are settled here as follows. A block inside its own
  * window cannot be loaded, so the next lower unswitched block whose window does not contain it is
  * taken; if there is none, one block computes without a load. When too few computes are left to
- * hide a load, a block that no longer computes is loaded anyway. What is left after the prefill is
- * loaded one block after the other. */
+ * hide a load, a block that no longer computes is loaded anyway. The blocks left after the prefill
+ * are loaded one after the other. */
 #include "hwmodels/graphs_machine.h"
 
 /* Least k with s[block] <= the k next computes under the graphs of now, or 0 when the window holds

@@ -1,4 +1,4 @@
-/* A fit as a SoC file. What was not measured is written as assumed, with the reason. */
+/* A fit as a SoC file. Numbers that were not measured are written as assumed, with the reason. */
 #include <cjson/cJSON.h>
 
 #include "hwmodels/kernel_fit.h"
@@ -318,7 +318,8 @@ static const char *note_of(const struct writer *w)
                                w->fit->together.wrong ? "Lack of fit together." : ""));
 }
 
-/* What a rate or bandwidth needs to be resolved; NULL: it is neither, or no file has it. */
+/* Kernels that resolve a rate or bandwidth; NULL for other parameters, and for those that no file
+ * has. */
 static const char *needed(enum kernel_param p)
 {
     switch (p) {

@@ -74,7 +74,7 @@ void fit_remove_drift(struct fit_problem *f)
     f->drift_var = used > 0 ? var / used : 0.0;
 }
 
-/* What repetitions scatter around their cell's mean. */
+/* Scatter of repetitions around their cell's mean. */
 struct scatter {
     double squares, weighted_squares;
     double sampling; /* what the samples of the windows explain of `squares` */

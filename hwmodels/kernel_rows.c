@@ -87,8 +87,7 @@ void kernel_row_write(FILE *out, const struct kernel_row *r)
     (void)fputc('\n', out);
 }
 
-/* What no single field can get wrong: a trusted time is positive, a shared one names its partner.
- */
+/* Checks rules between fields: a trusted time is positive, a shared one names its partner. */
 static void check_row(const struct kernel_row *r, const struct csvfile *f, struct err *e)
 {
     /* A flagged row may have any value: it is kept to show what was seen and why it does not count.

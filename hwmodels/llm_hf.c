@@ -3,8 +3,8 @@
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
-/* What an architecture leaves out of its config.json, by `model_type` (class defaults of the
- * transformers library). head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
+/* An architecture's config.json may leave these out: class defaults of the transformers library,
+ * by `model_type`. head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
 #define NONE (-1)
 struct architecture {
     const char *type;

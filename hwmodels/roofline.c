@@ -61,8 +61,7 @@ static inline double micro_batches(const struct soc_runtime *p, const struct ker
     return p->micro_batch > 0 ? ceil((double)q->padded_rows / p->micro_batch) : 1.0;
 }
 
-/* What several cards exchange for one layer's rows: after the output projection and after the FFN.
- */
+/* Several cards exchange a layer's rows twice: after the output projection and after the FFN. */
 static inline double exchange_s(const struct roofline *r, const struct kernel_query *q)
 {
     const struct soc_exchange *x = &r->exchange[q->device];
@@ -180,7 +179,7 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     }
 }
 
-/* What both sides of a roofline take together: the longer one, ... */
+/* Time of both sides of a roofline together: the longer one, ... */
 static double longer_s(const struct terms *t, double knee)
 {
     (void)knee;
@@ -195,15 +194,15 @@ static double norm_s(const struct terms *t, double knee)
     return big * pow(1.0 + pow(small / big, knee), 1.0 / knee);
 }
 
-/* What preparing an op takes, of a prompt's shapes more than of a decode's. */
+/* Time to prepare an op. A prompt's shapes may take longer than a decode's. */
 static inline double enqueue_s(const struct soc_runtime *p, const struct work_shape *w)
 {
     return w->prefill_rows > 0 && p->prompt_enqueue_s > 0.0 ? p->prompt_enqueue_s : p->enqueue_s;
 }
 
-/* What the device waits for a host that prepares each op while those before it run: what preparing
- * a layer takes longer than its matrix products do, shared by ops. Attention would hide a little
- * more, but then products would depend on the context. */
+/* The host prepares each op while those before it run. The device waits where preparing a layer
+ * takes longer than its matrix products; ops share that wait. Attention would hide a little more,
+ * but then products would depend on the context. */
 static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
                           double (*both_s)(const struct terms *t, double knee))
 {

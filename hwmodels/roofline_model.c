@@ -35,8 +35,8 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     }
     add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
-    /* A fused layer moves and computes what its ops do. What fusion saves is launches, and those
-     * are the runtime's to say (fused_launches). */
+    /* A fused layer moves and computes what its ops do. Fusion saves launches only, and the
+     * runtime states those (fused_launches). */
     struct roofline_op *layer = &r->ops[OP_LAYER];
     layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
     layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;

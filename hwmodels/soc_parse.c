@@ -135,8 +135,8 @@ static void device_parse(struct soc *soc, struct json_obj *o)
     json_done(o);
 }
 
-/* What no single runtime entry can get wrong: each (runtime, width) once, and among several entries
- * exactly one default, so that a fallback is never a guess. */
+/* Rules between runtime entries: each (runtime, width) once, and among several entries exactly one
+ * default, so that a fallback is never a guess. */
 static void check_runtimes(const struct soc *soc, uint32_t device, const char *file, struct err *e)
 {
     const struct soc_device *sd = &soc->devices[device];
@@ -160,7 +160,7 @@ static void check_runtimes(const struct soc *soc, uint32_t device, const char *f
     }
 }
 
-/* What no single key can get wrong. */
+/* Checks rules between keys; reading has checked each key. */
 static void check(const struct soc *soc, const char *file, struct err *e)
 {
     const struct machine *m = &soc->machine;

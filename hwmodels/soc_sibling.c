@@ -27,7 +27,7 @@ static struct conformal_interval transfer_of(const struct conformal *t, const ch
     return conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
-/* Of a runtime entry: which error a number takes over, and with what it scales. */
+/* Numbers of a runtime entry: each takes over the error of a phase, and scales as `scale` says. */
 enum scale {
     SCALE_NONE,
     SCALE_RATE,
@@ -196,7 +196,7 @@ static void copy_runtimes(cJSON *device, struct copy *c)
     }
 }
 
-/* What holds of the sibling's own measurements only. */
+/* A fit and its `ops` hold for the sibling's own measurements only. */
 static void drop_fits(cJSON *device)
 {
     cJSON *r;

@@ -135,8 +135,8 @@ uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uin
     return run < n ? run : n;
 }
 
-/* What there is to retrieve from: the turns of the session so far, every request of the trace
- * before this one, or as much as the published tables had. */
+/* Drafts are retrieved from the turns of the session so far, from every request of the trace
+ * before this one, or from as much as the published tables had. */
 static double run_history(const struct speculation_run *run, const struct request *r)
 {
     switch (run->history) {

@@ -64,8 +64,8 @@ static struct backend *start(const struct backend_options *o, struct err *e)
     s->cpu.kernels = *native_kernels_best(); /* streams stay own */
     s->cpu.kernels.name = "openblas";
     s->cpu.kernels.product_f32 = product_f32;
-    /* CBLAS has products of 32-bit floats only. What is not there is not measured, rather than done
-     * by other kernels under this name. */
+    /* CBLAS has products of 32-bit floats only. Other products and attention are not measured,
+     * rather than done by native kernels under this name. */
     s->cpu.kernels.product_f16 = NULL;
     s->cpu.kernels.product_i8 = NULL;
     s->cpu.kernels.attention = NULL;

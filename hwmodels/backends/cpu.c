@@ -20,7 +20,7 @@ struct backend_device {
     uint64_t cursor; /* moved by the worker alone */
 };
 
-/* What one thread does of a kernel: some outputs of a product, some heads of attention, a part of a
+/* A thread's part of a kernel: some outputs of a product, some heads of attention, or a part of a
  * stream. Its inputs and results are its own. */
 struct slice {
     struct kernel_spec spec; /* of the part; n 0: nothing */

@@ -55,7 +55,7 @@ const struct native_kernels *const *native_kernels_usable(void)
                                                                &native_scalar, NULL};
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    /* What this processor has decides, not the compiler's options, so one binary measures any
+    /* The processor's features decide, not the compiler's options, so one binary measures any
      * processor. */
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
         return with_avx512;

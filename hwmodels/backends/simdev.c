@@ -70,8 +70,8 @@ static double slowdown(const struct state *s, uint32_t device)
         const struct backend_device *o = &s->devices[i];
         if (i != device && running(o)) {
             const struct backend_kernel *ok = job_of_running(o)->kernel;
-            /* What each other kernel asks for when it runs alone, as the model of contention has
-             * it, and not what it gets now: no fixed point is sought. */
+            /* The model of contention takes each other kernel's demand when it runs alone, not its
+             * rate now: no fixed point is sought. */
             others += ok->bytes / ok->alone_s;
             n_others++;
         }
@@ -90,7 +90,7 @@ static double slowdown(const struct state *s, uint32_t device)
     return k->slowdown;
 }
 
-/* What this launch would take alone, with everything that chance adds. */
+/* Time of this launch alone, with all that chance adds. DBL_MAX: it hangs. */
 static double draw_s(struct state *s, struct backend_device *d, const struct backend_kernel *k)
 {
     const struct simdev_truth *t = &s->truth;

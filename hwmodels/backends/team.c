@@ -114,7 +114,7 @@ void team_run(struct team *t, void (*part)(void *arg, uint32_t i), void *arg)
     t->arg = arg;
     atomic_store(&t->done, 0);
     post(t);
-    /* Who posts the job does a part itself: it has a core of its own, like the others. */
+    /* The caller does a part itself: it has a core of its own, like the others. */
     part(arg, 0);
     while (atomic_load(&t->done) != t->n - 1) { /* its core is its own */
         (void)sched_yield();

@@ -175,7 +175,7 @@ int worker_stamps(struct worker *w, int64_t ticket, struct backend_stamps *out)
 int64_t worker_cancel(struct worker *w, int64_t ticket)
 {
     (void)pthread_mutex_lock(&w->lock);
-    /* What the thread has taken up runs to its end. */
+    /* A job that the thread has taken up runs to its end. */
     int64_t stays = ticket - 1 > w->started ? ticket - 1 : w->started;
     for (int64_t t = stays + 1; t <= w->last_ticket; t++) {
         job_of(w, t)->state = JOB_CANCELLED;

@@ -67,7 +67,7 @@ static void *object_of(const char *name, char *why, size_t size)
     return object;
 }
 
-/* What the engine's function of that name returns: a struct of `header`, which begins with its
+/* The result of the engine's function of that name: a struct of `header`, which begins with its
  * version. NULL with an error. */
 static const void *find(const char *name, const char *function, uint32_t abi, const char *header,
                         struct err *e)

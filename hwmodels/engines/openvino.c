@@ -115,7 +115,7 @@ static int compile_all(struct odevice *v, const struct engine_device_options *o,
     return rc;
 }
 
-/* What its machine file must say of an NPU, before minutes go into compiling the rest. */
+/* Refuses an NPU without static shapes in its machine file, before minutes of compiling. */
 static int check_static(const struct engine_device_options *o, char *why)
 {
     if (!openvino_is_npu(o->name) || (o->static_rows > 0 && o->static_attention)) {

@@ -58,8 +58,8 @@ int openvino_start(struct openvino *o, uint32_t threads, const char *cache, char
         return openvino_failure(why, "core not made");
     }
     o->cache = cache == NULL ? NULL : strdup(cache);
-    /* One stream: one kernel at a time, as a device. Of one thread it runs on the caller's, whose
-     * core is decided elsewhere. */
+    /* One stream: one kernel at a time, as a device. A stream of one thread runs on the caller's,
+     * whose core is decided elsewhere. */
     const char *const pairs[][2] = {{"INFERENCE_NUM_THREADS", n_threads},
                                     {"NUM_STREAMS", "1"},
                                     {"INFERENCE_PRECISION_HINT", "f32"},
