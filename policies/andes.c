@@ -54,7 +54,7 @@ static int64_t begins_ns(struct sched *s, const struct request *r)
     return r->arrival_ns + units_ns_from_s(param_number(s, ANDES_TTFT));
 }
 
-/* What the user has read until now. */
+/* Brings read_tokens up to now. */
 static void read_on(struct sched *s, const struct request *r)
 {
     struct andes_request *x = r->own;

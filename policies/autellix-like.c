@@ -29,7 +29,7 @@ static const struct policy_param params[] = {
 
 #define AUTELLIX_QUEUES 8
 
-/* Of finished calls of a program, ns. */
+/* Sums over a program's finished calls, ns. */
 struct autellix_program {
     double service, waiting;
 };
@@ -56,7 +56,7 @@ struct autellix_request {
 static double due_ns(struct sched *s, const struct request *r)
 {
     const struct autellix_request *own = r->own;
-    /* What the program had is known at arrival, and of a call that waits only the waiting grows: so
+    /* The program's sums are known at arrival, and only the waiting of a call that waits grows. So
      * the instant is known in advance, and nobody is looked at before it. Whole after arrival, so
      * that it does not depend on when the run began. */
     double served_ns = own->served_ns - own->served_before_ns;

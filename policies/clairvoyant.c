@@ -61,7 +61,7 @@ static double key_of(struct sched *s, const struct request *r)
     double second = p->reactive_first && r->cls != REQUEST_CLASS_REACTIVE ? OTHER_CLASS : 0.0;
     if (p->order != NULL) {
         uint32_t rank = 0;
-        /* Who is not in the order gets the rank behind its end, and among themselves they go by
+        /* Requests that the order lacks get the rank behind its end; among themselves they go by
          * arrival. */
         while (rank < p->n_order && p->order[rank] != r->id) {
             rank++;

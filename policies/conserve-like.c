@@ -23,7 +23,7 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
-/* What this online request allows an iteration that it is in to take. */
+/* This online request allows its iteration so much time. */
 static int64_t allowance_ns(const struct sched *s, const struct request *r)
 {
     if (r->first_token_ns != TIME_NEVER_NS) {

@@ -8,7 +8,7 @@
  *   slack       path less remaining: so long it may wait without making its job later
  *   key         path + slack: short jobs first, and in a job the request that it waits for longest
  *
- * Who is in the background comes after all others of its class. */
+ * Background requests come after all others of their class. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 

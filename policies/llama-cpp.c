@@ -51,7 +51,7 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
-/* What a slot does in the present step. */
+/* A request's slot, and its work in the present step. */
 struct llama_slot {
     struct reqq_node node;
     uint32_t prompt_tokens; /* still to run */
@@ -84,8 +84,8 @@ static struct llama_slot *slot_of(const struct request *r)
     return r->own;
 }
 
-/* Of a later turn the free slot that still holds the turn before, if that is enough of the prompt;
- * else the free slot that was left first, of those never used the last. */
+/* A request of a later turn gets the free slot that still holds the turn before, if that is enough
+ * of the prompt. Otherwise it gets the free slot left first; among unused ones, the last. */
 static uint32_t free_slot(struct sched *s, const struct llama *l, const struct request *r)
 {
     uint32_t n = (uint32_t)param_int(s, PARAM_SLOTS);
@@ -290,7 +290,7 @@ static void server_formed(struct sched *s)
     }
 }
 
-/* Who entered a slot last starts over when somebody has ended; false when only one is left. */
+/* The last to enter a slot starts over when somebody has ended; false when only one is left. */
 static bool server_make_room(struct sched *s)
 {
     struct llama *l = s->state;

@@ -7,7 +7,7 @@
  *   order       subgraphs of a prompt's chunks run out of order (3.4): each chunk is a pass, and a
  *               free processor takes the ready subgraph that leaves the NPU idle least (eq. 5)
  *
- * Deviations. Of several prompts the first takes what it can, and the others what it leaves: the
+ * Deviations. The first of several prompts takes what it can, and the others what it leaves: the
  * paper has one. Outliers are input channels there and output columns here: the CPU's part of an
  * op's weights is what counts. An executor that does not cut weights gets rows. Accuracy is not
  * simulated. */
@@ -183,7 +183,7 @@ static bool is_for_npu(const struct chunk *k)
     return op_of(k) == OP_QKV || op_of(k) == OP_FFN;
 }
 
-/* Of `whole` columns or rows. */
+/* Outliers among `whole` columns or rows; 0 where they would be all. */
 static uint32_t outliers_of(const struct sched *s, uint32_t whole)
 {
     uint32_t some = (uint32_t)ceil(param_number(s, PARAM_OUTLIERS) * whole);

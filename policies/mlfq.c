@@ -73,8 +73,8 @@ static double mlfq_key(struct sched *s, const struct request *r)
             m->level++;
         }
     }
-    /* Who is at the top has nowhere to be promoted to. The key is asked whenever a request begins
-     * to wait, so this is where it enters. */
+    /* A request at the top has no level to be promoted to. The key is asked whenever a request
+     * begins to wait, so this is where it enters. */
     if (m->level > 0 && !order_has(&q->to_promote, r)) {
         order_add(&q->to_promote, r, (double)m->last_ns);
     }

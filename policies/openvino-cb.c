@@ -73,8 +73,8 @@ static bool sits_out(const struct openvino *o, const struct request *r)
     return ((const struct group *)r->own)->sits_out == o->step;
 }
 
-/* Tokens it can process next. Of tokens lost all but the last: that one gives the next token, in a
- * step of its own. */
+/* Tokens it can process next. A request that lost its KV computes all tokens but the last: that
+ * one gives the next token, in a step of its own. */
 static uint32_t available_tokens(const struct request *r)
 {
     uint32_t left = request_prefill_left(r);

@@ -100,7 +100,7 @@ static void replay_exit(struct sched *s)
 {
     struct replay_state *st = s->state;
     const struct replay *r = s->context;
-    /* What is left was never due: the run ended before the log did. */
+    /* The actions left were never due: the run ended before the log did. */
     if (st->next < r->n) {
         (void)sched_note(s, "replay_mismatch", r->n - st->next);
     }

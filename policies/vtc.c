@@ -9,10 +9,10 @@
  *
  * Deviations: memory is not reserved for the whole answer at admission as in the source. A running
  * request may then lose its KV to one that came earlier; it queues again and is not charged twice.
- * Of two clients with equal counters, the one whose request came first is served; in the authors'
- * VTC-artifact it is the client that was seen first. A first token is charged like every other, as
- * the paper defines service; the artifact does not charge it. A client that comes when nobody waits
- * is not lifted, as in the artifact. */
+ * Between two clients with equal counters, the one whose request came first is served; in the
+ * authors' VTC-artifact it is the client that was seen first. A first token is charged like every
+ * other, as the paper defines service; the artifact does not charge it. A client that comes when
+ * nobody waits is not lifted, as in the artifact. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 
@@ -50,7 +50,7 @@ struct vtc_request {
     uint32_t paid_tokens;    /* output tokens charged so far */
 };
 
-/* Of those of a client and model that wait, only the first has the client's counter as its key: the
+/* Only the first waiting request of a client and model has the client's counter as its key. The
  * others are behind everybody until it is taken, so that a charge moves one key. */
 #define VTC_NOT_FIRST 1e14
 /* Before every counter. */
@@ -66,7 +66,7 @@ static struct reqq *mates(const struct request *r)
     return &of(r)->client->waiting[r->model * REQUEST_CLASS_COUNT + r->cls];
 }
 
-/* In order of arrival. Who returns from an iteration is near the head. */
+/* In order of arrival. A request that returns from an iteration is near the head. */
 static void join(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;

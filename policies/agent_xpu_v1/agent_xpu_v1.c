@@ -181,8 +181,8 @@ static void v1_launch_done(struct sched *s, const struct launch *l)
     if (a->request != NULL) {
         struct v1_context *c = v1_context(a->request);
         (void)hetero_ended(&c->h, l);
-        /* Only proactive prefills are preempted. What stops the reactive one is the guard against
-         * hung kernels, which is no change of context. */
+        /* Only proactive prefills are preempted. The guard against hung kernels may stop the
+         * reactive one, which is no change of context. */
         if (l->outcome != LAUNCH_OUTCOME_DONE && a->request != v->rt) {
             c->stopped = true;
             c->pending_since_ns = s->now_ns;
@@ -234,7 +234,7 @@ static void watch_age(struct sched *s, struct v1 *v)
     }
 }
 
-/* What flash holds comes back behind a reactive prompt that waits. */
+/* A reactive prompt that waits takes memory before KV comes back from flash. */
 static void read_back(struct sched *s, struct v1 *v)
 {
     if (flash_waits(&v->flash) && reqq_empty(&v->rt_queue.q)) {
@@ -247,11 +247,11 @@ static void v1_schedule(struct sched *s)
     struct v1 *v = s->state;
     SIM_ASSERT(v1_is_consistent(s, v));
     sched_again(s); /* a stage may make work for one before it: a call begins one fresh prefill */
-    /* What runs now was launched at an earlier instant, so it has run since the last update; a
-     * launch that ended at this instant was counted by its launch_done. */
+    /* A launch that runs now began at an earlier instant, so it has run since the last update; one
+     * that ended at this instant was counted by its launch_done. */
     update_busy(s, v, !v1_is_idle(v, v->igpu));
-    /* Who is dropped must not begin, so this comes before anything is chosen; limits and ages are
-     * watched last, when it is known what runs. */
+    /* A dropped request must not begin, so this comes before anything is chosen; limits and ages
+     * are watched last, when it is known what runs. */
     v1_shed(s, v);
     gap_schedule(s, &v->gap, v1_context_ns);
     v1_prefill_choose(s, v);

@@ -1,4 +1,4 @@
-/* What agent-xpu-v1 relies on where its schedule begins. Only test builds ask (SIM_ASSERT). */
+/* agent-xpu-v1 relies on these where its schedule begins. Only test builds ask (SIM_ASSERT). */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* A queue holds requests of its class and state without a pass of their own, by arrival. */
@@ -49,7 +49,7 @@ static bool prefills_hold(const struct v1 *v)
     return rt && primary && aged && (v->rt == NULL || v->primary == NULL);
 }
 
-/* What a device works on is of the prefill or of the batch that it is said to be. */
+/* A device's launch belongs to the prefill or batch that `active` names. */
 static bool devices_hold(const struct sched *s, const struct v1 *v)
 {
     for (uint32_t d = 0; d < s->machine->n_devices; d++) {

@@ -1,6 +1,5 @@
-/* What agent-xpu-v1 runs next (A.5 to A.7, A.9, A.10): reactive kernels first, then the proactive
- * work that is due, prefill before decode, then backfill of idle devices; each launch passes
- * Algorithm 1. */
+/* agent-xpu-v1 runs reactive kernels first (A.5 to A.7, A.9, A.10), then the proactive work that is
+ * due, prefill before decode, then backfill of idle devices; each launch passes Algorithm 1. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 /* ---- kernels ---- */
@@ -422,7 +421,7 @@ static void dispatch_backfill(struct sched *s, struct v1 *v)
         if (window <= 0) {
             continue;
         }
-        /* What has begun goes before what would begin: it holds KV that only its end gives back. */
+        /* Work in progress goes before fresh work: it holds KV that only its end gives back. */
         bool filled = backfill_context(s, v, devices[i], window) ||
                       (devices[i] == v->igpu && backfill_decode(s, v, window)) ||
                       backfill_fresh(s, v, devices[i], window);

@@ -109,7 +109,8 @@ int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
         npu_rows(s, v, v->rt, OP_FFN, p->shape.rows) == 0) {
         return TIME_NEVER_NS; /* a prompt below one chunk */
     }
-    /* What is left of the present op on the other device, then ops that do not need this one. */
+    /* The window lasts for the rest of the present op on the other device, and for ops that do not
+     * need this one. */
     int other = npu ? v->igpu : v->npu;
     int64_t t = v1_busy_for_ns(s, v, other);
     uint32_t waiting = npu ? h->igpu_rows : h->npu_rows;

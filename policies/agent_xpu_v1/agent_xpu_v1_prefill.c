@@ -190,7 +190,7 @@ uint64_t v1_growth_tokens(const struct v1 *v)
     return 64 * sequences;
 }
 
-/* Of the proactive ones, behind those whose KV is on flash. */
+/* A proactive prefill begins only after requests whose KV is on flash have it back. */
 static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
 {
     uint64_t need = blocks_prompt_tokens(s, r) + v1_growth_tokens(v);

@@ -240,8 +240,8 @@ static bool stuck(const struct axpu *a)
            a->decode == NULL && a->draft_ready_ns == 0;
 }
 
-/* What flash holds comes back behind a reactive prompt, and with four blocks for every sequence, so
- * that it is not taken again at once. */
+/* A reactive prompt takes memory before KV comes back from flash. KV comes back with four blocks
+ * for every sequence, so that it is not taken again at once. */
 static void read_back(struct sched *s, struct axpu *a)
 {
     if (flash_waits(&a->flash) && reqq_empty(&a->prefill_rt.q)) {

@@ -60,7 +60,7 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
     }
     a->n_suspended--;
     f->plan = AXPU_PLAN_NONE;
-    /* What it was compiled for while it waited counts from here on; what it had before it keeps. */
+    /* A kernel compiled while it waited counts from here on; one that it had before, it keeps. */
     f->npu_attention = axpu_warmup_take(s, a, f->request) || f->npu_attention;
 }
 

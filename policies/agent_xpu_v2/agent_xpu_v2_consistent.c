@@ -1,4 +1,4 @@
-/* What agent-xpu-v2 relies on where its schedule begins and ends. Only test builds ask
+/* agent-xpu-v2 relies on these where its schedule begins and ends. Only test builds ask
  * (SIM_ASSERT). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 

@@ -180,9 +180,9 @@ static void choose_batch(struct sched *s, struct axpu *a)
 }
 
 /* The next iteration is the same where everybody decodes in the batch, or where its members are all
- * those whom nobody evicts. Of several models they are not where one waits for another model's
- * turn. An evictable member could grow into a longer bucket than others. The promise ends when a
- * compiled kernel is out of date, which every call looks for. */
+ * those whom nobody evicts. Neither holds where one of several models waits for another's turn. An
+ * evictable member could grow into a longer bucket than others. The promise ends when a compiled
+ * kernel is out of date, which every call looks for. */
 static void declare_steady(struct sched *s, const struct axpu *a)
 {
     const struct batch *b = &a->batch;

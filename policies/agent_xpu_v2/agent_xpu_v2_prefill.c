@@ -25,7 +25,7 @@ static int64_t makespan_ns(struct sched *s, const struct axpu *a, const struct a
     return npu > igpu ? npu : igpu;
 }
 
-/* What a split makes least (B.5): the makespan. Algorithm 1 of the public text: |m t_N(g) - (M - m)
+/* A split minimises this (B.5): the makespan. Algorithm 1 of the public text: |m t_N(g) - (M - m)
  * t_G(g) - t_G(rest)|, with a kernel for every chunk. */
 static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
                         enum op_kind op, uint32_t rows, uint32_t m)
@@ -136,7 +136,7 @@ static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_pref
 
 /* Then a proactive one is "deferred until the higher-priority side completes". That is when nothing
  * reactive decodes any more: between two iterations it is not complete, although nothing of it is
- * on the iGPU. Of age, it waits no longer. */
+ * on the iGPU. An aged prefill waits no longer. */
 static bool deferred(struct sched *s, const struct axpu *a, struct axpu_prefill *f, uint32_t rows)
 {
     return axpu_reactive_decodes(a) && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&

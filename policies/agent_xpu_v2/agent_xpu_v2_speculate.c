@@ -86,8 +86,8 @@ static double verify_ns(void *ctx, uint32_t drafted)
            barriers;
 }
 
-/* The same with the time of drafting. Drafts that are made already count, too: the next batch will
- * wait for its own. */
+/* Adds the time of drafting to verify_ns. Drafts that are made already count, too: the next batch
+ * will wait for its own. */
 static double iteration_ns(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;

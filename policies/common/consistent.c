@@ -1,4 +1,4 @@
-/* What the shared parts of policies rely on where their schedule begins and ends. Only test builds
+/* The shared parts of policies rely on these where their schedule begins and ends. Only test builds
  * ask (SIM_ASSERT). */
 #include "policies/common/blocks.h"
 #include "policies/common/disagg.h"
@@ -136,8 +136,8 @@ bool disagg_is_consistent(const struct disagg *d)
 
 /* ---- iter.h ---- */
 
-/* Who waits is in no pass. Who lives has a place in memory order, and if it holds KV its reverse.
- */
+/* Waiting requests are in no pass. Live requests have a place in memory order, and holders of KV
+ * its reverse, too. */
 bool iter_is_consistent(const struct iter *it)
 {
     SIM_ASSERT(iter_ok(it));

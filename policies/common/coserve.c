@@ -124,7 +124,7 @@ static bool waits_in_turn(const struct coserve *c, const struct request *r)
             (next == NULL || next->model != r->model || request_before(r, next)));
 }
 
-/* What was admitted goes back, to the front. */
+/* Admitted requests go back, to the front. */
 static bool unadmit(struct coserve *c, int cls)
 {
     bool any = c->admitted[cls] > 0;
@@ -200,7 +200,7 @@ static bool coserve_make_room(struct sched *s)
              * others left of the budget. */
             c->most[cls] = n - 1;
         } else if (others > 1 && preempt_last(s, c, cls)) {
-            /* Who has just lost its KV must not be admitted again into the room that it made. */
+            /* The victim must not be admitted again into the room that it made. */
             c->most[cls] = 0;
         } else {
             continue;

@@ -2,7 +2,7 @@
 
 const char *const flash_choices[] = {"off", "cheaper", "always", NULL};
 
-/* Both ways. Who holds none makes no room, and is no victim. */
+/* Both ways. A request without KV makes no room, so it is no victim. */
 static int64_t transfers_ns(const struct sched *s, const struct request *r)
 {
     return 2 * gap_transfer_ns(s, r->model, r->kv_tokens);

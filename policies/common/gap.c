@@ -147,8 +147,8 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
 {
     int64_t elapsed = s->now_ns - x->since_ns;
     SIM_ASSERT(session_ok(s, x) && others >= 0.0);
-    /* Of a call that has outlasted its estimate, or has none, as much again is expected as it has
-     * taken (E.16: InferCept). */
+    /* A call that has outlasted its estimate, or has none, is expected to take as long again as it
+     * has taken (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
     double again = (double)prefill(s, x->model, x->tokens);
     double both_ways = 2.0 * (double)gap_transfer_ns(s, x->model, x->tokens);

@@ -1,4 +1,4 @@
-/* What work takes alone, by annotations: for keys that are times, and for what a tool call may
+/* Isolated times of work, by annotations: for keys that are times, and for what a tool call may
  * cost. */
 #include "policies/common/cost.h"
 #include "policies/common/iter.h"

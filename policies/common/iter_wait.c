@@ -1,4 +1,5 @@
-/* Who waits: by key, in memory order, and with KV to lose; and whose KV makes room. */
+/* Waiting requests: by key, in memory order, and with KV to lose. The last in memory order makes
+ * room. */
 #include "policies/common/blocks.h"
 #include "policies/common/iter.h"
 
@@ -18,7 +19,7 @@ double iter_full_key(struct sched *s, const struct iter *it, const struct reques
     return key;
 }
 
-/* Who keeps memory when it is short: a fixed order (class under rt_first, then as they came),
+/* The first in a fixed order keep memory when it is short: class under rt_first, then as they came,
  * regardless of the key. With moving keys as the order two requests could take KV from each other
  * for ever, each more urgent for having lost it. */
 static double memory_place(struct sched *s, const struct request *r)
@@ -237,7 +238,7 @@ bool iter_make_room(struct sched *s)
     return it->it.batch.n > 0;
 }
 
-/* Of a stopped pass: what the kv axis says. */
+/* A request of a stopped pass loses its KV, to flash or to nowhere, as the kv axis says. */
 void iter_lost(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;

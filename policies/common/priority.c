@@ -347,7 +347,7 @@ static void choose_group(struct sched *s, struct priority *h)
     SIM_ASSERT(priority_ok(h));
 }
 
-/* Of those ready to decode: nobody while the host samples. */
+/* Best key among sequences ready to decode: NOBODY while the host samples. */
 static double decode_key(const struct priority *h)
 {
     const struct pass *p = h->iteration.pass;
@@ -400,8 +400,8 @@ static void igpu(struct sched *s, struct priority *h, double bound)
     double decode = decode_key(h);
     if (h->on_igpu != NULL) {
         const struct launch *l = h->on_igpu;
-        /* Of equals only an iteration launched whole gives way: one op at a time is taking turns
-         * already. */
+        /* Between equals only an iteration launched whole gives way: one op at a time is taking
+         * turns already. */
         bool whole = l->op_end - l->op_begin > 1;
         if (decode < h->iteration.key || prompt < h->iteration.key || bound < h->iteration.key ||
             (prompt == h->iteration.key && whole)) {

@@ -56,8 +56,8 @@ static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 {
     SIM_ASSERT(length <= offered && stride > 0);
     uint32_t next = length + stride;
-    /* What is offered is looked at last, although it fills no whole pass; the length after it ends
-     * the loop. */
+    /* The offered length comes last, although it fills no whole pass; the length after it ends the
+     * loop. */
     return next <= offered || length == offered ? next : offered;
 }
 
@@ -76,7 +76,7 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
     for (uint32_t l = first; l <= offered; l = next_length(l, stride, offered)) {
         double rate = speculate_emitted(e, l) / cost(ctx, l);
         SIM_ASSERT(rate > 0.0); /* infinite where the cost is unknown, and 0: the first is best */
-        /* Of equal rates the shorter draft: it wastes less when it is wrong. */
+        /* The shorter draft wins between equal rates: it wastes less when it is wrong. */
         if (rate > best_rate) {
             best_rate = rate;
             best = l;

@@ -157,7 +157,7 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
     }
 }
 
-/* What was admitted goes back where it was. */
+/* Admitted requests go back where they were. */
 void vllm_unadmit(struct vllm *v)
 {
     SIM_ASSERT(vllm_ok(v));
@@ -329,7 +329,7 @@ static bool never_short(struct sched *s, const struct vllm *v)
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
-    /* Who gives way for a block that nobody needs yet: the core would not ask. */
+    /* A sequence may give way for a block that nobody needs yet: the core would not ask. */
     sched_steady(s, !vllm_reserves(v) || never_short(s, v) ? TIME_NEVER_NS : 0, 0);
     SIM_ASSERT(vllm_ok(v) && v->it.running.pass->n_segments <= v->running.n);
     v->admitted = 0;

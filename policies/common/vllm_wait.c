@@ -13,7 +13,7 @@ bool vllm_before(const struct request *a, const struct request *b)
     return a->priority != b->priority ? a->priority < b->priority : request_before(a, b);
 }
 
-/* The same as a number, less arrival and id, by which an order breaks ties. */
+/* Class and priority as a number. An order breaks ties by arrival and id. */
 static double key_of(const struct request *r)
 {
     return 1e10 * (double)r->cls + (double)r->priority; /* a priority has 32 bits */
@@ -117,7 +117,7 @@ void vllm_plan(struct sched *s, struct vllm *v, const struct request *r, uint32_
     SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
 }
 
-/* What the members of the batch take, and what is reserved, is what is counted as planned. */
+/* The planned blocks are those that members of the batch take, and those reserved. */
 static bool plan_adds_up(struct sched *s, const struct vllm *v)
 {
     uint64_t blocks = reserved(s, v);

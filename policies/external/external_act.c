@@ -173,7 +173,7 @@ static void read_options(struct args *a, struct action *act, const struct action
     }
 }
 
-/* What a number of the program means. False: there is no such thing, or no longer. */
+/* Finds the object that a number of the program names. False: there is none, or no longer. */
 static bool find_object(const struct external_run *x, struct args *a, const struct action *act,
                         enum arg_role role, struct action_objects *o)
 {

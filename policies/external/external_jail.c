@@ -1,6 +1,6 @@
 #define _DEFAULT_SOURCE /* realpath */
-/* What of the file system a program needs to run: its interpreter, and the files that its
- * specification names. Whoever wants more visible names it there. */
+/* A program sees a part of the file system: its interpreter, and the files that its specification
+ * names. A user who wants more visible names it there. */
 #include <dirent.h>
 #include <limits.h>
 #include <unistd.h>

@@ -38,7 +38,7 @@ static bool is_known(const struct hosted *h, const void *p, enum hosted_object w
 
 /* ---- calls ---- */
 
-/* What the core, which trusts the types, may be given. */
+/* The core trusts types, and the process of a plug-in may write anything. */
 static bool makes_sense(const struct hosted *h, const struct action *a,
                         const struct action_objects *o)
 {

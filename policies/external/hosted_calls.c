@@ -1,5 +1,5 @@
-/* What the process of a plug-in asks of its run: turns, and the calls of the contract, each of
- * which is a message. */
+/* The process of a plug-in asks its run: for turns, and by calls of the contract, each of which is
+ * a message. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ void hosted_listen(void)
             _exit(EXIT_SUCCESS); /* it has closed its end: the run is over */
         }
     }
-    /* What was late is done. */
+    /* The late calls are done now. */
     if (hosted_here.launch.waits && hosted_here.launch.out != NULL) {
         *hosted_here.launch.out = hosted_here.letter->m.launched;
     }

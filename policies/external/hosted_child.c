@@ -106,7 +106,7 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
 {
     hosted_here.ops = ops;
     hosted_here.letter = hosted_letter_of(map_regions(address));
-    /* What the plug-in prints goes to standard error. The parent sees by the pipe, which stays
+    /* The plug-in's output goes to standard error. The parent sees by the pipe, which stays
      * open, that this process is there. */
     hosted_here.parent = dup(STDIN_FILENO);
     hosted_here.open = dup(STDOUT_FILENO);

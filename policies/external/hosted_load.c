@@ -25,7 +25,7 @@ static char *address_space(size_t bytes)
     out_of_memory(bytes);
 }
 
-/* A region, mapped here to be written. Of the first one nobody else can make such a map. */
+/* A region, mapped here to be written. only_read: nobody else can map it so. */
 static int region_of(char *at, bool only_read)
 {
     int fd = memfd_create("xpusim-run", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,4 +1,5 @@
-/* Whose turn it is: a number that both processes see, and a sleep in the kernel while it is not. */
+/* The turn is a number that both processes see. A process sleeps in the kernel while it is the
+ * other's turn. */
 #define _GNU_SOURCE /* syscall */
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -156,7 +156,7 @@ int jail_enter(const struct jail *j)
 
 /* ---- before ---- */
 
-/* What lacks here; NULL: nothing. Tried in a child, which is what will be done. */
+/* Names what this machine lacks; NULL: nothing. A child tries it, as in a run. */
 static const char *try_it(void)
 {
     if (landlock_version() < 1) {

@@ -140,7 +140,7 @@ static const uint32_t refused[] = {
 };
 #define N_REFUSED (sizeof refused / sizeof refused[0])
 
-/* Of these the first argument is a process: itself, or refused. */
+/* The first argument of these calls is a process: any but the caller itself is refused. */
 static const uint32_t of_itself[] = {SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_sched_setattr,
                                      SYS_sched_setaffinity};
 #define N_OF_ITSELF (sizeof of_itself / sizeof of_itself[0])

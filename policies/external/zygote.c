@@ -1,4 +1,4 @@
-/* What this process asks of a zygote that runs: a fork, and the end of one. */
+/* This process asks a running zygote for a fork, and for the end of one. */
 #include "policies/external/zygote.h"
 
 #include <sys/socket.h>

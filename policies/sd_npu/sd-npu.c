@@ -171,7 +171,7 @@ static void form(struct sched *s, struct sd *d, enum segment_role role, uint32_t
     d->next_block = 0;
 }
 
-/* What the request needs next: a chunk, calibration, a draft, a verification. */
+/* Begins the request's next step: a chunk, calibration, a draft, or a verification. */
 static void advance(struct sched *s, struct sd *d)
 {
     const struct request *r = d->current;
@@ -226,7 +226,7 @@ static void advance(struct sched *s, struct sd *d)
     }
 }
 
-/* What static graphs cost: rows that nobody asked for, and waiting for a graph. */
+/* Static graphs cost rows that nobody asked for, and time to wait for a graph. */
 static void note_block(struct sched *s, struct sd *d, uint32_t graph_rows)
 {
     uint32_t rows = d->pass->shape.rows;

@@ -176,7 +176,7 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
     return t * s->llm->n_layers / d->n_blocks;
 }
 
-/* What a switch takes of the loader. */
+/* Time that one switch keeps the loader busy. */
 static int64_t load_ns(const struct sched *s, const struct sd *d)
 {
     const struct machine *m = s->machine;

@@ -54,7 +54,8 @@ static void lpm_joins(struct sched *s, const struct request *r)
     reqq_push(&v->waiting, r);
 }
 
-/* Whose user gave up ends as any other: SGLang lets it run to the end of a step of decodes. */
+/* A request whose user gave up ends as any other: SGLang lets it run to the end of a step of
+ * decodes. */
 static void lpm_leaves(struct sched *s, const struct request *r)
 {
     struct lpm *v = s->state;
@@ -106,7 +107,7 @@ static void merge(struct lpm *v)
     v->full = v->full && complete == n && !(first && complete > 0);
 }
 
-/* Who has produced least, of these who has the longest prompt, of these the last. */
+/* The request that has produced least; of equals the longest prompt, then the last. */
 static const struct request *victim(const struct lpm *v)
 {
     const struct request *worst = v->running.head;

@@ -3,7 +3,7 @@
 
 #define LPM_MOST_OUTPUT 4096 /* tokens of an answer that are reserved for */
 
-/* What an admission may take. */
+/* Tokens and rows that admissions may still take. */
 struct lpm_left {
     double total; /* KV, with what all may produce taken off */
     double now;   /* KV */
@@ -97,7 +97,6 @@ static uint32_t paged(const struct sched *s, uint32_t rows)
     return (rows + page(s) - 1) / page(s) * page(s);
 }
 
-/* What is left once this has been taken. */
 static void take(const struct sched *s, struct lpm_left *left, uint32_t rows, uint32_t later)
 {
     const uint32_t pages = paged(s, rows);
