@@ -38,7 +38,7 @@ static const char *check_word(const struct claim_check *k)
     return k->informative ? "for information" : claim_verdict_names[k->verdict];
 }
 
-/* What a check says on the independent machine: "26.6, not reproduced". */
+/* A check's value and verdict on the independent machine: "26.6, not reproduced". */
 static const char *other_text(const struct claim *other, uint32_t check)
 {
     const struct claim_check *k = &other->checks[check];

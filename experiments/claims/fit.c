@@ -27,7 +27,7 @@ uint32_t fit_confirm_each(const struct fit_options *o)
     return o->confirm_each > 0 ? o->confirm_each : 1 + o->confirm / 4;
 }
 
-/* Does more hold at a than at b? Of equals the one where more is compatible. */
+/* Does more hold at a than at b? Equal counts are decided by the number of compatible claims. */
 static bool more_holds(const struct fit_confirmed *a, const struct fit_confirmed *b)
 {
     uint32_t na = fit_set_size(a->holds);

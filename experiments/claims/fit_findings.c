@@ -1,4 +1,4 @@
-/* What the search found: a witness, conflicts, what is left of every range, what to measure. */
+/* Concludes a search: conflicts, remaining ranges, and parameters worth measuring. */
 #include "experiments/claims/fit.h"
 #include "sim/base/rng.h"
 

@@ -1,4 +1,4 @@
-/* What is open, and the set-up at a point of the unit cube. */
+/* Reads the open parameters, and makes the set-up at a point of the unit cube. */
 #include "experiments/claims/fit.h"
 
 static void read_range(struct fit_parameter *p, struct json_obj *o)

@@ -12,7 +12,7 @@
 
 /* ---- reading ---- */
 
-/* Of a claim, the checks that need no run, those for information too. */
+/* Keeps a claim's checks that need no run, and counts those for information, too. */
 static void drop_runs(const struct claims *all, struct claim *c)
 {
     uint32_t kept = 0;

@@ -111,7 +111,7 @@ static void report(const struct options *o, const struct work *w)
     document_show(d, &o->output);
 }
 
-/* What the nominal level is worth on what was left out. */
+/* Prints how many left-out rows the nominal intervals really cover. */
 static void print_coverage(const char *path, struct err *e)
 {
     struct conformal table;

@@ -113,7 +113,7 @@ static int changes_add(struct setup_texts *to, const struct option_texts *from, 
     return 0;
 }
 
-/* What a profile and the command line change of every reading. The tree must outlive the set-up. */
+/* Changes of all readings, by profile and command line. The tree must outlive the set-up. */
 static int changes(const struct claims_options *o, cJSON **tree, struct setup *s, struct err *e)
 {
     *s = (struct setup){.set = {.n = 0}};
@@ -238,7 +238,7 @@ static int choose(struct claims *c, const struct claims_options *o, const struct
 
 /* ---- headlines ---- */
 
-/* What people need to read the table. */
+/* Adds the notes that people need to read the table. */
 static void explain_headlines(const struct claims_options *o, struct document *d)
 {
     document_note(d,

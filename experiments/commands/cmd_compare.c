@@ -192,7 +192,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
 
 /* ---- all of it ---- */
 
-/* What figures can be drawn of it. */
+/* Kinds of figures that can be drawn of the comparison. */
 static const char *kind_of(const struct compare_options *o)
 {
     bool sd = false;

@@ -12,7 +12,6 @@ struct options {
     struct option_output output;
 };
 
-/* What there is to say. */
 struct report {
     struct divergence d;
     const char *state[2];                /* NULL where there is none */

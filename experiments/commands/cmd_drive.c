@@ -17,7 +17,7 @@ static const char *const clocks[] = {"wall", "cpu", NULL};
 
 /* ---- one policy ---- */
 
-/* What a run writes while it runs. */
+/* Outputs that a run writes while it runs. */
 struct drive_files {
     struct output *decisions, *requests; /* requests: the run's, once it begins */
     struct timeline *timeline;

@@ -195,7 +195,7 @@ static size_t row_of(const struct trace *t, uint32_t id)
     return i;
 }
 
-/* What no schedule can beat: the roofline bound of the request with the machine to itself. */
+/* No schedule can beat this: the roofline bound of the request with the machine to itself. */
 static double bound_s(const struct explain_case *k, uint32_t id)
 {
     struct bound b;
@@ -242,7 +242,7 @@ static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
     return trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
 }
 
-/* The same requests, but kernels that share the DDR do not slow each other. */
+/* Latency of the same requests when kernels that share the DDR do not slow each other. */
 static double uncontended_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct contention_ops *form = k->config->contention;

@@ -145,7 +145,7 @@ static void put_strategy(const struct options *o, const struct graphs_result *r,
     }
 }
 
-/* Of the strategies that were asked for. */
+/* Puts the strategies that were asked for; the others have no memory peak. */
 static void put_results(const struct graphs_instance *g, const struct options *o,
                         const struct graphs_result *results, const struct graphs_result *best,
                         struct document *d)

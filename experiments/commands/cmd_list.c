@@ -20,7 +20,7 @@ struct list_options {
 
 /* ---- policies ---- */
 
-/* What a parameter accepts, in words. */
+/* Describes the values that a parameter accepts. */
 static void add_range(struct text *t, const struct policy_param *q)
 {
     switch (q->type) {
@@ -210,7 +210,7 @@ static void put_setting(void *to, const char *path, const struct json_field *k)
     }
 }
 
-/* What --set takes below `sim`. */
+/* Lists the settings that --set takes below `sim`. */
 static void list_settings(struct document *d)
 {
     static const struct frame_column columns[] = {

@@ -15,7 +15,7 @@ enum rpc_error {
     RPC_PARAMS = -32602
 };
 
-/* Revisions that begin with `initialize`, the newest first. Of tools they mean the same here. */
+/* Revisions that begin with `initialize`, the newest first. Tools are the same in all of them. */
 static const char *const revisions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05",
                                         NULL};
 

@@ -12,7 +12,7 @@
 
 #define MAX_TEXT_BYTES 65536
 
-/* What is copied, from policies/skeleton: a policy that is compiled, linted and formatted with the
+/* Files to copy from policies/skeleton. That policy is compiled, linted and formatted with the
  * tree. In the copies its name gives way to the new one. */
 static const char *const sources[N_FILES] = {"skeleton.c", "Makefile", "test.sh"};
 #define OLD_NAME "skeleton"

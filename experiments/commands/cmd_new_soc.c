@@ -89,7 +89,7 @@ static int take_measured(const struct options *o, cJSON *tree, struct document *
     return rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
 }
 
-/* What co-running kernels showed, if they were measured. */
+/* Adds the measured pairs of co-running kernels, where a file of them is given. */
 static int take_pairs(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
     struct pairs p = {.n = 0};

@@ -162,7 +162,7 @@ static int only_export(const struct options *o, struct err *e)
     return store_close(store, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-/* What several options say together. */
+/* Checks and settles options that depend on each other. */
 static int settle(struct options *o, struct err *e)
 {
     o->spec = o->files.n > 0 ? suite_file(o->files.v[0], e) : NULL;

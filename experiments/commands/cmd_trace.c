@@ -41,7 +41,7 @@ static int gen(void *values, struct err *e)
     return rc;
 }
 
-/* What the trace does not hold of its source. */
+/* Reports parts of the source that the trace leaves out. */
 static void note_losses(const struct trace_import_losses *l)
 {
     if (l->failed > 0) {

@@ -20,8 +20,8 @@ static int load_model(const struct drive_values *o, const char *soc, struct conf
     return config_load(c, &with, e);
 }
 
-/* The same machine by the form that other models get (transfer.h), where the file has measured
- * tables of this one: its error is what predictions of other models rest on. */
+/* Adds the same machine with the format that other models get (transfer.h), where its file has
+ * measured tables of this model. Predictions of other models rest on that format's error. */
 static int add_transferable(const struct drive_values *o, const char *soc, struct config *models,
                             struct against *a, struct err *e)
 {
@@ -126,7 +126,7 @@ static int simulate_all(const struct drive_values *o, const struct drive_options
     return EXIT_OK;
 }
 
-/* What ran in a turn that came to no end would be of some policies only. */
+/* Drops the runs of a turn that did not end: only some policies have them. */
 static void keep_turns(struct against *a, uint32_t whole)
 {
     for (uint32_t i = 0; i < a->n_policies; i++) {

@@ -75,7 +75,7 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
     }
 }
 
-/* What a machine made from a sibling was off by, of every device that nothing has fitted since. */
+/* Reports errors of making a machine from a sibling, for devices that nothing has fitted since. */
 static int put_transfers(const struct soc *soc, struct document *d, struct err *e)
 {
     if (soc->like[0] == '\0') {
@@ -97,7 +97,7 @@ static int list_numbers(const char *what, const char *path, struct document *d, 
     struct llm model;
     OWNED struct soc *soc = xmalloc(sizeof *soc);
     SCOPED(json_drop) cJSON *root = llm ? llm_read_file(path, e) : json_read_file(path, e);
-    /* Who reads numbers here will run them: a file that no run takes is refused here, too. */
+    /* A user will run these numbers, so a file that no run takes is refused here, too. */
     if (root == NULL ||
         (llm ? llm_parse(root, path, &model, e) : soc_parse(root, path, soc, e)) != 0) {
         return -EINVAL;
@@ -185,7 +185,7 @@ int list_llms(const char *name, struct document *d, struct err *e)
 
 /* ---- data sets ---- */
 
-/* What a data set says of itself: the comments after its format line. */
+/* A data set's own description: the comments after its format line. */
 static char *describe_csv(const char *path)
 {
     struct text about = {0};

@@ -84,7 +84,7 @@ static void put_longest(const struct config *c, struct document *d)
     }
 }
 
-/* What bounds each device: the rates of its many-row kernels. */
+/* Rates of many-row kernels, which bound each device. */
 static void put_roofs(const struct config *c, struct document *d)
 {
     struct frame *f = document_data(d, "roofs", 0, "device runtime flop_per_s bytes_per_s");

@@ -172,7 +172,7 @@ static bool add_argument(struct texts *w, const cJSON *it, bool operands)
     return true;
 }
 
-/* What is wrong, for the caller to free; NULL: nothing. */
+/* Returns the error, for the caller to free; NULL: none. */
 static char *command_line(const char *command, const cJSON *arguments, struct texts *w)
 {
     add(w, xstrdup("xpusim"));
