@@ -203,7 +203,7 @@ void bound_trace(const struct bound *b, const struct trace *t, struct bound_work
     }
 }
 
-/* What the bound says something about: of reactive requests, of proactive ones, of all. */
+/* The bound covers these statistics of reactive, of proactive and of all requests. */
 #define OF_EACH(statistic, member)                                                                 \
     {"reactive." statistic, offsetof(struct bound_workload, member(REQUEST_CLASS_REACTIVE))},      \
         {"proactive." statistic,                                                                   \

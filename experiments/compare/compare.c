@@ -162,8 +162,8 @@ void compare_result_fini(struct compare_result *r)
 
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric)
 {
-    /* Who prints every metric asks by the names that are here: without this, a sixth of a short
-     * comparison's time went to comparing texts. */
+    /* Callers that print every metric pass the names that are here. Comparing texts took a sixth of
+     * a short comparison's time. */
     for (size_t k = 0; k < r->n_metrics; k++) {
         if (r->names[k].name == metric) {
             return values_at(r, policy, k);
@@ -191,7 +191,7 @@ struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_
     return x;
 }
 
-/* Of one policy and, but for the seed, of one message. */
+/* Both failures have one policy and, but for the seed, one message. */
 static bool is_same_failure(const struct compare_failure *a, const struct compare_failure *b)
 {
     const char *of_a = strstr(a->message, ", t=");

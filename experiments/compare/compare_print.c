@@ -152,7 +152,7 @@ static double sum_of(const struct compare_result *r, uint32_t policy, const char
     return sum;
 }
 
-/* What was shed or cancelled has no latency, nor what a horizon or an empty battery left. */
+/* Requests that were shed, cancelled or cut off have no latency. */
 static void warn_unfinished(const char *const *labels, const struct compare_result *r,
                             struct document *list)
 {

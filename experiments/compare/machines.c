@@ -227,7 +227,7 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
     for (uint32_t i = 0; i < m->n_factors; i++) {
         const struct machine_factor *f = &m->factor[i];
         double v = at(m, draw, k, x, i);
-        /* What stays as the file has it is not set: setting it would mark it as assumed. */
+        /* A value that stays as the file has it is not set: setting it would mark it as assumed. */
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }

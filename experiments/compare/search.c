@@ -106,7 +106,7 @@ static void narrow(struct search_result *r, struct search_bracket *b)
         b->from = b->from == 0.0 ? t->scale : fmin(b->from, t->scale);
         b->to = fmax(b->to, t->scale);
     }
-    /* What the ends have passed is decided. */
+    /* The ends decide all undecided rates that they have passed. */
     if (b->missed > 0.0 && b->to >= b->missed) {
         b->to = b->from < b->missed ? b->from : 0.0;
         b->from = b->to > 0.0 ? b->from : 0.0;
@@ -192,8 +192,8 @@ static void explain_failure(const struct search_result *r, double scale, const c
     }
 }
 
-/* Of the first n replications together: in the mean of their quotients, those of few requests that
- * came close together would count most. */
+/* Pools the first n replications. A mean of their quotients would give most weight to those of few
+ * requests that came close together. */
 static double rate_of(const struct search_looked *at, uint32_t n)
 {
     double arrivals = 0.0;

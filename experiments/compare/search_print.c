@@ -4,7 +4,7 @@
 
 static const char *const outcome_names[] = {"met", "missed", "undecided", "failed"};
 
-/* What decides at the upper end; where there is none, what is nearest to it at the lower one. */
+/* The binding SLO at the upper end; without such an end, the one at the lower end. */
 static int binding_of(const struct search_result *r)
 {
     int i = r->high >= 0 ? r->high : r->low;

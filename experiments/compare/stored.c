@@ -274,8 +274,8 @@ static bool is_recorded(const struct group *g)
            cJSON_HasObjectItem(json_member(g->spec, "axes"), "trace");
 }
 
-/* Of the baseline's first replication, from which those of the others follow. Where that has no
- * run, it is what the experiment says. */
+/* Seed of the baseline's first replication, from which those of the others follow. Without a run of
+ * it, the experiment states the seed. */
 static uint64_t first_seed(const struct group *g, uint32_t baseline, const struct row *of)
 {
     const cJSON *seed = json_member(g->shared, "seed");

@@ -127,7 +127,7 @@ uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
     if (n_free != NULL) {
         *n_free = s.n;
     }
-    /* What the policy is without tuning competes, too. */
+    /* The untuned policy competes, too. */
     out[0] = given->params;
     uint32_t got = 1;
     if (s.n == 0) {

@@ -4,7 +4,8 @@
 #include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
-/* What was tried and chosen, as data and for people; the metrics of each policy follow it. */
+/* Puts the number of configurations and the chosen one, as data and for people. The metrics of each
+ * policy follow. */
 static void put_choice(const char *label, const struct tune_policy *p, struct frame *shown,
                        struct document *d)
 {

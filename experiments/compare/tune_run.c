@@ -128,7 +128,7 @@ static void take(const struct config_policy *tried, uint32_t best, struct tune_p
     out->changed = best > 0 ? changes(out->tuned.ops, &tried[0].params, &out->tuned.params) : "";
 }
 
-/* Of n tried ones, which are the result's from `first` on. */
+/* Chooses the best of n configurations. Their results begin at `first`. */
 static void choose(const struct config_policy *tried, uint32_t n, const struct compare_result *r,
                    uint32_t first, const char *metric, struct tune_policy *out)
 {
@@ -148,7 +148,7 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
     take(tried, best, out);
 }
 
-/* The same by selection: each configuration runs until it is shown to be behind. */
+/* Chooses by selection: each configuration runs until it is shown to be behind. */
 static void select_among(const struct tune *t, const struct compare_plan *all, uint32_t first,
                          uint32_t n, struct tune_policy *out)
 {

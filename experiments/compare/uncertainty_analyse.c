@@ -98,9 +98,9 @@ static double baseline_on(const struct work *w, const struct uncertainty_pair *p
     return sum / UNCERTAINTY_REPEATS;
 }
 
-/* What the requests of a run do to the difference on the file's machine, less the mean: a control
- * variate. Its coefficient comes from the pairs of runs on one machine: the one with the smallest
- * sum of absolute errors, which is a weighted median of ratios. */
+/* Coefficient of a control variate: the difference of a run's requests on the file's machine, less
+ * the mean. It comes from the pairs of runs on one machine and gives the smallest sum of absolute
+ * errors, as a weighted median of ratios. */
 static double control(const struct work *w, const struct uncertainty_pair *p)
 {
     const struct compare_plan *plan = w->u->plan;
@@ -335,7 +335,7 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     }
 }
 
-/* Of the machines on which a policy ran, its mean on each. */
+/* Range of a policy's means over the machines on which it ran. */
 static void find_means(struct uncertainty *u)
 {
     u->means = xkept(xcalloc((size_t)u->n_metrics * u->n_policies + 1, sizeof *u->means));

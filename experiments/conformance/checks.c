@@ -95,7 +95,7 @@ static char *told(const struct trial *t, const char *what)
                    (int)strcspn(refused, "\n"), refused);
 }
 
-/* What is wrong with the requests of the last run; NULL when they are whole. */
+/* The fault of the first broken request of the last run; NULL when all are whole. */
 static char *broken_request(const struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++) {
@@ -164,8 +164,8 @@ static char *tight_memory(const struct conformance *c)
     return why;
 }
 
-/* Of the last run: the user of one request gives up as its first token comes out, and that of the
- * next one while it waits. */
+/* Sets cancellations by the last run's times: one request ends at its first token, and the next one
+ * while it waits. */
 static void give_up(struct trial *t)
 {
     struct trace *trace = &t->sc.trace;
@@ -240,7 +240,7 @@ static void random_params(const struct policy_ops *ops, uint64_t load, char *par
     }
 }
 
-/* What a policy refuses to begin with says nothing; what it begins must serve everybody. */
+/* A policy may refuse parameters at the beginning. Once it begins, it must serve everybody. */
 static char *any_parameters(const struct conformance *c)
 {
     char *said = NULL;
@@ -332,8 +332,7 @@ static char *hidden_alike(const struct conformance *c)
     return why;
 }
 
-/* What a policy promises (POLICY_F_LATE, POLICY_F_SLEEPS) spares messages there, and must be true.
- */
+/* A policy's promises (POLICY_F_LATE, POLICY_F_SLEEPS) spare messages there, and must be true. */
 static char *confined_alike(const struct conformance *c)
 {
     char *why = NULL;

@@ -1,4 +1,4 @@
-/* What is left of a load that failed: a small trace, and the command that runs it again. */
+/* Leaves a reproducer of a load that failed: a small trace, and the command that runs it again. */
 #include <sys/stat.h>
 
 #include "experiments/conformance/conformance.h"

@@ -13,7 +13,7 @@ static void on_ddr(void *self UNUSED, int64_t now_ns UNUSED, uint64_t count, int
     ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
 }
 
-/* What two runs are compared by. */
+/* Two runs are compared by these results. */
 struct seen {
     char *decisions; /* owned */
     struct scenario_record records[SCENARIO_MAX_REQUESTS];

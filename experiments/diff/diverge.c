@@ -29,7 +29,7 @@ static void keep(struct divergence *d, const char *line)
     }
 }
 
-/* What A's stream holds is longer or shorter in the heading; offsets count without it. */
+/* Offsets count without the heading, because its length differs between logs. */
 static void skip_heading(FILE *f)
 {
     char start[sizeof HEADING - 1];

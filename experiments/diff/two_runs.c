@@ -85,7 +85,7 @@ static void run_here(const struct two_runs_side *s, const struct trace *t,
     snapshot_free(shot);
 }
 
-/* What a worker says of its run: how it ended, and behind it the state, with its final NUL. */
+/* A worker's message about its run. The state follows, with its final NUL. */
 struct said {
     int status;
     char message[JOBS_MESSAGE_BYTES];
@@ -206,7 +206,7 @@ struct parting {
     const struct trace *trace;
 };
 
-/* What a worker of a pair says of its run. */
+/* A worker's message about its run of a pair. */
 struct hashed {
     uint64_t log; /* decisions, and whether the run failed */
     two_runs_end end;

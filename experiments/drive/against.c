@@ -130,7 +130,7 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
 
 /* ---- order of policies ---- */
 
-/* What some repeats of a policy had: mean, least and most of their means. */
+/* Mean of some repeats of a policy, with the least and the greatest of the repeats' means. */
 struct seen {
     double mean, low, high;
 };
@@ -180,7 +180,7 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
                 continue;
             }
             counts->pairs++;
-            /* What reality itself does not tell apart no simulation can get wrong. */
+            /* Reality does not order these two, so no simulation can get their order wrong. */
             if (x[i].low <= x[j].high && x[j].low <= x[i].high) {
                 counts->tied++;
                 continue;
@@ -220,7 +220,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     }
     t->low = sample_quantile(&draws, 0.025);
     t->high = sample_quantile(&draws, 0.975);
-    /* Of reality against itself there is no other value than that of redrawing it. */
+    /* Reality against itself has only the mean of its redraws. */
     t->tau = other != NULL ? t->tau : sample_mean(&draws);
     SIM_ASSERT(!(t->low > t->high) && !(t->low < -1.0) && !(t->high > 1.0));
 }

@@ -20,7 +20,7 @@ static double output_tokens(const struct trace *t)
     return n;
 }
 
-/* What a fit counts on, of each kernel: it took time, its rows are some of its launch's, and rows
+/* A fit relies on this for each kernel: it took time, its rows are some of its launch's, and rows
  * of attention are of its sequences, each once. */
 static bool kernels_ok(const struct drive_report *r)
 {

@@ -314,8 +314,8 @@ static void range_make(const struct fit_input *in, uint32_t device, struct fit_d
     }
 }
 
-/* A part of one device. Of kernels that are of few kinds of work (two lengths of prompts say) the
- * device's own tell how fast it is, and those of all devices what the time depends on. */
+/* Fits a part of one device. Its own kernels may be of few kinds of work (two lengths of prompts
+ * say). Then they give its speed only, and those of all devices give the dependence on work. */
 static void make_part(const struct fit_input *in, const double *overlap, struct fit *out,
                       uint32_t device, enum part part, struct err *e)
 {

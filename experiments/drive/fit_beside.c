@@ -65,7 +65,7 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
         double mean[2], relative = 0.0;
         for (int b = 0; b < 2; b++) {
             mean[b] = sum[b] / n[b];
-            /* Of the logarithm of a mean: the variances of a ratio's two sides add up. */
+            /* Variance of the logarithm of a mean: those of a ratio's two sides add up. */
             relative += (squares[b] / n[b] / (mean[b] * mean[b]) - 1.0) / n[b];
             SIM_ASSERT(squares[b] * n[b] >= sum[b] * sum[b] * (1.0 - 1e-9)); /* a variance */
         }

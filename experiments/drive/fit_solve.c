@@ -68,7 +68,7 @@ void samples_screen(struct samples *s)
          * somebody else. */
         double limit = FIT_LOST_CORE * s->v[(i + end) / 2].t_s;
         for (size_t k = i; k < end; k++) {
-            /* Of two nobody can say which of them is the odd one. */
+            /* Two samples cannot show which of them is the odd one. */
             if (end - i < 3 || s->v[k].t_s <= limit) {
                 s->v[kept++] = s->v[k];
             } else {

@@ -277,7 +277,7 @@ int real_execute(const struct drive_options *o, const struct config *c,
     opt->series = &out->times.observer;
     struct runner_result own;
     struct runner_result *r = result == NULL ? &own : result;
-    /* What others took of the processors in just this time decides whether the run counts as
+    /* Other processes' share of the processors in just this time decides whether the run counts as
      * disturbed. */
     struct host_energy meter;
     host_energy_init(&meter, host_rapl_dir());

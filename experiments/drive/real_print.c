@@ -1,4 +1,4 @@
-/* What a real run says of itself: as text, as JSON, and its kernels as CSV. */
+/* Prints a real run as text and as JSON, and writes its kernels as CSV. */
 #include "experiments/drive/real.h"
 #include "hwmodels/backends/host.h"
 #include "sim/base/output.h"
@@ -29,7 +29,7 @@ void real_print_times(FILE *out, const char *what, const struct drive_times *t)
     }
 }
 
-/* What a run has times of: in words, in data, and where. */
+/* Times of a run: their name for people, their name in data, and their place in the report. */
 #define AT(member) offsetof(struct drive_report, member)
 static const struct {
     const char *said, *name;
@@ -116,7 +116,7 @@ cJSON *real_to_json(const struct drive_options *d, const struct machine *m,
     return x;
 }
 
-/* Of each sequence its rows and keys: "p64:264 d1:345" are a prompt's and a decode's. */
+/* Writes rows and keys of each sequence: "p64:264 d1:345" are a prompt's and a decode's. */
 static void write_segments(FILE *f, const struct drive_report *r, const struct drive_kernel *k)
 {
     for (uint32_t i = 0; i < k->n_segments; i++) {
