@@ -1,4 +1,4 @@
-/* What falsify found, as a document. */
+/* Makes a document of falsify's result. */
 #include "experiments/falsify/runs.h"
 #include "sim/base/portable.h"
 #include "sim/metrics/metric_table.h"

@@ -9,8 +9,8 @@
 #define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
 
 /* Bounds of the workload: from rates at which requests hardly meet to about twice what the machine
- * of the papers serves, and lengths a quarter to four times those of the data sets. Of the machine:
- * what neighbouring products differ by. */
+ * of the papers serves, and lengths a quarter to four times those of the data sets. Bounds of the
+ * machine cover the differences between neighbouring products. */
 #define WORKLOAD(name_, low_, high_, help_)                                                        \
     {                                                                                              \
         .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_)      \

@@ -97,8 +97,8 @@ static uint32_t places_named(const struct paper_mark *m)
     return n;
 }
 
-/* Of two marks at a point the one is drawn that is of fewer places: a value of one cell says more
- * there than the range of all. */
+/* A mark gives way to another one at its point that names more places: the value of one place says
+ * more there than the range of all. */
 static bool is_hidden(const struct paper *p, const struct paper_mark *m,
                       const struct paper_point *point)
 {

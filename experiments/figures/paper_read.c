@@ -244,7 +244,7 @@ bool paper_mark_is_of(const struct paper_mark *m, const struct paper_point *poin
     return is;
 }
 
-/* What a point puts under a key of n letters; NULL: nothing. */
+/* Value that a point, or else the figure, puts under a key of n letters; NULL: none. */
 static const cJSON *put_of(const struct paper *p, const struct paper_point *point, const char *key,
                            size_t n)
 {

@@ -114,7 +114,7 @@ static const char *where_text(const struct paper_mark *m)
     return document_format("%s%s", m->where, m->read_off ? " (read off the drawing)" : "");
 }
 
-/* What the paper says of one point, next to ours. */
+/* Adds the paper's values of one point, next to ours. */
 static void add_said(const struct paper *p, const struct paper_mark *m,
                      const struct paper_point *pt, struct frame *f)
 {

@@ -13,7 +13,7 @@
 
 static const char *const tests[] = {"exact", "fresh", NULL};
 
-/* What a scheduler is judged by when a group names no metrics. */
+/* Metrics of a group that names none. */
 static const char *const usual_metrics[] = {
     "reactive.ttft_s.p90",           "reactive.e2e_s.p90",
     "reactive.tpot_s.mean",          "proactive.e2e_s.mean",

@@ -106,7 +106,7 @@ void gate_first_find(const struct gate_baseline *b, const struct gate_report *r,
     }
 }
 
-/* What happened to the decision. */
+/* Describes the change of the first decision; NULL: nothing is known of it. */
 static const char *sentence(const struct gate_first *f)
 {
     if (!f->known) {

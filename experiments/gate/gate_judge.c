@@ -72,7 +72,8 @@ static void set_change(struct gate_row *row, double before, double after)
 /* ---- exact ---- */
 
 /* The replication that changed most for the worse, or else for the better, relative to what it was:
- * opposite changes must not cancel in a mean. Of a metric without a direction by size alone. */
+ * opposite changes must not cancel in a mean. A metric without a direction has its largest change
+ * by size alone. */
 struct largest {
     uint32_t replication;
     double change_frac; /* of what it was, or of GATE_LEAST */

@@ -50,7 +50,7 @@ const char *gate_detail(const struct gate_report *r, const struct gate_row *row)
     return document_format("a shift of %.2g %% would show half of the time", 100.0 * seen);
 }
 
-/* What JUnit says of a row. */
+/* JUnit's message of a row. */
 static const char *message_of(const struct gate_report *r, const struct gate_row *row)
 {
     return document_format("%s: baseline %.6g, measured %.6g, change %s %s",

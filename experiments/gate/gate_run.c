@@ -207,8 +207,8 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
     }
 }
 
-/* Bit per metric of the group that a run does not know. Of this binary the machine says it, since a
- * store does not tell what is undefined in a run from what is not there. */
+/* Bit per metric of the group that a run does not know. For this binary, the machine decides: a
+ * store does not distinguish an undefined metric from an absent one. */
 static uint32_t missing_of(const struct matrix *m, const struct task *k,
                            const struct study_outcome *o)
 {
@@ -295,7 +295,7 @@ static void lay_out(struct matrix *m, const struct gate_baseline *b, struct gate
     }
 }
 
-/* Of this binary's policies; another binary knows its own. */
+/* Takes the parameters of this binary's policies; another binary knows its own. */
 static void take_parameters(const struct gate_baseline *b, struct gate_cells *out)
 {
     for (uint32_t i = 0; i < b->n_groups; i++) {

@@ -198,7 +198,8 @@ static const struct {
     {"npu_module_version", "/sys/module/intel_vpu/version", NULL},
 };
 
-/* What udev keeps of the memory modules; it has their serial numbers too, which are not read. */
+/* udev keeps a record of the memory modules here. It has their serial numbers too, which are not
+ * read. */
 #define UDEV_DMI "/run/udev/data/+dmi:id"
 #define MAX_MODULES 64
 

@@ -56,8 +56,8 @@ static void find_devices(struct sending *s)
     }
 }
 
-/* What drive runs on: NPU and GPU that can compile and run, and the processor in place of one that
- * is missing. */
+/* Runs drive on the NPU and GPU that can compile and run, with the processor in place of a missing
+ * one. */
 void send_add_devices(const struct sending *s, struct step *t)
 {
     if (s->npu[0] != '\0' || s->gpu[0] != '\0') {
@@ -134,7 +134,8 @@ void send_plan(struct sending *s)
     }
     t = plan_measure(s, "pairs", "pairs.csv",
                      "who slows whom: each kind of kernel next to each other", 5);
-    /* Of three devices the two that share a laptop's work; of one, two cores of it. */
+    /* With three devices, the pair is the two that share a laptop's work. With one, it is two of
+     * its cores. */
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
     bool two = chips || strchr(s->devices, ',') != NULL;
     /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. A window is

@@ -123,7 +123,7 @@ static int take_rows(struct taking *t, bool write)
     return t->e->n > 0 ? -EINVAL : rc;
 }
 
-/* What co-running kernels do to each other; none where they were not measured. */
+/* Reads how co-running kernels slow each other; p stays empty where they were not measured. */
 static int take_pairs(struct taking *t, struct pairs *p)
 {
     struct kernel_rows rows = {.n = 0};

@@ -1,4 +1,4 @@
-/* What was observed, as a file. */
+/* Writes observed requests as a CSV file. */
 #include "experiments/observe/observe.h"
 #include "sim/api/request.h"
 

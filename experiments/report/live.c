@@ -10,7 +10,7 @@
 
 #define READ_BYTES 65536
 
-/* What the page never shows; of a comparison over load it shows the means of few metrics. */
+/* The page never shows these. A comparison over load shows the means of few metrics. */
 static const char *const unseen[] = {"config",     "seeds",  "n",        "p",         "p_holm",
                                      "ratio",      "diff",   "diff_low", "diff_high", "ratio_low",
                                      "ratio_high", "method", "counters", NULL};

@@ -17,8 +17,8 @@ struct whole {
 
 /* ---- figures ---- */
 
-/* An SVG as an image in the page: a document of its own, so that the names in it cannot clash. Of
- * its quotes all are single. */
+/* An SVG as an image in the page: a document of its own, so that the names in it cannot clash. All
+ * its quotes are single. */
 static void put_image(FILE *out, const struct report_figure *f)
 {
     int width = 1000;
@@ -256,7 +256,7 @@ static void write_contents(const struct whole *w, FILE *out)
     (void)fputs("</ul>\n", out);
 }
 
-/* What is compared, on what: browsers show it as the name of the page. */
+/* Names the comparisons. Browsers show this as the name of the page. */
 static void write_title(const struct whole *w, FILE *out)
 {
     if (w->n == 0 && report_put_runs(w->all, out)) {

@@ -1,4 +1,4 @@
-/* What a comparison's section says first. */
+/* Writes the first paragraph of a comparison's section. */
 #include "experiments/report/report_impl.h"
 
 /* The policy with the best mean of a metric. */
@@ -85,11 +85,11 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     }
 }
 
-/* What else a reader would ask of a winner by one mean. */
+/* A reader would also ask for these of a winner by one mean. */
 static const char *const others[] = {"reactive.ttft_s.mean", "proactive.e2e_s.mean",
                                      "all.throughput_req_per_min", "energy_j_per_token", NULL};
 
-/* Who pays: metrics in which the winner is worse than the baseline, where that is shown. */
+/* Lists the metrics in which the winner is worse than the baseline, where that is shown. */
 static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
 {
     const cJSON *base = json_member(json_member(tree, "policies"), json_string(tree, "baseline"));
@@ -108,7 +108,7 @@ static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
     (void)fputs(any ? "." : "", out);
 }
 
-/* Who is first by another measure, by intervals that do not meet. */
+/* Lists policies that are first by another metric, with intervals that do not meet. */
 static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *out)
 {
     bool any = false;

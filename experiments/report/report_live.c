@@ -71,7 +71,7 @@ static void add_slots(const cJSON *tree, cJSON *slots)
     }
 }
 
-/* What a metric is, for people. */
+/* Describes every metric for people. */
 static cJSON *metrics_tree(void)
 {
     size_t n;

@@ -28,7 +28,8 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
 {
     const char *verdict = json_string(m, "verdict");
     double diff = json_number(m, "diff");
-    /* Of the baseline's mean over the pairs. Its own mean is also over runs that have no pair. */
+    /* The change is a percentage of the baseline's mean over the pairs. Its own mean is also over
+     * runs that have no pair. */
     double per_unit = fabs((json_number(m, "ratio") - 1.0) / diff);
     double to_percent =
         100.0 * (isfinite(per_unit) ? per_unit : 1.0 / fabs(json_number(base, "mean")));

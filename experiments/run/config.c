@@ -29,7 +29,7 @@ static void take_models(cJSON *tree)
     }
 }
 
-/* What --set may add to the tree: keys that a file leaves out. */
+/* Keys that --set may add where a file leaves them out. */
 static const struct json_field file_rows[] = {
     {JSON_OBJECT("soc", &soc_fields, "The machine.")},
     {JSON_OBJECT("llm", &llm_fields, "The default model.")},

@@ -45,8 +45,8 @@ static const struct {
     [CONFIG_DRAFTER_EAGLE] = {SPECULATION_EAGLE, false},
 };
 
-/* Drafters of token texts have the longest drafts of the published methods that they are. Of the
- * other lengths only the one by the match is theirs. */
+/* Drafters of token texts have the longest drafts of the published methods that they are. Among the
+ * other lengths, only the one by the match is theirs. */
 static void texts_fit(const struct speculation_constants *k, const struct config_drafts *c,
                       struct config_speculation *out)
 {
@@ -89,7 +89,7 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
     return 0;
 }
 
-/* What a policy's parameter `drafter` says; NULL: it has none. */
+/* Value of a policy's parameter `drafter`; NULL: it has none. */
 static const char *drafter_word(const struct policy_ops *ops, const struct policy_params *params)
 {
     for (uint32_t i = 0; i < params->n; i++) {

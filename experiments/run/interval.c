@@ -61,7 +61,7 @@ bool interval_is_transfer(const struct soc *soc, uint8_t device)
     return soc->like[0] != '\0' && !r->start.given && r->measured_rows == 0;
 }
 
-/* Of the sibling's own transfers where there are any, else of all of the kind of device. */
+/* Uses the sibling's own transfers where there are any, else all of the kind of device. */
 static struct transfer_error transfers(const struct conformal *t, const struct soc *soc,
                                        uint8_t device, enum conformal_phase phase)
 {

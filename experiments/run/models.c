@@ -15,7 +15,7 @@
 #define AT_START "at_start" /* weights are in memory from the beginning */
 #define MORE "more"         /* the others by name */
 
-/* What a file is called: no folder, no ending. */
+/* Name of a file, without folder and ending. */
 static const char *name_of(const char *model)
 {
     char *name = xstrdup(text_base(model));

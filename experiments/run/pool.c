@@ -15,7 +15,7 @@
 
 enum message_kind { MESSAGE_ASK = 1, MESSAGE_DONE };
 
-/* What a worker sends before its bytes: a key to ask about, or a job's data. */
+/* Head of a worker's message. Its bytes follow: a key to ask about, or a job's data. */
 struct head {
     uint32_t kind;
     int32_t status;
@@ -103,8 +103,8 @@ static _Noreturn void work(const struct pool *p, int fd)
 {
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
     worker_isolate();
-    /* Of this process only: a run that takes all memory ends one worker, and the machine keeps its
-     * other work. */
+    /* The limit is for this process only: a run that takes all memory ends one worker, and the
+     * machine keeps its other work. */
     if (p->memory_limit_bytes > 0) {
         struct rlimit memory = {(rlim_t)p->memory_limit_bytes, (rlim_t)p->memory_limit_bytes};
         (void)setrlimit(RLIMIT_AS, &memory);

@@ -74,7 +74,7 @@ const char *recordings_note(const struct config_options *o)
            "--resample sessions)";
 }
 
-/* Of a replication its own; of another seed, for instance of tuning, any of them. */
+/* A replication has its own recording. Another seed, for instance of tuning, gets any of them. */
 static const char *recording_of(const struct config_options *o, uint64_t seed)
 {
     if (o->n_recordings == 0 || o->trace != o->recordings[0]) { /* not of the command line */

@@ -35,7 +35,6 @@ static bool changes_frequency(const struct config *c)
     return any;
 }
 
-/* What the run itself counts. */
 static void add_run_metrics(const struct config *c, const struct sim_result *s,
                             struct metric_list *out)
 {

@@ -16,7 +16,6 @@ static struct frame_value shown(const struct runner_result *r, const char *who, 
     return frame_shown(x, isnan(x) ? NULL : document_format(count ? "%.0f" : "%.4g", x));
 }
 
-/* What a reader of the result must know. */
 static void put_warnings(const struct config *c, const struct runner_result *r, struct document *d)
 {
     struct document *list = warnings_of(d);

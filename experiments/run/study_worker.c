@@ -17,8 +17,8 @@ static void fail(struct job_result *out, const char *message)
 
 /* ---- what is sent ---- */
 
-/* Of fixed size, followed by the values, the names, what was observed, and the texts of struct
- * store_run. */
+/* Part of fixed size. The values, the names, the observations and the texts of struct store_run
+ * follow. */
 struct head {
     uint64_t n, names_bytes, observed_bytes, seed, config_hash, trace_hash;
     double rate_scale;
@@ -131,7 +131,7 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 
 /* ---- runs ---- */
 
-/* What makes a run what it is: the fingerprint, and what that leaves out. */
+/* A key identifies a run: it has the fingerprint, and everything that this leaves out. */
 static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
     /* A run with a context is another run, and one without has no such text. */

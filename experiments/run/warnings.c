@@ -39,7 +39,7 @@ static void transfer(const struct config *c, struct document *list)
     }
 }
 
-/* What a decode batch costs comes from short prompts where no file states it. Whether a policy
+/* The cost of a decode batch comes from short prompts where no file states it. Whether a policy
  * should batch hangs on it, so a batch that is dear by that rule is said. */
 static void batches(const struct config *c, struct document *list)
 {

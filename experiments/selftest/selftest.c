@@ -229,7 +229,7 @@ static bool max_min_shares(char *why, size_t size)
            expect(f[2].share_bytes_per_s, 10e9, "third share", why, size);
 }
 
-/* Of 1..10 the median is the 5th, p90 the 9th, p99 the 10th value. */
+/* The median of 1..10 is the 5th value, p90 the 9th, p99 the 10th. */
 static bool nearest_rank(char *why, size_t size)
 {
     SCOPED(sample_fini) struct sample s;

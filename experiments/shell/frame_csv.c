@@ -25,8 +25,8 @@ static void put_cell_csv(const struct frame_cell *v, FILE *out)
     }
 }
 
-/* What an element of an array begins with, each with a comma behind, but for names that its frame
- * has, too. */
+/* Puts the leading values of an array's element, each with a comma behind. Names that its frame
+ * has, too, are left out. */
 static void put_lead(const struct document *of, const struct frame *f, bool names, FILE *out)
 {
     for (size_t i = 0; of != NULL && i < of->n; i++) {

@@ -99,7 +99,7 @@ static void table_print(const struct table *t, FILE *out, int indent)
 
 /* ---- frames ---- */
 
-/* What a cell is for people. Returns buf, or the cell's own text. */
+/* Formats a cell for people. Returns buf, or the cell's own text. */
 static const char *cell_text(const struct frame_column *c, const struct frame_cell *v, char *buf)
 {
     if (v->kind == FRAME_VALUE_ABSENT) {

@@ -54,7 +54,7 @@ static void put_property(cJSON *object, const char *name, cJSON *schema)
     put_property(inner, dot + 1, schema);
 }
 
-/* Of a column of any kind, what it holds; nothing in it, and it may hold anything. */
+/* Lists the types that a column of any kind holds. A column without values may hold anything. */
 static cJSON *found_in(const struct frame *f, size_t column)
 {
     static const char *const types[] = {[FRAME_VALUE_NUMBER] = "number",
@@ -156,7 +156,7 @@ static cJSON *entry_schema(const struct document_entry *e)
                                              : value_schema(&e->value);
 }
 
-/* Of an array "items" is a list: what each of them is. */
+/* An array has the schema of each element in its list "items". */
 static cJSON *document_schema(const struct document *d)
 {
     if (!d->is_array && is_map(d)) {

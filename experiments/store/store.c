@@ -275,7 +275,7 @@ char *store_uri(const char *path, bool reads)
     return sqlite3_str_finish(uri);
 }
 
-/* What SQLite cannot allocate ends the process like everything else (memory.h). */
+/* A failed allocation of SQLite ends the process like everything else (memory.h). */
 static sqlite3_mem_methods plain_memory;
 
 static void *give(int bytes)
@@ -360,7 +360,7 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
         (void)store_close(s, e);
         return NULL;
     }
-    /* Who only reads could not write, and who writes is not refused later. */
+    /* A reader could not write, and a writer is not refused later. */
     SIM_ASSERT(s->reads == (sqlite3_db_readonly(s->db, "main") == 1));
     SIM_ASSERT(store_is_sound(s) && !s->in_transaction);
     return s;

@@ -1,4 +1,4 @@
-/* What experiments are made of: points, their replications, failures, and how far shards came. */
+/* Stores experiments: points, their replications, failures, and finished shards. */
 #include "experiments/store/store_impl.h"
 #include "sim/base/hash.h"
 

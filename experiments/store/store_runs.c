@@ -110,7 +110,8 @@ static size_t column_of(const struct store *s, const char *name, size_t from)
     return SIZE_MAX;
 }
 
-/* What a run has no value for is NULL, and so is NaN. False: a column is missing, or not known. */
+/* A metric without a value in a run is NULL, and so is NaN. False: a column is missing, or not
+ * known. */
 static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
 {
     /* A metric that this run does not have would else keep the value of the run before. */
@@ -179,7 +180,7 @@ static void put_metrics(struct store *s, int64_t id, const char *const *names, c
         (void)sqlite3_bind_int64(s->metrics, 1, id);
         store_once(s, s->metrics);
     }
-    /* Of columns in another order, those at both ends. */
+    /* Columns may be in another order: check those at both ends. */
     SIM_ASSERT(
         !store_ok(s) || n == 0 ||
         (has_value(s, id, names[0], values[0]) && has_value(s, id, names[n - 1], values[n - 1])));

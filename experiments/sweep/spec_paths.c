@@ -4,7 +4,7 @@
 #include "policies/external/external.h"
 #include "sim/base/datadir.h"
 
-/* The same text with the folder of the experiment file before the path that begins at `at`. */
+/* Puts the folder of the experiment file before a relative path that begins at `at`. */
 static void insert_folder(const char *file, const char **text, size_t at)
 {
     SIM_ASSERT(at <= strlen(*text));
