@@ -1,4 +1,5 @@
-/* What the points say of each parameter, and what the file gets where they say nothing. */
+/* Fits each parameter to the points. A parameter that they do not determine keeps its starting
+ * value. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
 

@@ -9,7 +9,7 @@
 
 static const char *const kind_names[CALIBRATE_N_KINDS] = {"prefill", "decode", "short prefill"};
 
-/* Of each parameter: SI units per unit of a SoC file. */
+/* SI units per unit of a SoC file, for each parameter. */
 const double calibrate_file_unit[CALIBRATE_N_PARAMS] = {1e12, 1e9,  1e-6, 1.0,  1.0, 1.0,
                                                         1e9,  1e-6, 1e-6, 1e-6, 1.0};
 const char *const calibrate_unit_names[CALIBRATE_N_PARAMS] = {
@@ -192,8 +192,9 @@ static const struct llm *middle_model(const struct calibrate_entry *e)
     return models[e->set.n / 2];
 }
 
-/* Of an unseen model, by the left-out rows of the family: a fit of new points moves the entry, not
- * what fits like it were off by. Small models and large ones are classes of their own. */
+/* Shows intervals of an unseen model, by the left-out rows of the family. A fit of new points moves
+ * the entry, but not the errors of fits like it. Small models and large ones are classes of their
+ * own. */
 static void show_intervals(const struct calibrate_entry *e, struct document *d)
 {
     static const char *const names[] = {"prefill", "decode"};

@@ -60,7 +60,6 @@ double calibrate_start_error(const struct calibrate_set *s, const struct calibra
     return calibrate_error(row, &start);
 }
 
-/* Of row i of the set. */
 static double row_error(const struct calibrate_problem *p, const gsl_vector *u,
                         const struct soc_runtime *r, size_t i)
 {

@@ -45,7 +45,7 @@ static void put_error(const char *key, const struct calibrate_error *e, struct d
     }
 }
 
-/* Of the v (calibrate.h) of what was fitted, for who draws machines from it. */
+/* Writes the covariance of the fitted v (calibrate.h), from which machines can be drawn. */
 static void put_covariance(const struct calibrate_fit *f, struct document *fit)
 {
     struct document *names = document_array(fit, "parameters");

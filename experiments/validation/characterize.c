@@ -10,7 +10,7 @@ static const uint32_t row_steps[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
 #define N_ROW_STEPS (sizeof row_steps / sizeof row_steps[0])
 #define MIXED_CONTEXT 1024
 
-/* Of what a value is. */
+/* Identifies a value. */
 struct point {
     const char *study, *device, *what, *x_name;
     double x;
@@ -188,7 +188,7 @@ static void verify_of(const struct config *c, uint8_t d, struct frame *out)
 
 /* ---- chunks ---- */
 
-/* The same prompt with nonlinear ops fused, apart on the same engine, and on another one. */
+/* Runs one prompt with nonlinear ops fused, apart on the same engine, and on another one. */
 static void fusion(const struct config *c, uint8_t device, struct frame *out)
 {
     static const char *const names[] = {"nonlinear ops fused", "nonlinear ops apart",
@@ -244,7 +244,7 @@ static const struct {
                {"d: Agent.xpu v2", "agent-xpu-v2"}};
 enum { N_SCHEMES = sizeof schemes / sizeof schemes[0], MOST_RATE = 4 };
 
-/* Of one rate. */
+/* Puts every scheme at one rate, in steps of 6 requests per minute. */
 static void put_schemes(const struct compare_result *r, uint32_t rate, struct frame *out)
 {
     static const char *const metrics[] = {"reactive.e2e_s.mean", "proactive.e2e_s.mean",

@@ -263,7 +263,7 @@ static bool same_model(const struct energy_row *a, const struct energy_row *b)
     return same_machine(a, b) && strcmp(a->p.model, b->p.model) == 0;
 }
 
-/* What is left out, and the groups whose errors make the intervals. */
+/* `out` selects rows to leave out; `group` selects rows whose errors make an interval together. */
 static const struct {
     bool (*out)(const struct energy_row *a, const struct energy_row *b);
     bool (*group)(const struct energy_row *a, const struct energy_row *b);

@@ -88,7 +88,7 @@ static const struct frame_column pair_columns[] = {
     ERROR_COLUMNS,
 };
 
-/* Of the rows that `row` holds: the cells from the phase on. */
+/* Puts the scores of n rows, from the column of the phase on. */
 static void put_scores(struct leave_row *const *row, size_t n, struct frame *f)
 {
     struct accuracy_class s[LEAVE_WAYS];

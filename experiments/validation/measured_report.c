@@ -96,7 +96,7 @@ static const struct frame_column next_columns[] = {
      .format = "%.0f %%"},
 };
 
-/* Of each width the benchmark that is expected to tell most, of a model not measured at it. */
+/* Proposes for each width the benchmark with the largest gain, of a model not measured at it. */
 void measured_put_next(const struct measured_work *w, const struct update *u,
                        const struct update_row *rows, size_t n)
 {

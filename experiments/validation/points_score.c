@@ -19,7 +19,7 @@ static const char *prompt_of(uint32_t tokens)
                             : "over 1500 tokens";
 }
 
-/* What a row counts under. */
+/* Name of the group that a row counts under. */
 static const char *key_of(enum key key, const struct point *p, const struct prediction *q)
 {
     switch (key) {
@@ -49,7 +49,7 @@ double points_error(const struct point *p, const struct prediction *q)
 }
 
 /* ln of predicted over measured time: a latency that is too long and a rate that is too low are the
- * same error. Of other rows ln of the values. */
+ * same error. Other rows have ln of the quotient of values. */
 static double slower(const struct point *p, const struct prediction *q)
 {
     bool rate = p->metric == POINT_PREFILL_TOK_S || p->metric == POINT_DECODE_TOK_S;

@@ -16,7 +16,7 @@
 
 #define COMPILE " compile"
 
-/* What a row loads, in the unit that its group is measured by. */
+/* Load of a row, in the unit that its group is measured by. */
 struct load {
     const struct point *p;
     int group_length;  /* of the runtime's text; 0: the group is compiled models of any runtime */

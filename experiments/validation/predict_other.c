@@ -46,7 +46,7 @@ static uint32_t engines_of(const struct soc *soc, const char *text, uint8_t *out
     return n;
 }
 
-/* What one engine draws alone, by the runtime's rows or the default's. */
+/* Bandwidth of one isolated engine, by the runtime's rows or the default's. */
 static double isolated_bytes_per_s(const struct soc *soc, uint8_t device, const struct point *p)
 {
     enum soc_match match;

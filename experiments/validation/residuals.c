@@ -10,7 +10,7 @@
 
 #define MAX_PAIRS 256
 
-/* Of one kind of device, of a family (NULL: of all): rows, median and P90 by phase. */
+/* Prints rows, median and P90 by phase, for one kind of device and one family (NULL: all). */
 static void put_left_out(const struct conformal *c, enum device_kind kind, const char *family,
                          double *scratch, FILE *out)
 {

@@ -15,7 +15,7 @@ struct replica {
     size_t known;
 };
 
-/* What every simulation of the run is given. */
+/* Input of every simulation of the run. */
 struct replay {
     const struct config *config;
     const struct config_policy *policy;

@@ -122,8 +122,8 @@ double update_error_sd(const struct update *u, const struct update_usual *x, uin
 /* ---- what next ---- */
 
 /* One more benchmark with gradients H (phases x state) and noise R takes C H' (H C H' + R)^-1 H C
- * off the covariance C. Of a mean of variances g'Cg that is the trace of
- * (H C H' + R)^-1 (H C) G (C H'), with G the mean of g g'. */
+ * off the covariance C. It takes the trace of (H C H' + R)^-1 (H C) G (C H') off a mean of
+ * variances g'Cg, with G the mean of g g'. */
 static double gain(const struct update *u, const struct update_benchmark *b, const gsl_matrix *hc,
                    const gsl_matrix *h, const gsl_matrix *g)
 {
