@@ -114,10 +114,15 @@ static void make_absolute(const char *name)
 /* In the child: it becomes the command, or ends with 127. */
 _Noreturn static void become(const struct sending *s, const struct step *t, char *const *argv)
 {
-    /* Whoever ends this program ends the step with it: the next try runs it again. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* Whoever ends this program ends the step with it: the next try runs it again. At once, and
+     * into a new file: a step that ends slowly would write into the next try's and take its time.
+     */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (chdir(s->folder) == 0) {
         char *to = t->to == NULL ? xstrdup("/dev/null") : xformat("%s.part", t->to);
+        if (t->to != NULL) {
+            (void)unlink(to);
+        }
         int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
             (void)execv("/proc/self/exe", argv);
