@@ -247,7 +247,7 @@ START_TEST(a_row_that_is_read_knows_its_distance)
                     x->ln_error, x->by);
     }
     const char *path = tempfile_make(".csv");
-    tempfile_put(csv.p);
+    tempfile_put(text_end(&csv));
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct conformal table;
     ck_assert_int_eq(conformal_read(path, &table, &e), 0);

@@ -292,6 +292,8 @@ START_TEST(a_folder_whose_name_begins_with_proc_is_one_as_any)
     (void)unsetenv("LD_LIBRARY_PATH");
     const char *const *reads = external_reads(asked);
     ck_assert(has(reads, asked[0]) && reads[1] == NULL);
+    free((void *)(uintptr_t)reads[0]);
+    free((void *)(uintptr_t)reads);
     (void)rmdir(dir);
 }
 END_TEST
