@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,6 +100,29 @@ static int check_ops(const char *path, const struct policy_ops *ops, struct err 
     return check_params(path, ops, e);
 }
 
+/* A file that was cut, or is being written: its headers name bytes behind its end. The linker would
+ * map them, and the first access would end this process. Other kinds of files are the linker's to
+ * refuse. */
+static bool is_cut(int fd)
+{
+    ElfW(Ehdr) head;
+    struct stat st;
+    if (fstat(fd, &st) != 0 || pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) {
+        return false;
+    }
+    const uint64_t size = (uint64_t)st.st_size;
+    bool cut =
+        head.e_shoff > size || (uint64_t)head.e_shnum * sizeof(ElfW(Shdr)) > size - head.e_shoff;
+    for (uint32_t i = 0; i < head.e_phnum && !cut; i++) {
+        ElfW(Phdr) part;
+        off_t at = (off_t)(head.e_phoff + i * sizeof part);
+        cut = pread(fd, &part, sizeof part, at) != (ssize_t)sizeof part || part.p_offset > size ||
+              (part.p_type == PT_LOAD && part.p_filesz > size - part.p_offset);
+    }
+    return cut;
+}
+
 /* Loads a copy of the file, so that whoever overwrites it (a build, while a sweep runs) does not
  * change the code under a run. A name of this process's own file descriptor needs no folder and
  * leaves nothing behind. NULL: dlerror says why, or an error was added. */
@@ -116,6 +140,8 @@ static void *open_copy(const char *path, struct err *e)
     void *handle = NULL;
     if (!ok) {
         (void)err_add(e, "--policy %s: cannot read: %s", path, strerror(errno));
+    } else if (is_cut(copy)) {
+        (void)err_add(e, "--policy %s: it ends too soon: it was cut, or is being written", path);
     } else {
         (void)snprintf(name, sizeof name, "/proc/self/fd/%d", copy);
         handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);

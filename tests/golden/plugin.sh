@@ -236,6 +236,13 @@ for how in "explain --request 0" "explain --interference" "diff"; do # nor there
     [ "$(head -c 1 "$dir/out")" = "{" ] && ! grep -q '^called$' "$dir/out" && grep -q "prints.so printed [0-9]* bytes" "$dir/err" ||
         fail "prints under $how: not told, or in the results"
 done
+# one that was cut is called so, wherever it was cut
+size=$(wc -c <"$my")
+for n in 100 1000 $((size / 2)) $((size - 1)); do
+    head -c "$n" "$my" >"$dir/cut.so"
+    $run "$dir/cut.so" >"$dir/out" 2>&1
+    [ $? = 2 ] && grep -q 'cut.so: it ends too soon: it was cut, or is being written' "$dir/out" || fail "$n bytes: $(cat "$dir/out")"
+done
 # a plug-in that is overwritten while it runs does not notice
 cp "$my" "$dir/overwritten.so"
 ($run "$dir/overwritten.so" --set sim.collapse=false >"$dir/whole" 2>&1; echo $? >"$dir/status") &
