@@ -51,6 +51,7 @@ def md_blocks(text):
         if line.lstrip().startswith("```"):
             fenced = not fenced
             line = ""
+        # Rows of a table are no sentences, also within a list.
         item = re.match(r"\s*(?:[-*]|\d+\.) (.*)", line)
         skip = fenced or line.startswith(("    ", "#", "|", "  |", "<", "![")) or not line.strip()
         if (skip and not (item and not fenced)) or item:
@@ -87,7 +88,7 @@ def comment_blocks(text):
 
 
 def literal_blocks(text):
-    """Yields (line, text) of adjacent string literals that hold a sentence: help and messages."""
+    """Yields (line, text) of adjacent string literals that hold a sentence: help and messages, but no SQL."""
     bare = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.S)
     for m in re.finditer(r'(?:"(?:\\.|[^"\\\n])*"\s*)+', bare):
         joined = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', m.group(0)))

@@ -306,11 +306,11 @@ const struct command cmd_drive = {
              "--calibrate T1.csv [--calibrate T2.csv] -o my-soc.json [options]\n"
              "--compare --policy A --policy B --trace T3.csv --soc my-soc.json [options]\n"
              "--compare --calibrate T1.csv -o my-soc.json --policy A --policy B --trace T3.csv",
-    .about = "Runs a policy on real kernels of a real model with random weights. No computer is "
-             "the default machine of a simulation, so drive takes two-cores (npu-and-gpu, where "
-             "--devices has an NPU or a GPU) and random-1024 in place of the defaults of --soc "
-             "and --llm below. Each device of the machine is one thread, pinned "
-             "to a processor. `make engines` installs the inference backends.\n\n--calibrate fits "
+    .about = "Runs a policy on real kernels of a real model with random weights. The "
+             "defaults of --soc and --llm below are those of simulations: drive takes two-cores "
+             "(npu-and-gpu, where --devices has an NPU or a GPU) and random-1024. Each device of "
+             "the machine is one thread, pinned to a processor. `make engines` installs the "
+             "inference backends.\n\n--calibrate fits "
              "the simulator's inputs to the kernels that ran. --compare compares the simulator "
              "with real runs. docs/real-execution.md explains both for your own machine.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, output),

@@ -64,8 +64,7 @@ static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, out, "OUT.db", NULL, "store to add to"),
     OPTION_FLAG(OPTIONS, complete, "complete",
                 "exit with 1, print nothing, and leave no new store, when a shard of an experiment "
-                "is missing "
-                "or not finished"),
+                "is missing or not finished"),
     OPTION_CHOICE(OPTIONS, format, "export", "F", NULL, store_forms,
                   "print all results afterwards, as one of"),
 };

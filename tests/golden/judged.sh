@@ -6,5 +6,5 @@ cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-[ "${WHOLE:-}" = yes ] && n=40 || n=5
+[ "${WHOLE:-}" = yes ] && n=40 || n=7
 python3 tests/helpers/judged_check.py "${BUILD:-build}/xpusim" "$dir" $n

@@ -240,3 +240,21 @@ class Plain(Policy):
 
     def refresh(self):
         pass
+
+
+class Queues(Plain):
+    """Two lists: who waits, in order of arrival, and who is in progress."""
+
+    def init(self):
+        super().init()
+        self.waits, self.runs = [], []
+
+    def request_arrived(self, r):
+        self.waits.append(r)
+
+    def request_cancelled(self, r):
+        self.waits, self.runs = ([x for x in q if x is not r] for q in (self.waits, self.runs))
+
+    def pass_done(self, p):
+        self.run = None
+        self.runs = [r for r in self.runs if not r.left]

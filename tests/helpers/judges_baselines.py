@@ -1,8 +1,8 @@
 """Baselines of the papers, by clauses C.3 and C.4, policies/README.md and heads of the files (judges.py)."""
-from judges import Param, Plain
+from judges import Param, Plain, Queues
 
 
-class RecomputePreempt(Plain):
+class RecomputePreempt(Queues):
     """One class at a time, in order of arrival; what a reactive request finds of proactive work starts over."""
     name = "recompute-judge"
     params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("kill", "kernel", "", choices=("kernel", "immediate", "never")),
@@ -10,21 +10,11 @@ class RecomputePreempt(Plain):
 
     def init(self):
         super().init()
-        self.waits, self.runs, self.killed = [], [], False  # in order of arrival; in progress
-
-    def request_arrived(self, r):
-        self.waits.append(r)
-
-    def request_cancelled(self, r):
-        self.waits, self.runs = ([x for x in q if x is not r] for q in (self.waits, self.runs))
+        self.killed = False
 
     def launch_done(self, x):
         self.on = None
         self.killed = x.outcome != "done"
-
-    def pass_done(self, p):
-        self.run = None
-        self.runs = [r for r in self.runs if not r.left]
 
     def refused(self, what):
         pass

@@ -1,25 +1,11 @@
 """Orca by clauses C.4 c and E.1, with plain lists (judges.py)."""
-from judges import Param, Plain, Segment
+from judges import Param, Queues, Segment
 
 
-class Orca(Plain):
+class Orca(Queues):
     """Who is in progress goes on; then who waits is admitted in order, with the whole prompt, while all KV it may need can be reserved."""
     name = "orca-judge"
     params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 1000000), Param("reserve", True, ""))
-
-    def init(self):
-        super().init()
-        self.waits, self.runs = [], []
-
-    def request_arrived(self, r):
-        self.waits.append(r)
-
-    def request_cancelled(self, r):
-        self.waits, self.runs = ([x for x in q if x is not r] for q in (self.waits, self.runs))
-
-    def pass_done(self, p):
-        self.run = None
-        self.runs = [r for r in self.runs if not r.left]
 
     def blocks(self, r):
         return -(-(r.input_tokens + r.max_output_tokens) // self.kv_block_tokens)

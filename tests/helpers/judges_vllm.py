@@ -1,8 +1,8 @@
 """Batching by iterations on paged KV, by clauses E.1 to E.3, policies/README.md and the sources it names (judges.py)."""
-from judges import Param, Plain, Segment
+from judges import Param, Queues, Segment
 
 
-class Paged(Plain):
+class Paged(Queues):
     """Who runs holds a place, in order of admission; who waits comes in order of arrival, after those who lost their KV."""
     params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 4096),
               Param("max_num_batched_tokens", 512, "", 1, 1000000), Param("requeue", "front", "", choices=("front", "back")),
@@ -10,22 +10,8 @@ class Paged(Plain):
 
     yields = "pass"
 
-    def init(self):
-        super().init()
-        self.waits, self.runs = [], []
-
     def launch_done(self, x):
         self.on = None
-
-    def request_arrived(self, r):
-        self.waits.append(r)
-
-    def request_cancelled(self, r):
-        self.waits, self.runs = ([x for x in q if x is not r] for q in (self.waits, self.runs))
-
-    def pass_done(self, p):
-        self.run = None
-        self.runs = [r for r in self.runs if not r.left]
 
     # blocks
     def blocks(self, tokens):
