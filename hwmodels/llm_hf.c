@@ -1,7 +1,4 @@
-#include "hwmodels/llm_hf.h"
-
-#include "hwmodels/soc.h"
-#include "sim/base/json.h"
+#include "hwmodels/llm_hf_impl.h"
 
 /* An architecture's config.json may leave these out: class defaults of the transformers library,
  * by `model_type`. head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
@@ -58,19 +55,6 @@ static const struct {
 };
 
 /* ---- reading ---- */
-
-struct reader {
-    const cJSON *model; /* the text part */
-    const char *file, *path;
-    struct err *e;
-};
-
-static const cJSON *member(const cJSON *o, const char *key)
-{
-    const cJSON *c = json_member(o, key);
-    /* Configurations write null where a key does not apply; it means the same as leaving it out. */
-    return cJSON_IsNull(c) ? NULL : c;
-}
 
 /* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
 static uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
@@ -144,199 +128,6 @@ static void refuse_what_is_beyond(const struct reader *r, const struct architect
             break;
         }
     }
-}
-
-/* ---- bytes ---- */
-
-struct storage {
-    uint32_t bits, act_bits;
-    double body, head, kv; /* bytes per weight, element */
-    double head_low;
-    double dense; /* outside of experts, where that is another; 0: as the body */
-    char source[160];
-};
-
-/* The scheme of compressed-tensors is that of its first group. */
-static const cJSON *first_scheme(const cJSON *q)
-{
-    const cJSON *groups = member(q, "config_groups");
-    return groups == NULL ? NULL : groups->child;
-}
-
-static double number_of(const cJSON *o, const char *key, const char *other, double otherwise)
-{
-    const cJSON *c = member(o, key);
-    c = c == NULL && other != NULL ? member(o, other) : c;
-    return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
-}
-
-static bool is_true(const cJSON *o, const char *key)
-{
-    return cJSON_IsTrue(member(o, key));
-}
-
-/* A weight has `bits`. A group of weights stores `group_bytes` in addition, for its scales. */
-static void grouped(struct storage *s, double bits, double group, double group_bytes)
-{
-    s->bits = (uint32_t)bits;
-    s->body = bits / 8.0 + (group > 0.0 ? group_bytes / group : 0.0);
-}
-
-/* A part of a layer that every token reads: all of its attention or its MLP, or a product. Norms, a
- * part for pictures and what chooses experts do not count. */
-static bool is_product(const char *name)
-{
-    bool part =
-        strstr(name, "self_attn") != NULL || text_ends(name, ".mlp") || text_ends(name, "_proj");
-    return part && strstr(name, "norm") == NULL && strstr(name, "vis") == NULL;
-}
-
-/* Next to experts the attention of all layers is all that is dense: gpt-oss. */
-static bool is_dense(const struct reader *r, const char *name)
-{
-    return architecture_of(r)->experts != NULL && text_ends(name, ".layers.*.self_attn");
-}
-
-/* Returns the name of a product that keeps its width, or NULL: Unsloth's dynamic files have a few
- * layers in 16 bit. */
-static const char *kept_wide(const struct reader *r, const cJSON *q, struct storage *s,
-                             const char **key)
-{
-    static const char *const keys[] = {"modules_to_not_convert", "ignore", "llm_int8_skip_modules"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const cJSON *c;
-        *key = keys[i];
-        cJSON_ArrayForEach (c, member(q, keys[i])) {
-            const char *name = cJSON_GetStringValue(c);
-            if (name != NULL && is_dense(r, name)) {
-                s->dense = s->head; /* as it was trained */
-            } else if (name != NULL && is_product(name)) {
-                return name;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Quantised weights as the tools store them: a scale of 16 bit (and a zero point as wide as a
- * weight) per group. Bitsandbytes has one of 32 bit per 64 weights, MXFP4 one of 8 bit per 32, and
- * NVFP4 one of 8 bit per 16. */
-static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
-{
-    const char *method = json_string(q, "quant_method");
-    if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
-        double bits = number_of(q, "bits", "w_bit", 4.0);
-        grouped(s, bits, number_of(q, "group_size", "q_group_size", 128.0), 2.0 + bits / 8.0);
-    } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_8bit")) {
-        grouped(s, 8.0, 0.0, 0.0);
-    } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_4bit")) {
-        bool twice = is_true(q, "bnb_4bit_use_double_quant");
-        grouped(s, 4.0, 64.0, twice ? 1.0 + 4.0 / 256.0 : 4.0);
-    } else if (strcmp(method, "compressed-tensors") == 0 && first_scheme(q) != NULL) {
-        const cJSON *w = member(first_scheme(q), "weights");
-        const cJSON *x = member(first_scheme(q), "input_activations");
-        double scale_bytes = strcmp(json_string(w, "type"), "float") == 0 ? 1.0 : 2.0;
-        grouped(s, number_of(w, "num_bits", NULL, 8.0), number_of(w, "group_size", NULL, 0.0),
-                scale_bytes);
-        s->act_bits = x == NULL ? 16 : (uint32_t)number_of(x, "num_bits", NULL, 16.0);
-    } else if (strcmp(method, "fp8") == 0 || strcmp(method, "fbgemm_fp8") == 0) {
-        grouped(s, 8.0, 0.0, 0.0);
-    } else if (strcmp(method, "mxfp4") == 0) {
-        grouped(s, 4.0, 32.0, 1.0);
-    } else {
-        (void)err_add(r->e,
-                      "%s: quantization_config.quant_method: \"%.40s\" is not known (there are "
-                      "gptq, awq, bitsandbytes, compressed-tensors, fp8, mxfp4); `xpusim new-llm "
-                      "--bits` says the width instead",
-                      r->file, method);
-        return false;
-    }
-    if (s->bits < 1 || s->bits > 16) {
-        (void)err_add(r->e, "%s: quantization_config: %u bits", r->file, s->bits);
-        return false;
-    }
-    const char *key;
-    const char *wide = kept_wide(r, q, s, &key);
-    if (wide != NULL) {
-        (void)err_add(r->e,
-                      "%s: quantization_config.%s: \"%.40s\" keeps its width; `xpusim new-llm "
-                      "--bits` says one for all, and dense_bytes_per_weight that outside experts",
-                      r->file, key, wide);
-        return false;
-    }
-    s->kv = soc_format_of_width(s->bits).kv_bytes;
-    (void)snprintf(s->source, sizeof s->source, "quantization_config: %.40s, %u bits", method,
-                   s->bits);
-    return true;
-}
-
-static bool stored(const struct reader *r, const cJSON *root, struct storage *s)
-{
-    const cJSON *q = member(root, "quantization_config");
-    q = q == NULL ? member(r->model, "quantization_config") : q;
-    const char *type = json_string(r->model, "dtype");
-    type = type[0] == '\0' ? json_string(r->model, "torch_dtype") : type;
-    type = type[0] == '\0' ? json_string(root, "dtype") : type;
-    type = type[0] == '\0' ? json_string(root, "torch_dtype") : type;
-    bool wide = strcmp(type, "float32") == 0;
-    double plain = wide ? 4.0 : 2.0;
-    *s = (struct storage){.bits = wide ? 32 : 16,
-                          .act_bits = 16,
-                          .body = plain,
-                          .head = plain,
-                          .head_low = plain,
-                          .kv = 2.0};
-    if (q != NULL) {
-        s->head_low = 1.0;
-        return quantised(r, q, s);
-    }
-    (void)snprintf(s->source, sizeof s->source, "dtype: %.40s",
-                   type[0] == '\0' ? "not stated, 16 bit" : type);
-    return true;
-}
-
-static void bytes(cJSON *to, const char *key, double value, double low, double high,
-                  const char *source)
-{
-    json_put_quantity(to, key, (struct quantity){value, low, high, QUANTITY_ASSUMED, true}, "B",
-                      source);
-}
-
-static void put_number(cJSON *to, const char *key, double value)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(to, key);
-    (void)cJSON_AddNumberToObject(to, key, value);
-}
-
-static void put_storage(cJSON *to, const struct storage *s)
-{
-    put_number(to, "weight_bits", s->bits);
-    put_number(to, "act_bits", s->act_bits);
-    bytes(to, "body_bytes_per_weight", s->body, s->body, s->body * (s->bits < 16 ? 1.05 : 1.0),
-          s->source);
-    bytes(to, "head_bytes_per_weight", s->head, s->head_low, s->head,
-          s->head_low < s->head ? "the head stays as it was trained" : s->source);
-    if (s->dense > 0.0) {
-        bytes(to, "dense_bytes_per_weight", s->dense, s->body, s->dense,
-              "attention stays as it was trained; other files of the model may have it narrower");
-    }
-    bytes(to, "kv_bytes_per_element", s->kv, 1.0, 2.0,
-          s->kv < 2.0 ? "8-bit KV cache, as OpenVINO 2025 keeps it for quantised models"
-                      : "16-bit KV cache with 16-bit weights");
-}
-
-void llm_tree_width(cJSON *to, uint32_t bits)
-{
-    struct soc_format f = soc_format_of_width(bits);
-    struct storage s = {.bits = bits,
-                        .act_bits = 16,
-                        .body = f.body_bytes,
-                        .head = f.head_bytes,
-                        .head_low = f.head_bytes,
-                        .kv = f.kv_bytes};
-    (void)snprintf(s.source, sizeof s.source,
-                   "%u-bit weights with their scales (the width asked for)", bits);
-    put_storage(to, &s);
 }
 
 /* ---- the file ---- */
@@ -449,12 +240,15 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
 {
     size_t before = e->n;
     const cJSON *text = member(root, "text_config");
-    struct reader r = {cJSON_IsObject(text) ? text : root, file,
-                       cJSON_IsObject(text) ? "text_config." : "", e};
+    struct reader r = {.model = cJSON_IsObject(text) ? text : root,
+                       .file = file,
+                       .path = cJSON_IsObject(text) ? "text_config." : "",
+                       .e = e};
     const struct architecture *a = architecture_of(&r);
     if (a == NULL) {
         return NULL;
     }
+    r.experts = a->experts != NULL;
     refuse_what_is_beyond(&r, a);
     OWNED char *own = name_of(root, file);
     cJSON *to = cJSON_CreateObject();
@@ -464,8 +258,8 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
     struct storage s;
     if (weight_bits > 0) {
         llm_tree_width(to, weight_bits);
-    } else if (stored(&r, root, &s)) {
-        put_storage(to, &s);
+    } else if (llm_hf_stored(&r, root, &s)) {
+        llm_hf_put_storage(to, &s);
     }
     if (e->n > before) {
         cJSON_Delete(to);
