@@ -110,6 +110,12 @@ static const struct json_field llm_rows[] = {
                "Rotary positions over a part of each head or none, heads of no power of two, "
                "sinks, or tokens of pictures that attend to later ones."),
      JSON_DEFAULT(0.0)},
+    {JSON_COUNT(
+         L, sliding_window, "sliding_window", 0, 1u << 24,
+         "Tokens up to its own that a row sees in a layer with a window; 0: no layer has one."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, sliding_layers, "sliding_layers", 0, 1000, "Layers with a window."),
+     JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
      JSON_DEFAULT(0.0)},
@@ -155,6 +161,13 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
                        "%s: heads must be a multiple of kv_heads, experts_per_token at most "
                        "experts",
                        file);
+    }
+    if ((out->sliding_window > 0) != (out->sliding_layers > 0) ||
+        out->sliding_layers > out->n_layers) {
+        (void)err_add(e,
+                      "%s: sliding_window and sliding_layers come together, and sliding_layers is "
+                      "at most layers",
+                      file);
     }
     check_width(out, file, e);
     check_mixture(out, file, e);

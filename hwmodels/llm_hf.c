@@ -166,12 +166,6 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     const char *from = json_string(root, "_name_or_path");
     text_format(&t, "config.json%s%s (model_type %s)", from[0] != '\0' ? " of " : "", from,
                 json_string(r->model, "model_type"));
-    const cJSON *window = member(r->model, "sliding_window");
-    const cJSON *use = member(r->model, "use_sliding_window");
-    if (says_something(window) && !cJSON_IsFalse(use) && cJSON_IsNumber(window)) {
-        text_format(&t, "; layers with a window of %.0f tokens read their whole context here",
-                    window->valuedouble);
-    }
     text_string(&t, r->model != root ? "; the text part alone" : "");
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
 }
@@ -202,6 +196,48 @@ static bool is_special(const struct reader *r, const cJSON *root, uint32_t head_
            strcmp(json_string(root, "model_type"), "gemma3") == 0;
 }
 
+/* Layers with a sliding window. Older files do not list them: of Gemma 2 and gpt-oss every second
+ * layer sees all, of Gemma 3 every sixth, of Qwen those below max_window_layers, of others none. */
+static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
+{
+    const char *type = json_string(r->model, "model_type");
+    const cJSON *listed = member(r->model, "layer_types");
+    if (listed != NULL) {
+        uint32_t n = 0;
+        const cJSON *kind;
+        cJSON_ArrayForEach (kind, listed) {
+            const char *text = cJSON_GetStringValue(kind);
+            n += text != NULL && strcmp(text, "sliding_attention") == 0;
+        }
+        return n;
+    }
+    if (strncmp(type, "qwen", 4) == 0) {
+        double whole = number_of(r->model, "max_window_layers", NULL, layers);
+        return whole < layers ? layers - (uint32_t)whole : 0;
+    }
+    bool gemma3 = strncmp(type, "gemma3", 6) == 0;
+    bool second = strcmp(type, "gemma2") == 0 || strcmp(type, "gpt_oss") == 0;
+    double every = number_of(r->model, "sliding_window_pattern", "_sliding_window_pattern",
+                             gemma3   ? 6.0
+                             : second ? 2.0
+                                      : 0.0);
+    return every >= 1.0 ? layers - layers / (uint32_t)every : layers;
+}
+
+static void put_window(cJSON *to, const struct reader *r)
+{
+    const cJSON *use = member(r->model, "use_sliding_window");
+    bool qwen = strncmp(json_string(r->model, "model_type"), "qwen", 4) == 0;
+    bool used = use != NULL ? cJSON_IsTrue(use) : !qwen; /* Qwen's default */
+    if (used && says_something(member(r->model, "sliding_window"))) {
+        uint32_t layers = sliding_layers(r, count(r, "num_hidden_layers", 0));
+        uint32_t window = count(r, "sliding_window", 0);
+        if (layers > 0) {
+            JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", layers);
+        }
+    }
+}
+
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                       const struct architecture *a)
 {
@@ -229,6 +265,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     if (is_special(r, root, head_dim)) {
         (void)cJSON_AddTrueToObject(to, "special_attention");
     }
+    put_window(to, r);
     if (a->experts != NULL) {
         JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
                      count(r, "num_experts_per_tok", 0));

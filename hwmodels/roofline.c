@@ -75,9 +75,10 @@ static inline double exchange_s(const struct roofline *r, const struct kernel_qu
 
 /* Keys that are read. Where attention is padded, they come in multiples of a chunk. */
 static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
-                                 uint32_t chunk)
+                                 double far_frac, uint32_t chunk)
 {
-    double keys = larger((double)w->kv_read_tokens, (double)p->window * w->sequences);
+    double keys = (double)w->kv_read_tokens - far_frac * (double)w->far_keys;
+    keys = larger(keys, (double)p->window * w->sequences);
     if (!p->pad_attention || chunk == 0) {
         return keys;
     }
@@ -86,9 +87,11 @@ static inline double padded_keys(const struct work_shape *w, const struct soc_ru
 }
 
 /* Pairs of a query and a key. A static graph computes what it then masks. */
-static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p)
+static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p,
+                               double far_frac)
 {
-    return larger((double)w->attn_pairs, (double)p->window * w->rows);
+    double pairs = (double)w->attn_pairs - far_frac * (double)w->far_pairs;
+    return larger(pairs, (double)p->window * w->rows);
 }
 
 /* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
@@ -99,8 +102,9 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     const struct soc_runtime *p = r->runtime[q->device];
     const struct work_shape *w = q->shape;
     double share = (double)q->rows / (double)w->rows;
-    double flop = r->attn_flop_per_pair * all_pairs(w, p) * share;
-    double keys = padded_keys(w, p, m->machine->devices[q->device].chunk_rows);
+    double far = r->far_frac[q->device];
+    double flop = r->attn_flop_per_pair * all_pairs(w, p, far) * share;
+    double keys = padded_keys(w, p, far, m->machine->devices[q->device].chunk_rows);
     t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(r, p, w)));
     t->flop += flop;
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
@@ -126,8 +130,8 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
-        again += p->kv_gather_frac * r->kv_bytes_per_key * (double)w->kv_read_tokens * further /
-                 w->sequences;
+        double keys = (double)w->kv_read_tokens - r->far_frac[q->device] * (double)w->far_keys;
+        again += p->kv_gather_frac * r->kv_bytes_per_key * keys * further / w->sequences;
     }
     /* This time is added to that of launches and not to the roofline's memory time. There it would
      * vanish as soon as prompt rows made the pass compute-bound, and decodes of mixed passes would

@@ -55,7 +55,8 @@ struct roofline {
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     struct soc_exchange exchange[MACHINE_MAX_DEVICES];
     double compute_only_frac[MACHINE_MAX_DEVICES];
-    bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
+    double far_frac[MACHINE_MAX_DEVICES]; /* share of layers that see no key behind their window */
+    bool fallback[MACHINE_MAX_DEVICES];   /* no entry for this weight width: the default was used */
 };
 
 /* Forms: "extended", "p-norm", "per-op", "roofline", "table". NULL for any other name. */

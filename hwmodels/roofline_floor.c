@@ -24,8 +24,9 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     };
     if (roofline_has_attention(op_kind)) {
         double fastest = plain ? 1.0 : fmax(p->attention_frac, p->decode_attention_frac);
-        out->pair_s = r->attn_flop_per_pair / (c->flop_per_s * fastest);
-        out->key_bytes = r->kv_bytes_per_key;
+        double seen = 1.0 - r->far_frac[device]; /* of any pair or key, at least */
+        out->pair_s = seen * r->attn_flop_per_pair / (c->flop_per_s * fastest);
+        out->key_bytes = seen * r->kv_bytes_per_key;
         out->row_bytes += r->attn_io_bytes_per_row;
     }
 }

@@ -74,7 +74,9 @@ void roofline_unfuse(struct roofline *r, double sync_s)
 
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
 {
+    const struct llm *m = r->model.llm;
     r->runtime[device] = runtime;
+    r->far_frac[device] = runtime->sliding_window ? (double)m->sliding_layers / m->n_layers : 0.0;
     /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
      * too: one price for one kernel on every road. */
     r->machine.devices[device].chunk_rows =
@@ -96,6 +98,7 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
     memset(r, 0, sizeof *r);
     ops_fill(r, llm);
     r->machine = soc->machine;
+    r->model = (struct hwmodel){form, &r->machine, llm, r};
     for (uint32_t i = 0; i < soc->machine.n_devices; i++) {
         enum soc_match match;
         uint32_t k = soc_runtime_find(&soc->devices[i], NULL, llm->weight_bits, &match);
@@ -105,5 +108,4 @@ void roofline_init(struct roofline *r, const struct hwmodel_ops *form, const str
         r->compute_only_frac[i] = soc->devices[i].compute_only_frac;
         r->fallback[i] = match != SOC_MATCH_EXACT;
     }
-    r->model = (struct hwmodel){form, &r->machine, llm, r};
 }

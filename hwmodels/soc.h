@@ -88,6 +88,7 @@ struct soc_runtime {
     double fused_launch_frac;   /* of a layer's launches, what a layer in one kernel pays */
     uint32_t min_rows;          /* rows a many-row kernel pays at least (systolic height) */
     uint32_t micro_batch;       /* rows that the runtime takes through the model at once; 0: all */
+    bool sliding_window;        /* layers with a window read and compute no key behind it */
     bool pad_attention;         /* attention reads the KV padded to the static chunk */
     uint32_t window;            /* keys that every row attends to, masked or not; 0: its own */
     struct soc_start start;

@@ -119,6 +119,11 @@ static const struct json_field runtime_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_BOOL(R, pad_attention, "pad_attention", "Attention reads KV padded to the static chunk."),
      JSON_DEFAULT(0.0)},
+    {JSON_BOOL(
+         R, sliding_window, "sliding_window",
+         "Layers with a sliding window leave out the keys behind it; by default they read and "
+         "mask them."),
+     JSON_DEFAULT(0.0)},
     {JSON_COUNT(R, window, "window", 0, 1u << 24,
                 "Keys of the context that static graphs are compiled for: every row attends to all "
                 "of them, masked or not; 0: rows attend to their own keys."),

@@ -43,13 +43,13 @@ static double profile_ns(struct sched *s, uint8_t model, uint32_t prompt, uint32
     struct work_shape w = {.model = model};
     struct request r = {.state = REQUEST_STATE_QUEUED, .input_tokens = prompt, .model = model};
     if (prompt > 0) {
-        cost_shape_add(&w, &r, prompt);
+        cost_shape_add(s, &w, &r, prompt);
     }
     r = (struct request){.state = REQUEST_STATE_DECODE,
                          .kv_tokens = (uint32_t)param_int(s, PARAM_CONTEXT),
                          .model = model};
     for (uint32_t i = 0; i < decodes; i++) {
-        cost_shape_add(&w, &r, 1);
+        cost_shape_add(s, &w, &r, 1);
     }
     return (double)cost_iteration_ns(s, &w, h->co.it.device);
 }

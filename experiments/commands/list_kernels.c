@@ -39,9 +39,9 @@ static void put_kernels(const struct config *c, struct document *d)
         {.name = "watts", .unit = "W", .title = "W", .format = "%.0f"},
     };
     struct frame *f = DOCUMENT_FRAME(d, "kernels", 0, columns);
-    struct work_shape chunk = price_prefill_shape(CHUNK_ROWS, 1);
-    struct work_shape one = price_decode_shape(DECODE_CONTEXT - 1, 1);
-    struct work_shape eight = price_decode_shape(DECODE_CONTEXT - 1, 8);
+    struct work_shape chunk = price_prefill_shape(&c->llm, CHUNK_ROWS, 1);
+    struct work_shape one = price_decode_shape(&c->llm, DECODE_CONTEXT - 1, 1);
+    struct work_shape eight = price_decode_shape(&c->llm, DECODE_CONTEXT - 1, 8);
     for (uint8_t i = 0; i < c->soc.machine.n_devices; i++) {
         for (int op = OP_QKV; op <= OP_HEAD; op++) {
             put_kernel(c, i, (enum op_kind)op, &chunk, "prefill 256", f);
@@ -68,11 +68,11 @@ static void put_longest(const struct config *c, struct document *d)
     struct frame *f = DOCUMENT_FRAME(d, "longest", 0, columns);
     for (uint8_t i = 0; i < c->soc.machine.n_devices; i++) {
         for (int k = 0; k < N_PROMPTS; k++) {
-            struct work_shape causal = price_prefill_shape(prompts[k], 1);
+            struct work_shape causal = price_prefill_shape(&c->llm, prompts[k], 1);
             struct work_shape uncut = causal;
             uncut.attn_pairs = (uint64_t)prompts[k] * prompts[k];
             struct work_shape margin =
-                price_prefill_shape(prompts[k] < CHUNK_ROWS ? prompts[k] : CHUNK_ROWS, 1);
+                price_prefill_shape(&c->llm, prompts[k] < CHUNK_ROWS ? prompts[k] : CHUNK_ROWS, 1);
             double ffn = 1e3 * price_op(&c->truth, i, OP_FFN, &margin).longest_s;
             double qkv = 1e3 * price_op(&c->truth, i, OP_QKV, &margin).longest_s;
             double mha = 1e3 * price_op(&c->truth, i, OP_MHA, &causal).longest_s;

@@ -7,7 +7,7 @@ struct chunk chunks_price(const struct roofline *r, uint8_t device, uint32_t row
     const struct llm *l = r->model.llm;
     struct roofline cut;
     roofline_with_chunk(r, device, rows, &cut);
-    struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
+    struct work_shape w = price_prefill_shape(l, CHUNKS_PROMPT, 1);
     struct chunk k = {0};
     for (int op = OP_QKV; op <= OP_FFN; op++) {
         struct price_op cost = price_op(&cut, device, (enum op_kind)op, &w);

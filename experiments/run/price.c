@@ -2,38 +2,40 @@
 
 #include "sim/core/kernels.h"
 
-struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch)
+/* `batch` segments of n rows each, behind `context` tokens. */
+static struct work_shape shape_of(const struct llm *m, uint64_t context, uint64_t n, uint32_t batch)
 {
-    uint64_t n = tokens;
-    return (struct work_shape){.rows = tokens * batch,
-                               .logit_rows = batch,
-                               .sequences = batch,
-                               .prefill_rows = tokens * batch,
-                               .attn_pairs = n * (n + 1) / 2 * batch,
-                               .kv_read_tokens = n * batch,
-                               .max_context_tokens = tokens};
+    struct work_shape w = {.rows = (uint32_t)n * batch,
+                           .sequences = batch,
+                           .attn_pairs = (n * context + n * (n + 1) / 2) * batch,
+                           .kv_read_tokens = (context + n) * batch,
+                           .max_context_tokens = (uint32_t)(context + n)};
+    for (uint32_t i = 0; i < batch; i++) {
+        work_shape_add_far(&w, m->sliding_window, context, n);
+    }
+    return w;
 }
 
-struct work_shape price_verify_shape(uint32_t context, uint32_t tokens)
+struct work_shape price_prefill_shape(const struct llm *m, uint32_t tokens, uint32_t batch)
 {
-    uint64_t n = tokens;
-    return (struct work_shape){.rows = tokens,
-                               .logit_rows = tokens,
-                               .sequences = 1,
-                               .attn_pairs = n * context + n * (n + 1) / 2,
-                               .kv_read_tokens = context + n,
-                               .max_context_tokens = context + tokens};
+    struct work_shape w = shape_of(m, 0, tokens, batch);
+    w.logit_rows = batch;
+    w.prefill_rows = w.rows;
+    return w;
 }
 
-struct work_shape price_decode_shape(uint32_t context, uint32_t batch)
+struct work_shape price_verify_shape(const struct llm *m, uint32_t context, uint32_t tokens)
 {
-    uint64_t keys = ((uint64_t)context + 1) * batch;
-    return (struct work_shape){.rows = batch,
-                               .logit_rows = batch,
-                               .sequences = batch,
-                               .attn_pairs = keys,
-                               .kv_read_tokens = keys,
-                               .max_context_tokens = context + 1};
+    struct work_shape w = shape_of(m, context, tokens, 1);
+    w.logit_rows = tokens;
+    return w;
+}
+
+struct work_shape price_decode_shape(const struct llm *m, uint32_t context, uint32_t batch)
+{
+    struct work_shape w = shape_of(m, context, 1, batch);
+    w.logit_rows = batch;
+    return w;
 }
 
 /* Work that a result needs. */
@@ -41,8 +43,10 @@ static double useful_flop(const struct roofline *r, enum op_kind op, uint32_t ro
                           const struct work_shape *w)
 {
     bool attends = op == OP_MHA || op == OP_LAYER;
+    const struct llm *m = r->model.llm;
+    double far = (double)w->far_pairs * m->sliding_layers / m->n_layers; /* computed or not */
     return r->ops[op].flop_per_row * rows +
-           (attends ? r->attn_flop_per_pair * (double)w->attn_pairs : 0.0);
+           (attends ? r->attn_flop_per_pair * ((double)w->attn_pairs - far) : 0.0);
 }
 
 struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,

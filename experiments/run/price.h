@@ -12,13 +12,14 @@ struct price {
     bool outside; /* some kernel lies outside the validity envelope */
 };
 
-/* `batch` prompts of `tokens` each, from an empty cache. */
-struct work_shape price_prefill_shape(uint32_t tokens, uint32_t batch);
+/* Shapes for a model, whose window decides what is far (work_shape).
+ * `batch` prompts of `tokens` each, from an empty cache. */
+struct work_shape price_prefill_shape(const struct llm *m, uint32_t tokens, uint32_t batch);
 /* One token of `batch` sequences that each hold `context` tokens before it. */
-struct work_shape price_decode_shape(uint32_t context, uint32_t batch);
+struct work_shape price_decode_shape(const struct llm *m, uint32_t context, uint32_t batch);
 
 /* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
-struct work_shape price_verify_shape(uint32_t context, uint32_t tokens);
+struct work_shape price_verify_shape(const struct llm *m, uint32_t context, uint32_t tokens);
 
 /* One layer's op of a pass, in the kernels that its device's static shapes make of it. */
 struct price_op {

@@ -49,8 +49,8 @@ static void batches(const struct config *c, struct document *list)
             c->soc.machine.devices[i].chunk_rows > 0) {
             continue;
         }
-        struct work_shape one = price_decode_shape(BATCH_CONTEXT, 1);
-        struct work_shape two = price_decode_shape(BATCH_CONTEXT, 2);
+        struct work_shape one = price_decode_shape(&c->llm, BATCH_CONTEXT, 1);
+        struct work_shape two = price_decode_shape(&c->llm, BATCH_CONTEXT, 2);
         double times = price_pass(&c->truth, (uint8_t)i, &two).seconds /
                        price_pass(&c->truth, (uint8_t)i, &one).seconds;
         if (times >= DEAR_BATCH) {

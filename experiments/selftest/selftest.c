@@ -310,7 +310,7 @@ static double metric(const struct rig *g, const char *name)
 static double lone_prefill_s(const struct config *c, uint8_t device)
 {
     const struct machine *m = &c->soc.machine;
-    struct work_shape w = price_prefill_shape(INPUT_TOKENS, 1);
+    struct work_shape w = price_prefill_shape(&c->llm, INPUT_TOKENS, 1);
     int64_t ns = m->schedule_ns + m->devices[device].submit_ns + m->devices[device].completion_ns +
                  m->sample_ns_per_token;
     for (int op = OP_QKV; op <= OP_HEAD; op++) {

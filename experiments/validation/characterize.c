@@ -49,7 +49,8 @@ static void affinity_of(const struct config *c, uint8_t device, struct frame *ou
     const struct device *d = &m->devices[device];
     for (size_t i = 0; i < N_ROW_STEPS; i++) {
         uint32_t rows = row_steps[i];
-        struct work_shape w = rows > 1 ? price_prefill_shape(rows, 1) : price_decode_shape(1023, 1);
+        struct work_shape w =
+            rows > 1 ? price_prefill_shape(&c->llm, rows, 1) : price_decode_shape(&c->llm, 1023, 1);
         for (int op = OP_QKV; op <= OP_FFN; op++) {
             struct price_op k = price_op(&c->truth, device, (enum op_kind)op, &w);
             struct point row = {"affinity", d->name, op_names[op], "rows", rows};
@@ -86,7 +87,8 @@ static void study_corun(const struct config *c, struct frame *out, struct err *e
         (void)err_add(e, "characterize corun: %s has no two engines", m->name);
         return;
     }
-    struct work_shape shapes[2] = {price_prefill_shape(4096, 1), price_decode_shape(0, 1)};
+    struct work_shape shapes[2] = {price_prefill_shape(&c->llm, 4096, 1),
+                                   price_decode_shape(&c->llm, 0, 1)};
     for (int a = 0; a < 2; a++) {
         for (int b = 0; b < 2; b++) {
             struct flow f[2];
@@ -124,8 +126,8 @@ static void batch_of(const struct config *c, uint8_t d, struct frame *out)
 {
     const char *name = c->soc.machine.devices[d].name;
     for (uint32_t n = 1; n <= 32; n *= 2) {
-        struct work_shape p = price_prefill_shape(512, n);
-        struct work_shape s = price_decode_shape(1024, n);
+        struct work_shape p = price_prefill_shape(&c->llm, 512, n);
+        struct work_shape s = price_decode_shape(&c->llm, 1024, n);
         if (n <= 8) {
             add(out, (struct point){"batch", name, "prefill of 512 tokens", "sequences", n}, "time",
                 "ms", 1e3 * price_pass(&c->truth, d, &p).seconds);
@@ -138,7 +140,7 @@ static void batch_of(const struct config *c, uint8_t d, struct frame *out)
 static void prompt_of(const struct config *c, uint8_t d, struct frame *out)
 {
     for (uint32_t n = 32; n <= 8192; n *= 2) {
-        struct work_shape w = price_prefill_shape(n, 1);
+        struct work_shape w = price_prefill_shape(&c->llm, n, 1);
         double s = price_pass(&c->truth, d, &w).seconds;
         struct point row = {"prompt", c->soc.machine.devices[d].name, "prefill", "tokens", n};
         add(out, row, "time", "ms", 1e3 * s);
@@ -149,10 +151,10 @@ static void prompt_of(const struct config *c, uint8_t d, struct frame *out)
 static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
 {
     for (uint32_t b = 1; b <= 16; b *= 4) {
-        struct work_shape alone = price_decode_shape(MIXED_CONTEXT, b);
+        struct work_shape alone = price_decode_shape(&c->llm, MIXED_CONTEXT, b);
         double decode_s = price_pass(&c->truth, d, &alone).seconds;
         for (uint32_t chunk = 128; chunk <= 1024; chunk *= 2) {
-            struct work_shape p = price_prefill_shape(chunk, 1);
+            struct work_shape p = price_prefill_shape(&c->llm, chunk, 1);
             double prefill_s = price_pass(&c->truth, d, &p).seconds;
             struct work_shape w = alone;
             w.rows += p.rows;
@@ -161,6 +163,8 @@ static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
             w.prefill_rows = p.prefill_rows;
             w.attn_pairs += p.attn_pairs;
             w.kv_read_tokens += p.kv_read_tokens;
+            w.far_pairs += p.far_pairs;
+            w.far_keys += p.far_keys;
             double mixed_s = price_pass(&c->truth, d, &w).seconds;
             OWNED char *what = xformat("%u decoding sequences", b);
             struct point row = {"mixed", c->soc.machine.devices[d].name, what, "prefill_tokens",
@@ -177,7 +181,7 @@ static void mixed_of(const struct config *c, uint8_t d, struct frame *out)
 static void verify_of(const struct config *c, uint8_t d, struct frame *out)
 {
     for (uint32_t drafted = 0; drafted <= 32; drafted = drafted == 0 ? 1 : 2 * drafted) {
-        struct work_shape w = price_verify_shape(1024, drafted + 1);
+        struct work_shape w = price_verify_shape(&c->llm, 1024, drafted + 1);
         double ms = 1e3 * price_pass(&c->truth, d, &w).seconds;
         struct point row = {"verify", c->soc.machine.devices[d].name, "verification",
                             "draft_tokens", drafted};
@@ -200,7 +204,7 @@ static void fusion(const struct config *c, uint8_t device, struct frame *out)
         if (i > 0) {
             roofline_unfuse(&r, i == 2 ? (double)c->soc.machine.sync_ns / 1e9 : 0.0);
         }
-        struct work_shape w = price_prefill_shape(CHUNKS_PROMPT, 1);
+        struct work_shape w = price_prefill_shape(&c->llm, CHUNKS_PROMPT, 1);
         double s = price_pass(&r, device, &w).seconds;
         add(out, (struct point){"chunk", d->name, names[i], "chunk_rows", d->chunk_rows},
             "throughput", "tok/s", CHUNKS_PROMPT / s);

@@ -137,8 +137,9 @@ struct price predict_by_model(struct roofline *r, const struct predict_case *k,
         params = &own;
     }
     roofline_set_runtime(r, k->device, params);
-    struct work_shape w = point_is_prefill(p) ? price_prefill_shape(p->input_tokens, p->batch)
-                                              : price_decode_shape(p->input_tokens, p->batch);
+    struct work_shape w = point_is_prefill(p)
+                              ? price_prefill_shape(&k->llm, p->input_tokens, p->batch)
+                              : price_decode_shape(&k->llm, p->input_tokens, p->batch);
     return price_pass(r, k->device, &w);
 }
 

@@ -57,7 +57,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
     for (const struct request *r = v->decode_rt.q.head; r != NULL; r = reqq_next(r)) {
         if (batch_takes(&v->batch, r)) {
             batch_add(&v->batch, r, SEGMENT_DECODE, 1);
-            cost_shape_add(&w, r, 1);
+            cost_shape_add(s, &w, r, 1);
         }
     }
     if (v->batch.n == 0) {
@@ -77,7 +77,7 @@ static void choose_batch(struct sched *s, struct v1 *v)
         if (!batch_takes(&v->batch, r)) {
             continue;
         }
-        cost_shape_add(&w, r, 1);
+        cost_shape_add(s, &w, r, 1);
         /* The first that is too long ends the search, although a later one with less context might
          * fit: proactive sequences join in the order of their arrival. */
         if (v->batch.n >= cap || (double)iteration_ns(s, v, &w) > most_ns) {
@@ -103,7 +103,7 @@ bool v1_decode_next(struct sched *s, struct v1 *v, struct v1_iteration *it)
                                         .per_layer = per_layer,
                                         .n_ops = per_layer * llm->n_layers + 1};
         for (uint32_t i = 0; i < v->batch.n; i++) {
-            cost_shape_add(&v->next.shape, v->batch.segments[i].request, 1);
+            cost_shape_add(s, &v->next.shape, v->batch.segments[i].request, 1);
         }
         v->next_known = true;
     }

@@ -8,21 +8,23 @@
 #include "policies/common/blocks.h"
 
 /* The shape of the request's pass, or of the pass that it would have. */
-static struct work_shape shape_of(const struct request *r)
+static struct work_shape shape_of(const struct sched *s, const struct request *r)
 {
     if (v1_context(r)->h.pass != NULL) {
         return v1_context(r)->h.pass->shape;
     }
     uint64_t n = request_prefill_left(r);
     uint64_t first = r->kv_tokens;
-    return (struct work_shape){.rows = (uint32_t)n,
-                               .logit_rows = 1,
-                               .sequences = 1,
-                               .prefill_rows = (uint32_t)n,
-                               .attn_pairs = n * first + n * (n + 1) / 2,
-                               .kv_read_tokens = first + n,
-                               .max_context_tokens = (uint32_t)(first + n),
-                               .model = r->model};
+    struct work_shape w = {.rows = (uint32_t)n,
+                           .logit_rows = 1,
+                           .sequences = 1,
+                           .prefill_rows = (uint32_t)n,
+                           .attn_pairs = n * first + n * (n + 1) / 2,
+                           .kv_read_tokens = first + n,
+                           .max_context_tokens = (uint32_t)(first + n),
+                           .model = r->model};
+    work_shape_add_far(&w, sched_model(s, r->model)->sliding_window, first, n);
+    return w;
 }
 
 int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
@@ -30,7 +32,7 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     struct v1_context *c = v1_context(r);
     const struct llm *llm = sched_model(s, r->model);
     const struct layer_ops *layer = &llm->layer;
-    struct work_shape w = shape_of(r);
+    struct work_shape w = shape_of(s, r);
     if (c->etc_rows != w.rows || c->etc_kv_tokens != r->kv_tokens) {
         c->etc_rows = w.rows;
         c->etc_kv_tokens = r->kv_tokens;

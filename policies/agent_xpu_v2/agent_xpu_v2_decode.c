@@ -40,7 +40,7 @@ static int64_t iteration_ns(struct sched *s, const struct axpu *a, bool reactive
     for (uint32_t i = 0; i < a->batch.n; i++) {
         const struct request *r = a->batch.segments[i].request;
         if (!reactive_only || r->cls == REQUEST_CLASS_REACTIVE) {
-            cost_shape_add(&w, r, 1);
+            cost_shape_add(s, &w, r, 1);
         }
     }
     return cost_iteration_ns(s, &w, (uint8_t)a->igpu);

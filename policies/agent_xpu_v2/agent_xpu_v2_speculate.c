@@ -57,9 +57,14 @@ static double draft_pass_ns(const struct step *x)
         return 0.0;
     }
     for (uint32_t i = 0; i < b->n; i++) {
-        cost_shape_add(&w, b->segments[i].request, 1);
+        cost_shape_add(x->s, &w, b->segments[i].request, 1);
     }
     w.model = x->s->draft_model;
+    w.far_pairs = w.far_keys = 0; /* of its own window */
+    for (uint32_t i = 0; i < b->n; i++) {
+        work_shape_add_far(&w, sched_model(x->s, w.model)->sliding_window,
+                           b->segments[i].request->kv_tokens, 1);
+    }
     uint8_t igpu = (uint8_t)x->a->igpu;
     return speculate_pass_ns(x->s, &w, igpu, igpu, 0); /* its layers are not fused */
 }
@@ -71,7 +76,7 @@ static double verify_ns(void *ctx, uint32_t drafted)
     const struct batch *b = &x->a->batch;
     struct work_shape w = {0};
     for (uint32_t i = 0; i < b->n; i++) {
-        cost_shape_add(&w, b->segments[i].request, 1 + drafted);
+        cost_shape_add(x->s, &w, b->segments[i].request, 1 + drafted);
         w.logit_rows += drafted;
     }
     uint8_t igpu = (uint8_t)x->a->igpu;

@@ -25,7 +25,7 @@ static bool fits(struct sched *s, const struct coserve *c, const struct request 
                  int64_t budget_ns)
 {
     struct work_shape w = c->shape;
-    cost_shape_add(&w, r, n);
+    cost_shape_add(s, &w, r, n);
     SIM_ASSERT(c->rules.predict_ns(s, &w) >= 0 && n > 0);
     return c->rules.predict_ns(s, &w) <= budget_ns;
 }
@@ -59,12 +59,12 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
     return low;
 }
 
-static void take(struct coserve *c, const struct request *r, uint32_t n)
+static void take(struct sched *s, struct coserve *c, const struct request *r, uint32_t n)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
     SIM_ASSERT(batch_takes(&c->it.batch, r)); /* piece_of has asked, so batch and shape agree */
     batch_add(&c->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
-    cost_shape_add(&c->shape, r, n);
+    cost_shape_add(s, &c->shape, r, n);
     SIM_ASSERT(c->shape.rows == c->it.batch.tokens && c->shape.sequences == c->it.batch.n);
 }
 
@@ -77,7 +77,7 @@ static void add_running(struct sched *s, struct coserve *c, int cls, enum reques
         uint32_t n = seat ? piece_of(s, c, r, budget_ns) : 0;
         SIM_ASSERT((int)r->cls == cls && r->pass == NULL);
         if (n > 0) {
-            take(c, r, n);
+            take(s, c, r, n);
         }
     }
 }
@@ -106,7 +106,7 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
         }
         reqq_remove(r);
         reqq_push(&c->running[cls], r);
-        take(c, r, n);
+        take(s, c, r, n);
         c->admitted[cls]++;
         c->admissions[cls]++;
         SIM_ASSERT(coserve_ok(c) && c->admitted[cls] <= c->running[cls].n);

@@ -10,11 +10,13 @@ static inline bool cost_shape_ok(const struct work_shape *w)
 {
     return w->sequences <= w->rows && w->prefill_rows <= w->rows && w->logit_rows <= w->rows &&
            (w->sequences == 0) == (w->rows == 0) && w->rows <= w->kv_read_tokens &&
-           w->max_context_tokens <= w->kv_read_tokens && w->kv_read_tokens <= w->attn_pairs;
+           w->max_context_tokens <= w->kv_read_tokens && w->kv_read_tokens <= w->attn_pairs &&
+           w->far_keys <= w->kv_read_tokens && w->far_pairs <= w->attn_pairs;
 }
 
 /* Adds the next `tokens` rows of a request: one of a decode, or a piece of its prompt. */
-static inline void cost_shape_add(struct work_shape *w, const struct request *r, uint32_t tokens)
+static inline void cost_shape_add(const struct sched *s, struct work_shape *w,
+                                  const struct request *r, uint32_t tokens)
 {
     uint64_t n = tokens;
     uint32_t context = r->kv_tokens + tokens;
@@ -26,6 +28,7 @@ static inline void cost_shape_add(struct work_shape *w, const struct request *r,
     w->prefill_rows += prompt ? tokens : 0;
     w->attn_pairs += n * r->kv_tokens + n * (n + 1) / 2;
     w->kv_read_tokens += context;
+    work_shape_add_far(w, sched_model(s, r->model)->sliding_window, r->kv_tokens, n);
     w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
     w->model = r->model;
     SIM_ASSERT(cost_shape_ok(w));
@@ -61,6 +64,7 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t model, uint32_t 
                            .kv_read_tokens = n,
                            .max_context_tokens = tokens,
                            .model = model};
+    work_shape_add_far(&w, llm->sliding_window, 0, n);
     SIM_ASSERT(tokens > 0 && cost_shape_ok(&w));
     SIM_ASSERT(chunked <= tokens && tokens - chunked < (chunk > 0 ? chunk : 1));
     struct estimate e;

@@ -22,16 +22,20 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
 }
 
 /* n rows of a prompt after `before` tokens of context. */
-static struct work_shape chunk_shape(uint32_t before, uint32_t n, bool last)
+static struct work_shape chunk_shape(const struct sched *s, uint32_t model, uint32_t before,
+                                     uint32_t n, bool last)
 {
     SIM_ASSERT(n > 0);
-    return (struct work_shape){.rows = n,
-                               .logit_rows = last ? 1 : 0,
-                               .sequences = 1,
-                               .prefill_rows = n,
-                               .attn_pairs = (uint64_t)n * before + (uint64_t)n * (n + 1) / 2,
-                               .kv_read_tokens = (uint64_t)before + n,
-                               .max_context_tokens = before + n};
+    struct work_shape w = {.rows = n,
+                           .logit_rows = last ? 1 : 0,
+                           .sequences = 1,
+                           .prefill_rows = n,
+                           .attn_pairs = (uint64_t)n * before + (uint64_t)n * (n + 1) / 2,
+                           .kv_read_tokens = (uint64_t)before + n,
+                           .max_context_tokens = before + n,
+                           .model = model};
+    work_shape_add_far(&w, sched_model(s, model)->sliding_window, before, n);
+    return w;
 }
 
 int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device)
@@ -42,8 +46,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
     }
     SIM_ASSERT(r->kv_tokens + n == request_prefill_target(r));
     /* As one pass, however the budget will cut it: keys are only compared with each other. */
-    struct work_shape w = chunk_shape(r->kv_tokens, (uint32_t)n, true);
-    w.model = r->model;
+    struct work_shape w = chunk_shape(s, r->model, r->kv_tokens, (uint32_t)n, true);
     return pass_ns(s, &w, device, false);
 }
 
@@ -58,6 +61,7 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                            .kv_read_tokens = context,
                            .max_context_tokens = context,
                            .model = r->model};
+    work_shape_add_far(&w, sched_model(s, r->model)->sliding_window, context - 1, 1);
     /* The token that is fed has no KV yet, so the context is longer by one than what is there. */
     SIM_ASSERT(r->kv_tokens < context);
     /* Takes one estimate at the present length instead of one for each token. A few hundred tokens
@@ -74,8 +78,7 @@ int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
     int64_t t = 0;
     for (uint32_t done = 0; done < tokens;) {
         uint32_t n = tokens - done < budget ? tokens - done : budget;
-        struct work_shape w = chunk_shape(done, n, done + n == tokens);
-        w.model = model;
+        struct work_shape w = chunk_shape(s, model, done, n, done + n == tokens);
         t += pass_ns(s, &w, it->it.device, false);
         done += n;
         SIM_ASSERT(n > 0 && done <= tokens); /* a budget of at least one, so it ends */

@@ -45,6 +45,6 @@ static inline int64_t progress_segment_ns(struct sched *s, const struct segment 
     const struct request *r = seg->request;
     struct work_shape w = {0};
     SIM_ASSERT(seg->first_token == r->kv_tokens); /* its KV counts when the pass is done */
-    cost_shape_add(&w, r, seg->n_tokens);
+    cost_shape_add(s, &w, r, seg->n_tokens);
     return cost_iteration_ns(s, &w, device);
 }

@@ -363,8 +363,8 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     const cJSON *shape = next(a);
     struct args w = {.at = cJSON_IsArray(shape) ? shape->child : NULL};
     struct work_shape ws = {0};
-    /* Its model may be left out. */
-    for (uint32_t i = 0; i < external_shape.n && (w.at != NULL || i + 1 < external_shape.n); i++) {
+    /* The model, and what is behind it, may be left out. */
+    for (uint32_t i = 0; i < external_shape.n && (w.at != NULL || i + 3 < external_shape.n); i++) {
         read_value(&w, &ws, &external_shape.rows[i], "the numbers of a shape");
     }
     a->wrong = a->wrong == NULL ? w.wrong : a->wrong;

@@ -12,10 +12,10 @@ static double pass_ms(struct sched *s, const struct sd *d, const struct work_sha
     return speculate_pass_ns(s, w, device, device, chunk) / 1e6;
 }
 
-static struct work_shape shape_of(const struct request *r, uint32_t drafted)
+static struct work_shape shape_of(const struct sched *s, const struct request *r, uint32_t drafted)
 {
     struct work_shape w = {0};
-    cost_shape_add(&w, r, 1 + drafted);
+    cost_shape_add(s, &w, r, 1 + drafted);
     w.logit_rows = 1 + drafted;
     return w;
 }
@@ -23,7 +23,7 @@ static struct work_shape shape_of(const struct request *r, uint32_t drafted)
 /* Annotated time of one token of the draft model, which has read the context. */
 static double draft_pass_ms(struct sched *s, const struct sd *d)
 {
-    struct work_shape w = shape_of(d->current, 0);
+    struct work_shape w = shape_of(s, d->current, 0);
     uint8_t device = param_int(s, SD_DRAFT_ON) == 1 ? d->cpu : d->npu;
     w.model = s->draft_model;
     return speculate_pass_ns(s, &w, device, device, s->machine->devices[device].chunk_rows) / 1e6;
@@ -41,7 +41,7 @@ double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool p
      * one forward per step (D.10 [S]); EAGLE-2 makes six and verifies a tree of 60 tokens, of which
      * as many are right (sim.speculation.max_draft_tokens=60). Drafting occupies the device that
      * decodes, at its power and speed; its DDR traffic disturbs nobody. */
-    struct work_shape with = shape_of(d->current, 0);
+    struct work_shape with = shape_of(s, d->current, 0);
     struct work_shape without = with;
     without.logit_rows = 0;
     double layers = pass_ms(s, d, &without);
@@ -59,7 +59,7 @@ struct step {
 static double step_ms(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
-    struct work_shape w = shape_of(x->d->current, drafted);
+    struct work_shape w = shape_of(x->s, x->d->current, drafted);
     return pass_ms(x->s, x->d, &w) + (drafted > 0 ? sd_draft_ms(x->s, x->d, drafted, true) : 0.0);
 }
 

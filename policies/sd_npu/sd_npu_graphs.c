@@ -164,6 +164,7 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
                            .attn_pairs = (uint64_t)rows * kv + (uint64_t)rows * (rows + 1) / 2,
                            .kv_read_tokens = kv + rows,
                            .max_context_tokens = kv + rows};
+    work_shape_add_far(&w, s->llm->sliding_window, kv, rows);
     const struct layer_ops *ops = &s->llm->layer;
     int64_t t = 0;
     for (uint32_t i = 0; i < ops->n; i++) {

@@ -62,10 +62,27 @@ struct work_shape {
     uint64_t kv_read_tokens;     /* keys read: sum over segments of last position + 1 */
     uint32_t max_context_tokens; /* longest last position + 1 */
     uint32_t model;              /* that all its requests ask for */
+    uint64_t far_pairs;          /* of attn_pairs: farther apart than the model's sliding window */
+    uint64_t far_keys; /* of kv_read_tokens: behind the window of every row of a segment */
 };
 #define WORK_SHAPE_FIELDS(X, W)                                                                    \
     X(rows), X(logit_rows), X(sequences), X(prefill_rows), X(attn_pairs), X(kv_read_tokens),       \
-        X(max_context_tokens), X(model)
+        X(max_context_tokens), X(model), X(far_pairs), X(far_keys)
+
+/* Adds what layers with a sliding window leave out of `n` rows behind `first` tokens: row i of
+ * them, from 0 on, sees the last `window` of first + i + 1 keys. Window 0: none is left out. O(1).
+ */
+static inline void work_shape_add_far(struct work_shape *w, uint32_t window, uint64_t first,
+                                      uint64_t n)
+{
+    uint64_t end = first + n;
+    if (window > 0 && end > window) {
+        uint64_t most = end - window; /* of the last row */
+        uint64_t rows = n < most ? n : most;
+        w->far_pairs += rows * most - rows * (rows - 1) / 2;
+        w->far_keys += most >= n ? most - n + 1 : 0;
+    }
+}
 
 enum pass_state {
     PASS_STATE_READY,   /* formed, or stopped at a boundary: nothing of it is on a device */

@@ -95,8 +95,9 @@ static void check_request(const struct core *c, const struct full_request *r)
 
 /* ---- passes ---- */
 
-bool pass_shape_adds_up(const struct full_pass *p)
+bool pass_shape_adds_up(const struct core *c, const struct full_pass *p)
 {
+    uint32_t window = c->models[p->pub->shape.model].llm->sliding_window;
     struct work_shape w = {0};
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct segment *s = &p->segments[i];
@@ -110,9 +111,11 @@ bool pass_shape_adds_up(const struct full_pass *p)
                         : end == request_prefill_target(s->request) ? 1
                                                                     : 0;
         w.kv_read_tokens += end;
+        w.far_keys += window > 0 && s->first_token + 1 > window ? s->first_token + 1 - window : 0;
         w.max_context_tokens = end > w.max_context_tokens ? end : w.max_context_tokens;
         for (uint32_t pos = s->first_token; pos < end; pos++) {
             w.attn_pairs += pos + 1;
+            w.far_pairs += window > 0 && pos + 1 > window ? pos + 1 - window : 0;
         }
     }
     const struct work_shape *is = &p->pub->shape;
@@ -123,6 +126,7 @@ bool pass_shape_adds_up(const struct full_pass *p)
     SIM_ASSERT(is->kv_read_tokens == w.kv_read_tokens);
     SIM_ASSERT(is->max_context_tokens == w.max_context_tokens);
     SIM_ASSERT(is->attn_pairs == w.attn_pairs);
+    SIM_ASSERT(is->far_keys == w.far_keys && is->far_pairs == w.far_pairs);
     return true;
 }
 

@@ -12,7 +12,7 @@ bool core_consistent(const struct core *c);
 /* One pass, which has a live request. */
 bool pass_consistent(const struct core *c, const struct full_pass *p);
 /* Does the shape say what the segments sum to? */
-bool pass_shape_adds_up(const struct full_pass *p);
+bool pass_shape_adds_up(const struct core *c, const struct full_pass *p);
 
 /* Which states may follow a state of a request, pass, launch, resident or kept KV: bit sets, by the
  * state. */

@@ -57,7 +57,7 @@ static inline const char *segment_fault(const struct segment *s, const struct fu
 }
 
 /* Adds one segment to the shape of its pass. */
-static inline void shape_add(struct pass *p, const struct segment *s)
+static inline void shape_add(struct pass *p, const struct segment *s, uint32_t window)
 {
     struct work_shape *w = &p->shape;
     const uint64_t n = s->n_tokens;
@@ -67,6 +67,7 @@ static inline void shape_add(struct pass *p, const struct segment *s)
     w->sequences++;
     w->attn_pairs += n * s->first_token + n * (n + 1) / 2;
     w->kv_read_tokens += end;
+    work_shape_add_far(w, window, s->first_token, n);
     if (s->role == SEGMENT_PREFILL) {
         w->prefill_rows += s->n_tokens;
         w->logit_rows += end == request_prefill_target(s->request);
@@ -165,7 +166,7 @@ static inline const char *segment_take(struct core *c, struct full_pass *p,
     if (drafts) {
         draft_take(r, s);
     }
-    shape_add(pub, s);
+    shape_add(pub, s, c->models[pub->shape.model].llm->sliding_window);
     return NULL;
 }
 
@@ -232,7 +233,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     if (p->steady && c->expected != NULL && pub->fused_layers == c->expected->pub->fused_layers) {
         c->expected_as = pub;
     }
-    SIM_ASSERT(pass_shape_adds_up(p));
+    SIM_ASSERT(pass_shape_adds_up(c, p));
     SIM_ASSERT(pass_consistent(c, p));
     CORE_OBSERVE(c, pass_formed, c->sched->now_ns, pub);
     *out = pub;

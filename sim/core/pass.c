@@ -276,7 +276,7 @@ static void submit_again(struct core *c, struct full_launch *l, const struct rep
     l->pub->id = c->next_launch_id;
     l->pub->submit_ns = c->sched->now_ns;
     BECOMES(launch, l->pub->state, LAUNCH_STATE_QUEUED);
-    SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(p));
+    SIM_ASSERT(pass_consistent(c, p) && pass_shape_adds_up(c, p));
     CORE_OBSERVE(c, pass_formed, c->sched->now_ns, p->pub);
     CORE_OBSERVE(c, launch_submitted, c->sched->now_ns, l->pub);
 }

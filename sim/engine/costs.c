@@ -119,6 +119,7 @@ static inline bool is_other(const struct costs *p, enum op_kind op)
 static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
 {
     return x->attn_pairs == y->attn_pairs && x->kv_read_tokens == y->kv_read_tokens &&
+           x->far_pairs == y->far_pairs && x->far_keys == y->far_keys &&
            x->max_context_tokens == y->max_context_tokens;
 }
 

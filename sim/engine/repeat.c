@@ -36,15 +36,23 @@ void repeat_init(struct engine *e)
     }
 }
 
-/* Iterations up to one in which a request ends, as far as blocks reach. */
-static uint32_t most_iterations(const struct engine *e, const struct full_pass *p)
+/* Iterations up to one in which a request ends or fills the model's sliding window, as far as
+ * blocks reach. `far`: how many have filled it. */
+static uint32_t most_iterations(const struct engine *e, const struct full_pass *p, uint32_t *far)
 {
     const struct core *c = &e->core;
     uint32_t most = REPEAT_MAX;
+    uint32_t window = c->models[p->pub->shape.model].llm->sliding_window;
+    *far = 0;
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         const struct full_request *r = core_member(&p->segments[i]);
         uint32_t left = r->output_tokens - r->pub->generated_tokens;
         most = left < most ? left : most;
+        if (window > 0) { /* none fills it on the way */
+            uint32_t keys = p->segments[i].first_token + 1;
+            *far += keys >= window;
+            most = keys < window && window - keys < most ? window - keys : most;
+        }
     }
     SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
     for (; most > 0; most /= 2) {
@@ -64,11 +72,13 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     return most;
 }
 
-/* The shape of the pass n iterations later. */
-static void grow(struct work_shape *w, uint32_t n)
+/* The shape of the pass n iterations later. `far` of its sequences fill the model's window. */
+static void grow(struct work_shape *w, uint32_t n, uint32_t far)
 {
     w->attn_pairs += (uint64_t)n * w->rows;
     w->kv_read_tokens += (uint64_t)n * w->rows;
+    w->far_pairs += (uint64_t)n * far;
+    w->far_keys += (uint64_t)n * far;
     w->max_context_tokens += n;
 }
 
@@ -93,7 +103,7 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
 /* Instants of the iterations that end before the given one; returns how many. The price of the
  * pass's attention is that of the one after them then, unless *last. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
-                               int64_t before_ns, int64_t around_ns, bool *last)
+                               uint32_t far, int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = e->repeat;
     struct kernel_cost *a = rep->attention;
@@ -119,7 +129,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     a[0] = run->last;
     for (; n < most; n++) {
         if (n > 0) {
-            grow(&w, 1);
+            grow(&w, 1, far);
             hwmodel_kernel(model->truth, &q, &a[n]);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
@@ -166,10 +176,11 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .gap_ns = e->repeat->gap_ns,
                               .layers = c->models[p->pub->shape.model].llm->n_layers,
                               .attention = e->repeat->attention};
-    uint32_t most = most_iterations(e, p);
+    uint32_t far;
+    uint32_t most = most_iterations(e, p, &far);
     bool last = false;
     if (most > 0) {
-        r.n = run_iterations(e, v, prices, most, before_ns, r.lead_ns + r.sample_ns, &last);
+        r.n = run_iterations(e, v, prices, most, far, before_ns, r.lead_ns + r.sample_ns, &last);
     }
     if (r.n == 0) {
         return false;
@@ -182,7 +193,7 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     /* If the run is over, its last iteration is reported, with its own shape. Otherwise the
      * iteration after it has begun, and each sequence is one token longer. */
     bool over = r.n == most || last;
-    grow(&l->pub->pass->shape, over ? r.n - 1 : r.n);
+    grow(&l->pub->pass->shape, over ? r.n - 1 : r.n, far);
     prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
     if (over) {
         device_leave(e, v);

@@ -3,12 +3,12 @@
 #include "sim/metrics/explain_impl.h"
 
 /* The shape of a pass of this segment alone. */
-static struct work_shape shape_of(const struct segment *s)
+static struct work_shape shape_of(const struct segment *s, const struct llm *m)
 {
     uint64_t n = s->n_tokens;
     uint64_t end = s->first_token + n;
     bool prefill = s->role == SEGMENT_PREFILL;
-    return (struct work_shape){
+    struct work_shape w = {
         .rows = s->n_tokens,
         .logit_rows = !prefill                                    ? s->n_tokens
                       : end == request_prefill_target(s->request) ? 1
@@ -19,6 +19,8 @@ static struct work_shape shape_of(const struct segment *s)
         .kv_read_tokens = end,
         .max_context_tokens = (uint32_t)end,
     };
+    work_shape_add_far(&w, m->sliding_window, s->first_token, n);
+    return w;
 }
 
 /* Isolated time of an op's kernels for a pass of this shape, launched as g was: static chunks and a
@@ -74,7 +76,10 @@ void explain_share(const struct explain *x, const struct pass *p, const struct e
 {
     bool alone = x->model == NULL || p->n_segments == 1;
     for (uint32_t i = 0; i < p->n_segments; i++) {
-        struct work_shape own = shape_of(&p->segments[i]);
+        struct work_shape own = {0};
+        if (!alone) {
+            own = shape_of(&p->segments[i], x->model->llm);
+        }
         for (size_t k = 0; k < n; k++) {
             own_ns[i] += alone ? 0 : own_part(x->model, &works[k], &p->shape, &own);
             for (int op = 0; alone && op < OP_KIND_COUNT; op++) {

@@ -71,7 +71,7 @@ def attribute(name):
     return name + "_" if name == "pass" else name
 
 
-def declare(struct, rows, optional=()):
+def declare(struct, rows, optional=(), zero=()):
     of = members(struct)
     out = []
     for name, words in rows:
@@ -80,14 +80,14 @@ def declare(struct, rows, optional=()):
         kind = "Optional[%s]" % kind if name in optional else kind
         comment = re.sub("NULL|TIME_NEVER_NS", "None", comment)
         comment = ", ".join('"%s"' % w for w in WORDS[words]) if words else comment
-        line = "    %s: %s" % (attribute(name), kind)
+        line = "    %s: %s%s" % (attribute(name), kind, " = 0" if name in zero else "")
         long = textwrap.wrap(comment, 112, initial_indent="    # ", subsequent_indent="    # ")
         out += [line + "  # " + comment] if comment and len(line) + len(comment) < 116 else long + [line]
     return out
 
 
-def tuple_class(name, struct, rows, last=()):
-    return ["", "", "class %s(NamedTuple):" % name] + declare(struct, rows) + ["    " + x for x in last]
+def tuple_class(name, struct, rows, last=(), zero=()):
+    return ["", "", "class %s(NamedTuple):" % name] + declare(struct, rows, (), zero) + ["    " + x for x in last]
 
 
 def unpack(function, rows):
@@ -123,7 +123,7 @@ def python():
     out += tuple_class("Device", "device", listed("DEVICE"), ["index: int"])
     out += tuple_class("MachineFields", "machine", [("name", None)] + listed("MACHINE"), ["devices: Tuple[Device, ...]"])
     out += tuple_class("Llm", "llm", listed("LLM"), ["layer: Tuple[str, ...]  # " + ", ".join(WORDS["ops"])])
-    out += tuple_class("Shape", "work_shape", listed("WORK_SHAPE"))
+    out += tuple_class("Shape", "work_shape", listed("WORK_SHAPE"), (), ("far_pairs", "far_keys"))
     out += tuple_class("Estimate", "estimate", listed("ESTIMATE"))
     out += tuple_class("MachineState", "machine_state", listed("MACHINE_STATE"))
     out += object_class("RequestFields", "request", [("REQUEST_ARRIVED", "_arrived"), ("REQUEST_CHANGED", "_changed")],

@@ -22,7 +22,7 @@ static const char *const socs[] = {
 };
 static const char *const llms[] = {"llama-3.2-3b", "llama-3.2-3b", "llama-3.2-1b", "qwen3-4b",
                                    "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m", "mistral-7b",
-                                   "gemma-3-1b",   "qwen3-30b-a3b"};
+                                   "gemma-3-1b",   "gemma-3-1b",   "qwen3-30b-a3b"};
 
 /* Values that a number may take: between low and high, evenly in its logarithm, or one of the
  * words. */
@@ -47,6 +47,8 @@ static const struct knob knobs[] = {
     {"soc.compiler.per_token", 0.001, 1, {NULL}, 0.3},
     {"soc.loader.swap_bandwidth", 0.1, 20, {NULL}, 0.2},
     {"soc.idle_power", 0.1, 20, {NULL}, 0.1},
+    {"soc.devices.0.runtimes.0.sliding_window", 0, 0, {"true"}, 0.3},
+    {"soc.devices.1.runtimes.0.sliding_window", 0, 0, {"true"}, 0.3},
     {"soc.devices.0.chunk_rows", 0, 0, {"64", "128", "256", "512"}, 0.2},
     {"soc.devices.0.static_attention", 0, 0, {"true", "false"}, 0.2},
     {"soc.devices.0.can_reset", 0, 0, {"true"}, 0.2},

@@ -82,10 +82,11 @@ static void once_of(const struct spoken_thing *t, char text[SPOKEN_ROW])
     if (t->kind == 'p') {
         const struct pass *p = t->of;
         const struct work_shape *w = &p->shape;
-        (void)snprintf(text, SPOKEN_ROW, ",%u,[%u,%u,%u,%u,%llu,%llu,%u,%u]", p->n_ops, w->rows,
-                       w->logit_rows, w->sequences, w->prefill_rows,
+        (void)snprintf(text, SPOKEN_ROW, ",%u,[%u,%u,%u,%u,%llu,%llu,%u,%u,%llu,%llu]", p->n_ops,
+                       w->rows, w->logit_rows, w->sequences, w->prefill_rows,
                        (unsigned long long)w->attn_pairs, (unsigned long long)w->kv_read_tokens,
-                       w->max_context_tokens, w->model);
+                       w->max_context_tokens, w->model, (unsigned long long)w->far_pairs,
+                       (unsigned long long)w->far_keys);
     } else if (t->kind == 'l') {
         const struct launch *l = t->of;
         (void)snprintf(text, SPOKEN_ROW, ",%u,%u,%u", l->op_begin, l->op_end, l->rows);
@@ -305,12 +306,14 @@ static void check_llm(const cJSON *o, const struct llm *m)
     IS(o, m, kv_bytes_per_token);
     IS(o, m, n_experts);
     IS(o, m, experts_per_token);
+    IS(o, m, sliding_window);
+    IS(o, m, sliding_layers);
     const cJSON *layer = cJSON_GetObjectItemCaseSensitive(o, "layer");
     ck_assert_int_eq(cJSON_GetArraySize(layer), (int)m->layer.n);
     for (uint32_t i = 0; i < m->layer.n; i++) {
         ck_assert_str_eq(cJSON_GetArrayItem(layer, (int)i)->valuestring, ops[m->layer.kind[i]]);
     }
-    ck_assert_int_eq(cJSON_GetArraySize(o), 22);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 24);
 }
 
 void spoken_check_init(struct sched *s)

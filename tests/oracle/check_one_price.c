@@ -210,8 +210,8 @@ START_TEST(a_runtimes_static_shape_holds_in_a_run)
     o.sets[o.n_sets++] = bytes;
     ck_assert_int_eq(config_load(&config, &o, &e), 0);
     ck_assert_uint_eq(config.soc.machine.devices[0].chunk_rows, 1024);
-    struct work_shape few = price_prefill_shape(300, 1);
-    struct work_shape many = price_prefill_shape(1024, 1);
+    struct work_shape few = price_prefill_shape(&config.llm, 300, 1);
+    struct work_shape many = price_prefill_shape(&config.llm, 1024, 1);
     ck_assert_double_eq_tol(price_op(&config.truth, 0, OP_FFN, &few).seconds,
                             price_op(&config.truth, 0, OP_FFN, &many).seconds, 1e-9);
     config_fini(&config);

@@ -82,7 +82,8 @@ START_TEST(affinity)
     static const char *const ops[] = {"QKV", "MHA", "FFN"};
     for (uint8_t d = 0; d < m->n_devices; d++) {
         for (uint32_t n = 1; n <= 4096; n *= 2) {
-            struct work_shape w = n == 1 ? price_decode_shape(1023, 1) : price_prefill_shape(n, 1);
+            struct work_shape w = n == 1 ? price_decode_shape(&config.llm, 1023, 1)
+                                         : price_prefill_shape(&config.llm, n, 1);
             for (int op = 0; op < 3; op++) {
                 struct price_op k = price_op(&config.truth, d,
                                              op == 0   ? OP_QKV
@@ -123,7 +124,8 @@ START_TEST(corun)
                                             {"GEMV and GEMM", "GEMV and GEMV"}};
     static const char *const beside[2][2] = {{"GEMM beside GEMM", "GEMM beside GEMV"},
                                              {"GEMV beside GEMM", "GEMV beside GEMV"}};
-    struct work_shape shapes[2] = {price_prefill_shape(4096, 1), price_decode_shape(0, 1)};
+    struct work_shape shapes[2] = {price_prefill_shape(&config.llm, 4096, 1),
+                                   price_decode_shape(&config.llm, 0, 1)};
     (void)names;
     for (int a = 0; a < 2; a++) {
         for (int b = 0; b < 2; b++) {
@@ -161,10 +163,10 @@ START_TEST(passes)
             const char *name = m->devices[d].name;
             if (n < 16) {
                 is("batch", name, "prefill of 512 tokens", "sequences", n, "time", "ms",
-                   1e3 * pass_s(d, price_prefill_shape(512, n)));
+                   1e3 * pass_s(d, price_prefill_shape(&config.llm, 512, n)));
             }
             is("batch", name, "decode step at 1024 tokens", "sequences", n, "time", "ms",
-               1e3 * pass_s(d, price_decode_shape(1024, n)));
+               1e3 * pass_s(d, price_decode_shape(&config.llm, 1024, n)));
         }
     }
     end();
@@ -174,7 +176,7 @@ START_TEST(passes)
     run("prompt");
     for (uint8_t d = 0; d < m->n_devices; d++) {
         for (uint32_t n = 32; n < 16384; n *= 2) {
-            double s = pass_s(d, price_prefill_shape(n, 1));
+            double s = pass_s(d, price_prefill_shape(&config.llm, n, 1));
             is("prompt", m->devices[d].name, "prefill", "tokens", n, "time", "ms", 1e3 * s);
             is("prompt", m->devices[d].name, "prefill", "tokens", n, "throughput", "tok/s", n / s);
         }
@@ -187,7 +189,7 @@ START_TEST(passes)
     static const uint32_t drafts[] = {0, 1, 2, 4, 8, 16, 32};
     for (uint8_t d = 0; d < m->n_devices; d++) {
         for (int i = 0; i < 7; i++) {
-            double ms = 1e3 * pass_s(d, price_verify_shape(1024, drafts[i] + 1));
+            double ms = 1e3 * pass_s(d, price_verify_shape(&config.llm, 1024, drafts[i] + 1));
             is("verify", m->devices[d].name, "verification", "draft_tokens", drafts[i], "time",
                "ms", ms);
             is("verify", m->devices[d].name, "verification", "draft_tokens", drafts[i],
@@ -206,9 +208,9 @@ START_TEST(mixed)
     static const uint32_t batches[] = {1, 4, 16};
     for (uint8_t d = 0; d < config.soc.machine.n_devices; d++) {
         for (int i = 0; i < 3; i++) {
-            struct work_shape one = price_decode_shape(1024, batches[i]);
+            struct work_shape one = price_decode_shape(&config.llm, 1024, batches[i]);
             for (uint32_t chunk = 128; chunk < 2048; chunk *= 2) {
-                struct work_shape two = price_prefill_shape(chunk, 1);
+                struct work_shape two = price_prefill_shape(&config.llm, chunk, 1);
                 struct work_shape w = one;
                 w.rows = one.rows + two.rows;
                 w.logit_rows = one.logit_rows + two.logit_rows;
@@ -277,7 +279,7 @@ START_TEST(chunk)
         } else if (i == 2) {
             roofline_unfuse(&r, 1e-9 * (double)m->sync_ns);
         }
-        struct work_shape w = price_prefill_shape(1024, 1);
+        struct work_shape w = price_prefill_shape(&config.llm, 1024, 1);
         is("chunk", name, fused[i], "chunk_rows", m->devices[d].chunk_rows, "throughput", "tok/s",
            1024 / price_pass(&r, (uint8_t)d, &w).seconds);
     }

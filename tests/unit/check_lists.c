@@ -512,9 +512,9 @@ START_TEST(kernels_are_the_prices_of_their_shapes)
     for (uint8_t i = 0; i < c.soc.machine.n_devices; i++) {
         const struct device *d = &c.soc.machine.devices[i];
         for (int k = 0; k < 10; k++, row = row->next) {
-            struct work_shape w = k < 4   ? price_prefill_shape(256, 1)
-                                  : k < 6 ? price_decode_shape(1023, 1)
-                                          : price_decode_shape(1023, 8);
+            struct work_shape w = k < 4   ? price_prefill_shape(&c.llm, 256, 1)
+                                  : k < 6 ? price_decode_shape(&c.llm, 1023, 1)
+                                          : price_decode_shape(&c.llm, 1023, 8);
             struct price_op p = price_op(&c.truth, i, ops[k], &w);
             word_is(row, "device", d->name);
             word_is(row, "op", names[k]);
@@ -540,8 +540,8 @@ START_TEST(kernels_are_the_prices_of_their_shapes)
     for (uint8_t i = 0; i < c.soc.machine.n_devices; i++) {
         for (int k = 0; k < 6; k++, row = row->next) {
             uint32_t n = lengths[k];
-            struct work_shape all = price_prefill_shape(n, 1);
-            struct work_shape chunk = price_prefill_shape(n > 256 ? 256 : n, 1);
+            struct work_shape all = price_prefill_shape(&c.llm, n, 1);
+            struct work_shape chunk = price_prefill_shape(&c.llm, n > 256 ? 256 : n, 1);
             double ffn = price_op(&c.truth, i, OP_FFN, &chunk).longest_s;
             double qkv = price_op(&c.truth, i, OP_QKV, &chunk).longest_s;
             double mha = price_op(&c.truth, i, OP_MHA, &all).longest_s;

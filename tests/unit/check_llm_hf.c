@@ -343,40 +343,6 @@ START_TEST(what_a_config_leaves_out_is_its_class_default)
 }
 END_TEST
 
-/* Positions and heads as the configurations of these models state them, or their classes.
- */
-static const struct {
-    const char *what, *config; /* the keys that decide */
-    bool special;
-} attentions[] = {
-    {"Llama 3.2 1B", "\"model_type\":\"llama\",\"head_dim\":64", false},
-    {"Mistral 7B v0.1: a window", "\"model_type\":\"mistral\",\"sliding_window\":4096", false},
-    {"Phi-3 mini: heads of 96", "\"model_type\":\"phi3\",\"head_dim\":96", true},
-    {"Phi-4", "\"model_type\":\"phi3\",\"head_dim\":128", false},
-    {"Phi-4 mini", "\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75", true},
-    {"GLM-4", "\"model_type\":\"glm\"", true},
-    {"rotary positions everywhere", "\"model_type\":\"glm\",\"partial_rotary_factor\":1.0", false},
-    {"Pythia", "\"model_type\":\"gpt_neox\",\"rotary_pct\":0.25", true},
-    {"a key of newer files",
-     "\"model_type\":\"stablelm\",\"rope_parameters\":{\"partial_rotary_factor\":1.0}", false},
-    {"Gemma 3 4B: pictures", "\"model_type\":\"gemma3\",\"head_dim\":256", true},
-    {"Gemma 3 1B: text alone", "\"model_type\":\"gemma3_text\",\"head_dim\":256", false},
-    {"gpt-oss: sinks",
-     "\"model_type\":\"gpt_oss\",\"num_local_experts\":32,\"num_experts_per_tok\":4", true},
-};
-
-START_TEST(attention_is_special_that_is_not_llamas)
-{
-    char config[1024];
-    (void)snprintf(config, sizeof config,
-                   "{\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden_layers\":2,"
-                   "\"vocab_size\":1000,\"intermediate_size\":512,\"num_key_value_heads\":2,%s}",
-                   attentions[_i].config);
-    ck_assert_msg(model_of(config, 0).special_attention == attentions[_i].special, "%s",
-                  attentions[_i].what);
-}
-END_TEST
-
 START_TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name)
 {
     struct err e = ERR_INIT;
@@ -558,7 +524,6 @@ static const struct suite_row suite[] = {
     TEST(attention_beside_experts_may_keep_its_width),
     LOOP(what_a_file_cannot_say_is_refused_by_key, sizeof refused / sizeof refused[0]),
     LOOP(what_a_config_leaves_out_is_its_class_default, N_DEFAULTS),
-    LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
     TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name),
     TEST(a_width_and_its_bytes_go_together),
     TEST(a_model_is_called_by_the_end_of_a_long_path),

@@ -72,6 +72,8 @@ class Llm(NamedTuple):
     kv_bytes_per_token: float  # all layers, K and V
     n_experts: int  # 0, 0: dense
     experts_per_token: int  # 0, 0: dense
+    sliding_window: int  # tokens that a row sees in a layer with a window; 0: none has one
+    sliding_layers: int  # how many have it; a runtime may not use it (SoC file)
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
 
 
@@ -84,6 +86,8 @@ class Shape(NamedTuple):
     kv_read_tokens: int  # keys read: sum over segments of last position + 1
     max_context_tokens: int  # longest last position + 1
     model: int  # that all its requests ask for
+    far_pairs: int = 0  # of attn_pairs: farther apart than the model's sliding window
+    far_keys: int = 0  # of kv_read_tokens: behind the window of every row of a segment
 
 
 class Estimate(NamedTuple):

@@ -110,9 +110,10 @@ class Refused(NamedTuple):
     error: str  # "busy", "invalid", "no_memory", "missing", "already", "not_permitted", "gone"
 
 
-def shape_of(segments: Iterable[Segment], before: int = 0) -> Shape:
-    """The shape of a pass of these segments; before: tokens that others compute before one ahead."""
-    rows = logits = n = prefill = pairs = read = longest = model = 0
+def shape_of(segments: Iterable[Segment], before: int = 0, window: int = 0) -> Shape:
+    """The shape of a pass of these segments; before: tokens that others compute before one ahead; window: the model's
+    sliding_window."""
+    rows = logits = n = prefill = pairs = read = longest = model = far_pairs = far_keys = 0
     for r, role, tokens in segments:
         model = r.model
         first = r.kv_tokens + before
@@ -122,13 +123,17 @@ def shape_of(segments: Iterable[Segment], before: int = 0) -> Shape:
         pairs += tokens * first + tokens * (tokens + 1) // 2
         read += end
         longest = max(longest, end)
+        if 0 < window < end:
+            far = min(tokens, end - window)  # rows that do not see all before them
+            far_pairs += far * (end - window) - far * (far - 1) // 2
+            far_keys += max(first + 1 - window, 0)
         if role == "prefill" or role == "ahead":
             prefill += tokens
             logits += end == r.length
         else:
             logits += tokens
     # a fifth of the time of Shape(...)
-    return tuple.__new__(Shape, (rows, logits, n, prefill, pairs, read, longest, model))
+    return tuple.__new__(Shape, (rows, logits, n, prefill, pairs, read, longest, model, far_pairs, far_keys))
 
 
 class Policy:
@@ -226,7 +231,9 @@ class Policy:
         p.emitted = ()
         p.data = None
         ahead = segments[0][1] == "ahead"
-        shape = shape_of(segments, self._in_passes(segments[0][0]) if ahead else 0)
+        own = segments[0][0].model
+        window = (self.models[own] if own else self.llm).sliding_window
+        shape = shape_of(segments, self._in_passes(segments[0][0]) if ahead else 0, window)
         if segments[0][1] == "draft":  # xpusim says how many tokens the draft model has to read
             shape = shape._replace(model=self.draft_model)
         p.shape = shape
