@@ -86,8 +86,14 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
 static bool fits_memory(const struct predict_case *k, const struct point *p)
 {
     const struct machine *m = &k->soc->machine;
-    double kv_bytes = k->llm.kv_bytes_per_token * p->input_tokens * p->batch;
-    return k->llm.weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;
+    const struct llm *l = &k->llm;
+    double tokens = p->input_tokens;
+    if (k->soc->devices[k->device].runtimes[k->runtime].sliding_window &&
+        tokens > l->sliding_window) { /* it keeps no more of a layer with a window */
+        tokens -= (tokens - l->sliding_window) * l->sliding_layers / l->n_layers;
+    }
+    double kv_bytes = l->kv_bytes_per_token * tokens * p->batch;
+    return l->weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;
 }
 
 static void bind(const struct catalog *c, const struct point *p, bool other_runtime,
