@@ -238,6 +238,26 @@ static void put_window(cJSON *to, const struct reader *r)
     }
 }
 
+/* Positions of the configuration. Scaled rotary positions reach further, unless the file's number
+ * has that already. */
+static void put_context(cJSON *to, const struct reader *r)
+{
+    double positions = number_of(r->model, "max_position_embeddings", "seq_length", 0.0);
+    const cJSON *rope = member(r->model, "rope_scaling");
+    rope = rope == NULL ? member(r->model, "rope_parameters") : rope;
+    const char *type = json_string(rope, "rope_type");
+    type = type[0] == '\0' ? json_string(rope, "type") : type;
+    bool scaled = strcmp(type, "linear") == 0 || strcmp(type, "dynamic") == 0;
+    if (strcmp(type, "yarn") == 0) {
+        positions = number_of(rope, "original_max_position_embeddings", NULL, positions);
+        scaled = true;
+    }
+    positions *= scaled ? number_of(rope, "factor", NULL, 1.0) : 1.0;
+    if (positions >= 1.0 && positions <= 1e9) {
+        (void)cJSON_AddNumberToObject(to, "max_context", floor(positions));
+    }
+}
+
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                       const struct architecture *a)
 {
@@ -266,6 +286,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
         (void)cJSON_AddTrueToObject(to, "special_attention");
     }
     put_window(to, r);
+    put_context(to, r);
     if (a->experts != NULL) {
         JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
                      count(r, "num_experts_per_tok", 0));

@@ -41,6 +41,15 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
                      "dropped)",
                      s->audit.shed, text_plural(s->audit.shed));
     }
+    uint64_t beyond = s->counters[COUNTER_BEYOND_CONTEXT];
+    if (beyond > 0) {
+        OWNED char *most =
+            c->n_more > 0 ? xstrdup("") : xformat(" (%u tokens)", c->llm.max_context);
+        warnings_add(list,
+                     "%" PRIu64 " request%s longer than the context that the model was made for%s: "
+                     "a runtime refuses them or cuts them, and they are served whole here",
+                     beyond, beyond == 1 ? " is" : "s are", most);
+    }
     if (r->verdict == METRICS_OVERLOADED) {
         warnings_add(
             list,

@@ -106,6 +106,10 @@ void core_request_arrives(struct core *c, uint32_t row)
     }
     c->n_live++;
     c->result->audit.arrived++;
+    uint32_t most = c->models[r->pub->model].llm->max_context;
+    if (most > 0 && t.output_tokens > most - (t.input_tokens < most ? t.input_tokens : most)) {
+        core_count(c, COUNTER_BEYOND_CONTEXT);
+    }
     CORE_OBSERVE(c, request_arrived, c->sched->now_ns, r->pub);
     /* Such a request would wait for ever, and all that come after it in many orders. */
     bool fits = core_request_fits(c, r);

@@ -308,12 +308,13 @@ static void check_llm(const cJSON *o, const struct llm *m)
     IS(o, m, experts_per_token);
     IS(o, m, sliding_window);
     IS(o, m, sliding_layers);
+    IS(o, m, max_context);
     const cJSON *layer = cJSON_GetObjectItemCaseSensitive(o, "layer");
     ck_assert_int_eq(cJSON_GetArraySize(layer), (int)m->layer.n);
     for (uint32_t i = 0; i < m->layer.n; i++) {
         ck_assert_str_eq(cJSON_GetArrayItem(layer, (int)i)->valuestring, ops[m->layer.kind[i]]);
     }
-    ck_assert_int_eq(cJSON_GetArraySize(o), 24);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 25);
 }
 
 void spoken_check_init(struct sched *s)

@@ -74,6 +74,7 @@ class Llm(NamedTuple):
     experts_per_token: int  # 0, 0: dense
     sliding_window: int  # tokens that a row sees in a layer with a window; 0: none has one
     sliding_layers: int  # how many have it; a runtime may not use it (SoC file)
+    max_context: int  # prompt and answer that it was made for, tokens; 0: not stated
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
 
 
