@@ -332,7 +332,8 @@ static const struct json_fields memory_keys = JSON_FIELDS(memory_rows, NULL);
 
 static const struct json_field ddr_rows[] = {
     {JSON_QUANTITY(M, machine.ddr_peak_bytes_per_s, "peak", "GB/s", 0.1, 1e5, 1e9,
-                   "Peak bandwidth.")},
+                   "Peak bandwidth of the memory. What a device reaches is a number of its own; "
+                   "`new-soc --ddr-peak` scales both.")},
     {JSON_NUMBER(M, ddr_likely_bytes_per_s, "likely", 0.1, 1e5, 1e9,
                  "Peak in GB/s of the memory that the file's numbers were measured with, where no "
                  "source states it: the geometric mean of the slowest and the fastest that the "

@@ -144,7 +144,10 @@ static void check_runtimes(const struct soc *soc, uint32_t device, const char *f
         const struct soc_runtime *a = &sd->runtimes[r];
         if (a->many.bytes_per_s > soc->machine.ddr_peak_bytes_per_s ||
             a->one.bytes_per_s > soc->machine.ddr_peak_bytes_per_s) {
-            err_add(e, "%s: devices[%u].runtimes[%u].bandwidth: above ddr.peak", file, device, r);
+            err_add(e,
+                    "%s: devices[%u].runtimes[%u].bandwidth: above ddr.peak (`xpusim new-soc "
+                    "--ddr-peak` scales both)",
+                    file, device, r);
         }
         for (uint32_t q = 0; q < r; q++) {
             const struct soc_runtime *b = &sd->runtimes[q];

@@ -447,7 +447,8 @@ START_TEST(values_without_meaning_are_refused)
         {"loader.bandwidth", "90", "loader: a bandwidth above ddr.peak"},
         {"loader.swap_bandwidth", "90", "loader: a bandwidth above ddr.peak"},
         {"devices.igpu.runtimes.0.bandwidth", "90",
-         "devices[1].runtimes[0].bandwidth: above ddr.peak"}, /* 90 > 89.6 */
+         "devices[1].runtimes[0].bandwidth: above ddr.peak (`xpusim new-soc --ddr-peak` scales"},
+        /* 90 > 89.6 */
         {"devices.cpu.name", "npu", "devices[2].name: \"npu\" is given twice"},
         {"devices.npu.kind", "cpu", "devices[1].kind: a igpu comes before a cpu"},
         {"devices.igpu.runtimes.1.weight_bits", "8",
