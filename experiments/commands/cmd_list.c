@@ -320,7 +320,8 @@ const struct command cmd_list = {
              "policy|soc|llm|dataset|workload NAME [--json]",
     .about =
         "  policy      scheduling policies; `xpusim list policy NAME` shows its parameters\n  soc, "
-        "llm    shipped machines and models; with NAME (or a file) every number with its path in "
+        "llm    shipped machines and models; with NAME (as of --soc, --llm) every number with its "
+        "path in "
         "--set, range, kind and source\n  dataset     shipped token lengths and arrivals, with "
         "rows, means and licences\n  workload    shipped files of clients with jobs; with NAME "
         "what it is\n  contention  contention models\n  hwmodel     kernel-time "

@@ -1,5 +1,6 @@
 /* `xpusim new-llm NAME --hf config.json`: a model file from what its makers publish. */
 #include "experiments/commands/commands.h"
+#include "experiments/commands/list.h"
 #include "experiments/commands/new_file.h"
 #include "hwmodels/llm_hf.h"
 #include "hwmodels/soc.h"
@@ -22,13 +23,8 @@ static cJSON *tree_of(const struct options *o, struct err *e)
 
 static void tell(const char *path, const struct llm *m)
 {
-    double used = m->body_weights + m->head_weights;
-    (void)printf("%s\n"
-                 "%.4g weights a token, %.3g GB with embedding, %.4g kB of KV a token; %u-bit "
-                 "weights of %g bytes\n"
-                 "next: xpusim run --llm %s\n",
-                 path, used, m->weight_bytes / 1e9, m->kv_bytes_per_token / 1e3, m->weight_bits,
-                 m->body_bytes_per_weight, path);
+    OWNED char *sums = list_llm_text(m);
+    (void)printf("%s\n%s\nnext: xpusim run --llm %s\n", path, sums, path);
 }
 
 static int run(void *values, struct err *e)

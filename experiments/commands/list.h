@@ -5,10 +5,12 @@
 #include "experiments/shell/document.h"
 
 /* Lists shipped files. With name NULL it adds a row per file, with its main numbers in columns.
- * With a name (a shipped one, or a path that ends in .json) it adds every number, with its path in
- * `--set`, its range, its kind and its source. 0 or -EINVAL. */
+ * With a name (as `--soc` and `--llm` take it) it adds every number, with its path in `--set`, its
+ * range, its kind and its source. 0 or -EINVAL. */
 int list_socs(const char *name, struct document *d, struct err *e);
 int list_llms(const char *name, struct document *d, struct err *e);
+/* Weights, bytes and KV of a model, in a line. The caller frees it. */
+char *list_llm_text(const struct llm *m);
 int list_datasets(const char *name, struct document *d, struct err *e);
 int list_workloads(const char *name, struct document *d, struct err *e);
 

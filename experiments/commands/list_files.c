@@ -2,9 +2,10 @@
 
 #include <unistd.h>
 
+#include "experiments/run/config_files.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
-#include "hwmodels/llm_hf.h"
+#include "experiments/run/models.h"
 #include "hwmodels/soc.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
@@ -91,21 +92,40 @@ static int put_transfers(const struct soc *soc, struct document *d, struct err *
     return t != NULL ? 0 : -EINVAL;
 }
 
-static int list_numbers(const char *what, const char *path, struct document *d, struct err *e)
+char *list_llm_text(const struct llm *m)
+{
+    return xformat("%.4g weights a token, %.3g GB with embedding, %.4g kB of KV a token; %u-bit "
+                   "weights of %g bytes",
+                   m->body_weights + m->head_weights, m->weight_bytes / 1e9,
+                   m->kv_bytes_per_token / 1e3, m->weight_bits, m->body_bytes_per_weight);
+}
+
+/* Named as --soc and --llm name it. */
+static int list_numbers(const char *what, const char *name, struct document *d, struct err *e)
 {
     const bool llm = strcmp(what, "llm") == 0;
     struct llm model;
     OWNED struct soc *soc = xmalloc(sizeof *soc);
-    SCOPED(json_drop) cJSON *root = llm ? llm_read_file(path, e) : json_read_file(path, e);
+    SCOPED(json_drop) cJSON *tree = cJSON_CreateObject();
+    OWNED char *path = llm ? models_add_files(tree, name, e) : xstrdup(soc_path(name));
+    if (!llm) {
+        config_add_file(tree, what, name, path, json_read_file, e);
+    } else if (strchr(name, ',') != NULL) {
+        return err_add(e, "list llm %s: one model at a time", name);
+    }
+    const cJSON *root = json_member(tree, what);
     /* A user will run these numbers, so a file that no run takes is refused here, too. */
-    if (root == NULL ||
+    if (root == NULL || e->n > 0 ||
         (llm ? llm_parse(root, path, &model, e) : soc_parse(root, path, soc, e)) != 0) {
         return -EINVAL;
     }
     const char *about = json_string(root, "note");
     about = about[0] != '\0' ? about : json_string(root, "source");
-    document_note(d, "%s: %s\n", json_string(root, "name"), about);
-    if (!llm && put_transfers(soc, d, e) != 0) {
+    document_note(d, "%s: %s%s", json_string(root, "name"), about, llm ? "" : "\n");
+    if (llm) {
+        OWNED char *sums = list_llm_text(&model);
+        document_note(d, "%s\n", sums);
+    } else if (put_transfers(soc, d, e) != 0) {
         return -EINVAL;
     }
     struct frame *f = DOCUMENT_FRAME(d, "", 0, number_columns);
@@ -146,7 +166,7 @@ int list_socs(const char *name, struct document *d, struct err *e)
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
     if (name != NULL) {
-        return list_numbers("soc", soc_path(name), d, e);
+        return list_numbers("soc", name, d, e);
     }
     int rc = each_file("hwmodels/soc", DOCUMENT_FRAME(d, "", 0, columns), e, put_soc);
     document_note(d, "\ncalibrated: runtimes that `xpusim calibrate` fitted. `xpusim list soc "
@@ -178,7 +198,7 @@ int list_llms(const char *name, struct document *d, struct err *e)
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
     if (name != NULL) {
-        return list_numbers("llm", llm_path(name), d, e);
+        return list_numbers("llm", name, d, e);
     }
     return each_file("hwmodels/llm", DOCUMENT_FRAME(d, "", 0, columns), e, put_llm);
 }

@@ -36,6 +36,16 @@ for damage in '/"name"/d' 's/"unit": *"GB\/s"/"unit": "GB"/' 's/"format": *1/"fo
         [ $? = 2 ] && [ ! -s "$dir/set" ] && cmp -s "$dir/why" "$dir/said" || fail "$what, $damage: $(cat "$dir/said")"
     done
 done
+# a model as --llm names it. Qwen3 4B: 36 layers of 100925440 weights, a head of 151936 x 2560 that is the embedding, too;
+# at 4 bits 0.56 B a weight and 1.01 in the head, and a byte for each of 36 x 2 x 8 x 128 elements of KV
+"$x" list llm qwen3-4b:bits=4 | sed -n 2p >"$dir/sums"
+grep -q "^4.022e+09 weights a token, 2.43 GB with embedding, 73.73 kB of KV a token; 4-bit" "$dir/sums" || fail "$(cat "$dir/sums")"
+for wrong in "llm qwen3-4c:did you mean qwen3-4b?" "soc core-ultra-7-258:did you mean core-ultra-7-258v?" \
+    "llm qwen3-4b:bits=x:bits must be a whole number" "llm qwen3-4b,qwen3-8b:one model at a time"; do
+    # shellcheck disable=SC2086
+    "$x" list ${wrong%:*} >"$dir/set" 2>"$dir/why"
+    [ $? = 2 ] && [ ! -s "$dir/set" ] && grep -q "${wrong##*:}" "$dir/why" || fail "$wrong: $(cat "$dir/why")"
+done
 # settings likewise: what `list setting` shows is taken, and is what a run has anyway
 short() { "$x" run --policy fcfs --workload mixed:duration_s=60 --json "$@"; }
 set --
