@@ -31,8 +31,14 @@ static const struct architecture architectures[] = {
     {"phi3", true, false, 0, 0, 0, 0, FFN, NULL},
     {"phimoe", true, false, 0, 8, 0, 0, FFN, "num_local_experts"},
     {"qwen2", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen2_5_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen2_5_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen2_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen2_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
     {"qwen3", true, false, 128, NONE, 0, 0, FFN, NULL},
     {"qwen3_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
+    {"qwen3_vl_moe_text", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
+    {"qwen3_vl_text", true, false, 128, NONE, 0, 0, FFN, NULL},
     {"smollm3", true, true, 0, NONE, 0, 0, FFN, NULL},
     {"stablelm", true, false, 0, 0, 0, 0, FFN, NULL},
     {"starcoder2", false, true, 0, NONE, 0, 0, FFN, NULL},
@@ -113,7 +119,8 @@ static void refuse_what_is_beyond(const struct reader *r, const struct architect
                       r->file, r->path);
     }
     static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"};
-    for (size_t i = 0; a->experts == NULL && i < sizeof experts / sizeof experts[0]; i++) {
+    for (size_t i = 0; a != NULL && a->experts == NULL && i < sizeof experts / sizeof experts[0];
+         i++) {
         if (says_something(member(r->model, experts[i]))) {
             (void)err_add(r->e, "%s: %s%s: a %s has no experts here", r->file, r->path, experts[i],
                           a->type);
@@ -166,7 +173,8 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     const char *from = json_string(root, "_name_or_path");
     text_format(&t, "config.json%s%s (model_type %s)", from[0] != '\0' ? " of " : "", from,
                 json_string(r->model, "model_type"));
-    text_string(&t, r->model != root ? "; the text part alone" : "");
+    bool pictures = r->model != root || json_member(root, "vision_config") != NULL;
+    text_string(&t, pictures ? "; the text part alone" : "");
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
 }
 
@@ -303,11 +311,11 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
                        .path = cJSON_IsObject(text) ? "text_config." : "",
                        .e = e};
     const struct architecture *a = architecture_of(&r);
+    refuse_what_is_beyond(&r, a); /* also of an unknown type: a file by hand cannot say it either */
     if (a == NULL) {
         return NULL;
     }
     r.experts = a->experts != NULL;
-    refuse_what_is_beyond(&r, a);
     OWNED char *own = name_of(root, file);
     cJSON *to = cJSON_CreateObject();
     JSON_MEMBERS(to, "format", 1, "name", name != NULL ? name : own);
