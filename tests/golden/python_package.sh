@@ -111,6 +111,7 @@ assert abs(run["metrics"]["all.e2e_s.mean"] - one["all.e2e_s.mean"]) < 1e-9, one
 c = xpusim.compare("fcfs", "edf", replications=2, workload=load, set={"sim.horizon_s": 60})
 of = {r["policy"]: r for r in c.metric("all.e2e_s.mean")}
 assert c.baseline == "fcfs" and of["fcfs"]["n"] == 2
+assert of["fcfs"]["verdict"] is None and of["edf"]["verdict"] and {tuple(r) for r in c.table} == {tuple(c.table[0])}
 assert abs(of["edf"]["mean"] - of["fcfs"]["mean"] - of["edf"]["diff"]) < 1e-9
 assert c.raw["config"]["sim"]["horizon_s"] == 60
 off = xpusim.run("edf", workload=load, set={"sim.prefix_reuse": False, "sim.horizon_s": 60})

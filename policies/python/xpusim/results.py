@@ -103,7 +103,8 @@ class Comparison:
                 for metric, value in metrics.items():
                     load = {"load": part["load"]} if "load" in part else {}
                     rows.append(dict(load, policy=policy, metric=metric, **value))
-        return table(rows)
+        keys = dict.fromkeys(key for r in rows for key in r)  # the baseline has no difference, and yet its keys
+        return table({key: r.get(key) for key in keys} for r in rows)
 
     def metric(self, name: str) -> Any:
         """The rows of one metric."""
