@@ -165,6 +165,11 @@ if command -v gnuplot >/dev/null 2>&1; then
         "$x" plot heatmap --format svg -o "$dir/$y" --metric m --x rate --y $y "$dir/map.csv" || fail "plot --y $y"
     done
     grep -q '>policy<' "$dir/policy/heatmap.svg" && grep -q '>n<' "$dir/n/heatmap.svg" || fail "plot --y: the axis is not named"
+    # 1006 is 335 times 3: all digits, and logarithmic colours; 6 is twice 3
+    sed 's/^fcfs,2,2,6/fcfs,2,2,1006/' "$dir/map.csv" >"$dir/steep.csv"
+    "$x" plot heatmap --format svg -o "$dir/steep" --metric m --x rate --y n "$dir/steep.csv" || fail "plot of a steep map"
+    grep -q '>1006<' "$dir/steep/heatmap.svg" && grep -q 'log scale' "$dir/steep/heatmap.svg" || fail "a steep map is linear"
+    grep -q 'log scale' "$dir/n/heatmap.svg" && fail "a flat map is logarithmic"
 fi
 # trace import: --link makes the second prompt, which continues the first one's blocks, its session's next turn;
 # --sample takes a share of four sessions
