@@ -278,9 +278,11 @@ static const struct json_field device_rows[] = {
                    "Weight where DDR is shared by weight."),
      JSON_DEFAULT(1.0)},
     {JSON_QUANTITY(D, idle_watts, "idle_power", "W", 0.0, 1e4, 1.0, "Power while idle.")},
-    {JSON_QUANTITY(D, decode_watts, "decode_power", "W", 0.0, 1e4, 1.0, "Power while decoding.")},
+    {JSON_QUANTITY(D, decode_watts, "decode_power", "W", 0.0, 1e4, 1.0,
+                   "Power while decoding, in place of the device's idle_power and on top of the "
+                   "machine's: what a package meter reads, less what it reads at rest.")},
     {JSON_QUANTITY(D, prefill_watts, "prefill_power", "W", 0.0, 1e4, 1.0,
-                   "Power while computing prompts.")},
+                   "Power while computing prompts, counted as decode_power.")},
 };
 const struct json_fields soc_device_keys = JSON_FIELDS(device_rows, &soc_numbers_keys);
 #undef D
