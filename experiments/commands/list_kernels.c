@@ -36,7 +36,7 @@ static void put_kernels(const struct config *c, struct document *d)
         {.name = "padding_flop_per_s", .title = "padding", .scale = 1e-12, .format = "%.2f"},
         {.name = "flop_per_byte", .title = "flop/byte", .format = "%.1f"},
         {.name = "memory_bytes", .title = "MB", .scale = 1e-6, .format = "%.1f"},
-        {.name = "watts", .unit = "W", .title = "W", .format = "%.0f"},
+        {.name = "watts", .unit = "W", .title = "W", .format = "%.3g"},
     };
     struct frame *f = DOCUMENT_FRAME(d, "kernels", 0, columns);
     struct work_shape chunk = price_prefill_shape(&c->llm, CHUNK_ROWS, 1);

@@ -46,6 +46,9 @@ for wrong in "llm qwen3-4c:did you mean qwen3-4b?" "soc core-ultra-7-258:did you
     "$x" list ${wrong%:*} >"$dir/set" 2>"$dir/why"
     [ $? = 2 ] && [ ! -s "$dir/set" ] && grep -q "${wrong##*:}" "$dir/why" || fail "$wrong: $(cat "$dir/why")"
 done
+# powers below 10 W keep their digits: the NPU of XDNA2 draws 0.9 W in prompts and 1.4 W in decodes
+"$x" list kernels --soc ryzen-ai-xdna2 | awk '$1 == "npu" && /(prefill|decode) / { print $3, $NF }' | sort -u >"$dir/watts"
+printf 'decode 1.4\nprefill 0.9\n' | cmp -s - "$dir/watts" || fail "watts of an NPU: $(cat "$dir/watts")"
 # settings likewise: what `list setting` shows is taken, and is what a run has anyway
 short() { "$x" run --policy fcfs --workload mixed:duration_s=60 --json "$@"; }
 set --
