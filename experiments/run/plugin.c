@@ -46,6 +46,18 @@ static bool made_of(const char *text, const char *letters)
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';
 }
 
+/* A value that the command line takes, too. */
+static bool has_default(const struct policy_param *p)
+{
+    uint32_t n = 0;
+    while (p->type == PARAM_CHOICE && p->choices[n] != NULL) {
+        n++;
+    }
+    double max = p->type == PARAM_CHOICE ? (double)n - 1.0 : p->max;
+    return p->def >= p->min && p->def <= max &&
+           (p->type == PARAM_NUMBER || p->def == floor(p->def));
+}
+
 static int check_params(const char *path, const struct policy_ops *ops, struct err *e)
 {
     for (uint32_t i = 0; ops->params != NULL && ops->params[i].name != NULL; i++) {
@@ -64,6 +76,10 @@ static int check_params(const char *path, const struct policy_ops *ops, struct e
                            "--policy %s: parameter %s: it needs a help text, a known type and, "
                            "for a choice, the choices",
                            path, p->name);
+        }
+        if (!has_default(p)) {
+            return err_add(e, "--policy %s: parameter %s: its default is none of its values", path,
+                           p->name);
         }
     }
     return 0;

@@ -158,6 +158,11 @@ mkdir "$dir/folder.so"
 refuse "cannot read" $run "$dir/folder.so"
 plugin nosymbol 's/xpusim_policy/another_name/'
 refuse "no function xpusim_policy" $run "$dir/nosymbol.so"
+# a default that the parameter itself could not have, of a choice behind its end
+plugin nochoice 's/"device", 0,/"device", 99,/'
+refuse "parameter device: its default is none of its values" $run "$dir/nochoice.so"
+plugin toosmall 's/{.name = NULL}/POLICY_NUMBER("age", -1.0, 0.0, 9.0, "none"), &/'
+refuse "parameter age: its default is none of its values" $run "$dir/toosmall.so"
 # What a plug-in does to itself is told, by name, and costs its own run only; what a failed run leaves
 # behind is the smallest trace, and the command that it prints shows the same again.
 elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does; at once, as some wait
