@@ -47,6 +47,11 @@ static double stored_body_weights(const struct llm *m)
     return m->body_weights + (double)m->n_layers * idle_experts * ffn;
 }
 
+double llm_stored_weights(const struct llm *m)
+{
+    return stored_body_weights(m) + m->head_weights * (m->tied_head ? 1.0 : 2.0);
+}
+
 static void count_bytes(struct llm *m)
 {
     m->head_bytes_per_weight = fmax(m->head_bytes_per_weight, m->dense_bytes_per_weight);

@@ -216,6 +216,9 @@ const char *soc_path(const char *name);
 const char *llm_path(const char *name);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
+/* Weights of a model with all experts and the embedding: its size by name, less norms, biases and
+ * routers. */
+double llm_stored_weights(const struct llm *m);
 /* Share of the experts of a layer that so many rows touch, each routed to experts_per_token of them
  * by itself; 1 for a dense model. Rows may be a fraction. */
 double llm_experts_touched(const struct llm *m, double rows);

@@ -5,11 +5,14 @@
 #include "experiments/run/config_sim.h"
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
+#include "hwmodels/llm_hf.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
 #define RECIPES "hwmodels/points/int4-recipes.csv"
+#define LLAMA_BENCH "hwmodels/points/llama-bench.csv"
+#define SAME_WEIGHTS 0.01 /* norms, biases, routers, and two decimals of a table */
 #define WINDOWS "hwmodels/points/windows.csv"
 #define REFERENCE "hwmodels/points/reference.csv"
 
@@ -84,8 +87,33 @@ static const struct csv_field window_fields[] = {
     {"window", CSV_WHOLE, WINDOW(window), .min = 1.0, .max = 1u << 24},
 };
 
+struct other_name {
+    const char *name, *model;
+};
+#define OTHER(member) CSV_MEMBER(struct other_name, member)
+static const struct csv_field name_fields[] = {
+    {"name", CSV_TEXT, OTHER(name)},
+    {"model", CSV_TEXT, OTHER(model)},
+};
+
+static void read_names(struct catalog *c, struct err *e)
+{
+    static const struct csv_table names =
+        CSV_TABLE(name_fields, sizeof(struct other_name), .holds = NULL);
+    size_t n = 0;
+    const struct other_name *v = csv_table_read(&names, datadir_path(LLAMA_BENCH), &n, e);
+    for (size_t i = 0; i < n; i++) {
+        const struct llm *m = catalog_llm(c, v[i].model);
+        if (m == NULL) {
+            (void)err_add(e, LLAMA_BENCH ": %s: no such model", v[i].model);
+        }
+        KEPT_ADD(c->names, c->n_names, (struct catalog_llm){v[i].name, m});
+    }
+}
+
 static void read_tables(struct catalog *c, struct err *e)
 {
+    read_names(c, e);
     static const struct csv_table recipes =
         CSV_TABLE(recipe_fields, sizeof *c->recipes, .holds = NULL);
     static const struct csv_table windows =
@@ -188,4 +216,41 @@ const struct llm *catalog_llm(const struct catalog *c, const char *name)
         m = find_key(c, text);
     } while (m == NULL && cut_suffix(text));
     return m;
+}
+
+int catalog_add_models(struct catalog *c, const struct points *p, struct err *e)
+{
+    size_t before = e->n;
+    for (size_t i = 0; i < p->n + p->n_asked && e->n == before; i++) {
+        const char *path = p->v[i].model;
+        if (!text_ends(path, ".json") || find_key(c, path) != NULL) {
+            continue;
+        }
+        struct llm *m = xkept(xcalloc(1, sizeof *m));
+        SCOPED(json_drop) cJSON *root = llm_read_file(path, e);
+        if (root != NULL && llm_parse(root, path, m, e) == 0) {
+            KEPT_ADD(c->llms, c->n_llms, m);
+            KEPT_ADD(c->names, c->n_names, (struct catalog_llm){path, m});
+        }
+    }
+    return e->n == before ? 0 : -EINVAL;
+}
+
+bool catalog_has_weights(const struct llm *m, double weights)
+{
+    double once = llm_stored_weights(m);
+    double twice = once + (m->tied_head ? m->head_weights : 0.0);
+    return fabs(weights / once - 1.0) <= SAME_WEIGHTS ||
+           fabs(weights / twice - 1.0) <= SAME_WEIGHTS;
+}
+
+char *catalog_of_weights(const struct catalog *c, double weights)
+{
+    SCOPED(text_fini) struct text t = {0};
+    for (size_t i = 0; i < c->n_llms; i++) {
+        if (catalog_has_weights(c->llms[i], weights)) {
+            text_item(&t, ", ", c->llms[i]->name);
+        }
+    }
+    return xstrdup(text_end(&t)[0] != '\0' ? text_end(&t) : "none");
 }

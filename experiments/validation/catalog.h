@@ -50,10 +50,19 @@ int catalog_open(struct catalog *c, struct err *e);
 /* Adds one more machine; it replaces a shipped one of the same name. Borrowed. */
 void catalog_add_soc(struct catalog *c, struct soc *soc);
 
+/* Adds the models that rows name by a path ending in .json: an LLM file, or a config.json. 0 or
+ * -EINVAL with errors. */
+int catalog_add_models(struct catalog *c, const struct points *p, struct err *e);
+
 /* NULL when there is none. Case and punctuation do not matter. */
 const struct soc *catalog_soc(const struct catalog *c, const char *name);
 /* Also without what does not change the architecture: "-chat", "-instruct", "-gptq", "-4k", ... */
 const struct llm *catalog_llm(const struct catalog *c, const char *name);
+
+/* Whether a model has so many weights; some files hold a tied head twice. */
+bool catalog_has_weights(const struct llm *m, double weights);
+/* "llama-7b, open-llama-7b": the shipped models of so many weights; "none". The caller frees it. */
+char *catalog_of_weights(const struct catalog *c, double weights);
 
 /* Bytes per body weight of OpenVINO's 4-bit file of a model, by the name in its tables; 0: no
  * recipe. */

@@ -7,6 +7,7 @@
 
 #define MAX_TOKENS 1e8
 #define MAX_RATE 1e9
+#define MAX_WEIGHTS 1e15
 
 struct llama_test {
     double n_prompt, n_gen, n_depth, tokens_per_s;
@@ -91,6 +92,7 @@ int measured_llama_json(struct measured_sink *s, const cJSON *root)
         struct point p = {.batch = 1};
         set_type(&p, json_get_string(&o, "model_type"));
         set_file(&p, json_get_string(&o, "model_filename"));
+        p.weights = json_number_or(&o, "model_n_params", 0, MAX_WEIGHTS, 0.0);
         struct llama_test t = {.n_prompt = json_get_number(&o, "n_prompt", 0, MAX_TOKENS),
                                .n_gen = json_get_number(&o, "n_gen", 0, MAX_TOKENS),
                                .n_depth = json_number_or(&o, "n_depth", 0, MAX_TOKENS, 0.0),
@@ -117,10 +119,12 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
     int depth = csvfile_column(f, "n_depth");
     int layers = csvfile_column(f, "n_gpu_layers");
     int build = csvfile_column(f, "build_number");
+    int weights = csvfile_column(f, "model_n_params");
     while (s->e->n == before && csvfile_next(f, s->e) > 0) {
         struct point p = {.batch = 1};
         set_type(&p, csvfile_text(f, type));
         set_file(&p, csvfile_text(f, file));
+        p.weights = weights >= 0 ? csvfile_number(f, weights, 0, MAX_WEIGHTS, s->e) : 0.0;
         struct llama_test t = {.n_prompt = csvfile_number(f, n_prompt, 0, MAX_TOKENS, s->e),
                                .n_gen = csvfile_number(f, n_gen, 0, MAX_TOKENS, s->e),
                                .n_depth =
@@ -187,12 +191,21 @@ static bool take_test(const char *text, struct llama_test *t)
     return n > 0.0 && *end == '\0';
 }
 
+/* "7.62 B" and "494.03 M"; 0 for another text. */
+static double weights_of(const char *text)
+{
+    char *end;
+    double n = strtod(text, &end);
+    return strcmp(end, " B") == 0 ? n * 1e9 : strcmp(end, " M") == 0 ? n * 1e6 : 0.0;
+}
+
 static void take_line(struct measured_sink *s, char *const *cell, const int *at, const char *place)
 {
-    enum { MODEL, BACKEND, TEST, RATE, LAYERS };
+    enum { MODEL, BACKEND, TEST, RATE, LAYERS, PARAMS };
     struct point p = {.batch = 1};
     struct llama_test t = {0};
     set_type(&p, cell[at[MODEL]]);
+    p.weights = at[PARAMS] >= 0 ? weights_of(cell[at[PARAMS]]) : 0.0;
     set_backend(&p, cell[at[BACKEND]], at[LAYERS] >= 0 && strcmp(cell[at[LAYERS]], "0") == 0, &t);
     char *end;
     t.tokens_per_s = strtod(cell[at[RATE]], &end); /* "512.3 ± 4.1" */
@@ -215,7 +228,7 @@ static void take_build(struct measured_sink *s, size_t first, const char *line)
 
 int measured_llama_markdown(struct measured_sink *s, FILE *f)
 {
-    static const char *const names[] = {"model", "backend", "test", "t/s", "ngl"};
+    static const char *const names[] = {"model", "backend", "test", "t/s", "ngl", "params"};
     enum { NEEDED = 4, NAMES = sizeof names / sizeof names[0] };
     size_t before = s->e->n;
     size_t first = s->out->points.n;

@@ -23,6 +23,7 @@ void measured_add(struct measured *m, const struct measured_keys *k, const struc
     to->device = first_of(k->device, p->device, DEFAULT_DEVICE);
     to->runtime = first_of(k->runtime, p->runtime, "");
     to->model = first_of(k->model, p->model, "");
+    to->weights = k->model != NULL ? 0.0 : p->weights; /* a model that the user names */
     to->weight_bits = k->bits > 0 ? k->bits : p->weight_bits;
     to->batch = k->batch > 0 ? k->batch : p->batch > 0 ? p->batch : 1;
 }

@@ -39,6 +39,24 @@ static void complete(const struct measured_work *w, struct point *p)
     }
 }
 
+/* llama-bench prints an architecture and a class of size, which several models share. */
+static void refuse_model(const struct measured_work *w, const struct update_row *r,
+                         const char *place)
+{
+    const struct point *p = r->point;
+    const struct llm *m = catalog_llm(w->c, p->model);
+    OWNED char *why = r->k.reason != NULL
+                          ? xstrdup(r->k.reason)
+                          : xformat("it has %.4g weights here", llm_stored_weights(m));
+    OWNED char *others = catalog_of_weights(w->c, p->weights);
+    OWNED char *hint = p->weights > 0.0 && (m == NULL || r->k.reason == NULL)
+                           ? xformat("; the row states %.4g weights, as these have: %s. --measured "
+                                     "'file=...,model=NAME' or model=FILE.json says which it is",
+                                     p->weights, others)
+                           : xstrdup("");
+    (void)err_add(w->e, "%s: model %s on device %s: %s%s", place, p->model, p->device, why, hint);
+}
+
 static void check_row(const struct measured_work *w, size_t i)
 {
     const struct update_row *r = &w->rows[i];
@@ -49,9 +67,9 @@ static void check_row(const struct measured_work *w, size_t i)
                       "%s: metric %s is no time of a prefill or a decode: ttft_ms, tpot_ms, "
                       "prefill_tok_s or decode_tok_s",
                       place, p->metric_name);
-    } else if (r->k.reason != NULL) {
-        (void)err_add(w->e, "%s: model %s on device %s: %s", place, p->model, p->device,
-                      r->k.reason);
+    } else if (r->k.reason != NULL ||
+               (p->weights > 0.0 && !catalog_has_weights(&r->k.llm, p->weights))) {
+        refuse_model(w, r, place);
     } else if (p->weight_bits == 0) {
         (void)err_add(w->e, "%s: the width of the weights is not stated: bits=4", place);
     } else if (r->k.match == SOC_MATCH_OTHER) {
@@ -357,7 +375,8 @@ int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct d
     }
     catalog_add_soc(c, soc);
     struct measured_work w = {.c = c, .soc = soc, .tree = tree, .m = m, .d = d, .e = e};
-    int rc = bind(&w);
+    int rc = catalog_add_models(c, &m->points, e);
+    rc = rc == 0 ? bind(&w) : rc;
     for (uint8_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {
         rc = update_device(&w, i);
     }

@@ -30,7 +30,8 @@ struct point {
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;
-    double value; /* > 0, in the metric's unit; NaN: asked for */
+    double value;   /* > 0, in the metric's unit; NaN: asked for */
+    double weights; /* of the model, as a benchmark states them; 0: not stated */
 };
 
 struct points {

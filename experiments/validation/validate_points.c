@@ -362,6 +362,7 @@ int validate_points(const struct validate_points_options *o, const struct config
     bool other = o->accuracy || o->leave_machine_out > 0;
     int rc = other ? points_read(path, &points, e) : points_read_asked(path, &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    rc = rc == 0 ? catalog_add_models(&catalog, &points, e) : rc;
     rc = rc == 0 ? take_settings(&catalog, config, e) : rc;
     rc = rc == 0 && config->soc != NULL ? take_soc(&catalog, config->soc, &soc, e) : rc;
     if (rc == 0 && soc != NULL) {

@@ -104,6 +104,32 @@ grep -q "powers are those of ryzen-ai-max-395 (npu 0.9 W in prompts, 1.4 in deco
 "$x" new-soc named --like ryzen-ai-max-395 --ddr-peak 136.5 --measured file=bench.md,model=qwen3-4b,runtime=llama.cpp-vulkan-9187 >said ||
     fail "a runtime named next to a file"
 grep -q "runs use" said && fail "the default runtime was measured, and changed: $(cat said)"
+# Its Markdown names an architecture and a class of size, which several models share: the number of parameters decides.
+labelled() { # the label, the parameters, --measured, tokens per second
+    printf '%s\n' '| model | size | params | backend | ngl | test | t/s |' '| --- | --- | --- | --- | --- | --- | --- |' \
+        "| $1 | 4 GiB | $2 | Vulkan | 99 | tg128 | ${4:-17.2} |" '' 'build: e6f3a1b (9282)' >bench.md
+    rm -f other.json
+    "$x" new-soc other --like ryzen-ai-9-hx-370 --measured "${3:-bench.md}" 2>&1
+}
+numbers() { grep -E "^ *igpu .*(rate|bandwidth|launch) " said; }
+labelled "llama 8B Q4_0" "8.03 B" >said || fail "llama 8B: $(cat said)"
+numbers >label
+labelled "llama 8B Q4_0" "8.03 B" "file=bench.md,model=llama-3.1-8b" >said || fail "llama-3.1-8b: $(cat said)"
+numbers | cmp -s - label || fail "llama 8B of 8.03e9 weights is not Llama 3.1 8B: $(diff said label)"
+# Mistral 7B has 7.24e9 weights and TinyLlama 1.10e9, and llama.cpp calls them as Llama 2 7B and Llama 3.2 1B
+for wrong in "7B:7.24 B:mistral-7b" "1B:1.10 B:tiny-llama-1.1b"; do
+    params=${wrong#*:}
+    labelled "llama ${wrong%%:*} Q4_0" "${params%:*}" >said && fail "llama $wrong is taken"
+    grep -q "as these have: .*${params#*:}" said || fail "llama $wrong: $(cat said)"
+done
+# Qwen2.5 0.5B has 494.03e6, or with a head of its own next to the embedding 151936 x 896 more
+for params in "494.03 M" "630.17 M"; do
+    labelled "qwen2 0.5B Q4_0" "$params" bench.md 120 >said || fail "a head that is stored twice: $(cat said)"
+done
+printf '[{"model_filename": "llama-7b-Q4_0.gguf", "model_type": "llama 7B Q4_0", "model_n_params": 7241732096, "n_prompt": 0, "n_gen": 128,
+    "avg_ts": 17.2, "backends": "Vulkan", "build_number": 9282}]' >bench.json.txt
+refuse "bench.json.txt: .0.: model llama-7b on device igpu: it has 6.738e+09 weights here; the row states 7.242e+09" \
+    "$x" new-soc other2 --like ryzen-ai-9-hx-370 --measured bench.json.txt
 refuse "runtime foo at 4 bits: other has no such entry; it has openvino-2025/8, openvino-2025/4, openvino-2025/16. --measured 'runtime=NAME,...' next to file= or model= says which one the row is of" "$x" new-soc other --measured 'model=phi-2,bits=4,runtime=foo,ttft_ms@32=9'
 refuse "no file for this model" "$x" new-soc other --measured 'model=nonesuch,bits=4,ttft_ms@32=9'
 printf '%s\n' soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value other,igpu,openvino-2025,llama-3-8b,4,16,512,1,prefill_tps,400 >"$dir/tps.csv"
@@ -145,6 +171,16 @@ cmp -s here there || fail "Llama 3.2 3B by its config.json runs otherwise: $(dif
 "$x" list llm My-Model/config.json | grep -q "llm.body_bytes_per_weight  *2 " || fail "list llm reads no config.json"
 # shellcheck disable=SC2086
 "$x" run --llm My-Model/config.json $small | grep -q "on core-ultra-5-125h, my-model" || fail "--llm reads no config.json"
+# it can be measured: rows of the file are those of the shipped model of its shape
+for model in mine.json llama-3.2-3b; do
+    rm -f other.json
+    "$x" new-soc other --measured "model=$model,bits=8,ttft_ms@1024=1400,tpot_ms@1024=60" >said || fail "rows of $model"
+    grep -E "^ *igpu " said >"$model.said"
+    printf '%s\n' soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value "other,igpu,openvino-2025,$model,8,16,512,1,tpot_ms," >ask.csv
+    "$x" validate --points ask.csv --soc other.json | sed -n "s/.*$model  *8 //p" >>"$model.said"
+done
+cmp -s mine.json.said llama-3.2-3b.said && [ "$(wc -l <mine.json.said)" -gt 8 ] || fail "rows of a file: $(diff mine.json.said llama-3.2-3b.said)"
+refuse "gone.json: No such file" "$x" new-soc other3 --measured "model=gone.json,bits=8,tpot_ms@1024=60"
 refuse "is there already" "$x" new-llm mine --hf My-Model/config.json
 refuse "hf FILE is needed" "$x" new-llm other
 refuse "no config.json of Hugging Face" "$x" new-llm other --hf mine.json
