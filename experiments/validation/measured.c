@@ -34,8 +34,9 @@ static bool take_metric(const char *key, const char *value, struct point *p, str
             return true;
         }
         uint32_t least = point_is_prefill(p) ? 1 : 0;
-        (void)cli_count("measured", key + n + 1, least, MAX_TOKENS, &p->input_tokens, e);
-        (void)cli_number("measured", value, 1e-9, MAX_VALUE, &p->value, e);
+        OWNED char *name = xformat("measured %s", key);
+        (void)cli_count(name, key + n + 1, least, MAX_TOKENS, &p->input_tokens, e);
+        (void)cli_number(name, value, 1e-9, MAX_VALUE, &p->value, e);
         return true;
     }
     return false;

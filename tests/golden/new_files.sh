@@ -138,6 +138,7 @@ sed -i 's/openvino-2025//' "$dir/tps.csv"
 refuse "tps.csv:2: column runtime: must not be empty" "$x" new-soc other --measured "$dir/tps.csv"
 refuse "has [0-9.]*: not possible" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=3'
 refuse "another machine or model, or a mistake" "$x" new-soc other --measured 'model=llama-3-8b,bits=4,tpot_ms@1024=30000'
+refuse "measured ttft_ms@1024 nan: must be a number" "$x" new-soc other --measured 'model=phi-2,bits=4,tpot_ms@32=9,ttft_ms@1024=nan'
 refuse "'bla' is none of" "$x" new-soc other --measured 'model=phi-2,bits=4,bla=9'
 refuse "nonesuch.csv" "$x" new-soc other --measured nonesuch.csv
 refuse "has no such device; it has npu, igpu, cpu" "$x" new-soc other --peak tpu=3
