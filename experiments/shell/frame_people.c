@@ -58,13 +58,31 @@ static void fit_labels(const struct table *t, int indent, int terminal, int *wid
     }
 }
 
+/* The first `most` characters of a text in UTF-8, or all: how many they are, and their bytes. */
+static int characters(const char *text, int most, int *bytes)
+{
+    int n = 0;
+    int at = 0;
+    for (; text[at] != '\0'; at++) {
+        bool begins = ((unsigned char)text[at] & 0xc0) != 0x80;
+        if (begins && n == most) {
+            break;
+        }
+        n += begins;
+    }
+    *bytes = at;
+    return n;
+}
+
 static void put_cell(const char *text, int room, bool right, bool end, int width, FILE *out)
 {
-    int length = (int)strlen(text);
+    int bytes;
+    int length = characters(text, INT_MAX, &bytes);
     bool cut = length > room && room > MIN_CUT;
     int pad = cut ? 0 : width - length;
-    (void)fprintf(out, "%*s%.*s%s%*s", right ? pad : 0, "", cut ? room - 3 : INT_MAX, text,
-                  cut ? "..." : "", end ? 0 : (right ? 0 : pad) + COLUMN_GAP, "");
+    (void)characters(text, cut ? room - 3 : INT_MAX, &bytes);
+    (void)fprintf(out, "%*s%.*s%s%*s", right ? pad : 0, "", bytes, text, cut ? "..." : "",
+                  end ? 0 : (right ? 0 : pad) + COLUMN_GAP, "");
 }
 
 /* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it,
@@ -74,7 +92,8 @@ static void table_print(const struct table *t, FILE *out, int indent)
     int width[MAX_COLUMNS] = {0};
     int terminal = term_width(out);
     for (size_t i = 0; i < t->cells.n; i++) {
-        int len = (int)strlen(t->cells.v[i]);
+        int bytes;
+        int len = characters(t->cells.v[i], INT_MAX, &bytes);
         width[i % t->columns] = len > width[i % t->columns] ? len : width[i % t->columns];
     }
     fit_labels(t, indent, terminal, width);

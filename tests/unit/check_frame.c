@@ -52,6 +52,21 @@ START_TEST(text_aligns_what_is_for_people_and_marks_what_is_missing)
 }
 END_TEST
 
+/* Four characters have four columns, in five and in six bytes. */
+START_TEST(columns_are_characters_not_bytes)
+{
+    static const struct frame_column columns[] = {{.name = "name", .kind = FRAME_TEXT},
+                                                  {.name = "n"}};
+    struct document *alone = document_new();
+    struct frame *f = DOCUMENT_FRAME(alone, "", 0, columns);
+    FRAME_ROW(f, "abcd", 1);
+    FRAME_ROW(f, "abcé", 2);
+    FRAME_ROW(f, "üöab", 3);
+    d = alone;
+    ck_assert_str_eq(shown("text"), "name  n\nabcd  1\nabcé  2\nüöab  3\n");
+}
+END_TEST
+
 START_TEST(json_nests_by_keys_and_has_null_for_what_is_missing)
 {
     ck_assert_str_eq(
@@ -274,6 +289,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("all", .setup = setup, .teardown = teardown),
     TEST(text_aligns_what_is_for_people_and_marks_what_is_missing),
+    TEST(columns_are_characters_not_bytes),
     TEST(json_nests_by_keys_and_has_null_for_what_is_missing),
     TEST(csv_quotes_where_needed_and_numbers_read_back_the_same),
     TEST(markdown_escapes_bars),
