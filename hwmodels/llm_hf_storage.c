@@ -2,11 +2,24 @@
 #include "hwmodels/llm_hf_impl.h"
 #include "hwmodels/soc.h"
 
-/* The scheme of compressed-tensors is that of its first group. */
-static const cJSON *first_scheme(const cJSON *q)
+#define MLX "mlx"
+
+/* The weights of compressed-tensors' groups, all of one width; NULL when there are none. */
+static const cJSON *only_scheme(const struct reader *r, const cJSON *q)
 {
     const cJSON *groups = member(q, "config_groups");
-    return groups == NULL ? NULL : groups->child;
+    const cJSON *first = groups == NULL ? NULL : groups->child;
+    const cJSON *group;
+    cJSON_ArrayForEach (group, groups) {
+        if (number_of(member(group, "weights"), "num_bits", NULL, 8.0) !=
+            number_of(member(first, "weights"), "num_bits", NULL, 8.0)) {
+            (void)err_add(r->e,
+                          "%s: quantization_config.config_groups.%s: another width than %s; "
+                          "`xpusim new-llm --bits` says one for all",
+                          r->file, group->string, first->string);
+        }
+    }
+    return first;
 }
 
 static bool is_true(const cJSON *o, const char *key)
@@ -57,37 +70,73 @@ static const char *kept_wide(const struct reader *r, const cJSON *q, struct stor
     return NULL;
 }
 
+static void head_as_body(struct storage *s)
+{
+    s->head = s->body;
+    s->head_low = s->body;
+}
+
+/* MLX has a scale and a bias of 16 bit per group, in the embedding and the head, too. A product may
+ * have a width of its own. */
+static void mlx(const struct reader *r, const cJSON *q, struct storage *s)
+{
+    const char *mode = json_string(q, "mode");
+    if (mode[0] != '\0' && strcmp(mode, "affine") != 0) {
+        (void)err_add(r->e, "%s: quantization.mode: \"%.40s\" is not known", r->file, mode);
+    }
+    grouped(s, number_of(q, "bits", NULL, 4.0), number_of(q, "group_size", NULL, 64.0), 4.0);
+    head_as_body(s);
+    const cJSON *c;
+    cJSON_ArrayForEach (c, q) {
+        bool head = text_ends(c->string, "lm_head") || text_ends(c->string, "embed_tokens");
+        if ((cJSON_IsObject(c) || cJSON_IsFalse(c)) && (head || is_product(c->string))) {
+            (void)err_add(r->e,
+                          "%s: quantization: \"%.80s\" has a width of its own; `xpusim new-llm "
+                          "--bits` says one for all",
+                          r->file, c->string);
+        }
+    }
+}
+
 /* Quantised weights as the tools store them: a scale of 16 bit (and a zero point as wide as a
  * weight) per group. Bitsandbytes has one of 32 bit per 64 weights, MXFP4 one of 8 bit per 32, and
  * NVFP4 one of 8 bit per 16. */
-static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
+static bool quantised(const struct reader *r, const cJSON *q, const char *method, struct storage *s)
 {
-    const char *method = json_string(q, "quant_method");
-    if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
+    size_t before = r->e->n;
+    if (strcmp(method, MLX) == 0) {
+        mlx(r, q, s);
+    } else if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
         double bits = number_of(q, "bits", "w_bit", 4.0);
         grouped(s, bits, number_of(q, "group_size", "q_group_size", 128.0), 2.0 + bits / 8.0);
+        if (is_true(q, "lm_head")) {
+            head_as_body(s);
+        }
     } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_8bit")) {
         grouped(s, 8.0, 0.0, 0.0);
     } else if (strcmp(method, "bitsandbytes") == 0 && is_true(q, "load_in_4bit")) {
         bool twice = is_true(q, "bnb_4bit_use_double_quant");
         grouped(s, 4.0, 64.0, twice ? 1.0 + 4.0 / 256.0 : 4.0);
-    } else if (strcmp(method, "compressed-tensors") == 0 && first_scheme(q) != NULL) {
-        const cJSON *w = member(first_scheme(q), "weights");
-        const cJSON *x = member(first_scheme(q), "input_activations");
+    } else if (strcmp(method, "compressed-tensors") == 0 && member(q, "config_groups") != NULL) {
+        const cJSON *scheme = only_scheme(r, q);
+        const cJSON *w = member(scheme, "weights");
+        const cJSON *x = member(scheme, "input_activations");
+        double bits = number_of(w, "num_bits", NULL, 8.0);
+        double zero = cJSON_IsFalse(member(w, "symmetric")) ? bits / 8.0 : 0.0;
         double scale_bytes = strcmp(json_string(w, "type"), "float") == 0 ? 1.0 : 2.0;
-        grouped(s, number_of(w, "num_bits", NULL, 8.0), number_of(w, "group_size", NULL, 0.0),
-                scale_bytes);
+        grouped(s, bits, number_of(w, "group_size", NULL, 0.0), scale_bytes + zero);
         s->act_bits = x == NULL ? 16 : (uint32_t)number_of(x, "num_bits", NULL, 16.0);
     } else if (strcmp(method, "fp8") == 0 || strcmp(method, "fbgemm_fp8") == 0) {
         grouped(s, 8.0, 0.0, 0.0);
     } else if (strcmp(method, "mxfp4") == 0) {
         grouped(s, 4.0, 32.0, 1.0);
     } else {
-        (void)err_add(r->e,
-                      "%s: quantization_config.quant_method: \"%.40s\" is not known (there are "
-                      "gptq, awq, bitsandbytes, compressed-tensors, fp8, mxfp4); `xpusim new-llm "
-                      "--bits` says the width instead",
-                      r->file, method);
+        (void)err_add(
+            r->e,
+            "%s: quantization_config.quant_method: \"%.40s\" is not known (there are "
+            "gptq, awq, bitsandbytes, compressed-tensors, fp8, mxfp4, mlx); `xpusim new-llm "
+            "--bits` says the width instead",
+            r->file, method);
         return false;
     }
     if (s->bits < 1 || s->bits > 16) {
@@ -106,13 +155,19 @@ static bool quantised(const struct reader *r, const cJSON *q, struct storage *s)
     s->kv = soc_format_of_width(s->bits).kv_bytes;
     (void)snprintf(s->source, sizeof s->source, "quantization_config: %.40s, %u bits", method,
                    s->bits);
-    return true;
+    return r->e->n == before;
 }
 
 bool llm_hf_stored(const struct reader *r, const cJSON *root, struct storage *s)
 {
     const cJSON *q = member(root, "quantization_config");
     q = q == NULL ? member(r->model, "quantization_config") : q;
+    const char *method = json_string(q, "quant_method");
+    const cJSON *other = member(root, "quantization"); /* MLX, in both keys since 2025 */
+    if (other != NULL && method[0] == '\0') {
+        q = other;
+        method = MLX;
+    }
     const char *type = json_string(r->model, "dtype");
     type = type[0] == '\0' ? json_string(r->model, "torch_dtype") : type;
     type = type[0] == '\0' ? json_string(root, "dtype") : type;
@@ -127,7 +182,7 @@ bool llm_hf_stored(const struct reader *r, const cJSON *root, struct storage *s)
                           .kv = 2.0};
     if (q != NULL) {
         s->head_low = 1.0;
-        return quantised(r, q, s);
+        return quantised(r, q, method, s);
     }
     (void)snprintf(s->source, sizeof s->source, "dtype: %.40s",
                    type[0] == '\0' ? "not stated, 16 bit" : type);

@@ -1,4 +1,4 @@
-/* Models from a Hugging Face config.json, and a machine from a sibling's file.
+/* Models from a Hugging Face config.json.
  *
  * Published parameter counts are facts about weights that anyone can add up: ours leave out norms,
  * biases and routers, so each row says how many those are, by hand. */
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "hwmodels/soc.h"
-#include "hwmodels/soc_sibling.h"
 #include "sim/base/json.h"
 #include "tests/helpers/suite.h"
 
@@ -175,6 +174,17 @@ static const struct {
      0.5 + 2.5 / 128.0, 2.0, 1.0},
     {",\"quantization_config\":{\"quant_method\":\"awq\",\"w_bit\":4,\"q_group_size\":64}}", 4, 16,
      0.5 + 2.5 / 64.0, 2.0, 1.0},
+    /* its head, too */
+    {",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":128,\"lm_"
+     "head\":true}}",
+     4, 16, 0.5 + 2.5 / 128.0, 0.5 + 2.5 / 128.0, 1.0},
+    /* MLX: a scale and a bias of 2 bytes per 64 weights, in all; what chooses experts is no product
+     */
+    {",\"quantization\":{\"bits\":4,\"group_size\":64,\"model.layers.0.mlp.gate\":{\"bits\":8}}}",
+     4, 16, 0.5 + 4.0 / 64.0, 0.5 + 4.0 / 64.0, 1.0},
+    {",\"quantization\":{\"bits\":8,\"group_size\":32},\"quantization_config\":{\"bits\":8,"
+     "\"group_size\":32}}",
+     8, 16, 1.0 + 4.0 / 32.0, 1.0 + 4.0 / 32.0, 1.0},
     /* a scale of 4 bytes per 64 weights; twice quantised one byte, and 4 per 256 of those */
     {",\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true}}", 4, 16,
      0.5 + 4.0 / 64.0, 2.0, 1.0},
@@ -192,6 +202,11 @@ static const struct {
     {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
      "\"group_0\":{\"weights\":{\"num_bits\":8},\"input_activations\":{\"num_bits\":8}}}}}",
      8, 8, 1.0, 2.0, 1.0},
+    /* not symmetric: a zero point of half a byte next to the scale of 2 */
+    {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_"
+     "0\":{"
+     "\"weights\":{\"num_bits\":4,\"type\":\"int\",\"group_size\":32,\"symmetric\":false}}}}}",
+     4, 16, 0.5 + 2.5 / 32.0, 2.0, 1.0},
     /* NVFP4: one byte of scale per 16; norms and a part for pictures may keep their width */
     {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"ignore\":[\"lm_head\","
      "\"model.layers.0.self_attn.q_norm\",\"model.visual.blocks.0.self_attn.qkv\"],"
@@ -262,6 +277,14 @@ static const struct {
      "\"group_0\":{\"weights\":{\"num_bits\":4}}},\"ignore\":[\"lm_head\","
      "\"model.layers.1.mlp.down_proj\"]}}",
      "config.json: quantization_config.ignore: \"model.layers.1.mlp.down_proj\""},
+    {",\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_"
+     "0\":{"
+     "\"weights\":{\"num_bits\":4}},\"group_1\":{\"weights\":{\"num_bits\":8}}}}}",
+     "config.json: quantization_config.config_groups.group_1: another width than group_0"},
+    {",\"quantization\":{\"bits\":4,\"model.layers.3.mlp.down_proj\":{\"bits\":6}}}",
+     "config.json: quantization: \"model.layers.3.mlp.down_proj\" has a width of its own"},
+    {",\"quantization\":{\"bits\":4,\"mode\":\"nvfp4\"}}",
+     "quantization.mode: \"nvfp4\" is not known"},
     {",\"num_local_experts\":8}", "config.json: num_local_experts: a llama has no experts here"},
     {",\"kv_lora_rank\":512}", "config.json: kv_lora_rank: latent attention"},
     {",\"layer_types\":[\"full_attention\",\"linear_attention\"]}",
@@ -405,124 +428,6 @@ START_TEST(a_width_and_its_bytes_go_together)
 }
 END_TEST
 
-/* ---- a machine from a sibling ---- */
-
-/* A table with three transfers per phase of each kind: errors of 0.1, 0.2 and 0.4 (ln). */
-static void three_transfers(struct conformal *t, struct conformal_row rows[9])
-{
-    static const double errors[] = {0.1, -0.2, 0.4};
-    for (size_t i = 0; i < 9; i++) {
-        rows[i] = (struct conformal_row){.soc = "s",
-                                         .family = "meteor-lake-h",
-                                         .model = "m",
-                                         .kind = DEVICE_KIND_IGPU,
-                                         .phase = (enum conformal_phase)(i / 3),
-                                         .weights = 3e9,
-                                         .tokens = 1024.0,
-                                         .left = CONFORMAL_SOC,
-                                         .ln_error = errors[i % 3]};
-    }
-    *t = (struct conformal){.v = rows, .n = 9};
-}
-
-static double at(const cJSON *root, const char *path, const char *member)
-{
-    const char *bad;
-    cJSON *q = json_find_path((cJSON *)(uintptr_t)root, path, &bad);
-    ck_assert_msg(q != NULL, "%s", path);
-    return cJSON_GetObjectItem(q, member)->valuedouble;
-}
-
-static void all_assumed_from(const cJSON *node, const char *name, uint32_t *n)
-{
-    if (cJSON_HasObjectItem(node, "unit") && cJSON_HasObjectItem(node, "value")) {
-        const char *source = cJSON_GetObjectItem(node, "source")->valuestring;
-        ck_assert_str_eq(cJSON_GetObjectItem(node, "kind")->valuestring, "assumed");
-        ck_assert_msg(strstr(source, name) != NULL || strstr(source, "given to") != NULL, "%s",
-                      source);
-        (*n)++;
-    }
-    for (const cJSON *c = node->child; c != NULL; c = c->next) {
-        all_assumed_from(c, name, n);
-    }
-}
-
-START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
-{
-    struct err e = ERR_INIT;
-    struct conformal table;
-    struct conformal_row errors[9];
-    static struct soc soc;
-    three_transfers(&table, errors);
-    cJSON *from = json_read_file(soc_path("core-ultra-7-155h"), &e);
-    struct soc_sibling_peak peak = {"igpu", 18.44, 0}; /* twice 9.22 */
-    struct soc_sibling o = {"new", "core-ultra-7-155h", NULL, 112.0, 16.0, &peak, 1};
-    cJSON *to = soc_sibling_tree(from, &o, &table, &e);
-    ck_assert_msg(to != NULL && soc_parse(to, "new", &soc, &e) == 0, "%s",
-                  e.n > 0 ? e.lines[0] : "");
-    uint32_t n = 0;
-    all_assumed_from(to, "core-ultra-7-155h", &n);
-    ck_assert_uint_gt(n, 80);
-    /* 1024 rows of a model 4096 wide are twice as fast with twice the peak, and the engine that
-     * they fill is twice as large; to four digits. The range of the rate is that of transfers: one
-     * SoC's errors of 0.1, -0.2, 0.4, mean 0.1, have the variances 0.01 and (0 + 0.09 + 0.09) / 3,
-     * and one group is taken as normal */
-    const double half = 1.959964 * sqrt(0.07);
-    const char *rate = "devices.igpu.runtimes.openvino-2025/8.rate";
-    const char *rows = "devices.igpu.runtimes.openvino-2025/8.row_fill";
-    double filled = at(from, rows, "value");
-    ck_assert_double_gt(filled, 0.0);
-    ck_assert_double_eq_tol(at(to, rows, "value"), 2.0 * filled, 0.001 * filled);
-    double was = at(from, rate, "value");
-    double is = at(to, rate, "value");
-    double speed_was = was * 1024.0 / (1024.0 + filled); /* no width_fill there */
-    double speed_is = is * 1024.0 / (1024.0 + 2.0 * filled);
-    ck_assert_double_eq_tol(speed_is, 2.0 * speed_was, 0.001 * speed_was);
-    const char *share =
-        "devices.igpu.runtimes.openvino-2025/8.attention"; /* twice its speed, too */
-    double attention_was = at(from, share, "value") * was;
-    ck_assert_double_eq_tol(at(to, share, "value") * is, 2.0 * attention_was,
-                            0.001 * attention_was);
-    ck_assert_double_eq_tol(at(to, rate, "low"), is / exp(half), 0.001 * was);
-    ck_assert_double_eq_tol(at(to, rate, "high"), is * exp(half), 0.002 * was);
-    /* bandwidth follows the memory, from the one that was likely measured, 112 / 103.5 = 1.0821, up
-     * to what it gives */
-    const char *bandwidth = "devices.igpu.runtimes.openvino-2025/8.bandwidth";
-    ck_assert_double_eq_tol(at(to, bandwidth, "value"), 1.0821 * at(from, bandwidth, "value"),
-                            0.05);
-    ck_assert_double_eq_tol(at(to, bandwidth, "high"), 112.0, 1e-9);
-    /* no number of four digits is above a memory of more */
-    struct soc_sibling more = {"new", "core-ultra-7-155h", NULL, 0.0, 16.0, NULL, 0};
-    cJSON *full = cJSON_Duplicate(from, true);
-    const char *bad;
-    (void)cJSON_SetNumberHelper(cJSON_GetObjectItem(json_find_path(full, bandwidth, &bad), "value"),
-                                at(full, "ddr.peak", "value"));
-    for (int i = 0; i < 20; i++) {
-        more.ddr_peak_gbs = 100.0 + 0.537 * i;
-        cJSON *risen = soc_sibling_tree(full, &more, &table, &e);
-        ck_assert_double_le(at(risen, bandwidth, "value"), more.ddr_peak_gbs);
-        cJSON_Delete(risen);
-    }
-    cJSON_Delete(full);
-    /* watts and delays stay as they are; the sibling's fit is not this machine's */
-    ck_assert_double_eq(at(to, "devices.igpu.decode_power", "value"), 25.0);
-    ck_assert_double_eq(soc.machine.memory_bytes, 16e9);
-    for (uint32_t d = 0; d < soc.machine.n_devices; d++) {
-        for (uint32_t r = 0; r < soc.devices[d].n_runtimes; r++) {
-            ck_assert(!soc.devices[d].runtimes[r].start.given);
-        }
-    }
-    /* the sibling is as it was */
-    ck_assert_double_eq(at(from, rate, "value"), was);
-    cJSON_Delete(to);
-    peak.device = "tpu";
-    ck_assert_ptr_null(soc_sibling_tree(from, &o, &table, &e));
-    ck_assert(says(&e, "--peak tpu: core-ultra-7-155h has no such device; it has npu, igpu, cpu"));
-    err_fini(&e);
-    cJSON_Delete(from);
-}
-END_TEST
-
 /* The name is that of the folder a file lies in, under however long a path. A character that would
  * end a name in a list of names becomes a dash. */
 START_TEST(a_model_is_called_by_the_end_of_a_long_path)
@@ -548,6 +453,5 @@ static const struct suite_row suite[] = {
     TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name),
     TEST(a_width_and_its_bytes_go_together),
     TEST(a_model_is_called_by_the_end_of_a_long_path),
-    TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers),
 };
 SUITE_MAIN("llm_hf", suite)

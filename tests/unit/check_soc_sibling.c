@@ -1,5 +1,5 @@
 /* A machine from its sibling's file: every number of whole shipped files worked out again, with its
- * source. By hand: check_llm_hf. */
+ * source. By hand: check_soc_sibling_hand. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
