@@ -170,6 +170,15 @@ if command -v gnuplot >/dev/null 2>&1; then
     "$x" plot heatmap --format svg -o "$dir/steep" --metric m --x rate --y n "$dir/steep.csv" || fail "plot of a steep map"
     grep -q '>1006<' "$dir/steep/heatmap.svg" && grep -q 'log scale' "$dir/steep/heatmap.svg" || fail "a steep map is linear"
     grep -q 'log scale' "$dir/n/heatmap.svg" && fail "a flat map is logarithmic"
+    # in a column of a paper texts at an axis leave too little for two maps: one below the other, x from left to right, and
+    # no digits in cells that are narrower
+    for p in edf fcfs; do for r in 1 4 16; do printf '%s\n' "$p,$r,slow-machine,$r.25" "$p,$r,quick-machine,$r.75"; done; done |
+        sed '1i policy,rate,soc,m' >"$dir/paper.csv"
+    "$x" plot heatmap --format svg --columns 1 -o "$dir/paper" --metric m --x rate --y soc "$dir/paper.csv" || fail "plot --columns 1"
+    sed "s/<text/\\n&/g" "$dir/paper/heatmap.svg" | sed -n "s/^<text x='\([0-9]*\)' y='[0-9]*' text-anchor='middle'>\(1\|4\|16\)<.*/\2 \1/p" >"$dir/tics"
+    [ "$(cut -d' ' -f1 "$dir/tics" | tr '\n' ' ')" = "1 4 16 1 4 16 " ] && [ "$(sort -nk2 "$dir/tics" | uniq)" = "$(sed -n 1,3p "$dir/tics")" ] ||
+        fail "maps in a column: $(cat "$dir/tics")"
+    grep -q '4.25' "$dir/paper/heatmap.svg" && fail "digits wider than their cells"
 fi
 # trace import: --link makes the second prompt, which continues the first one's blocks, its session's next turn;
 # --sample takes a share of four sessions
