@@ -1,15 +1,16 @@
 # DDR bandwidth over time, averaged over bins: carried as an area, demanded as a line; tiers at 0.4 and 0.7 of the peak.
 width = wide(1000)
-height = 352
+key_pixels = 20.0 * (rows_of_key(2, 8, width - 140) - 1) # of rows above the first
+height = 352 + key_pixels
 load style
 set xrange [begin:end]
 set xlabel 'time (s)'
 set ylabel 'DDR bandwidth (GB/s)'
 set lmargin at screen 70.0/width
 set rmargin at screen 1 - 70.0/width
-set tmargin at screen top(30)
+set tmargin at screen top(30 + key_pixels)
 set bmargin at screen bottom(66)
-set key at screen 1 - 70.0/width, top(24) bottom right horizontal
+set key at screen 1 - 70.0/width, top(24 + key_pixels) bottom right horizontal
 if (peak > 0) {
     set yrange [0:1.05*peak]
     do for [i=1:2] {

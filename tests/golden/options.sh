@@ -179,6 +179,13 @@ if command -v gnuplot >/dev/null 2>&1; then
     [ "$(cut -d' ' -f1 "$dir/tics" | tr '\n' ' ')" = "1 4 16 1 4 16 " ] && [ "$(sort -nk2 "$dir/tics" | uniq)" = "$(sed -n 1,3p "$dir/tics")" ] ||
         fail "maps in a column: $(cat "$dir/tics")"
     grep -q '4.25' "$dir/paper/heatmap.svg" && fail "digits wider than their cells"
+    # the two lines above a narrow figure take 38 pixels, and its key two rows below them
+    "$x" run --policy fcfs --soc core-ultra-7-258v --llm qwen3-4b:bits=4 --workload mixed:duration_s=60 --timeline "$dir/t.json" -q >/dev/null || fail "a timeline"
+    for figure in queue:reactive ddr:carried; do
+        "$x" plot "${figure%:*}" --format svg --columns 1 -o "$dir/paper" "$dir/t.json" || fail "plot ${figure%:*} --columns 1"
+        y=$(sed "s/<text/\\n&/g" "$dir/paper/${figure%:*}.svg" | sed -n "s/^<text x='[0-9]*' y='\([0-9]*\)'[^>]*>${figure#*:}<.*/\1/p")
+        [ "${y:-0}" -gt 44 ] || fail "${figure%:*}: the key is at ${y:-no} pixels, on the lines above the figure"
+    done
 fi
 # trace import: --link makes the second prompt, which continues the first one's blocks, its session's next turn;
 # --sample takes a share of four sessions
