@@ -44,6 +44,7 @@ static int load(const struct options *o, struct work *w, struct err *e)
 {
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &w->points, e);
     rc = rc == 0 ? catalog_open(&w->catalog, e) : rc;
+    rc = rc == 0 ? catalog_add_models(&w->catalog, &w->points, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -156,6 +157,7 @@ static int residuals(const struct options *o, struct err *e)
     struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    rc = rc == 0 ? catalog_add_models(&catalog, &points, e) : rc;
     double share = 0.0;
     rc = rc == 0 ? soc_share_read(&share, e) : rc;
     struct output *out = rc == 0 ? output_open(o->residuals, e) : NULL;
@@ -174,6 +176,7 @@ static int memory(const struct options *o, struct err *e)
     struct catalog catalog = {0};
     int rc = points_read(datadir_named(o->points, "hwmodels/points", ".csv"), &points, e);
     rc = rc == 0 ? catalog_open(&catalog, e) : rc;
+    rc = rc == 0 ? catalog_add_models(&catalog, &points, e) : rc;
     if (rc == 0) {
         footprint_print(&catalog, &points, stdout);
     }

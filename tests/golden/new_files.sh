@@ -179,6 +179,13 @@ for model in mine.json llama-3.2-3b; do
     grep -E "^ *igpu " said >"$model.said"
     printf '%s\n' soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value "other,igpu,openvino-2025,$model,8,16,512,1,tpot_ms," >ask.csv
     "$x" validate --points ask.csv --soc other.json | sed -n "s/.*$model  *8 //p" >>"$model.said"
+    { # a fit takes four rows of two models
+        sed -n 1p ask.csv
+        for row in $model,8,16,512,1,tpot_ms,55 $model,8,16,1024,1,ttft_ms,1300 llama-3.1-8b,8,16,512,1,tpot_ms,130 llama-3.1-8b,8,16,1024,1,ttft_ms,3300; do
+            echo "core-ultra-7-155h,igpu,openvino-2025,$row"
+        done
+    } >fit.csv
+    "$x" calibrate --points fit.csv --soc core-ultra-7-155h >>"$model.said" || fail "a fit to rows of $model"
 done
 cmp -s mine.json.said llama-3.2-3b.said && [ "$(wc -l <mine.json.said)" -gt 8 ] || fail "rows of a file: $(diff mine.json.said llama-3.2-3b.said)"
 refuse "gone.json: No such file" "$x" new-soc other3 --measured "model=gone.json,bits=8,tpot_ms@1024=60"
