@@ -9,7 +9,7 @@
  * what the file says. A file is one of these, recognised by its content:
  *   points      CSV with the columns of points.h; rows of the machine's name count
  *   llm_bench   report of openvino.genai, JSON or CSV; iterations after the first count
- *   llama-bench JSON, CSV or Markdown; tests with both a prompt and a generation are left out
+ *   llama-bench JSON, JSON lines, CSV or Markdown; tests of one phase count
  */
 #pragma once
 

@@ -180,6 +180,31 @@ static int read_json(struct measured_sink *s)
                : err_add(s->e, "%s: neither a report of llm_bench nor of llama-bench", s->path);
 }
 
+/* JSON lines, as llama-bench writes them with `-o jsonl`: the first is an object of its own. */
+static bool is_lines(const char *head)
+{
+    size_t n = strcspn(head, "\r\n");
+    const char *rate = strstr(head, "\"avg_ts\"");
+    return n > 0 && head[0] == '{' && head[n - 1] == '}' && rate != NULL && rate < head + n;
+}
+
+static int read_lines(struct measured_sink *s, FILE *f)
+{
+    SCOPED(json_drop) cJSON *all = cJSON_CreateArray();
+    struct input_line line = {0};
+    int rc = 0;
+    while (rc == 0 && input_next(f, s->path, &line, s->e) > 0) {
+        cJSON *one = cJSON_Parse(line.text);
+        if (one != NULL) {
+            cJSON_AddItemToArray(all, one);
+        } else if (line.text[strspn(line.text, " \t\r\n")] != '\0') {
+            rc = err_add(s->e, "%s:%llu: malformed JSON", s->path, (unsigned long long)line.number);
+        }
+    }
+    free(line.text);
+    return rc == 0 ? measured_llama_json(s, all) : rc;
+}
+
 static int read_csv(struct measured_sink *s)
 {
     SCOPED(csvfile_drop) struct csvfile *f = csvfile_open(s->path, s->e);
@@ -203,7 +228,8 @@ int measured_read_file(const char *path, const struct measured_keys *k, struct m
     }
     char first = head[strspn(head, " \t\r\n")];
     bool table = first == '|' || strstr(head, "\n|") != NULL;
-    int rc = table ? measured_llama_markdown(&s, f) : 0;
+    bool lines = is_lines(head);
+    int rc = table ? measured_llama_markdown(&s, f) : lines ? read_lines(&s, f) : 0;
     (void)fclose(f);
-    return table ? rc : first == '{' || first == '[' ? read_json(&s) : read_csv(&s);
+    return table || lines ? rc : first == '{' || first == '[' ? read_json(&s) : read_csv(&s);
 }

@@ -1,4 +1,4 @@
-/* Output of llama-bench in its three forms, by hand: phases, models, widths, backends. */
+/* Output of llama-bench in its four forms, by hand: phases, models, widths, backends. */
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +90,41 @@ START_TEST(a_test_is_of_one_phase)
     memset(&m, 0, sizeof m);
     ck_assert_msg(read_text(text_end(&json)) == 0, "%s", err.n > 0 ? err.lines[0] : "");
     compare("JSON");
+    memset(&m, 0, sizeof m); /* a test a line */
+    OWNED char *lines = xstrdup(text_end(&json) + 1);
+    for (char *p = lines; (p = strstr(p, "},{")) != NULL; p++) {
+        p[1] = '\n';
+    }
+    *strrchr(lines, ']') = '\n';
+    ck_assert_msg(read_text(lines) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    compare("JSON lines");
+}
+END_TEST
+
+/* As many parameters as the file or the table says; 0 where it does not. */
+START_TEST(a_row_has_its_models_parameters)
+{
+    static const struct {
+        const char *text;
+        double weights;
+    } files[] = {
+        {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":0,"
+         "\"n_gen\":1,\"avg_ts\":1,\"model_n_params\":7241732096}]",
+         7241732096.0},
+        {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends,model_n_params\n"
+         "m,f,5,1,0,CPU,494032768\n",
+         494032768.0},
+        {"| model | params | backend | test | t/s |\n| a | 7.62 B | CPU | tg1 | 1 |\n", 7.62e9},
+        {"| model | params | backend | test | t/s |\n| a | 494.03 M | CPU | tg1 | 1 |\n", 494.03e6},
+        {"| model | params | backend | test | t/s |\n| a | ? | CPU | tg1 | 1 |\n", 0.0},
+        {"| model | backend | test | t/s |\n| a | CPU | tg1 | 1 |\n", 0.0},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        memset(&m, 0, sizeof m);
+        ck_assert_msg(read_text(files[i].text) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+        ck_assert_uint_eq(m.points.n, 1);
+        ck_assert_double_eq_tol(m.points.v[0].weights, files[i].weights, 1.0);
+    }
 }
 END_TEST
 
@@ -221,6 +256,9 @@ static const struct {
     {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_"
      "gen\":0,\"avg_ts\":0}]",
      ": [0].avg_ts: "},
+    {"{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":512,\"n_"
+     "gen\":0,\"avg_ts\":1}\n{\"model_type\":\n",
+     ":2: malformed JSON"},
     {"| model | backend | test | t/s |\n| a | CPU | pp1 | fast |\n",
      ":2: column t/s: 'fast' is not a rate"},
     {"| model | backend | test | t/s |\n| a | CPU | pp1 | 0.0 |\n",
@@ -243,6 +281,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("llama-bench", .setup = setup, .teardown = teardown),
     TEST(a_test_is_of_one_phase),
+    TEST(a_row_has_its_models_parameters),
     TEST(a_table_names_its_tests),
     TEST(files_say_model_width_and_backend),
     LOOP(without_layers_on_the_gpu_the_cpu_decodes, 3),
