@@ -14,7 +14,7 @@ foot_pixels = 12.0 + 20 * key_rows
 height = 300 * rows_of_panels + 20 + 20 * key_rows
 load style
 foot = bottom(foot_pixels)
-set multiplot layout rows_of_panels, cols margins screen 70.0/width, 1 - 20.0/width, foot + 64.0/height, top(34) \
+set multiplot layout rows_of_panels, cols margins screen (narrow ? 78.0 : 70.0)/width, 1 - 20.0/width, foot + 64.0/height, top(34) \
     spacing screen 80.0/width, screen 98.0/height
 set xlabel xlabel_text
 stats [*:*][*:*] data using 1 nooutput name 'x'

@@ -3,6 +3,8 @@
 # of more throughput the latency of the next point. A series has its name at its last point.
 beside = min(40.0 + 8.6 * longest, 0.4 * wide(760 + 8.6 * longest))
 width = wide(720 + beside)
+letters = int((beside - 30) / 8.6) # of a name: the end of a longer one, which says more of a path and of parameters
+fit(name) = strlen(name) > letters ? '…' . name[strlen(name)-letters+2:*] : name
 with_key = front || overloads > 0
 key_rows = with_key ? rows_of_key(front + (overloads > 0), 23, width) : 0
 height = 440 + 20 * key_rows
@@ -51,7 +53,7 @@ do for [i=1:series] {
     y = py(value(sprintf('at_y%d', k)))
     if (x == x && y == y) {
         last_y = max(min(y, last_y - 16), 16.0 * (series - i)) # room for those that are left
-        set label 100+k names[k] at screen (90.0 + plot_width + 26)/width, foot + (64.0 + last_y)/height left textcolor rgb text_of(deep(rgb(slot[k])))
+        set label 100+k fit(names[k]) at screen (90.0 + plot_width + 26)/width, foot + (64.0 + last_y)/height left textcolor rgb text_of(deep(rgb(slot[k])))
         set arrow 100+k from screen (90.0 + plot_width + 22)/width, foot + (64.0 + last_y)/height to screen (90.0 + x)/width, foot + (64.0 + y)/height nohead dashtype 3 linewidth 0.8 linecolor rgb text_of(rgb(slot[k]))
     }
 }

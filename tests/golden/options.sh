@@ -179,6 +179,10 @@ if command -v gnuplot >/dev/null 2>&1; then
     [ "$(cut -d' ' -f1 "$dir/tics" | tr '\n' ' ')" = "1 4 16 1 4 16 " ] && [ "$(sort -nk2 "$dir/tics" | uniq)" = "$(sed -n 1,3p "$dir/tics")" ] ||
         fail "maps in a column: $(cat "$dir/tics")"
     grep -q '4.25' "$dir/paper/heatmap.svg" && fail "digits wider than their cells"
+    # of a name that has no room the end is drawn
+    printf 'policy,a,b\na-policy-of-a-very-long-name:with=parameters,1,2\nb,2,3\n' >"$dir/pareto.csv"
+    "$x" plot pareto --format svg --columns 1 -o "$dir/paper" --metric a --metric b "$dir/pareto.csv" || fail "plot pareto --columns 1"
+    grep -q '>…=parameters<' "$dir/paper/pareto.svg" || fail "a long name in a column: $(grep -o '>[^<]*parameters<' "$dir/paper/pareto.svg")"
     # the two lines above a narrow figure take 38 pixels, and its key two rows below them
     "$x" run --policy fcfs --soc core-ultra-7-258v --llm qwen3-4b:bits=4 --workload mixed:duration_s=60 --timeline "$dir/t.json" -q >/dev/null || fail "a timeline"
     for figure in queue:reactive ddr:carried; do
