@@ -12,13 +12,21 @@ static double attention_weights(const struct llm *m)
     return (double)m->n_layers * m->hidden * 2.0 * (q + kv);
 }
 
-/* Weights of the layers one token crosses. QKV, O, and the FFN (three matrices when gated, two when
- * not); a mixture of experts crosses experts_per_token of them. */
+/* Of an FFN per unit of its inner width: three matrices when gated, two when not. */
+static double ffn_weights(const struct llm *m)
+{
+    return (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden;
+}
+
+/* Weights of the layers one token crosses: QKV, O, and the FFN. A mixture of experts crosses
+ * experts_per_token of them, and those that all share. */
 static double body_weights(const struct llm *m)
 {
-    double ffn = (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden * m->ffn_hidden;
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
-    return attention_weights(m) + m->n_layers * used * ffn;
+    double mixed = (double)m->n_layers - m->dense_layers;
+    double width =
+        mixed * (used * m->ffn_hidden + m->shared_ffn) + (double)m->dense_layers * m->dense_ffn;
+    return attention_weights(m) + ffn_weights(m) * width;
 }
 
 /* Where all experts are as likely, 1 - (1 - k/n)^rows of them are touched. Else the probabilities
@@ -42,9 +50,9 @@ double llm_experts_touched(const struct llm *m, double rows)
 
 static double stored_body_weights(const struct llm *m)
 {
-    double ffn = (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden * m->ffn_hidden;
     double idle_experts = m->n_experts > 0 ? (double)m->n_experts - m->experts_per_token : 0.0;
-    return m->body_weights + (double)m->n_layers * idle_experts * ffn;
+    double mixed = (double)m->n_layers - m->dense_layers;
+    return m->body_weights + mixed * idle_experts * ffn_weights(m) * m->ffn_hidden;
 }
 
 double llm_stored_weights(const struct llm *m)
@@ -94,6 +102,15 @@ static void check_mixture(struct llm *m, const char *file, struct err *e)
     if (all == 0.0 && m->dense_bytes_per_weight > 0.0) {
         (void)err_add(e, "%s: dense_bytes_per_weight: is for models with experts", file);
     }
+    if (all == 0.0 && (m->shared_ffn > 0 || m->dense_layers > 0)) {
+        (void)err_add(e, "%s: shared_ffn and dense_layers are for models with experts", file);
+    }
+    if ((m->dense_layers > 0) != (m->dense_ffn > 0) || m->dense_layers >= m->n_layers) {
+        (void)err_add(e,
+                      "%s: dense_layers and dense_ffn come together, and dense_layers is below "
+                      "layers",
+                      file);
+    }
 }
 
 #define L struct llm
@@ -126,6 +143,14 @@ static const struct json_field llm_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, shared_ffn, "shared_ffn", 0, 1u << 22,
+                "Inner width of the experts that every token uses, next to those it chooses."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, dense_layers, "dense_layers", 0, 1000,
+                "Layers with one FFN instead of experts."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, dense_ffn, "dense_ffn", 0, 1u << 22, "Inner width of the FFN of those layers."),
      JSON_DEFAULT(0.0)},
     {JSON_QUANTITY(L, effective_experts, "effective_experts", "experts", 1.0, 4096.0, 1.0,
                    "How many experts, used evenly, are as uneven as those of a layer: 1 over the "

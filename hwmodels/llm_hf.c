@@ -1,4 +1,5 @@
 #include "hwmodels/llm_hf_impl.h"
+#include "sim/base/words.h"
 
 /* An architecture's config.json may leave these out: class defaults of the transformers library,
  * by `model_type`. head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
@@ -12,12 +13,14 @@ struct architecture {
 #define FFN "intermediate_size"
 static const struct architecture architectures[] = {
     {"cohere", true, true, 0, 0, 0, 0, FFN, NULL},
+    {"ernie4_5_moe", true, true, 0, 4, 0, 0, "moe_intermediate_size", "moe_num_experts"},
     {"gemma", true, true, 256, NONE, 0, 0, FFN, NULL},
     {"gemma2", true, true, 256, NONE, 0, 0, FFN, NULL},
     {"gemma3", true, true, 256, 4, 8, 262208, FFN, NULL},
     {"gemma3_text", true, true, 256, 4, 8, 262208, FFN, NULL},
     {"glm", true, false, 128, NONE, 0, 0, FFN, NULL},
     {"glm4", true, false, 128, NONE, 0, 0, FFN, NULL},
+    {"glm4_moe", true, false, 128, NONE, 0, 0, "moe_intermediate_size", "n_routed_experts"},
     {"gpt_neox", false, false, 0, 0, 0, 0, FFN, NULL},
     {"gpt_oss", true, false, 64, NONE, 0, 0, FFN, "num_local_experts"},
     {"granite", true, false, 0, 0, 0, 0, FFN, NULL},
@@ -33,6 +36,7 @@ static const struct architecture architectures[] = {
     {"qwen2", true, false, 0, NONE, 0, 0, FFN, NULL},
     {"qwen2_5_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
     {"qwen2_5_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
+    {"qwen2_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
     {"qwen2_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
     {"qwen2_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
     {"qwen3", true, false, 128, NONE, 0, 0, FFN, NULL},
@@ -50,15 +54,30 @@ static const struct {
     const char *key, *what;
 } beyond[] = {
     {"kv_lora_rank", "latent attention"},
-    {"shared_expert_intermediate_size", "a shared expert"},
-    {"n_shared_experts", "shared experts"},
-    {"num_shared_experts", "shared experts"},
-    {"first_k_dense_replace", "dense layers before the experts"},
     {"mlp_only_layers", "layers without experts between others"},
     {"num_kv_shared_layers", "layers that share their KV"},
     {"linear_num_value_heads", "linear attention"},
     {"is_encoder_decoder", "an encoder"},
 };
+
+/* Keys of experts that every token uses, and of layers without experts before the others. An LLM
+ * file can say both. Where they are read: */
+static const struct {
+    const char *key, *what;
+} shares[] = {
+    {"shared_expert_intermediate_size", "a shared expert"},
+    {"n_shared_experts", "shared experts"},
+    {"num_shared_experts", "shared experts"},
+    {"moe_num_shared_experts", "shared experts"},
+    {"first_k_dense_replace", "dense layers before the experts"},
+    {"moe_layer_start_index", "dense layers before the experts"},
+};
+
+static bool reads_shares(const char *type)
+{
+    static const char *const types[] = {"ernie4_5_moe", "glm4_moe", "qwen2_moe", NULL};
+    return words_find(types, type) >= 0;
+}
 
 /* ---- reading ---- */
 
@@ -109,6 +128,14 @@ static void refuse_what_is_beyond(const struct reader *r, const struct architect
         if (says_something(member(r->model, beyond[i].key))) {
             (void)err_add(r->e, "%s: %s%s: %s, which an LLM file cannot say", r->file, r->path,
                           beyond[i].key, beyond[i].what);
+        }
+    }
+    for (size_t i = 0; a != NULL && !reads_shares(a->type) && i < sizeof shares / sizeof shares[0];
+         i++) {
+        if (says_something(member(r->model, shares[i].key))) {
+            (void)err_add(r->e,
+                          "%s: %s%s: %s, which is not read of a %s; write an LLM file by hand",
+                          r->file, r->path, shares[i].key, shares[i].what, a->type);
         }
     }
     const cJSON *step = member(r->model, "decoder_sparse_step");
@@ -266,6 +293,30 @@ static void put_context(cJSON *to, const struct reader *r)
     }
 }
 
+/* Experts that every token uses are as one of their widths together. The first layers may have an
+ * FFN instead of experts, and of ERNIE's the last ones must not. */
+static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
+{
+    double n = number_of(r->model, "n_shared_experts", "moe_num_shared_experts", 0.0);
+    double width = number_of(r->model, "shared_expert_intermediate_size", NULL, n * expert_ffn);
+    double dense = number_of(r->model, "first_k_dense_replace", "moe_layer_start_index", 0.0);
+    double layers = number_of(r->model, "num_hidden_layers", NULL, 0.0);
+    double end = number_of(r->model, "moe_layer_end_index", NULL, -1.0);
+    if (number_of(r->model, "moe_layer_interval", NULL, 1.0) != 1.0 ||
+        (end != -1.0 && end != layers - 1.0)) {
+        (void)err_add(r->e,
+                      "%s: %smoe_layer_interval, moe_layer_end_index: layers without experts "
+                      "between others, which an LLM file cannot say",
+                      r->file, r->path);
+    }
+    if (width > 0.0) {
+        (void)cJSON_AddNumberToObject(to, "shared_ffn", width);
+    }
+    if (dense > 0.0) {
+        JSON_MEMBERS(to, "dense_layers", dense, "dense_ffn", count(r, FFN, 0));
+    }
+}
+
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                       const struct architecture *a)
 {
@@ -296,8 +347,12 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     put_window(to, r);
     put_context(to, r);
     if (a->experts != NULL) {
+        bool ernie = member(r->model, "moe_k") != NULL;
         JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
-                     count(r, "num_experts_per_tok", 0));
+                     count(r, ernie ? "moe_k" : "num_experts_per_tok", 0));
+    }
+    if (reads_shares(a->type)) {
+        put_shared(to, r, count(r, a->ffn, 0));
     }
 }
 

@@ -134,13 +134,17 @@ struct llm {
     uint32_t sliding_window; /* tokens that a row sees in a layer with a window; 0: none has one */
     uint32_t sliding_layers; /* how many have it; a runtime may not use it (SoC file) */
     uint32_t max_context;    /* prompt and answer that it was made for, tokens; 0: not stated */
+    uint32_t shared_ffn;     /* inner width of experts that every token uses; 0: none */
+    uint32_t dense_layers;   /* layers with an FFN of dense_ffn instead of experts */
+    uint32_t dense_ffn;
 };
 #define LLM_FIELDS(X, W)                                                                           \
     X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \
         X(gated_ffn), X(tied_head), X(weight_bits), X(act_bits), X(body_weights), X(head_weights), \
         X(body_bytes_per_weight), X(head_bytes_per_weight), X(kv_bytes_per_element),               \
         X(weight_bytes), X(kv_bytes_per_token), X(n_experts), X(experts_per_token),                \
-        X(sliding_window), X(sliding_layers), X(max_context)
+        X(sliding_window), X(sliding_layers), X(max_context), X(shared_ffn), X(dense_layers),      \
+        X(dense_ffn)
 
 /* Names of the kinds by kind; NULL ends them. */
 static inline const char *const *device_kind_names(void)

@@ -309,12 +309,15 @@ static void check_llm(const cJSON *o, const struct llm *m)
     IS(o, m, sliding_window);
     IS(o, m, sliding_layers);
     IS(o, m, max_context);
+    IS(o, m, shared_ffn);
+    IS(o, m, dense_layers);
+    IS(o, m, dense_ffn);
     const cJSON *layer = cJSON_GetObjectItemCaseSensitive(o, "layer");
     ck_assert_int_eq(cJSON_GetArraySize(layer), (int)m->layer.n);
     for (uint32_t i = 0; i < m->layer.n; i++) {
         ck_assert_str_eq(cJSON_GetArrayItem(layer, (int)i)->valuestring, ops[m->layer.kind[i]]);
     }
-    ck_assert_int_eq(cJSON_GetArraySize(o), 25);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 28);
 }
 
 void spoken_check_init(struct sched *s)

@@ -105,6 +105,17 @@ static const struct {
      "\"torch_dtype\":\"bfloat16\"}",
      46702792704.0, 1048576.0 + 266240.0,
      46702792704.0 - 1048576.0 - 266240.0 - 32000.0 * 4096.0 - 32.0 * 6.0 * 3.0 * 4096.0 * 14336.0},
+    /* 60 experts of 1408, 4 used, and a shared one of 5632; biases 24 3 2048, norms 49 2048,
+     * routers 24 60 2048, gates of the shared expert 24 2048 */
+    {"Qwen1.5 MoE A2.7B",
+     "{\"model_type\":\"qwen2_moe\",\"hidden_size\":2048,\"intermediate_size\":5632,"
+     "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"num_hidden_layers\":24,"
+     "\"vocab_size\":151936,\"num_experts\":60,\"num_experts_per_tok\":4,"
+     "\"moe_intermediate_size\":1408,\"shared_expert_intermediate_size\":5632,"
+     "\"decoder_sparse_step\":1,\"torch_dtype\":\"bfloat16\"}",
+     14315784192.0, 147456.0 + 100352.0 + 2949120.0 + 49152.0,
+     14315784192.0 - 147456.0 - 100352.0 - 2949120.0 - 49152.0 - 151936.0 * 2048.0 -
+         24.0 * 56.0 * 3.0 * 2048.0 * 1408.0},
     /* 128 experts of 768, 8 used; routers 48 2048 128 = 12582912, norms 97 2048, 48 2 128 */
     {"Qwen3 30B A3B",
      "{\"model_type\":\"qwen3_moe\",\"hidden_size\":2048,\"intermediate_size\":6144,"

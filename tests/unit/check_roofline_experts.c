@@ -1,4 +1,5 @@
 /* Kernel times of mixtures of experts, by hand. */
+#include "hwmodels/llm_hf.h"
 #include "sim/base/json.h"
 #include "sim/core/core.h"
 #include "tests/helpers/model.h"
@@ -147,7 +148,74 @@ START_TEST(only_a_mixture_has_weights_outside_of_experts)
 }
 END_TEST
 
+/* Five layers 64 wide, two with an FFN 320 wide, three with eight experts of 48, of which a token
+ * uses two, and three that all share. Weights that a token crosses, by hand: attention 12288 a
+ * layer, dense 3 x 64 x 320, mixed 3 x 64 x 48 x (2 + 3). Idle experts are stored, too. */
+static const char mixed_layers[] =
+    "{\"model_type\":\"glm4_moe\",\"hidden_size\":64,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":16,\"num_hidden_layers\":5,\"vocab_size\":100,"
+    "\"intermediate_size\":320,\"moe_intermediate_size\":48,\"n_routed_experts\":8,"
+    "\"num_experts_per_tok\":2,\"n_shared_experts\":3,\"first_k_dense_replace\":2,"
+    "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\"}";
+
+START_TEST(shared_experts_and_dense_layers_are_a_share_of_every_layer)
+{
+    static const double body = 5.0 * 12288 + 2.0 * 3 * 64 * 320 + 3.0 * 3 * 64 * 48 * (2 + 3);
+    struct err e = ERR_INIT;
+    struct model b;
+    model_init(&b, "llama-3.2-1b", "extended");
+    struct llm m;
+    SCOPED(json_drop) cJSON *root = cJSON_Parse(mixed_layers);
+    SCOPED(json_drop) cJSON *tree = llm_hf_tree(root, "config.json", NULL, 0, &e);
+    ck_assert_msg(tree != NULL && llm_parse(tree, "tree", &m, &e) == 0, "%s",
+                  e.n > 0 ? e.lines[0] : "");
+    ck_assert(m.shared_ffn == 144 && m.dense_layers == 2 && m.dense_ffn == 320);
+    model_near(m.body_weights, body, 1e-12);
+    model_near(m.weight_bytes, 2.0 * (body + 3.0 * 6 * 3 * 64 * 48 + 64 * 100), 1e-12);
+    struct roofline r;
+    roofline_init(&r, hwmodel_find("extended"), &b.soc, &m);
+    const struct roofline_op *qkv = &r.ops[OP_QKV];
+    const struct roofline_op *ffn = &r.ops[OP_FFN];
+    model_near(5.0 * (qkv->flop_per_row + ffn->flop_per_row), 2.0 * body, 1e-12);
+    model_near(5.0 * ffn->expert_flop_per_row, 2.0 * 3 * 3 * 64 * 48 * 2, 1e-12);
+    model_near(5.0 * ffn->expert_bytes, 2.0 * 3 * 3 * 64 * 48 * 8, 1e-12);
+    model_near(5.0 * (qkv->weight_bytes + ffn->weight_bytes) + 5.0 * ffn->expert_bytes * 2.0 / 8.0,
+               2.0 * body, 1e-12);
+    /* Output projection, three products of the chosen experts and three of the shared ones. */
+    ck_assert_double_eq(ffn->prims, 7.0);
+}
+END_TEST
+
+/* What only a mixture can have, and only together. */
+static const struct {
+    const char *key, *why;
+    double a, b;
+} alone[] = {
+    {"shared_ffn", "shared_ffn and dense_layers are for models with experts", 8, 0},
+    {"dense_layers", "dense_layers and dense_ffn come together", 1, 0},
+    {"dense_layers", "dense_layers is below layers", 28, 8},
+};
+
+START_TEST(keys_of_mixed_layers_go_together)
+{
+    struct err e = ERR_INIT;
+    struct llm m;
+    SCOPED(json_drop)
+    cJSON *tree = json_read_file(
+        _i == 0 ? "hwmodels/llm/llama-3.2-3b.json" : "hwmodels/llm/qwen3-30b-a3b.json", &e);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, "layers");
+    JSON_MEMBERS(tree, "layers", 28, alone[_i].key, alone[_i].a);
+    if (alone[_i].b > 0) {
+        JSON_MEMBERS(tree, "dense_ffn", alone[_i].b);
+    }
+    ck_assert_int_ne(llm_parse(tree, "tree", &m, &e), 0);
+    ck_assert_msg(strstr(e.lines[0], alone[_i].why) != NULL, "%s", e.lines[0]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(shared_experts_and_dense_layers_are_a_share_of_every_layer),
+    LOOP(keys_of_mixed_layers_go_together, sizeof alone / sizeof alone[0]),
     TEST(rows_touch_fewer_experts_where_some_are_favoured),
     TEST(attention_and_head_may_be_wider_than_the_experts),
     TEST(only_a_mixture_has_weights_outside_of_experts),

@@ -75,6 +75,9 @@ class Llm(NamedTuple):
     sliding_window: int  # tokens that a row sees in a layer with a window; 0: none has one
     sliding_layers: int  # how many have it; a runtime may not use it (SoC file)
     max_context: int  # prompt and answer that it was made for, tokens; 0: not stated
+    shared_ffn: int  # inner width of experts that every token uses; 0: none
+    dense_layers: int  # layers with an FFN of dense_ffn instead of experts
+    dense_ffn: int
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
 
 
