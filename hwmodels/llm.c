@@ -12,7 +12,7 @@ static double attention_weights(const struct llm *m)
     return (double)m->n_layers * m->hidden * 2.0 * (q + kv);
 }
 
-/* Of an FFN per unit of its inner width: three matrices when gated, two when not. */
+/* Weights of an FFN for one unit of its inner width. It has three matrices when gated, else two. */
 static double ffn_weights(const struct llm *m)
 {
     return (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden;
