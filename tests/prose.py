@@ -34,14 +34,18 @@ BANNED = {
     r"gets? for nothing": "included",
 }
 OPENINGS = r"(?:Of|What|Whose|Whatever|The same|Likewise|Who)\b"
-WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "text": 35}
-MEAN_LIMIT = {"prose": 20, "header": 16}
+WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "test": 35, "text": 35}
+MEAN_LIMIT = {"prose": 20, "header": 16, "test": 20}
+TESTS = ("helpers", "oracle")  # folders of tests/ that are held to the page
 
 
 def kind_of(path):
+    """A test's comments are sentences; its literals are data, and what it expects."""
     if path.endswith(".md"):
         return "prose"
-    return "header" if path.endswith(".h") else "source"
+    if path.endswith(".h"):
+        return "header"
+    return "test" if re.search(r"(?:^|/)tests/(?!helpers/)", path) else "source"
 
 
 def md_blocks(text):
@@ -159,7 +163,7 @@ def breaches(path):
                 for word, better in BANNED.items():
                     for m in re.finditer(rf"(?<![\w.-])(?:{word})(?![\w-])", s):
                         found.append((line, f'"{m.group(0)}": {better}'))
-                if what in ("header", "source") and re.match(OPENINGS, s) and not s.endswith("?"):
+                if what in ("header", "source", "test") and re.match(OPENINGS, s) and not s.endswith("?"):
                     found.append((line, f'a sentence that opens with "{s.split()[0]}"'))
                 if what == "prose" and s.count("(") > 2:
                     found.append((line, "three parentheses in a sentence"))
@@ -178,7 +182,7 @@ def breaches(path):
 def files():
     names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "*.h", "*.c"],
                            capture_output=True, text=True, check=True).stdout.split()
-    names = [n for n in names if not n.startswith("tests/") or n.startswith("tests/helpers/")]
+    names = [n for n in names if not n.startswith("tests/") or n.split("/")[1] in TESTS]
     return sorted(set(n for n in names if n != "CHANGELOG.md"))
 
 
@@ -230,7 +234,8 @@ def stats():
     for path, (found, lengths) in readable(files()):
         kind = kind_of(path)
         name = "README.md" if path == "README.md" else "docs" if path.startswith("docs/") and kind == "prose" else \
-            {"prose": "other pages", "header": "header comments", "source": "source comments"}[kind]
+            {"prose": "other pages", "header": "header comments", "source": "source comments",
+             "test": "test comments"}[kind]
         g = groups.setdefault(name, [[], 0])
         g[0] += lengths
         g[1] += len(found)

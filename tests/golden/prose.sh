@@ -50,6 +50,11 @@ struct audit {
     unsigned future;  /* not arrived */
 };
 END
+mkdir -p "$dir/tests/unit" # a test's comments are sentences, and its literals are data
+expect '"beside": next to, co-running' tests/unit/check_x c <<'END'
+/* Two requests run beside each other. */
+static const char says[] = "a device beside another is told anew";
+END
 expect "a table that begins in a paragraph" begins md <<'END'
 A run that is settled is `S| word | meaning |
 | --- | --- |

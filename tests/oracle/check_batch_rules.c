@@ -1,8 +1,9 @@
-/* The batching rules by plain lists: on random loads with little memory every iteration of the
- * iteration-level schedulers must be the one that their rules (heads of policies/vllm-v0.c,
- * vllm-v1.c, vllm-priority.c, sarathi.c, orca.c, openvino-cb.c) give for whoever is there, down to
- * the rows of each member and who lost how much KV. Here the rules are loops over arrays that start
- * from nothing but arrivals and finished passes; KV is counted in blocks of 16 tokens. */
+/* The batching rules by plain lists. On random loads with little memory, every iteration of a
+ * scheduler must be the one that its rules give for the requests that are there. The rules are
+ * those at the heads of policies/vllm-v0.c, vllm-v1.c, vllm-priority.c, sarathi.c, orca.c and
+ * openvino-cb.c. Compared are the members in their order, the rows of each, and the KV of every
+ * request. Here the rules are loops over arrays that are built from arrivals and finished passes
+ * alone. KV is counted in blocks of 16 tokens. */
 #include <string.h>
 
 #include "policies/registry.h"
@@ -18,9 +19,9 @@ static const struct form {
     const char *policy, *params;
     enum rule rule;
     uint32_t budget, seqs;
-    uint32_t threshold;      /* most rows of a prompt with company; 0: none */
+    uint32_t threshold;      /* most rows of a prompt while others are there; 0: none */
     bool whole;              /* a prompt is not cut */
-    bool first_chunk;        /* of a prompt only that must find memory */
+    bool first_chunk;        /* only a prompt's first chunk must find memory */
     bool priority, by_force; /* classes count; a place is taken by force */
     double watermark;
 } forms[] = {
@@ -144,7 +145,7 @@ static void clear(void)
     batch.tokens = 0;
 }
 
-/* It keeps so many tokens of KV. */
+/* The request keeps `keep` tokens of KV, and has to compute the others again. */
 static void lose(struct item *x, uint32_t keep)
 {
     x->kv = keep;
@@ -182,7 +183,7 @@ static struct item *worst(void)
     return last;
 }
 
-/* Out of the iteration, its KV dropped, to the front of those who wait. */
+/* The request leaves the iteration, loses its KV, and waits in front of all others. */
 static void preempt(struct item *x)
 {
     for (uint32_t i = 0; i < batch.n; i++) {
@@ -210,8 +211,8 @@ static uint32_t chunk(const struct item *x, uint32_t present)
     return left < room ? left : room;
 }
 
-/* Free blocks, without those that admitted prompts still need and that tokens of this iteration
- * take. */
+/* Counts the free blocks that nobody has a claim on. Prompts that were admitted have a claim on
+ * what they still need, and decodes of this iteration on the block of their token. */
 static uint64_t unreserved(void)
 {
     uint64_t taken = 0;
@@ -224,7 +225,7 @@ static uint64_t unreserved(void)
     return free_blocks() - taken;
 }
 
-/* A share is kept free. */
+/* All that is left of the request fits, and the watermark's share of the memory stays free. */
 static bool all_of_it_fits(const struct item *x)
 {
     uint64_t kept = (uint64_t)(form->watermark * (double)capacity_blocks);
@@ -300,8 +301,8 @@ static void by_force(void)
     }
 }
 
-/* A token for each who decodes, if a block is free when its turn comes. Returns whether somebody
- * gave way for that. */
+/* Gives a token to each request that decodes, if a block is free when its turn comes. Returns
+ * whether a request was preempted for that. */
 static bool give_tokens(void)
 {
     bool any = false;
@@ -343,7 +344,7 @@ static void compose_v0(void)
     } while (batch.n == 0 && any);
 }
 
-/* ---- Orca: everybody who has begun, and who can be reserved for to the end ---- */
+/* ---- Orca: every request that has begun, and each whose KV can be reserved to the end ---- */
 
 static uint64_t most_blocks(const struct request *r)
 {

@@ -1,5 +1,6 @@
-/* oracle-lb: cases where it can be computed by hand and attained, and the property that makes it a
- * bound: nothing that any policy does on any machine comes out below it. */
+/* `oracle-lb`, the lower bound of the machine. First come cases in which a hand can compute the
+ * bound, and one in which a policy attains it. Last comes the property that makes it a bound: no
+ * policy on any machine has a latency or a makespan below it. */
 #include <math.h>
 #include <string.h>
 
@@ -29,8 +30,13 @@ static void near(double got, double want)
     ck_assert_msg(fabs(got - want) <= 1e-6 * want, "%.9g, expected %.9g", got, want);
 }
 
-/* The toy machine with its iGPU only; QKV 1 ms + 0.01 ms a row, attention 2 ms + 0.1 us a pair, FFN
- * 3 ms + 0.02 ms a row, head 4 ms, a fused layer 5 ms + 0.1 us a pair + 0.03 ms. */
+/* The toy machine with its iGPU only. Its kernels take these ms:
+ *
+ *   QKV           1 + 0.01 a row
+ *   attention     2 + 0.0001 a pair
+ *   FFN           3 + 0.02 a row
+ *   head          4
+ *   fused layer   5 + 0.03 a row + 0.0001 a pair */
 static void one_device(void)
 {
     scenario_init(&sc);
@@ -46,9 +52,12 @@ static void one_device(void)
     sc.llm.n_layers = 2;
 }
 
-/* Prefill of 100 rows, 100 * 101 / 2 = 5050 pairs: 2 layers * (1 + 1 + 2 + 0.505 + 3 + 2) ms + head
- * 4 = 23.01 ms. Then two tokens at 101 and 102 keys: apart a layer takes 1.01 + 2.0101 + 3.02 ms,
- * fused 5.03 + 0.0101 (0.0102): 2 * (5.0401 + 5.0402) + 2 * 4 = 28.1606 ms. */
+/* The prefill has 100 rows and 100 * 101 / 2 = 5050 pairs. It takes 2 layers * (1 + 1 + 2 +
+ * 0.505 + 3 + 2) ms and the head's 4, so 23.01 ms.
+ *
+ * Two tokens come after it, at 101 and 102 keys. A layer of three kernels takes 1.01 + 2.0101 +
+ * 3.02 ms. Fused it takes less, 5.03 + 0.0101 or 0.0102. So both take 2 * (5.0401 + 5.0402) + 2
+ * * 4 = 28.1606 ms. A bound that takes the dearer of the two fails. */
 START_TEST(one_request_on_one_device_is_bounded_by_its_kernels)
 {
     one_device();
@@ -61,9 +70,9 @@ START_TEST(one_request_on_one_device_is_bounded_by_its_kernels)
 }
 END_TEST
 
-/* fcfs runs a whole prompt as one pass and decodes without batching: alone on one device it does
- * nothing that could be left out, so it attains the bound (to the rounding the bound allows for).
- */
+/* fcfs runs a whole prompt as one pass, and decodes without batching. Alone on one device it
+ * does nothing that could be left out. So it attains the bound, up to the rounding that the
+ * bound allows for. A bound that forgets the host's work or the sampling fails here. */
 START_TEST(a_lone_request_under_fcfs_attains_the_bound)
 {
     one_device();
@@ -83,10 +92,9 @@ START_TEST(a_lone_request_under_fcfs_attains_the_bound)
 }
 END_TEST
 
-/* Two devices that compute only: 1 ms + 10 us a row and 1 ms + 30 us a row. In T they get through
- * (T - 1 ms) (1/10 us + 1/30 us); 400 rows need T = 1 + 400 * 7.5 us = 4 ms, one layer of QKV
- * alone.
- */
+/* Two devices compute only: one takes 1 ms + 10 us a row, the other 1 ms + 30 us a row. In a
+ * time T both compute (T - 1 ms) (1/10 us + 1/30 us) rows. So 400 rows of one layer's QKV need T
+ * = 1 ms + 400 * 7.5 us = 4 ms. */
 START_TEST(rows_are_split_over_all_devices_in_proportion_to_their_rates)
 {
     scenario_init(&sc);
@@ -101,8 +109,8 @@ START_TEST(rows_are_split_over_all_devices_in_proportion_to_their_rates)
 }
 END_TEST
 
-/* A kernel of many rows takes 100 ms, one of a single row 1 ms: ten rows, one after the other, 10
- * ms. */
+/* A kernel of many rows takes 100 ms, and one of a single row 1 ms. Ten rows one after the other
+ * take 10 ms. */
 static void single_rows_floor(const struct hwmodel *m, uint8_t device, enum op_kind op,
                               bool one_row, struct kernel_floor *out)
 {
@@ -129,10 +137,11 @@ START_TEST(single_rows_come_one_after_the_other)
 }
 END_TEST
 
-/* A model whose FFN moves 1 GB of weights, on two devices with 40 GB/s each and no compute: one
- * kernel takes 25 ms, shared or not. With 50 kB a row, 20000 rows move another 1 GB: 50 ms on one
- * device; 25 + 12.5 = 37.5 ms on two that share nothing; over a DDR of 44 GB/s, 2 / 44 = 45.5 ms.
- */
+/* The FFN moves 1 GB of weights, on two devices with 40 GB/s each and no compute. One kernel
+ * takes 25 ms, shared or not.
+ *
+ * With 50 kB a row, 20000 rows move another 1 GB. One device takes 50 ms for both. Two devices
+ * that share nothing take 25 + 12.5 = 37.5 ms. Over a DDR of 44 GB/s they take 2 / 44 = 45.5 ms. */
 static void memory_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                          struct kernel_floor *out)
 {
@@ -168,8 +177,9 @@ START_TEST(shared_bandwidth_bounds_what_two_devices_read_together)
 }
 END_TEST
 
-/* 300 reused of 400 leave 100 rows; pairs 400 * 401 / 2 - 300 * 301 / 2 = 35050; the last prompt
- * token is computed in any case. */
+/* A prefix of 300 of 400 tokens leaves 100 rows, and 400 * 401 / 2 - 300 * 301 / 2 = 35050
+ * pairs. The last token of a prompt is computed in any case: a prefix of 400 leaves one row of
+ * 400 pairs. Without reuse it leaves all 400 rows and 80200 pairs. */
 START_TEST(a_cached_prefix_is_not_counted_but_the_last_token_always_is)
 {
     one_device();
@@ -185,7 +195,8 @@ START_TEST(a_cached_prefix_is_not_counted_but_the_last_token_always_is)
 }
 END_TEST
 
-/* Up to 3 tokens a pass: 7 tokens after the first need 3 passes, behind 101, 102 and 103 keys. */
+/* A pass gives up to 3 tokens here. So 7 tokens after the first need 3 passes, behind 101, 102
+ * and 103 keys. */
 START_TEST(a_drafter_shortens_the_bound_to_its_longest_draft)
 {
     one_device();
@@ -212,8 +223,8 @@ static double makespan_of(struct bound *b, const struct scenario_request *r, uin
     return w.makespan_s;
 }
 
-/* A session of two turns, 5 s apart, arriving at 1 s: 23.01 ms + 5 s + the second turn's
- * TTFT, 23.01 ms again (nothing reusable). */
+/* A session of two turns, 5 s apart, arrives at 1 s. Its first turn takes 23.01 ms. Nothing of
+ * it can be reused, so the second takes 23.01 ms again: 5.04602 s in all. */
 START_TEST(a_session_takes_its_turns_and_gaps)
 {
     one_device();
@@ -224,9 +235,10 @@ START_TEST(a_session_takes_its_turns_and_gaps)
 }
 END_TEST
 
-/* Ten prompts of 1000 rows at 0 and ten at 1 s, compute 2 layers * (0.03 ms a row + 0.1 us a pair,
- * 500500 pairs) = 160.1 ms each; launches and the head's 4 ms of other requests can overlap or be
- * shared by a batch, so only compute counts: max(20 * 160.1, 1000 + 10 * 160.1) = 3202 ms. */
+/* Ten prompts of 1000 rows arrive at 0 and ten at 1 s. Each computes 2 layers * (0.03 ms a row +
+ * 0.1 us a pair, of 500500 pairs) = 160.1 ms. Launches and the head's 4 ms can overlap with
+ * other requests or be shared in a batch, so only compute counts. The bound is max(20 * 160.1,
+ * 1000 + 10 * 160.1) = 3202 ms. */
 START_TEST(more_work_than_time_is_bounded_by_compute)
 {
     one_device();
@@ -239,7 +251,8 @@ START_TEST(more_work_than_time_is_bounded_by_compute)
 }
 END_TEST
 
-/* The bound of requests that all arrive at 0, or half of them at 1 s. */
+/* Returns the bound of `n` requests, of which the last `later` arrive at 1 s and the others at
+ * 0. */
 static struct bound_workload workload_of(const struct bound *b, uint32_t n, uint32_t input,
                                          uint32_t output, uint32_t later)
 {
@@ -255,9 +268,9 @@ static struct bound_workload workload_of(const struct bound *b, uint32_t n, uint
     return w;
 }
 
-/* A head of 4 ms and 0.5 ms a row: ten requests of 1000 rows and 3 tokens, which pass the head
- * three times each. 2 layers * (0.03 ms * 1002 rows + 0.1 us * (500500 + 1001 + 1002 pairs)) =
- * 160.6206 ms, and 3 * 0.5: 162.1206 ms each. */
+/* The head takes 4 ms and 0.5 ms a row. Ten requests of 1000 rows and 3 tokens pass it three
+ * times each. Each computes 2 layers * (0.03 ms * 1002 rows + 0.1 us * (500500 + 1001 + 1002
+ * pairs)) = 160.6206 ms. With 3 * 0.5 ms of head that is 162.1206 ms each. */
 START_TEST(every_token_passes_the_head)
 {
     one_device();
@@ -270,9 +283,9 @@ START_TEST(every_token_passes_the_head)
 }
 END_TEST
 
-/* Up to 3 tokens a pass: the 6 tokens after the first are 6 rows in 2 passes, behind 1001 and 1002
- * keys. 2 layers * (0.03 ms * 1006 rows + 0.1 us * (500500 + 2003 pairs)) = 160.8606 ms, and 3
- * passes of the head: 162.3606 ms each. */
+/* A pass gives up to 3 tokens here. The 6 tokens after the first are 6 rows in 2 passes, behind
+ * 1001 and 1002 keys. Each request computes 2 layers * (0.03 ms * 1006 rows + 0.1 us * (500500 +
+ * 2003 pairs)) = 160.8606 ms. With 3 passes of the head, of 0.5 ms each, that is 162.3606 ms. */
 START_TEST(drafted_tokens_are_rows_of_fewer_passes)
 {
     one_device();
@@ -287,7 +300,8 @@ START_TEST(drafted_tokens_are_rows_of_fewer_passes)
 }
 END_TEST
 
-/* A drafter that drafts nothing leaves a token a pass; of two lengths the longer counts. */
+/* A drafter that drafts nothing leaves one token a pass. Where two classes have drafts of
+ * different lengths, the longer one counts. */
 START_TEST(the_longest_draft_of_a_run_counts)
 {
     struct speculation_model models[2] = {{.max_draft_tokens = 0}, {.max_draft_tokens = 4}};
@@ -308,7 +322,7 @@ START_TEST(the_longest_draft_of_a_run_counts)
 }
 END_TEST
 
-/* Kernels that move bytes only, at 40 GB/s, one-row kernels at 30 GB/s. */
+/* Kernels that move bytes only. They do so at 40 GB/s, those of one row at 30 GB/s. */
 static void moving_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                          struct kernel_floor *out)
 {
@@ -326,11 +340,13 @@ static void moving_floor(const struct hwmodel *m, uint8_t device, enum op_kind o
                                  .bytes_per_s = one_row ? 30e9 : 40e9};
 }
 
-/* Ten requests of 1000 rows and 3 tokens: 2 * (1e5 + 2e5 + 3e5) bytes for each of 1002 rows, 2 *
- * 1e4 for each of 1000 + 1001 + 1002 keys: 12.6246 GB. Three passes for all of them read 2 * 3 GB
- * (fused, 3.5 GB apart) and 0.25 GB each: 18.75 GB. Together 31.3746 GB. A device alone draws its
- * 40 GB/s, though the DDR is said to have 35; two draw 80 where the DDR has 50. With half of them
- * at 1 s: 1 s and 18.75 + 6.3123 GB. */
+/* Ten requests have 1000 rows and 3 tokens each. Each of their 1002 rows moves 2 * (1e5 + 2e5 +
+ * 3e5) bytes, and each of the 1000 + 1001 + 1002 keys 2 * 1e4: 12.6246 GB. Three passes read the
+ * weights once for all ten. A pass reads 2 * 3 GB (fused; 3.5 GB apart) and 0.25 GB of head, so
+ * three read 18.75 GB. Together that is 31.3746 GB.
+ *
+ * One device draws its 40 GB/s, though the DDR is said to have 35. Two draw 80, where the DDR
+ * has 50. With half of the requests at 1 s, the bound is 1 s and the time for 18.75 + 6.3123 GB. */
 START_TEST(more_traffic_than_bandwidth_is_bounded_by_memory)
 {
     static const struct {
@@ -355,9 +371,9 @@ START_TEST(more_traffic_than_bandwidth_is_bounded_by_memory)
 }
 END_TEST
 
-/* As above, with 7 tokens of which 3 are drafted a pass: 6e5 bytes in 2 layers for each of 1006
- * rows, 2 * 1e4 for each of 1000 + 1001 + 1002 keys, and the same 3 passes: 18.75 + 12.072 + 0.6006
- * GB. */
+/* The requests of the test above have 7 tokens, and a pass gives up to 3. Each of 1006 rows
+ * moves 6e5 bytes in each of 2 layers, and each of 1000 + 1001 + 1002 keys 2 * 1e4. The 3 passes
+ * are those of the test above. So 18.75 + 12.072 + 0.6006 GB move. */
 START_TEST(drafted_tokens_move_bytes_by_rows)
 {
     one_device();
@@ -384,7 +400,7 @@ START_TEST(random_kernel_times_have_no_bound)
 }
 END_TEST
 
-/* ---- nothing is below it ---- */
+/* ---- no run is below the bound ---- */
 
 static void check_records(const struct policy_ops *ops, uint64_t seed)
 {
@@ -436,7 +452,8 @@ START_TEST(no_policy_beats_it_on_random_toy_machines)
 }
 END_TEST
 
-/* Shipped machines, every form of kernel time and of contention, batching and drafts. */
+/* Shipped machines, with four kernel-time models, four contention models, offloaded nonlinear
+ * operators and drafts. */
 static const struct {
     const char *soc, *llm, *sets[3];
 } machines[] = {

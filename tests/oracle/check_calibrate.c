@@ -1,5 +1,5 @@
-/* Calibration against points made from known parameters: they come back, points that cannot say
- * are refused, and what is written is what the loader takes. */
+/* Calibration against points that are made from known parameters. The parameters must come back.
+ * Points that determine too little are refused. The loader takes what calibration writes. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void setup(void)
     enum soc_match match;
     entry = soc_runtime_find(&soc->devices[igpu], "openvino-2025", 8, &match);
     ck_assert_int_eq(match, SOC_MATCH_EXACT);
-    /* not the file's values: every one is elsewhere */
+    /* The true values are none of the file's, so a fit that returns the file's values fails. */
     truth = soc->devices[igpu].runtimes[entry];
     truth.many = (struct soc_curve){3.3e12, 55e9, 110e-6};
     truth.one = truth.many;
@@ -46,7 +46,7 @@ static void teardown(void)
     err_fini(&err);
 }
 
-/* One row whose value is what the true parameters give, times exp(noise). */
+/* Adds one row. Its value is what the true parameters give, times exp(noise). */
 static void add(const char *model, uint32_t tokens, enum point_metric metric, double noise)
 {
     points.v = xrealloc(points.v, (points.n + 1) * sizeof *points.v);
@@ -95,7 +95,8 @@ static double si(const struct soc_runtime *r, int k)
     return v[k];
 }
 
-/* The prior pulls by far less than a point: within 2 % of the truth. */
+/* The points have no noise, so the fit must be within 2 % of the truth. The prior, which pulls
+ * towards the file's values, is worth far less than a point. */
 START_TEST(parameters_of_exact_points_come_back)
 {
     add_all(0.0, true);
@@ -113,8 +114,9 @@ START_TEST(parameters_of_exact_points_come_back)
 }
 END_TEST
 
-/* With 5 % noise each estimate lies within four of its standard errors, which are not idle: rate
- * and bandwidth are known to better than 10 %. One wild row in ten does not move them further. */
+/* With 5 % noise each estimate lies within four of its standard errors. These are not so wide
+ * that they say nothing: rate and bandwidth are known to better than 10 %. One row in ten is
+ * three times too large, and moves none of them further. */
 START_TEST(noise_and_outliers_leave_them_within_their_standard_errors)
 {
     add_all(0.05, true);
@@ -152,8 +154,9 @@ START_TEST(decode_times_alone_do_not_determine_a_rate)
 }
 END_TEST
 
-/* At 0.3 TFLOP/s a prompt of 32 rows and more takes five times as long as its weights need. So only
- * decode says how fast memory is, by numbers of its own. */
+/* At 0.3 TFLOP/s a prompt of 32 rows or more takes five times as long as its weights need. So
+ * prompts say nothing of bandwidth, and the fit holds it at its start. Only decodes, whose
+ * kernels have numbers of their own here, say how fast memory is. */
 START_TEST(prompts_that_the_rate_binds_leave_their_bandwidth_where_it_was)
 {
     struct soc *own = xkept(xmalloc(sizeof *own));
@@ -189,7 +192,7 @@ START_TEST(too_few_points_or_models_are_refused)
 }
 END_TEST
 
-/* A 7B model in one millisecond a token would need several TB/s. */
+/* A 7B model at one millisecond a token would need several TB/s. Line 9 is that of points.v[7]. */
 START_TEST(impossible_measurements_are_refused_by_line)
 {
     add_all(0.0, true);
@@ -198,8 +201,8 @@ START_TEST(impossible_measurements_are_refused_by_line)
 }
 END_TEST
 
-/* A model whose rows are twice as slow as the others': errors when left out stay near ln 2, when
- * seen they cannot be larger for the rest. */
+/* One model's times are twice those of the others. Predicted from the other five, each of its
+ * rows is half of what was measured: the error is -ln 2. */
 START_TEST(a_model_left_out_is_predicted_from_the_others)
 {
     add_all(0.0, true);
@@ -218,8 +221,8 @@ START_TEST(a_model_left_out_is_predicted_from_the_others)
 }
 END_TEST
 
-/* Six models of prompts of 32, 256, 1024 and 2048 tokens. Decodes behind a short prompt are in no
- * kind. */
+/* Six models have prompts of 32, 256, 1024 and 2048 tokens. So 6 points are short prompts and 18
+ * are longer ones. A decode behind a prompt of 32 is in no kind, which leaves 18 decodes. */
 START_TEST(errors_are_counted_in_their_kind)
 {
     struct calibrate_entry e;
@@ -233,8 +236,8 @@ START_TEST(errors_are_counted_in_their_kind)
 }
 END_TEST
 
-/* Nothing is left of what the struct held: without points it is empty, with them the validity is
- * that of the points. */
+/* The struct is filled with ones before each call, and nothing of them may be left. Without
+ * points the entry is empty. With points its validity is that of the points. */
 START_TEST(an_entry_is_of_its_points_alone)
 {
     static struct calibrate_entry e;
@@ -266,7 +269,8 @@ static cJSON *runtime_of(cJSON *tree)
     return cJSON_GetArrayItem(cJSON_GetObjectItem(device, "runtimes"), (int)entry);
 }
 
-/* Written, read, calibrated again: the same values, because the file keeps its start. */
+/* An entry is written, read, and calibrated again. The file keeps the values that the fit began
+ * at, so the second fit gives those of the first. */
 START_TEST(a_calibrated_file_loads_and_calibrates_to_itself)
 {
     add_all(0.05, true);
@@ -281,7 +285,7 @@ START_TEST(a_calibrated_file_loads_and_calibrates_to_itself)
         struct soc *again = xmalloc(sizeof *again);
         ck_assert_msg(soc_parse(tree, "test", again, &err) == 0, "%s", err.lines[0]);
         ck_assert_uint_eq(again->devices[igpu].runtimes[entry].valid_context_max,
-                          2049); /* of a decode behind 2048 tokens */
+                          2049); /* a decode behind 2048 tokens */
         double rate = again->devices[igpu].runtimes[entry].many.flop_per_s;
         ck_assert_double_eq_tol(rate, e.fit.value[CALIBRATE_RATE], 1e-3 * rate);
         if (round == 0) {
@@ -297,8 +301,9 @@ START_TEST(a_calibrated_file_loads_and_calibrates_to_itself)
 }
 END_TEST
 
-/* Points of short prompts say nothing of attention. The file that is written then predicts every
- * row as the fit does: four digits of each parameter are kept, so ln errors agree to 0.002. */
+/* Points of short prompts say nothing of attention, so the fit holds it at its start. The file
+ * that is written must predict every row as the fit does. It keeps four digits of each
+ * parameter, so ln errors agree to 0.002. */
 START_TEST(the_file_is_the_fit_whatever_is_not_determined)
 {
     for (int m = 0; m < 6; m++) {
@@ -330,10 +335,9 @@ START_TEST(the_file_is_the_fit_whatever_is_not_determined)
 }
 END_TEST
 
-/* 8-bit weights may run at twice the datasheet's FP16 peak, in INT8. A machine that computes at
- * twice even that runs into the bound; the range that comes with it lies below the bound and has a
- * width.
- */
+/* 8-bit weights may run at twice the datasheet's FP16 peak, in INT8. The machine of this test
+ * computes at twice that, so its fit ends at the bound. The range that comes with the value
+ * begins below the bound, and is no single point. */
 START_TEST(a_parameter_at_its_bound_has_a_range)
 {
     double peak = 2.0 * soc->devices[igpu].peak_flop_per_s;
@@ -352,9 +356,9 @@ START_TEST(a_parameter_at_its_bound_has_a_range)
 }
 END_TEST
 
-/* Half of the rows come from the 165H, same peaks, under a version 1.2 times as fast: ln 1.2 = 0.18
- * between the two groups' rates, of which the prior (0.15) takes little, with 24 rows on each side.
- * The entry is its own SoC's. */
+/* Half of the rows come from the 165H, which has the same peaks, under a version that is 1.2
+ * times as fast. Between the two groups' rates lies ln 1.2 = 0.18. The prior of 0.15 takes
+ * little of that, with 24 rows on each side. The entry's own values are those of its SoC. */
 START_TEST(versions_of_a_runtime_keep_a_pace_of_their_own)
 {
     add_all(0.02, true);
@@ -379,9 +383,11 @@ START_TEST(versions_of_a_runtime_keep_a_pace_of_their_own)
 }
 END_TEST
 
-/* Versions a and b with the models 1 and 2, of which b's model 2 is left out: b's pace and model
- * 1's cannot be told apart, so b is no group. Without model 1 of a neither is a. A row that is left
- * out belongs to its version's group where the others form one. */
+/* A group is a version of the runtime with rows of two models or more. With one model, the pace
+ * of the version and that of the model could not be separated. First both versions have six
+ * models, and are groups. Then version 2 keeps the rows of one model, and is none. At last
+ * version 2 has all its rows again, and version 1 is without one of its models: both are groups.
+ * A row that is left out belongs to its version's group where the others form one. */
 START_TEST(a_group_is_of_two_models_that_count)
 {
     add_all(0.0, true);
@@ -417,8 +423,9 @@ START_TEST(a_group_is_of_two_models_that_count)
 }
 END_TEST
 
-/* A search that comes to rest on the rounding of its times rests elsewhere for each order of its
- * sums. Published rows, where little determines what. */
+/* A search may end where the rounding of kernel times decides, and then it ends elsewhere for
+ * each order of its sums. The rows are published ones of three entries, which determine little.
+ * In reverse order they must give the same fit. */
 START_TEST(the_order_of_rows_decides_nothing)
 {
     static const struct {
@@ -451,8 +458,10 @@ START_TEST(the_order_of_rows_decides_nothing)
 }
 END_TEST
 
-/* Kernels of a pass are rounded to nanoseconds, each by half of one at most, and none of them is
- * shorter than one. Two cards that exchange every layer are slowed with their link. */
+/* The kernels of a pass are rounded to nanoseconds, each by at most half of one, and none is
+ * shorter than one. The smooth time is without that rounding, so the two differ by at most 0.51
+ * ns a kernel. The second machine has two cards that exchange after every layer, and are slowed
+ * by their link. */
 START_TEST(a_smooth_time_is_that_of_unrounded_kernels)
 {
     static const char *const machines[] = {"core-ultra-7-155h", "rtx-pro-6000-x2", "rk3588"};
@@ -477,13 +486,14 @@ START_TEST(a_smooth_time_is_that_of_unrounded_kernels)
             struct roofline model;
             predict_model(&k, &model);
             double smooth = predict_smooth_s(&model, &k, &p, r);
-            /* QKV, attention and FFN of each layer, and the head; chunks of a static device */
+            /* QKV, attention and FFN of each layer, and the head. A static device cuts them into
+             * chunks. */
             double chunk = of->machine.devices[k.device].chunk_rows;
             double cuts = prefill && chunk > 0.0 ? ceil(tokens / chunk) : 1.0;
             double kernels = 3.0 * k.llm.n_layers * cuts + 1.0;
             double rounded = predict_price(&k, &p, NULL).seconds;
             ck_assert_double_eq_tol(smooth, rounded, 0.51e-9 * kernels);
-            struct soc_runtime nearly = *r; /* a hair slower, by less than the rounding */
+            struct soc_runtime nearly = *r; /* slower by less than the rounding */
             nearly.many.launch_s += 1e-12;
             nearly.one.launch_s += 1e-12;
             double later = predict_smooth_s(&model, &k, &p, &nearly);
@@ -514,8 +524,8 @@ static void shipped_entry(const struct soc *s, uint8_t device, uint32_t r)
     calibrate_set_fini(&set);
 }
 
-/* Every shipped entry that says it was fitted is what fitting it again gives, in the four digits
- * that a file keeps. */
+/* Every shipped entry that says it was fitted has the values that fitting it again gives. They
+ * agree to 0.1 %, as a file keeps four digits. */
 START_TEST(shipped_files_are_the_fits_they_claim_to_be)
 {
     ck_assert_int_eq(points_read(datadir_path("hwmodels/points/reference.csv"), &points, &err), 0);

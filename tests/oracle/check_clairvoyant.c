@@ -1,5 +1,7 @@
-/* The clairvoyant reference against a brute force of its own: every order, scheduled by a loop that
- * knows nothing of the engine, with pass times added up from the kernel model. */
+/* The clairvoyant reference against a brute force. The brute force tries every order of the
+ * jobs. It schedules each order with a loop that shares nothing with the engine, and adds pass
+ * times up from the kernel-time model. A search that misses an order, or a policy that does not
+ * follow its plan, gives another best. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +35,7 @@ static void teardown(void)
     err_fini(&err);
 }
 
-/* Sizes that make the order matter: long and short ones, close together. */
+/* Makes jobs whose order matters: long and short ones arrive close together. */
 static void make_trace(uint32_t n)
 {
     static const struct {
@@ -57,7 +59,7 @@ static void make_trace(uint32_t n)
 
 /* ---- the brute force ---- */
 
-/* One request's pass on one device: host work, layers, head, sampling. */
+/* Returns the time of one request's pass on one device: host work, layers, head and sampling. */
 static int64_t pass_ns(uint8_t device, bool prefill, uint32_t rows, uint64_t context)
 {
     const struct machine *m = &config.soc.machine;
@@ -89,12 +91,12 @@ struct job {
     bool running;
 };
 
-/* Sum of completion minus arrival under one order. Steps from instant to instant; at each, every
- * idle instance takes the first ready job in the order that it can serve. */
+/* Returns the sum of completion minus arrival under one order. It goes from instant to instant.
+ * At each one, every idle instance takes the first ready job of the order that it can serve. */
 static int64_t list_schedule(const uint32_t *order, uint8_t prefill, uint8_t decode)
 {
     struct job jobs[JOBS];
-    int64_t busy_ns[2] = {0, 0}; /* until when, of the prefill and the decode instance */
+    int64_t busy_ns[2] = {0, 0}; /* until when the prefill and the decode instance are busy */
     int64_t total = 0;
     uint32_t left = (uint32_t)trace.n;
     for (uint32_t i = 0; i < trace.n; i++) {
@@ -153,7 +155,7 @@ static uint32_t metric_index(const char *name)
     return i;
 }
 
-/* The best of all members of a plan: each is run. */
+/* Runs every member of a plan, and returns the best value of each metric. */
 static struct clairvoyant_best search(const struct clairvoyant_plan *plan)
 {
     struct clairvoyant_best best = clairvoyant_nothing();
@@ -224,8 +226,8 @@ START_TEST(more_than_six_requests_get_the_labelled_heuristic)
 }
 END_TEST
 
-/* NPU with static attention, iGPU, CPU: each may prefill, two may decode, with or without batches.
- */
+/* The machine has an NPU with static attention, an iGPU and a CPU. Each of the three may
+ * prefill, and the last two may decode, each with batches and without. */
 START_TEST(every_pair_of_devices_is_a_placement)
 {
     struct clairvoyant_plan plans[CLAIRVOYANT_MAX_PLANS];
@@ -233,7 +235,7 @@ START_TEST(every_pair_of_devices_is_a_placement)
 }
 END_TEST
 
-/* ---- the schedules themselves, on the toy machine ---- */
+/* ---- single schedules, on the toy machine ---- */
 
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
@@ -247,10 +249,13 @@ static void run_plan(const struct clairvoyant_plan *plan, uint32_t n)
     ck_assert_uint_eq(sc.result.audit.finished, n);
 }
 
-/* Prefill 10 ms on the NPU and 5 ms attention on the iGPU, decode 7 ms on the iGPU however many.
- * Request 0 (3 tokens) goes first, then request 1 (2 tokens): prefill 0 until 15; its decode wants
- * the iGPU 15..22 and 22..29. Prefill 1: NPU 15..25; attention must wait for the iteration, as
- * nothing is stopped: 29..34. Then its one decode: 34..41. */
+/* A prefill takes 10 ms on the NPU and 5 ms of attention on the iGPU. A decode takes 7 ms on the
+ * iGPU, regardless of the batch. Request 0 has 3 tokens and comes first; request 1 has 2.
+ *
+ *   prefill 0   NPU 0..10, iGPU 10..15
+ *   decodes 0   iGPU 15..22 and 22..29
+ *   prefill 1   NPU 15..25; nothing is stopped, so its attention waits for the iteration: 29..34
+ *   decode 1    iGPU 34..41 */
 START_TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan)
 {
     scenario_init(&sc);
@@ -264,7 +269,7 @@ START_TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan)
     q[1] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, 100, 2, 0, 0};
     run_plan(&plan, 2);
     static const double want_ms[2][2] = {{15, 29}, {34, 41}};
-    for (int i = 0; i < 2; i++) { /* the ops without a cost take 1 ns each */
+    for (int i = 0; i < 2; i++) { /* an op without a cost takes 1 ns */
         ck_assert_double_eq_tol(units_ms_from_ns(sc.records[i].first_token_ns), want_ms[i][0],
                                 1e-4);
         ck_assert_double_eq_tol(units_ms_from_ns(sc.records[i].finish_ns), want_ms[i][1], 1e-4);
@@ -273,9 +278,10 @@ START_TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan)
 }
 END_TEST
 
-/* One device: QKV 0.04 ms a row, FFN 2 ms for any number of rows; prompts of 50 rows take 4 ms.
- * Request 0 comes alone: 0..4 ms. Then 1, before 0 in the order: 4..8. Then 1 decodes, before 2's
- * prompt, and 0 with it: two rows take 2.08 ms, three tokens 6.24: both end at 14.24 ms. */
+/* On one device, QKV takes 0.04 ms a row and FFN 2 ms for any number of rows. A prompt of 50
+ * rows takes 4 ms. Request 0 comes alone, and takes 0..4 ms. Request 1 is before 0 in the order,
+ * and takes 4..8. Then 1 decodes before 2's prompt, and 0 decodes with it. Two rows take 2.08
+ * ms, and three tokens 6.24: both end at 14.24 ms. */
 START_TEST(a_batch_takes_all_that_decode)
 {
     scenario_init(&sc);

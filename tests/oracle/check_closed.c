@@ -1,7 +1,10 @@
-/* Closed queues against mean value analysis: users who think for an exponential time, send a job to
- * one device, and think again when it is answered. Whole runs of the simulator; every user is a
- * session whose next turn comes a gap after the response. A job is a prompt of n rows of 0.2 ms and
- * one output token, n exponential with mean 1000; its other three kernels take 1 ns each. */
+/* Closed queues against mean value analysis. Each user thinks for an exponential time, sends a
+ * job to one device, and thinks again when it is answered. The runs are whole runs of the
+ * simulator, in which every user is a session whose next turn comes a gap after the response. A
+ * job is a prompt of n rows of 0.2 ms and one output token, with n exponential of mean 1000. Its
+ * other three kernels take 1 ns each. A gap that counts from the arrival instead of the
+ * response, or a server that is not shared equally, moves the mean response by more than its
+ * error. */
 #include <math.h>
 
 #include "policies/registry.h"
@@ -21,7 +24,7 @@ static struct scenario sc;
 static double sum_s;
 static uint32_t counted;
 
-/* The middle nine tenths of every session: all users are there. */
+/* Counts the middle nine tenths of every session, in which all users are there. */
 static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     (void)self;
@@ -36,7 +39,7 @@ static double exponential(struct rng *r)
     return -log(rng_uniform(r));
 }
 
-/* Rows: the first turns, then the others, user by user. */
+/* Fills the rows of the trace: the first turn of each user, and then the others, user by user. */
 static void draw(struct trace *t, uint32_t users, uint64_t seed)
 {
     struct rng r;
@@ -82,9 +85,9 @@ static double response_s(const char *policy, const char *params, uint32_t users,
     return sum_s / counted;
 }
 
-/* Reiser and Lavenberg (1980): who arrives sees the queue as it is with one user less,
- * R(n) = S (1 + Q(n - 1)), X(n) = n / (Z + R(n)), Q(n) = X(n) R(n). Exact for one queue in order of
- * arrival with exponential service, and for a shared processor. */
+/* Reiser and Lavenberg (1980): a job that arrives sees the queue as it is with one user less. So
+ * R(n) = S (1 + Q(n - 1)), X(n) = n / (Z + R(n)), Q(n) = X(n) R(n). That is exact for one queue
+ * in order of arrival with exponential service, and for a shared processor. */
 static double mva_response_s(uint32_t users)
 {
     double response = 0.0;
@@ -116,8 +119,9 @@ static void expect(const char *policy, const char *params, uint32_t users)
     ck_assert_double_eq_tol(mean, theory, half);
 }
 
-/* One user waits for nobody: 0.2. Two: 0.2 (1 + 0.2 / 1.2) = 0.2333. Three: Q(2) = 2 / 1.2333 *
- * 0.2333 = 0.3784, so 0.2757. Ten users ask for more than the machine has: near 10 * 0.2 - 1. */
+/* One user never waits: 0.2 s. Two have 0.2 (1 + 0.2 / 1.2) = 0.2333 s. Three have Q(2) = 2 /
+ * 1.2333 * 0.2333 = 0.3784, so 0.2757 s. Ten ask for more than the machine has, and have a
+ * little more than 10 * 0.2 - 1 = 1 s. */
 START_TEST(mean_value_analysis_is_what_it_should_be)
 {
     ck_assert_double_eq_tol(mva_response_s(1), 0.2, 1e-12);

@@ -1,5 +1,7 @@
-/* Coverage of every interval, nominal 95 %, on distributions whose truth is known: between 93 and
- * 97 %. Seeds are fixed, so the counts repeat; of 1000 trials at 95 % one s.d. is 0.7 %. */
+/* Coverage of every interval of nominal 95 %, on distributions whose truth is known. It must be
+ * between 93 and 97 %. Seeds are fixed, so the counts repeat. One standard deviation of 1000
+ * trials at 95 % is 0.7 %, so a mean of ten normals with the normal quantile instead of
+ * Student's, which covers 92 %, fails. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
@@ -34,7 +36,8 @@ static void teardown(void)
     gsl_rng_free(g);
 }
 
-/* The values of gsl_ran_exponential, whose log1p takes twice as long: 1 - u is exact. */
+/* Returns the values of gsl_ran_exponential, whose log1p takes twice as long. Here 1 - u is
+ * exact. */
 static double exponential(double mean)
 {
     return -mean * log(1.0 - gsl_rng_uniform(g));
@@ -50,7 +53,8 @@ static void count(struct coverage *c, const struct stats_interval *s)
     }
 }
 
-/* Intervals must cover the truth in 93 to 97 % of the trials that gave one; 1 % may give none. */
+/* An interval must cover the truth in 93 to 97 % of the trials that gave one. At most 1 % of the
+ * trials may give none. */
 static void judge(const struct coverage *c)
 {
     double percent = 100.0 * c->covered / (c->trials - c->undefined);
@@ -78,7 +82,7 @@ END_TEST
 
 START_TEST(paired_difference_with_common_random_numbers)
 {
-    /* Skewed values that both sides share, and a difference of its own: mean 0.5. */
+    /* Both sides share skewed values. Their difference has a spread of its own and the mean 0.5. */
     struct coverage c = {.name = "paired t, common lognormal, n=10", .truth = 0.5};
     while (c.trials < 10000) {
         for (int i = 0; i < 10; i++) {
@@ -107,8 +111,9 @@ START_TEST(bootstrap_mean_of_skewed_values)
 }
 END_TEST
 
-/* The reported interval of few values: at least 93 % from 8 values on, however
- * skewed; of 5 about 85 %. COVERAGE_TRIALS asks for more than 1000 (one s.d. 0.8 %). */
+/* The interval that reports print of few values. It covers at least 93 % from 8 values on, also
+ * of skewed distributions, and about 85 % of 5 skewed values. COVERAGE_TRIALS sets another
+ * number of trials than 1000, whose standard deviation is 0.8 %. */
 static void reported(int kind, uint32_t n, double least)
 {
     static const char *const names[] = {"exponential", "lognormal", "normal"};
@@ -186,7 +191,8 @@ END_TEST
 
 START_TEST(steady_state_of_an_autoregression_started_far_away)
 {
-    /* x' = 0.8 x + N(0, 1), mean 0 and s.d. 1 / 0.6; started at 30 s.d. */
+    /* The process is x' = 0.8 x + N(0, 1), of mean 0 and standard deviation 1 / 0.6. It starts
+     * at 30 standard deviations. */
     struct coverage c = {.name = "batch means, AR(1) 0.8 started at 30 sd, n=4000", .truth = 0.0};
     while (c.trials < 600) {
         x[0] = 50.0;
@@ -202,7 +208,7 @@ START_TEST(steady_state_of_an_autoregression_started_far_away)
         err_fini(&e);
         count(&c, &s.mean);
     }
-    /* widened for correlation, so above the nominal level */
+    /* The interval is widened for correlation, so its coverage may be above 97 %. */
     double percent = 100.0 * c.covered / (c.trials - c.undefined);
     (void)printf("oracle: coverage of %s: %.2f %% of %u\n", c.name, percent,
                  c.trials - c.undefined);
@@ -212,8 +218,9 @@ START_TEST(steady_state_of_an_autoregression_started_far_away)
 }
 END_TEST
 
-/* Sojourn times of M/M/1 from an empty start, truth 1 / (1 - load) service times: an interval must
- * hold it in at least 93 %; or there is none ("run longer"), but for one run in a hundred. */
+/* Sojourn times of M/M/1 from an empty start, whose true mean is 1 / (1 - load) service times.
+ * The intervals that are given must cover it in at least 93 % of runs. Where runs are too short,
+ * all but one in a hundred must get none ("run longer"). */
 static void queue(double load, size_t n, uint32_t trials)
 {
     struct coverage c = {.truth = 1.0 / (1.0 - load)};
@@ -223,7 +230,7 @@ static void queue(double load, size_t n, uint32_t trials)
         double wait = 0.0;
         for (size_t i = 0; i < n; i++) {
             double service = exponential(1.0);
-            v[i] = wait + service; /* Lindley */
+            v[i] = wait + service; /* Lindley's recursion */
             wait = fmax(0.0, v[i] - exponential(1.0 / load));
         }
         struct stats_steady s;
@@ -263,7 +270,7 @@ START_TEST(steady_state_of_queues_or_no_interval)
     queue(0.9, 40000, 400);
     queue(0.95, 10000, 200);
     queue(0.95, 40000, 100);
-    if (suite_whole()) { /* the longest: two thirds of the time */
+    if (suite_whole()) { /* the longest runs, two thirds of the time */
         queue(0.3, 40000, 600);
         queue(0.9, 200000, 150);
         queue(0.95, 300000, 100);
@@ -273,7 +280,8 @@ END_TEST
 
 START_TEST(adjusted_shift_between_fresh_samples)
 {
-    /* The two-sided interval of a shift of 0.3, beside a covariate that explains most. */
+    /* A shift of 0.3, next to a covariate that explains most of the variance. The interval is
+     * two-sided. */
     struct coverage c = {.name = "covariate-adjusted shift, n=30 and 30", .truth = 0.3};
     double *cx = &x[100];
     double *cy = &y[100];
@@ -296,8 +304,8 @@ END_TEST
 
 START_TEST(holm_errs_once_in_twenty_over_a_whole_family)
 {
-    /* Ten true null hypotheses with independent uniform p: some adjusted p is at or below 5 % with
-     * chance 1 - 0.995^10 = 4.89 %. "Covered": none is. */
+    /* Ten true null hypotheses have independent uniform p. The chance that some adjusted p is at
+     * or below 5 % is 1 - 0.995^10 = 4.89 %. A trial counts as covered where none is. */
     struct coverage c = {.name = "Holm, 10 true hypotheses, no error", .truth = 0.0};
     while (c.trials < 10000) {
         double p[10];

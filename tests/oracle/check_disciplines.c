@@ -1,6 +1,9 @@
-/* Orders as queue disciplines: whole runs of the simulator on one device, job by job against a few
- * lines of queue written here, and their means against closed forms. A job is a prompt of n rows of
- * 1 us and one output token; its other three kernels take 1 ns each. Load 0.8, mean size 1 ms. */
+/* Orders as queue disciplines. The runs are whole runs of the simulator on one device. They are
+ * compared job by job with a few lines of queue that are written here, and their means with
+ * closed forms. A job is a prompt of n rows of 1 us and one output token, of mean size 1 ms. Its
+ * other three kernels take 1 ns each. The load is 0.9 for sample paths and 0.8 for means, and
+ * 0.5 where jobs share the device. An order with a wrong key, or a preemption that does not
+ * resume, gives other finish times. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,7 +17,7 @@
 #define EXTRA_NS 3
 #define MEAN_ROWS 1000.0
 #define MAX_JOBS 20000
-#define CLASS_S 1000 /* between the deadlines of two classes: longer than any run */
+#define CLASS_S 1000 /* the time between the deadlines of two classes, longer than any run */
 
 struct job {
     int64_t arrival_ns, size_ns, finish_ns;
@@ -35,7 +38,7 @@ static double exponential(struct rng *r)
     return -log(rng_uniform(r));
 }
 
-/* n jobs, exponential sizes, Poisson arrivals; each of the classes is as likely. */
+/* Draws n jobs with exponential sizes and Poisson arrivals. All classes are equally likely. */
 static void draw(uint32_t n, uint32_t n_classes, double load, uint64_t seed)
 {
     struct rng r;
@@ -51,9 +54,9 @@ static void draw(uint32_t n, uint32_t n_classes, double load, uint64_t seed)
     }
 }
 
-/* Runs the jobs through a policy. The first class is reactive; the trace's priority is the class,
- * and deadlines are so far apart that earliest deadline first serves class by class, each in order
- * of arrival. */
+/* Runs the jobs through a policy. The first class is reactive, and the trace's priority is the
+ * class. Deadlines are far apart, so that earliest deadline first serves class by class, and
+ * each class in order of arrival. */
 static void simulate(const char *policy, const char *params, uint32_t n)
 {
     scenario_init(&sc);
@@ -106,12 +109,12 @@ static double key_of(const struct job *j, enum rule rule, int64_t rest_ns)
                               : (double)rest_ns;
 }
 
-/* One server, least key first, ties in order of arrival. */
+/* Serves with one server: the least key first, and ties in order of arrival. */
 static void serve(struct job *q, uint32_t n, enum rule rule, bool preemptive)
 {
     static int64_t rest[MAX_JOBS];
     uint32_t done = 0;
-    uint32_t first = 0; /* all before it are served */
+    uint32_t first = 0; /* all jobs before it are served */
     uint32_t arrived = 0;
     uint32_t running = n;
     for (int64_t now = 0; done < n;) {
@@ -146,7 +149,7 @@ static void serve(struct job *q, uint32_t n, enum rule rule, bool preemptive)
     }
 }
 
-/* All share the server equally. O(n) per event. */
+/* Serves all jobs that are there at equal rates. It is O(n) per event. */
 static void serve_shared(struct job *q, uint32_t n)
 {
     static double rest[MAX_JOBS];
@@ -178,11 +181,12 @@ static void serve_shared(struct job *q, uint32_t n)
     }
 }
 
-/* Largest difference in ns between the policy and the queue over 10 runs of 300 jobs. */
+/* Returns the largest difference in ns between the policy and the queue, over 10 runs of 300
+ * jobs. */
 static int64_t apart(const char *policy, const char *params, uint32_t n_classes, enum rule rule,
                      bool preemptive)
 {
-    /* At most 16 may share: with a load of 0.5 never more are there. */
+    /* At most 16 jobs may share the device, and at a load of 0.5 there are never more. */
     double load = rule == SHARED ? 0.5 : 0.9;
     int64_t worst = 0;
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -213,9 +217,9 @@ START_TEST(sample_paths_are_those_of_the_queue)
     ck_assert_int_eq(apart("sjf-input", ALONE PREEMPT, 1, BY_SIZE, true), 0);
     ck_assert_int_eq(apart("srpt", ALONE, 1, BY_REST, false), 0);
     ck_assert_int_eq(apart("srpt", ALONE PREEMPT, 1, BY_REST, true), 0);
-    /* Sharing rounds at every arrival and departure that a job sees. */
+    /* A shared job's time is rounded at every arrival and departure that it sees. */
     ck_assert_int_le(apart("llama-cpp", PS, 1, SHARED, false), 300);
-    /* Disciplines differ on these jobs, so the comparison can fail. */
+    /* The disciplines differ on these jobs, so the comparison can fail. */
     ck_assert_int_gt(apart("sjf-input", ALONE PREEMPT, 1, BY_REST, true), ROW_NS);
 }
 END_TEST
@@ -225,7 +229,7 @@ END_TEST
 #define RUNS 16
 
 struct means {
-    double value, half; /* ms; 4 standard errors over the runs */
+    double value, half; /* in units of the mean size; half is 4 standard errors over the runs */
 };
 
 static struct means means_of(const double *mean)
@@ -243,8 +247,8 @@ static struct means means_of(const double *mean)
 
 #define MAX_CLASSES 4
 
-/* Means over runs of each class's mean sojourn, in units of the mean size. With `wait` the size is
- * taken off. */
+/* Measures the mean sojourn of each class in each run, in units of the mean size. With `wait`
+ * the job's own size is taken off. */
 static void measure(const char *policy, const char *params, uint32_t n_classes, bool wait,
                     struct means *of_class)
 {
@@ -275,14 +279,16 @@ static void expect(const char *what, struct means m, double theory, double most_
     ck_assert_double_eq_tol(m.value, theory, m.half);
 }
 
-/* Load of jobs up to x with exponential sizes of mean 1: load * (1 - (1 + x) e^-x). */
+/* The load of jobs of sizes up to x, with exponential sizes of mean 1, is load * (1 - (1 + x)
+ * e^-x). */
 static double load_to(double x, double load)
 {
     return load * (1.0 - (1.0 + x) * exp(-x));
 }
 
 /* Schrage and Miller (1966): T(x) = load (m2(x) + x^2 (1 - F(x))) / 2 / (1 - load(x))^2 +
- * int_0^x dt / (1 - load(t)), m2 the second moment up to x; averaged over the sizes. */
+ * int_0^x dt / (1 - load(t)). Here m2 is the second moment of sizes up to x. T is averaged over
+ * the sizes. */
 static double schrage_miller(double load)
 {
     const double h = 1e-4;
@@ -298,7 +304,8 @@ static double schrage_miller(double load)
     return total;
 }
 
-/* Phipps (1956): W(x) = load E[S^2] / 2 / (1 - load(x))^2, E[S^2] = 2. */
+/* Phipps (1956): W(x) = load E[S^2] / 2 / (1 - load(x))^2 with E[S^2] = 2. W is averaged over
+ * the sizes. */
 static double phipps(double load)
 {
     const double h = 1e-4;
@@ -312,7 +319,8 @@ static double phipps(double load)
 
 START_TEST(srpt_has_the_mean_of_schrage_and_miller)
 {
-    /* Preemptive shortest job first by total size is 13 % above it. */
+    /* Preemptive shortest job first by total size has a mean 13 % above this one, so it would
+     * fail. */
     struct means m;
     measure("srpt", ALONE PREEMPT, 1, false, &m);
     expect("M/M/1 SRPT, mean sojourn", m, schrage_miller(0.8), 0.06);
@@ -329,8 +337,8 @@ END_TEST
 
 START_TEST(two_classes_have_the_means_of_cobham)
 {
-    /* W0 = 0.8 * 2 / 2 = 0.8; W1 = W0 / (1 - 0.4), W2 = W1 / (1 - 0.8). Preemptive resume: class 1
-     * sees a queue of its own, T1 = 1 / (1 - 0.4); T2 = 1 / (1 - 0.4) + W0 / 0.6 / 0.2. */
+    /* W0 = 0.8 * 2 / 2 = 0.8, so W1 = W0 / (1 - 0.4) and W2 = W1 / (1 - 0.8). With preemption
+     * class 1 sees a queue of its own: T1 = 1 / (1 - 0.4). T2 = 1 / (1 - 0.4) + W0 / 0.6 / 0.2. */
     struct means m[2];
     measure("edf", ALONE, 2, true, m);
     expect("Cobham, 2 classes, wait 1", m[0], 0.8 / 0.6, 0.1);
@@ -343,7 +351,7 @@ END_TEST
 
 START_TEST(four_classes_have_the_means_of_cobham_and_obey_the_conservation_law)
 {
-    /* Wk = W0 / (1 - s(k-1)) / (1 - s(k)), s = 0, 0.2, 0.4, 0.6, 0.8. */
+    /* Wk = W0 / (1 - s(k-1)) / (1 - s(k)) with s = 0, 0.2, 0.4, 0.6, 0.8. */
     double sum = 0.0;
     struct means m[4];
     measure("vllm-priority", "max_num_seqs=1,max_num_batched_tokens=1000000", 4, true, m);
@@ -353,8 +361,8 @@ START_TEST(four_classes_have_the_means_of_cobham_and_obey_the_conservation_law)
         expect(what, m[k], 0.8 / (1.0 - 0.2 * k) / (0.8 - 0.2 * k), 0.25);
         sum += 0.2 * m[k].value;
     }
-    /* sum of load(k) W(k) = load W0 / (1 - load) = 3.2, whatever the order. Its error is that of
-     * the work in the system, at most that of the last class. */
+    /* The sum of load(k) W(k) is load W0 / (1 - load) = 3.2 for every order of the classes. Its
+     * error is that of the work in the system, which is at most that of the last class. */
     printf("disciplines: conservation law, 4 classes %.4f (theory 3.2)\n", sum);
     ck_assert_double_eq_tol(sum, 3.2, m[3].half);
 }
@@ -362,7 +370,8 @@ END_TEST
 
 START_TEST(four_classes_with_preemption_have_the_means_of_cobham)
 {
-    /* Tk = 1 / (1 - s(k-1)) + s(k) / (1 - s(k-1)) / (1 - s(k)): 1.25, 2.0833, 4.1667, 12.5. */
+    /* Tk = 1 / (1 - s(k-1)) + s(k) / (1 - s(k-1)) / (1 - s(k)), which is 1.25, 2.0833, 4.1667
+     * and 12.5. */
     struct means m[4];
     measure("edf", ALONE PREEMPT, 4, false, m);
     for (int k = 0; k < 4; k++) {
@@ -377,7 +386,8 @@ END_TEST
 
 START_TEST(processor_sharing_slows_all_sizes_alike)
 {
-    /* T(x) = x / (1 - load): a slowdown of 2 at load 0.5 for jobs below and above the mean. */
+    /* T(x) = x / (1 - load). At load 0.5 jobs below and above the mean size have a slowdown of
+     * 2. */
     double slow[2][RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
         double sum[2] = {0.0, 0.0};

@@ -6,8 +6,9 @@
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
 
-/* ---- a policy that only places: reactive requests on the NPU, proactive on the iGPU, one at a
- * time each in arrival order, prompts whole. With `shared` all go to the iGPU at once. ---- */
+/* ---- The policy of these tests only places. Reactive requests run on the NPU and proactive ones
+ * on the iGPU, whole prompts one at a time in arrival order. `sharer` gives all to the iGPU at
+ * once. ---- */
 
 struct lane {
     const struct request *waiting[32];
@@ -109,11 +110,15 @@ static void run(const struct policy_ops *ops, const struct scenario_request *q, 
     ck_assert(sc.result.audit.clean);
 }
 
-/* DDR 100 GB/s. NPU kernels of 600 MB at a port cap of 60 GB/s: 10 ms alone, then 1 ms of
- * computing; iGPU kernels of 1600 MB at 80 GB/s: 20 ms alone, then 2 ms. Five each, back to back.
- * SimGrid 3.32 (CM02, max-min): NPU 13.0, 26.0, 38.6, 51.6, 64.6 ms; iGPU 32.8, 65.6, 87.6, 109.6,
- * 131.6 ms. One layer: QKV is the transfer, FFN the gap; attention and head take 1 ns each, 2 ns a
- * kernel, and compute nothing: the gap is set 2 ns shorter. */
+/* The DDR has 100 GB/s. NPU kernels move 600 MB at a port cap of 60 GB/s: 10 ms alone, and then 1
+ * ms of computing. Kernels of the iGPU move 1600 MB at 80 GB/s: 20 ms alone, and then 2 ms. Five of
+ * each run back to back.
+ *
+ * SimGrid 3.32 (CM02, max-min) gives 13.0, 26.0, 38.6, 51.6 and 64.6 ms for the NPU. For the iGPU
+ * it gives 32.8, 65.6, 87.6, 109.6 and 131.6 ms.
+ *
+ * In the one layer of this test QKV is the transfer and FFN the computing. Attention and head take
+ * 1 ns each, so FFN is set 2 ns shorter. */
 START_TEST(max_min_sharing_gives_simgrids_completion_times)
 {
     static const double npu[] = {13.0, 26.0, 38.6, 51.6, 64.6};
@@ -134,9 +139,13 @@ START_TEST(max_min_sharing_gives_simgrids_completion_times)
 }
 END_TEST
 
-/* Three equal jobs of 30 ms share a device with efficiency 1: arrivals 0, 10, 20 ms. 0-10 alone:
- * job 0 has 20 left. 10-20 two: 5 each: job 0 15, job 1 25. From 20 three: job 0 needs 15 x 3 = 45:
- * 65; then job 1 has 10 left, job 2 15: two: 20: 85; job 2 5 left: 90. */
+/* Three equal jobs of 30 ms share a device with efficiency 1. They arrive at 0, 10 and 20 ms.
+ *
+ *   0..10    job 0 alone: 20 left
+ *   10..20   two jobs, 5 each: job 0 has 15 left, job 1 25
+ *   20..65   three jobs: job 0 needs 3 x 15 = 45, then job 1 has 10 left, job 2 15
+ *   65..85   two jobs: job 1 needs 2 x 10 = 20, then job 2 has 5 left
+ *   85..90   job 2 alone */
 START_TEST(time_shared_device_is_processor_sharing)
 {
     sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
@@ -145,13 +154,13 @@ START_TEST(time_shared_device_is_processor_sharing)
         {BE, 0, 16, 1, 0, 0}, {BE, 0.010, 16, 1, 0, 0}, {BE, 0.020, 16, 1, 0, 0}};
     run(&sharer_ops, q, 3);
     static const double finish[] = {65, 85, 90};
-    for (uint32_t i = 0; i < 3; i++) { /* the three 1 ns kernels are shared too: a few ns */
+    for (uint32_t i = 0; i < 3; i++) { /* the three kernels of 1 ns are shared too */
         ck_assert_int_le(llabs(sc.records[i].finish_ns - MS(finish[i])), 20);
     }
 }
 END_TEST
 
-/* Efficiency 0.5: two jobs of 10 ms together progress at 0.25 each: 40 ms. */
+/* At an efficiency of 0.5, two jobs of 10 ms progress at 0.25 each. Both take 40 ms. */
 START_TEST(time_sharing_efficiency_slows_everybody)
 {
     sc.machine.devices[IGPU].sharing = DEVICE_TIME_SHARED;
@@ -164,9 +173,10 @@ START_TEST(time_sharing_efficiency_slows_everybody)
 }
 END_TEST
 
-/* Demands 60 and 80 on 100 x kappa 0.9 = 90: max-min gives 45 each, so the NPU (10 ms alone) runs
- * at 0.75: 13.333334 ms (up to the next ns), the iGPU by then has done 13.333334 x 45/80 = 7.5 of
- * 20 ms; alone it has its full 80: 12.5 ms more: 25.833334. */
+/* The demands are 60 and 80 GB/s, where kappa leaves 0.9 of 100 = 90. Max-min gives 45 to each. So
+ * the NPU (10 ms alone) runs at 0.75 and takes 13.333334 ms, up to the next ns. By then the iGPU
+ * has done 13.333334 x 45 / 80 = 7.5 of 20 ms. Alone it has its full 80: 12.5 ms more, so
+ * 25.833334. */
 START_TEST(kappa_caps_two_engines_and_frees_the_last_one)
 {
     sc.machine.ddr_cap_frac = 0.9;
@@ -174,12 +184,13 @@ START_TEST(kappa_caps_two_engines_and_frees_the_last_one)
     scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 80);
     struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
     run(&placer_ops, q, 2);
-    ck_assert_int_le(llabs(sc.records[0].finish_ns - 13333337), 1); /* and three 1 ns kernels */
+    ck_assert_int_le(llabs(sc.records[0].finish_ns - 13333337), 1); /* with three kernels of 1 ns */
     ck_assert_int_le(llabs(sc.records[1].finish_ns - 25833337), 2);
 }
 END_TEST
 
-/* A model whose kernel draws 120 of 100 GB/s, alone: the audit says 1.2. */
+/* One kernel alone draws 120 of 100 GB/s, by a faulty model. The audit must report 1.2 of the
+ * capacity, with events for every kernel and without. */
 START_TEST(a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit)
 {
     for (int collapse = 0; collapse < 2; collapse++) {
@@ -196,8 +207,9 @@ START_TEST(a_kernel_that_draws_more_than_the_ddr_has_fails_the_audit)
 }
 END_TEST
 
-/* Some of 20 noises make a kernel of 10 ms shorter; a kernel that draws all the DDR has needs its
- * 10 ms for its bytes alone. */
+/* With odd seeds the kernel of 10 ms only computes, and more than 5 of these 20 noises make it
+ * shorter. With even seeds it draws all that the DDR has. Then its bytes alone need the 10 ms, so
+ * no noise may make it shorter. */
 START_TEST(noise_moves_no_bytes_faster_than_the_ddr)
 {
     int shorter[2] = {0, 0};
@@ -217,8 +229,9 @@ START_TEST(noise_moves_no_bytes_faster_than_the_ddr)
 }
 END_TEST
 
-/* Host costs: schedule 1, submit 2, completion 3 ms before the kernels of 10 ms: 16 ms; energy: the
- * device draws 20 W for 10 ms of prefill, the platform 5 W for 16 ms: 0.2 + 0.08 = 0.28 J. */
+/* The host's costs come before the kernels of 10 ms: 1 ms to schedule, 2 to submit, 3 to complete.
+ * That is 16 ms in all. The device draws 20 W for 10 ms of prefill, and the platform 5 W for 16 ms:
+ * 0.2 + 0.08 = 0.28 J. */
 START_TEST(host_costs_come_first_and_energy_is_their_integral)
 {
     sc.machine.schedule_ns = MS(1);
@@ -232,15 +245,16 @@ START_TEST(host_costs_come_first_and_energy_is_their_integral)
 }
 END_TEST
 
-/* KV of 16-token blocks; session of two turns: 40 tokens and 1 output: 41 - 1 = 40 KV tokens kept.
- * The second turn (60 tokens) shares a prefix of 40: 20 rows are prefilled instead of 60, 1 ms a
- * row. */
+/* A session has two turns. The first one has 40 tokens and one output, which computes no KV, so it
+ * leaves 40 tokens. The second one has 60 tokens and begins with these 40. So it computes 20 rows
+ * instead of 60, at 1 ms a row. */
 START_TEST(a_session_reuses_the_prefix_it_left_in_the_cache)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 0, 1, 0);
     struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0}, {BE, 1, 60, 1, 7, 40}};
     run(&placer_ops, q, 2);
-    /* first ends at 40 ms and 3 ns; the second arrives 1 s later and takes 20 ms and 3 ns */
+    /* The first turn ends at 40 ms and 3 ns. The second arrives 1 s later, and takes 20 ms and 3
+     * ns. */
     ck_assert_int_eq(sc.records[0].finish_ns, MS(40) + 3);
     ck_assert_int_eq(sc.records[1].finish_ns, MS(1040) + 3 + MS(20) + 3);
     sc.setup.prefix_reuse = false;
@@ -249,8 +263,9 @@ START_TEST(a_session_reuses_the_prefix_it_left_in_the_cache)
 }
 END_TEST
 
-/* A memory of 4 blocks: turn 1 of the session leaves 3 blocks (40 tokens) cold; another request of
- * 30 tokens (2 blocks) needs one of them, so the cold KV goes and turn 2 prefills all 60 rows. */
+/* The memory has 4 blocks of 16 tokens. The session's first turn leaves a cached prefix of 40
+ * tokens in 3 of them. Another request of 30 tokens needs 2. So the cached prefix is dropped, and
+ * the second turn computes all 60 rows. */
 START_TEST(cold_cache_gives_way_to_live_requests)
 {
     sc.setup.kv_capacity_tokens = 64;
@@ -264,8 +279,8 @@ START_TEST(cold_cache_gives_way_to_live_requests)
 }
 END_TEST
 
-/* Horizon 15 ms: the first of two 10 ms requests is done, the second runs, the third has not
- * arrived. */
+/* The horizon is at 15 ms. Requests take 10 ms each. So the first is done, the second runs, the
+ * third is queued and the fourth has not arrived. */
 START_TEST(horizon_counts_what_is_left)
 {
     sc.setup.horizon_ns = MS(15);
@@ -294,7 +309,8 @@ START_TEST(a_request_that_never_fits_is_an_error)
 }
 END_TEST
 
-/* 16 tokens are no block of 256; weights of 2 TB do not fit into 1 TB. */
+/* 16 tokens are less than one block of 256: the message must name the capacity, and no weights.
+ * Weights of 2 TB do not fit into 1 TB: this message must name the weights. */
 START_TEST(too_little_memory_says_for_what)
 {
     struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}};

@@ -1,11 +1,11 @@
-/* Launches beside each other: what is told of the DDR is the same whether every kernel is an event
- * or boundaries are gone over without events. An observer of each kernel keeps them events, so here
- * there is none. */
+/* Launches on two devices at the same time. The engine can make every kernel an event, or pass over
+ * the boundaries that nobody awaits. Both ways must report the same times of each DDR demand and
+ * share. An observer of kernels would keep them events, so here there is none. */
 #include <string.h>
 
 #include "tests/helpers/byhand.h"
 
-/* Reports on the DDR to observers: how long there was which demand and share. */
+/* The reports that the DDR's observer received: for how long there was which demand and share. */
 struct told {
     struct {
         double demand, share;
@@ -15,9 +15,9 @@ struct told {
     uint32_t calls;
 };
 
-static struct told told[2]; /* event by event, and not */
+static struct told told[2]; /* event by event, and without */
 static bool collapse;
-static const double compute_only[] = {0.0, 0.37}; /* of each kernel's time, behind its bytes */
+static const double compute_only[] = {0.0, 0.37}; /* of a kernel's time, after its bytes */
 
 static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_ns, double demand,
                    double share)
@@ -69,7 +69,7 @@ static void setup(void)
 
 static double stop_ms; /* 0: never */
 
-/* Request 0 on the NPU, all else on the iGPU. */
+/* Puts request 0 on the NPU and every other one on the iGPU. */
 static void both(struct sched *s, struct script *y)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -87,8 +87,10 @@ static void both(struct sched *s, struct script *y)
     }
 }
 
-/* The NPU's two layers, of 40 GB/s, are over while the iGPU, which draws 10, is in its first MHA;
- * its FFN draws 60 later: 50 of 90 are shared at most, and 60 of 100 are drawn alone. */
+/* The NPU's two layers draw 40 GB/s. They end while the iGPU, which draws 10, is in its first
+ * attention. Its FFN draws 60 later. So two kernels together draw at most 50 of the 90 that
+ * co-running devices have, and one alone at most 60 of 100. An audit that adds up kernels that
+ * never met reports more than 0.6. */
 START_TEST(the_audit_is_of_kernels_that_were_beside_each_other)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
@@ -110,8 +112,9 @@ START_TEST(the_audit_is_of_kernels_that_were_beside_each_other)
 }
 END_TEST
 
-/* The NPU's first kernel is suspended and goes on; the two after it are like it, but its rest, over
- * the rest of its time, draws a little more or less than a whole one: the last bit. */
+/* The NPU's first kernel is suspended, and continues later. The two kernels after it are like it.
+ * But the rest of its bytes over the rest of its time may differ from the demand of a whole kernel
+ * in the last bit. An engine that takes the three for equal reports other times. */
 START_TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it)
 {
     static const struct scenario_request q[] = {{BE, 0, 768, 1, 0, 0}, {RT, 0, 16, 1, 0, 0}};
@@ -135,10 +138,10 @@ START_TEST(a_kernel_that_goes_on_is_not_quite_like_those_after_it)
 }
 END_TEST
 
-/* A request of 60 layers, or two next to each other: 181 kernels each. Without collapsing each is
- * an event, and the DDR is reported at least at both ends of QKV and MHA. With it a request alone
- * has no events before its end, so each of its demands is reported at most twice, and two have less
- * than half as many. That saves time and changes no result, so it is counted here. */
+/* A request of 60 layers, or two next to each other, with 181 kernels each. Event by event, the DDR
+ * is reported at least at both ends of QKV and attention. Without, a request alone has no event
+ * before its end. So each of its demands is reported at most twice, and two requests have less than
+ * half as many reports. That saves time and changes no result, so the test counts reports. */
 START_TEST(kernels_that_nobody_awaits_are_no_events)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
@@ -166,9 +169,10 @@ END_TEST
 
 /* ---- kernels that load, and then compute ---- */
 
-static double share; /* of the DDR's peak that several reach together */
+static double share; /* share of the DDR's peak that several devices reach together */
 
-/* Runs one layer: QKV of that length and demand on each device; finish instants in ms. */
+/* Runs one layer. Each device has a QKV of that length and demand. Returns when both requests
+ * finish, in ms. */
 static void run_two(double npu_ms, double npu_gb, double igpu_ms, double igpu_gb, double finish[2])
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
@@ -176,7 +180,7 @@ static void run_two(double npu_ms, double npu_gb, double igpu_ms, double igpu_gb
     setup();
     sc.machine.ddr_cap_frac = share;
     sc.llm.n_layers = 1;
-    for (int d = NPU; d <= IGPU; d++) { /* 1 ns each */
+    for (int d = NPU; d <= IGPU; d++) { /* these kernels take 1 ns each */
         scenario_cost(&sc, d, OP_MHA, 0, 0, 0);
         scenario_cost(&sc, d, OP_FFN, 0, 0, 0);
         scenario_cost(&sc, d, OP_HEAD, 0, 0, 0);
@@ -189,13 +193,15 @@ static void run_two(double npu_ms, double npu_gb, double igpu_ms, double igpu_gb
     finish[1] = (double)sc.records[1].finish_ns / 1e6;
 }
 
-/* A kernel of 10 ms loads for 5 and computes for 5. Next to one that draws nothing it takes 10 ms
- * whatever it draws.
- * Two of 10 ms that draw 100 GB/s of 100: 50 each, so they load for 10 ms and compute for 5: 15.
- * Bytes that moved all the time would take 20.
- * 60 and 80 GB/s of 100: 50 each. The NPU loads for 5 x 60/50 = 6 ms and computes for 5: 11. Until
- * 6 ms the iGPU has moved 6 x 50/80 = 3.75 of its 10; the NPU computes, so it has the DDR: it
- * loads for 6.25 more and computes for 10: 22.25. */
+/* A kernel of 10 ms loads for 5 ms and computes for 5. Next to one that draws nothing it takes 10
+ * ms for any demand.
+ *
+ * Two of 10 ms draw 100 GB/s each, of 100: they get 50 each. So they load for 10 ms and compute for
+ * 5, which is 15. Bytes that move all the time would take 20.
+ *
+ * One draws 60 and the other 80 GB/s, of 100: they get 50 each. The NPU loads for 5 x 60 / 50 = 6
+ * ms and computes for 5: 11. Until 6 ms the iGPU has moved 6 x 50 / 80 = 3.75 of its 10. Then the
+ * NPU computes and leaves it the DDR. It loads for 6.25 more and computes for 10: 22.25. */
 START_TEST(a_kernel_that_computes_leaves_the_ddr_to_others)
 {
     double end[2];

@@ -1,7 +1,7 @@
-/* Memory of kernels and its collector, by hand (sim/engine/buffers.c). Toy iGPU of one layer: QKV
- * takes 4 ms, attention 6, FFN 8, the head 1, a decode's layer 10. A prompt has four kernels and
- * takes 19 ms; a decode has two, of which it shares the head, and takes 11. A load takes 3 ms. The
- * model is 64 wide. */
+/* The memory of kernels and its collector (sim/engine/buffers.c), by hand. The toy iGPU has one
+ * layer: QKV takes 4 ms, attention 6, FFN 8, the head 1, and a decode's layer 10. A prompt has four
+ * kernels and takes 19 ms. A decode has two, of which the head is also the prompt's, and takes 11.
+ * A load of a kernel takes 3 ms. The model is 64 wide. */
 #include "tests/helpers/changedrun.h"
 
 #include "tests/helpers/byhand.h"
@@ -49,7 +49,8 @@ static void tokens(uint32_t request, double first_ms, double second_ms)
 /* The second prompt has 13 rows, and uses the kernels of 16. */
 static const struct scenario_request two[] = {{BE, 0, 16, 2, 0, 0}, {BE, 1, 13, 2, 0, 0}};
 
-/* 2 MB each. Buffers of 100 B: three kernels of 16 rows, head and layer of one. */
+/* Each of the five kernels is loaded once, with 2 MB of instructions. Three have buffers of 16 rows
+ * of 100 B x 64. Head and decode's layer have one row each. The second request loads nothing. */
 START_TEST(a_kernel_is_loaded_once_where_there_is_room)
 {
     kernels(IGPU, 100, 2, 100);
@@ -60,9 +61,10 @@ START_TEST(a_kernel_is_loaded_once_where_there_is_room)
 }
 END_TEST
 
-/* Room for four of 1 MB. The first decode's layer takes QKV's place, the oldest. The second prompt
- * then loads QKV, attention and FFN: each takes the place of the next, the last that of the layer,
- * since the head was used after it. The second decode loads its layer again. */
+/* There is room for four kernels of 1 MB. The first decode's layer takes the place of QKV, the
+ * oldest. The second prompt then loads QKV, attention and FFN. Each takes the place of the next,
+ * and FFN that of the layer, since the head was used after it. The second decode loads its layer
+ * again. A collector that evicts the newest kernel, or none in use order, has other counts. */
 START_TEST(the_least_recently_used_gives_way)
 {
     kernels(IGPU, 4, 1, 0);
@@ -73,8 +75,9 @@ START_TEST(the_least_recently_used_gives_way)
 }
 END_TEST
 
-/* Room for two and a half: a prompt has its four all the same, and keeps FFN and the head when it
- * is over. The next one loads QKV in FFN's place, attention in the head's, and both again. */
+/* There is room for two and a half kernels. A prompt gets its four all the same, and keeps FFN and
+ * the head when it is over. The next one loads QKV in the place of FFN and attention in that of the
+ * head, and then loads both of these again. */
 START_TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 1, 16, 1, 0, 0}};
@@ -86,7 +89,8 @@ START_TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over)
 }
 END_TEST
 
-/* A prompt of 17 rows needs kernels for 32, and one of 16 has no use for them. */
+/* A prompt of 17 rows needs kernels of 32 rows. One of 16 rows cannot use them, and loads its
+ * own. */
 START_TEST(kernels_are_of_the_next_power_of_two_rows)
 {
     static const struct scenario_request q[] = {{BE, 0, 17, 1, 0, 0}, {BE, 1, 16, 1, 0, 0}};
@@ -119,13 +123,15 @@ static void compile_first(struct sched *s, struct script *y)
     }
 }
 
-/* An NPU with chunks of 128 rows: QKV and FFN of 128, the head of 1, attention compiled for 256
- * tokens. Buffers of 1000 B take 64 kB a row, and the four 32.8 MB of the 80 that there are. At 500
- * ms attention of 1024 rows needs 65.5 MB. With the 16.4 of the other one that is too much by
- * itself, so the three kernels go, and nothing else can: policies give up attention. The prompt at
- * 2 s loads the three again, next to 49.2 MB of attention. In the second case the head runs until
- * 1009 ms. So the first launch holds its kernels at 500 ms, and they stay: the 1024 have gone when
- * it ends. */
+/* The NPU has chunks of 128 rows: QKV and FFN of 128, the head of 1, and attention compiled for 256
+ * tokens. Buffers of 1000 B take 64 kB a row. So the four take 32.8 of the 80 MB.
+ *
+ * At 500 ms attention of 1024 rows needs 65.5 MB. With the other attention's 16.4 that alone is
+ * more than 80. So the three kernels are evicted. Nothing else can be, since only policies give up
+ * attention. The prompt at 2 s loads the three again, next to 49.2 MB of attention.
+ *
+ * In the second case the head runs until 1009 ms. The first launch then holds its kernels at 500
+ * ms, so they stay. When it ends, the 1024 have been evicted. */
 START_TEST(compiled_attention_counts_and_pushes_idle_kernels_out)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 2, 256, 1, 0, 0}};
@@ -164,8 +170,9 @@ static void change(struct config *c, const void *with)
 
 static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2", "openvino-cb", "llm-npu"};
 
-/* Kernels that take a byte of memory and no time change nothing, though every launch then begins
- * the ordinary way. A byte is less than a block of KV, and counts as memory in use. */
+/* Kernels that take one byte of memory and no time change no result, though every launch then
+ * begins without the engine's shortcut. A byte is less than a block of KV, so the KV's capacity is
+ * the same. It counts as memory in use, one byte on each of three devices. */
 START_TEST(kernels_that_cost_nothing_change_nothing)
 {
     static const struct how nothing = {.every_event = false}, byte = {.kernels.budget_bytes = 1};
@@ -184,7 +191,7 @@ START_TEST(kernels_that_cost_nothing_change_nothing)
 }
 END_TEST
 
-/* A run is the same with and without events for the ends of kernels. */
+/* A run has the same results with and without events for the ends of kernels. */
 START_TEST(kernels_need_not_be_events)
 {
     struct how tight = {
@@ -206,8 +213,9 @@ START_TEST(kernels_need_not_be_events)
 }
 END_TEST
 
-/* 64 MB on each of three devices, from KV. The 3B model has 28 layers with 8 KV heads of 128. K and
- * V take a byte each. */
+/* A budget of 64 MB on each of three devices is taken from KV. The 3B model has 28 layers with 8 KV
+ * heads of 128. K and V take one byte each, so a token takes 2 * 28 * 8 * 128 bytes. The capacity
+ * is whole blocks of 16 tokens. */
 START_TEST(a_budget_is_taken_from_kv)
 {
     static const struct how nothing = {.every_event = false}, some = {.kernels.budget_bytes = 64e6};

@@ -22,7 +22,7 @@ static void ready(uint32_t i, uint32_t id, double ms)
                   units_ms_from_ns(x.ready[i].at_ns), ms);
 }
 
-/* One request of 30 ms on the iGPU keeps the run alive: it arrives at 0. */
+/* One request of 30 ms on the iGPU keeps the run alive. It arrives at 0. */
 static const struct scenario_request keep[] = {{BE, 0, 16, 1, 0, 0}};
 
 static struct resident_key block(uint32_t number)
@@ -51,7 +51,8 @@ static void load_three(struct sched *s, struct script *y)
     }
 }
 
-/* Fixed 1 ms and 1 GB/s: 10 MB take 11 ms; a load of nothing is none; 5 MB 6 ms more: 17. */
+/* A load takes 1 ms and 1 ms a MB. So 10 MB are ready at 11 ms, and 5 MB 6 ms later, at 17. A
+ * second load of the same block and a load of no bytes are refused. */
 START_TEST(loads_go_through_one_channel_in_order)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
@@ -65,7 +66,7 @@ START_TEST(loads_go_through_one_channel_in_order)
     ready(1, 3, 17);
     ck_assert_uint_eq(sc.result.counters[COUNTER_LOADS], 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_RESIDENT_REFUSED], 2);
-    /* weights 1 GB, one block of 16 tokens of KV 16 MB, graphs 15 MB */
+    /* 1 GB of weights, 16 MB for one block of 16 tokens of KV, and 15 MB of graphs */
     ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1e9 + 16e6 + 15e6, 1.0);
 }
 END_TEST
@@ -96,10 +97,15 @@ static void fill_memory(struct sched *s, struct script *y)
     }
 }
 
-/* 1.7 GB of memory, 1 GB of weights, 1 MB of KV per token: 700 tokens, 43 whole blocks of 16: 688.
- * Graphs of 1.2 GB hold the weights and 200 MB more: KV and they are over by 1888 - 1700 = 188 MB,
- * 12 blocks; 31 are left, and the request takes one: 30, 480 tokens. 250 MB more: over by 438 MB,
- * 28 blocks; 14 left of 15. Then 235 MB more would take 15 (over by 673, 43 blocks) of the 14. */
+/* 1.7 GB of memory and 1 GB of weights leave 700 tokens at 1 MB each: 43 whole blocks of 16, or
+ * 688.
+ *
+ *   graphs of 1.2 GB   1 GB are weights, 0.2 GB are new: 1888 - 1700 = 188 MB over, 12 blocks fewer
+ *   the request        takes one block of 31, so 30 are free, or 480 tokens
+ *   250 MB more        438 MB over, 28 blocks fewer: 15, of which 14 are free
+ *   235 MB more        673 MB over, 43 blocks fewer: none would be left for the request, so refused
+ *
+ * Evicting the 250 MB gives the 480 tokens back. */
 START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
 {
     sc.machine.memory_bytes = 1.7e9;
@@ -110,7 +116,7 @@ START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
     ck_assert_int_eq(x.rc[1], RESIDENT_READY);
     ck_assert_int_eq(x.rc[2], 0);
     ck_assert_int_eq(x.rc[3], -ENOMEM);
-    ck_assert_int_eq(x.rc[4], -EPERM); /* not in init */
+    ck_assert_int_eq(x.rc[4], -EPERM); /* only in init */
     ck_assert_int_eq(x.rc[5], -EPERM); /* only in init */
     ck_assert_int_eq(x.rc[6], 480);
     ck_assert_int_eq(x.rc[7], 0);
@@ -130,8 +136,9 @@ static void load_between_two(struct sched *s, struct script *y)
     }
 }
 
-/* 160 MB of KV, then none, then a graph of 100 MB, then 96 MB of KV beside it: most is in use at
- * the end, though not most KV, and though nothing was loaded then. */
+/* There are 160 MB of KV at first, then none, then a graph of 100 MB, and at last 96 MB of KV next
+ * to it. Most memory is in use at the end, though KV has its peak before and nothing is loaded
+ * then. A peak that is taken at loads only, or at the peak of KV, is smaller. */
 START_TEST(memory_peaks_where_less_kv_meets_more_residents)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
@@ -142,8 +149,9 @@ START_TEST(memory_peaks_where_less_kv_meets_more_residents)
 }
 END_TEST
 
-/* With the graphs mapped 31 blocks of 16 are left of 43: a request of 496 tokens runs, one of 497
- * is told at its arrival, though KV without graphs would hold 688. */
+/* With the graphs mapped, 31 blocks of 16 tokens are left of 43. A request of 495 and 1 tokens
+ * needs 496, and runs. One of 601 is refused at its arrival, though the KV without graphs holds
+ * 688. */
 START_TEST(a_request_is_measured_by_what_the_mapped_graphs_leave)
 {
     for (uint32_t more = 0; more < 2; more++) {
@@ -172,8 +180,8 @@ static void ask_capacity(struct sched *s, struct script *y)
     }
 }
 
-/* Both graphs count while another program takes 80 MB, and then 20, and none: over by 188, 268, 208
- * and 188 MB, that is 12, 17, 13 and 12 blocks of 43. */
+/* Both graphs count while another program takes 80 MB, then 20, and then none. The memory is over
+ * by 188, 268, 208 and 188 MB. That is 12, 17, 13 and 12 blocks of 43. */
 START_TEST(mapped_graphs_count_whatever_other_programs_take)
 {
     static const double taken[] = {80e6, 20e6, 0};
@@ -211,7 +219,8 @@ static void cancel_load(struct sched *s, struct script *y)
     }
 }
 
-/* At 3 ms the first two are given up: block 3 takes 3-9, then block 1 anew 9-12. */
+/* At 3 ms the first two loads are given up. Block 3 then takes 3..9 ms, and a new load of block 1
+ * takes 9..12. */
 START_TEST(a_cancelled_load_makes_way_for_the_next)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
@@ -235,9 +244,10 @@ static void load_one(struct sched *s, struct script *y)
     }
 }
 
-/* The loader is a DDR flow like any other. 100 MB at 50 GB/s without a fixed cost: 2 ms alone; the
- * kernel wants 80 of 100 GB/s. Max-min: 50 each. The load takes its 2 ms; the kernel (10 ms) runs
- * at 50/80 meanwhile: 1.25 ms done, then 8.75 alone: 10.75. */
+/* The loader is a DDR flow like a kernel. It moves 100 MB at 50 GB/s without a fixed cost, which
+ * takes 2 ms. The kernel of 10 ms wants 80 of 100 GB/s. Max-min gives 50 to each, so the load takes
+ * its 2 ms. Meanwhile the kernel runs at 50 / 80 and does 1.25 ms. The other 8.75 run alone: 10.75
+ * ms. */
 START_TEST(a_load_shares_the_ddr_with_kernels)
 {
     sc.setup.contention = contention_find("max-min");
@@ -250,7 +260,7 @@ START_TEST(a_load_shares_the_ddr_with_kernels)
 }
 END_TEST
 
-/* A graph block is needed where a launch names it, and stays while that launch lives. */
+/* A launch that names a graph block needs it loaded, and holds it while it lives. */
 static void use_graph(struct sched *s, struct script *y)
 {
     const struct request *r = y->request[0];
@@ -286,7 +296,7 @@ START_TEST(a_launch_needs_its_graph_block_and_holds_it)
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_int_eq(x.rc[2], -EBUSY);
     ck_assert_int_eq(x.rc[3], 0);
-    ck_assert_int_eq(sc.records[0].finish_ns, MS(21) + 3); /* 11 of loading, 10 of work */
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(21) + 3); /* 11 ms of loading and 10 of work */
     ck_assert_uint_eq(sc.result.counters[COUNTER_LAUNCH_MISSING_RESIDENT], 1);
 }
 END_TEST
@@ -353,9 +363,9 @@ static void compile(struct sched *s, struct script *y)
     }
 }
 
-/* 5 ms and 0.01 ms a token: 100 tokens 0-6, 200 tokens 6-13 but given up at 8, 300 tokens 8-16.
- * Energy: platform 5 W for 30 ms (and 3 ns), device 20 W for 30, compiler 12 W for 16:
- * 0.15 + 0.6 + 0.192 = 0.942 J. */
+/* A compilation takes 5 ms and 0.01 ms a token. So 100 tokens take 0..6 ms. 200 tokens take 6..13,
+ * but are given up at 8, and 300 tokens take 8..16. The platform draws 5 W for 30 ms (and 3 ns),
+ * the device 20 W for 30, and the compiler 12 W for 16: 0.15 + 0.6 + 0.192 = 0.942 J. */
 START_TEST(one_thread_compiles_in_order_and_its_energy_counts)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
@@ -374,7 +384,7 @@ START_TEST(one_thread_compiles_in_order_and_its_energy_counts)
 }
 END_TEST
 
-/* ---- giving memory back ---- */
+/* ---- memory that is given back ---- */
 
 static void evict_and_bring(struct sched *s, struct script *y)
 {
@@ -393,11 +403,15 @@ static void evict_and_bring(struct sched *s, struct script *y)
     }
 }
 
-/* Block 1 is loaded 0-11 and attention compiled 0-6 (5 ms and 0.01 ms a token). At 11 both go.
- * Their successors take 11 ms on the loader and 7 on the compiler: ready at 22 and 18; where giving
- * a block back takes 4 ms and attention 2, at 26 and 20. The evicted block is gone at once. The
- * compiler draws its 12 W for 6 + 7 ms, or 6 + 9. With 5 W for 30 ms and 20 W for 30 that is
- * 0.75 + 0.156 = 0.906 J, or 0.93. */
+/* Block 1 is loaded 0..11 ms and attention compiled 0..6 (5 ms and 0.01 ms a token). At 11 ms both
+ * are evicted. Their successors take 11 ms on the loader and 7 on the compiler, so they are ready
+ * at 22 and 18.
+ *
+ * In the second case giving a block back takes 4 ms and attention 2, so they are ready at 26 and
+ * 20. The evicted block is absent at once all the same.
+ *
+ * The compiler draws its 12 W for 6 + 7 ms, or for 6 + 9. With 5 W for 30 ms and 20 W for 30 that
+ * is 0.75 + 0.156 = 0.906 J, or 0.93. */
 START_TEST(evictions_keep_their_channel_busy_where_the_machine_says_how_long)
 {
     bool takes = _i == 1;
@@ -421,8 +435,8 @@ END_TEST
 
 /* ---- three flows ---- */
 
-/* Request 0 on the NPU (10 ms alone, 20 GB/s), 1 on the iGPU (20 ms, 60), 2 on the CPU (10 ms, 80);
- * DDR 100 GB/s. */
+/* Request 0 runs on the NPU (10 ms alone, 20 GB/s), 1 on the iGPU (20 ms, 60) and 2 on the CPU (10
+ * ms, 80). The DDR has 100 GB/s. */
 static void three_devices(struct sched *s, struct script *y)
 {
     y->stage = 1;
@@ -439,13 +453,21 @@ struct form {
     double ends_ms[3];
 };
 
-/* none: 10, 20, 10.
- * max-min: 20 fits, the others get 40 each: rates 1, 2/3, 1/2. At 10 the NPU is done, iGPU 20 -
- * 6.667 = 13.333 left, CPU 5 left; 50 each: rates 5/6, 5/8: CPU done at 10 + 8 = 18, iGPU 13.333 -
- * 6.667 = 6.667 left, alone: 24.6667.
- * proportional: all at 100/160 = 5/8: NPU and CPU done at 16, iGPU 10 left: 26.
- * weighted, iGPU 3: shares 20, 60, 20: rates 1, 1, 1/4. At 10 CPU has 7.5 left; shares 60 (of 75)
- * and 40: rates 1, 1/2: at 20 the iGPU is done, CPU 2.5 left: 22.5. */
+/* The ends of the three flows under each contention model.
+ *
+ * none: 10, 20 and 10.
+ *
+ * max-min: the NPU's 20 fit, and the others get 40 each, so the rates are 1, 2/3 and 1/2. At 10 the
+ * NPU is done, the iGPU has 20 - 6.667 = 13.333 left, and the CPU 5. With 50 each the rates are 5/6
+ * and 5/8, so the CPU is done at 10 + 8 = 18. The iGPU then has 13.333 - 6.667 = 6.667 left alone:
+ * 24.6667.
+ *
+ * proportional: all run at 100 / 160 = 5/8. NPU and CPU are done at 16, and the iGPU has 10 left:
+ * 26.
+ *
+ * weighted, with 3 for the iGPU: the shares are 20, 60 and 20, so the rates are 1, 1 and 1/4. At 10
+ * the CPU has 7.5 left. The shares are then 60 (of 75) and 40, so the rates are 1 and 1/2. At 20
+ * the iGPU is done, and the CPU has 2.5 left: 22.5. */
 static const struct form forms[] = {{"none", {10, 20, 10}},
                                     {"max-min", {10, 24.0 + 2.0 / 3, 18}},
                                     {"proportional", {16, 26, 16}},
@@ -459,12 +481,12 @@ START_TEST(three_flows_share_the_ddr_as_their_form_says)
         setup();
         sc.setup.collapse = collapse == 1;
         sc.setup.contention = contention_find(forms[_i].name);
-        sc.machine.devices[IGPU].ddr_weight = 3.0; /* only `weighted` looks at it */
+        sc.machine.devices[IGPU].ddr_weight = 3.0; /* only `weighted` uses it */
         scenario_cost(&sc, NPU, OP_QKV, 10, 0, 20);
         scenario_cost(&sc, IGPU, OP_QKV, 20, 0, 60);
         scenario_cost(&sc, CPU, OP_QKV, 10, 0, 80);
         byhand_run(three_devices, q, 3);
-        for (uint32_t i = 0; i < 3; i++) { /* 3 ns of other kernels, and rounding up to ns */
+        for (uint32_t i = 0; i < 3; i++) { /* 3 ns of other kernels, and rounding up */
             int64_t late = sc.records[i].finish_ns - MS(forms[_i].ends_ms[i]) - 3;
             ck_assert_msg(late >= -1 && late <= 3, "%s: request %u ends at %.9f ms", forms[_i].name,
                           i, units_ms_from_ns(sc.records[i].finish_ns));
@@ -476,11 +498,13 @@ END_TEST
 
 /* ---- energy ---- */
 
-/* Prefill 10 ms at 20 W on the iGPU, then two decodes of 5 ms at 10 W; the iGPU idles at 2 W, the
- * NPU at 1, the platform at 5; sampling of 1 ms a token at 12 W, during which the iGPU idles; a
- * polling coordinator would draw 3 W while a device works, but this policy does not poll.
- * 23 ms: platform and NPU 6 W: 0.138; iGPU 0.2 + 0.1 + 3 ms at 2 W 0.006; sampling 0.036: 0.48 J.
- */
+/* A prefill of 10 ms at 20 W runs on the iGPU, and then two decodes of 5 ms at 10 W. Sampling
+ * takes 1 ms a token at 12 W, while the iGPU idles. The iGPU idles at 2 W, the NPU at 1 and the
+ * platform at 5. A polling coordinator would draw 3 W while a device works, but this policy does
+ * not poll.
+ *
+ * The run takes 23 ms. Platform and NPU draw 6 W: 0.138 J. The iGPU draws 0.2 + 0.1 J, and 2 W for
+ * 3 ms: 0.006. Sampling draws 0.036. The sum is 0.48 J. */
 START_TEST(energy_is_the_sum_of_what_each_state_draws)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 3, 0, 0}};

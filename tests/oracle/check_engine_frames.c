@@ -1,5 +1,6 @@
-/* The graphics user by hand. Toy iGPU with dynamic shapes, two layers, one prompt, one kernel per
- * op: QKV 4 ms, attention 6, FFN 8, head 1: alone the kernels end at 4, 10, 18, 22, 28, 36, 37. */
+/* The graphics user, by hand. The toy iGPU has dynamic shapes and two layers, and runs one prompt
+ * with one kernel per operator. QKV takes 4 ms, attention 6, FFN 8 and the head 1. Alone the
+ * kernels end at 4, 10, 18, 22, 28, 36 and 37 ms. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -60,9 +61,21 @@ static void frame(uint32_t i, enum frame_state to, double at_ms, double due_ms)
     ck_assert_int_eq(seen.due_ns[i], MS(due_ms));
 }
 
-/* Every 10 ms a frame of 2 ms: at 0 (nothing runs yet), and after the kernels that run when the
- * next ones are due: 0-2 | QKV -6, MHA -12 | 12-14 (due 10) | FFN -22 | 22-24 (due 20) | QKV -28,
- * MHA -34 | 34-36 (due 30) | FFN -44 | 44-46 (due 40) | head -47. */
+/* Every 10 ms a frame of 2 ms is due. The first begins at 0, when nothing runs yet. Each other one
+ * begins after the kernel that runs when it is due.
+ *
+ *   frame      0..2
+ *   QKV        2..6
+ *   attention  6..12
+ *   frame      12..14, due at 10
+ *   FFN        14..22
+ *   frame      22..24, due at 20
+ *   QKV        24..28
+ *   attention  28..34
+ *   frame      34..36, due at 30
+ *   FFN        36..44
+ *   frame      44..46, due at 40
+ *   head       46..47 */
 START_TEST(a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame)
 {
     frames(100, 2, 0);
@@ -74,13 +87,26 @@ START_TEST(a_frame_waits_for_the_running_kernel_and_the_launch_for_the_frame)
         frame(2 * i, FRAME_STARTED, begin[i], 10.0 * i);
         frame(2 * i + 1, FRAME_DONE, begin[i] + 2, 10.0 * i);
     }
-    ck_assert_uint_eq(sc.result.kernels, 7); /* paused launches compute nothing twice */
+    ck_assert_uint_eq(sc.result.kernels, 7); /* a paused launch computes nothing twice */
 }
 END_TEST
 
-/* Every 5 ms a frame of 1 ms: 0-1 | QKV 1-5 | 5-6: due as the kernel ends | MHA 6-12 | 12-13 (due
- * 10) | FFN 13-21, in which 15 waits and 20 is missed | 21-22 (due 15) | QKV 22-26 | 26-27 (due 25)
- * | MHA 27-33 | 33-34 (due 30) | FFN 34-42: 35 waits, 40 is missed | 42-43 | head 43-44. */
+/* Every 5 ms a frame of 1 ms is due. A frame that is due while another one waits is missed.
+ *
+ *   frame      0..1
+ *   QKV        1..5
+ *   frame      5..6, due as the kernel ends
+ *   attention  6..12
+ *   frame      12..13, due at 10
+ *   FFN        13..21; the frame of 15 waits, that of 20 is missed
+ *   frame      21..22, due at 15
+ *   QKV        22..26
+ *   frame      26..27, due at 25
+ *   attention  27..33
+ *   frame      33..34, due at 30
+ *   FFN        34..42; the frame of 35 waits, that of 40 is missed
+ *   frame      42..43, due at 35
+ *   head       43..44 */
 START_TEST(a_frame_that_is_due_while_another_waits_is_missed)
 {
     frames(200, 1, 0);
@@ -95,10 +121,11 @@ START_TEST(a_frame_that_is_due_while_another_waits_is_missed)
 }
 END_TEST
 
-/* On the NPU, one layer: QKV 0-4, MHA 4-10, FFN 10-18 with 60 GB/s, head. Frames on the idle iGPU
- * every 12 ms take 2 ms at 80 GB/s. The second, at 12, meets the FFN (6 ms left): of 100 GB/s both
- * get 50, so the frame takes 2 * 80 / 50 = 3.2 ms, in which the FFN does 3.2 * 50 / 60 = 2 2/3 ms;
- * 3 1/3 are left at 15.2: it ends at 18.5333, the head at 19.5333. */
+/* On the NPU one layer runs: QKV 0..4 ms, attention 4..10, FFN 10..18 with 60 GB/s, and the head.
+ * Frames on the idle iGPU come every 12 ms and take 2 ms at 80 GB/s. The second one, at 12, meets
+ * the FFN, which has 6 ms left. Both get 50 of 100 GB/s. So the frame takes 2 * 80 / 50 = 3.2 ms,
+ * in which the FFN does 3.2 * 50 / 60 = 2 2/3 ms. At 15.2 it has 3 1/3 left. It ends at 18.5333,
+ * and the head at 19.5333. */
 START_TEST(a_frames_traffic_slows_the_other_device)
 {
     sc.llm.n_layers = 1;
@@ -130,9 +157,9 @@ static void stop_at_13(struct sched *s, struct script *y)
     }
 }
 
-/* At 13 the frame of 12-14 has the device. A launch that may stop between kernels does so at once;
- * relaunched, it waits for the frame: the same 47 ms in the end. One that stops between layers runs
- * its FFN 14-22 first. */
+/* At 13 ms the frame of 12..14 has the device. A launch that may stop between kernels stops at
+ * once. Launched again, it waits for the frame, so the end is at 47 ms all the same. A launch that
+ * stops between layers runs its FFN 14..22 first. */
 START_TEST(a_paused_launch_stops_at_once_where_it_may)
 {
     stop_yield = _i == 0 ? YIELD_KERNEL : YIELD_LAYER;
@@ -147,7 +174,7 @@ START_TEST(a_paused_launch_stops_at_once_where_it_may)
 }
 END_TEST
 
-/* Kernels take 37 of the 47 ms of the first test, and frames 5 * 2. */
+/* In the first test, kernels take 37 of the 47 ms, and 5 frames of 2 ms the other 10. */
 START_TEST(the_time_that_frames_take_is_a_cause_of_its_own)
 {
     struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
@@ -173,8 +200,9 @@ static double metric(const struct metric_list *m, const char *name)
     return 0.0;
 }
 
-/* The second test in numbers: 7 frames and 2 missed, 7 of 44 ms; waits 0, 0, 2, 6, 1, 3, 7 ms: mean
- * 19 / 7; the last one is done 8 ms after it was due. */
+/* The test of missed frames, in metrics. It has 7 frames and 2 missed ones, and frames take 7 of 44
+ * ms. The frames wait 0, 0, 2, 6, 1, 3 and 7 ms, of which the mean is 19 / 7. The last frame is
+ * done 8 ms after it was due. */
 START_TEST(frames_are_counted)
 {
     struct metrics_options o = metrics_options_default();
@@ -195,8 +223,8 @@ START_TEST(frames_are_counted)
 }
 END_TEST
 
-/* The request works on the NPU for 37 ms. Frames of 8 ms begin at 0, 10, 20 and 30: the run ends 7
- * ms into the last. */
+/* The request works on the NPU for 37 ms. Frames of 8 ms begin at 0, 10, 20 and 30. The run ends 7
+ * ms into the last, so the device is busy for 3 * 8 + 7 = 31 ms. */
 START_TEST(the_frame_that_the_run_ends_in_counts_up_to_there)
 {
     struct metrics_options o = metrics_options_default();
@@ -214,7 +242,8 @@ START_TEST(the_frame_that_the_run_ends_in_counts_up_to_there)
 }
 END_TEST
 
-/* Frames tick for ever: a policy that does nothing is still found out. */
+/* Frames come for ever, so there is always an event to come. A policy that does nothing must stall
+ * all the same. */
 static void do_nothing(struct sched *s, struct script *y)
 {
     (void)s;
@@ -250,9 +279,9 @@ static void note_frame(void *self, int64_t now_ns, uint8_t device, enum frame_st
     }
 }
 
-/* Frames of 1 us on a device that does nothing else, of up to 20 a second, at rates that change up
- * to 6 times: the first is due when the rate is set, and each next one a period after, regardless
- * of what was due at the rate before. */
+/* The device does nothing but frames of 1 us, up to 20 a second, at a rate that changes up to 6
+ * times. The first frame is due when a rate is set, and each next one a period later. Frames of the
+ * rate before have no part in that. */
 START_TEST(each_rate_has_its_own_frames)
 {
     struct rng r;

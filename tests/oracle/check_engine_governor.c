@@ -1,7 +1,7 @@
-/* Steps of frequency, by hand (sim/engine/governor.c). Toy iGPU of one layer: QKV 4 s, attention 6
- * s, FFN 8 s, head 2 s, so a prompt takes 20 s at full speed, at 30 W. Steps: a quarter of the
- * speed at a tenth of the power, half of it at four tenths, all of it. Everything else draws
- * nothing. */
+/* Steps of frequency (sim/engine/governor.c), by hand. The toy iGPU has one layer: QKV takes 4 s,
+ * attention 6, FFN 8 and the head 2. So a prompt takes 20 s at full speed, at 30 W. There are three
+ * steps: a quarter of the speed at a tenth of the power, half of it at four tenths, and all of it.
+ * Nothing else draws power. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
@@ -48,9 +48,9 @@ static void finishes(uint32_t request, double s)
 
 static const struct scenario_request one[] = {{BE, 0, 256, 1, 0, 0}};
 
-/* A device that works all the time rises step by step. A second at 0.25, then 1.25 x 0.25 are
- * wanted; a second at 0.5, then 1.25 x 0.5. The other 19.25 s are at full speed. Energy: 3, 12 and
- * 30 W. */
+/* A device that works all the time rises step by step. It works for a second at 0.25, and then 1.25
+ * x 0.25 are wanted. It works for a second at 0.5, and then 1.25 x 0.5 are wanted. The other 19.25
+ * s of work run at full speed. The three steps draw 3, 12 and 30 W. */
 START_TEST(a_busy_device_rises_step_by_step)
 {
     byhand_run(script_serve, one, 1);
@@ -62,7 +62,7 @@ START_TEST(a_busy_device_rises_step_by_step)
 }
 END_TEST
 
-/* The prompt's kernels take 20 of the 21.25 s, slow steps the rest, and a slow DDR nothing. */
+/* The prompt's kernels take 20 of the 21.25 s. Slow steps take the rest, and a slow DDR nothing. */
 START_TEST(slow_steps_are_explained_as_such)
 {
     struct explain *e = explain_new(&sc.machine, EXPLAIN_ALL);
@@ -77,10 +77,13 @@ START_TEST(slow_steps_are_explained_as_such)
 }
 END_TEST
 
-/* The first one ends at 21.25. The period until 22 had 0.25 of work: 1.25 x 0.25 x 1 are wanted,
- * and 0.5 is the lowest step with that. That until 23 had none. The second one at 40 begins in the
- * lowest step, and so with a period of its own. One that comes at 22.5 finds half speed; at 23 half
- * of it was used (0.3125: it stays), at 24 all of it. By then it has done 0.75 s of 20. */
+/* The first prompt ends at 21.25 s. The period until 22 had 0.25 s of work, so 1.25 x 0.25 x 1 are
+ * wanted, and 0.5 is the lowest step with that. The period until 23 had no work, so the device
+ * falls to the lowest step.
+ *
+ * The second prompt, at 40 s, begins in the lowest step, and with a period of its own. In the
+ * second case it comes at 22.5 s and finds half speed. By 23 it has used half of the period (0.3125
+ * are wanted, so the step stays), and by 24 all of it. It has then done 0.75 s of its 20. */
 START_TEST(a_device_at_rest_falls_and_one_with_little_to_do_stays)
 {
     const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0},
@@ -92,7 +95,8 @@ START_TEST(a_device_at_rest_falls_and_one_with_little_to_do_stays)
 }
 END_TEST
 
-/* Steps of 0.8 and 1. Without headroom the lower one is enough for itself: it stays there. */
+/* The steps are 0.8 and 1. Without headroom a busy device wants the 0.8 that it has, so it stays
+ * there. */
 START_TEST(headroom_is_what_makes_it_rise)
 {
     sc.setup.dvfs[IGPU] = (struct sim_dvfs){
@@ -102,8 +106,9 @@ START_TEST(headroom_is_what_makes_it_rise)
 }
 END_TEST
 
-/* A limit of 15 of 30 W from 7 s on halves the speed on top: 5.75 s of work are done by then. At
- * half frequency (12 W, until 2 s) the limit is no limit. */
+/* A limit of 15 of 30 W from 7 s on halves the speed as well. By then 5.75 s of work are done. In
+ * the second case it comes at 1.5 s. At half frequency the device draws 12 W until 2 s, so the
+ * limit has no effect until then. */
 START_TEST(power_limits_come_on_top)
 {
     struct machine_event *v = &sc.events[sc.n_events++];
@@ -118,7 +123,7 @@ START_TEST(power_limits_come_on_top)
 }
 END_TEST
 
-/* On a device without steps nothing changes. */
+/* Another device has the steps, so this one keeps its speed. */
 START_TEST(other_devices_keep_their_speed)
 {
     sc.setup.dvfs[NPU] = three;
@@ -132,8 +137,9 @@ END_TEST
 
 /* ---- by energy ---- */
 
-/* A second of work takes (platform + 30 x power) / speed. With 5 W of platform the three steps take
- * 32, 34 and 35 J, with 10 W 52, 44 and 40. Half speed at 9 W and a platform of 6 W: 36, 30, 36. */
+/* A second of work costs (platform + 30 x power) / speed. With 5 W of platform the three steps cost
+ * 32, 34 and 35 J, and with 10 W 52, 44 and 40. With half speed at 9 W and a platform of 6 W they
+ * cost 36, 30 and 36. */
 START_TEST(least_energy_is_a_slow_step_a_fast_one_or_one_between)
 {
     static const double platform[] = {5, 10, 6}, power[] = {0.4, 0.4, 0.3};
@@ -147,9 +153,9 @@ START_TEST(least_energy_is_a_slow_step_a_fast_one_or_one_between)
 }
 END_TEST
 
-/* At rest the iGPU draws 6 W of the 30 and the NPU 1 W. With 4 W of platform a second of work takes
- * (4 + 6 + 24 x power) / speed: 49.6, 39.2 and 34 J. By the NPU's watts, or none, the slow step
- * would be the cheapest. */
+/* At rest the iGPU draws 6 of its 30 W, and the NPU 1 W. With 4 W of platform a second of work
+ * costs (4 + 6 + 24 x power) / speed: 49.6, 39.2 and 34 J. With the NPU's watts at rest, or with
+ * none, the slow step would be the cheapest. */
 START_TEST(a_device_at_rest_is_part_of_the_cost)
 {
     sc.machine.idle_watts = 4;
@@ -162,8 +168,9 @@ START_TEST(a_device_at_rest_is_part_of_the_cost)
 }
 END_TEST
 
-/* Decode draws 10 W: with 5 W of platform a second of it takes 24, 18 and 15 J. So the prompt is
- * computed at a quarter of the speed, 80 s, and the decode of 5 s at full speed. */
+/* Decode draws 10 W. With 5 W of platform a second of it costs 24, 18 and 15 J in the three steps.
+ * So the prompt is computed at a quarter of the speed, in 80 s, and the decode of 5 s at full
+ * speed. */
 START_TEST(each_phase_has_its_own_step)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}};
@@ -194,7 +201,7 @@ static void change(struct config *c, const void *with)
 
 static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2", "openvino-cb", "llm-npu"};
 
-/* One step: the highest. */
+/* The one step is the highest, so no time changes. */
 START_TEST(a_single_step_changes_nothing)
 {
     static const struct how nothing = {.every_event = false};
@@ -212,7 +219,7 @@ START_TEST(a_single_step_changes_nothing)
 }
 END_TEST
 
-/* With and without events for the ends of kernels. */
+/* A run has the same results with and without events for the ends of kernels. */
 START_TEST(kernels_need_not_be_events)
 {
     struct how two = {
@@ -253,8 +260,8 @@ static void add_step(cJSON *steps, double speed, double power)
     cJSON_AddItemToArray(steps, s);
 }
 
-/* Read with two steps; refused where speeds fall, where the last is not the highest, and where the
- * rule looks at no time. */
+/* The first file has two steps and is read. The others are refused: speeds that fall, a last step
+ * that is not the highest, and a rule without a period. */
 START_TEST(a_file_states_steps_that_rise_to_one)
 {
     static const double speeds[4][2] = {{0.4, 1}, {1, 0.4}, {0.4, 0.9}, {0.4, 1}};

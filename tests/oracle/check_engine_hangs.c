@@ -1,5 +1,5 @@
-/* Launches that hang (sim.hang_frac): which kernels take longer, and how many. By hand. Toy iGPU: 1
- * ns a kernel where nothing is said. */
+/* Launches that hang (sim.hang_frac): which kernels take longer, and how many, by hand. Kernels of
+ * the toy iGPU take 1 ns where no cost is set. */
 #include <string.h>
 
 #include "tests/helpers/byhand.h"
@@ -7,11 +7,12 @@
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
-/* 3,780 iterations of 60 requests, each of which hangs with probability 0.1 and then takes 11 times
- * as long. All kernels of a launch hang, and no other: of an iteration the layers (1 ms) and the
- * head (1 ns, the least that a kernel takes), of a prompt its four ops of 1 ns. One follows the
- * other, so the run takes the sum of what was counted, to the ns. The share that hangs has a
- * standard error of sqrt(0.09 / 3780) = 0.0049. */
+/* 60 requests have 3,780 iterations. Each hangs with probability 0.1, and then takes 11 times as
+ * long. All kernels of a launch hang together. Those of an iteration are the layers (1 ms) and the
+ * head (1 ns, the least that a kernel takes), those of a prompt its four operators of 1 ns.
+ *
+ * One launch follows the other, so the run takes the sum of what was counted, to the ns. The share
+ * that hangs has a standard error of sqrt(0.09 / 3780) = 0.0049. */
 static struct {
     uint32_t layers, layers_hung, short_ones, short_hung, others;
 } hung;

@@ -1,8 +1,9 @@
-/* Instants: which of them a policy is asked at, two events of one instant, and runs that would
+/* Instants: at which of them a policy is called, two events of one instant, and runs that would
  * never end.
  *
- * Toy devices: QKV 4 ms, attention 6 ms, FFN 8 ms, head 1 ms a kernel, chunks of 256 rows on the
- * NPU. Two layers and 512 rows are 61 ms there, 37 ms on the iGPU, which runs whole ops. */
+ * In these tests QKV takes 4 ms, attention 6, FFN 8 and the head 1 a kernel. The NPU cuts rows into
+ * chunks of 256, and the iGPU runs whole operators. So two layers and 512 rows take 61 ms on the
+ * NPU and 37 ms on the iGPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,9 @@ static void on_both_devices(struct sched *s, struct script *y)
     }
 }
 
-/* Whole ops on the iGPU: 2 (4 + 6 + 8) + 1 = 37 ms. The NPU, whose events come first, gets ready
- * after 7 ms of host work: at the very instant at which the iGPU's last kernel ends. It takes its
- * own 61 ms: 98. */
+/* The iGPU takes 2 (4 + 6 + 8) + 1 = 37 ms. The NPU's launch comes at 30 ms and has 7 ms of host
+ * work. So it begins at the very instant at which the iGPU's last kernel ends, and the NPU's events
+ * come first. It takes its own 61 ms, so it ends at 98. */
 START_TEST(a_launch_ends_when_another_begins_at_its_end)
 {
     for (int collapse = 0; collapse < 2; collapse++) {
@@ -64,8 +65,8 @@ START_TEST(a_launch_ends_when_another_begins_at_its_end)
 }
 END_TEST
 
-/* Instants with news: the arrivals at 0, the timer at 30, the ends at 37 and 98. The 17 kernels
- * between are the devices' business, and so is a graphics user's frame. */
+/* Four instants have news: the arrivals at 0, the timer at 30, and the ends at 37 and 98. The 17
+ * kernels between them are no business of the policy, and neither is a graphics user's frame. */
 START_TEST(a_policy_is_asked_only_when_it_can_see_something_new)
 {
     for (int k = 0; k < 4; k++) {
@@ -90,8 +91,9 @@ static void on_the_npu(struct sched *s, struct script *y)
     }
 }
 
-/* The second prompt is longer than the memory has room for, and comes when the first has ended two
- * kernels of QKV (4, 8 ms), two of attention (14, 20) and one of FFN (28 ms). */
+/* The second prompt is longer than the memory, so its arrival at 30 ms ends the run. By then five
+ * kernels of the first have ended: two of QKV (4 and 8 ms), two of attention (14 and 20) and one of
+ * FFN (28). */
 START_TEST(an_error_leaves_what_ran_before_it_counted)
 {
     static const struct scenario_request second_too_long[] = {{RT, 0, 512, 1, 0, 0},
@@ -125,8 +127,8 @@ static void stops_in_the_lead(struct sched *s, struct script *y)
     }
 }
 
-/* Every launch is stopped 1 ms into its 2 ms of host work, and put back: for ever. More than 1,000
- * of them without anything done take over a second, which is the patience of this run. */
+/* Every launch is stopped 1 ms into its 2 ms of host work, and put back, for ever. More than 1,000
+ * of them take over a second without any work done, and this run waits for one second. */
 START_TEST(launches_that_never_get_to_work_are_a_livelock)
 {
     sc.machine.devices[NPU].submit_ns = MS(2);
@@ -152,7 +154,8 @@ START_TEST(a_run_ends_before_its_clock_does)
 }
 END_TEST
 
-/* 37 ms on the iGPU: what happens at the horizon itself still does, a ns beyond it nothing. */
+/* The request takes 37 ms on the iGPU. An event at the horizon itself still happens. One that is a
+ * ns behind it does not. */
 START_TEST(a_horizon_is_the_last_instant)
 {
     sc.setup.horizon_ns = MS(37) - _i;
@@ -164,7 +167,7 @@ START_TEST(a_horizon_is_the_last_instant)
 }
 END_TEST
 
-/* Each on a device of its own: 0 and 1 at once, 2 and 3 when both have ended. */
+/* Each request runs on a device of its own: 0 and 1 at once, 2 and 3 when both have ended. */
 static void in_pairs(struct sched *s, struct script *y)
 {
     static const uint8_t device[] = {NPU, IGPU, NPU, CPU};
@@ -177,10 +180,13 @@ static void in_pairs(struct sched *s, struct script *y)
     }
 }
 
-/* 37 ms each, and the whole DDR for it. NPU and iGPU have equal weights: both end at 74. The CPU
- * has three times the NPU's: it ends 37 / 0.75 later, when the NPU has done 37 / 3 and has the rest
- * alone: 74 + 37 + 37. The kernels beside each other draw the same in both pairs, only the device
- * is another. */
+/* Each request takes 37 ms, and the whole DDR for that. NPU and iGPU have equal weights, so both
+ * end at 74.
+ *
+ * The CPU has three times the weight of the NPU. It ends 37 / 0.75 later, when the NPU has done 37
+ * / 3. The NPU has the rest alone, so it ends at 74 + 37 + 37. Kernels of both pairs draw the same
+ * and differ only in their device. An engine that remembers the shares of equal kernels without
+ * their devices gives 74 and 74 again. */
 START_TEST(equal_kernels_share_by_the_weights_of_their_devices)
 {
     static const struct scenario_request four[] = {
@@ -190,7 +196,7 @@ START_TEST(equal_kernels_share_by_the_weights_of_their_devices)
         byhand_toy(100);
         memcpy(sc.cost[CPU], sc.cost[IGPU], sizeof sc.cost[CPU]);
         sc.setup.collapse = collapse == 1;
-        sc.observer.kernel = NULL; /* nobody looks: boundaries go by without events */
+        sc.observer.kernel = NULL; /* nobody looks, so boundaries pass without events */
         sc.setup.contention = contention_find("weighted");
         sc.machine.devices[CPU].ddr_weight = 3.0;
         byhand_run(in_pairs, four, 4);

@@ -1,6 +1,7 @@
-/* Events of the machine, by hand. Toy iGPU of the power tests: one layer, QKV 4 s, attention 6 s,
- * FFN 8 s, head 2 s, so 20 s of prefill alone; at 30 W, everything else draws nothing. Memory:
- * 1 MB of KV a token, 16 tokens a block, and room for 12 blocks beside the weights. */
+/* Events of the machine, by hand. The toy iGPU of the power tests has one layer: QKV takes 4 s,
+ * attention 6, FFN 8 and the head 2. So a prefill takes 20 s, at 30 W, and nothing else draws
+ * power. In the tests of memory a token takes 1 MB of KV and a block 16 tokens, and 12 blocks fit
+ * next to the weights. */
 #include <errno.h>
 #include <string.h>
 
@@ -55,8 +56,8 @@ static double finish_s(void)
 
 /* ---- power ---- */
 
-/* 15 of 30 W at half speed from 7 s on, in the middle of attention: 13 s of work are left, and take
- * 26. Energy: 7 s at 30 W, 26 s at 15 W. */
+/* From 7 s on, in the middle of attention, 15 of 30 W halve the speed. 13 s of work are left, and
+ * take 26. The device draws 30 W for 7 s and 15 W for 26 s. */
 START_TEST(a_power_limit_doubles_times_from_then_on)
 {
     event(7, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 15;
@@ -66,8 +67,8 @@ START_TEST(a_power_limit_doubles_times_from_then_on)
 }
 END_TEST
 
-/* The limit ends at 17 s: 12 s of work are done then, and the other 8 run at full speed. With
- * exponent 3 the limit of 30/8 W is half speed. */
+/* The limit ends at 17 s. By then 12 s of work are done, and the other 8 run at full speed. With an
+ * exponent of 3 a limit of 30 / 8 W is half speed. */
 START_TEST(a_power_limit_ends)
 {
     sc.setup.throttle.exponent = _i == 0 ? 1 : 3;
@@ -77,7 +78,7 @@ START_TEST(a_power_limit_ends)
 }
 END_TEST
 
-/* Beside PL1 of 1000 W, which is never met, the lower one counts. */
+/* PL1 is 1000 W, which is never reached. The lower limit of the two counts. */
 START_TEST(the_lower_of_two_limits_counts)
 {
     sc.setup.throttle =
@@ -97,8 +98,8 @@ static void battery(double at_s, double charge_j, double full_j)
     v->on_battery = true;
 }
 
-/* 300 J at 30 W from the start: 10 s. From 5 s on: 15 s. The request is unfinished, and the run is
- * well. */
+/* 300 J at 30 W last 10 s from the start, or until 15 s where the battery comes at 5 s. The request
+ * is then unfinished, and the run is no failure. */
 START_TEST(a_battery_is_empty_when_its_joules_are_drawn)
 {
     double from_s = _i == 0 ? 0 : 5;
@@ -113,7 +114,8 @@ START_TEST(a_battery_is_empty_when_its_joules_are_drawn)
 }
 END_TEST
 
-/* On mains again at 8 s: 240 of 600 J are drawn, and the run ends as it would. */
+/* At 8 s the machine is on mains again. By then 240 of 600 J are drawn. The run ends when it would
+ * without a battery. */
 START_TEST(mains_keep_the_charge)
 {
     battery(0, 600, 600);
@@ -127,8 +129,9 @@ START_TEST(mains_keep_the_charge)
 }
 END_TEST
 
-/* The whole package: 5 W of platform besides. 20 s of 35 W are 700 of 1000 J. A second charge of
- * 500 J at 10 s is on top of the 350 drawn by then: 500 - 350 are left. */
+/* The platform draws 5 W as well, so 20 s of 35 W take 700 of 1000 J. In the second case the charge
+ * is set to 500 J at 10 s, when 350 are drawn. 350 more are drawn after it, so 150 of 1000 J are
+ * left. */
 START_TEST(the_package_draws_and_a_charge_can_be_set_again)
 {
     sc.machine.idle_watts = 5;
@@ -142,8 +145,8 @@ START_TEST(the_package_draws_and_a_charge_can_be_set_again)
 }
 END_TEST
 
-/* A limit of 15 W from 4 s on saves energy and time on battery: 120 J by then, 180 more last 12 s.
- */
+/* A limit of 15 W from 4 s on saves energy and time on battery. By then 120 J are drawn, and the
+ * other 180 last 12 s. */
 START_TEST(a_power_limit_stretches_the_battery)
 {
     battery(0, 300, 300);
@@ -153,8 +156,8 @@ START_TEST(a_power_limit_stretches_the_battery)
 }
 END_TEST
 
-/* 30 W behind a supply of 0.75 are 40 W at the battery, and the display takes 10 W: 300 J last 6 s.
- */
+/* 30 W behind a supply of efficiency 0.75 are 40 W at the battery. The display takes 10 W. So 300 J
+ * last 6 s. */
 START_TEST(the_supply_and_the_rest_draw_as_well)
 {
     sc.setup.supply = (struct sim_supply){0.75, 10};
@@ -165,7 +168,8 @@ START_TEST(the_supply_and_the_rest_draw_as_well)
 }
 END_TEST
 
-/* 50 W for 5 s are 250 of 1000 J; on mains nothing is drawn, the display's power neither. */
+/* 50 W for 5 s are 250 of 1000 J. On mains the battery is not drawn from, also not by the
+ * display. */
 START_TEST(mains_feed_the_rest_too)
 {
     sc.setup.supply = (struct sim_supply){0.75, 10};
@@ -183,7 +187,7 @@ static void serve_nobody(struct sched *s, struct script *y)
     (void)y;
 }
 
-/* A policy that serves nobody has stalled, however long the battery lasts. */
+/* A policy that serves nobody has stalled, and the empty battery is no excuse. */
 START_TEST(an_empty_battery_hides_no_stall)
 {
     sc.machine.idle_watts = 5;
@@ -196,8 +200,9 @@ END_TEST
 
 /* ---- frames and windows ---- */
 
-/* Frames of 0.5 s every 10 s from 5 s on: the first waits for attention to end at 10 s, the second
- * one, due at 15 s, for FFN, which ends at 18.5 s; the head then ends at 21 s. None after 16 s. */
+/* Frames of 0.5 s are due every 10 s from 5 s on. The first waits for attention, which ends at 10
+ * s. The second, due at 15 s, waits for FFN, which ends at 18.5 s. The head then ends at 21 s. No
+ * frame is due after 16 s. */
 START_TEST(frames_begin_and_end)
 {
     sc.setup.frames =
@@ -228,8 +233,9 @@ static void serve_in_the_window(struct sched *s, struct script *y)
     }
 }
 
-/* Closed before the request arrives at 1 s, open for 20 s from 30 s on, again every 100 s until 140
- * s: the second prompt, at 60 s, begins at 130 s. Nothing else calls `schedule` at 30 s. */
+/* The window is closed when the first request arrives at 1 s. It is open for 20 s from 30 s on, and
+ * again every 100 s until 140 s. So the second prompt, at 60 s, begins at 130 s. No other event
+ * calls `schedule` at 30 s. */
 START_TEST(a_policy_sees_windows_open_again_and_again)
 {
     static const struct scenario_request two[] = {{BE, 1, 256, 1, 0, 0}, {BE, 60, 256, 1, 0, 0}};
@@ -247,9 +253,10 @@ START_TEST(a_policy_sees_windows_open_again_and_again)
 }
 END_TEST
 
-/* edf with class=window. The background prompt arrives at 1 s, its window opens at 30 s and closes
- * at 31 s, while it runs from 30 to 50 s. A user's prompt, at 2 s, is served to 22 s. Its second
- * token needs another iteration, which waits for the window at 100 s. */
+/* edf with class=window. The background prompt arrives at 1 s. Its window opens at 30 s and closes
+ * at 31 s, while the prompt runs from 30 to 50 s. A user's prompt, at 2 s, is served until 22 s.
+ * The background request's second token needs another iteration, which waits for the window at 100
+ * s. */
 START_TEST(background_work_waits_for_a_window)
 {
     static const struct scenario_request two[] = {{BE, 1, 256, 2, 0, 0}, {RT, 2, 256, 1, 0, 0}};
@@ -268,7 +275,7 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* 12 blocks of 16 MB; kernels of 1 ms a row, and 10 ms a decode. */
+/* Sets 12 blocks of 16 MB, and kernels of 1 ms a row and of 10 ms a decode. */
 static void small_memory(void)
 {
     sc.machine.memory_bytes = sc.llm.weight_bytes + 192e6;
@@ -289,7 +296,7 @@ static void on_lost(void *self, int64_t now_ns, const struct request *r, uint64_
     n_lost++;
 }
 
-/* Serves in order, and where A can get no KV takes that of B. */
+/* Serves in order. Where A can get no KV, it drops that of B. */
 static void take_from_the_younger(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -302,14 +309,16 @@ static void take_from_the_younger(struct sched *s, struct script *y)
 }
 
 /* A has 79 tokens in 5 blocks and runs to 79 ms. B has 64 in 4 blocks, waits on the device and runs
- * to 143 ms: 3 are free. Without an event both decode in turn.
+ * to 143 ms. So 3 blocks are free. Without an event both decode in turn.
  *
- * At 100 ms another program takes 5 blocks: the 3 at once, and 2 are owed. B's decode needs a fifth
- * block, and gets none. A's first decode has room for its 80th token, 143 to 153 ms; its second
- * needs a sixth block. So B gives its 4: 2 pay the debt, A has one of the others, decodes to 173 ms
- * and is through. B computes 64 + 1 tokens again, to 238 ms, and decodes its last token to 248 ms.
+ * In the second case another program takes 5 blocks at 100 ms: it gets the 3 at once, and 2 are
+ * owed. B's decode needs a fifth block, and gets none. A's first decode has room for its 80th
+ * token, 143 to 153 ms. Its second needs a sixth block. So B gives up its 4: 2 pay the debt, and A
+ * has one of the others. A decodes to 173 ms and is done. B computes 64 + 1 tokens again, to 238
+ * ms, and decodes its last token to 248 ms.
  *
- * Given back at 150 ms, nothing is owed any more, and nobody loses anything. */
+ * In the third case the memory is given back at 150 ms. Nothing is owed any more, and no request
+ * loses anything. */
 START_TEST(memory_that_is_taken_forces_one_eviction)
 {
     static const struct scenario_request two[] = {{BE, 0, 79, 4, 0, 0}, {BE, 0.01, 64, 3, 0, 0}};
@@ -335,8 +344,8 @@ START_TEST(memory_that_is_taken_forces_one_eviction)
 }
 END_TEST
 
-/* A queue of three has room for so many: three, two, one and none, and one again when the first has
- * ended, at 32 ms. */
+/* A queue of three has room for three, two, one and no launch. When the first has ended, at 32 ms,
+ * it has room for one again. */
 static void note_room(struct sched *s, struct script *y)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -382,8 +391,8 @@ static void take_from_the_youngest(struct sched *s, struct script *y)
 }
 
 /* A has 5 blocks, B and C have 2 each, and 3 are free when 5 are taken at 100 ms: 2 are owed. A
- * needs a sixth block at 153 ms. C's two pay the debt and A gets none of them,
- * so B gives its two as well. */
+ * needs a sixth block at 153 ms. C's two pay the debt and A gets none of them, so B gives its two
+ * as well. An engine that serves A before the debt takes nothing from B. */
 START_TEST(what_is_owed_is_paid_before_anybody_gets_any)
 {
     static const struct scenario_request q[] = {
@@ -402,9 +411,9 @@ START_TEST(what_is_owed_is_paid_before_anybody_gets_any)
 }
 END_TEST
 
-/* The first turn holds 7 of 12 blocks when 8 are taken, and ends at 110 ms: what it leaves goes to
- * the other program at once. Its next turn, a second later and when all is given back, computes all
- * of its 150 tokens. */
+/* The first turn holds 7 of 12 blocks when 8 are taken, and ends at 110 ms. The prefix that it
+ * leaves is given to the other program at once. The next turn comes a second later, when all memory
+ * is given back. It computes all of its 150 tokens: 110 + 1000 + 150 = 1260 ms. */
 START_TEST(what_a_turn_leaves_pays_the_debt)
 {
     static const struct scenario_request turns[] = {{BE, 0, 110, 1, 7, 0}, {BE, 1, 150, 1, 7, 110}};
@@ -416,9 +425,9 @@ START_TEST(what_a_turn_leaves_pays_the_debt)
 }
 END_TEST
 
-/* A session's first turn leaves 64 tokens in 4 blocks. Another program that takes the other 8 from
- * 100 to 500 ms leaves them, one that takes 9 does not: the second turn of 100 tokens, after a
- * second, computes 36 or 100 of them. */
+/* A session's first turn leaves 64 tokens in 4 blocks. Another program takes 8 blocks from 100 to
+ * 500 ms, and leaves these 4. In the second case it takes 9, and the prefix is dropped. The second
+ * turn of 100 tokens comes after a second, and computes 36 or 100 of them. */
 START_TEST(cached_prefixes_give_way_before_requests)
 {
     static const struct scenario_request turns[] = {{BE, 0, 64, 1, 7, 0}, {BE, 1, 100, 1, 7, 64}};
@@ -440,9 +449,10 @@ static void note_capacity(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* Requests of 111 and 112 tokens need 7 blocks. From 50 to 200 ms others have 6 of the 12: the
- * first one's prefill ends at 110 ms, and it leaves then; the second, at 60 ms, leaves at once; one
- * of 50 tokens, at 100 ms, runs when the first one has left; the last, at 300 ms, is served. */
+/* Requests of 111 and 112 tokens need 7 blocks. From 50 to 200 ms other programs have 6 of the 12.
+ * The first request leaves when its prefill ends, at 110 ms. The second leaves when it arrives, at
+ * 60 ms. One of 50 tokens arrives at 100 ms, and runs when the first has left. The last one arrives
+ * at 300 ms, and is served. */
 START_TEST(what_cannot_fit_any_more_is_shed)
 {
     static const struct scenario_request q[] = {{BE, 0, 110, 2, 0, 0},
@@ -476,9 +486,9 @@ static void compile_when_short(struct sched *s, struct script *y)
     }
 }
 
-/* At 50 ms a prompt of 110 tokens holds 7 of 12 blocks, and 8 are taken: 3 are owed. Or others want
- * 20, which is more than there is. Compiled attention takes no memory, so it comes and goes all the
- * same; a graph block gets none. */
+/* At 50 ms a prompt of 110 tokens holds 7 of 12 blocks, and 8 are taken, so 3 are owed. In the
+ * second case others want 20, which is more than there is. Compiled attention takes no memory here,
+ * so it is compiled and evicted all the same. A graph block takes some, and is refused. */
 START_TEST(what_takes_no_memory_needs_none)
 {
     static const struct scenario_request q[] = {{BE, 0, 110, 1, 0, 0}};
@@ -494,9 +504,9 @@ END_TEST
 
 /* ---- in the middle of iterations that run in one step ---- */
 
-/* A prompt of 73 ms and 100 decodes of 10 ms. Half speed from 500 ms on doubles the 573 ms that are
- * left: 1,646 ms in all, and as many joules to the last bit, whether iterations run in one step or
- * each kernel is an event. The host's part, one ns a head, is below what is compared. */
+/* A prompt of 73 ms is followed by 100 decodes of 10 ms. Half speed from 500 ms on doubles the 573
+ * ms that are left: 1,646 ms in all. The joules must be equal to the last bit, whether iterations
+ * run in one step or each kernel is an event. The head's one ns is below the tolerance. */
 START_TEST(an_event_ends_iterations_in_one_step)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 101, 0, 0}};
@@ -511,7 +521,7 @@ START_TEST(an_event_ends_iterations_in_one_step)
         event(0.5, MACHINE_SETS_POWER_LIMIT)->power_limit_watts = 5;
         scenario_policy(&sc, policy_find("orca"), "");
         sc.setup.collapse = k == 0;
-        sc.observer.tokens = NULL; /* nobody looks at each */
+        sc.observer.tokens = NULL; /* nobody looks at each token */
         sc.observer.kernel = NULL;
         ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
         end_ns[k] = sc.records[0].finish_ns;
@@ -523,10 +533,11 @@ START_TEST(an_event_ends_iterations_in_one_step)
 }
 END_TEST
 
-/* 5 ms of host work at no watts before each launch. The prompt takes 64 ms at 30 W, 1.92 J; each
- * decode 10 ms at 10 W, 0.1 J. 5.05 J more last for 50 decodes of 15 ms, 5 ms of host work, and
- * half a decode: 69 + 750 + 10 = 829 ms. Also where iterations run in one step, and where a
- * supply of one half takes twice as much. */
+/* Before each launch comes host work of 5 ms at no watts. The prompt takes 73 ms at 30 W, 2.19 J,
+ * and each decode 10 ms at 10 W, 0.1 J. The battery has 5.05 J more. These last for 50 decodes of
+ * 15 ms, for 5 ms of host work and for half a decode: 78 + 750 + 10 = 838 ms. That holds too where
+ * iterations run in one step, and where a supply of one half draws twice as much from twice the
+ * charge. */
 START_TEST(a_battery_is_watched_between_iterations)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 101, 0, 0}};
@@ -538,7 +549,7 @@ START_TEST(a_battery_is_watched_between_iterations)
     battery(0, times * (2.19 + 5.05), 20);
     scenario_policy(&sc, policy_find("orca"), "");
     sc.setup.collapse = _i % 2 == 0;
-    sc.observer.tokens = NULL; /* nobody looks at each */
+    sc.observer.tokens = NULL; /* nobody looks at each token */
     sc.observer.kernel = NULL;
     ck_assert_int_eq(scenario_run(&sc, q, 1, false), 0);
     ck_assert(sc.result.battery.empty);

@@ -1,7 +1,7 @@
-/* KV blocks, prefixes, swaps, recomputation and cancelled requests, by hand. Toy iGPU: 1 ms a row
- * of QKV; attention, FFN and head take 1 ns each, so a prefill of n rows takes n ms and 3 ns; a
- * fused decode layer 10 ms, and 1 ns for the head. 1 MB of KV a token, swapped at 1 GB/s: 1 ms a
- * token. */
+/* KV blocks, prefixes, swaps, recomputation and cancelled requests, by hand. On the toy iGPU QKV
+ * takes 1 ms a row, and attention, FFN and head take 1 ns each. So a prefill of n rows takes n ms
+ * and 3 ns. A fused decode layer takes 10 ms, and its head 1 ns. A token takes 1 MB of KV, in
+ * blocks of 16 tokens, and swapping it at 1 GB/s takes 1 ms. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +49,10 @@ static void count_blocks(struct sched *s, struct script *y)
     }
 }
 
-/* 200 tokens are 12 blocks of 16: 192. A prompt of 40 takes 3 blocks when its pass is formed: 144
- * left. Each decode puts one more token in: the pass for output token k holds 40 + k - 1 of them.
- * k = 9: 48, still 3 blocks; k = 10: 49, 4 blocks: 128 left. Finished: all 192. Peak 4 blocks. */
+/* 200 tokens are 12 blocks of 16, so 192. A prompt of 40 takes 3 blocks when its pass is formed,
+ * and 144 are left. Each decode adds one token: the pass for output token k holds 40 + k - 1 of
+ * them. With k = 9 that is 48, still 3 blocks. With k = 10 it is 49, so 4 blocks, and 128 are left.
+ * When the request has finished all 192 are free. The peak is 4 blocks. */
 START_TEST(kv_is_held_in_whole_blocks)
 {
     static const struct scenario_request q[] = {{BE, 0, 40, 10, 0, 0}};
@@ -68,10 +69,12 @@ END_TEST
 
 /* ---- prefixes ---- */
 
-/* Eight blocks. Request 0 (turn 0 of session 7) leaves 40 tokens: 3 blocks cold. At 1 s turn 1
- * (90 tokens, request 1) finds them and waits while request 2 (60 tokens, 4 blocks) prefills: one
- * block is free. Turn 1 needs 6 blocks, 3 more: no memory. It keeps nothing from others by having
- * asked: request 3 (64 tokens, 4 blocks) gets the free one and the 3 of the waiting prefix. */
+/* There are eight blocks. Request 0 (turn 0 of session 7) leaves 40 tokens, a cached prefix of 3
+ * blocks. At 1 s turn 1 (90 tokens, request 1) finds them and waits, while request 2 (60 tokens, 4
+ * blocks) prefills: one block is free. Turn 1 needs 6 blocks, 3 more, and is refused.
+ *
+ * Its refusal keeps nothing from others. Request 3 (64 tokens, 4 blocks) gets the free block and
+ * the 3 of the waiting prefix. */
 static void ask_in_vain(struct sched *s, struct script *y)
 {
     if (y->request[1] == NULL) {
@@ -107,16 +110,18 @@ START_TEST(a_waiting_prefix_is_only_cache_also_after_a_refusal)
     ck_assert_uint_eq(free_tokens[2], 0);
     ck_assert_uint_ge(sc.result.counters[COUNTER_PASS_NO_MEMORY], 1);
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
-    /* 2: 60 ms from 1.1 s on, 3: 64 ms more; turn 1 has lost its prefix: all 90 rows. */
+    /* Request 2 takes 60 ms from 1.1 s on, and request 3 takes 64 ms more. Turn 1 has lost its
+     * prefix, so it computes all 90 rows. */
     ck_assert_int_eq(sc.records[2].finish_ns, MS(1160) + 3);
     ck_assert_int_eq(sc.records[3].finish_ns, MS(1224) + 6);
     ck_assert_int_eq(sc.records[1].finish_ns, MS(1314) + 9);
 }
 END_TEST
 
-/* Eight blocks, 3 of them the prefix of turn 1 (70 tokens, 40 of them there: 30 rows, 2 blocks
- * more). A pass of request 2 (96 tokens, 6 blocks) and these 30 rows needs 8 blocks beside the
- * prefix, and 5 are free: it must not make room by taking the prefix that the 30 rows stand on. */
+/* There are eight blocks, 3 of them the prefix of turn 1. That has 70 tokens, 40 of them in the
+ * prefix, so it needs 30 rows and 2 more blocks. A pass of request 2 (96 tokens, 6 blocks) and
+ * these 30 rows needs 8 blocks next to the prefix, and 5 are free. It must not take the prefix that
+ * its own 30 rows continue. */
 static void ask_together(struct sched *s, struct script *y)
 {
     if (y->stage == 0 && y->request[1] != NULL && y->request[2] != NULL) {
@@ -144,14 +149,14 @@ START_TEST(a_pass_makes_no_room_for_itself_with_its_own_prefix)
     byhand_run(ask_together, q, 3);
     ck_assert_int_eq(x.rc[0], -ENOMEM);
     ck_assert_uint_eq(free_tokens[0], 128); /* 5 blocks and the 3 of the prefix, still cache */
-    /* 30 rows from 1.1 s on: the prefix was there. */
+    /* The prefix was there, so the turn computes 30 rows from 1.1 s on. */
     ck_assert_int_eq(sc.records[1].finish_ns, MS(1130) + 3);
     ck_assert_int_eq(sc.records[2].finish_ns, MS(1226) + 6);
 }
 END_TEST
 
-/* A prefill of the same turn that was begun, stopped and cancelled leaves the prefix as it was
- * before: cache. Request 2 needs all 8 blocks and gets them. */
+/* A prefill of the turn is begun, stopped and cancelled. The prefix is then cache again, as it was
+ * before. Request 2 needs all 8 blocks, and gets them. */
 static void begin_and_cancel(struct sched *s, struct script *y)
 {
     if (y->stage == 0 && y->request[1] != NULL) {
@@ -187,7 +192,8 @@ START_TEST(a_prefix_is_cache_again_when_its_prefill_is_cancelled)
 }
 END_TEST
 
-/* The policy throws the session's prefix away twice: its 3 blocks are freed once. */
+/* The policy drops the session's prefix twice. Its 3 blocks are freed once, and the second call is
+ * refused. */
 static void drop_prefix(struct sched *s, struct script *y)
 {
     if (y->request[1] != NULL && y->stage == 0) {
@@ -215,8 +221,9 @@ START_TEST(an_evicted_prefix_is_freed_once)
 }
 END_TEST
 
-/* Two sessions leave 3 and 2 blocks of 8 cold; a request of 80 tokens (5 blocks) needs 2 of them:
- * the older one (session 7) goes, the other is still served to its next turn. */
+/* Two sessions leave cached prefixes of 3 and 2 of 8 blocks. A request of 80 tokens (5 blocks)
+ * needs 2 of them. The older prefix (session 7) is dropped, and the other one serves its next
+ * turn. */
 START_TEST(the_oldest_cold_prefix_goes_first)
 {
     static const struct scenario_request q[] = {{BE, 0, 40, 1, 7, 0},
@@ -227,14 +234,16 @@ START_TEST(the_oldest_cold_prefix_goes_first)
     sc.setup.kv_capacity_tokens = 128;
     byhand_run(script_serve, q, 5);
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 1);
-    /* 1.04 s: turn 1 of session 7 computes all 60 rows: 1100; session 8's came at 1.12 s: 40. */
+    /* Turn 1 of session 7 comes at 1.04 s and computes all 60 rows, until 1.1 s. That of session 8
+     * comes at 1.12 s and computes 40. */
     ck_assert_int_eq(sc.records[2].finish_ns, MS(1100) + 6);
     ck_assert_int_eq(sc.records[3].finish_ns, MS(1160) + 6);
 }
 END_TEST
 
-/* Three sessions leave 2 blocks of 8 each of 8 in all; a request of 64 tokens needs them all: one
- * after the other goes, each once, and every turn that comes later computes all of its 32 rows. */
+/* Three sessions leave cached prefixes of one block each, of four blocks in all. A request of 63
+ * and 1 tokens needs all four. So the prefixes are dropped one after the other, each once, and
+ * every turn that comes later computes all of its 32 rows. */
 START_TEST(cold_prefixes_go_one_after_the_other)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 7, 0},   {BE, 0.1, 16, 1, 8, 0},
@@ -257,7 +266,7 @@ static void recompute(struct sched *s, struct script *y)
     const struct request *r = y->request[0];
     if (y->stage == 0 && r != NULL && r->generated_tokens == 3) {
         y->stage = 1;
-        for (uint32_t from = 102; from <= 103; from++) { /* of 102 tokens none is left to move */
+        for (uint32_t from = 102; from <= 103; from++) { /* no token is left to move */
             int rc =
                 sched_kv_move(s, (struct kv_part){.request = r, .from_token = from}, KV_NOWHERE);
             ck_assert_int_eq(rc, -EINVAL);
@@ -270,9 +279,10 @@ static void recompute(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* Prompt 100, 5 tokens: 100 ms, then two decodes of 10: tokens at 100, 110, 120. 102 tokens have
- * their KV. 40 of these are kept: 62 are lost, and with the third token itself 103 - 40 = 63 rows
- * are prefilled: token 4 at 120 + 63 = 183, token 5 at 193. */
+/* A prompt of 100 tokens takes 100 ms, and two decodes 10 each: tokens come at 100, 110 and 120.
+ * 102 tokens have their KV then. 40 of them are kept and 62 are lost. With the third token itself,
+ * 103 - 40 = 63 rows are prefilled again. So token 4 comes at 120 + 63 = 183 ms, and token 5 at
+ * 193. */
 START_TEST(evicted_kv_is_prefilled_again_with_what_was_generated)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}};
@@ -316,9 +326,10 @@ static void swap(struct sched *s, struct script *y)
     }
 }
 
-/* Prompt 100 (7 blocks of 8): first token at 100 ms. Out: 100 tokens, 100 ms: free again at 200.
- * Back at 300: its 7 blocks are taken at once, in at 400; token 2 at 410, token 3 at 420. The
- * second time each move has 7 ms of its own: 207, 407, 417, 427. */
+/* A prompt of 100 tokens takes 7 of 8 blocks, and its first token comes at 100 ms. Its KV leaves in
+ * 100 ms, so all is free at 200. At 300 it is called back: its 7 blocks are taken at once, and it
+ * is there at 400. Token 2 comes at 410 and token 3 at 420. In the second case each move takes 7 ms
+ * more, so these come at 417 and 427. */
 START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
@@ -371,9 +382,10 @@ static void serve_one_at_a_time(struct sched *s, struct script *y)
     }
 }
 
-/* Request 0 prefills 0-50 and is given up at 30: shed when its pass ends at 50, with one token.
- * Request 1 waits and is given up at 20: shed at once. Request 2 runs 50-70; its cancel at 500
- * finds it gone. Request 3, request 0's next turn, comes 100 ms after 0 left: at 150. */
+/* Request 0 prefills from 0 to 50 ms and is cancelled at 30. It leaves when its pass ends, at 50,
+ * with one token. Request 1 waits and is cancelled at 20, so it leaves at once. Request 2 runs from
+ * 50 to 70, and its cancel at 500 finds it gone. Request 3 is the next turn after request 0, and
+ * comes 100 ms after that left: at 150. */
 START_TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass)
 {
     static const struct scenario_request q[] = {
@@ -391,15 +403,16 @@ START_TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass)
     ck_assert_int_eq(sc.records[2].finish_ns, MS(70) + 6);
     ck_assert_int_eq((int)sc.records[2].state, (int)REQUEST_STATE_FINISHED);
     ck_assert_int_eq(sc.records[3].arrival_ns, MS(150) + 3);
-    /* its 50 tokens of prefix were kept: 10 rows */
+    /* 50 tokens of prefix were kept, so 10 rows are computed. */
     ck_assert_int_eq(sc.records[3].finish_ns, MS(160) + 6);
     ck_assert_uint_eq(sc.result.audit.shed, 2);
     ck_assert_uint_eq(sc.result.audit.finished, 2);
 }
 END_TEST
 
-/* Request 0 leaves at 50 ms + 3 ns, its session's next turn is due 100 ms later: the instant 150 ms
- * + 3 ns is too late, one nanosecond more is not. */
+/* Request 0 leaves at 50 ms and 3 ns, and its session's next turn is due 100 ms later. A session
+ * that ends at 150 ms and 3 ns has no such turn any more. The test below ends it one nanosecond
+ * later, and the turn arrives. */
 START_TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session)
 {
     static const struct scenario_request q[] = {{BE, 0, 50, 1, 7, 0}, {BE, 0.1, 60, 1, 7, 50}};
@@ -409,7 +422,7 @@ START_TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session)
     byhand_run(serve_one_at_a_time, q, 2);
     ck_assert_uint_eq(sc.result.audit.finished, 1);
     ck_assert_uint_eq(sc.result.audit.future, 1);
-    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 0); /* nothing was kept for it */
+    ck_assert_uint_eq(sc.result.counters[COUNTER_KV_COLD_DROPS], 0); /* no prefix was kept for it */
     ck_assert_int_eq(sc.result.end_ns, MS(50) + 3);
 }
 END_TEST
@@ -426,7 +439,7 @@ START_TEST(a_turn_due_before_the_last_instant_arrives)
 }
 END_TEST
 
-/* Given up while its KV is on the way out (100-200): it leaves when that has ended. */
+/* Cancels a request while its KV leaves, from 100 to 200 ms. It leaves when that has ended. */
 static void swap_only(struct sched *s, struct script *y)
 {
     if (y->stage == 0 && y->request[0] != NULL && y->request[0]->generated_tokens == 1) {
@@ -455,8 +468,9 @@ END_TEST
 
 /* ---- sessions between turns ---- */
 
-/* Ten blocks. Turn 0 of session 7 (32 tokens, two blocks) ends at 32 ms; its KV is asked after in
- * turn, each time with the free tokens behind it; turn 1 comes at 232 ms. */
+/* There are ten blocks. Turn 0 of session 7 (32 tokens, two blocks) ends at 32 ms, and turn 1 comes
+ * at 232 ms. In between, each row of the table moves the session's KV and notes how many tokens are
+ * free after it. */
 static void between_turns(struct sched *s, struct script *y)
 {
     static const struct {
@@ -475,7 +489,8 @@ static void between_turns(struct sched *s, struct script *y)
     }
 }
 
-/* Cached KV counts as free, pinned KV does not, on its way to flash (90-122 ms) neither. */
+/* Cached KV counts as free. Pinned KV does not, and neither does KV on its way to flash (90 to 122
+ * ms). */
 START_TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped)
 {
     static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 32}};
@@ -488,11 +503,12 @@ START_TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped)
         ck_assert_msg(x.rc[i] == rc[i] && session_free[i] == left[i], "ask %d: %d, %llu free", i,
                       x.rc[i], (unsigned long long)session_free[i]);
     }
-    ck_assert_int_eq(sc.records[1].finish_ns, MS(232 + 64) + 6); /* all of it again */
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(232 + 64) + 6); /* all 64 rows again */
 }
 END_TEST
 
-/* On flash at 122; turn 1 comes at 232 and asks for it: back at 264, then 32 rows. */
+/* The KV is on flash at 122 ms. Turn 1 comes at 232 and reads it, until 264. Then it computes 32
+ * rows. */
 static void swap_between_turns(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 90)) {
@@ -520,7 +536,7 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
 }
 END_TEST
 
-/* Turn 1 shares nothing with turn 0: there is nothing to read, and it begins when it comes. */
+/* Turn 1 shares nothing with turn 0. So there is nothing to read, and it begins when it comes. */
 START_TEST(a_turn_without_a_prefix_reads_nothing_back)
 {
     static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 0}};

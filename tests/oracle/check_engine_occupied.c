@@ -1,5 +1,5 @@
-/* A device that works beside passes (sched_occupy): it takes no launch, draws what it draws in
- * decode, and its end is an instant of the policy's. */
+/* A device that works without a pass (sched_occupy). It takes no launch, draws the power of decode,
+ * and the policy is called when it is free again. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static double npu_joules, npu_watts;
 static int64_t npu_since_ns, woken_ns;
 static uint32_t slots_before, slots_then, slots_after;
 
-/* The integral of what is reported. */
+/* Integrates the power that is reported. */
 static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase phase,
                      double watts)
 {
@@ -30,7 +30,8 @@ static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phas
     }
 }
 
-/* At 5 ms the NPU is taken until 15, and the prompt is offered to it; at 15 it takes the prompt. */
+/* At 5 ms the policy occupies the NPU until 15, and tries to launch the prompt there. At 15 it
+ * launches the prompt. */
 static void step(struct sched *s, struct script *c)
 {
     if (c->request[0] == NULL) {
@@ -54,7 +55,7 @@ static void step(struct sched *s, struct script *c)
     }
 }
 
-/* One layer: 4 + 6 + 8 + 1 ms. The NPU draws 1 W at rest, 3 W in decode, 7 W in prefill. */
+/* One layer takes 4 + 6 + 8 + 1 ms. The NPU draws 1 W at rest, 3 W in decode and 7 W in prefill. */
 static void setup(void)
 {
     scenario_init(&sc);
@@ -77,7 +78,7 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* The NPU is free again, and has run the prompt, at those ms. */
+/* The NPU is free again at `free_ms`, and has run the prompt at `done_ms`. */
 static void run(double free_ms, double done_ms)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}};
@@ -87,7 +88,7 @@ static void run(double free_ms, double done_ms)
     ck_assert_int_eq(sc.records[0].first_token_ns, MS(done_ms));
 }
 
-/* 5 ms at rest, 10 ms occupied, 19 ms of prefill. */
+/* The NPU is at rest for 5 ms, occupied for 10 and prefills for 19. */
 START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
 {
     run(15, 15 + 19);
@@ -104,8 +105,9 @@ START_TEST(an_occupied_device_draws_power_and_takes_no_launch)
 }
 END_TEST
 
-/* The platform draws 5 W and the NPU at rest 1; 7 W are allowed. So it has half of the 2 W that it
- * would draw above rest, and half the speed, and in prefill a quarter of 4 W. */
+/* The platform draws 5 W, the NPU at rest 1, and 7 W are allowed. So 1 W is left above rest.
+ * Occupied, the NPU would draw 2 W above rest, so it runs at half speed. In prefill it would draw 4
+ * W above rest, so it runs at a quarter. */
 START_TEST(a_power_limit_slows_what_occupies_a_device)
 {
     sc.setup.throttle = (struct sim_throttle){7, 7, 10, 1, 0.1};
@@ -115,7 +117,8 @@ START_TEST(a_power_limit_slows_what_occupies_a_device)
 }
 END_TEST
 
-/* At half speed until a period of 8 ms is over, at 13 ms: 4 ms are done, and 6 are left. */
+/* The NPU runs at half speed until a period of 8 ms is over, at 13 ms. By then 4 of the 10 ms are
+ * done, and 6 are left. */
 START_TEST(a_step_of_frequency_changes_what_is_left_of_it)
 {
     sc.setup.dvfs[NPU] = (struct sim_dvfs){

@@ -1,6 +1,13 @@
-/* Rules of the engine that sit at degenerate points in plain runs: a queue whose last item is given
- * up, a policy that polls, noise, a batch that is sampled, KV of a prefix that is used in part and
- * of drafts that were wrong. By hand. Toy iGPU: 1 ns a kernel where nothing is said. */
+/* Rules of the engine that plain runs never need, by hand:
+ *
+ *   queues     a queue whose last item is given up
+ *   energy     a policy that polls
+ *   noise      its mean, and equal noise for equal work
+ *   sampling   a batch that is sampled
+ *   KV         a prefix that is used in part, and drafts that were wrong
+ *   actions    the edges of what an action may ask for
+ *
+ * Kernels of the toy iGPU take 1 ns where no cost is set. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +19,7 @@
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
-/* Kernels of 1 ns are rounding beside what is compared. */
+/* Kernels of 1 ns are below the tolerance of 10 ns. */
 static void at_ms(int64_t got_ns, double want_ms)
 {
     ck_assert_msg(llabs(got_ns - MS(want_ms)) <= 10, "at %.6f ms, not %.3f",
@@ -31,7 +38,8 @@ static struct resident_key attention(uint32_t tokens)
     return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, 0};
 }
 
-/* Three items; the last is given up at 3 ms, the one before it at 4, and another comes at 5. */
+/* Asks for three items. It gives up the last at 3 ms and the one before it at 4, and asks for
+ * another at 5. */
 static void give_up_the_last(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -50,7 +58,9 @@ static void give_up_the_last(struct sched *s, struct script *y)
     }
 }
 
-/* Each takes 10 ms: the first until 10, the newcomer, next in the queue, until 20; nothing else. */
+/* Each item takes 10 ms. The first takes until 10, and the new one, which is next in the queue,
+ * until 20. No other is ready. A queue that loses its end with the items that were given up never
+ * serves the new one. */
 START_TEST(what_comes_after_a_cancelled_last_item_takes_its_place)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
@@ -71,10 +81,15 @@ END_TEST
 
 /* ---- energy of a coordinator that polls ---- */
 
-/* Two prompts of 30 ms on the iGPU from 10 ms on, each sampled for 2 ms: the device works 10-70,
- * the host samples 40-42 and 70-72. Idle 5 W for 72 ms 0.36 J, the iGPU 20 W for 60 ms 1.2,
- * sampling 12 W for 4 ms 0.048; polling 3 W for the 60 ms in which a device works 0.18, also beside
- * sampling, and not while everything idles. */
+/* Two prompts of 30 ms run on the iGPU from 10 ms on, and each is sampled for 2 ms. The device
+ * works from 10 to 70 ms. The host samples from 40 to 42 and from 70 to 72.
+ *
+ *   platform   5 W for 72 ms    0.36 J
+ *   iGPU       20 W for 60 ms   1.2 J
+ *   sampling   12 W for 4 ms    0.048 J
+ *   polling    3 W for 60 ms    0.18 J
+ *
+ * The host polls while a device works, also while it samples, and not while everything idles. */
 START_TEST(polling_draws_power_while_a_device_works_and_only_then)
 {
     static const struct scenario_request q[] = {{BE, 0.01, 16, 1, 0, 0}, {BE, 0.01, 16, 1, 0, 0}};
@@ -95,11 +110,11 @@ START_TEST(polling_draws_power_while_a_device_works_and_only_then)
 }
 END_TEST
 
-/* ---- noise of what really happens ---- */
+/* ---- noise of kernel times ---- */
 
-/* 60 requests decode 63 tokens of 1 ms each, one after another: 3,780 independent factors of mean 1
- * and sigma 1, whose mean has a standard error of sqrt(e - 1) / sqrt(3780) = 0.021. Without the
- * -sigma^2/2 the mean is 1.65. */
+/* 60 requests decode 63 tokens of 1 ms each, one after another. That gives 3,780 independent
+ * factors of mean 1 and sigma 1. Their mean has a standard error of sqrt(e - 1) / sqrt(3780) =
+ * 0.021. Without the -sigma^2/2 in the exponent the mean would be 1.65. */
 START_TEST(noise_changes_no_mean)
 {
     static struct scenario_request q[60];
@@ -126,7 +141,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
     }
 }
 
-/* Request 1 goes first, if there is one. */
+/* Serves request 1 first, if there is one. */
 static void last_first(struct sched *s, struct script *y)
 {
     const struct request *first = y->request[0];
@@ -137,8 +152,9 @@ static void last_first(struct sched *s, struct script *y)
     y->request[0] = first;
 }
 
-/* A request alone, and behind another one: later and under other numbers of launches, but the same
- * work on the same device, so that every policy meets the same machine. */
+/* A request runs alone, and then behind another one: later and under other numbers of launches. But
+ * its work is the same on the same device, so its noise must be equal. Only then every policy meets
+ * the same machine. */
 START_TEST(the_same_work_meets_the_same_noise)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 4, 0, 0}, {BE, 0, 16, 7, 0, 0}};
@@ -163,13 +179,13 @@ START_TEST(the_same_work_meets_the_same_noise)
     for (int k = 0; k < 8; k++) {
         ck_assert_int_eq(kernel_ns[0][k], kernel_ns[1][k]);
     }
-    ck_assert_int_ne(kernel_ns[0][0], kernel_ns[0][4]); /* prompt and decode: other work */
+    ck_assert_int_ne(kernel_ns[0][0], kernel_ns[0][4]); /* prompt and decode differ */
 }
 END_TEST
 
 /* ---- sampling ---- */
 
-/* The two prompts become one pass, and so do their decodes. */
+/* Forms one pass of the two prompts, and then one of their decodes. */
 static void together(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL || y->request[0]->pass != NULL) {
@@ -188,7 +204,7 @@ static void together(struct sched *s, struct script *y)
     ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
 }
 
-/* 10 ms of QKV and 3 ms for each of two rows of logits: 16 ms; the same again for the decodes. */
+/* QKV takes 10 ms and each of two rows of logits 3 ms: 16 ms. The decodes take 16 ms too. */
 START_TEST(the_host_samples_row_by_row)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 2, 0, 0}, {BE, 0, 16, 2, 0, 0}};
@@ -212,8 +228,8 @@ static void see_free(struct sched *s, struct script *y)
     }
 }
 
-/* The first turn leaves 64 tokens of KV, 4 blocks of 10. The second one's prompt of 30 tokens
- * begins with 20 of them: it holds 2 blocks while it is computed, and 8 are free. */
+/* The first turn leaves 64 tokens of KV in 4 of 10 blocks. The second one's prompt of 30 tokens
+ * begins with 20 of them. While it is computed it holds 2 blocks, so 8 are free. */
 START_TEST(a_prefix_used_in_part_gives_back_its_other_blocks)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 1, 7, 0}, {BE, 0.01, 30, 1, 7, 20}};
@@ -258,8 +274,9 @@ static void verify_once(struct sched *s, struct script *y)
     ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
 }
 
-/* A prompt of 16 tokens holds one block of 10: 144 free. Verifying 40 drafts puts 41 more tokens
- * in: 57, 4 blocks, 96 free. One of them is right: 18 tokens, 2 blocks, 128 free again. */
+/* A prompt of 16 tokens holds one block of 10, so 144 tokens are free. Verifying 40 drafts adds 41
+ * tokens: 57 are 4 blocks, and 96 tokens are free. One draft is right: 18 tokens are 2 blocks, and
+ * 128 are free again. */
 START_TEST(wrong_drafts_give_back_their_blocks)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 8, 0, 0}};
@@ -284,7 +301,7 @@ static void set_timers(struct sched *s, struct script *y)
     }
 }
 
-/* Now is not too late, a nanosecond ago is. */
+/* A timer for now is set, and one for a nanosecond ago is refused. */
 START_TEST(a_timer_for_now_is_a_timer)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
@@ -316,8 +333,8 @@ START_TEST(a_policy_without_a_required_hook_is_refused)
 }
 END_TEST
 
-/* 64 tokens: a prompt of 48 with 16 of output fits, with 17 it never will, though its prompt does.
- */
+/* There is KV for 64 tokens. A prompt of 48 with 16 of output fits. With 17 it never will, though
+ * its prompt does. */
 START_TEST(a_request_must_fit_with_its_output)
 {
     const struct scenario_request q[] = {{BE, 0, 48, 16 + (uint32_t)_i, 0, 0}};
@@ -331,7 +348,7 @@ START_TEST(a_request_must_fit_with_its_output)
 }
 END_TEST
 
-/* Half of the prompt is computed; the pass for the other half is formed and given up. */
+/* Computes half of the prompt, and then forms the pass for the other half and cancels it. */
 static void half_and_cancel(struct sched *s, struct script *y)
 {
     const struct request *r = y->request[0];
@@ -354,7 +371,8 @@ static void half_and_cancel(struct sched *s, struct script *y)
     y->stage++;
 }
 
-/* KV that a request has computed is no cache that gives way: 2 of 10 blocks. */
+/* KV that a request has computed is no cached prefix, and must not be dropped: it keeps 2 of 10
+ * blocks. */
 START_TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 1, 0, 0}};
@@ -364,7 +382,7 @@ START_TEST(a_cancelled_pass_makes_no_cache_of_what_was_computed)
 }
 END_TEST
 
-/* A prompt of one token draws what prompts draw: 20 W for 10 ms, beside 5 W of the platform. */
+/* A prompt of one token draws the power of prefill: 20 W for 10 ms, next to 5 W of the platform. */
 START_TEST(a_prompt_of_one_token_is_a_prompt)
 {
     static const struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0}};
@@ -399,8 +417,8 @@ static void suspend_at_4(struct sched *s, struct script *y)
     }
 }
 
-/* A kernel of 10 ms is suspended at 4; what is observed of it when it ends at 10 is its rest of 6
- * ms, which took 6 ms: nothing was slow. */
+/* A kernel of 10 ms is suspended at 4 ms, and continues at once. The record that comes at 10 ms is
+ * of its rest. That took 6 ms and takes 6 alone, so nothing was slow. */
 START_TEST(the_rest_of_a_suspended_kernel_takes_its_rest)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
@@ -419,7 +437,8 @@ START_TEST(the_rest_of_a_suspended_kernel_takes_its_rest)
 }
 END_TEST
 
-/* Every request waits for a timer 1 ms after it came: a clock that ticks before anything runs. */
+/* Serves each request only when a timer has ended, 1 ms after it came. So the clock has an event
+ * before anything runs. */
 static void serve_a_ms_late(struct sched *s, struct script *o)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -432,9 +451,9 @@ static void serve_a_ms_late(struct sched *s, struct script *o)
     script_serve(s, o);
 }
 
-/* ---- what waits in a device's queue ---- */
+/* ---- launches that wait in a device's queue ---- */
 
-/* At 5 ms, with one launch running and one behind it. */
+/* Stops the second launch at 5 ms, when it waits behind the first. */
 static void stop_who_waits(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -443,8 +462,8 @@ static void stop_who_waits(struct sched *s, struct script *y)
     }
 }
 
-/* A device that takes work back gives it back when asked; not when what was handed over is to run
- * first. */
+/* A device that takes work back does so when asked. It does not where the stop says that everything
+ * handed over shall run first. */
 START_TEST(what_is_to_drain_is_not_withdrawn)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 0, 16, 1, 0, 0}};
@@ -460,8 +479,8 @@ END_TEST
 
 /* ---- long pauses ---- */
 
-/* Three hours between two turns, and the watchdog looks for an hour without progress: but nobody
- * waits in a pause. */
+/* There are three hours between two turns, and the watchdog waits for an hour without progress. No
+ * request waits in the pause, so it must not end the run. */
 START_TEST(a_pause_of_a_session_is_no_stall)
 {
     static const struct scenario_request q[] = {{BE, 0, 16, 2, 7, 0}, {BE, 10800, 16, 2, 7, 0}};

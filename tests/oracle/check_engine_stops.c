@@ -1,10 +1,13 @@
 /* Where launches start and stop on the virtual devices, by hand.
  *
- * Toy NPU: a chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN, attention 6 ms, the head 1 ms.
- * Two layers and 512 rows are these kernels (ms):
- *   layer 0: QKV 0-4, 4-8, MHA 8-14, FFN 14-22, 22-30;  layer 1: 30-34, 34-38, 38-44, 44-52, 52-60;
- *   head 60-61.
- * Ops 0 to 6 begin at 0, 8, 14, 30, 38, 44, 60. */
+ * On the toy NPU a chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN. Attention takes 6 ms and
+ * the head 1 ms. Two layers and 512 rows are these kernels (ms):
+ *
+ *   layer 0   QKV 0-4, 4-8, MHA 8-14, FFN 14-22, 22-30
+ *   layer 1   QKV 30-34, 34-38, MHA 38-44, FFN 44-52, 52-60
+ *   head      60-61
+ *
+ * Ops 0 to 6 begin at 0, 8, 14, 30, 38, 44 and 60. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +61,8 @@ static double stop_ms;
 static uint32_t inflight = 1;
 static struct preempt_spec how;
 
-/* Launches all of request 0 on the NPU, asks it to stop at stop_ms, and continues it with the same
- * launch as soon as it has stopped. */
+/* Launches all of request 0 on the NPU, and asks it to stop at stop_ms. When it has stopped, the
+ * policy launches its rest in the same way. */
 static void stop_once(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL) {
@@ -85,15 +88,16 @@ struct stop {
     uint32_t op, rows_todo;
 };
 
-/* Asked inside the first kernel, at a boundary, inside attention, in the second layer. */
+/* The stop is asked for inside the first kernel, at a boundary, inside attention, and in the second
+ * layer. */
 static const struct stop stops[] = {
     {YIELD_KERNEL, 1, 4, 0, 256}, /* after its first chunk of two */
     {YIELD_KERNEL, 5, 8, 1, 512},  {YIELD_KERNEL, 9, 14, 2, 512},  {YIELD_KERNEL, 45, 52, 5, 256},
-    {YIELD_KERNEL, 4, 4, 0, 256}, /* exactly at a boundary: there */
+    {YIELD_KERNEL, 4, 4, 0, 256}, /* exactly at a boundary: it stops there */
     {YIELD_KERNEL, 8, 8, 1, 512},  {YIELD_KERNEL, 30, 30, 3, 512}, {YIELD_OP, 1, 8, 1, 512},
-    {YIELD_OP, 4, 8, 1, 512}, /* a kernel boundary inside an op is none */
+    {YIELD_OP, 4, 8, 1, 512}, /* the end of a kernel inside an op is no yield point */
     {YIELD_OP, 8, 8, 1, 512},      {YIELD_OP, 15, 30, 3, 512},     {YIELD_LAYER, 1, 30, 3, 512},
-    {YIELD_LAYER, 8, 30, 3, 512}, /* an op boundary inside a layer is none */
+    {YIELD_LAYER, 8, 30, 3, 512}, /* the end of an op inside a layer is no yield point */
     {YIELD_LAYER, 30, 30, 3, 512}, {YIELD_LAYER, 31, 60, 6, 1}, /* the head has one row */
     {YIELD_KERNEL, 0, 0, 0, 512},
 };
@@ -130,8 +134,8 @@ START_TEST(a_launch_that_yields_at_its_end_only_does_not_stop_before)
 }
 END_TEST
 
-/* Kernels handed over ahead cannot be taken back: asked at 1 with two in flight, the kernels 0-4
- * and 4-8 run; with three also attention 8-14. */
+/* Kernels that were handed over cannot be taken back. Asked at 1 ms with two in flight, the kernels
+ * of 0-4 and 4-8 run. With three in flight attention 8-14 runs too. */
 START_TEST(kernels_in_flight_run_before_a_stop)
 {
     stop_ms = 1;
@@ -149,7 +153,7 @@ START_TEST(kernels_in_flight_run_before_a_stop)
 }
 END_TEST
 
-/* A device that can take them back stops after the running one. */
+/* A device that can take kernels back stops after the running one. */
 START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
 {
     stop_ms = 1;
@@ -162,7 +166,8 @@ START_TEST(a_device_that_withdraws_takes_kernels_in_flight_back)
 }
 END_TEST
 
-/* Asked to let them run it does so all the same: kernels 0-4, 4-8, attention 8-14. */
+/* The stop says that kernels in flight shall run, so such a device runs them too: 0-4, 4-8, and
+ * attention 8-14. */
 START_TEST(a_device_that_withdraws_can_be_asked_not_to)
 {
     stop_ms = 1;
@@ -177,9 +182,9 @@ START_TEST(a_device_that_withdraws_can_be_asked_not_to)
 }
 END_TEST
 
-/* Host work of 1 + 2 + 3 = 6 ms precedes the kernels. Stopped at 2 ms nothing has run; launched
- * again at once it pays the 6 ms again: 2 + 6 + 61 = 69 ms. Its first kernel, and with it its
- * service, starts at 8 ms. */
+/* Host work of 1 + 2 + 3 = 6 ms precedes the kernels. Stopped at 2 ms, nothing has run. Launched
+ * again at once, the request has the 6 ms again: 2 + 6 + 61 = 69 ms. Its first kernel starts at 8
+ * ms, and with it its service. */
 START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 {
     stop_ms = 2;
@@ -194,7 +199,8 @@ START_TEST(a_stop_during_host_work_ends_the_launch_at_once)
 }
 END_TEST
 
-/* A member of 0 and a contradiction are malformed: neither means a default. */
+/* Tries launches with a member of 0, and stops that contradict themselves. Neither means a
+ * default. */
 static void malformed(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL || y->stage > 0) {
@@ -239,8 +245,8 @@ static void reset_once(struct sched *s, struct script *y)
     }
 }
 
-/* At 5 ms the second chunk has run 1 ms: that is lost. The reset takes 0.5 ms: ended at 5.5 with
- * 256 rows of QKV to do; the rest is 61 - 4 = 57 ms: 62.5. */
+/* At 5 ms the second chunk has run for 1 ms, which is lost. The reset takes 0.5 ms, so the launch
+ * ends at 5.5 with 256 rows of QKV to do. The rest takes 61 - 4 = 57 ms: 62.5. */
 START_TEST(reset_kills_the_running_kernel_and_loses_its_work)
 {
     for (int collapse = 0; collapse < 2; collapse++) {
@@ -273,7 +279,8 @@ END_TEST
 static uint8_t goes_on_with;
 static double suspend_ms[2];
 
-/* Suspends what runs at the given instants; goes on at once, the second time on goes_on_with. */
+/* Suspends the running kernel at the given instants. It launches the rest at once, from the second
+ * launch on on `goes_on_with`. */
 static void suspend(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL) {
@@ -293,10 +300,10 @@ static void suspend(struct sched *s, struct script *y)
     }
 }
 
-/* At 5 ms the second chunk has run 1 of 4 ms. 0.5 ms later the device is free, and the chunk goes
- * on with its last 3 ms: 61.5 in all, 11 kernels, nothing lost. Again at 7.5, 2 ms into the rest:
- * another 0.5. It makes no difference if its bytes move in the first 2.5 ms, or in the first 0.5.
- */
+/* At 5 ms the second chunk has run for 1 of 4 ms. 0.5 ms later the device is free, and the chunk
+ * continues with its last 3 ms: 61.5 in all, 11 kernels, and nothing lost. In two of the four runs
+ * it is suspended again at 7.5, 2 ms into the rest, which costs another 0.5. It makes no difference
+ * whether its bytes move all the time, in the first 2.5 ms, or in the first 0.5. */
 START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
 {
     static const double compute_only[] = {0.0, 0.375, 0.875};
@@ -326,7 +333,7 @@ START_TEST(a_suspended_kernel_goes_on_where_it_stopped)
 }
 END_TEST
 
-/* The iGPU has seen nothing of that chunk: 5.5 + 4 + 6 + 8 + 4 + 6 + 8 + 1 = 42.5. */
+/* The iGPU has run nothing of that chunk: 5.5 + 4 + 6 + 8 + 4 + 6 + 8 + 1 = 42.5. */
 START_TEST(a_suspended_kernel_starts_over_on_another_device)
 {
     sc.machine.devices[NPU].can_suspend = true;
@@ -356,8 +363,8 @@ END_TEST
 static const struct scenario_request three[] = {
     {BE, 0, 512, 1, 0, 0}, {BE, 0, 512, 1, 0, 0}, {BE, 0, 512, 1, 0, 0}};
 
-/* In flight two: the second request queues behind the first on the NPU, the third is refused and
- * tried again when the first has ended. */
+/* Two launches may be in flight. The second request queues behind the first on the NPU. The third
+ * is refused, and launched again when the first has ended. */
 static void queue_two(struct sched *s, struct script *y)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -376,8 +383,8 @@ static void queue_two(struct sched *s, struct script *y)
     }
 }
 
-/* Each takes 61 ms: 61, 122, 183. Host work of 2 ms shows only once: before the first; the others
- * are submitted while the device works. */
+/* Each takes 61 ms. The host's work of 2 ms is on the clock once, before the first launch: 63, 124
+ * and 185. The others are submitted while the device works. */
 START_TEST(a_queued_launch_starts_when_the_one_before_ends)
 {
     sc.machine.devices[NPU].inflight_depth = 2;
@@ -397,7 +404,7 @@ START_TEST(a_queued_launch_starts_when_the_one_before_ends)
 }
 END_TEST
 
-/* At 10 ms the queued second launch is taken back and goes to the iGPU. */
+/* At 10 ms the queued second launch is taken back, and launched on the iGPU. */
 static void withdraw(struct sched *s, struct script *y)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -410,15 +417,15 @@ static void withdraw(struct sched *s, struct script *y)
         y->rc[2] = sched_preempt(s, y->launch[1], (struct preempt_spec){0});
     }
     bool back = y->pass[1] != NULL && y->pass[1]->state == PASS_STATE_READY;
-    if (y->stage >= 1 && back) { /* its first op, then the rest */
+    if (y->stage >= 1 && back) { /* its first op, and then the rest */
         struct launch_spec l = sched_launch_rest(s, y->pass[1], IGPU, YIELD_KERNEL);
         l.n_ops = y->stage++ == 1 ? 1 : l.n_ops;
         ck_assert_int_eq(sched_launch(s, &l, NULL), 0);
     }
 }
 
-/* On the iGPU, one dynamic kernel an op: (4 + 6 + 8) * 2 + 1 = 37 ms: 10 + 37 = 47. It never ran on
- * the NPU, so it pays no barrier (5 ms if it did). */
+/* The iGPU runs one dynamic kernel an op, (4 + 6 + 8) * 2 + 1 = 37 ms, until 10 + 37 = 47. The
+ * launch never ran on the NPU, so there is no barrier, which would take 5 ms. */
 START_TEST(a_withdrawn_launch_ends_at_once_and_leaves_no_trace_on_the_device)
 {
     sc.machine.devices[NPU].inflight_depth = 2;
@@ -461,7 +468,7 @@ static void shares(struct sched *s, struct script *y)
         y->rc[0] = sched_launch(s, &l, NULL);
         l.device = IGPU;
         l.n_ops = 2;
-        y->rc[1] = sched_launch(s, &l, NULL); /* a share is one op */
+        y->rc[1] = sched_launch(s, &l, NULL); /* a share is of one op */
         l.n_ops = 1;
         y->rc[2] = sched_launch(s, &l, NULL);
         l.device = CPU;
@@ -472,9 +479,10 @@ static void shares(struct sched *s, struct script *y)
     }
 }
 
-/* QKV of layer 0: 256 rows on the NPU 0-4, 256 on the iGPU 0-6 (its kernel set to 6 ms). The op is
- * through at 6; attention and everything after on the iGPU. It follows an op that also ran on the
- * NPU, so it waits for the barrier of 3 ms: 9. Then 6 + 8 + 6 + 6 + 8 + 1 = 35: 44. */
+/* In QKV of layer 0 the NPU computes 256 rows from 0 to 4 ms, and the iGPU the other 256 from 0 to
+ * 6 (its kernel is set to 6 ms). The op ends at 6. Attention and everything after it run on the
+ * iGPU. They follow an op that also ran on the NPU, so they wait for the barrier of 3 ms, until 9.
+ * Then come 6 + 8 + 6 + 6 + 8 + 1 = 35: 44. */
 START_TEST(an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barrier)
 {
     scenario_cost(&sc, IGPU, OP_QKV, 6, 0, 5);
@@ -492,8 +500,8 @@ START_TEST(an_op_ends_with_its_last_share_and_a_change_of_device_costs_the_barri
 }
 END_TEST
 
-/* Sampling of 2 ms a token follows the head: 61 + 2; then a decode step of two fused layers of 7 ms
- * and a head of 1 on the iGPU and 2 of sampling: 80. */
+/* Sampling of 2 ms a token follows the head, so the first token is out at 61 + 2. A decode step on
+ * the iGPU has two fused layers of 7 ms, a head of 1 and 2 of sampling: 80. */
 static void then_decode(struct sched *s, struct script *y)
 {
     y->device = y->request[0] != NULL && y->request[0]->generated_tokens > 0 ? IGPU : NPU;
@@ -511,9 +519,9 @@ START_TEST(tokens_are_out_when_the_host_has_sampled_them)
 }
 END_TEST
 
-/* At 4 ms the first chunk has ended and the second begins: nothing of it has to be interrupted, so
- * the launch is off the device at once. So it is at 8 ms, between two ops; 1 ms later an
- * interruption takes its 0.5 ms. */
+/* At 4 ms the first chunk has ended and the second begins. Nothing has run of that, so there is
+ * nothing to interrupt, and the launch leaves the device at once. It does so at 8 ms too, between
+ * two ops. 1 ms later an interruption takes its 0.5 ms. */
 START_TEST(suspending_exactly_between_two_kernels_interrupts_nothing)
 {
     for (int k = 0; k < 4; k++) {

@@ -1,5 +1,7 @@
-/* Power limits against the closed form. Toy iGPU: one layer, QKV 4 s, attention 6 s, FFN 8 s, head
- * 2 s: 20 s of prefill alone, at 30 W above nothing; everything else draws nothing. */
+/* Power limits against the closed form. The toy iGPU has one layer: QKV takes 4 s, attention 6, FFN
+ * 8 and the head 2. So a prefill takes 20 s alone, at 30 W. Nothing else draws power. A limit works
+ * on an average of the power, which follows P with the time constant tau: at a constant P it is P
+ * (1 - exp(-t/tau)). */
 #include <math.h>
 #include <string.h>
 
@@ -51,14 +53,14 @@ START_TEST(no_limit_slows_nothing)
     ck_assert_double_eq_tol(finish_s(0, 0, 1, 3, 0.1), 20.0, 1e-6);
     byhand_teardown();
     setup();
-    ck_assert_double_eq_tol(finish_s(30, 0, 5, 3, 0.1), 20.0, 1e-6); /* P never is above it */
+    ck_assert_double_eq_tol(finish_s(30, 0, 5, 3, 0.1), 20.0, 1e-6); /* P is never above it */
     ck_assert_uint_eq(n_speeds, 0);
 }
 END_TEST
 
-/* From 0 W the average follows 30 (1 - exp(-t/10)) and meets 15 W at 10 ln 2 = 6.9315 s. From then
- * on P is held at 15 of 30 W: with exponent 3 at speed (1/2)^(1/3) = 0.7937. 13.0685 s of work are
- * left: 16.4653 s more, 23.3968 s in all. */
+/* From 0 W the average follows 30 (1 - exp(-t/10)), and meets 15 W at 10 ln 2 = 6.9315 s. From then
+ * on P stays at 15 of 30 W. With exponent 3 that is a speed of (1/2)^(1/3) = 0.7937. 13.0685 s of
+ * work are left and take 16.4653 s: 23.3968 s in all. */
 START_TEST(the_average_meets_the_limit_when_the_closed_form_says)
 {
     double t = 10.0 * log(2.0);
@@ -66,15 +68,16 @@ START_TEST(the_average_meets_the_limit_when_the_closed_form_says)
     ck_assert_double_eq_tol(finish_s(15, 0, 10, 3, 0.1), t + (20.0 - t) / speed, 1e-6);
     ck_assert_double_eq_tol(at_s[0], t, 1e-6);
     ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
-    /* energy: 30 W until then, 15 W after */
+    /* The energy is that of 30 W until then, and of 15 W after it. */
     ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 30.0 * t + 15.0 * (20.0 - t) / speed,
                             1e-4);
 }
 END_TEST
 
-/* The machine draws 6 W at rest, whether work comes at once or after 100 s. With work it draws 36
- * W, and the average follows 36 - 30 exp(-t/10), t from the arrival. It meets 21 W at 10 ln 2. Then
- * 15 of the 30 W above rest are left, as above. */
+/* The machine draws 6 W at rest, and the average waits there, whether work comes at once or after
+ * 100 s. With work it draws 36 W. So the average follows 36 - 30 exp(-t/10), with t from the
+ * arrival, and meets 21 W at 10 ln 2. Then 15 of the 30 W above rest are left, as in the test
+ * above. */
 START_TEST(the_average_waits_at_what_the_machine_draws_at_rest)
 {
     double t = 10.0 * log(2.0);
@@ -91,9 +94,10 @@ START_TEST(the_average_waits_at_what_the_machine_draws_at_rest)
 }
 END_TEST
 
-/* A burst limit of 20 W holds from the first instant: speed (2/3)^(1/1) with pauses for a governor.
- * The average then follows 20 (1 - exp(-t/10)) and meets 15 W at 10 ln 4 = 13.863 s, in which 9.242
- * s of work were done; the other 10.758 s run at half speed: 13.863 + 21.516 = 35.379 s. */
+/* A burst limit of 20 W counts from the first instant, so the speed is (2/3)^(1/1) with the
+ * exponent 1. The average then follows 20 (1 - exp(-t/10)), and meets 15 W at 10 ln 4 = 13.863 s.
+ * By then 9.242 s of work are done. The other 10.758 s run at half speed: 13.863 + 21.516 = 35.379
+ * s. */
 START_TEST(bursts_are_limited_at_once_and_the_average_later)
 {
     double t = 10.0 * log(4.0);
@@ -104,8 +108,9 @@ START_TEST(bursts_are_limited_at_once_and_the_average_later)
 }
 END_TEST
 
-/* 1 W would need a speed of 1/30; nothing runs below 0.25, so the limit is passed. At once, because
- * tau is short: 20 / 0.25 = 80 s, less what ran before 0.01 ln(30/29) s. */
+/* 1 W would need a speed of 1/30, and nothing runs below 0.25, so the limit is exceeded. As tau is
+ * short, the speed falls almost at once, after 0.01 ln(30/29) s. The prompt takes 20 / 0.25 = 80 s,
+ * less the work of that moment. */
 START_TEST(nothing_runs_below_the_least_speed)
 {
     ck_assert_double_eq_tol(finish_s(1, 0, 0.01, 1, 0.25), 80.0, 0.01);
@@ -113,7 +118,8 @@ START_TEST(nothing_runs_below_the_least_speed)
 }
 END_TEST
 
-/* RC: 2 K/W and 5 J/K over an ambient of 25 degrees, limit 55: 15 W and 10 s, as above. */
+/* An RC model has 2 K/W and 5 J/K over an ambient of 25 degrees, with a limit of 55. That is (55 -
+ * 25) / 2 = 15 W with tau = 2 * 5 = 10 s, as above. */
 START_TEST(an_rc_model_is_the_same_equation)
 {
     double limit = (55.0 - 25.0) / 2.0;
@@ -135,8 +141,9 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
     alone_ns += isolated;
 }
 
-/* One launch, alone: 23.3968 s under the limit is what it takes alone there, so that nothing of it
- * counts as contention (actual - alone). Nor if its kernels load for 30 % of their time first. */
+/* One launch runs alone, 23.3968 s under the limit. That is its isolated time there, so nothing of
+ * it counts as contention (actual - isolated). So it is where its kernels load for 30 % of their
+ * time first. */
 START_TEST(throttling_is_not_contention)
 {
     sc.compute_only_frac = _i == 1 ? 0.7 : 0.0;
@@ -162,10 +169,10 @@ START_TEST(throttling_is_explained)
 }
 END_TEST
 
-/* The platform idles at 5 W, the NPU at 2 and the iGPU at 3: nothing of these 10 W can be slowed,
- * and the average begins with them. At full speed the iGPU draws 30, 37 in all: the average follows
- * 37 - 27 exp(-t/10) and meets 22 W at 10 ln(27/15) = 5.878 s. From then on 22 = 10 + 27 s^3, so
- * s = (12/27)^(1/3) = 0.7631. */
+/* The platform idles at 5 W, the NPU at 2 and the iGPU at 3. Nothing of these 10 W can be slowed,
+ * and the average begins with them. At full speed the iGPU draws 30, so the machine draws 37. The
+ * average follows 37 - 27 exp(-t/10), and meets 22 W at 10 ln(27/15) = 5.878 s. From then on 22 =
+ * 10 + 27 s^3, so s = (12/27)^(1/3) = 0.7631. */
 START_TEST(what_idles_draws_its_power_at_any_speed)
 {
     sc.machine.idle_watts = 5;
@@ -175,7 +182,7 @@ START_TEST(what_idles_draws_its_power_at_any_speed)
     double speed = pow(12.0 / 27.0, 1.0 / 3.0);
     double end = t + (20.0 - t) / speed;
     ck_assert_double_eq_tol(finish_s(22, 0, 10, 3, 0.1), end, 1e-6);
-    ck_assert_uint_eq(n_speeds, 2); /* and back at the end */
+    ck_assert_uint_eq(n_speeds, 2); /* slower, and back at the end */
     ck_assert_double_eq_tol(at_s[0], t, 1e-6);
     ck_assert_double_eq_tol(speeds[0], speed, 1e-6);
     ck_assert_double_eq_tol(sc.result.audit.energy_sum_j, 37.0 * t + 22.0 * (end - t), 1e-4);
@@ -191,8 +198,8 @@ static void serve_and_load(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* A burst limit of 15 of 30 W halves the speed from the first instant: 40 s for the prompt. The
- * loader is no device: its 10 GB at 1 GB/s take 10 s as ever. */
+/* A burst limit of 15 of 30 W halves the speed from the first instant, so the prompt takes 40 s.
+ * The loader is no device, so its 10 GB at 1 GB/s take 10 s at any speed. */
 START_TEST(the_loader_keeps_its_speed)
 {
     x.step = serve_and_load;
@@ -215,8 +222,8 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
     }
 }
 
-/* The prompt is on the NPU at half speed, and a frame of 2 s on the iGPU: the display does not wait
- * for a governor of inference. */
+/* The prompt is on the NPU at half speed. A frame of 2 s on the iGPU keeps its time: a governor of
+ * inference does not slow the display. */
 START_TEST(frames_keep_their_speed)
 {
     for (int op = 0; op < OP_KIND_COUNT; op++) {
@@ -235,8 +242,8 @@ START_TEST(frames_keep_their_speed)
 }
 END_TEST
 
-/* Kills the first kernel at 1 s; another device works beside passes meanwhile, from 1.5 to 2.5 s.
- */
+/* Kills the first kernel at 1 s. Another device is occupied without a pass meanwhile, from 1.5 to
+ * 2.5 s. */
 static void reset_at_1_s(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -249,11 +256,13 @@ static void reset_at_1_s(struct sched *s, struct script *y)
     }
 }
 
-/* The iGPU works from 0 to 1 s, is being reset until 3 s, and then runs the prompt, to 23 s: 30 W
- * all the time, 690 J, and as long the host polls for 10 W, 230 J. The second prompt, at 100 s,
- * takes 20 s: 600 and 200 J. A limit of 1000 W is never met and changes nothing: not what the
- * device draws while it is reset, at whatever instant other devices make the limit be looked at,
- * nor for how long the host polls. */
+/* The iGPU works from 0 to 1 s, is being reset until 3 s, and then runs the prompt until 23 s. It
+ * draws 30 W all the time, 690 J, and the host polls for 10 W as long, 230 J. The second prompt, at
+ * 100 s, takes 20 s: 600 and 200 J.
+ *
+ * A limit of 1000 W is never met, so it must change nothing. That holds for the device's power
+ * while it is reset, also at an instant at which another device makes the engine compute speeds. It
+ * holds for the time in which the host polls. */
 START_TEST(a_limit_that_is_not_met_changes_no_power)
 {
     static const struct scenario_request two[] = {{REQUEST_CLASS_PROACTIVE, 0, 256, 1, 0, 0},

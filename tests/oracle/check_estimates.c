@@ -1,4 +1,4 @@
-/* Estimates that policies ask for: watts, and the noise of annotations. */
+/* Estimates that policies ask for: their watts, and the noise of annotations. */
 #include <string.h>
 
 #include "tests/helpers/byhand.h"
@@ -7,7 +7,7 @@
 #define BE REQUEST_CLASS_PROACTIVE
 #define MS(t) ((int64_t)((t)*1e6 + 0.5))
 
-/* Kernels of 1 ns are rounding beside what is compared. */
+/* The answers for prompts of 1 to 40 rows, and for decodes of 1 to 40 requests. */
 static struct estimate prompt_says[40], decode_says[40];
 
 static void ask(struct sched *s, struct script *y)
@@ -35,7 +35,7 @@ START_TEST(an_estimate_has_the_watts_of_its_phase)
 }
 END_TEST
 
-/* Which of 40 annotations of 10 ms are off. */
+/* Counts how many of 40 annotations are not the true 10 ms. */
 static uint32_t off(const struct estimate *e)
 {
     uint32_t n = 0;
@@ -64,7 +64,9 @@ static int64_t says(struct sched *s, const struct work_shape *w)
     return e.t_ns;
 }
 
-/* The others differ from the first in one number each, and from the last in all. */
+/* Works 1 to 3 differ from the first in one number each, and the last one in all. Estimates of
+ * equal questions must be equal, in any order of questions. An estimate that is kept for the
+ * question before fails. */
 static void ask_in_turns(struct sched *s, struct script *y)
 {
     static const struct work_shape works[] = {
@@ -94,7 +96,8 @@ START_TEST(noise_is_of_the_question_and_not_of_the_one_before)
 }
 END_TEST
 
-/* Equal kernels of two models, ops and devices: their estimates are off by noise of their own. */
+/* Equal kernels of two models, operators and devices must have noise of their own. Each question
+ * comes twice, and its two answers are equal. */
 static void ask_of_others(struct sched *s, struct script *y)
 {
     static const struct other {
@@ -103,7 +106,7 @@ static void ask_of_others(struct sched *s, struct script *y)
         uint8_t device;
     } others[] = {{0, OP_QKV, IGPU}, {1, OP_QKV, IGPU}, {0, OP_FFN, IGPU}, {0, OP_QKV, CPU}};
     struct estimate e[8];
-    for (int i = 0; i < 8; i++) { /* and again, in the same turns */
+    for (int i = 0; i < 8; i++) { /* each of the four, and again */
         const struct other *o = &others[i % 4];
         struct work_shape w = {
             .rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16, .model = o->model};

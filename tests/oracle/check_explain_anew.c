@@ -1,7 +1,8 @@
-/* Explanations computed anew: an observer of its own keeps, for random runs, what held between two
- * events, and all kernels (tests/helpers/explain_anew.h). Once it is known which device serves a
- * request, plain loops apply the head of sim/metrics/explain.h to what was kept. All causes must be
- * the same to the nanosecond, and so must be who was in the way. */
+/* Explanations by a second implementation. In random runs an observer keeps the state between each
+ * two events, and all kernels (tests/helpers/explain_anew.h). When it is known which device serves
+ * a request, plain loops apply the definitions at the head of sim/metrics/explain.h to these lists.
+ * All causes must be equal to the nanosecond. So must the times in which each other request was in
+ * the way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static struct scenario_request q[MOST];
 static const char *what;
 static struct explain *x;
 
-/* The other observer is called before, so that its explanation is there. */
+/* `explain` is called before this one, so that its explanation is there. */
 static void compare(uint32_t id, const struct explained *v)
 {
     const struct explanation *e = explain_find(x, id);
@@ -71,7 +72,7 @@ START_TEST(causes_are_what_the_head_says)
         what = text;
         uint32_t n = randomload_make(&sc, q, MOST, 500 + load);
         sc.machine.devices[IGPU].can_reset = true;
-        bool timers = strncmp(runs[_i].policy, "agent", 5) == 0; /* far: frames would be millions */
+        bool timers = strncmp(runs[_i].policy, "agent", 5) == 0; /* frames would be millions */
         if (strcmp(runs[_i].policy, "sd-npu") == 0) {
             sc.machine.devices[NPU].static_attention = false;
             sc.llm.n_layers = 6;

@@ -1,6 +1,6 @@
-/* Requests that go on from one decode pass to the next, and the shape of every pass, counted again.
- * Three prompts of 16 tokens, one block each, with 2, 3 and 4 tokens of output: after the prompts
- * there are passes of 3, 2 and 1 requests. */
+/* Requests that continue from one decode pass to the next, and the shape of every pass, counted
+ * again. Three prompts of 16 tokens, one block each, have 2, 3 and 4 tokens of output. After the
+ * prompts there are passes of 3, 2 and 1 requests. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* A pass of all requests that are still there. */
+/* Forms a pass of all requests that are still there, and launches it. */
 static void step(struct sched *s, struct script *y)
 {
     struct segment all[3];
@@ -63,8 +63,8 @@ static void step(struct sched *s, struct script *y)
     ck_assert_int_eq(script_launch(s, running, IGPU, YIELD_PASS, NULL), 0);
 }
 
-/* In the order of the pass before, and in another one: each pass has the segments that were asked
- * for (step), and all tokens come out. */
+/* The requests come in the order of the pass before, or in another one. Each pass must have the
+ * segments that `step` asked for, and all tokens must come. */
 START_TEST(requests_decode_on_in_any_order)
 {
     static const struct scenario_request q[] = {
@@ -84,11 +84,12 @@ START_TEST(requests_decode_on_in_any_order)
 }
 END_TEST
 
-/* ---- counted anew ---- */
+/* ---- shapes that are counted again ---- */
 
 static uint32_t n_formed, n_done;
 
-/* The shape of a pass is the sum of its segments, whoever summed it when. */
+/* The shape of a pass must be the sum of its segments. The core may add it up when the pass is
+ * formed, or take it from the pass before. */
 static void shape_anew(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
@@ -143,7 +144,8 @@ static void nothing(void *self, int64_t now_ns, const struct repeat_record *r)
     (void)r;
 }
 
-/* One run with every iteration reported, one in which they repeat. */
+/* One run reports every iteration, and in the other one iterations repeat without a report. The
+ * shape is compared in both. */
 START_TEST(shapes_and_those_who_go_on_are_as_counted_anew)
 {
     static const char *const policies[] = {"openvino-cb", "vllm-v1", "sarathi", "orca"};
@@ -170,7 +172,7 @@ START_TEST(shapes_and_those_who_go_on_are_as_counted_anew)
             all.repeated = repeats == 1 ? nothing : NULL;
             scenario_trace(&sc, q, 30);
             sc.setup.observers[0] = &all;
-            sc.setup.n_observers = 1; /* nobody else, who would watch every iteration */
+            sc.setup.n_observers = 1; /* no other observer, which would watch every iteration */
             n_formed = n_done = 0;
             ck_assert_msg(sim_run(&sc.setup, &sc.result) == 0, "%s", sc.result.message);
             ck_assert(sc.result.audit.clean);

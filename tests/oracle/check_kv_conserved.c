@@ -1,7 +1,7 @@
-/* KV is neither lost nor made. Each policy runs random loads, and at every call of `schedule` its
- * requests are counted: what they hold and what is free come to all there is. Where models share
- * memory, or prompts their beginnings, that is counted when everybody has left. Other programs take
- * memory and give it back meanwhile. */
+/* KV is neither lost nor made. Each policy runs random loads. At every call of `schedule`, the KV
+ * that its requests hold and the KV that is free must add up to the capacity. Where models share
+ * memory, or prompts their beginnings, that is counted when all requests have left. Meanwhile other
+ * programs take memory and give it back. */
 #include <string.h>
 
 #include "experiments/conformance/randomload.h"
@@ -16,7 +16,7 @@ static struct two_models two;
 static struct scenario_request q[MOST];
 static const struct request *live[MOST];
 static uint32_t n_arrived, n_asked, n_live;
-static bool adds_up; /* single requests are counted, too */
+static bool adds_up; /* single requests are counted too */
 static uint64_t counted, counted_at_end;
 static void (*schedule)(struct sched *s);
 static char what[96];
@@ -26,7 +26,9 @@ static uint64_t whole_blocks(const struct sched *s, uint64_t tokens)
     return (tokens + s->kv_block_tokens - 1) / s->kv_block_tokens * s->kv_block_tokens;
 }
 
-/* Tokens of blocks that the request holds, those of its pass included; false: nobody can know. */
+/* Returns the tokens of the blocks that the request holds, those of its pass included. It
+ * returns false where its KV is swapped or its pass overlaps another, since the number is not
+ * known then. */
 static bool held_by(struct sched *s, const struct request *r, uint64_t *tokens)
 {
     uint64_t of_pass = 0;
@@ -43,7 +45,7 @@ static void count(struct sched *s)
 {
     uint64_t held = 0;
     bool known = adds_up || (n_live == 0 && n_arrived == n_asked);
-    for (uint32_t i = 0; i < n_asked; i++) { /* what a request has of a cache is its own KV */
+    for (uint32_t i = 0; i < n_asked; i++) { /* a request's part of a cached prefix is its own KV */
         ck_assert(live[i] == NULL || sched_kv_cached_tokens(s, live[i]) <= live[i]->kv_tokens);
     }
     for (uint32_t i = 0; i < n_asked && n_live > 0 && known; i++) {
@@ -86,8 +88,8 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     n_live--;
 }
 
-/* Memory is all KV but for the weights, and two thirds of that may go for a while. Memory that the
- * last event takes is gone for good. */
+/* All memory is KV but for the weights, and up to 0.6 of it is taken for a while. Memory that the
+ * last event takes is not given back. */
 static void take_memory(uint64_t load)
 {
     double weights = sc.llm.weight_bytes + (sc.setup.n_more > 0 ? two.other.llm.weight_bytes : 0.0);
@@ -134,13 +136,13 @@ static const struct policy_ops *policy_of(int i)
     return policy_list(&n)[i];
 }
 
-/* Graphs take memory that nobody here counts, and so do their policies. */
+/* Graphs take memory that is not counted here, so policies with graphs are left out. */
 static bool has_graphs(const struct policy_ops *ops)
 {
     return (ops->needs & CAP_LOAD) != 0;
 }
 
-/* Single turns, so that no session keeps KV between two. */
+/* Requests are single turns here, so that no session keeps KV between two. */
 START_TEST(what_requests_hold_and_what_is_free_is_all_there_is)
 {
     const struct policy_ops *ops = policy_of(_i);
@@ -160,7 +162,7 @@ START_TEST(what_requests_hold_and_what_is_free_is_all_there_is)
 }
 END_TEST
 
-/* Two models, shared beginnings of prompts, and sessions. */
+/* The loads have two models, shared beginnings of prompts, and sessions. */
 START_TEST(when_everybody_has_left_all_is_free)
 {
     const struct policy_ops *ops = policy_of(_i);

@@ -1,7 +1,7 @@
-/* Where the time of a launch goes. Without contention and limits it is the host's lead, its
- * kernels, a kernel that was killed, the device's reset, and frames of the display that it waited
- * for. That sum must be the time from its start to its end, for every launch of random loads.
- */
+/* Where the time of a launch is spent. Without contention and limits it has these parts: the host's
+ * lead, the isolated time of its kernels, a kernel that was killed, the device's reset, and frames
+ * of the display that it waited for. Their sum must be the time from its start to its end, for
+ * every launch of random loads. */
 #include <string.h>
 
 #include "experiments/conformance/randomload.h"
@@ -144,8 +144,8 @@ static void on_kernel(void *self, const struct kernel_record *k)
     ran_on[p->id][op] |= 1u << k->launch->device;
 }
 
-/* The lead is the host's time from the submission on, and a barrier where the op before ran on
- * another device. */
+/* The lead is the host's time from the submission on. Where the op before ran on another device, a
+ * barrier is added. */
 static void on_lead(void *self, int64_t now_ns, const struct launch *l, int64_t lead)
 {
     const struct machine *m = &sc.machine;
@@ -163,7 +163,7 @@ static void on_lead(void *self, int64_t now_ns, const struct launch *l, int64_t 
     n_alone += !syncs;
 }
 
-/* A policy that launches, stops and moves whatever it likes. */
+/* The policy launches, stops and moves at random. */
 START_TEST(a_launch_waits_for_the_devices_of_the_op_before)
 {
     static struct observer o = {
@@ -177,7 +177,7 @@ START_TEST(a_launch_waits_for_the_devices_of_the_op_before)
         for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
             sc.machine.devices[d].submit_ns = MS(0.02) * (d + 1);
             sc.machine.devices[d].inflight_depth = 1 + (uint32_t)(load % 3);
-            sc.machine.devices[d].chunk_rows = 16 << d; /* stops come inside of ops */
+            sc.machine.devices[d].chunk_rows = 16 << d; /* so stops fall inside ops */
         }
         sc.machine.devices[NPU].static_attention = false;
         memset(ran_on, 0, sizeof ran_on);

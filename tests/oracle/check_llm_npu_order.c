@@ -1,6 +1,7 @@
-/* llm-npu's order of subgraphs against the paper's (llm.npu, arXiv 2407.05858, 3.4), which is
- * computed here from its equations 2 to 5 on the same kernel times, without the engine; and what it
- * gains over all chunks together. The table is in policies/README.md. */
+/* llm-npu's order of subgraphs against the paper's (llm.npu, arXiv 2407.05858, 3.4). The paper's
+ * order is computed here from its equations 2 to 5, on the same kernel times and without the
+ * engine. The last test also prints how much faster that order is than all chunks together, which
+ * is the table of policies/README.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,13 @@ enum {
     N_PROMPTS = sizeof prompts / sizeof prompts[0]
 };
 
-/* Times in ns. */
+/* The kernel times of one prompt, in ns. */
 struct prompt {
     uint32_t chunks, layers;
     int64_t part[PARTS][MAX_CHUNKS];
     int64_t whole_attention, head; /* attention of all chunks in one kernel */
-    /* Host time before each kernel, and after the head. A change of processor has its barrier:
-     * before attention, FFN and head, but not before a QKV, which follows an FFN or nothing. */
+    /* The host's time before each kernel, and after the head. A change of processor has a barrier:
+     * before attention, FFN and head. A QKV has none, since it follows an FFN or nothing. */
     int64_t lead[PARTS], head_lead, sample;
 };
 
@@ -89,7 +90,7 @@ static struct prompt prompt_of(const struct config *c, uint32_t tokens)
 
 /* ---- the paper's order ---- */
 
-/* A subgraph of a chunk in a layer that is next for its chunk. */
+/* The next subgraph of a chunk. */
 struct next {
     uint32_t layer;
     enum part part;
@@ -101,7 +102,8 @@ struct order {
     struct next of[MAX_CHUNKS]; /* layer == layers: the chunk is done */
 };
 
-/* Eq. 2 and 3: attention of a chunk needs the QKV of all before it, other parts their own chunk. */
+/* By eq. 2 and 3, attention of a chunk needs the QKV of all chunks before it. Any other part needs
+ * its own chunk only. */
 static bool ready(const struct order *o, uint32_t i)
 {
     const struct next *n = &o->of[i];
@@ -124,8 +126,8 @@ static void step(struct next *n)
     n->runs = false;
 }
 
-/* Eq. 5: time of what the other processor can do once the subgraph is done, and could not before;
- * of a subgraph on the NPU its negative. */
+/* Returns C of eq. 5: the time of the work that the other processor can do once the subgraph is
+ * done, and could not before. For a subgraph on the NPU it is negative. */
 static int64_t contribution(const struct order *o, uint32_t i)
 {
     struct order after = *o;
@@ -141,7 +143,8 @@ static int64_t contribution(const struct order *o, uint32_t i)
     return on_cpu ? ns : -ns;
 }
 
-/* The ready subgraph of a processor with the largest C, the first chunk among equals; -1: none. */
+/* Returns the ready subgraph of a processor with the largest C, the first chunk among equals, or -1
+ * where none is ready. */
 static int choose(const struct order *o, bool cpu)
 {
     int best = -1;
@@ -158,7 +161,7 @@ static int choose(const struct order *o, bool cpu)
     return best;
 }
 
-/* Time to the first token, one subgraph on each processor at a time (eq. 4). */
+/* Returns the time to the first token, with one subgraph at a time on each processor (eq. 4). */
 static int64_t out_of_order_ns(const struct prompt *p)
 {
     struct order o = {.p = p};
@@ -185,7 +188,8 @@ static int64_t out_of_order_ns(const struct prompt *p)
 
 /* ---- both ---- */
 
-/* All chunks of an op, then the next op (order=together), without the host. */
+/* Returns the time of all chunks of an op and then the next op (order=together), without the
+ * host. */
 static int64_t together_ns(const struct prompt *p)
 {
     int64_t layer = p->whole_attention;
@@ -195,8 +199,8 @@ static int64_t together_ns(const struct prompt *p)
     return layer * p->layers + p->head;
 }
 
-/* No order is faster: each processor has its work, and the CPU's begins after a QKV and is followed
- * by an FFN. */
+/* Returns a time that no order can beat. Each processor has its work. The CPU's begins after a QKV,
+ * and is followed by an FFN. */
 static int64_t least_ns(const struct prompt *p)
 {
     int64_t work[2] = {0, p->part[QKV][0] + p->part[FFN][p->chunks - 1]};
@@ -209,7 +213,7 @@ static int64_t least_ns(const struct prompt *p)
 
 static struct config config;
 
-/* Time to the first token in a run of the policy, in ns. */
+/* Returns the time to the first token in a run of the policy, in ns. */
 static int64_t simulated_ns(const char *soc, uint32_t tokens, const char *order, bool contention)
 {
     static struct config_policy policy;
@@ -241,10 +245,13 @@ static int64_t simulated_ns(const char *soc, uint32_t tokens, const char *order,
     return ns;
 }
 
-/* By hand: two chunks of QKV 4, attention 10 and 14, FFN 8, one layer, head 1. By eq. 5 the QKV of
- * chunk 1 (C = 0, since its attention also waits for chunk 0) goes before that of chunk 0 (C =
- * -10): 0-4, 4-8. Attention 8-18 and 18-32, FFN 18-26 and 32-40, head 40-41. All together: 8 + 24 +
- * 16 + 1 = 49. The other order of the QKV would end at 37, the bound: the rule is a heuristic. */
+/* Two chunks have QKV of 4, attention of 10 and 14 and FFN of 8, in one layer with a head of 1. The
+ * QKV of chunk 1 has C = 0, since its attention also waits for chunk 0. That of chunk 0 has C =
+ * -10. So chunk 1 comes first: QKV 0-4 and 4-8. Attention takes 8-18 and 18-32, FFN 18-26 and
+ * 32-40, and the head 40-41.
+ *
+ * All chunks together take 8 + 24 + 16 + 1 = 49. The other order of the two QKV would end at 37,
+ * the bound, since the paper's rule is a heuristic. */
 START_TEST(the_order_is_that_of_two_chunks_by_hand)
 {
     struct prompt p = {.chunks = 2, .layers = 1, .whole_attention = 24, .head = 1};
@@ -263,8 +270,8 @@ static double s_of(int64_t ns)
     return (double)ns / 1e9;
 }
 
-/* One row of the table; returns how many times as fast the paper's order is, contention included.
- */
+/* Compares one machine and prompt, and prints its row of the table. Returns together's time over
+ * that of the paper's order, with contention. */
 static double compare(const char *soc, uint32_t tokens)
 {
     int64_t run = simulated_ns(soc, tokens, "chunks", true);
@@ -279,17 +286,17 @@ static double compare(const char *soc, uint32_t tokens)
         "%.3f; any order %.3f; together %.3f (%.2f times)\n",
         soc, tokens, s_of(run), s_of(alone), s_of(out_of_order_ns(&p)), s_of(least_ns(&p)),
         s_of(together), (double)together / (double)run);
-    /* Seconds as a double: less than a microsecond of rounding. */
+    /* Metrics are seconds in a double, so less than a microsecond is rounded. */
     ck_assert_int_lt(llabs(alone - out_of_order_ns(&p)), 1000);
     ck_assert_int_le(least_ns(&p), alone);
     ck_assert_int_le(alone, run + 1000);
-    /* One prompt has one kernel at a time here, and so no contention. */
+    /* A single prompt has one kernel at a time here, so there is no contention. */
     ck_assert(together >= together_ns(&p) && together < together_ns(&p) + 30000000);
     return (double)together / (double)run;
 }
 
-/* The policy takes what the paper's order takes, to the rounding, where kernels do not slow each
- * other. */
+/* Where kernels do not slow each other, the policy must take the time of the paper's order, to the
+ * rounding. */
 START_TEST(a_prompt_runs_in_the_papers_order)
 {
     double most = 0.0;

@@ -1,7 +1,7 @@
-/* Metrics of agents and their users, computed again: a second observer writes down arrivals, tokens
- * and ends of random runs. Turns, cached shares and shares below limits follow from those lists by
- * plain loops, and the quality of experience from a reader who is followed in small steps of time.
- */
+/* Metrics of agents and their users, computed by a second implementation. An observer keeps
+ * arrivals, tokens and ends of random runs. Turns, cached shares and shares below limits follow
+ * from those lists by plain loops. The quality of experience follows from a reader who is simulated
+ * in small steps of time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     all[r->id].reused = r->reused_tokens;
 }
 
-/* The turn that follows in the session, or NULL. */
+/* Returns the next turn of the session, or NULL. */
 static const struct noted *next_turn(const struct noted *v)
 {
     for (int i = 0; i < MOST; i++) {
@@ -65,8 +65,9 @@ static const struct noted *next_turn(const struct noted *v)
     return NULL;
 }
 
-/* Follows the reader and the one that is never late, in steps of an area each, until all is read.
- * Both read continuously, of tokens that are out, or expected to be. */
+/* Follows the reader, and one that is never late, in small steps until all is read. Both read
+ * continuously: the one reads tokens that are out, the other tokens that are expected to be.
+ * Returns the area below the first curve over that below the second. */
 static double reader(const struct noted *v, struct metrics_reader who)
 {
     double wait_s = (double)(v->token_ns[v->n - 1] - v->arrival_ns) / 1e9 + who.ttft_s;
@@ -153,7 +154,7 @@ START_TEST(what_agents_see_is_what_its_definitions_give)
         memset(all, 0, sizeof all);
         struct metrics_options opt = metrics_options_default();
         opt.warmup_ns = load % 3 == 0 ? MS(100) : 0;
-        opt.trace = load % 2 == 0 ? &sc.trace : NULL; /* it names the last turns, or nothing does */
+        opt.trace = load % 2 == 0 ? &sc.trace : NULL; /* it marks last turns, or nothing does */
         opt.asked = (struct metrics_asked){
             .limit = {load % 2 == 0 ? 0.05 : 1.0}, .n_limits = 1, .reader = {0.02, 300.0}};
         scenario_trace(&sc, q, n);

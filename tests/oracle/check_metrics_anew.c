@@ -1,6 +1,6 @@
-/* Metrics computed anew: a second observer writes down what happens in random runs, and the
- * definitions at the head of sim/metrics/metrics.h, applied to those lists by plain loops, must
- * give the numbers that the metrics give, with and without a warm-up. */
+/* Metrics computed by a second implementation. An observer keeps the events of random runs in
+ * lists. Plain loops apply the definitions at the head of sim/metrics/metrics.h to these lists.
+ * They must give the values of the metrics, with a warm-up and without. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int64_t phase_since_ns[OBSERVER_DOMAINS];
 static struct scenario sc;
 static struct scenario_request q[MOST];
 
-/* ---- writing down ---- */
+/* ---- keeping the events ---- */
 
 static void population(int64_t now_ns, int more)
 {
@@ -180,7 +180,7 @@ static void on_end(void *self, int64_t now_ns)
 /* ---- the definitions ---- */
 
 static struct metric_list got;
-static const char *what; /* run under test */
+static const char *what; /* the run under test */
 static const char *group;
 static double values[VALUES];
 static uint32_t n_values;
@@ -213,7 +213,7 @@ static double rank(double p)
     return n_values == 0 ? (double)NAN : values[(uint32_t)ceil(p * n_values) - 1];
 }
 
-/* Mean, nearest ranks, largest and number of the values, which are used up. */
+/* Compares mean, nearest ranks, maximum and number of the values, and forgets the values. */
 static void distribution(const char *name)
 {
     static const char *const parts[] = {"mean", "p50", "p90", "p95", "p99", "max", "n"};
@@ -319,9 +319,9 @@ static void latencies(int g, int64_t warmup_ns)
                 value((double)(v->token_ns[k] - v->token_ns[k - 1]));
             }
         }
-        distribution(steps == 0 ? "tbt_s" : "tbt_step_s"); /* alike: nobody drafts */
+        distribution(steps == 0 ? "tbt_s" : "tbt_step_s"); /* equal, as nothing is drafted */
     }
-    for (int i = 0; i < MOST; i++) { /* a session's last turn, from its first */
+    for (int i = 0; i < MOST; i++) { /* a last turn, from the first's arrival */
         const struct noted *first = NULL;
         bool last = counts(&all[i], g);
         for (int k = 0; k < MOST; k++) {
@@ -370,7 +370,8 @@ static void totals(int g)
     scalar("stops_asked", (double)(g == 2 ? stops[0] + stops[1] : stops[g]));
 }
 
-/* Rate and coefficient of variation of the gaps between all arrivals of a class. */
+/* Compares the rate of all arrivals of a class, and the coefficient of variation of the gaps
+ * between them. */
 static void arrivals(int g)
 {
     double at[MOST];
@@ -411,7 +412,7 @@ static void truncated(int g, int64_t warmup_ns)
     scalar("throughput_req_per_min", span_min > 0.0 ? n / span_min : (double)NAN);
 }
 
-/* Jain's index of the tokens that clients got. */
+/* Returns Jain's index of the clients' tokens. */
 static double jain(void)
 {
     double sum = 0, squares = 0, n = 0;
@@ -465,7 +466,7 @@ static void machine(void)
     same("ddr.tier_high_frac", (double)ddr_tier_ns[2] / t_ns);
     same("ddr.tier_medium_frac", (double)ddr_tier_ns[1] / t_ns);
     same("ddr.tier_low_frac", 1.0 - (double)(ddr_tier_ns[1] + ddr_tier_ns[2]) / t_ns);
-    const struct metric *m = metric_list_find(&got, "ddr.util_frac"); /* of whole bytes */
+    const struct metric *m = metric_list_find(&got, "ddr.util_frac"); /* bytes are whole */
     ck_assert_double_eq_tol(m->value, ddr_bytes / (sc.machine.ddr_peak_bytes_per_s * t_ns / 1e9),
                             1e-6);
 }

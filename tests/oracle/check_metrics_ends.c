@@ -1,7 +1,7 @@
-/* Totals of requests, however they end. Random traces have cancellations, targets, deadlines,
- * sessions that end and request graphs; memory is tight, other programs take it, and some runs are
- * cut at a horizon. An observer keeps what becomes of each request, and the definitions of
- * sim/metrics/metrics.def, summed over that list, must give what the metrics give. */
+/* Totals of requests, for every kind of end. Random traces have cancellations, targets, deadlines,
+ * sessions that end, and request graphs. Memory is tight, other programs take some, and some runs
+ * end at a horizon. An observer keeps the end of each request. The definitions of
+ * sim/metrics/metrics.def, summed over that list, must give the values of the metrics. */
 #include <math.h>
 #include <string.h>
 
@@ -35,10 +35,10 @@ static int64_t first_arrival_ns, last_finish_ns;
 static const struct metric_list *got;
 static char what[96];
 
-/* Counts over all runs: neither may be 0 at the end. */
+/* Counts over all runs. Neither may be 0 at the end, or the test has not seen such an end. */
 static uint32_t n_shed, n_broken;
 
-/* ---- keeping ---- */
+/* ---- keeping the events ---- */
 
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
 {
@@ -136,7 +136,7 @@ static void on_done(void *self, int64_t now_ns, const struct pass *p)
 static void on_end(void *self, int64_t now_ns)
 {
     (void)self;
-    for (int i = 0; i < MOST; i++) { /* while they are still there */
+    for (int i = 0; i < MOST; i++) { /* while their requests are still there */
         if (all[i].live != NULL) {
             keep(&all[i], NOT_YET, now_ns);
         }
@@ -165,7 +165,8 @@ static bool meets_all(const struct noted *v)
     return v->end == FINISHED && soon && steady && v->end_ns <= v->deadline_ns;
 }
 
-/* Waited longer than a minute, whatever became of it: also who waits when the run ends. */
+/* Returns whether the request waited for longer than a minute, for any of its ends. One that waits
+ * when the run ends counts too. */
 static bool starved(const struct noted *v)
 {
     int64_t ns = v->start_ns < 0 ? v->end_ns - v->arrival_ns : v->waited_ns;
@@ -214,7 +215,7 @@ static void totals(int g, const char *group)
     n_shed += (uint32_t)ends[SHED];
 }
 
-/* Jobs of which every request in the foreground has finished. */
+/* Counts the jobs whose foreground requests have all finished, and compares the energy per job. */
 static void jobs(const struct trace *t)
 {
     double complete = 0.0;

@@ -1,6 +1,7 @@
-/* Metrics of the machine computed anew: a second observer keeps what it is told of random runs, in
- * lists, and plain loops over them apply the definitions of sim/metrics/metrics.def. Every part of
- * that table is named with the test that computes it anew, so that none is missing. */
+/* Metrics of the machine, computed by a second implementation. An observer keeps the events of
+ * random runs in lists, and plain loops apply the definitions of sim/metrics/metrics.def to them. A
+ * table names, for every part of metrics.def, the test that computes it a second time, so that none
+ * is missing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static uint32_t n_latencies;
 static struct scenario sc;
 static struct scenario_request q[MOST];
 
-/* ---- keeping ---- */
+/* ---- keeping the events ---- */
 
 static void on_power(void *self, int64_t now_ns, uint8_t d, enum power_phase phase, double watts)
 {
@@ -57,7 +58,8 @@ static void on_power(void *self, int64_t now_ns, uint8_t d, enum power_phase pha
     power[n_power++] = (struct powered){now_ns, d, phase, watts};
 }
 
-/* Of the launches that run there now, does one have (reactive) or has none a reactive member? */
+/* Returns whether a launch runs on the device now that has a reactive member (`reactive`), or one
+ * that has none. */
 static bool runs(uint8_t device, bool reactive)
 {
     for (uint32_t i = 0; i < n_launches; i++) {
@@ -114,12 +116,13 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
     }
 }
 
-/* Time between two instants in which a device runs a launch with a reactive member. */
+/* Returns the time between two instants in which the device runs a launch with a reactive
+ * member. */
 static double reactive_ns(uint8_t device, int64_t from_ns, int64_t to_ns)
 {
     double sum = 0.0;
     int64_t at = from_ns;
-    for (uint32_t i = 0; i < n_launches && at < to_ns; i++) { /* they are in order of begin */
+    for (uint32_t i = 0; i < n_launches && at < to_ns; i++) { /* launches are in order of begin */
         const struct ran *v = &launches[i];
         int64_t begin = v->begin_ns > at ? v->begin_ns : at;
         int64_t end = v->over && v->end_ns < to_ns ? v->end_ns : to_ns;
@@ -144,7 +147,7 @@ static void on_service(void *self, int64_t now_ns, const struct request *r, cons
     int64_t from = c->arrival_ns;
     double all = (double)(now_ns - from) - reactive_ns(l->device, from, l->start_ns);
     double rest = 0.0;
-    for (uint32_t i = 0; i < n_launches; i++) { /* the first that ended there since the arrival */
+    for (uint32_t i = 0; i < n_launches; i++) { /* the first that ended there after the arrival */
         const struct ran *v = &launches[i];
         bool there = v->device == l->device && v->over && v->begin_ns <= from;
         if (there && v->end_ns >= from && rest == 0.0) {
@@ -211,7 +214,7 @@ static void forget(void)
 /* ---- the definitions ---- */
 
 static struct metric_list got;
-static const char *what; /* run under test */
+static const char *what; /* the run under test */
 
 static void same(const char *name, double want)
 {
@@ -263,7 +266,7 @@ static void launched(void)
     for (uint32_t i = 0; i < n_launches; i++) {
         const struct ran *v = &launches[i];
         int64_t kept_ns = v->end_ns - v->begin_ns - v->lead_ns - v->lost_ns;
-        actual += kept_ns > 0 ? (double)kept_ns : 0.0; /* else stopped before its first kernel */
+        actual += kept_ns > 0 ? (double)kept_ns : 0.0; /* else it stopped before its first kernel */
         isolated += kept_ns > 0 ? (double)v->isolated_ns : 0.0;
         killed += (double)v->lost_ns;
     }
@@ -363,9 +366,10 @@ START_TEST(metrics_of_the_machine_are_what_their_definitions_give)
 }
 END_TEST
 
-/* ---- none is missing ---- */
+/* ---- no metric is missing ---- */
 
-/* Parts of metrics.def by the test that computes them anew, or by hand where rows are few. */
+/* The parts of metrics.def, by the test that computes them a second time, or by hand where rows are
+ * few. */
 static const struct {
     const char *file, *parts;
 } anew[] = {
@@ -403,7 +407,7 @@ static const struct {
     {"tests/oracle/check_engine_buffers.c",
      "kernels.loads kernels.load_s kernels.evictions kernels.peak_bytes"},
     {"tests/unit/check_sd_npu.c", "verify verify.drafted_tokens verify.accepted_tokens"},
-    /* Nothing computes these anew. They are counters of the core that a run hands on. */
+    /* No test computes these a second time. They are counters of the core that a run passes on. */
     {NULL, "events kernels decisions model.loads model.load_s model.load_bytes model.evictions"},
 };
 
@@ -419,7 +423,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Does a test's source name a part, or a member by its last component? */
+/* Returns whether a test's source has the part in it, or the last component of its name. */
 static bool names(const char *file, const char *part)
 {
     const char *dot = strrchr(part, '.');

@@ -1,6 +1,6 @@
-/* Metrics of passes that the engine repeats by itself (the hook `repeated`) against those of the
- * same passes one by one: every metric must be the same to the last bit. Quick loads of long
- * answers, with and without work of the host between passes. */
+/* Metrics of passes that the engine repeats by itself (the hook `repeated`), against those of the
+ * same passes one by one. Every metric must be equal to the last bit. The loads are quick ones of
+ * long answers, with and without work of the host between passes. */
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void prepare(const char *policy, uint64_t seed)
     m->schedule_ns = seed % 2 > 0 ? units_ns_from_us(3) : 0;
     m->sample_ns_per_token = seed % 4 >= 2 ? units_ns_from_us(40) : 0;
     m->poll_watts = seed % 4 == 3 ? 2.5 : 0.0;
-    m->compile_watts = seed % 4 == 3 ? 12.0 : 0.0; /* else a device is never said to rest */
+    m->compile_watts = seed % 4 == 3 ? 12.0 : 0.0; /* without, no device reports that it rests */
     scenario_policy(&sc, policy_find(policy), "");
 }
 
@@ -69,8 +69,7 @@ static struct metric_list run(const char *policy, uint64_t seed, bool repeats)
                                      .n_limits = 2,
                                      .reader = {0.002, 250.0}};
     o.warmup_ns = seed % 3 == 0 ? MS(200) : 0;
-    o.range[IGPU] =
-        (struct metrics_range){.rows_max = 3}; /* of contexts the kernel model says it */
+    o.range[IGPU] = (struct metrics_range){.rows_max = 3}; /* the model has the limit of contexts */
     o.meter = (struct metrics_meter){.factor = 1.1, .idle_watts = 4.5};
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
         o.meter.device_watts[d] = 9.0 + d;
@@ -80,7 +79,7 @@ static struct metric_list run(const char *policy, uint64_t seed, bool repeats)
     scenario_trace(&sc, q, REQUESTS);
     sc.setup.observers[0] = metrics_observer(m);
     sc.setup.observers[1] = &counting;
-    sc.setup.n_observers = 2; /* nobody else, who would watch each pass */
+    sc.setup.n_observers = 2; /* no other observer, which would watch each pass */
     sc.setup.collapse = repeats;
     ck_assert_msg(sim_run(&sc.setup, &sc.result) == 0, "%s", sc.result.message);
     struct metric_list list = {0};

@@ -1,5 +1,6 @@
-/* A kernel has one price, whoever asks: validation, calibration, a run, a policy's estimate. Every
- * (SoC, device, runtime, weight width) that is shipped goes through all of them. */
+/* A kernel has one price for everybody who asks. Every (SoC, device, runtime, weight width) that
+ * is shipped is priced by a run, by `validate`, and by a policy's estimate, and the three must
+ * agree. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,13 +12,13 @@
 #include "sim/engine/sim.h"
 #include "tests/helpers/suite.h"
 
-#define PROMPT 300 /* neither a multiple of a chunk nor below every chunk */
+#define PROMPT 300 /* neither a multiple of a chunk, nor below every chunk */
 
 /* ---- a policy that runs whole passes of the only request on one device ---- */
 
 static struct {
     uint8_t device;
-    int64_t estimate_ns[2]; /* of the prefill's and the decode's kernels */
+    int64_t estimate_ns[2]; /* of the kernels of prefill and decode */
     int64_t start_ns[2], end_ns[2];
     uint32_t passes;
     const struct request *request;
@@ -77,7 +78,7 @@ static const struct policy_ops ops = {.name = "one-device",
 static struct config config;
 static char path[64];
 
-/* A copy of a shipped file in which `entry` is the device's default. */
+/* Writes a copy of a shipped file in which `entry` is the device's default. */
 static void write_soc(const char *soc, uint32_t device, uint32_t entry)
 {
     struct err e = ERR_INIT;
@@ -147,7 +148,7 @@ static double validated_s(uint8_t device, uint32_t entry, bool decode)
     return predict_price(&k, &p, NULL).seconds;
 }
 
-/* A nanosecond of rounding for each op and each host cost. */
+/* The tolerance is a nanosecond of rounding for each op and each cost of the host. */
 static void same(const struct soc *soc, uint8_t device, uint32_t entry, int i, double s,
                  const char *who)
 {
@@ -196,8 +197,8 @@ START_TEST(every_shipped_entry_has_one_price)
 }
 END_TEST
 
-/* The 258V's NPU compiles 1024 rows for 4 bits: 300 tokens cost what 1024 do, in token-level
- * kernels, and not what two chunks of 256 would. */
+/* The 258V's NPU compiles 1024 rows for 4 bits. So 300 tokens cost the time of 1024 in token-level
+ * kernels, and not that of two chunks of 256. */
 START_TEST(a_runtimes_static_shape_holds_in_a_run)
 {
     struct err e = ERR_INIT;
@@ -222,8 +223,8 @@ END_TEST
 
 /* ---- passes whose layers are one op between passes whose layers are several ---- */
 
-/* Two prompts, two tokens of the first and one of the second, which so has as many keys to read as
- * the first one's second. */
+/* There are two prompts, two decodes of the first and one of the second. The second prompt is one
+ * token longer, so its decode reads as many keys as the first one's second decode. */
 static const uint32_t whose[] = {0, 1, 0, 0, 1};
 static const struct request *both[2];
 static bool fuse; /* the fourth pass */
@@ -292,15 +293,16 @@ static int64_t last_took_ns(bool fused)
     return took_ns[4];
 }
 
-/* Attention of the last pass reads as many keys as that of the fourth, of which nothing is to be
- * remembered: it was part of a whole layer. */
+/* The attention of the last pass reads as many keys as that of the fourth. The fourth pass has
+ * fused layers, so nothing of it may be kept as the price of attention. The last pass must take the
+ * same time after fused layers and after separate ones. */
 START_TEST(a_pass_costs_the_same_after_one_of_fused_layers)
 {
     struct err e = ERR_INIT;
     struct config_options o = config_options_default();
     ck_assert_int_eq(config_load(&config, &o, &e), 0);
     ck_assert_int_eq(last_took_ns(true), last_took_ns(false));
-    ck_assert_int_lt(took_ns[2], took_ns[4]); /* a key less */
+    ck_assert_int_lt(took_ns[2], took_ns[4]); /* one key less */
     config_fini(&config);
     err_fini(&e);
 }

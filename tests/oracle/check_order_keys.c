@@ -1,14 +1,15 @@
-/* The orders by brute force: on random loads every iteration must take exactly those whom the
- * order's definition (docs/clauses.md E.5 to E.16) puts first. Keys are computed here anew, from
- * nothing but what an observer sees, over all who wait, at every iteration: no heap, no account
- * that is kept up to date, nothing of the policies' own.
+/* The orders by brute force. On random loads every iteration must take exactly the requests that
+ * the order's definition (docs/clauses.md E.5 to E.16) puts first. At every iteration the keys of
+ * all waiting requests are computed again, from what an observer sees. There is no heap here, no
+ * account that is kept up to date, and nothing of the policies' own code.
  *
- * Every other load has little memory: then whoever comes last in the fixed order (class, arrival)
- * gives way to the first of the iteration, else the iteration shrinks, and where nothing is left
- * of it the first of that order goes alone.
+ * Every other load has little memory. Then the last request in the fixed order (class, arrival)
+ * gives way to the first of the iteration. Where none can, the iteration shrinks. Where nothing is
+ * left of it, the first request of that order runs alone.
  *
- * Toy times of one layer: a prompt of n rows 0.03 n + 1 ms, one sequence's decode 2 ms; the head
- * 1 ms. Instants are whole us, so that no key is rounded away behind the class step. */
+ * On the toy, a layer takes 0.03 n + 1 ms for a prompt of n rows and 2 ms for one sequence's
+ * decode, and the head takes 1 ms. Instants are whole us, so that no key is rounded away next to
+ * the step between classes. */
 #include <math.h>
 #include <string.h>
 
@@ -38,14 +39,14 @@ static const struct {
 /* A request as the test follows it. */
 struct seen {
     const struct request *r; /* NULL: not here */
-    int64_t since_ns;        /* it waits since then; -1: it is in a pass */
-    double idle_ns;          /* it waited before that */
-    double isolated_ns;      /* prema: what it needed alone when it came */
+    int64_t since_ns;        /* start of its wait; -1: it is in a pass */
+    double idle_ns;          /* its waits before that */
+    double isolated_ns;      /* prema: its isolated time on arrival */
     double served_s, at_level_s;
     double inherited_service_s, inherited_wait_s; /* autellix */
     int64_t counts_from_ns;                       /* its own part of them */
     double served_before_s;                       /* of served_s, until then */
-    double place; /* in the level: who returned to its front last has the smallest */
+    double place; /* in the level: the latest to its front has the smallest */
     int level;
     uint64_t admission; /* vtc: 0 while it is queued */
     bool charged;
@@ -73,7 +74,7 @@ static struct world {
 
 static struct scenario_request q[N];
 static uint64_t evictions, shrunk;
-static uint64_t passed_over; /* choices of somebody other than the first in order of arrival */
+static uint64_t passed_over; /* choices of another request than the first in order of arrival */
 
 static bool is(const char *order)
 {
@@ -98,7 +99,7 @@ static double decode_ns(double tokens)
     return tokens * (LAYERS * 2e6 + 1e6);
 }
 
-/* ---- whom each order puts first ---- */
+/* ---- the request that each order puts first ---- */
 
 static bool came_before(const struct request *x, const struct request *y)
 {
@@ -124,9 +125,9 @@ static double srpt_key(const struct seen *v)
     const struct request *r = v->r;
     double output = q[r->id].output_tokens;
     if (r->generated_tokens > 0 && r->generated_tokens >= 0.8 * output) {
-        return 0.0; /* stays */
+        return 0.0; /* it stays */
     }
-    bool prompt = left_rows(v) > 0; /* whose end gives a token */
+    bool prompt = left_rows(v) > 0; /* the end of a prompt gives a token */
     return prefill_ns(v) + decode_ns(output - r->generated_tokens - (prompt ? 1.0 : 0.0));
 }
 
@@ -135,8 +136,9 @@ static double prema_remaining_ns(const struct seen *v)
     return prefill_ns(v) + decode_ns(fmax(12.0 - v->r->generated_tokens, 1.0));
 }
 
-/* The largest of the thresholds 0, 1, 3, 9 that its tokens have reached: those of its priority at
- * arrival, and as much again for each isolated time that it waited. */
+/* Returns the largest of the thresholds 1, 3 and 9 that the request's tokens have reached. It
+ * has the tokens of its priority at arrival, and as many again for each isolated time that it
+ * waited. */
 static double prema_reached(const struct seen *v, int64_t now_ns)
 {
     double idle_ns = v->idle_ns + (v->since_ns < 0 ? 0.0 : (double)(now_ns - v->since_ns));
@@ -154,7 +156,7 @@ static double prema_key(const struct seen *v, int64_t now_ns)
     return prema_remaining_ns(v) + (prema_reached(v, now_ns) < most ? 1e14 : 0.0);
 }
 
-/* Those of a client and a class go one by one, in order of arrival. */
+/* Requests of one client and class run one by one, in order of arrival. */
 static double vtc_key(const struct seen *v)
 {
     for (int i = 0; i < N; i++) {
@@ -189,7 +191,7 @@ static bool goes_before(const struct seen *x, const struct seen *y, int64_t now_
 {
     bool classes = w.rule != BLIND && x->r->cls != y->r->cls;
     if (w.rule != RT_ALONE || !classes) {
-        if (x->admission != 0 || y->admission != 0) { /* vtc: whoever runs stays */
+        if (x->admission != 0 || y->admission != 0) { /* vtc: running requests stay */
             return y->admission == 0 || (x->admission != 0 && x->admission < y->admission);
         }
     }
@@ -201,7 +203,7 @@ static bool goes_before(const struct seen *x, const struct seen *y, int64_t now_
     return kx != ky ? kx < ky : came_before(x->r, y->r);
 }
 
-/* ---- what happens to those who wait ---- */
+/* ---- requests that wait ---- */
 
 static bool queued(uint32_t client)
 {
@@ -212,7 +214,8 @@ static bool queued(uint32_t client)
     return any;
 }
 
-/* A client that had nothing queued is lifted to the smallest counter among those that have. */
+/* A client without queued requests is lifted to the smallest counter among the clients that have
+ * some. */
 static void lift(uint32_t client)
 {
     double least = HUGE_VAL;
@@ -250,8 +253,8 @@ static void on_arrived(void *self, int64_t now_ns, const struct request *r)
     }
 }
 
-/* Every seven iterations those who waited 0.2 s return to the front of the top, the longest first.
- */
+/* Every seven iterations, requests that waited for 0.2 s return to the front of the top level, the
+ * longest wait first. */
 static void promote_starved(int64_t now_ns)
 {
     while (w.iterations >= 7) {
@@ -274,8 +277,8 @@ static void promote_starved(int64_t now_ns)
     }
 }
 
-/* Waited four times as long as it got, program and call: to the top, where its own part begins
- * again. */
+/* A request whose program and call waited four times as long as they were served goes to the top.
+ * Its own part of both begins again there. */
 static void promote_waited(int64_t now_ns)
 {
     for (int i = 0; i < N; i++) {
@@ -334,8 +337,8 @@ static uint64_t free_blocks(void)
     return n;
 }
 
-/* In order, until batch or budget is full; nobody begins whose prompt would not fit beside those of
- * the others. */
+/* Takes requests in order until the batch or the budget is full. No request begins whose prompt
+ * would not fit next to those of the others. */
 static void take_in_order(int64_t now_ns)
 {
     uint64_t committed = 0;
@@ -368,7 +371,8 @@ static bool keeps_before(const struct seen *x, const struct seen *y)
     return by_class ? x->r->cls == REQUEST_CLASS_REACTIVE : came_before(x->r, y->r);
 }
 
-/* The last request that holds KV outside the iteration, if it comes after the iteration's first. */
+/* Returns the last request that holds KV outside the iteration, or NULL where it comes before the
+ * iteration's first. */
 static struct seen *victim(void)
 {
     const struct seen *first = w.batch.who[0];

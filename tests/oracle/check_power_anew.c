@@ -1,9 +1,15 @@
-/* Watts and speed of a machine, computed again. An observer keeps the phase of every device, and
- * after each instant of a random run it works out what must hold until the next one: the step of
- * each governor, the speed that power limits leave, the watts of each device, and those of the
- * host. The formulas are those at the heads of sim/engine/governor.c, throttle.c and power.c.
- * Machines have steps of frequency, a limit of the average power, a cap that comes and goes, and a
- * host that samples for long. */
+/* The watts and speeds of a machine by a second implementation. An observer keeps the phase of
+ * every device. After each instant of a random run, formulas give the state that must last until
+ * the next one:
+ *
+ *   the step of each governor
+ *   the speed that power limits leave
+ *   the watts of each device
+ *   the watts of the host
+ *
+ * The formulas are those at the heads of sim/engine/governor.c, throttle.c and power.c. Machines
+ * have steps of frequency, a limit of the average power, a cap that comes and goes, and a host that
+ * samples for long. */
 #include <math.h>
 #include <string.h>
 
@@ -13,13 +19,13 @@
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
 
-#define REACHED (1.0 - 1e-9) /* of a limit: the average counts as at it */
+#define REACHED (1.0 - 1e-9) /* share of a limit from which on the average counts as at it */
 
 static const char *const policies[] = {
     "agent-xpu-v2",      "agent-xpu-v1",   "vllm-v1",     "hhpf",
     "recompute-preempt", "sarathi-hetero", "openvino-cb", "llm-npu"};
 
-/* A governor that looks at what its device did. */
+/* A governor that follows its device's utilisation. */
 struct governed {
     uint32_t step;
     bool busy, tied; /* tied: the device changed at the very end of a period, before it or after */
@@ -32,11 +38,11 @@ static double watts[OBSERVER_DOMAINS], step_speed[MACHINE_MAX_DEVICES];
 static enum power_phase phase[OBSERVER_DOMAINS];
 static double speed, cap_watts, average_watts;
 static int64_t at_ns;
-static uint32_t tails; /* passes that the host samples */
+static uint32_t tails; /* passes that the host samples now */
 static bool tails_known;
 static const char *run;
 
-/* Counts over all runs: the test asserts that no part of it is idle. */
+/* Counts over all runs. The test asserts that none of them is 0. */
 static uint64_t n_steps, n_limits, n_caps;
 
 static void near(const char *what, double got, double want)
@@ -116,7 +122,7 @@ static double total_watts(void)
     return sum;
 }
 
-/* Watts of a device that no power limit slows. */
+/* Returns the watts of a device that no power limit slows. */
 static double unlimited_watts(uint32_t d)
 {
     double idle = setup.machine->devices[d].idle_watts;
@@ -124,7 +130,7 @@ static double unlimited_watts(uint32_t d)
     return phase[d] == POWER_PHASE_IDLE ? idle : idle + (full_watts_of(d, phase[d]) - idle) * power;
 }
 
-/* The speed at which fixed + above x speed^exponent is what is allowed. */
+/* Returns the speed at which fixed + above x speed^exponent is the allowed power. */
 static double speed_by_limits(void)
 {
     const struct sim_throttle *s = &setup.throttle;
@@ -178,8 +184,8 @@ static void check_state(void)
     }
 }
 
-/* The average over a stretch in which nothing changed. Where it met its limit on the way, that
- * would have left no other speed. */
+/* Moves the average over a stretch in which nothing changed. Had it met its limit on the way, no
+ * other speed would have been left. */
 static void move_average(int64_t now_ns)
 {
     const struct sim_throttle *s = &setup.throttle;
@@ -191,7 +197,7 @@ static void move_average(int64_t now_ns)
     }
 }
 
-/* To the instant of a hook. */
+/* Goes on to the instant of a hook. */
 static void follow(int64_t now_ns)
 {
     if (now_ns == at_ns) {
@@ -248,7 +254,8 @@ static void on_conditions(void *self, int64_t now_ns, const struct machine_state
     cap_watts = now->power_limit_watts;
 }
 
-/* Its last kernel is done: the host samples. Passes ahead of others wait for them. */
+/* With its last kernel done, the host samples the pass. Passes that overlap others wait for these,
+ * so the number of sampled passes is not known from then on. */
 static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                      int64_t lost_ns)
 {
@@ -294,7 +301,7 @@ static void forget(const struct config *c, const struct config_policy *p)
     average_watts = total_watts();
 }
 
-/* A limit of the average that is met within seconds on every second machine, and a host that
+/* Sets a limit of the average that is met within seconds on every second machine, and a host that
  * samples long enough for two passes at once. */
 static void change(struct config *c, uint64_t number)
 {

@@ -1,5 +1,5 @@
-/* Shared prefixes against a cache that compares tokens (tests/helpers/naive_cache.h): every hit,
- * and who holds what, on random traces; and a case by hand. */
+/* Shared prefixes against a cache that compares tokens (tests/helpers/naive_cache.h). On random
+ * traces every hit must be equal, and so must every request's blocks. Cases by hand follow. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +17,15 @@
 #define OWN(row) (((uint64_t)(row) + 1) << 32)
 #define TEXT(group) (1ULL << 60 | (uint64_t)(group) << 32)
 
-/* A core without an executor: the test forms passes, and says when they are done. */
+/* The core has no executor here: the test forms passes, and ends them. */
 static struct scenario sc;
 static struct core core;
 static struct trace trace;
 static struct naive_cache naive;
 static uint64_t *tokens[NAIVE_MAX_REQUESTS]; /* of a row: prompt and answer */
-static uint32_t due[NAIVE_MAX_REQUESTS];     /* rows of later turns, whose turn before has ended */
+static uint32_t due[NAIVE_MAX_REQUESTS];     /* later turns whose turn before has ended */
 static uint32_t n_due;
-static bool infinite;                      /* memory without end, and blocks of one token */
+static bool infinite;                      /* unlimited memory, and blocks of one token */
 static uint32_t known[NAIVE_MAX_REQUESTS]; /* computed tokens of a row that others may use */
 
 static void nothing(struct sched *s)
@@ -61,7 +61,7 @@ static void move(void *exec, struct full_request *r, uint32_t row, double bytes,
 static const struct executor_ops no_executor = {
     .caps = CAP_KV_MOVE, .arrive_later = arrive_later, .kv_move = move};
 
-/* The token of a row at a place, from the trace's words alone. */
+/* Returns the token of a row at a place, from the trace's columns alone. */
 static uint64_t token(uint32_t row, uint32_t at)
 {
     uint32_t of = trace.graph->source[row];
@@ -110,7 +110,7 @@ static struct full_request *real(uint32_t row)
     return core_request_find(&core, trace.rows[row].request_id);
 }
 
-/* Both agree on every request, and on every block. */
+/* Both must agree on every request, and on the numbers of blocks. */
 static void compare(const char *after)
 {
     for (uint32_t i = 0; i < trace.n; i++) {
@@ -133,7 +133,7 @@ static void compare(const char *after)
         naive_unheld(&naive), naive_idle(&naive));
 }
 
-/* A prompt finds all that was ever computed of its beginning, and nothing else. */
+/* A prompt must find all tokens of its beginning that were ever computed, and no other. */
 static void check_known(uint32_t row)
 {
     const struct naive_request *n = &naive.of[row];
@@ -148,7 +148,7 @@ static void check_known(uint32_t row)
     ck_assert_uint_eq(real(row)->pub->reused_tokens, most);
 }
 
-/* The end of an instant: those who wait look again. */
+/* Ends an instant: waiting requests look for their prefix again. */
 static void instant(void)
 {
     core_advance(&core, core.sched->now_ns + 1000);
@@ -190,7 +190,8 @@ static struct segment segment_of(uint32_t row, uint32_t most)
         .request = r->pub, .role = SEGMENT_PREFILL, .n_tokens = most < left ? most : left};
 }
 
-/* A pass of several requests, which is done at once or given up. False: no room. */
+/* Forms a pass of several requests, and then ends or cancels it. Returns false where there is no
+ * room. */
 static bool pass(const uint32_t *rows, const uint32_t *most, uint32_t n, bool done)
 {
     struct segment v[4];
@@ -265,8 +266,8 @@ static void rank(uint32_t row, uint32_t to)
 
 /* ---- random ---- */
 
-/* Sessions of some turns. A first turn may begin with a group's text or like any request before it;
- * a later one with any, or the turn before. */
+/* Makes sessions of some turns. A first turn may begin with a group's text or with any request
+ * before it. A later one may also begin with the turn before. */
 static void random_trace(struct rng *r)
 {
     struct trace_builder b;
@@ -320,7 +321,7 @@ static uint32_t live_rows(uint32_t *rows)
     return n;
 }
 
-/* Several requests of those that live, each once. */
+/* Takes several of the live requests, each once. */
 static void random_pass(struct rng *r, const uint32_t *rows, uint32_t n)
 {
     uint32_t some[4];
@@ -346,7 +347,7 @@ static uint64_t random_run(uint64_t number)
     struct rng r;
     rng_init(&r, rng_key(number, RNG_TEST, 77, infinite));
     random_trace(&r);
-    if (trace.graph->source == NULL) { /* no row names anything */
+    if (trace.graph->source == NULL) { /* no row names a prefix */
         trace_fini(&trace);
         return 0;
     }
@@ -375,7 +376,7 @@ static uint64_t random_run(uint64_t number)
             break;
         }
         n = live_rows(rows);
-        if (n > 0 && number % 2 == 1 && rng_below(&r, 4) == 0) { /* in others all have one rank */
+        if (n > 0 && number % 2 == 1 && rng_below(&r, 4) == 0) { /* in even runs all have one */
             rank(rows[rng_below(&r, n)], rng_below(&r, 3));
         }
         if (rng_below(&r, 2) == 0) {
@@ -395,7 +396,7 @@ START_TEST(every_hit_is_that_of_a_cache_of_tokens)
     for (uint64_t i = 0; i < N_GRAPHS / 10; i++) {
         hits += random_run((uint64_t)_i * (N_GRAPHS / 10) + i);
     }
-    ck_assert_uint_gt(hits, N_GRAPHS / 10); /* or the test shows nothing */
+    ck_assert_uint_gt(hits, N_GRAPHS / 10); /* else the test shows nothing */
 }
 END_TEST
 
@@ -439,14 +440,14 @@ static void blocks_are(uint64_t free, uint64_t cached)
     ck_assert_uint_eq(core.kv_blocks_cold, cached);
 }
 
-/* Blocks of 4 tokens, 12 of them. Requests 0 and 1 begin with the same 10 tokens: 2 whole blocks.
- * Request 2 begins with all 13 of prompt and answer of request 0, whose last token has no KV.
+/* There are 12 blocks of 4 tokens. Requests 0 and 1 begin with the same 10 tokens, 2 whole blocks.
+ * Request 2 begins with all 13 tokens of request 0, of which the last has no KV.
  *
- * 0: 11 tokens + 2: 12 have KV when it ends, 3 blocks, cached.
- * 1: finds 2 blocks; 15 tokens + 1 take 4, of which 2 are its own; it leaves 3 whole ones. The
- *    cache has 0's 3 and 1's third: 4 blocks.
- * 2: finds 3 blocks (12 of 13 tokens), needs 35 tokens in 9 blocks: 6 of its own, 8 are free.
- *    It leaves 8 whole blocks, 3 of them 0's: 5 more, 9 in the cache. */
+ *   0   11 + 2 tokens; 12 have KV when it ends: 3 blocks, cached
+ *   1   finds 2 blocks; its 15 + 1 tokens take 4, of which 2 are its own; it leaves 3 whole ones,
+ *       so the cache has 0's 3 and 1's third: 4 blocks
+ *   2   finds 3 blocks (12 of 13 tokens); its 35 tokens need 9, so 6 of its own, and 8 are free;
+ *       it leaves 8 whole ones, of which 3 are 0's: 5 more, 9 in the cache */
 START_TEST(three_requests_share_as_by_hand)
 {
     read_trace("0,0,0,reactive,0,,11,2,10,1,\n1,1,0,reactive,1,,15,1,10,1,\n"
@@ -467,13 +468,14 @@ START_TEST(three_requests_share_as_by_hand)
     ck_assert_uint_eq(request_prefill_left(real(2)->pub), 23);
     serve(2);
     blocks_are(3, 9);
-    ck_assert_uint_eq(sc.result.kv_peak_tokens, 4 * 10); /* 1's third block, and 9 of 2 */
+    ck_assert_uint_eq(sc.result.kv_peak_tokens, 4 * 10); /* the third block of 1, and 9 of 2 */
     end();
 }
 END_TEST
 
-/* As before, with room for 9 blocks: request 2 needs 6 of its own, and 5 are free. 1's third block
- * gives way, the only one that nobody holds, and request 2 leaves its own. */
+/* The case above with room for 9 blocks: request 2 needs 6 of its own, and 5 are free. The third
+ * block of request 1 is the only one that no request holds, so it is evicted. Request 2 leaves its
+ * own. */
 START_TEST(under_pressure_the_leaf_that_nobody_holds_gives_way)
 {
     read_trace("0,0,0,reactive,0,,11,2,10,1,\n1,1,0,reactive,1,,15,1,10,1,\n"
@@ -484,14 +486,14 @@ START_TEST(under_pressure_the_leaf_that_nobody_holds_gives_way)
         serve(i);
     }
     blocks_are(1, 8);
-    ck_assert_uint_eq(prefix_find(&core, 1, 4)->to, 2); /* of 1 what it shares is left */
+    ck_assert_uint_eq(prefix_find(&core, 1, 4)->to, 2); /* the shared part of 1 is left */
     end();
 }
 END_TEST
 
-/* 20 tokens of request 0 are 5 blocks: 2 of the group's text, and 3 that it alone has. Request 1
- * begins with 17 of them, so that a look-up parts the 3 into 2 and 1. It takes none of them. Blocks
- * give way from the end all the same. */
+/* 20 tokens of request 0 are 5 blocks: 2 of the group's text, and 3 of its own. Request 1 begins
+ * with 17 of these tokens, so a look-up splits the 3 blocks into 2 and 1. It takes none of them.
+ * Evictions must take blocks from the end all the same. */
 START_TEST(what_was_parted_and_not_taken_gives_way_from_its_end)
 {
     read_trace("0,0,0,reactive,0,,20,1,10,1,\n1,1,0,reactive,1,,30,1,17,0,0\n");
@@ -509,8 +511,8 @@ START_TEST(what_was_parted_and_not_taken_gives_way_from_its_end)
 }
 END_TEST
 
-/* Two that wait with the same prompt: when the first has computed it, the second finds it before it
- * is served. 8 of 9 tokens, the last is its own to compute. */
+/* Two requests wait with the same prompt. When the first has computed it, the second finds it
+ * before it is served. It finds 8 of 9 tokens, since it must compute the last one itself. */
 START_TEST(who_waits_finds_what_was_computed_meanwhile)
 {
     read_trace("0,0,0,reactive,0,,9,2,9,1,\n1,1,0,reactive,0,,9,1,9,1,\n");
@@ -525,7 +527,7 @@ START_TEST(who_waits_finds_what_was_computed_meanwhile)
 }
 END_TEST
 
-/* Two compute the same at once: one copy stays. */
+/* Two requests compute the same tokens at once, and one copy is kept. */
 START_TEST(what_is_computed_twice_is_kept_once)
 {
     read_trace("0,0,0,reactive,0,,8,2,8,1,\n1,1,0,reactive,0,,8,2,8,1,\n");
@@ -538,7 +540,7 @@ START_TEST(what_is_computed_twice_is_kept_once)
 }
 END_TEST
 
-/* All passes of a request, which the other cache does not follow. */
+/* Computes all passes of a request, without the other cache. */
 static void compute(uint32_t row)
 {
     core_request_arrives(&core, row);
@@ -555,9 +557,9 @@ static void compute(uint32_t row)
     }
 }
 
-/* A turn of 16 tokens and 5 leaves 20 with KV, 5 blocks, which go to flash. Then another request
- * computes its first tokens again, 1 to all 21. The next turn has 20 tokens in any case: from
- * flash, unless memory has as many. */
+/* A turn of 16 tokens and 5 of output leaves 20 with KV, in 5 blocks, which are moved to flash.
+ * Then another request computes its first tokens again, 1 to all 21. The next turn has 20 tokens in
+ * any case: from flash, unless memory has as many. */
 START_TEST(flash_is_read_only_for_more_than_memory_has)
 {
     for (uint32_t again = 1; again <= 21; again++) {

@@ -6,8 +6,8 @@
 #include "tests/helpers/queue.h"
 #include "tests/helpers/suite.h"
 
-/* Recorded workload: C = 1e6, seed 42: mean time in system 10.1708, the value that a double loop,
- * ns-3 and OMNeT++ gave for the same variates; theory: 1 / (1 - 0.9) = 10. */
+/* The workload is recorded: C = 1e6, seed 42. Its mean time in system is 10.1708, which a double
+ * loop, ns-3 and OMNeT++ gave for the same variates. The theory gives 1 / (1 - 0.9) = 10. */
 START_TEST(mm1_gives_the_recorded_mean)
 {
     double mean = queue_mm1(1000000, 42);
@@ -18,13 +18,14 @@ END_TEST
 
 START_TEST(integer_clock_and_double_loop_agree)
 {
-    /* A variate loses at most 1 ns by truncation: two per customer, long busy periods of < 1e5. */
+    /* A variate loses at most 1 ns by truncation. A customer has two, and a busy period has fewer
+     * than 1e5 customers. */
     ck_assert_double_eq_tol(queue_mm1(1000000, 7), queue_mm1_limit(1000000, 7), 1e-4);
 }
 END_TEST
 
-/* Single server, Poisson arrivals of rate 0.8, service times from `service`; mean wait by the event
- * queue, in batches of 50,000 customers. */
+/* The mean wait at a single server, by the event queue: Poisson arrivals of rate 0.8, service times
+ * from `service`, in batches of 50,000 customers. */
 struct mg1 {
     double mean, half; /* mean wait, 4 standard errors over 40 batches */
 };
@@ -35,8 +36,8 @@ static double service_constant(struct rng *r)
     return 1.0;
 }
 
-/* Two-point service 0.5 or 2.5 with probabilities 3/4 and 1/4: mean 1, second moment
- * 0.75 * 0.25 + 0.25 * 6.25 = 1.75. */
+/* Two-point service: 0.5 or 2.5 with probabilities 3/4 and 1/4. Its mean is 1, and its second
+ * moment is 0.75 * 0.25 + 0.25 * 6.25 = 1.75. */
 static double service_two_point(struct rng *r)
 {
     return rng_uniform(r) < 0.75 ? 0.5 : 2.5;

@@ -1,5 +1,6 @@
-/* A run that the simulator itself made with known numbers: the fit finds them again, and looks at
- * nothing but its own part of the run. Scores by hand. */
+/* Fits to a measured run. The run comes from the simulator itself, with known numbers. The fit must
+ * find these, and may look at no more than its own part of the run. The scores are computed by
+ * hand. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static struct measured_run run;
 static struct run_fit fit;
 static struct err err;
 
-/* 60 requests, 12 a second, then 3 a second: prompts of 100 to 2500 tokens, 5 to 64 output tokens,
- * so that batches are small and large. */
+/* 60 requests come, 20 of them at 12 a second and the others at 3 a second. Prompts have 100 to
+ * 2500 tokens and outputs 5 to 64, so batches are small and large. */
 static void make_trace(void)
 {
     struct trace_builder b;
@@ -63,7 +64,7 @@ static void teardown(void)
     err_fini(&err);
 }
 
-/* "Measures" the run on a machine with these numbers. */
+/* "Measures" the run on a machine with the numbers of `truth`. */
 static void measure(const char *keys, const double *truth)
 {
     struct config made;
@@ -95,13 +96,13 @@ START_TEST(known_numbers_are_found_again)
     for (int i = 0; i < 3; i++) {
         ck_assert(!fit.key[i].at_bound && fit.key[i].se >= 0.0);
     }
-    /* The truth itself has no error at all; the fit's is far below a percent. */
+    /* The truth itself has no error. The fit's must be far below a percent. */
     ck_assert_double_lt(fit.objective, 0.005);
     ck_assert_double_gt(fit.objective_before, 0.1);
 }
 END_TEST
 
-/* The verdict on the run as the fitted machine has it. */
+/* Returns whether the fitted machine is said to lack something that the run has. */
 static bool lacks(void)
 {
     struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
@@ -115,8 +116,8 @@ static bool lacks(void)
     return run_fit_lacks(&score);
 }
 
-/* The other requests' latencies are replaced by nonsense: not one bit of the fit changes. Before,
- * the form is the run's. */
+/* The latencies of the other requests are replaced by nonsense, and not one bit of the fit may
+ * change. Without the nonsense the model must be good enough for the run. */
 START_TEST(later_latencies_do_not_leak_into_the_fit)
 {
     const double truth[] = {1300, 290};
@@ -135,8 +136,9 @@ START_TEST(later_latencies_do_not_leak_into_the_fit)
 }
 END_TEST
 
-/* A run in 0.8 of the time that the fastest memory of the file (ddr.peak, 1597 GB/s) would take:
- * the bandwidth goes there and no further, so no half of the requests says how sure it is. */
+/* The run takes 0.8 of the time that the fastest memory of the file (ddr.peak, 1597 GB/s) would
+ * take. So the fit ends at that bandwidth. At a bound no half of the requests says how certain it
+ * is. */
 START_TEST(a_number_at_its_bound_has_no_standard_error)
 {
     const double truth[] = {1597};
@@ -152,7 +154,7 @@ START_TEST(a_number_at_its_bound_has_no_standard_error)
 }
 END_TEST
 
-/* With nothing to correct the fit stays where it is. */
+/* There is nothing to correct, so the fit stays where it is. */
 START_TEST(a_run_of_the_file_itself_moves_nothing)
 {
     const double truth[] = {1597, 503.8};
@@ -163,8 +165,8 @@ START_TEST(a_run_of_the_file_itself_moves_nothing)
 }
 END_TEST
 
-/* No machine serves every second request in half of its time and the others in twice it: whatever
- * the numbers, the median error is far above the limit, and the verdict says so. */
+/* Every second request takes half of its time and the others twice theirs, which no machine does.
+ * For any numbers the median error is far above the limit, and the verdict must say that. */
 START_TEST(a_form_that_cannot_be_the_run_says_so)
 {
     const double truth[] = {1300, 290};
@@ -177,9 +179,9 @@ START_TEST(a_form_that_cannot_be_the_run_says_so)
 }
 END_TEST
 
-/* The smallest and the largest of 64 draws are taken: a further one lies between them with
- * probability 63/65 = 96.9 %, between the second ones only with 61/65 = 93.8 %. Among 79 the second
- * ones are taken: 76/80 = 95 %. */
+/* The smallest and the largest of 64 draws are taken. A further one lies between these with
+ * probability 63/65 = 96.9 %, and between the second ones with only 61/65 = 93.8 %. With 79 draws
+ * the second ones are taken: 76/80 = 95 %. */
 START_TEST(intervals_are_order_statistics_of_the_drawn_machines)
 {
     ck_assert_uint_eq(run_interval_rank(64, 0.95), 1);
@@ -188,8 +190,8 @@ START_TEST(intervals_are_order_statistics_of_the_drawn_machines)
 }
 END_TEST
 
-/* The file says 1100 to 1792 GB/s, 252 to 504 TFLOP/s, up to 4 ms a launch: a machine in the middle
- * of that lies inside, one ten times as slow outside, and that is seen. */
+/* The file says 1100 to 1792 GB/s, 252 to 504 TFLOP/s and up to 4 ms a launch. A machine in the
+ * middle of that must lie inside the interval, and one that is ten times as slow outside it. */
 START_TEST(a_run_that_nothing_was_fitted_to_has_an_interval)
 {
     const double truth[] = {1300, 290, 900};
@@ -209,7 +211,7 @@ START_TEST(a_run_that_nothing_was_fitted_to_has_an_interval)
         for (int k = 0; k < RUN_METRIC_COUNT; k++) {
             const struct run_interval_metric *m = &x.metric[k];
             ck_assert_double_lt(m->low, m->high);
-            ck_assert_double_lt(m->simulated, m->high); /* the file is the fastest of them all */
+            ck_assert_double_lt(m->simulated, m->high); /* the file is near the fast end */
             ck_assert_int_eq(m->low <= m->measured && m->measured <= m->high, slow == 0);
         }
         ck_assert(slow == 0 ? x.metric[RUN_METRIC_E2E].inside_frac > 0.95
@@ -236,7 +238,7 @@ START_TEST(keys_that_cannot_be_fitted_are_refused)
     key_refused("rate,rate", "twice");
     key_refused("rate,soc.devices.gpu.runtimes.0.rate", "twice");
     key_refused("sim.stall_s", "no number with a unit");
-    key_refused("reset", "no range"); /* 0, low 0, high 0 in the file */
+    key_refused("reset", "no range"); /* the file has 0, low 0, high 0 */
     options.soc = "core-ultra-5-125h";
     config_fini(&config);
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
@@ -248,7 +250,7 @@ START_TEST(a_singular_fit_and_too_few_requests_are_refused)
 {
     const double truth[] = {1300};
     measure("bandwidth", truth);
-    /* No pass of this run has one row only with a second curve, and swapping never happens. */
+    /* Nothing is swapped in this run, so it cannot determine the swap bandwidth. */
     ck_assert_int_eq(run_fit_keys(&config, "rate,soc.loader.swap_bandwidth", &fit, &err), 0);
     ck_assert_int_eq(run_fit(&options, &policy, &run, N_FIT, &fit, &err), -EINVAL);
     ck_assert_msg(strstr(err.lines[0], "singular") != NULL, "%s", err.lines[0]);
@@ -259,10 +261,17 @@ START_TEST(a_singular_fit_and_too_few_requests_are_refused)
 }
 END_TEST
 
-/* Four requests. E2E: 1.1/1, 1.8/2, 3/3, 6/4 - 1 = 0.1, -0.1, 0, 0.5: MAPE 0.7 / 4 = 0.175, median
- * (nearest rank 2 of 0, 0.1, 0.1, 0.5) 0.1, P90 (rank 4) 0.5, bias 0.5 / 4 = 0.125. TTFT: doubled
- * everywhere: 1. TPOT: (E2E - TTFT) / (O - 1), the last request has one token and none: measured
- * 0.9, 1.9 / 2, 2.9 / 3, simulated 0.9, 1.6 / 2, 2.8 / 3: 0, -3/19, -1/29. */
+/* Four requests have measured and simulated latencies.
+ *
+ * E2E: 1.1/1, 1.8/2, 3/3 and 6/4 are errors of 0.1, -0.1, 0 and 0.5. The MAPE is 0.7 / 4 = 0.175,
+ * and the bias 0.5 / 4 = 0.125. The median is 0.1 (nearest rank 2 of 0, 0.1, 0.1, 0.5), and the P90
+ * 0.5 (rank 4).
+ *
+ * TTFT: each is doubled, an error of 1.
+ *
+ * TPOT is (E2E - TTFT) / (O - 1). The last request has one token and so no TPOT. Measured are
+ * 0.9, 1.9 / 2 and 2.9 / 3, and simulated 0.9, 1.6 / 2 and 2.8 / 3. The errors are 0, -3/19 and
+ * -1/29. */
 START_TEST(scores_are_those_of_hand_computation)
 {
     const struct measured_latency real[] = {{0.1, 1}, {0.1, 2}, {0.1, 3}, {4, 4}};
@@ -282,9 +291,12 @@ START_TEST(scores_are_those_of_hand_computation)
     ck_assert_double_eq_tol(s.metric[RUN_METRIC_TTFT].mape, 1.0, 1e-12);
     ck_assert_uint_eq(s.metric[RUN_METRIC_TPOT].n, 3);
     ck_assert_double_eq_tol(s.metric[RUN_METRIC_TPOT].bias, (-3.0 / 19 - 1.0 / 29) / 3, 1e-12);
-    /* Pearson: x = 1.1 1.8 3 6 about 2.975, y = 1 2 3 4 about 2.5: sum dx dy = 1.5 x 1.875 +
-     * 0.5 x 1.175 + 0.5 x 0.025 + 1.5 x 3.025 = 2.8125 + 0.5875 + 0.0125 + 4.5375 = 7.95;
-     * sum dx^2 = 3.515625 + 1.380625 + 0.000625 + 9.150625 = 14.0475, sum dy^2 = 5. */
+    /* Pearson: x is 1.1, 1.8, 3 and 6 with mean 2.975, and y is 1, 2, 3 and 4 with mean 2.5.
+     *
+     * sum dx dy = 1.5 x 1.875 + 0.5 x 1.175 + 0.5 x 0.025 + 1.5 x 3.025 = 2.8125 + 0.5875 + 0.0125
+     * + 4.5375 = 7.95.
+     *
+     * sum dx^2 = 3.515625 + 1.380625 + 0.000625 + 9.150625 = 14.0475, and sum dy^2 = 5. */
     ck_assert_double_eq_tol(s.e2e_pearson, 7.95 / sqrt(14.0475 * 5), 1e-12);
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* A run that several machines served: what the queue's rules do, against simulations of one. */
+/* A run that several machines served: the queue's rules against simulations of one machine. */
 #include <string.h>
 
 #include "experiments/validation/run_score.h"
@@ -33,7 +33,7 @@ struct wanted {
     uint32_t input_tokens, output_tokens;
 };
 
-/* Latencies of the requests on so many replicas. */
+/* Returns the latencies of the requests on `replicas` machines. */
 static void replay(const struct wanted *w, uint32_t n, uint32_t replicas, int queue,
                    struct measured_latency out[MAX_N])
 {
@@ -56,8 +56,8 @@ static void replay(const struct wanted *w, uint32_t n, uint32_t replicas, int qu
     trace_fini(&run.trace);
 }
 
-/* Pairs of equal requests at one instant: each replica serves one of every pair, as one machine
- * serves the run of single ones. One machine for all of them is slower. */
+/* Pairs of equal requests come at one instant. Each replica serves one of every pair, as one
+ * machine serves the run of single ones. One machine for all of them is slower. */
 START_TEST(round_robin_deals_in_turn)
 {
     struct wanted pairs[MAX_N];
@@ -81,16 +81,17 @@ START_TEST(round_robin_deals_in_turn)
 }
 END_TEST
 
-/* A long answer occupies the first replica, and a short one the second, which is done at the third
- * arrival. In turn the third waits for the long answer; with the fewest requests it does not. The
- * fourth finds one request at each, and goes to the first. */
+/* A long answer occupies the first replica, and a short one the second, which is done when the
+ * third request arrives. Round-robin sends the third to the long answer, where it waits. The rule
+ * of the fewest requests does not. The fourth then finds one request at each, and is sent to the
+ * first. */
 START_TEST(the_fewest_unfinished_requests_decide)
 {
     const struct wanted w[4] = {{0.0, 100, 900}, {0.001, 100, 5}, {1.0, 100, 5}, {1.001, 100, 5}};
     struct measured_latency turn[MAX_N];
     struct measured_latency fewest[MAX_N];
     struct measured_latency alone[MAX_N];
-    replay(w, 1, 1, MEASURED_ROUND_ROBIN, alone); /* the long one lasts beyond the third arrival */
+    replay(w, 1, 1, MEASURED_ROUND_ROBIN, alone); /* it lasts beyond the third arrival */
     ck_assert_double_gt(alone[0].e2e_s, 2.0);
     replay(&w[2], 1, 1, MEASURED_ROUND_ROBIN, alone);
     replay(w, 4, 2, MEASURED_ROUND_ROBIN, turn);

@@ -1,7 +1,8 @@
 /* The rule of the run status against queues whose load is known. Its two limits are quantiles at a
- * load of exactly one, where no word is right: a random walk that is reflected at zero, as the work
- * of a queue is then in the limit of many jobs. The words are counted on queues of other kinds. The
- * table in docs/concepts/verdicts.md is printed here with WHOLE=yes; else long queues are fewer. */
+ * load of exactly one, where no word is right. There the work of a queue is, in the limit of many
+ * jobs, a random walk that is reflected at zero. The words are counted on queues of other kinds.
+ * With WHOLE=yes this test prints the table of docs/concepts/verdicts.md; otherwise it has fewer
+ * long queues. */
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <gsl/gsl_sort.h>
@@ -50,7 +51,7 @@ static int by_done(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* First come, first served on so many servers; the mean service is 1 s and the load as given. */
+/* Serves in order of arrival on the queue's servers. The mean service is 1 s. */
 static struct backlog_summary serve(const struct queue *q, double load, uint32_t n, gsl_rng *r)
 {
     static struct job arrived[MAX_JOBS], done[MAX_JOBS];
@@ -70,7 +71,7 @@ static struct backlog_summary serve(const struct queue *q, double load, uint32_t
         arrived[i] = (struct job){now_s, free_s[k], (uint32_t)ceil(s * TOKENS_PER_S)};
         done[i] = arrived[i];
     }
-    if (q->servers > 1) { /* one server is done with its jobs in the order of arrival */
+    if (q->servers > 1) { /* one server is done in the order of arrival */
         qsort(done, n, sizeof *done, by_done);
     }
     backlog_init(&b);
@@ -104,7 +105,7 @@ static struct words count_words(const struct queue *q, double load, uint32_t n, 
     return w;
 }
 
-/* Is the word that would be wrong at this load said in at most 5 % of the runs? */
+/* At most 5 % of the runs may have the word that is wrong at this load. */
 static void says_little_wrong(const struct queue *q, double load, uint32_t n, uint32_t runs)
 {
     struct words w = count_words(q, load, n, runs);
@@ -150,8 +151,7 @@ START_TEST(other_queues_are_judged_as_well)
 }
 END_TEST
 
-/* A rule that never said anything would never be wrong: where the load is far from one it speaks.
- */
+/* A rule that never decided would never be wrong. Far from a load of one it must decide. */
 START_TEST(far_from_a_load_of_one_nearly_every_run_has_a_word)
 {
     struct words low = count_words(&mm1, 0.5, 5000, 200);
@@ -161,9 +161,9 @@ START_TEST(far_from_a_load_of_one_nearly_every_run_has_a_word)
 }
 END_TEST
 
-/* Both statistics of a reflected random walk without drift, of so many bins, computed here by other
- * code than the product's: 5 % of the walks have a longest stretch above the mean that is shorter
- * than the first quantile, and 5 % a growth that is larger than the second. */
+/* Computes both statistics of a reflected random walk without drift, by other code than the
+ * program's. 5 % of the walks have a longest stretch above the mean that is shorter than the first
+ * quantile. 5 % have a growth that is larger than the second. */
 static void quantiles(uint32_t bins, double *rise, double *growth)
 {
     enum { WALKS = 4000, STEPS = 8, PARTS = 10 };
@@ -210,7 +210,7 @@ START_TEST(both_limits_are_quantiles_at_a_load_of_one)
         quantiles(bins, &rise, &growth);
         printf("run status: %4u bins: 5 %% of rises below %.3f, 5 %% of growths above %.2f\n", bins,
                rise, growth);
-        /* A shorter limit than the quantile only says less. */
+        /* A limit that is shorter than the quantile only decides less often. */
         ck_assert_double_ge(rise, rule.settled_max_frac - 0.005);
         ck_assert_double_eq_tol(growth, rule.growing_min_t, 0.2);
     }

@@ -1,8 +1,8 @@
-/* Orders and iteration-level schedulers do what their sources say, under the sources' own
- * assumptions: one device, no contention, exact estimates, no host costs. Random loads on the toy
- * machine (tests/helpers/rules.h); the expectation comes from an independent computation here, and
- * where the same load under another policy or with the rule switched off does not behave so, the
- * test asserts that too. */
+/* Orders and iteration-level schedulers behave as their sources say, under the sources' own
+ * assumptions: one device, no contention, exact estimates and no host costs. The loads are random,
+ * on the toy machine (tests/helpers/rules.h), and the expectation is computed here. Where the same
+ * load behaves otherwise under another policy, or with the rule switched off, the test asserts that
+ * too. So it can fail. */
 
 #include "sim/base/rng.h"
 #include "tests/helpers/rules.h"
@@ -40,7 +40,7 @@ struct service {
 static struct service services[4096];
 static uint32_t n_services;
 
-/* w_in = 1, w_out = 2 (VTC section 4.1). Clients are 1 and 2. */
+/* Counts the service of clients 1 and 2, with w_in = 1 and w_out = 2 (VTC section 4.1). */
 static void count_service(void *self, int64_t now_ns, const struct pass *p)
 {
     (void)self;
@@ -56,9 +56,9 @@ static void count_service(void *self, int64_t now_ns, const struct pass *p)
     ck_assert_uint_lt(n_services, 4096);
 }
 
-/* Client 1 brings 36 requests at 0 and client 2 brings 24 some time later. Returns the largest
- * difference between what the two got in any interval in which both had requests that never ran:
- * the range of W1 - W2 over it. */
+/* Client 1 sends 36 requests at 0, and client 2 sends 24 some time later. Returns the largest
+ * difference between the services of the two in any interval in which both had requests that never
+ * ran. That is the range of W1 - W2 over it. */
 static double unfairness(const char *policy, const char *params, uint64_t seed)
 {
     struct scenario_request q[VTC_REQUESTS];
@@ -94,9 +94,12 @@ static double unfairness(const char *policy, const char *params, uint64_t seed)
 }
 
 /* VTC theorem 4.4: between two clients that are backlogged throughout an interval, the services
- * differ by at most 2 max(w_in L_input, w_out M), M the most tokens a batch can hold. Here M =
- * batch (100 + 10). Assumptions: no preemption for memory; a prompt fits into an iteration (512
- * tokens). The source charges prompts on admission, this policy after the iteration. */
+ * differ by at most 2 max(w_in L_input, w_out M). Here M, the most tokens of a batch, is batch *
+ * (100 + 10).
+ *
+ * The theorem assumes that nothing is preempted for memory, and that a prompt fits into an
+ * iteration (512 tokens). The source charges prompts on admission, and this policy after the
+ * iteration. */
 START_TEST(vtc_bounds_the_service_difference_of_backlogged_clients)
 {
     uint32_t over_fifo = 0;
@@ -128,8 +131,8 @@ struct job {
     uint32_t rows;
 };
 
-/* Three layers of 0.01 n + 1 + 0.02 n ms and 1 ms for the token; its longest kernel is FFN or
- * attention. */
+/* Draws jobs of three layers of 0.01 n + 1 + 0.02 n ms, and 1 ms for the token. The longest kernel
+ * is FFN or attention. */
 static void draw_jobs(struct job *jobs)
 {
     double release = 0;
@@ -142,8 +145,8 @@ static void draw_jobs(struct job *jobs)
     }
 }
 
-/* The demand-bound test for preemptive EDF on one machine: in no interval from a release to a
- * deadline is there more work that must be done within it than time. */
+/* The demand-bound test for preemptive EDF on one machine. In no interval from a release to a
+ * deadline may there be more work that must be done within it than time. */
 static bool feasible(const struct job *jobs)
 {
     for (int a = 0; a < JOBS; a++) {
@@ -162,8 +165,8 @@ static bool feasible(const struct job *jobs)
     return true;
 }
 
-/* Most that a job is late beyond the longest kernel (or, with whole, the longest prefill) of those
- * with later deadlines; ms. */
+/* Returns by how many ms a job is late at most, beyond the longest kernel of those with later
+ * deadlines. With `whole` it is the longest prefill. */
 static double late_ms(const char *policy, const char *params, const struct job *jobs, bool whole)
 {
     struct scenario_request q[JOBS];
@@ -189,11 +192,13 @@ static double late_ms(const char *policy, const char *params, const struct job *
     return worst;
 }
 
-/* Liu and Layland's EDF, preemptive up to kernels: a job that is released during a kernel of a
- * later deadline waits for its end and no other, so on a feasible set nobody is later than that
- * kernel (blocking, Baker). Assumptions: one request at a time, one kernel in flight, prompts in
- * one iteration, deadlines on first tokens only. These sets overrun it when only iterations may be
- * interrupted (then one prefill is the bound) and under FIFO. Rounding to ns: 1e-4 ms. */
+/* Liu and Layland's EDF, preemptive up to kernels. A job that is released during a kernel of a
+ * later deadline waits for its end, and for no other. So on a feasible set no job is later than
+ * that kernel (blocking, Baker).
+ *
+ * The rule assumes one request at a time, one kernel in flight, prompts in one iteration, and
+ * deadlines on first tokens only. These sets exceed it under FIFO, and where only iterations may be
+ * interrupted; then one prefill is the bound. The tolerance of 1e-4 ms is rounding to ns. */
 START_TEST(edf_meets_all_deadlines_of_feasible_sets_up_to_one_kernel)
 {
     uint32_t sets = 0;
@@ -234,7 +239,7 @@ static double total_latency_ms(uint32_t n)
     return sum;
 }
 
-/* Least sum of completion times over all orders of the jobs not in `done`. */
+/* Returns the least sum of completion times over all orders of the jobs that are not in `done`. */
 static double best_order(const double *work, uint32_t done, double now)
 {
     double best = 1e18;
@@ -248,7 +253,7 @@ static double best_order(const double *work, uint32_t done, double now)
     return done + 1 == 1u << SMALL ? 0 : best;
 }
 
-/* Jobs that are all there at 0, of 0.03 n + 2 + 3 (o - 1) ms, one at a time: no order has a smaller
+/* All jobs are there at 0 and take 0.03 n + 2 + 3 (o - 1) ms, one at a time. No order has a smaller
  * mean latency than srpt. */
 START_TEST(srpt_minimises_mean_latency_over_all_orders)
 {
@@ -275,7 +280,8 @@ START_TEST(srpt_minimises_mean_latency_over_all_orders)
 }
 END_TEST
 
-/* Least total latency, in slots, from `now` on: each slot goes to one of those who are there. */
+/* Returns the least total latency from `now` on, in slots. Each slot is given to one of the jobs
+ * that are there. */
 static double best_slots(const uint32_t *release, uint32_t *left, uint32_t now)
 {
     double best = 1e18;
@@ -303,8 +309,8 @@ static double best_slots(const uint32_t *release, uint32_t *left, uint32_t now)
     return best;
 }
 
-/* Schrage's theorem, slotted: every iteration takes 3 ms, prefills too, and requests come at
- * multiples of 3 ms, so that iteration boundaries are where a preemptive schedule may switch. */
+/* Schrage's theorem, in slots. Every iteration takes 3 ms, also a prefill, and requests come at
+ * multiples of 3 ms. So a preemptive schedule may switch exactly where iterations end. */
 START_TEST(srpt_minimises_mean_latency_over_all_preemptive_schedules)
 {
     uint32_t kept_worse = 0;
@@ -319,7 +325,7 @@ START_TEST(srpt_minimises_mean_latency_over_all_preemptive_schedules)
             q[i] = (struct scenario_request){BE, 1e-3 * SLOT_MS * release[i], 50, left[i], 0, 0};
         }
         double best = SLOT_MS * best_slots(release, left, 0);
-        for (int keep = 0; keep < 2; keep++) { /* limit=0: who has a token stays */
+        for (int keep = 0; keep < 2; keep++) { /* with limit=0 a request with a token stays */
             machine(1);
             watch = (struct observer){0};
             scenario_cost(&sc, -1, OP_QKV, 0.5, 0, 5);

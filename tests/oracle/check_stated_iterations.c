@@ -1,7 +1,7 @@
-/* Schedulers of vLLM and Sarathi-Serve keep the rules that their authors state, pass by pass on
- * random loads of the toy machine (tests/helpers/rules.h): one device, no contention, no host
- * costs. The watch keeps its own lists, apart from the policy's queues. With the rule switched off,
- * or under another policy, these loads break it, and the test asserts that too. */
+/* Schedulers of vLLM and Sarathi-Serve keep the rules that their authors state, pass by pass. The
+ * loads are random, on the toy machine (tests/helpers/rules.h): one device, no contention, no host
+ * costs. The observer keeps its own lists, apart from the policy's queues. With the rule switched
+ * off, or under another policy, these loads break it. The test asserts that too, so it can fail. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ static struct rng rng;
 
 enum place { AWAY, WAITING, RUNNING, PREEMPTED, OVER };
 
-/* Breaches counted, by rule. */
+/* Counts of breaches, by rule. */
 static struct seen {
     enum place place[REQUESTS];
-    uint32_t passed_over; /* admitted before an earlier one that waits */
+    uint32_t passed_over; /* admitted before an earlier one */
     uint32_t wrong_victim, kept_progress, preemptions;
     uint32_t over_budget, stalled, chunks, mixed;
     int64_t longest_gap_ns;
@@ -44,7 +44,7 @@ static void finished(void *self, int64_t now_ns, const struct request *r)
     seen.place[r->id] = OVER;
 }
 
-/* Ids are in order of arrival. */
+/* Ids are in order of arrival, so a running request with a higher id came later. */
 static void lost(void *self, int64_t now_ns, const struct request *r, uint64_t tokens)
 {
     (void)self;
@@ -108,14 +108,14 @@ static struct observer watch = {.request_arrived = arrived,
                                 .pass_formed = formed,
                                 .tokens = got_tokens};
 
-/* 24 requests of up to 150 + 12 tokens, both classes, 4 ms apart in the mean. */
+/* Runs 24 requests of up to 150 + 12 tokens, of both classes, 4 ms apart in the mean. */
 static void watched(const char *policy, const char *params, uint32_t budget, uint32_t kv_tokens,
                     uint64_t seed)
 {
     struct scenario_request q[REQUESTS];
     double at = 0;
     rules_machine(1);
-    scenario_cost(&sc, -1, OP_LAYER, 1, 0.03, 5); /* what a row costs in the unfused layer */
+    scenario_cost(&sc, -1, OP_LAYER, 1, 0.03, 5); /* a row's cost in unfused layers */
     sc.setup.kv_capacity_tokens = kv_tokens;
     sc.setup.observers[1] = &watch;
     sc.setup.n_observers = 2;
@@ -131,10 +131,10 @@ static void watched(const char *policy, const char *params, uint32_t budget, uin
     scenario_fini(&sc);
 }
 
-/* vLLM's scheduler (V0 and V1): waiting requests are admitted first come, first served; short of KV
- * the request that came last of those running loses all its KV, is computed again from its first
- * token, and is admitted again before any that never ran. KV of 18 blocks, a request has up to 11.
- */
+/* vLLM's scheduler (V0 and V1). Waiting requests are admitted in order of arrival. Short of KV,
+ * the running request that came last loses all its KV and is computed again from its first
+ * token. It is admitted again before any request that never ran. KV has 18 blocks, and a request
+ * has up to 11. */
 START_TEST(vllm_admits_in_order_and_recomputes_the_last_arrived)
 {
     static const char *const policies[] = {"vllm-v0", "vllm-v1"};
@@ -166,11 +166,12 @@ START_TEST(vllm_admits_in_order_and_recomputes_the_last_arrived)
 }
 END_TEST
 
-/* Sarathi-Serve's stall-free batching: no iteration has more tokens than the budget, every request
- * that decodes has a token in every iteration, and so no gap between tokens is longer than an
- * iteration at the budget, 0.03 C + 2 ms, however long the prompts. Assumptions: KV for all (a
- * recomputed request stalls by design), batch below the budget. With prompts first, and under V0,
- * decodes stall; V0's gaps exceed the bound. */
+/* Sarathi-Serve's stall-free batching. No iteration has more tokens than the budget, and every
+ * request that decodes has a token in every iteration. So no gap between tokens is longer than an
+ * iteration at the budget, 0.03 C + 2 ms, for prompts of any length.
+ *
+ * The rule assumes KV for all, since a recomputed request stalls by design, and a batch below the
+ * budget. Prompts first, and V0, stall decodes; V0's gaps exceed the bound. */
 START_TEST(sarathi_never_stalls_a_decode_beyond_the_budgets_time)
 {
     uint32_t chunks = 0;

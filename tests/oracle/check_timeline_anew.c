@@ -1,7 +1,7 @@
-/* The timeline drawn anew: a second observer keeps what it is told of random runs in lists, and
- * plain loops over them apply the head of sim/metrics/timeline.h, for the whole run and for a
- * window of it. Each event must be in the file as often as it is drawn here, with every argument,
- * and no other. */
+/* The timeline by a second implementation. An observer keeps the events of random runs in lists.
+ * Plain loops apply the rules at the head of sim/metrics/timeline.h to them, for the whole run and
+ * for a window of it. The file must have each event as often as it is drawn here, with every
+ * argument, and no other. */
 #include <cjson/cJSON.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -57,12 +57,12 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A span of time on a track, if something of it lies in the window. */
+/* Draws a span of time on a track, if a part of it lies in the window. */
 static void span(uint32_t tid, int64_t begin, int64_t end, const char *more)
 {
     begin = later(begin, from);
     bool loads = tid == 1 + 16u * MACHINE_MAX_DEVICES || tid == 2 + 16u * MACHINE_MAX_DEVICES;
-    if (end >= begin + !loads && end <= to) { /* what is there at once is drawn, too */
+    if (end >= begin + !loads && end <= to) { /* a load that is there at once is drawn too */
         draw("X 1 %u ts=%lld dur=%lld name=%s", tid, (long long)begin, (long long)(end - begin),
              more);
     }
@@ -74,8 +74,8 @@ static void name_of(uint32_t pid, uint32_t tid, const char *name)
     draw("M %u %u ts=0 name=thread_sort_index sort_index=%u", pid, tid, tid);
 }
 
-/* Names of tracks, of those that the machine has at an instant: lanes get one with their first
- * launch. */
+/* Draws the names of tracks: those that the machine has at an instant. A lane gets a name with its
+ * first launch. */
 static void machine_names(int64_t at, bool all)
 {
     for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
@@ -87,7 +87,7 @@ static void machine_names(int64_t at, bool all)
                 used = used ||
                        (lane > 0 && kept.ran[i].device == d && kept.ran[i].lane == lane && before);
             }
-            for (uint32_t i = 0; i < kept.n_ran && !all; i++) { /* it has its name already */
+            for (uint32_t i = 0; i < kept.n_ran && !all; i++) { /* it has its name */
                 used = used && !(kept.ran[i].device == d && kept.ran[i].lane == lane &&
                                  kept.ran[i].begin < at);
             }
@@ -120,7 +120,7 @@ static void draw_names(void)
 static void draw_launches(void)
 {
     static const char *const ops[] = {"qkv", "mha", "ffn", "head", "layer"};
-    uint32_t first = 0; /* kernel that may be of it: they are in order of their ends */
+    uint32_t first = 0; /* first kernel that may belong to the launch, in order of ends */
     for (uint32_t i = 0; i < kept.n_ran; i++) {
         const struct ran *r = &kept.ran[i];
         if (r->end < from || r->begin > to) {
@@ -166,7 +166,7 @@ static void draw_launches(void)
         const struct changed *c = &kept.spans.v[i];
         if (c->text[0] == 'X') {
             span(c->of, c->at, (int64_t)c->b, c->text + 1);
-        } else if (c->at <= to && (int64_t)c->a >= from) { /* a: when it is drawn */
+        } else if (c->at <= to && (int64_t)c->a >= from) { /* a: the instant at which it is drawn */
             draw("i 1 %u ts=%lld name=%s s=t", c->of, (long long)later(c->at, from), c->text + 1);
         }
     }
@@ -228,8 +228,8 @@ static double rounded(double x)
     return (double)llround(x * 1e3) / 1e3;
 }
 
-/* A counter has its last value of an instant where that is another than before. A window begins
- * with the value that holds. */
+/* A counter has its last value of an instant, where that differs from the value before. A window
+ * begins with the value that holds there. */
 static void draw_counter(const struct list *l, uint32_t of, const char *name, const char *a,
                          const char *b)
 {
@@ -262,7 +262,7 @@ static void draw_counters(void)
     steps.n = 0;
     int64_t end = 0;
     (void)kept_add(&steps, 0, 0, 0, 0);
-    for (uint32_t i = 0; i < kept.ddr.n && kept.ddr.v[i].at <= to; i++) { /* of: how long it took */
+    for (uint32_t i = 0; i < kept.ddr.n && kept.ddr.v[i].at <= to; i++) { /* of: its length */
         int64_t begin = kept.ddr.v[i].at - kept.ddr.v[i].of;
         if (begin > end) {
             (void)kept_add(&steps, 0, end, 0, 0);
@@ -313,7 +313,7 @@ static void draw_machine(void)
     }
 }
 
-/* ---- what is in the file ---- */
+/* ---- events in the file ---- */
 
 static size_t put(char *out, size_t n, const cJSON *members)
 {
@@ -383,7 +383,7 @@ static void compare(const char *what)
     }
 }
 
-/* An instant near this one at which nothing happens. */
+/* Returns an instant near this one at which nothing happens. */
 static int64_t quiet(int64_t at)
 {
     for (uint32_t i = 0; i < kept.n_instants; i++) {
@@ -392,7 +392,8 @@ static int64_t quiet(int64_t at)
     return at;
 }
 
-/* One from there on at which a launch that was asked to stop still runs a kernel, or any. */
+/* Returns an instant from `at` on at which a launch that was asked to stop still runs a kernel, or
+ * any where there is none. */
 static int64_t cuts_a_stop(int64_t at)
 {
     for (uint32_t i = 0; i < kept.spans.n; i++) {
@@ -404,7 +405,7 @@ static int64_t cuts_a_stop(int64_t at)
     return quiet(at);
 }
 
-/* A run with a timeline of that window. */
+/* Runs with a timeline of the window. */
 static void simulate(int which, uint64_t load, const char *path)
 {
     uint32_t n = randomload_make(&sc, q, KEPT_REQUESTS, load);
