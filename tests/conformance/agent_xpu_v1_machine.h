@@ -38,7 +38,7 @@ static void run(const char *own, const char *extra, const struct scenario_reques
     ck_assert_msg(rc == 0, "%s", sc.result.message);
 }
 
-/* For scenarios whose own setting is the clause: a switch replaces it. */
+/* Returns the switch where there is one. It is for scenarios whose own setting is the clause. */
 static inline const char *unless(const char *own, const char *extra)
 {
     return extra[0] == '\0' ? own : extra;
@@ -59,7 +59,7 @@ static inline const struct scenario_kernel *kernel(uint32_t request, int device,
     return scenario_kernel_find(&sc, 0, request, device, op);
 }
 
-/* Second kernel of that kind. */
+/* Returns the second kernel of that kind. */
 static inline const struct scenario_kernel *second(uint32_t request, int device, enum op_kind op)
 {
     const struct scenario_kernel *k = kernel(request, device, op);
@@ -68,7 +68,7 @@ static inline const struct scenario_kernel *second(uint32_t request, int device,
                : scenario_kernel_find(&sc, (uint32_t)(k - sc.kernels) + 1, request, device, op);
 }
 
-/* Largest decode batch led by a request (-1: any). */
+/* Returns the largest decode batch that a request leads (-1: any). */
 static inline uint32_t largest_batch(int request)
 {
     uint32_t most = 0;

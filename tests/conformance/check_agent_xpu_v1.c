@@ -1,21 +1,28 @@
-/* agent-xpu-v1, clause by clause (clauses.md A.3 to A.8), on the toy machine.
+/* agent-xpu-v1 is tested clause by clause (clauses.md A.3 to A.8), on the toy machine.
  *
- * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
- * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms, on the iGPU only; the head 1 ms; a
- * fused decode layer as each scenario says. Every kernel draws 5 of 100 GB/s. No host costs, no
- * contention, exact annotations.
+ * One layer takes these ms, unless a scenario says otherwise:
  *
- * Each scenario is a function that runs it with extra parameters and tells whether its expectation
- * holds. The matrix runs each with the ablation switches that its row names: it must fail exactly
- * with those marked by a minus. */
+ *   QKV            4 a chunk of 256 rows on the NPU, 4/256 a row on the iGPU
+ *   FFN            8 a chunk on the NPU, 8/256 a row on the iGPU
+ *   attention      10, on the iGPU only
+ *   head           1
+ *   fused layer    of a decode: as each scenario says
+ *
+ * Every kernel draws 5 of 100 GB/s. There are no host costs and no contention, and annotations are
+ * exact.
+ *
+ * Each scenario is a function that runs with extra parameters and returns whether its
+ * expectation holds. The matrix runs each with the ablation switches of its row. It must fail
+ * with exactly those that a minus marks. So each scenario can fail, and fails for the clause
+ * that it is about. */
 #include "tests/conformance/agent_xpu_v1_machine.h"
 #include "tests/helpers/suite.h"
 
 /* ---- A.3 preemption, A.4 resumption ---- */
 
-/* BE0 (512) starts QKV at 0: chunks 0-4 and 4-8. RT1 (256) arrives at 1: the running chunk ends at
- * 4, RT1's QKV runs 4-8 (NPU 4 = iGPU 4, ties to the NPU), attention 8-18, FFN 18-26, head 26-27.
- */
+/* BE0 (512) starts QKV at 0, with chunks 0-4 and 4-8. RT1 (256) arrives at 1, and the running chunk
+ * ends at 4. RT1's QKV runs 4-8, on the NPU, since NPU and iGPU both take 4. Its attention runs
+ * 8-18, FFN 18-26 and the head 26-27. */
 static bool preempts_at_the_kernel_boundary(const char *extra)
 {
     machine(1, 1);
@@ -24,9 +31,9 @@ static bool preempts_at_the_kernel_boundary(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 4, 8) && sc.records[1].first_token_ns == MS(27);
 }
 
-/* The model has two layers, and BE0 decodes (20 ms a layer) from 45 on. RT1 (256) arrives at 46;
- * its attention, ready at 50, runs when the kernel of the batch ends at 65. The batch goes on
- * later. */
+/* The model has two layers, and BE0 decodes (20 ms a layer) from 45 on. RT1 (256) arrives at 46.
+ * Its attention is ready at 50, and runs when the kernel of the batch ends, at 65. The batch
+ * continues later. */
 static bool decode_stops_at_its_kernel_and_goes_on(const char *extra)
 {
     machine(2, 20);
@@ -36,8 +43,8 @@ static bool decode_stops_at_its_kernel_and_goes_on(const char *extra)
            sc.records[0].generated == 2;
 }
 
-/* While RT0 prefills (0-23), BE1 (1024) arrives at 1 and BE2 (256) at 2; nothing is backfilled. BE2
- * has the smaller ETC (23 against 16 + 10 + 32 + 1 = 59) and starts at 23, BE1 at 46. */
+/* While RT0 prefills (0-23), BE1 (1024) arrives at 1 and BE2 (256) at 2. Nothing is backfilled. BE2
+ * has the smaller ETC (23 against 16 + 10 + 32 + 1 = 59), so it starts at 23, and BE1 at 46. */
 static bool smallest_etc_is_resumed_first(const char *extra)
 {
     machine(1, 1);
@@ -47,7 +54,7 @@ static bool smallest_etc_is_resumed_first(const char *extra)
     return sc.records[2].start_ns == MS(23) && sc.records[1].start_ns == MS(46);
 }
 
-/* T_starve is 10 ms: at 23 both are starved, BE1 for longer, so it goes first, until 82. */
+/* T_starve is 10 ms. At 23 both are starved, BE1 for longer. So it is first, until 82. */
 static bool starved_prefills_go_before_small_ones(const char *extra)
 {
     machine(1, 1);
@@ -59,8 +66,8 @@ static bool starved_prefills_go_before_small_ones(const char *extra)
     return sc.records[1].start_ns == MS(23) && sc.records[2].start_ns == MS(82);
 }
 
-/* BE0 is stopped at 4 and resumed at 27; with a context switch of 5 ms its second chunk starts
- * at 32. */
+/* BE0 is stopped at 4 and resumed at 27. With a context switch of 5 ms its second chunk starts at
+ * 32. */
 static bool a_context_switch_can_cost(const char *extra)
 {
     machine(1, 1);
@@ -73,7 +80,8 @@ static bool a_context_switch_can_cost(const char *extra)
 
 /* ---- A.9 elastic reactive prefill ---- */
 
-/* 512 tokens: one chunk on the NPU, 256 rows on the iGPU: 4 + 10 + 8 + 1 = 23 instead of 35. */
+/* 512 tokens are one chunk on the NPU and 256 rows on the iGPU: 4 + 10 + 8 + 1 = 23 instead of
+ * 35. */
 static bool reactive_prefill_uses_both_devices(const char *extra)
 {
     machine(1, 1);
@@ -82,8 +90,8 @@ static bool reactive_prefill_uses_both_devices(const char *extra)
     return sc.records[0].first_token_ns == MS(23);
 }
 
-/* RT0 decodes from 23 on: RT1 (512), arriving at 24, keeps to the default mapping: QKV on the NPU
- * 24-32, nothing of it on the iGPU. */
+/* RT0 decodes from 23 on. RT1 (512) arrives at 24 and keeps to the default mapping: all its QKV
+ * runs on the NPU, 24-32. */
 static bool it_does_not_while_reactive_work_decodes(const char *extra)
 {
     machine(1, 1);
@@ -94,7 +102,7 @@ static bool it_does_not_while_reactive_work_decodes(const char *extra)
 
 /* ---- A.5 backfill ---- */
 
-/* Structural slack: A's attention holds the iGPU 8-18; B (512) fills the NPU 8-16. */
+/* Structural slack: A's attention has the iGPU 8-18, so B (512) fills the NPU 8-16. */
 static bool attention_leaves_the_npu_to_another_prefill(const char *extra)
 {
     machine(1, 1);
@@ -103,8 +111,8 @@ static bool attention_leaves_the_npu_to_another_prefill(const char *extra)
     return begins(kernel(1, NPU, OP_QKV), 8);
 }
 
-/* RT0's QKV runs 0-4, its attention 4-14: BE1 (1024, 16 ms of QKV) gets the two chunks that end in
- * the window, 4-12; the other two follow when RT0 no longer needs the NPU, at 22. */
+/* RT0's QKV runs 0-4 and its attention 4-14. BE1 (1024, 16 ms of QKV) gets the two chunks that end
+ * in the window, 4-12. The other two follow at 22, when RT0 no longer needs the NPU. */
 static bool backfill_is_cut_to_the_window(const char *extra)
 {
     machine(1, 1);
@@ -122,8 +130,8 @@ static bool backfill_is_cut_to_the_window(const char *extra)
     return before == 2 && at(kernel(0, NPU, OP_FFN), 14, 22);
 }
 
-/* With attention of 3 ms no chunk of 4 ms fits (4-7), so RT0's FFN runs 7-15 and BE1 starts at 15.
- */
+/* With attention of 3 ms no chunk of 4 ms fits (4-7). So RT0's FFN runs 7-15, and BE1 starts at
+ * 15. */
 static bool backfill_must_end_in_time(const char *extra)
 {
     machine(1, 1);
@@ -134,8 +142,8 @@ static bool backfill_must_end_in_time(const char *extra)
 }
 
 /* BE0 decodes (three layers of 6 ms) from 3 * 22 + 1 = 67 on. RT1 (1024) arrives at 68 and needs
- * the iGPU when its QKV ends, at 84: the running layer ends at 73, one more fits (73-79), the third
- * would not (85). The reactive attention is not late: 84-94. */
+ * the iGPU when its QKV ends, at 84. The running layer ends at 73 and one more fits (73-79). A
+ * third would not (85). So the reactive attention is not late: 84-94. */
 static bool decode_fills_the_igpu_of_a_reactive_prefill(const char *extra)
 {
     machine(3, 6);
@@ -149,7 +157,8 @@ static bool decode_fills_the_igpu_of_a_reactive_prefill(const char *extra)
     return layers == 2 && at(kernel(1, IGPU, OP_MHA), 84, 94);
 }
 
-/* Decode layers of 12 ms: t(1) = 13, t(2) = 2 * 12/256 + 11 = 11.1 < 1.1 * 13. BE1 joins RT0. */
+/* Decode layers take 12 ms: t(1) = 13 and t(2) = 2 * 12/256 + 11 = 11.1 < 1.1 * 13. So BE1 joins
+ * RT0. */
 static bool proactive_decodes_join_reactive_ones(const char *extra)
 {
     machine(1, 12);
@@ -164,8 +173,9 @@ static const struct scenario_request five[] = {{RT, 0, 256, 60, 0, 0},
                                                {BE, 0, 256, 60, 0, 0},
                                                {BE, 0, 256, 60, 0, 0}};
 
-/* QKV of 1 ms a row: t(B) = B (1 + 8/256) + 11; t(1) = 12.03, t(2) = 13.06 = 1.086 t(1), t(3)
- * = 14.09 = 1.17 t(1). With eps 0.1 B_max is 2; with 0.5 all five fit (16.2 = 1.34 t(1)). */
+/* QKV takes 1 ms a row here, so t(B) = B (1 + 8/256) + 11. t(1) = 12.03, t(2) = 13.06 = 1.086
+ * t(1) and t(3) = 14.09 = 1.17 t(1). With eps 0.1 B_max is 2. With 0.5 all five fit (16.2 = 1.34
+ * t(1)). */
 static void costly_rows(void)
 {
     machine(1, 11.03125);
@@ -179,8 +189,8 @@ static bool batch_grows_while_it_costs_next_to_nothing(const char *extra)
     return largest_batch(0) == 2;
 }
 
-/* Without the reactive one there is nothing that B_max bounds: all five decode together, although
- * t(5) = 16.2 is 1.34 times t(1). max_batch bounds them. */
+/* Without a reactive request B_max bounds nothing. All five decode together, although t(5) = 16.2
+ * is 1.34 times t(1). Only max_batch bounds them. */
 static bool a_proactive_batch_is_not_bounded_by_the_cost_to_reactive_ones(const char *extra)
 {
     costly_rows();
@@ -200,8 +210,8 @@ static bool batch_cap_bounds_what_epsilon_allows(const char *extra)
     return largest_batch(0) == 3;
 }
 
-/* RT0 decodes 23-140 (nine tokens of 13 ms). BE1 (256) arrives at 24: QKV on the NPU 24-28, but its
- * attention needs the iGPU, which reactive decode uses: it waits until 140. */
+/* RT0 decodes 23-140 (nine tokens of 13 ms). BE1 (256) arrives at 24 and has its QKV on the NPU
+ * 24-28. Its attention needs the iGPU, which reactive decode uses, so it waits until 140. */
 static bool backfill_keeps_off_the_reactive_device(const char *extra)
 {
     machine(1, 12);
@@ -210,8 +220,8 @@ static bool backfill_keeps_off_the_reactive_device(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 24, 28) && begins(kernel(1, IGPU, OP_MHA), 140);
 }
 
-/* "When possible": attention has no other device. After the first iteration, 23-36, the attention
- * of 10 ms runs 36-46. */
+/* "When possible": attention has no other device. So after the first iteration, 23-36, the
+ * attention of 10 ms runs 36-46. */
 static bool one_kernel_runs_between_two_iterations(const char *extra)
 {
     machine(1, 12);
@@ -220,10 +230,12 @@ static bool one_kernel_runs_between_two_iterations(const char *extra)
     return at(kernel(1, IGPU, OP_MHA), 36, 46);
 }
 
-/* Two candidates for one window: NPU chunks of 2 ms (QKV) and 2.5 ms (FFN), attention 3 ms. BE0
- * (512): QKV 0-4, attention 4-7, FFN ready at 7. BE1 (768): QKV chunks 4-6, 6-8, the third stopped
- * by RT2, which arrives at 7.5. RT2: QKV 8-10, attention 10-13: a window of 3 ms at 10 for one
- * chunk of BE0's FFN or BE1's QKV. */
+/* Two kernels could fill one window. NPU chunks take 2 ms (QKV) and 2.5 ms (FFN), and attention 3
+ * ms.
+ *
+ * BE0 (512) has QKV 0-4 and attention 4-7, and its FFN is ready at 7. BE1 (768) has QKV chunks 4-6
+ * and 6-8. RT2 arrives at 7.5 and stops its third. RT2 has QKV 8-10 and attention 10-13. So at 10
+ * there is a window of 3 ms, for one chunk of BE0's FFN or of BE1's QKV. */
 static void two_candidates(const char *own, const char *extra)
 {
     struct scenario_request q[] = {
@@ -239,8 +251,8 @@ static void two_candidate_machine(double qkv_gb_per_s)
     scenario_cost(&sc, IGPU, OP_MHA, 3, 0, 5);
 }
 
-/* A flop per byte is the same for all, so what moves twice the bytes a second does twice the work
- * per joule: BE1's QKV (10 GB/s) goes before BE0's FFN, though BE0 has the smaller ETC. */
+/* All have as many flop per byte, so a kernel that moves twice the bytes a second does twice the
+ * work per joule. BE1's QKV (10 GB/s) runs before BE0's FFN, though BE0 has the smaller ETC. */
 static bool most_work_per_joule_fills_the_window(const char *extra)
 {
     two_candidate_machine(10);
@@ -249,7 +261,7 @@ static bool most_work_per_joule_fills_the_window(const char *extra)
            kernel(0, NPU, OP_FFN)->begin_ns > MS(10);
 }
 
-/* Without that order the smaller ETC decides: 2 * 2.5 + 1 = 6 ms for BE0, more for BE1. */
+/* Without that order the smaller ETC decides: 2 * 2.5 + 1 = 6 ms for BE0, and more for BE1. */
 static bool ties_go_to_the_smaller_etc(const char *extra)
 {
     two_candidate_machine(10);
@@ -257,7 +269,7 @@ static bool ties_go_to_the_smaller_etc(const char *extra)
     return begins(kernel(0, NPU, OP_FFN), 10);
 }
 
-/* Intensities differ: QKV and attention 0.5 flop per byte (memory-bound), FFN 2. */
+/* Intensities differ: QKV and attention have 0.5 flop per byte (memory-bound), and FFN 2. */
 static void (*toy_kernel)(const struct hwmodel *, const struct kernel_query *,
                           struct kernel_cost *);
 
@@ -278,8 +290,8 @@ static void mixed_intensity(void)
     sc.model.ops = &mixed_ops;
 }
 
-/* A.7 (ii): beside RT2's memory-bound attention the compute-bound FFN goes first, though QKV at 50
- * GB/s does 25 Gflop/s per 20 W and FFN at 5 GB/s only 10. */
+/* A.7 (ii): next to RT2's memory-bound attention the compute-bound FFN is first. By work per joule
+ * it would be QKV, which does 25 Gflop/s per 20 W at 50 GB/s, and FFN at 5 GB/s only 10. */
 static bool complementary_kernels_overlap(const char *extra)
 {
     two_candidate_machine(50);
@@ -290,8 +302,8 @@ static bool complementary_kernels_overlap(const char *extra)
 
 /* ---- A.6 memory pressure ---- */
 
-/* Decode draws 75 of 100 GB/s, above tau_high. RT0 decodes 23-140; BE1, there since 24, cannot even
- * start its QKV on the idle NPU: the clause defeats all backfill. */
+/* Decode draws 75 of 100 GB/s, which is above tau_high. RT0 decodes 23-140. BE1, there from 24 on,
+ * cannot even start its QKV on the idle NPU. The clause defeats all backfill. */
 static bool lone_decode_blocks_backfill(const char *extra)
 {
     machine(1, 12);
@@ -301,8 +313,8 @@ static bool lone_decode_blocks_backfill(const char *extra)
     return sc.records[1].start_ns == MS(140);
 }
 
-/* The test comes before the class: RT1, arriving at 46, waits for the proactive decode kernel (two
- * layers of 12 ms, 45-57) to end, although the NPU is idle. */
+/* The rule of pressure comes before the class. RT1 arrives at 46 and waits for the proactive decode
+ * kernel (one of two layers, 45-57), although the NPU is idle. */
 static bool reactive_kernel_waits_for_the_memory(const char *extra)
 {
     machine(2, 12);
@@ -312,9 +324,9 @@ static bool reactive_kernel_waits_for_the_memory(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 57, 61);
 }
 
-/* Medium tier: decode draws 45 GB/s and all kernels are memory-bound (ridge 3). BE1 (20 GB/s on the
- * NPU) arrives at 24: 0.65 is below tau_high, but two memory-bound kernels do not pair: it waits
- * for the end of the iteration, 23-36. */
+/* The medium tier: decode draws 45 GB/s, and all kernels are memory-bound (ridge 3). BE1 (20 GB/s
+ * on the NPU) arrives at 24. The sum of 0.65 is below tau_high, but two memory-bound kernels do not
+ * pair. So BE1 waits for the end of the iteration, 23-36. */
 static void medium_tier(double ridge)
 {
     machine(1, 12);
@@ -331,7 +343,7 @@ static bool memory_bound_kernels_do_not_pair(const char *extra)
     return begins(kernel(1, NPU, OP_QKV), 36);
 }
 
-/* Compute-bound (ridge 1), the same pair runs at once. */
+/* Compute-bound (ridge 1), the pair runs at once. */
 static bool compute_bound_kernels_pair(const char *extra)
 {
     medium_tier(1.0);
@@ -340,8 +352,8 @@ static bool compute_bound_kernels_pair(const char *extra)
     return begins(kernel(1, NPU, OP_QKV), 24);
 }
 
-/* Held back at 24 with T_starve 5 ms, it counts like a reactive one at the next event, BE2's
- * arrival at 30. */
+/* BE1 is held back at 24, with a T_starve of 5 ms. At the next event, BE2's arrival at 30, it
+ * counts as a reactive request. */
 static bool a_starved_deferred_kernel_pairs_all_the_same(const char *extra)
 {
     medium_tier(3.0);
@@ -353,9 +365,10 @@ static bool a_starved_deferred_kernel_pairs_all_the_same(const char *extra)
 
 /* ---- A.8 practical rules ---- */
 
-/* BE1 waits behind a long reactive prefill (8 chunks and a margin, two layers), T_age 5 ms: at 6 it
- * is promoted. RT0 has its QKV on both (1034 rows on the iGPU until 16.15625) and its attention
- * there until 26.15625; then the iGPU is BE1's, and all 2058 rows of RT0's FFN go to the NPU. */
+/* BE1 waits behind a long reactive prefill of 8 chunks and a margin, in two layers. With a T_age of
+ * 5 ms it is promoted at 6. RT0 has its QKV on both devices (1034 rows on the iGPU until 16.15625),
+ * and its attention on the iGPU until 26.15625. Then BE1 has the iGPU, and all 2058 rows of RT0's
+ * FFN run on the NPU. */
 static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
 {
     machine(2, 1);
@@ -365,9 +378,9 @@ static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
     return begins(kernel(1, IGPU, OP_QKV), 26.15625) && ffn != NULL && ffn->rows == 2058;
 }
 
-/* A and B (1024) at 0. A: QKV 0-16, attention 16-26; B: QKV on the NPU 16-32. At 26 A's FFN would
- * end at 32 + 32 = 64 on the NPU, at 26 + 32 = 58 on the idle iGPU: 32 ms against 38, a gain of 16
- * %. */
+/* A and B (1024) come at 0. A has QKV 0-16 and attention 16-26, and B has QKV on the NPU 16-32. At
+ * 26 A's FFN would end at 32 + 32 = 64 on the NPU, and at 26 + 32 = 58 on the idle iGPU. That is 32
+ * ms against 38, a gain of 16 %. */
 static bool a_saturated_npu_sheds_work_to_the_igpu(const char *extra)
 {
     machine(1, 1);
@@ -376,8 +389,8 @@ static bool a_saturated_npu_sheds_work_to_the_igpu(const char *extra)
     return at(kernel(0, IGPU, OP_FFN), 26, 58) && kernel(0, NPU, OP_FFN) == NULL;
 }
 
-/* A launch of 8 ms counts as hung after 0.4 of that, at 3.2: it stops at its kernel boundary, 4,
- * and the rest is dispatched again on the iGPU, 4-8. */
+/* A launch of 8 ms counts as hung after 0.4 of that, at 3.2. It stops at its kernel boundary, 4,
+ * and the rest is launched on the iGPU, 4-8. */
 static bool a_hung_kernel_is_dispatched_elsewhere(const char *extra)
 {
     machine(1, 1);
@@ -386,7 +399,8 @@ static bool a_hung_kernel_is_dispatched_elsewhere(const char *extra)
     return at(kernel(0, IGPU, OP_QKV), 4, 8) && kernel(0, IGPU, OP_QKV)->rows == 256;
 }
 
-/* RT0 prefills; one proactive request may wait: of BE1, BE2 and BE3 the newest two go. */
+/* RT0 prefills, and one proactive request may wait. So the newest two of BE1, BE2 and BE3 are
+ * shed. */
 static bool the_newest_are_shed(const char *extra)
 {
     machine(1, 1);
@@ -402,7 +416,7 @@ static bool the_newest_are_shed(const char *extra)
            sc.records[2].state == REQUEST_STATE_SHED && sc.records[3].state == REQUEST_STATE_SHED;
 }
 
-/* ETC 23 ms each: with 30 ms accepted, the second waiting one goes. */
+/* Each has an ETC of 23 ms. With a wait of 30 ms accepted, the second waiting request is shed. */
 static bool a_long_predicted_wait_sheds(const char *extra)
 {
     machine(1, 1);
@@ -421,7 +435,7 @@ static bool a_long_predicted_wait_sheds(const char *extra)
 struct row {
     const char *name;
     bool (*holds)(const char *extra);
-    const char *switches; /* space separated; -x: it must fail with x */
+    const char *switches; /* separated by spaces; with -x it must fail */
 };
 
 static const struct row rows[] = {

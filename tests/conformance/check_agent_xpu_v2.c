@@ -1,13 +1,18 @@
-/* agent-xpu-v2, clause by clause (clauses.md B.2 to B.8), on the toy machine.
+/* agent-xpu-v2 is tested clause by clause (clauses.md B.2 to B.8), on the toy machine.
  *
- * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
- * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
- * head 1 ms; a fused decode layer as each scenario says. No host costs, no contention, exact
- * annotations.
+ * One layer takes these ms, unless a scenario says otherwise:
  *
- * Each scenario is a function that runs it with extra parameters and tells whether its expectation
- * holds. The clause matrix runs every scenario with every ablation switch: it must fail exactly
- * where the table says. */
+ *   QKV            4 a chunk of 256 rows on the NPU, 4/256 a row on the iGPU
+ *   FFN            8 a chunk on the NPU, 8/256 a row on the iGPU
+ *   attention      10 on the iGPU, 6 on the NPU
+ *   head           1
+ *   fused layer    of a decode: as each scenario says
+ *
+ * There are no host costs and no contention, and annotations are exact.
+ *
+ * Each scenario is a function that runs with extra parameters and returns whether its expectation
+ * holds. The clause matrix runs every scenario with every ablation switch. It must fail exactly
+ * where the table says, so each scenario fails for the clause that it is about. */
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
@@ -45,7 +50,7 @@ static const struct scenario_kernel *kernel(uint32_t request, int device, enum o
     return scenario_kernel_find(&sc, 0, request, device, op);
 }
 
-/* Sequences of the decode pass that runs at that instant; 0 when none does. */
+/* Returns the sequences of the decode pass that runs at that instant, or 0 where none does. */
 static uint32_t decode_rows_at(double ms)
 {
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -58,9 +63,10 @@ static uint32_t decode_rows_at(double ms)
     return 0;
 }
 
-/* B.2: BE (512 tokens) starts QKV at 0: chunks 0-4 and 4-8. RT (256) arrives at 1: the running
- * chunk ends at 4, RT's QKV runs 4-8 (m* = 1: NPU 4 = iGPU 4, ties to the NPU), attention 8-18, FFN
- * 18-26, head 26-27. BE goes on at 27 with its second chunk 27-31. */
+/* B.2: BE (512 tokens) starts QKV at 0, with chunks 0-4 and 4-8. RT (256) arrives at 1, and the
+ * running chunk ends at 4. RT's QKV runs 4-8 on the NPU (m* = 1, since NPU and iGPU both take 4).
+ * Its attention runs 8-18, FFN 18-26 and the head 26-27. BE continues at 27 with its second chunk,
+ * 27-31. */
 static bool preempts_at_the_kernel_boundary(const char *extra)
 {
     machine(1, 1);
@@ -70,7 +76,7 @@ static bool preempts_at_the_kernel_boundary(const char *extra)
            at(scenario_kernel_find(&sc, 1, 0, NPU, OP_QKV), 27, 31);
 }
 
-/* B.2: an arrival exactly at a kernel boundary (4 ms) preempts there: RT's QKV runs 4-8. */
+/* B.2: an arrival exactly at a kernel boundary (4 ms) preempts there. So RT's QKV runs 4-8. */
 static bool preempts_at_a_boundary_it_meets_exactly(const char *extra)
 {
     machine(1, 1);
@@ -79,8 +85,8 @@ static bool preempts_at_a_boundary_it_meets_exactly(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 4, 8);
 }
 
-/* 4.4: reactive tasks do not preempt each other. RT0 alone: QKV with m* = 1 of 2 chunks 0-4,
- * attention 4-14, FFN 14-22, head 22-23; RT1 starts at 23. */
+/* 4.4: reactive tasks do not preempt each other. RT0 runs alone: QKV 0-4, attention 4-14, FFN 14-22
+ * and head 22-23. RT1 starts at 23. */
 static bool reactive_waits_for_reactive(const char *extra)
 {
     machine(1, 1);
@@ -89,7 +95,8 @@ static bool reactive_waits_for_reactive(const char *extra)
     return sc.records[0].first_token_ns == MS(23) && sc.records[1].start_ns == MS(23);
 }
 
-/* Dual queue: while RT0 prefills, BE1 arrives at 1 and RT2 at 2; RT2 is next at 23, BE1 at 46. */
+/* The dual queue: while RT0 prefills, BE1 arrives at 1 and RT2 at 2. RT2 is next at 23, and BE1 at
+ * 46. */
 static bool reactive_queue_goes_first(const char *extra)
 {
     machine(1, 1);
@@ -99,9 +106,9 @@ static bool reactive_queue_goes_first(const char *extra)
     return sc.records[2].start_ns == MS(23) && sc.records[1].start_ns == MS(46);
 }
 
-/* One proactive activation buffer: BE0 is suspended at 4 by RT1 (prefill ends at 27); BE2, waiting
- * since 2, starts only after BE0 ended: 27-31 second chunk, attention 31-41, FFN 41-57, head 57-58.
- */
+/* There is one proactive activation buffer. RT1, whose prefill ends at 27, suspends BE0 at 4. BE2
+ * waits from 2 on, and starts only after BE0 has ended: second chunk 27-31, attention 31-41, FFN
+ * 41-57 and head 57-58. */
 static bool suspended_prefill_resumes_before_another_starts(const char *extra)
 {
     machine(1, 1);
@@ -111,10 +118,10 @@ static bool suspended_prefill_resumes_before_another_starts(const char *extra)
     return sc.records[0].first_token_ns == MS(58) && sc.records[2].start_ns == MS(58);
 }
 
-/* B.4: BE0 decodes from 23 on, two layers of 20 ms and a head. RT1 (256) arrives at 24: QKV on the
- * NPU 24-28; attention is ready at 28, in the decode layer 23-43: it runs 43-53, before layer two.
- * (Two layers: prefill of BE0 is QKV 0-4, MHA -14, FFN -22, QKV -26, MHA -36, FFN -44, head -45; so
- * decode starts at 45, RT arrives at 46, QKV 46-50, decode layer 45-65, attention 65-75.) */
+/* B.4 is tested in two layers here. BE0's prefill is QKV 0-4, MHA -14, FFN -22, QKV -26, MHA -36,
+ * FFN -44, head -45. So it decodes from 45 on, in layers of 20 ms. RT1 (256) arrives at 46, and its
+ * QKV runs on the NPU 46-50. Its attention is ready at 50, in the decode layer 45-65. So it runs
+ * 65-75, before the second layer of the decode. */
 static bool prefill_attention_passes_decode_at_its_kernel_boundary(const char *extra)
 {
     machine(2, 20);
@@ -123,8 +130,9 @@ static bool prefill_attention_passes_decode_at_its_kernel_boundary(const char *e
     return at(kernel(1, IGPU, OP_MHA), 65, 75) && at(kernel(1, NPU, OP_QKV), 46, 50);
 }
 
-/* B.5, decode idle: RT with 512 tokens: m* = 1 (NPU 4, iGPU 256 rows 4): QKV 0-4, attention 4-14,
- * FFN (8 and 8) 14-22, head 22-23. On the NPU alone it would take 8 + 10 + 16 + 1 = 35. */
+/* B.5 with idle decode: RT has 512 tokens. m* = 1, since the NPU takes 4 and 256 rows on the iGPU
+ * take 4. QKV runs 0-4, attention 4-14, FFN (8 and 8) 14-22 and the head 22-23. On the NPU alone it
+ * would take 8 + 10 + 16 + 1 = 35. */
 static bool idle_split_balances_npu_and_igpu(const char *extra)
 {
     machine(1, 1);
@@ -134,10 +142,10 @@ static bool idle_split_balances_npu_and_igpu(const char *extra)
            kernel(0, IGPU, OP_QKV)->rows == 256;
 }
 
-/* Algorithm 1 of the public text makes the difference of the ends least. The iGPU takes 7 and 14 ms
- * a chunk here. RT has two chunks and 64 rows: of QKV m = 1 ends at 4 and 8.75 ms (4.75 apart), m =
- * 2 at 8 and 1.75 (6.25 apart, but sooner); FFN is twice that. So it takes 8.75 + 10 + 17.5 + 1
- * instead of 8 + 10 + 16 + 1. */
+/* Algorithm 1 of the public text makes the difference of the two ends least. The iGPU takes 7 and
+ * 14 ms a chunk here, and RT has two chunks and 64 rows. For QKV m = 1 ends at 4 and 8.75 ms, 4.75
+ * apart. m = 2 ends at 8 and 1.75, 6.25 apart but sooner. FFN is twice that. So it takes 8.75 + 10
+ * + 17.5 + 1 instead of 8 + 10 + 16 + 1. */
 static bool balanced_split_may_end_later(const char *extra)
 {
     double first_token_ms[2];
@@ -155,7 +163,7 @@ static bool balanced_split_may_end_later(const char *extra)
     return first_token_ms[0] == 37.25 && first_token_ms[1] == 35;
 }
 
-/* A prompt of less than a chunk is the iGPU's: 1.5625 + 10 + 3.125 + 1 ms. */
+/* A prompt of less than a chunk runs on the iGPU: 1.5625 + 10 + 3.125 + 1 ms. */
 static bool a_balanced_split_needs_a_chunk(const char *extra)
 {
     machine(1, 1);
@@ -164,8 +172,8 @@ static bool a_balanced_split_needs_a_chunk(const char *extra)
     return sc.records[0].first_token_ns == MS(15.6875);
 }
 
-/* Algorithm 1 gives the NPU all chunks while decode is busy: of RT1's four none is the iGPU's, and
- * there is no rest. */
+/* Algorithm 1 gives the NPU all chunks while decode is busy. So the iGPU has none of RT1's four,
+ * and there is no rest. */
 static bool all_chunks_go_to_the_npu_while_decode_is_busy(const char *extra)
 {
     machine(1, 1);
@@ -174,8 +182,8 @@ static bool all_chunks_go_to_the_npu_while_decode_is_busy(const char *extra)
     return kernel(1, NPU, OP_QKV) != NULL && kernel(1, IGPU, OP_QKV) == NULL;
 }
 
-/* B.5, decode busy: BE0 decodes from 23 on. RT1 with 1024 tokens arrives at 24: m* = 2 of 4 chunks,
- * busy raises it to ceil(0.75 * 4) = 3; the NPU takes 12 ms (24-36), the iGPU's 256 rows 4 ms, so
+/* B.5 with busy decode: BE0 decodes from 23 on. RT1 (1024) arrives at 24. Busy decode raises m* = 2
+ * of 4 chunks to ceil(0.75 * 4) = 3. The NPU takes 12 ms (24-36), and the iGPU's 256 rows 4 ms. So
  * its share starts no earlier than 24 + 12 - 4 = 32. */
 static bool busy_split_keeps_the_igpu_for_decode(const char *extra)
 {
@@ -186,9 +194,9 @@ static bool busy_split_keeps_the_igpu_for_decode(const char *extra)
     return k != NULL && k->rows == 256 && k->begin_ns >= MS(32);
 }
 
-/* B.5, fallback: two layers. BE0's prefill: QKV 0-4, MHA -14, FFN -22, QKV -26, MHA -36, FFN -44,
- * head -45; it decodes 3 tokens more (4 ms each: two layers and a head of 1 ms make 3 ms), so
- * decode is over soon after RT1's first layer began at 46. Layer 0 keeps 256 rows on the iGPU,
+/* B.5 after busy decode, in two layers. BE0's prefill is QKV 0-4, MHA -14, FFN -22, QKV -26, MHA
+ * -36, FFN -44, head -45. It decodes 3 tokens more, of 3 ms each (two layers and a head of 1 ms).
+ * So decode ends soon after RT1's first layer began at 46. Layer 0 leaves 256 rows to the iGPU, and
  * layer 1 again 512. */
 static bool full_split_returns_when_decode_goes_idle(const char *extra)
 {
@@ -205,8 +213,8 @@ static bool full_split_returns_when_decode_goes_idle(const char *extra)
     return rows[0] == 256 && rows[1] == 512;
 }
 
-/* B.6: BE1 (512) arrives at 1 while BE0 prefills until 23; its attention kernel compiles 1-6 and is
- * ready, so BE1 runs on the NPU alone: QKV 23-31, attention 31-37, FFN 37-53, head 53-54. */
+/* B.6: BE1 (512) arrives at 1, while BE0 prefills until 23. Its attention kernel compiles 1-6 and
+ * is ready. So BE1 runs on the NPU alone: QKV 23-31, attention 31-37, FFN 37-53 and head 53-54. */
 static bool compiled_attention_makes_prefill_pure_npu(const char *extra)
 {
     machine(1, 1);
@@ -216,10 +224,10 @@ static bool compiled_attention_makes_prefill_pure_npu(const char *extra)
     return at(kernel(1, NPU, OP_MHA), 31, 37) && sc.records[1].first_token_ns == MS(54);
 }
 
-/* 4.3 (1): BE0 prefills until 4, RT1 (256) arrives at 1 and RT2 (512), for which a kernel could be
- * ready at 6, waits until RT1 has ended, at 27. It is split all the same: QKV 27-31 on both,
- * attention 31-41, FFN 41-49, head 49-50. On the NPU alone: QKV 27-35, attention 35-41, FFN 41-57,
- * head 58. */
+/* 4.3 (1): BE0's chunk runs until 4, and RT1 (256) arrives at 1. A kernel for RT2 (512) could be
+ * ready at 6, and RT2 waits until RT1 has ended, at 27. It is split all the same: QKV 27-31 on
+ * both, attention 31-41, FFN 41-49 and head 49-50. On the NPU alone it would have QKV 27-35,
+ * attention 35-41, FFN 41-57 and head 57-58. */
 static bool reactive_prompt_is_split_however_long_it_waited(const char *extra)
 {
     machine(1, 1);
@@ -230,8 +238,8 @@ static bool reactive_prompt_is_split_however_long_it_waited(const char *extra)
     return at(kernel(2, IGPU, OP_QKV), 27, 31) && sc.records[2].first_token_ns == MS(50);
 }
 
-/* B.6: a kernel that is not ready when prefill starts is not used: compile takes 50 ms, BE1 starts
- * at 23 with attention on the iGPU, and the late compilation is cancelled. */
+/* B.6: a kernel that is not ready when prefill starts is not used. Compiling takes 50 ms, and BE1
+ * starts at 23. So its attention runs on the iGPU, and the late compilation is cancelled. */
 static bool late_compilation_is_dropped(const char *extra)
 {
     machine(1, 1);
@@ -243,8 +251,9 @@ static bool late_compilation_is_dropped(const char *extra)
                0;
 }
 
-/* B.6: two layers; BE0 (512) is preempted at 4 by RT1 and its kernel compiles 1..; compile of 5 ms
- * ends before RT1's prefill does; resumed, BE0's attention runs on the NPU in both layers. */
+/* B.6, in two layers: RT1 preempts BE0 (512) at 4, and BE0's kernel compiles from 1 on. Its 5 ms
+ * end before RT1's prefill does. So when BE0 is resumed, its attention runs on the NPU in both
+ * layers. */
 static bool resumed_prefill_switches_to_the_npu(const char *extra)
 {
     machine(2, 1);
@@ -254,9 +263,9 @@ static bool resumed_prefill_switches_to_the_npu(const char *extra)
     return kernel(0, NPU, OP_MHA) != NULL && kernel(0, IGPU, OP_MHA) == NULL;
 }
 
-/* B.6 contention rule, with every NPU kernel memory-bound (ridge 3 > 2): BE0 decodes from 23 on;
- * RT1 arrives at 30 and its NPU QKV runs 30-34. Decode, of the other class, does not overlap with
- * it. */
+/* B.6, the contention rule, is tested with every NPU kernel memory-bound (ridge 3 > 2). BE0 decodes
+ * from 23 on. RT1 arrives at 30, and its QKV runs on the NPU 30-34. Decode, of the other class,
+ * does not overlap with it. */
 static bool memory_bound_npu_kernel_holds_decode_of_the_other_class(const char *extra)
 {
     machine(1, 1);
@@ -268,9 +277,10 @@ static bool memory_bound_npu_kernel_holds_decode_of_the_other_class(const char *
            decode_rows_at(33.5) == 0;
 }
 
-/* Batches. Attention compiles in no time, so whoever waits prefills on the NPU alone (QKV 4,
- * attention 6, FFN 8, head 1: 19 ms a request) and needs no iGPU: all meet in the decode loop
- * whatever the arbitration. B.7: RT0 and four BE decode together, the batch is B_rf = 3. */
+/* Sets a machine for batches. Attention compiles in no time, so a request that waits prefills on
+ * the NPU alone: QKV 4, attention 6, FFN 8 and head 1 are 19 ms. It needs no iGPU, so all requests
+ * meet in the decode loop under any arbitration. By B.7 RT0 and four BE decode together in a batch
+ * of B_rf = 3. */
 static void batch_machine(void)
 {
     machine(1, 1);
@@ -283,8 +293,8 @@ static const struct scenario_request five[] = {{RT, 0, 256, 60, 0, 0},
                                                {BE, 0, 256, 60, 0, 0},
                                                {BE, 0, 256, 60, 0, 0}};
 
-/* Largest decode batch; with_first: among those that hold request 0 (a reactive one stands first).
- */
+/* Returns the largest decode batch, with `with_first` among those that hold request 0. A reactive
+ * request is first in its batch. */
 static uint32_t largest_batch(bool with_first)
 {
     uint32_t most = 0;
@@ -304,7 +314,7 @@ static bool mixed_batch_is_capped(const char *extra)
     return largest_batch(true) == 3;
 }
 
-/* B.7: a batch of one class has no such cap: five BE decode together. */
+/* B.7: a batch of one class has no such cap, so five BE decode together. */
 static bool homogeneous_batch_is_not_capped(const char *extra)
 {
     batch_machine();
@@ -315,9 +325,9 @@ static bool homogeneous_batch_is_not_capped(const char *extra)
     return largest_batch(false) == 5;
 }
 
-/* B.7 eviction: RT0, then BE1 (300 tokens, oldest), BE2 (290), BE3 (280, newest) all in bucket 1
- * (256..511) while they decode; one must go. Newest first: BE3 starts to decode last. With buckets
- * of one token the longest, BE1, would go. Prefills: RT0 0-23; then chunk + margin requests. */
+/* B.7, eviction: BE1 (300 tokens, the oldest), BE2 (290) and BE3 (280, the newest) are all in
+ * bucket 1 (256..511) while they decode with RT0. One must leave. The newest is evicted first, so
+ * BE3 starts to decode last. With buckets of one token it would be the longest, BE1. */
 static bool inside_a_bucket_the_newest_is_evicted(const char *extra)
 {
     machine(1, 1);
@@ -331,8 +341,8 @@ static bool inside_a_bucket_the_newest_is_evicted(const char *extra)
            sc.records[1].token_ns[20] - sc.records[1].token_ns[19] < MS(30);
 }
 
-/* B.7: the longer bucket goes first although it arrived first. BE1 has 600 tokens, BE2 and BE3 256.
- */
+/* B.7: the request of the longer bucket is evicted first, although it arrived first. BE1 has 600
+ * tokens, and BE2 and BE3 have 256. */
 static bool longer_bucket_is_evicted_first(const char *extra)
 {
     batch_machine();
@@ -358,11 +368,12 @@ static bool printed_order_keeps_the_longest(const char *extra)
     return sc.records[1].finish_ns < sc.records[3].finish_ns;
 }
 
-/* "Newly arrived" is arrival in the batch. RT0 decodes throughout with two of BE1 (512 tokens), BE2
- * (480) and BE3 (256); once all three decode BE1, in the longest bucket, is out. With its 32nd
- * token BE2 reaches that bucket: it survives, and BE1, though the older request, is the newcomer.
- * So BE2 gets a token in every iteration (11 ms and a fraction a row) to its end. By age of request
- * the two would change places. */
+/* "Newly arrived" means newly in the batch. RT0 decodes all the time with two of BE1 (512 tokens),
+ * BE2 (480) and BE3 (256). When all three decode BE1, in the longest bucket, is evicted.
+ *
+ * With its 32nd token BE2 reaches that bucket. It survives, and BE1 is the newcomer, though it is
+ * the older request. So BE2 gets a token in every iteration (11 ms and a fraction a row) to its
+ * end. By the age of requests the two would change places. */
 static bool survivor_stays_before_an_older_newcomer(const char *extra)
 {
     batch_machine();
@@ -379,7 +390,7 @@ static bool survivor_stays_before_an_older_newcomer(const char *extra)
     return sc.records[1].token_ns[40] > sc.records[2].finish_ns;
 }
 
-/* B.3: one fused kernel per layer at batch 1, three at batch 2. */
+/* B.3: a layer is one fused kernel in a batch of 1, and three kernels in a batch of 2. */
 static bool a_batch_of_one_runs_fused_layers(const char *extra)
 {
     batch_machine();
@@ -393,9 +404,9 @@ static bool a_batch_of_one_runs_fused_layers(const char *extra)
     return kernel(0, IGPU, OP_LAYER) != NULL && pair;
 }
 
-/* B.8 (i): BE1 waits behind a long reactive prefill, T_age 5 ms: at 6 ms it is aged and prefills on
- * the iGPU while RT0 keeps the NPU; RT0's margin is padded into an NPU chunk from then on. RT0 has
- * 8 chunks and a margin of 10 rows. */
+/* B.8 (i): BE1 waits behind a long reactive prefill, with a T_age of 5 ms. At 6 ms it is aged, and
+ * prefills on the iGPU while RT0 keeps the NPU. RT0 has 8 chunks and a margin of 10 rows, which is
+ * padded into an NPU chunk from then on. */
 static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
 {
     machine(2, 1);
@@ -405,11 +416,11 @@ static bool aged_proactive_prefill_gets_the_igpu(const char *extra)
     return k != NULL && k->device == IGPU && k->begin_ns < sc.records[0].first_token_ns;
 }
 
-/* 4.4: two layers. RT0 (768: m* = 2 of 3): QKV 0-8, MHA 8-18, FFN on the NPU 18-34, on the iGPU
- * 18-26. BE1 (2048) is aged at 27.5 and takes the idle iGPU: eight chunks of 4 ms,
- * until 31.5, 35.5,
- * .. RT0's next QKV keeps to the NPU, 34-46; its attention waits for the chunk that runs: 47.5. One
- * kernel of 2048 rows would have the iGPU until 59.5. */
+/* Rule 4.4 is tested in two layers here. RT0 (768, m* = 2 of 3) has QKV 0-8, MHA 8-18, and FFN on
+ * the NPU 18-34 and on the iGPU 18-26. BE1 (2048) is aged at 27.5 and takes the idle iGPU: eight
+ * chunks of 4 ms, until 31.5, 35.5 and so on. RT0's next QKV keeps to the NPU, 34-46. Its attention
+ * waits for the running chunk, until 47.5. A single kernel of 2048 rows would have the iGPU until
+ * 59.5. */
 static bool aged_prefill_runs_in_chunks(const char *extra)
 {
     machine(2, 1);
@@ -421,8 +432,8 @@ static bool aged_prefill_runs_in_chunks(const char *extra)
               57.5);
 }
 
-/* B.8 (ii): aged BE join above B_rf. All five prefill within 23 + 4 * 19 = 99 ms and then decode;
- * with T_age 150 ms the four BE are aged soon after. */
+/* B.8 (ii): aged BE join above B_rf. All five prefill within 23 + 4 * 19 = 99 ms, and then decode.
+ * With a T_age of 150 ms the four BE are aged soon after. */
 static bool aged_requests_bypass_the_cap(const char *extra)
 {
     batch_machine();
@@ -430,9 +441,9 @@ static bool aged_requests_bypass_the_cap(const char *extra)
     return largest_batch(true) == 5;
 }
 
-/* Three reactive sequences fill B_rf and decode to the end; of two proactive ones, both above
- * T_age, the older is promoted and joins above it, then, when it has left, the other: never both.
- */
+/* Three reactive sequences fill B_rf and decode to the end. Two proactive ones are both above
+ * T_age. The older is promoted and joins above B_rf, and the other one when that has left: never
+ * both. */
 static bool one_aged_request_at_a_time_bypasses_the_cap(const char *extra)
 {
     batch_machine();
@@ -451,7 +462,7 @@ static bool one_aged_request_at_a_time_bypasses_the_cap(const char *extra)
 struct row {
     const char *name;
     bool (*holds)(const char *extra);
-    const char *breaks; /* switches, space separated, that make it fail */
+    const char *breaks; /* switches that make it fail, separated by spaces */
 };
 
 static const struct row rows[] = {

@@ -1,6 +1,7 @@
-/* Several passes of one prompt (SEGMENT_AHEAD), by hand. What may run before what, and in which
- * order are they done? What becomes of them when one is given up, memory is short, or the user
- * leaves? QKV takes 4 ms on the NPU, attention 10 and the head 1 on the CPU, FFN 8 on the NPU. */
+/* Several passes of one prompt (SEGMENT_AHEAD), by hand. The tests ask three questions. Which pass
+ * may run before which? In which order are they done? And what happens to them when one is
+ * cancelled, memory is short, or the user leaves? QKV takes 4 ms on the NPU, attention 10 and the
+ * head 1 on the CPU, and FFN 8 on the NPU. */
 #include <errno.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static int form(struct sched *s, enum segment_role role, uint32_t n, struct pass
     return sched_pass_form(s, &(struct pass_spec){.segments = &g, .n_segments = 1}, p);
 }
 
-/* One op of a pass. */
+/* Launches one op of a pass. */
 static int op(struct sched *s, struct pass *p, uint8_t device)
 {
     struct launch_spec l = sched_launch_rest(s, p, device, YIELD_PASS);
@@ -50,10 +51,11 @@ static int run(void (*step)(struct sched *s, struct script *y), uint32_t input_t
 
 static struct pass *ahead[3];
 
-/* ---- what observers make of it ---- */
+/* ---- what observers see ---- */
 
-/* As middle_first below, with two gaps in which nothing of the request is on a device. From 12 to
- * 15 its attention waits for the policy, and from 53 to 58 its head. Work takes 51 of the 59 ms. */
+/* The plan of middle_first below, with two gaps in which nothing of the request is on a device.
+ * From 12 to 15 its attention waits for the policy, and from 53 to 58 its head. Kernels take 51 of
+ * the 59 ms. */
 static void with_gaps(struct sched *s, struct script *y);
 
 static double metric(const struct metric_list *list, const char *name)
@@ -89,17 +91,17 @@ END_TEST
 
 /* ---- what may run before what ---- */
 
-/* The second chunk's QKV first; its attention has to wait for the first one's QKV, not for its
- * attention; and the head for all of the first chunk. */
+/* The second chunk's QKV is first. Its attention has to wait for the first one's QKV, and not for
+ * its attention. The head has to wait for all of the first chunk. */
 static void early(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 0)) {
-        y->rc[0] = form(s, SEGMENT_AHEAD, 256, &ahead[0]); /* of nothing */
+        y->rc[0] = form(s, SEGMENT_AHEAD, 256, &ahead[0]); /* ahead of nothing */
         ck_assert_int_eq(form(s, SEGMENT_PREFILL, 256, &ahead[0]), 0);
         y->rc[1] = form(s, SEGMENT_PREFILL, 256, &ahead[1]); /* in a pass already */
         y->rc[2] = form(s, SEGMENT_AHEAD, 257, &ahead[1]);   /* too many */
         ck_assert_int_eq(form(s, SEGMENT_AHEAD, 256, &ahead[1]), 0);
-        y->rc[3] = form(s, SEGMENT_AHEAD, 1, &ahead[2]); /* none are left */
+        y->rc[3] = form(s, SEGMENT_AHEAD, 1, &ahead[2]); /* none is left */
         ck_assert_ptr_eq(y->request[0]->pass, ahead[0]);
         ck_assert_uint_eq(ahead[1]->segments[0].first_token, 256);
         ck_assert_int_eq(ahead[1]->segments[0].role, SEGMENT_PREFILL);
@@ -114,14 +116,14 @@ static void early(struct sched *s, struct script *y)
         y->rc[5] = op(s, ahead[1], CPU);
         ck_assert_int_eq(op(s, ahead[0], NPU), 0);
     } else if (script_at(s, y, 2, 6)) {
-        y->rc[6] = op(s, ahead[1], CPU); /* it runs, and is not done */
+        y->rc[6] = op(s, ahead[1], CPU); /* it runs, and has not ended */
     } else if (script_at(s, y, 3, 8)) {
         y->rc[7] = op(s, ahead[1], CPU);
     } else if (script_at(s, y, 4, 18)) {
         ck_assert_int_eq(op(s, ahead[1], NPU), 0);
         ck_assert_int_eq(op(s, ahead[0], CPU), 0);
     } else if (script_at(s, y, 5, 26)) {
-        y->rc[8] = op(s, ahead[1], CPU); /* the head, and the first chunk has its FFN to do */
+        y->rc[8] = op(s, ahead[1], CPU); /* the head, while the first chunk has its FFN to do */
     } else if (script_at(s, y, 6, 28)) {
         ck_assert_int_eq(op(s, ahead[0], NPU), 0);
     } else if (script_at(s, y, 7, 36)) {
@@ -144,7 +146,7 @@ START_TEST(attention_and_head_wait_for_the_tokens_before)
 }
 END_TEST
 
-/* ---- one that is through before those before it ---- */
+/* ---- a pass that ends before those before it ---- */
 
 struct step {
     double ms;
@@ -152,7 +154,7 @@ struct step {
     uint8_t device;
 };
 
-/* One op at each instant of the plan. */
+/* Launches one op at each instant of the plan. */
 static void follow(struct sched *s, struct script *y, const struct step *plan, uint32_t n)
 {
     if (y->request[0] != NULL && ahead[0] == NULL) {
@@ -174,15 +176,16 @@ static void with_gaps(struct sched *s, struct script *y)
     follow(s, y, plan, sizeof plan / sizeof plan[0]);
 }
 
-/* Three chunks of 100, 100 and 256 tokens. The middle one is through at 30 and waits for the first,
- * which is through at 50. Both are done then, and the last has its head 50-51. */
+/* There are three chunks, of 100, 100 and 256 tokens. The middle one has all its kernels at 30
+ * and waits for the first, which has them at 50. Both are done then, and the last has its head
+ * 50-51. */
 static void middle_first(struct sched *s, struct script *y)
 {
     static const struct step plan[] = {{0, 0, NPU},  {4, 1, NPU},  {8, 2, NPU},  {12, 1, CPU},
                                        {22, 1, NPU}, {22, 2, CPU}, {32, 2, NPU}, {32, 0, CPU},
                                        {42, 0, NPU}, {50, 2, CPU}};
     follow(s, y, plan, sizeof plan / sizeof plan[0]);
-    if (s->now_ns == MS(32)) { /* through, and on no device */
+    if (s->now_ns == MS(32)) { /* all kernels done, on no device */
         ck_assert_int_eq(ahead[1]->state, PASS_STATE_READY);
         ck_assert_uint_eq(ahead[1]->op, ahead[1]->n_ops);
         ck_assert_uint_eq(y->request[0]->kv_tokens, 0);
@@ -202,9 +205,9 @@ START_TEST(passes_are_done_in_the_order_of_their_tokens)
 }
 END_TEST
 
-/* ---- giving up ---- */
+/* ---- cancelling ---- */
 
-/* The last pass is given up first. Its KV comes back at once, that of the first stays. */
+/* The last pass must be cancelled first. Its KV is free at once, and that of the first stays. */
 static void give_up(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 0)) {
@@ -216,7 +219,7 @@ static void give_up(struct sched *s, struct script *y)
         y->rc[1] = sched_pass_cancel(s, ahead[1]);
         ck_assert_uint_eq(sched_kv_free_tokens(s), room - 256);
         ck_assert_ptr_eq(y->request[0]->pass, ahead[0]);
-        /* Others do not share a pass with it. */
+        /* Other segments do not share a pass with one ahead. */
         struct segment two[] = {{.request = y->request[0], .role = SEGMENT_AHEAD, .n_tokens = 8},
                                 {.request = y->request[0], .role = SEGMENT_AHEAD, .n_tokens = 8}};
         struct pass_spec spec = {.segments = two, .n_segments = 2};
@@ -242,8 +245,8 @@ START_TEST(the_last_pass_is_given_up_first)
 }
 END_TEST
 
-/* There is KV for 640 tokens in blocks of 64. Another request has 64, and two chunks 512: a third
- * has room for 64, not for 100. */
+/* There is KV for 640 tokens in blocks of 64. Another request has 64 and two chunks have 512, so a
+ * third chunk has room for 64, and not for 100. */
 static void short_of_memory(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 0)) {
@@ -280,8 +283,8 @@ END_TEST
 
 /* ---- the user leaves ---- */
 
-/* The user leaves at 5 ms, when both chunks are under way: the request is there until the last of
- * its passes is given up. */
+/* The user leaves at 5 ms, when both chunks run. The request is there until the last of its passes
+ * is cancelled. */
 static void leave(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 0)) {

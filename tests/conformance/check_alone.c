@@ -1,6 +1,6 @@
-/* One request alone: whatever a parameter says of others (how they share, who goes first, how many
- * there may be, what shields one from another) changes none of its instants. Costs of the toy
- * machine are drawn, so that no two kernels take equally long. */
+/* One request alone. No parameter about others may change any of its instants: how requests share,
+ * which is first, how many there may be, or what shields one from another. Costs of the toy machine
+ * are drawn, so no two kernels take equally long. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 static struct scenario sc;
 static struct scenario_record plain;
 
-/* Parameters of a policy that are about others, each off its default. */
+/* Parameters of a policy that are about other requests, each off its default. */
 static const struct {
     const char *policy, *params;
 } about_others[] = {

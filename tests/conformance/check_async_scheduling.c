@@ -1,6 +1,7 @@
-/* vllm-v1 by hand: its async_scheduling, and whom it admits. With async_scheduling an iteration is
- * composed when the one before it starts. Toy times as in check_batching.c: a pass of n rows takes
- * 0.03 n + 1 ms, and 1 ms more when it yields tokens; a decode of one sequence takes 3 ms. */
+/* vllm-v1 by hand: its async_scheduling, and the requests that it admits. With async_scheduling an
+ * iteration is composed when the one before it starts. Toy times are those of check_batching.c: a
+ * pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it yields tokens. A decode of one sequence
+ * takes 3 ms. */
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -26,9 +27,10 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* Pass 1: 100 rows, 0 to 5 ms. Request 1 comes at 1 ms, when pass 2 (a decode, 5 to 8) is already
- * composed; pass 3 takes its 50 rows and a decode: 51 rows, 1.53 + 2 = 3.53: 11.53. Without: pass 2
- * takes them, 5 + 3.53 = 8.53, then a decode of request 0 alone: 11.53. */
+/* Pass 1 has 100 rows, 0 to 5 ms. Request 1 comes at 1 ms, when pass 2 (a decode, 5 to 8) is
+ * already composed. Pass 3 takes its 50 rows and a decode: 51 rows, 1.53 + 2 = 3.53, until 11.53.
+ * Without async_scheduling pass 2 takes them, until 5 + 3.53 = 8.53, and then request 0 decodes
+ * alone, until 11.53. */
 START_TEST(a_request_joins_the_second_iteration_that_starts_after_it_came)
 {
     struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
@@ -47,8 +49,8 @@ START_TEST(without_it_a_request_joins_the_next_iteration)
 }
 END_TEST
 
-/* Nothing is composed ahead on an idle machine: 100 rows end at 5; 50 rows from 10 on take
- * 1.5 + 2 = 3.5. */
+/* On an idle machine nothing is composed ahead. 100 rows end at 5, and 50 rows from 10 on take 1.5
+ * + 2 = 3.5. */
 START_TEST(an_idle_machine_serves_at_once)
 {
     struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.010, 50, 1, 0, 0}};
@@ -58,7 +60,8 @@ START_TEST(an_idle_machine_serves_at_once)
 }
 END_TEST
 
-/* One place: when its owner ends nothing else runs, so the next request starts at once, at 5. */
+/* There is one place. When its request ends nothing else runs, so the next one starts at once, at
+ * 5. */
 START_TEST(the_last_one_to_finish_hands_over_at_once)
 {
     struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0.001, 50, 1, 0, 0}};
@@ -67,9 +70,10 @@ START_TEST(the_last_one_to_finish_hands_over_at_once)
 }
 END_TEST
 
-/* Two places. Pass 1: 200 rows, 6 + 2 = 8. Pass 2: two decode rows, 0.06 + 2: 10.06, where request
- * 0 ends. Pass 3 was composed at 8, before that: a decode of request 1 alone, 13.06. Pass 4 takes
- * the 50 rows of request 2, there since 0.5 ms, and a decode: 13.06 + 3.53 = 16.59. */
+/* There are two places. Pass 1 has 200 rows, 6 + 2 = 8. Pass 2 has two decode rows, 0.06 + 2, until
+ * 10.06, where request 0 ends. Pass 3 was composed before that, at 8: a decode of request 1 alone,
+ * until 13.06. Pass 4 takes a decode and the 50 rows of request 2, there from 0.5 ms on: 13.06 +
+ * 3.53 = 16.59. */
 START_TEST(a_place_is_taken_one_iteration_after_it_became_free)
 {
     struct scenario_request q[] = {
@@ -81,10 +85,10 @@ START_TEST(a_place_is_taken_one_iteration_after_it_became_free)
 }
 END_TEST
 
-/* KV for 320 tokens, 64 rows an iteration. Request 0 (160 tokens) runs 64, 64, 32 rows: 2.92, 5.84,
- * 8.80 ms, two decodes more: 14.8. Request 1 (200 tokens) does not fit beside it as a whole: it
- * starts when request 0 is gone. With only its first chunk asked for it starts in the third
- * iteration, whose other 32 rows are free. */
+/* There is KV for 320 tokens, and an iteration has 64 rows. Request 0 (160 tokens) runs 64, 64 and
+ * 32 rows, until 2.92, 5.84 and 8.80 ms, and then two decodes, until 14.8. Request 1 (200 tokens)
+ * does not fit next to it as a whole, so it starts when request 0 is gone. Where only its first
+ * chunk has to fit, it starts in the third iteration, of which 32 rows are free. */
 START_TEST(a_prompt_is_admitted_when_all_of_it_fits)
 {
     struct scenario_request q[] = {{RT, 0, 160, 3, 0, 0}, {RT, 0, 200, 1, 0, 0}};

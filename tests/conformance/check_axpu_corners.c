@@ -1,9 +1,10 @@
-/* agent-xpu-v2 where clauses meet (clauses.md B.2 to B.8), to the nanosecond, on the toy machine.
+/* agent-xpu-v2 where clauses meet (clauses.md B.2 to B.8), to the nanosecond, on the toy
+ * machine.
  *
- * Toy times, one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
- * the iGPU takes 4/256 and 8/256 ms per row; attention 10 ms on the iGPU and 6 ms on the NPU; the
- * head 1 ms on either; a fused decode layer 1 ms. A kernel of several sequences in the decode loop
- * costs its rows. Compiling takes so long that no kernel is ready, unless stated. */
+ * One layer, unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN, and the
+ * iGPU takes 4/256 and 8/256 ms a row. Attention takes 10 ms on the iGPU and 6 on the NPU, the head
+ * 1 on either, and a fused decode layer 1. In the decode loop several sequences cost their rows.
+ * Compiling takes so long that no kernel is ready, unless stated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,8 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     scenario_check(&sc, q, n);
 }
 
-/* The first kernel of a request's op on a device in a layer; fails when there is none. */
+/* Returns the first kernel of a request's op on a device in a layer, and fails where there is
+ * none. */
 static const struct scenario_kernel *kernel(uint32_t request, int device, enum op_kind op,
                                             uint32_t layer)
 {
@@ -65,10 +67,10 @@ static void first_token(uint32_t request, double ms)
                   units_ms_from_ns(sc.records[request].first_token_ns), ms);
 }
 
-/* ---- B.2, B.5: who gets which rows ---- */
+/* ---- B.2, B.5: the rows of each device ---- */
 
-/* BE0 (300 = a chunk and 44 rows): QKV 0-4 on the NPU, its margin 44 * 4/256 = 0.6875 ms on the
- * iGPU; MHA 4-14; FFN 14-22 and 14-15.375; head 22-23. */
+/* BE0 has 300 rows, a chunk and 44. Its QKV runs 0-4 on the NPU, and the margin takes 44 * 4/256 =
+ * 0.6875 ms on the iGPU. MHA runs 4-14, FFN 14-22 and 14-15.375, and the head 22-23. */
 START_TEST(a_proactive_margin_runs_on_the_igpu)
 {
     static const struct scenario_request q[] = {{BE, 0, 300, 1, 0, 0}};
@@ -92,10 +94,11 @@ static bool on_igpu(uint32_t request, enum op_kind op)
     return any;
 }
 
-/* An iGPU of 0.1 and 0.2 ms a row. A prompt of 456 (a chunk and 200 rows) has its QKV at 20 ms with
- * the margin there, its attention at 30, its FFN at 70: token at 71. On the NPU two chunks take 8
- * ms, so QKV 0-8, attention 8-18, FFN 18-34, token at 35: of either class, as the split of a
- * reactive one takes 8 ms too. On the usual iGPU the margin of 300 stays where it was. */
+/* The iGPU takes 0.1 and 0.2 ms a row here. With the margin there, a prompt of 456 (a chunk and 200
+ * rows) has its QKV until 20, attention until 30 and FFN until 70: token at 71. Two chunks on the
+ * NPU take 8 ms: QKV 0-8, attention 8-18, FFN 18-34, token at 35. That holds for both classes, as
+ * the split of a reactive one takes 8 ms too. On the usual iGPU the margin of 300 stays where it
+ * was. */
 START_TEST(a_margin_goes_where_the_op_ends_sooner)
 {
     static const struct scenario_request one[2][1] = {{{BE, 0, 456, 1, 0, 0}},
@@ -115,7 +118,8 @@ START_TEST(a_margin_goes_where_the_op_ends_sooner)
 }
 END_TEST
 
-/* RT0 decodes from 11.75 on. BE1 (300), at 20, has its margin on the NPU: two chunks, 20-28. */
+/* RT0 decodes from 11.75 on. BE1 (300) comes at 20, and has its margin on the NPU: two chunks,
+ * 20-28. */
 START_TEST(next_to_reactive_decodes_a_margin_leaves_the_igpu)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 60, 0, 0}, {BE, 0.020, 300, 1, 0, 0}};
@@ -129,12 +133,12 @@ START_TEST(next_to_reactive_decodes_a_margin_leaves_the_igpu)
 }
 END_TEST
 
-/* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on in kernels of 1 ms.
- * RT1 (1024) arrives at 24. Decode busy: m* = 2 of 4 chunks rises to ceil(0.75 * 4) = 3: 24-36 on
- * the NPU; the iGPU's 256 rows take 4 ms and end no earlier: 32-36. FFN the same way after
- * attention (36-46): NPU 46-70, iGPU 8 ms: 62-70; head 70-71. beta=0.5: ceil(0.5 * 4) = 2 = m*:
- * both 8 ms: nothing to defer: 24-32. static: m* = 2 at once: 24-32, attention 32-42, FFN 42-58,
- * head 58-59. */
+/* BE0 (256) prefills to 23 and decodes from then on, in kernels of 1 ms. RT1 (1024) arrives at 24.
+ * Busy decode raises m* = 2 of 4 chunks to ceil(0.75 * 4) = 3: 24-36 on the NPU. The iGPU's 256
+ * rows take 4 ms and end no earlier, so they run 32-36. After attention (36-46) FFN runs in the
+ * same way: 46-70 on the NPU, and 8 ms on the iGPU, 62-70. The head runs 70-71. With beta=0.5,
+ * ceil(0.5 * 4) = 2 = m*. Both take 8 ms, so there is nothing to defer. With elastic=static m* = 2
+ * at once. Both have QKV 24-32, attention 32-42, FFN 42-58 and the head 58-59. */
 START_TEST(a_busy_decode_keeps_most_of_the_igpu)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 60, 0, 0}, {RT, 0.024, 1024, 1, 0, 0}};
@@ -160,10 +164,11 @@ START_TEST(a_busy_decode_keeps_most_of_the_igpu)
 }
 END_TEST
 
-/* RT0 (300): QKV 0-4 with its margin on the iGPU, MHA 4-14. BE1 (256) arrives at 1 and is aged at
- * 6: it takes the iGPU when attention has ended: QKV 14-18, MHA 18-28, FFN 28-36. RT0's FFN keeps
- * to the NPU, the margin padded into a second chunk: 14-22-30. Its head waits for BE1's kernel:
- * 36-37; then BE1's 37-38. Without ageing RT0 has its token at 23 and BE1, next, at 46. */
+/* RT0 (300) has QKV 0-4 with its margin on the iGPU, and MHA 4-14. BE1 (256) arrives at 1 and is
+ * aged at 6. It takes the iGPU when attention has ended: QKV 14-18, MHA 18-28, FFN 28-36. RT0's FFN
+ * keeps to the NPU, with the margin padded into a second chunk: 14-22-30. Its head waits for BE1's
+ * kernel: 36-37. Then BE1's head runs, 37-38. Without ageing RT0 has its token at 23, and BE1 is
+ * next, at 46. */
 START_TEST(beside_an_aged_prefill_the_margin_is_padded_into_an_npu_chunk)
 {
     static const struct scenario_request q[] = {{RT, 0, 300, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
@@ -185,11 +190,11 @@ END_TEST
 
 /* ---- B.5: the iGPU share ends no earlier than the NPU's, also when that one starts late ---- */
 
-/* BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23; it decodes from 23 on, 2 ms a token. BE1
- * (512) prefills next: QKV 23-27, 27-31. RT2 (1024) arrives at 24: decode is busy, m* = 2 of 4
- * chunks rises to 3. The NPU is BE1's until 27, so its three chunks run 27-39; the iGPU's 256 rows
- * take 4 ms and end no earlier than 39: they start at 35, or when the decode kernel then running
- * ends, at most 1 ms later. */
+/* BE0 (256) prefills to 23, and decodes from then on, 2 ms a token. BE1 (512) prefills next: QKV
+ * 23-27 and 27-31. RT2 (1024) arrives at 24. Decode is busy, so m* = 2 of 4 chunks rises to 3.
+ * BE1 has the NPU until 27, so RT2's three chunks run 27-39. The iGPU's 256 rows take 4 ms and
+ * end no earlier than 39. So they start at 35, or when the running decode kernel ends, at most 1
+ * ms later. */
 START_TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share)
 {
     static const struct scenario_request q[] = {
@@ -203,9 +208,9 @@ START_TEST(a_deferred_igpu_share_counts_from_the_real_start_of_the_npu_share)
 }
 END_TEST
 
-/* With beta=0.5 the m* above is 2 chunks, 8 ms, as long as the iGPU's 512 rows. The share that is
- * not shorter waits for its counterpart too: begun at 24 it would end at 32, before the NPU's
- * 27-35. It starts at 27, or when the decode kernel then running ends. */
+/* With beta=0.5 the m* of the test above is 2 chunks, 8 ms, as long as the iGPU's 512 rows. A share
+ * that is as long waits for its counterpart too. Begun at 24 it would end at 32, before the NPU's
+ * 27-35. It starts at 27, or when the running decode kernel ends. */
 START_TEST(an_igpu_share_as_long_as_its_counterpart_does_not_end_before_it)
 {
     static const struct scenario_request q[] = {
@@ -222,12 +227,12 @@ END_TEST
 
 /* ---- B.6: the memory rule also holds for decode that starts later ---- */
 
-/* Every kernel is memory-bound (ridge 3 > 2). BE0 (256): QKV 0-4, MHA 4-14, FFN 14-22, head 22-23.
- * RT1 (512, elastic off: all on the NPU) arrives at 22.5: QKV 22.5-26.5-30.5 on the NPU, beside the
- * head. BE0 has its token at 23 and decodes, but of the other class than the NPU kernel that runs:
- * it waits. At 30.5 attention (30.5-40.5) goes first on the iGPU, then FFN 40.5-48.5-56.5 runs on
- * the NPU, again memory-bound, then the head 56.5-57.5 goes first. BE0's tokens: 57.5 + 1 + 1 =
- * 59.5 and 61.5. */
+/* Every kernel is memory-bound (ridge 3 > 2). BE0 (256) has QKV 0-4, MHA 4-14, FFN 14-22 and head
+ * 22-23. RT1 (512, elastic off, so all on the NPU) arrives at 22.5. Its QKV runs 22.5-26.5-30.5 on
+ * the NPU, next to BE0's head. BE0 has its token at 23, but its decode is of the other class than
+ * the running NPU kernel, so it waits. At 30.5 attention (30.5-40.5) is first on the iGPU. Then FFN
+ * 40.5-48.5-56.5 runs on the NPU, again memory-bound, and then the head, 56.5-57.5. BE0's tokens
+ * come at 57.5 + 1 + 1 = 59.5 and at 61.5. */
 START_TEST(decode_of_the_other_class_does_not_start_beside_a_memory_bound_npu_kernel)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.0225, 512, 1, 0, 0}};
@@ -245,13 +250,14 @@ END_TEST
 
 /* ---- B.6 and B.8: an aged prefill keeps the kernel compiled for it ---- */
 
-/* Room for one compiled kernel, two layers. RT0 (1024, m* = 2 of 4): QKV 0-8, MHA 8-18, FFN 18-34,
- * QKV 34-42, MHA 42-52. BE1 (512) arrives at 1, its attention kernel is compiled at 1.5. At 50 it
- * is aged: it starts on the iGPU when that is free, at 52, QKV in two chunks until 60, MHA 60-70,
- * FFN 70-86, while RT0's second FFN has the NPU alone: 52-84. BE2 (300) arrives at 53 and wants a
- * kernel of its own, but the one there is BE1's. RT0's head runs 86-87; then BE1 is the serial
- * prefill and goes on with its second layer, planned for the iGPU (86) before RT0 ended: QKV 87-95;
- * then on the NPU: MHA 95-101, FFN 101-117, head 117-118. */
+/* There is room for one compiled kernel, in two layers. RT0 (1024, m* = 2 of 4) has QKV 0-8, MHA
+ * 8-18, FFN 18-34, QKV 34-42 and MHA 42-52. BE1 (512) arrives at 1, and its attention kernel is
+ * compiled at 1.5. At 50 it is aged. It starts on the iGPU when that is free, at 52: QKV in two
+ * chunks until 60, MHA 60-70, FFN 70-86. Meanwhile RT0's second FFN has the NPU alone: 52-84. BE2
+ * (300) arrives at 53 and wants a kernel of its own, but the one there is BE1's. RT0's head runs
+ * 86-87. Then BE1 is the serial prefill and continues with its second layer. That was planned for
+ * the iGPU (86) before RT0 ended: QKV 87-95. Then it runs on the NPU: MHA 95-101, FFN 101-117, head
+ * 117-118. */
 START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
 {
     static const struct scenario_request q[] = {
@@ -270,8 +276,8 @@ START_TEST(an_aged_prefill_keeps_its_compiled_kernel)
 }
 END_TEST
 
-/* RT0 (2048) has the NPU for its QKV until 32, and the iGPU idles. BE1, there since 1, is of age at
- * 6: it has the iGPU then, when nothing else happens. */
+/* RT0 (2048) has the NPU for its QKV until 32, and the iGPU idles. BE1, there from 1 on, is aged at
+ * 6. It must get the iGPU then, at an instant at which nothing else happens. */
 START_TEST(who_waits_begins_when_it_comes_of_age)
 {
     static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
@@ -282,9 +288,9 @@ END_TEST
 
 /* ---- B.10: memory is short ---- */
 
-/* 80 blocks of 16 tokens = 1280. BE0 (512 tokens) prefills and is preempted at 4 by RT1 (1024
- * tokens, 64 blocks): BE0's 32 blocks leave 48, so its prefill is given up. Its user has cancelled
- * it at 2 ms, while it ran: it leaves with its pass and nobody waits for it. */
+/* There are 80 blocks of 16 tokens, 1280. BE0 (512 tokens) prefills, and RT1 (1024 tokens, 64
+ * blocks) preempts it at 4. BE0's 32 blocks leave 48, so its prefill is given up. Its user
+ * cancelled it at 0.5 ms, while it ran. So it leaves with its pass, and no request waits for it. */
 START_TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone)
 {
     static const struct scenario_request q[] = {
@@ -304,9 +310,9 @@ START_TEST(a_cancelled_prefill_that_gives_up_its_memory_is_gone)
 }
 END_TEST
 
-/* RT1 (1280, five chunks) as above with beta = 0.35: m* = 3 (12 ms against 8) rises to the next
- * whole chunk above 0.65 * 5 = 3.25: four, 24-40 on the NPU. The iGPU's one chunk, 4 ms, ends no
- * earlier: 36-40. */
+/* RT1 (1280, five chunks) comes while BE0 decodes, with beta = 0.35. So m* = 3 (12 ms against 8)
+ * rises to the next whole chunk above 0.65 * 5 = 3.25: four, 24-40 on the NPU. The iGPU's one
+ * chunk, 4 ms, ends no earlier: 36-40. */
 START_TEST(a_share_between_two_chunks_goes_to_the_npu)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 60, 0, 0}, {RT, 0.024, 1280, 1, 0, 0}};
@@ -319,9 +325,9 @@ END_TEST
 
 /* ---- B.1 and B.8: suspended prompts and ageing ---- */
 
-/* RT2 (256) stops BE0 (512) after its first chunk, at 4: QKV 4-8, attention 8-18, FFN 18-26, head
- * 26-27. BE0 and BE1 came together and are aged at 27, as RT2 ends. There is a second buffer, but
- * BE1 is not older than BE0: BE0 goes on, QKV 27-31, attention 31-41, FFN 41-57, head 57-58. */
+/* RT2 (256) stops BE0 (512) after its first chunk, at 4. It has QKV 4-8, attention 8-18, FFN 18-26
+ * and head 26-27. BE0 and BE1 came together, and both are aged at 27. There is a second buffer, but
+ * BE1 is not older. So BE0 continues: QKV 27-31, attention 31-41, FFN 41-57, head 57-58. */
 START_TEST(an_aged_prompt_does_not_pass_an_older_suspended_one)
 {
     static const struct scenario_request q[] = {
@@ -333,11 +339,12 @@ START_TEST(an_aged_prompt_does_not_pass_an_older_suspended_one)
 }
 END_TEST
 
-/* 88 blocks of 16 tokens. BE0 (256) has its token at 23 and decodes; BE1 (512) begins; RT2 (800, 50
- * blocks) comes at 24 and finds 88 - 18 - 32 = 38. BE1's kernel still runs, so nobody asks for its
- * blocks. At 25 BE0, between two tokens, gives up its 18 blocks; BE1 is stopped at 27. RT2: QKV two
- * chunks 27-35, attention 35-45, FFN 45-61, head 61-62. BE0 is aged at 60 and older than BE1, but
- * the one buffer is BE1's: that goes on, 62-66. */
+/* There are 88 blocks of 16 tokens. BE0 (256) has its token at 23 and decodes. BE1 (512, 32 blocks)
+ * begins. RT2 (800, 50 blocks) comes at 24 and finds fewer than it needs. BE1's kernel still runs,
+ * so its blocks are not asked for. At 25 BE0, between two tokens, gives up its blocks, which leaves
+ * 56. BE1 is stopped at 27. RT2 has QKV in two chunks 27-35, attention 35-45, FFN 45-61 and head
+ * 61-62. BE0 is aged at 60 and is older than BE1, but BE1 has the one buffer. So BE1 continues,
+ * 62-66. */
 START_TEST(an_aged_prompt_needs_a_buffer)
 {
     static const struct scenario_request q[] = {
@@ -359,7 +366,7 @@ START_TEST(an_aged_prompt_needs_a_buffer)
 }
 END_TEST
 
-/* One of a request's kernels of an op begins then. */
+/* One of a request's kernels of an op must begin at that instant. */
 static void again(uint32_t request, int device, enum op_kind op, double begin_ms)
 {
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -372,13 +379,13 @@ static void again(uint32_t request, int device, enum op_kind op, double begin_ms
     ck_abort_msg("request %u: no op %d begins at %.3f ms", request, (int)op, begin_ms);
 }
 
-/* 90 blocks of 16 tokens; attention takes 1 ms here, so that 256 rows prefill in 14. BE0 and BE1
- * have their tokens at 14 and 28 and decode together, two sequences in 2.1 ms; BE2 (512) begins at
- * 28. RT3 (800, 50 blocks) comes at 29 and finds 90 - 18 - 17 - 32 or less. At 30.1 both decodes
- * give up their memory, which leaves 58; BE2 is stopped at 32. Both are aged when RT3 ends, at 58,
- * and older than BE2: BE0 begins anew and is stopped at 62 by RT4, to 76; BE1 begins anew and is
- * stopped at 80 by RT5, until 94. Three are suspended then, BE2 first, BE0 next and BE1 last: they
- * go on in this order, and each ends. */
+/* There are 90 blocks of 16 tokens. Attention takes 1 ms here, so 256 rows prefill in 14. BE0 and
+ * BE1 have their tokens at 14 and 28, and decode together, two sequences in 2.1 ms. BE2 (512, 32
+ * blocks) begins at 28. RT3 (800, 50 blocks) comes at 29 and finds too few. At 30.1 both decodes
+ * give up their memory, which leaves 58. BE2 is stopped at 32. BE0 and BE1 are aged when RT3 ends,
+ * at 58, and are older than BE2. BE0 begins again, and RT4 stops it at 62, until 76. BE1 begins
+ * again, and RT5 stops it at 80, until 94. Then three are suspended, BE2 first, BE0 next and BE1
+ * last. They continue in this order, and each ends. */
 START_TEST(three_suspended_prompts_go_on_in_turn)
 {
     static const struct scenario_request q[] = {
@@ -390,7 +397,7 @@ START_TEST(three_suspended_prompts_go_on_in_turn)
     ck_assert_uint_eq(sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS], 2);
     first_token(4, 76);
     first_token(5, 94);
-    first_token(2, 116);         /* its second chunk 4, attention 1, FFN of both 16, head 1 */
+    first_token(2, 116);         /* second chunk 4, attention 1, FFN 16, head 1 */
     again(0, IGPU, OP_MHA, 116); /* FFN to 125, head to 126 */
     again(1, IGPU, OP_MHA, 126);
 }
@@ -398,7 +405,7 @@ END_TEST
 
 /* ---- B.6: compiled kernels ---- */
 
-/* A reactive prompt comes each second, and 0.1 ms later a proactive one, which waits and has a
+/* A reactive prompt comes each second, and 0.1 ms later a proactive one. That waits, and has a
  * kernel compiled for its length in 0.5 ms if there is none. */
 static void one_each_second(const char *params, const uint32_t *lengths, uint32_t n)
 {
@@ -409,13 +416,13 @@ static void one_each_second(const char *params, const uint32_t *lengths, uint32_
     }
     sc.machine.compile_fixed_ns = MS(0.5);
     run(params, q, 2 * n);
-    for (uint32_t i = 0; i < n; i++) { /* each runs its attention on the NPU */
+    for (uint32_t i = 0; i < n; i++) { /* each has its attention there */
         (void)kernel(2 * i + 1, NPU, OP_MHA, 0);
     }
 }
 
-/* Two kernels are kept. That of 300 is used again in second 2, so in second 3 that of 400 gives way
- * to 500, and 300 is still there in second 4. */
+/* Two kernels are kept. That of 300 is used again in second 2. So in second 3 that of 400 is
+ * evicted for 500, and that of 300 is still there in second 4. */
 START_TEST(the_kernel_unused_for_longest_gives_way)
 {
     one_each_second("cache_entries=2", (uint32_t[]){300, 400, 300, 500, 300}, 5);
@@ -423,8 +430,8 @@ START_TEST(the_kernel_unused_for_longest_gives_way)
 }
 END_TEST
 
-/* And 400 is gone: in second 5 it is compiled again, for which 500 gives way, and in second 7 500.
- * With room for three nobody gives way. */
+/* After that, 400 is compiled again in second 5, for which 500 is evicted, and 500 in second 7.
+ * With room for three no kernel is evicted. */
 START_TEST(a_kernel_that_gave_way_is_compiled_again)
 {
     static const uint32_t lengths[] = {300, 400, 300, 500, 300, 400, 300, 500};
@@ -437,8 +444,8 @@ START_TEST(a_kernel_that_gave_way_is_compiled_again)
 }
 END_TEST
 
-/* Kernels expire after 1.5 s without use: that of 300, used in seconds 0, 1 and 2, is there in
- * second 3; by second 5, in which nobody else wants it, it is gone. */
+/* Kernels expire after 1.5 s without use. That of 300 is used in seconds 0, 1 and 2, and is there
+ * in second 3. No prompt uses it in second 4, so it is gone by second 5. */
 START_TEST(a_kernel_that_is_used_does_not_expire)
 {
     one_each_second("cache_ttl_s=1.5", (uint32_t[]){300, 300, 300, 300, 400, 300}, 6);
@@ -446,9 +453,9 @@ START_TEST(a_kernel_that_is_used_does_not_expire)
 }
 END_TEST
 
-/* RT0 (2048, m* = 4 of 8: 16 + 10 + 32 + 1 ms, 59) runs; BE1's kernel is compiled at 0.6 and would
- * expire at 10.6, and BE2's at 11.1: but they wait for them. With room for one, BE2 has none: BE1's
- * is not given up for it. */
+/* RT0 (2048, m* = 4 of 8) runs for 16 + 10 + 32 + 1 = 59 ms. BE1's kernel is compiled at 0.6 and
+ * would expire at 10.6, and BE2's at 11.1. But both prompts wait for them, so they are kept. With
+ * room for one kernel BE2 has none, since BE1's is not evicted for it. */
 START_TEST(a_kernel_is_kept_for_a_prompt_that_waits)
 {
     static const struct scenario_request q[] = {
@@ -467,9 +474,10 @@ START_TEST(a_kernel_is_kept_for_a_prompt_that_waits)
 END_TEST
 
 /* Two kernels are kept. BE1 (400) and BE2 (500) have theirs compiled while RT0 prefills until 59.
- * BE1, the shorter, runs until 90, and RT3 (256) until 113. BE4 (300) came at 85. From 90 on nobody
- * wants the kernel of 400: it gives way to that of 300, although that of 500, for which BE2 waits,
- * is unused for longer. So BE4 runs on the NPU alone: QKV of two chunks 113-121, attention -127. */
+ * BE1, the shorter, runs until 90, and RT3 (256) until 113. BE4 (300) came at 85. From 90 on no
+ * prompt wants the kernel of 400, so it is evicted for that of 300. That of 500 is unused for
+ * longer, but BE2 waits for it. So BE4 runs on the NPU alone: QKV of two chunks 113-121, attention
+ * -127. */
 START_TEST(a_kernel_that_nobody_wants_gives_way)
 {
     static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0},
@@ -485,9 +493,9 @@ START_TEST(a_kernel_that_nobody_wants_gives_way)
 END_TEST
 
 /* BE0 (700) runs until 35, and RT2 (1024, m* = 2 of 4: 8 + 10 + 16 + 1) from 35.5 to 70.5. A kernel
- * takes 14 ms: that of BE3 (1000) is compiled at 49.6. Then it is the turn of the shortest prompt,
- * which is the next of a session: 212 tokens of its 900 are left, fewer than the 500 of BE4. It is
- * compiled at 63.6, in time. */
+ * takes 14 ms, so that of BE3 (1000) is compiled at 49.6. Then the shortest prompt is next. That is
+ * the next turn of a session: 212 tokens of its 900 are left, fewer than the 500 of BE4. Its kernel
+ * is compiled at 63.6, in time. */
 START_TEST(the_kernel_of_the_shortest_prompt_is_compiled_first)
 {
     static const struct scenario_request q[] = {{BE, 0, 700, 1, 7, 0},
@@ -501,7 +509,7 @@ START_TEST(the_kernel_of_the_shortest_prompt_is_compiled_first)
 }
 END_TEST
 
-/* Two layers of BE1 take longer than its kernel lives unused: it is in use until the end. */
+/* BE1's three layers take longer than its kernel may be unused. But it is in use until the end. */
 START_TEST(a_kernel_does_not_expire_in_the_middle_of_its_prompt)
 {
     static const struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {BE, 0.0001, 512, 1, 0, 0}};
@@ -523,10 +531,10 @@ static int run_unseen(const struct sim_setup *setup, struct sim_result *result)
     return sim_run(&s, result);
 }
 
-/* 600 rows in 20 layers: 2 chunks on the NPU and 88 rows on the iGPU, so QKV takes 8 ms
- * beside 1.375, attention 10 and FFN 16 beside 2.75, each after 0.5 ms of the host; then 0.5 and
- * the head's 1. A layer is 5 launches of 3 + 1 + 3 kernels. Events are the arrival, the ends of 101
- * launches and of the pass, and the request's. An arrival in layer 9 waits for all of it
+/* 600 rows in 20 layers are 2 chunks on the NPU and 88 rows on the iGPU. So QKV takes 8 ms next to
+ * 1.375, attention 10, and FFN 16 next to 2.75, each after 0.5 ms of the host. At the end come 0.5
+ * and the head's 1. A layer is 5 launches of 3 + 1 + 3 kernels. Events are the arrival, the ends of
+ * 101 launches and of the pass, and the request's. An arrival in layer 9 waits for all of it
  * (preempt=none). */
 START_TEST(layers_of_a_prompt_are_alike)
 {
@@ -547,8 +555,8 @@ START_TEST(layers_of_a_prompt_are_alike)
 }
 END_TEST
 
-/* B.8: BE1 (257) is of age at once and has the iGPU, RT0 (1024) the NPU for its QKV, 0-16. BE1's
- * QKV is a chunk, 0-4, and one row, 4/256 ms: the iGPU pads no kernel. */
+/* B.8: BE1 (257) is aged at once and has the iGPU, and RT0 (1024) has the NPU for its QKV, 0-16.
+ * BE1's QKV is a chunk, 0-4, and one row of 4/256 ms, since the iGPU pads no kernel. */
 START_TEST(an_aged_prompt_pays_for_its_own_rows)
 {
     static const struct scenario_request q[] = {{RT, 0, 1024, 1, 0, 0}, {BE, 0, 257, 1, 0, 0}};

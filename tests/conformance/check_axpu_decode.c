@@ -1,13 +1,13 @@
-/* agent-xpu-v2, the decode loop and what runs beside it (clauses.md B.2, B.3, B.4, B.6, B.7), to
- * the nanosecond. elastic=off throughout, so prompts of whole chunks use the iGPU for attention and
- * head only.
+/* The decode loop of agent-xpu-v2 and the prefills next to it (clauses.md B.2, B.3, B.4, B.6, B.7),
+ * to the nanosecond. elastic=off throughout, so prompts of whole chunks use the iGPU for attention
+ * and head only. One layer takes these ms:
  *
- * Toy times, one layer unless stated: NPU chunk of 256 rows: QKV 4 ms, FFN 8, attention 6, head 1.
- * iGPU: QKV 1, attention 3, FFN 2, head 1, a fused decode layer 5. So a prompt of 256 takes 4 + 3 +
- * 8
- * + 1 = 16 ms, with compiled attention 4 + 6 + 8 + 1 = 19 ms on the NPU alone; a decode step takes
- * 5
- * + 1 = 6 ms for one sequence and 1 + 3 + 2 + 1 = 7 ms for several. */
+ *   NPU    QKV 4, FFN 8, attention 6 and head 1, a chunk of 256 rows
+ *   iGPU   QKV 1, attention 3, FFN 2, head 1, a fused decode layer 5
+ *
+ * So a prompt of 256 takes 4 + 3 + 8 + 1 = 16, and with compiled attention 4 + 6 + 8 + 1 = 19 on
+ * the NPU alone. A decode step takes 5 + 1 = 6 for one sequence, and 1 + 3 + 2 + 1 = 7 for
+ * several. */
 #include <string.h>
 
 #include "tests/helpers/scenario.h"
@@ -44,7 +44,7 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     scenario_check(&sc, q, n);
 }
 
-/* Its first n tokens: these. */
+/* The first n tokens of the request must come at these instants. */
 static void tokens_at(uint32_t request, uint32_t n, const double *ms)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -68,11 +68,12 @@ static void runs(uint32_t request, int device, enum op_kind op, double begin_ms,
 
 static const struct scenario_request join[] = {{RT, 0, 256, 7, 0, 0}, {RT, 0.017, 256, 3, 0, 0}};
 
-/* RT0 prefills 0-16 and decodes: layer 16-21. RT1 comes at 17: QKV 17-21; at 21 its attention goes
- * before RT0's head: 21-24; head 24-25: RT0's token 2. RT1's FFN 24-32 on the NPU; meanwhile RT0:
- * 25-31 token 3, layer 31-36. RT1's head, ready at 32, goes at that kernel's end: 36-37: its first
- * token. RT0's iteration ends with its head, 37-38: token 4. Only then does RT1 join: both get
- * tokens at 45 and 52, when RT1 is through; RT0 alone ends at 58. */
+/* RT0 prefills 0-16 and decodes: layer 16-21. RT1 comes at 17 and has QKV 17-21. At 21 its
+ * attention is before RT0's head: 21-24. The head runs 24-25: RT0's token 2. RT1's FFN runs 24-32
+ * on the NPU, and meanwhile RT0 has token 3 at 31 and its next layer 31-36. RT1's head is ready at
+ * 32, and runs at the end of that kernel, 36-37: its first token. RT0's iteration ends with its
+ * head, 37-38: token 4. Only then RT1 joins. Both get tokens at 45 and 52, where RT1 ends, and RT0
+ * alone ends at 58. */
 START_TEST(a_new_sequence_joins_at_the_iteration_boundary)
 {
     run("", join, 2);
@@ -81,8 +82,9 @@ START_TEST(a_new_sequence_joins_at_the_iteration_boundary)
 }
 END_TEST
 
-/* yield=iteration: attention of RT1, ready at 21, waits for the end of the step at 22: 22-25; RT0's
- * next step 25-31, FFN of RT1 25-33, next step 31-37, then the head of RT1 37-38. Both: 45. */
+/* With yield=iteration RT1's attention, ready at 21, waits for the end of the step at 22: 22-25.
+ * RT0's next step runs 25-31, and RT1's FFN 25-33. The next step runs 31-37, and then RT1's head,
+ * 37-38. Both have tokens at 45. */
 START_TEST(decode_that_yields_by_iteration_makes_prefill_wait_for_the_step)
 {
     run("yield=iteration", join, 2);
@@ -91,8 +93,8 @@ START_TEST(decode_that_yields_by_iteration_makes_prefill_wait_for_the_step)
 }
 END_TEST
 
-/* prefill_first=false: decode is never idle until RT0 has its 7 tokens: 16 + 6 * 6 = 52. Then RT1's
- * attention 52-55, FFN 55-63, head 63-64. */
+/* With prefill_first=false decode is never idle until RT0 has its 7 tokens: 16 + 6 * 6 = 52. Then
+ * RT1's attention runs 52-55, FFN 55-63 and the head 63-64. */
 START_TEST(without_prefill_first_decode_keeps_the_igpu)
 {
     run("prefill_first=false", join, 2);
@@ -101,7 +103,8 @@ START_TEST(without_prefill_first_decode_keeps_the_igpu)
 }
 END_TEST
 
-/* Proactive prefill also goes before reactive decode: the same times when RT1 is proactive. */
+/* A proactive prefill is before reactive decode too: RT1 has the same instants as a proactive
+ * request. */
 START_TEST(proactive_prefill_passes_reactive_decode)
 {
     struct scenario_request q[2];
@@ -115,14 +118,17 @@ END_TEST
 
 /* ---- B.7 ---- */
 
-/* warm_reactive=true, so that all meet in the decode loop: RT0 prefills 0-16 on NPU and iGPU;
- * meanwhile attention is compiled for 256 tokens, so the others
- * prefill on the NPU alone, 19 ms each: RT1 35, RT2 54, RT3 73, BE4 92. Decode has the iGPU: RT0
- * alone 16 + 6 = 22, 28, 34, 40 (RT1 came at 35), then with others 7 ms a step: 47, 54, 61, 68, 75,
- * 82, 89, 96, 103 ... At 96 the candidates are four RT and BE4: more than B_rf = 3, so BE4 waits,
- * and no RT ever does. RT1 (11 tokens: 35, 47, ... 110) leaves at 110, RT0 (20 tokens) has 1 + 4 +
- * 15: token 5 at 40, token 20 at 40 + 15 * 7 = 145. From then on RT2, RT3 and BE4 are three: BE4's
- * second token comes at 152. */
+/* With warm_reactive=true all meet in the decode loop. RT0 prefills 0-16 on NPU and iGPU. Meanwhile
+ * attention is compiled for 256 tokens, so the others prefill on the NPU alone, 19 ms each: RT1 35,
+ * RT2 54, RT3 73, BE4 92.
+ *
+ * Decode has the iGPU. RT0 alone has tokens at 16 + 6 = 22, 28, 34 and 40 (RT1 came at 35). With
+ * others a step takes 7 ms: 47, 54, 61, 68, 75, 82, 89, 96, 103 and so on. At 96 the candidates are
+ * four RT and BE4, more than B_rf = 3. So BE4 waits, and no RT ever does.
+ *
+ * RT1 (11 tokens: 35, 47, ... 110) leaves at 110. RT0 (20 tokens) has token 5 at 40 and token 20
+ * at 40 + 15 * 7 = 145. From then on RT2, RT3 and BE4 are three, and BE4's second token comes at
+ * 152. */
 static const struct scenario_request crowd[] = {{RT, 0, 256, 20, 0, 0},
                                                 {RT, 0, 256, 11, 0, 0},
                                                 {RT, 0, 256, 60, 0, 0},
@@ -140,7 +146,7 @@ START_TEST(reactive_sequences_are_never_evicted_and_the_evicted_return)
     ck_assert_int_eq(sc.records[1].finish_ns, MS(110));
     ck_assert_int_eq(sc.records[0].finish_ns, MS(145));
     tokens_at(4, 3, (double[]){92, 152, 159});
-    for (uint32_t r = 2; r < 4; r++) { /* a step of 7 ms each, whoever waits */
+    for (uint32_t r = 2; r < 4; r++) { /* a step is 7 ms, also where a request waits */
         for (uint32_t i = 2; i < 20; i++) {
             ck_assert_int_eq(sc.records[r].token_ns[i] - sc.records[r].token_ns[i - 1], MS(7));
         }
@@ -148,7 +154,7 @@ START_TEST(reactive_sequences_are_never_evicted_and_the_evicted_return)
 }
 END_TEST
 
-/* b_rf=0 and b_rf=5: BE4 joins at the first boundary after 92: token at 103. */
+/* With b_rf=0 and b_rf=5 BE4 joins at the first boundary after 92, and has a token at 103. */
 START_TEST(without_the_cap_proactive_sequences_join_at_once)
 {
     sc.machine.compile_fixed_ns = 1;
@@ -162,7 +168,7 @@ START_TEST(without_the_cap_proactive_sequences_join_at_once)
 }
 END_TEST
 
-/* B.8 (ii): of age at 100 ms, it joins at the next boundary, 103, above the cap: 110. */
+/* B.8 (ii): BE4 is aged at 100 ms, and joins above the cap at the next boundary, 103: 110. */
 START_TEST(an_aged_sequence_joins_above_the_cap)
 {
     sc.machine.compile_fixed_ns = 1;
@@ -173,8 +179,8 @@ END_TEST
 
 /* ---- B.6: the memory rule, every kernel memory-bound (ridge 3 > 2) ---- */
 
-/* The other decodes from 16 on: layer 16-21. The second arrives at 17. Same class: its QKV runs at
- * once. */
+/* The first request decodes from 16 on: layer 16-21. The second arrives at 17. It is of the same
+ * class, so its QKV runs at once. */
 START_TEST(memory_bound_kernels_of_one_class_overlap)
 {
     static const enum request_class cls[] = {RT, BE};
@@ -190,8 +196,8 @@ START_TEST(memory_bound_kernels_of_one_class_overlap)
 }
 END_TEST
 
-/* RT decodes, BE prefills: its QKV waits for the last of RT's six steps of 6 ms, at 52, not only
- * for the one that runs, until 22. With t_age_s=0.02 it starts at 37. */
+/* RT decodes and BE prefills. BE's QKV waits for the last of RT's six steps of 6 ms, at 52, and not
+ * only for the running one, until 22. With t_age_s=0.02 it starts at 37. */
 START_TEST(a_memory_bound_proactive_kernel_waits_for_reactive_decode)
 {
     static const struct scenario_request q[] = {{RT, 0, 256, 7, 0, 0}, {BE, 0.017, 256, 3, 0, 0}};
@@ -214,7 +220,7 @@ END_TEST
 static void (*toy_kernel)(const struct hwmodel *, const struct kernel_query *,
                           struct kernel_cost *);
 
-/* Attention half a flop per byte, below the ridge of 1; everything else 2. */
+/* Attention has half a flop per byte, below the ridge of 1, and every other kernel has 2. */
 static void memory_bound_attention(const struct hwmodel *m, const struct kernel_query *q,
                                    struct kernel_cost *out)
 {
@@ -222,9 +228,10 @@ static void memory_bound_attention(const struct hwmodel *m, const struct kernel_
     out->flop = out->bytes * (q->op == OP_MHA ? 0.5 : 2.0);
 }
 
-/* RT0 prefills 0-16 and decodes six steps of 6 ms, to 52. BE1 (256) arrives at 1, its attention is
- * compiled at 6: QKV 16-20 on the NPU, then attention there, which is memory-bound: at once, 20-26;
- * or deferred until RT0 is through, 52-58; or on the iGPU when RT0's layer ends at 21: 21-24. */
+/* RT0 prefills 0-16 and decodes six steps of 6 ms, to 52. BE1 (256) arrives at 1, and its attention
+ * is compiled at 6. Its QKV runs 16-20 on the NPU. Its attention there is memory-bound. By the rule
+ * of the run it is at once, 20-26, or waits for RT0's end, 52-58, or moves to the iGPU when RT0's
+ * layer ends at 21: 21-24. */
 START_TEST(compiled_attention_overlaps_waits_or_moves_beside_reactive_decode)
 {
     static const struct {
@@ -248,9 +255,9 @@ START_TEST(compiled_attention_overlaps_waits_or_moves_beside_reactive_decode)
 }
 END_TEST
 
-/* BE decodes, RT prefills at 17: the decode kernel that runs (16-21) is not interrupted, the head
- * (1 ms) would start at 21 but RT's attention does: 21-24, head of BE 24-25 is beside RT's FFN
- * (24-32): it waits until 32, and then until RT's own head has run: 33-34. */
+/* BE decodes, and RT prefills at 17. The running decode kernel (16-21) is not interrupted. BE's
+ * head (1 ms) could start at 21, but RT's attention does: 21-24. Then the head would be next to
+ * RT's FFN (24-32), so it waits until 32, and until RT's own head has run: 33-34. */
 START_TEST(proactive_decode_waits_for_a_memory_bound_reactive_kernel)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 7, 0, 0}, {RT, 0.017, 256, 1, 0, 0}};
@@ -265,11 +272,13 @@ END_TEST
 
 /* ---- B.2: where a prefill can be stopped ---- */
 
-/* Two layers. BE0 (512): QKV 0-4-8, MHA 8-11, FFN 11-19-27; QKV 27-31-35. RT1 arrives at 1. */
+/* There are two layers. BE0 (512) has QKV 0-4-8, MHA 8-11, FFN 11-19-27 and QKV 27-31-35. RT1
+ * arrives at 1. */
 START_TEST(preemption_waits_for_the_kernel_the_layer_or_the_prefill)
 {
     static const struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 256, 1, 0, 0}};
-    /* RT alone: QKV 4, MHA 3, FFN 8, twice, head 1: 31 ms. BE alone: 27 + 27 + 1 = 55. */
+    /* RT alone has QKV 4, MHA 3 and FFN 8, twice, and the head 1: 31 ms. BE alone takes 27 + 27 + 1
+     * = 55. */
     static const struct {
         const char *how;
         double start_ms, rt_ms, be_ms;
@@ -288,9 +297,9 @@ END_TEST
 
 /* ---- B.6: the compiler and its cache ---- */
 
-/* With warm_reactive, while RT0 prefills (0-16), BE1 (512) and RT2 (256 + 256 = 512 would be the
- * same kernel, so 768) arrive at 1. A compilation takes 10 ms: RT2's goes first, 1-11, and RT2 runs
- * on the NPU alone from 16 on: attention 16 + 3 * 4 = 28-34. BE1's is ready at 21. */
+/* With warm_reactive BE1 (512) and RT2 (768) arrive at 1, while RT0 prefills (0-16). RT2's length
+ * is another one, so it has a kernel of its own. A compilation takes 10 ms. RT2's is first, 1-11,
+ * and RT2 runs on the NPU alone from 16 on: attention 16 + 3 * 4 = 28-34. BE1's is ready at 21. */
 START_TEST(reactive_prompts_are_compiled_first)
 {
     static const struct scenario_request q[] = {
@@ -302,8 +311,8 @@ START_TEST(reactive_prompts_are_compiled_first)
 }
 END_TEST
 
-/* BE1 (512) waits behind BE0 and its kernel is compiled and used; a second later the same again.
- * The kernel is still there, unless kernels unused for half a second are reclaimed. */
+/* BE1 (512) waits behind BE0, so its kernel is compiled and used. A second later two equal prompts
+ * come. The kernel is still there, unless kernels unused for half a second are evicted. */
 START_TEST(compiled_kernels_are_kept_until_they_expire)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0},
@@ -313,7 +322,7 @@ START_TEST(compiled_kernels_are_kept_until_they_expire)
     sc.machine.compile_fixed_ns = MS(5);
     run("", q, 4);
     ck_assert_uint_eq(sc.result.counters[COUNTER_COMPILES], 1);
-    runs(3, NPU, OP_MHA, 1024, 1030); /* BE2 1000-1016, QKV of two chunks -1024 */
+    runs(3, NPU, OP_MHA, 1024, 1030); /* BE2 1000-1016, QKV of two chunks until 1024 */
     teardown();
     setup();
     sc.machine.compile_fixed_ns = MS(5);
@@ -324,9 +333,9 @@ END_TEST
 
 START_TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on)
 {
-    /* Prompts of 256 (16 blocks) and 40 output tokens: 256 + 39 tokens need 19 blocks each at their
-     * end. 34 blocks hold both prompts and one more block each, so both cannot finish together. The
-     * newest gives up its KV, the oldest finishes, then the other. */
+    /* Prompts of 256 (16 blocks) have 40 output tokens, so at their end 256 + 39 tokens need 19
+     * blocks each. 34 blocks hold both prompts and one more block each, so both cannot finish
+     * together. The newest gives up its KV, and the oldest finishes, and then the other. */
     static const struct scenario_request two[] = {{RT, 0, 256, 40, 0, 0},
                                                   {RT, 0.001, 256, 40, 0, 0}};
     sc.setup.kv_capacity_tokens = 34 * 16;
@@ -339,10 +348,10 @@ START_TEST(reactive_sequences_that_hold_all_memory_let_the_oldest_go_on)
 }
 END_TEST
 
-/* Two layers. RT0 has its token at 31 (4 + 3 + 8 ms a layer, and the head) and decodes. RT1's QKV
- * runs on the NPU 31-35, its attention 36-39, between the two layers of RT0's iteration. BE2 is of
- * age at 34 and wants the iGPU. With a guard the iteration goes on first: layer 39-44, head 44-45.
- */
+/* There are two layers. RT0 has its token at 31 (4 + 3 + 8 ms a layer, and the head) and decodes.
+ * RT1's QKV runs on the NPU 31-35, and its attention 36-39, between the two layers of RT0's
+ * iteration. BE2 is aged at 34 and wants the iGPU. With a guard the iteration continues first:
+ * layer 39-44, head 44-45. */
 START_TEST(a_stopped_iteration_of_reactive_requests_goes_on_before_a_guarded_prefill)
 {
     static const struct scenario_request q[] = {

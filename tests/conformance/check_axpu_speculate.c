@@ -1,12 +1,12 @@
 /* agent-xpu-v2 with verified speculation as its decode back end, to the nanosecond. elastic=off and
- * no warm-up, so prompts use the iGPU for attention and head only.
+ * no warm-up, so prompts use the iGPU for attention and head only. One layer takes these ms:
  *
- * Toy times, one layer: NPU: QKV 4 ms, FFN 8 (any rows up to a chunk). iGPU: QKV 1, attention 3,
- * FFN 2, head 1, a fused decode layer 5. A prompt of 256 takes 4 + 3 + 8 + 1 = 16 ms, a plain
- * decode step 5 + 1 = 6, a verification 1 + 3 + 2 + 1 = 7 on the iGPU and 4 + 3 + 8 + 1 = 16
- * through the NPU. Drafts have three tokens, of which two are right: a verification emits three.
- * Drafting takes 2 ms.
- */
+ *   NPU    QKV 4 and FFN 8, for any rows up to a chunk
+ *   iGPU   QKV 1, attention 3, FFN 2, head 1, a fused decode layer 5
+ *
+ * A prompt of 256 takes 4 + 3 + 8 + 1 = 16, and a plain decode step 5 + 1 = 6. A verification takes
+ * 1 + 3 + 2 + 1 = 7 on the iGPU, and 4 + 3 + 8 + 1 = 16 through the NPU. Drafts have three tokens,
+ * of which two are right, so a verification emits three. Drafting takes 2. */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static const struct scenario_request one[] = {{RT, 0, 256, 7, 0, 0}};
 
 START_TEST(without_the_parameter_drafts_are_left_alone)
 {
-    /* Prompt to 16, then six steps of 6 ms. */
+    /* The prompt takes until 16, and then come six steps of 6 ms. */
     run("speculate=none", one, 1);
     scenario_tokens_at(&sc, 0, 7, (const double[]){16, 22, 28, 34, 40, 46, 52});
 }
@@ -82,15 +82,16 @@ END_TEST
 
 START_TEST(the_igpu_verifies_three_drafted_tokens_in_one_pass)
 {
-    /* Prompt to 16, drafting to 18, verification to 25: three tokens. Drafting to 27, to 34. */
+    /* The prompt takes until 16, drafting until 18 and verification until 25: three tokens. The
+     * next three are drafted until 27 and verified until 34. */
     run("speculate=igpu", one, 1);
     scenario_tokens_at(&sc, 0, 7, (const double[]){16, 25, 25, 25, 34, 34, 34});
 }
 END_TEST
 
-/* Drafting takes 20 ms: at most four tokens in 27 ms, and a plain step gives one in 6. The first
- * batch finds that out when its drafts are made, at 36; the others want none. With drafts that cost
- * nothing but their verification each batch would wait: 43, 43, 43, 70. */
+/* Drafting takes 20 ms: at most four tokens in 27 ms, where a plain step gives one in 6. The first
+ * batch finds that out when its drafts are made, at 36, and the others want none. If drafts cost
+ * nothing but their verification, each batch would wait: 43, 43, 43, 70. */
 START_TEST(drafts_that_take_longer_than_they_save_are_not_made)
 {
     run("speculate=igpu,draft_ms=20", one, 1);
@@ -100,8 +101,9 @@ END_TEST
 
 START_TEST(an_idle_npu_verifies_with_attention_and_head_on_the_igpu)
 {
-    /* Prompt to 16, drafting to 18: QKV on the NPU to 22, attention to 25, FFN on the NPU to 33,
-     * head to 34. Drafting to 36, verification to 52. */
+    /* The prompt takes until 16 and drafting until 18. QKV on the NPU takes until 22, attention
+     * until 25, FFN on the NPU until 33, and the head until 34. The next three are drafted until 36
+     * and verified until 52. */
     run("speculate=npu", one, 1);
     scenario_tokens_at(&sc, 0, 7, (const double[]){16, 34, 34, 34, 52, 52, 52});
 }
@@ -109,14 +111,15 @@ END_TEST
 
 START_TEST(a_prompt_takes_the_npu_and_the_verification_goes_on_on_the_igpu)
 {
-    /* RT1 comes at 20, while the NPU runs RT0's QKV (18 to 22). At 22 the prompt has the NPU (to
-     * 26) and the verification its attention on the iGPU (to 25) and its FFN (to 27). The prompt
-     * wants the iGPU from 26 and has it from 27 to 30; then the verification's head, to 31. */
+    /* RT1 comes at 20, while the NPU runs RT0's QKV (18 to 22). At 22 the prompt gets the NPU (to
+     * 26), and the verification has its attention (to 25) and its FFN (to 27) on the iGPU. The
+     * prompt wants the iGPU from 26 on, and has it from 27 to 30. Then the verification's head
+     * runs, to 31. */
     static const struct scenario_request both[] = {{RT, 0, 256, 4, 0, 0},
                                                    {RT, 0.020, 256, 1, 0, 0}};
     run("speculate=npu", both, 2);
     scenario_tokens_at(&sc, 0, 4, (const double[]){16, 31, 31, 31});
-    /* RT1: attention to 30, FFN on the NPU to 38, head to 39. */
+    /* RT1 has attention to 30, FFN on the NPU to 38, and the head to 39. */
     scenario_tokens_at(&sc, 1, 1, (const double[]){39});
 }
 END_TEST
@@ -131,9 +134,10 @@ static void count_decode_launch(void *self, int64_t now_ns, const struct launch 
     ck_assert(l->pass->segments[0].role != SEGMENT_DECODE || l->op_end == l->pass->n_ops);
 }
 
-/* Room for 262 tokens, and 259 are there at 34: a verification wants four more. So the batch
- * decodes as any other, in one launch of the iGPU, and not an operator at a time as next to the
- * NPU: drafting to 36, a token at 42, drafting to 44, another at 50. */
+/* There is room for 262 tokens, and 259 are there at 34. A verification wants four more. So the
+ * batch decodes as any other: in one launch of the iGPU, and not an operator at a time as next to
+ * the NPU. Drafting takes until 36, and a token comes at 42. Drafting takes until 44, and another
+ * comes at 50. */
 START_TEST(where_drafts_find_no_room_the_igpu_decodes)
 {
     static const struct scenario_request q[] = {{RT, 0, 256, 6, 0, 0}};
@@ -145,7 +149,7 @@ START_TEST(where_drafts_find_no_room_the_igpu_decodes)
     scenario_trace(&sc, q, 1);
     decode_launches = 0;
     sc.observer.launch_submitted = count_decode_launch;
-    sc.trace.rows[0].max_output_tokens = 99; /* nobody knows that there will be six */
+    sc.trace.rows[0].max_output_tokens = 99; /* the policy may not know of six */
     ck_assert_int_eq(scenario_again(&sc), 0);
     scenario_tokens_at(&sc, 0, 6,
                        _i == 0 ? (const double[]){16, 34, 34, 34, 42, 50}
@@ -162,7 +166,8 @@ static uint32_t every_other_step(const void *params, uint64_t seed, const struct
 
 START_TEST(drafting_takes_its_time_after_a_step_without_a_draft)
 {
-    /* Prompt to 16, a plain step to 22, drafting to 24, verification to 31; and again. */
+    /* The prompt takes until 16, a plain step until 22, drafting until 24 and verification until
+     * 31. Then that happens again. */
     static const struct scenario_request q[] = {{RT, 0, 256, 9, 0, 0}};
     sc.setup.draft = every_other_step;
     run("speculate=igpu", q, 1);
@@ -178,10 +183,11 @@ static uint32_t of_the_first(const void *params, uint64_t seed, const struct req
 
 START_TEST(drafting_takes_its_time_where_the_first_who_waits_has_no_draft)
 {
-    /* RT0: prompt to 16, drafting to 18, QKV and attention to 22. RT1: QKV on the NPU to 20,
-     * attention 22 to 25, FFN on the NPU to 33. RT0: FFN and head to 28, drafting to 30, QKV and
-     * attention to 34. RT1's head to 35. RT0: FFN and head to 38. Now RT1 waits longer, and RT0's
-     * draft takes from 38 to 40: both are in a pass of 7 ms. */
+    /* RT0's prompt takes until 16, drafting until 18, and QKV and attention until 22. RT1 has QKV
+     * on the NPU until 20, attention 22 to 25, and FFN on the NPU until 33. RT0 has FFN and head
+     * until 28, drafting until 30, and QKV and attention until 34. RT1's head runs to 35, and RT0's
+     * FFN and head to 38. Now RT1 waits longer, and RT0's draft takes from 38 to 40. Both are in a
+     * pass of 7 ms. */
     static const struct scenario_request q[] = {{RT, 0, 256, 10, 0, 0}, {RT, 0, 256, 2, 0, 0}};
     sc.setup.draft = of_the_first;
     run("speculate=igpu", q, 2);
@@ -192,8 +198,8 @@ END_TEST
 
 START_TEST(who_has_no_draft_decodes_along)
 {
-    /* RT0's drafter offers three tokens, BE1's none. In a pass with both, RT0 emits three tokens
-     * and BE1 one; whatever their times, all that BE1 shares with RT0 comes in such threes. */
+    /* RT0's drafter offers three tokens, and BE1's none. In a pass with both RT0 emits three tokens
+     * and BE1 one. So the instants that BE1 shares with RT0 are a multiple of three. */
     static const struct scenario_request both[] = {{RT, 0, 256, 10, 0, 0}, {BE, 0, 256, 3, 0, 0}};
     run("speculate=igpu", both, 2);
     uint32_t together = 0;
@@ -211,9 +217,9 @@ END_TEST
 
 START_TEST(drafts_that_never_pay_are_not_verified)
 {
-    /* Rows cost 20 ms each on the iGPU's token-level ops: three more rows are worth 1.16 more
-     * tokens, and cost ten times the step. The first batch waits for its draft (16 to 18); once no
-     * length pays, nobody drafts. */
+    /* Rows cost 20 ms each on the iGPU's token-level ops. Three more rows are worth 1.16 more
+     * tokens, and cost ten times the step. The first batch waits for its draft (16 to 18). When no
+     * length pays, no more drafts are made. */
     scenario_cost(&sc, IGPU, OP_QKV, 1, 20, 5);
     scenario_cost(&sc, IGPU, OP_FFN, 2, 20, 5);
     run("speculate=igpu", one, 1);
@@ -223,8 +229,9 @@ END_TEST
 
 START_TEST(a_batch_that_wants_drafts_again_waits_for_them)
 {
-    /* Costs as above: 31 batches want no draft and end at 24, 30, .. 204. The 32nd tries one token
-     * all the same: drafting to 206, then two rows take 41 + 3 + 42 + 1 ms. */
+    /* Costs are those of the test above. 31 batches want no draft, and end at 24, 30, .. 204. The
+     * 32nd tries one token all the same: drafting takes until 206, and then two rows take 41 + 3 +
+     * 42 + 1 ms. */
     static const struct scenario_request q[] = {{RT, 0, 256, 34, 0, 0}};
     scenario_cost(&sc, IGPU, OP_QKV, 1, 20, 5);
     scenario_cost(&sc, IGPU, OP_FFN, 2, 20, 5);
@@ -268,7 +275,7 @@ static void run_two(const char *params, const struct scenario_request *q, uint32
 
 #define DRAFT_NS (MS(0.1) + 3)
 
-/* The rows of the drafting passes, in order, as digits. */
+/* Returns the rows of the drafting passes, in order, as digits. */
 static const char *drafted_rows(void)
 {
     static char text[64];
@@ -283,11 +290,11 @@ static const char *drafted_rows(void)
     return text;
 }
 
-/* The prompt to 16 ms. Three passes draft three tokens: the first of them reads the prompt and the
- * first token, 257 rows, and each of the others the draft before. A verification of 7 ms emits
- * three: two drafts, both of which the draft model has read, and a new token, which is one row of
- * its next pass. Drafting waits for no host. With 0.1 ms a token three are worth it: 2.16 tokens in
- * 7.3 ms against 1.88 in 7.2 and 1 in 6. */
+/* The prompt takes until 16 ms. Three passes draft three tokens. The first of them reads the prompt
+ * and the first token, 257 rows, and each of the others the draft before. A verification of 7 ms
+ * emits three tokens: two drafts, both of which the draft model has read, and a new one, which is
+ * one row of its next pass. Drafting waits for no host. At 0.1 ms a token three are worth it: 2.16
+ * tokens in 7.3 ms against 1.88 in 7.2 and 1 in 6. */
 START_TEST(a_model_of_the_run_drafts_in_passes_of_its_own)
 {
     run_two("speculate=igpu", one, 1);
@@ -301,7 +308,7 @@ START_TEST(a_model_of_the_run_drafts_in_passes_of_its_own)
 }
 END_TEST
 
-/* On the NPU a verification takes 16 ms; its drafts come from the iGPU. */
+/* On the NPU a verification takes 16 ms, and its drafts come from the iGPU. */
 START_TEST(drafts_of_a_model_are_verified_on_the_npu_too)
 {
     run_two("speculate=npu", one, 1);
@@ -310,9 +317,9 @@ START_TEST(drafts_of_a_model_are_verified_on_the_npu_too)
 }
 END_TEST
 
-/* Two that decode draft in the same passes: each pass has rows of both, and all three tokens of
- * both come out of one verification. RT1's prompt is done while RT0 decodes; from the first batch
- * with both on they stay together, as both end with their 40 tokens. */
+/* Two sequences draft in the same passes. Each pass has rows of both, and all three tokens of both
+ * come from one verification. RT1's prompt is done while RT0 decodes. From the first batch with
+ * both on they stay together, since both end with their 40 tokens. */
 START_TEST(sequences_of_a_batch_draft_together)
 {
     static const struct scenario_request both[] = {{RT, 0, 256, 40, 0, 0}, {RT, 0, 256, 40, 0, 0}};

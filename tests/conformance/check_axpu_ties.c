@@ -1,7 +1,7 @@
-/* agent-xpu-v2: ties, and who waits in which order (clauses.md B.2, B.5, B.10), on the toy
- * machine of check_axpu_corners.c: an NPU chunk of 256 rows takes 4 ms for QKV and 8 for FFN, the
- * iGPU 4/256 and 8/256 ms a row; attention 10 ms on the iGPU and 6 on the NPU, the head 1 ms, a
- * fused decode layer 1 ms. So a prompt of 256 takes 4 + 10 + 8 + 1 = 23 ms. */
+/* agent-xpu-v2: ties, and the order of requests that wait (clauses.md B.2, B.5, B.10), on the toy
+ * machine of check_axpu_corners.c. An NPU chunk of 256 rows takes 4 ms for QKV and 8 for FFN, and
+ * the iGPU takes 4/256 and 8/256 ms a row. Attention takes 10 ms on the iGPU and 6 on the NPU, the
+ * head 1 ms, and a fused decode layer 1 ms. So a prompt of 256 takes 4 + 10 + 8 + 1 = 23 ms. */
 #include <string.h>
 
 #include "policies/registry.h"
@@ -29,7 +29,7 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     scenario_check(&sc, q, n);
 }
 
-/* BE0 runs until 23, then BE1 and BE2, which are as long. */
+/* BE0 runs until 23. BE1 and BE2 are equally short, so BE1, which came first, is next. */
 START_TEST(of_equally_short_prompts_the_first_is_next)
 {
     static const struct scenario_request q[] = {
@@ -41,8 +41,8 @@ START_TEST(of_equally_short_prompts_the_first_is_next)
 END_TEST
 
 /* BE0 decodes from 23 to 25. RT1 (1024) comes at 23.5, and the iGPU keeps one chunk of four: QKV
- * 23.5-35.5, attention 35.5-45.5. FFN of the same layer is split like QKV, three chunks of 8 ms on
- * the NPU, though nobody decodes any more: 45.5-69.5, head 70.5. */
+ * 23.5-35.5, attention 35.5-45.5. FFN of the same layer is split like QKV, with three chunks of 8
+ * ms on the NPU, though no request decodes any more: 45.5-69.5, head 70.5. */
 START_TEST(a_layer_keeps_the_answer_of_its_boundary)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}, {RT, 0.0235, 1024, 1, 0, 0}};
@@ -52,8 +52,9 @@ START_TEST(a_layer_keeps_the_answer_of_its_boundary)
 }
 END_TEST
 
-/* 48 blocks. BE0 has 16 at 23, and BE1 takes the others before BE0's next token wants one more. BE0
- * is the only one that waits to decode: it keeps what it has, until BE1 has ended at 58. */
+/* There are 48 blocks. BE0 has 16 at 23, and BE1 takes the others before BE0's next token wants one
+ * more. BE0 is the only one that waits to decode, so it keeps its blocks, until BE1 has ended at
+ * 58. */
 START_TEST(the_only_sequence_that_waits_keeps_its_memory)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {BE, 0.001, 512, 1, 0, 0}};
@@ -65,8 +66,8 @@ START_TEST(the_only_sequence_that_waits_keeps_its_memory)
 }
 END_TEST
 
-/* 32 blocks, which BE0 and BE1 have at 46. BE1 gives its up, and waits before BE2, which came
- * before that and would find room. */
+/* There are 32 blocks, which BE0 and BE1 have at 46. BE1 gives up its blocks. It must wait before
+ * BE2, which came before that and would find room. */
 START_TEST(who_gave_up_its_memory_waits_before_the_others)
 {
     static const struct scenario_request q[] = {

@@ -1,5 +1,5 @@
-/* Policies that do everything wrong: the core refuses, counts, and stays whole. A run they spoil
- * ends with a message that names the policy; no run ends the process. */
+/* Policies that do everything wrong. The core must refuse, count, and stay whole. A run that such a
+ * policy spoils ends with a message that names the policy, and no run ends the process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static int launch(struct sched *s, struct pass *p, uint8_t device, uint32_t n_op
     return sched_launch(s, &spec, l);
 }
 
-/* Serves one request at a time, correctly; what each bad policy adds comes before. */
+/* Serves one request at a time, correctly. Each bad policy does its wrong actions before that. */
 static void serve(struct sched *s)
 {
     struct bad *b = s->state;
@@ -79,7 +79,7 @@ static void serve(struct sched *s)
     }
 }
 
-/* Everything that must be refused, tried in every call. */
+/* Tries everything that must be refused, in every call. */
 static void meddle(struct sched *s)
 {
     struct bad *b = s->state;
@@ -300,7 +300,7 @@ START_TEST(actions_from_notifications_are_refused)
 }
 END_TEST
 
-/* The refusals of one action for one counter; how often in all. */
+/* Returns the refusals of one action for one counter. */
 static const struct sim_refusal *refusal(const char *action, enum counter which)
 {
     for (uint32_t i = 0; i < sc.result.n_refusals; i++) {
@@ -313,7 +313,8 @@ static const struct sim_refusal *refusal(const char *action, enum counter which)
     return NULL;
 }
 
-/* Arrivals at 0 and 1 ms, two of them at the second: each asks for a pass in its hook. */
+/* Requests arrive at 0 and 1 ms, two of them at the second instant. Each asks for a pass in its
+ * hook, so three are refused. */
 START_TEST(a_refusal_says_action_hook_reason_count_and_first_instant)
 {
     struct policy_ops p = ops("eager", serve);
@@ -331,7 +332,7 @@ START_TEST(a_refusal_says_action_hook_reason_count_and_first_instant)
     ck_assert_str_eq(x->hook, "schedule");
     ck_assert_str_eq(x->why, "the pass is over, or there is none");
     ck_assert_uint_eq(refusal("timer", COUNTER_TIMER_REFUSED)->n, counter(COUNTER_SCHEDULE_ROUNDS));
-    /* what is told by kind is what was counted, since 32 kinds hold all of it */
+    /* 32 kinds of refusals hold all of them, so the kinds' sum must be what the counters have. */
     uint64_t told = 0;
     uint64_t counted = 0;
     for (uint32_t i = 0; i < sc.result.n_refusals; i++) {
@@ -354,14 +355,14 @@ START_TEST(an_action_in_a_hook_is_in_the_decision_log)
     ck_assert_int_eq(run(&p), 0);
     fclose(log_to);
     log_to = NULL;
-    /* the first request arrives before the first call of schedule, so epoch 0 */
+    /* The first request arrives before the first call of schedule, so in epoch 0. */
     ck_assert_ptr_nonnull(strstr(log, "\n0 0 form fused=0 0:0:300 in=request_arrived = -1\n"));
     free(log);
 }
 END_TEST
 
-/* At the first instant a kernel for every length from 1 to 1000, and every third is given up. The
- * rest is there and the third are not, however the table of residents grew meanwhile. */
+/* At the first instant the policy compiles a kernel for every length from 1 to 1000, and gives up
+ * every third. These must be absent and the others there, while the table of residents grows. */
 enum { MANY = 1000 };
 static void compile_many(struct sched *s)
 {
@@ -454,7 +455,8 @@ START_TEST(spinning_in_one_instant_ends_the_run)
 END_TEST
 
 /* 9 tokens of 3 requests are 9 passes, each formed and launched in one call. A policy that asks to
- * be called again is called once more after each of those, and not after calls that did nothing. */
+ * be called again is called once more after each of these. It is not called again after calls that
+ * did nothing. */
 START_TEST(who_acts_is_called_again_where_it_asks)
 {
     struct policy_ops p = ops("server", serve_counted);
@@ -472,8 +474,8 @@ START_TEST(who_acts_is_called_again_where_it_asks)
 }
 END_TEST
 
-/* The last request is alone when it decodes. Those before it have 3 and 2 passes, so its second
- * token is of pass 7. */
+/* The last request is alone when it decodes. Those before it have 3 and 2 passes, so pass 7 gives
+ * its second token. */
 START_TEST(a_policy_that_is_not_steady_as_it_declared_is_found_with_a_decision_log)
 {
     log_to = tmpfile();
@@ -537,7 +539,7 @@ START_TEST(missing_hooks_needs_and_versions_are_refused)
 }
 END_TEST
 
-/* One device that can be reset is enough, whichever it is. */
+/* One device that can be reset is enough, and it may be any of them. */
 START_TEST(what_one_device_can_the_machine_can)
 {
     struct policy_ops p = ops("resets", serve);

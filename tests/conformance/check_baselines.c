@@ -1,13 +1,12 @@
-/* The papers' baselines, rule by rule (clauses.md C.1, C.3, C.4, E.10, E.11), on the toy machine.
+/* The papers' baselines are tested rule by rule (clauses.md C.1, C.3, C.4, E.10, E.11), on the toy
+ * machine. There is one layer, unless stated. An NPU chunk of 256 rows takes 4 ms for QKV and 8 for
+ * FFN, and iGPU and CPU take 4/256 and 8/256 ms a row. Attention takes 10 ms and the head 1. So 256
+ * tokens prefill in 4 + 10 + 8 + 1 = 23 ms on one device. There are no host costs and no
+ * contention, and annotations are exact.
  *
- * Toy times of one layer unless stated: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for
- * FFN; iGPU and CPU take 4/256 and 8/256 ms per row; attention 10 ms; the head 1 ms; a fused decode
- * layer as each scenario says. So 256 tokens prefill in 4 + 10 + 8 + 1 = 23 ms on one device. No
- * host costs, no contention, exact annotations.
- *
- * Each scenario is a function that runs it with extra parameters and tells whether its expectation
- * holds. The matrix runs every scenario with every ablation switch of its policy: it must fail
- * exactly where the table says. */
+ * Each scenario is a function that runs with extra parameters and returns whether its expectation
+ * holds. The matrix runs every scenario with every ablation switch of its policy. It must fail
+ * exactly where the table says, so each scenario can fail. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ static bool finishes(uint32_t request, double ms)
     return sc.records[request].finish_ns == MS(ms);
 }
 
-/* Device time that kernels of passes led by this request took. */
+/* Returns the device time of kernels of passes that this request led. */
 static int64_t work_ns(uint32_t request)
 {
     int64_t sum = 0;
@@ -66,7 +65,7 @@ static int64_t work_ns(uint32_t request)
     return sum;
 }
 
-/* Most rows of a QKV kernel on a device; 0 when there is none. */
+/* Returns the most rows of a QKV kernel on a device, or 0 where there is none. */
 static uint32_t most_rows(int device)
 {
     uint32_t most = 0;
@@ -79,8 +78,8 @@ static uint32_t most_rows(int device)
 
 /* ---- npu-serial (C.3) ---- */
 
-/* QKV on the NPU 0-4, attention on the iGPU 4-14, FFN on the NPU 14-22, head on the iGPU 22-23;
- * then two decode tokens of 1 + 1 ms on the iGPU: 25, 27. */
+/* QKV runs on the NPU 0-4, attention on the iGPU 4-14, FFN on the NPU 14-22 and the head on the
+ * iGPU 22-23. Then come two decode tokens of 1 + 1 ms on the iGPU: 25 and 27. */
 static bool npu_serial_alternates_npu_and_igpu(const char *extra)
 {
     machine(1, 1);
@@ -111,9 +110,9 @@ static bool npu_serial_pads_the_margin(const char *extra)
 
 /* ---- recompute-preempt (C.4 a) ---- */
 
-/* BE0 starts on the iGPU: QKV 0-4, attention 4-14. RT1 arrives at 5 and has the device from 14 to
- * 37; BE0 starts over, 37-60. Its kernels take the 14 ms that were lost and 23 ms: exactly what was
- * lost is done twice. */
+/* BE0 runs on the iGPU: QKV 0-4, attention 4-14. RT1 arrives at 5 and has the device from 14 to 37.
+ * BE0 starts over, 37-60. Its kernels take the 14 ms that were lost and 23 ms, so exactly the lost
+ * work is done twice. */
 static bool recompute_kills_at_the_kernel_boundary(const char *extra)
 {
     machine(1, 1);
@@ -123,9 +122,9 @@ static bool recompute_kills_at_the_kernel_boundary(const char *extra)
            work_ns(0) == MS(14 + 23) && work_ns(1) == MS(23);
 }
 
-/* BE0 has tokens at 23, 26 and 29 (2 ms a layer, 1 ms head); RT1 arrives at 30 and kills the fourth
- * at 31, runs to 54. BE0 prefills 256 + 3 tokens again: 259 * 12/256 + 11 = 23.140625 ms, which
- * gives token 4 at 77.140625; token 5 follows 3 ms later. */
+/* BE0 has tokens at 23, 26 and 29 (2 ms a layer, 1 ms head). RT1 arrives at 30, kills the fourth at
+ * 31, and runs to 54. BE0 prefills 256 + 3 tokens again: 259 * 12/256 + 11 = 23.140625 ms. That
+ * gives token 4 at 77.140625, and token 5 follows 3 ms later. */
 static bool recompute_prefills_prompt_and_generated_again(const char *extra)
 {
     machine(1, 2);
@@ -134,8 +133,8 @@ static bool recompute_prefills_prompt_and_generated_again(const char *extra)
     return finishes(1, 54) && sc.records[0].token_ns[3] == 77140625 && finishes(0, 80.140625);
 }
 
-/* RT1 arrives at 30 while RT0 decodes: reactive requests do not kill each other. RT0's five tokens
- * come at 23, 26, .. 35; RT1 runs 35-58. */
+/* RT1 arrives at 30 while RT0 decodes. Reactive requests do not kill each other. So RT0's five
+ * tokens come at 23, 26, .. 35, and RT1 runs 35-58. */
 static bool recompute_reactive_waits_for_reactive(const char *extra)
 {
     machine(1, 2);
@@ -144,7 +143,7 @@ static bool recompute_reactive_waits_for_reactive(const char *extra)
     return finishes(0, 35) && finishes(1, 58);
 }
 
-/* Unbatched: BE1 starts when BE0 has ended at 35. */
+/* Requests are not batched, so BE1 starts when BE0 has ended, at 35. */
 static bool recompute_runs_one_request_at_a_time(const char *extra)
 {
     machine(1, 2);
@@ -153,7 +152,7 @@ static bool recompute_runs_one_request_at_a_time(const char *extra)
     return sc.records[1].start_ns == MS(35);
 }
 
-/* kill=immediate, a reset of 1 ms: RT1 arrives at 5, starts at 6, ends at 29; BE0 ends at 52. */
+/* RT1 arrives at 5, starts after the reset of 1 ms, at 6, and ends at 29. BE0 ends at 52. */
 START_TEST(recompute_can_kill_the_running_kernel)
 {
     machine(1, 1);
@@ -168,9 +167,9 @@ END_TEST
 
 /* ---- time-share (C.4 b) ---- */
 
-/* One op a turn, the least served first: 0: QKV 0-4, 1: QKV 4-8, 0: attention 8-18, 1: 18-28, 0:
- * FFN 28-36, 1: 36-44, heads 44-45 and 45-46. Processor sharing ends both at 46: within one kernel.
- */
+/* A turn is one op, and the least served request is first. Request 0 has QKV 0-4, 1 has QKV 4-8.
+ * Attention runs 8-18 and 18-28, FFN 28-36 and 36-44, and heads 44-45 and 45-46. Processor sharing
+ * would end both at 46, so this is within one kernel. */
 static bool time_share_alternates_equal_requests(const char *extra)
 {
     machine(1, 1);
@@ -179,8 +178,9 @@ static bool time_share_alternates_equal_requests(const char *extra)
     return finishes(0, 45) && finishes(1, 46);
 }
 
-/* At half rate a turn of t is followed by a rest of t while two share: 0: 0-4, 1: 8-12, 0: 16-26,
- * 1: 36-46, 0: 56-64, 1: 72-80, 0: head 88-89 and its rest to 90, then 1 alone: 90-91. */
+/* At half rate a turn of t is followed by a rest of t while two requests share. 0 has 0-4, 1 has
+ * 8-12, 0 has 16-26, 1 has 36-46, 0 has 56-64 and 1 has 72-80. 0's head runs 88-89, with a rest to
+ * 90, and 1 alone 90-91. */
 static bool time_share_charges_its_efficiency(const char *extra)
 {
     machine(1, 1);
@@ -189,9 +189,9 @@ static bool time_share_charges_its_efficiency(const char *extra)
     return finishes(0, 89) && finishes(1, 91);
 }
 
-/* Request 1 arrives at 16, in 0's FFN of 14-22. At half rate the six shared milliseconds cost a
- * rest of six. 1 begins at 0's 16, and 0 has 22 then: 1: QKV 28-32, attention 36-46, 0: head 56-57
- * and its rest to 58, 1 alone: FFN 58-66, head 66-67. */
+/* Request 1 arrives at 16, in 0's FFN of 14-22. At half rate the six shared ms cost a rest of six.
+ * 1 begins at 0's 16, and 0 has 22 then. 1 has QKV 28-32 and attention 36-46. 0's head runs 56-57,
+ * with a rest to 58. 1 alone has FFN 58-66 and head 66-67. */
 static bool time_share_charges_nothing_for_time_alone(const char *extra)
 {
     machine(1, 1);
@@ -200,9 +200,9 @@ static bool time_share_charges_nothing_for_time_alone(const char *extra)
     return finishes(0, 57) && finishes(1, 67);
 }
 
-/* Ten layers, 221 ms alone. Request 1 arrives at 110, when request 0 has 111 ms to go. Processor
- * sharing: 0 ends at 110 + 2 * 111 = 332; then 1 has had 111 and needs 110 more: 442. A newcomer
- * that caught up would end first. Within the largest kernel, 10 ms. */
+/* Ten layers take 221 ms alone. Request 1 arrives at 110, when request 0 has 111 left. With
+ * processor sharing 0 ends at 110 + 2 * 111 = 332, and 1, which has had 111, at 442. A policy that
+ * lets 1 catch up ends it first. The tolerance is the largest kernel, 10 ms. */
 static bool time_share_follows_processor_sharing(const char *extra)
 {
     machine(10, 1);
@@ -212,7 +212,7 @@ static bool time_share_follows_processor_sharing(const char *extra)
            llabs(sc.records[1].finish_ns - MS(442)) <= MS(10);
 }
 
-/* A time-shared device does it itself: both end at 46; with efficiency 0.5 of its own at 92. */
+/* A time-shared device shares by itself: both end at 46, or with its efficiency of 0.5 at 92. */
 START_TEST(time_share_uses_a_time_shared_device)
 {
     struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}, {BE, 0, 256, 1, 0, 0}};
@@ -229,8 +229,8 @@ END_TEST
 
 /* ---- orca (C.4 c, E.1) ---- */
 
-/* BE0 prefills 0-23 and decodes 23-29. RT1 (512) arrives at 24, waits for the boundary and joins
- * with its whole prompt: one iteration of 513 rows from 29: 513 * 12/256 + 10 + 1 = 35.046875. */
+/* BE0 prefills 0-23 and decodes 23-29. RT1 (512) arrives at 24, and joins with its whole prompt at
+ * the boundary. So 513 rows begin at 29: 513 * 12/256 + 10 + 1 = 35.046875. */
 static bool orca_joins_at_the_boundary_with_the_whole_prompt(const char *extra)
 {
     machine(1, 5);
@@ -240,8 +240,8 @@ static bool orca_joins_at_the_boundary_with_the_whole_prompt(const char *extra)
            sc.records[1].first_token_ns == MS(29) + 35046875 && finishes(0, 64.046875);
 }
 
-/* Each may grow to 256 + 1024 = 1280 tokens: of 2600, two fit, so the first iteration holds two
- * prompts; by prompts alone all three (768 rows) would. */
+/* Each may grow to 256 + 1024 = 1280 tokens, so two fit in 2600, and the first iteration has two
+ * prompts. By prompts alone all three (768 rows) would fit. */
 static bool orca_reserves_the_largest_kv(const char *extra)
 {
     machine(1, 5);
@@ -254,9 +254,9 @@ static bool orca_reserves_the_largest_kv(const char *extra)
 
 /* ---- llama-cpp (C.1) ---- */
 
-/* Slots never used are taken from the last on, so requests 3 and 2 come before 1 and 0. Step 1:
- * 4 * 256 prompt tokens in micro-batches of 512, 8 + 10 + 16 + 1 = 35 ms each: 35, 70.
- * Steps 2 and 3: four tokens, 4 * 12/256 + 11 = 11.1875 ms: 92.375. Then a slot is free for
+/* Slots that were never used are taken from the last on, so requests 3 and 2 come before 1 and 0.
+ * Step 1 has 4 * 256 prompt tokens in micro-batches of 512, of 8 + 10 + 16 + 1 = 35 ms each: 35 and
+ * 70. Steps 2 and 3 have four tokens, 4 * 12/256 + 11 = 11.1875 ms: 92.375. Then a slot is free for
  * request 4. */
 static bool llama_request_waits_for_a_slot(const char *extra)
 {
@@ -271,7 +271,7 @@ static bool llama_request_waits_for_a_slot(const char *extra)
            sc.records[4].start_ns == MS(92.375);
 }
 
-/* 1024 tokens run as two micro-batches of 512 rows; only the second needs the head: 34 + 35 ms. */
+/* 1024 tokens run as two micro-batches of 512 rows. Only the second has a head: 34 + 35. */
 static bool llama_runs_micro_batches(const char *extra)
 {
     machine(1, 5);
@@ -280,9 +280,9 @@ static bool llama_runs_micro_batches(const char *extra)
     return most_rows(CPU) == 512 && finishes(0, 34 + 35);
 }
 
-/* Request 0 generates from 23 on; request 1 brings 4096 prompt tokens at 24. Request 0's next token
- * (29) is under way; then each step gives it one token and takes 2047 of the prompt: tokens come at
- * the end of steps 2, 3 and 4, all before or with request 1's first. */
+/* Request 0 generates from 23 on, and request 1 brings 4096 prompt tokens at 24. Request 0's next
+ * token (29) is on its way. Then each step gives it one token and takes 2047 of the prompt. So
+ * tokens come at the ends of steps 2, 3 and 4, all before or with request 1's first. */
 static bool llama_step_is_bounded_by_n_batch(const char *extra)
 {
     machine(1, 5);
@@ -295,7 +295,7 @@ static bool llama_step_is_bounded_by_n_batch(const char *extra)
     return before == 2 + 3;
 }
 
-/* No batching in the first paper's form: both run alone in turn, nothing of two rows decodes. */
+/* The first paper's form does not batch. Both run alone in turn, and no kernel has two rows. */
 static bool llama_ps_does_not_batch(const char *extra)
 {
     machine(1, 5);
@@ -305,14 +305,15 @@ static bool llama_ps_does_not_batch(const char *extra)
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
         batched = batched || sc.kernels[i].rows == 2 || sc.kernels[i].rows == 512;
     }
-    /* 23 + 3 * 6 = 41 ms each; sharing ends the first less than a kernel (10 ms) before 82 */
+    /* Each takes 23 + 3 * 6 = 41 ms. Sharing ends the first less than a kernel (10 ms) before
+     * 82. */
     return !batched && finishes(1, 82) && sc.records[0].finish_ns > MS(72);
 }
 
 /* ---- pd-static and pd-mixed (E.10) ---- */
 
-/* BE0 decodes from 23 on, 2 ms a token. RT1 arrives at 24: its QKV runs on the NPU 24-28, and BE0
- * goes on beside it: tokens at 25, 27, 29. */
+/* BE0 decodes from 23 on, 2 ms a token. RT1 arrives at 24, and its QKV runs on the NPU 24-28. BE0
+ * continues next to it, with tokens at 25, 27 and 29. */
 static bool pd_decode_goes_on_beside_prefill(const char *extra)
 {
     machine(1, 1);
@@ -321,8 +322,9 @@ static bool pd_decode_goes_on_beside_prefill(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 24, 28) && sc.records[0].token_ns[2] == MS(27);
 }
 
-/* Two layers; BE0's prefill ends at 45 (2 * 22 + 1) and decode layers take 20 ms: 45-65. RT1
- * arrives at 46: QKV 46-50; its attention is ready at 50 and follows the running kernel: 65-75. */
+/* In two layers BE0's prefill ends at 45 (2 * 22 + 1), and decode layers take 20 ms: 45-65. RT1
+ * arrives at 46 and has QKV 46-50. Its attention is ready at 50, and follows the running kernel:
+ * 65-75. */
 static bool pd_attention_waits_for_a_kernel_of_decode(const char *extra)
 {
     machine(2, 20);
@@ -331,10 +333,10 @@ static bool pd_attention_waits_for_a_kernel_of_decode(const char *extra)
     return at(kernel(1, NPU, OP_QKV), 46, 50) && at(kernel(1, IGPU, OP_MHA), 65, 75);
 }
 
-/* Every launch on the iGPU has 9 ms of host work before it. BE0: QKV 0-4, attention 13-23, FFN
- * 23-31, head 40-41; its decode runs its layer from 50 to 51. RT1's QKV ends at 50.5, so its
- * attention is next: 60-70, FFN 70-78. BE0's head, one op, is asked for at 70 and runs 79-80,
- * though RT1's head waits from 78 on: that follows, 89-90. */
+/* Every launch on the iGPU has 9 ms of host work before it. BE0 has QKV 0-4, attention 13-23, FFN
+ * 23-31 and head 40-41. Its decode runs its layer from 50 to 51. RT1's QKV ends at 50.5, so its
+ * attention is next, 60-70, with FFN 70-78. BE0's head, one op, is asked for at 70 and runs 79-80,
+ * though RT1's head waits from 78 on. That follows, 89-90. */
 static bool pd_a_single_op_is_not_stopped(const char *extra)
 {
     machine(1, 1);
@@ -344,7 +346,7 @@ static bool pd_a_single_op_is_not_stopped(const char *extra)
     return at(kernel(1, IGPU, OP_MHA), 60, 70) && finishes(0, 80) && finishes(1, 90);
 }
 
-/* No classes, no preemption: RT1 waits until BE0's prefill ends, 16 + 10 + 32 + 1 = 59. */
+/* There are no classes. RT1 waits for the end of BE0's prefill, 16 + 10 + 32 + 1 = 59. */
 static bool pd_prefill_is_in_arrival_order(const char *extra)
 {
     machine(1, 1);
@@ -353,7 +355,7 @@ static bool pd_prefill_is_in_arrival_order(const char *extra)
     return sc.records[1].start_ns == MS(59);
 }
 
-/* 300 tokens: a chunk on the NPU, the margin of 44 rows on the iGPU beside it: 4 + 10 + 8 + 1. */
+/* 300 tokens are a chunk on the NPU and, next to it, 44 rows on the iGPU: 4 + 10 + 8 + 1. */
 static bool pd_margin_runs_on_the_igpu(const char *extra)
 {
     machine(1, 1);
@@ -363,10 +365,10 @@ static bool pd_margin_runs_on_the_igpu(const char *extra)
            kernel(0, IGPU, OP_QKV)->rows == 44;
 }
 
-/* BE0 decodes from 23 on. RT1 has a chunk and 44 rows: QKV on the NPU 24.5-28.5, its margin on the
- * iGPU 25-25.6875. BE0's next passes begin at 25.6875 and 27.6875; the second stops at 28.6875,
- * between its ops, for RT1's attention, until 38.6875. Its head has waited since then and goes
- * before the margin of the FFN, which is ready at 38.6875: 39.6875-41.0625. */
+/* BE0 decodes from 23 on. RT1 has a chunk and 44 rows: QKV on the NPU 24.5-28.5, and its margin on
+ * the iGPU 25-25.6875. BE0's next passes begin at 25.6875 and 27.6875. The second stops at 28.6875,
+ * between its ops, for RT1's attention, until 38.6875. Its head has waited since then, so it is
+ * before the margin of the FFN. That is ready at 38.6875, and runs 39.6875-41.0625. */
 static bool pd_who_waited_longer_has_the_igpu(const char *extra)
 {
     machine(1, 1);
@@ -376,7 +378,7 @@ static bool pd_who_waited_longer_has_the_igpu(const char *extra)
            at(kernel(1, IGPU, OP_FFN), 39.6875, 41.0625);
 }
 
-/* Decode takes everyone: three requests, prefilled one after another, end up in one batch. */
+/* Decode takes every request: three of them, prefilled one after another, end up in one batch. */
 static bool pd_decode_batch_is_unlimited(const char *extra)
 {
     machine(1, 1);
@@ -386,8 +388,8 @@ static bool pd_decode_batch_is_unlimited(const char *extra)
     return most_rows(IGPU) == 3;
 }
 
-/* 1024 tokens wait for the NPU when request 1 arrives at 1: above 1000, so the iGPU prefills it,
- * from 1 on; BE0's attention, ready at 16, takes its turn in between. */
+/* 1024 tokens wait for the NPU when request 1 arrives at 1. That is above 1000, so the iGPU
+ * prefills it from 1 on. BE0's attention, ready at 16, has its turn in between. */
 static bool pd_mixed_borrows_the_igpu(const char *extra)
 {
     machine(1, 1);
@@ -396,7 +398,7 @@ static bool pd_mixed_borrows_the_igpu(const char *extra)
     return at(kernel(1, IGPU, OP_QKV), 1, 5) && kernel(1, NPU, OP_QKV) == NULL;
 }
 
-/* 1024 tokens wait, and the limit is that: the prompt goes where the first one is. */
+/* 1024 tokens wait, which is the limit itself. So the prompt runs where the first one does. */
 static bool pd_mixed_borrows_above_its_limit_only(const char *extra)
 {
     machine(1, 1);
@@ -405,7 +407,7 @@ static bool pd_mixed_borrows_above_its_limit_only(const char *extra)
     return kernel(1, NPU, OP_QKV) != NULL;
 }
 
-/* It prefills in iterations of 512 tokens beside the decodes. */
+/* The prompt runs in iterations of 512 tokens next to the decodes. */
 static bool pd_mixed_takes_chunks(const char *extra)
 {
     machine(1, 1);
@@ -414,7 +416,7 @@ static bool pd_mixed_takes_chunks(const char *extra)
     return kernel(1, IGPU, OP_QKV) != NULL && most_rows(IGPU) == 512;
 }
 
-/* 512 tokens are 300 of the second prompt on the iGPU and 212 of the third. */
+/* 512 tokens are 300 of the second prompt on the iGPU, and 212 of the third. */
 static bool pd_mixed_takes_what_a_prompt_leaves(const char *extra)
 {
     machine(1, 1);
@@ -428,7 +430,7 @@ static bool pd_mixed_takes_what_a_prompt_leaves(const char *extra)
 
 /* ---- hetero-split (E.11) ---- */
 
-/* 512 tokens: one chunk on each engine takes 4 and 8 ms: 4 + 10 + 8 + 1 = 23 instead of 35. */
+/* 512 tokens are one chunk on each engine, of 4 and 8 ms: 4 + 10 + 8 + 1 = 23 instead of 35. */
 static bool split_balances_both_engines(const char *extra)
 {
     machine(1, 1);
@@ -438,9 +440,9 @@ static bool split_balances_both_engines(const char *extra)
            kernel(0, IGPU, OP_QKV)->rows == 256;
 }
 
-/* A barrier of 3 ms where both work: QKV 4 + 3 > iGPU alone 8? No: 7 < 8, so it is cut; with 5 ms
- * 9 > 8 and the iGPU takes all of QKV, while FFN (8 + 5 < 16) is still cut. The solver counts it.
- */
+/* The solver counts the barrier where both engines work. QKV takes 8 ms on the iGPU alone. With a
+ * barrier of 3 ms a cut takes 4.5 + 3 = 7.5, so it is cut. With 5 ms it takes 9.5, so the iGPU has
+ * all of QKV. FFN is cut in both cases (8 + 5 < 16). */
 START_TEST(split_counts_the_barrier)
 {
     static const double sync_ms[] = {3, 5};
@@ -457,8 +459,8 @@ START_TEST(split_counts_the_barrier)
 }
 END_TEST
 
-/* Request 0 decodes from 23 on; request 1 (512) arrives at 23.5. Its prefill has both engines to
- * itself (25-48, after the running token), however busy decode is: the partition is frozen. */
+/* Request 0 decodes from 23 on, and request 1 (512) arrives at 23.5. Its prefill has both engines
+ * to itself (25-48, after the running token), since the partition does not depend on decode. */
 static bool split_does_not_react_to_decode(const char *extra)
 {
     machine(1, 1);
@@ -468,7 +470,7 @@ static bool split_does_not_react_to_decode(const char *extra)
            sc.records[0].token_ns[1] == MS(25) && sc.records[0].token_ns[2] > MS(48);
 }
 
-/* Two decode together on the iGPU: the solver sees that a static NPU chunk (4 ms) costs more than
+/* Two decode together on the iGPU. The solver sees that a static NPU chunk (4 ms) costs more than
  * two rows on the iGPU. */
 static bool split_decode_is_the_solvers_choice(const char *extra)
 {
@@ -485,7 +487,7 @@ static bool split_decode_is_the_solvers_choice(const char *extra)
     return pair && !npu;
 }
 
-/* decode=rows cuts a batch of two by bandwidth share, here one row each. */
+/* decode=rows cuts a batch of two by the share of bandwidth, here one row each. */
 START_TEST(split_by_bandwidth_gives_each_engine_its_rows)
 {
     machine(1, 1);
@@ -505,7 +507,7 @@ END_TEST
 struct row {
     const char *name;
     bool (*holds)(const char *extra);
-    const char *switches; /* of its policy, space separated */
+    const char *switches; /* of its policy, separated by spaces */
     const char *breaks;   /* those that make it fail */
 };
 

@@ -1,7 +1,7 @@
-/* fcfs, openvino-cb and batches of recompute-preempt by hand (clauses.md C.2, C.4 a). Toy times:
- * QKV 0.01 ms and FFN 0.02 ms per row, attention 1 ms a pass, head 1 ms, one layer; a fused
- * decode layer 2 ms. So a pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it yields
- * tokens; a decode of one sequence takes 3 ms. */
+/* fcfs, openvino-cb and batches of recompute-preempt are computed by hand (clauses.md C.2, C.4 a).
+ * In the one layer QKV takes 0.01 ms and FFN 0.02 ms a row, attention 1 ms a pass, the head 1 ms,
+ * and a fused decode layer 2 ms. So a pass of n rows takes 0.03 n + 1 ms, and 1 ms more when it
+ * yields tokens. A decode of one sequence takes 3 ms. */
 
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -29,8 +29,8 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* Request 0: 100 rows 3 + 1 + 1 = 5 ms, then 3 ms a token: 5, 8. Request 1 starts at 8 although it
- * came at 1 and is reactive: 50 rows 1.5 + 2 = 3.5: 11.5, 14.5. */
+/* Request 0 has 100 rows, 3 + 1 + 1 = 5 ms, and then 3 ms a token: 5 and 8. Request 1 starts at 8,
+ * although it came at 1 and is reactive. Its 50 rows take 1.5 + 2 = 3.5: 11.5 and 14.5. */
 START_TEST(fcfs_serves_one_after_the_other)
 {
     struct scenario_request q[] = {{BE, 0, 100, 2, 0, 0}, {RT, 0.001, 50, 2, 0, 0}};
@@ -41,10 +41,11 @@ START_TEST(fcfs_serves_one_after_the_other)
 }
 END_TEST
 
-/* sf256. Request 0 (300 rows) takes the whole budget of pass 1: 256 rows 7.68 + 1 = 8.68. Pass 2:
- * its last 44 rows, then 212 rows of request 1 (400 rows, came at 1): 256 rows and one head row:
- * 8.68 + 7.68 + 1 + 1 = 18.36, token of request 0. Pass 3: one decode row of request 0 first, then
- * the other 188 rows of request 1: 189 rows 5.67 + 2 = 7.67: 26.03, a token of each. */
+/* The default variant, sf256. Request 0 (300 rows) takes the whole budget of pass 1: 256 rows, 7.68
+ * + 1 = 8.68. Pass 2 has its last 44 rows, and then 212 rows of request 1 (400 rows, which came at
+ * 1). That is 256 rows and one head row: 8.68 + 7.68 + 1 + 1 = 18.36, with a token of request 0.
+ * Pass 3 has one decode row of request 0 first, and then the other 188 rows of request 1. 189 rows
+ * take 5.67 + 2 = 7.67, until 26.03, with a token of each. */
 START_TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
@@ -54,8 +55,8 @@ START_TEST(split_fuse_decodes_first_and_fills_the_budget_with_prompts_in_order)
 }
 END_TEST
 
-/* whole: request 0 alone: 300 rows 9 + 2 = 11. Then one decode row and all 400 rows: 401 rows
- * 12.03 + 2 = 14.03: 25.03. */
+/* With variant=whole request 0 runs alone: 300 rows, 9 + 2 = 11. Then one decode row and all 400
+ * rows run: 401 rows, 12.03 + 2 = 14.03, until 25.03. */
 START_TEST(whole_variant_takes_whole_prompts)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
@@ -65,8 +66,9 @@ START_TEST(whole_variant_takes_whole_prompts)
 }
 END_TEST
 
-/* vllm: a step is either prompts or decodes. 0-11 prompt of request 0, then the prompt of request
- * 1: 400 rows 12 + 2 = 14: 25; then request 0's second token alone: 28. */
+/* With variant=vllm a step has either prompts or decodes. The prompt of request 0 runs 0-11. Then
+ * that of request 1 runs, 400 rows, 12 + 2 = 14, until 25. Then request 0 has its second token
+ * alone, at 28. */
 START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 {
     struct scenario_request q[] = {{BE, 0, 300, 2, 0, 0}, {RT, 0.001, 400, 1, 0, 0}};
@@ -76,10 +78,10 @@ START_TEST(vllm_variant_never_mixes_prompts_and_decodes)
 }
 END_TEST
 
-/* KV for 384 tokens, prompts of 60 in four blocks of 16, and 64 tokens are left for each who is in
- * progress. The second finds 320 for its 60 + 2 * 64, the third 256 for 60 + 3 * 64, and the fourth
- * 192 for 60 + 4 * 64. So three decode together, and the fourth prompt begins when they have ended.
- * The fifth, which finds 320 for 60 + 2 * 64, joins the fourth. */
+/* There is KV for 384 tokens, and prompts of 60 take four blocks of 16. 64 tokens are left free for
+ * each request in progress. The second finds 320 for its 60 + 2 * 64, the third 256 for 60 + 3 *
+ * 64, and the fourth 192 for 60 + 4 * 64. So three decode together, and the fourth prompt begins
+ * when they have ended. The fifth finds 320 for 60 + 2 * 64, and joins the fourth. */
 START_TEST(recompute_leaves_room_for_each_of_those_that_come_at_once)
 {
     sc.setup.kv_capacity_tokens = 384;

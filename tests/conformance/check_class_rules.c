@@ -1,7 +1,7 @@
-/* Classes under the orders of policies/common/iter.h, where an order or a stop meets a rule that
- * says who may run at all (`class=rt_alone`, `class=window`). By hand; toy times:
- * tests/helpers/rules.h. With ten layers a prompt of n takes 10 (0.03 n + 1) + 1 ms: 100 rows 41 ms
- * (QKV 1, attention 1, FFN 2), 50 rows 26, 20 rows 17. */
+/* Classes are tested under the orders of policies/common/iter.h. An order or a stop meets a rule
+ * that says which requests may run at all (`class=rt_alone`, `class=window`). Times are computed by
+ * hand from those of tests/helpers/rules.h. With ten layers a prompt of n takes 10 (0.03 n + 1) + 1
+ * ms: 100 rows 41 ms (QKV 1, attention 1, FFN 2), 50 rows 26, and 20 rows 17. */
 #include "tests/helpers/rules.h"
 #include "tests/helpers/suite.h"
 
@@ -13,8 +13,8 @@ static void window(double at_ms, bool open)
                                                       .background_window = open};
 }
 
-/* BE0 has tokens at 5 and 8. RT1, come at 6, takes 5 ms from 8 on, then two tokens of 3 ms
- * each. BE0 decodes in none of its iterations: its third token is at 22. */
+/* BE0 has tokens at 5 and 8. RT1, which comes at 6, takes 5 ms from 8 on, and then two tokens of 3
+ * ms each. BE0 decodes in none of its iterations, so its third token is at 22. */
 START_TEST(vtc_suspends_who_runs_where_reactive_requests_run_alone)
 {
     rules_machine(1);
@@ -25,8 +25,8 @@ START_TEST(vtc_suspends_who_runs_where_reactive_requests_run_alone)
 }
 END_TEST
 
-/* The window closes at 6, while BE0 runs to 8. RT1 and RT2, come at 7, are one iteration:
- * 0.03 x 200 + 2 = 8 ms, then 2.06 for two decodes. BE0 decodes again at 100. */
+/* The window closes at 6, while BE0 runs to 8. RT1 and RT2 come at 7, and are one iteration: 0.03 x
+ * 200 + 2 = 8 ms, and then 2.06 for two decodes. BE0 decodes again at 100. */
 START_TEST(vtc_lets_nobody_wait_behind_who_waits_for_a_window)
 {
     rules_machine(1);
@@ -41,9 +41,9 @@ START_TEST(vtc_lets_nobody_wait_behind_who_waits_for_a_window)
 }
 END_TEST
 
-/* BE1, come at 13.5, is shorter than the rest of BE0 (26 to 27.5 ms), but its window is closed, so
- * BE0 continues. RT2 comes at 20.5 and starts when the QKV of the sixth layer ends at 21. BE0 has
- * 20 left when RT2 ends at 47. */
+/* BE1 comes at 13.5. It is shorter than the rest of BE0 (26 to 27.5 ms), but its window is closed,
+ * so BE0 continues. RT2 comes at 20.5, and starts when the QKV of the sixth layer ends, at 21. BE0
+ * has 20 left when RT2 ends, at 47. */
 START_TEST(nothing_stops_for_who_waits_for_a_window)
 {
     static const char *const kv[] = {"kv=checkpoint", "kv=recompute"};
@@ -54,7 +54,7 @@ START_TEST(nothing_stops_for_who_waits_for_a_window)
     window(100, true);
     rules_run("srpt", "max_batch=1,class=window,preempt=kernel", kv[_i], q, 3);
     ck_assert(rules_starts(2, 21) && rules_finishes(2, 47));
-    /* With kv=recompute BE0 loses its work to RT2, and does it again behind BE1. */
+    /* With kv=recompute RT2 costs BE0 its work. BE0 does it again, behind BE1. */
     ck_assert(_i == 0 ? rules_finishes(0, 67) && rules_starts(1, 100)
                       : rules_starts(1, 100) && rules_finishes(0, 167));
 }

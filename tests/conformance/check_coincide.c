@@ -1,8 +1,8 @@
-/* Settings that decide alike, on random loads. Two policies that differ only in what a load has
- * not, or a policy without and with a rule about it, give every token at the same instant: orders
- * where all keys are one, rules about a class where nobody is of it, memory where it is never
- * short, one request at a time whoever batches. A condition that is dropped, turned round or of its
- * neighbour shows here, whatever the rule is. */
+/* Settings that must decide equally, on random loads. Two policies differ only in something that a
+ * load does not have, or one has a rule about it and the other none. Then every token must come at
+ * the same instant. Such loads have one key in all orders, no request of a class that a rule is
+ * about, memory that is never short, or one request at a time. A condition that is dropped,
+ * reversed or taken from its neighbour shows here, for any rule. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +16,11 @@ enum { LOADS = 8, MAX_REQUESTS = 24 };
 /* Restrictions of a load, as bits. */
 enum {
     ANY,
-    ROOMY = 1,     /* memory for all of it */
-    REACTIVE = 2,  /* all of one class */
-    PROACTIVE = 4, /* all of the other */
-    FLAT = 8,      /* each request a session of its own */
-    ALONE = 16,    /* no two requests in the system at once */
+    ROOMY = 1,     /* memory for all requests */
+    REACTIVE = 2,  /* all requests are reactive */
+    PROACTIVE = 4, /* all requests are proactive */
+    FLAT = 8,      /* each request is a session of its own */
+    ALONE = 16,    /* never two requests in the system at once */
 };
 
 #define ONE_AT_A_TIME "max_num_seqs=1,max_num_batched_tokens=1000000"
@@ -30,8 +30,8 @@ static const struct {
     const char *policy, *params, *other, *other_params;
     unsigned when;
 } rows[] = {
-    /* One request at a time, in order of arrival. The plug-ins' skeleton is no policy of the list.
-     */
+    /* One request at a time, in order of arrival. The plug-ins' skeleton is no policy of the
+     * list. */
     {"fcfs", "", "skeleton", "", ANY},
     {"fcfs", "device=cpu", "skeleton", "device=cpu", ANY},
     {"fcfs", "", "orca", "max_num_seqs=1", ROOMY},
@@ -44,7 +44,7 @@ static const struct {
     {"fcfs", "", "program-fcfs", ONE_OF_ANY_CLASS, ROOMY | FLAT},
     {"fcfs", "", "recompute-preempt", "kill=never", ROOMY | REACTIVE},
     {"fcfs", "", "recompute-preempt", "", ROOMY | PROACTIVE},
-    /* All that use one device serve a lone request as fcfs does. */
+    /* All policies on one device serve a lone request as fcfs does. */
     {"fcfs", "", "orca", "", ALONE},
     {"fcfs", "", "vllm-v0", "max_num_batched_tokens=1000000", ALONE},
     {"fcfs", "", "vllm-v1", "max_num_batched_tokens=1000000", ALONE},
@@ -70,7 +70,7 @@ static const struct {
     {"llm-npu", "", "llm-npu", "in_progress=1", ALONE},
     {"sd-npu", "speculate=false", "sd-npu", "speculate=true", ANY},
     {"hetero-split", "", "hetero-split", "decode=igpu", ALONE},
-    /* Short memory, where there is room for all. */
+    /* Rules for short memory have no effect where there is room for all. */
     {"agent-xpu-v1", "", "agent-xpu-v1", "flash=always", ROOMY},
     {"agent-xpu-v2", "", "agent-xpu-v2", "flash=always", ROOMY},
     {"vllm-v1", "", "vllm-v1", "requeue=back,admit_after_preemption=true", ROOMY},
@@ -78,7 +78,7 @@ static const struct {
     {"vllm-v0", "", "vllm-v0", "watermark_frac=0.4,requeue=back", ROOMY},
     {"orca", "", "orca", "reserve=false", ROOMY},
     {"sglang-lpm", "new_token_ratio=0", "sglang-lpm", "", ROOMY},
-    /* A session's KV while a tool runs, where there are no sessions. */
+    /* Rules for a session's KV while a tool runs have no effect without sessions. */
     {"edf", "", "edf", "gap_kv=discard", FLAT},
     {"edf", "", "edf", "gap_kv=preserve", FLAT},
     {"srpt", "", "srpt", "gap_kv=infercept", FLAT},
@@ -87,7 +87,7 @@ static const struct {
     {"sglang-lpm", "schedule_policy=fcfs", "sglang-lpm", "", FLAT},
     {"autellix-like", "mode=plas", "autellix-like", "mode=atlas", FLAT},
     {"critical-path", "", "critical-path", "jobs=false,slack=false,waits=false", FLAT},
-    /* How a stop is made, and what it keeps, where nothing is stopped. */
+    /* Rules for how a stop is made, and what it keeps, have no effect where nothing is stopped. */
     {"edf", "kv=recompute", "edf", "kv=swap", ANY},
     {"edf", "inflight=1", "edf", "inflight=8,level=1", ANY},
     {"program-fcfs", "preempt=kernel,kv=swap", "program-fcfs", "", FLAT | REACTIVE},
@@ -95,7 +95,7 @@ static const struct {
     {"recompute-preempt", "keep_context=true", "recompute-preempt", "kill=never", ROOMY | REACTIVE},
     {"vllm-priority", "interrupt=true", "vllm-priority", "", REACTIVE},
     {"sarathi-hetero", "parallel=true", "sarathi-hetero", "parallel=false", ALONE},
-    /* Orders whose keys are one, or those of arrival. */
+    /* These orders have one key, or that of arrival. */
     {"program-fcfs", "", "edf", "", FLAT | REACTIVE},
     {"program-fcfs", "", "edf", "", FLAT | PROACTIVE},
     {"program-fcfs", "", "sjf-input", "", FLAT | ALONE},
@@ -116,7 +116,7 @@ static const struct {
     {"vllm-priority", "", "vllm-v1", "", ROOMY | REACTIVE},
     {"vllm-priority", "interrupt=true", "vllm-v1", "", ROOMY | PROACTIVE},
     {"vllm-priority", "mode=v0", "vllm-v0", "", ROOMY | PROACTIVE},
-    /* Rules about classes, where there is one. */
+    /* Rules about classes have no effect where there is one class. */
     {"edf", "class=blind", "edf", "class=rt_first,preempt=kernel", FLAT | REACTIVE},
     {"program-fcfs", "class=blind", "program-fcfs", "class=rt_first", PROACTIVE},
     {"program-fcfs", "class=rt_first", "program-fcfs", "class=rt_alone", REACTIVE},
@@ -160,7 +160,7 @@ static const struct policy_ops *find(const char *name)
     return strcmp(name, "skeleton") == 0 ? xpusim_policy() : policy_find(name);
 }
 
-/* Hash of the instants of all tokens. */
+/* Returns a hash of the instants of all tokens. */
 static uint64_t fate(const char *policy, const char *params, uint64_t seed, unsigned when)
 {
     uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, 300 + seed);
@@ -170,7 +170,7 @@ static uint64_t fate(const char *policy, const char *params, uint64_t seed, unsi
                                       : q[i].cls;
         q[i].session_id = when & (FLAT | ALONE) ? 0 : q[i].session_id;
         q[i].prefix_tokens = when & (FLAT | ALONE) ? 0 : q[i].prefix_tokens;
-        if (when & (FLAT | ALONE)) { /* a later turn's is its gap */
+        if (when & (FLAT | ALONE)) { /* the arrival of a later turn is its gap */
             double gap_s = i == 0 ? 0.0 : q[i].arrival_s - q[i - 1].arrival_s;
             q[i].arrival_s = when & ALONE            ? 100.0 * i
                              : i == 0 || gap_s > 0.0 ? q[i].arrival_s

@@ -1,9 +1,14 @@
-/* Collapsing is invisible: random runs over everything a command line can say give the same
- * decisions, metrics, counters and status with and without it, and without a decision log, when
- * passes that repeat themselves run in one step (tests/helpers/trial.h). WHOLE=yes, as CI says,
- * tries three times as many; XPUSIM_RUNS asks for more of them, XPUSIM_FIRST for others,
- * XPUSIM_ONLY for those with a text in their command; XPUSIM_SHOW prints why runs failed alike.
- * `make campaign` goes on for hours. */
+/* Collapsing is invisible. Random runs over everything a command line can say must have the same
+ * decisions, metrics, counters and status with and without it. So must runs without a decision log,
+ * in which passes that repeat themselves run in one step (tests/helpers/trial.h).
+ *
+ *   WHOLE=yes       tries 300 runs instead of 70, as CI does
+ *   XPUSIM_RUNS     number of runs
+ *   XPUSIM_FIRST    number of the first one
+ *   XPUSIM_ONLY     only runs whose command has this text
+ *   XPUSIM_SHOW     prints why runs failed with and without collapsing
+ *
+ * `make campaign` continues for hours. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +26,7 @@ static uint64_t env_number(const char *name, uint64_t def)
     return s == NULL ? def : strtoull(s, NULL, 10);
 }
 
-/* The next run that is asked for; returns its number. */
+/* Makes the next run that is asked for, and returns its number. */
 static uint64_t make(struct randomrun *r, uint64_t *next)
 {
     static char text[RANDOMRUN_TEXT_BYTES];
@@ -34,7 +39,7 @@ static uint64_t make(struct randomrun *r, uint64_t *next)
     return *next - 1;
 }
 
-/* The second time with random events of the machine. */
+/* The second time the runs have random events of the machine. */
 START_TEST(collapsing_changes_no_random_run)
 {
     uint32_t n = suite_runs(70, 300);
@@ -69,10 +74,10 @@ START_TEST(collapsing_changes_no_random_run)
 }
 END_TEST
 
-/* Every value of every parameter that is a choice, the others at their defaults, under bursts: what
- * a mechanism compares may be what collapsing has not brought up to date. All defaults are one run
- * of a policy, and a load is 10 s of the minute that it has with WHOLE=yes, as each choice is made
- * with the first requests. */
+/* Runs every value of every parameter that is a choice, with the others at their defaults, under
+ * bursts. A mechanism may compare something that collapsing has not brought up to date. All
+ * defaults of a policy are one run. A load is 10 s long, or a minute with WHOLE=yes, as each choice
+ * is made with the first requests. */
 START_TEST(collapsing_changes_no_choice_of_a_policy)
 {
     enum { MOST = 2000 };
@@ -83,7 +88,7 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
     const struct policy_ops *const *all = policy_list(&n_policies);
     for (size_t p = 0; p < n_policies; p++) {
         const struct policy_param *of = all[p]->params;
-        bool defaults = false; /* they run */
+        bool defaults = false; /* the defaults have a run */
         for (uint32_t i = 0; of != NULL && of[i].name != NULL; i++) {
             for (uint32_t k = 0; of[i].choices != NULL && of[i].choices[k] != NULL; k++) {
                 bool is_default = k == (uint32_t)of[i].def;
@@ -117,8 +122,9 @@ START_TEST(collapsing_changes_no_choice_of_a_policy)
 }
 END_TEST
 
-/* Prompts of a few tokens among those that decode. Passes of as many rows and sequences have then
- * no prompt, one or several, and their kernels differ. */
+/* The prompts have a few tokens, next to requests that decode. So passes of as many rows and
+ * sequences have no prompt, one or several, and their kernels differ. An engine that keeps costs by
+ * rows and sequences alone fails. */
 START_TEST(costs_that_are_remembered_are_those_of_the_pass)
 {
     static struct randomrun runs[64];
@@ -163,8 +169,8 @@ START_TEST(costs_that_are_remembered_are_those_of_the_pass)
 }
 END_TEST
 
-/* Kernel costs of passes that ran alone make room while a prompt runs. The DDR bytes of those
- * passes are reported then, once. */
+/* While a prompt runs, the kept costs of passes that ran alone are dropped. The DDR bytes of those
+ * passes are reported then, and only once. */
 START_TEST(ddr_bytes_that_are_reported_late_are_reported_once)
 {
     static const struct randomrun run = {
@@ -180,8 +186,9 @@ START_TEST(ddr_bytes_that_are_reported_late_are_reported_once)
 }
 END_TEST
 
-/* Demand of the DDR is highest in the attention of one iteration. It begins when those that it was
- * priced with are over, and something disturbs it. */
+/* The DDR's demand is highest in the attention of one iteration. That iteration begins when those
+ * that it was priced with are over, and is disturbed by an event. The audit must see it all the
+ * same. */
 START_TEST(the_iteration_after_those_that_repeat_is_audited)
 {
     static const struct randomrun run = {

@@ -1,6 +1,6 @@
-/* Launches that hold a part of an operator's weights (columns), by hand. Toy times: QKV takes 4 ms
- * on the iGPU and 12 ms on the NPU, FFN 8 and 8, attention and the head 1; a part of the columns
- * takes that part. The model has one layer. */
+/* Launches that have a part of an operator's weights (columns), by hand. QKV takes 4 ms on the iGPU
+ * and 12 ms on the NPU, FFN 8 on both, and attention and the head 1. A part of the columns takes
+ * that part of the time. The model has one layer. */
 #include <errno.h>
 #include <string.h>
 
@@ -44,8 +44,8 @@ static const struct scenario_kernel *decode_kernel(int device, enum op_kind op)
     return NULL;
 }
 
-/* QKV of a decode takes 3 ms: a quarter of 12 on the NPU, three quarters of 4 on the iGPU. FFN
- * takes 4 ms in halves: with attention and the head 9 ms instead of 14. */
+/* QKV of a decode takes 3 ms: a quarter of 12 on the NPU, and three quarters of 4 on the iGPU. FFN
+ * takes 4 ms in halves. With attention and the head that is 9 ms instead of 14. */
 START_TEST(hetero_split_lets_both_end_together)
 {
     scenario_policy(&sc, policy_find("hetero-split"), "decode=columns,split=false");
@@ -66,9 +66,10 @@ START_TEST(hetero_split_lets_both_end_together)
 }
 END_TEST
 
-/* With a barrier of 1.5 ms QKV takes 4.5 ms in two parts and stays whole; FFN takes 5.5 instead of
- * 8. An op that follows one of another device, or of two, waits for the barrier: attention follows
- * QKV on the iGPU, FFN goes to the NPU as well, and the head comes back. */
+/* With a barrier of 1.5 ms QKV would take 4.5 ms in two parts, so it stays whole. FFN takes 5.5
+ * instead of 8. An op that follows one of another device, or of two, waits for the barrier.
+ * Attention follows QKV on the iGPU, FFN runs on the NPU as well, and the head is on the iGPU
+ * again. */
 START_TEST(a_barrier_keeps_an_operator_whole)
 {
     sc.machine.sync_ns = MS(1.5);
@@ -94,7 +95,7 @@ static int launch(struct sched *s, struct script *y, uint8_t device, uint32_t co
     return sched_launch(s, &spec, &y->launch[i]);
 }
 
-/* Half on the NPU; on the iGPU a quarter, and when that is done the last quarter. */
+/* Half of the columns run on the NPU. A quarter runs on the iGPU, and after it the last quarter. */
 static void in_three(struct sched *s, struct script *y)
 {
     struct pass **p = &y->pass[0];
@@ -145,7 +146,7 @@ START_TEST(an_operator_is_done_when_all_its_columns_are)
 }
 END_TEST
 
-/* The iGPU's half is asked to stop before it begins, and goes to the CPU. */
+/* The iGPU's half is asked to stop before it begins. Then the whole op is launched. */
 static void taken_back(struct sched *s, struct script *y)
 {
     if (y->request[0] == NULL) {
@@ -160,7 +161,7 @@ static void taken_back(struct sched *s, struct script *y)
     } else if (y->stage == 1 && y->n_ends == 1) {
         ck_assert_int_eq(y->ends[0].outcome, LAUNCH_OUTCOME_YIELDED);
         ck_assert_uint_eq(y->ends[0].rows_todo, 8);
-        /* It is whole again: it may be cut by rows, or not at all. */
+        /* The op is whole again, so it may be cut by rows, or not at all. */
         ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
         y->stage = 2;
     }
@@ -181,8 +182,8 @@ END_TEST
 
 /* ---- the price ---- */
 
-/* A quarter of the weights: a quarter of the work and of the bytes of weights, and all activations.
- * The device fills with rows, which does not depend on columns. */
+/* A quarter of the weights has a quarter of the work and of the bytes of weights, and all
+ * activations. A device's filling depends on rows, and not on columns. */
 START_TEST(a_part_has_its_part_of_weights_and_work)
 {
     struct work_shape w = {.rows = 16, .logit_rows = 1, .sequences = 1, .prefill_rows = 16};
@@ -216,7 +217,8 @@ START_TEST(a_part_has_its_part_of_weights_and_work)
 }
 END_TEST
 
-/* A measured operator of 1 ms: so many of 1024 columns take so much of it, on any rows. */
+/* An operator is measured as 1 ms. A number of its 1024 columns takes that share of it, for any
+ * rows. */
 START_TEST(a_part_of_a_measured_operator_takes_its_part_of_the_time)
 {
     struct model m;

@@ -1,14 +1,14 @@
-/* conserve-like, hygen-like and the batch cap of agent-xpu-v2, rule by rule (clauses.md E.12,
- * B.7). Toy times: tests/helpers/rules.h. */
+/* conserve-like, hygen-like and the batch cap of agent-xpu-v2 are tested rule by rule (clauses.md
+ * E.12, B.7). Toy times are those of tests/helpers/rules.h. */
 #include <string.h>
 
 #include "tests/helpers/rules.h"
 
 /* ---- conserve-like ---- */
 
-/* RT0 (100 tokens) answers at 3 + 1 + 1 = 5 and decodes; BE1 (1000) has come at 1. With 10 ms a
- * token, 0.03 (1 + n) + 2 <= 10 lets n = 265 offline tokens ride along: 0.03 * 266 + 2 = 9.98, so
- * tokens at 5, 14.98, 24.96. */
+/* RT0 (100 tokens) has its first token at 3 + 1 + 1 = 5, and decodes. BE1 (1000) came at 1. With 10
+ * ms a token, 0.03 (1 + n) + 2 <= 10 allows n = 265 offline tokens: 0.03 * 266 + 2 = 9.98. So
+ * tokens come at 5, 14.98 and 24.96. */
 static bool conserve_fills_up_to_the_token_slo(const char *extra)
 {
     rules_machine(1);
@@ -17,8 +17,8 @@ static bool conserve_fills_up_to_the_token_slo(const char *extra)
     return rules_tokens_at(0, 3, (double[]){5, 14.98, 24.96});
 }
 
-/* Both come at 0 and RT0's first token is due at 11: 0.03 (100 + n) + 2 <= 11 lets n = 200 ride
- * along and RT0 answers at 11 exactly. */
+/* Both come at 0, and RT0's first token is due at 11. 0.03 (100 + n) + 2 <= 11 allows n = 200, so
+ * RT0 has its token exactly at 11. */
 static bool conserve_fills_up_to_the_first_token_slo(const char *extra)
 {
     rules_machine(1);
@@ -27,9 +27,9 @@ static bool conserve_fills_up_to_the_first_token_slo(const char *extra)
     return rules_finishes(0, 11) && rules_starts(1, 0);
 }
 
-/* Two layers of 0.03 * 400 + 1 = 13 ms. RT1 comes at 5; the safepoint is the end of layer 1, at 13.
- * Its first token is overdue already, so nothing rides along: 2 (3 + 1) + 1 = 9: 22. BE0 then runs
- * from its start: 2 * 13 + 1 = 27: 49. */
+/* Two layers take 0.03 * 400 + 1 = 13 ms each. RT1 comes at 5, and the safepoint is the end of
+ * layer 1, at 13. Its first token is already overdue, so no offline tokens are added: 2 (3 + 1) + 1
+ * = 9, until 22. BE0 then runs from its beginning: 2 * 13 + 1 = 27, until 49. */
 static bool conserve_aborts_at_a_safepoint(const char *extra)
 {
     rules_machine(2);
@@ -38,7 +38,8 @@ static bool conserve_aborts_at_a_safepoint(const char *extra)
     return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
 }
 
-/* One seat, and BE0 sits in it. RT1 has it from the safepoint on, and then BE0 again, as above. */
+/* There is one seat, and BE0 has it. RT1 has it from the safepoint on, and then BE0 again, as in
+ * the test above. */
 static bool conserve_gives_an_online_request_the_seat(const char *extra)
 {
     rules_machine(2);
@@ -47,9 +48,9 @@ static bool conserve_gives_an_online_request_the_seat(const char *extra)
     return rules_starts(1, 13) && rules_finishes(1, 22) && rules_finishes(0, 49);
 }
 
-/* Two seats. BE0 and BE1 prefill 0-8 (0.03 * 200 + 2) and decode; RT2 comes at 9, the layer ends
- * at 9.06, and RT2 has a seat. With the other one BE0 decodes along: 0.03 * 101 + 2 = 5.03, to
- * 14.09. RT2 has gone, and both decode: 0.03 * 2 + 2 = 2.06, to 16.15. */
+/* There are two seats. BE0 and BE1 prefill 0-8 (0.03 * 200 + 2) and decode. RT2 comes at 9, the
+ * layer ends at 9.06, and RT2 has a seat. BE0 decodes with the other one: 0.03 * 101 + 2 = 5.03, to
+ * 14.09. Then RT2 has gone, and both decode: 0.03 * 2 + 2 = 2.06, to 16.15. */
 static bool conserve_offline_keeps_the_other_seats(const char *extra)
 {
     rules_machine(1);
@@ -60,10 +61,10 @@ static bool conserve_offline_keeps_the_other_seats(const char *extra)
            rules_tokens_at(1, 2, (double[]){8, 16.15});
 }
 
-/* KV of 12 blocks. BE0 (96 tokens, then growing) holds 7, RT1 (100) needs 7: BE0 gives up its KV.
- * BE0 prefills 0-4.88 (2.88 + 2) and decodes from there; RT1 comes at 6, the layer ends at 6.88,
- * RT1 answers at 11.88; BE0 prefills 96 + 1 tokens again, 2.91 + 2: its second token is at 16.79.
- */
+/* There are 12 blocks of KV. BE0 (96 tokens, and growing) has 7, and RT1 (100) needs 7, so BE0
+ * gives up its KV. BE0 prefills 0-4.88 (2.88 + 2) and decodes. RT1 comes at 6, the layer ends at
+ * 6.88, and RT1 has its token at 11.88. BE0 prefills 96 + 1 tokens again, 2.91 + 2, so its second
+ * token is at 16.79. */
 static bool conserve_offline_pays_for_memory(const char *extra)
 {
     rules_machine(1);
@@ -76,9 +77,9 @@ static bool conserve_offline_pays_for_memory(const char *extra)
 
 /* ---- hygen-like ---- */
 
-/* The fit is exact here: 2 + 0.03 P + 0.03 D. A budget of 10 ms gives BE0 266 tokens at a time (the
- * predictor counts a head that this iteration lacks: 0.03 * 266 + 1 = 8.98), although nothing
- * online is there; RT1, come at 1, starts at 8.98. */
+/* The fit is exact here: 2 + 0.03 P + 0.03 D. A budget of 10 ms gives BE0 266 tokens at a time,
+ * although no online request is there. The predictor counts a head that this iteration does not
+ * have: it takes 0.03 * 266 + 1 = 8.98. So RT1, which came at 1, starts at 8.98. */
 static bool hygen_bounds_offline_iterations_too(const char *extra)
 {
     rules_machine(1);
@@ -87,7 +88,7 @@ static bool hygen_bounds_offline_iterations_too(const char *extra)
     return rules_starts(1, 8.98);
 }
 
-/* RT0 decodes from 5 on; 2 + 0.03 (1 + n) <= 10: 265 tokens ride along, as above. */
+/* RT0 decodes from 5 on. 2 + 0.03 (1 + n) <= 10 allows 265 offline tokens, as for conserve-like. */
 static bool hygen_fills_up_to_the_budget(const char *extra)
 {
     rules_machine(1);
@@ -96,9 +97,9 @@ static bool hygen_fills_up_to_the_budget(const char *extra)
     return rules_tokens_at(0, 3, (double[]){5, 14.98, 24.96});
 }
 
-/* One request at a time. BE0 (turn 0 of a session) ends at 5, its turn 1 comes at 6 with 100 of 160
- * tokens in the cache; BE1, BE2, BE3 wait since 2, 3, 4. Admissions alternate between age and
- * prefix: BE0 (age), BE1 (prefix: nobody has one), BE2 (age), turn 1 (prefix), BE3. */
+/* Requests run one at a time. BE0 (turn 0 of a session) ends at 5. Its turn 1 comes at 6 with 100
+ * of 160 tokens cached. BE1, BE2 and BE3 came at 2, 3 and 4. Admissions alternate between age and
+ * prefix: BE0 (age), BE1 (prefix, and no request has one), BE2 (age), turn 1 (prefix), BE3. */
 static bool hygen_takes_cached_prefixes_every_other_time(const char *extra)
 {
     rules_machine(1);
@@ -112,8 +113,8 @@ static bool hygen_takes_cached_prefixes_every_other_time(const char *extra)
     return sc.records[2].start_ns < turn && turn < sc.records[3].start_ns;
 }
 
-/* BE0 has the first 96 tokens of group 7 and ends at 0.03 * 100 + 2 = 5. They are in the cache only
- * then, long after BE1 and BE2 came, and BE2 begins with them, too. */
+/* BE0 has the first 96 tokens of group 7, and ends at 0.03 * 100 + 2 = 5. They are cached only
+ * then, long after BE1 and BE2 came. BE2 begins with them too. */
 static bool hygen_sees_what_the_cache_has_now(const char *extra)
 {
     rules_machine(1);
@@ -128,8 +129,8 @@ static bool hygen_sees_what_the_cache_has_now(const char *extra)
 
 /* ---- agent-xpu-v2, the cap of a mixed decode batch ---- */
 
-/* Most sequences that decode together while RT0 does; a fused layer takes 1.03 ms. The five prompts
- * of 256 are done long before RT0 has its 300 tokens; the BE want 60 each. */
+/* Returns the largest decode batch with RT0. A fused layer takes 1.03 ms. The five prompts of 256
+ * are done long before RT0 has its 300 tokens, and the BE want 60 each. */
 static uint32_t mixed_batch(const char *own, const char *extra)
 {
     rules_machine(1);
@@ -155,7 +156,7 @@ static bool axpu_cap_follows_the_slo(const char *extra)
     return mixed_batch("cap=slo,tbt_slo_ms=2.13", extra) == 4;
 }
 
-/* RT0 alone takes 1.03 + 1 = 2.03 ms. 5 % more, 2.1315, allows four; epsilon 0 none but RT0. */
+/* RT0 alone takes 1.03 + 1 = 2.03 ms. 5 % more, 2.1315, allows four. Epsilon 0 allows only RT0. */
 static bool axpu_cap_is_marginal(const char *extra)
 {
     return mixed_batch("cap=marginal,epsilon=0.05", extra) == 4;

@@ -1,5 +1,5 @@
-/* A model of the run that drafts for another, by hand. A pass of the first model takes 4 ms for
- * attention, one of the draft model 2 ms; other kernels take 1 ns each. */
+/* A model of the run drafts for another, by hand. A pass of the first model takes 4 ms for
+ * attention, and one of the draft model 2 ms. Other kernels take 1 ns each. */
 #include <errno.h>
 #include <string.h>
 
@@ -39,19 +39,20 @@ static uint32_t accept(const void *params, uint64_t seed, const struct request *
     return step == 0 ? drafted : 0;
 }
 
-/* Segments in the order of their forming: role, tokens asked for, and those that it must have. */
+/* The segments in the order of their forming: role, tokens asked for, and the tokens that each must
+ * have. */
 static const struct stage {
     enum segment_role role;
     uint32_t asks, first_token, n_tokens;
 } stages[] = {
     {SEGMENT_PREFILL, 64, 0, 64},
-    {SEGMENT_DRAFT, 0, 0, 65}, /* the prompt and the first token: nothing was read so far */
+    {SEGMENT_DRAFT, 0, 0, 65}, /* the prompt and the first token: nothing is read yet */
     {SEGMENT_DRAFT, 0, 65, 1}, /* its own draft */
     {SEGMENT_VERIFY, 3, 64, 3},
-    {SEGMENT_DRAFT, 0, 66, 2}, /* its second draft was right, and the token after it is new */
+    {SEGMENT_DRAFT, 0, 66, 2}, /* its second draft was right, so one token is new */
     {SEGMENT_DRAFT, 0, 68, 1},
     {SEGMENT_VERIFY, 3, 67, 3},
-    {SEGMENT_DRAFT, 0, 68, 1}, /* both drafts were wrong: the token in their place is new */
+    {SEGMENT_DRAFT, 0, 68, 1}, /* both were wrong: the token in their place is new */
     {SEGMENT_DECODE, 1, 68, 1},
 };
 
@@ -94,13 +95,13 @@ static int run(uint32_t output_tokens)
     return two_models_run(&sc, &q, (const uint8_t[]){0}, NULL, 1, false);
 }
 
-/* 1 token of the prompt's pass, 3 and 1 verified, 1 decoded. Four passes of the first model and
- * five of the draft model, each with QKV, FFN and head of 1 ns. */
+/* The prompt's pass gives 1 token, verifications 3 and 1, and the decode 1. That is four passes of
+ * the first model and five of the draft model, each with QKV, FFN and head of 1 ns. */
 START_TEST(drafts_are_passes_of_their_own_model)
 {
     ck_assert_msg(run(6) == 0, "%s", sc.result.message);
     ck_assert(sc.result.audit.clean);
-    ck_assert_int_eq(x.rc[0], -EINVAL); /* the prompt is not done */
+    ck_assert_int_eq(x.rc[0], -EINVAL); /* the prompt has not run */
     ck_assert_uint_eq(x.stage, sizeof stages / sizeof stages[0]);
     ck_assert_uint_eq(sc.records[0].generated, 6);
     int64_t begin = MS(4) + 3;
@@ -112,7 +113,8 @@ START_TEST(drafts_are_passes_of_their_own_model)
 }
 END_TEST
 
-/* A token takes 1 MB of the first model's KV and 0.5 of the draft's. */
+/* A token takes 1 MB of the first model's KV and 0.5 of the draft's. So 1.5 GB next to the first
+ * model's weights hold 1000 tokens, and 1500 without a draft model. */
 START_TEST(drafts_have_kv_of_their_own)
 {
     sc.machine.memory_bytes = 2e9;
@@ -135,7 +137,7 @@ START_TEST(drafts_have_kv_of_their_own)
 }
 END_TEST
 
-/* The draft's weights stay, although no request asks for it. */
+/* The draft's weights stay in memory, although no request asks for that model. */
 START_TEST(drafts_need_the_weights_of_their_model)
 {
     sc.setup.weights_at_start = false;
@@ -153,8 +155,9 @@ START_TEST(drafts_need_the_weights_of_their_model)
 }
 END_TEST
 
-/* 2 GB without 1.5 GB of weights are 333 tokens of 1.5 MB, for both models: 20 whole blocks of 16.
- * A request of 401 tokens would wait for memory that the draft's weights hold. */
+/* 2 GB without 1.5 GB of weights hold 333 tokens of 1.5 MB, for both models: 20 whole blocks of 16.
+ * A request of 401 tokens would wait for memory that the draft's weights have, so it must be
+ * refused. */
 START_TEST(a_request_is_measured_beside_the_weights_that_draft)
 {
     static const struct scenario_request q = {BE, 0, 400, 1, 0, 0};

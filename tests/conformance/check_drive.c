@@ -1,5 +1,6 @@
-/* Real execution: every policy on real kernels gives every request the same tokens, and the books
- * add up. On plain loops, where equal means equal bits (check_drive_engines: on engines). */
+/* In real execution every policy on real kernels must give every request the same tokens, and
+ * counts must add up. Kernels are plain loops with equal bits here (engines:
+ * check_drive_engines). */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -41,7 +42,7 @@ START_TEST(every_policy_gives_every_request_the_same_tokens)
 }
 END_TEST
 
-/* A request's causes cover the time from its arrival to its end, none twice, at any speed. */
+/* A request's causes must cover the time from its arrival to its end once, at any speed. */
 START_TEST(latencies_of_real_runs_are_explained_whole)
 {
     static const char *const policies[] = {"fcfs", "openvino-cb", "agent-xpu-v2"};
@@ -89,7 +90,7 @@ START_TEST(what_is_not_real_is_refused_by_name)
 }
 END_TEST
 
-/* ---- faults: the run ends with a clear error, or goes on; nothing hangs ---- */
+/* ---- faults: the run ends with a clear error, or continues; nothing hangs ---- */
 
 static void faulty(enum drive_clock clock)
 {
@@ -136,7 +137,7 @@ START_TEST(a_hanging_kernel_ends_the_run)
 }
 END_TEST
 
-/* A device that opens when the run is over and its caller has cleared all that he gave. */
+/* A device that opens when the run is over, and its caller has cleared all that it gave. */
 static struct {
     sem_t go, done;
     const struct llm *llm;
@@ -262,7 +263,7 @@ START_TEST(attention_is_compiled_and_dropped_for_real)
     int rc = realrun_run(policy_find("agent-xpu-v2"), "", &t);
     ck_assert_msg(rc == 0, "%s", real.result.message);
     realrun_whole("agent-xpu-v2");
-    /* A run does not wait for what nobody needs: the last drops may come after its end, or not. */
+    /* A run does not wait for drops that no request needs. The last ones may come after its end. */
     uint64_t asked = real.result.counters[COUNTER_COMPILES];
     uint64_t needed = asked - real.result.counters[COUNTER_COMPILES_CANCELLED];
     uint64_t seen[DRIVE_WORKS] = {0};
@@ -291,9 +292,9 @@ START_TEST(a_failing_compile_ends_the_run_and_is_named)
 }
 END_TEST
 
-/* sd-npu switches between a graph of 24 rows and one of 8, each of 1, 2 and 2 layers: prompts run
- * on the first, tokens on the second, each only while it is in memory (the engine says so
- * otherwise), and both give the tokens of any other schedule. */
+/* sd-npu switches between a graph of 24 rows and one of 8, each of 1, 2 and 2 layers. Prompts run
+ * on the first and tokens on the second, each only while it is loaded, as the engine checks. Both
+ * must give the tokens of other schedules. */
 START_TEST(graph_blocks_are_loaded_and_dropped_for_real)
 {
     static const char *const strategies[] = {"progressive", "sync", "keep-both"};
@@ -314,8 +315,7 @@ START_TEST(graph_blocks_are_loaded_and_dropped_for_real)
     uint64_t loads = real.result.counters[COUNTER_LOADS];
     uint32_t mapped = _i / 2 == 2 ? 6 : 3;
     ck_assert(_i / 2 == 2 ? loads == 0 : loads > 0);
-    /* Each takes another one's place. The last go back to the prefill graphs when nobody waits any
-     * more: the run ends before or after those. */
+    /* Each takes another one's place. The last loads, of prefill graphs, may come after the end. */
     ck_assert(plain_faults.loads + 3 >= loads + mapped && plain_faults.loads <= loads + mapped);
     ck_assert_uint_ge(plain_faults.unloads + 3, loads);
     uint64_t seen[DRIVE_WORKS] = {0};
@@ -360,8 +360,8 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* One request at a time on the iGPU; every KV cache goes to the file and back once, after the
- * prompt. */
+/* Runs one request at a time on the iGPU. Each KV cache is moved to the file and back once, after
+ * the prompt. */
 struct swapper {
     const struct request *waiting[N_REQUESTS];
     uint32_t n, swapped; /* of the first: 0 not yet, 1 out or on its way, 2 back */
@@ -417,7 +417,7 @@ static const struct policy_ops swapper = {.name = "swapper",
                                           .kv_moved = swapper_moved,
                                           .schedule = swapper_schedule};
 
-/* The memory of swapped KV is zero meanwhile, so nothing but the file can have brought it back. */
+/* The memory of swapped KV is zero meanwhile, so only the file can have brought it back. */
 START_TEST(kv_that_was_swapped_out_is_the_same_when_it_is_back)
 {
     struct tokens kept;
@@ -429,7 +429,7 @@ START_TEST(kv_that_was_swapped_out_is_the_same_when_it_is_back)
     int rc = realrun_run(&swapper, "", &moved);
     ck_assert_msg(rc == 0, "%s", real.result.message);
     realrun_whole("swapper");
-    uint32_t longer = 0; /* those with more than one token */
+    uint32_t longer = 0; /* requests with two tokens or more */
     for (uint32_t i = 0; i < N_REQUESTS; i++) {
         longer += real_q[i].output_tokens > 1;
     }
@@ -457,7 +457,7 @@ START_TEST(kv_of_a_session_waits_in_the_file_while_its_tool_runs)
 }
 END_TEST
 
-/* A session's next prompt begins with what its earlier turn left. */
+/* A session's next prompt begins with the prefix that its earlier turn left. */
 START_TEST(a_reused_prefix_gives_the_tokens_of_a_computed_one)
 {
     struct tokens reused;
@@ -471,7 +471,7 @@ START_TEST(a_reused_prefix_gives_the_tokens_of_a_computed_one)
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &computed), 0);
     ck_assert_uint_ge(real.result.kernels, kernels);
     ck_assert_uint_eq(realrun_alike(&reused, &computed), N_REQUESTS);
-    uint32_t tokens = 0; /* all the same token would compare equal, too */
+    uint32_t tokens = 0; /* if all tokens were equal, no comparison could fail */
     for (uint32_t i = 1; i < N_REQUESTS; i++) {
         tokens += reused.t[i][0] != reused.t[i - 1][0];
     }
@@ -509,7 +509,7 @@ START_TEST(a_reset_kernel_is_run_again)
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &undisturbed), 0);
     plain_faults.slow_us = 400;
     uint64_t resets = 0;
-    /* A host that sleeps through all kernels resets none: it gets other chances. */
+    /* A host that sleeps through all kernels resets none, so there are more tries. */
     for (int tries = 0; tries < 50 && (resets == 0 || (_i == 1 && plain_faults.cancelled == 0));
          tries++) {
         int rc = realrun_run(policy_find("program-fcfs"), "preempt=reset,class=rt_alone", &t);

@@ -1,4 +1,4 @@
-/* Every policy on the engines that are there: ggml, OpenVINO, and both as one machine. */
+/* Every policy on the engines that are installed: ggml, OpenVINO, and both as one machine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 /* ---- ggml ---- */
 
-/* Narrower: thirty policies run it. Attention is wider than the model, as some have it. */
+/* A narrower model, as thirty policies run it. Attention is wider than the model, as in some
+ * models. */
 static void narrow_model(void)
 {
     realrun_ggml_model();
@@ -21,16 +22,16 @@ static void narrow_model(void)
     real.llm.vocab = 128;
 }
 
-/* With WHOLE=yes all of the requests, else half: each of thirty policies runs them. */
+/* Each of thirty policies runs all of the requests with WHOLE=yes, and else half of them. */
 static void some_requests(void)
 {
     realrun_requests_make(90);
     real_n = suite_whole() ? N_REQUESTS : N_REQUESTS / 2;
 }
 
-/* Attention's tiles depend on how many rows of a sequence come together, so policies that cut
- * prompts or attention differently may round differently: fcfs prefills whole prompts. A first
- * token may be another only where the two are as likely as each other, but for a tenth. */
+/* Attention's tiles depend on how many rows of a sequence come together. So policies that cut
+ * prompts or attention in other ways may round differently, and fcfs prefills whole prompts. A
+ * first token may differ only where the two are equally likely, up to a tenth. */
 START_TEST(every_policy_gives_the_same_tokens_on_ggml)
 {
     struct err e = ERR_INIT;
@@ -92,7 +93,7 @@ END_TEST
 
 /* ---- OpenVINO ---- */
 
-/* A run on that device of it alone, where a policy uses no other: every device compiles 6 to 11
+/* Runs one device on OpenVINO alone, for policies that use no other. Every device compiles 6 to 11
  * kernels of 50 ms when it opens. */
 static void openvino_machine_make(const struct engine_ops *openvino, int device)
 {
@@ -101,10 +102,11 @@ static void openvino_machine_make(const struct engine_ops *openvino, int device)
     real_options.devices[device].engine = openvino;
 }
 
-/* Its static and dynamic kernels round differently, and its int8 rows are not ggml's blocks of 32:
- * tokens may part after the first ones. All on it by the processor's clock, and by the wall clock
- * as the NPU beside ggml, with attention compiled for each prompt and kernels of 16 rows and of
- * one. Half of the requests (WHOLE=yes: all), since a compilation takes 40 ms of a processor. */
+/* OpenVINO's static and dynamic kernels round differently, and its int8 rows are not ggml's blocks
+ * of 32. So tokens may differ after the first ones. The first case has all on OpenVINO, by the
+ * processor's clock. The second has the NPU on it, next to ggml, by the wall clock, with attention
+ * compiled for each prompt and kernels of 16 rows and of one. Half of the requests run (WHOLE=yes:
+ * all), since a compilation takes 40 ms of a processor. */
 START_TEST(openvino_runs_alone_and_beside_ggml)
 {
     bool mixed = _i == 1;
@@ -150,7 +152,8 @@ START_TEST(an_openvino_kernel_is_reset_and_run_again)
     struct tokens t;
     struct tokens undisturbed;
     some_requests();
-    /* Request 0 has a prompt of half a second, proactive; a reactive one comes while it runs. */
+    /* Request 0 is proactive, with a prompt of half a second. A reactive one comes while it
+     * runs. */
     real_q[0].input_tokens = 2000;
     for (uint32_t i = 1; i < real_n; i++) { /* first turns are sorted by arrival */
         real_q[i].arrival_s += i % 4 != 3 ? 0.05 : 0.0;
@@ -158,7 +161,7 @@ START_TEST(an_openvino_kernel_is_reset_and_run_again)
     openvino_machine_make(openvino, IGPU);
     real_options.hang_s = 60.0;
     ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &undisturbed), 0);
-    /* A host that sleeps through the whole prompt resets nothing: it gets other chances. */
+    /* A host that sleeps through the whole prompt resets nothing, so there are more tries. */
     for (int tries = 0; tries == 0 || (tries < 50 && real_report.reset.n == 0); tries++) {
         int rc = realrun_run(policy_find("program-fcfs"),
                              "preempt=reset,class=rt_alone,max_batch=1", &t);
@@ -171,10 +174,10 @@ START_TEST(an_openvino_kernel_is_reset_and_run_again)
 }
 END_TEST
 
-/* sd-npu: blocks of graphs exported to files before the run, imported and dropped during it.
- * Prompts run in kernels of 32 rows and tokens in kernels of 8, so numbers round as static kernels
- * do. Eight requests, since a load takes 25 ms of a processor (check_drive: all, on both clocks).
- */
+/* sd-npu's blocks of graphs are exported to files before the run, and imported and dropped during
+ * it. Prompts run in kernels of 32 rows and tokens in kernels of 8, so numbers round as static
+ * kernels do. There are eight requests, since a load takes 25 ms of a processor (check_drive: all,
+ * on both clocks). */
 START_TEST(openvino_loads_and_drops_graph_blocks)
 {
     const struct engine_ops *openvino = realrun_openvino();
@@ -198,7 +201,7 @@ START_TEST(openvino_loads_and_drops_graph_blocks)
         ms[real_report.residents[i].work] += (double)real_report.residents[i].ns / 1e6;
         n[real_report.residents[i].work]++;
     }
-    /* the run may end before the last ones, which go back to the prefill graphs, have come */
+    /* The run may end before the last loads, which bring the prefill graphs back, have come. */
     ck_assert_uint_ge(n[DRIVE_LOAD] + 2, real.result.counters[COUNTER_LOADS]);
     printf("note: openvino: %llu loads of a graph block, %.1f ms mean; %llu evictions, %.2f ms; %u "
            "requests of %u as without graphs, %u first tokens\n",

@@ -1,5 +1,6 @@
-/* A real run's report of its kernels is what an observer saw of its launches: each row of each op
- * once, whose tokens they were, how long devices worked and in which phase. */
+/* A real run's report of its kernels against an observer of its launches. Each row of each op
+ * must be there once, with the right tokens. Devices must have worked as long, and in the same
+ * phases. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,14 +56,14 @@ static void on_kernel(void *self, const struct kernel_record *k)
 static void on_power(void *self, int64_t now_ns, uint8_t domain, enum power_phase to, double watts)
 {
     (void)self, (void)now_ns;
-    ck_assert(watts == 0.0); /* nobody knows them */
+    ck_assert(watts == 0.0); /* they are not known */
     if (domain < MACHINE_MAX_DEVICES) {
         phase[domain] = to;
         n_phases[to]++;
     }
 }
 
-/* A launch that did something had its device until now: devices take one after the other. */
+/* A launch that did something had its device until now, since devices take one after the other. */
 static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
                             int64_t lost_ns)
 {
@@ -77,7 +78,7 @@ static bool same_op(const struct seen *a, const struct seen *b)
     return a->pass == b->pass && a->layer == b->layer && a->op == b->op;
 }
 
-/* Rows of every op of a pass: apart, and as many as there are. */
+/* The rows of every op of a pass must not overlap, and must be all rows. */
 static void every_row_once(const struct drive_kernel *kernels)
 {
     for (size_t i = 0; i < n_seen; i++) {
@@ -97,7 +98,8 @@ static void every_row_once(const struct drive_kernel *kernels)
     }
 }
 
-/* The tokens of each sequence whose rows the kernel has, up to which position they see keys. */
+/* Each sequence whose rows the kernel has must have its tokens, and the position up to which they
+ * see keys. */
 static void segments_hold(const struct seen *s, const struct drive_kernel *k)
 {
     const struct drive_segment *v = &real_report.segments[k->segment0];
@@ -173,7 +175,7 @@ START_TEST(kernels_are_those_of_the_launches)
 }
 END_TEST
 
-/* Octave i holds 2^i to 2^(i+1) ns; less than 1 ns is in the first one, and more than 2^40 in the
+/* Octave i has 2^i to 2^(i+1) ns. Less than 1 ns is in the first octave, and more than 2^40 in the
  * last. */
 START_TEST(durations_are_summed_by_octaves)
 {
@@ -201,7 +203,8 @@ START_TEST(durations_are_summed_by_octaves)
 }
 END_TEST
 
-/* Up to three octaves above the middle one: 5 in octave 3, 3 in octave 6 and 1 in octave 7. */
+/* Values up to three octaves above the middle one are kept. There are 5 in octave 3, 3 in octave 6
+ * and 1 in octave 7, so the last one is left out. */
 START_TEST(what_is_far_above_the_middle_is_left_out)
 {
     struct drive_times t = {0};
@@ -211,7 +214,7 @@ START_TEST(what_is_far_above_the_middle_is_left_out)
     struct drive_times kept = drive_times_screened(&t);
     ck_assert_uint_eq(kept.n, 8);
     ck_assert(kept.sum_ns == 340.0 && kept.sum_sq == 5 * 64.0 + 3 * 10000.0);
-    drive_times_add(&t, 200); /* then exactly half is below: the middle is octave 6 */
+    drive_times_add(&t, 200); /* exactly half is below: the middle is octave 6 */
     kept = drive_times_screened(&t);
     ck_assert_uint_eq(kept.n, 10);
     ck_assert(kept.sum_ns == 740.0);

@@ -1,5 +1,5 @@
-/* Static kernels of a real run: activations have room for those of the machine and its graphs, so a
- * larger one is refused before it writes beyond them. */
+/* Static kernels of a real run. Activations have room for the kernels of the machine and its
+ * graphs. So a larger kernel must be refused before it writes beyond them. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/helpers/realrun.h"
 #include "tests/helpers/suite.h"
 
-/* One request after another on the iGPU, by static kernels of so many rows. */
+/* Runs one request after another on the iGPU, by static kernels of `chunk_rows` rows. */
 static uint32_t chunk_rows;
 
 struct one_by_one {
@@ -51,7 +51,8 @@ static const struct policy_ops one_by_one = {.name = "one-by-one",
                                              .request_arrived = arrived,
                                              .schedule = schedule};
 
-/* The NPU of this machine has kernels of 16 rows, and no device has larger ones. */
+/* The NPU of this machine has kernels of 16 rows, and no device has larger ones. So 16 rows run,
+ * and 17 are refused. */
 START_TEST(a_static_kernel_that_no_device_has_is_refused)
 {
     struct tokens dynamic, largest, larger;

@@ -1,4 +1,4 @@
-/* The likeliest tokens after each token of a real run: for rows that no kernel samples the host
+/* The likeliest tokens after each token of a real run. For rows that no kernel samples, the host
  * computes the model's head itself. */
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { VOCAB = 8, AT = 5 };
 
-/* Probabilities after token AT of a prompt of so many. */
+/* Returns the probabilities after token AT of a prompt of that length. */
 static void probabilities(uint32_t prompt, double out[VOCAB])
 {
     char *text = NULL;
@@ -38,8 +38,9 @@ static void probabilities(uint32_t prompt, double out[VOCAB])
     free(text);
 }
 
-/* A prompt of six tokens ends at token 5, so the engine has its logits; of a prompt of seven it is
- * one in the middle, and the host's. All eight words of the vocabulary are among the likeliest. */
+/* A prompt of six tokens ends at token 5, so the engine has its logits. In a prompt of seven it is
+ * one in the middle, and the host computes it. Both must be equal. All eight words of the
+ * vocabulary are among the likeliest. */
 START_TEST(the_hosts_head_is_that_of_the_engine)
 {
     double engines[VOCAB] = {0}, hosts[VOCAB] = {0};

@@ -1,5 +1,5 @@
-/* Turns of a real run: the next one's prompt begins with all that the one before asked and
- * answered, as far as its trace says. */
+/* Turns of a real run. The next turn's prompt begins with the prompt and answer of the turn before,
+ * as far as its trace says. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tests/helpers/realrun.h"
 #include "tests/helpers/suite.h"
 
-/* A member of the line of a request in what --topk wrote. The caller frees the line. */
+/* Returns a member of a request's line in the output of --topk. The caller frees the line. */
 static cJSON *line_of(char *text, int request, const char *member, cJSON **line)
 {
     for (char *at = text; at != NULL && *at != '\0'; at = strchr(at, '\n'), at += at != NULL) {
@@ -24,9 +24,9 @@ static cJSON *line_of(char *text, int request, const char *member, cJSON **line)
     return NULL;
 }
 
-/* A prompt of 9 tokens with 5 out, and then one of 20 whose first `prefix` are those. The first
- * answer's last token was never in a kernel, and is in the prompt. The token after the prefix is
- * made up, so it differs: one of 101 by chance, and not here. */
+/* A prompt has 9 tokens and 5 of output. The next one has 20, whose first `prefix` are those. The
+ * first answer's last token was in no kernel, and is in the prompt. The token after the prefix is
+ * made up, so it must differ. It would be equal by chance once in 101, and is not here. */
 START_TEST(a_prompt_begins_with_the_turn_before)
 {
     static const uint32_t prefixes[] = {14, 13, 9, 0};

@@ -1,4 +1,4 @@
-/* Explanations: exact sums under every policy, and causes against times worked out by hand. */
+/* Explanations: exact sums under every policy, and causes against times computed by hand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ START_TEST(causes_sum_to_the_latency_of_every_request)
                 queue -= e->blockers[k].tail_ns + e->blockers[k].queue_ns;
                 shared -= e->blockers[k].shared_ns;
             }
-            ck_assert_int_eq(queue, 0); /* somebody was in the way all that time */
+            ck_assert_int_eq(queue, 0); /* other requests were in the way all that time */
             ck_assert_int_eq(shared, 0);
         }
         explain_free(x);
@@ -82,7 +82,7 @@ START_TEST(causes_sum_to_the_latency_of_every_request)
 }
 END_TEST
 
-/* Following one request says the same as following all. */
+/* An explanation of one request must be equal to that of all. */
 START_TEST(one_request_alone_is_explained_alike)
 {
     const struct policy_ops *ops = policy_of(_i);
@@ -120,12 +120,15 @@ static void plain(const char *policy, const char *params)
     scenario_policy(&sc, policy_find(policy), params);
 }
 
-/* A prompt of 256 takes 1 (NPU) + 2 (iGPU) + 3 (NPU) + 4 (iGPU) = 10 ms, a decode step 6 + 4. RT0
- * prefills 0-10. BE1, there since 0, starts on the NPU at 10. Until then that is busy with the
- * other class 0-1 (the iGPU has served no prompt yet) and 3-6, while the iGPU is idle: held back;
- * idle 1-3 and 6-10: held. BE1: QKV 10-11; RT0's layer, asked to stop, ends at 16; attention 16-18,
- * FFN 18-21; RT0's head, asked too, ends at 22; head 22-26. With b_rf=1 it is left out of RT0's
- * four steps 26-66 and ends at 76. With b_rf=0 it joins at 26: RT0's third token and its second
+/* A prompt of 256 takes 1 (NPU) + 2 (iGPU) + 3 (NPU) + 4 (iGPU) = 10 ms, and a decode step 6 + 4.
+ * RT0 prefills 0-10. BE1 waits from 0 on, and starts on the NPU at 10.
+ *
+ * Until then the NPU is busy with the other class 0-1 (the iGPU has served no prompt yet). It is
+ * busy 3-6 while the iGPU is idle: held back. It is idle 1-3 and 6-10: held.
+ *
+ * BE1 has QKV 10-11. RT0's layer is asked to stop and ends at 16. BE1 has attention 16-18 and FFN
+ * 18-21. RT0's head is asked too and ends at 22, and BE1's head runs 22-26. With b_rf=1 BE1 is left
+ * out of RT0's four steps 26-66 and ends at 76. With b_rf=0 it joins at 26, and both have a token
  * at 36. */
 START_TEST(what_the_policy_could_have_served_is_held_back)
 {
@@ -153,10 +156,10 @@ START_TEST(what_the_policy_could_have_served_is_held_back)
 }
 END_TEST
 
-/* First come, first served, one layer: a pass takes 1 + 2 + 3 + 4 = 10 ms, a decode step of one
- * sequence too (fused or not: 6 + 4). Request 0 (two tokens) runs 0..20 ms; request 1 (reactive)
- * comes at 5 ms, waits 15 ms for the other class; request 2 (reactive) comes at 5 ms too and waits
- * 15 ms for the other class, then 10 ms for request 1, which is of its own. */
+/* In order of arrival, with one layer, a pass takes 1 + 2 + 3 + 4 = 10 ms. A decode step of one
+ * sequence takes 10 too, fused or not (6 + 4). Request 0 (two tokens) runs 0..20 ms. Requests 1 and
+ * 2 (reactive) come at 5 ms and wait 15 ms for the other class. Request 2 then waits 10 ms for
+ * request 1, which is of its own class. */
 START_TEST(queues_by_class_and_by_request)
 {
     plain("fcfs", "");
@@ -178,7 +181,8 @@ START_TEST(queues_by_class_and_by_request)
     ck_assert_int_eq(e->blockers[0].queue_ns, 15 * ms);
     ck_assert_uint_eq(e->blockers[1].request_id, 1);
     ck_assert_int_eq(e->blockers[1].queue_ns, 10 * ms);
-    /* Both reactive ones together: 25 + 35 ms, of them 30 behind the proactive, 10 behind 1. */
+    /* The two reactive ones have 25 + 35 ms, of which 30 behind the proactive one and 10 behind
+     * request 1. */
     struct interference m;
     interference_collect(x, &sc.trace, &m);
     ck_assert_uint_eq(m.requests[REQUEST_CLASS_REACTIVE], 2);
@@ -192,8 +196,8 @@ START_TEST(queues_by_class_and_by_request)
 }
 END_TEST
 
-/* Host: every launch has a lead of 0.1 + 0.2 + 0.3 ms, every token 0.5 ms of sampling. Alone, one
- * token: 10 ms of kernels and 1.1 ms of host. */
+/* Every launch has a lead of 0.1 + 0.2 + 0.3 ms, and every token 0.5 ms of sampling. Alone, a
+ * request of one token takes 10 ms of kernels and 1.1 ms of host. */
 START_TEST(host_time_is_lead_and_sampling)
 {
     plain("fcfs", "");
@@ -213,9 +217,10 @@ START_TEST(host_time_is_lead_and_sampling)
 }
 END_TEST
 
-/* A kernel boundary stops the proactive pass: the reactive request of 2.5 ms waits for the rest of
- * the attention kernel (1..3 ms), 0.5 ms, and for nothing else. The victim lost the three ms it had
- * and waits for the 10 ms of the other; its work is new again, for no pass of it had ended. */
+/* A kernel boundary stops the proactive pass. The reactive request, which comes at 2.5 ms, waits
+ * 0.5 ms for the rest of the attention kernel (1..3 ms), and for nothing else. The stopped request
+ * lost its three ms, and waits for the 10 ms of the other. No pass of it had ended, so computing it
+ * again is no recomputation. */
 START_TEST(the_tail_of_a_stopped_kernel_has_a_name)
 {
     plain("recompute-preempt", "");
@@ -235,10 +240,10 @@ START_TEST(the_tail_of_a_stopped_kernel_has_a_name)
 }
 END_TEST
 
-/* The proactive request has its first token at 10 ms and decodes when the reactive one comes at
- * 12.5 ms: the fused layer (10..16 ms) runs out, then its KV is dropped. It waits 10 ms for its
- * eviction's cause, computes its 8 + 1 tokens again, 8 of them a second time: 10 ms of recompute,
- * with which its second token comes. */
+/* The proactive request has its first token at 10 ms. It decodes when the reactive one comes at
+ * 12.5 ms. The fused layer (10..16 ms) ends, and then its KV is dropped. It waits 10 ms because of
+ * its eviction. Then it computes its 8 + 1 tokens, 8 of them for the second time. That is 10 ms of
+ * recomputation, which gives its second token. */
 START_TEST(lost_kv_costs_a_gap_and_work_done_twice)
 {
     plain("recompute-preempt", "");

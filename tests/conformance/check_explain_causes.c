@@ -1,6 +1,7 @@
-/* Each cause against the one that it precedes (sim/metrics/explain.h), by hand: both hold, and one
- * is counted. Toy devices: QKV 1 ms, attention 2, FFN 3, head 4, so a prompt takes 10 ms; a fused
- * decode layer 6, so a decode step takes 10 ms too. */
+/* Each cause is compared with the one that it precedes (sim/metrics/explain.h), by hand. In each
+ * test two causes hold, and only the first is counted. On the toy devices QKV takes 1 ms, attention
+ * 2, FFN 3 and the head 4, so a prompt takes 10 ms. A fused decode layer takes 6, so a decode step
+ * takes 10 too. */
 #include <string.h>
 
 #include "sim/metrics/explain.h"
@@ -44,7 +45,8 @@ static void run(void (*step)(struct sched *, struct script *), const struct scen
     ck_assert_msg(rc == 0, "%s", sc.result.message);
 }
 
-/* The causes of a request in ms; those not named are 0. Terminated by EXPLAIN_CAUSE_COUNT. */
+/* The causes of a request in ms. Those that are not named are 0. EXPLAIN_CAUSE_COUNT is the
+ * last. */
 struct part {
     enum explain_cause cause;
     double ms;
@@ -96,8 +98,8 @@ static void both_classes(struct sched *s, struct script *y)
     }
 }
 
-/* A pass of a reactive and a proactive request runs 0-10. Both that come at 1 ms wait for their own
- * class, as the pass has both. Request 3 also waits for request 2, which goes first. */
+/* A pass of a reactive and a proactive request runs 0-10. Both requests that come at 1 ms wait for
+ * their own class, as the pass has both. Request 3 also waits for request 2, which is first. */
 START_TEST(a_batch_of_both_classes_is_a_queue_of_each)
 {
     static const struct scenario_request q[] = {
@@ -106,7 +108,7 @@ START_TEST(a_batch_of_both_classes_is_a_queue_of_each)
     took(2, PARTS({EXPLAIN_QUEUE_SAME, 9}, {EXPLAIN_COMPUTE, 10}));
     took(3, PARTS({EXPLAIN_QUEUE_SAME, 9}, {EXPLAIN_QUEUE_OTHER, 10}, {EXPLAIN_COMPUTE, 10}));
     const struct explanation *e = explain_find(why, 3);
-    ck_assert_uint_eq(e->n_blockers, 2); /* longest first; of the batch its first member */
+    ck_assert_uint_eq(e->n_blockers, 2); /* longest first; the batch by its first member */
     ck_assert_uint_eq(e->blockers[0].request_id, 2);
     ck_assert_int_eq(e->blockers[0].queue_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(e->blockers[1].request_id, 0);
@@ -116,7 +118,7 @@ END_TEST
 
 /* ---- passes that several requests share ---- */
 
-/* The prompts of all three in one pass; what follows one by one. */
+/* Forms one pass of all three prompts, and serves the rest one by one. */
 static void together(struct sched *s, struct script *y)
 {
     if (y->stage == 0) {
@@ -135,11 +137,12 @@ static void together(struct sched *s, struct script *y)
     }
 }
 
-/* A row more costs 0.1 ms in QKV and in FFN, a row of logits 1 ms in the head. Prompts of 8, 16 and
- * 8 tokens take (1 + 3.2) + 2 + (3 + 3.2) + (4 + 3) = 19.4 ms together. Alone those of 8 take
- * (1 + 0.8) + 2 + (3 + 0.8) + (4 + 1) = 12.6 ms and that of 16 takes 2.6 + 2 + 4.6 + 5 = 14.2 ms.
- * So 6.8 ms of request 0 are the price of sharing: of 26.8 parts, request 1 caused 14.2 and request
- * 2 caused 12.6. Request 1 pays 5.2 ms, and each of the others caused a half. */
+/* A row more costs 0.1 ms in QKV and in FFN, and a row of logits 1 ms in the head. Prompts of 8, 16
+ * and 8 tokens together take (1 + 3.2) + 2 + (3 + 3.2) + (4 + 3) = 19.4 ms. Alone those of 8 take
+ * (1 + 0.8) + 2 + (3 + 0.8) + (4 + 1) = 12.6 ms, and that of 16 takes 2.6 + 2 + 4.6 + 5 = 14.2.
+ *
+ * So 6.8 ms of request 0 are the price of sharing. Request 1 caused 14.2 of 26.8 parts of them, and
+ * request 2 caused 12.6. Request 1 pays 5.2 ms, and each of the others caused a half. */
 START_TEST(a_shared_pass_is_charged_to_those_who_share_it)
 {
     static const struct scenario_request q[] = {
@@ -156,7 +159,7 @@ START_TEST(a_shared_pass_is_charged_to_those_who_share_it)
     ck_assert_int_eq(e->ns[EXPLAIN_COMPUTE] + e->ns[EXPLAIN_SHARED_PASS], 19400000);
     ck_assert_uint_eq(e->n_blockers, 2);
     ck_assert_uint_eq(e->blockers[0].request_id, 1);
-    ck_assert_int_eq(e->blockers[0].shared_ns, 3602985); /* 6.8 * 14.2 / 26.8 ms, rounded down */
+    ck_assert_int_eq(e->blockers[0].shared_ns, 3602985); /* 6.8 * 14.2 / 26.8 ms */
     ck_assert_uint_eq(e->blockers[1].request_id, 2);
     ck_assert_int_eq(e->blockers[1].shared_ns, 6800000 - 3602985);
     ck_assert_int_eq(explain_find(why, 1)->blockers[0].shared_ns, 2600000);
@@ -164,7 +167,8 @@ START_TEST(a_shared_pass_is_charged_to_those_who_share_it)
 }
 END_TEST
 
-/* Request 0 decodes after the shared pass, which its first token ends. Nothing later counts. */
+/* Request 0 decodes after the shared pass, which gives its first token. Nothing after that may
+ * count. */
 START_TEST(an_explanation_can_end_with_the_first_token)
 {
     static const struct scenario_request q[] = {
@@ -183,7 +187,7 @@ END_TEST
 
 /* ---- slow kernels ---- */
 
-/* Request 1's first kernel beside request 0's whole prompt; the rest of it after. */
+/* Runs request 1's first kernel next to request 0's whole prompt, and the rest of it later. */
 static void beside(struct sched *s, struct script *y)
 {
     if (y->stage == 0) {
@@ -199,11 +203,13 @@ static void beside(struct sched *s, struct script *y)
     }
 }
 
-/* On a time-shared device at half speed by a power limit (5 W idle and 10 of 20 W above, exponent
- * 1): request 1's QKV of 0.5 ms at a quarter, 0-2; request 0's of 1 ms too, then at a half, 0-3.
- * The 1.5 and 2 ms more are sharing, which is named before throttling; what request 0's other
- * kernels of 2, 3 and 4 ms take longer is throttling: 9 ms. Request 1 goes on at 21, after 19 ms of
- * waiting behind its like, and is throttled for 9 ms as well. */
+/* A time-shared device runs at half speed by a power limit: 5 W idle and 10 of 20 W above, exponent
+ * 1. Request 1's QKV of 0.5 ms runs at a quarter, 0-2. Request 0's of 1 ms does too, and then at a
+ * half, 0-3.
+ *
+ * The 1.5 and 2 ms more are sharing, which is named before throttling. The other kernels of request
+ * 0, of 2, 3 and 4 ms, take 9 ms longer: throttling. Request 1 continues at 21, after 19 ms behind
+ * its own class, and is throttled for 9 ms as well. */
 START_TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel)
 {
     static const struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 4, 1, 0, 0}};
@@ -217,9 +223,9 @@ START_TEST(sharing_is_named_before_throttling_and_ends_with_the_kernel)
 }
 END_TEST
 
-/* Both QKV take 1 ms here, each at a quarter: both end at 4, and nothing of request 0's next kernel
- * runs beside the launch that ended when it began. So 3 ms of both are sharing, and of its
- * 2 + 3 + 4 ms at a half all 9 more are throttling; it is done at 22, request 1 18 ms later. */
+/* Both QKV take 1 ms here, each at a quarter, so both end at 4. Request 0's next kernel does not
+ * run next to the launch that ended when it began. So 3 ms of both are sharing, and at a half all 9
+ * ms more of its 2 + 3 + 4 ms are throttling. It ends at 22, and request 1 waits 18 ms. */
 START_TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it)
 {
     static const struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 4, 1, 0, 0}};
@@ -232,7 +238,7 @@ START_TEST(a_launch_that_ends_when_a_kernel_begins_does_not_share_with_it)
 }
 END_TEST
 
-/* ---- residents on their way ---- */
+/* ---- residents that are loaded or compiled ---- */
 
 static struct resident_key attention(uint32_t tokens)
 {
@@ -244,8 +250,8 @@ static struct resident_key block(void)
     return (struct resident_key){RESIDENT_GRAPH_BLOCK, 1, 2};
 }
 
-/* After its first token at 10 ms its KV is dropped and a kernel of its new length compiled for 5
- * ms; at 20 it goes on. */
+/* After its first token, at 10 ms, the request's KV is dropped, and a kernel of its new length is
+ * compiled for 5 ms. At 20 it continues. */
 static void evict_and_compile(struct sched *s, struct script *y)
 {
     const struct request *r = y->request[0];
@@ -268,7 +274,7 @@ START_TEST(an_eviction_is_named_before_compiling)
 }
 END_TEST
 
-/* Request 1 waits for request 0, and for 4 ms a kernel of its length is compiled. */
+/* Request 1 waits for request 0. For 4 ms of that a kernel of its length is compiled. */
 static void compile_for_one(struct sched *s, struct script *y)
 {
     if (y->stage == 0) {
@@ -290,8 +296,8 @@ START_TEST(compiling_is_named_before_queues_for_prompts_of_that_length)
 }
 END_TEST
 
-/* A block is loaded 0-13 ms while request 0 runs 0-10. Request 1's pass is formed at once, request
- * 2's when it can run; 10-13 the device idles. */
+/* A block is loaded 0-13 ms, while request 0 runs 0-10. Request 1's pass is formed at once, and
+ * request 2's when it can run. From 10 to 13 the device is idle. */
 static void load_for_one(struct sched *s, struct script *y)
 {
     if (y->stage == 0) {
@@ -319,8 +325,8 @@ END_TEST
 
 /* ---- decodes ---- */
 
-/* Request 0 on the iGPU for ever; request 1's prompt on the NPU; its decode when request 0 is
- * through. */
+/* Request 0 runs on the iGPU to its end. Request 1's prompt runs on the NPU, and its decode when
+ * request 0 has ended. */
 static void leave_one_out(struct sched *s, struct script *y)
 {
     const struct request *r = y->request[1];
@@ -335,8 +341,9 @@ static void leave_one_out(struct sched *s, struct script *y)
     y->request[1] = r;
 }
 
-/* Request 0: prompt 0-10, decodes 10-20 and 20-30. Request 1 has its first token at 15 ms: too late
- * for the batch of 10, so 5 ms of batching; left out of the one formed at 20, 10 ms held back. */
+/* Request 0 has its prompt 0-10, and decodes 10-20 and 20-30. Request 1 has its first token at 15
+ * ms. That is too late for the batch of 10, so 5 ms are batching. It is left out of the one formed
+ * at 20, so 10 ms are held back. */
 START_TEST(who_comes_too_late_for_a_batch_is_not_held_back)
 {
     static const struct scenario_request q[] = {{RT, 0, 8, 3, 0, 0}, {RT, 0.005, 8, 2, 0, 0}};
@@ -345,8 +352,8 @@ START_TEST(who_comes_too_late_for_a_batch_is_not_held_back)
 }
 END_TEST
 
-/* Request 0 and 1 have their first tokens at 10 and 20. At 20 request 1's next pass is formed and
- * request 0's is launched: request 1 stands behind it with a pass of its own. */
+/* Requests 0 and 1 have their first tokens at 10 and 20. At 20 request 0's next pass is launched,
+ * and request 1's is formed. So request 1 waits behind it with a pass of its own. */
 static void formed_and_waiting(struct sched *s, struct script *y)
 {
     const struct request *b = y->request[1];
@@ -354,7 +361,7 @@ static void formed_and_waiting(struct sched *s, struct script *y)
         y->stage = 1;
         y->pass[0] = script_form(s, y->request[0]);
         (void)script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]);
-        y->pass[1] = script_form(s, b); /* the last that happens at this instant */
+        y->pass[1] = script_form(s, b); /* the last action of this instant */
     }
     if (y->stage == 1 || b == NULL || b->generated_tokens == 0) {
         const struct request *a = y->request[0];
@@ -364,7 +371,7 @@ static void formed_and_waiting(struct sched *s, struct script *y)
     }
 }
 
-/* 20-30: it waits in a queue, and nobody held it back. */
+/* From 20 to 30 request 1 waits in a queue, and is not held back. */
 START_TEST(who_has_a_pass_is_not_left_out)
 {
     static const struct scenario_request q[] = {{RT, 0, 8, 2, 0, 0}, {RT, 0, 8, 2, 0, 0}};
@@ -373,8 +380,8 @@ START_TEST(who_has_a_pass_is_not_left_out)
 }
 END_TEST
 
-/* Request 0 decodes and request 2 prefills in one pass, 20-30; request 1 decodes too and is not
- * taken along, so it was held back. */
+/* Request 0 decodes and request 2 prefills in one pass, 20-30. Request 1 decodes too and is left
+ * out, so it is held back. */
 static void mixed_without_one(struct sched *s, struct script *y)
 {
     const struct request *b = y->request[1];

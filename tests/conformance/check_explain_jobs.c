@@ -1,5 +1,5 @@
-/* Critical paths of jobs: a fork with a join by hand, a conversation by hand, and random graphs
- * under many policies, whose jobs take exactly what their paths take. */
+/* Critical paths of jobs: a fork with a join and a conversation by hand, and random graphs under
+ * many policies. A job must take exactly as long as its path. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ enum { GRAPHS = 300 };
 static struct scenario sc;
 static struct critical_path path;
 
-/* Toy iGPU: 5 ms a prompt whatever its length, 3 ms a decode, in arrival order, one at a time. */
+/* On the toy iGPU a prompt of any length takes 5 ms and a decode 3 ms, in order of arrival, one at
+ * a time. */
 static void setup(void)
 {
     scenario_init(&sc);
@@ -87,10 +88,11 @@ static void build(struct trace_builder *b)
     err_fini(&e);
 }
 
-/* Request 0 runs 0 to 8 (a prompt, a decode). Its subagent 2 arrives at 9 and runs to 17. Subagent
- * 1 arrives at 10, waits 7 behind its sibling, and runs to 22. Request 3 waits for both and 4 more,
- * and runs 26 to 31. Request 4, in the background, runs 31 to 39 and is nobody's concern.
- * The path is 0, 1, 3: 8, a gap of 2, 12 of which 7 wait, a gap of 4, 5. */
+/* Request 0 runs 0 to 8 (a prompt and a decode). Its subagent 2 arrives at 9 and runs to 17.
+ * Subagent 1 arrives at 10, waits 7 behind subagent 2, and runs to 22. Request 3 waits for both and
+ * 4 more, and runs 26 to 31. Request 4, in the background, runs 31 to 39 and does not count.
+ *
+ * The path is 0, 1, 3: 8, a gap of 2, 12 of which 7 wait, a gap of 4, and 5. */
 START_TEST(a_fork_and_a_join_by_hand)
 {
     struct trace_builder b;
@@ -119,15 +121,15 @@ START_TEST(a_fork_and_a_join_by_hand)
     ck_assert_int_eq(path.gap_ns[CRITICAL_GAP_START], 0);
     const struct explanation *one = path.v[path.steps[1]].why;
     ck_assert_uint_eq(one->n_blockers, 1);
-    ck_assert_uint_eq(one->blockers[0].request_id, 2); /* its sibling was in the way */
+    ck_assert_uint_eq(one->blockers[0].request_id, 2); /* the other subagent was in the way */
     same_ms(one->blockers[0].queue_ns, 7);
     ck_assert_int_eq(critical_find(&sc.trace, x, 99, &(struct critical_path){0}), -ENOENT);
     explain_free(x);
 }
 END_TEST
 
-/* Two roots: 1 comes 3 ms after 0, waits 5 until it is served, and is the one that 2 waits for. The
- * path begins with it, 3 ms after the job did: 3, 10, 1, 5. */
+/* There are two roots. Request 1 comes 3 ms after 0, waits 5 until it is served, and is the one
+ * that 2 waits for. So the path begins with it, 3 ms after the job did: 3, 10, 1 and 5. */
 START_TEST(a_path_may_begin_after_the_job)
 {
     struct trace_builder b;
@@ -146,7 +148,8 @@ START_TEST(a_path_may_begin_after_the_job)
 }
 END_TEST
 
-/* A trace without a graph: a session is a job. Turns of 5 and 8 ms, a person thinks for 100. */
+/* In a trace without a graph a session is a job. Its turns take 5 and 8 ms, and a person thinks for
+ * 100. */
 START_TEST(a_conversation_is_a_job)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 1, 7, 0}, {RT, 0.1, 16, 2, 7, 0}};
@@ -161,8 +164,8 @@ END_TEST
 
 /* ---- random graphs ---- */
 
-/* Each step but the first arrived one gap after the end of the step before, and nobody whom it
- * waited for ended so late that it could not have. */
+/* Each step but the first must arrive one gap after the end of the step before. No request that it
+ * waited for may end so late that it could not have arrived. */
 static void check_steps(const struct critical_path *p)
 {
     for (size_t i = 0; i < p->n_steps; i++) {

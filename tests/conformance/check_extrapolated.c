@@ -1,5 +1,5 @@
-/* The share of a device's kernel time beyond its calibrated range, as the metrics count it by
- * launches and by repeated iterations, against a sum over every single kernel. Whole runs. */
+/* The share of a device's kernel time beyond its calibrated range. The metrics count it by launches
+ * and by repeated iterations. It must be equal to a sum over every single kernel, in whole runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ struct seen {
     double rows_ns[MACHINE_MAX_DEVICES], context_ns[MACHINE_MAX_DEVICES];
 };
 
-/* Rows of one kernel: a static kernel holds a chunk, the first op of a launch may be a part. */
+/* Returns the rows of one kernel. A static kernel has a chunk, and the first op of a launch may be
+ * a part. */
 static uint32_t rows_of(const struct kernel_record *k)
 {
     const struct launch *l = k->launch;
@@ -107,7 +108,7 @@ START_TEST(shares_are_sums_over_kernels)
         metric_list_fini(&seen);
         metric_list_fini(&fast);
     }
-    ck_assert_int_ge(between, 3); /* the case says something */
+    ck_assert_int_ge(between, 3); /* else the loads would test nothing */
 }
 END_TEST
 

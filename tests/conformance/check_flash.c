@@ -1,16 +1,17 @@
-/* KV that memory pressure takes goes to flash (policies/common/flash.h). Toy times:
- * tests/helpers/rules.h; a token of KV is 1 MB.
+/* KV that memory pressure takes is moved to flash (policies/common/flash.h). Toy times are those of
+ * tests/helpers/rules.h, and a token of KV is 1 MB.
  *
  * BE0 and BE1 (64 tokens, 60 of output) prefill one after the other, to 3.92 and 7.84, and decode
- * together, 2.06 a step. Twelve blocks hold 96 tokens of each, so step 33 finds none, at 7.84 + 32
- * * 2.06 = 73.76. BE1, the newest, gives up its KV. BE0 has 27 tokens left, 3 ms each by itself;
- * BE1 has room for its 96 only when BE0 is through. */
+ * together, 2.06 a step. Twelve blocks hold 96 tokens of each. So step 33 finds no block, at 7.84 +
+ * 32 * 2.06 = 73.76. BE1, the newest, gives up its KV. BE0 has 27 tokens left, of 3 ms each alone.
+ * BE1 has room for its 96 only when BE0 has ended. */
 #include "tests/helpers/rules.h"
 #include "tests/helpers/two_models.h"
 
 static const char *const agents[] = {"agent-xpu-v1", "agent-xpu-v2"};
 
-/* True when BE0 and BE1 end then, and BE2 begins then, under both policies. */
+/* Returns whether under both policies BE0 and BE1 end, and BE2 begins, at the three instants of
+ * `ms`. */
 static bool two_in_twelve_blocks(const char *own, const char *extra, double swap_gb_per_s,
                                  const double ms[3])
 {
@@ -29,21 +30,23 @@ static bool two_in_twelve_blocks(const char *own, const char *extra, double swap
     return both;
 }
 
-/* 96 MB at 96 GB/s: out 73.76-74.76, and BE0 waits for it: 74.76 + 81 = 155.76. Back to 156.76, and
- * 81 more. Both ways take 2 ms, to prefill 96 tokens 4.88: the cheaper of the two is the same. */
+/* 96 MB at 96 GB/s leave 73.76-74.76, and BE0 waits for that: 74.76 + 81 = 155.76. They are back at
+ * 156.76, and 81 more are left. Both ways take 2 ms, and computing 96 tokens takes 4.88. So
+ * flash=cheaper decides for flash too. */
 static bool a_victim_comes_back_from_flash(const char *extra)
 {
     return two_in_twelve_blocks("flash=always", extra, 96, (const double[]){155.76, 237.76, 0});
 }
 
-/* At 24 GB/s both ways take 8 ms. So BE1 is dropped, and BE0 goes on at once: 73.76 + 81 = 154.76.
- * Then 97 tokens are prefilled, 4.91, for the next one; 26 are left. */
+/* At 24 GB/s both ways take 8 ms. So BE1's KV is dropped, and BE0 continues at once: 73.76 + 81 =
+ * 154.76. Then 97 tokens are prefilled, 4.91, which gives the next one, and 26 are left. */
 static bool what_is_computed_sooner_is_dropped(const char *extra)
 {
     return two_in_twelve_blocks("flash=cheaper", extra, 24, (const double[]){154.76, 237.67, 0});
 }
 
-/* As at 24 GB/s: at 48 the KV of another model, which drafts, makes twice the bytes. */
+/* At 48 GB/s the KV of a second model, which drafts, doubles the bytes. So the ends are those at 24
+ * GB/s. */
 static bool the_kv_of_a_model_that_drafts_goes_along(const char *extra)
 {
     static struct two_models two;
@@ -57,17 +60,17 @@ static bool the_kv_of_a_model_that_drafts_goes_along(const char *extra)
     return rules_finishes(0, 154.76) && rules_finishes(1, 237.67);
 }
 
-/* BE2 (16 tokens) comes at 100 and there are five free blocks, but BE1 came before it: it begins
- * when BE1 is on its way back. It has its token at 158.24, and BE1 decodes from then on. */
+/* BE2 (16 tokens) comes at 100, and there are five free blocks. But BE1 came before it, so BE2
+ * begins when BE1 is on its way back. It has its token at 158.24, and BE1 decodes from then on. */
 static bool no_prompt_begins_before_who_is_on_flash(const char *extra)
 {
     return two_in_twelve_blocks("flash=always", extra, 96,
                                 (const double[]){155.76, 239.24, 155.76});
 }
 
-/* Twelve blocks. BE0 (64, 40) has its token at 3.92 and decodes every 3 ms. RT1 (160, ten blocks)
- * comes at 10; at 12.92 BE0 is between two tokens and has 67: 1 ms at 67 GB/s. RT1
- * runs 13.92-20.72, and BE0 comes back then, to 21.72; 36 tokens are left. */
+/* There are twelve blocks. BE0 (64, 40) has its token at 3.92 and decodes every 3 ms. RT1 (160, ten
+ * blocks) comes at 10. At 12.92 BE0 is between two tokens and has 67 tokens, 1 ms at 67 GB/s. RT1
+ * runs 13.92-20.72. BE0 is back at 21.72, and 36 tokens are left. */
 static bool a_reactive_prompt_waits_for_the_memory(const char *extra)
 {
     static const struct scenario_request q[] = {{BE, 0, 64, 40, 0, 0}, {RT, 0.010, 160, 1, 0, 0}};

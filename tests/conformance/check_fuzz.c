@@ -1,9 +1,10 @@
-/* Every reader of outside input (tests/helpers/readers.c) against its corpus, which holds what was
- * once found, and against thousands of damaged versions of it: it may accept or refuse, with a
- * message, but never crash, hang or leak (the sanitizer builds run this too). Damage is drawn from
- * fixed seeds, so a failure repeats; FUZZ_ROUNDS raises its number (500 a reader by default), and
- * XPUSIM_FIRST asks for others (tests/unseen.sh).
- * `make fuzz` goes further, guided by coverage. */
+/* Every reader of outside input (tests/helpers/readers.c) against its corpus, which has the inputs
+ * of earlier findings, and against thousands of damaged versions of it. A reader may accept or
+ * refuse, with a message. It may never crash, hang or leak; the sanitizer builds run this too.
+ *
+ * Damage is drawn from fixed seeds, so a failure repeats. FUZZ_ROUNDS sets how often each reader is
+ * tried (500 by default), and XPUSIM_FIRST other seeds (tests/unseen.sh). `make fuzz` searches
+ * further, guided by coverage. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,7 @@ START_TEST(readers_survive_damage)
         free(bad);
     }
     ck_assert_msg(refused > fuzz_rounds() / 20, "%s: %u refused", r->name,
-                  refused); /* damage reaches it */
+                  refused); /* damage must reach the reader */
     for (size_t i = 0; i < s.n; i++) {
         free(s.v[i].text);
     }

@@ -1,5 +1,5 @@
-/* A stopped pass whose users have all given up is dropped, as a server that aborts a request drops
- * what no step holds. Toy times: tests/helpers/rules.h. */
+/* A stopped pass is dropped when the users of all its requests have given up, as a server that
+ * aborts a request drops its work. Toy times are those of tests/helpers/rules.h. */
 #include "policies/registry.h"
 #include "tests/helpers/rules.h"
 #include "tests/helpers/suite.h"
@@ -9,10 +9,12 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* One at a time, the shortest prompt first, 12 layers. BE0 (300 tokens: 3, 1 and 6 ms a layer) is
- * stopped by BE1 (100 tokens: 12 x 4 + 1 ms) at 13 ms, as the kernel ends that ran when BE1 came at
- * 10.5. BE1 runs until 62. BE0's user gives up at 30 ms (case 0), or at 11 while it runs (case 1),
- * so BE2 (400 tokens: 12 x 13 + 1 ms) begins at 62. It would wait for BE0 until 62 + 121 - 13. */
+/* Requests run one at a time, the shortest prompt first, in 12 layers. BE0 (300 tokens) takes 3, 1
+ * and 6 ms a layer. BE1 (100 tokens: 12 x 4 + 1 ms) comes at 10.5, and stops BE0 at 13, when the
+ * running kernel ends. BE1 runs until 62.
+ *
+ * BE0's user gives up at 30 ms (case 0), or at 11 while it runs (case 1). So BE2 (400 tokens: 12 x
+ * 13 + 1 ms) begins at 62. Otherwise it would wait for BE0, until 62 + 121 - 13. */
 START_TEST(nobody_finishes_a_prompt_that_nobody_waits_for)
 {
     static const struct scenario_request q[] = {
@@ -27,9 +29,9 @@ START_TEST(nobody_finishes_a_prompt_that_nobody_waits_for)
 }
 END_TEST
 
-/* BE0 and BE1 (150 tokens each) cross the model together, 12 x 10 + 1 ms, and are stopped from 13
- * to 62 as above. Only BE0's user gives up: the pass goes on for BE1 until 62 + 108, and BE0 leaves
- * at its end. */
+/* BE0 and BE1 (150 tokens each) are one pass of 12 x 10 + 1 ms, and are stopped from 13 to 62 as in
+ * the test above. Only BE0's user gives up. The pass continues for BE1 until 62 + 108, and BE0
+ * leaves at its end. */
 START_TEST(a_batch_goes_on_for_whoever_still_waits)
 {
     static const struct scenario_request q[] = {
@@ -43,9 +45,9 @@ START_TEST(a_batch_goes_on_for_whoever_still_waits)
 }
 END_TEST
 
-/* Policies that stop a proactive prompt for a reactive one, whatever their devices and boundaries:
- * BE0 (1000 tokens) is stopped for RT1, which takes longer than until 40 ms. BE0's user gives up
- * then, and nothing of it begins later. */
+/* All these policies stop a proactive prompt for a reactive one, on any device and at any boundary.
+ * BE0 (1000 tokens) is stopped for RT1, which ends after 40 ms. BE0's user gives up at 40, and no
+ * kernel of it may begin later. */
 START_TEST(nothing_begins_for_who_gave_up_while_stopped)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* hetero-split's solver (clauses.md E.11) against every other partition, and its room for KV. Toy
- * times: 4 ms for QKV and 8 for FFN of a chunk of 256 rows on the NPU, as much a row on the iGPU,
- * attention 10, the head 1, a decode 1. */
+/* hetero-split's solver (clauses.md E.11) is compared with every other partition, and its room for
+ * KV is tested. A chunk of 256 rows takes 4 ms for QKV and 8 for FFN on the NPU, and as long on the
+ * iGPU, row by row. Attention takes 10, the head 1 and a decode 1. */
 #include <math.h>
 
 #include "policies/registry.h"
@@ -28,8 +28,9 @@ static void run(const struct scenario_request *q, uint32_t n)
     ck_assert_msg(scenario_run(&sc, q, n, true) == 0, "%s", sc.result.message);
 }
 
-/* Every partition of a prompt of up to eight chunks, with drawn costs and barrier: the solver's
- * takes as long as the shortest of all, and of equals it is the one with most on the NPU. */
+/* Tries every partition of a prompt of up to eight chunks, with drawn costs and a drawn barrier.
+ * The solver's partition must take as long as the shortest of all. Among equal ones it must be the
+ * one with most rows on the NPU. */
 START_TEST(split_takes_the_shortest_of_all_partitions)
 {
     struct rng rng;
@@ -54,7 +55,7 @@ START_TEST(split_takes_the_shortest_of_all_partitions)
             break;
         }
     }
-    /* After a prompt of another length, whose cut is not its. */
+    /* A prompt of another length comes first, whose cut must not be used. */
     struct scenario_request q[] = {{BE, 0, 2049 - rows, 1, 0, 0}, {BE, 0, rows, 1, 0, 0}};
     run(q, 2);
     uint32_t chunks = 0;
@@ -71,8 +72,8 @@ START_TEST(split_takes_the_shortest_of_all_partitions)
 }
 END_TEST
 
-/* Request 0 holds 17 blocks of 16 tokens of its 256 and what it generates; 256 more need 16 blocks,
- * and four for each of both to grow: 41 in all. With one less, 1 begins when 0 has ended. */
+/* Request 0 has 17 blocks of 16 tokens, for its 256 and its output. 256 more need 16 blocks, and
+ * each of the two needs four to grow: 41 in all. With one block less, 1 begins when 0 has ended. */
 START_TEST(split_leaves_everybody_blocks_to_grow)
 {
     for (uint32_t less = 0; less < 2; less++) {

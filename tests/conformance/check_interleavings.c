@@ -1,9 +1,9 @@
-/* Real execution on a virtual host (tests/helpers/virtual.h): each seed draws a machine, requests,
- * a policy, a fault and one interleaving of all threads, and what must hold of every run is
- * checked. A seed repeats its run exactly.
+/* Real execution on a virtual host (tests/helpers/virtual.h). Each seed draws a machine, requests,
+ * a policy, a fault and one interleaving of all threads. Every run must keep the rules of
+ * tests/helpers/liverun_check.c. A seed repeats its run exactly.
  *
- * XPUSIM_RUNS asks for more seeds, XPUSIM_FIRST for others. XPUSIM_FIRST=SEED XPUSIM_RUNS=1
- * XPUSIM_SHOW=1 shows one of them. */
+ * XPUSIM_RUNS sets the number of seeds, and XPUSIM_FIRST the first one. XPUSIM_FIRST=SEED
+ * XPUSIM_RUNS=1 XPUSIM_SHOW=1 shows one of them. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tests/helpers/suite.h"
 
 enum { PART = 2500, WHOLE = 12000 };
-#define BLOCK 500 /* in one process */
+#define BLOCK 500 /* seeds of one process */
 
 static uint64_t env_number(const char *name, uint64_t otherwise)
 {
@@ -61,7 +61,7 @@ START_TEST(what_must_hold_holds_in_every_interleaving)
         }
     }
     liverun_print(&sums);
-    (void)fflush(stdout); /* a failed test does not */
+    (void)fflush(stdout); /* a failed test does not flush it */
     ck_assert_uint_eq(bad, 0);
 }
 END_TEST

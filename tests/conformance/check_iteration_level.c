@@ -1,15 +1,15 @@
-/* Iteration-level schedulers, rule by rule: vllm-v0, vllm-v1, vllm-priority (both modes), sarathi,
- * sarathi-hetero (clauses.md E.1 to E.3). Toy times: tests/helpers/rules.h: n rows take 0.03 n + 1
- * ms, 1 ms more with a token; a decode alone 3 ms. KV in blocks of 16 tokens.
- * check_async_scheduling.c tests asynchronous scheduling of vllm-v1. */
+/* Iteration-level schedulers are tested rule by rule: vllm-v0, vllm-v1, vllm-priority (both modes),
+ * sarathi and sarathi-hetero (clauses.md E.1 to E.3). In the toy times of tests/helpers/rules.h n
+ * rows take 0.03 n + 1 ms, and 1 ms more with a token. A decode alone takes 3 ms. KV has blocks of
+ * 16 tokens. check_async_scheduling.c tests asynchronous scheduling of vllm-v1. */
 #include "tests/helpers/rules.h"
 
-/* ---- what they share ---- */
+/* ---- rules that they share ---- */
 
-/* KV of 12 blocks. BE0 (96 tokens) and BE1 (95) take six each: 191 rows, 7.73. BE0's decode needs a
- * seventh, so BE1, the last to arrive, is recomputed and BE0 decodes alone: 10.73, 13.73, 16.73.
- * BE2 (50: four blocks) has waited since 1 and would fit beside BE0's seven, but BE1 (96 rows now)
- * is before it and does not. At 16.73 both run: 146 rows, 6.38: 23.11. */
+/* There are 12 blocks of KV. BE0 (96 tokens) and BE1 (95) take six each: 191 rows, 7.73. BE0's
+ * decode needs a seventh. So BE1, the last to arrive, is recomputed, and BE0 decodes alone: 10.73,
+ * 13.73 and 16.73. BE2 (50: four blocks) came at 1 and would fit next to BE0's seven. But BE1 (96
+ * rows now) is before it, and does not fit. At 16.73 both run: 146 rows, 6.38, until 23.11. */
 static bool recompute_the_last(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -37,8 +37,9 @@ static bool sarathi_recomputes_the_last(const char *extra)
     return recompute_the_last("sarathi", extra);
 }
 
-/* KV of 12 blocks, 128 tokens an iteration. 28 rows of BE1 would go beside BE0's 100, but its eight
- * blocks do not fit beside BE0's seven: it starts when BE0 has its third token. */
+/* There are 12 blocks of KV, and an iteration has 128 tokens. 28 rows of BE1 would fit next to
+ * BE0's 100. But its eight blocks do not fit next to BE0's seven, so it starts when BE0 has its
+ * third token. */
 static bool whole_prompt_must_fit(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -58,9 +59,10 @@ static bool hetero_admits_when_the_whole_prompt_fits(const char *extra)
     return whole_prompt_must_fit("sarathi-hetero", extra);
 }
 
-/* KV of seven blocks: BE0 (70 tokens, out 3) takes five, BE1 (20, out 2) the others, and both have
- * room in their last. Still Sarathi wants a free block for BE0's second token at 4.7, and BE1 gives
- * way; BE0 decodes until 7.7. Then BE1 computes 21 rows again beside BE0's third token: 2.66. */
+/* There are seven blocks of KV. BE0 (70 tokens, 3 of output) takes five, and BE1 (20, 2 of output)
+ * the others. Both have room in their last block. Still Sarathi wants a free block for BE0's second
+ * token at 4.7, so BE1 is preempted, and BE0 decodes until 7.7. Then BE1 computes 21 rows again
+ * next to BE0's third token: 2.66. */
 static bool a_decode_wants_a_block(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -76,14 +78,14 @@ static bool sarathi_wants_a_free_block_for_a_decode(const char *extra)
            rules_finishes(1, 10.36);
 }
 
-/* The prompt alone: 2.63, and BE0's third token after it. */
+/* BE1's prompt runs alone, 2.63, and BE0's third token after it. */
 static bool v0_wants_a_free_block_for_a_decode(const char *extra)
 {
     return a_decode_wants_a_block("vllm-v0", extra) && rules_finishes(1, 10.33) &&
            rules_finishes(0, 13.33);
 }
 
-/* Both decode in 2.06. */
+/* Both decode at once, in 2.06. */
 static bool v1_wants_what_a_decode_needs(const char *extra)
 {
     rules_machine(1);
@@ -93,8 +95,9 @@ static bool v1_wants_what_a_decode_needs(const char *extra)
     return rules_finishes(1, 6.76) && rules_finishes(0, 9.76);
 }
 
-/* BE0 (90 tokens, out 3) has six of seven blocks. At 4.7 BE1 (16) takes the seventh: nothing is
- * left for BE0's next block, which it does not need. 17 rows: 2.51, then a decode. */
+/* BE0 (90 tokens, 3 of output) has six of seven blocks. At 4.7 BE1 (16) takes the seventh. No
+ * block is left for BE0's next one, which it does not need. 17 rows take 2.51, and then a decode
+ * follows. */
 static bool sarathi_admits_into_the_last_block(const char *extra)
 {
     rules_machine(1);
@@ -106,8 +109,8 @@ static bool sarathi_admits_into_the_last_block(const char *extra)
 
 /* ---- vllm-v0 ---- */
 
-/* BE1 and BE2 have come at 1: at 5 a step of their prompts alone (200 rows: 8), then all three
- * decode (2.09): BE0's second token waits for both. */
+/* BE1 and BE2 come at 1. At 5 a step has their prompts alone (200 rows: 8). Then all three decode
+ * (2.09), so BE0's second token waits for both. */
 static bool v0_runs_prompts_before_decodes(const char *extra)
 {
     rules_machine(1);
@@ -118,8 +121,8 @@ static bool v0_runs_prompts_before_decodes(const char *extra)
            rules_tokens_at(2, 2, (double[]){13, 15.09});
 }
 
-/* 512 tokens a step: BE0's 400 leave 112. BE1 (200) is not cut, and BE2 (50), which would fit, does
- * not pass it: both at 14. */
+/* A step has 512 tokens, and BE0's 400 leave 112. BE1 (200) is not cut. BE2 (50) would fit, but
+ * does not pass it. So both start at 14. */
 static bool v0_stops_at_the_first_that_does_not_fit(const char *extra)
 {
     rules_machine(1);
@@ -129,7 +132,7 @@ static bool v0_stops_at_the_first_that_does_not_fit(const char *extra)
     return rules_starts(1, 14) && rules_starts(2, 14) && rules_finishes(2, 23.5);
 }
 
-/* BE0 (out 3) has the only place until 5 + 6 = 11. */
+/* BE0 (3 of output) has the only place until 5 + 6 = 11. */
 static bool v0_has_a_sequence_limit(const char *extra)
 {
     rules_machine(1);
@@ -138,8 +141,8 @@ static bool v0_has_a_sequence_limit(const char *extra)
     return rules_starts(1, 11);
 }
 
-/* 20 blocks; BE0 holds seven and 13 (208 tokens) are free. 100 + 0.4 * 320 = 228: BE1 waits for
- * BE0's end. */
+/* There are 20 blocks. BE0 has seven, and 13 (208 tokens) are free. BE1 needs 100 + 0.4 * 320 =
+ * 228, so it waits for BE0's end. */
 static bool v0_leaves_a_watermark(const char *extra)
 {
     rules_machine(1);
@@ -149,8 +152,8 @@ static bool v0_leaves_a_watermark(const char *extra)
     return rules_starts(1, 11);
 }
 
-/* 20 blocks: 0.14 of them are 2.8, so two are left free. BE0 holds seven, and BE1 takes 11 of the
- * other 13. */
+/* 0.14 of 20 blocks are 2.8, so two are left free. BE0 has seven, and BE1 takes 11 of the other
+ * 13. */
 static bool v0_leaves_whole_blocks(const char *extra)
 {
     rules_machine(1);
@@ -162,7 +165,7 @@ static bool v0_leaves_whole_blocks(const char *extra)
 
 /* ---- vllm-v1 ---- */
 
-/* At 5 BE0's decode and BE1's 100 rows in one iteration: 101 rows, 5.03. */
+/* At 5 BE0's decode and BE1's 100 rows are one iteration: 101 rows, 5.03. */
 static bool v1_mixes_decodes_and_prompts(const char *extra)
 {
     rules_machine(1);
@@ -171,8 +174,8 @@ static bool v1_mixes_decodes_and_prompts(const char *extra)
     return rules_tokens_at(0, 2, (double[]){5, 10.03}) && rules_finishes(1, 10.03);
 }
 
-/* BE0 (50) 0-3.5. With 64 tokens an iteration its decode leaves 63 rows to BE1 (100): 3.92, then
- * 37: 38 rows, 3.14. */
+/* BE0 (50) prefills 0-3.5. With 64 tokens an iteration, its decode leaves 63 rows to BE1 (100):
+ * 3.92. The other 37 follow: 38 rows, 3.14. */
 static bool v1_cuts_prompts_at_the_budget(const char *extra)
 {
     rules_machine(1);
@@ -181,7 +184,7 @@ static bool v1_cuts_prompts_at_the_budget(const char *extra)
     return rules_tokens_at(0, 3, (double[]){3.5, 7.42, 10.56}) && rules_finishes(1, 10.56);
 }
 
-/* BE0 gets 40 rows at a time: 70 rows with BE1's 30 (4.1); then it is alone and gets the other 60
+/* BE0 gets 40 rows at a time: 70 rows with BE1's 30 (4.1). Then it is alone and gets the other 60
  * at once (3.8): 7.9. */
 static bool v1_limits_the_rows_of_one_prompt(const char *extra)
 {
@@ -191,9 +194,9 @@ static bool v1_limits_the_rows_of_one_prompt(const char *extra)
     return rules_finishes(1, 4.1) && rules_finishes(0, 7.9);
 }
 
-/* 40 rows of a prompt at a time: 80 rows (3.4) twice, 31 rows (2.93): 9.73. BE0's decode then takes
- * BE1's KV and, as nothing is admitted in such an iteration, runs alone: 12.73; BE1's first 40 rows
- * go with the next: 41 rows, 3.23. */
+/* A prompt gets 40 rows at a time: 80 rows (3.4) twice, and 31 rows (2.93): 9.73. BE0's decode then
+ * takes BE1's KV. No request is admitted in such an iteration, so it runs alone: 12.73. BE1's first
+ * 40 rows are in the next one: 41 rows, 3.23. */
 static bool v1_admits_nothing_after_preempting(const char *extra)
 {
     rules_machine(1);
@@ -205,7 +208,7 @@ static bool v1_admits_nothing_after_preempting(const char *extra)
 
 /* ---- vllm-priority ---- */
 
-/* One place: at 5 RT2 goes before BE1, who came first. */
+/* There is one place. At 5 RT2 is before BE1, which came first. */
 static bool admission_by_class(const char *mode, const char *extra)
 {
     rules_machine(1);
@@ -225,7 +228,7 @@ static bool priority_v1_admits_by_class(const char *extra)
     return admission_by_class("mode=v1,max_num_seqs=1", extra);
 }
 
-/* Within a class the smaller priority of the trace first. */
+/* Within a class the smaller priority of the trace is first. */
 static bool priority_obeys_the_trace(const char *extra)
 {
     rules_machine(1);
@@ -237,8 +240,9 @@ static bool priority_obeys_the_trace(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
-/* KV as above (191 rows: 7.73); now the last is reactive, so BE0 is recomputed instead. RT1 decodes
- * at 10.73 and 13.73; BE0 (97 rows: 4.91) returns at 13.73. */
+/* The memory is that of the first test (191 rows: 7.73). But here the last request is reactive, so
+ * BE0 is recomputed instead. RT1 decodes at 10.73 and 13.73, and BE0 (97 rows: 4.91) returns at
+ * 13.73. */
 static bool victim_by_class(const char *mode, const char *extra)
 {
     rules_machine(1);
@@ -260,8 +264,8 @@ static bool priority_v1_recomputes_the_least_urgent(const char *extra)
     return victim_by_class("mode=v1", extra);
 }
 
-/* One place, held by BE0 with tokens at 5 and 8 when RT1 comes at 6. v0: RT1 takes it at 8 (50
- * rows: 3.5), then BE0 prefills 102 rows: 5.06. */
+/* BE0 has the one place, with tokens at 5 and 8, when RT1 comes at 6. In v0 RT1 takes the place at
+ * 8 (50 rows: 3.5), and then BE0 prefills 102 rows: 5.06. */
 static bool priority_v0_takes_a_place_by_force(const char *extra)
 {
     rules_machine(1);
@@ -270,7 +274,7 @@ static bool priority_v0_takes_a_place_by_force(const char *extra)
     return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 16.56});
 }
 
-/* v1 does not: BE0 ends at 14. */
+/* In v1 RT1 does not take the place, so BE0 ends at 14. */
 static bool priority_v1_takes_no_place_by_force(const char *extra)
 {
     rules_machine(1);
@@ -279,8 +283,8 @@ static bool priority_v1_takes_no_place_by_force(const char *extra)
     return rules_starts(1, 14) && rules_finishes(0, 14);
 }
 
-/* v0 takes memory by force, too: BE0 (150) holds ten of twelve blocks, RT1 (50) needs four. 150
- * rows: 6.5. */
+/* In v0 RT1 takes memory by force too. BE0 (150) has ten of twelve blocks, and RT1 (50) needs four.
+ * 150 rows take 6.5. */
 static bool priority_v0_takes_memory_by_force(const char *extra)
 {
     rules_machine(1);
@@ -290,8 +294,9 @@ static bool priority_v0_takes_memory_by_force(const char *extra)
     return rules_starts(1, 6.5) && sc.records[0].preemptions == 1;
 }
 
-/* RT1 comes at 0.5 while BE0's 300 rows run (QKV to 3, attention to 4, FFN to 10, head to 11). The
- * iteration stops at 3 and is lost; RT1 runs alone (100 rows: 5), then BE0 from its beginning. */
+/* RT1 comes at 0.5, while BE0's 300 rows run (QKV to 3, attention to 4, FFN to 10, head to 11).
+ * The iteration stops at 3 and is lost. RT1 runs alone (100 rows: 5), and then BE0 from its
+ * beginning. */
 static bool interrupts_at_a_kernel(const char *mode, const char *extra)
 {
     rules_machine(1);
@@ -310,8 +315,8 @@ static bool priority_v1_interrupts_at_a_kernel(const char *extra)
     return interrupts_at_a_kernel("mode=v1,interrupt=true", extra);
 }
 
-/* RT0 is in the iteration, so RT2 waits for it; nor is one stopped for a request without a place.
- */
+/* RT0 is in the iteration, so RT2 waits for it. In the second test the request has no place, so it
+ * stops no iteration either. */
 static bool priority_interrupts_no_class_of_its_own(const char *extra)
 {
     rules_machine(1);
@@ -331,7 +336,7 @@ static bool priority_interrupts_for_nobody_without_a_place(const char *extra)
 
 /* ---- sarathi ---- */
 
-/* As v1_cuts_prompts_at_the_budget: BE0 gets a token in every iteration. */
+/* BE0 gets a token in every iteration, as in v1_cuts_prompts_at_the_budget. */
 static bool sarathi_stalls_no_decode(const char *extra)
 {
     rules_machine(1);
@@ -340,8 +345,8 @@ static bool sarathi_stalls_no_decode(const char *extra)
     return rules_tokens_at(0, 3, (double[]){3.5, 7.42, 10.56}) && rules_finishes(1, 10.56);
 }
 
-/* Iterations of 64 rows: BE0 64 (2.92), BE0 36 and BE1 28 (3.92), BE1 64 (2.92); BE2 starts with
- * BE1's last eight at 9.76. */
+/* Iterations have 64 rows: BE0 64 (2.92), BE0 36 and BE1 28 (3.92), BE1 64 (2.92). BE2 starts with
+ * BE1's last eight, at 9.76. */
 static bool sarathi_finishes_prompts_in_order(const char *extra)
 {
     rules_machine(1);
@@ -351,8 +356,8 @@ static bool sarathi_finishes_prompts_in_order(const char *extra)
     return rules_starts(1, 2.92) && rules_starts(2, 9.76);
 }
 
-/* Budget 128, 96, 64, 32 as a prompt passes 0, 64, 128, 192 tokens: 300 rows in 128, 64, 32, 32,
- * 32, 12: 4.84 + 2.92 + 3 * 1.96 + 2.36 = 16. */
+/* The budget is 128, 96, 64 and 32 as a prompt passes 0, 64, 128 and 192 tokens. So 300 rows run as
+ * 128, 64, 32, 32, 32 and 12: 4.84 + 2.92 + 3 * 1.96 + 2.36 = 16. */
 static bool sarathi_shrinks_the_chunk(const char *extra)
 {
     rules_machine(1);
@@ -363,10 +368,12 @@ static bool sarathi_shrinks_the_chunk(const char *extra)
     return rules_finishes(0, 16);
 }
 
-/* From 128 to 32 in six stages of 100 tokens: 128, 108, 89, 70, 51, 32, and as the nearest
- * multiples of 32: 128, 96, 96, 64, 64, 32. So 500 tokens take six passes (128, 96, 96, 64, 64,
- * 52): 0.03 x 500 + 6 + 1 = 22. In three stages the middle one is 80, as near to 64 as to 96: it is
- * 64, the even multiple, and 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72. */
+/* From 128 to 32 in six stages of 100 tokens the budget is 128, 108, 89, 70, 51 and 32. The nearest
+ * multiples of 32 are 128, 96, 96, 64, 64 and 32. So 500 tokens take six passes (128, 96, 96, 64,
+ * 64, 52): 0.03 x 500 + 6 + 1 = 22.
+ *
+ * In three stages the middle one is 80, as near to 64 as to 96. It is 64, the even multiple, and
+ * 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72. */
 static bool sarathi_takes_the_nearest_multiple(const char *extra)
 {
     rules_machine(1);
@@ -384,8 +391,8 @@ static bool sarathi_takes_the_nearest_multiple(const char *extra)
     return nearest && rules_finishes(0, 10.72);
 }
 
-/* 200 blocks, two of which are the watermark. BE0 holds seven from 0 on, and 193 are free. BE1
- * wants 192 and waits until BE0 ends with its third token at 11. */
+/* The watermark is two of 200 blocks. BE0 has seven from 0 on, so 193 are free. BE1 wants 192, and
+ * waits until BE0 ends with its third token, at 11. */
 static bool sarathi_leaves_a_watermark(const char *extra)
 {
     rules_machine(1);
@@ -395,12 +402,12 @@ static bool sarathi_leaves_a_watermark(const char *extra)
     return rules_starts(1, 11);
 }
 
-/* ---- sarathi-hetero: a chunk takes QKV 2.56 and FFN 5.12 on the NPU (256 rows, padded), attention
- * and head 1 each on the iGPU: 9.68 ms alone ---- */
+/* ---- sarathi-hetero: a chunk takes QKV 2.56 and FFN 5.12 on the NPU (256 rows, padded), and
+ * attention and head 1 each on the iGPU: 9.68 ms alone ---- */
 
-/* BE0 prefills 0-9.68. Then its decode (2 + 1) on the iGPU, 9.68-12.68, while BE1's QKV runs on the
- * NPU to 12.24; attention 12.68-13.68, FFN to 18.8, head to 19.8. Only then the next iteration:
- * BE0's third token at 22.8. */
+/* BE0 prefills 0-9.68. Then its decode (2 + 1) runs on the iGPU, 9.68-12.68, while BE1's QKV runs
+ * on the NPU to 12.24. BE1 has attention 12.68-13.68, FFN to 18.8 and head to 19.8. Only then the
+ * next iteration begins, so BE0's third token is at 22.8. */
 static bool hetero_decodes_beside_chunks(const char *extra)
 {
     rules_machine(1);
@@ -409,7 +416,7 @@ static bool hetero_decodes_beside_chunks(const char *extra)
     return rules_tokens_at(0, 3, (double[]){9.68, 12.68, 22.8}) && rules_finishes(1, 19.8);
 }
 
-/* 64 tokens for both passes: BE0's decode leaves 63 rows to BE1's chunk, then 37 are left. */
+/* Both passes share 64 tokens. BE0's decode leaves 63 rows to BE1's chunk, and then 37 are left. */
 static bool hetero_shares_one_budget(const char *extra)
 {
     rules_machine(1);
@@ -423,8 +430,8 @@ static bool hetero_shares_one_budget(const char *extra)
 }
 
 /* Request 0 takes 120 tokens, and 1 as many more. When both have some 256 there is no KV left, and
- * 1 starts over. It is the first to wait, and finds no room until 0 has ended: 2 stays behind it.
- */
+ * 1 starts over. It is the first to wait, and finds no room until 0 has ended. So 2 waits behind
+ * it. */
 static bool orca_lets_nobody_pass_who_starts_over(const char *extra)
 {
     rules_machine(1);
@@ -436,7 +443,7 @@ static bool orca_lets_nobody_pass_who_starts_over(const char *extra)
            sc.records[2].start_ns == sc.records[0].finish_ns;
 }
 
-/* A prompt of 64 tokens is as large as the budget, of which 32 are taken. */
+/* A prompt of 64 tokens is as large as the budget, of which 32 are taken. So it waits. */
 static bool openvino_prompt_of_the_budget_waits(const char *extra)
 {
     rules_machine(1);

@@ -1,4 +1,4 @@
-/* Levels of preemption that a machine must be able to, on both of its accelerators. */
+/* Levels of preemption, which a machine must support on both of its accelerators. */
 #include <errno.h>
 
 #include "policies/registry.h"
@@ -7,8 +7,8 @@
 
 static struct scenario sc;
 
-/* Level 2 takes kernels back, level 3 interrupts one; level 1 and the device's own ask for nothing.
- */
+/* Level 2 takes kernels back, and level 3 interrupts one. Level 1 and the device's own need
+ * nothing. */
 START_TEST(a_level_is_refused_where_one_device_cannot)
 {
     static const char *const policies[] = {"hpf", "hhpf"};

@@ -1,7 +1,7 @@
-/* llama-cpp step by step (docs/clauses.md C.1): what llama.cpp's server decides about slots and
- * batches. Each scenario is a workload on which a former version of the policy differed from the
- * server's own loop, made as small as it gets (tests/originals); the last four are differences that
- * remain (policies/README.md). */
+/* llama-cpp must take the decisions of llama.cpp's server about slots and batches, step by step
+ * (docs/clauses.md C.1). Each scenario is a workload on which a former version of the policy
+ * differed from the server's own loop, made as small as possible (tests/originals). The last four
+ * are differences that remain (policies/README.md). */
 #include "tests/helpers/steps.h"
 #include "tests/helpers/suite.h"
 
@@ -26,8 +26,8 @@ static void run(const char *params, uint32_t cells, const struct scenario_reques
     steps_run(&sc, &policy_llama_cpp_ops, all, cells, q, n);
 }
 
-/* The last of the slots never used is taken first, and prompts come by slot number: request 1 is in
- * slot 1, request 0 in slot 2. */
+/* The last of the slots never used is taken first, and prompts come by slot number. So request 1 is
+ * in slot 1, and request 0 in slot 2. */
 START_TEST(of_a_burst_the_newest_comes_first)
 {
     struct scenario_request q[] = {{BE, 0, 8, 1, 0, 0}, {BE, 0, 8, 1, 0, 0}};
@@ -39,7 +39,8 @@ START_TEST(of_a_burst_the_newest_comes_first)
 END_TEST
 
 /* Step 1 ends requests 2, 1 and 0 in slots 1, 2 and 3. Slot 1 puts request 3 at the head of the
- * queue, slot 2 then request 4 before it: request 4 gets slot 1, and all 32 tokens of step 2. */
+ * queue, and slot 2 then puts request 4 before it. So request 4 gets slot 1, and all 32 tokens of
+ * step 2. */
 START_TEST(slots_left_in_one_step_take_who_waited_in_reverse)
 {
     struct scenario_request q[] = {{BE, 0, 1, 1, 0, 0},
@@ -54,7 +55,7 @@ START_TEST(slots_left_in_one_step_take_who_waited_in_reverse)
 }
 END_TEST
 
-/* Requests 3 and 4 come during step 1 here: nobody was turned away, so they keep their order.
+/* Requests 3 and 4 come during step 1 here. Neither was turned away, so they keep their order.
  * Request 3 gets slot 1. */
 START_TEST(slots_left_in_one_step_take_who_came_during_it_in_order)
 {
@@ -70,10 +71,12 @@ START_TEST(slots_left_in_one_step_take_who_came_during_it_in_order)
 }
 END_TEST
 
-/* Micro-batches of one token. Slot 1: request 1, slot 2: request 0. Step 1 (1, 2): a token of
- * each's prompt. Step 2: the rest of request 0's prompt (3), request 1's second token (4). Both end
- * with this step, slot 1 first whatever micro-batch was: it goes to request 3, which was put before
- * request 2. */
+/* Micro-batches have one token. Slot 1 has request 1, and slot 2 request 0. Micro-batches 1 and 2,
+ * of step 1, have a token of each prompt. Step 2 has the rest of request 0's prompt (3) and request
+ * 1's second token (4).
+ *
+ * Both requests end with this step. Slot 1 is left first, though its micro-batch came last. It is
+ * given to request 3, which was put before request 2. */
 START_TEST(slots_are_left_by_number_at_the_end_of_the_step)
 {
     struct scenario_request q[] = {
@@ -85,7 +88,7 @@ START_TEST(slots_are_left_by_number_at_the_end_of_the_step)
 }
 END_TEST
 
-/* Two prompts of 10 and 16 cells: n_batch is 16. */
+/* Two prompts of 10 have 16 cells of KV, so n_batch is 16. */
 START_TEST(a_step_is_no_larger_than_the_kv_cache)
 {
     struct scenario_request q[] = {{BE, 0, 10, 1, 0, 0}, {BE, 0, 10, 1, 0, 0}};
@@ -104,13 +107,14 @@ START_TEST(without_continuous_batching_prompts_wait_for_who_generates)
 }
 END_TEST
 
-/* Step 1: request 0 in slot 3 ends, request 1 in slot 2 goes on. During step 2 request 2 comes, the
- * next turn of request 0's session (17 tokens, 8 of them found), then request 3 (15 tokens). */
+/* In step 1 request 0 in slot 3 ends, and request 1 in slot 2 continues. During step 2 request 2
+ * comes, the next turn of request 0's session (17 tokens, 8 of them found), and then request 3 (15
+ * tokens). */
 static const struct scenario_request turn_and_rival[] = {
     {BE, 0, 8, 1, 7, 0}, {BE, 0, 1, 6, 0, 0}, {BE, 0.0005, 17, 1, 7, 9}, {BE, 0.0016, 15, 1, 0, 0}};
 
-/* Request 2 goes to slot 3, which holds 8 of its 17 tokens, and so request 3 to slot 1: it has what
- * step 3 has left, 15 tokens. Step 4: request 1's token and 9 of request 2. */
+/* Request 2 gets slot 3, which holds 8 of its 17 tokens. So request 3 gets slot 1, and the other 15
+ * tokens of step 3. Step 4 has request 1's token and 9 of request 2. */
 START_TEST(a_turn_goes_to_the_slot_that_holds_the_one_before)
 {
     run("slots=3,n_batch=16", 100, turn_and_rival, 4);
@@ -120,8 +124,8 @@ START_TEST(a_turn_goes_to_the_slot_that_holds_the_one_before)
 }
 END_TEST
 
-/* A slot must hold more than half the prompt: 8 of 17 are less. Slot 1, never used, is next; step
- * 3: request 2's 9 tokens and 6 of request 3. */
+/* A slot must hold more than half of the prompt, and 8 of 17 are less. Slot 1, never used, is next.
+ * Step 3 has request 2's 9 tokens and 6 of request 3. */
 START_TEST(a_slot_that_holds_too_little_is_not_chosen)
 {
     run("slots=3,n_batch=16,similarity=0.5", 100, turn_and_rival, 4);
@@ -131,9 +135,10 @@ START_TEST(a_slot_that_holds_too_little_is_not_chosen)
 }
 END_TEST
 
-/* Step 1: requests 0 and 1 in slots 4 and 3; during step 2 comes request 2, for slot 2, and what
- * slot 4 held is moved to main memory. So the turn, request 3, gets slot 1, never used, and request
- * 4 slot 4. Step 4: tokens of 1 and 2, 9 of the turn, 5 of request 4; step 5: its other 10. */
+/* In step 1 requests 0 and 1 are in slots 4 and 3. During step 2 request 2 comes, for slot 2, and
+ * the KV of slot 4 is moved to main memory. So the turn, request 3, gets slot 1, never used, and
+ * request 4 gets slot 4. Step 4 has tokens of 1 and 2, 9 of the turn and 5 of request 4. Step 5 has
+ * its other 10. */
 START_TEST(a_slot_holds_a_turn_until_anybody_gets_a_slot)
 {
     struct scenario_request q[] = {{BE, 0, 8, 1, 7, 0},
@@ -148,9 +153,9 @@ START_TEST(a_slot_holds_a_turn_until_anybody_gets_a_slot)
 }
 END_TEST
 
-/* Differs from the server, which compares the tokens even where it may not use them: with its
- * prompt cache off it would choose slot 3 and serve request 3 first. Here 15 of request 2's 17
- * tokens in step 3; its other 2 and 13 of request 3 in step 4. */
+/* This differs from the server, which compares the tokens even where it may not use them. With its
+ * prompt cache off it would choose slot 3, and serve request 3 first. Here step 3 has 15 of request
+ * 2's 17 tokens, and step 4 its other 2 and 13 of request 3. */
 START_TEST(with_the_prompt_cache_off_nobody_knows_what_a_slot_holds)
 {
     sc.setup.prefix_reuse = false;
@@ -160,9 +165,9 @@ START_TEST(with_the_prompt_cache_off_nobody_knows_what_a_slot_holds)
 }
 END_TEST
 
-/* Differs from the server: one of the turn's 10 tokens is no reason to choose the slot that holds
- * it, and what an idle slot holds goes to main memory only when the next request has its own, so
- * the server computes all 10. */
+/* This differs from the server in two points. One of the turn's 10 tokens is no reason to choose
+ * the slot that holds it. And an idle slot's KV is moved to main memory only when the next request
+ * has its own. So the server computes all 10. */
 START_TEST(a_turn_finds_the_one_before_wherever_it_is)
 {
     struct scenario_request q[] = {{BE, 0, 1, 1, 7, 0}, {BE, 0.0005, 10, 1, 7, 2}};
@@ -171,8 +176,8 @@ START_TEST(a_turn_finds_the_one_before_wherever_it_is)
 }
 END_TEST
 
-/* Differs from the server, which copies idle sessions to main memory and would find 8 of the turn's
- * 12 tokens there: here they gave way to request 1's 16. */
+/* This differs from the server, which copies idle sessions to main memory and would find 8 of the
+ * turn's 12 tokens there. Here they were evicted for request 1's 16. */
 START_TEST(the_kv_of_an_idle_session_gives_way)
 {
     struct scenario_request q[] = {
@@ -182,8 +187,8 @@ START_TEST(the_kv_of_an_idle_session_gives_way)
 }
 END_TEST
 
-/* Differs from the server, which would refuse both in step 2: five cells, two prompts of 2. Request
- * 1 entered last and starts over (2 + 1 tokens) when request 0 is done. */
+/* This differs from the server, which would refuse both in step 2. There are five cells and two
+ * prompts of 2. Request 1 entered last, and starts over (2 + 1 tokens) when request 0 has ended. */
 START_TEST(short_of_kv_who_entered_last_starts_over)
 {
     struct scenario_request q[] = {{BE, 0, 2, 3, 0, 0}, {BE, 0, 2, 3, 0, 0}};

@@ -1,6 +1,6 @@
-/* llm-npu by hand (clauses.md E.18). Toy times: a chunk of 256 rows takes 4 ms for QKV and 8 for
- * FFN on the NPU; on the CPU attention takes 10, the head 1, a decode layer 1, and a row 0.1 ms of
- * QKV and 0.2 of FFN. */
+/* llm-npu is computed by hand (clauses.md E.18). On the NPU a chunk of 256 rows takes 4 ms for QKV
+ * and 8 for FFN. On the CPU attention takes 10, the head 1 and a decode layer 1. A row takes 0.1 ms
+ * of QKV and 0.2 of FFN there. */
 #include "policies/registry.h"
 #include "tests/helpers/scenario.h"
 #include "tests/helpers/suite.h"
@@ -21,7 +21,8 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     scenario_check(&sc, q, n);
 }
 
-/* QKV 0-4, attention 4-14, FFN 14-22, head 22-23; then a decode is a layer and the head, 2 ms. */
+/* QKV runs 0-4, attention 4-14, FFN 14-22 and the head 22-23. Then a decode is a layer and the
+ * head, 2 ms. */
 START_TEST(a_prompt_alternates_between_npu_and_cpu)
 {
     struct scenario_request q[] = {{RT, 0, 256, 3, 0, 0}};
@@ -42,10 +43,10 @@ START_TEST(the_last_chunk_is_padded)
 }
 END_TEST
 
-/* By eq. 5 the QKV of the second chunk goes first: its attention waits for the first one's QKV, so
- * it makes no work for the CPU, and that of the first makes 10 ms. QKV 0-4 and 4-8; attention of
- * the first chunk 8-18 and of the second 18-28; FFN 18-26 and 28-36; head 36-37. Together,
- * attention is one kernel of 10 ms here: 8 + 10 + 16 + 1. */
+/* By eq. 5 the QKV of the second chunk is first. Its attention waits for the first one's QKV, so it
+ * makes no work for the CPU, and that of the first makes 10 ms. QKV runs 0-4 and 4-8. Attention of
+ * the first chunk runs 8-18, and of the second 18-28. FFN runs 18-26 and 28-36, and the head 36-37.
+ * Together, attention is one kernel of 10 ms here: 8 + 10 + 16 + 1. */
 START_TEST(chunks_of_a_prompt_run_out_of_order)
 {
     struct scenario_request q[] = {{RT, 0, 512, 1, 0, 0}};
@@ -71,8 +72,8 @@ START_TEST(chunks_of_a_prompt_run_out_of_order)
 }
 END_TEST
 
-/* A quarter of the weights is the CPU's: 6.4 ms for QKV and 12.8 for FFN, longer than the NPU's 3
- * and 6 for the rest: 6.4 + 10 + 12.8 + 1. */
+/* The CPU has a quarter of the weights: 6.4 ms for QKV and 12.8 for FFN. That is longer than the
+ * NPU's 3 and 6 for the rest: 6.4 + 10 + 12.8 + 1. */
 START_TEST(outliers_run_on_the_cpu_at_the_same_time)
 {
     struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}};
@@ -87,8 +88,8 @@ START_TEST(outliers_run_on_the_cpu_at_the_same_time)
 END_TEST
 
 /* The second prompt's QKV runs 4-8, while the CPU has the first one's attention, 4-14. Then the
- * first's FFN, 14-22, beside the second's attention, 14-24; the head waits for the CPU, 24-25; the
- * second's FFN 24-32, head 32-33. One after the other: 23 and 46. */
+ * first's FFN runs 14-22, next to the second's attention, 14-24. The head waits for the CPU, 24-25.
+ * The second has FFN 24-32 and head 32-33. One after the other they end at 23 and 46. */
 START_TEST(subgraphs_of_two_prompts_run_out_of_order)
 {
     struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {RT, 0, 256, 1, 0, 0}};
@@ -102,9 +103,9 @@ START_TEST(subgraphs_of_two_prompts_run_out_of_order)
 }
 END_TEST
 
-/* Request 1 has two chunks: QKV 4-8 and 8-12; 2's QKV 12-16. From 12 on 1's attention is ready, and
- * has the CPU from 14 on. At 24 request 0's head is due: it goes before 1's second attention and
- * 2's, 24-25. Its FFN had the NPU 16-24. */
+/* Request 1 has two chunks with QKV 4-8 and 8-12, and 2 has QKV 12-16. From 12 on 1's attention is
+ * ready, and has the CPU from 14 on. At 24 request 0's head is ready. It is before 1's second
+ * attention and 2's: 24-25. Its FFN had the NPU 16-24. */
 START_TEST(the_first_prompt_takes_what_it_can)
 {
     struct scenario_request q[] = {

@@ -1,4 +1,4 @@
-/* Weights of two models (two_models_by_hand) that come and go, against hand computation. */
+/* Weights of two models (two_models_by_hand) come and go, and every instant is computed by hand. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void serve(struct sched *s, struct script *y)
     y->device = IGPU;
     for (uint32_t i = 0; i < 4; i++) {
         if (y->request[i] != NULL && told_ns[i] == 0) {
-            told_ns[i] = s->now_ns + 1; /* 0: not yet */
+            told_ns[i] = s->now_ns + 1; /* 0 says: not yet */
         }
     }
     script_serve(s, y);
@@ -79,18 +79,18 @@ START_TEST(weights_are_there_at_the_start_by_default)
     ck_assert_int_eq(told_ns[0], 1);
     ck_assert_int_eq(told_ns[1], 1);
     ck_assert_uint_eq(sc.result.model_loads, 0);
-    /* 2 GB, and 4 blocks of 16 tokens of 1 MB for each prompt; one came after the other has left.
-     */
+    /* The peak is 2 GB of weights, and 4 blocks of 16 tokens of 1 MB for each prompt. One prompt
+     * came after the other had left. */
     ck_assert_double_ge(sc.result.memory_peak_bytes, 2e9 + 64e6);
     ck_assert_double_le(sc.result.memory_peak_bytes, 2e9 + 128e6);
 }
 END_TEST
 
-/* Memory for 3.2 GB. The first model has 2 GB of weights and the second 3 GB, so at the start there
- * is room for the first one's alone. A block of KV is 16 tokens of 1 MB. Request 0 of the first
- * model is served at once. Request 1 comes at 1 s, for the second model: the first one's weights,
- * which nobody uses, are evicted, and 3 GB are loaded at 1 GB/s until 4 s. Request 2 comes at 5 s
- * for the first model, and takes the memory back: 2 GB until 7 s. */
+/* There is memory for 3.2 GB. The first model has 2 GB of weights and the second 3 GB, so at the
+ * start only those of the first one fit. A block of KV is 16 tokens of 1 MB. Request 0 of the first
+ * model is served at once. Request 1 comes at 1 s, for the second model. The first one's weights,
+ * which no request uses, are evicted, and 3 GB are loaded at 1 GB/s until 4 s. Request 2 comes at 5
+ * s for the first model, and takes the memory back: 2 GB until 7 s. */
 START_TEST(idle_weights_give_way_and_come_back)
 {
     static const struct scenario_request q[] = {
@@ -111,10 +111,10 @@ START_TEST(idle_weights_give_way_and_come_back)
 }
 END_TEST
 
-/* Memory holds 4 GB, not the 5 GB of both models. Request 1 comes while request 0 is served,
- * which takes 4 ms a token and has 500 after the first: its weights stay until it has left, at
- * about 2 s. Request 2, of the first model too, comes behind request 1 and waits with it: else the
- * second model's turn might never come. */
+/* Memory holds 4 GB, not the 5 GB of both models. Request 1 comes while request 0 is served, which
+ * takes 4 ms a token and has 500 after the first. Its weights stay until it has left, at about 2 s.
+ * Request 2, of the first model too, comes behind request 1 and waits with it, because otherwise
+ * the second model's turn might never come. */
 START_TEST(weights_in_use_stay_and_later_requests_wait)
 {
     static const struct scenario_request q[] = {
@@ -135,8 +135,8 @@ START_TEST(weights_in_use_stay_and_later_requests_wait)
 }
 END_TEST
 
-/* KV takes the memory of idle weights: 1 GB of each model and 1 GB more. A prompt of the first
- * model needs 1.5 GB of KV, which is there without the second one's weights only. */
+/* KV takes the memory of idle weights. Memory has 1 GB for each model and 1 GB more. A prompt of
+ * the first model needs 1.5 GB of KV, which is there only without the second one's weights. */
 START_TEST(idle_weights_give_way_to_kv)
 {
     static const struct scenario_request q[] = {
@@ -147,13 +147,13 @@ START_TEST(idle_weights_give_way_to_kv)
     run(q, (const uint8_t[]){0, 1}, NULL, 2, serve);
     ck_assert_int_eq(told_ns[0], 1);
     ck_assert_uint_eq(sc.result.model_evictions, 1);
-    ck_assert_int_eq(told_ns[1], MS(2000) + 1); /* 1 GB at 1 GB/s */
+    ck_assert_int_eq(told_ns[1], MS(2000) + 1); /* 1 GB is loaded at 1 GB/s */
 }
 END_TEST
 
-/* 1 GB of the first model, 0.5 of the second, and 1 GB more. Request 0 holds 0.912 GB. Request 1
- * needs 0.992, which is not there with the second one's weights either, so they stay. When request
- * 0 has left, the one GB is enough. */
+/* Memory holds 1 GB of the first model, 0.5 of the second, and 1 GB more. Request 0 holds 0.912 GB.
+ * Request 1 needs 0.992, which is not there with the second one's weights either, so they stay.
+ * When request 0 has left, the one GB is enough. */
 static void tries_while_the_first_runs(struct sched *s, struct script *y)
 {
     if (y->pass[0] == NULL && y->request[0] != NULL) {
@@ -177,10 +177,10 @@ START_TEST(idle_weights_stay_where_they_would_not_be_enough)
 }
 END_TEST
 
-/* Three models of 1, 1.5 and 0.5 GB in 4 GB. Three prompts of the first hold 2.4 GB from 0 on, so
- * the second one's weights, idle and first in order, give way. A request asks for them at 1 ms. 0.1
- * GB is free, and with the third one's weights 0.6, so these stay. At 8 ms two prompts have left
- * with 1.6 GB, and 1.5 are loaded at 1 GB/s. */
+/* Three models of 1, 1.5 and 0.5 GB share 4 GB. Three prompts of the first hold 2.4 GB from 0 on.
+ * So the second one's weights, which are idle and first in order, give way. A request asks for them
+ * at 1 ms. 0.1 GB is free, and with the third one's weights 0.6, so these stay. At 8 ms two prompts
+ * have left with 1.6 GB, and 1.5 are loaded at 1 GB/s. */
 static void all_hold_kv(struct sched *s, struct script *y)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -215,10 +215,10 @@ START_TEST(idle_weights_stay_where_a_load_would_not_fit)
 }
 END_TEST
 
-/* Memory for the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
- * tokens, so the second model is not used beside it, though at 1 s its tokens are 0.3 GB: its
- * weights give way later. Request 1 waits until request 0 has left, and another second for 1 GB at
- * 1 GB/s. */
+/* Memory holds the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
+ * tokens, so the second model is not used next to it, though at 1 s its tokens are 0.3 GB. The
+ * second one's weights give way later. Request 1 waits until request 0 has left, and another second
+ * for 1 GB at 1 GB/s. */
 START_TEST(who_is_in_keeps_room_for_all_tokens)
 {
     static const struct scenario_request q[] = {
@@ -234,14 +234,15 @@ START_TEST(who_is_in_keeps_room_for_all_tokens)
 }
 END_TEST
 
-/* Memory for the weights of both, 1 GB each, and 1 GB more. At 1 ms other programs take 0.9 GB, so
- * 6 blocks of 16 tokens are left next to both. Requests 0 and 2 are of the first model, request 1
- * of the second, and each needs 51 blocks for 801 tokens. Request 1 is refused, and its model's
- * weights make room: 68 blocks. Request 0 has 38 for its prompt and goes on. Request 2 needs 38 at
- * once, so it waits for request 0. Request 3 comes at 5 s for the second model, whose weights are
- * loaded again in 1 s: 5 blocks fit next to both.
+/* Memory holds the weights of both, 1 GB each, and 1 GB more. At 1 ms other programs take 0.9 GB,
+ * so 6 blocks of 16 tokens are left next to both. Requests 0 and 2 are of the first model, request
+ * 1 of the second, and each needs 51 blocks for 801 tokens. Request 1 is refused, and its model's
+ * weights make room: 68 blocks. Request 0 has 38 for its prompt and continues. Request 2 needs 38
+ * at once, so it waits for request 0. Request 3 comes at 5 s for the second model, whose weights
+ * are loaded again in 1 s: 5 blocks fit next to both.
  *
- * Where request 1 needs 3 blocks, 2 and 0 are refused. Nobody is where 0.1 GB are taken. */
+ * Where request 1 needs 3 blocks, 2 and 0 are refused. No request is refused where only 0.1 GB are
+ * taken. */
 START_TEST(who_has_no_room_next_to_weights_in_use_is_refused)
 {
     const struct scenario_request q[] = {
@@ -272,7 +273,8 @@ START_TEST(who_has_no_room_next_to_weights_in_use_is_refused)
 }
 END_TEST
 
-/* A user who gives up while weights are loaded leaves at once, and the policy never knew. */
+/* A user who gives up while weights are loaded leaves at once, and the policy never knew of the
+ * request. */
 static void tell_nothing(struct sched *s, struct script *y)
 {
     ck_assert_ptr_null(y->request[1]);

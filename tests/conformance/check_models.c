@@ -1,4 +1,5 @@
-/* Runs of two models (two_models_by_hand), against hand computation. */
+/* Two models run together (two_models_by_hand), and every time is computed by hand. A run that took
+ * the other model's time, bytes, prefix or kernel would end at another instant. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static void run(const struct scenario_request *q, const uint8_t *model, const ui
 
 /* ---- time ---- */
 
-/* Request 0 on the iGPU, request 1 on the CPU. */
+/* Request 0 runs on the iGPU, and request 1 on the CPU. */
 static void one_each(struct sched *s, struct script *y)
 {
     for (uint8_t i = 0; i < 2; i++) {
@@ -63,9 +64,9 @@ START_TEST(kernels_of_two_models_have_their_own_times)
 }
 END_TEST
 
-/* Each attention kernel draws 80 of the 100 GB/s, so that both together have 50 each, and run at
- * 5/8 of their speed. The second model has one layer of 6 ms here. The first one's 4 ms take 6.4
- * ms; then 4 of the second one's 6 ms are done, and it ends 2 ms later. Requests of one token. */
+/* Each attention kernel draws 80 of the 100 GB/s, so both together have 50 each, and run at 5/8 of
+ * their speed. The second model has one layer of 6 ms here. The first one's 4 ms take 6.4 ms. Then
+ * 4 of the second one's 6 ms are done, and it ends 2 ms later. Each request has one token. */
 START_TEST(kernels_of_two_models_contend_by_the_closed_form)
 {
     static const struct scenario_request one[] = {
@@ -77,13 +78,13 @@ START_TEST(kernels_of_two_models_contend_by_the_closed_form)
     scenario_cost(&sc, -1, OP_MHA, 4, 0, 80);
     scenario_cost(&two.other, -1, OP_MHA, 6, 0, 80);
     run(one, (const uint8_t[]){0, 1}, NULL, 2, one_each);
-    /* 1 ns of QKV, FFN and head each; a kernel ends at whole ns. */
+    /* QKV, FFN and head take 1 ns each, and a kernel ends at whole ns. */
     ck_assert_int_le(llabs(sc.records[0].finish_ns - MS(6.4) - 3), 2);
     ck_assert_int_le(llabs(sc.records[1].finish_ns - MS(8.4) - 3), 3);
 }
 END_TEST
 
-/* Prices of the shipped machine, which a run remembers (costs.c). */
+/* These are prices of the shipped machine, which a run remembers (costs.c). */
 static struct soc soc;
 static struct llm llms[2];
 static struct roofline truths[2];
@@ -110,8 +111,8 @@ static void on_igpu(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* Equal requests in turn, 100 s apart, on one device: in a run of both models each takes what it
- * takes in a run of its own model alone, the second time too. */
+/* Equal requests come in turn, 100 s apart, on one device. In a run of both models each takes as
+ * long as in a run of its own model alone, the second time too. */
 START_TEST(equal_passes_of_two_models_keep_their_own_prices)
 {
     static const struct scenario_request q[] = {
@@ -229,7 +230,8 @@ START_TEST(kv_is_counted_in_the_bytes_of_its_model)
     ck_assert_uint_eq(free_tokens[0], 800);
     ck_assert_uint_eq(free_tokens[1], 752);
     ck_assert_uint_eq(free_tokens[2], 688);
-    /* At most 4 blocks of both: 320 units of 16 tokens and 1 MB, and the weights of both. */
+    /* At most 4 blocks of both are held: 320 units of 16 tokens and 1 MB, and the weights of
+     * both. */
     ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 320e6 + 2e9, 1.0);
 }
 END_TEST
@@ -247,8 +249,9 @@ static void one_by_one(struct sched *s, struct script *y)
     script_serve(s, y);
 }
 
-/* Three prompts of one shared text of 160 tokens, a second after each other: the first computes it
- * for its model, the second finds nothing in its own, the third finds what the first left. */
+/* Three prompts share one text of 160 tokens and come a second after each other. The first
+ * computes it for its model, the second finds nothing in its own, and the third finds the text
+ * of the first. */
 START_TEST(models_share_no_prefix)
 {
     static const struct scenario_request q[] = {
@@ -269,8 +272,8 @@ static struct resident_key kernel_of(uint32_t tokens, uint32_t model)
     return (struct resident_key){RESIDENT_COMPILED_ATTENTION, tokens, model};
 }
 
-/* Attention of 64 tokens is compiled for the second model only (1 ms): its prompt runs on the NPU,
- * the other one's is refused there. */
+/* Attention of 64 tokens is compiled for the second model only (1 ms). So its prompt runs on the
+ * NPU, and the other one's is refused there. */
 static void compile_one(struct sched *s, struct script *y)
 {
     if (y->stage == 0 && y->request[1] != NULL) {
@@ -302,9 +305,9 @@ END_TEST
 
 /* ---- shipped policies ---- */
 
-/* Without calls seen KV of a tool call lives as long as its prompt takes to compute again: 6 ms and
- * 7 ns of the second model, 4 ms of the first. A turn after 5 ms finds it, one after 6.1 does not.
- */
+/* Before any tool call was seen, KV of one lives as long as its prompt takes to compute again. That
+ * is 6 ms and 7 ns of the second model, and 4 ms of the first. A turn after 5 ms finds it, and one
+ * after 6.1 does not. */
 static const char *const ttl[] = {"edf", "agent-xpu-v1", "agent-xpu-v2"};
 START_TEST(kv_lives_as_long_as_its_own_model_computes)
 {
@@ -327,7 +330,7 @@ START_TEST(kv_lives_as_long_as_its_own_model_computes)
 END_TEST
 
 /* A row of the first model takes 0.1 ms, one of the second 0.01, and the other three kernels of a
- * pass 1 ns each. A budget of 5 ms holds 499 rows of the second. */
+ * pass 1 ns each. So a budget of 5 ms holds 499 rows of the second, and 49 of the first. */
 START_TEST(hygen_predicts_an_iteration_of_its_model)
 {
     static const struct scenario_request q[] = {
@@ -350,8 +353,8 @@ START_TEST(hygen_predicts_an_iteration_of_its_model)
 }
 END_TEST
 
-/* RT0 and BE1 have the first model, and three shorter ones the second. They would be kept before
- * BE1 in RT0's batch, but are not in it: so RT0 and BE1 decode together. */
+/* RT0 and BE1 have the first model, and three shorter ones the second. These would be kept before
+ * BE1 in RT0's batch, but are not in it. So RT0 and BE1 decode together. */
 START_TEST(sequences_of_another_model_take_no_place_in_a_batch)
 {
     static const struct scenario_request q[] = {
@@ -391,8 +394,8 @@ END_TEST
 #define CONFIGURATIONS 200
 #define MOST_REQUESTS 24
 
-/* A random load of a random machine (randomload.h), where every session asks for one of two models
- * that differ in layers, bytes and times. */
+/* This makes a random load of a random machine (randomload.h). Every session asks for one of two
+ * models that differ in layers, bytes and times. */
 static uint32_t random_load(struct scenario_request *q, uint8_t *model, uint64_t seed)
 {
     struct rng r;
@@ -455,7 +458,7 @@ START_TEST(every_policy_runs_two_models)
         }
         two_models_fini(&sc);
     }
-    ck_assert_uint_ge(ran, CONFIGURATIONS / 4); /* else it was the machine that refused */
+    ck_assert_uint_ge(ran, CONFIGURATIONS / 4); /* otherwise it was the machine that refused */
 }
 END_TEST
 

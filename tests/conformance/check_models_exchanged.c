@@ -1,7 +1,7 @@
 /* Which of two models is the default one is a name and no more. Random loads of two models run
- * twice: the second time the models have exchanged their places, and so has what each request asks
- * for. Every request must come, begin and end at the same instants. Memory is tight and answers are
- * long, and KV of sessions goes to flash and back where the policy does that. */
+ * twice. The second time the models have exchanged their places, and so has the model that each
+ * request asks for. Every request must come, begin and end at the same instants. Memory is tight
+ * and answers are long, and KV of sessions goes to flash and back where the policy does that. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static struct scenario_request q[MOST];
 static struct scenario_record first[MOST];
 static uint8_t model[MOST];
 
-/* Graphs are of the default model (sim/core/launch.c). */
+/* Only the default model has graphs (sim/core/launch.c), so such a policy is left out. */
 static bool has_graphs(const struct policy_ops *ops)
 {
     return (ops->needs & CAP_LOAD) != 0;

@@ -1,5 +1,5 @@
-/* The NPU of OpenVINO, as tests without one can run it: a fake (XPUSIM_FAKE_NPU) that is OpenVINO's
- * device CPU with an NPU's restrictions. */
+/* The NPU of OpenVINO is tested here without one. A fake (XPUSIM_FAKE_NPU) is OpenVINO's device CPU
+ * with an NPU's restrictions. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,8 @@
 #include "tests/helpers/realrun.h"
 #include "tests/helpers/suite.h"
 
-/* Its kernels have 16 rows or one, and attention of each prompt is compiled. `has`:
- * XPUSIM_FAKE_NPU.
- */
+/* Kernels of this NPU have 16 rows or one, and attention of each prompt is compiled. `has` is the
+ * text of XPUSIM_FAKE_NPU. */
 static void fake_npu_machine_make(const struct engine_ops *openvino, const char *has)
 {
     ck_assert_int_eq(setenv("XPUSIM_FAKE_NPU", has, 1), 0);
@@ -25,7 +24,7 @@ static void fake_npu_machine_make(const struct engine_ops *openvino, const char 
     real_options.devices[NPU] = (struct drive_device){openvino, "NPU", -1};
 }
 
-/* By whichever compiler there is: the same tokens as on the device CPU itself. */
+/* Each compiler that the fake has must give the same tokens as the device CPU itself. */
 START_TEST(a_fake_npu_computes_with_either_compiler)
 {
     static const char *const has[] = {"driver", "plugin", "plugin,driver"};
@@ -66,7 +65,7 @@ START_TEST(a_fake_npu_says_what_it_lacks)
         {"", 16, true,
          "The driver's compiler: fake NPU: the driver has no compiler; the plug-in's: fake NPU: "
          "libopenvino_intel_npu_compiler_loader.so is not there"},
-        /* The fake would say "upper bounds were not specified": it is never asked. */
+        /* The fake would say "upper bounds were not specified", but it is never asked. */
         {"driver", 0, true,
          "chunk_rows above 0 (it has 0) and static_attention true (it has true)"},
         {"driver", 16, false, "(it has 16) and static_attention true (it has false)"},
@@ -85,9 +84,9 @@ START_TEST(a_fake_npu_says_what_it_lacks)
 }
 END_TEST
 
-/* Three kernels to compile, 3 s each: longer than a kernel may take to run (2.5 s), and together
- * longer than one may take to compile (8 s). One that takes longer than that has hung. A busy
- * machine has seconds to spare between each two of these numbers. */
+/* Three kernels are compiled, 3 s each. That is longer than a kernel may take to run (2.5 s), and
+ * together longer than one may take to compile (8 s). A kernel that takes longer than the second
+ * limit has hung. A busy machine has seconds to spare between each two of these numbers. */
 START_TEST(compiling_has_a_limit_of_its_own)
 {
     const struct engine_ops *openvino = realrun_openvino();
@@ -109,7 +108,7 @@ START_TEST(compiling_has_a_limit_of_its_own)
 }
 END_TEST
 
-/* How many there are; removes them on request, and then the folder. */
+/* Returns how many files there are. It removes them on request, and then the folder. */
 static uint32_t files_of(const char *folder, bool and_remove)
 {
     uint32_t n = 0;
@@ -128,7 +127,7 @@ static uint32_t files_of(const char *folder, bool and_remove)
     return n;
 }
 
-/* The first run writes compiled kernels, the second reads them: no new ones come. */
+/* The first run writes compiled kernels. The second reads them, so no new ones come. */
 START_TEST(compiled_kernels_are_kept_for_the_next_run)
 {
     const struct engine_ops *openvino = realrun_openvino();

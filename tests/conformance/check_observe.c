@@ -1,5 +1,5 @@
-/* xpusim observe against a server of our own on the loopback, which answers, refuses, breaks off
- * and is silent as its requests ask. */
+/* xpusim observe runs against a server of our own on the loopback, which answers, refuses, breaks
+ * off and is silent as its requests ask. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -22,10 +22,10 @@ enum { ASK_503 = 1001, ASK_SILENCE, ASK_BREAK, ASK_NOTHING, ASK_GARBAGE, ASK_CUT
 static int listener;
 static char url[4096];
 
-/* Tokens of a word, and those around all words, of a server that counts prompts without streaming.
- * It never counts them in a stream. 0: it does not count. */
+/* These are the tokens of a word, and those around all words, of a server that counts prompts
+ * without streaming. It never counts them in a stream. With 0 it does not count. */
 static int per_word, around;
-static atomic_uint longest; /* of the prompts that were streamed, in its tokens */
+static atomic_uint longest; /* the longest prompt that was streamed, in tokens */
 
 static void say(int fd, const char *text)
 {
@@ -74,7 +74,7 @@ static void answer(int fd, int ask)
         say(fd, "\n\r\ndata: {\"choices\": [], \"usage\": {\"prompt_tokens\": 77}}\n\ndata: [DO");
         say(fd, "NE]\n\n");
         return;
-    case ASK_LEAVE: /* who comes next finds nobody */
+    case ASK_LEAVE: /* the next request finds no server */
         (void)shutdown(listener, SHUT_RDWR);
         (void)close(listener);
         ask = 1;
@@ -89,7 +89,7 @@ static void answer(int fd, int ask)
     }
 }
 
-/* Words of the prompt, which ends with a blank each. */
+/* Counts the words of the prompt. A blank follows each. */
 static unsigned prompt_words(const char *request)
 {
     const char *p = strstr(request, "\"prompt\":");
@@ -257,7 +257,7 @@ START_TEST(what_was_seen_can_be_validated_against)
     observe_write(&o, &trace, seen, f);
     (void)fclose(f);
     ck_assert_msg(measured_run_read(path, &run, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
-    ck_assert_uint_eq(run.trace.n, 2); /* the answered ones */
+    ck_assert_uint_eq(run.trace.n, 2); /* only the answered ones */
     ck_assert_uint_eq(run.trace.rows[0].output_tokens, 5);
     ck_assert_uint_eq(run.trace.rows[1].output_tokens, 7);
     ck_assert_uint_eq(run.ids[1], 3);
@@ -267,7 +267,7 @@ START_TEST(what_was_seen_can_be_validated_against)
 }
 END_TEST
 
-/* A word is four tokens there, and a prompt has four more. 200 tokens are 49 words; 10 are one and
+/* A word is four tokens there, and a prompt has four more. 200 tokens are 49 words. 10 are one and
  * a half, so two: 12 tokens. Without the question the server would have had 804 and 44. */
 START_TEST(a_server_is_asked_how_long_prompts_are)
 {
@@ -302,7 +302,7 @@ START_TEST(a_server_that_leaves_is_rows_too)
 }
 END_TEST
 
-/* No listener, no such name, no address: none of them takes a trace's time. */
+/* There is no listener, no such name or no address, and none of them takes a trace's time. */
 START_TEST(where_no_server_is_nothing_is_replayed)
 {
     server_start();

@@ -1,7 +1,7 @@
-/* Hooks of observers, counted. An observer that has every hook is told of each action and each end
- * exactly once: the decision log, the audit and the metrics, which come from other code, must have
- * the same numbers. A run decides and measures the same with any observer and with none. Runs are
- * random, over everything that a command line can say. */
+/* Hooks of observers are counted here. An observer that has every hook is called for each action
+ * and each end exactly once. The decision log, the audit and the metrics, which come from other
+ * code, must have the same numbers. A run decides and measures the same with any observer and with
+ * none. Runs are random, over everything that a command line can say. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
 
-enum { PART = 28, RUNS = 90, FIRST = 70000 }; /* WHOLE=yes, and sanitizers: all of them */
+enum { PART = 28, RUNS = 90, FIRST = 70000 }; /* WHOLE=yes and sanitizers run all of them */
 #define CPU_LIMIT_S 5.0
 
 /* ---- an observer that counts ---- */
@@ -245,7 +245,8 @@ static void run_once(const struct config *c, const struct config_policy *p, cons
     err_fini(&e);
 }
 
-/* Accepted actions of a kind in a log: "EPOCH NS NAME ... = 0". NULL: of every kind. */
+/* Counts the accepted actions of a kind in a log: "EPOCH NS NAME ... = 0". NULL says: of every
+ * kind. */
 static uint64_t accepted(const struct one *o, const char *name)
 {
     uint64_t n = 0;
@@ -310,7 +311,8 @@ static const char *same_run(const struct one *a, const struct one *b, char *buf,
     return UNEQUAL(pairs, buf, size);
 }
 
-/* Hooks against the log of the run that nobody watched, its audit and its metrics. */
+/* The hooks must agree with the log of the run without an observer, with its audit and its
+ * metrics. */
 static const char *hooks_agree(const struct one *logged, const struct one *o, enum how how,
                                double peak_bytes_per_s, char *buf, size_t size)
 {
@@ -424,8 +426,8 @@ END_TEST
 
 /* ---- timers ---- */
 
-/* Accepted timers of a log, and those for the instant at which they were set: "EPOCH NS timer at=NS
- * = 0". */
+/* Counts the accepted timers of a log, and those for the instant at which they were set: "EPOCH NS
+ * timer at=NS = 0". */
 static uint64_t timers(const char *log, uint64_t *n_now)
 {
     uint64_t n = 0;
@@ -440,8 +442,8 @@ static uint64_t timers(const char *log, uint64_t *n_now)
     return n;
 }
 
-/* A timer for the instant that it is brings the policy one more call and nothing else: it costs
- * time, and no result shows it. On the second machine splits of a prompt end together. */
+/* A timer for the present instant brings the policy one more call and nothing else. It costs time,
+ * and no result shows it. On the second machine splits of a prompt end together. */
 START_TEST(nobody_asks_to_be_woken_at_once)
 {
     static const char *const machines[] = {"core-ultra-5-125h", "snapdragon-8gen3"};

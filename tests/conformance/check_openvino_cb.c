@@ -1,7 +1,7 @@
-/* openvino-cb step by step (clauses.md C.2): what openvino.genai decides when KV, budget or
- * sequences are short. Each scenario is a workload on which a former version or a plausible error
- * of the policy differed from the library, made as small as it gets (tests/originals).
- * KV blocks hold 32 tokens. */
+/* openvino-cb is tested step by step (clauses.md C.2): which decisions openvino.genai takes when
+ * KV, budget or sequences are short. Each scenario is a workload on which a former version or a
+ * plausible error of the policy differed from the library, made as small as possible
+ * (tests/originals). KV blocks hold 32 tokens. */
 #include "tests/helpers/steps.h"
 #include "tests/helpers/suite.h"
 
@@ -33,9 +33,10 @@ START_TEST(split_fuse_starts_prompts_beyond_max_num_seqs)
 }
 END_TEST
 
-/* Four blocks. Step 1: request 0 takes two for its 64 tokens, request 1 the other two: 64 of its
- * 96. Step 2: request 0's token 65 wants a block, request 1 loses one of two, keeps 32 tokens and
- * sits out. Step 3: its block is full and none free. Request 0 is done; step 4: the other 64. */
+/* There are four blocks. In step 1 request 0 takes two for its 64 tokens, and request 1 the other
+ * two for 64 of its 96. In step 2 request 0's token 65 needs a block. Request 1 loses one of two,
+ * keeps 32 tokens and sits out. In step 3 its block is full and none is free. Then request 0 is
+ * done, and step 4 computes the other 64. */
 START_TEST(prompts_take_free_kv_and_victims_keep_what_is_not_wanted)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 96, 1, 0, 0}};
@@ -47,9 +48,9 @@ START_TEST(prompts_take_free_kv_and_victims_keep_what_is_not_wanted)
 }
 END_TEST
 
-/* Step 1: 64 + 33 tokens, four blocks. Step 2: request 0 wants a block; request 1 keeps one, 32 of
- * its 33 tokens. Step 3: three and one blocks taken, it finds none. Step 4: token 33 again, and
- * that is all; step 5 gives its second token. */
+/* Step 1 computes 64 + 33 tokens in four blocks. In step 2 request 0 needs a block, and request 1
+ * keeps one, with 32 of its 33 tokens. In step 3 three and one blocks are taken, so it finds none.
+ * Step 4 computes token 33 again and gives no token. Step 5 gives its second token. */
 START_TEST(computing_lost_tokens_again_costs_a_step_without_a_token)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 33, 3, 0, 0}};
@@ -60,8 +61,9 @@ START_TEST(computing_lost_tokens_again_costs_a_step_without_a_token)
 }
 END_TEST
 
-/* Two prompts of 64 in four blocks; in step 2 request 0 wants a fifth. Split fuse: request 1 keeps
- * 32 tokens and computes 32 again in step 4. Off: half a prompt is not kept, so 64. */
+/* There are two prompts of 64 in four blocks, and in step 2 request 0 needs a fifth. With split
+ * fuse request 1 keeps 32 tokens and computes 32 again in step 4. Without it half a prompt is not
+ * kept, so it computes 64. */
 START_TEST(without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing)
 {
     struct scenario_request q[] = {{BE, 0, 64, 3, 0, 0}, {BE, 0, 64, 2, 0, 0}};
@@ -74,9 +76,10 @@ START_TEST(without_split_fuse_a_victim_keeps_its_whole_prompt_or_nothing)
 }
 END_TEST
 
-/* Step 1: 63 + 32 tokens, three blocks; step 2: 64 and 33, four. Step 3: request 0 wants a fifth
- * and ends. On a CPU request 1 keeps 32 tokens and waits as a generating group while request 2's
- * prompt has step 4 for itself; step 5: token 33 again, without a token. */
+/* Step 1 computes 63 + 32 tokens in three blocks, and step 2 makes them 64 and 33 in four. In step
+ * 3 request 0 needs a fifth and ends. On a CPU request 1 keeps 32 tokens and waits as a generating
+ * group, while request 2's prompt has step 4 for itself. Step 5 computes token 33 again, without a
+ * token. */
 START_TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group)
 {
     struct scenario_request q[] = {
@@ -89,7 +92,7 @@ START_TEST(without_split_fuse_a_victim_on_a_cpu_stays_a_generating_group)
 END_TEST
 
 /* On a GPU request 1 loses everything and is in step 4 as a prompt of 33 tokens, ahead of request
- * 2's 32; step 5 gives both a token. */
+ * 2's 32. Step 5 gives both a token. */
 START_TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt)
 {
     struct scenario_request q[] = {
@@ -101,7 +104,7 @@ START_TEST(without_split_fuse_a_victim_on_a_gpu_comes_back_as_a_prompt)
 }
 END_TEST
 
-/* A budget of 64: after 40 tokens 30 do not fit, and the 10 behind them do not pass. */
+/* The budget is 64. After 40 tokens 30 do not fit, and the 10 behind them do not pass. */
 START_TEST(without_split_fuse_prompts_fill_the_budget_in_order)
 {
     struct scenario_request q[] = {
@@ -112,7 +115,7 @@ START_TEST(without_split_fuse_prompts_fill_the_budget_in_order)
 }
 END_TEST
 
-/* The library refuses it; see the policy's head. */
+/* The library refuses such a prompt. The policy's head says why it runs here. */
 START_TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone)
 {
     struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 30, 1, 0, 0}};
@@ -121,7 +124,7 @@ START_TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone)
 }
 END_TEST
 
-/* max_num_seqs=1: request 0 generates in step 2, so request 1 starts when it has left. */
+/* With max_num_seqs=1 request 0 generates in step 2, so request 1 starts when it has left. */
 START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 {
     struct scenario_request q[] = {{BE, 0, 32, 2, 0, 0}, {BE, 0, 32, 1, 0, 0}};
@@ -130,10 +133,11 @@ START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 }
 END_TEST
 
-/* Differs from the library with prefix caching: turns of 1, 1 and 46 new tokens, steps of 16. The
- * second finds 1 token and goes on in its block, which keeps its old name. So the third finds that
- * 1 and not 3: openvino-genai 2026.4.1 (22 Nov 2026) gives it four steps with 1, 2, 2 and 2 blocks
- * in use, which only 49 tokens do (16, 16, 16, 1 after 1). Here it computes 47 in three. */
+/* Here the policy differs from the library with prefix caching. Turns have 1, 1 and 46 new tokens,
+ * and steps 16. The second turn finds 1 token and continues in its block, which keeps its old name
+ * in the library. So there the third finds that 1 and not 3. It gets four steps with 1, 2, 2 and 2
+ * blocks in use, which only 49 tokens do (16, 16, 16, 1 after 1; openvino-genai 2026.4.1, 22 Nov
+ * 2026). Here it computes 47 in three. */
 START_TEST(a_third_turn_finds_all_of_the_second)
 {
     struct scenario_request q[] = {{BE, 0, 1, 1, 7, 0}, {BE, 0, 3, 1, 7, 2}, {BE, 0, 50, 1, 7, 4}};
@@ -143,12 +147,13 @@ START_TEST(a_third_turn_finds_all_of_the_second)
 }
 END_TEST
 
-/* Differs from the library with prefix caching, where a turn holds what it found from its arrival
- * on. Three blocks. Step 1: request 0 (32 tokens: one, then cache) and request 1 (one). Request 2
- * (64) comes during it, and at its end a second turn of request 0's session, behind request 2. In
- * the library that turn holds the cached block, and request 2 gets half of its prompt in step 2:
- * requests with a token 0 and 1, 1, 2, 3; blocks 2, 3, 3, 2 (openvino-genai 2026.4.1, 22 Nov 2026).
- * Here the cache gives way: all 64 in step 2, and then all 34 of the turn. */
+/* Here the policy differs from the library with prefix caching, where a turn holds the found prefix
+ * from its arrival on. There are three blocks. In step 1 request 0 has 32 tokens (one block, then
+ * cache) and request 1 has one block. Request 2 (64) comes during it, and at its end a second turn
+ * of request 0's session, behind request 2. In the library that turn holds the cached block, and
+ * request 2 gets half of its prompt in step 2. There the steps give a token to requests 0 and 1, to
+ * 1, to 2 and to 3. The blocks in use are 2, 3, 3 and 2 (openvino-genai 2026.4.1, 22 Nov 2026).
+ * Here the cache gives way: all 64 run in step 2, and then all 34 of the turn. */
 START_TEST(a_turn_that_waits_does_not_hold_its_prefix)
 {
     struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0},

@@ -1,7 +1,8 @@
-/* The orders, rule by rule (clauses.md E.5 to E.7, E.9, E.14), one request at a time unless
- * stated. Toy times: tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms (100: 5, 200: 8, 300:
- * 11), a decode 3 ms. A rule without a parameter of its own is disabled by another order in its
- * place; edf takes proactive requests in arrival order, as their deadlines are. */
+/* The orders are tested rule by rule (clauses.md E.5 to E.7, E.9, E.14), one request at a time
+ * unless stated. Toy times are in tests/helpers/rules.h: a prompt of n takes 0.03 n + 2 ms (100: 5,
+ * 200: 8, 300: 11), a decode 3 ms. A rule without a parameter of its own is disabled by another
+ * order in its place. edf takes proactive requests in arrival order, because their deadlines have
+ * that order. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +12,9 @@
 
 #define ONE "max_batch=1"
 
-/* BE0 ends at 5; BE1 came at 1, RT2, longer, at 2. rt_first: RT2 at 5; by any order alone BE1 goes
- * first (shorter, earlier, as urgent). Other classes of priority and deadline are switched off. */
+/* BE0 ends at 5. BE1 came at 1, and RT2, which is longer, at 2. With rt_first RT2 starts at 5. By
+ * any order alone BE1 goes first (shorter, earlier, as urgent). Other classes of priority and
+ * deadline are switched off. */
 static bool reactive_first(const char *policy, const char *own, const char *extra)
 {
     rules_machine(1);
@@ -64,7 +66,7 @@ static bool autellix_serves_reactive_first(const char *extra)
 
 /* ---- srpt ---- */
 
-/* At 5 BE1 needs 5 + 9 * 3 = 32, BE2 8 + 3 = 11; at 13 BE2 needs 3. BE1 starts at 16. */
+/* At 5 BE1 needs 5 + 9 * 3 = 32 and BE2 8 + 3 = 11. At 13 BE2 needs 3. BE1 starts at 16. */
 static bool srpt_takes_the_shortest_remaining_time(const char *extra)
 {
     rules_machine(1);
@@ -74,8 +76,8 @@ static bool srpt_takes_the_shortest_remaining_time(const char *extra)
     return rules_tokens_at(2, 2, (double[]){13, 16}) && rules_starts(1, 16);
 }
 
-/* BE0 has tokens at 5 and 8 and 8 more to go, 24 ms; BE1, come at 6, needs 1.5 + 2 = 3.5 and runs
- * 8 to 11.5; then BE0: 14.5. */
+/* BE0 has tokens at 5 and 8 and needs 8 more, 24 ms. BE1, which comes at 6, needs 1.5 + 2 = 3.5 and
+ * runs 8 to 11.5. BE0's next token is there at 14.5. */
 static bool srpt_displaces_the_longer_one(const char *extra)
 {
     rules_machine(1);
@@ -84,9 +86,9 @@ static bool srpt_displaces_the_longer_one(const char *extra)
     return rules_starts(1, 8) && rules_tokens_at(0, 3, (double[]){5, 8, 14.5});
 }
 
-/* Limit 0.5 of 10 tokens. BE1 (10 tokens: 2.3 ms) comes at 6, when BE0 has 1 token: it runs 8 to
- * 10.3. BE0 then has tokens 3, 4, 5 at 13.3, 16.3, 19.3 and stays: BE2, come at 18, waits until
- * BE0's tenth at 19.3 + 5 * 3 = 34.3. */
+/* The limit is 0.5 of 10 tokens. BE1 (10 tokens: 2.3 ms) comes at 6, when BE0 has 1 token, and runs
+ * 8 to 10.3. BE0 then has tokens 3, 4, 5 at 13.3, 16.3, 19.3 and stays. So BE2, which comes at 18,
+ * waits until BE0's tenth at 19.3 + 5 * 3 = 34.3. */
 static bool srpt_keeps_who_is_nearly_done(const char *extra)
 {
     rules_machine(1);
@@ -96,8 +98,9 @@ static bool srpt_keeps_who_is_nearly_done(const char *extra)
     return rules_starts(1, 8) && rules_starts(2, 34.3);
 }
 
-/* Ten layers: a prompt of 100 takes 10 * 4 + 1 = 41 ms, one of 50 takes 10 * 2.5 + 1 = 26, one of
- * 60 takes 29. At 16.5 BE0 has 24.5 left, less than 26: it stays, although all of it is longer. */
+/* There are ten layers. A prompt of 100 takes 10 * 4 + 1 = 41 ms, one of 50 takes 10 * 2.5 + 1 =
+ * 26, and one of 60 takes 29. At 16.5 BE0 has 24.5 left, less than 26, so it stays, although all of
+ * it is longer. */
 static bool srpt_counts_work_inside_a_pass(const char *extra)
 {
     rules_machine(10);
@@ -107,8 +110,8 @@ static bool srpt_counts_work_inside_a_pass(const char *extra)
 }
 
 /* At 13.5 BE0 has 27.5 left, more than 26, and stops when its attention of layer 4 ends at 14, with
- * 27 left. BE1 runs 14 to 40. BE2, come at 20, needs 29: less than all of BE0, more than its rest.
- */
+ * 27 left. BE1 runs 14 to 40. BE2, which comes at 20, needs 29: less than all of BE0, more than its
+ * rest. */
 static bool srpt_counts_work_of_a_stopped_pass(const char *extra)
 {
     rules_machine(10);
@@ -118,8 +121,8 @@ static bool srpt_counts_work_of_a_stopped_pass(const char *extra)
     return rules_starts(1, 14) && rules_finishes(0, 67) && rules_starts(2, 67);
 }
 
-/* Isolated ms of request r as srpt estimates them under sigma 1, from O exp(Z - 1/2) tokens. Z is
- * its own normal draw. */
+/* These are the isolated ms of request r as srpt estimates them under sigma 1, from O exp(Z - 1/2)
+ * tokens. Z is its own normal draw. */
 static double believed_ms(uint64_t seed, uint32_t r, double output)
 {
     uint64_t own = rng_seed(rng_key(seed, RNG_POLICY, hash_string(HASH_INIT, "srpt"), 0));
@@ -128,8 +131,9 @@ static double believed_ms(uint64_t seed, uint32_t r, double output)
     return 5 + 3 * (left > 1 ? round(left) - 1 : 0);
 }
 
-/* BE1 has 10 tokens, BE2 20; whoever is believed shorter starts at 5. In 20 runs somebody is
- * misjudged: two independent Z differ by more than log 2 the wrong way with probability 0.31. */
+/* BE1 has 10 tokens and BE2 20, and the one that is believed shorter starts at 5. Two independent Z
+ * differ by more than log 2 the wrong way with probability 0.31, so in 20 runs some request is
+ * misjudged. */
 static bool srpt_believes_a_prediction(const char *extra)
 {
     bool all = true;
@@ -148,7 +152,8 @@ static bool srpt_believes_a_prediction(const char *extra)
 
 /* ---- sjf-input ---- */
 
-/* At 5 BE2's prompt is shorter than BE1's; its 49 decodes do not count: 13 + 147 = 160. */
+/* At 5 BE2's prompt is shorter than BE1's. Its 49 decodes do not count: it ends at 13 + 147 =
+ * 160. */
 static bool sjf_takes_the_shortest_prompt(const char *extra)
 {
     rules_machine(1);
@@ -160,7 +165,7 @@ static bool sjf_takes_the_shortest_prompt(const char *extra)
 
 /* ---- mlfq: quanta 6, 12, 24 ms ---- */
 
-/* BE1's prefill of 11 ms joins level 1, BE2's of 5 level 0. */
+/* BE1's prefill of 11 ms joins level 1, and BE2's of 5 level 0. */
 static bool mlfq_joins_by_prefill_time(const char *extra)
 {
     rules_machine(1);
@@ -170,9 +175,10 @@ static bool mlfq_joins_by_prefill_time(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
-/* BE0 has used 5 ms, then 8 > 6: level 1 at 8, where BE1 (level 0, come at 6) runs 8 to 13. BE0
- * then uses 3, 6, 9, 12 ms of level 1, at 16, 19, 22, 25, and 15 > 12 at 28: level 2. BE2 (level 1,
- * come at 24) starts at 28 and not before: 28 + 11 = 39; BE0's last three tokens: 42, 45, 48. */
+/* BE0 has used 5 ms, then 8 > 6. So it is at level 1 at 8, where BE1 (level 0, comes at 6) runs 8
+ * to 13. BE0 then uses 3, 6, 9, 12 ms of level 1, at 16, 19, 22, 25, and 15 > 12 at 28, when it
+ * goes to level 2. BE2 (level 1, comes at 24) starts at 28 and not before, and ends at 28 + 11 =
+ * 39. BE0 has its last three tokens at 42, 45 and 48. */
 static bool mlfq_demotes_after_the_quantum(const char *extra)
 {
     rules_machine(1);
@@ -182,8 +188,8 @@ static bool mlfq_demotes_after_the_quantum(const char *extra)
     return rules_starts(1, 8) && rules_starts(2, 28) && rules_finishes(0, 48);
 }
 
-/* BE0 (level 1) waits for eight of level 0, 5 ms each. At 20 it was unserved for 20 ms and goes to
- * the top. */
+/* BE0 (level 1) waits for eight of level 0, which take 5 ms each. At 20 it was unserved for 20 ms
+ * and goes to the top. */
 static bool mlfq_promotes_the_starved(const char *extra)
 {
     rules_machine(1);
@@ -195,9 +201,9 @@ static bool mlfq_promotes_the_starved(const char *extra)
     return rules_starts(0, 20) && rules_starts(5, 31);
 }
 
-/* BE0 (level 1) prefills to 11 and has used 14 > 12 ms at 14: level 2. BE1 (level 1, come at 1)
- * does the same 14 to 28 and returns to the front of level 2, before BE0: it ends with its fourth
- * token at 34, BE0 gets its third at 37. */
+/* BE0 (level 1) prefills to 11 and has used 14 > 12 ms at 14, so it goes to level 2. BE1 (level 1,
+ * comes at 1) does the same 14 to 28 and returns to the front of level 2, before BE0. So it ends
+ * with its fourth token at 34, and BE0 gets its third at 37. */
 static bool mlfq_returns_to_the_front(const char *extra)
 {
     rules_machine(1);
@@ -214,8 +220,8 @@ static void first_token_due(uint32_t request, double ms_after_arrival)
     rules_extra(request)->ttft_slo_ns = MS(ms_after_arrival);
 }
 
-/* RT1 (5 ms of work) is due at 1 + 99 = 100, its latest start 95; RT2 (10 tokens: 2.3 ms) at 2 + 97
- * = 99, its latest start 96.7. So edf takes RT2 at 5 and llf RT1. */
+/* RT1 (5 ms of work) is due at 1 + 99 = 100, so it must start by 95. RT2 (10 tokens: 2.3 ms) is due
+ * at 2 + 97 = 99 and must start by 96.7. So edf takes RT2 at 5 and llf RT1. */
 static void urgent_and_laxer(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -238,8 +244,8 @@ static bool llf_takes_the_least_laxity(const char *extra)
     return rules_starts(1, 5) && rules_starts(2, 10);
 }
 
-/* RT0's second token is due at 5 + 200 = 205, RT1's first at 1 + 2000: RT0 has all ten at 5 + 27 =
- * 32 before RT1 starts. */
+/* RT0's second token is due at 5 + 200 = 205, and RT1's first at 1 + 2000. So RT0 has all ten at 5
+ * + 27 = 32 before RT1 starts. */
 static bool token_deadlines(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -258,7 +264,8 @@ static bool llf_has_a_deadline_for_every_token(const char *extra)
     return token_deadlines("llf", extra);
 }
 
-/* Blind, BE1 (due 1 s after it came at 1) goes before RT2 (due 2 s after it came at 2). */
+/* With blind classes BE1 (due 1 s after it came at 1) goes before RT2 (due 2 s after it came at
+ * 2). */
 static bool proactive_deadline(const char *policy, const char *extra)
 {
     rules_machine(1);
@@ -278,7 +285,7 @@ static bool llf_ages_proactive_requests(const char *extra)
     return proactive_deadline("llf", extra);
 }
 
-/* BE2's trace says 100 ms after its arrival; BE1 has the 600 s that proactive requests get. */
+/* BE2's trace says 100 ms after its arrival. BE1 has the 600 s that proactive requests get. */
 static bool edf_obeys_the_deadlines_of_the_trace(const char *extra)
 {
     rules_machine(1);
@@ -291,7 +298,7 @@ static bool edf_obeys_the_deadlines_of_the_trace(const char *extra)
 
 /* ---- prema ---- */
 
-/* Both have 1 token and a bit; BE2's prompt is shorter. */
+/* Both have 1 token and a bit. BE2's prompt is shorter. */
 static bool prema_takes_the_shortest_candidate(const char *extra)
 {
     rules_machine(1);
@@ -301,7 +308,8 @@ static bool prema_takes_the_shortest_candidate(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 13);
 }
 
-/* Blind; RT2 starts with 9 tokens, so it is the only candidate although BE1 is shorter. */
+/* Classes are blind. RT2 starts with 9 tokens, so it is the only candidate although BE1 is
+ * shorter. */
 static bool prema_runs_candidates_only(const char *extra)
 {
     rules_machine(1);
@@ -312,8 +320,8 @@ static bool prema_runs_candidates_only(const char *extra)
 }
 
 /* BE1 alone takes 11 + 3 = 14 ms by the estimate (one output token assumed), so it has 1 + t / 14
- * tokens: 2.79 at 25, 3.14 at 30. A shorter one, just come (4, 9, 14, ...), goes first at 0, 5, ...
- * 25; at 30 the threshold is 3 and BE1 the only candidate. */
+ * tokens: 2.79 at 25, 3.14 at 30. A shorter one, which has just come (4, 9, 14, ...), goes first at
+ * 0, 5, ... 25. At 30 the threshold is 3 and BE1 the only candidate. */
 static bool prema_earns_tokens_by_waiting(const char *extra)
 {
     rules_machine(1);
@@ -345,8 +353,8 @@ static bool vtc_takes_the_client_with_least_service(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
-/* BE0 of client 1 runs 0-59.3 and is charged 10 + 20 * 2 = 50. BE1 of client 2 (32) runs to 62.2;
- * then BE2 of client 2 goes before BE3 of client 1, which came first. */
+/* BE0 of client 1 runs 0-59.3 and is charged 10 + 20 * 2 = 50. BE1 of client 2 is charged 32 and
+ * runs to 62.2. Then BE3 of client 2 goes before BE2 of client 1, which came first. */
 static bool vtc_charges_what_clients_get(const char *extra)
 {
     rules_machine(1);
@@ -357,8 +365,8 @@ static bool vtc_charges_what_clients_get(const char *extra)
     return rules_starts(1, 59.3) && rules_starts(3, 62.2) && rules_starts(2, 64.5);
 }
 
-/* Two places. BE0's admission charges client 1 with 200 before anything of it has run, so client
- * 2's BE2 joins it, not BE1; together 300 rows, 11 ms. */
+/* There are two places. BE0's admission charges client 1 with 200 before anything of it has run. So
+ * client 2's BE2 joins it, not BE1. Together they have 300 rows, which take 11 ms. */
 static bool vtc_charges_prompts_at_admission(const char *extra)
 {
     rules_machine(1);
@@ -369,8 +377,8 @@ static bool vtc_charges_prompts_at_admission(const char *extra)
     return rules_starts(2, 0) && rules_starts(1, 11);
 }
 
-/* At 5 client 1 has 102 and client 2 nothing, but BE0 runs: to 5 + 9 * 3 = 32. RT1 waits as long,
- * though reactive requests are admitted first. */
+/* At 5 client 1 has 102 and client 2 nothing, but BE0 is running and has all its tokens at 5 + 9 *
+ * 3 = 32. RT1 waits as long, though reactive requests are admitted first. */
 static bool vtc_takes_nobody_out(const char *extra)
 {
     bool stays = true;
@@ -388,9 +396,9 @@ static bool vtc_takes_nobody_out(const char *extra)
     return stays;
 }
 
-/* BE0 of client 2 runs 0-5: 102. BE1 of client 1 runs 5-34.3. Client 3 comes at 10 and is lifted to
- * the 102 of client 2, whose BE2 waits; client 1 has less but nothing queued. A tie at 34.3: BE2
- * came first. */
+/* BE0 of client 2 runs 0-5 and is charged 102. BE1 of client 1 runs 5-34.3. Client 3 comes at 10
+ * and is lifted to the 102 of client 2, whose BE2 waits. Client 1 has less but nothing queued.
+ * There is a tie at 34.3, and BE2 came first. */
 static bool vtc_lifts_to_those_who_wait(const char *extra)
 {
     rules_machine(1);
@@ -403,9 +411,9 @@ static bool vtc_lifts_to_those_who_wait(const char *extra)
     return rules_starts(1, 5) && rules_starts(2, 34.3) && rules_starts(3, 39.3);
 }
 
-/* Client 1's four requests came at 0, 102 each, 100 of it at admission: 304 at 12, when client 2
- * comes with four and is lifted to 304. 15: BE4 (304 against 306), then BE3 (306 against 406) at
- * 20, BE5 (406 against nobody) at 25. */
+/* Client 1's four requests came at 0 and are charged 102 each, 100 of it at admission. So it has
+ * 304 at 12, when client 2 comes with four and is lifted to 304. BE4 starts at 15 (304 against
+ * 306), then BE3 at 20 (306 against 406), and BE5 at 25 (no other client has requests). */
 static bool vtc_lifts_who_comes_back(const char *extra)
 {
     rules_machine(1);
@@ -418,8 +426,8 @@ static bool vtc_lifts_who_comes_back(const char *extra)
     return rules_starts(4, 15) && rules_starts(3, 20) && rules_starts(5, 25);
 }
 
-/* A reactive request of 102 is charged 25.5: RT0, then BE1 (102), then RT2, RT3, RT4 and, on a tie
- * at 102, RT5 (smaller id); BE6 at 30. */
+/* A reactive request of 102 is charged 25.5. The order is RT0, then BE1 (102), then RT2, RT3, RT4
+ * and, on a tie at 102, RT5 (smaller id). BE6 starts at 30. */
 static bool vtc_weighs_reactive_service(const char *extra)
 {
     rules_machine(1);
@@ -432,10 +440,10 @@ static bool vtc_weighs_reactive_service(const char *extra)
     return rules_starts(1, 5) && rules_starts(5, 25) && rules_starts(6, 30);
 }
 
-/* One client, 64 tokens of KV. BE0 and BE1, 16 rows each, have tokens at 2.96 and fill the KV with
- * 16 decodes of both, 35.92: BE1, which came later, gives way, and queues before BE2 and BE3, 48
- * rows each, which had no room. BE0 needs 23 more tokens, 104.92; BE1 reads 33 rows again, 2.99,
- * and has 22 to go, 173.91; BE2 and BE3 do not fit beside each other: 3.44 each. */
+/* One client has 64 tokens of KV. BE0 and BE1, 16 rows each, have tokens at 2.96 and fill the KV
+ * with 16 decodes of both, at 35.92. BE1, which came later, gives way, and queues before BE2 and
+ * BE3, 48 rows each, which had no room. BE0 needs 23 more tokens, to 104.92. BE1 reads 33 rows
+ * again in 2.99 and has 22 more, to 173.91. BE2 and BE3 do not fit together and take 3.44 each. */
 static bool vtc_queues_who_lost_its_memory_by_arrival(const char *extra)
 {
     rules_machine(1);
@@ -450,10 +458,10 @@ static bool vtc_queues_who_lost_its_memory_by_arrival(const char *extra)
            rules_starts(3, 177.35);
 }
 
-/* Ten layers: BE0 takes 41 ms, BE1 10 * (0.03 * 165 + 1) + 1 = 60.5; deadlines 600 s after arrival.
- * At 20.5 BE1's laxity is 600,000 - 60.5 = 599,939.5 ms; BE0's was 599,959 at 0, so that it would
- * be 599,938.5 by now had it waited, and is 599,959 as it ran. It stops when its QKV of layer 6
- * ends, at 21. */
+/* There are ten layers. BE0 takes 41 ms and BE1 10 * (0.03 * 165 + 1) + 1 = 60.5. Deadlines are 600
+ * s after arrival. At 20.5 BE1's laxity is 600,000 - 60.5 = 599,939.5 ms. BE0's was 599,959 at 0.
+ * It would be 599,938.5 by now if BE0 had waited, and is 599,959 because it ran. BE0 stops when its
+ * QKV of layer 6 ends, at 21. */
 static bool llf_counts_work_inside_a_pass(const char *extra)
 {
     rules_machine(10);
@@ -462,12 +470,12 @@ static bool llf_counts_work_inside_a_pass(const char *extra)
     return rules_starts(1, 21);
 }
 
-/* As above until 21: BE0 stops with 21 ms done, its laxity 599,959 + 21 = 599,980. BE1 (laxity
- * 600,020.5 - 60.5 = 599,960) runs from 21 on, a layer in 4.95 + 1 ms. BE2, 200 rows or 71 ms,
- * comes at 44 with 600,044 - 71 = 599,973, when BE1 is at 599,960 + 23 = 599,983: BE1 stops when
- * its FFN of layer 4 ends, at 21 + 4 * 5.95 = 44.8, at 599,983.8. BE2 ends at 115.8. BE0 is then
- * the more urgent of the two that were stopped, although BE1 was stopped last: 115.8 + 20 = 135.8,
- * and BE1 with the 36.7 that it lacks ends at 172.5. */
+/* Until 21 all is as above. BE0 stops with 21 ms done, and its laxity is 599,959 + 21 = 599,980.
+ * BE1 (laxity 600,020.5 - 60.5 = 599,960) runs from 21 on, a layer in 4.95 + 1 ms. BE2, 200 rows or
+ * 71 ms, comes at 44 with 600,044 - 71 = 599,973, when BE1 is at 599,960 + 23 = 599,983. So BE1
+ * stops when its FFN of layer 4 ends, at 21 + 4 * 5.95 = 44.8, at 599,983.8. BE2 ends at 115.8. BE0
+ * is then the more urgent of the two that were stopped, although BE1 was stopped last. It ends at
+ * 115.8 + 20 = 135.8, and BE1 with the 36.7 that it lacks at 172.5. */
 static bool llf_compares_all_stopped_passes(const char *extra)
 {
     rules_machine(10);
@@ -477,8 +485,8 @@ static bool llf_compares_all_stopped_passes(const char *extra)
     return rules_finishes(2, 115.8) && rules_finishes(0, 135.8) && rules_finishes(1, 172.5);
 }
 
-/* Bounds of the last two of eight queues: 32 and 64 ms. Client 7 has had 5 + 20 * 3 = 65 ms, client
- * 8 5 + 11 * 3 = 38. When request 2 ends at 115, 4 goes before 3, which came first. */
+/* The last two of eight queues are bounded by 32 and 64 ms. Client 7 has had 5 + 20 * 3 = 65 ms,
+ * and client 8 5 + 11 * 3 = 38. When request 2 ends at 115, 4 goes before 3, which came first. */
 static bool autellix_has_eight_queues(const char *extra)
 {
     rules_machine(1);

@@ -1,7 +1,7 @@
-/* No parameter is without effect: of every parameter of every policy some value changes when some
- * request gets its tokens, on one of many random loads. On half of the loads other parameters are
- * drawn, too, the same on both sides, as some matter only where others are set. A parameter that
- * nobody reads, or that is read in another's place, changes nothing. */
+/* No parameter is without effect. On one of many random loads some value of every parameter of
+ * every policy changes when a request gets its tokens. On half of the loads other parameters are
+ * drawn, too, the same on both sides, because some matter only where others are set. A parameter
+ * that no code reads, or that is read in another's place, changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { TRIALS = 400, MAX_REQUESTS = 24, PARAMS_BYTES = 1024 };
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
 
-/* Those that none of these loads can show, and why. */
+/* None of these loads can show these parameters. The third text says why. */
 static const struct {
     const char *policy, *param, *why;
 } elsewhere[] = {
@@ -41,7 +41,7 @@ static const struct {
     {NULL, NULL, NULL},
 };
 
-/* Those that matter only where others are set. */
+/* These matter only where others are set. */
 static const struct {
     const char *policy, *param, *with;
 } needs[] = {
@@ -76,7 +76,8 @@ static bool is_elsewhere(const char *policy, const char *param)
     return false;
 }
 
-/* Hash of all start, first-token and finish times, and of what was shed; 0: it does not begin. */
+/* Returns a hash of all start, first-token and finish times, with those of shed requests. 0 says
+ * that the run does not begin. */
 static uint64_t fate(const struct policy_ops *ops, const char *params, uint64_t seed)
 {
     uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
@@ -113,7 +114,8 @@ static double within(const struct policy_param *p, double x)
     return x < p->min ? p->min : x > p->max ? p->max : x;
 }
 
-/* "name=value" with the k-th value that is not the default: ends of its range, and near it. */
+/* Writes "name=value" with the k-th value that is not the default: an end of its range, or a value
+ * near the default. */
 static void other_value(char *out, size_t size, const struct policy_param *p, uint32_t k)
 {
     static const double factor[] = {0.25, 4.0, 0.5, 2.0, 0.1, 10.0};
@@ -138,7 +140,7 @@ static void other_value(char *out, size_t size, const struct policy_param *p, ui
     (void)snprintf(out, size, p->type == PARAM_INT ? "%s=%.0f" : "%s=%.9g", p->name, x);
 }
 
-/* Three of ten other parameters at other values. */
+/* Draws other values for three of ten other parameters, in every second trial. */
 static size_t others(char *out, const struct policy_ops *ops, const struct policy_param *not_this,
                      uint64_t trial)
 {

@@ -1,5 +1,5 @@
-/* Every policy of the tree against every check of the conformance suite, and variants whose
- * parameters bring other code to run. XPUSIM_LOADS asks for more random loads. */
+/* Every policy of the tree must pass every check of the conformance suite, and so must variants
+ * whose parameters bring other code to run. XPUSIM_LOADS asks for more random loads. */
 #include <stdlib.h>
 
 #include "experiments/conformance/conformance.h"
@@ -29,8 +29,8 @@ static int n_checks(void)
     return n;
 }
 
-/* Whole: CONFORMANCE_LOADS. An oracle always has them, since it must be seen to use what it knows.
- */
+/* A whole run has CONFORMANCE_LOADS. An oracle always has them, since it must be seen to use its
+ * knowledge. */
 enum { LOADS_IN_PART = 9, LOADS_SANITIZED = 6 };
 
 static int n_cases(void)

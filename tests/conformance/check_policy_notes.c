@@ -1,6 +1,6 @@
-/* Counters of policies (sched_note), by hand: nothing else of a run shows them. KV of sessions on
- * the toy machine of tests/helpers/rules.h, and the graphs of sd-npu on that of
- * check_sd_switching.c. */
+/* Counters of policies (sched_note) are computed by hand, because nothing else of a run shows them.
+ * Sessions' KV is tested on the toy machine of tests/helpers/rules.h, and the graphs of sd-npu on
+ * that of check_sd_switching.c. */
 #include <string.h>
 
 #include "policies/registry.h"
@@ -14,7 +14,7 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* 0 for a counter that was never noted. */
+/* A counter that was never noted is 0. */
 static uint64_t noted(const char *counter)
 {
     for (uint32_t i = 0; i < sc.result.n_policy_counters; i++) {
@@ -25,9 +25,9 @@ static uint64_t noted(const char *counter)
     return 0;
 }
 
-/* Turn 0 (96 tokens) takes 4.88 ms, then its tool. check_tool_gaps.c computes what keeping,
- * dropping and swapping waste: 2.44 ms of holding are worth computing again, and 2 ms a transfer at
- * 96 GB/s. */
+/* Turn 0 (96 tokens) takes 4.88 ms, and then its tool runs. check_tool_gaps.c computes what
+ * keeping, dropping and swapping waste. 2.44 ms of holding are worth computing again, and 2 ms a
+ * transfer at 96 GB/s. */
 static const struct {
     const char *params;
     double gap_ms, swap_gb_per_s;
@@ -88,15 +88,15 @@ static bool has_gaps(const struct policy_ops *ops)
     return p != NULL && p->name != NULL;
 }
 
-/* Turns of 96, 300, 400 and 500 tokens, which take at least 0.03 ms each to compute again; at most
- * 2 ms more in all. Without calls KV is kept for as long as that takes.
+/* Turns have 96, 300, 400 and 500 tokens. Each takes at least 0.03 ms a token to compute again, and
+ * at most 2 ms more in all. Before any call was seen, KV is kept for as long as that takes.
  *
- * Calls of 1 and 2 ms: the first tool is in time (96: 2.88). It is known then that 1 ms is enough,
+ * With calls of 1 and 2 ms the first is in time (96: 2.88). It is known then that 1 ms is enough,
  * and the KV of turn 1 is given up in the second.
  *
- * Calls of 6, 1 and 3 ms: the first tool is late (4.88 at most), the second in time for the 6 ms
- * that are known (9 to compute again). For both calls, 6 ms costs 6 + 1 held, 1 ms costs 1 + 1 and
- * 12 again, and 0 ms 24: 6 ms is least, so the third is in time. */
+ * With calls of 6, 1 and 3 ms the first is late (4.88 at most), and the second in time for the 6 ms
+ * that are known (9 to compute again). For both calls a time to live of 6 ms costs 6 + 1 held, 1 ms
+ * costs 1 + 1 and 12 again, and 0 ms costs 24. 6 ms is least, so the third is in time. */
 static const struct {
     double gap_ms[3];
     uint32_t tools, discarded;
@@ -139,9 +139,9 @@ START_TEST(the_time_to_live_is_learned)
 }
 END_TEST
 
-/* Three blocks, two chunks: the prompt ends at 6 ms. Under sync the first block of the step waits
- * for the last of three loads, until 12. Under naive-async block 1 waits from 6.2125 to 8, and
- * block 2 from 8.2125 to 10. Progressive over four blocks hides all loads of 2 ms. */
+/* There are three blocks and two chunks, and the prompt ends at 6 ms. Under sync the first block of
+ * the step waits for the last of three loads, until 12. Under naive-async block 1 waits from 6.2125
+ * to 8, and block 2 from 8.2125 to 10. Progressive over four blocks hides all loads of 2 ms. */
 static const struct {
     const char *strategy;
     uint32_t blocks;
@@ -167,9 +167,8 @@ START_TEST(waiting_for_graphs_is_counted)
 }
 END_TEST
 
-/* agent-xpu-v1: nothing is backfilled where there is nobody to backfill, or where it is switched
- * off. While a reactive one decodes on the iGPU (20 ms a token), the NPU takes a proactive prompt.
- */
+/* agent-xpu-v1 backfills nothing where no request could be backfilled, or where it is switched off.
+ * While a reactive one decodes on the iGPU (20 ms a token), the NPU takes a proactive prompt. */
 START_TEST(backfilling_is_counted)
 {
     struct scenario_request q[] = {{RT, 0, 1024, 30, 0, 0}, {BE, 0.001, 1024, 30, 1, 0}};

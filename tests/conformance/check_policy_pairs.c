@@ -1,6 +1,7 @@
 /* Every pair of policies differs: on at least one of the listed loads some request gets its tokens
  * at other times. The listed loads are random ones, by seed (experiments/conformance/randomload.h).
- * Where two nearly coincide, a test says where they part. */
+ * Where two nearly coincide, a test says where they part. A policy that ran another one's rules by
+ * mistake would fail. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ enum { LOADS = 48, MAX_REQUESTS = 24, MAX_POLICIES = 64 };
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
 
-/* Hash of all start, first-token and finish times of load number `seed`. */
+/* Returns a hash of all start, first-token and finish times of load number `seed`. */
 static uint64_t fate(const struct policy_ops *ops, const char *params, uint64_t seed)
 {
     uint32_t n = randomload_make(&sc, q, MAX_REQUESTS, seed);
@@ -34,19 +35,19 @@ static uint64_t fate(const struct policy_ops *ops, const char *params, uint64_t 
     return h;
 }
 
-/* sarathi and vllm-v1 are nearly one policy as they come. Only the prompt of the last running one
- * is cut, as a prompt that is cut takes what is left of the budget; so somebody is admitted only
- * when all running prompts end in this iteration, no more run than the budget has tokens, and
+/* sarathi and vllm-v1 are nearly one policy by default. Only the prompt of the last running one is
+ * cut, because a prompt that is cut takes the rest of the budget. So a request is admitted only
+ * when all running prompts end in this iteration, and no more run than the budget has tokens. Then
  * "decodes first" and "running in order" are the same. Both admit a prompt when all of it fits.
- * They part where memory is short, as one wants a free block for every decode and leaves a
- * watermark, and with the parameters below. */
+ * They part where memory is short, because one wants a free block for every decode and leaves a
+ * watermark. They part with the parameters below, too. */
 static const struct {
     const char *sarathi, *v1;
 } apart[] = {{"", "reserve_full_isl=false"},
              {"", "long_prefill_token_threshold=64"},
              {"dynamic_chunk=true", ""}};
 
-/* On how many loads, of those where memory is short or is not. */
+/* Counts the loads that differ, of those where memory is short or of those where it is not. */
 static uint32_t loads_that_differ(const char *sarathi, const char *v1, bool is_short)
 {
     uint32_t n = 0;
@@ -97,7 +98,7 @@ START_TEST(every_pair_of_policies_differs_on_a_listed_load)
 }
 END_TEST
 
-/* The control: the same policy twice does not differ. */
+/* This is the control: the same policy twice does not differ. */
 START_TEST(a_policy_does_not_differ_from_itself)
 {
     const struct policy_ops *ops = policy_find("time-share");

@@ -1,6 +1,7 @@
-/* Rules of policies where they and their absence differ: beyond the second token, after service,
- * between equals, at the edge of memory. By hand; toy times: tests/helpers/rules.h: a prompt of n
- * takes 0.03 n + 2 ms (100: 5), a decode 3 ms, of n together 0.03 n + 2. */
+/* These rules of policies show only in special places: beyond the second token, after service,
+ * between equals, at the edge of memory. Times are computed by hand from those of
+ * tests/helpers/rules.h. A prompt of n takes 0.03 n + 2 ms (100: 5), a decode 3 ms, of n together
+ * 0.03 n + 2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static void starts(uint32_t request, double ms)
                   units_ms_from_ns(sc.records[request].start_ns), ms);
 }
 
-/* When the nth kernel of an op of a request on a device begins, from 0. */
+/* Returns when the nth kernel of an op of a request on a device begins, counted from 0. */
 static int64_t begins(uint32_t request, int device, enum op_kind op, uint32_t nth)
 {
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -44,9 +45,9 @@ static int64_t begins(uint32_t request, int device, enum op_kind op, uint32_t nt
 
 /* ---- edf and llf beyond the second token ---- */
 
-/* Two prompts, due at 100 ms, then each token 200 ms after the one before. RT0 0-5 and RT1 5-10;
- * next tokens are due at 205 and 210, so they take turns: RT0 10-13 (then due at 213), RT1 13-16
- * (216), RT0, RT1, ... Were tokens due by the first one, RT0 would run to its end. */
+/* Two prompts are due at 100 ms, and then each token 200 ms after the one before. RT0 runs 0-5 and
+ * RT1 5-10. Next tokens are due at 205 and 210, so they take turns: RT0 10-13 (then due at 213),
+ * RT1 13-16 (216), RT0, RT1, ... If tokens were due by the first one, RT0 would run to its end. */
 START_TEST(who_showed_its_last_token_first_is_next)
 {
     static const char *const policies[] = {"edf", "llf"};
@@ -58,10 +59,10 @@ START_TEST(who_showed_its_last_token_first_is_next)
 }
 END_TEST
 
-/* RT0's token at 5 is followed by one due at 25, which takes 3 ms (or 2 and a row): laxity 22
- * or 23. RT1 (300 tokens, 11 ms) came at 1 and is due at 35: 24. RT0 has its token at 8; the next
- * is due at 28, laxity 25 or 26: RT1 8-19. By deadlines less the prompt's work only, RT1 would go
- * first. */
+/* RT0's token at 5 is followed by one due at 25, which takes 3 ms (or 2 and a row): laxity 22 or
+ * 23. RT1 (300 tokens, 11 ms) came at 1 and is due at 35: 24. RT0 has its token at 8. The next is
+ * due at 28 with laxity 25 or 26, so RT1 runs 8-19. By deadlines less the prompt's work only, RT1
+ * would go first. */
 START_TEST(llf_counts_the_work_of_a_token_too)
 {
     static const struct scenario_request q[] = {{RT, 0, 100, 3, 0, 0}, {RT, 0.001, 300, 1, 0, 0}};
@@ -74,9 +75,10 @@ END_TEST
 
 /* ---- mlfq and prema after service ---- */
 
-/* Quanta of 4, 8, 16 ms, starving after 20 ms unserved, looked at each iteration. BE0 (prompt 5 ms:
- * level 1) is at level 2 from 11 on and served until 26. BE1 (30 tokens, 2.9 ms: level 0) came at
- * 24 and runs 26-28.9, then its tokens: BE0 has waited 2.9 ms, not since it came. */
+/* Quanta are 4, 8 and 16 ms, and a request starves after 20 ms unserved, looked at each iteration.
+ * BE0 (prompt 5 ms: level 1) is at level 2 from 11 on and served until 26. BE1 (30 tokens, 2.9 ms:
+ * level 0) came at 24, runs 26-28.9 and has its tokens. BE0 has waited 2.9 ms then, not since it
+ * came. */
 START_TEST(mlfq_starving_begins_when_service_ends)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 20, 0, 0}, {BE, 0.024, 30, 3, 0, 0}};
@@ -86,10 +88,11 @@ START_TEST(mlfq_starving_begins_when_service_ends)
 }
 END_TEST
 
-/* Attention takes 0.1 ms more for each pair. BE0 (100 tokens, 10 out) has its first token at 510, n
- * decodes later 13 n + 0.05 n (n + 1) ms more: the ninth token at 617.6, the tenth at 631.5. BE1
- * (10 tokens), come at 604, needs 8 ms for its prompt and at least 4 for each of 10 tokens: more
- * than the one that BE0 is expected to need yet, less than ten of 13 ms. */
+/* Attention takes 0.1 ms more for each pair. BE0 (100 tokens, 10 out) has its first token at
+ * 510. n decodes later it is 13 n + 0.05 n (n + 1) ms more: the ninth token at 617.6, the tenth
+ * at 631.5. BE1 (10 tokens), which comes at 604, needs 8 ms for its prompt and at least 4 for
+ * each of 10 tokens. That is more than the one that BE0 is expected to need yet, and less than
+ * ten of 13 ms. */
 START_TEST(prema_expects_what_is_left_and_not_all_of_it)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 10, 0, 0}, {BE, 0.604, 10, 1, 0, 0}};
@@ -100,10 +103,11 @@ START_TEST(prema_expects_what_is_left_and_not_all_of_it)
 }
 END_TEST
 
-/* 100 tokens are expected here, and the priority is 2. BE0 was never idle, so it has 2 tokens, the
- * band from 1 to 3, as BE1 has when it comes at 1200; at 1216.1 (46 decodes) BE0 needs 53 tokens of
- * some 18 ms, BE1 100 of 4 to 14: BE1 is next. Were service idleness, BE0 would have reached the
- * band of 3 after half its isolated time of some 1.8 s, and be the only candidate. */
+/* 100 tokens are expected here, and the priority is 2. BE0 was never idle, so it has 2 tokens, in
+ * the band from 1 to 3, as BE1 has when it comes at 1200. At 1216.1 (46 decodes) BE0 needs 53
+ * tokens of some 18 ms, and BE1 100 of 4 to 14, so BE1 is next. If service counted as idleness, BE0
+ * would have reached the band of 3 after half its isolated time of some 1.8 s, and be the only
+ * candidate. */
 START_TEST(prema_earns_nothing_by_being_served)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 90, 0, 0}, {BE, 1.2, 10, 1, 0, 0}};
@@ -116,11 +120,11 @@ END_TEST
 
 /* ---- hpf: equals ---- */
 
-/* RT0's prompt on the iGPU (below a chunk), twice 0.5 + 1 + 0.5 ms and 1: 5; then two fused layers
- * and a head: 5-7-9-10. RT1 (256,
- * a chunk) comes at 5 and has the NPU for QKV until 10 (case 0) or comes at 5.5 and has it until 7
- * (case 1). Then its attention and what is left of RT0's decoding are ready at one instant: the
- * prompt goes first, 1 ms; then they take turns as they become ready: RT0's layer. */
+/* RT0's prompt runs on the iGPU (below a chunk), twice 0.5 + 1 + 0.5 ms and 1: 5. Two fused layers
+ * and a head follow: 5-7-9-10. RT1 (256, a chunk) comes at 5 and has the NPU for QKV until 10 (case
+ * 0), or comes at 5.5 and has it until 7 (case 1). Then its attention and the rest of RT0's
+ * decoding are ready at one instant. The prompt goes first, 1 ms. After it they take turns as they
+ * become ready, and RT0's layer is next. */
 START_TEST(ready_at_one_instant_the_prompt_goes_before_decode)
 {
     static const struct scenario_request q[2][2] = {
@@ -139,10 +143,10 @@ START_TEST(ready_at_one_instant_the_prompt_goes_before_decode)
 END_TEST
 
 /* RT0 (100) answers at 5 and decodes: layer 5-7, head 7-8, layer 8-10. RT1 (300: a chunk on the
- * NPU, 44 rows on the iGPU) comes at 9. Its 0.44 ms of QKV go at 10, ready since 9; RT0's
- * head 10.44-11.44; a layer 11.44-13.44, asked to stop when RT1's NPU share ends at 9 + 2.56;
- * attention 13.44-14.44. Now the head is ready since 13.44 and RT1's 0.88 ms of FFN since 14.44:
- * the head goes first. */
+ * NPU, 44 rows on the iGPU) comes at 9. Its 0.44 ms of QKV run from 10, ready since 9, and RT0's
+ * head 10.44-11.44. A layer runs 11.44-13.44, asked to stop when RT1's NPU share ends at 9 + 2.56,
+ * and attention 13.44-14.44. Now the head is ready since 13.44 and RT1's 0.88 ms of FFN since
+ * 14.44, so the head goes first. */
 START_TEST(of_equals_who_became_ready_first_goes_first)
 {
     static const struct scenario_request q[] = {{RT, 0, 100, 9, 0, 0}, {RT, 0.009, 300, 1, 0, 0}};
@@ -152,9 +156,9 @@ START_TEST(of_equals_who_became_ready_first_goes_first)
 }
 END_TEST
 
-/* Kernels handed over ahead are not taken back: BE0's whole iteration 5-8 runs although RT1 comes
- * at 5.5. RT1's prompt 8-13; then RT1 decodes alone, 3 ms a token; BE0, also ready, is of another
- * priority. */
+/* Kernels handed over ahead are not taken back, so BE0's whole iteration 5-8 runs although RT1
+ * comes at 5.5. RT1's prompt runs 8-13, and then RT1 decodes alone, 3 ms a token. BE0, also ready,
+ * is of another priority. */
 START_TEST(an_iteration_is_of_one_priority)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 6, 0, 0}, {RT, 0.0055, 100, 3, 0, 0}};
@@ -165,8 +169,8 @@ START_TEST(an_iteration_is_of_one_priority)
 }
 END_TEST
 
-/* A device that suspends and takes nothing back: level 3 is there, and RT1, come at 5.5, has the
- * iGPU at once, inside the layer of 5-7. */
+/* The device suspends and takes nothing back. Level 3 is there, and RT1, which comes at 5.5, has
+ * the iGPU at once, inside the layer of 5-7. */
 START_TEST(level_3_needs_no_level_2)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 6, 0, 0}, {RT, 0.0055, 100, 1, 0, 0}};
@@ -183,9 +187,10 @@ END_TEST
 
 /* ---- recompute-preempt ---- */
 
-/* BE0 and BE1 share decoding from 10 on (prompts 0-5, 5-10), BE2 waits. RT3, come at 11, kills them
- * at the end of the attention kernel, 11.02, and runs to 16.02. Then BE0, BE1 and BE2 in the order
- * in which they came: 100 prompt tokens and the one that was out again, 5.03 ms. */
+/* BE0 and BE1 share decoding from 10 on (prompts 0-5, 5-10), and BE2 waits. RT3, which comes at
+ * 11, kills them at the end of the attention kernel, 11.02, and runs to 16.02. Then BE0, BE1 and
+ * BE2 follow in the order in which they came, with 100 prompt tokens and the one that was out,
+ * 5.03 ms. */
 START_TEST(the_killed_come_back_in_order_of_arrival_before_those_who_came_later)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0},
@@ -203,9 +208,9 @@ END_TEST
 
 /* ---- co-serving ---- */
 
-/* 20 blocks of 16 tokens. RT0 (100 tokens) holds 7, 208 tokens are free. BE1's prompt of 208 would
- * just fit, but RT0's next token is in the batch as well: BE1 waits until RT0, with its tenth
- * token, has ended. One of 207 is taken at once. */
+/* There are 20 blocks of 16 tokens. RT0 (100 tokens) holds 7, and 208 tokens are free. BE1's prompt
+ * of 208 would just fit, but RT0's next token is in the batch as well. So BE1 waits until RT0, with
+ * its tenth token, has ended. One of 207 is taken at once. */
 START_TEST(co_serving_counts_what_the_batch_takes)
 {
     static const char *const policies[] = {"conserve-like", "hygen-like"};
@@ -229,9 +234,9 @@ END_TEST
 
 /* ---- sarathi ---- */
 
-/* The budget of prompts falls from 64 tokens on, that of an iteration is 4. Six prompts of 4 go
- * together, 0.03 * 24 + 2 = 2.72; then all six decode together, 0.03 * 6 + 2 = 2.18, although they
- * are more than 4: decodes are never left out. */
+/* The budget of prompts falls from 64 tokens on, and that of an iteration is 4. Six prompts of 4 go
+ * together, 0.03 * 24 + 2 = 2.72. Then all six decode together, 0.03 * 6 + 2 = 2.18, although they
+ * are more than 4, because decodes are never left out. */
 START_TEST(sarathi_decodes_all_whatever_the_budget)
 {
     struct scenario_request q[6];
@@ -250,9 +255,9 @@ END_TEST
 /* ---- autellix-like ---- */
 
 /* BE1 (300, 11 ms) of program 1 waits for BE0, 0-11, and runs 11-22: 11 ms of service, 11 of
- * waiting. BE2 of that program comes at 23, queue 1, while others, just come, go first at 22, 27
- * and 32. It is due at the top when both have waited beta = 2 times what they got, 11 + w = 22: at
- * 34, so it goes at 37. Without the past it would be due at 45. */
+ * waiting. BE2 of that program comes at 23, in queue 1, while others, which have just come, go
+ * first at 22, 27 and 32. It is due at the top when both have waited beta = 2 times their service,
+ * 11 + w = 22, at 34, so it starts at 37. Without the past it would be due at 45. */
 START_TEST(a_programs_past_waiting_counts)
 {
     struct scenario_request q[8] = {
@@ -261,7 +266,7 @@ START_TEST(a_programs_past_waiting_counts)
     for (uint32_t i = 3; i < 8; i++) {
         q[i] = (struct scenario_request){BE, 0.0065 + 0.005 * i, 100, 1, 0, 0};
     }
-    q[2] = q[3]; /* arrivals in order: 21.5, 23, 26.5, ... */
+    q[2] = q[3]; /* arrivals stay in order: 21.5, 23, 26.5, ... */
     q[3] = (struct scenario_request){BE, 0.023, 100, 1, 0, 0};
     rules_extra(1)->client_id = 1;
     rules_extra(3)->client_id = 1;
@@ -275,7 +280,7 @@ END_TEST
 
 /* ---- llama-cpp ---- */
 
-/* A micro-batch of 150: one prompt of 100 and half of the other, never all of both. */
+/* A micro-batch of 150 has one prompt of 100 and half of the other, never all of both. */
 START_TEST(prompts_share_a_micro_batch)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0}, {BE, 0, 100, 1, 0, 0}};
@@ -285,9 +290,9 @@ START_TEST(prompts_share_a_micro_batch)
 }
 END_TEST
 
-/* Two slots and 14 blocks: BE0 and BE1 hold 7 each, and need an eighth for token 113. The one that
- * entered last gives way, and waits before BE2 and BE3: when the other has ended, it enters with
- * BE2, and BE3 waits. */
+/* There are two slots and 14 blocks. BE0 and BE1 hold 7 each, and need an eighth for token 113. The
+ * one that entered last gives way, and waits before BE2 and BE3. When the other has ended, it
+ * enters with BE2, and BE3 waits. */
 START_TEST(who_gave_way_enters_before_those_who_came_later)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 30, 0, 0},
@@ -336,8 +341,8 @@ START_TEST(a_reservation_that_just_fits_is_made)
 }
 END_TEST
 
-/* Without reservation, ten blocks: the second prompt of 81 tokens does not fit beside 80 of the
- * batch, and no pass is tried that cannot be formed. */
+/* There are ten blocks, without reservation. The second prompt of 81 tokens does not fit next to 80
+ * of the batch, and no pass is tried that cannot be formed. */
 START_TEST(orca_counts_what_the_batch_takes)
 {
     static const struct scenario_request q[] = {{BE, 0, 80, 1, 0, 0}, {BE, 0, 81, 1, 0, 0}};
@@ -351,7 +356,8 @@ END_TEST
 
 /* ---- sarathi-hetero and hygen-like ---- */
 
-/* Six prompts of 4; all of them decode together, 0.03 * 6 + 2, from the second token on. */
+/* There are six prompts of 4, and all of them decode together, 0.03 * 6 + 2, from the second token
+ * on. */
 START_TEST(hetero_decodes_all_that_decode)
 {
     struct scenario_request q[6];
@@ -366,7 +372,7 @@ START_TEST(hetero_decodes_all_that_decode)
 }
 END_TEST
 
-/* A budget of 1 ms holds not even one decode of 3: offline requests go one at a time. */
+/* A budget of 1 ms holds not even one decode of 3, so offline requests run one at a time. */
 START_TEST(where_nothing_fits_the_budget_one_goes_alone)
 {
     static const struct scenario_request q[] = {
@@ -381,9 +387,9 @@ START_TEST(where_nothing_fits_the_budget_one_goes_alone)
 }
 END_TEST
 
-/* 12 blocks of 16 tokens, one seat. BE0 (96 tokens) has tokens at 4.88 and 7.88 and loses its KV to
- * RT1 (100), which answers at 7.88 + 5. Nobody has a prefix in the cache then, so that BE0, which
- * came first, goes before BE2: 98 tokens again, 0.03 * 98 + 2. */
+/* There are 12 blocks of 16 tokens and one seat. BE0 (96 tokens) has tokens at 4.88 and 7.88 and
+ * loses its KV to RT1 (100), which answers at 7.88 + 5. No request has a prefix in the cache then.
+ * So BE0, which came first, goes before BE2: 98 tokens again, 0.03 * 98 + 2. */
 START_TEST(who_lost_its_kv_is_in_the_order_of_prefixes_again)
 {
     static const struct scenario_request q[] = {
@@ -398,10 +404,10 @@ END_TEST
 
 /* ---- what orders believe of the rest ---- */
 
-/* Ten layers, BE0 (100) takes 41 ms. BE1 (50, 26 ms) comes at 13.5, when 27.5 are left, and resets
- * the attention kernel of 13-14: half a ms is lost, 28 are left. BE1 runs 13.5-39.5; BE2 (55, 27.5
- * ms) has come at 20 and goes before BE0. With the lost kernel counted as done BE0 would have 27.
- */
+/* With ten layers BE0 (100) takes 41 ms. BE1 (50, 26 ms) comes at 13.5, when 27.5 are left, and
+ * resets the attention kernel of 13-14. Half a ms is lost, so 28 are left. BE1 runs 13.5-39.5. BE2
+ * (55, 27.5 ms) has come at 20 and goes before BE0. With the lost kernel counted as done BE0 would
+ * have 27. */
 START_TEST(what_a_reset_lost_is_still_to_do)
 {
     static const struct scenario_request q[] = {
@@ -414,8 +420,8 @@ START_TEST(what_a_reset_lost_is_still_to_do)
 }
 END_TEST
 
-/* Chunks of 100: BE1's 300 take 3 * 4 ms and one head, 13; BE2's 100 and three decodes 5 + 9 = 14.
- * With a head for every chunk BE1 would be believed to take 15. */
+/* In chunks of 100 BE1's 300 take 3 * 4 ms and one head, 13. BE2's 100 and three decodes take 5 + 9
+ * = 14. With a head for every chunk BE1 would be believed to take 15. */
 START_TEST(a_prompt_in_chunks_has_one_head)
 {
     static const struct scenario_request q[] = {
@@ -426,8 +432,9 @@ START_TEST(a_prompt_in_chunks_has_one_head)
 }
 END_TEST
 
-/* 0.001 ms a pair: BE1's 100 tokens have 5,050, so 10.05 ms; BE2's 50 have 1,275, and two decodes
- * of 3.05: 10.9. Were all pairs of a square counted, BE1 would take 15 and BE2 12.1. */
+/* A pair takes 0.001 ms. BE1's 100 tokens have 5,050, so 10.05 ms. BE2's 50 have 1,275, and two
+ * decodes take 3.05 each: 10.9. If all pairs of a square counted, BE1 would take 15 and BE2
+ * 12.1. */
 START_TEST(a_prompt_looks_back_only)
 {
     static const struct scenario_request q[] = {
@@ -439,10 +446,9 @@ START_TEST(a_prompt_looks_back_only)
 }
 END_TEST
 
-/* One seat. Without priorities nobody takes it by force: BE0 decodes until 17. */
-/* BE0's first chunk (512 rows: 5.12 + 1 + 10.24 ms) is to stop at 5.12 ms for RT1, who came at 1 ms
- * and is gone by then: the chunk starts over, 5.12-21.48, then the rest of both prompts, 488 + 24
- * rows, until 21.48 + 16.36 + 1 ms for the head. */
+/* BE0's first chunk (512 rows: 5.12 + 1 + 10.24 ms) is to stop at 5.12 ms for RT1, which came at 1
+ * ms and has left by then. So the chunk starts over, 5.12-21.48. Then the rest of both prompts, 488
+ * + 24 rows, takes until 21.48 + 16.36 + 1 ms for the head. */
 START_TEST(who_was_stopped_for_somebody_who_left_goes_on)
 {
     static const struct scenario_request q[] = {
@@ -456,8 +462,8 @@ START_TEST(who_was_stopped_for_somebody_who_left_goes_on)
 }
 END_TEST
 
-/* A request whose user gives up at the instant of its token is in no pass then. Every policy goes
- * on with who waits. */
+/* A request whose user gives up at the instant of its token is in no pass then. Every policy
+ * continues with the other one. */
 START_TEST(who_gives_up_as_a_token_comes_out_holds_nobody_up)
 {
     static const struct scenario_request q[] = {{RT, 0, 300, 9, 0, 0}, {RT, 0, 300, 3, 0, 0}};
@@ -479,10 +485,10 @@ START_TEST(who_gives_up_as_a_token_comes_out_holds_nobody_up)
 }
 END_TEST
 
-/* Eighteen prompts, each shorter than the one before and 10 ms later: each stops the one before at
- * its next kernel, none of which takes 10 ms (300 rows: 9). Sixteen can be stopped at once, so the
- * eighteenth waits for the end of the seventeenth's pass: 12 layers of 140 rows, 12 x 5.2 + 1 ms,
- * after it began within 10 ms of its arrival at 160. */
+/* Eighteen prompts come, each shorter than the one before and 10 ms later. Each stops the one
+ * before at its next kernel, none of which takes 10 ms (300 rows: 9). Sixteen can be stopped at
+ * once. So the eighteenth waits for the end of the seventeenth's pass: 12 layers of 140 rows, 12 x
+ * 5.2 + 1 ms, after it began within 10 ms of its arrival at 160. */
 START_TEST(sixteen_passes_can_be_stopped_at_once)
 {
     struct scenario_request q[18];
@@ -499,6 +505,8 @@ START_TEST(sixteen_passes_can_be_stopped_at_once)
 }
 END_TEST
 
+/* There is one seat. Without priorities no request takes it by force, so BE0 decodes until 17. With
+ * them RT1 has it after BE0's first token, at 5. */
 START_TEST(force_is_for_priorities_only)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 5, 0, 0}, {RT, 0.001, 100, 1, 0, 0}};
@@ -535,8 +543,8 @@ START_TEST(repeated_steps_grow_as_single_ones_do)
     for (uint32_t r = 0; r < 3; r++) {
         ck_assert_int_eq(sc.records[r].finish_ns, one_by_one[r].finish_ns);
     }
-    /* a prompt pass of 150 tokens, then steps of 0.03 * 3 + 2 ms and 0.01 for each key: the kth
-     * (k = 1 to 39) has 30 + k, 50 + k and 70 + k of them */
+    /* A prompt pass of 150 tokens is followed by steps of 0.03 * 3 + 2 ms and 0.01 for each key.
+     * The kth (k = 1 to 39) has 30 + k, 50 + k and 70 + k of them. */
     double prompts = 0.03 * 150 + 2 + 0.01 * (465 + 1275 + 2485);
     if (_i != 3) {
         ck_assert_int_le(

@@ -1,6 +1,6 @@
 /* A prefix that a waiting request has found is cache, and counts as free until the request begins.
- * So a prompt takes more of what counts as free than what is left of it to compute. By hand; toy
- * times: tests/helpers/rules.h, blocks of 16 tokens. */
+ * So a prompt takes more of the free room than it has left to compute. Times are computed by hand
+ * from those of tests/helpers/rules.h, with blocks of 16 tokens. */
 #include "tests/helpers/rules.h"
 #include "tests/helpers/suite.h"
 
@@ -12,9 +12,9 @@ static void on_lost(void *self UNUSED, int64_t now_ns UNUSED, const struct reque
     lost[r->id]++;
 }
 
-/* 32 blocks. Request 0 leaves ten of group 7 in the cache. Request 1 (256, 40 tokens) holds 17 when
- * request 2 comes at 30 ms, and 19 at its end. Request 2 begins with those ten blocks. They count
- * as free, and so do five others. */
+/* There are 32 blocks. Request 0 leaves ten of group 7 in the cache. Request 1 (256, 40 tokens)
+ * holds 17 when request 2 comes at 30 ms, and 19 at its end. Request 2 begins with those ten
+ * blocks. They count as free, and so do five others. */
 static void serve(const char *policy, const char *params, uint32_t prompt)
 {
     char text[512];
@@ -32,9 +32,10 @@ static void serve(const char *policy, const char *params, uint32_t prompt)
     rules_run(policy, params, "", NULL, 0);
 }
 
-/* Pieces of 64 rows take 2.92 ms. Request 0: two, and 32 rows with a head, 2.96: 8.8. Request 1:
- * four, the last with a head: 10 + 12.68; then 39 decodes of 3 ms: 139.68. Request 2 has 160 rows
- * to compute, as request 0 had. Admitted at 30, it would find KV for one piece, and lose all. */
+/* Pieces of 64 rows take 2.92 ms. Request 0 has two, and 32 rows with a head, 2.96: 8.8. Request 1
+ * has four, the last with a head: 10 + 12.68. Then 39 decodes of 3 ms make 139.68. Request 2 has
+ * 160 rows to compute, as request 0 had. If it were admitted at 30, it would find KV for one piece,
+ * and lose all. */
 START_TEST(a_whole_prompt_has_room_when_it_is_admitted)
 {
     static const char *const policies[] = {"sglang-lpm", "sarathi", "edf"};
@@ -52,7 +53,7 @@ START_TEST(who_begins_has_room_for_its_prefix_too)
         const char *policy, *params;
         uint32_t prompt;
     } all[] = {
-        /* 20 blocks of 15: no room. */
+        /* 20 blocks of 15 find no room. */
         {"orca", "reserve=false", 320},
         {"conserve-like", "max_num_batched_tokens=64", 320},
         /* 12 blocks of 15 leave three: not an eighth of 32, and not 64 tokens for each of two. */
@@ -68,10 +69,10 @@ START_TEST(who_begins_has_room_for_its_prefix_too)
 }
 END_TEST
 
-/* Request 1 works with the prefix that 2 has found: it is not free, and request 2 needs the ten
- * blocks of its other 160 rows, where 15 are free. Request 1 takes 4.88 ms from 10 on, and then 3
- * ms a token: 32.88 is its seventh. Request 2 joins the next, 0.03 x 161 + 2 ms; prompts alone take
- * 0.03 ms less. */
+/* Request 1 works with the prefix that 2 has found. So the prefix is not free, and request 2 needs
+ * the ten blocks of its other 160 rows, where 15 are free. Request 1 takes 4.88 ms from 10 on, and
+ * then 3 ms a token: 32.88 is its seventh. Request 2 joins the next, 0.03 x 161 + 2 ms. Prompts
+ * alone take 0.03 ms less. */
 START_TEST(a_prefix_that_is_in_use_takes_no_room)
 {
     static const char *const policies[] = {"vllm-v1", "sarathi", "openvino-cb", "sglang-lpm",
@@ -88,8 +89,8 @@ START_TEST(a_prefix_that_is_in_use_takes_no_room)
 }
 END_TEST
 
-/* Ten layers. Request 0 leaves ten blocks, 1 holds 20 from 60 to 167 ms. The prompt of 2 has those
- * ten and needs four more, where two are left: nothing stops for it. */
+/* There are ten layers. Request 0 leaves ten blocks, and 1 holds 20 from 60 to 167 ms. The prompt
+ * of 2 has those ten and needs four more, where two are left, so nothing stops for it. */
 START_TEST(nothing_stops_for_who_has_no_room_beside_its_prefix)
 {
     rules_machine(10);
@@ -105,11 +106,11 @@ START_TEST(nothing_stops_for_who_has_no_room_beside_its_prefix)
 }
 END_TEST
 
-/* Request 1 decodes 250 tokens and fills all 32 blocks; it takes them from 2, which had found ten
+/* Request 1 decodes 250 tokens and fills all 32 blocks. It takes them from 2, which had found ten
  * and begun with a piece of 80 rows for the five that were free at 31.68 ms. When 2 has lost those
- * five, what it has left is as much as it found, and is no cache: it gives way, too. Request 1:
- * 9.68 ms from 10 on, 248 decodes of 3 ms and one step of 4.43 with that piece. Request 2 computes
- * 256 rows and 64 with a head: 8.68 and 3.92 ms. */
+ * five, it has as much left as it found. But that is no cache, so it gives way, too. Request 1
+ * takes 9.68 ms from 10 on, 248 decodes of 3 ms and one step of 4.43 with that piece. Request 2
+ * computes 256 rows and 64 with a head: 8.68 and 3.92 ms. */
 START_TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same)
 {
     rules_machine(1);
@@ -128,7 +129,7 @@ START_TEST(a_victim_that_keeps_just_its_prefix_gives_way_all_the_same)
 END_TEST
 
 /* Request 0 computes 320 tokens until 11.6 ms. Then 2, which shares them, has 32 rows left, 2.96
- * ms, and goes before 1 with 200; until then it had 352 and was behind. */
+ * ms, and goes before 1 with 200. Until then it had 352 and was behind. */
 START_TEST(who_waits_is_shorter_once_its_prefix_is_computed)
 {
     static const char *const policies[] = {"srpt", "prema", "critical-path"};
@@ -143,10 +144,10 @@ START_TEST(who_waits_is_shorter_once_its_prefix_is_computed)
 }
 END_TEST
 
-/* At 31.68 ms request 1 holds 17 of 32 blocks, and 2, which is due first, wants 16: request 1 goes
- * on by itself. To take from 3 the ten that it has found would not help, and they are there when 2
- * has ended: 3 computes 32 rows. Request 1: 9.68 ms from 10 on, 39 decodes of 3; 2: 9.68; 3: 2.96.
- */
+/* At 31.68 ms request 1 holds 17 of 32 blocks, and 2, which is due first, wants 16. So request 1
+ * continues by itself. To take from 3 the ten that it has found would not help, and they are there
+ * when 2 has ended: 3 computes 32 rows. Request 1 takes 9.68 ms from 10 on and 39 decodes of 3,
+ * request 2 takes 9.68 and request 3 2.96. */
 START_TEST(who_has_only_found_its_kv_is_no_victim)
 {
     rules_machine(1);
@@ -187,9 +188,9 @@ START_TEST(who_has_only_found_its_kv_loses_nothing_to_a_prompt)
 }
 END_TEST
 
-/* Request 3 begins with the ten blocks that it has found, and 2 displaces it. Stopped, 3 gives up
- * the two that it had taken. Its ten count as free again: with five others they are 15 of 16 that 2
- * needs, so 1 loses its 17, and 3 nothing. */
+/* Request 3 begins with the ten blocks that it has found, and 2 displaces it. When stopped, 3 gives
+ * up the two that it had taken. Its ten count as free again. With five others they are 15 of 16
+ * that 2 needs, so 1 loses its 17, and 3 nothing. */
 START_TEST(who_was_displaced_keeps_the_prefix_that_it_had_found)
 {
     run_priority((uint32_t)_i, "2,2,0,reactive,0.031,,256,1,0,\n"
@@ -199,8 +200,8 @@ START_TEST(who_was_displaced_keeps_the_prefix_that_it_had_found)
 END_TEST
 
 /* Request 1 is the second turn of a session whose KV was on flash. It comes at 1012.68 ms and has
- * its 16 blocks back after 10 and a ns. They are no cache, though they are what it found and
- * nothing else: request 2 wants 25 of 32 and takes them. */
+ * its 16 blocks back after 10 and a ns. They are no cache, though they are all that it found and
+ * nothing else. Request 2 wants 25 of 32 and takes them. */
 START_TEST(kv_that_is_back_from_flash_gives_way)
 {
     rules_machine(1);
@@ -218,7 +219,7 @@ START_TEST(kv_that_is_back_from_flash_gives_way)
 }
 END_TEST
 
-/* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32: the second waits for the end of
+/* 241 and 257 tokens are 498 of 512, and 16 and 17 blocks of 32. So the second waits for the end of
  * the first, three pieces of 2.92 ms, one of 3.47 and 19 decodes of 3. */
 START_TEST(prompts_have_room_in_whole_blocks)
 {

@@ -1,5 +1,5 @@
-/* Rules of policies that show only where several things meet, by hand. Toy times:
- * tests/helpers/rules.h. */
+/* These rules of policies show only where several things meet, and every time is computed by hand.
+ * Toy times are in tests/helpers/rules.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* To a microsecond: ops that cost nothing take 1 ns each. */
+/* Times are compared to a microsecond, because ops that cost nothing take 1 ns each. */
 static void starts(uint32_t request, double ms)
 {
     int64_t got_ns = sc.records[request].start_ns;
@@ -26,12 +26,13 @@ static void finishes(uint32_t request, double ms)
                   units_ms_from_ns(sc.records[request].finish_ns), ms);
 }
 
-/* A prompt of n takes n + 1 ms, and one token is expected, 1 ms more: isolated n + 2. Proactive
- * priority 0.5. RT0 (199) runs 0-200. BE1 (8, isolated 10) came at 1 and has 0.5 + 0.5 * 199 / 10 =
- * 10.45 tokens at 200: it rose through the bands of 1 and 3 to that of 9 and is the only candidate,
- * 200-209. Then BE2 (98, isolated 100, since 100) has 0.5 + 0.5 * 109 / 100 = 1.045, BE3 (48,
- * isolated 50, since 190) 0.5 + 0.5 * 19 / 50 = 0.69: the threshold falls to 1, BE2 is the
- * candidate. Were BE1 still counted in the band of 3, nobody would be, and the shorter BE3 next. */
+/* A prompt of n takes n + 1 ms, and one token is expected, 1 ms more, so it has n + 2 isolated ms.
+ * The proactive priority is 0.5. RT0 (199) runs 0-200. BE1 (8, isolated 10) came at 1 and has 0.5 +
+ * 0.5 * 199 / 10 = 10.45 tokens at 200. It rose through the bands of 1 and 3 to that of 9 and is
+ * the only candidate, 200-209. Then BE2 (98, isolated 100, since 100) has 0.5 + 0.5 * 109 / 100 =
+ * 1.045, and BE3 (48, isolated 50, since 190) 0.5 + 0.5 * 19 / 50 = 0.69. The threshold falls to 1,
+ * and BE2 is the candidate. If BE1 still counted in the band of 3, there would be none, and the
+ * shorter BE3 would be next. */
 START_TEST(prema_forgets_who_left_a_band)
 {
     static const struct scenario_request q[] = {{RT, 0, 199, 1, 0, 0},
@@ -48,10 +49,10 @@ START_TEST(prema_forgets_who_left_a_band)
 }
 END_TEST
 
-/* Recomputing 96 tokens in chunks of 48 takes 0.03 * 48 + 1 ms each, and the head's 1 ms
- * once: 5.88. Without calls seen KV lives as long. A turn that comes 5.8 ms after the first ended
+/* Recomputing 96 tokens in chunks of 48 takes 0.03 * 48 + 1 ms each, and the head's 1 ms once:
+ * 5.88. Before any call was seen, KV lives as long. A turn that comes 5.8 ms after the first ended
  * (at 5.88) finds it: 48 and 16 rows more, 2.44 + 0.48 + 2. One that comes after 6.4 does not:
- * three chunks of 48 and 16 rows. Were every chunk sampled, recomputing would take 6.88. */
+ * three chunks of 48 and 16 rows. If every chunk were sampled, recomputing would take 6.88. */
 START_TEST(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates)
 {
     static const struct {
@@ -67,9 +68,10 @@ START_TEST(a_chunk_that_is_not_the_last_is_not_sampled_in_estimates)
 }
 END_TEST
 
-/* One at a time, 15 blocks. BE0 leaves six at 4.88. Its next turn, BE3, comes at 5.88, while BE1
- * runs, and 64 of its 160 tokens are left: 3.92. RT4 (ten blocks), at 8.8, takes what it found: 6.8
- * are left. So BE2 (5) goes before it at 15.6, though nobody was notified. */
+/* One request runs at a time, in 15 blocks. BE0 leaves six at 4.88. Its next turn, BE3, comes at
+ * 5.88, while BE1 runs, and has 64 of its 160 tokens to compute: 3.92. RT4 (ten blocks), at 8.8,
+ * takes the blocks that BE3 found: 6.8 are left. So BE2 (5) goes before it at 15.6, though no
+ * policy was notified. */
 START_TEST(srpt_counts_a_prefix_that_the_cache_has_dropped)
 {
     static const struct scenario_request q[] = {{BE, 0, 96, 1, 5, 0},
@@ -86,12 +88,12 @@ START_TEST(srpt_counts_a_prefix_that_the_cache_has_dropped)
 }
 END_TEST
 
-/* 12 blocks. BE0 and BE1 (64 tokens each, of one client) come out of their prompts at 5.84 and
- * decode together, 2.06 a step, until BE1 loses its six blocks at 71.76, with 33 tokens each: the
- * client has got 2 * 64 + 2 * 66 = 260. BE0 decodes alone, and its blocks leave no room for BE1's
- * 97 tokens. BE2 (40, of another client) comes at 100 and is lifted to what the first has then, 260
- * + 2 * 9. At 101.76 that one has 280: BE2 goes before BE1, which nobody has served since, to
- * 104.99. */
+/* There are 12 blocks. BE0 and BE1 (64 tokens each, of one client) come out of their prompts at
+ * 5.84 and decode together, 2.06 a step. BE1 loses its six blocks at 71.76, with 33 tokens each.
+ * The client has got 2 * 64 + 2 * 66 = 260. BE0 decodes alone, and its blocks leave no room for
+ * BE1's 97 tokens. BE2 (40, of another client) comes at 100 and is lifted to the first one's count
+ * at that time, 260 + 2 * 9. At 101.76 that one has 280, so BE2 goes before BE1, which got nothing
+ * since, to 104.99. */
 START_TEST(vtc_counts_what_a_client_got_while_its_request_waits)
 {
     static const struct scenario_request q[] = {
@@ -106,10 +108,11 @@ START_TEST(vtc_counts_what_a_client_got_while_its_request_waits)
 }
 END_TEST
 
-/* One at a time, always by prefix, 21 blocks. BE0 (160 tokens) and BE1 (96) leave 10 and 6 blocks
- * to their sessions; RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92. BE3, the second turn
- * of BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160 tokens. RT2's sixth
- * block takes the prefix of the newer: BE4 has none now, and BE3 the longest. */
+/* One request runs at a time, always by prefix, in 21 blocks. BE0 (160 tokens) and BE1 (96) leave
+ * 10 and 6 blocks to their sessions, and RT2 (64 tokens, then 39 decodes of 3 ms) runs 12-132.92.
+ * BE3, the second turn of BE1's session, and BE4, that of BE0's, come meanwhile and find 96 and 160
+ * tokens. RT2's sixth block takes the prefix of the newer, so BE4 has none now, and BE3 the
+ * longest. */
 START_TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped)
 {
     static const struct scenario_request q[] = {{BE, 0, 160, 1, 5, 0},
@@ -126,8 +129,8 @@ START_TEST(hygen_forgets_a_prefix_that_the_cache_has_dropped)
 }
 END_TEST
 
-/* Whole prompts, 128 tokens an iteration. RT0 (100) leaves room for 28: RT1 (200) is larger than
- * any iteration and runs alone, 5-13, not with RT0. */
+/* Prompts are whole, with 128 tokens an iteration. RT0 (100) leaves room for 28. RT1 (200) is
+ * larger than any iteration and runs alone, 5-13, not with RT0. */
 START_TEST(a_prompt_larger_than_the_budget_runs_alone)
 {
     static const struct scenario_request q[] = {{RT, 0, 100, 1, 0, 0}, {RT, 0, 200, 1, 0, 0}};
@@ -140,7 +143,7 @@ END_TEST
 
 /* ---- iterations that repeat ---- */
 
-/* Nobody looks on, so a batch that repeats does so in one step. */
+/* No observer needs single steps, so a batch that repeats does so in one step. */
 static int run_unseen(const struct sim_setup *setup, struct sim_result *result)
 {
     struct sim_setup s = *setup;
@@ -149,10 +152,10 @@ static int run_unseen(const struct sim_setup *setup, struct sim_result *result)
     return sim_run(&s, result);
 }
 
-/* Three sequences of 30, 50 and 70 tokens: a prompt pass of 0.03 * 150 + 2 ms and 0.01 ms for each
- * of 465 + 1275 + 2485 pairs; then 39 steps of 0.03 * 3 + 2 ms and, in the kth, 0.01 ms for each of
- * 150 + 3 k pairs. Events are 3 arrivals, the ends of 40 launches and their passes, and 3 of
- * requests: as many as where every step is watched. */
+/* Three sequences have 30, 50 and 70 tokens. A prompt pass takes 0.03 * 150 + 2 ms and 0.01 ms for
+ * each of 465 + 1275 + 2485 pairs. Then come 39 steps of 0.03 * 3 + 2 ms and, in the kth, 0.01 ms
+ * for each of 150 + 3 k pairs. Events are 3 arrivals, the ends of 40 launches and their passes, and
+ * 3 of requests: as many as where every step is watched. */
 START_TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence)
 {
     static const struct scenario_request q[] = {
@@ -169,7 +172,7 @@ START_TEST(steps_that_repeat_unseen_grow_by_a_pair_for_each_sequence)
 }
 END_TEST
 
-/* A policy whose calls are counted. */
+/* This policy counts its calls. */
 static struct {
     struct policy_ops ops;
     const struct policy_ops *of;
@@ -198,7 +201,7 @@ static void finish_unseen(void *self, int64_t now_ns, const struct request *r)
     ((int64_t *)self)[r->id] = now_ns;
 }
 
-/* On the toy machine, with so many blocks of KV; 0: plenty. */
+/* Runs on the toy machine with so many blocks of KV. 0 means plenty. */
 static void run_and_count(const char *policy, uint64_t blocks, const struct scenario_request *q,
                           uint32_t n, int64_t finished_ns[])
 {
@@ -216,10 +219,10 @@ static void run_and_count(const char *policy, uint64_t blocks, const struct scen
     rules_run(policy, "", "", q, n);
 }
 
-/* Four prompts of 60 tokens in all: 0.03 * 60 + 2 = 3.8 ms, the first token of each. Then a step of
- * four, 2.12, with which the first request has all; one of three, 2.09, which two leave together;
- * and two of the last alone, fused: 3 ms each. The policy is asked five times: when they arrive,
- * after the prompts, whenever some of them leave, and at the end. */
+/* Four prompts have 60 tokens in all: 0.03 * 60 + 2 = 3.8 ms, the first token of each. A step of
+ * four follows, 2.12, with which the first request has all. Then one of three takes 2.09, after
+ * which two leave together, and two of the last alone, fused, take 3 ms each. The policy is asked
+ * five times: when they arrive, after the prompts, whenever some of them leave, and at the end. */
 START_TEST(a_steady_policy_is_asked_when_a_request_leaves)
 {
     static const struct scenario_request q[] = {
@@ -263,19 +266,19 @@ START_TEST(a_steady_run_takes_what_sessions_left)
     }
     q[8] = (struct scenario_request){BE, 1, 4, 140, 0, 0};
     run_and_count("openvino-cb", 10, q, 17, finished_ns);
-    /* 0.03 * 4 + 2 ms for its prompt and 3 ms for each of the 139 other tokens. */
+    /* Its prompt takes 0.03 * 4 + 2 ms, and each of the 139 other tokens 3 ms. */
     ck_assert_msg(llabs(finished_ns[8] - MS(1000 + 2.12 + 139 * 3)) < 1000, "finishes at %.6f",
                   units_ms_from_ns(finished_ns[8]));
     ck_assert_uint_ge(sc.result.counters[COUNTER_KV_COLD_DROPS], 7);
     uint32_t asked = counted.asked;
-    q[8].output_tokens = 2; /* takes no block of theirs */
+    q[8].output_tokens = 2; /* it takes no block of theirs */
     run_and_count("openvino-cb", 10, q, 17, finished_ns);
     ck_assert_uint_le(asked, counted.asked + 1);
 }
 END_TEST
 
-/* Three reactive sequences are a whole batch of both classes: the proactive one stays out until
- * they are through. The policy is asked as often for 400 tokens of each as for 100. */
+/* Three reactive sequences are a whole batch of both classes, and the proactive one stays out until
+ * they have ended. The policy is asked as often for 400 tokens of each as for 100. */
 START_TEST(a_steady_policy_is_not_asked_about_those_it_leaves_out)
 {
     struct scenario_request q[] = {{RT, 0, 10, 100, 0, 0},
@@ -309,9 +312,9 @@ START_TEST(a_prompt_in_front_may_use_the_budget_up)
 }
 END_TEST
 
-/* BE0's QKV (1024) ends at 10.24. At this instant BE1 (256) comes and is the iGPU's, for more than
- * 1000 tokens wait for the NPU. The prompt's attention goes first, to 11.24, because the NPU stands
- * still until then: FFN to 31.72, head to 32.72. BE1 follows, 11.24 to 20.92. */
+/* BE0's QKV (1024) ends at 10.24. At this instant BE1 (256) comes and is the iGPU's, because more
+ * than 1000 tokens wait for the NPU. The prompt's attention goes first, to 11.24, because the NPU
+ * is idle until then. Its FFN runs to 31.72 and its head to 32.72. BE1 follows, 11.24 to 20.92. */
 START_TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu)
 {
     static const struct scenario_request q[] = {{BE, 0, 1024, 1, 0, 0},
@@ -324,13 +327,14 @@ START_TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu)
 }
 END_TEST
 
-/* Two layers, and the host samples for 1.5 ms a token. A prompt of 256 is QKV 2.56 and FFN 5.12 on
- * the NPU, attention and head 1 each on the iGPU; an iteration of one sequence is 2 + 2 + 1.
+/* There are two layers, and the host samples for 1.5 ms a token. A prompt of 256 is QKV 2.56 and
+ * FFN 5.12 on the NPU, attention and head 1 each on the iGPU. An iteration of one sequence is 2 + 2
+ * + 1.
  *
- * BE0 decodes. Its iterations begin at 39.36, 45.86 and 53.36. RT1 comes at 35.4: attention
- * 37.96-38.96 while the host samples, and behind BE0's first layer, 47.86-48.86; FFN to 53.98, head
- * behind BE0's layer, 55.36-56.36. It decodes from 57.86 on, when BE0's second layer runs,
- * to 58.36: BE0's iteration is displaced with its head left.
+ * BE0 decodes. Its iterations begin at 39.36, 45.86 and 53.36. RT1 comes at 35.4. Its attention
+ * runs 37.96-38.96 while the host samples, and behind BE0's first layer, 47.86-48.86. Its FFN runs
+ * to 53.98 and its head behind BE0's layer, 55.36-56.36. It decodes from 57.86 on, when BE0's
+ * second layer runs, to 58.36: BE0's iteration is displaced with its head left.
  *
  * RT1 decodes 58.36-63.36, 64.86-69.86, 71.36-76.36, 77.86-82.86 and 84.36-89.36, and ends at
  * 90.86. While the host samples for it, BE2 has the iGPU: attention 63.36-64.36 and 76.36-77.36,

@@ -1,7 +1,7 @@
-/* A policy knows what the contract refuses, so what it asks for is not refused: of every shipped
- * policy, on random loads, parameters and machines. A limit that is off by one, a device that is
- * taken for a free one, or a pass that is gone is asked for in vain, and often nothing else shows
- * it. All requests get their tokens, and nobody waits while nothing runs. */
+/* A policy knows what the contract refuses, so nothing that it asks for is refused. Every shipped
+ * policy must show that on random loads, parameters and machines. A limit that is off by one, a
+ * device that is taken for a free one, or a pass that is gone is asked for in vain, and often
+ * nothing else shows it. All requests get their tokens, and none waits while nothing runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { LOADS = 120, MAX_REQUESTS = 24, PARAMS_BYTES = 1024 };
 static struct scenario sc;
 static struct scenario_request q[MAX_REQUESTS];
 
-/* Refusals that a policy may meet, because only the core can know. */
+/* A policy may meet these refusals, because only the core can know. */
 static const struct {
     const char *policy; /* NULL: any */
     const char *action, *why;
@@ -27,7 +27,7 @@ static const struct {
     {"agent-xpu-v2", "cancel", "only a pass that is on no device can be given up"},
     {"llama-cpp", "cancel", "only a pass that is on no device can be given up"},
     {"time-share", "cancel", "only a pass that is on no device can be given up"},
-    {"sd-npu", "drop", "a launch uses it"}, /* and until when */
+    {"sd-npu", "drop", "a launch uses it"}, /* it does not know until when */
     {"sd-npu", "map", "only a graph block of version 1 on, of some bytes, is loaded"},
 };
 

@@ -1,9 +1,9 @@
-/* Metamorphic relations. A random run (tests/helpers/randomrun.h) is changed in a way that has a
- * known effect on everything that happens (tests/helpers/history.h), whatever that is. The number
- * of a run says its policy, so that every policy is held to every relation.
+/* These are metamorphic relations. A random run (tests/helpers/randomrun.h) is changed in a way
+ * that has a known effect on all that happens (tests/helpers/history.h), whichever that is. The
+ * number of a run says its policy, so that every policy must fulfil every relation.
  *
- * XPUSIM_RUNS asks for more runs and XPUSIM_FIRST for others; XPUSIM_ONLY asks for those with
- * a text in their command. */
+ * XPUSIM_RUNS asks for more runs and XPUSIM_FIRST for others. XPUSIM_ONLY asks for those with a
+ * text in their command. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,17 +29,16 @@ struct pair {
     uint64_t seed;
     struct sim_setup a, b;
     struct expected x;
-    bool from_rest; /* it says something only where everybody has ended when it begins and ends */
+    bool from_rest; /* it applies only where all have ended when it begins and ends */
 };
 
 struct relation {
     const char *name;
-    /* Makes b (first a copy of a) and what is expected of it. False where the relation says
-     * nothing of such a run. It may change a, too. */
+    /* Makes b (first a copy of a) and its expectation, or returns false. It may change a, too. */
     bool (*make)(struct pair *p);
 };
 
-/* Nothing is drawn by ids or seeds any more; false where the policy itself draws. */
+/* Nothing is drawn by ids or seeds any more. Returns false where the policy itself draws. */
 static bool nothing_random(struct pair *p)
 {
     struct sim_setup *both[] = {&p->a, &p->b};
@@ -59,13 +58,13 @@ static bool nothing_random(struct pair *p)
     return true;
 }
 
-/* Nothing but requests has instants of its own: neither frames nor events. */
+/* Only requests have instants of their own: there are no frames and no events. */
 static bool only_requests_have_instants(const struct pair *p)
 {
     return p->a.frames.per_s == 0.0 && p->t.n_machine == 0;
 }
 
-/* Its rows, and nothing that only the whole trace knows. */
+/* Unpacks the trace's rows. Nothing remains that only the whole trace knows. */
 static bool rows_of(struct pair *p)
 {
     trace_unpack(&p->t);
@@ -86,7 +85,7 @@ static bool first_row(const struct trace *t, size_t row)
     return t->graph != NULL ? t->graph->n_parents[row] == 0 : row < t->n_first;
 }
 
-/* Everything later: a policy has no other clock than the run's. */
+/* Everything comes later, because a policy has no other clock than the run's. */
 static bool make_later(struct pair *p)
 {
     const int64_t later_ns = 1LL << 34; /* doubles hold sums with it */
@@ -109,7 +108,7 @@ static bool make_later(struct pair *p)
     return true;
 }
 
-/* Without requests that come later: nobody knows the future. */
+/* Requests that come later are left out, because no policy knows the future. */
 static bool make_without_later(struct pair *p)
 {
     if (!rows_of(p) || p->t.graph != NULL || p->t.n_first < 2) {
@@ -130,7 +129,7 @@ static bool make_without_later(struct pair *p)
     return rc == 0;
 }
 
-/* Until an earlier horizon: nobody knows when the run ends. */
+/* The horizon is earlier, because no policy knows when the run ends. */
 static bool make_earlier_horizon(struct pair *p)
 {
     if (!rows_of(p)) {
@@ -141,7 +140,7 @@ static bool make_earlier_horizon(struct pair *p)
     return p->a.horizon_ns > p->b.horizon_ns;
 }
 
-/* Other numbers for requests, sessions and clients, in the same order. */
+/* Requests, sessions and clients have other numbers, in the same order. */
 static bool make_other_ids(struct pair *p)
 {
     if (!nothing_random(p) || !rows_of(p) || p->t.graph != NULL) {
@@ -165,7 +164,7 @@ static bool make_other_seed(struct pair *p)
     return nothing_random(p);
 }
 
-/* More memory than all of it needs, and twice that. */
+/* There is more memory than all requests need, and twice that. */
 static bool make_more_memory(struct pair *p)
 {
     static struct machine much[2];
@@ -182,7 +181,7 @@ static bool make_more_memory(struct pair *p)
     return true;
 }
 
-/* Devices by other names: a policy knows them by kind. */
+/* Devices have other names, because a policy knows them by kind. */
 static bool make_other_names(struct pair *p)
 {
     static struct machine renamed;
@@ -195,8 +194,8 @@ static bool make_other_names(struct pair *p)
     return true;
 }
 
-/* Without energy of its own: what things draw decides nothing where power has no limit and no step
- * of frequency is chosen by it. */
+/* Watts are changed. They decide nothing where power has no limit and no step of frequency is
+ * chosen by energy. */
 static bool make_other_watts(struct pair *p)
 {
     static struct machine hungry;
@@ -213,12 +212,12 @@ static bool make_other_watts(struct pair *p)
     return p->a.throttle.limit_watts == 0.0 && p->t.n_machine == 0;
 }
 
-/* Policies that rightly remember one load in the next. */
+/* These policies rightly remember one load in the next. */
 static bool remembers(const struct policy_ops *p)
 {
     static const char *const who[] = {
         "hygen-like", /* its admissions go by prefix and by age in turn, and are counted */
-        "llama-cpp",  /* its slots know whom they had last */
+        "llama-cpp",  /* its slots know which sessions they had last */
         "mlfq",       /* it scans for starving requests every so many iterations */
     };
     for (size_t i = 0; i < sizeof who / sizeof who[0]; i++) {
@@ -229,8 +228,8 @@ static bool remembers(const struct policy_ops *p)
     return false;
 }
 
-/* Three times the same, far apart: the second time and the third are alike, where each begins when
- * nobody is left of those before. */
+/* Equal loads come three times, far apart. The second time and the third are equal, where each
+ * begins when no request is left of those before. */
 static bool make_again(struct pair *p)
 {
     const int64_t apart_ns = 1LL << 43; /* 2.4 hours */
@@ -287,13 +286,13 @@ static void change_peaks(struct pair *p, struct machine *m, int by)
     p->b.machine = m;
 }
 
-/* Weights, KV and kernels of twice the bytes, on twice the memory and twice the bandwidth. */
+/* Weights, KV and kernels have twice the bytes, on twice the memory and twice the bandwidth. */
 static bool make_twice_the_bytes(struct pair *p)
 {
     static struct machine m;
     static struct llm llm;
     if (p->a.n_more > 0 || (p->p.ops->needs & CAP_LOAD) != 0 || p->t.n_machine > 0) {
-        return false; /* what it loads stays as it is, and so does what other programs hold */
+        return false; /* its loads stay as they are, and so does the memory of other programs */
     }
     m = *p->a.machine;
     m.memory_bytes *= 2.0;
@@ -322,7 +321,7 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* Durations among a policy's parameters; a rate is none. */
+/* Doubles the durations among a policy's parameters. A rate is halved. */
 static void double_parameters(const struct config_policy *p, struct policy_params *out)
 {
     *out = p->params;
@@ -334,7 +333,7 @@ static void double_parameters(const struct config_policy *p, struct policy_param
     }
 }
 
-/* Everything at half the speed: no policy has a duration that is not a parameter of its own. */
+/* All runs at half the speed: no policy has a duration that is not a parameter of its own. */
 static bool make_half_the_speed(struct pair *p)
 {
     static struct machine m;
@@ -373,7 +372,7 @@ static bool make_half_the_speed(struct pair *p)
     return true;
 }
 
-/* First come, first served, one at a time, on kernels a quarter faster: no request ends later. */
+/* fcfs runs one request at a time, on kernels a quarter faster, so no request ends later. */
 static bool make_faster_fcfs(struct pair *p)
 {
     static struct config_policy fcfs;
@@ -382,7 +381,7 @@ static bool make_faster_fcfs(struct pair *p)
     err_fini(&e);
     if (!known || !nothing_random(p) || !only_requests_have_instants(p) || !rows_of(p) ||
         p->t.graph != NULL || p->t.extras != NULL || p->t.n_first < p->t.n || p->a.n_more > 0 ||
-        p->a.throttle.limit_watts > 0.0) { /* who is faster is throttled sooner */
+        p->a.throttle.limit_watts > 0.0) { /* a faster machine is throttled sooner */
         return false;
     }
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.faster = true});
@@ -413,9 +412,9 @@ enum { N_RELATIONS = sizeof relations / sizeof relations[0] };
 
 enum outcome { SAYS_NOTHING, AS_EXPECTED, NOT_AS_EXPECTED };
 
-/* Durations are rounded before they are doubled, and what follows may turn on that. It does where
- * a few ns for each kernel change the same events, or frames that are due sooner or later by as
- * much as rounding has added up to. */
+/* Durations are rounded before they are doubled, and the rest of a run may turn on that. It does
+ * where a few ns for each kernel change the same events. So do frames that are due sooner or later
+ * by as much as rounding has added up to. */
 static bool turns_on_rounding(const struct pair *p, const struct history *a,
                               const struct difference *d)
 {
@@ -485,8 +484,8 @@ static enum outcome hold(const struct randomrun *run, const struct relation *rel
     return o;
 }
 
-/* A worker process, since some configurations would simulate years: all relations, to the first
- * that does not hold. */
+/* A worker process tries all relations, to the first that does not hold, because some
+ * configurations would simulate years. */
 static void try_one(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct randomrun *run = (const struct randomrun *)ctx + index;
@@ -507,7 +506,7 @@ static uint64_t env_number(const char *name, uint64_t def)
     return s == NULL ? def : strtoull(s, NULL, 10);
 }
 
-/* A random run of the policy whose turn it is. */
+/* Makes a random run of the policy whose turn it is. */
 static void make(struct randomrun *run, uint64_t number)
 {
     size_t n = 0;
@@ -519,7 +518,7 @@ static void make(struct randomrun *run, uint64_t number)
     }
 }
 
-/* Makes n that are asked for, and their numbers. */
+/* Makes the n runs that are asked for, and their numbers. */
 static void make_all(struct randomrun *runs, uint64_t *numbers, uint32_t n)
 {
     static char text[RANDOMRUN_TEXT_BYTES];
@@ -533,7 +532,7 @@ static void make_all(struct randomrun *runs, uint64_t *numbers, uint32_t n)
     }
 }
 
-/* Adds up; returns the number of relations that do not hold, and prints them. */
+/* Adds up outcomes, prints the relations that do not hold, and returns their number. */
 static uint32_t report(const struct randomrun *runs, const uint64_t *numbers,
                        const struct job_result *r, uint32_t n, uint32_t held[])
 {
@@ -557,7 +556,7 @@ static uint32_t report(const struct randomrun *runs, const uint64_t *numbers,
     return broken;
 }
 
-/* Two runs of every policy (whole: ten), with every relation. */
+/* Two runs of every policy (whole: ten) are tried with every relation. */
 START_TEST(what_changes_changes_as_known)
 {
     uint32_t n = suite_runs(2 * (uint32_t)suite_policies(), 10 * (uint32_t)suite_policies());
@@ -589,7 +588,7 @@ START_TEST(what_changes_changes_as_known)
         all += held[k];
         ck_assert_uint_ge(held[k], n >= 100 ? 1 : 0);
     }
-    ck_assert_uint_ge(all, n >= 10 ? 1 : 0); /* else no run was loaded: where are the data? */
+    ck_assert_uint_ge(all, n >= 10 ? 1 : 0); /* otherwise no run was loaded: are the data there? */
 }
 END_TEST
 

@@ -1,6 +1,6 @@
-/* Random request graphs under many policies: every request arrives when the last of its parents has
- * ended and its gaps have passed, whoever is cancelled with whom, and jobs end with their last
- * foreground request. The expectation is computed here from the ends that were seen. */
+/* Random request graphs run under many policies. Every request arrives when the last of its parents
+ * has ended and its gaps have passed, whichever requests are cancelled with others. Jobs end with
+ * their last foreground request. The expectation is computed here from the ends that were seen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,11 @@
 
 enum { MAX_ROWS = RANDOMGRAPH_ROWS, GRAPHS = 500 };
 
-/* By request id. */
+/* All fields are by request id. */
 struct seen {
     int64_t arrived_ns[MAX_ROWS], ended_ns[MAX_ROWS];
     bool arrived[MAX_ROWS], ended[MAX_ROWS], shed[MAX_ROWS];
-    struct request as_arrived[MAX_ROWS]; /* what a policy saw of it then */
+    struct request as_arrived[MAX_ROWS]; /* as a policy saw it then */
 };
 
 static void on_arrived(void *self, int64_t now_ns, const struct request *r)
@@ -60,9 +60,9 @@ static bool is_edge(const struct trace_graph *g, uint32_t from, uint32_t to)
     return false;
 }
 
-/* Agents that wait for request `id`: a turn of another session of the job has it or a later turn of
- * its session as a parent, and the turn before has ended. At the very instant of its arrival that
- * may have come first or not: `now` decides. */
+/* Counts by hand the agents that wait for request `id`. A turn of another session of the job waits
+ * for it if it has it or a later turn of its session as a parent, and the turn before has ended. At
+ * the very instant of its arrival that may have come first or not, so `now` decides. */
 static uint32_t waiters_by_hand(const struct trace *t, const struct seen *s, const uint32_t *row_of,
                                 const int64_t *end_ns, uint32_t id, bool now)
 {
@@ -116,7 +116,7 @@ static uint32_t check_places(const struct trace *t, const struct seen *s, const 
     return waited;
 }
 
-/* When each row was due: rows by id, parents first. A row whose partner had ended before never
+/* Computes when each row was due, by id, parents first. A row whose partner had ended before never
  * comes, and its end is the instant at which it would have come. */
 static uint32_t check_arrivals(const struct trace *t, const struct seen *s, uint64_t seed,
                                const char *policy)
@@ -160,7 +160,7 @@ static uint32_t check_arrivals(const struct trace *t, const struct seen *s, uint
     return check_places(t, s, row_of, end_ns);
 }
 
-/* Sum and number of the completion times of jobs of a class of request. */
+/* Checks the sum and the number of the completion times of jobs, and the energy of each. */
 static void check_jobs(const struct trace *t, const struct seen *s, const struct metric_list *m)
 {
     double sum = 0.0;
@@ -201,7 +201,7 @@ static void check_jobs(const struct trace *t, const struct seen *s, const struct
     }
 }
 
-/* One run of the policy; `told`: what happens is to be as computed here. */
+/* Runs the policy once. With `told` all must happen as computed here. */
 static uint32_t run(uint64_t seed, const char *policy, const struct trace *t, bool fast, bool told,
                     struct seen *s)
 {
@@ -269,8 +269,8 @@ START_TEST(requests_of_graphs_arrive_when_the_last_parent_has_ended)
 }
 END_TEST
 
-/* A session's last instant is one that had a request: at it nobody arrives any more. A nanosecond
- * later, the request comes when it came. */
+/* If a session's last instant is one that had a request, no request arrives at it any more. A
+ * nanosecond later, the request comes when it came. */
 START_TEST(nobody_arrives_at_the_last_instant_of_a_session)
 {
     uint32_t tried = 0;

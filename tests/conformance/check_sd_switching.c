@@ -1,8 +1,8 @@
-/* sd-npu's graph switching, block by block (clauses.md D.1, D.2, D.5). One layer is one block. On
- * the NPU a kernel takes 0.1 ms and 0.9 / 256 ms a row, attention, FFN and head 1 ns: a block of a
- * chunk of 256 takes 1 ms on the prefill graph, 8 * (0.1 + 0.9 / 8) = 1.7 ms on the decode graph of
- * 32 rows, and a decode step 0.2125 ms a block. Loading a block takes load_ms, one after the other.
- */
+/* sd-npu's graph switching is tested block by block (clauses.md D.1, D.2, D.5). One layer is one
+ * block. On the NPU a kernel takes 0.1 ms and 0.9 / 256 ms a row, and attention, FFN and head 1 ns.
+ * A block of a chunk of 256 takes 1 ms on the prefill graph and 8 * (0.1 + 0.9 / 8) = 1.7 ms on the
+ * decode graph of 32 rows. A decode step takes 0.2125 ms a block. Loading a block takes load_ms,
+ * one after the other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t 
     scenario_check(&sc, q, 1);
 }
 
-/* Kernels of 1 ns are rounding here. */
+/* A difference of 200 ns is allowed, because kernels of 1 ns are rounding here. */
 static void near_ms(int64_t got_ns, double want_ms)
 {
     ck_assert_msg(llabs(got_ns - MS(want_ms)) <= 200, "at %.6f ms, not %.4f",
@@ -47,7 +47,7 @@ static void tokens(double first_ms, double second_ms)
     near_ms(sc.records[0].token_ns[1], second_ms);
 }
 
-/* When the first QKV kernel of a block in a chunk begins. */
+/* Says when the first QKV kernel of a block in a chunk must begin. */
 static void begins(uint32_t chunk, uint32_t block, double ms)
 {
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -60,8 +60,8 @@ static void begins(uint32_t chunk, uint32_t block, double ms)
     ck_abort_msg("chunk %u has no block %u", chunk, block);
 }
 
-/* Three blocks, two chunks: 6 ms. Then three loads of 2 ms, the last block's first: the first block
- * of the step waits until 12. */
+/* Three blocks compute two chunks in 6 ms. Then there are three loads of 2 ms, the last block's
+ * first, so the first block of the step waits until 12. */
 START_TEST(sync_loads_after_the_prompt)
 {
     run("sync", 3, 2, 2);
@@ -88,8 +88,8 @@ START_TEST(only_rows_that_nobody_asked_for_are_padding)
 }
 END_TEST
 
-/* In the last chunk a block that is through loads at once: 4-6, 6-8, 8-10 ms. The step: block 0 at
- * 6, block 1 at 8, block 2 at 10. The first chunk keeps all its graphs. */
+/* In the last chunk a block that has ended loads at once: 4-6, 6-8, 8-10 ms. In the step block 0
+ * runs at 6, block 1 at 8, and block 2 at 10. The first chunk keeps all its graphs. */
 START_TEST(naive_async_loads_behind_the_last_chunk)
 {
     run("naive-async", 3, 2, 2);
@@ -97,10 +97,11 @@ START_TEST(naive_async_loads_behind_the_last_chunk)
 }
 END_TEST
 
-/* One load is hidden by two blocks (1 + 1 ms). Four blocks, two chunks. 0: {0, 1} compute, the last
- * block outside, 3, loads 0-2. 2: {2, 3} compute (1 + 1.7), block 1 loads 2-4. Block 3 on its new
- * graph 3-4.7. Chunk 2, 4.7: {0, 1} compute (1 + 1.7), block 2 loads 4.7-6.7; 7.4: {2, 3} (1.7
- * each), block 0 loads 7.4-9.4; the prompt ends at 10.8 and all blocks have switched. */
+/* Two blocks (1 + 1 ms) hide one load, and there are four blocks and two chunks. At 0 {0, 1}
+ * compute and the last block outside, 3, loads 0-2. At 2 {2, 3} compute (1 + 1.7), and block 1
+ * loads 2-4. Block 3 runs on its new graph 3-4.7. In chunk 2, at 4.7, {0, 1} compute (1 + 1.7), and
+ * block 2 loads 4.7-6.7. At 7.4 {2, 3} compute (1.7 each), and block 0 loads 7.4-9.4. The prompt
+ * ends at 10.8, and all blocks have switched. */
 START_TEST(progressive_switches_the_last_block_that_others_hide)
 {
     run("progressive", 4, 2, 2);
@@ -114,9 +115,9 @@ START_TEST(progressive_switches_the_last_block_that_others_hide)
 }
 END_TEST
 
-/* Three blocks of 1 ms hide one load of 3: at 0 all of them, so none can load. At 1 two are left to
- * compute, and block 0 is not one of them: it loads 1-4. The prompt ends at 3; then blocks 2 and 1,
- * 4-7 and 7-10. The step: block 0, block 1 at 10, block 2. */
+/* Three blocks of 1 ms hide one load of 3. At 0 all of them are needed for that, so none can load.
+ * At 1 two are left to compute, and block 0 is not one of them, so it loads 1-4. The prompt ends at
+ * 3. Then blocks 2 and 1 load, 4-7 and 7-10. The step runs block 0, block 1 at 10, and block 2. */
 START_TEST(progressive_loads_at_the_tail_what_computes_no_more)
 {
     run("progressive", 3, 3, 1);
@@ -124,11 +125,11 @@ START_TEST(progressive_loads_at_the_tail_what_computes_no_more)
 }
 END_TEST
 
-/* Three blocks, three chunks, loads of 1.9 ms: 5.7 ms of loading begin when 5 of 9 blocks are left,
- * at 4 (chunk 1): block 0, hidden by 1 and 2, 4-5.9. At 6 three are left, and loads of 3.8 ms:
- * block 2, hidden by 0 (1.7) and 1 (1), 6-7.9; at 8.7 one, and block 1 computes no more: 8.7-10.6,
- * while 2 takes 1.7 ms. The step begins with block 0 at 10.4; block 1 has come when it is needed.
- */
+/* There are three blocks, three chunks and loads of 1.9 ms. 5.7 ms of loading begin when 5 of 9
+ * blocks are left, at 4 (chunk 1). Block 0 loads 4-5.9, hidden by 1 and 2. At 6 three are left, and
+ * loads of 3.8 ms: block 2 loads 6-7.9, hidden by 0 (1.7) and 1 (1). At 8.7 one is left, and block
+ * 1 computes no more: it loads 8.7-10.6, while 2 takes 1.7 ms. The step begins with block 0 at
+ * 10.4, and block 1 has come when it is needed. */
 START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 {
     run("late-start", 3, 1.9, 3);
@@ -140,8 +141,8 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
 }
 END_TEST
 
-/* As many blocks as there may be, and two requests that wait: what a block was lies next to where
- * they queue, and is not taken for one. */
+/* There are as many blocks as possible, and two requests that wait. The state of a block lies next
+ * to their queue in memory, and a request is not taken for a block. */
 START_TEST(no_block_comes_after_the_last)
 {
     struct scenario_request q[] = {
@@ -183,8 +184,9 @@ static uint32_t accept_all(const void *params, uint64_t seed, const struct reque
     return drafted;
 }
 
-/* The drafter has nothing for every other step. One block: the prompt ends at 1 ms. Then a plain
- * step, 2 ms of drafting and a verification of four rows that emits four tokens, and both again. */
+/* The drafter has nothing for every other step. With one block the prompt ends at 1 ms. Then come a
+ * plain step, 2 ms of drafting and a verification of four rows that emits four tokens, and both
+ * again. */
 START_TEST(a_step_without_a_draft_is_followed_by_another_draft)
 {
     struct scenario_request q[] = {{RT, 0, 256, 11, 0, 0}};
@@ -210,9 +212,9 @@ START_TEST(a_step_without_a_draft_is_followed_by_another_draft)
 END_TEST
 
 /* init declares the graphs that the strategy uses, with their rows and blocks, and the blocks that
- * are there before the run. It also declares what else holds weights: the CPU's own format of them,
- * EAGLE's draft model (a layer and the head), calibration. Two blocks of 1 GB; rows of 300 and 24.
- */
+ * are there before the run. It also declares other weights: the CPU's own format of them, EAGLE's
+ * draft model (a layer and the head), and calibration. There are two blocks of 1 GB and graphs of
+ * 300 and 24 rows. */
 #define GRAPH_1 "0 0 graph version=1 rows=300 blocks=2 = 0\n"
 #define GRAPH_2 "0 0 graph version=2 rows=24 blocks=2 = 0\n"
 #define BLOCK(i, v) "0 0 map 1:" i ":" v " bytes=1000000000 = 0\n"

@@ -1,7 +1,7 @@
-/* sglang-lpm step by step (docs/clauses.md E.21): whom SGLang admits next to what others may still
- * produce, and who starts over when KV is short. By hand from its rules; tests/originals compares
- * it with SGLang's own scheduler. KV is counted in tokens, and `limits` are those of the answers.
- */
+/* sglang-lpm is tested step by step (docs/clauses.md E.21): which requests SGLang admits next to
+ * the possible answers of others, and which start over when KV is short. Steps are computed by hand
+ * from its rules. tests/originals compares it with SGLang's own scheduler. KV is counted in tokens,
+ * and `limits` are those of the answers. */
 #include "tests/helpers/steps.h"
 #include "tests/helpers/suite.h"
 
@@ -35,9 +35,9 @@ static void run(const char *params, uint32_t tokens, const struct scenario_reque
     ck_assert_int_eq(scenario_again(&sc), 0);
 }
 
-/* 50 tokens. Request 0 wants 10 + 20 and request 1 10 + 5: 5 are left. Request 2 wants 1 + 4, and
- * more than that must be left. Request 1 has left after step 1: 40 are free, of which request 0 is
- * expected to take 0.7 x 19. With a limit of 3 request 2 begins in step 1. */
+/* There are 50 tokens. Request 0 wants 10 + 20 and request 1 10 + 5, so 5 are left. Request 2 wants
+ * 1 + 4, and more than that must be left. Request 1 has left after step 1. Then 40 are free, of
+ * which request 0 is expected to take 0.7 x 19. With a limit of 3 request 2 begins in step 1. */
 START_TEST(admission_leaves_room_for_the_whole_answer)
 {
     struct scenario_request q[] = {{BE, 0, 10, 2, 0, 0}, {BE, 0, 10, 1, 0, 0}, {BE, 0, 1, 1, 0, 0}};
@@ -47,8 +47,9 @@ START_TEST(admission_leaves_room_for_the_whole_answer)
 }
 END_TEST
 
-/* 100 tokens. At step 2 request 0 has 10, and may produce 39 more: 90 - 0.7 x 39 = 62.7 are left.
- * Request 1 wants 10 and its limit: 63 with 53, so that it waits; 62 with 52. */
+/* There are 100 tokens. At step 2 request 0 has 10, and may produce 39 more: 90 - 0.7 x 39 = 62.7
+ * are left. Request 1 wants 10 and its limit. With 53 that is 63, so that it waits, and with 52 it
+ * is 62. */
 START_TEST(running_requests_are_expected_to_produce_a_share)
 {
     struct scenario_request q[] = {{BE, 0, 10, 4, 0, 0}, {BE, 0.0005, 10, 1, 0, 0}};
@@ -57,8 +58,8 @@ START_TEST(running_requests_are_expected_to_produce_a_share)
 }
 END_TEST
 
-/* A seventh of 0.7 less with every step of decodes. At step 4 there were two, request 0 has 12
- * tokens and may produce 37: 88 - 0.5 x 37 = 69.5. Request 1 wants 10 + 60, or 10 + 59. */
+/* The share falls by a seventh of 0.7 with every step of decodes. At step 4 there were two, request
+ * 0 has 12 tokens and may produce 37: 88 - 0.5 x 37 = 69.5. Request 1 wants 10 + 60, or 10 + 59. */
 START_TEST(the_share_falls_with_every_step_of_decodes)
 {
     struct scenario_request q[] = {{BE, 0, 10, 6, 0, 0}, {BE, 0.0025, 10, 1, 0, 0}};
@@ -68,8 +69,8 @@ START_TEST(the_share_falls_with_every_step_of_decodes)
 }
 END_TEST
 
-/* Two places. Request 1 ends with step 2, and request 2 has found none before: it is looked at
- * again when a step of decodes has been composed without request 1. */
+/* There are two places. Request 1 ends with step 2, and request 2 has found none before. It is
+ * looked at again when a step of decodes has been composed without request 1. */
 START_TEST(a_place_is_free_one_step_of_decodes_later)
 {
     struct scenario_request q[] = {{BE, 0, 5, 5, 0, 0}, {BE, 0, 7, 2, 0, 0}, {BE, 0, 3, 1, 0, 0}};
@@ -105,11 +106,12 @@ START_TEST(a_place_of_who_gave_up_is_free_as_late)
 }
 END_TEST
 
-/* 32 tokens. Requests 1 and 2 join 0 in step 3, with 8 and 6 tokens: 19 in all, and 31 after step
- * 7. Three more are not there. 1 and 2 have five tokens each, 0 has six: the longer prompt, 1,
- * starts over. The others have 11 tokens of at most 20 + 6, and 20 more for each make the share 1.
- * Request 0 may produce 13 more then, where 22 are free: 9 are too few for 13 + 1 of request 1,
- * which waits until 0 has ended. Without those 20 the share is 11 / 27: 16.7 are enough. */
+/* There are 32 tokens. Requests 1 and 2 join 0 in step 3, with 8 and 6 tokens: 19 in all, and 31
+ * after step 7. Three more are not there. 1 and 2 have five tokens each, and 0 has six, so the
+ * longer prompt, 1, starts over. The others have 11 tokens of at most 20 + 6, and 20 more for each
+ * make the share 1. Request 0 may produce 13 more then, where 22 are free. So 9 are too few for 13
+ * + 1 of request 1, which waits until 0 has ended. Without those 20 the share is 11 / 27, and 16.7
+ * are enough. */
 START_TEST(who_has_produced_least_starts_over)
 {
     struct scenario_request q[] = {
@@ -122,7 +124,7 @@ START_TEST(who_has_produced_least_starts_over)
 }
 END_TEST
 
-/* Request 3 also waits here, since step 4, for 2 + 18 tokens: request 1 goes behind it. */
+/* Request 3 also waits here, since step 4, for 2 + 18 tokens, so request 1 goes behind it. */
 START_TEST(who_starts_over_waits_at_the_end)
 {
     struct scenario_request q[] = {{BE, 0, 4, 12, 0, 0},
@@ -135,7 +137,7 @@ START_TEST(who_starts_over_waits_at_the_end)
 }
 END_TEST
 
-/* A budget of 8, less one for request 0, which decodes: 7 rows of 12, then the other 5. */
+/* Request 0 decodes and takes one of the budget of 8. So 7 rows of 12 run, and then the other 5. */
 START_TEST(mixed_decodes_take_of_the_budget)
 {
     struct scenario_request q[] = {{BE, 0, 4, 3, 0, 0}, {BE, 0.0005, 12, 1, 0, 0}};
@@ -145,9 +147,9 @@ START_TEST(mixed_decodes_take_of_the_budget)
 }
 END_TEST
 
-/* As where requests are expected to produce a share, but request 0 decodes in the same step, and
- * its token is taken first: 89 - 0.7 x 39 = 61.7 are left. Request 1 wants 62 with 52, 61 with 51.
- */
+/* This is as where requests are expected to produce a share, but request 0 decodes in the same
+ * step. Its token is taken first: 89 - 0.7 x 39 = 61.7 are left. Request 1 wants 62 with 52, 61
+ * with 51. */
 START_TEST(mixed_decodes_take_of_what_is_free)
 {
     struct scenario_request q[] = {{BE, 0, 10, 4, 0, 0}, {BE, 0.0005, 10, 1, 0, 0}};

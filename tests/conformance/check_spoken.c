@@ -1,6 +1,6 @@
-/* Policies of other processes, without the process: a policy that acts at random
- * (tests/helpers/wild.h) does the same by lines of the protocol as by calls, and each message has
- * what changed, and nothing else (tests/helpers/spoken.h). */
+/* Policies of other processes are tested without the process. A policy that acts at random
+ * (tests/helpers/wild.h) does the same by lines of the protocol as by calls. Each message has all
+ * changes, and nothing else (tests/helpers/spoken.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static struct scenario_request q[MAX_REQUESTS];
 /* ---- lines that make no sense, at both sides of every limit ---- */
 
 static const struct {
-    const char *action, *wrong; /* NULL: it has the form, and is refused or done */
+    const char *action, *wrong; /* NULL says that it has the form, and is refused or done */
 } forms[] = {
     {"[\"occupy\",255,1]", NULL},
     {"[\"timer\",-1]", "when"},
@@ -213,7 +213,8 @@ static void kv_moved(struct sched *s, const struct request *r)
     event("[\"kv_moved\",%u]", r->id);
 }
 
-/* A thing that has ended keeps its last row until that is reported: the core reuses its struct. */
+/* A thing that has ended keeps its last row until that is reported, because the core reuses its
+ * struct. */
 static void bury(struct sched *s)
 {
     spoken_look();

@@ -1,8 +1,8 @@
-/* Some policies promise that the next iteration is the same (sched_steady), under conditions. A
- * promise that is missing costs time alone, and no result shows it; so what is counted here are the
- * passes that the engine repeated by itself. Requests arrive at once and decode for 300 tokens.
- * While all of them decode in one iteration nothing happens before the first has ended, so of those
- * passes at most a few may be formed one by one; without the promise every one of them is. */
+/* Some policies promise under conditions that the next iteration is the same (sched_steady). A
+ * missing promise costs time alone, and no result shows it. So these tests count the passes that
+ * the engine repeated by itself. Requests arrive at once and decode for 300 tokens. While all of
+ * them decode in one iteration nothing happens before the first has ended. So at most a few of
+ * those passes may be formed one by one, and without the promise every one of them is. */
 #include <malloc.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { TOKENS = 300, MOST = 6 };
 static struct scenario sc;
 static uint64_t n_repeated; /* before the first request has ended */
 static bool ended;
-static int64_t *ends; /* of each request; NULL: nobody asks */
+static int64_t *ends; /* of each request; NULL where no test needs them */
 
 static void on_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
 {
@@ -41,7 +41,7 @@ static void nothing(void *self, int64_t now_ns, const struct pass *p)
     (void)p;
 }
 
-/* reactive and proactive requests; whether their iterations repeat. */
+/* These are numbers of reactive and proactive requests, and whether their iterations repeat. */
 static const struct {
     const char *policy, *params;
     uint32_t reactive, proactive;
@@ -63,7 +63,7 @@ static const struct {
     {"vtc", "", 2, 2, true},
     {"critical-path", "", 2, 2, true},
     {"pantheon", "max_batch=16,class=blind", 2, 2, true},
-    /* A stop compares keys of each iteration; keys that never change are the same in all. */
+    /* A stop compares keys of each iteration, and keys that never change are the same in all. */
     {"program-fcfs", "preempt=kernel", 2, 2, true},
     {"sjf-input", "preempt=layer", 2, 2, true},
     {"edf", "preempt=kernel", 2, 2, false},
@@ -71,11 +71,11 @@ static const struct {
     /* Rules for tool gaps look at the clock. */
     {"edf", "gap_kv=preserve", 2, 2, false},
     {"edf", "gap_kv=reactive", 2, 2, false},
-    /* Orders that look at each iteration. */
+    /* These orders look at each iteration. */
     {"mlfq", "", 2, 2, false},
     {"andes", "", 2, 2, false},
     {"autellix-like", "", 2, 2, false},
-    /* agent-xpu-v2: everybody decodes in the batch, or who is reactive fills it. */
+    /* In agent-xpu-v2 all decode in the batch, or the reactive ones fill it. */
     {"agent-xpu-v2", "", 0, 4, true},
     {"agent-xpu-v2", "", 4, 0, true},
     {"agent-xpu-v2", "", 1, 2, true},
@@ -105,7 +105,7 @@ START_TEST(iterations_repeat_where_that_is_promised)
         scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
         struct observer o = {
             .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
-        sc.setup.observers[0] = &o; /* nobody else, who would watch each pass */
+        sc.setup.observers[0] = &o; /* no other one would watch each pass */
         sc.setup.n_observers = 1;
         scenario_policy(&sc, policy_find(cases[i].policy), cases[i].params);
         n_repeated = 0;
@@ -120,8 +120,8 @@ START_TEST(iterations_repeat_where_that_is_promised)
 END_TEST
 
 /* Requests 0 and 1 are reactive, of two models, and 2 is proactive, of the first. A pass is of one
- * model, so those of the models take turns: of 0 with 2, and of 1. The first is as large as all
- * reactive requests are, and not all of these are in it. */
+ * model, so passes of 0 with 2 and passes of 1 take turns. The first is as large as all reactive
+ * requests are, and not all of these are in it. */
 START_TEST(passes_of_two_models_that_take_turns_do_not_repeat)
 {
     struct scenario_request q[] = {
@@ -140,9 +140,9 @@ START_TEST(passes_of_two_models_that_take_turns_do_not_repeat)
 }
 END_TEST
 
-/* The second of two models takes one to twelve times the memory of the first for a token. All ask
- * for it, or all for the first, and memory holds one to three of four answers. A request ends at
- * the same time with and without repetition, whoever gives way in between. */
+/* The second of two models takes one to twelve times the memory of the first for a token. All
+ * requests ask for it, or all for the first, and memory holds one to three of four answers. A
+ * request ends at the same time with and without repetition, whichever gives way in between. */
 START_TEST(iterations_repeat_as_far_as_memory_reaches)
 {
     static struct two_models two;
@@ -207,7 +207,7 @@ static void over(struct sched *s, const struct pass *p)
     orca->pass_done(s, p);
 }
 
-/* Under orca, one request of so many tokens, alone. */
+/* Runs one request of so many tokens alone, under orca. */
 static void run_alone(uint32_t tokens)
 {
     struct scenario_request q = {BE, 0, 32, tokens, 0, 0};
@@ -229,7 +229,7 @@ static void run_alone(uint32_t tokens)
     scenario_fini(&sc);
 }
 
-/* Hundreds of iterations are one end for the policy, and that pass is over as any other. */
+/* Hundreds of iterations are one end for the policy, and that pass ends as any other does. */
 START_TEST(a_repeated_pass_is_over_as_any_other)
 {
     run_alone(TOKENS);
@@ -238,8 +238,8 @@ START_TEST(a_repeated_pass_is_over_as_any_other)
 }
 END_TEST
 
-/* A run takes no more memory for its thousandth repetition than for its first: of each, what it had
- * is used again. */
+/* A run takes no more memory for its thousandth repetition than for its first, because the memory
+ * of each is used again. */
 START_TEST(repetitions_take_no_memory)
 {
     run_alone(500000);

@@ -1,15 +1,15 @@
-/* Whom a pass stops for, and whether a stopped pass or another request is next. The first who waits
- * is not what it seems: its key has grown while it waited, or its KV is on flash. By hand; toy
- * times: tests/helpers/rules.h, ten layers. A prompt of n takes 10 (0.03 n + 1) + 1 ms, a decode
- * 21: 10 rows 14 ms, 50 rows 26, 64 rows 30.2, 96 rows 39.8, 200 rows 71, and 100 rows 41 (QKV 1,
- * attention 1, FFN 2). */
+/* These tests show for which request a pass stops, and whether a stopped pass or another request is
+ * next. The first that waits is not as it seems: its key has grown while it waited, or its KV is on
+ * flash. Times are computed by hand from those of tests/helpers/rules.h, with ten layers. A prompt
+ * of n takes 10 (0.03 n + 1) + 1 ms, a decode 21. So 10 rows take 14 ms, 50 rows 26, 64 rows 30.2,
+ * 96 rows 39.8, 200 rows 71, and 100 rows 41 (QKV 1, attention 1, FFN 2). */
 #include "tests/helpers/rules.h"
 #include "tests/helpers/suite.h"
 
 /* An answer is expected to take one decode. Request 3 runs from 14 on, with a key of 41 + 21 = 62.
- * Requests 1 and 2 come at 24, and are a job: its path is 71 + 21 = 92, the key of 2; 1 (26 + 21 =
- * 47) may wait for 45 ms, and has a key of 137. When 1 came it was the whole job, with a key of 47.
- */
+ * Requests 1 and 2 come at 24, and are a job. Its path is 71 + 21 = 92, the key of 2. Request 1 (26
+ * + 21 = 47) may wait for 45 ms, and has a key of 137. When 1 came it was the whole job, with a key
+ * of 47. */
 START_TEST(nothing_stops_for_a_key_that_has_grown)
 {
     rules_machine(10);
@@ -25,10 +25,10 @@ START_TEST(nothing_stops_for_a_key_that_has_grown)
 }
 END_TEST
 
-/* Sessions in order of arrival: 5, P, O. Turn 0 of session 5 runs to 39.8, and its KV is on flash
- * at 41.3 (96 MB at 64 GB/s). P runs from 39.8 on. Turn 1 comes at 50.3: P stops at 51.8, so that
- * the KV is read back, to 53.3. Meanwhile P continues, and not O. It stops at 53.8, turn 1 runs to
- * 84, and P does the other 27 of its 41 ms. */
+/* Sessions in order of arrival are 5, P and O. Turn 0 of session 5 runs to 39.8, and its KV is on
+ * flash at 41.3 (96 MB at 64 GB/s). P runs from 39.8 on. Turn 1 comes at 50.3, and P stops at 51.8,
+ * so that the KV is read back, to 53.3. Meanwhile P continues, and not O. It stops at 53.8, turn 1
+ * runs to 84, and P does the other 27 of its 41 ms. */
 START_TEST(who_was_stopped_continues_while_kv_comes_back)
 {
     rules_machine(10);
@@ -45,9 +45,10 @@ START_TEST(who_was_stopped_continues_while_kv_comes_back)
 }
 END_TEST
 
-/* 32 blocks. H has its first token at 59. P comes then and is shorter, so H waits with ten blocks.
- * P takes 16, from 59 to 146.8, 8.68 ms a layer. T comes at 100 and needs ten, where six are free:
- * those of H. P stops at 102.4, T runs 59 ms, and P does its other 44.4. */
+/* There are 32 blocks. H has its first token at 59. P comes then and is shorter, so H waits with
+ * ten blocks. P takes 16, from 59 to 146.8, 8.68 ms a layer. T comes at 100 and needs ten, where
+ * six are free, so it takes those of H. P stops at 102.4, T runs 59 ms, and P does its other
+ * 44.4. */
 START_TEST(a_pass_stops_for_who_may_take_memory_from_others)
 {
     rules_machine(10);
@@ -61,9 +62,8 @@ START_TEST(a_pass_stops_for_who_may_take_memory_from_others)
 }
 END_TEST
 
-/* 32 blocks, of which P takes 25 and loses them where it stops. T comes at 50 and needs ten: P
- * stops at 52, at the end of its fourth layer of 13 ms, and does all of its 131 ms behind T's 59.
- */
+/* P takes 25 of 32 blocks and loses them where it stops. T comes at 50 and needs ten. So P stops at
+ * 52, at the end of its fourth layer of 13 ms, and does all of its 131 ms behind T's 59. */
 START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
 {
     rules_machine(10);
@@ -75,10 +75,11 @@ START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
 }
 END_TEST
 
-/* Request 0 has 62 ms of work and runs until 10, when the first of five requests of 26 ms stops it,
- * each of which comes before the last one has ended. At 140 it has been there for twice 62 ms. That
- * would have earned it 3 tokens, and nobody else a place among the candidates: but it ran for ten
- * of these, and what it waits aside counts at its end. So the last is a candidate, and shorter. */
+/* Request 0 has 62 ms of work and runs until 10, when the first of five requests of 26 ms stops it.
+ * Each of these comes before the last one has ended. At 140 request 0 has been there for twice 62
+ * ms. That would have earned it 3 tokens, and none of the others a place among the candidates. But
+ * it ran for ten of these, and its wait since it stopped counts at the end of that wait. So the
+ * last is a candidate, and shorter. */
 START_TEST(who_is_served_earns_no_tokens)
 {
     struct scenario_request q[7] = {{BE, 0, 100, 1, 0, 0}, {BE, 0.0095, 50, 1, 0, 0}};
@@ -92,8 +93,8 @@ START_TEST(who_is_served_earns_no_tokens)
 }
 END_TEST
 
-/* Request 0 stops at 8 for 1, which has 9 tokens: then those with 3 are no candidates, not even the
- * shortest, which came while 0 went on to its boundary. */
+/* Request 0 stops at 8 for 1, which has 9 tokens. Then those with 3 are no candidates, not even the
+ * shortest, which came while 0 ran on to its boundary. */
 START_TEST(a_stop_has_the_candidates_of_its_instant)
 {
     struct scenario_request q[] = {
@@ -106,9 +107,9 @@ START_TEST(a_stop_has_the_candidates_of_its_instant)
 }
 END_TEST
 
-/* Laxity less the present: request 0 has 200 - 41 ms and stops at 10 with 169, for 1, which has 185
- * -
- * 26. That stops at 20, with 169 as well, for 2. The last that stopped goes on first. */
+/* Laxity is counted less the present here. Request 0 has 200 - 41 ms and stops at 10 with 169, for
+ * 1, which has 185 - 26. That stops at 20, with 169 as well, for 2. The last that stopped continues
+ * first. */
 START_TEST(of_equals_the_last_that_stopped_goes_on)
 {
     struct scenario_request q[] = {
@@ -124,7 +125,8 @@ START_TEST(of_equals_the_last_that_stopped_goes_on)
 END_TEST
 
 /* A reactive request of 14 ms comes 2.5 ms after each begin of request 0, which stops at 4 and
- * begins again at 18. Its seventeenth begin, at 288, is its last: it has lost sixteen passes. */
+ * begins again at 18. Its seventeenth begin, at 288, is its last, because it has lost sixteen
+ * passes. */
 START_TEST(a_request_loses_sixteen_passes_at_most)
 {
     struct scenario_request q[18] = {{BE, 0, 100, 1, 0, 0}};

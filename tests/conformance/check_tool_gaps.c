@@ -1,13 +1,13 @@
-/* A session's KV while a tool runs (clauses.md E.16), rule by rule. Toy times:
+/* A session's KV while a tool runs (clauses.md E.16) is tested rule by rule. Toy times are in
  * tests/helpers/rules.h. */
 #include <string.h>
 
 #include "tests/helpers/rules.h"
 #include "tests/helpers/two_models.h"
 
-/* Turn 0 (96 tokens, six blocks) takes 2.88 + 2 = 4.88; its tool takes `gap`. Turn 1 (160) then
- * takes 64 rows, 1.92 + 2 = 3.92, with the KV of turn 0 and 160 rows, 6.8, without. True when turn
- * 1 ends at that ms. */
+/* Turn 0 (96 tokens, six blocks) takes 2.88 + 2 = 4.88, and then its tool takes `gap`. Turn 1 (160)
+ * takes 64 rows, 1.92 + 2 = 3.92, with the KV of turn 0, and 160 rows, 6.8, without it. Returns
+ * true when turn 1 ends at that ms. */
 static bool after_tool_of(const char *policy, const char *own, const char *extra, double gap_ms,
                           double swap_gb_per_s, double ends)
 {
@@ -39,11 +39,11 @@ static bool after_tool_of_agents(const char *own, const char *extra, double gap_
     return both;
 }
 
-/* 16 blocks. RT0 (96, then a tool of 10 ms) and RT1 (64 + 20) share the first iteration, to 4.8 + 2
- * = 6.8; RT1 then decodes every 3 ms and holds five blocks. BE2 (96) comes at 7 and needs six, five
- * are free: the cache would admit it at 9.8 and drop RT0's KV. Preserved, the turn that comes
- * at 16.8 joins at 18.8 with 64 rows: 0.03 * 65 + 2 = 3.95: 22.75; BE2 joins then: 0.03 * 97 + 2
- * = 4.91: 27.66. */
+/* There are 16 blocks. RT0 (96, then a tool of 10 ms) and RT1 (64 + 20) share the first iteration,
+ * to 4.8 + 2 = 6.8. RT1 then decodes every 3 ms and holds five blocks. BE2 (96) comes at 7 and
+ * needs six, where five are free: the cache would admit it at 9.8 and drop RT0's KV. Because that
+ * is preserved, the turn that comes at 16.8 joins at 18.8 with 64 rows: 0.03 * 65 + 2 = 3.95:
+ * 22.75. BE2 joins then: 0.03 * 97 + 2 = 4.91: 27.66. */
 static bool preserve_keeps_kv_from_others(const char *extra)
 {
     rules_machine(1);
@@ -57,8 +57,8 @@ static bool preserve_keeps_kv_from_others(const char *extra)
     return rules_finishes(3, 22.75) && rules_finishes(2, 27.66);
 }
 
-/* Ten blocks, six of them preserved. BE1 needs six and would wait for a tool of 1 s with the
- * machine idle: the session gives way, BE1 runs 6-10.88. */
+/* Six of eleven blocks are preserved. BE1 needs six and would wait for a tool of 1 s with the
+ * machine idle. So the session gives way, and BE1 runs 6-10.88. */
 static bool kept_kv_gives_way_when_nobody_could_run(const char *extra)
 {
     rules_machine(1);
@@ -70,13 +70,12 @@ static bool kept_kv_gives_way_when_nobody_could_run(const char *extra)
     return rules_finishes(1, 10.88) && rules_finishes(2, 1004.88 + 6.8);
 }
 
-/* Two layers, 51 blocks, flash moves 400 tokens in 1 ms. BE0's first 416 rows take 2 * (0.03 * 416
- * + 1) = 26.96 and leave 26 blocks. RT1 (416) comes at 28, and BE0's kernel of 384 rows ends
- * at 26.96 + 3.84 = 30.8: BE0 loses the pass, and its KV goes out until 31.84. RT1 then runs
- * for 27.96, to 59.8, and its 26 blocks are preserved for a tool of 1 s. So 25 are free, and BE0
- * cannot have its own back, not by itself either: the session gives way. Back at 60.84, 2 * (0.03 *
- * 384 + 1) + 1 = 26.04: 86.88.
- */
+/* There are two layers and 51 blocks, and flash moves 400 tokens in 1 ms. BE0's first 416 rows take
+ * 2 * (0.03 * 416 + 1) = 26.96 and leave 26 blocks. RT1 (416) comes at 28, and BE0's kernel of 384
+ * rows ends at 26.96 + 3.84 = 30.8. BE0 loses the pass, and its KV goes out until 31.84. RT1 then
+ * runs for 27.96, to 59.8, and its 26 blocks are preserved for a tool of 1 s. So 25 are free, and
+ * BE0 cannot have its own back, not by itself either, and the session gives way. BE0's KV is back
+ * at 60.84, and 2 * (0.03 * 384 + 1) + 1 = 26.04 make 86.88. */
 static bool kept_kv_gives_way_to_kv_on_flash(const char *extra)
 {
     rules_machine(2);
@@ -90,9 +89,9 @@ static bool kept_kv_gives_way_to_kv_on_flash(const char *extra)
     return rules_finishes(1, 59.8) && rules_finishes(0, 86.88);
 }
 
-/* Eleven blocks. RT0 leaves six and BE1, done at 13.92, four. BE2 needs four at 20: under LRU RT0's
- * would go, and its next turn at 1004.88 would prefill 160 rows. BE1's go, so that turn prefills
- * 64: 3.92. BE1's next turn at 5013.92 prefills all of its 80 rows: 4.4. */
+/* There are eleven blocks. RT0 leaves six, and BE1, which ends at 13.92, four. BE2 needs four at
+ * 20. Under LRU RT0's would go, and its next turn at 1004.88 would prefill 160 rows. BE1's go, so
+ * that turn prefills 64: 3.92. BE1's next turn at 5013.92 prefills all of its 80 rows: 4.4. */
 static bool reactive_kv_gives_way_last(const char *extra)
 {
     rules_machine(1);
@@ -107,24 +106,24 @@ static bool reactive_kv_gives_way_last(const char *extra)
     return rules_finishes(3, 1004.88 + 3.92) && rules_finishes(4, 5013.92 + 4.4);
 }
 
-/* 4.88 + 10 + 6.8. */
+/* The turn ends at 4.88 + 10 + 6.8. */
 static bool discard_prefills_the_whole_prompt(const char *extra)
 {
     return after_tool("gap_kv=discard", extra, 10, 1, 21.68);
 }
 
-/* 96 MB at 96 GB/s: out 4.88-5.88, back 14.88-15.88, then 3.92. */
+/* 96 MB go out at 96 GB/s 4.88-5.88 and come back 14.88-15.88, and then the turn takes 3.92. */
 static bool swap_reads_the_kv_back(const char *extra)
 {
     return after_tool("gap_kv=swap", extra, 10, 96, 19.8);
 }
 
-/* Six blocks, and flash moves 4 tokens in 1 ms. RT0 (16) ends at 2.48 and goes out until 6.48. RT1
- * has 32 of its 64 tokens at 4.44. RT2 (32) prefills to 7.4 and decodes three times, to 16.4. RT0's
- * next turn (24) comes at 8, is read from 10.4 to 14.4, and has one block. At 16.4 RT2's three
- * blocks go out, until 25.15, and nobody runs until then: the turn lacks a block and joins no pass,
- * so its own one counts as free again. RT1 lacks two, and to take that one would not help it. The
- * turn then takes 8 rows, 2.24, and not 24. */
+/* There are six blocks, and flash moves 4 tokens in 1 ms. RT0 (16) ends at 2.48 and goes out until
+ * 6.48. RT1 has 32 of its 64 tokens at 4.44. RT2 (32) prefills to 7.4 and decodes three times, to
+ * 16.4. RT0's next turn (24) comes at 8, is read from 10.4 to 14.4, and has one block. At 16.4
+ * RT2's three blocks go out, until 25.15, and no request runs until then. The turn lacks a block
+ * and joins no pass, so its own one counts as free again. RT1 lacks two, and to take that one would
+ * not help it. The turn then takes 8 rows, 2.24, and not 24. */
 static bool kv_that_counts_as_free_makes_no_room(const char *extra)
 {
     rules_machine(1);
@@ -140,14 +139,14 @@ static bool kv_that_counts_as_free_makes_no_room(const char *extra)
     return rules_finishes(2, 16.4) && rules_finishes(3, 27.39);
 }
 
-/* The turn comes 0.5 ms into the transfer: 4.88 + 0.5 + 3.92. */
+/* The turn comes 0.5 ms into the transfer and ends at 4.88 + 0.5 + 3.92. */
 static bool a_turn_that_comes_before_the_kv_is_out_finds_it(const char *extra)
 {
     return after_tool("gap_kv=swap", extra, 0.5, 96, 9.3);
 }
 
-/* Recomputing wastes 4.88 ms * 96 / 2; 96 tokens held waste as much in 2.44 ms. Flash is too slow.
- */
+/* Recomputing wastes 4.88 ms * 96 / 2, and 96 tokens held waste as much in 2.44 ms. Flash is too
+ * slow. */
 static bool infercept_keeps_over_a_short_call(const char *extra)
 {
     return after_tool("gap_kv=infercept", extra, 2.4, 1, 4.88 + 2.4 + 3.92);
@@ -158,7 +157,7 @@ static bool infercept_discards_over_a_longer_one(const char *extra)
     return after_tool("gap_kv=infercept", extra, 2.5, 1, 4.88 + 2.5 + 6.8);
 }
 
-/* A transfer of 1 ms wastes 2 ms * 96: KV goes out 6.88-7.88 and returns in 1 ms. */
+/* A transfer of 1 ms wastes 2 ms * 96, so KV goes out 6.88-7.88 and returns in 1 ms. */
 static bool infercept_swaps_where_that_is_cheapest(const char *extra)
 {
     return after_tool("gap_kv=infercept", extra, 10, 96, 19.8);
@@ -169,14 +168,14 @@ static bool infercept_swaps_not_before_it_pays(const char *extra)
     return after_tool("gap_kv=infercept", extra, 1.9, 96, 4.88 + 1.9 + 3.92);
 }
 
-/* Out and back is 2 ms * 96, so KV is held for 2 ms: a turn that comes 0.5 ms into the transfer
- * finds it. Were a transfer out all, it would be out by then, and 1 ms away. */
+/* Out and back waste 2 ms * 96, so KV is held for 2 ms, and a turn that comes 0.5 ms into the
+ * transfer finds it. If only the way out counted, KV would be out by then, and 1 ms away. */
 static bool infercept_counts_the_way_back(const char *extra)
 {
     return after_tool("gap_kv=infercept", extra, 2.5, 96, 4.88 + 2.5 + 3.92);
 }
 
-/* A token has as many bytes of a draft model's KV, too, and the rate is doubled: times are those
+/* A token has as many bytes of a draft model's KV, too, and the rate is doubled, so times are those
  * above. */
 static bool agents_count_the_kv_of_a_model_that_drafts(const char *extra)
 {
@@ -191,16 +190,16 @@ static bool agents_count_the_kv_of_a_model_that_drafts(const char *extra)
     return rules_finishes(1, 4.88 + 2.5 + 3.92);
 }
 
-/* Told that calls take 1 s it discards at once: 4.88 + 2.4 + 6.8. */
+/* The policy is informed that calls take 1 s, so it discards at once: 4.88 + 2.4 + 6.8. */
 static bool infercept_believes_what_it_is_told(const char *extra)
 {
     return after_tool("gap_kv=infercept,gap_s=1", extra, 2.4, 1, 14.08);
 }
 
-/* RT1 (64 tokens, then 5 blocks) decodes, and would wait for a recomputation: that wastes 4.88 *
- * (48
- * + 80), so 96 tokens are held for 6.5 ms. They share the first iteration, 4.8 + 2 = 6.8; the tool
- * takes 6 ms: turn 1 comes at 12.8, the end of an iteration, and takes 0.03 * 65 + 2 = 3.95. */
+/* RT1 (64 tokens, then 5 blocks) decodes, and would wait for a recomputation. That wastes 4.88 *
+ * (48 + 80), so 96 tokens are held for 6.5 ms. They share the first iteration, 4.8 + 2 = 6.8. The
+ * tool takes 6 ms, so turn 1 comes at 12.8, the end of an iteration, and takes 0.03 * 65 + 2 =
+ * 3.95. */
 static bool infercept_counts_those_who_would_wait(const char *extra)
 {
     rules_machine(1);
@@ -211,10 +210,10 @@ static bool infercept_counts_those_who_would_wait(const char *extra)
     return rules_finishes(2, 16.75);
 }
 
-/* RT0 (96) and RT1 (192) end at 0.03 * 288 + 2 = 10.64. Calls take 1 s, they are told: swap is best
- * for both (0.5 and 1 ms at 192 GB/s), the budget one transfer, the other is discarded (4.88 * 48
- * against 7.76 * 96 wasted): RT1 has it. RT0's turn 1 comes at 30.64: 6.8; RT1's at 50.64: 1 ms to
- * read, 64 rows in 3.92. */
+/* RT0 (96) and RT1 (192) end at 0.03 * 288 + 2 = 10.64, and calls are said to take 1 s. Swap is
+ * best for both (0.5 and 1 ms at 192 GB/s). The budget is one transfer, and the other is discarded
+ * (4.88 * 48 against 7.76 * 96 wasted), so RT1 has it. RT0's turn 1 comes at 30.64 and takes 6.8.
+ * RT1's comes at 50.64 and takes 1 ms to read and 64 rows in 3.92. */
 static bool infercept_gives_the_swap_budget_to_the_most_wasteful(const char *extra)
 {
     rules_machine(1);
@@ -228,12 +227,12 @@ static bool infercept_gives_the_swap_budget_to_the_most_wasteful(const char *ext
     return rules_finishes(2, 37.44) && rules_finishes(3, 55.56);
 }
 
-/* RT0 (1920, in four parts) ends at 62.6; holding it is dearer than two transfers of 10 ms from
- * 82.6 on: it goes out until 92.6. RT1 (96) ends at 77.22 + 4.88 = 82.1, RT2 (192) behind it at
- * 89.86; both wait for the budget. At 92.6 RT1 has wasted 10.5 * 96 = 1008 by staying, but
- * recomputing costs 4.88 * 48 = 234; RT2 2.74 * 192 = 526 of 7.76 * 96 = 745. So 234 and 526 cannot
- * be helped: RT2 has the budget, RT1 is discarded. Turn 1 of RT1 comes at 122.1: 6.8. That of RT2
- * at 169.86: 1 ms to read, then 3.92. */
+/* RT0 (1920, in four parts) ends at 62.6. Holding it is dearer than two transfers of 10 ms from
+ * 82.6 on, so it goes out until 92.6. RT1 (96) ends at 77.22 + 4.88 = 82.1, and RT2 (192) behind it
+ * at 89.86. Both wait for the budget. At 92.6 RT1 has wasted 10.5 * 96 = 1008 by staying, but
+ * recomputing costs 4.88 * 48 = 234. RT2 has wasted 2.74 * 192 = 526 of 7.76 * 96 = 745. So 234 and
+ * 526 cannot be helped: RT2 has the budget, and RT1 is discarded. Turn 1 of RT1 comes at 122.1 and
+ * takes 6.8. That of RT2 comes at 169.86 and takes 1 ms to read, then 3.92. */
 static bool infercept_counts_what_cannot_be_helped(const char *extra)
 {
     rules_machine(1);
@@ -246,7 +245,7 @@ static bool infercept_counts_what_cannot_be_helped(const char *extra)
     return rules_finishes(4, 128.9) && rules_finishes(5, 174.78);
 }
 
-/* 10 ms to live. */
+/* KV has 10 ms to live. */
 static bool ttl_keeps_for_its_time(const char *extra)
 {
     return after_tool("gap_kv=ttl,gap_s=0.01", extra, 10, 1, 18.8);
@@ -257,14 +256,15 @@ static bool ttl_drops_after_its_time(const char *extra)
     return after_tool("gap_kv=ttl,gap_s=0.01", extra, 11, 1, 22.68);
 }
 
-/* Without calls seen, as long as recomputing takes, 4.88. */
+/* Before any call was seen, KV lives as long as recomputing takes, 4.88. */
 static bool ttl_begins_with_the_reload_cost(const char *extra)
 {
     return after_tool("gap_kv=ttl", extra, 4.8, 1, 13.6);
 }
 
-/* One call of 3 ms seen: KV lives 3 ms, not the 6.8 that recomputing 160 tokens takes. Turn 0 ends
- * at 4.88, turn 1 at 7.88 + 3.92 = 11.8; after 4 ms turn 2 (224) finds nothing: 15.8 + 6.72 + 2. */
+/* One call of 3 ms was seen, so KV lives 3 ms, not the 6.8 that recomputing 160 tokens takes. Turn
+ * 0 ends at 4.88, and turn 1 at 7.88 + 3.92 = 11.8. After 4 ms turn 2 (224) finds nothing: 15.8 +
+ * 6.72 + 2. */
 static bool ttl_learns_from_calls_seen(const char *extra)
 {
     rules_machine(1);
@@ -275,8 +275,9 @@ static bool ttl_learns_from_calls_seen(const char *extra)
     return rules_finishes(1, 11.8) && rules_finishes(2, 24.52);
 }
 
-/* Calls of 3 and 100 ms seen: to live for 3 ms costs 3 + (3 + 4.88), to be dropped at once twice
- * 4.88, which is less. A third call of 2 ms finds nothing: it comes at 206.88 and takes 6.8. */
+/* Calls of 3 and 100 ms were seen. To live for 3 ms costs 3 + (3 + 4.88), and to be dropped at once
+ * twice 4.88, which is less. So a third call of 2 ms finds nothing: it comes at 206.88 and takes
+ * 6.8. */
 static bool ttl_drops_at_once_where_that_is_cheapest(const char *extra)
 {
     rules_machine(1);
@@ -315,10 +316,11 @@ static bool agents_drop_after_the_time_to_live(const char *extra)
     return after_tool_of_agents("gap_kv=ttl,gap_s=0.01", extra, 11, 1, 22.68);
 }
 
-/* 16 blocks. RT0 (96, then a tool of 10 ms) ends at 4.88. RT1 (64 + 20) follows, to 4.88 + 3.92 =
- * 8.8, and decodes every 3 ms with five blocks. BE2 (96) comes at 9 and needs six, five are free:
- * the cache would admit it. Preserved, the turn that comes at 14.88 finds its KV: it takes the iGPU
- * when the decode layer ends at 16.8, for 64 rows, until 20.72. BE2 begins after that. */
+/* There are 16 blocks. RT0 (96, then a tool of 10 ms) ends at 4.88. RT1 (64 + 20) follows, to 4.88
+ * + 3.92 = 8.8, and decodes every 3 ms with five blocks. BE2 (96) comes at 9 and needs six, where
+ * five are free: the cache would admit it. Because KV is preserved, the turn that comes at 14.88
+ * finds it. The turn takes the iGPU when the decode layer ends at 16.8, for 64 rows, until 20.72.
+ * BE2 begins after that. */
 static bool agents_preserve_kv_from_others(const char *extra)
 {
     bool both = true;
@@ -337,7 +339,7 @@ static bool agents_preserve_kv_from_others(const char *extra)
     return both;
 }
 
-/* As kept_kv_gives_way_when_nobody_could_run. */
+/* This is as in kept_kv_gives_way_when_nobody_could_run. */
 static bool agents_give_kept_kv_up_when_nobody_could_run(const char *extra)
 {
     bool both = true;
@@ -354,9 +356,9 @@ static bool agents_give_kept_kv_up_when_nobody_could_run(const char *extra)
     return both;
 }
 
-/* One at a time. BE0's session came at 0; BE1 (400) came at 1, BE2 (100) at 2. BE0 ends at 4.88,
- * BE1 at 4.88 + 14 = 18.88; BE0's turn 1, come at 7.88, then goes before BE2: 3.92, 22.8;
- * BE2: 27.8. */
+/* One request runs at a time. BE0's session came at 0, BE1 (400) at 1, and BE2 (100) at 2. BE0 ends
+ * at 4.88, and BE1 at 4.88 + 14 = 18.88. BE0's turn 1, which comes at 7.88, then goes before BE2:
+ * 3.92, 22.8. BE2 ends at 27.8. */
 static bool programs_keep_their_place_over_a_tool_call(const char *extra)
 {
     rules_machine(1);

@@ -1,6 +1,6 @@
 /* A second NPU is a SoC file: the shipped one with its NPU twice, and a policy that uses every NPU
- * it finds. Prices come from the file, so the expectation is a comparison: twins finish at the
- * same instant and as early as one of them alone; on one NPU the second waits for the first. */
+ * it finds. Prices come from the file, so the expectation is a comparison. Twins finish at the same
+ * instant and as early as one of them alone. On one NPU the second waits for the first. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static struct soc soc;
 static struct llm llm;
 static struct roofline truth;
 
-/* The shipped machine; twice: its NPU again, as "npu2"; or its NPU in so many partitions. The NPU
- * has no static attention here, so that it runs decodes too. */
+/* Makes the shipped machine, with its NPU again as "npu2", or with its NPU in so many partitions.
+ * The NPU has no static attention here, so that it runs decodes too. */
 static void machine(bool twice, int partitions)
 {
     struct err e = ERR_INIT;
@@ -57,7 +57,7 @@ static void pass_done(struct sched *s, const struct pass *p)
     waiting[r->id] = r->state == REQUEST_STATE_FINISHED ? NULL : r;
 }
 
-/* Whoever is in no pass gets one on the first NPU that is free. */
+/* A request that is in no pass gets one on the first NPU that is free. */
 static void schedule(struct sched *s)
 {
     for (int i = 0; i < 2; i++) {
@@ -88,11 +88,11 @@ static const struct policy_ops every_npu = {.contract = POLICY_CONTRACT,
                                             .pass_done = pass_done,
                                             .schedule = schedule};
 
-/* How the DDR is shared, and whether every boundary of a kernel is an event. */
+/* These say how the DDR is shared, and whether every boundary of a kernel is an event. */
 static const char *contention = "none";
 static bool every_boundary;
 
-/* Finish times of n equal requests that come at 0, in ms. */
+/* Fills in the finish times of n equal requests that come at 0, in ms. */
 static void run_tokens(uint32_t n, uint32_t output_tokens, double *finish_ms)
 {
     const struct scenario_request two[] = {
@@ -130,8 +130,8 @@ START_TEST(a_policy_schedules_over_two_npus)
     run(true, 2, both); /* contention none: the twins do not slow each other */
     ck_assert_double_eq(both[0], alone[0]);
     ck_assert_double_eq(both[1], alone[0]);
-    /* The last token waits for the host, when the other request has the NPU already: less than two
-     * whole requests, more than one and all but that. */
+    /* The last token waits for the host, when the other request has the NPU already. So the run
+     * takes less than two whole requests, and more than one and all but that token. */
     ck_assert_double_gt(one[1], 1.9 * alone[0]);
     ck_assert_double_le(one[1], 2.0 * alone[0]);
 }
@@ -159,8 +159,8 @@ END_TEST
 
 enum { FORMS = 6, PER_FORM = 3 };
 
-/* Ways to launch the one row of a prompt of one token: on the iGPU, and on the NPU as a kernel of
- * its own, in chunks of 16 and of 32 rows, and on the graphs of as many. */
+/* The one row of a prompt of one token is launched in these ways. It runs on the iGPU, and on the
+ * NPU as a kernel of its own, in chunks of 16 and of 32 rows, and on the graphs of as many. */
 static const struct form {
     enum device_kind kind;
     uint32_t chunk_rows;
@@ -195,7 +195,7 @@ static void one_done(struct sched *s, const struct pass *p)
     under_way = NULL;
 }
 
-/* QKV as one of the forms, in turn; what is left of the pass on the iGPU. */
+/* Launches QKV as one of the forms, in turn, and the rest of the pass on the iGPU. */
 static void price_schedule(struct sched *s)
 {
     int igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
@@ -232,8 +232,8 @@ static const struct policy_ops every_form = {.contract = POLICY_CONTRACT,
                                              .pass_done = one_done,
                                              .schedule = price_schedule};
 
-/* Equal rows of equal requests, launched in one form after the other, three times: each kernel
- * takes what its own form is said to take, whatever was launched before it. */
+/* Equal rows of equal requests are launched in one form after the other, three times. Each kernel
+ * takes the stated time of its own form, whichever was launched before it. */
 START_TEST(a_kernel_takes_what_its_own_form_takes)
 {
     struct scenario_request q[FORMS * PER_FORM];
@@ -288,7 +288,7 @@ START_TEST(partitions_have_their_share_of_a_device)
 }
 END_TEST
 
-/* Isolated time of so many rows over 1024 keys each. */
+/* Returns the isolated time of so many rows over 1024 keys each. */
 static double kernel_ns(uint8_t op, uint32_t rows, bool prefill)
 {
     struct work_shape w = {.rows = rows,
@@ -304,7 +304,7 @@ static double kernel_ns(uint8_t op, uint32_t rows, bool prefill)
     return (double)c.t_ns;
 }
 
-/* Whole as yet; halves of it once it is partitioned. */
+/* The engine is whole as yet. halve() makes halves of it. */
 static struct soc_runtime *engine_that_fills(void)
 {
     struct soc_runtime *r = &soc.devices[0].runtimes[0];
@@ -323,8 +323,8 @@ static void halve(void)
     ck_assert_uint_eq(e.n, 0);
 }
 
-/* An engine that fills by rows is smaller in a partition: 1024 rows take twice as long on half of
- * the tiles, fewer rows less than that. */
+/* An engine that fills by rows is smaller in a partition. 1024 rows take twice as long on half of
+ * the tiles, and fewer rows less than that. */
 START_TEST(a_smaller_engine_fills_with_fewer_rows)
 {
     engine_that_fills()->many.bytes_per_s = 1e15;
@@ -338,8 +338,8 @@ START_TEST(a_smaller_engine_fills_with_fewer_rows)
 }
 END_TEST
 
-/* Attention has no fill that would shrink, of many rows or of one: on half of the tiles it takes
- * twice as long. */
+/* Attention has no fill that would shrink, with many rows or with one. So on half of the tiles it
+ * takes twice as long. */
 START_TEST(attention_has_its_share_of_an_engine_that_fills)
 {
     engine_that_fills()->decode_attention_frac = 1e-3;
@@ -363,8 +363,9 @@ START_TEST(special_attention_has_its_share_too)
 }
 END_TEST
 
-/* Contention adds so many ns to a prompt of 512 rows next to an equal one. Both are at the same
- * kernel all the time, and its time is multiplied by what both ask of the DDR over what it has. */
+/* Returns by how many ns contention lengthens a prompt of 512 rows next to an equal one. Both are
+ * at the same kernel all the time. Its time is multiplied by the demand of both on the DDR, divided
+ * by the capacity of that. */
 static double cost_of_contention_ns(double *kernels)
 {
     struct work_shape w = {.rows = 512,

@@ -1,9 +1,10 @@
-/* agent-xpu-v1: what never starts, who is waited for, and how long a reactive request waits for a
- * kernel (clauses.md A.6, A.8). Toy machine and times as in check_agent_xpu_v1.c. */
+/* These tests of agent-xpu-v1 show which kernels never start, for which requests others wait, and
+ * how long a reactive request waits for a kernel (clauses.md A.6, A.8). The toy machine and times
+ * are those of check_agent_xpu_v1.c. */
 #include "tests/conformance/agent_xpu_v1_machine.h"
 #include "tests/helpers/suite.h"
 
-/* A.6: without the guard a lone decode kernel above tau_high can never start. */
+/* By A.6 a lone decode kernel above tau_high can never start without the guard. */
 START_TEST(without_the_idle_guard_decode_never_starts)
 {
     for (int guard = 0; guard < 2; guard++) {
@@ -18,9 +19,9 @@ START_TEST(without_the_idle_guard_decode_never_starts)
 END_TEST
 
 /* RT0 waits to decode and may not: 75 of 100 GB/s are above tau_high. Stopping BE1's chunk on the
- * NPU for it would be for nothing, at the same instant again and again, as the NPU takes launches
- * back that have not begun. BE1 comes as far as an iGPU that is RT0's lets it, through attention
- * (one kernel between two iterations) and FFN, and the run ends in a stall that says why. */
+ * NPU for it would be for nothing, at the same instant again and again, because the NPU takes
+ * launches back that have not begun. The iGPU is RT0's, but lets BE1 through attention (one kernel
+ * between two iterations) and FFN. Then the run ends in a stall that says why. */
 START_TEST(nothing_stops_for_a_kernel_that_can_never_start)
 {
     machine(1, 12);
@@ -37,8 +38,8 @@ START_TEST(nothing_stops_for_a_kernel_that_can_never_start)
 }
 END_TEST
 
-/* BE0 has begun and has 59 ms to go (16 + 10 + 32 + 1), BE1 needs 23: with 70 ms accepted it goes,
- * with 90 it stays. */
+/* BE0 has begun and needs 59 ms more (16 + 10 + 32 + 1), and BE1 needs 23. With 70 ms accepted BE1
+ * is shed, and with 90 it stays. */
 START_TEST(prompts_that_have_begun_are_waited_for)
 {
     for (int accepted = 70; accepted <= 90; accepted += 20) {
@@ -56,7 +57,7 @@ END_TEST
 
 /* ---- the bound of kernel-boundary preemption ---- */
 
-/* Time until the kernel that runs on the NPU at t ends; 0 when none does. */
+/* Returns the time until the kernel that runs on the NPU at t ends, or 0 when none does. */
 static int64_t npu_residual_ns(int64_t t)
 {
     for (uint32_t i = 0; i < sc.n_kernels; i++) {
@@ -69,8 +70,8 @@ static int64_t npu_residual_ns(int64_t t)
 }
 
 /* BE0 (1024, two layers) prefills alone: QKV chunks 0-16, attention 16-26, FFN chunks 26-58, and
- * again until 116. A reactive request that arrives anywhere in it, with no other reactive one
- * about, waits exactly for what is left of the kernel on the NPU: at most 8 ms, an FFN chunk. */
+ * again until 116. A reactive request that arrives anywhere in it, while there is no other reactive
+ * one, waits exactly for the rest of the kernel on the NPU. That is at most 8 ms, an FFN chunk. */
 START_TEST(a_reactive_request_waits_for_the_running_kernel_only)
 {
     static const char *const policies[] = {"agent-xpu-v1", "agent-xpu-v2"};

@@ -1,7 +1,7 @@
-/* agent-xpu-v1: how proactive prefill and proactive decode share the iGPU while nothing is reactive
- * (clauses.md A.10), and that a batch is formed when its iteration starts (A.5), on the toy machine
- * of check_agent_xpu_v1.c. A prompt of 64 tokens has all its kernels on the iGPU: QKV 1 ms,
- * attention 10 ms, FFN 2 ms, and the head 1 ms. */
+/* These tests of agent-xpu-v1 show how proactive prefill and proactive decode share the iGPU while
+ * nothing is reactive (clauses.md A.10). They also show that a batch is formed when its iteration
+ * starts (A.5). The toy machine is that of check_agent_xpu_v1.c. A prompt of 64 tokens has all its
+ * kernels on the iGPU: QKV 1 ms, attention 10 ms, FFN 2 ms, and the head 1 ms. */
 #include "tests/conformance/agent_xpu_v1_machine.h"
 #include "tests/helpers/suite.h"
 
@@ -10,13 +10,13 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-/* Two layers, decode layers of 20 ms. BE0 (256): 4 + 10 + 8 twice and the head, until 45; its first
- * iteration 45-86. BE1 comes at 50. */
+/* There are two layers, with decode layers of 20 ms. BE0 (256) takes 4 + 10 + 8 twice and the head,
+ * until 45, and its first iteration 45-86. BE1 comes at 50. */
 static const struct scenario_request short_prompt[] = {{BE, 0, 256, 3, 0, 0},
                                                        {BE, 0.050, 64, 1, 0, 0}};
 
-/* The layer that runs ends at 65. BE1 needs 2 * (1 + 10 + 2) + 1 = 27 ms in a row, until 92; then
- * the second layer of the iteration, 92-112. */
+/* The layer that runs ends at 65. BE1 needs 2 * (1 + 10 + 2) + 1 = 27 ms in a row, until 92. Then
+ * the second layer of the iteration runs, 92-112. */
 START_TEST(a_prompt_enters_at_the_end_of_a_decode_kernel)
 {
     machine(2, 20);
@@ -39,7 +39,7 @@ START_TEST(or_at_the_end_of_an_iteration_and_not_a_kernel_at_a_time)
 }
 END_TEST
 
-/* Once something reactive decodes the iGPU is no more the primary's: RT1 decodes with BE0 from its
+/* Once a reactive request decodes, the iGPU is no more the primary's. RT1 decodes with BE0 from its
  * first token on, and BE2 has one kernel between two iterations (affinity `boundary`). */
 START_TEST(beside_reactive_decode_it_waits_for_the_iteration)
 {
@@ -60,10 +60,11 @@ START_TEST(beside_reactive_decode_it_waits_for_the_iteration)
 }
 END_TEST
 
-/* One layer; on the NPU 50 of 100 GB/s, attention 40, a decode layer of 20 ms draws 15. BE0 decodes
- * from 23 on. BE1's QKV 24-28; at 28 its attention would start in place of the decode layer, which
- * is asked to stop, at 43. But at 28 BE2's QKV begins on the NPU, until 44: at 43 attention is too
- * much beside it (0.9), and BE0's head runs, 43-44. It is not asked to stop, again and again. */
+/* There is one layer. Kernels on the NPU draw 50 of 100 GB/s, attention 40 and a decode layer of 20
+ * ms 15. BE0 decodes from 23 on. BE1's QKV runs 24-28. At 28 its attention would start in place of
+ * the decode layer, which is asked to stop, at 43. But at 28 BE2's QKV begins on the NPU, until 44.
+ * So at 43 attention would draw too much next to it (0.9), and BE0's head runs, 43-44. It is not
+ * asked to stop, again and again. */
 START_TEST(decode_does_not_stop_for_a_kernel_that_is_refused)
 {
     static const struct scenario_request q[] = {
@@ -80,8 +81,8 @@ START_TEST(decode_does_not_stop_for_a_kernel_that_is_refused)
 }
 END_TEST
 
-/* Twelve prompts at once: prefill on one engine, decode on the other, each first come, first
- * served, is what "throughput is the only objective" (8.2) must at least reach. */
+/* Twelve prompts come at once. Prefill on one engine and decode on the other, each first come,
+ * first served, is the least that "throughput is the only objective" (8.2) must reach. */
 START_TEST(proactive_work_alone_is_done_no_later_than_by_static_disaggregation)
 {
     static const uint32_t prompts[] = {64, 256, 600};
@@ -106,10 +107,10 @@ START_TEST(proactive_work_alone_is_done_no_later_than_by_static_disaggregation)
 }
 END_TEST
 
-/* One layer, decode layers of 20 ms. BE0's first iteration, 23-44, stops at 43 for the attention of
- * RT1, 43-53. RT1's FFN runs on the NPU 53-61, so the iGPU is free for 8 ms: BE0's head ends its
- * iteration, 53-54, and the next one does not fit. RT1's head ends at 62, and it decodes together
- * with BE0: 2 * (4 + 8)/256 + 10 + 1 ms. */
+/* There is one layer, with decode layers of 20 ms. BE0's first iteration, 23-44, stops at 43 for
+ * the attention of RT1, 43-53. RT1's FFN runs on the NPU 53-61, so the iGPU is free for 8 ms. BE0's
+ * head ends its iteration, 53-54, and the next one does not fit. RT1's head ends at 62, and it
+ * decodes together with BE0: 2 * (4 + 8)/256 + 10 + 1 ms. */
 START_TEST(an_iteration_that_did_not_fit_is_not_begun)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 3, 0, 0}, {RT, 0.024, 256, 2, 0, 0}};
@@ -120,8 +121,8 @@ START_TEST(an_iteration_that_did_not_fit_is_not_begun)
 }
 END_TEST
 
-/* BE0 is ready to decode at 23, but its layer (30 of 100 GB/s) is too much beside BE1's QKV on the
- * NPU (50), 22.5-38.5. BE2 (64) comes at 24 and has the iGPU until 38. The two together draw 5:
+/* BE0 is ready to decode at 23, but its layer (30 of 100 GB/s) is too much next to BE1's QKV on the
+ * NPU (50), 22.5-38.5. BE2 (64) comes at 24 and has the iGPU until 38. The two together draw 5, so
  * they decode from 38 on. */
 START_TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since)
 {
@@ -137,9 +138,9 @@ START_TEST(an_iteration_that_was_refused_takes_in_who_is_ready_since)
 }
 END_TEST
 
-/* Two layers of 6 ms in decode, a head of 9. BE0 has its token at 2 * 22 + 9 = 53, when RT1 comes,
- * which needs the iGPU at 73, after five chunks of QKV on the NPU. BE0's iteration would take 21
- * ms. Its layers end in time, the head does not: they run 53-65, and the head later. */
+/* Two layers take 6 ms each in decode, and a head 9. BE0 has its token at 2 * 22 + 9 = 53, when RT1
+ * comes. RT1 needs the iGPU at 73, after five chunks of QKV on the NPU. BE0's iteration would take
+ * 21 ms. Its layers end in time, and the head does not, so they run 53-65, and the head later. */
 START_TEST(layers_fill_a_window_in_which_the_head_does_not_end)
 {
     static const struct scenario_request q[] = {{BE, 0, 256, 2, 0, 0}, {RT, 0.053, 1280, 1, 0, 0}};

@@ -1,6 +1,7 @@
-/* agent-xpu-v1: since when a prefill is pending, and since when it ages (clauses.md A.4, A.8), over
- * a preemption. Toy times, one layer: an NPU chunk of 256 rows takes 4 ms for QKV and 8 ms for FFN;
- * the iGPU takes as long per 256 rows; attention 10 ms and the head 1 ms, on the iGPU. */
+/* These tests of agent-xpu-v1 show since when a prefill is pending, and since when it ages
+ * (clauses.md A.4, A.8), over a preemption. Toy times are of one layer. An NPU chunk of 256 rows
+ * takes 4 ms for QKV and 8 ms for FFN. The iGPU takes as long per 256 rows. Attention takes 10 ms
+ * and the head 1 ms, on the iGPU. */
 #include <string.h>
 
 #include "policies/registry.h"
@@ -27,9 +28,10 @@ static void run(const char *params, const struct scenario_request *q, uint32_t n
     scenario_check(&sc, q, n);
 }
 
-/* BE0 (512) is stopped by RT1 (256, come at 1) when its first chunk ends, at 4; RT1 ends at 27. BE2
- * came at 2. With T_starve 24 ms BE2 has been pending for 25 and is starved, BE0, for 23, is not:
- * BE2 goes first. Pending since it came, or since RT1 came, BE0 would be starved for longer. */
+/* BE0 (512) is stopped by RT1 (256, comes at 1) when its first chunk ends, at 4, and RT1 ends at
+ * 27. BE2 came at 2. With T_starve 24 ms BE2 has been pending for 25 and is starved. BE0, for 23,
+ * is not, so BE2 goes first. If BE0 were pending since it came, or since RT1 came, it would be
+ * starved for longer. */
 START_TEST(a_stopped_prefill_is_pending_since_its_kernel_ended)
 {
     static const struct scenario_request q[] = {
@@ -40,8 +42,8 @@ START_TEST(a_stopped_prefill_is_pending_since_its_kernel_ended)
 }
 END_TEST
 
-/* BE0 (256) is between two kernels when RT2 comes, at 4, and pending since then. At 27 it has
- * been so for 23 ms, less than T_starve, and BE1 for 25, so BE1 goes first. */
+/* BE0 (256) is between two kernels when RT2 comes, at 4, and pending since then. At 27 it has been
+ * so for 23 ms, less than T_starve, and BE1 for 25, so BE1 goes first. */
 START_TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then)
 {
     static const struct scenario_request q[] = {
@@ -52,9 +54,9 @@ START_TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then)
 }
 END_TEST
 
-/* All on the NPU but attention and head, RT1 (512): QKV 4-12, attention 12-22, FFN 22-38. BE0,
- * stopped at 4, came at 0 and is of age at 30: it has the iGPU then, for its second chunk, although
- * it has been pending for 26 ms only. */
+/* RT1 (512) has all on the NPU but attention and head: QKV 4-12, attention 12-22, FFN 22-38. BE0,
+ * which stopped at 4, came at 0 and is of age at 30. It has the iGPU then, for its second chunk,
+ * although it has been pending for 26 ms only. */
 START_TEST(a_preemption_makes_nobody_young)
 {
     static const struct scenario_request q[] = {{BE, 0, 512, 1, 0, 0}, {RT, 0.001, 512, 1, 0, 0}};
@@ -66,7 +68,7 @@ START_TEST(a_preemption_makes_nobody_young)
 END_TEST
 
 /* RT0 (2048) has the NPU for its QKV until 32, and the iGPU idles. BE1, there since 1 and not
- * begun, is of age at 6: it has the iGPU then, when nothing else happens. */
+ * begun, is of age at 6. It has the iGPU then, when nothing else happens. */
 START_TEST(who_waits_begins_when_it_comes_of_age)
 {
     static const struct scenario_request q[] = {{RT, 0, 2048, 1, 0, 0}, {BE, 0.001, 256, 1, 0, 0}};
@@ -75,8 +77,9 @@ START_TEST(who_waits_begins_when_it_comes_of_age)
 }
 END_TEST
 
-/* RT0 (1024) runs; BE1 (4096) is of age at 6 and works beside it on the iGPU. When RT0 is
- * through BE1 goes on, although BE2 (256) would take less: BE2 begins when BE1 has its token. */
+/* RT0 (1024) runs. BE1 (4096) is of age at 6 and works at the same time on the iGPU. When RT0
+ * has its token BE1 continues, although BE2 (256) would take less. BE2 begins when BE1 has its
+ * token. */
 START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
 {
     static const struct scenario_request q[] = {
@@ -87,10 +90,10 @@ START_TEST(who_came_of_age_goes_on_when_the_reactive_one_is_through)
 }
 END_TEST
 
-/* Room for 44 blocks of 16 tokens. BE0 and BE1 (256 each) decode, and BE2 (300), come at 0.1 s, has
- * no room to begin. RT3 (256), come at 0.2 s, takes BE1's KV, and has its token some 20 ms later.
- * Then BE2 has been pending for longer than T_starve and goes first: BE1 came before it and would
- * take less, but waits only since it lost its KV. */
+/* There is room for 44 blocks of 16 tokens. BE0 and BE1 (256 each) decode, and BE2 (300), which
+ * comes at 0.1 s, has no room to begin. RT3 (256), which comes at 0.2 s, takes BE1's KV, and has
+ * its token some 20 ms later. Then BE2 has been pending for longer than T_starve and goes first.
+ * BE1 came before it and would take less, but waits only since it lost its KV. */
 START_TEST(who_lost_its_kv_hides_nobody_that_starves)
 {
     sc.machine.memory_bytes = 1e9 + 44 * 16e6;
@@ -104,9 +107,9 @@ START_TEST(who_lost_its_kv_hides_nobody_that_starves)
 }
 END_TEST
 
-/* Room for 44 blocks of 16 tokens. BE0's next turn (384, of which 256 are in the cache) comes while
- * RT1 runs: 17 ms are left of it. RT2 (512), begun next, takes the blocks of that prefix, and 29 ms
- * are left. BE3 (300) takes 25: it goes first. */
+/* There is room for 44 blocks of 16 tokens. BE0's next turn (384, of which 256 are in the cache)
+ * comes while RT1 runs, and 17 ms are left of it. RT2 (512), which begins next, takes the blocks of
+ * that prefix, and 29 ms are left. BE3 (300) takes 25, so it goes first. */
 START_TEST(who_lost_its_prefix_has_more_to_do)
 {
     sc.machine.memory_bytes = 1e9 + 44 * 16e6;
@@ -122,9 +125,9 @@ START_TEST(who_lost_its_prefix_has_more_to_do)
 }
 END_TEST
 
-/* All on the iGPU, BE0 (200) takes 3.125 + 10 + 6.25 + 1 = 20.375 ms. BE1 (240), BE2 (100: 15.7 ms)
- * and BE3 (200) wait. BE3 begins with the same 160 tokens as BE0, and has 40 left when that has
- * ended: 12.9 ms, so it goes first. */
+/* All run on the iGPU, and BE0 (200) takes 3.125 + 10 + 6.25 + 1 = 20.375 ms. BE1 (240), BE2 (100:
+ * 15.7 ms) and BE3 (200) wait. BE3 begins with the same 160 tokens as BE0, and has 40 left when
+ * that has ended: 12.9 ms, so it goes first. */
 START_TEST(who_found_a_prefix_since_it_came_has_less_to_do)
 {
     static struct two_models two;

@@ -1,6 +1,6 @@
-/* The verdict judges the load, not the order: policies that always work while there is work, and
- * order it differently, get the same one on the same trace, as all leave about as much work behind
- * at every instant. Whole runs of the shipped machine. */
+/* The verdict judges the load, not the order. Policies that always work while there is work, and
+ * order it differently, get the same one on the same trace, because all leave about as much work
+ * behind at every instant. These are whole runs of the shipped machine. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +42,8 @@ static struct judged judge(const char *policy, const char *workload)
     return j;
 }
 
-/* All policies say so. The largest time to drain by the smallest. */
+/* All policies must give this verdict. Returns the largest time to drain divided by the
+ * smallest. */
 static double all_say(enum metrics_verdict want, const char *workload)
 {
     double least = HUGE_VAL;
@@ -58,7 +59,7 @@ static double all_say(enum metrics_verdict want, const char *workload)
     return most / least;
 }
 
-/* Too short a run may leave one order without a word, but no two contradict each other. */
+/* Too short a run may leave one order without a verdict, but no two contradict each other. */
 static void nobody_says(enum metrics_verdict wrong, const char *workload)
 {
     double least = HUGE_VAL;
@@ -72,7 +73,7 @@ static void nobody_says(enum metrics_verdict wrong, const char *workload)
     ck_assert_double_lt(most, 1.1 * least);
 }
 
-/* 45 requests a minute for a machine that serves about 27. */
+/* 45 requests a minute come to a machine that serves about 27. */
 START_TEST(an_overload_is_one_for_every_order)
 {
     double spread = all_say(METRICS_OVERLOADED,
@@ -82,9 +83,9 @@ START_TEST(an_overload_is_one_for_every_order)
 }
 END_TEST
 
-/* As in the Mooncake trace: bursts, prompts of many thousand tokens, short answers. Few requests,
- * each of more than a minute, so the number in the system says little. Half an hour of them is too
- * short for a word under every order: an hour and a half are not. */
+/* The load is as in the Mooncake trace: bursts, prompts of many thousand tokens, short answers.
+ * There are few requests, each of more than a minute, so the number in the system says little. Half
+ * an hour of them is too short for a verdict under every order, and an hour and a half are not. */
 #define LONG_PROMPTS "cv=2,arrival=gamma,reactive_input_scale=8,output_scale=0.5"
 
 START_TEST(long_prompts_in_bursts_are_judged_alike)
@@ -106,8 +107,8 @@ START_TEST(a_closed_loop_of_few_users_is_stable)
 }
 END_TEST
 
-/* 1 kJ do not last for 15 minutes on a machine that draws over 3 W at rest; 1 MJ do, at below 100
- * W. The backlog of a run that was cut says nothing of its load. */
+/* 1 kJ does not last for 15 minutes on a machine that draws over 3 W at rest, and 1 MJ does, at
+ * below 100 W. The backlog of a run that was cut says nothing of its load. */
 START_TEST(a_run_that_an_empty_battery_ended_says_so)
 {
     const double charge_j[] = {1e3, 1e6};
