@@ -36,7 +36,7 @@ BANNED = {
 OPENINGS = r"(?:Of|What|Whose|Whatever|The same|Likewise|Who)\b"
 WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "test": 35, "text": 35}
 MEAN_LIMIT = {"prose": 20, "header": 16, "test": 20}
-TESTS = ("helpers", "oracle", "conformance")  # folders of tests/ that are held to the page
+TESTS = ("helpers", "oracle", "conformance", "unit")  # folders of tests/ that are held to the page
 
 
 def kind_of(path):

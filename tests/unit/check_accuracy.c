@@ -1,5 +1,5 @@
-/* Statistics of a class of predictions by hand, the publication in a point's source, and the entry
- * that stands in for a runtime that the file lacks. */
+/* Statistics of a class of predictions are computed by hand. So are the publication in a point's
+ * source, and the entry that a prediction takes for a runtime that the file lacks. */
 #include <math.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "experiments/validation/predict.h"
 #include "tests/helpers/suite.h"
 
-/* Predicted over measured 1.1, 0.8, 1.3, 2.0: errors of 10, 20, 30 and 100 %. Nearest ranks: the
- * median is number 2, P90 number 4. ln 1.1 = 0.0953 and ln 0.8 = -0.2231 lie within 0.25, ln 1.3 =
- * 0.2624 and ln 2 = 0.6931 do not. To hold 95 % (number 4 of 4), intervals must be 0.6931 / 0.25
- * times as wide: they are 0.36 of what is needed. */
+/* Predicted over measured is 1.1, 0.8, 1.3, 2.0, so errors are 10, 20, 30 and 100 %. By nearest
+ * ranks the median is number 2 and P90 number 4. Two of four logarithms lie within 0.25, 0.0953 and
+ * -0.2231, and two do not, 0.2624 and 0.6931. To hold 95 % (number 4 of 4), intervals must be
+ * 0.6931 / 0.25 times as wide. So they have 0.36 of the width that they need. */
 START_TEST(a_class_by_hand)
 {
     static const double ratio[] = {1.3, 1.1, 2.0, 0.8};
@@ -92,9 +92,9 @@ START_TEST(another_runtime_stands_in)
 }
 END_TEST
 
-/* 64 rows of a 2048 x 8192 product at 8 bits on the 8 Gen 3's NPU under qnn. The form `extended`:
- * launch + max((2 x 64 x 2048 x 8192 / P) (1 + m0 / 64) (1 + n0 / 2048), bytes / B), with the
- * entry's numbers. One row has no fill. Other texts describe no product. */
+/* 64 rows of a 2048 x 8192 product at 8 bits run on the 8 Gen 3's NPU under qnn. By the form
+ * `extended` they take launch + max((2 x 64 x 2048 x 8192 / P) (1 + m0 / 64) (1 + n0 / 2048), bytes
+ * / B), with the entry's numbers. One row has no fill. Other texts describe no product. */
 START_TEST(a_product_is_priced_by_its_shape)
 {
     struct err err = ERR_INIT;
@@ -143,8 +143,8 @@ START_TEST(a_product_is_priced_by_its_shape)
     struct predict_case k;
     predict_bind(&c, &latency, &k);
     const struct machine *m = &k.soc->machine;
-    /* a token's energy at a battery meter: the idle machine's and the device's watts over its time
-     */
+    /* A token's energy at a battery meter is the idle machine's and the device's watts times its
+     * time. */
     p.model = "llama-2-7b decode per token";
     p.metric = POINT_ENERGY_J;
     p.input_tokens = latency.input_tokens = 1024;
@@ -175,10 +175,11 @@ static struct prediction load(const struct catalog *c, const char *device, const
 
 #define OAKLIGHT "Oaklight/openvino-meteor-lake-ai-inference README"
 
-/* On iGPUs the table has 18.6 s for 36 layers (by Oaklight, who also has a CPU's) and 10.8 s
- * for 28. Without Oaklight, two loads of one group each are left of OpenVINO GenAI on CPUs (0.62 s
- * for 22 layers, 1.26 for 32), of IPEX-LLM on NPUs (88.19 and 53.917 for 28) and of compiled models
- * (7.2 s for 5.8 GB, 1.208 for 1.083). Their variance has three degrees of freedom: t is 3.1824. */
+/* On iGPUs the table has 18.6 s for 36 layers (by Oaklight, who also has a CPU's) and 10.8 s for
+ * 28. Without Oaklight, three pairs of loads of one group each are left. OpenVINO GenAI on CPUs
+ * took 0.62 s for 22 layers and 1.26 for 32. IPEX-LLM on NPUs took 88.19 and 53.917 for 28.
+ * Compiled models took 7.2 s for 5.8 GB and 1.208 for 1.083. Their variance has three degrees of
+ * freedom: t is 3.1824. */
 START_TEST(a_load_is_predicted_by_those_of_other_sources)
 {
     struct err err = ERR_INIT;

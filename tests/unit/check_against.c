@@ -1,4 +1,5 @@
-/* Simulated against real: made-up times of three policies, every number worked out again. */
+/* Simulated runs are compared with real ones. Times of three policies are made up, and every number
+ * is computed again. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,9 +217,9 @@ START_TEST(means_are_of_each_class)
 }
 END_TEST
 
-/* a and b overlap over their repeats in every class and metric, c is slower than both, really and
- * simulated: one pair of three is tied, and the other two agree. b is simulated faster than a,
- * which does not count; but where one repeat is drawn twice they are apart, and one of three
+/* a and b overlap over their repeats in every class and metric, and c is slower than both, really
+ * and simulated. So one pair of three is tied, and the other two agree. b is simulated faster than
+ * a, which does not count. But where one repeat is drawn twice they are apart, and one of three
  * disagrees: that is the lower bound. */
 START_TEST(the_order_leaves_out_what_is_tied)
 {
@@ -233,7 +234,7 @@ START_TEST(the_order_leaves_out_what_is_tied)
         near(at(row, "tied", NULL), 1, "tied");
         near(at(row, "high", NULL), 1, "high");
         double tau = at(row, "tau", NULL)->valuedouble;
-        if (r % 3 == 2) { /* the mean over draws of reality, of which most agree with themselves */
+        if (r % 3 == 2) { /* the mean over draws of reality; most of these agree with themselves */
             ck_assert(tau > 1.0 / 3.0 && tau < 1.0);
         } else {
             near(at(row, "tau", NULL), 1, "tau");
@@ -241,12 +242,12 @@ START_TEST(the_order_leaves_out_what_is_tied)
         }
         near(at(row, "pairs", NULL), 3, "pairs");
     }
-    /* c simulated as the fastest: two of two disagree. */
+    /* When c is simulated as the fastest, two of two disagree. */
     put(&against.policies[2].simulated[1], 0.1, false, 9);
     struct against_tau t = against_tau(&against, 1, AGAINST_E2E, REQUEST_CLASS_REACTIVE);
     ck_assert(t.tau == -1.0 && t.low == -1.0 && t.pairs == 3 && t.tied == 1);
     ck_assert_double_eq_tol(t.high, -1.0 / 3.0, 1e-12); /* a drawn slower than b agrees */
-    /* between them: one of each. */
+    /* When c is simulated between them, one pair agrees and one does not. */
     put(&against.policies[2].simulated[1], 2.2, false, 9);
     t = against_tau(&against, 1, AGAINST_E2E, REQUEST_CLASS_REACTIVE);
     ck_assert(t.tau == 0.0);
@@ -254,7 +255,7 @@ START_TEST(the_order_leaves_out_what_is_tied)
     t = against_tau(&against, 0, AGAINST_E2E, REQUEST_CLASS_REACTIVE);
     ck_assert(isnan(t.tau) && t.pairs == 0 && t.tied == 0);
     against.n_policies = POLICIES;
-    against.repeats = 1; /* reality alone has nothing to be held against */
+    against.repeats = 1; /* reality alone cannot be compared with anything */
     t = against_tau_real(&against, AGAINST_E2E, REQUEST_CLASS_REACTIVE);
     ck_assert(isnan(t.tau) && isnan(t.low) && t.pairs == 3);
     t = against_tau(&against, 0, AGAINST_E2E, REQUEST_CLASS_REACTIVE); /* and no interval */

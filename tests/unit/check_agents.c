@@ -119,8 +119,8 @@ START_TEST(new_tokens_follow_the_answer)
 }
 END_TEST
 
-/* A job takes 2 s of tools and a thought 10 s, so jobs begin at 1, 13, 25 and at 37 s no more; all
- * but the first wait for the last turn of the job before, and are jobs of their own. */
+/* A job takes 2 s of tools and a thought 10 s. So jobs begin at 1, 13, 25 and not at 37 s any more.
+ * All but the first wait for the last turn of the job before, and are jobs of their own. */
 START_TEST(a_closed_loop_waits_and_stops)
 {
     static const char text[] =
@@ -522,8 +522,9 @@ END_TEST
     "\"prompt_tokens\": "                                                                          \
     "100, \"growth_tokens\": 50, \"answer_tokens\": 10, \"gap_s\": 2}]}"
 
-/* Jobs begin at 0 and 20 / 4 = 5 s, with 2 turns of 4. Prompts of 200, then 200 + 100; answers of
- * 30; half a second between them. Without factors: 4 turns from 100 to 250, 10, 2 s, 20 s. */
+/* Jobs begin at 0 and 20 / 4 = 5 s, with 2 turns of 4. Prompts have 200 and then 200 + 100 tokens
+ * and answers 30, with half a second between them. Without factors there are 4 turns from 100 to
+ * 250 tokens, answers of 10, gaps of 2 s and jobs every 20 s. */
 START_TEST(factors_scale_all_numbers_of_a_kind)
 {
     char spec[512];

@@ -190,7 +190,7 @@ START_TEST(words_say_what_each_part_finds)
     for (int i = 0; i < 2; i++) {
         judge_run(&small, &two[1 - i], 2, &how, &runs[i]); /* edf, fcfs */
     }
-    /* edf's worst replication there */
+    /* This is edf's worst replication there. */
     double mine[2];
     double other[2];
     judge_values(&runs[0], 1, E2E, mine);
@@ -270,7 +270,7 @@ START_TEST(words_say_what_each_part_finds)
     two_runs_log_fini(&l[0]);
     two_runs_log_fini(&l[1]);
     trace_fini(&trace);
-    /* the worst scenario: the same search by hand */
+    /* The worst scenario must be that of the same search by hand. */
     struct space *space = xcalloc(1, sizeof *space);
     ck_assert_int_eq(space_init(space, &small.points[1].settings.options, &small.points[1].config,
                                 "workload,machine", &errors),
@@ -294,7 +294,7 @@ START_TEST(words_say_what_each_part_finds)
     ck_assert_str_eq(cJSON_GetObjectItem(in, "worst_scenario")->valuestring, scenario);
     free(space);
     free(f);
-    /* people get the same, by name */
+    /* People get equal findings, by name. */
     OWNED char *said = said_text(d);
     OWNED char *all = xformat("\nwhat to look at\nfailure: %s\nworst_request: %s\n"
                               "first_difference: %s\nworst_scenario: %s\n",

@@ -112,7 +112,7 @@ START_TEST(several_are_judged_each_alone)
 }
 END_TEST
 
-/* A line of the ledger by its fields. */
+/* Checks a line of the ledger by its fields. */
 static void line_is(char *line, const char *split, const char *hash, const char *policy,
                     const cJSON *judgement)
 {

@@ -201,9 +201,9 @@ static uint32_t check_product(struct backend *b, struct backend_device *d, uint3
     product_reference(rows, n, k, x, value, want);
     int rc = b->ops->compute(kernel, x, w, y);
     if (rc == 0) {
-        /* OpenVINO's CPU plugin takes activations as 8 bits beside integer weights: steps of 1/127,
-         * so an error of 1/127/sqrt(12) a term, times weights of 1/sqrt(3): 1.3e-3 sqrt(k), and
-         * five times of that here (3.5 x 2e-3) */
+        /* OpenVINO's CPU plugin takes activations as 8 bits where weights are integers. Steps are
+         * 1/127, so the error is 1/127/sqrt(12) a term, times weights of 1/sqrt(3): 1.3e-3 sqrt(k).
+         * Five times that is allowed here (3.5 x 2e-3). */
         bool rounds = b->ops == &backend_openvino && bits <= 8;
         expect_close(y, want, (size_t)rows * n, (rounds ? 3.5 : 1.0) * sqrt((double)k),
                      kernel_spec_name(&s));
@@ -365,7 +365,7 @@ START_TEST(a_library_that_is_not_there_is_an_error_with_a_package)
 }
 END_TEST
 
-/* Exact values of IEEE half precision, and all finite ones back and forth. */
+/* Checks exact values of IEEE half precision, and converts all finite ones back and forth. */
 START_TEST(half_precision_is_exact)
 {
     ck_assert(half_to_float(0x3c00) == 1.0f);

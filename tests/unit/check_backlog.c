@@ -98,8 +98,8 @@ START_TEST(statistics_of_a_staircase_are_as_by_hand)
     ck_assert_double_eq_tol(s.growth_t, 1.0, 1e-12);
     ck_assert_double_eq(s.longest_rise_frac, 0.0);
     ck_assert_int_eq(s.verdict, METRICS_STABLE);
-    /* Three of ten: mean 3/10, variance (3 - 9/10) / 9, t = 0.3 / sqrt(7/300) = 1.964; levels 1 1 1
-     * 2 2 2 2 3 3 3, mean 2: above it 3 of 10. Neither word. */
+    /* Three of ten grow: mean 3/10, variance (3 - 9/10) / 9, t = 0.3 / sqrt(7/300) = 1.964. Levels
+     * are 1 1 1 2 2 2 2 3 3 3 with mean 2, and 3 of 10 are above it. Neither verdict is given. */
     s = staircase("+--+---+--");
     ck_assert_double_eq_tol(s.growth_t, 0.3 / sqrt(7.0 / 300.0), 1e-12);
     ck_assert_double_eq_tol(s.longest_rise_frac, 0.3, 1e-12);
@@ -145,8 +145,8 @@ START_TEST(mean_in_window_is_that_of_the_window)
 }
 END_TEST
 
-/* 41 requests in 40 s, 100 s each: the drain is a hundred times the window, and the bins still tell
- * what happened inside it. Then one more comes, and the bins go on. */
+/* 41 requests come in 40 s and take 100 s each. So the drain is a hundred times the window, and the
+ * bins still show the window. Then one more comes, and the bins continue. */
 START_TEST(a_long_drain_leaves_the_window_its_bins)
 {
     struct metrics_verdict_rule rule = metrics_options_default().verdict;
@@ -169,7 +169,8 @@ START_TEST(a_long_drain_leaves_the_window_its_bins)
             sum[k] += b.area[k][i];
         }
     }
-    /* 100 s and 199 s of them, and 10 s of the last; over the window of 300 s one less of that. */
+    /* Two requests have 100 s and 199 s, and the last has 10 s. Over the window of 300 s that is
+     * one less. */
     ck_assert_double_eq_tol(sum[BACKLOG_REQUESTS], 309e9, 1.0);
     ck_assert_double_eq_tol(sum[BACKLOG_PROMPT], 4 * 309e9, 4.0);
     ck_assert_double_eq_tol(backlog_summarise(&b, &rule).mean_in_window, 299.0 / 300.0, 1e-12);

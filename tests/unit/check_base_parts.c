@@ -1,6 +1,6 @@
-/* Parts of sim/base that others use and that have no test of their own: arenas, lists that grow,
- * maps, nearest names, lists of words, lines of input, errors. Each against a plain second way, or
- * at both sides of its limits. */
+/* These parts of sim/base are used by others and have no test of their own: arenas, lists that
+ * grow, maps, nearest names, lists of words, lines of input, errors. Each is compared with a plain
+ * second way, or tested at both sides of its limits. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool holds(const unsigned char *p, size_t n, unsigned char byte)
     return n == 0 || (p[0] == byte && memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Pieces are zeroed, aligned, and do not touch each other, whatever their sizes; large ones too. */
+/* Pieces of all sizes, large ones too, are zeroed, aligned, and do not touch each other. */
 START_TEST(what_an_arena_gives_is_nobody_elses)
 {
     struct rng r;

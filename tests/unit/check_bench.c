@@ -122,7 +122,7 @@ START_TEST(devices_are_the_librarys_in_small_letters)
 }
 END_TEST
 
-/* Products of an even length, and attention; no plain streams. */
+/* The library computes products of an even length, and attention, but no plain streams. */
 START_TEST(what_the_library_computes_is_supported)
 {
     struct kernel_spec s = gemv;
@@ -278,7 +278,8 @@ START_TEST(a_library_is_found_where_it_is_said_to_be)
     ck_assert_ptr_null(backend_openvino.start(&o, &e));
     ck_assert_str_eq(e.lines[6], "backend openvino: no library");
     err_fini(&e);
-    /* The user's folder of caches, else that of the home folder, else none. */
+    /* The folder is in the user's folder of caches, else in that of the home folder, else there is
+     * none. */
     static const char *const caches[] = {"/c", "", ""};
     static const char *const homes[] = {"/h", "/h", ""};
     static const char *const want[] = {"/c/xpusim/kernels", "/h/.cache/xpusim/kernels", NULL};

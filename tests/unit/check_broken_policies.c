@@ -289,7 +289,7 @@ START_TEST(a_policy_that_remembers_is_found_by_each_pair)
                                    checks[i].pair, checks[i].pair);
         ck_assert_msg(strstr(said, want) != NULL, "%s", said);
     }
-    OWNED char *none = fails(little); /* whatever it remembers, it serves everybody */
+    OWNED char *none = fails(little); /* it serves every request in spite of its memory */
     ck_assert_ptr_null(none);
 }
 END_TEST

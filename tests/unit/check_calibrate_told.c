@@ -1,5 +1,5 @@
-/* A calibration as people and SoC files see it: a made-up fit with a parameter in each state, and
- * every number in its place and unit. */
+/* People and SoC files see a calibration in these forms. A fit is made up, with a parameter in each
+ * state. Every number must be in its place and unit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,8 +190,8 @@ START_TEST(a_calibration_is_told_whole)
 }
 END_TEST
 
-/* One group has no offset; nothing refused is not said; the interval is of the model in the middle
- * by its weights: 2 of 0 to 4 GB. */
+/* One group has no offset, and text about refused points is left out where none is refused. The
+ * interval is of the model in the middle by its weights: 2 of 0 to 4 GB. */
 START_TEST(an_interval_is_of_the_middle_model)
 {
     struct err e = ERR_INIT;
@@ -230,8 +230,8 @@ START_TEST(a_refusal_is_told)
 }
 END_TEST
 
-/* Into a file: what is fitted or at its bound with its range; what is held only where an earlier
- * fit had set it; keys that the file has not are not made. */
+/* A file gets each number that is fitted or at its bound, with its range. A held number is written
+ * only where an earlier fit had set it. Keys that the file lacks are not made. */
 START_TEST(a_calibration_is_written_whole)
 {
     cJSON *r = cJSON_CreateObject();

@@ -39,9 +39,10 @@ static const struct trace_text *read_one(const char *text)
 
 /* ---- drafts ---- */
 
-/* The context 1 2 3 1 4 5. Behind the first 1 the model expects 4 with 0.6, behind the second 2
- * with 0.5: 4 it is. Behind 4 it expects 5, behind 5 a 7 that the context does not have. The tree
- * leaves out tokens that it expects behind those of the answer (the 8 behind 9). */
+/* The context is 1 2 3 1 4 5. Behind the first 1 the model expects 4 with 0.6, and behind the
+ * second 2 with 0.5, so 4 is the likeliest. Behind 4 it expects 5, and behind 5 a 7 that the
+ * context does not have. The tree leaves out tokens that it expects behind those of the answer (the
+ * 8 behind 9). */
 static const char line[] =
     "{\"context\":[1,2,3,1,4,5],\"output\":[1,4,5,7,9],"
     "\"next\":[[[4,0.6],[2,0.3]],[[3,0.9]],[],[[2,0.5]],[[5,0.8],[3,0.1]],[[7,0.7]],"
@@ -56,15 +57,15 @@ START_TEST(a_draft_is_the_likeliest_path_where_the_text_has_no_two_tokens)
     ck_assert_uint_eq(m[0].left, 1);
     ck_assert_uint_eq(m[0].draft[0], 7);
     ck_assert_uint_eq(m[0].right, 0);
-    /* .. 5 1: one token matches, so 1 -> 4 -> 5 -> 7, and all are right. */
+    /* In .. 5 1 one token matches, so the draft is 1 -> 4 -> 5 -> 7, and all are right. */
     ck_assert_uint_eq(m[1].left, 3);
     ck_assert_mem_eq(m[1].draft, path, sizeof path);
     ck_assert_uint_eq(m[1].right, 3);
-    /* .. 1 4 and .. 1 4 5 match two tokens and more: the automaton's draft. */
+    /* In .. 1 4 and .. 1 4 5 two tokens and more match, so the draft is the automaton's. */
     for (int i = 2; i < 4; i++) {
         ck_assert_mem_eq(&m[i], &t->matches[TRACE_SUFFIX][i], sizeof m[i]);
     }
-    /* .. 5 7: neither the context nor the tree has a 7. */
+    /* In .. 5 7 neither the context nor the tree has a 7. */
     ck_assert_uint_eq(m[4].length, 0);
     struct drafter d = {.kind = TRACE_CALIBRATED, .max_draft_tokens = 2, .proactive = true};
     ck_assert_uint_eq(drafter_length(&d, t, 1), 2);
@@ -146,7 +147,7 @@ END_TEST
 
 /* ---- what drive writes ---- */
 
-/* exp(0), exp(-ln 2), exp(-ln 4): 4/7, 2/7, 1/7. */
+/* exp(0), exp(-ln 2) and exp(-ln 4) give 4/7, 2/7 and 1/7. */
 START_TEST(the_likeliest_come_first_with_their_probabilities)
 {
     static const float logits[] = {-1.3862944f, 0.0f, -0.6931472f};
@@ -176,9 +177,10 @@ static int number_at(const cJSON *list, int i)
     return cJSON_GetArrayItem(list, i)->valueint;
 }
 
-/* Pairs of a session: the second prompt begins with the first one's prompt and answer, and is
- * computed anew. So behind each token of that answer the host's head must expect what the engine's
- * head has chosen in the first turn. The file is read as token texts, and drafts. */
+/* These are pairs of a session. The second prompt begins with the first one's prompt and answer,
+ * and is computed again. So behind each token of that answer the host's head must expect the
+ * token that the engine's head has chosen in the first turn. The file is read as token texts,
+ * and drafts. */
 START_TEST(what_drive_writes_agrees_with_its_tokens_and_is_read_again)
 {
     enum { N = 4 };

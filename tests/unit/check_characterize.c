@@ -60,8 +60,8 @@ static double value(const char *device, const char *what, double x, const char *
     return 0.0;
 }
 
-/* QKV of Llama 3.2 3B: 3072 x (3072 + 2 x 8 x 128) weights, 2 flop each and row: 512 rows are
- * 16.106 GFLOP, on the iGPU in one kernel of the time the model says. */
+/* QKV of Llama 3.2 3B has 3072 x (3072 + 2 x 8 x 128) weights and 2 flop for each weight and row.
+ * So 512 rows are 16.106 GFLOP, on the iGPU in one kernel of the model's time. */
 START_TEST(rates_are_work_over_the_models_time)
 {
     study("affinity");
@@ -73,7 +73,7 @@ START_TEST(rates_are_work_over_the_models_time)
     double tflops = value("igpu", "QKV", 512, "rate");
     model_near(tflops, flop / t / 1e12, 1e-9);
     model_near(value("igpu", "QKV", 512, "efficiency"), tflops / 31.0, 1e-9); /* 31 W prefill */
-    /* compiling 1.5 s + 0.5 ms a token for 28 layers costs the NPU's attention some of its rate */
+    /* Compiling 1.5 s + 0.5 ms a token for 28 layers costs the NPU's attention some of its rate. */
     double plain = value("npu", "MHA", 512, "rate");
     double with = value("npu", "MHA", 512, "rate_with_compile");
     ck_assert_double_lt(with, plain);
@@ -82,8 +82,8 @@ START_TEST(rates_are_work_over_the_models_time)
 }
 END_TEST
 
-/* The NPU computes 256 rows whatever it was given: of 2 rows 254 are padding. Both together take
- * the time of 256, which has none; the useful rate is 2 / 256 of that. The iGPU pads nothing. */
+/* The NPU always computes 256 rows, so of 2 rows 254 are padding. Both together take the time of
+ * 256, which has none, and the useful rate is 2 / 256 of that. The iGPU pads nothing. */
 START_TEST(padding_is_no_work)
 {
     study("affinity");
@@ -102,7 +102,7 @@ START_TEST(pairs_add_up)
 {
     study("corun");
     double a = value("npu", "GEMM beside GEMV", frame_get(rows, 3, "x"),
-                     "slowdown"); /* the fourth row: NPU GEMM beside iGPU GEMV */
+                     "slowdown"); /* the fourth row has an NPU GEMM and an iGPU GEMV */
     double b = value("igpu", "GEMV beside GEMM", frame_get(rows, 4, "x"), "slowdown");
     ck_assert_double_ge(a, 1.0);
     ck_assert_double_ge(b, 1.0);
@@ -158,9 +158,9 @@ START_TEST(the_knee_is_of_the_device_with_chunks)
 }
 END_TEST
 
-/* Nothing drafted is a decode step of one sequence; rows of a static graph cost nothing until it is
- * full, so on the NPU (its graphs have 256 rows) 2 and 17 rows, 1 and 16 drafts, take the
- * same but for the attention, which reads a few keys more. */
+/* Without a draft, verification is a decode step of one sequence. Rows of a static graph cost
+ * nothing until it is full, and graphs of the NPU have 256 rows. So there 2 and 17 rows, 1 and 16
+ * drafts, take as long as each other, except for the attention, which reads a few keys more. */
 START_TEST(verifying_no_draft_is_decoding)
 {
     study("verify");

@@ -145,10 +145,10 @@ END_TEST
 
 START_TEST(speculation_and_switching_are_quantities)
 {
-    /* Figure 8 of sd.npu: progressive switching takes 126, the vector of its specification.
-     * Table 3's Ours for 1.5B: 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.080. Figure 6 at 32: 5.7. The
-     * acceptance of PLD on summary with 1.5B is 2.53, its step's deviation about 3.5 tokens, so
-     * four standard errors of 5,000 steps are 0.2. */
+    /* In figure 8 of sd.npu progressive switching takes 126, the vector of its specification. Table
+     * 3's Ours for 1.5B is 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.080, and figure 6 at 32 is 5.7.
+     * The acceptance of PLD on summary with 1.5B is 2.53, and its step's deviation about 3.5
+     * tokens. So four standard errors of 5,000 steps are 0.2. */
     ck_assert_int_eq(
         read_text("\"g\":{\"graphs\":{\"p\":[10,10,10,10,10,10],\"d\":[11,11,11,11,11,11],"
                   "\"s\":[20,20,20,20,20,20],\"chunks\":2,\"strategy\":\"progressive\"}},"

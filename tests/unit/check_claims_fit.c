@@ -125,10 +125,11 @@ START_TEST(what_holds_together_is_found_and_what_cannot_is_told)
     /* in shares of 8 to 16 W: (11.5 - 8) / 8 = 0.4375 and (11.9 - 8) / 8 = 0.4875 */
     ck_assert_double_eq_tol(g.high[0][0], 0.4375, 0.03);
     ck_assert_double_eq_tol(g.low[1][0], 0.4875, 0.03);
-    /* logarithmic from 3 to 12 W: ln(5.1 / 3) / ln 4 = 0.383, ln(6.9 / 3) / ln 4 = 0.601 */
+    /* The scale is logarithmic from 3 to 12 W: ln(5.1 / 3) / ln 4 = 0.383, ln(6.9 / 3) / ln 4 =
+     * 0.601. */
     ck_assert_double_eq_tol(g.low[2][1], 0.383, 0.03);
     ck_assert_double_eq_tol(g.high[2][1], 0.601, 0.03);
-    /* the compile power settles the first two claims, not the third */
+    /* The compile power settles the first two claims, not the third. */
     ck_assert_double_gt(g.settles_frac[0][0], 0.5);
     ck_assert_double_lt(g.settles_frac[2][0], 0.01);
     /* The first wave is Sobol's, and later ones keep their distance within a wave. A point shows
@@ -204,9 +205,10 @@ END_TEST
 
 /* ---- constraints ---- */
 
-/* FFN of the 8B model on the NPU, a chunk of 256 rows: 3 products of 4096 x 14336 and the output
- * projection of 4096 x 4096 are 192,937,984 weights, 98.784 GFLOP; the iGPU of the file pays 1 + 27
- * / 256 of that. At P TFLOP/s and with launches of 4 x 250 us the NPU takes 98.784 / P + 1 ms. */
+/* FFN of the 8B model runs on the NPU in a chunk of 256 rows. 3 products of 4096 x 14336 and the
+ * output projection of 4096 x 4096 are 192,937,984 weights, 98.784 GFLOP. The iGPU of the file pays
+ * 1 + 27 / 256 of that. At P TFLOP/s and with launches of 4 x 250 us the NPU takes 98.784 / P + 1
+ * ms. */
 static const char kernel_claims[] =
     "{\"paper\":\"p\",\"source\":\"s\",\"quantities\":{"
     "\"npu\":{\"kernel\":{\"llm\":\"llama-3.1-8b\",\"device\":\"npu\",\"op\":\"FFN\","

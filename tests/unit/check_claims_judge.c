@@ -1,4 +1,4 @@
-/* Verdicts by hand. */
+/* Verdicts on claims are computed by hand. */
 #include <math.h>
 
 #include "experiments/claims/headlines.h"
@@ -62,8 +62,8 @@ START_TEST(a_number_beyond_the_traces_but_on_the_same_side_of_neutral_is_the_dir
 }
 END_TEST
 
-/* The five traces span 4: as wide as the effect from neutral 7 to 11, wider than that from 8. A
- * range that is published is an effect of its own width. */
+/* The five traces span 4. That is as wide as the effect from neutral 7 to 11, and wider than that
+ * from 8. A published range is an effect of its own width. */
 START_TEST(a_number_is_not_decided_by_traces_spread_wider_than_the_effect)
 {
     ck_assert_int_eq(judged(number(11.0, 11.0, 7.0)), CLAIM_REPRODUCED);
@@ -89,9 +89,9 @@ START_TEST(an_order_needs_the_whole_interval_and_its_mean_alone_is_the_direction
 }
 END_TEST
 
-/* Traces 1 to n. The range of 39 holds the next with probability 38/40 = 95 %. More traces must not
- * widen it: of 399 the 2.5 % quantile is the value of rank 0.025 * 400 = 10, and 390 the other end.
- * With 99 traces both ends lie halfway between two ranks: 2.5 and 97.5. */
+/* Traces have the values 1 to n. The range of 39 holds the next with probability 38/40 = 95 %. More
+ * traces must not widen it. With 399 the 2.5 % quantile is the value of rank 0.025 * 400 = 10, and
+ * 390 is the other end. With 99 traces both ends lie halfway between two ranks: 2.5 and 97.5. */
 START_TEST(more_traces_do_not_widen_the_range_of_single_traces)
 {
     static double x[399];
@@ -119,8 +119,8 @@ START_TEST(more_traces_do_not_widen_the_range_of_single_traces)
 }
 END_TEST
 
-/* "Below 12" of a maximum: four of five traces keep it, and the mean of 10 +- 1.963 does. The trace
- * with 12 breaks it all the same. */
+/* Four of five traces keep "below 12" of a maximum, and the mean of 10 +- 1.963 does. But the trace
+ * with 12 breaks it. */
 START_TEST(a_bound_on_a_maximum_is_judged_by_the_worst_trace)
 {
     struct claim_check k = order(CHECK_BELOW, 12.0);
@@ -226,7 +226,8 @@ START_TEST(a_drawn_machine_counts_by_its_difference_from_the_file_s_on_the_same_
 }
 END_TEST
 
-/* 79 machines of 0 to 78 more: ranks 0.025 * 80 = 2 and 0.975 * 80 = 78, so 1 and 77 more. */
+/* 79 machines have 0 to 78 more. The ranks are 0.025 * 80 = 2 and 0.975 * 80 = 78, so 1 and 77
+ * more. */
 START_TEST(of_many_machines_the_extremes_are_left_out)
 {
     double file_x[] = {5, 7};

@@ -205,7 +205,7 @@ END_TEST
 
 /* ---- judging ---- */
 
-/* Values that differ by rounding only have no spread, whatever the interval of their mean says. */
+/* Values that differ by rounding only have no spread, for any interval of their mean. */
 START_TEST(rounding_is_no_spread)
 {
     static double x[] = {4.0, 4.0 * (1 + 2e-13), (double)NAN, 4.0 * (1 - 2e-13)};

@@ -1,5 +1,5 @@
-/* Which trace and which machine a replication of a quantity has: arrivals tell the trace, times the
- * machine. And quantities of drafts on texts. */
+/* These tests show which trace and which machine a replication of a quantity has. Arrivals show the
+ * trace, and times the machine. Quantities of drafts on texts are tested, too. */
 #include <string.h>
 
 #include "experiments/claims/claims.h"
@@ -61,7 +61,7 @@ START_TEST(every_replication_has_a_trace_of_its_own)
 }
 END_TEST
 
-/* Two traces on each of two machines, the traces those of the file's machine. */
+/* Two traces run on each of two machines, and they are those of the file's machine. */
 START_TEST(drawn_machines_have_the_same_traces)
 {
     struct found file_s;

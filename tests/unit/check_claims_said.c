@@ -1,5 +1,5 @@
-/* `xpusim claims` on a file of the test's own, whose runs have seven requests whatever is changed:
- * what is listed, what is said around the table, what a profile and the command line change. */
+/* `xpusim claims` runs on a file of the test's own, whose runs always have seven requests. The test
+ * checks the list, the text around the table, and the changes by a profile and the command line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static void setup(void)
         "\"published\":7}]},"
         "{\"id\":\"X2\",\"where\":\"2\",\"statement\":\"t2\",\"checks\":[{\"name\":\"b\",\"value\":"
         "\"r:reactive.arrived * 3\",\"published\":7}]}]}");
-    /* Another file, with the same id. */
+    /* This is another file, with the same id. */
     folder_put("g.json",
                "{\"paper\":\"Q\",\"source\":\"s\",\"quantities\":{\"r\":{\"run\":{\"policy\":"
                "\"fcfs\",\"soc\":\"w1-reference\",\"workload\":\"w1:n=4\"}}},\"claims\":["

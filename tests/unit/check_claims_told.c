@@ -1,5 +1,5 @@
-/* Claims as they are told: made-up results in each form, against texts that are put together by
- * hand. */
+/* Claims are printed in each form from made-up results, and compared with texts that are put
+ * together by hand. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -28,7 +28,7 @@ END_TEST
 /* The computer's clock in a test that sets it; 0: the real time. */
 static int64_t shown_ns;
 
-/* In place of the C library's, for the whole program. */
+/* Replaces the C library's function for the whole program. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     static int (*real)(clockid_t clock, struct timespec * t);

@@ -136,7 +136,7 @@ START_TEST(a_sweep_counts_its_runs)
     SCOPED(said_fini) struct said only = COMMANDED(cmd_sweep, "-o", "s.db", "--export", "csv");
     said_is(&only, EXIT_OK, csv.out, "");
     has(csv.out, "experiment,point,replication,status,message,set.policy,set.seed,");
-    /* Thirds of the twelve, and all of them together. */
+    /* Each shard has a third of the twelve runs, and a merge has all of them. */
     for (int i = 0; i < 3; i++) {
         OWNED char *shard = xformat("%d/3", i);
         OWNED char *store = xformat("%d.db", i);

@@ -137,8 +137,8 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* As many as a sweep may have: of 32 bits n^2 / 2^33 = 128 pairs would be alike. 2^53 is the last
- * whole number up to which a double, and so JSON, holds all. */
+/* A sweep may have at most so many. With 32 bits n^2 / 2^33 = 128 pairs would be equal. 2^53 is the
+ * last whole number up to which a double, and so JSON, holds all. */
 START_TEST(a_million_replications_have_a_million_seeds)
 {
     enum { N = 1 << 20 };

@@ -1,5 +1,5 @@
-/* Parts of a comparison, on made-up runs: whose values stand where, who failed, what is kept in a
- * store; machines that are drawn evenly in every number; and steady states of two classes. */
+/* Made-up runs test parts of a comparison: places of values, failures, rows of a store. Machines
+ * are drawn evenly in every number, and two classes have steady states. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ START_TEST(values_stand_by_policy_metric_and_replication)
 }
 END_TEST
 
-/* Failures 0 and 2 are alike but for the seed. 1 is another policy's, 3 came at another instant. */
+/* Failures 0 and 2 differ by seed only. 1 is another policy's, and 3 came at another instant. */
 START_TEST(failures_of_one_kind_are_one_line)
 {
     struct compare_failure f[] = {{0, 0, "policy p, seed 1, t=5 ns: stalled"},
@@ -375,8 +375,8 @@ START_TEST(a_drawn_machine_has_its_numbers)
 }
 END_TEST
 
-/* The difference of two policies with one number at x and all others the file's, over the first
- * three replications. */
+/* Returns the difference of two policies with one number at x and all others the file's, over the
+ * first three replications. */
 static double difference_at(const struct machines *m, const struct compare_plan *plan, uint32_t k,
                             double x, const char *metric)
 {
@@ -397,8 +397,8 @@ static double difference_at(const struct machines *m, const struct compare_plan 
     return sum / UNCERTAINTY_FLIP_RUNS;
 }
 
-/* Two numbers of the machine, of which one may only be higher: what is found of each is what runs
- * with that number alone give, at the file's value and at both ends of its range. */
+/* Two numbers of the machine are tested, of which one may only be higher. The findings of each must
+ * be those of runs with that number alone, at the file's value and at both ends of its range. */
 START_TEST(ends_of_a_range_are_run)
 {
     enum { N = UNCERTAINTY_LIST_MIN };
@@ -431,7 +431,7 @@ START_TEST(ends_of_a_range_are_run)
     u->machines.value = xcalloc(N * n, sizeof(double));
     u->machines.z = xcalloc(N * n, sizeof(double));
     for (uint32_t i = 0; i < N * n; i++) {
-        /* One from each part of N, and the other in steps of 5. */
+        /* The first number has a draw from each part of N. The other goes in steps of 5. */
         uint32_t part = i % n == 0 ? i / n : i / n * 5 % N;
         u->machines.z[i] = gsl_cdf_ugaussian_Pinv((part + 0.5) / N);
         const struct machine_factor *f = &u->machines.factor[i % n]; /* both count for something */

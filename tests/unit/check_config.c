@@ -262,7 +262,7 @@ START_TEST(unknown_names_list_what_there_is)
 }
 END_TEST
 
-/* Both label and parameters are told apart by what stands behind 300 characters. */
+/* Text behind 300 characters makes two labels and two sets of parameters different. */
 START_TEST(labels_and_parameters_of_any_length_are_kept_whole)
 {
     static const char *const spec =
@@ -312,13 +312,13 @@ START_TEST(compressed_arrivals_are_the_same_requests_sooner)
     ck_assert_uint_eq(t.n, u.n);
     for (size_t i = 0; i < t.n_first; i++) {
         ck_assert_uint_eq(t.rows[i].input_tokens, u.rows[i].input_tokens);
-        /* Rounded to a nanosecond. */
+        /* Arrivals are rounded to a nanosecond. */
         ck_assert_double_eq_tol((double)u.rows[i].arrival_ns, (double)t.rows[i].arrival_ns / 50.0,
                                 0.51);
     }
     ck_assert_uint_ne(t.hash, u.hash);
     trace_fini(&u);
-    /* Four times the rate over the same time: more of them (24 expected before, 96 after). */
+    /* Four times the rate over the same time gives more of them (24 expected before, 96 after). */
     ck_assert_int_eq(config_trace(&options, 5, (struct config_arrivals){4.0, 1.0, false}, &u, &err),
                      0);
     ck_assert_uint_gt(u.n, t.n);
@@ -432,8 +432,8 @@ START_TEST(every_setting_takes_its_range_and_no_more)
 }
 END_TEST
 
-/* Llama 3.2 3B: 28 layers of Q and output projection 3072 x 3072 each, K and V 3072 x 1024 each,
- * three FFN matrices 3072 x 8192; one head of 3072 x 128256 for input and output. */
+/* Llama 3.2 3B has 28 layers. Each has Q and an output projection of 3072 x 3072, K and V of 3072 x
+ * 1024 and three FFN matrices of 3072 x 8192. One head of 3072 x 128256 is for input and output. */
 START_TEST(a_model_takes_another_width_of_weights)
 {
     const double body = 28.0 * 3072.0 * (2.0 * 3072.0 + 2.0 * 1024.0 + 3.0 * 8192.0);

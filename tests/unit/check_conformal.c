@@ -67,10 +67,11 @@ static struct conformal_query query(void)
                                     .tokens = 1024};
 }
 
-/* Between: (0.04 + 0.09) / 2; within: 0.04 / 4; together 0.075. Rows of a by b's 0.09 + 0.01: 0.1
- * and 0.3 over the root of 0.1, 0.316 and 0.949. Rows of b by a's 0.04 + 0.01: 0.2 and 0.4 over the
- * root of 0.05, 0.894 and 1.789. With a third group to come, half of the groups is 0.5 x 3/2 of
- * these two: number 3 of 4 ratios, 0.949 = 0.3 / sqrt(0.1). 95 % is more than both: the largest. */
+/* The variance between groups is (0.04 + 0.09) / 2 and within them 0.04 / 4, together 0.075. For
+ * rows of a, b gives 0.09 + 0.01: 0.1 and 0.3 over the root of 0.1 are 0.316 and 0.949. For rows of
+ * b, a gives 0.04 + 0.01: 0.2 and 0.4 over the root of 0.05 are 0.894 and 1.789. With a third group
+ * to come, half of the groups is 0.5 x 3/2 of these two: number 3 of 4 ratios, 0.949 = 0.3 /
+ * sqrt(0.1). 95 % is more than both, so it is the largest. */
 START_TEST(the_interval_has_two_variances)
 {
     write_two_models();
@@ -104,9 +105,10 @@ START_TEST(one_group_is_taken_as_normal)
 }
 END_TEST
 
-/* A small model of 0.2 and a usual one of 0.1, of families of their own (distance 0). All classes
- * above size: (0.04 + 0.01) / 2 = 0.025. Small ones: one group of 0.04 against three of 0.025. The
- * small one by the other's 0.01 is 2 deviations off, the other by 0.04 half a one. */
+/* A small model has 0.2 and a usual one 0.1, of families of their own (distance 0). All classes
+ * above size have (0.04 + 0.01) / 2 = 0.025. Small ones have one group of 0.04 against three of
+ * 0.025. The small one is 2 deviations off by the other's 0.01, and the other half a one by
+ * 0.04. */
 START_TEST(few_groups_are_drawn_to_the_class_above)
 {
     WRITE_ROWS("s,f1,igpu,a,1e9,decode,1024,model,s,0.2",
@@ -136,10 +138,10 @@ START_TEST(intervals_widen_with_the_distance_from_what_was_measured)
 }
 END_TEST
 
-/* Machine a has a model of e^21 weights, its sibling b one of e^23. With b left out, a fit has seen
- * nothing nearer to b's row than a's, e^2 away, and the other way round: b's own row, which stands
- * in the table because its model was left out in turn, is not near it. Errors of 0.3 at distance 2
- * say 0.2 of what is as near as 0. */
+/* Machine a has a model of e^21 weights, and its sibling b one of e^23. A fit without b has seen
+ * nothing nearer to b's row than a's, e^2 away, and the other way round. The table has b's own row
+ * because its model was left out in turn, but that row is not near itself. Errors of 0.3 at
+ * distance 2 are 0.2 at distance 0. */
 START_TEST(a_soc_left_out_is_no_neighbour_of_itself)
 {
     FILE *f = fopen(path, "w");
@@ -198,9 +200,9 @@ START_TEST(socs_count_and_not_their_rows)
 }
 END_TEST
 
-/* The part that was left out is the class: a runtime's errors of 0.8 are no errors of a model. Each
- * class has one group. The mean of both, (0.01 + 0.64) / 2 = 0.325, counts as three groups. The
- * ratios: 0.1 by 0.8, and 0.8 by 0.1. */
+/* The part that was left out is the class, so a runtime's errors of 0.8 are no errors of a model.
+ * Each class has one group. The mean of both, (0.01 + 0.64) / 2 = 0.325, counts as three groups.
+ * The ratios are 0.1 by 0.8, and 0.8 by 0.1. */
 START_TEST(a_class_has_its_own_errors)
 {
     WRITE_ROWS(OF_MODEL("a", "0.1"), "s,fam,igpu,a,1e9,decode,1024,runtime,s,0.8");
@@ -251,8 +253,8 @@ START_TEST(draws_are_the_intervals_distribution)
 }
 END_TEST
 
-/* Nominal 95 %, on the shipped residuals: at least 93 % of the rows of each class, whatever was
- * left out, lie in the interval that the others' errors make, and at most 98 %. */
+/* The level is 95 %, on the shipped residuals. At least 93 % and at most 98 % of the rows of each
+ * class, for all parts that were left out, lie in the interval that the others' errors make. */
 START_TEST(the_shipped_table_covers_what_it_promises)
 {
     ck_assert_int_eq(conformal_read(datadir_path(CONFORMAL_TABLE), &table, &err), 0);
@@ -272,8 +274,8 @@ START_TEST(the_shipped_table_covers_what_it_promises)
 }
 END_TEST
 
-/* Each model by the other: a's rows by 1.96 x sqrt(0.1) = 0.62, both inside; b's by 1.96 x
- * sqrt(0.05) = 0.438, both inside. A third of 1.0 by a and b is outside. */
+/* Each model is covered by the other. a's rows have 1.96 x sqrt(0.1) = 0.62, both inside, and b's
+ * 1.96 x sqrt(0.05) = 0.438, both inside. A third of 1.0 by a and b is outside. */
 START_TEST(coverage_leaves_each_model_out)
 {
     write_two_models();
@@ -294,10 +296,11 @@ START_TEST(coverage_leaves_each_model_out)
 }
 END_TEST
 
-/* Two pairs of iGPUs. a to b, one family, decode: predicted over measured 1.1, 0.8, 1.3, errors 10,
- * 20, 30 %: median (rank 2 of 3) 20, P90 (rank 3) 30, bias (median of -0.2, 0.1, 0.3) +10. a to c,
- * another family: 2.0, error 100 %. All four: median (rank 2 of 10, 20, 30, 100) 20, P90 100, pairs
- * from 20 to 100. Rows of left-out models do not count. */
+/* There are two pairs of iGPUs. From a to b, in one family, decode is predicted over measured 1.1,
+ * 0.8, 1.3: errors 10, 20, 30 %. So the median (rank 2 of 3) is 20, P90 (rank 3) 30, and the bias
+ * (median of -0.2, 0.1, 0.3) +10. From a to c, another family, it is 2.0: error 100 %. With all
+ * four the median (rank 2 of 10, 20, 30, 100) is 20 and P90 100, and pairs go from 20 to 100. Rows
+ * of left-out models do not count. */
 START_TEST(transfers_are_told_by_pair_and_by_family)
 {
     FILE *f = fopen(path, "w");

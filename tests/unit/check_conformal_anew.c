@@ -90,7 +90,8 @@ static double error_of(const struct conformal_row *x)
     return x->ln_error / (1.0 + CONFORMAL_WIDEN * x->distance);
 }
 
-/* Between groups and within them, each class drawn to the one above; NaN without a group. */
+/* Adds the variances between groups and within them. Each class is drawn to the one above. Returns
+ * NaN without a group. */
 static double sd(enum conformal_left left, enum device_kind kind, double weights,
                  const struct conformal_row *without)
 {

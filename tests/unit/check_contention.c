@@ -39,7 +39,7 @@ static void expect(const char *form, struct flow *f, uint32_t n, double capacity
 
 START_TEST(enough_for_all_leaves_all_whole)
 {
-    /* 30 + 50 = 80 <= 80.64 = 0.9 x 89.6 */
+    /* 30 + 50 = 80 fit in 80.64 = 0.9 x 89.6. */
     static const char *const forms[] = {"max-min", "none", "proportional", "weighted"};
     for (int i = 0; i < 4; i++) {
         struct flow f[] = {FLOW(30e9, 1), FLOW(50e9, 9)};
@@ -79,7 +79,7 @@ END_TEST
 
 START_TEST(proportional_shrinks_all_alike)
 {
-    /* 20 + 60 + 80 = 160 over 80: half of each demand. */
+    /* 20 + 60 + 80 = 160 over 80 leave half of each demand. */
     struct flow f[] = {FLOW(20, 1), FLOW(60, 5), FLOW(80, 2)};
     expect("proportional", f, 3, 80, (double[]){10, 30, 40});
 }
@@ -251,9 +251,10 @@ START_TEST(order_of_flows_does_not_matter)
 }
 END_TEST
 
-/* Capacity 80; a GEMV of the iGPU (device 1) asks 78 of its ceiling 78, a GEMM of the NPU (device
- * 0) 7 of 28. Max-min: 73 and 7. With latency 0.16 the GEMV takes 1 + 0.16 * 1 * 7/80 = 1.014 times
- * as long on top, the GEMM 1 + 0.16 * 0.25 * 73/80 = 1.0365. Alone, neither does. */
+/* Capacity is 80. A GEMV of the iGPU (device 1) asks 78 of its ceiling 78, and a GEMM of the NPU
+ * (device 0) 7 of 28. By max-min they get 73 and 7. With latency 0.16 the GEMV takes 1 + 0.16 * 1 *
+ * 7/80 = 1.014 times as long on top, and the GEMM 1 + 0.16 * 0.25 * 73/80 = 1.0365. Alone, neither
+ * does. */
 START_TEST(latency_slows_what_waits_for_memory)
 {
     struct contention_params p = {.ceiling_bytes_per_s = {28, 78}, .latency = 0.16};
@@ -264,16 +265,17 @@ START_TEST(latency_slows_what_waits_for_memory)
     ck_assert_double_eq_tol(f[1].share_bytes_per_s, 73 / 1.014, 1e-12);
     contention_find("latency")->share(&f[1], 1, 80, &p);
     ck_assert_double_eq(f[1].share_bytes_per_s, 78);
-    f[0].device = 255; /* the loader: no ceiling known, so nothing to slow */
+    f[0].device = 255; /* the loader has no known ceiling, so nothing to slow */
     contention_find("latency")->share(f, 2, 80, &p);
     ck_assert_double_eq(f[0].share_bytes_per_s, 7);
 }
 END_TEST
 
-/* Capacity 80, minor 0.1, balance at 80. Own demand 50: minor up to 30 external; beside 20 the
- * slowdown is 1 + 0.1 * 20/80 = 1.025. At 30 it is 1.0375; at 80 it is 50/40 = 1.25; beside 55,
- * half way, (1.0375 + 1.25) / 2 = 1.14375, and beyond 80 it stays 1.25. Shares: 50 beside 20 give
- * 50/1.025 and, for the 20 beside 50 (minor, 60 free), 20/(1 + 0.1 * 50/80) = 20/1.0625. */
+/* Capacity is 80, minor 0.1, and the balance at 80. With an own demand of 50 the minor region
+ * reaches to 30 external. Next to 20 the slowdown is 1 + 0.1 * 20/80 = 1.025. At 30 it is 1.0375,
+ * and at 80 it is 50/40 = 1.25. Next to 55, half way, it is (1.0375 + 1.25) / 2 = 1.14375, and
+ * beyond 80 it stays 1.25. So 50 next to 20 gets 50/1.025. The 20 next to 50 (minor, 60 free) gets
+ * 20/(1 + 0.1 * 50/80) = 20/1.0625. */
 START_TEST(pccs_has_three_regions)
 {
     struct contention_params p = {.minor = 0.1, .balance_frac = 1.0};
@@ -281,9 +283,9 @@ START_TEST(pccs_has_three_regions)
     contention_find("pccs")->share(a, 2, 80, &p);
     ck_assert_double_eq_tol(a[0].share_bytes_per_s, 50 / 1.025, 1e-12);
     ck_assert_double_eq_tol(a[1].share_bytes_per_s, 20 / 1.0625, 1e-12);
-    /* 50 and 55: slowdowns 1.14375 and, for the 55 (25 free, minor end 1 + 0.1 * 25/80 = 1.03125,
-     * balance 55/40 = 1.375) beside 50: 1.03125 + 0.34375 * 25/55 = 1.1875. 43.716 + 46.316 exceed
-     * 80, so both shrink by 80 / 90.032. */
+    /* 50 and 55 meet. The 50 has the slowdown 1.14375. The 55 has 25 free, a minor end of 1 + 0.1 *
+     * 25/80 = 1.03125 and a balance of 55/40 = 1.375. So next to 50 it has 1.03125 + 0.34375 *
+     * 25/55 = 1.1875. 43.716 + 46.316 exceed 80, so both shrink by 80 / 90.032. */
     struct flow b[] = {FLOW(50, 1), FLOW(55, 1)};
     contention_find("pccs")->share(b, 2, 80, &p);
     double x = 50 / 1.14375;

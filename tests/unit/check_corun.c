@@ -30,28 +30,28 @@ START_TEST(slowdowns_by_hand)
     double knob[CORUN_KNOBS];
     memcpy(knob, neutral, sizeof knob);
     struct corun_point p = row("a", CORUN_NPU, 60, 60, CORUN_GPU, 80, 1);
-    /* 60 + 80 > 100: half each */
+    /* 60 + 80 exceed 100, so each gets half. */
     ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &p), 60.0 / 50, 1e-12);
     ck_assert_double_eq(corun_slowdown(contention_find("none"), knob, &p), 1.0);
-    /* 0.9 of the peak: 45 each */
+    /* Both together get 0.9 of the peak, so each gets 45. */
     knob[CORUN_TOGETHER] = 0.9;
     ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &p), 60.0 / 45, 1e-12);
-    /* weights 3 and 1 of 90: 67.5 is more than 60, which the NPU gets; the GPU gets 30 */
+    /* Weights are 3 and 1 of 90. 67.5 is more than 60, which the NPU gets, and the GPU gets 30. */
     knob[CORUN_WEIGHT] = 3.0;
     ck_assert_double_eq_tol(corun_slowdown(contention_find("weighted"), knob, &p), 1.0, 1e-12);
     struct corun_point q = row("a", CORUN_GPU, 80, 80, CORUN_NPU, 60, 1);
     ck_assert_double_eq_tol(corun_slowdown(contention_find("weighted"), knob, &q), 80.0 / 30,
                             1e-12);
-    /* below the capacity: boundness 30/60, the others draw 40 of 100: 1 + 0.3 x 0.5 x 0.4 */
+    /* Below the capacity boundness is 30/60, and the others draw 40 of 100: 1 + 0.3 x 0.5 x 0.4. */
     knob[CORUN_TOGETHER] = 1.0;
     knob[CORUN_LATENCY] = 0.3;
     struct corun_point r = row("a", CORUN_NPU, 30, 60, CORUN_GPU, 40, 1);
     ck_assert_double_eq_tol(corun_slowdown(contention_find("latency"), knob, &r), 1.06, 1e-12);
-    /* the total of two streams: 120 over 2 x 50 / (1 + 0.3 x 0.5) */
+    /* The total of two streams is 120 over 2 x 50 / (1 + 0.3 x 0.5). */
     struct corun_point both = row("a", CORUN_BOTH, 60, 60, CORUN_NPU, 60, 1);
     ck_assert_double_eq_tol(corun_slowdown(contention_find("latency"), knob, &both), 1.2 * 1.15,
                             1e-12);
-    /* more than the capacity: one alone still gets it, so its culprit is what slows it */
+    /* A demand above the capacity is still met alone, so only the culprit slows it. */
     struct corun_point large = row("a", CORUN_GPU, 150, 150, CORUN_NPU, 10, 1);
     ck_assert_double_eq_tol(corun_slowdown(contention_find("max-min"), knob, &large), 150.0 / 140,
                             1e-12);
@@ -161,7 +161,7 @@ START_TEST(what_no_row_sees_stays_where_it_starts)
 }
 END_TEST
 
-/* The least error of a model's two numbers on a fine grid. */
+/* Finds the least error of a model's two numbers on a fine grid. */
 static double least_on_grid(const struct contention_ops *model, const struct corun_points *p,
                             const char *without, enum corun_knob other, double low, double high)
 {
@@ -226,7 +226,8 @@ START_TEST(shipped_rows_repeat_the_traffic_that_they_come_from)
     struct corun_points p;
     ck_assert_int_eq(corun_read(datadir_path("hwmodels/points/corun.csv"), &p, &e), 0);
     ck_assert_uint_ge(p.n_machines, 4);
-    /* GPU 52.10 alone, 26.3 together; NPU 54.09 and 49.8 (the source's table) */
+    /* The source's table has 52.10 alone and 26.3 together for the GPU, and 54.09 and 49.8 for the
+     * NPU. */
     ck_assert_double_eq_tol(p.v[0].victim_gbs / p.v[0].slowdown, 26.3, 0.01);
     ck_assert_double_eq_tol(p.v[1].victim_gbs / p.v[1].slowdown, 49.8, 0.01);
 }

@@ -260,7 +260,8 @@ START_TEST(launches_read_another_piece_each)
         ck_assert_int_eq(seen.w[i] - pool, i % 2 == 0 ? 8192 : 0);
         ck_assert_uint_eq(seen.count[i], 84);
     }
-    /* Three sequences of 2 x 20 x 16 keys in half precision, 1280 bytes each, then all values. */
+    /* Three sequences have 2 x 20 x 16 keys in half precision, 1280 bytes each, and then all
+     * values. */
     s = decode;
     five(d, &s);
     ck_assert_int_eq(seen.n, 15);

@@ -38,7 +38,7 @@ static const struct {
     {"measured-run", "hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv", ""},
 };
 
-/* The first lines of a file. */
+/* Returns the first lines of a file. */
 static char *text_of(const char *name)
 {
     size_t n = 0;

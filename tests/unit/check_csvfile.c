@@ -110,7 +110,7 @@ START_TEST(a_column_that_stands_twice_is_refused)
 {
     ck_assert_ptr_null(open_text("# c\na,b,a\n1,2,3\n"));
     expect_error(":2: ", "\"a\" is given twice");
-    ck_assert_ptr_null(open_text("a,b,b\n1,2,3\n")); /* beside each other, and the last */
+    ck_assert_ptr_null(open_text("a,b,b\n1,2,3\n")); /* next to each other, and the last */
     expect_error(":1: ", "\"b\" is given twice");
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* Where two decision logs part, and delta debugging, on small made-up cases. */
+/* Small made-up cases show where two decision logs part, and test delta debugging. */
 #include <string.h>
 
 #include "experiments/diff/diverge.h"

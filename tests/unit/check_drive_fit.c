@@ -14,7 +14,8 @@
 
 /* ---- contention ---- */
 
-/* 10 GB/s of a ceiling of 20 is half memory-bound: with 0.4 beside, 1.2 times as long. */
+/* 10 GB/s of a ceiling of 20 is half memory-bound. So with a slowdown of 0.4 it takes 1.2 times as
+ * long next to another engine. */
 START_TEST(beside_slows_by_boundness_and_only_beside_another_engine)
 {
     const struct contention_ops *form = contention_find("beside");
@@ -26,7 +27,7 @@ START_TEST(beside_slows_by_boundness_and_only_beside_another_engine)
     ck_assert_double_eq_tol(f[1].share_bytes_per_s, 1e9, 1.0);
     form->share(f, 1, 50e9, &p);
     ck_assert_double_eq_tol(f[0].share_bytes_per_s, 10e9, 1.0);
-    f[1].device = 0; /* two launches on one engine: none is beside another */
+    f[1].device = 0; /* two launches on one engine do not slow each other */
     form->share(f, 2, 50e9, &p);
     ck_assert_double_eq_tol(f[0].share_bytes_per_s, 10e9, 1.0);
 }
@@ -196,8 +197,8 @@ START_TEST(a_fit_finds_the_times_that_made_the_kernels)
 }
 END_TEST
 
-/* On device 0 one-row kernels of 1 ms, 40 alone and 40 beside one of device 1, which makes them
- * take 1.3 ms. */
+/* Device 0 runs one-row kernels of 1 ms, 40 alone and 40 at the same time as one of device 1, which
+ * makes them take 1.3 ms. */
 static void make_pairs(void)
 {
     int64_t at = 1000 * NS_PER_S;
@@ -233,8 +234,8 @@ START_TEST(a_fit_finds_how_much_longer_kernels_take_beside_another_engine)
 }
 END_TEST
 
-/* On the processor-time clock kernels run one after another: an overlap is that of a virtual clock,
- * and whatever made the 40 slower was no other engine. */
+/* On the processor-time clock kernels run one after another. An overlap is that of a virtual clock,
+ * and no other engine made the 40 slower. */
 START_TEST(kernels_that_ran_one_after_another_have_no_contention)
 {
     clock_of_run = DRIVE_CLOCK_CPU;
@@ -247,10 +248,11 @@ START_TEST(kernels_that_ran_one_after_another_have_no_contention)
 }
 END_TEST
 
-/* Device 1 had prompts of 100 and of 300 rows only, five each, and took 10 % more for the short
- * ones and 10 % less for the long ones than device 0 would have: 1.1 (0.5 + 0.505 + 0.4) = 1.5455
- * ms and 0.9 (0.5 + 4.515 + 1.2) = 5.5935. A line through the two would give 16 rows 0.84 ms or
- * more (with pairs: fixed 1.036); those of device 0 0.578. The sum stays 5 x 7.139 = 35.695 ms. */
+/* Device 1 had prompts of 100 and of 300 rows only, five each. It took 10 % more for the short
+ * ones than device 0 would have: 1.1 (0.5 + 0.505 + 0.4) = 1.5455 ms. It took 10 % less for the
+ * long ones: 0.9 (0.5 + 4.515 + 1.2) = 5.5935. A line through the two would give 16 rows 0.84 ms
+ * or more (with pairs: fixed 1.036), and those of device 0 give 0.578. The sum stays 5 x 7.139 =
+ * 35.695 ms. */
 START_TEST(kernels_of_two_kinds_say_how_fast_a_device_is_and_no_more)
 {
     make_kernels();
@@ -469,10 +471,11 @@ START_TEST(what_no_repeat_finished_is_no_error)
 }
 END_TEST
 
-/* Repeats 1 and 3 of the first policy, 2 both times of the second, 4 of the third; simulated
- * second, first, third. As they are, the first two are tied and tau of the two other pairs is 1.
- * Drawn anew, the first is 1 both times in a quarter of the draws: below the second, where
- * simulation has it above, and tau is 1/3; 3 both times in another, and tau is 1. */
+/* Repeats are 1 and 3 of the first policy, 2 both times of the second and 4 of the third. The order
+ * of the simulated ones is second, first, third. As they are, the first two are tied and tau of the
+ * two other pairs is 1. When repeats are drawn again, the first is 1 both times in a quarter of the
+ * draws. That is below the second, where simulation has it above, and tau is 1/3. It is 3 both
+ * times in another quarter, and tau is 1. */
 START_TEST(the_interval_of_tau_is_that_of_repeats_drawn_anew)
 {
     against_set((const double[3][2]){{1.0, 3.0}, {2.0, 2.0}, {4.0, 4.1}},

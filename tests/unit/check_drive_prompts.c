@@ -33,7 +33,7 @@ START_TEST(a_table_is_straight_between_its_points)
     ck_assert_double_eq_tol(price(OP_QKV, 1, NULL), 1e-3, 1e-12);
     ck_assert_double_eq_tol(price(OP_QKV, 2, NULL), 1e-3 + 1e-3 / 3, 1e-12);
     ck_assert_double_eq_tol(price(OP_QKV, 34, NULL), 5e-3, 1e-12);   /* half of 4 .. 64 */
-    ck_assert_double_eq_tol(price(OP_QKV, 124, NULL), 14e-3, 1e-12); /* the last step goes on */
+    ck_assert_double_eq_tol(price(OP_QKV, 124, NULL), 14e-3, 1e-12); /* the last step continues */
     ck_assert_double_eq_tol(price(OP_FFN, 128, NULL), 32e-3, 1e-12); /* one point: by rows */
 }
 END_TEST
@@ -62,8 +62,9 @@ START_TEST(shares_of_attention_add_up)
 }
 END_TEST
 
-/* Prompt of 100 rows from nothing: 5050 pairs. Batch of four that have 1000 keys together. Both in
- * one pass: 6050 pairs and 1100 keys, of which the decodes have 1000 each. */
+/* One pass has a prompt of 100 rows from nothing: 5050 pairs. Another has a batch of four that have
+ * 1000 keys together. Both in one pass have 6050 pairs and 1100 keys, of which the decodes have
+ * 1000 each. */
 START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
 {
     struct work_shape prompt = {.rows = 100,
@@ -86,9 +87,10 @@ START_TEST(attention_has_a_rate_for_prompts_and_one_for_batches)
 }
 END_TEST
 
-/* Rows 200 to 263 of a prompt (64 x 200 + 64 x 65 / 2 = 14,880 pairs, 264 keys) beside three
- * decodes that see 100, 300 and 500 keys. Two such prompts are as exact, because they are equally
- * long; one row each, nothing tells them from decodes: 1164 / 4 keys a sequence. */
+/* Rows 200 to 263 of a prompt (64 x 200 + 64 x 65 / 2 = 14,880 pairs, 264 keys) share a pass with
+ * three decodes that see 100, 300 and 500 keys. Two such prompts are as exact, because they are
+ * equally long. With one row each they cannot be distinguished from decodes: 1164 / 4 keys a
+ * sequence. */
 START_TEST(keys_of_decodes_are_found_in_a_mixed_pass)
 {
     struct work_shape one = {.rows = 67,
@@ -112,9 +114,9 @@ START_TEST(keys_of_decodes_are_found_in_a_mixed_pass)
 }
 END_TEST
 
-/* Tiles of 64. Rows 1 to 100 of a prompt: 64 of them see 64 keys, and the rest, a tile of 64 rows
- * too, 100 keys, which are two tiles: 64 x 64 + 64 x 128. Rows 201 to 264: 264 keys are five tiles,
- * 64 x 320. As they are: 100 x 101 / 2, and 64 x 200 + 64 x 65 / 2. */
+/* Tiles have 64 rows. In a prompt of 100 rows the first 64 see 64 keys. The rest, a tile of 64 rows
+ * too, sees 100 keys, which are two tiles: 64 x 64 + 64 x 128. For rows 201 to 264 the 264 keys are
+ * five tiles, 64 x 320. Without tiles there are 100 x 101 / 2, and 64 x 200 + 64 x 65 / 2. */
 START_TEST(pairs_come_in_tiles_of_rows_and_of_keys)
 {
     ck_assert_double_eq_tol(soc_ops_pairs(100, 100, 64), 12288, 1e-9);
@@ -144,9 +146,9 @@ static struct work_shape prompts_of(uint32_t n, uint32_t rows, uint32_t keys)
                                .kv_read_tokens = n * keys};
 }
 
-/* 30 rows behind 490: 30 x 490 + 30 x 31 / 2 = 15,165 pairs at 0.3 us. 100 rows: 12,288 at 0.06.
- * Two prompts of 60 rows are 120 rows of the path of few, though 120 alone would be of the other.
- * Half of the rows of 100 are 50. */
+/* 30 rows behind 490 are 30 x 490 + 30 x 31 / 2 = 15,165 pairs at 0.3 us. 100 rows are 12,288 at
+ * 0.06. Two prompts of 60 rows are 120 rows of the path of few, though 120 alone would be of the
+ * other. Half of the rows of 100 are 50. */
 START_TEST(the_rows_of_a_sequence_decide_on_the_path)
 {
     struct work_shape few = prompts_of(1, 30, 520);
@@ -178,7 +180,7 @@ static void add(struct drive_kernel k, uint32_t keys)
     report.kernels[report.n_kernels++] = k;
 }
 
-/* Prompts of the machine of two_paths, and eight kernels of all else. */
+/* Makes prompts of the machine of two_paths, and eight kernels of each other op. */
 static void make_kernels(void)
 {
     static const uint32_t rows[] = {2, 5, 11, 20, 33, 47, 63, 64, 70, 100, 150, 256};

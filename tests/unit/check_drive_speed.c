@@ -1,5 +1,5 @@
-/* Times of a real run next to the machine file's: host costs without a lost core, and the speed of
- * kernels. */
+/* Times of a real run are compared with the machine file's: host costs without a lost core, and the
+ * speed of kernels. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "tests/helpers/suite.h"
 
 /* 60 launches wait 100 us, 30 wait 1 ms and 10 lose the core for 50 ms: 5,360 us in the mean. The
- * median's octave is 65.5 to 131 us; kept are those below 8 x 131 = 1,049 us: (6,000 + 30,000) / 90
- * = 400 us. */
+ * median's octave is 65.5 to 131 us. Launches below 8 x 131 = 1,049 us are kept: (6,000 + 30,000) /
+ * 90 = 400 us. */
 START_TEST(host_costs_are_those_without_a_lost_core)
 {
     struct drive_times t = {0};
@@ -32,10 +32,10 @@ static const struct soc_ops ops = {
     .layer_key_s = 1e-6,
 };
 
-/* Device 0 runs QKV of 64 rows in 10 instead of 8 ms and a one-row layer of 1,000 keys in 3 ms, a
- * third of it beside device 1, where such take 1.3 times as long: by the file 2 x 1.1 = 2.2 ms. So
- * its speed is 10.2 / 13; device 1 runs a QKV of 64 rows in 4 ms: 2. Both 18.2 / 17. A stopped
- * kernel does not count. */
+/* Device 0 runs QKV of 64 rows in 10 instead of 8 ms and a one-row layer of 1,000 keys in 3 ms. A
+ * third of the layer runs at the same time as device 1, where such kernels take 1.3 times as long.
+ * By the file it takes 2 x 1.1 = 2.2 ms. So the speed of device 0 is 10.2 / 13. Device 1 runs a QKV
+ * of 64 rows in 4 ms: 2. Both have 18.2 / 17. A stopped kernel does not count. */
 START_TEST(the_speed_of_a_run_is_predicted_over_real_time)
 {
     struct config *c = xcalloc(1, sizeof *c);

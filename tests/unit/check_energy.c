@@ -98,8 +98,8 @@ START_TEST(a_publication_that_is_left_out_has_no_part)
     ck_assert_double_eq_tol(v[0].left[ENERGY_SOURCE].watts, 3.0, 1e-9);
     ck_assert_double_eq_tol(v[1].left[ENERGY_SOURCE].watts, 5.0, 1e-9);
     ck_assert(!v[1].left[ENERGY_SOURCE].own && v[1].left[ENERGY_MODEL].own);
-    /* Without its model the machine's other iGPU row still counts: it reads 15 W above idle where
-     * 0.5 nJ/B are 6.5, so the mean of five machines is off by their ratio to the power 1/5. */
+    /* Without its model the machine's other iGPU row still counts. It reads 15 W above idle where
+     * 0.5 nJ/B are 6.5. So the mean of five machines is off by their ratio to the power 1/5. */
     double device = 0.5 * pow(15.0 / 6.5, 0.2);
     double factor = sqrt(17.0 / (2.0 + device * 13.0));
     ck_assert_double_eq_tol(v[1].left[ENERGY_MODEL].watts, 10.0 * device * factor, 1e-9);
@@ -188,9 +188,9 @@ START_TEST(numbers_are_at_least_zero_and_robust)
 }
 END_TEST
 
-/* The shipped table: a package row's traffic by hand. Llama 3.1 8B at 4 bits and 41.6 tokens/s on
- * the MAX 385: about 0.56 B for 7.0e9 weights of the body, 1.01 B for 0.525e9 of the head, and the
- * KV of 512 tokens (33.6 MB at 1 B), 4.5 GB a token. */
+/* The traffic of a package row of the shipped table is computed by hand. Llama 3.1 8B runs at 4
+ * bits and 41.6 tokens/s on the MAX 385. A token reads about 0.56 B for 7.0e9 weights of the body,
+ * 1.01 B for 0.525e9 of the head, and the KV of 512 tokens (33.6 MB at 1 B): 4.5 GB. */
 START_TEST(the_shipped_table_binds)
 {
     struct err err = ERR_INIT;
@@ -262,8 +262,8 @@ START_TEST(a_run_reads_what_the_fit_says)
     ck_assert_uint_lt(i, r.n);
     double watts = metric_list_find(&l, "metered.watts")->value;
     ck_assert_double_eq_tol(watts, energy_watts_of(&r, &w, &r.v[i], gbs), 1e-3 * watts);
-    /* by hand: 1.02 (3 + 0.207 nJ/B x 143 GB/s) = 33.3. Measured 21.1 at 102 GB/s, 0.92 J a token
-     */
+    /* By hand it is 1.02 (3 + 0.207 nJ/B x 143 GB/s) = 33.3. 21.1 was measured at 102 GB/s, 0.92 J
+     * a token. */
     ck_assert_double_eq_tol(watts, 33.3, 0.5);
     double joules = metric_list_find(&l, "metered.energy_j")->value;
     ck_assert_double_eq_tol(metric_list_find(&l, "metered.energy_j_per_output_token")->value,

@@ -9,7 +9,7 @@
 #define N_OPERATIONS 100000
 #define MAX_LIVE 4000
 
-/* The reference: entries sorted by (time, order), found by a walk. */
+/* The reference has entries sorted by (time, order), and finds them by a walk. */
 struct entry {
     int64_t time_ns;
     uint64_t order, payload;
@@ -53,7 +53,7 @@ static struct entry list_remove(size_t i)
     return x;
 }
 
-/* The earliest event of both, taken from both. */
+/* Takes the earliest event from both, and compares the two. */
 static void pop_both(void)
 {
     const struct eventq_event *head = eventq_peek(&q);
@@ -88,7 +88,7 @@ START_TEST(random_operations_agree_with_a_sorted_list)
         uint32_t dice = rng_below(&r, 100);
         if (list.n == 0 || (dice < (filling ? 48U : 20U) && list.n < MAX_LIVE - 1)) {
             struct entry x = {.time_ns = (int64_t)rng_below(&r, range) - (int64_t)(range / 2),
-                              .order = rng_mix64(k), /* a bijection: no two alike */
+                              .order = rng_mix64(k), /* a bijection gives no two equal */
                               .payload = k};
             eventq_push(&q, x.time_ns, x.order, x.payload);
             list_insert(x);
@@ -126,7 +126,8 @@ END_TEST
 
 START_TEST(equal_instants_come_out_by_order_not_by_history)
 {
-    /* All 5! orders of pushing the same five events: always b d (time 3), then a c e (time 7). */
+    /* Five events are pushed in all 5! orders. They come always as b d (time 3), then a c e (time
+     * 7). */
     static const struct {
         int64_t time_ns;
         uint64_t order;
@@ -159,8 +160,8 @@ END_TEST
 
 START_TEST(orders_survive_growth)
 {
-    /* 1000 events at 1000..1, which grows 32 -> 1024; then the events at even times are
-     * cancelled: 500 odd ones remain, 1 3 5 ... 999. */
+    /* 1000 events come at 1000..1, so the queue grows 32 -> 1024. Then the events at even times are
+     * cancelled, and 500 odd ones remain, 1 3 5 ... 999. */
     for (int t = 1000; t >= 1; t--) {
         eventq_push(&q, t, (uint64_t)t, (uint64_t)t);
     }
@@ -173,7 +174,7 @@ START_TEST(orders_survive_growth)
         ck_assert_int_eq(eventq_pop(&q).time_ns, t);
     }
     ck_assert(eventq_empty(&q));
-    /* Memory never shrinks: no growth for the next 1024. */
+    /* Memory never shrinks, so the next 1024 need no growth. */
     for (uint64_t k = 0; k < 1024; k++) {
         eventq_push(&q, 0, k, k);
     }

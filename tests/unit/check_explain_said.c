@@ -175,7 +175,7 @@ START_TEST(latencies_otherwise_are_those_of_runs)
 END_TEST
 
 /* Request 1 gives up after 0.1 s, and its prompt alone takes longer. A job that lost a request of
- * its foreground goes on without it; one that a horizon cut off might have ended. */
+ * its foreground continues without it. One that a horizon cut off might have ended. */
 START_TEST(a_job_without_a_time_says_why)
 {
     folder_put("lost.csv", "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"

@@ -23,7 +23,8 @@ static int64_t op_ns(const struct model *m, const struct explain_launch *g, enum
     return ns;
 }
 
-/* `n` tokens after `before` others: pairs with all that came before, causal. */
+/* Returns the work of a segment. Each of its tokens makes pairs with all that came before,
+ * causally. */
 static struct work_shape shape(const struct segment *s)
 {
     uint64_t pairs = 0;

@@ -1,4 +1,4 @@
-/* Arithmetic over named values. */
+/* Arithmetic over named values is tested here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

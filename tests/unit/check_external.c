@@ -142,7 +142,7 @@ START_TEST(each_member_of_a_description_has_its_place)
     const struct external *x = (const void *)o;
     ck_assert(x->sleeps && !x->steady && !x->python && !x->hosted && x->usable);
     ck_assert(x->limit_s == 7.5 && x->n_params == 5);
-    /* Once a specification; and with parameters behind it. */
+    /* A specification is loaded once, also with parameters behind it. */
     ck_assert_ptr_eq(external_load(spec, &e), o);
     (void)strcat(spec, ":width=9");
     ck_assert_ptr_eq(external_load(spec, &e), o);
@@ -347,8 +347,8 @@ START_TEST(a_program_sees_its_own_prefix_and_of_others_the_file_alone)
 }
 END_TEST
 
-/* A script that stands for an interpreter (pyenv's, say) is asked for it: what it says counts if it
- * is a path. A program that is no script is not asked, and a name that nobody has stays. */
+/* A script may run another interpreter (pyenv's, say), so it is asked for that. Its answer counts
+ * if it is a path. A program that is no script is not asked, and an unknown name stays. */
 START_TEST(a_script_is_asked_which_interpreter_it_is)
 {
     char dir[] = "/tmp/external-check-XXXXXX";

@@ -82,7 +82,8 @@ static char *all(void)
     return text_end(&t);
 }
 
-/* A key at the beginning of its line, behind it a value without quotes; only the first of them. */
+/* A key is at the beginning of its line, with a value without quotes behind it. Only the first of
+ * several counts. */
 START_TEST(each_file_has_its_fact)
 {
     put("/proc/sys/kernel/hostname", "planted-host\n");

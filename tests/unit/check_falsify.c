@@ -1,5 +1,5 @@
-/* Falsify: the search finds a weakness that was put there and nothing where there is none, and
- * gives up every change that the weakness does not need. */
+/* Falsify must find a weakness that was put into a policy, and none where there is none. It must
+ * give up every change that the weakness does not need. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +56,9 @@ static uint32_t changed(const struct space_point *p)
 
 /* ---- losses by a formula ---- */
 
-/* min(ln(reactive rate / 8), ln(0.5 / NPU rate)): above 0 only with more than 8 a minute on an NPU
- * of less than half the speed, and at most ln(12 / 8) = 0.405 within the bounds. Its noise has a
- * standard deviation of 0.02. */
+/* The loss is min(ln(reactive rate / 8), ln(0.5 / NPU rate)). It is above 0 only with more than 8 a
+ * minute on an NPU of less than half the speed. It is at most ln(12 / 8) = 0.405 within the bounds.
+ * Its noise has a standard deviation of 0.02. */
 static void formula(void *ctx, const struct falsify_ask *ask, double *loss)
 {
     double sign = *(const double *)ctx;
@@ -83,9 +83,9 @@ static void search_by(falsify_measure *measure, double sign)
     falsify_search(&wide, &space, measure, &sign, &result);
 }
 
-/* Half of what was confirmed must stay: with 0.405 found, both logarithms stay above 0.2, so the
- * rate above 8 e^0.2 = 9.77 and the NPU below 0.5 e^-0.2 = 0.409; a tenth of slack for what the
- * search leaves of 0.405 and for noise. No other axis has anything to do with it. */
+/* Half of the confirmed loss must stay. With 0.405 found, both logarithms stay above 0.2. So the
+ * rate is above 8 e^0.2 = 9.77 and the NPU below 0.5 e^-0.2 = 0.409. A tenth of slack is for what
+ * the search leaves of 0.405 and for noise. No other axis matters to it. */
 START_TEST(planted_region_is_found_and_only_its_axes_are_kept)
 {
     open_space("mixed:duration_s=60", "workload,machine");
@@ -102,8 +102,8 @@ START_TEST(planted_region_is_found_and_only_its_axes_are_kept)
 }
 END_TEST
 
-/* Noise alone: the luckiest of 160 worlds has a mean of about 2.5 x 0.02 / sqrt 2 = 0.035, which is
- * above the relevance; fresh seeds show that it is nothing. */
+/* There is noise alone. The luckiest of 160 worlds has a mean of about 2.5 x 0.02 / sqrt 2 = 0.035,
+ * which is above the relevance. Fresh seeds show that it is nothing. */
 START_TEST(luck_is_not_taken_for_a_weakness)
 {
     open_space("mixed:duration_s=60", "workload,machine");
@@ -114,7 +114,7 @@ START_TEST(luck_is_not_taken_for_a_weakness)
 }
 END_TEST
 
-/* Every world loses 5 % on average, by 1.05 and -0.95 in turn: of the 12 of a confirmation the
+/* Every world loses 5 % on average, by 1.05 and -0.95 in turn. With the 12 of a confirmation the
  * interval reaches from about -0.6 to 0.7, far below the relevance. */
 static void wavering(void *ctx, const struct falsify_ask *ask, double *loss)
 {
@@ -155,8 +155,8 @@ END_TEST
 
 /* ---- losses by simulation ---- */
 
-/* openvino-cb that, where the KV holds less than half of what it holds on the machine as it is,
- * begins an iteration at whole seconds only. */
+/* The planted policy is openvino-cb with a weakness. Where the KV holds less than half of the
+ * machine's own, it begins an iteration at whole seconds only. */
 static struct policy_ops planted;
 static const struct policy_ops *original;
 static double half_kv_tokens;
@@ -262,7 +262,8 @@ START_TEST(what_is_not_changed_is_run_as_it_was_given)
     space_options(&space, &p, &o);
     ck_assert_uint_eq(o.n_sets, 0);
     ck_assert_str_eq(o.workload, "mixed:duration_s=60,arrival=gamma,reactive_per_min=5");
-    /* u = 1 of the NPU's axis: four times the rate of each of its entries, and nothing else. */
+    /* u = 1 of the NPU's axis makes the rate of each of its entries four times as high, and changes
+     * nothing else. */
     p.u[axis("npu_rate")] = 1.0;
     space_options(&space, &p, &o);
     ck_assert_uint_ge(o.n_sets, 1);

@@ -58,7 +58,7 @@ static struct asked asked[MOST];
 static uint32_t n_asked;
 static bool undefined; /* a fifth of the space has no loss */
 
-/* A ridge along two axes, a slope along a third, and noise of the replication. */
+/* The loss has a ridge along two axes, a slope along a third, and noise of the replication. */
 static double loss_of(const double *u, uint32_t replication)
 {
     uint32_t rate = axis("reactive_per_min");
@@ -442,7 +442,7 @@ static void walk(const cJSON *node, const char *path, const char *device, double
     }
 }
 
-/* Machines, and which of the axes kv, ddr, npu_rate and igpu_rate nothing hangs on. */
+/* These are machines, and whether each has the axes npu_rate and igpu_rate. All have kv and ddr. */
 static const struct {
     const char *soc;
     bool npu, igpu;
@@ -492,7 +492,7 @@ START_TEST(factors_of_the_machine_reach_every_number)
         sets++;
     }
     ck_assert_uint_eq(sets, walked + 2);
-    /* Nothing but one axis. */
+    /* Only one axis is changed. */
     p = space_nominal(&space);
     p.u[axis("kv")] = 1.0;
     OWNED char *plain = space_command(&space, &p);

@@ -122,8 +122,8 @@ START_TEST(parts_of_a_latency_add_up)
 }
 END_TEST
 
-/* Half of the bars are drawn whole: of two bars both sides of four times, of five three. A bar that
- * is cut is far from its neighbour, wherever that is among the larger half. An interval reaches at
+/* Half of the bars are drawn whole: with two bars both sides of four times, with five three. A bar
+ * that is cut is far from its neighbour, anywhere among the larger half. An interval reaches at
  * most to twice the longest. */
 static const struct {
     double mean[6], high[6];

@@ -412,7 +412,7 @@ START_TEST(a_file_of_any_form_says_what_it_is)
 }
 END_TEST
 
-/* Words of both lists, whole ones, wherever they stand; a number is no text. */
+/* Words of both lists count, whole ones, at any place. A number is no text. */
 START_TEST(a_kind_is_a_list_of_words)
 {
     static const struct {

@@ -45,7 +45,7 @@ START_TEST(replications_of_a_point_are_a_mean_and_an_interval)
 }
 END_TEST
 
-/* M.low and M.high of a row of its own are its interval; where one is empty the mean stands there.
+/* M.low and M.high of a row of its own are its interval, and where one is empty the mean is taken.
  * Those of two rows are no interval of their mean. A row without the value has no point. */
 START_TEST(an_interval_of_the_file_is_taken)
 {
@@ -84,9 +84,9 @@ START_TEST(each_metric_is_a_panel_in_its_unit)
 }
 END_TEST
 
-/* The offered rate goes before the load that says the same, and which names no series then. A
- * number that tells series apart has its axis' name before it; a text has none. A value that is the
- * same everywhere is left out. */
+/* The offered rate comes before the load that says the same, and the load names no series then. A
+ * number by which series differ has its axis' name before it, and a text has none. A value that is
+ * equal everywhere is left out. */
 START_TEST(series_are_named_by_what_differs)
 {
     drawn_input("", "a.csv",
@@ -95,7 +95,7 @@ START_TEST(series_are_named_by_what_differs)
                 "0.5,30,512,fcfs,b,here,2\n"
                 "1,60,256,fcfs,a,here,3\n"
                 "1,60,512,fcfs,b,here,4\n");
-    drawn_request.y = "chunk"; /* what is named is an axis */
+    drawn_request.y = "chunk"; /* it is named, so it is an axis */
     metrics("m", NULL);
     drawn_is("latency-rate",
              "chunk 256, fcfs, a\n30\t1\t1\t1\t1\t0\n60\t3\t3\t3\t1\t0\n\n\n"
@@ -386,7 +386,7 @@ START_TEST(a_pareto_figure_has_its_own_pair)
                             "reactive.e2e_s.mean, ...\n");
     drawn_input("", "b.csv", "policy,reactive.e2e_s.mean,all.throughput_req_per_min\nfcfs,4,2\n");
     drawn_refused("pareto", "b.csv: no metric proactive.throughput_req_per_min; there are: "
-                            "all.throughput_req_per_min, ...\n"); /* the same of another group */
+                            "all.throughput_req_per_min, ...\n"); /* that metric of another group */
     drawn_input("", "b.csv", "policy,proactive.throughput_req_per_min\nfcfs,4\n");
     drawn_refused("pareto", "b.csv: no metric reactive.e2e_s.mean; there are: "
                             "proactive.throughput_req_per_min, ...\n");
@@ -395,8 +395,8 @@ END_TEST
 
 /* ---- heat map ---- */
 
-/* Columns 1, 2, 10 (by size, not as texts) and rows 256, 512; a map per policy. A cell that nobody
- * ran is empty. 0.50 and 0.5 are one number. */
+/* Columns are 1, 2, 10 (by size, not as texts) and rows 256, 512, with a map per policy. A cell
+ * without a run is empty. 0.50 and 0.5 are one number. */
 START_TEST(a_map_is_sorted_by_numbers)
 {
     drawn_input("", "a.csv",

@@ -129,9 +129,9 @@ START_TEST(bars_are_of_their_kind_and_cut_at_the_window)
 END_TEST
 
 /* Bars of a kind less than a pixel apart, 1 ms of 1 s, are one, without a number where they are of
- * several requests; a pixel apart they are two, and so are two with half a pixel of another kind
- * between. Busy are 0.3 + 0.04875 + 0.001 + 0.0005 + 0.000375 + 0.1475 s. A mark is drawn once in
- * three pixels. It is the same wherever the window begins. */
+ * several requests. A pixel apart they are two, and so are two with half a pixel of another kind
+ * between. The sum of busy time is 0.3 + 0.04875 + 0.001 + 0.0005 + 0.000375 + 0.1475 s. A mark is
+ * drawn once in three pixels. All this holds wherever the window begins. */
 START_TEST(bars_less_than_a_pixel_apart_are_one)
 {
     double t = _i * 64000.0;
@@ -480,8 +480,8 @@ END_TEST
 
 /* ---- real runs ---- */
 
-/* Dots of each class: real, simulated, first by the first token, then by the whole; then the order
- * of the policies in each class. */
+/* Each class has its dots, real against simulated, first by the first token, then by the whole.
+ * Then comes the order of the policies in each class. */
 START_TEST(dots_are_real_against_simulated)
 {
     drawn_input(

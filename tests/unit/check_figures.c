@@ -1,4 +1,5 @@
-/* Data that figures hand to gnuplot, number by number, from files written by hand. */
+/* Figures hand data to gnuplot, and these tests check it number by number, from files written by
+ * hand. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,8 +218,9 @@ START_TEST(an_outlier_does_not_flatten_the_rest)
 }
 END_TEST
 
-/* A common policy has its colour whoever comes first; with parameters it has its name's, and is
- * still told apart; what is unknown takes what nobody has, and keeps it. */
+/* A common policy has its colour in any order of policies. With parameters it has its name's
+ * colour, and still another mark. An unknown policy takes a colour that no other has, and keeps
+ * it. */
 START_TEST(a_policy_keeps_its_colour)
 {
     unsigned stranger = palette_slot("my-policy");

@@ -17,7 +17,7 @@
 
 /* ---- the emulator ---- */
 
-/* Solves a x = b by elimination with pivots, in place; *log_det of a. */
+/* Solves a x = b by elimination with pivots, in place, and sets *log_det of a. */
 static void eliminate(double *a, double *b, size_t n, double *log_det)
 {
     *log_det = 0.0;
@@ -253,11 +253,11 @@ static double far_again(const struct claim_check *k, double mean, double sd, dou
     return far;
 }
 
-/* By hand: A's number at 2 with sd 0.3 and error 0.1 misses 3 by 1, of sqrt(0.09 + 0.01 + (0.05
- * x 2.5)^2) = 0.34004, which is 2.9408; the mean is 1 above the neutral value, of sqrt(0.01 + 0.01)
- * = 0.14142, so 2 - 7.07 is no more. A's bound at 5.2 is kept by 0.2, of the model's 0.25: 2 - 0.8
- * = 1.2. B's 2 at 2.3 misses 0.3, of sqrt(0.01 + 0.01) = 2.1213. C's bound at 1.6 is missed by 0.1
- * of 0.075: 3.3333. */
+/* Distances are computed by hand. A's number at 2 with sd 0.3 and error 0.1 misses 3 by 1. That is
+ * over sqrt(0.09 + 0.01 + (0.05 x 2.5)^2) = 0.34004, which is 2.9408. The mean is 1 above the
+ * neutral value, over sqrt(0.01 + 0.01) = 0.14142, so 2 - 7.07 is no more. A's bound at 5.2 is kept
+ * by 0.2, over the model's 0.25: 2 - 0.8 = 1.2. B's 2 at 2.3 misses 0.3, over sqrt(0.01 + 0.01) =
+ * 2.1213. C's bound at 1.6 is missed by 0.1 over 0.075: 3.3333. */
 START_TEST(implausibility_is_a_distance_in_single_traces)
 {
     const double mean[CHECKS] = {2.0, 5.2, 2.3, 1.6};

@@ -25,7 +25,7 @@ static bool known_alone(const struct kernel_cell *c)
     return c->partner < 0 && c->n > 0 && !c->held_out;
 }
 
-/* Products of a width, attention, or one kind of streams; of one device. */
+/* A family is products of a width, attention, or one kind of streams, on one device. */
 static bool of_family(const struct kernel_cell *c, const struct kernel_cell *o)
 {
     bool product = kernel_op_is_product(c->row->op);
@@ -36,8 +36,8 @@ static bool of_family(const struct kernel_cell *c, const struct kernel_cell *o)
                         : c->row->op == o->row->op);
 }
 
-/* Appendix B's anchors: of the kernels of c's family the most intense one, and the largest of those
- * at most twice as intense as the least. */
+/* Appendix B's anchors are two kernels of c's family: the most intense one, and the largest of
+ * those at most twice as intense as the least. */
 static double by_anchors(const struct kernel_cell *c)
 {
     const struct kernel_cell *compute = NULL;

@@ -129,8 +129,9 @@ START_TEST(an_overlap_is_the_share_of_others)
 }
 END_TEST
 
-/* Two ops of one device, 30 kernels of each kind: 20 % and 40 % longer. Means, and the variances
- * of both sides. 29 kernels say nothing, nor do those that overlap by half. */
+/* Two ops of one device have 30 kernels or more of each kind, which take 20 % and 40 % longer. The
+ * result is their mean, with the variances of both sides. 29 kernels say nothing, nor do those that
+ * overlap by half. */
 START_TEST(a_slowdown_is_the_mean_of_its_ops)
 {
     static const struct {
@@ -363,7 +364,7 @@ START_TEST(every_number_is_written_in_its_place)
         cJSON *wanted = cJSON_Parse(want[i]);
         ck_assert_ptr_nonnull(wanted);
         const cJSON *is = cJSON_GetObjectItem(r, "ops");
-        /* numbers within rounding */
+        /* Numbers are compared within rounding. */
         OWNED char *x = cJSON_PrintUnformatted(is);
         OWNED char *y = cJSON_PrintUnformatted(wanted);
         const char *p = x;

@@ -1,6 +1,6 @@
-/* Parts of the fit of measured kernels, each against a second computation from the texts of its
- * headers: cells and starting values from random rows, weights, drift, intervals and the test of
- * the form from random points. check_kernel_fit has the whole. */
+/* Parts of the fit of measured kernels are compared with a second computation from the texts of its
+ * headers. Cells and starting values come from random rows. Weights, drift, intervals and the test
+ * of the form come from random points. check_kernel_fit has the whole. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct kernel_row *new_row(struct kernel_rows *rows, struct rng *r, int d
     return row;
 }
 
-/* Shapes of every kind on both devices, and pairs of them, in any order. */
+/* Draws shapes of every kind on both devices, and pairs of them, in any order. */
 static void draw_rows(struct kernel_rows *rows, struct rng *r, uint32_t most_gemm)
 {
     struct kernel_spec all[64];
@@ -149,7 +149,8 @@ static double var_of(const struct kernel_row *r)
     return 1.5708 * sd * sd / n * (r->metric == KERNEL_METRIC_SLOWDOWN ? 1.5 : 1.0);
 }
 
-/* The best W or Q over time of fitted cells alone of a device: of products by width. */
+/* Returns the best W or Q over time of the fitted single cells of a device. Products are taken by
+ * width. */
 static double best_of(const struct kernel_rows *rows, int device, uint32_t bits, enum kernel_op op,
                       bool flop, uint32_t *n)
 {
@@ -182,9 +183,9 @@ static void check_start(const struct fit_problem *f, int at, enum kernel_param p
     ck_assert_msg(near(is, wanted), "%s starts at %g, not %g", kernel_param_name(p), is, wanted);
 }
 
-/* The cap begins at the largest total that a pair reached: of both what they move alone, divided by
- * the slowdown. A sensitivity is of each kind and width of product or decode that is beside
- * another. */
+/* The cap begins at the largest total that a pair reached. For both sides that is the bytes that
+ * they move alone, divided by the slowdown. There is a sensitivity for each kind and width of
+ * product or decode that runs with another. */
 static void check_contention(const struct kernel_rows *rows, const struct fit_problem *f)
 {
     double most = 0.0;
@@ -355,7 +356,7 @@ static struct fit_problem problem;
 static struct kernel_cell some_cells[CELLS];
 static struct fit_point some_points[POINTS];
 
-/* Cells of one to eight points, sorted; every third is beside a partner. */
+/* Draws cells of one to eight points, sorted. Every third has a partner. */
 static void draw_points(struct rng *r, double noise)
 {
     memset(&fit, 0, sizeof fit);
@@ -479,7 +480,8 @@ START_TEST(a_slow_repetition_is_taken_out_of_times_alone)
 }
 END_TEST
 
-/* F of the means' misfit over the scatter of repetitions; the misfit beyond chance. */
+/* The test compares F of the means' misfit over the scatter of repetitions, and the misfit beyond
+ * chance. */
 START_TEST(the_form_is_held_against_the_scatter)
 {
     struct rng r;
@@ -530,9 +532,9 @@ START_TEST(the_form_is_held_against_the_scatter)
 }
 END_TEST
 
-/* Bonferroni over all parameters, two-sided at 95 %; each stage with its degrees of freedom. Rates
- * are exponentials of what is fitted, launches are in microseconds, knees and sharpness inverses.
- */
+/* Intervals are Bonferroni's over all parameters, two-sided at 95 %, and each stage has its degrees
+ * of freedom. Rates are exponentials of the fitted numbers, launches are in microseconds, and knees
+ * and sharpness are inverses. */
 START_TEST(intervals_are_of_students_quantiles)
 {
     static const enum kernel_param all[] = {

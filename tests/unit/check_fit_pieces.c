@@ -46,8 +46,8 @@ START_TEST(kinds_are_told_apart_by_every_term)
 }
 END_TEST
 
-/* Sorted by terms, then times. The median of three is the second, of four the third: eight times
- * that is kept, and more is lost. A kind of two loses none. */
+/* Samples are sorted by terms, then times. The median of three is the second, and that of four the
+ * third. A sample of eight times that is kept, and more is lost. A kind of two loses none. */
 START_TEST(a_kernel_that_lost_its_core_is_left_out)
 {
     add(9, 2, 0, 0);
@@ -78,8 +78,8 @@ START_TEST(a_kernel_that_lost_its_core_is_left_out)
 }
 END_TEST
 
-/* Three kinds of 2, 3 and 1 kernels. Errors of single ones by rank; F of lack of fit with 3 - p and
- * 6 - 3 degrees of freedom. */
+/* Three kinds have 2, 3 and 1 kernels. Errors of single ones are by rank. F of lack of fit has 3 -
+ * p and 6 - 3 degrees of freedom. */
 START_TEST(a_fit_is_judged_by_repeats)
 {
     static const double t[] = {1.1, 0.9, 2.4, 2.0, 2.2, 3.3};
@@ -93,7 +93,8 @@ START_TEST(a_fit_is_judged_by_repeats)
     struct fit_part part = {.name = "x"};
     samples_judge(&s, 1, &part);
     ck_assert(part.n == 6 && part.lost == 4);
-    /* |fitted / t - 1|: 1/11, 1/9, 1/6, 0, 1/11, 7/33: sorted 0 .0909 .0909 .1111 .1667 .2121 */
+    /* |fitted / t - 1| is 1/11, 1/9, 1/6, 0, 1/11, 7/33, and sorted 0 .0909 .0909 .1111 .1667
+     * .2121. */
     is_near(part.median_frac, 1.0 / 9.0);
     is_near(part.p90_frac, 1.0 / 6.0); /* rank floor(0.9 x 5) = 4 */
     double mean[3] = {0.0, 0.1, -0.175};
@@ -183,9 +184,10 @@ START_TEST(no_coefficient_is_negative)
         is_near(c[1 - none].value, scale * wx / w);
         free(s.v);
     }
-    /* the most negative goes first, and what is negative without it goes then: one term is left,
-     * scaled to the sum of times. t = 10 - 4 y - 3 z; without y the others' normal equations give z
-     * the coefficient (1/7 + 1/3) / (1/49 + 1/9) - (1/10 + 1/6) / (1/100 + 1/36), -3.4 */
+    /* The most negative term is dropped first, and then each that is negative without it. One term
+     * is left, scaled to the sum of times. t = 10 - 4 y - 3 z. Without y the others' normal
+     * equations give z the coefficient (1/7 + 1/3) / (1/49 + 1/9) - (1/10 + 1/6) / (1/100 + 1/36),
+     * -3.4. */
     setup();
     add(10, 1, 0, 0);
     add(6, 1, 1, 0);
@@ -268,7 +270,8 @@ START_TEST(lots_that_fall_are_pooled)
     }
     struct fit_table table;
     samples_table(&s, &table);
-    /* 5, 4 -> 4.5 of two; 4 of two: (5 + 4 + 3 + 5) / 4 = 4.25 of four, rows 11 / 4; 4.5; 9 */
+    /* 5 and 4 make 4.5 of two. With 4 of two, (5 + 4 + 3 + 5) / 4 = 4.25 of four, at 11 / 4 rows.
+     * The others are 4.5 and 9. */
     ck_assert_uint_eq(table.n, 3);
     is_near(table.rows[0], 11.0 / 4);
     is_near(table.s[0].value, 4.25);

@@ -138,7 +138,7 @@ static const char excluded[] =
     "    {A, B}\n"
     "\n";
 
-/* A made-up pool: of the second parameter alone, from 0.25 to 0.75. */
+/* The pool is made up. Constraints leave the second parameter alone, from 0.25 to 0.75. */
 START_TEST(constraints_are_said_and_kept_to)
 {
     static struct fit_priced priced[4] = {{.u = {0.9, 0.25}, .holds = 3},
@@ -278,7 +278,7 @@ START_TEST(claims_are_spread_over_set_ups)
         }
         free(c.v);
     }
-    /* A quarter of the traces judge each of the best, and one more; or as many as asked for. */
+    /* A quarter of the traces, and one more, judge each of the best, or as many as asked for. */
     ck_assert_uint_eq(fit_confirm_each(&madefit_options), 3);
     madefit_options.confirm_each = 5;
     ck_assert_uint_eq(fit_confirm_each(&madefit_options), 5);

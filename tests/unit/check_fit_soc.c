@@ -1,6 +1,6 @@
-/* A fit as a SoC file: every number of the file worked out again from drawn estimates and rows, by
- * the text of hwmodels/kernel_fit.h and the units of the file. check_kernel_fit reads such a file
- * as a machine. */
+/* A fit is written as a SoC file. Every number of the file is computed again from drawn estimates
+ * and rows, by the text of hwmodels/kernel_fit.h and the units of the file. check_kernel_fit reads
+ * such a file as a machine. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>

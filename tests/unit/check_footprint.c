@@ -1,4 +1,5 @@
-/* Memory of a runtime: the closed form, and numbers found again in rows made from them. */
+/* Memory of a runtime is tested by the closed form, and by numbers found again in rows made from
+ * them. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,9 +19,9 @@ static double extra(const struct soc_memory *m, const struct llm *llm, double to
     return footprint_extra_bytes(m, &(struct footprint_model){llm, tokens}, 1);
 }
 
-/* 10 GB of weights, 1000 entries, 100 columns, 50 bytes of KV a token, 10 tokens: 1.5e9 + 9e9 + 2e6
- * + (100 x 100 + 50) x 10 = 10502100500. The ledger has 10 GB and 500 bytes of that; what is
- * missing there is 1.5e9 - 1e9 + 2e6 + 1e5 = 502100000. */
+/* A model has 10 GB of weights, 1000 entries, 100 columns, 50 bytes of KV a token and 10 tokens.
+ * The process holds 1.5e9 + 9e9 + 2e6 + (100 x 100 + 50) x 10 = 10502100500. The ledger has 10 GB
+ * and 500 bytes of that. It lacks 1.5e9 - 1e9 + 2e6 + 1e5 = 502100000. */
 START_TEST(a_process_holds_weights_kv_and_what_the_runtime_adds)
 {
     struct llm m = {.weight_bytes = 1e10, .vocab = 1000, .hidden = 100, .kv_bytes_per_token = 50};
@@ -29,9 +30,9 @@ START_TEST(a_process_holds_weights_kv_and_what_the_runtime_adds)
 }
 END_TEST
 
-/* Scores of one layer, whatever the layers: 3 heads, 10 tokens, 2 bytes: 3 x 10 x 10 x 2 = 600
- * bytes more, in the process and beyond the ledger. Twice the tokens take four times that, and of
- * activations and KV 10 x (100 x 100 + 50) = 100500 more. */
+/* Scores are of one layer, for any number of layers. With 3 heads, 10 tokens and 2 bytes, 3 x 10 x
+ * 10 x 2 = 600 bytes more are in the process and beyond the ledger. Twice the tokens take four
+ * times that. Activations and KV take 10 x (100 x 100 + 50) = 100500 more. */
 START_TEST(scores_kept_whole_grow_with_the_square_of_the_prompt)
 {
     struct llm m = {.weight_bytes = 1e10,
@@ -49,9 +50,9 @@ START_TEST(scores_kept_whole_grow_with_the_square_of_the_prompt)
 }
 END_TEST
 
-/* A process of two models, the second with 1 GB of weights, 500 entries, 50 columns and prompts of
- * 30 tokens: 1.5e9 - 1e9 - 1e8 + 2e6 + 1e6 for as long as it runs. One pass at a time has
- * activations, and 50 x 100 x 30 = 150000 bytes of the second are more than 100 x 100 x 10. */
+/* A process has two models. The second has 1 GB of weights, 500 entries, 50 columns and prompts of
+ * 30 tokens. So there are 1.5e9 - 1e9 - 1e8 + 2e6 + 1e6 for as long as it runs. One pass at a time
+ * has activations. 50 x 100 x 30 = 150000 bytes of the second are more than 100 x 100 x 10. */
 START_TEST(a_process_of_two_models_has_two_tokenizers_and_one_pass)
 {
     struct llm a = {.weight_bytes = 1e10, .vocab = 1000, .hidden = 100};
@@ -61,8 +62,8 @@ START_TEST(a_process_of_two_models_has_two_tokenizers_and_one_pass)
 }
 END_TEST
 
-/* Two machines alike but for scores, one row each of 2048 tokens and 32 heads: the difference of
- * their predictions is 2 x 32 x 2048^2 = 268435456 bytes, 256 MiB, by any numbers of a runtime. */
+/* Two machines differ in scores only, with one row each of 2048 tokens and 32 heads. By any numbers
+ * of a runtime their predictions differ by 2 x 32 x 2048^2 = 268435456 bytes, 256 MiB. */
 START_TEST(scores_are_of_the_device_not_of_the_fit)
 {
     struct err e = ERR_INIT;
@@ -97,8 +98,8 @@ START_TEST(scores_are_of_the_device_not_of_the_fit)
 }
 END_TEST
 
-/* Weights that are mapped and not touched make the process smaller than the ledger; the ledger is
- * never made smaller by it: 1e6 + (0.5 - 1) x 1e9 is below 0. */
+/* Weights that are mapped and not touched make the process smaller than the ledger. But the ledger
+ * is never made smaller by it: 1e6 + (0.5 - 1) x 1e9 is below 0. */
 START_TEST(a_runtime_never_takes_memory_away)
 {
     struct llm m = {.weight_bytes = 1e9};
@@ -110,7 +111,8 @@ END_TEST
 #define HEAD                                                                                       \
     "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"
 
-/* Rows of six models at two lengths, the last one 3 times too large; written to a MiB. */
+/* Rows of six models have two lengths, and the last one is 3 times too large. They are written to a
+ * MiB. */
 static void write_rows(const char *path, const struct catalog *c)
 {
     static const char *const models[] = {"llama-2-7b", "phi-2",    "gemma-2b",

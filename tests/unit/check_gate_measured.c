@@ -165,7 +165,7 @@ static void is_measured(const struct gate_cells *out, uint64_t fresh_seed)
         for (int v = 0; v < 3; v++) {
             ck_assert_uint_eq(c->verdicts[v], verdicts[v]);
         }
-        if (g->fresh) { /* that of its own seed stands for all */
+        if (g->fresh) { /* that of its own seed counts for all */
             uint64_t first = 0;
             ck_assert_int_eq(config_trace_check(&o, g->seed, CONFIG_AS_WRITTEN, &first, &err), 0);
             hash = first;
@@ -270,7 +270,7 @@ END_TEST
 
 /* ---- first decisions ---- */
 
-/* Alarms first, then what else changed: one for each policy in a group, five at most. */
+/* Alarms come first, then other changes: one for each policy in a group, and five at most. */
 START_TEST(changed_policies_are_listed_once)
 {
     struct gate_row rows[] = {

@@ -1,5 +1,5 @@
-/* Output of the gate beyond its rows: which decision changed first, the review, the table. Reports
- * are made up. */
+/* The gate's output beyond its rows is tested on made-up reports: the first decision that changed,
+ * the review, and the table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,7 +289,7 @@ START_TEST(a_review_shows_alarms_first_with_commands)
     ck_assert_msg(strstr(of_memory, "`memory_peak_bytes`: peak memory (GB), lower is better | 4 | "
                                     "4.002 | +0.05 %") != NULL,
                   "%s", of_memory);
-    /* Nothing changed. */
+    /* A report without a change says so. */
     r = (struct gate_report){.rows = &rows[1], .n = 1, .counts = {1}};
     firsts.n = 0;
     struct document *same = document_new();

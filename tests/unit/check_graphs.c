@@ -25,10 +25,10 @@ static const struct vector {
     /* d = 12: greedy has switched all in the first two chunks, 20+20+24+20+24+24 = 132, then pays
      * 2 * 6 * 12 = 144. */
     {6, 4, 10, 12, 20, {240, 360, 310, 276, 252, 250, 250}},
-    /* 132 + 6 * 72 = 564: slower than naive's 480 - 50 + 120 = 550. */
+    /* 132 + 6 * 72 = 564 is slower than naive's 480 - 50 + 120 = 550. */
     {6, 8, 10, 12, 20, {480, 600, 550, 564, 492, 490, 490}},
-    /* (1-3|6) (4,5,6'|3) (1,2,3'|5) (4,5',6'|2) = 30+31+31+32 = 124, then 1 and 4: 184; 6 * 30 is
-     * the loader's bound. */
+    /* (1-3|6) (4,5,6'|3) (1,2,3'|5) (4,5',6'|2) take 30+31+31+32 = 124. With 1 and 4 that is 184,
+     * and 6 * 30 is the loader's bound. */
     {6, 2, 10, 11, 30, {120, 300, 250, 184, 184, 180, 180}},
 };
 
@@ -61,7 +61,8 @@ END_TEST
 
 START_TEST(modular_vectors_are_exact)
 {
-    /* p = 10 + 3i mod 5, d = p + 2, s = 17 + 7i mod 11: optimum and greedy of the specification. */
+    /* p = 10 + 3i mod 5, d = p + 2 and s = 17 + 7i mod 11 have the optimum and greedy of the
+     * specification. */
     static const struct {
         uint32_t n, c;
         int64_t exact, greedy;
@@ -215,9 +216,9 @@ END_TEST
 
 START_TEST(keeping_the_old_graph_hides_a_load_behind_its_own_block)
 {
-    /* One block, two chunks, p 10, d 12, s 5. Alone: 20 + 5 at the end beats 10 + 5 + 12. Keeping
-     * G1: the load runs inside chunk 2, from 10 to 15, and the total is 20 = C * p, with two block
-     * graphs resident. */
+    /* There are one block and two chunks, with p 10, d 12 and s 5. By itself 20 + 5 at the end
+     * beats 10 + 5 + 12. When G1 is kept, the load runs inside chunk 2, from 10 to 15. The total is
+     * 20 = C * p, with two block graphs resident. */
     struct switch_instance x;
     struct graphs_result r;
     switch_uniform(&x, 1, 2, 10, 12, 5);
@@ -298,7 +299,7 @@ START_TEST(blocks_and_chunks_have_limits)
 }
 END_TEST
 
-/* Each time of a block from 0 to the most, by itself. */
+/* Each time of a block is tested by itself, from 0 to the largest. */
 START_TEST(times_have_limits)
 {
     static const char *const says[] = {"test: p of block 3 is", "test: d of block 3 is",

@@ -1,5 +1,5 @@
-/* The exact switch search against the paper's reduction from 2-Partition and an independent brute
- * force. */
+/* The exact switch search is compared with the paper's reduction from 2-Partition and an
+ * independent brute force. */
 #include <stdlib.h>
 
 #include "tests/helpers/suite.h"
@@ -32,8 +32,8 @@ START_TEST(partition_instances_tell_solvable_from_unsolvable)
 }
 END_TEST
 
-/* Brute force: breadth-first over unit time steps, with every choice the rules allow, deliberate
- * waiting of compute included. Small times only. */
+/* The brute force searches breadth-first over unit time steps, with every choice of the rules,
+ * deliberate waiting of compute included. It takes small times only. */
 struct grid {
     const struct graphs_instance *g;
     uint32_t r_size, l_size;

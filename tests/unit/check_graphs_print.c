@@ -94,8 +94,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The instances as the header states them: 3 to 6 blocks, 1 to 6 chunks, p 5 to 15, d up to 4 more,
- * s 5 to 40, in this order from the instance's own key. */
+/* Draws the instances that the header states, in its order and from the instance's own key. There
+ * are 3 to 6 blocks, 1 to 6 chunks, p 5 to 15, d up to 4 more, and s 5 to 40. */
 static uint32_t draw(uint64_t seed, uint32_t i, int64_t t[3][6], struct graphs_instance *g)
 {
     struct rng r;
@@ -180,7 +180,7 @@ static void study(bool keep_old)
             ck_assert_double_eq_tol(v->valuedouble, by[c], 1e-12);
         }
         qsort(ratio, INSTANCES, sizeof ratio[0], by_size);
-        /* the quantile between neighbours: 0.95 * 39 = 37.05 */
+        /* The quantile is between neighbours: 0.95 * 39 = 37.05. */
         double p95 = ratio[37] + 0.05 * (ratio[38] - ratio[37]);
         (void)fprintf(f, "\n%-18s %7.3f %7.3f %7.3f                 ", title, mean, p95, ratio[39]);
         for (uint32_t c = 1; c <= 6; c++) {

@@ -63,7 +63,8 @@ START_TEST(processor_time_is_busy_stolen_or_neither)
 }
 END_TEST
 
-/* Between two readings: 400 ticks in all, 150 busy and 40 stolen. This process had some of them. */
+/* Two readings differ by 400 ticks in all, 150 busy and 40 stolen. This process had some of
+ * them. */
 START_TEST(what_others_used_is_what_this_process_did_not)
 {
     double ticks = (double)sysconf(_SC_CLK_TCK);

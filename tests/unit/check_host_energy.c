@@ -1,4 +1,5 @@
-/* The package meter from a folder of files: differences, a counter that wrapped, and no counter. */
+/* The package meter is read from a folder of files: differences, a counter that wrapped, and no
+ * counter. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,7 +47,7 @@ static void teardown(void)
     free(zone);
 }
 
-/* 5 J, 92 J: 87 J. Then 3 J: the counter passed 100 J, 11 J later. */
+/* From 5 J to 92 J are 87 J. Then the counter has 3 J, because it passed 100 J, 11 J later. */
 START_TEST(a_counter_that_wraps_once_is_corrected)
 {
     struct host_energy h;

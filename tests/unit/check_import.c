@@ -139,7 +139,8 @@ START_TEST(mooncake_lines_are_read)
 }
 END_TEST
 
-/* The third continues the first's 1024 tokens. Its third block is also behind those in the file. */
+/* The third prompt continues the first's 1024 tokens. Its third block is also behind those in the
+ * file. */
 START_TEST(a_prefix_ends_with_its_prompt)
 {
     tempfile_put(
@@ -154,9 +155,10 @@ START_TEST(a_prefix_ends_with_its_prompt)
 }
 END_TEST
 
-/* Blocks of 512 tokens. The second request shares block 7 and differs then: 512. The third has both
- * blocks of the first, of which it fills 600 tokens. The fourth starts anew: what follows does not
- * count. The failed one is not there to compute anything, but its blocks have been. */
+/* Blocks have 512 tokens. The second request shares block 7 and differs then: 512. The third has
+ * both blocks of the first, of which it fills 600 tokens. The fourth begins with another block, so
+ * the next one does not count. The failed one is not there to compute anything, but its blocks have
+ * been. */
 START_TEST(prefixes_that_are_lost_are_counted)
 {
     (void)import("mooncake",
@@ -174,8 +176,8 @@ START_TEST(prefixes_that_are_lost_are_counted)
 }
 END_TEST
 
-/* genai-perf does not ask for the server's usage unless told to: then pieces of the answer are
- * counted (two, one empty), and 20 characters of prompt at 4 a token are 5. */
+/* genai-perf does not ask for the server's usage by default. Then pieces of the answer are counted
+ * (two, one empty), and 20 characters of prompt at 4 a token are 5. */
 START_TEST(genai_perf_without_usage_is_counted_by_its_texts)
 {
     (void)import(

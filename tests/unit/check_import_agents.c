@@ -332,7 +332,7 @@ START_TEST(sessions_of_copilot_are_chains_of_calls_that_end_at_their_time)
 END_TEST
 
 /* The leader's tool invokes a worker, whose own tokens are those of its two requests. Its second
- * one ends at 5.5, 1 s before the leader goes on. */
+ * one ends at 5.5, 1 s before the leader continues. */
 START_TEST(spans_of_agents_are_a_graph)
 {
     static const struct want want[] = {
@@ -364,8 +364,8 @@ END_TEST
 #define SPANS_END "{}]}]}]}"
 #define SPANS(list) SPANS_BEGIN list SPANS_END
 
-/* b is at work when a goes on at 30 s, so it is in the background; and so is c, which b had started
- * at 16 s and which b alone waits for. Later requests of c are, too. */
+/* b is at work when a continues at 30 s, so it is in the background. So is c, which b had started
+ * at 16 s and for which b alone waits. Later requests of c are, too. */
 START_TEST(what_a_subagent_in_the_background_started_is_there_too)
 {
     static const struct want want[] = {
@@ -390,8 +390,9 @@ START_TEST(what_a_subagent_in_the_background_started_is_there_too)
 }
 END_TEST
 
-/* b has its last answer at 15 s, and c, which b started, goes on until 28. a goes on at 30 s, 2 s
- * after that; d's child f still works when a goes on at 60, so d is in the background as f is. */
+/* The subagent b has its last answer at 15 s, and c, which b started, continues until 28. Agent a
+ * continues at 30 s, 2 s after that. The child f of d still works when a continues at 60. So d is
+ * in the background as f is. */
 START_TEST(a_subagent_ends_when_what_it_started_does)
 {
     static const struct want want[] = {
@@ -403,7 +404,7 @@ START_TEST(a_subagent_ends_when_what_it_started_does)
         {5, 5, 0, 2000, 350, 35, 0, NOBODY, 0, {4, NOBODY}, {0}, true, PRO, 0},
         {6, 0, 2, 20000, 160, 16, 0, NOBODY, 0, ALONE},
     };
-    /* in two parts: a string of C has 4,095 bytes at most */
+    /* There are two parts, because a string of C has 4,095 bytes at most. */
     OWNED char *text =
         xformat("%s%s",
                 SPANS_BEGIN AGENT("a", "", "0", "200") CHAT("a1", "a", "0", "10", "100", "10")

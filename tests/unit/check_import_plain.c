@@ -7,7 +7,7 @@
 static struct trace t;
 static struct trace_import_losses lost;
 
-/* The first error, kept, or NULL. */
+/* Returns the first error, kept, or NULL. */
 static const char *error_of(const char *text)
 {
     SCOPED(err_fini) struct err err = ERR_INIT;

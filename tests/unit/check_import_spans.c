@@ -13,10 +13,10 @@
 #define LLM(id, parent, from, to, in, out, more)                                                   \
     SPAN(id, parent, "LLM", from, to, COUNT("prompt", in) COUNT("completion", out) more)
 
-/* A tool ran before b2 and ended when it began; that of a, n's, ended before a2 and after b began.
- * One that ended before b1 has no request before it. b starts 2 s after a1 and a goes on 5 s after
- * b2. b2's cache had 250 tokens, of which 200 + 20 are of the turn before. Chains and agents have
- * sums of tokens, and embeddings answer nothing. */
+/* A tool ran before b2 and ended when b2 began. Another one, n's in a, ended before a2 and after b
+ * began. A third ended before b1, and has no request before it. Agent b starts 2 s after a1, and a
+ * continues 5 s after b2. The cache of b2 had 250 tokens, of which 200 + 20 are of the turn before.
+ * Chains and agents have sums of tokens, and embeddings answer nothing. */
 static const char *const agents[] = {
     SPAN("a", "", "AGENT", "0", "60", ""),
     SPAN("n", "a", "CHAIN", "0", "60", COUNT("prompt", "999")),

@@ -435,7 +435,7 @@ START_TEST(an_override_that_fits_nothing_changes_nothing)
 }
 END_TEST
 
-/* Keys of 300 letters, one in the other, stand whole in what is said of the innermost. */
+/* Keys of 300 letters, one in the other, are whole in the text about the innermost. */
 START_TEST(a_place_is_named_whole_however_deep_and_long)
 {
     char key[301];

@@ -1,5 +1,6 @@
-/* Objects of files as tables: a row reads its key into its member, in its unit and range, gives the
- * default of a missing optional key, and lets an override add the key that the file leaves out. */
+/* Objects of files are tables. A row reads its key into its member, in its unit and range, and
+ * gives the default of a missing optional key. It lets an override add the key that the file leaves
+ * out. */
 #include "sim/base/json_fields.h"
 
 #include "hwmodels/soc.h"

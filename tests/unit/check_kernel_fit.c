@@ -15,11 +15,11 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
-/* Trials of the promise of 95 %, and how many must be covered. WHOLE=yes: a hundred, all but five.
- * Else a half: of a true 95 %, fewer than 46 come in 10 of 100 such halves. It sees two of the
- * inserted faults that the whole sees (hwmodels:5, second:20). The third, one-sided intervals, the
- * test of a knee below sees. Sanitizers make a trial ten times slower and
- * look for something else: fewer there. */
+/* Returns the trials of the promise of 95 %, and sets how many must be covered. WHOLE=yes runs a
+ * hundred, and all but five must be. Otherwise a half runs: at a true 95 %, fewer than 46 come in
+ * 10 of 100 such halves. It sees two of the inserted faults that the whole sees (hwmodels:5,
+ * second:20). The third, one-sided intervals, is seen by the test of a knee below. Sanitizers make
+ * a trial ten times slower and look for other faults, so they run fewer. */
 static uint32_t trials(uint32_t *needed)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(SANITIZED)
@@ -167,7 +167,8 @@ START_TEST(without_noise_every_parameter_comes_back)
 }
 END_TEST
 
-/* Every true value inside its interval, at once: the intervals promise 95 % of that. */
+/* Every true value must be inside its interval at once, because the intervals promise 95 % of
+ * that. */
 START_TEST(simultaneous_intervals_cover_in_95_percent_of_noisy_trials_within_3_percent)
 {
     uint32_t covered = 0;
@@ -274,8 +275,8 @@ START_TEST(flagged_rows_do_not_take_part)
 }
 END_TEST
 
-/* A second file goes on with other numbers of its series: rows of both are different repetitions.
- */
+/* A second file continues with other numbers of its series, so rows of both are different
+ * repetitions. */
 START_TEST(files_read_one_after_the_other_are_further_repetitions)
 {
     struct kernel_rows rows;

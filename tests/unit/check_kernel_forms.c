@@ -33,8 +33,8 @@ static void error_is(enum kernel_form form, double want)
     ck_assert_uint_eq(fit.errors[form][KERNEL_READ].n, 0);
 }
 
-/* Known: 4 rows over 1 MB in 10 us, the least intense; 16 rows over 1 MB in 40 us, the most. Asked
- * for: 8 rows over 0.5 MB, measured 25 us.
+/* The least intense known kernel has 4 rows over 1 MB in 10 us, and the most intense 16 rows over 1
+ * MB in 40 us. The question is about 8 rows over 0.5 MB, measured 25 us.
  *   anchors  memory 0.5 / 1 * 10 = 5 us, compute 8 / 16 * 40 = 20 us, the larger: 0.2 off
  *   fit      says 35 us: 0.4 off
  *   table    half the way from 4 to 16 rows in logarithms: sqrt(10 * 40) = 20 us, 0.2 off

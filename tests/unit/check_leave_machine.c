@@ -63,8 +63,8 @@ START_TEST(each_choice_predicts_the_rows_of_other_models)
 }
 END_TEST
 
-/* All times of the 165H twice as long. Its sibling does not know them, so the data sheet's error
- * moves by exactly ln 2, the scaled one's not at all, and the update's by less than ln 2. */
+/* All times of the 165H take twice as long. Its sibling does not know them, so the data sheet's
+ * error moves by exactly ln 2, the scaled one's not at all, and the update's by less than ln 2. */
 START_TEST(a_machine_is_known_by_its_measured_rows_alone)
 {
     struct leave_rows twice;

@@ -13,7 +13,7 @@
 
 static struct leave_row rows[ROWS];
 
-/* Six pairs of machines, 15 rows each: every combination of the flags occurs. */
+/* Makes six pairs of machines with 15 rows each, so that every combination of the flags occurs. */
 static void make_rows(void)
 {
     static const char *const soc[] = {"a", "a", "b", "b", "b", "c"};
@@ -73,7 +73,7 @@ static double number(const cJSON *o, const char *name)
     return v->valuedouble;
 }
 
-/* A cell's numbers against those of the rows chosen. */
+/* Compares a cell's numbers with those of the chosen rows. */
 static void compare(const cJSON *o, const bool *chosen)
 {
     static const char *const ways[LEAVE_WAYS] = {"roofline", "sheet", "scaled", "updated"};
@@ -135,7 +135,7 @@ START_TEST(every_cell_is_of_its_rows)
         }
     }
     ck_assert_uint_eq(cells, 2 * 9 * 3); /* each has rows */
-    /* Pairs: rows next to each other of one machine, sibling and device, by phase. */
+    /* Pairs are rows next to each other of one machine, sibling and device, by phase. */
     const cJSON *row;
     uint32_t shown = 0;
     cJSON_ArrayForEach (row, cJSON_GetObjectItem(tree, "pairs_of_machines")) {

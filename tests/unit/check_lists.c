@@ -1,5 +1,5 @@
-/* `xpusim list`: every row and cell from the table that it shows, of files from made-up ones, and
- * of kernels from the prices of the same shapes. */
+/* `xpusim list` must show every row and cell of its table. Rows of files are compared with made-up
+ * ones, and those of kernels with the prices of equal shapes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void same(const cJSON *is, const cJSON *want)
     ck_assert_str_eq(a, b);
 }
 
-/* As people see it: blanks once, none at the ends of lines. */
+/* Returns the text as people see it: blanks once, and none at the ends of lines. */
 static char *shown(const char *kind, const char *name)
 {
     SCOPED(said_fini)
@@ -122,7 +122,7 @@ START_TEST(every_setting_is_listed)
 }
 END_TEST
 
-/* A tree of defaults has every setting once, at its path, and reads back as what the table says. */
+/* A tree of defaults has every setting once, at its path, and reads back as the table says. */
 START_TEST(defaults_are_a_tree)
 {
     find_settings();
@@ -162,7 +162,7 @@ END_TEST
 
 /* ---- policies ---- */
 
-/* Its value in an alias's list, as that has it, else the policy's own. */
+/* Returns its value in an alias's list, with that list's spelling, else the policy's own. */
 static char *usual_of(const struct policy_param *q, const struct policy_alias *alias)
 {
     OWNED char *all = xformat(",%s", alias != NULL ? alias->params : "");
@@ -213,8 +213,8 @@ static cJSON *policy_of(const struct policy_ops *p, const struct policy_alias *a
     return o;
 }
 
-/* Text of a policy for people: a line of it, of every parameter, of every choice that changes
- * others, and of the mechanisms that it can do without. */
+/* Makes the text of a policy for people. It has a line of the policy, of every parameter, and of
+ * every choice that changes others. It has one of the mechanisms that can be switched off. */
 static void policy_shows(const struct policy_ops *p, const struct policy_alias *alias,
                          const char *before, const char *text)
 {
@@ -390,10 +390,8 @@ END_TEST
 
 /* ---- numbers of a file ---- */
 
-/* Numbers and quantities at any depth, of lists by label or place; what is of the file or its fit
- * is none. A source of 60 letters is whole, and 57 of 61 are shown. */
-/* A shipped machine with two sources of 60 and 61 characters; all rows of files are in tables.sh.
- */
+/* A shipped machine has two sources of 60 and 61 characters. The first is shown whole, and 57 of
+ * the second. All rows of files are in tables.sh. */
 START_TEST(numbers_of_a_file_are_listed)
 {
 #define TEN "0123456789"
@@ -495,8 +493,8 @@ static void word_is(const cJSON *row, const char *key, const char *want)
     ck_assert_str_eq(cJSON_GetObjectItem(row, key)->valuestring, want);
 }
 
-/* Each device has four operators of a chunk of 256 rows, a whole layer and the head of a token at
- * 1024 (1023 before it), and four operators of eight of them. */
+/* Each device has four operators of a chunk of 256 rows. It has a whole layer and the head of a
+ * token at 1024 (1023 before it), and four operators of eight of them. */
 START_TEST(kernels_are_the_prices_of_their_shapes)
 {
     struct config_options o = config_options_default();
@@ -533,8 +531,8 @@ START_TEST(kernels_are_the_prices_of_their_shapes)
         }
     }
     ck_assert_ptr_null(row);
-    /* A prompt is cut into chunks of 256 rows, its attention is not: each query sees the keys up to
-     * its own, or all of them. */
+    /* A prompt is cut into chunks of 256 rows, and its attention is not. Each query sees the keys
+     * up to its own, or all of them. */
     static const uint32_t lengths[] = {128, 256, 512, 1024, 2048, 4096};
     row = cJSON_GetObjectItem(tree, "longest")->child;
     for (uint8_t i = 0; i < c.soc.machine.n_devices; i++) {

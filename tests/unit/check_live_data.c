@@ -71,8 +71,8 @@ START_TEST(equal_sets_have_one_number)
 }
 END_TEST
 
-/* Rows (5, -1), (7, -1), (6, 100): differences 5, 2, -1 in the first column, -1, 0, 101 in the
- * second. */
+/* Rows are (5, -1), (7, -1), (6, 100). So differences are 5, 2, -1 in the first column and -1, 0,
+ * 101 in the second. */
 START_TEST(rows_are_differences_to_the_row_above)
 {
     struct spool s;

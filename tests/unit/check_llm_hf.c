@@ -1,6 +1,6 @@
 /* Models from a Hugging Face config.json.
  *
- * Published parameter counts are facts about weights that anyone can add up: ours leave out norms,
+ * Published parameter counts are facts about weights that anyone can add up. Ours leave out norms,
  * biases and routers, so each row says how many those are, by hand. */
 #include "hwmodels/llm_hf.h"
 
@@ -237,7 +237,7 @@ START_TEST(bytes_are_those_of_the_way_the_weights_are_stored)
     ck_assert_double_eq_tol(m.body_bytes_per_weight, stored[_i].body, 1e-12);
     ck_assert_double_eq_tol(m.head_bytes_per_weight, stored[_i].head, 1e-12);
     ck_assert_double_eq_tol(m.kv_bytes_per_element, stored[_i].kv, 1e-12);
-    /* --bits overrides all of it with the format of that width */
+    /* --bits overrides all of it with the format of that width. */
     m = model_of(config, 4);
     ck_assert_uint_eq(m.weight_bits, 4);
     ck_assert_double_eq_tol(m.body_bytes_per_weight, 0.56, 1e-12);

@@ -1,4 +1,4 @@
-/* `xpusim mcp`: messages in and answers out, line by line and whole. */
+/* `xpusim mcp` takes messages and gives answers, tested line by line and whole. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static const struct {
     {" \t\r\n\n", ""},
     {"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}", ""},
     {"{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{}}", ""},
-    /* no message, or none of this kind */
+    /* These are no message, or none of this kind. */
     {"{\"jsonrpc\":", PARSE},
     {"{} {}", PARSE},
     {REQUEST("1", "ping", "") " x", PARSE},

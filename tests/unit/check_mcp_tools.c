@@ -137,7 +137,7 @@ END_TEST
 
 /* ---- what is offered ---- */
 
-/* The schema of an option, by hand from its row. */
+/* Makes the schema of an option by hand from its row. */
 static cJSON *schema_of(const struct option_row *row)
 {
     static const char *const types[] = {

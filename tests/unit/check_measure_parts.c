@@ -38,10 +38,10 @@ static uint32_t count(const struct plan *p, enum kernel_op op, int held_out)
     return n;
 }
 
-/* By the header: rows double from 2 to 64, 256 or 512 (6, 8 or 9 of them, every other one held
- * out), two tiny products and two of other widths. Six products of one row, two of them held out.
- * Eight of attention, three held out. Two streams of each kind, one held out. Intensities 1 to 128,
- * and 2, 8 and 32 of them are held out. */
+/* By the header rows double from 2 to 64, 256 or 512 (6, 8 or 9 of them, every other one held out).
+ * There are two tiny products and two of other widths. Six products have one row, and two of them
+ * are held out. There are eight of attention, three held out, and two streams of each kind, one
+ * held out. Intensities are 1 to 128, and 2, 8 and 32 of them are held out. */
 START_TEST(a_plan_has_every_shape_once)
 {
     static const uint32_t doublings[] = {6, 8, 9};
@@ -84,13 +84,14 @@ START_TEST(a_plan_has_every_shape_once)
         ck_assert(s->op == KERNEL_GEMM || s->op == KERNEL_PREFILL || s->op == KERNEL_DECODE ||
                   s->rows == 1);
     }
-    /* 2, 8, 32, 128, 512 up to the largest. */
+    /* The rows are 2, 8, 32, 128, 512 up to the largest. */
     ck_assert_uint_eq(whole & 0x2aau, 0x2aau & ((2u << more) - 1));
     ck_assert_uint_eq(whole & 0x154u, 0);
 }
 END_TEST
 
-/* Streams of a 2^20-byte cell in the smallest plan, and their longest contexts by the header. */
+/* The longest stream has 2^20 bytes in the smallest plan, and 16 and 64 times that in the others.
+ * The widest product has 11/4 of the plan's width. */
 START_TEST(sizes_are_found_by_name_and_grow)
 {
     static struct plan p[3];
@@ -184,7 +185,7 @@ static struct kernel_spec random_spec(struct rng *r)
     return s;
 }
 
-/* W and Q of the header, counted one (query, key) pair at a time. */
+/* Computes W and Q of the header, counting one (query, key) pair at a time. */
 static void work_of(const struct kernel_spec *s, double *flop, double *bytes)
 {
     double act = s->act_bits / 8.0;

@@ -1,5 +1,5 @@
-/* A measurement that was interrupted: its files byte by byte, where it goes on, and what is
- * refused. */
+/* A measurement was interrupted. These tests check its files byte by byte, the place where it
+ * continues, and refusals. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ START_TEST(it_goes_on_behind_the_last_whole_step)
 }
 END_TEST
 
-/* Without a step there is nothing to go on from, and nothing is left. A complete one that has no
+/* Without a step there is nothing to continue from, and nothing is left. A complete one that has no
  * step is still the file. */
 START_TEST(nothing_is_left_of_no_step)
 {

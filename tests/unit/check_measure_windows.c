@@ -91,7 +91,7 @@ static const struct backend_ops fake = {.submit = fake_submit,
                                         .now_ns = fake_now,
                                         .host = fake_host};
 
-/* Back to back, with a pause, a spike or a lost core now and then. */
+/* Draws kernels back to back, with a pause, a spike or a lost core now and then. */
 static void draw_device(struct backend_device *d, struct rng *r, bool knows_cpu, bool loses)
 {
     int64_t t = 1000 + rng_below(r, 5000);

@@ -1,4 +1,5 @@
-/* Rows that a user measured: keys of the command line, and the files of benchmarks, by hand. */
+/* Rows that a user measured are read by hand: keys of the command line, and the files of
+ * benchmarks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ START_TEST(keys_make_a_row_for_each_time)
 }
 END_TEST
 
-/* Where a key stands in the list does not matter. */
+/* The place of a key in the list does not matter. */
 START_TEST(keys_hold_for_times_before_them)
 {
     ck_assert_int_eq(

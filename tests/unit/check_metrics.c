@@ -253,8 +253,8 @@ static double get(const char *name)
 
 START_TEST(latencies_follow_their_definitions)
 {
-    /* E2E: P 14 - 0, R 9 - 2 = 7, Q 13 - 11 = 2. Nearest rank of {2, 7}: p50 the 1st, p90 the 2nd.
-     */
+    /* E2E is 14 - 0 for P, 9 - 2 = 7 for R and 13 - 11 = 2 for Q. By nearest rank of {2, 7} p50 is
+     * the 1st and p90 the 2nd. */
     EXPECT("reactive.e2e_s.mean", 4.5);
     EXPECT("reactive.e2e_s.p50", 2.0);
     EXPECT("reactive.e2e_s.p90", 7.0);
@@ -263,20 +263,20 @@ START_TEST(latencies_follow_their_definitions)
     EXPECT("proactive.e2e_s.mean", 14.0);
     EXPECT("all.e2e_s.mean", 23.0 / 3.0);
     EXPECT("all.e2e_s.p50", 7.0);
-    /* TTFT: P 8, R 6.5 - 2 = 4.5, Q 2. */
+    /* TTFT is 8 for P, 6.5 - 2 = 4.5 for R and 2 for Q. */
     EXPECT("reactive.ttft_s.mean", 3.25);
     EXPECT("reactive.ttft_s.p90", 4.5);
     EXPECT("all.ttft_s.max", 8.0);
-    /* Gaps: P 8-9-14: 1 and 5; R 6.5-9: 2.5; Q has one token and so none. */
+    /* Gaps are 1 and 5 for P (8-9-14) and 2.5 for R (6.5-9). Q has one token and so none. */
     EXPECT("proactive.tbt_s.mean", 3.0);
     EXPECT("proactive.tbt_s.p50", 1.0);
     EXPECT("all.tbt_s.p50", 2.5);
     EXPECT("all.tbt_s.n", 3.0);
-    /* TPOT: P (14 - 8) / 2 = 3, R 2.5 / 1. */
+    /* TPOT is (14 - 8) / 2 = 3 for P and 2.5 / 1 for R. */
     EXPECT("proactive.tpot_s.mean", 3.0);
     EXPECT("reactive.tpot_s.mean", 2.5);
     EXPECT("reactive.tpot_s.n", 1.0);
-    /* Sessions: 10 is P alone; 11 lasts from R's arrival 2 to Q's finish 13. */
+    /* Session 10 is P alone. Session 11 lasts from R's arrival 2 to Q's finish 13. */
     EXPECT("proactive.session_s.mean", 14.0);
     EXPECT("reactive.session_s.mean", 11.0);
     EXPECT("reactive.session_s.n", 1.0);
@@ -285,13 +285,13 @@ END_TEST
 
 START_TEST(each_paper_normalises_latency_its_own_way)
 {
-    /* TTFT / P: R 4.5/50 = 0.09, Q 2/10 = 0.2. */
+    /* TTFT / P is 4.5/50 = 0.09 for R and 2/10 = 0.2 for Q. */
     EXPECT("reactive.norm_ttft_per_input_s.mean", 0.145);
-    /* E2E / (P + O): R 7/52, Q 2/11. Ratio of sums: (7 + 2) / (52 + 11). */
+    /* E2E / (P + O) is 7/52 for R and 2/11 for Q. The ratio of sums is (7 + 2) / (52 + 11). */
     EXPECT("reactive.norm_e2e_per_token_s.mean", 0.5 * (7.0 / 52.0 + 2.0 / 11.0));
     EXPECT("reactive.norm_e2e_ratio_of_sums_s", 9.0 / 63.0);
     EXPECT("all.norm_e2e_ratio_of_sums_s", 23.0 / 166.0);
-    /* E2E / O: R 3.5, Q 2; mean [vLLM], median by nearest rank [Orca]. */
+    /* E2E / O is 3.5 for R and 2 for Q. [vLLM] has the mean, [Orca] the median. */
     EXPECT("reactive.norm_e2e_per_output_s.mean", 2.75);
     EXPECT("reactive.norm_e2e_per_output_s.p50", 2.0);
 }
@@ -299,18 +299,19 @@ END_TEST
 
 START_TEST(waiting_is_split_by_stage)
 {
-    /* Before the first kernel: P the lead of 0.5, R 4 - 2 = 2, Q 12 - 11 = 1. */
+    /* Before the first kernel P waits the lead of 0.5, R 4 - 2 = 2 and Q 12 - 11 = 1. */
     EXPECT("proactive.prefill_pending_s.mean", 0.5);
     EXPECT("reactive.prefill_pending_s.mean", 1.5);
-    /* P's prefill stood still from 3 to 6; nobody else's did. */
+    /* P's prefill was suspended from 3 to 6, and no other one was. */
     EXPECT("proactive.prefill_suspended_s.mean", 3.0);
     EXPECT("reactive.prefill_suspended_s.max", 0.0);
-    /* R waited to decode from its token at 6.5 (not from its last op at 6) to 8: 1.5; Q never. P
-     * waited from its KV loss at 9 to 12. */
+    /* R waited to decode from its token at 6.5 (not from its last op at 6) to 8: 1.5. Q never
+     * waited. P waited from its KV loss at 9 to 12. */
     EXPECT("reactive.decode_pending_s.max", 1.5);
     EXPECT("reactive.decode_pending_s.mean", 0.75);
     EXPECT("proactive.decode_pending_s.mean", 3.0);
-    /* Sums: P 0.5 + 3 + 3, R 2 + 0 + 1.5, Q 1. Threshold 5 s: P only; U had waited 1 + 0.5. */
+    /* Sums are 0.5 + 3 + 3 for P, 2 + 0 + 1.5 for R and 1 for Q. Only P is above the threshold of 5
+     * s. U had waited 1 + 0.5. */
     EXPECT("proactive.wait_s.p99", 6.5);
     EXPECT("reactive.wait_s.max", 3.5);
     EXPECT("proactive.starved", 1.0);
@@ -337,30 +338,31 @@ START_TEST(counts_and_rates_cover_finished_shed_and_unfinished)
     EXPECT("reactive.finished", 2.0);
     EXPECT("proactive.shed", 1.0);
     EXPECT("reactive.unfinished", 1.0);
-    /* Span 0 to 14 s. */
+    /* The span is 0 to 14 s. */
     EXPECT("reactive.throughput_req_per_min", 2.0 / 14.0 * 60.0);
     EXPECT("all.throughput_req_per_min", 3.0 / 14.0 * 60.0);
     EXPECT("all.output_tokens_per_s", 6.0 / 14.0);
     EXPECT("proactive.preemptions", 2.0);
     EXPECT("proactive.evictions", 1.0);
     EXPECT("all.recomputed_tokens", 101.0);
-    /* Reactive arrivals 2, 11, 13.5: gaps 9 and 2.5, mean 5.75, s.d. 3.25 * sqrt 2. */
+    /* Reactive arrivals at 2, 11, 13.5 have gaps 9 and 2.5: mean 5.75, s.d. 3.25 * sqrt 2. */
     EXPECT("reactive.arrival_rate_req_per_min", 2.0 / 11.5 * 60.0);
     EXPECT("reactive.arrival_cv", 3.25 * sqrt(2.0) / 5.75);
-    /* R meets TTFT 4.5 <= 5 and TPOT 2.5 <= 3; Q misses 2 > 1; U carries a deadline, unfinished. */
+    /* R meets TTFT 4.5 <= 5 and TPOT 2.5 <= 3. Q misses 2 > 1. U carries a deadline and is
+     * unfinished. */
     EXPECT("reactive.slo_attainment_frac", 1.0 / 3.0);
     EXPECT("reactive.goodput_req_per_min", 1.0 / 14.0 * 60.0);
     ck_assert_double_nan(get("proactive.slo_attainment_frac"));
-    /* Clients: 1 got 103 tokens, 2 got 52 + 11 = 63: 166^2 / (2 (103^2 + 63^2)). */
+    /* Client 1 got 103 tokens and client 2 52 + 11 = 63: 166^2 / (2 (103^2 + 63^2)). */
     EXPECT("fairness_jain", 27556.0 / 29156.0);
-    /* One pure decode pass with two sequences. */
+    /* One pass is pure decode, with two sequences. */
     EXPECT("decode_batch.mean", 2.0);
 }
 END_TEST
 
 START_TEST(time_in_system_and_backlog_are_integrals_of_the_population)
 {
-    /* In system: P 14, R 7, Q 2, D 2, U 2.5 s; most at 13.5: P, D, U. */
+    /* In the system were P 14, R 7, Q 2, D 2 and U 2.5 s. Most were there at 13.5: P, D, U. */
     EXPECT("duration_s", 16.0);
     EXPECT("in_system.mean", 27.5 / 16.0);
     EXPECT("in_system.max", 3.0);
@@ -400,7 +402,7 @@ START_TEST(requests_of_the_warm_up_are_counted_but_not_measured)
     EXPECT("all.wait_s.n", 1.0);
     EXPECT("all.session_s.n", 0.0);
     EXPECT("truncated.all.e2e_s.n", 1.0);
-    /* what is counted is as without */
+    /* Counts are as they are without warm-up. */
     EXPECT("all.finished", 3.0);
     EXPECT("truncated.reactive.throughput_req_per_min", 2.0 / 13.5 * 60.0);
 }
@@ -427,19 +429,20 @@ START_TEST(device_time_and_energy_are_exact_integrals)
     EXPECT("igpu.weighted_util_frac", (7.5 + 0.46) / 16.0);
     EXPECT("npu.busy_frac", 3.0 / 16.0);
     EXPECT("npu_igpu_overlap_frac", 1.0 / 16.0);
-    /* iGPU 7.5*31 + 25 + 7.5*2 = 272.5; NPU 3*10 + 13*1 = 43; host 0.5*3; platform 16*4 = 64. */
+    /* The iGPU has 7.5*31 + 25 + 7.5*2 = 272.5, the NPU 3*10 + 13*1 = 43, the host 0.5*3 and the
+     * platform 16*4 = 64. */
     EXPECT("igpu.energy_j", 272.5);
     EXPECT("npu.energy_j", 43.0);
     EXPECT("host.energy_j", 1.5);
     EXPECT("energy_j", 381.0);
     EXPECT("energy_idle_j", 15.0 + 13.0 + 64.0);
     EXPECT("energy_active_j", 289.0);
-    /* Tokens out: 160 of prompts and 6. */
+    /* 160 tokens of prompts and 6 of answers count. */
     EXPECT("energy_j_per_token", 381.0 / 166.0);
     EXPECT("energy_active_j_per_output_token", 289.0 / 6.0);
-    /* 12 to 13 s: 31 + 10 + 4. The 100 W lasted no time. */
+    /* 12 to 13 s draw 31 + 10 + 4. The 100 W lasted no time. */
     EXPECT("peak_power_watts", 45.0);
-    /* At the meter 2 (16*5 + 8.5*6 + 3*3) = 2*140 */
+    /* The meter shows 2 (16*5 + 8.5*6 + 3*3) = 2*140. */
     EXPECT("metered.energy_j", 280.0);
     EXPECT("metered.energy_j_per_token", 280.0 / 166.0);
     EXPECT("metered.energy_j_per_output_token", 280.0 / 6.0);
@@ -449,15 +452,15 @@ END_TEST
 
 START_TEST(ddr_traffic_and_contention_add_up)
 {
-    /* 2*30 + 2*50 + 90 = 250 GB of 100 GB/s * 16 s; demand 60 + 100 + 120. */
+    /* 2*30 + 2*50 + 90 = 250 GB are moved of 100 GB/s * 16 s. The demand is 60 + 100 + 120. */
     EXPECT("ddr.util_frac", 250.0 / 1600.0);
     EXPECT("ddr.demand_frac", 280.0 / 1600.0);
-    /* Pressures 0.3 (2 s), 0.5 (2 s), 1.2 (1 s), none (11 s). */
+    /* Pressures are 0.3 (2 s), 0.5 (2 s), 1.2 (1 s) and none (11 s). */
     EXPECT("ddr.tier_low_frac", 13.0 / 16.0);
     EXPECT("ddr.tier_medium_frac", 2.0 / 16.0);
     EXPECT("ddr.tier_high_frac", 1.0 / 16.0);
-    /* Launches, actual/isolated: 2.5/2 (0.5 lead), 2/2, 2/2, 1/1, 2/2, 1/0.8; the killed one counts
-     * as lost work only: (10.5 - 9.8) / 9.8. */
+    /* Launches take 2.5/2 (0.5 lead), 2/2, 2/2, 1/1, 2/2 and 1/0.8 of their isolated time. The
+     * killed one counts as lost work only: (10.5 - 9.8) / 9.8. */
     EXPECT("contention_loss_frac", 0.7 / 9.8);
     EXPECT("killed_kernel_s", 1.0);
 }
@@ -552,7 +555,8 @@ START_TEST(tokens_of_one_verification_have_gaps_of_zero)
     EXPECT("proactive.stops_asked", 2.0);
     EXPECT("reactive.stops_asked", 1.0);
     EXPECT("all.stops_asked", 3.0);
-    /* Gaps 2, 0, 0: sorted 0 0 2, p50 is number ceil(1.5) = 2, p90 number 3. Steps: one of 2. */
+    /* Gaps are 2, 0, 0. Sorted they are 0 0 2, so p50 is number ceil(1.5) = 2 and p90 number 3.
+     * There is one step, of 2. */
     EXPECT("reactive.tbt_s.mean", 2.0 / 3.0);
     EXPECT("reactive.tbt_s.p50", 0.0);
     EXPECT("reactive.tbt_s.p90", 2.0);

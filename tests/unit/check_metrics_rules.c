@@ -1,6 +1,6 @@
-/* Metrics of small runs by hand, where a rule and its absence differ: targets met exactly and
- * missed by a microsecond, tokens that come together in the warm-up, waits that are suspensions,
- * clients that have ended. */
+/* Metrics of small runs are computed by hand where a rule and its absence differ. Targets are met
+ * exactly and missed by a microsecond, and tokens come together in the warm-up. Waits are
+ * suspensions, and clients have ended. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static struct metrics_options opt;
 static struct metrics *metrics;
 static struct metric_list list;
 
-/* Toy iGPU: 5 ms a prompt whatever its length, 3 ms a decode. */
+/* On the toy iGPU a prompt takes 5 ms at any length, and a decode 3 ms. */
 static void setup(void)
 {
     scenario_init(&sc);
@@ -125,9 +125,9 @@ END_TEST
 
 /* ---- what is left when a run is cut off ---- */
 
-/* Request 0 takes 5 ms for 16 tokens and four times 3 ms: 17 ms. Request 1 comes at 18, the run is
- * cut at 20: 16 rows at 5 / 16 ms and as much decoding as each that finished had, 17 ms, are left
- * to do beside the 2 ms since it came. The arrivals took 18 ms. */
+/* Request 0 takes 5 ms for 16 tokens and four times 3 ms: 17 ms. Request 1 comes at 18, and the run
+ * is cut at 20. It still needs 16 rows at 5 / 16 ms and as much decoding as each finished request
+ * had, 17 ms together. The 2 ms since it came are added. The arrivals took 18 ms. */
 START_TEST(what_is_left_takes_as_long_as_what_was_served)
 {
     static const struct scenario_request q[] = {{RT, 0, 16, 5, 0, 0}, {RT, 0.018, 16, 9, 0, 0}};
@@ -184,7 +184,7 @@ END_TEST
 
 /* ---- starvation ---- */
 
-/* The prompt's first op 0-5, then nothing until 45, then the rest: 100 ms of attention. */
+/* The prompt's first op runs 0-5, then nothing until 45, then the rest: 100 ms of attention. */
 static void with_a_pause(struct sched *s, struct script *y)
 {
     const struct request *r = y->request[0];
@@ -210,7 +210,7 @@ struct starving {
     int starved;
 };
 
-/* Suspended from 5 to 45: 40 ms; by 40 ms, 35 of them. */
+/* The request is suspended from 5 to 45: 40 ms. By 40 ms it was so for 35 of them. */
 static const struct starving starving[] = {
     {0, 39, 1}, {0, 41, 0}, {100, 39, 1}, {100, 41, 0}, {40, 34, 1}, {40, 36, 0},
 };
@@ -250,10 +250,9 @@ END_TEST
 /* ---- fairness ---- */
 
 /* Without clients in the trace each session is one. The first has 30 + 10 tokens and ends before
- * the others begin, the second 20 + 10 in one turn and 40 + 10 in the next, the third 100 + 20: 40,
- * 80, 120. (40 + 80 + 120)^2 / (3 (40^2 + 80^2 + 120^2)) = 6/7. With a horizon at which the third
- * is still at work it has nothing yet, and is one of three all the same: 120^2 / (3 (40^2 + 80^2)).
- */
+ * the others begin. The second has 20 + 10 in one turn and 40 + 10 in the next, and the third 100 +
+ * 20: 40, 80, 120. (40 + 80 + 120)^2 / (3 (40^2 + 80^2 + 120^2)) = 6/7. With a horizon at which the
+ * third is still at work it has nothing yet. But it is one of three: 120^2 / (3 (40^2 + 80^2)). */
 START_TEST(sessions_that_have_ended_are_clients_too)
 {
     static const struct scenario_request q[] = {{RT, 0, 30, 10, 1, 0},
@@ -264,7 +263,7 @@ START_TEST(sessions_that_have_ended_are_clients_too)
     if (_i == 1) {
         sc.setup.horizon_ns = opt.horizon_ns = MS(3020);
     }
-    /* metrics_new reads the trace: it must be there before the run builds it again */
+    /* metrics_new reads the trace, so the trace must be there before the run builds it again. */
     ck_assert_int_eq(script_run(&sc, (x.step = script_serve, &x), q, 4), 0);
     memset(&x, 0, sizeof x);
     x.device = IGPU;
@@ -317,7 +316,7 @@ START_TEST(nothing_has_a_rate_before_the_first_arrival)
 }
 END_TEST
 
-/* 5 W of the platform and 2, 3 and 0.5 W of devices that idle: 10.5 W, never more. */
+/* The platform draws 5 W, and idle devices 2, 3 and 0.5 W: 10.5 W, never more. */
 START_TEST(the_peak_of_an_idle_machine_is_what_idles)
 {
     static const double idle[] = {2, 3, 0.5};

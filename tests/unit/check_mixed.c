@@ -60,7 +60,7 @@ START_TEST(activity_stretches_idle_and_squeezes_active_time)
 }
 END_TEST
 
-/* Without bursts operational time is real time, whatever the share. */
+/* Without bursts operational time is real time, for any share. */
 START_TEST(activity_is_off_by_default)
 {
     struct activity a;
@@ -69,9 +69,9 @@ START_TEST(activity_is_off_by_default)
 }
 END_TEST
 
-/* Rate 1 in operational time over many periods: real / operational tends to 1. Over D s of
- * alternating phases with means a = 30 and b = 70, the time active has variance
- * 2 a^2 b^2 D / (a+b)^3 = 8.82 D; the rate differs by 3 - 1/7 between the phases. */
+/* The rate is 1 in operational time over many periods, so real / operational tends to 1. Phases
+ * alternate with means a = 30 and b = 70. Over D s of them, the time active has variance 2 a^2 b^2
+ * D / (a+b)^3 = 8.82 D. The rate differs by 3 - 1/7 between the phases. */
 START_TEST(activity_keeps_the_mean_rate)
 {
     struct activity a;
@@ -128,7 +128,7 @@ START_TEST(closed_users_go_through_whole_conversations)
                         d.rows[at].output_tokens == r->output_tokens &&
                         (r->next == TRACE_NO_ROW || at + 1 == d.n || d.rows[at + 1].turn == 0 ||
                          d.rows[at + 1].input_tokens == t.rows[r->next].input_tokens)) {
-                        break; /* the second row tells the two apart that begin alike */
+                        break; /* the second row distinguishes two with equal beginnings */
                     }
                 }
                 ck_assert_uint_lt(at, d.n);
@@ -185,7 +185,8 @@ START_TEST(factors_change_lengths_and_nothing_else)
 }
 END_TEST
 
-/* 65,535 turns are the most a session can have: none are dropped, the user is told. */
+/* 65,535 turns are the most that a session can have. None are dropped, and the user gets an
+ * error. */
 START_TEST(what_would_be_cut_is_refused)
 {
     expect_refused("mixed:arrival=closed,think_s=0", "think_s");
@@ -196,9 +197,9 @@ START_TEST(what_would_be_cut_is_refused)
 }
 END_TEST
 
-/* Without sessions=1 a row of a conversation is a request by itself: nothing came before it in its
- * session, so it has no prefix and comes after no tool. mtrag has later turns with prefixes,
- * bfcl_multiturn turns after tools. */
+/* Without sessions=1 a row of a conversation is a request by itself. Nothing came before it in its
+ * session, so it has no prefix and comes after no tool. mtrag has later turns with prefixes, and
+ * bfcl_multiturn has turns after tools. */
 START_TEST(a_row_of_a_conversation_alone_has_nothing_before_it)
 {
     static const char *const names[] = {"mtrag", "bfcl_multiturn"};

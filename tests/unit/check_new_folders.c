@@ -1,5 +1,6 @@
-/* Commands that write a folder or a file to begin with: every file and line, what is refused at
- * both sides of its limit, and what is left where one of several files cannot be written. */
+/* Commands that write a folder or a file to begin with are tested by every file and line. They are
+ * refused at both sides of their limits. Files are left in a known state where one of several
+ * cannot be written. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -163,8 +164,8 @@ END_TEST
 
 /* ---- new-policy ---- */
 
-/* Every place of a text where the old name stood: as an identifier behind "struct " and before
- * "_", else as the name. */
+/* Replaces the old name at every place of a text. It is an identifier behind "struct " and before
+ * "_", and otherwise the name. */
 static char *renamed(const char *text, const char *name, const char *identifier)
 {
     char *out = xcalloc(2 * strlen(text) + 1, 1);

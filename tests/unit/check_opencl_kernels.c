@@ -139,7 +139,8 @@ START_TEST(kernels_have_their_grids_and_arguments)
                 at += (kernel_spec_weight_bytes(&s) + 4095) / 4096 * 4096;
                 backend_opencl.release(k);
             }
-            /* One program for products and streams (of head dimension 64), one for heads of 32. */
+            /* There is one program for products and streams (of head dimension 64), and one for
+             * heads of 32. */
             ck_assert_uint_eq(d->n_programs, 2);
             char options[64];
             (void)snprintf(options, sizeof options, "-cl-std=CL1.2 -DDIM=64 -DSTRIDED=%d", !cpu);
@@ -233,7 +234,7 @@ START_TEST(the_faster_product_is_taken_by_its_second_run)
         ck_assert_str_eq(last()->name, names[1 - i]);
         backend_opencl.release(k);
         backend_opencl.close(d);
-        /* A device without groups of 256 has blocks, whatever they take. */
+        /* A device without groups of 256 always has blocks. */
         d = driver_open(b);
         d->group_max = 255;
         slow = "gemm_blocked";
@@ -248,8 +249,8 @@ START_TEST(the_faster_product_is_taken_by_its_second_run)
         for (int tiles = 0; tiles < 2; tiles++) {
             driver->fails = "clEnqueueNDRangeKernel";
             driver->works = tiles ? 2 : 0;
-            /* Each later call fails, too: what was chosen is launched when the driver works again.
-             */
+            /* Each later call fails, too. The chosen kernel is launched when the driver works
+             * again. */
             struct backend_prep prep;
             struct err e = ERR_INIT;
             k = backend_opencl.prepare(d, &gemm, &prep, &e);

@@ -38,7 +38,7 @@ static void is_sorted_array(const struct request **member, uint32_t n)
     }
 }
 
-/* Few keys and few arrivals, so that each of the three parts of the order decides. */
+/* There are few keys and few arrivals, so that each of the three parts of the order decides. */
 START_TEST(members_are_in_order_whoever_comes_and_goes)
 {
     static const struct request *member[N];

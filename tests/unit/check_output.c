@@ -119,7 +119,7 @@ END_TEST
 START_TEST(a_link_to_nothing_makes_its_target)
 {
     ck_assert_int_eq(mkdir("data", 0777), 0);
-    ck_assert_int_eq(symlink("../made", "data/link"), 0); /* relative to where the link stands */
+    ck_assert_int_eq(symlink("../made", "data/link"), 0); /* relative to the link's folder */
     ck_assert_int_eq(write_to("data/link", "new"), 0);
     expect("made", "new");
 }

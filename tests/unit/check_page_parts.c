@@ -97,8 +97,8 @@ START_TEST(numbers_are_as_people_read_them)
     is(change, "no difference shown at n=3 &amp; more");
     of("{\"verdict\": \"higher, of nothing\", \"diff\": null}");
     is(change, "higher, of nothing");
-    /* Pairs 10, 20, 30 against 9, 18, 27: 2 of 20 less. A fourth run of the baseline has 1000 and
-     * no pair, so that its mean is 265. */
+    /* Pairs are 10, 20, 30 against 9, 18, 27: 2 of 20 less. A fourth run of the baseline has 1000
+     * and no pair, so that its mean is 265. */
     cJSON_SetNumberValue(json_member(b, "mean"), 265);
     of("{\"verdict\": \"lower by 10 % (significant)\", \"diff\": -2, \"diff_low\": -4, "
        "\"diff_high\": -1, \"ratio\": 0.9}");
@@ -123,10 +123,10 @@ END_TEST
 
 /* ---- what a section says first ---- */
 
-/* w is best by the primary metric, x meets its interval at its end, y does not. Against the
- * baseline y, w has a longer first token and fewer requests a minute, which it pays, no more
- * energy, and a difference of proactive requests that is not shown. x is first by energy, y by the
- * first token; by the others nobody is for sure. */
+/* w is best by the primary metric, x meets its interval at its end, and y does not. Against the
+ * baseline y, w has a longer first token and fewer requests a minute, which it pays. It has no more
+ * energy, and a difference of proactive requests that is not shown. x is first by energy, and y by
+ * the first token. By the others no policy is surely first. */
 static const char three[] =
     "{'baseline':'y','relevance_frac':0.01,'failed_runs':3,'policies':{'w<':{"
     "'reactive.e2e_s.mean':"
@@ -189,8 +189,8 @@ START_TEST(the_winner_is_told_with_its_price)
 }
 END_TEST
 
-/* Random numbers of three policies. The page names the policy that is first by another measure
- * where its interval does not meet the winner's, on whichever side it lies. */
+/* Numbers of three policies are random. The page names the policy that is first by another measure
+ * where its interval does not meet the winner's, on either side. */
 START_TEST(who_is_first_by_another_measure_is_named_where_intervals_are_apart)
 {
     static const char *const metrics[] = {"reactive.e2e_s.mean", "reactive.ttft_s.mean",

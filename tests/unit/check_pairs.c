@@ -27,7 +27,7 @@ static void side(uint32_t repetition, const char *device, const char *model, dou
     }
 }
 
-/* 16 MB in 1 ms and 24 MB in 1 ms, both 1.25 times as long as alone: 16 + 24 GB/s, and by
+/* 16 MB in 1 ms and 24 MB in 1 ms both take 1.25 times as long as alone: 16 + 24 GB/s, and by
  * themselves 20 + 30. */
 static void streams(uint32_t repetition)
 {

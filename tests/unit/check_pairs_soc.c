@@ -45,7 +45,8 @@ static void side(struct pairs_side *s, const char *device, double alone, double 
     s->both_bytes_per_s = alone * 1e9 / slowdown;
 }
 
-/* Kernels of npu and igpu, each other's victims: isolated GB/s, slowdowns, and half a width. */
+/* Adds kernels of npu and igpu that are each other's victims, by isolated GB/s, slowdowns, and half
+ * a width. */
 static void pair(double npu, double by_igpu, double igpu, double by_npu, double half)
 {
     for (int k = 0; k < 2; k++) {
@@ -67,9 +68,10 @@ static const cJSON *number(const char *path)
     return q;
 }
 
-/* A cap of C = 0.8 x 89.6 = 71.68 and a strength of 0.4. 60 and 60 GB/s get C / 2 = 35.84 each, and
- * take 60 / 35.84 x (1 + 0.4 x 1/2) times as long. 60 and 10 fit: 1 + 0.4 x 10 / C, and for the
- * small one, which waits a sixth of its time, 1 + 0.4 x 1/6 x 60 / C. Two of 30 wait half of it. */
+/* A cap of C = 0.8 x 89.6 = 71.68 and a strength of 0.4 are planted. 60 and 60 GB/s get C / 2 =
+ * 35.84 each, and take 60 / 35.84 x (1 + 0.4 x 1/2) times as long. 60 and 10 fit: 1 + 0.4 x 10 / C.
+ * The small one, which waits a sixth of its time, has 1 + 0.4 x 1/6 x 60 / C. Two of 30 wait half
+ * of it. */
 START_TEST(a_cap_and_a_strength_come_back)
 {
     const double c = 0.8 * PEAK;
@@ -123,7 +125,7 @@ START_TEST(a_peak_that_is_exceeded_is_raised)
 }
 END_TEST
 
-/* A file that is none leaves no pairs, whatever the list held before. */
+/* A file that is none leaves no pairs, and nothing that the list held before. */
 START_TEST(a_file_that_is_none_leaves_no_pairs)
 {
     struct pairs p;

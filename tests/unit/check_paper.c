@@ -183,8 +183,9 @@ START_TEST(published_values_come_in_our_units)
 }
 END_TEST
 
-/* Lengths of drafts as shares of all: the curve rises. 5.7, 10.09, 51.1 at x of 32, 8, 1, drawn
- * over 33 - x: 1, 25, 32. It crosses 30.6 half way between (25, 10.09) and (32, 51.1): at 28.5. */
+/* Lengths of drafts as shares of all make a curve that rises. It has 5.7, 10.09, 51.1 at x of 32,
+ * 8, 1, drawn over 33 - x: 1, 25, 32. It crosses 30.6 half way between (25, 10.09) and (32, 51.1):
+ * at 28.5. */
 START_TEST(a_crossing_scales_x)
 {
     write_spec("{" HEAD "\"draw\":\"lines\",\"value\":\"v\",\"series\":{\"values\":[\"a\",\"b\"]},"

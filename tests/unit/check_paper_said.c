@@ -16,7 +16,7 @@
 static struct paper p;
 static struct paper_point points[8];
 
-/* By panel, series and x. The first panel's series cross 15 at 1.5 and at 1.25. */
+/* Means are by panel, series and x. The first panel's series cross 15 at 1.5 and at 1.25. */
 static const double means[8] = {10, 20, 10, 30, 40, 50, 60, 70};
 
 static void setup(void)
@@ -46,7 +46,7 @@ static void setup(void)
             .x = 1 + i % 2};
     }
     p.n_marks = 3;
-    /* One value of one place, of a claim and from a drawing. */
+    /* The first mark is one value of one place, of a claim and from a drawing. */
     p.marks[0] = (struct paper_mark){.at = {0, 0, 0, 1},
                                      .low = 9,
                                      .high = 9,
@@ -56,7 +56,7 @@ static void setup(void)
                                      .read_off = true,
                                      .where = "4.1",
                                      .claim = "C1"};
-    /* Two to three times the other series, everywhere. */
+    /* The second is two to three times the other series, everywhere. */
     p.marks[1] = (struct paper_mark){.at = {-1, -1, 1, -1},
                                      .low = 2,
                                      .high = 3,
@@ -65,7 +65,7 @@ static void setup(void)
                                      .of_x = -1,
                                      .crossing = (double)NAN,
                                      .where = "5"};
-    /* 1.1 times as far right as the other, where 15 is reached. */
+    /* The third is 1.1 times as far right as the other, where 15 is reached. */
     p.marks[2] = (struct paper_mark){.at = {0, 0, 0, -1},
                                      .low = 1.1,
                                      .high = 1.1,
@@ -258,8 +258,8 @@ static bool is_empty_but(const char *const *names)
     return fine;
 }
 
-/* Commands run in their order, with all that is put; each one's output is where it is to go. The
- * folder of results goes, whatever happened. */
+/* Commands run in their order, with all that is put, and each one's output goes to its place. The
+ * folder of results is removed in any case. */
 START_TEST(commands_of_a_schedule_run_in_turn)
 {
     static const char *const left[] = {"gnuplot", "f.json", "said", "copy", NULL};

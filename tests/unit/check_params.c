@@ -1,4 +1,4 @@
-/* Policy parameters: strict text in, the same text out. */
+/* Policy parameters are read from strict text, and written as the same text. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

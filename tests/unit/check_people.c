@@ -30,8 +30,8 @@ static void is(const char *form, const char *want)
     free(text);
 }
 
-/* A column is as wide as its widest cell or title, two blanks apart; numbers stand to the right,
- * texts to the left, and no line ends with blanks. */
+/* A column is as wide as its widest cell or title, two blanks apart. Numbers are at the right and
+ * texts at the left, and no line ends with blanks. */
 START_TEST(columns_are_as_wide_as_their_cells)
 {
     static const struct frame_column columns[] = {
@@ -153,7 +153,7 @@ END_TEST
 
 /* ---- terminals ---- */
 
-/* Text of the document on a terminal of so many columns. */
+/* Returns the document's text on a terminal of so many columns. */
 static char *on_terminal(unsigned short columns)
 {
     struct termios raw;
@@ -205,7 +205,7 @@ START_TEST(a_terminal_too_narrow_cuts_texts)
 }
 END_TEST
 
-/* Labels that would be alike are not cut, and numbers never are. */
+/* Labels that would become equal are not cut, and numbers never are. */
 START_TEST(labels_stay_different)
 {
     struct frame *f = document_table(d, 2, "lr", "", "number");

@@ -55,7 +55,7 @@ START_TEST(a_row_is_read_with_its_line_and_empty_widths)
 }
 END_TEST
 
-/* Rows 3 and 5 of the file have no value, which is for those who ask for a prediction. */
+/* Rows 3 and 5 of the file have no value, because a user asks for a prediction by them. */
 START_TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for)
 {
     ck_assert_int_eq(read_text(HEAD "s,npu,r-1,a,4,16,8,1,tpot_ms,7,x\n"
@@ -94,9 +94,9 @@ START_TEST(rates_are_turned_into_the_time_of_a_pass_and_back)
 }
 END_TEST
 
-/* Qwen-7B: 0.6 at 4 bits with a 16-bit scale for 128 weights, 0.6 (0.5 + 2/128), the rest at 8
- * bits, 0.4 x 1.01: 0.713375 bytes. One without a recipe of its own has the general default, all at
- * 4 bits with a zero point too: 0.5 + 2.5/128. */
+/* Qwen-7B has 0.6 at 4 bits with a 16-bit scale for 128 weights, 0.6 (0.5 + 2/128), and the rest at
+ * 8 bits, 0.4 x 1.01: 0.713375 bytes. One without a recipe of its own has the general default, all
+ * at 4 bits with a zero point too: 0.5 + 2.5/128. */
 START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
 {
     struct catalog catalog;
@@ -128,9 +128,9 @@ START_TEST(a_tables_4_bit_file_weighs_what_its_recipe_says)
 }
 END_TEST
 
-/* Jais 6.7B: 32 layers, 32 KV heads of 128, 8 bits: 8192 B for a key and layer. Genie's file states
- * a window of 4096 keys; Jais' graphs have 2048. A token reads 32 x 2048 x 8192 B = 536870912 B
- * less. Without a window in the entry none counts. */
+/* Jais 6.7B has 32 layers and 32 KV heads of 128 at 8 bits: 8192 B for a key and layer. Genie's
+ * file states a window of 4096 keys, and Jais' graphs have 2048. So a token reads 32 x 2048 x 8192
+ * B = 536870912 B less. Without a window in the entry none counts. */
 START_TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for)
 {
     struct catalog catalog;
@@ -197,8 +197,8 @@ START_TEST(what_a_file_took_from_a_row_is_no_prediction_of_it)
 }
 END_TEST
 
-/* Two engines that stream a and b GB/s next to each other, capacity c < a + b and b > c / 2:
- * max-min leaves the GPU min(a, c / 2), `none` a, `latency` slows that of max-min by 1 + its
+/* Two engines stream a and b GB/s next to each other, with capacity c < a + b and b > c / 2. By
+ * max-min the GPU gets min(a, c / 2), and by `none` a. `latency` slows that of max-min by 1 + its
  * strength x the other's share of c. */
 START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
 {
@@ -231,9 +231,10 @@ START_TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for)
 }
 END_TEST
 
-/* Twins: stable-zephyr is a stablelm; 100 and 121 ms lie 100/110 - 1 = -9.09 % and 10 % from their
- * centre, sqrt(100 x 121) = 110; the rows of another width and of another version do not join them.
- * Versions: llama-2-7b in 80 and in 100 ms under two of OpenVINO: a factor of 1.25. */
+/* Twins are rows of one model: stable-zephyr is a stablelm. 100 and 121 ms lie 100/110 - 1 = -9.09
+ * % and 10 % from their centre, sqrt(100 x 121) = 110. The rows of another width and of another
+ * version do not join them. Versions are llama-2-7b in 80 and in 100 ms under two of OpenVINO: a
+ * factor of 1.25. */
 START_TEST(what_no_form_can_know_is_in_the_rows_that_say_the_same)
 {
     ck_assert_int_eq(
@@ -290,9 +291,9 @@ START_TEST(malformed_and_impossible_rows_are_refused_with_line_and_column)
 }
 END_TEST
 
-/* Four rows measured at 100: predicted 110, 80, 100 and not: |errors| 10, 20, 0 %: nearest-rank
- * median 10, P90 20, bias (1.1 x 0.8 x 1)^(1/3) - 1; with the fourth as 100 %: median of (0, 10,
- * 20, 100) the second, 10; P90 the fourth, 100. */
+/* Four rows were measured at 100 and predicted as 110, 80, 100 and not at all. |Errors| are 10, 20,
+ * 0 %, so by nearest rank the median is 10 and P90 20. The bias is (1.1 x 0.8 x 1)^(1/3) - 1. With
+ * the fourth as 100 % the median of (0, 10, 20, 100) is the second, 10, and P90 the fourth, 100. */
 START_TEST(errors_are_those_of_hand_computation)
 {
     struct point v[4];
@@ -348,7 +349,8 @@ START_TEST(bias_is_one_of_time_whatever_the_metric)
 }
 END_TEST
 
-/* 80 letters alike, and the last one not: they were one model, whose key was 63 letters. */
+/* 80 letters are equal, and the last one differs. An earlier key of 63 letters made them one
+ * model. */
 START_TEST(names_are_one_but_for_case_and_punctuation_however_long)
 {
     char a[100];

@@ -1,4 +1,4 @@
-/* Workers that take job after job: each done once, and whatever one does costs itself only. */
+/* Workers take job after job. Each is done once, and a job that fails costs itself only. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Predictions of rows of every metric, on made-up tables and machines: each number by its formula,
- * each reason, and the class and the query that an interval rests on. */
+/* Predictions of rows of every metric run on made-up tables and machines. Each number must follow
+ * from its formula. Each reason is checked, and so are the class and the query on which an interval
+ * rests. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static double spread(const double *x, int n, double *mean)
 START_TEST(a_load_is_the_mean_of_its_group)
 {
     make_reference();
-    /* ms a layer: 100, 200, 200 on iGPUs; 1000, 250 on the NPU; ms a GB: 1000, 2000 */
+    /* A layer takes 100, 200, 200 ms on iGPUs and 1000, 250 on the NPU, and a GB 1000, 2000 ms. */
     static const double igpu[] = {100, 200, 200};
     static const double npu[] = {1000, 250};
     static const double read[] = {1000, 2000};
@@ -124,7 +125,7 @@ START_TEST(a_load_is_the_mean_of_its_group)
     is_near(q.value, 28 * 1000);
     double less = spread(igpu, 3, &mean[0]) + spread(read, 2, &mean[2]);
     is_near(log(q.high / q.value), gsl_cdf_tdist_Pinv(0.975, 3) * sqrt(less / 3 * 2.0));
-    /* without the first: 200 and 200, and b has a row of the NPU as well */
+    /* Without the first 200 and 200 are left, and b has a row of the NPU as well. */
     q = load("igpu", "ov-9", "llama-3.2-3b", "a");
     is_near(q.value, 28 * 200);
     /* the last has no source, and so is left out of nothing */

@@ -173,7 +173,8 @@ START_TEST(an_interval_is_of_the_passs_time)
 }
 END_TEST
 
-/* Watts of the device, and beyond a rail those of the idle machine, over the time of a token. */
+/* A token's energy is the device's watts, and beyond a rail those of the idle machine, times its
+ * time. */
 START_TEST(a_tokens_energy_is_watts_over_its_time)
 {
     int igpu = machine_find(&soc->machine, DEVICE_KIND_IGPU);

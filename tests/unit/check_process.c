@@ -1,4 +1,4 @@
-/* Processes that answer lines with lines. */
+/* Processes answer lines with lines. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@ static void start(struct process *p, const char *script)
     start_limited(p, script, 60.0);
 }
 
-/* Writes what it is told to and goes, before anybody has spoken to it: what it said is heard, then
- * how it ended. */
+/* The process writes its line and ends before any message has come. Its line is received first, and
+ * then how it ended. */
 START_TEST(who_spoke_and_left_is_heard)
 {
     struct process p;

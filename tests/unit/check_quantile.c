@@ -18,9 +18,9 @@ static void teardown(void)
     sample_fini(&s);
 }
 
-/* The textbook example of the nearest-rank rule: 15 20 35 40 50. ceil(0.05*5) = 1 -> 15,
- * ceil(0.3*5) = ceil(1.5) = 2 -> 20, ceil(0.4*5) = 2 -> 20, ceil(0.5*5) = 3 -> 35, ceil(5) -> 50.
- */
+/* The textbook example of the nearest-rank rule is 15 20 35 40 50. It has ceil(0.05*5) = 1 -> 15,
+ * ceil(0.3*5) = ceil(1.5) = 2 -> 20 and ceil(0.4*5) = 2 -> 20. ceil(0.5*5) = 3 gives 35, and
+ * ceil(5) gives 50. */
 START_TEST(quantiles_use_the_nearest_rank)
 {
     static const double values[] = {40, 15, 50, 35, 20};
@@ -236,7 +236,7 @@ static void expect_same(struct sample *x, struct sample *y)
     }
 }
 
-/* A value of any size, and now and then a zero. */
+/* Returns a value of any size, and now and then a zero. */
 static double any_value(uint64_t seed)
 {
     uint64_t u = rng_mix64(seed);

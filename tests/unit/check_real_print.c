@@ -47,7 +47,7 @@ static struct drive_kernel kernels[2] = {
 };
 static struct drive_resident_time residents[9];
 
-/* n durations of so many ns each, in their octave. */
+/* Puts n durations of so many ns each, in their octave. */
 static void put(struct drive_times *t, uint64_t n, double ns, int octave)
 {
     t->n += n;
@@ -73,7 +73,7 @@ static void setup(void)
     run.report.busy_ns[0] = 1000000000;
     run.report.busy_ns[1] = 3500000000;
     run.report.token_hash = 0xfedcba9876543210;
-    /* Each in its own number of microseconds, so that none stands in another's place. */
+    /* Each has its own number of microseconds, so that none can be in another's place. */
     struct drive_times *const all[] = {
         &run.report.schedule, &run.report.submit,  &run.report.completion,
         &run.report.tail,     &run.report.stop[0], &run.report.stop[1],
@@ -117,8 +117,8 @@ START_TEST(a_run_is_told_in_lines)
 }
 END_TEST
 
-/* Above 10 % for others it is disturbed; what never happened has no line; a run of no time is busy
- * for none of it; energy is in joules and in watts of the whole time. */
+/* Above 10 % for others a run is disturbed, and an op that never ran has no line. A run of no time
+ * is busy for none of it. Energy is in joules and in watts of the whole time. */
 START_TEST(a_run_that_is_disturbed_says_so)
 {
     run.steal_frac = 0.0390625;

@@ -1,5 +1,5 @@
-/* Options that do not go together, of every command, word for word: each alone, and beside it the
- * nearest line that is not refused so, but for another reason. */
+/* Options that do not go together are refused, of every command, word for word. Each is tested
+ * alone, and next to it the nearest line that is not refused so, but for another reason. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -144,7 +144,7 @@ START_TEST(defaults_are_those_that_are_stated)
 }
 END_TEST
 
-/* Each is a policy with legal parameters, and what is given goes before what it stands for. */
+/* Each alias is a policy with legal parameters, and given parameters go before the alias's own. */
 START_TEST(aliases_stand_for_policies)
 {
     /* Each has a page or a source of its own in docs and policies/README.md. */

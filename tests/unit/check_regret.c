@@ -112,8 +112,8 @@ START_TEST(people_see_distances_and_ratios)
 }
 END_TEST
 
-/* A distance of 1, 2 and 3 has Student's interval of three values; both sides of it are told, and
- * how many replications count. */
+/* A distance of 1, 2 and 3 has Student's interval of three values. Both sides of it are printed,
+ * and how many replications count. */
 START_TEST(data_have_every_metric)
 {
     make();

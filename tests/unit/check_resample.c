@@ -1,5 +1,5 @@
-/* Redrawn traces: whole sessions of the recording, gaps of the recording, per class, in its window.
- */
+/* Redrawn traces have whole sessions of the recording and gaps of the recording, per class, in its
+ * window. */
 #include "sim/api/request.h"
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
@@ -52,9 +52,9 @@ START_TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class)
         for (size_t i = 0; i < t.n_first; i++) {
             const struct trace_row *r = &t.rows[i];
             ck_assert_int_le(r->arrival_ns, window_ns);
-            /* Even sessions are 1 + 2 k s after the one before them in their class plus the gap of
-             * the odd one between: a gap of a class is 4 k + 1 or 4 k + 3 s in whole seconds. The
-             * first start is the rest of one. */
+            /* Even sessions come 1 + 2 k s after the one before them in their class, plus the gap
+             * of the odd one between. So a gap of a class is 4 k + 1 or 4 k + 3 s in whole seconds.
+             * The first start is the rest of one. */
             const int64_t gap_ns = r->arrival_ns - last_ns[r->cls];
             ck_assert(last_ns[r->cls] == 0 || gap_ns % units_ns_from_s(1.0) == 0);
             ck_assert_int_gt(gap_ns, 0);
@@ -122,9 +122,10 @@ START_TEST(redrawn_traces_have_the_recordings_rate_in_the_mean)
         trace_fini(&t);
     }
     /* The window ends with the last start, at 820 s. Even sessions have gaps 5, 9, ... 77 s, and 1
-     * + 820 - 780 s from the last to the first, odd ones 3, 7, ... 79 s: 820 s for 20 of each.
-     * Begun anywhere in it, a renewal process has window / mean gap = 20 events. One count has a
-     * standard deviation of about sqrt(20 0.59^2 + 20 0.56^2) = 3.6, the mean of 400 of 0.18. */
+     * + 820 - 780 s from the last to the first. Odd ones have 3, 7, ... 79 s: 820 s for 20 of each.
+     * A renewal process that begins anywhere in it has window / mean gap = 20 events. One count has
+     * a standard deviation of about sqrt(20 0.59^2 + 20 0.56^2) = 3.6, and the mean of 400 one of
+     * 0.18. */
     ck_assert_double_eq_tol(n, 40.0, 0.75);
     for (uint32_t s = 0; s < SESSIONS; s++) {
         ck_assert(seen[s]);
@@ -134,9 +135,9 @@ START_TEST(redrawn_traces_have_the_recordings_rate_in_the_mean)
 END_TEST
 
 /* Four sessions of a class begin in the first 40 s of an hour, which the other class fills. Gaps
- * are 10, 10, 10 s, and 3570 s to the end and the begin: CV^2 is 2.93, and a count has a standard
- * deviation of sqrt(4 2.93) = 3.4 or less, the mean of 400 of 0.17. With a last instant they are
- * clients of closed loops: four of them, when they began. */
+ * are 10, 10, 10 s, and 3570 s to the end and the begin, so CV^2 is 2.93. A count has a standard
+ * deviation of sqrt(4 2.93) = 3.4 or less, and the mean of 400 one of 0.17. With a last instant
+ * they are clients of closed loops: four of them, when they began. */
 START_TEST(sessions_that_begin_together_do_not_fill_the_window)
 {
     for (int closed = 0; closed <= 1; closed++) {
@@ -203,10 +204,10 @@ END_TEST
 
 /* ---- jobs ---- */
 
-/* Job k of 12 begins at k + 1, k + 2, ... s: request A, two subagents B and C that start 1 s and k
- * s after it, and a second turn D of A's session that waits for both. C begins like A's prompt, B
- * with the text of group 3; C is in the background, and ends with D. Prompts tell job and letter:
- * 10 k + letter + 100. */
+/* Job k of 12 begins at k + 1, k + 2, ... s. It has request A, two subagents B and C that start 1 s
+ * and k s after it, and a second turn D of A's session that waits for both. C begins like A's
+ * prompt, and B with the text of group 3. C is in the background, and ends with D. Prompts identify
+ * job and letter: 10 k + letter + 100. */
 static struct trace jobs_recording(void)
 {
     struct trace_builder b;
@@ -311,9 +312,9 @@ START_TEST(jobs_are_drawn_whole_with_all_that_holds_them_together)
         ck_assert(seen[k]);
     }
     /* As above the mean number is that of the recording, 12. Gaps of the even jobs, from the one
-     * before, are 13 (from the last), 5, 9, ... 21 s, of the odd ones 3, 7, ... 23 s. Both have a
-     * mean of 13 s; CV^2 is 26.7 / 169 and 46.7 / 169. One count has a standard deviation of about
-     * sqrt(6 * 0.16 + 6 * 0.28) = 1.6, the mean of 200 of 0.12. */
+     * before, are 13 (from the last), 5, 9, ... 21 s, and those of the odd ones 3, 7, ... 23 s.
+     * Both have a mean of 13 s. CV^2 is 26.7 / 169 and 46.7 / 169. One count has a standard
+     * deviation of about sqrt(6 * 0.16 + 6 * 0.28) = 1.6, and the mean of 200 one of 0.12. */
     ck_assert_double_eq_tol((double)n / 200.0, 12.0, 0.5);
     trace_fini(&from);
 }

@@ -21,8 +21,8 @@ START_TEST(splitmix64_gives_the_published_values)
 }
 END_TEST
 
-/* Values of the authors' xoshiro256plusplus.c from state {1, 2, 3, 4}, as in the test of the
- * rand_xoshiro crate. The first by hand: rotl(1 + 4, 23) + 1 = 5 * 2^23 + 1 = 41943041. */
+/* These are values of the authors' xoshiro256plusplus.c from state {1, 2, 3, 4}, as in the test of
+ * the rand_xoshiro crate. The first is by hand rotl(1 + 4, 23) + 1 = 5 * 2^23 + 1 = 41943041. */
 START_TEST(xoshiro256pp_gives_the_published_values)
 {
     static const uint64_t expected[] = {41943041ULL,
@@ -123,8 +123,8 @@ START_TEST(whole_numbers_below_a_bound_are_equally_likely)
 }
 END_TEST
 
-/* States {0, s1, s2, s3} give rotl(s3, 23) first. 2^64 = 2 modulo 7: the last whole run of seven
- * ends at 2^64 - 3, which is 6 modulo 7; the two values above it would give 0 and 1 once too often
+/* States {0, s1, s2, s3} give rotl(s3, 23) first. 2^64 = 2 modulo 7, so the last whole run of seven
+ * ends at 2^64 - 3, which is 6 modulo 7. The two values above it would give 0 and 1 once too often
  * and are drawn again. */
 START_TEST(values_above_the_last_whole_run_are_drawn_again)
 {
@@ -140,8 +140,8 @@ START_TEST(values_above_the_last_whole_run_are_drawn_again)
 }
 END_TEST
 
-/* Mean m, standard deviation m: the mean has standard error m/sqrt(n). P(X > m) = 1/e, with
- * standard error sqrt(p(1-p)/n). */
+/* With mean m and standard deviation m, the mean has standard error m/sqrt(n). P(X > m) is 1/e,
+ * with standard error sqrt(p(1-p)/n). */
 START_TEST(exponentials_have_their_mean_and_tail)
 {
     struct rng r;
@@ -214,7 +214,7 @@ START_TEST(gsl_draws_the_same_stream)
 }
 END_TEST
 
-/* FNV-1a of its eight bytes, the lowest first. */
+/* A number is hashed by FNV-1a of its eight bytes, the lowest first. */
 START_TEST(a_number_is_hashed_byte_by_byte)
 {
     for (uint64_t i = 0; i < 1000; i++) {

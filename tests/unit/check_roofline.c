@@ -29,16 +29,18 @@ START_TEST(ffn_of_a_chunk_is_its_work_at_the_filled_rate)
     struct model b;
     model_init(&b, "llama-3.1-8b", "extended");
     struct work_shape w = model_prefill(256);
-    /* O 4096 4096 + gate, up, down 3 4096 14336 = 192 937 984 weights; 2 256 x that = 98.784 GFLOP.
-     * Bytes: weights 1.01 = 194.87 MB; activations 2 256 (O 8192 + 3 x 18432) = 32.51 MB.
-     * iGPU: 98.784 / 4.15 T (1 + 27/256) = 26.314 ms (memory 2.9 ms), 4 launches of 69 us.
-     * NPU: 98.784 / 3.0 T = 32.928 ms, 4 launches of 250 us. Agent.xpu v2 4.4: at most 38 ms. */
+    /* O 4096 4096 + gate, up, down 3 4096 14336 are 192 937 984 weights, and 2 256 times that is
+     * 98.784 GFLOP. Weights are 1.01 B each = 194.87 MB, and activations 2 256 (O 8192 + 3 x 18432)
+     * = 32.51 MB. The iGPU takes 98.784 / 4.15 T (1 + 27/256) = 26.314 ms (memory 2.9 ms) and 4
+     * launches of 69 us. The NPU takes 98.784 / 3.0 T = 32.928 ms and 4 launches of 250 us.
+     * Agent.xpu v2 4.4 states at most 38 ms. */
     struct kernel_cost igpu = model_cost(&b, MODEL_IGPU, OP_FFN, &w, 256, 256);
     model_near(igpu.flop, 98784247808.0, 1e-12);
     model_near(igpu.bytes, 192937984.0 * 1.01 + 512.0 * (8192 + 3 * 18432), 1e-12);
     model_near((double)igpu.t_ns / 1e6, 26.3138 + 0.276, 1e-5);
     model_near(ms(&b, MODEL_NPU, OP_FFN, &w, 256, 256), 32.9281 + 1.0, 1e-5);
-    /* without O, as in a table of the FFN alone: 90.19 GFLOP, 24.0 ms + 3 launches = 24.2 ms */
+    /* Without O, as in a table of the FFN alone, 90.19 GFLOP take 24.0 ms + 3 launches = 24.2
+     * ms. */
     double o = 2.0 * 256 * 4096 * 4096;
     model_near((double)igpu.t_ns / 1e6 - o / 4.15e9 * (1 + 27.0 / 256) - 0.069, 24.2, 0.005);
 }
@@ -55,12 +57,11 @@ START_TEST(rows_of_padding_cost_what_others_do)
 }
 END_TEST
 
-/* Two cards, 25 us and 50 GB/s, 8B (hidden 4096, 16-bit activations), a chunk of 256 rows: an
- * all-reduce sends 2 (2 - 1)/2 x 256 x 8192 B = 2.097152 MB, 41.943 us; a layer pays two: 2 x (25 +
- * 41.943) = 133.886 us, in the FFN, none in QKV or attention. Four cards send 1.5 times as much.
- * One decoding row: 2 x (25 + 0.164) = 50.328 us. Without the key, and in Appendix B's form,
- * nothing.
- */
+/* Two cards have 25 us and 50 GB/s, for 8B (hidden 4096, 16-bit activations) and a chunk of 256
+ * rows. An all-reduce sends 2 (2 - 1)/2 x 256 x 8192 B = 2.097152 MB in 41.943 us. A layer pays
+ * two, 2 x (25 + 41.943) = 133.886 us, in the FFN, and none in QKV or attention. Four cards send
+ * 1.5 times as much. One decoding row takes 2 x (25 + 0.164) = 50.328 us. Without the key, and in
+ * Appendix B's form, nothing is paid. */
 START_TEST(cards_that_share_a_layer_pay_two_exchanges)
 {
     struct model one;
@@ -99,10 +100,10 @@ START_TEST(qkv_and_head_are_their_work)
     struct model b;
     model_init(&b, "llama-3.1-8b", "extended");
     struct work_shape w = model_prefill(256);
-    /* 2 256 4096 6144 = 12.885 GFLOP; / 4.15 T (1 + 27/256) = 3.4322 ms + 69 us */
+    /* 2 256 4096 6144 = 12.885 GFLOP over 4.15 T (1 + 27/256) are 3.4322 ms + 69 us. */
     model_near(ms(&b, MODEL_IGPU, OP_QKV, &w, 256, 256), 3.4322 + 0.069, 1e-4);
-    /* one row: 4096 128256 1.01 = 530.59 MB + 2 (4096 + 128256) B at 78 GB/s = 6.8058 ms; the
-     * compute term (0.25 ms) has no fill factor for one row */
+    /* For one row 4096 128256 1.01 = 530.59 MB + 2 (4096 + 128256) B at 78 GB/s are 6.8058 ms. The
+     * compute term (0.25 ms) has no fill factor for one row. */
     model_near(ms(&b, MODEL_IGPU, OP_HEAD, &w, 1, 1), 6.8058 + 0.069, 1e-4);
 }
 END_TEST
@@ -114,9 +115,9 @@ START_TEST(the_head_has_a_width_of_its_own)
     b.llm.head_bytes_per_weight = 2.0; /* FP16 head on 8-bit layers */
     roofline_init(&b.r, hwmodel_find("roofline"), &b.soc, &b.llm);
     struct work_shape w = model_decode(1, 1);
-    /* 3072 128256 weights of 2 B, and 2 (3072 + 128256) B of activations */
+    /* There are 3072 128256 weights of 2 B, and 2 (3072 + 128256) B of activations. */
     model_near(model_cost(&b, MODEL_IGPU, OP_HEAD, &w, 1, 1).bytes, 788004864.0 + 262656.0, 1e-12);
-    /* QKV 3072 5120 weights of 1.01 B, activations 2 (3072 + 5120) B */
+    /* QKV has 3072 5120 weights of 1.01 B, and activations of 2 (3072 + 5120) B. */
     model_near(model_cost(&b, MODEL_IGPU, OP_QKV, &w, 1, 1).bytes, 15885926.4 + 16384.0, 1e-12);
 }
 END_TEST
@@ -126,16 +127,17 @@ START_TEST(attention_runs_at_its_share_of_the_rate_without_fill)
     struct model b;
     model_init(&b, "llama-3.1-8b", "extended");
     struct work_shape w = model_prefill(2048);
-    /* 2048 2049 / 2 pairs x 4 x 4096 flop = 34.377 GFLOP; iGPU 4.15 T x 0.20 = 0.83 T: 41.418 ms;
-     * NPU 3.0 T x 0.3 = 0.9 T: 38.196 ms. Uncut 2048^2: 68.719 GFLOP: 82.794 and 76.355 ms, both
-     * within the 97 ms of Agent.xpu v2 4.4. */
+    /* 2048 2049 / 2 pairs x 4 x 4096 flop are 34.377 GFLOP. The iGPU has 4.15 T x 0.20 = 0.83 T and
+     * takes 41.418 ms, and the NPU 3.0 T x 0.3 = 0.9 T and takes 38.196 ms. Uncut 2048^2 pairs are
+     * 68.719 GFLOP in 82.794 and 76.355 ms, both within the 97 ms of Agent.xpu v2 4.4. */
     model_near(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 41.418 + 0.069, 1e-4);
     model_near(ms(&b, MODEL_NPU, OP_MHA, &w, 2048, 2048), 38.196 + 0.250, 1e-4);
     w.attn_pairs = 2048ull * 2048;
     model_near(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 82.794 + 0.069, 1e-4);
     model_near(ms(&b, MODEL_NPU, OP_MHA, &w, 2048, 2048), 76.355 + 0.250, 1e-4);
     ck_assert_double_lt(ms(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048), 97.0);
-    /* KV of 2048 keys: 2 x 8 x 128 x 1 B each; queries and outputs 2 x 2 B x 4096 per row */
+    /* KV of 2048 keys has 2 x 8 x 128 x 1 B each, and queries and outputs 2 x 2 B x 4096 per
+     * row. */
     model_near(model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2048, 2048).bytes,
                2048 * 2048.0 + 2048 * 16384.0, 1e-12);
 }
@@ -179,21 +181,24 @@ START_TEST(passes_of_the_8b_model_and_of_the_npu_agree_with_the_parameter_fit)
     struct work_shape one = model_decode(1, 1024);
     model_near(pass_ms(&b, MODEL_IGPU, &long_prompt, 0), 3890, 0.01);
     model_near(pass_ms(&b, MODEL_IGPU, &one, 0), 111, 0.01);
-    /* NPU: body 2 1024 6.9793e9 / 3.0 T = 4764.5, attention 32 x 8.598 G / 0.9 T = 305.7, head
-     * 12.6 (5.1 s in all); launches of four chunks 32 (4 (1 + 4) + 1) 0.25 = 168 */
+    /* On the NPU the body takes 2 1024 6.9793e9 / 3.0 T = 4764.5, attention 32 x 8.598 G / 0.9 T =
+     * 305.7, and the head 12.6 (5.1 s in all). Launches of four chunks take 32 (4 (1 + 4) + 1) 0.25
+     * = 168. */
     model_near(pass_ms(&b, MODEL_NPU, &long_prompt, 256), 4764.5 + 305.7 + 12.6 + 168, 1e-3);
     model_init(&b, "llama-3.2-3b", "extended");
-    /* body 1924.2, attention 28 x 6.449 G / 0.9 T = 200.6, head 9.5; launches 28 x 5.25 = 147 */
+    /* The body takes 1924.2, attention 28 x 6.449 G / 0.9 T = 200.6, the head 9.5, and launches 28
+     * x 5.25 = 147. */
     model_near(pass_ms(&b, MODEL_NPU, &long_prompt, 256), 1924.2 + 200.6 + 9.5 + 147, 1e-3);
 }
 END_TEST
 
 START_TEST(decode_grows_gently_with_the_batch)
 {
-    /* The reason why decode_batch_inefficiency is 0. Context 96, body weights 2.8186e9: compute per
-     * row 2 x 2.8186e9 / 4.15 T = 1.3583 ms, times (n + 27): n = 3 40.75, n = 8 47.54
-     * (memory 36.5); head 0.18988 (n + 27): 5.70 and 6.65; attention n x 0.08; launches 11.66, and
-     * 28 x 69 us = 1.932 for each further sequence's attention. */
+    /* This is the reason why decode_batch_inefficiency is 0. The context is 96, and body weights
+     * are 2.8186e9. Compute per row takes 2 x 2.8186e9 / 4.15 T = 1.3583 ms, times (n + 27): 40.75
+     * for n = 3 and 47.54 for n = 8 (memory 36.5). The head takes 0.18988 (n + 27): 5.70 and 6.65.
+     * Attention takes n x 0.08. Launches take 11.66, and 28 x 69 us = 1.932 for each further
+     * sequence's attention. */
     static const struct {
         uint32_t n;
         double ms;
@@ -255,7 +260,7 @@ START_TEST(one_row_has_a_curve_of_its_own)
     int64_t many = model_cost(&b, MODEL_NPU, OP_FFN, &w, 2, 2).t_ns;
     int64_t one = model_cost(&b, MODEL_NPU, OP_FFN, &w, 1, 1).t_ns;
     p->one = (struct soc_curve){3e12, 21.5e9, 1e-3}; /* half the bandwidth, four times the launch */
-    /* memory-bound: T = 4 t + Q/B, so 4 x 1 ms + 2 (T - 4 x 0.25 ms) */
+    /* It is memory-bound: T = 4 t + Q/B, so it takes 4 x 1 ms + 2 (T - 4 x 0.25 ms). */
     model_near((double)model_cost(&b, MODEL_NPU, OP_FFN, &w, 1, 1).t_ns,
                4e6 + 2.0 * ((double)one - 1e6), 1e-6);
     ck_assert_int_eq(model_cost(&b, MODEL_NPU, OP_FFN, &w, 2, 2).t_ns, many);
@@ -302,8 +307,9 @@ START_TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes
                               .decode_batch_frac = 0.1,
                               .min_rows = 1,
                               .fused_launch_frac = 1.0};
-    /* QKV of the 3B model: 3072 x (3072 + 2 x 1024) weights of 1.01 B = 15.886 MB, 0.31772 ms at 50
-     * GB/s; four sequences read 3 x 0.1 of them again, four beside a prompt 4 x 0.1 */
+    /* QKV of the 3B model has 3072 x (3072 + 2 x 1024) weights of 1.01 B = 15.886 MB, which take
+     * 0.31772 ms at 50 GB/s. Four sequences read 3 x 0.1 of them again, and four with a prompt 4 x
+     * 0.1. */
     struct work_shape w = model_decode(4, 500);
     model_near((double)batch_added_ns(&b, OP_QKV, &w), 0.3 * 317720, 1e-4);
     struct work_shape mixed = model_prefill(256);
@@ -323,8 +329,8 @@ START_TEST(a_further_decode_reads_its_share_of_the_weights_again_in_mixed_passes
 }
 END_TEST
 
-/* The other form: all that a pass of decodes reads takes 1 + s (n - 1) times as long; a pass with a
- * prompt takes what it did, bound by memory though it is here. */
+/* This is the other form. All bytes of a pass of decodes take 1 + s (n - 1) times as long. A pass
+ * with a prompt takes as long as before, although it is bound by memory here. */
 START_TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads)
 {
     struct model b;
@@ -348,7 +354,7 @@ START_TEST(a_further_decode_stretches_what_a_pass_of_decodes_reads)
     }
     p->decode_stretch_frac = 0.1;
     struct kernel_cost four = model_cost(&b, MODEL_IGPU, OP_QKV, &w, 4, 4);
-    /* QKV is memory-bound: its bytes at 50 GB/s, three tenths of them once more */
+    /* QKV is memory-bound: its bytes go at 50 GB/s, three tenths of them once more. */
     model_near((double)(four.t_ns - plain[0].t_ns), 0.3 * plain[0].bytes / 50.0, 1e-4);
     model_near(four.bytes, plain[0].bytes, 1e-12);
     ck_assert_int_eq(model_cost(&b, MODEL_IGPU, OP_QKV, &one, 1, 1).t_ns, plain[1].t_ns);
@@ -407,8 +413,8 @@ START_TEST(attention_runs_once_per_sequence_and_gathers_its_keys)
     int64_t half = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2, 2).t_ns;
     p->attention_launches = 0.0;
     ck_assert_int_eq(half - model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2, 2).t_ns, 100000);
-    /* K and V of 2 x 1024 B; of 2000 keys three sequences' 1500, a fifth of them again: 0.6144 MB,
-     * 12.288 us at 50 GB/s */
+    /* K and V have 2 x 1024 B. Three sequences have 1500 of 2000 keys, and a fifth of them is read
+     * again: 0.6144 MB, 12.288 us at 50 GB/s. */
     p->kv_gather_frac = 0.2;
     ck_assert_int_eq(batch_added_ns(&b, OP_MHA, &w), 12288);
     struct work_shape mixed = model_prefill(256);
@@ -437,8 +443,8 @@ START_TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own)
                               .decode_attention_frac = 0.01,
                               .min_rows = 1,
                               .fused_launch_frac = 1.0};
-    /* 4 x 24 heads x 128 = 12288 flop a pair: 12.288 ns at 1 TFLOP/s, 24.576 ns at e_a, 1228.8 ns
-     * at e_d. Four sequences of 500 keys have 2000 pairs of the latter */
+    /* A pair takes 4 x 24 heads x 128 = 12288 flop: 12.288 ns at 1 TFLOP/s, 24.576 ns at e_a,
+     * 1228.8 ns at e_d. Four sequences of 500 keys have 2000 pairs of the latter. */
     struct work_shape w = model_decode(4, 500);
     model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &w, 4, 4).t_ns, 2000 * 1228.8, 1e-6);
     struct work_shape one = model_decode(1, 500);
@@ -446,7 +452,8 @@ START_TEST(the_row_of_a_decoding_sequence_has_an_attention_rate_of_its_own)
     struct work_shape prompt = model_prefill(256); /* 32,896 pairs, none of a decode */
     model_near((double)model_cost(&b, MODEL_IGPU, OP_MHA, &prompt, 256, 256).t_ns, 32896 * 24.576,
                1e-6);
-    /* beside it a decode of 256 keys: 512 keys of two sequences, half of them the decode's */
+    /* A decode of 256 keys is in the same pass. Two sequences have 512 keys, half of them the
+     * decode's. */
     struct work_shape mixed = prompt;
     mixed.rows = 257;
     mixed.sequences = 2;

@@ -5,10 +5,11 @@
 #include "tests/helpers/model.h"
 #include "tests/helpers/suite.h"
 
-/* gpt-oss-20b, without memory time and launches: of a row's 222.7 Mflop in the op of the
- * feed-forward network 2 x 4096 x 2880 are the output projection, 4 x 3 x 2 x 2880 x 2880 those of
- * four experts, which are 2880 columns wide. A fill of 1440 columns makes the latter half as long
- * again, and one row, which a kernel of its own computes, no longer. A dense model has none. */
+/* gpt-oss-20b runs without memory time and launches. A row has 222.7 Mflop in the op of the
+ * feed-forward network. 2 x 4096 x 2880 of these are the output projection. 4 x 3 x 2 x 2880 x 2880
+ * are those of four experts, which are 2880 columns wide. A fill of 1440 columns makes the latter
+ * half as long again, and one row, which a kernel of its own computes, no longer. A dense model has
+ * none. */
 START_TEST(products_of_narrow_experts_take_longer)
 {
     static const double projection = 2.0 * 4096 * 2880;
@@ -41,10 +42,11 @@ START_TEST(products_of_narrow_experts_take_longer)
 }
 END_TEST
 
-/* Mixtral's tokens use 2 of 8 experts. Where the 8 are as uneven as 5 even ones, 1 + (8 - 5) / 5 is
+/* Mixtral's tokens use 2 of 8 experts. The 8 are as uneven as 5 even ones. Then 1 + (8 - 5) / 5 is
  * 1 + 3 / (both + 1), so a + b is 4, a is 1 and b is 3. None of R rows chooses an expert with the
  * probability (3/4) (4/5) ... ((2+R)/(3+R)) = 3 / (3 + R). So they read R / (3 + R) of all, where
- * even use makes it 1 - (3/4)^R: one row as much, two rows 0.4 and 0.4375, 33 rows 0.92 and 1. */
+ * even use makes it 1 - (3/4)^R. One row reads as much, two rows 0.4 and 0.4375, and 33 rows 0.92
+ * and 1. */
 START_TEST(rows_touch_fewer_experts_where_some_are_favoured)
 {
     struct model m;
@@ -105,7 +107,7 @@ START_TEST(attention_and_head_may_be_wider_than_the_experts)
 }
 END_TEST
 
-/* Between one token's experts and all of a layer's. */
+/* A file's number must lie between one token's experts and all of a layer's. */
 START_TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even)
 {
     static const struct {

@@ -211,13 +211,11 @@ START_TEST(a_runtime_without_static_shapes_has_the_devices)
 }
 END_TEST
 
-/* Factors 2 at 16 rows and 1 at 256: at 64 rows, half way in ln rows, 1.5; at 1 and at 4096 rows
- * the ends' factors. */
-/* Llama 3.1 8B, 8-bit KV: a pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B, a row's
- * queries and outputs 2 x 2 x 4096 = 16384 B. With a window of 4096 keys 128 rows of a prompt have
- * 128 x 4096 pairs = 8.589934592 GFLOP instead of 128 x 129 / 2 = 8256 pairs, and read 4096 keys,
- * 8388608 B. Three sequences that decode have 3 x 4096 pairs and read as many keys. A context
- * beyond the window is what it is. */
+/* Llama 3.1 8B has an 8-bit KV. A pair is 4 x 32 x 128 = 16384 flop, a key 2 x 8 x 128 = 2048 B,
+ * and a row's queries and outputs 2 x 2 x 4096 = 16384 B. With a window of 4096 keys 128 rows of a
+ * prompt have 128 x 4096 pairs = 8.589934592 GFLOP instead of 128 x 129 / 2 = 8256 pairs. They read
+ * 4096 keys, 8388608 B. Three sequences that decode have 3 x 4096 pairs and read as many keys. A
+ * context beyond the window counts whole. */
 START_TEST(a_window_is_attended_to_whole)
 {
     struct model b;
@@ -246,6 +244,8 @@ START_TEST(a_window_is_attended_to_whole)
 }
 END_TEST
 
+/* The table has the factors 2 at 16 rows and 1 at 256. At 64 rows, half way in ln rows, the factor
+ * is 1.5. At 1 and at 4096 rows it is that of the end. */
 START_TEST(a_table_scales_by_interpolated_factors)
 {
     struct model plain;
@@ -402,7 +402,7 @@ START_TEST(ops_without_attention_cost_the_same_whatever_the_context)
 }
 END_TEST
 
-/* Time of the straight parts alone. */
+/* Returns the time of the straight parts alone. */
 static double floor_s(const struct kernel_floor *f, const struct kernel_query *q)
 {
     const struct work_shape *w = q->shape;
@@ -501,9 +501,9 @@ START_TEST(padding_is_paid_as_rows_and_filling_moves_no_bytes)
 }
 END_TEST
 
-/* With bytes Q and bandwidth B a kernel of t loads for max((1 - c) t, Q / B) of it: its average
+/* With bytes Q and bandwidth B a kernel of t loads for max((1 - c) t, Q / B) of it. Its average
  * demand never falls short of Q / t, and while it loads it draws B at most. Prompts shorten their
- * loading; decode waits for memory all the time, so it loads nearly all the time. */
+ * loading. Decode waits for memory all the time, so it loads nearly all the time. */
 START_TEST(a_kernel_loads_first_and_no_faster_than_its_device_can)
 {
     struct model b;

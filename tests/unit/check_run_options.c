@@ -322,8 +322,8 @@ static uint32_t read_by(const struct config_options *o, uint64_t seed)
     return t.rows[0].input_tokens;
 }
 
-/* A folder's .csv files, and those of a pattern, by name; a file that is there has its own name
- * whatever letters that has. */
+/* A folder gives its .csv files, and a pattern its own, by name. A file that is there has its own
+ * name, with any letters. */
 START_TEST(recordings_are_files_folders_and_patterns)
 {
     ck_assert_int_eq(mkdir("d", 0777), 0);
@@ -337,7 +337,7 @@ START_TEST(recordings_are_files_folders_and_patterns)
     for (int i = 0; i < 5; i++) {
         ck_assert_str_eq(v.config.recordings[i], want[i]);
     }
-    /* A replication has its own; any other seed one of them. */
+    /* A replication has its own, and any other seed one of them. */
     v.config.seed = 9;
     v.config.n_recordings = 4;
     for (uint32_t k = 0; k < 4; k++) {

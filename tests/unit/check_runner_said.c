@@ -179,7 +179,7 @@ START_TEST(a_machine_has_its_shares)
 }
 END_TEST
 
-/* Without powers the share of the DDR is still told, and without a meter no meter. */
+/* Without powers the share of the DDR is still printed, and without a meter no meter. */
 START_TEST(energy_may_be_unknown)
 {
     put("ddr.util_frac", 0.345);
@@ -398,7 +398,7 @@ START_TEST(what_a_policy_did_wrong_is_warned_of)
 }
 END_TEST
 
-/* Refusals that are a mistake are told; what asked for KV that there was not is none. */
+/* Refusals that are a mistake are printed. A request for KV that was not there is none. */
 START_TEST(refused_actions_are_told)
 {
     int mistake = 0;

@@ -197,7 +197,7 @@ START_TEST(an_interval_says_where_it_comes_from)
     OWNED char *others = interval_text(&x);
     ck_assert_str_eq(others, "x 0.81 to 1.24 (model not measured: 7 left-out rows of igpu; nearest "
                              "measured x 1.5 away)");
-    /* An entry that rows of its machine updated: exp(-+1.959964 sd) of its phase and size. */
+    /* Rows of its machine updated this entry: exp(-+1.959964 sd) of its phase and size. */
     struct soc_runtime entry = {.measured_rows = 5};
     entry.error_sd[0][CONFORMAL_PREFILL] = 0.1;
     entry.error_sd[1][CONFORMAL_PREFILL] = 0.2;

@@ -152,15 +152,15 @@ START_TEST(many_launches_of_the_same_requests_are_one_row)
         run(1, 0, t, t, t + 600);
         run(1, 1, t + 600, t + 600, t + 1000);
     }
-    /* at t = 30 ms: the prompt's row ended 400 ns before */
+    /* At t = 30 ms the prompt's row had ended 400 ns before. */
     int64_t at = t - 400 + SCHEDULE_JOIN_NS;
     run(1, 0, at, at, at + 100);             /* joins */
     int64_t late = t + SCHEDULE_JOIN_NS + 1; /* the batch's row ended at t */
     run(1, 1, late - 7, late, late + 50);
     OWNED char *text = written(late + 100, &joined);
     ck_assert(joined);
-    /* All are closed at the end, the one that was opened last first. A gap is from the end of the
-     * row before. */
+    /* All are closed at the end, and the one that was opened last comes first. A gap is from the
+     * end of the row before. */
     OWNED char *want = xformat("1 0 %lld 7 50 0 1 1 0 11 1 0\n"
                                "1 0 %lld 0 %d %lld 30000 1 0 11 1 0\n"
                                "1 0 %lld 0 %d %lld 30001 0 0 10 0 0\n"

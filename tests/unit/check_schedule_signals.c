@@ -196,8 +196,8 @@ START_TEST(kernels_of_the_window_are_kept)
 }
 END_TEST
 
-/* Four cells of a millisecond. Tokens of requests 0 and 1: 0 + 100 from 1 ms, 40 + 150 from 2 ms,
- * 40 + 30 from 2.5 ms, 0 + 30 from 3 ms, none from 3.5 ms. */
+/* There are four cells of a millisecond. Requests 0 and 1 hold 0 + 100 tokens from 1 ms, 40 + 150
+ * from 2 ms, 40 + 30 from 2.5 ms, 0 + 30 from 3 ms and none from 3.5 ms. */
 START_TEST(tokens_and_requests_are_cells)
 {
     struct segment both[2] = {{.request = &one}, {.request = &two}};
@@ -271,7 +271,7 @@ END_TEST
 
 /* ---- packed ---- */
 
-/* The bytes of base64 text up to '<', by the alphabet's definition. */
+/* Decodes base64 text up to '<', by the alphabet's definition. */
 static size_t plain(const char *text, unsigned char *out)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

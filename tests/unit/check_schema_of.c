@@ -1,5 +1,5 @@
-/* The JSON Schema of a document: made-up values, tables and documents of every kind, the whole
- * schema by hand. */
+/* The JSON Schema of a document is compared with a whole schema by hand, for made-up values, tables
+ * and documents of every kind. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -27,8 +27,9 @@ static struct score_pair pair_of(const double *policy)
 
 START_TEST(a_mean_gain_has_students_interval)
 {
-    /* Gains 0.1, 0.2, 0.3: mean 0.2, error 0.1 / sqrt 3, t = 2 sqrt 3. With 2 degrees of freedom
-     * P(T > t) = 1/2 - t / (2 sqrt(2 + t^2)) = 1/2 - sqrt(12) / (2 sqrt(14)) = 0.03709. */
+    /* Gains are 0.1, 0.2, 0.3, with mean 0.2, error 0.1 / sqrt 3 and t = 2 sqrt 3. With 2
+     * degrees of freedom P(T > t) = 1/2 - t / (2 sqrt(2 + t^2)) = 1/2 - sqrt(12) / (2 sqrt(14))
+     * = 0.03709. */
     double x[N] = {exp(-0.1), exp(-0.2), exp(-0.3)};
     struct score_pair p = pair_of(x);
     struct score_cell c;
@@ -52,7 +53,7 @@ START_TEST(no_gain_counts_more_than_twice)
     ck_assert_double_eq_tol(s.gain.mean, (log(2.0) - log(1.2)) / 2.0, 1e-12);
     ck_assert_double_eq_tol(c[0].gain.mean, log(10.0), 1e-12); /* as it is, for people */
     ck_assert(!c[0].regression && c[1].regression);
-    ck_assert(!score_passes(&s, 1)); /* whatever the score */
+    ck_assert(!score_passes(&s, 1)); /* with any score */
 }
 END_TEST
 
@@ -68,7 +69,7 @@ END_TEST
 
 START_TEST(who_leaves_requests_has_the_worst_gain_there)
 {
-    /* Twice as good in two replications, and lost in the third: (2 ln 2 - ln 2) / 3. */
+    /* It is twice as good in two replications, and lost in the third: (2 ln 2 - ln 2) / 3. */
     double x[N] = {0.5, 0.5, 0.25};
     bool lost[N] = {false, false, true};
     struct score_pair p = pair_of(x);
@@ -97,8 +98,9 @@ END_TEST
 
 START_TEST(a_regression_survives_holms_correction)
 {
-    /* Losses 0.1, 0.2, 0.3 beyond ln 1.01 = 0.00995: t = 0.19005 / (0.1 / sqrt 3) = 3.2917, and
-     * p = 1/2 - 3.2917 / (2 sqrt(2 + 10.835)) = 0.0406. Alone it is one; twice it is 0.081. */
+    /* Losses are 0.1, 0.2, 0.3 beyond ln 1.01 = 0.00995. So t = 0.19005 / (0.1 / sqrt 3) =
+     * 3.2917, and p = 1/2 - 3.2917 / (2 sqrt(2 + 10.835)) = 0.0406. Alone it is one, and twice
+     * it is 0.081. */
     double x[N] = {exp(0.1), exp(0.2), exp(0.3)};
     struct score_pair p[2] = {pair_of(x), pair_of(x)};
     struct score_cell c[2];

@@ -73,7 +73,7 @@ static struct outcome run(const char *spec)
     return out;
 }
 
-/* Parameters as text, after presets. */
+/* Looks for a part in the parameters as text, after presets. */
 static bool has(const char *spec, const char *part)
 {
     struct config_policy p;
@@ -95,7 +95,8 @@ START_TEST(a_system_sets_what_is_not_given)
 }
 END_TEST
 
-/* Drafter and acceptance of each system on this cell of Table 4, and the tokens it verifies. */
+/* Each system has its drafter and acceptance on this cell of Table 4, and the tokens it
+ * verifies. */
 static const struct {
     const char *system;
     double accepted, drafted;
@@ -104,9 +105,9 @@ static const struct {
 
 START_TEST(each_system_brings_its_own_drafter)
 {
-    /* Four standard errors: a step's accepted count has a standard deviation of about 2.5 times its
-     * mean at most, over the steps made. The last draft of a request is cut, so means are lower by
-     * at most 1 / steps per request. */
+    /* Four standard errors are allowed. A step's accepted count has a standard deviation of about
+     * 2.5 times its mean at most, over all steps. The last draft of a request is cut, so means are
+     * lower by at most 1 / steps per request. */
     char spec[64];
     (void)snprintf(spec, sizeof spec, "sd-npu:system=%s", drafting[_i].system);
     struct outcome o = run(spec);
@@ -151,9 +152,10 @@ END_TEST
 
 START_TEST(memory_counts_graphs_copies_and_drafters)
 {
-    /* One resident copy of the weights w and the KV of the longest request, below 1 % of it here. A
-     * switched block leaves before it comes, so switching needs no more. Both graphs, or a copy for
-     * the CPU: 2 w. EAGLE: a layer and the head. Calibration: what its parameter says. */
+    /* There are one resident copy of the weights w and the KV of the longest request, below 1 % of
+     * it here. A switched block leaves before it comes, so switching needs no more. Both graphs, or
+     * a copy for the CPU, need 2 w. EAGLE needs a layer and the head. Calibration needs the bytes
+     * of its parameter. */
     double w = config.llm.weight_bytes;
     double layer = config.llm.body_weights * config.llm.body_bytes_per_weight / 28;
     double head = config.llm.head_weights * config.llm.head_bytes_per_weight;
@@ -336,8 +338,9 @@ START_TEST(an_old_graph_that_memory_cannot_keep_is_not_kept)
 }
 END_TEST
 
-/* KV for the longest request and for nothing else: near its end a draft of 40 has no room, and the
- * request goes on by single tokens. Blocks of KV hold one token, so that the room is exact. */
+/* There is KV for the longest request and for nothing else. Near its end a draft of 40 has no room,
+ * and the request continues by single tokens. Blocks of KV hold one token, so that the room is
+ * exact. */
 START_TEST(a_draft_that_kv_cannot_hold_is_not_verified)
 {
     uint32_t longest = 0;

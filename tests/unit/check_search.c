@@ -8,7 +8,8 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
-/* Latency 1 / (1 - scale / capacity), as a queue's, with relative noise; overloaded from there. */
+/* The latency is 1 / (1 - scale / capacity), as a queue's, with relative noise. From the capacity
+ * on the machine is overloaded. */
 struct machine_model {
     double capacity, noise;
     uint64_t seed;
@@ -31,7 +32,7 @@ static const char *measure(void *ctx, double scale, uint32_t from, uint32_t to,
         double latency = left > 0.001 ? 1.0 / left : 1000.0;
         into->values[0][k] = latency * (1.0 + m->noise * rng_normal_of_key(key));
         into->values[1][k] = left <= 0.0 ? 1.0 : 0.0;
-        /* One per second, times the scale. */
+        /* It offers one request per second, times the scale. */
         into->offered[k] = (struct compare_offered){scale * (k + 1.0), k + 1.0};
     }
     return NULL;
@@ -199,8 +200,8 @@ END_TEST
 
 START_TEST(one_look_follows_students_t)
 {
-    /* Values 3, 5 (mean 4, standard error 1): t = (4 - L) / 1 with one degree of freedom, the
-     * Cauchy distribution: P(T > t) = 1/2 - atan(t)/pi. Limit 2: t = 2, p = 0.148. */
+    /* Values are 3 and 5 (mean 4, standard error 1). t = (4 - L) / 1 has one degree of freedom, the
+     * Cauchy distribution: P(T > t) = 1/2 - atan(t)/pi. With limit 2 it is t = 2, p = 0.148. */
     struct search_options o = options_of(2.0);
     const double v[] = {3, 5};
     const double none[] = {0, 0};

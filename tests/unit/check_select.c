@@ -10,7 +10,7 @@
 
 #define MOST 32
 
-/* Values mean_i + shared + own noise: common random numbers shift everybody alike. */
+/* Values are mean_i + shared + own noise. Common random numbers shift all alternatives equally. */
 struct drawn {
     uint32_t k;
     double mean[MOST], sd[MOST], shared_sd;
@@ -54,9 +54,9 @@ static void alternate(void *ctx, const bool *left, uint32_t from, uint32_t to,
 
 START_TEST(the_limit_is_that_of_the_closed_form)
 {
-    /* k = 2: beta = 0.05. r = 10: h^2 = 9 (0.1^(-2/9) - 1) = 9 (1.66810 - 1) = 6.0129. The variance
-     * of differences lead +- 1 is 10/9. With delta = 0.5 the limit is
-     * W = 0.5 / 20 (6.0129 * 10/9 / 0.25 - 10) = 0.025 * 16.724 = 0.41810. */
+    /* k = 2 gives beta = 0.05, and r = 10 gives h^2 = 9 (0.1^(-2/9) - 1) = 9 (1.66810 - 1) =
+     * 6.0129. The variance of differences lead +- 1 is 10/9. With delta = 0.5 the limit is W = 0.5
+     * / 20 (6.0129 * 10/9 / 0.25 - 10) = 0.025 * 16.724 = 0.41810. */
     struct select_options o = usual;
     o.delta = 0.5;
     struct select_result r;
@@ -70,8 +70,9 @@ START_TEST(the_limit_is_that_of_the_closed_form)
     select_by(&o, 2, alternate, &lead, &r);
     ck_assert_uint_eq(r.replications, 12); /* the next look: 10 + 1 + 10 / 10 */
     ck_assert(r.decided && r.best == 0);
-    /* The fixed number for the same guarantee: z(0.05) = 1.64485, and over r replications the
-     * variance is r / (r - 1). n = 2.70554 * 40 / 39 / 0.09 = 30.8, so 31 of each. */
+    /* This is the fixed number for an equal guarantee. z(0.05) = 1.64485, and over r replications
+     * the variance is r / (r - 1). So n = 2.70554 * 40 / 39 / 0.09 = 30.8, and 31 of each are
+     * needed. */
     o.delta = 0.3;
     lead = 0.05;
     select_by(&o, 2, alternate, &lead, &r);
@@ -174,8 +175,8 @@ static double wilson(double share, double n, double z)
     return (middle + half) / (1.0 + z * z / n);
 }
 
-/* Chance of correct selection with its 95 % interval. Fails where the upper end at 99.9 % is below
- * what is stated. */
+/* Computes the chance of correct selection with its 95 % interval. It fails where the upper end at
+ * 99.9 % is below the stated confidence. */
 static void check_coverage(const char *name, struct drawn *x, uint32_t best)
 {
     const uint32_t n = trials();

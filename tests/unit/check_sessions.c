@@ -1,4 +1,5 @@
-/* Sessions of generated workloads: conversations of a table, tool and think times, closed loops. */
+/* Sessions of generated workloads are tested: conversations of a table, tool and think times,
+ * closed loops. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,8 @@ START_TEST(closed_loop_users_have_enough_turns_for_instant_answers)
         ck_assert_int_ge(at, 5000 * NS_PER_S);
     }
     ck_assert_uint_eq(n, t.n);
-    /* A stopped walk: 50 users of 500 + 1 thinks each; Wald: mean gap 10, s.e. 10 / sqrt n. */
+    /* This is a stopped walk with 50 users of 500 + 1 thinks each. By Wald the mean gap is 10, with
+     * standard error 10 / sqrt n. */
     ck_assert_double_eq_tol(gaps_s / (double)n, 10.0, 4.0 * 10.0 / sqrt((double)n));
 }
 END_TEST

@@ -100,7 +100,7 @@ START_TEST(devices_slow_each_other_while_both_run)
     ck_assert_int_eq(backend_sim.stamps(d[0], 2, &at), 0);
     ck_assert(about(at.start_ns, first_s) && about(at.end_ns, 2.0 * first_s));
     ck_assert_int_eq(backend_sim.stamps(d[1], 1, &at), 0);
-    /* Slowed by two of the first device, then alone. */
+    /* Two kernels of the first device slow it, and then it runs alone. */
     double rest_s = alone[1] - 2.0 * first_s / slow[1];
     ck_assert_msg(about(at.end_ns, 2.0 * first_s + rest_s), "%lld", (long long)at.end_ns);
     ck_assert_int_eq(at.start_ns, 0);
@@ -125,7 +125,7 @@ START_TEST(devices_slow_each_other_while_both_run)
 }
 END_TEST
 
-/* The other form: 15 % for the first device and 30 % for the second, whatever they draw. */
+/* In the other form the first device always loses 15 % and the second 30 %, at any demand. */
 START_TEST(a_wrong_contention_is_of_the_device_alone)
 {
     truth.form = SIMDEV_PRIVATE;

@@ -90,7 +90,8 @@ START_TEST(units_of_a_file_become_base_units)
 }
 END_TEST
 
-/* The engines' weights of the form `weighted` are data of the machine; alike where none is said. */
+/* The engines' weights of the form `weighted` are data of the machine. They are equal where the
+ * file states none. */
 START_TEST(a_device_has_a_weight_in_the_ddr)
 {
     cJSON *root = soc_tree("core-ultra-5-125h");
@@ -113,16 +114,18 @@ END_TEST
 
 START_TEST(a_model_file_gives_weights_and_kv_bytes)
 {
-    /* Llama 3.2 3B, one layer: QKV 3072 (3072 + 2 8 128) = 15 728 640, O 3072 3072 = 9 437 184,
-     * FFN 3 3072 8192 = 75 497 472: 100 663 296; 28 layers 2 818 572 288. Head 3072 128256 =
-     * 394 002 432, tied: stored once. Bytes 1.01 each. */
+    /* In one layer of Llama 3.2 3B, QKV has 3072 (3072 + 2 8 128) = 15 728 640 and O 3072 3072 =
+     * 9 437 184. FFN has 3 3072 8192 = 75 497 472, so all have 100 663 296. 28 layers have 2 818
+     * 572 288. The head has 3072 128256 = 394 002 432, tied, so it is stored once. Each has 1.01
+     * bytes. */
     struct llm small = llm_of("llama-3.2-3b");
     ck_assert_double_eq(small.body_weights, 2818572288.0);
     ck_assert_double_eq(small.head_weights, 394002432.0);
     ck_assert_double_eq_tol(small.weight_bytes, (2818572288.0 + 394002432.0) * 1.01, 1.0);
     ck_assert_double_eq(small.kv_bytes_per_token, 57344.0); /* 2 28 8 128, 1 byte */
-    /* Llama 3.1 8B: 4096 6144 + 4096 4096 + 3 4096 14336 = 218 103 808; 32 layers 6 979 321 856.
-     * Head 4096 128256 = 525 336 576, not tied: an embedding of the same size is resident too. */
+    /* A layer of Llama 3.1 8B has 4096 6144 + 4096 4096 + 3 4096 14336 = 218 103 808, and 32 layers
+     * 6 979 321 856. The head has 4096 128256 = 525 336 576, and is not tied: an embedding of equal
+     * size is resident too. */
     struct llm big = llm_of("llama-3.1-8b");
     ck_assert_double_eq(big.body_weights, 6979321856.0);
     ck_assert_double_eq(big.head_weights, 525336576.0);
@@ -139,7 +142,8 @@ START_TEST(a_mixture_of_experts_stores_all_and_crosses_some)
     cJSON_AddNumberToObject(root, "experts_per_token", 2);
     struct llm m;
     ck_assert_int_eq(llm_parse(root, "moe", &m, &e), 0);
-    /* a layer: 25 165 824 attention + experts of 75 497 472; crossed 2, stored 8 */
+    /* A layer has 25 165 824 of attention and experts of 75 497 472, of which it crosses 2 and
+     * stores 8. */
     ck_assert_double_eq(m.body_weights, 28.0 * (25165824.0 + 2 * 75497472.0));
     ck_assert_double_eq_tol(m.weight_bytes,
                             (28.0 * (25165824.0 + 8 * 75497472.0) + 394002432.0) * 1.01, 10.0);
@@ -157,12 +161,12 @@ START_TEST(a_width_without_an_entry_takes_the_default_and_says_so)
     ck_assert_uint_eq(
         igpu->runtimes[soc_runtime_find(igpu, "openvino-2025", 16, &match)].weight_bits, 16);
     ck_assert_int_eq(match, SOC_MATCH_EXACT);
-    /* another runtime: the default's at this width */
+    /* Another runtime gets the default's entry at this width. */
     uint32_t r = soc_runtime_find(igpu, "llama.cpp", 4, &match);
     ck_assert_int_eq(match, SOC_MATCH_OTHER);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 4);
     ck_assert_str_eq(igpu->runtimes[r].runtime, igpu->runtimes[igpu->fallback].runtime);
-    /* a later version of one that is there */
+    /* A later version gets the entry of one that is there. */
     r = soc_runtime_find(igpu, "openvino-2025.3", 16, &match);
     ck_assert_int_eq(match, SOC_MATCH_EXACT);
     ck_assert_uint_eq(igpu->runtimes[r].weight_bits, 16);

@@ -8,9 +8,9 @@
 #include "sim/base/quantile.h"
 #include "tests/helpers/suite.h"
 
-/* Twice the peak and fills of 1024 rows and 4096 columns: a usual prompt takes (1 + 1)(1 + 1) = 4
- * times its work before, (1 + 2)(1 + 2) = 9 times after, so that half the time needs 2 x 9/4 of the
- * rate. */
+/* The peak is twice as high, with fills of 1024 rows and 4096 columns. A usual prompt takes (1 +
+ * 1)(1 + 1) = 4 times its work before and (1 + 2)(1 + 2) = 9 times after. So half the time needs 2
+ * x 9/4 of the rate. */
 START_TEST(a_larger_engine_takes_more_rows_to_fill)
 {
     ck_assert_double_eq_tol(soc_resize(1024.0, 4096.0, 2.0, 1.0).rate, 4.5, 1e-12);

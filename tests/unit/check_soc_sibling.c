@@ -48,7 +48,8 @@ static void expect(const cJSON *q, double value, double low, double high, const 
     ck_assert_str_eq(text(q, "kind"), "assumed");
 }
 
-/* The error of transfers of a phase: of 3e9 weights and 1024 tokens, or 32 of a short prompt. */
+/* Returns the error of transfers of a phase, for 3e9 weights and 1024 tokens, or 32 of a short
+ * prompt. */
 static struct conformal_interval transfer(enum device_kind kind, enum conformal_phase phase)
 {
     struct conformal_query q = {.soc = "",

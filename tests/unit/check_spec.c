@@ -92,7 +92,7 @@ START_TEST(keys_of_a_workload_and_of_a_policy_meet_the_varied_one)
 }
 END_TEST
 
-/* A file of lengths under a path of 2,000 letters, and a key behind it. */
+/* A file of lengths lies under a path of 2,000 letters, with a key behind it. */
 START_TEST(texts_of_a_point_have_any_length)
 {
     char file[2100];

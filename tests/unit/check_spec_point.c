@@ -80,8 +80,8 @@ START_TEST(a_point_has_all_settings)
 }
 END_TEST
 
-/* Keys of which one begins another, in every order of three: a value takes the place of its own key
- * and leaves the others, whatever they are called. */
+/* Some of these keys begin another, and they come in every order of three. A value takes the place
+ * of its own key and leaves all others. */
 START_TEST(a_key_takes_the_place_of_its_own_name_alone)
 {
     static const char *const keys[] = {"a", "ab", "abc", "b", "a_b", "bab"};

@@ -63,7 +63,7 @@ static const char *const numbers[] = {"rate", "seed", "ttft_slo_s", "tpot_slo_s"
 static const char *const paths[] = {"params.k", "workload.k", "soc.k", "llm.k", "sim.k"};
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
 
-/* A setting where its place belongs is told so, whichever it is, and said once. */
+/* A setting where its place belongs gets one such error, for any setting. */
 static void misplaced(const char *key, const char *value)
 {
     OWNED char *text = xformat("{\"%s\": %s}", key, value);
@@ -92,7 +92,7 @@ START_TEST(every_setting_has_its_place)
 }
 END_TEST
 
-/* One letter more or less of every name, of at least four letters, is told the name. */
+/* One letter more or less in a name of at least four letters gets an error with that name. */
 START_TEST(every_setting_is_near_its_slips)
 {
     for (size_t i = 0; i < COUNT_OF(texts) + COUNT_OF(numbers); i++) {
@@ -232,7 +232,7 @@ START_TEST(a_setting_varies_in_one_place)
 }
 END_TEST
 
-/* Dimensions 0 to 31, and one more, in each of the three places. */
+/* Dimensions 0 to 31 are fine, and one more is refused in each of the three places. */
 START_TEST(dimensions_have_an_end)
 {
     SCOPED(text_fini) struct text t = {0};

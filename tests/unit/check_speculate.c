@@ -1,4 +1,5 @@
-/* How many drafted tokens a policy verifies: the estimate from what it saw, and the best length. */
+/* These tests show how many drafted tokens a policy verifies: its estimate from observed drafts,
+ * and the best length. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@
 
 START_TEST(without_observations_the_prior_speaks)
 {
-    /* h = 0.5, alpha = 0.75: one token 1 + 0.5, two 1 + 0.5 (1 + 0.75). */
+    /* With h = 0.5 and alpha = 0.75 one token gives 1 + 0.5, and two 1 + 0.5 (1 + 0.75). */
     struct speculate e = {0};
     ck_assert_double_eq_tol(speculate_emitted(&e, 0), 1.0, 1e-12);
     ck_assert_double_eq_tol(speculate_emitted(&e, 1), 1.5, 1e-12);
@@ -19,8 +20,9 @@ END_TEST
 
 START_TEST(counts_are_those_of_a_hit_and_a_run)
 {
-    /* Draft of 4: nothing, two (the third was looked at and wrong), all four accepted. Steps 3,
-     * hits 2; after the first token of a hit: 1 right of 2 tried, then 3 right of 3 tried. */
+    /* A draft of 4 has nothing right, then two (the third was looked at and wrong), then all four.
+     * There are 3 steps and 2 hits. After the first token of a hit 1 is right of 2 tried, and then
+     * 3 of 3. */
     struct speculate e = {0};
     speculate_observe(&e, 4, 1);
     speculate_observe(&e, 4, 3);
@@ -30,12 +32,12 @@ START_TEST(counts_are_those_of_a_hit_and_a_run)
     ck_assert_double_eq(e.hits, 2);
     ck_assert_double_eq(e.right, 4);
     ck_assert_double_eq(e.tried, 5);
-    /* h = (2 + 4 / 2) / 7 = 4 / 7. */
+    /* So h = (2 + 4 / 2) / 7 = 4 / 7. */
     ck_assert_double_eq_tol(speculate_emitted(&e, 1), 1.0 + 4.0 / 7.0, 1e-12);
 }
 END_TEST
 
-/* A process with known h and alpha, seen for long. */
+/* Returns a process with known h and alpha, observed for long. */
 static struct speculation_model process(double hit, double alpha)
 {
     return (struct speculation_model){.alpha = alpha,
@@ -112,7 +114,7 @@ START_TEST(a_length_that_never_pays_is_tried_once_in_a_while)
         tried += speculate_length(&e, 8, 1, token_cost, &each);
     }
     ck_assert_uint_eq(tried, 10);
-    /* Nearly free tokens: the longest. Nothing offered: nothing. */
+    /* Nearly free tokens give the longest draft, and an empty draft gives none. */
     each = 1e-6;
     ck_assert_uint_eq(speculate_length(&e, 8, 1, token_cost, &each), 8);
     ck_assert_uint_eq(speculate_length(&e, 0, 1, token_cost, &each), 0);

@@ -7,7 +7,7 @@
 
 #define STEPS 200000
 
-/* alpha 0.5, h 0.4, drafts of 8 tokens. */
+/* The model has alpha 0.5, h 0.4 and drafts of 8 tokens. */
 static struct speculation_model plain(void)
 {
     return (struct speculation_model){.alpha = 0.5,
@@ -58,7 +58,8 @@ static void assert_agrees(const struct speculation_model *m, double history, uin
 
 START_TEST(mean_accepted_is_the_truncated_geometric)
 {
-    /* 0.4 (1 - 0.5^8) / 0.5 = 0.8 * 0.99609375 = 0.796875; with 2 of the 8 verified 0.8 * 0.75. */
+    /* 0.4 (1 - 0.5^8) / 0.5 = 0.8 * 0.99609375 = 0.796875. With 2 of the 8 verified it is 0.8 *
+     * 0.75. */
     struct speculation_model m = plain();
     ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), 0.796875, 1e-12);
     ck_assert_double_eq_tol(drafts_mean_accepted_of(&m, 0, 2), 0.6, 1e-12);
@@ -87,7 +88,8 @@ END_TEST
 
 START_TEST(verifying_fewer_tokens_cuts_the_same_run)
 {
-    /* accepted(n) = min(run, n): one run per step, whatever a policy verifies. */
+    /* accepted(n) = min(run, n): there is one run per step, for any number that a policy
+     * verifies. */
     struct speculation_model m = plain();
     uint64_t key = speculation_key(1, 5);
     for (uint64_t i = 0; i < 2000; i++) {
@@ -120,8 +122,8 @@ END_TEST
 
 START_TEST(reuse_raises_the_hit_rate_to_its_stationary_value)
 {
-    /* f = P(run < 8) = 1 - 0.5^7 = 0.9921875; h / (1 - f r (1 - h)) = 0.4 / (1 - 0.9921875 * 0.3 *
-     * 0.6) = 0.4 / 0.82140625 = 0.486969. */
+    /* f = P(run < 8) = 1 - 0.5^7 = 0.9921875. So h / (1 - f r (1 - h)) is 0.4 / (1 - 0.9921875 *
+     * 0.3 * 0.6) = 0.4 / 0.82140625 = 0.486969. */
     struct speculation_model m = plain();
     m.reuse_frac = 0.3;
     ck_assert_double_eq_tol(drafts_stationary_hit_frac(&m, 0), 0.4 / 0.82140625, 1e-12);
@@ -129,9 +131,9 @@ START_TEST(reuse_raises_the_hit_rate_to_its_stationary_value)
 }
 END_TEST
 
-/* The second step of a request: it hits at first (0.4), or because the first hit and was cut short
- * (0.4 * f) and its draft is reused (0.3 of the 0.6 that miss): 0.4 + 0.396875 * 0.18 = 0.4714. The
- * share of 40,000 requests is within four standard errors, 0.01. */
+/* The second step of a request hits at first (0.4). Or the first hit and was cut short (0.4 * f),
+ * and its draft is reused (0.3 of the 0.6 that miss): 0.4 + 0.396875 * 0.18 = 0.4714. The share of
+ * 40,000 requests is within four standard errors, 0.01. */
 START_TEST(the_first_draft_is_reused_too)
 {
     struct speculation_model m = plain();
@@ -146,7 +148,7 @@ END_TEST
 
 START_TEST(reuse_without_a_first_hit_stays_cold)
 {
-    /* h = 0: no first hit, so nothing to reuse, even at r = 0.9. */
+    /* With h = 0 there is no first hit, so nothing to reuse, even at r = 0.9. */
     struct speculation_model m = plain();
     m.hit_frac = 0;
     m.reuse_frac = 0.9;
@@ -237,7 +239,7 @@ END_TEST
 
 START_TEST(fixed_acceptance_mixes_its_two_neighbours)
 {
-    /* 5.5: five or six, half each. Cut to 3: always 3. */
+    /* 5.5 is five or six, half each. If it is cut to 3, it is always 3. */
     struct speculation_model m = plain();
     m.fixed_accept = 5.5;
     ck_assert_double_eq_tol(drafts_mean_accepted(&m, 0), 5.5, 1e-12);

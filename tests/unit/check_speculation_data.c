@@ -50,7 +50,8 @@ START_TEST(tables_are_whole)
 }
 END_TEST
 
-/* Fitted values of the specification, from an independent bisection; three decimals. */
+/* These are fitted values of the specification, from an independent bisection, with three
+ * decimals. */
 static const struct fitted {
     const char *dataset, *model;
     double alpha, hit, ours_alpha, ours_hit;
@@ -96,7 +97,7 @@ START_TEST(inclusive_reading_fits_one_token_less)
 }
 END_TEST
 
-/* One row of Table 4: within 0.03, and within four standard errors of the simulation. */
+/* One row of Table 4 must be within 0.03, and within four standard errors of the simulation. */
 static void check_row(const struct speculation_acceptance *row, uint32_t index)
 {
     struct speculation_model m = fit(row->dataset, row->model, row->method, row->ours);
@@ -155,8 +156,8 @@ START_TEST(a_model_has_the_constants_of_the_file)
 }
 END_TEST
 
-/* PROP's drafts have 1 + t m tokens, m geometric: below the short length is the share that is said,
- * whatever t and the short length are. */
+/* PROP's drafts have 1 + t m tokens, with m geometric. Below the short length is the stated share,
+ * for any t and any short length. */
 START_TEST(short_drafts_are_as_many_as_stated)
 {
     struct speculation_constants *c = &data.constants;
@@ -187,8 +188,9 @@ END_TEST
 
 START_TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain)
 {
-    /* SAM on summary, Qwen2.5-1.5B: r = 0.24 gives 4.21 / 3.60 = +17 %, the share "missing" alone
-     * (0.154) +10 %; f = 1 - .887^39 = .991: 1 / (1 - .991 * .24 * .592) = 1.164 and 1.099. */
+    /* For SAM on summary, Qwen2.5-1.5B, r = 0.24 gives 4.21 / 3.60 = +17 %. The share "missing"
+     * alone (0.154) gives +10 %. f = 1 - .887^39 = .991, so the ratios are 1 / (1 - .991 * .24 *
+     * .592) = 1.164 and 1.099. */
     struct speculation_model m = fit("summary", "qwen2.5-1.5b", SPECULATION_SAM, false);
     double base = drafts_mean_accepted(&m, 0);
     m.reuse_frac = 0.24;
@@ -217,8 +219,8 @@ END_TEST
 
 START_TEST(amortized_account_adds_up_by_hand)
 {
-    /* Qwen2.5-1.5B. SAM drafts 40 tokens, two passes of 32 rows: 13.99 + (2 * 43.42 + 9.99) / 4.60
-     * = 35.04. Ours: 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.08. */
+    /* For Qwen2.5-1.5B, SAM drafts 40 tokens in two passes of 32 rows: 13.99 + (2 * 43.42 + 9.99) /
+     * 4.60 = 35.04. Ours is 4.30 + 1.87 + (43.42 + 3) / 5.21 = 15.08. */
     const struct speculation_amortized *a = &data.amortized[0];
     ck_assert_double_eq_tol(speculation_amortized_ms(&data, a, SPECULATION_NPU), 57.41, 0.005);
     ck_assert_double_eq_tol(speculation_amortized_ms(&data, a, SPECULATION_NPU_SD), 35.04, 0.005);
@@ -228,7 +230,7 @@ END_TEST
 
 START_TEST(a_step_costs_what_figure_6_says)
 {
-    /* 51.1 ms at 1 and 32 * 5.7 = 182.4 ms at 32, so 4.2355 per token and 46.8645 at 0. */
+    /* 51.1 ms at 1 and 32 * 5.7 = 182.4 ms at 32 give 4.2355 per token and 46.8645 at 0. */
     ck_assert_double_eq_tol(speculation_linear_ms(&data.constants, 1), 51.1, 1e-9);
     ck_assert_double_eq_tol(speculation_linear_ms(&data.constants, 32), 182.4, 1e-9);
     ck_assert_double_eq_tol(speculation_linear_ms(&data.constants, 0), 46.8645, 1e-4);

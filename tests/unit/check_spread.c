@@ -1,4 +1,4 @@
-/* Parts of the errors of predictions, computed again from drawn tables by the text of
+/* Parts of the errors of predictions are computed again from drawn tables by the text of
  * hwmodels/spread.h. */
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static void choose(enum device_kind kind, enum conformal_phase phase, enum confo
     }
 }
 
-/* 1.48 times the median of |x|; the 95 % quantile over 1.96. */
+/* Returns the standard deviation by the median of |x|, 1.48 times it. */
 static double median_sd(double *v, size_t n)
 {
     return sample_quantile_of(v, n, 0.5) / 0.6745;

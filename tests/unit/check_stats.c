@@ -1,4 +1,4 @@
-/* Intervals and verdicts against textbook numbers. */
+/* Intervals and verdicts are compared with textbook numbers. */
 #include <math.h>
 
 #include "sim/stats/stats.h"
@@ -17,7 +17,7 @@ START_TEST(mean_interval_uses_students_t)
     ck_assert_double_eq_tol(s.sd, sqrt(2.5), 1e-15);
     ck_assert_double_eq_tol(stats_half_width(&s), 1.96324, 2e-5);
     ck_assert_double_eq_tol(s.low + s.high, 6.0, 1e-12);
-    /* At 90 %: t(0.95, 4) = 2.1318, half-width 1.50744. */
+    /* At 90 % t(0.95, 4) = 2.1318, so the half-width is 1.50744. */
     s = stats_mean(x, 5, 0.90);
     ck_assert_double_eq_tol(stats_half_width(&s), 1.50744, 4e-5);
 }
@@ -38,15 +38,15 @@ START_TEST(paired_interval_agrees_with_students_sleep_data)
     ck_assert_double_eq_tol(p.base_mean, 2.33, 1e-12);
     ck_assert_double_eq_tol(stats_p(&p), 0.002833, 5e-7); /* published with the data */
     ck_assert_int_eq(stats_judge(&p), STATS_LOWER);
-    /* 1.58 / 2.33 = 67.8 % */
+    /* The difference is 1.58 / 2.33 = 67.8 %. */
     ck_assert_str_eq(stats_verdict(&p), "lower by 68 % (significant)");
 }
 END_TEST
 
 START_TEST(a_shift_common_to_both_policies_does_not_widen_a_paired_interval)
 {
-    /* The values spread over tens, each pair differs by 1 or 2: mean 1.5, s.d. 0.57735,
-     * half-width t(0.975, 3) 3.1824 * 0.57735 / 2 = 0.91869. */
+    /* The values spread over tens, and each pair differs by 1 or 2. The mean is 1.5 with standard
+     * deviation 0.57735. The half-width is t(0.975, 3) 3.1824 * 0.57735 / 2 = 0.91869. */
     const double base[] = {10, 20, 50, 90};
     const double x[] = {11, 22, 51, 92};
     struct stats_paired p = stats_paired(x, base, 4, 0.95);

@@ -211,9 +211,9 @@ END_TEST
 
 START_TEST(values_that_stay_on_one_side_are_worth_less)
 {
-    /* Three below, three above, ...: of the last 396 values (one scale: half of them are fewer than
-     * 200) 132 of 395 neighbours differ, so phi = cos(132 pi / 395) = 0.4977 and the length
-     * 5 * 0.4977 / 0.5023 = 4.954. */
+    /* Three are below, three above, and so on. The last 396 values count (one scale: half of them
+     * are fewer than 200). 132 of 395 neighbours differ, so phi = cos(132 pi / 395) = 0.4977. The
+     * length is 5 * 0.4977 / 0.5023 = 4.954. */
     double x[440];
     for (int i = 0; i < 440; i++) {
         x[i] = i / 3 % 2 == 0 ? -1.0 - 1e-6 * i : 1.0 + 1e-6 * i;
@@ -239,7 +239,7 @@ static enum stats_method reported(const double *x, size_t n)
 
 START_TEST(skew_is_seen_from_eight_values_to_nineteen)
 {
-    /* k zeros and a one: skewness (k - 1) / sqrt(k), 2.27 at k = 7; evenly spread: 0. */
+    /* k zeros and a one have the skewness (k - 1) / sqrt(k), 2.27 at k = 7. Even spread has 0. */
     double x[20] = {1.0};
     double even[20];
     for (int i = 0; i < 20; i++) {
@@ -258,10 +258,9 @@ START_TEST(skew_is_seen_from_eight_values_to_nineteen)
     }
     x[3] = (double)NAN; /* not a value: 7 are left */
     ck_assert_int_eq(reported(x, 8), STATS_TOO_FEW);
-    /* a one among n: 0.71 of three, 1.15 of four */
-    /* zeros and ones, 4 and 5: skewness (5 - 4) / sqrt(20) = 0.22; 5 and 8 of 13: 0.47; 7 and 3:
-     * 0.87
-     */
+    /* A one among n has 0.71 of three and 1.15 of four. */
+    /* Zeros and ones, 4 and 5, have the skewness (5 - 4) / sqrt(20) = 0.22. 5 and 8 of 13 have
+     * 0.47, and 7 and 3 have 0.87. */
     const double little[] = {0, 0, 0, 0, 1, 1, 1, 1, 1};
     const double more[] = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
     const double some[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -283,8 +282,9 @@ START_TEST(values_that_are_all_alike_have_an_exact_mean)
     ck_assert_int_eq(stats_steady("x", x, 300, false, 0.95, &s, &e), 0);
     ck_assert_double_eq(s.mean.low, 2.5);
     ck_assert_double_eq(s.mean.high, 2.5);
-    /* Nearly all alike: 1 in 10 higher, no two together. As often as independent ones of which a
-     * tenth is above change sides, 2 * 0.1 * 0.9, and a little more. */
+    /* Nearly all are equal: 1 in 10 is higher, and no two of these are neighbours. They change
+     * sides as often as independent ones of which a tenth is above, 2 * 0.1 * 0.9, and a little
+     * more. */
     for (int i = 0; i < 300; i += 10) {
         x[i] = 9.0;
     }
@@ -302,8 +302,8 @@ static void refuse(const double *x, size_t n, bool overloaded, const char *want)
     err_fini(&e);
 }
 
-/* The series of threes above: some 4.96 values hang together. The last 288 of 320 are worth 58
- * independent ones, too few; the last 306 of 340 are worth 62. */
+/* In the series of threes above some 4.96 values depend on each other. The last 288 of 320 are
+ * worth 58 independent ones, too few, and the last 306 of 340 are worth 62. */
 START_TEST(sixty_independent_values_are_the_least)
 {
     double x[340];

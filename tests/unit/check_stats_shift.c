@@ -7,9 +7,9 @@
 
 START_TEST(without_covariates_it_is_the_pooled_t_test)
 {
-    /* 1..5 and 3..7: shift 2, both variances 2.5, standard error sqrt(2.5 * (1/5 + 1/5)) = 1, 8
-     * degrees of freedom. P(t_8 > 2) = 0.0403 (any table: t(0.95, 8) = 1.860, t(0.975, 8) = 2.306).
-     */
+    /* 1..5 and 3..7 differ by a shift of 2. Both variances are 2.5, the standard error is sqrt(2.5
+     * * (1/5 + 1/5)) = 1, and there are 8 degrees of freedom. P(t_8 > 2) = 0.0403 (any table:
+     * t(0.95, 8) = 1.860, t(0.975, 8) = 2.306). */
     const double a[] = {1, 2, 3, 4, 5};
     const double b[] = {3, 4, 5, 6, 7};
     struct stats_shift s =
@@ -27,11 +27,12 @@ END_TEST
 
 START_TEST(a_covariate_that_explains_the_difference_leaves_the_rest)
 {
-    /* y = 10 c, plus 1 in the second sample, with noise +0.1 and -0.1 at equal c: the second sample
-     * has larger c, so its plain mean is 10 * (3.5 - 1.5) + 1 = 21 higher. c is symmetric about its
-     * mean in each sample and the noise is orthogonal to c, so least squares gives 1. Residuals
-     * are all 0.1: sigma^2 = 8 * 0.01 / (8 - 3) = 0.016. Within samples sum (c - mean)^2 = 1 + 1 =
-     * 2; the variance of the shift is sigma^2 (1/4 + 1/4 + (3.5 - 1.5)^2 / 2) = 0.016 * 2.5. */
+    /* The first sample has y = 10 c, and the second 1 more, with noise +0.1 and -0.1 at equal c.
+     * The second sample has larger c, so its plain mean is 10 * (3.5 - 1.5) + 1 = 21 higher. In
+     * each sample c is symmetric about its mean and the noise is orthogonal to c, so least squares
+     * gives 1. Residuals are all 0.1, so sigma^2 = 8 * 0.01 / (8 - 3) = 0.016. Within samples sum
+     * (c - mean)^2 = 1 + 1 = 2. The variance of the shift is sigma^2 (1/4 + 1/4 + (3.5 - 1.5)^2 /
+     * 2) = 0.016 * 2.5. */
     const double c0[] = {1, 1, 2, 2};
     const double c1[] = {3, 3, 4, 4};
     double y0[4];
@@ -51,7 +52,7 @@ END_TEST
 
 START_TEST(constant_and_repeated_covariates_take_no_part)
 {
-    /* Columns: constant, c, 3c - 2: one degree of freedom for the two that vary together. */
+    /* Columns are constant, c, 3c - 2. The two that vary together have one degree of freedom. */
     const double c0[] = {7, 1, 1, 7, 2, 4, 7, 4, 10, 7, 3, 7};
     const double c1[] = {7, 2, 4, 7, 5, 13, 7, 1, 1, 7, 0, -2};
     const double only0[] = {1, 2, 4, 3};

@@ -313,7 +313,7 @@ START_TEST(replications_that_cannot_be_are_not_read)
     struct store *s = spoiled(0, "INSERT INTO members VALUES(1, 0, -40000, 1), (1, 0, -1, 1),"
                                  " (1, 0, 3000000000, 1), (1, 0, 'x', 1), (1, 0, 1.5, 1)");
     double v[4] = {9.0, 9.0, 9.0, 9.0};
-    store_values(s, 1, 0, "a", v + 1, 2); /* what stands beside is not written */
+    store_values(s, 1, 0, "a", v + 1, 2); /* its neighbours are not written */
     ck_assert(v[0] == 9.0 && v[1] == 1.0 && v[3] == 9.0);
     close_good(s);
 }
@@ -394,7 +394,7 @@ START_TEST(two_that_add_the_same_run_add_it_once)
 }
 END_TEST
 
-/* Size and contents of a file as one number. */
+/* Returns size and contents of a file as one number. */
 static uint64_t file_hash(const char *path)
 {
     uint64_t h = HASH_INIT;
@@ -445,7 +445,7 @@ START_TEST(reading_changes_nothing_and_needs_no_permission)
     ck_assert_int_eq(chmod(path, 0444), 0);
     ck_assert_int_eq(chmod(dir, 0555), 0);
     read_as_a_stranger(path);
-    /* One that an earlier version left in WAL mode, its log gone: */
+    /* An earlier version left this one in WAL mode, and its log is gone. */
     ck_assert_int_eq(chmod(dir, 0755), 0);
     ck_assert_int_eq(chmod(path, 0644), 0);
     spoil(path, "PRAGMA journal_mode=WAL");
@@ -512,7 +512,7 @@ START_TEST(a_merge_keeps_the_failures_that_nobody_made_good)
 }
 END_TEST
 
-/* A store that refuses rows (a trigger stands for a full disk): the merge says so. */
+/* A store refuses rows, by a trigger that acts as a full disk. The merge says so. */
 START_TEST(a_merge_that_cannot_write_fails)
 {
     struct store *s = open_new(0);

@@ -28,7 +28,8 @@ static void teardown(void)
     folder_leave();
 }
 
-/* A replication with one metric. Its machine, model and workload are told by the number, too. */
+/* Puts a replication with one metric. Its machine, model and workload have the number in their
+ * names, too. */
 static void put(int64_t x, uint64_t point, uint32_t replication, double value)
 {
     OWNED char *fingerprint = xformat("%d %d %d", (int)x, (int)point, (int)replication);
@@ -55,7 +56,7 @@ static void closed(void)
     ck_assert_msg(store_close(store, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
 }
 
-/* Two machines and two policies: p with 1, 2, 3 and q with 3, 4, 8 on A, tenfold on B. */
+/* Two machines run two policies. On A p has 1, 2, 3 and q has 3, 4, 8, and on B tenfold. */
 static void four_points(void)
 {
     static const char *const settings[] = {"{\"soc\": \"A\", \"policy\": \"p\"}",
@@ -230,9 +231,9 @@ START_TEST(policies_have_their_parameters)
 }
 END_TEST
 
-/* A failed run and one that is not there, as where a sweep stopped earlier, are told apart: nobody
- * saw the other fail. Both are left out of pairs: q is 4 above p in the one replication that both
- * have. Numbers of people come from the first run of the baseline that has a result. */
+/* A failed run and a missing one, as where a sweep stopped earlier, are different: nothing shows
+ * that the other failed. Both are left out of pairs: q is 4 above p in the one replication that
+ * both have. Numbers for people come from the first run of the baseline that has a result. */
 START_TEST(runs_that_are_not_there_are_left_out)
 {
     int64_t x = store_experiment(store, "holes", "rev", "{}");

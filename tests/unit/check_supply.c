@@ -1,4 +1,4 @@
-/* Energy at the battery, from that at the devices' meter (struct soc_supply). */
+/* Energy at the battery is computed from that at the devices' meter (struct soc_supply). */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void run(const char *soc, const char *policy, struct soc_supply supply)
     err_fini(&e);
 }
 
-/* A supply of 0.8 and 5 W of display. */
+/* The supply has an efficiency of 0.8, and the display draws 5 W. */
 START_TEST(losses_and_the_rest_come_on_top)
 {
     run("core-ultra-7-258v", "openvino-cb", (struct soc_supply){0.8, 5.0});

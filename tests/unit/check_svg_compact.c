@@ -74,12 +74,12 @@ static const struct {
     /* Comments, titles and descriptions go; text between tags stays, blanks do not. */
     {"<!-- a > b --><title>t</title><desc>d</desc><use x='1'/>", "<use x='1'/>"},
     {"<text>a  b</text>\n\n  <use x='1'/>", "<text>a  b</text><use x='1'/>"},
-    /* An apostrophe in a value, and a '>' in quotes. */
+    /* An apostrophe is in a value, and a '>' in quotes. */
     {"<use href=\"it's\" x='1.04'/>", "<use href='it&apos;s' x='1'/>"},
     {"<use href='a>b'/>", "<use href='a>b'/>"},
     {"<rect width='5'/><use id='y'/>",
      "<rect width='5' stroke='none'/><use id='y'/>"}, /* the background has no name */
-    /* A value without quotes is none; neither is a name without a value. */
+    /* A value without quotes is none, and neither is a name without a value. */
     {"<use y='1' x=2/>", "<use y='1'/>"},
     {"<use y='1' x/>", "<use y='1'/>"},
     {"<use y = \"1\"\n\tx='2' />", "<use y='1' x='2'/>"},
@@ -87,7 +87,7 @@ static const struct {
     {"<path stroke='red' data='a long value that is dropped with its path' d='M3,4'/>"
      "<g transform=\"translate(1,2)\" fill=\"rgb(255,0,0)\"><text>a</text></g>",
      "<text x='1' y='2' style='fill:#f00'>a</text>"},
-    /* A label is at a place: not turned, and of one text alone. */
+    /* A label is at a place, not turned, and of one text alone. */
     {"<g transform='translate(1.5 2.5)'><text>a</text></g>",
      "<text transform='translate(1.5 2.5)'>a</text>"},
     {"<g transform='rotate(1,2)'><text>a</text></g>", "<text transform='rotate(1,2)'>a</text>"},

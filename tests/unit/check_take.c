@@ -48,7 +48,7 @@ static int take(void)
     return take_machine(archive, "my-machine", machine, d, &err);
 }
 
-/* The one error, without the archive's path. */
+/* There must be one error, without the archive's path. */
 static void is_refused(const char *want)
 {
     ck_assert_int_eq(take(), -EINVAL);
@@ -241,7 +241,7 @@ END_TEST
 
 /* ---- rows ---- */
 
-/* A pair: bytes in ms, times as long as alone. */
+/* Writes a pair: bytes in ms, times as long as alone. */
 static void side(FILE *f, const char *device, const char *model, double bytes, double ms,
                  double slowdown, uint32_t samples)
 {

@@ -26,7 +26,7 @@ static void teardown(void)
     tempfile_remove();
 }
 
-/* Files of 0, 5 and 512 bytes: none, part of a block, one whole block. */
+/* Files have 0, 5 and 512 bytes: none, part of a block, one whole block. */
 static const char *three_files(void)
 {
     static const size_t sizes[] = {0, 5, 512};
@@ -60,7 +60,7 @@ START_TEST(files_come_back)
 }
 END_TEST
 
-/* Two headers, two bodies of a block (none for the empty file), three headers, and two blocks of
+/* The archive has three headers, two bodies of a block (none for the empty file), and two blocks of
  * zeros: 512 (3 + 0 + 1 + 1 + 2). */
 START_TEST(the_program_tar_reads_them)
 {

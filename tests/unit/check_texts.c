@@ -124,8 +124,8 @@ START_TEST(a_cursor_keeps_the_longest_end_of_another_text_that_the_sequence_has)
         }
         struct suffix_cursor c = {0};
         for (uint32_t i = 0; i < n_y; i++) {
-            /* Half of them go on as the sequence does somewhere, one number more is unknown to it.
-             */
+            /* Half of them continue as the sequence does somewhere, and one number more is unknown
+             * to it. */
             y[i] = i > 0 && rng_below(&r, 2) == 0 ? x[(i * 7) % n] : rng_below(&r, numbers + 1);
             suffix_follow(s, &c, y[i]);
             for (size_t k = 0; k < sizeof most / sizeof most[0]; k++) {
@@ -151,7 +151,7 @@ START_TEST(matches_and_right_tokens_are_those_found_by_hand)
         uint32_t length, at, right;
     } want[] = {
         {0, 0, 0}, /* 9 is new */
-        {1, 1, 2}, /* .. 1: drafts 2 3 4 9 1, and the answer goes on by 2 3 7 */
+        {1, 1, 2}, /* .. 1 drafts 2 3 4 9 1, and 2 3 7 comes */
         {2, 2, 1}, /* .. 1 2: 3 4 9 1 2 */
         {3, 3, 0}, /* .. 1 2 3: 4 9 1 2 3, and 7 comes */
         {0, 0, 0}, /* 7 is new */
@@ -165,7 +165,7 @@ START_TEST(matches_and_right_tokens_are_those_found_by_hand)
     ck_assert_uint_eq(t->n_output, 7);
     struct drafter d = {.kind = TRACE_SUFFIX, .max_draft_tokens = 40, .proactive = true};
     for (uint32_t i = 0; i < 7; i++) {
-        for (int k = 0; k < TRACE_CALIBRATED; k++) { /* no match is longer than 3: both are alike */
+        for (int k = 0; k < TRACE_CALIBRATED; k++) { /* with matches up to 3 both are equal */
             const struct trace_match *m = &t->matches[k][i];
             ck_assert_uint_eq(m->length, want[i].length);
             ck_assert_ptr_eq(m->draft, want[i].length > 0 ? t->tokens + want[i].at : NULL);
@@ -202,8 +202,8 @@ START_TEST(prompt_lookup_matches_three_tokens_at_most)
 }
 END_TEST
 
-/* Two users. The first asks for texts 0, 2 and 0 again, the second for 1 twice. Nothing of the
- * prompts is kept, and nothing of the other user's answers. */
+/* There are two users. The first asks for texts 0, 2 and 0 again, and the second for 1 twice.
+ * Nothing of the prompts is kept, and nothing of the other user's answers. */
 START_TEST(earlier_answers_of_the_user_are_drafted_from_where_they_match_longer)
 {
     static const uint32_t number[] = {0, 1, 2, 1, 0};
@@ -216,16 +216,18 @@ START_TEST(earlier_answers_of_the_user_are_drafted_from_where_they_match_longer)
     const uint32_t *first = texts->texts[0].tokens + 3;
     const uint32_t *own = texts->texts[2].tokens;
     ck_assert_ptr_eq(after->texts[0].matches[TRACE_SUFFIX][1].draft, NULL); /* no answer yet */
-    /* .. 5: new in the text; the earlier answer goes on by 6 7 8, of which the output has two. */
+    /* .. 5 is new in the text. The earlier answer continues by 6 7 8, of which the output has
+     * two. */
     ck_assert(m[0].draft == first + 1 && m[0].left == 3 && m[0].length == 1 && m[0].right == 2);
-    /* .. 5 6: the text has had a 6 only. .. 5 6 7 is longer still. */
+    /* For .. 5 6 the text has had a 6 only. The match of .. 5 6 7 is longer still. */
     ck_assert(m[1].draft == first + 2 && m[1].length == 2 && m[1].right == 1);
     ck_assert(m[2].draft == first + 3 && m[2].length == 3 && m[2].left == 1 && m[2].right == 0);
     ck_assert_ptr_eq(m[3].draft, NULL); /* 2 is of an earlier prompt, which is not kept */
-    /* .. 5, then 5 6 and 5 6 7, are equally long in both: the text's own are taken. */
+    /* .. 5, then 5 6 and 5 6 7, are equally long in both, so the text's own are taken. */
     ck_assert(m[4].draft == own + 3 && m[4].length == 1);
     ck_assert(m[6].draft == own + 5 && m[6].length == 3);
-    /* Its answer to the same prompt. It ended by 1, and nothing follows that. */
+    /* The second user repeats its answer to an equal prompt. That ended by 1, and nothing follows
+     * it. */
     const struct trace_match *again = after->texts[3].matches[TRACE_SUFFIX];
     const uint32_t *other = texts->texts[1].tokens + 1;
     ck_assert_ptr_eq(again[0].draft, NULL);
@@ -259,11 +261,11 @@ START_TEST(rejections_have_the_causes_found_by_hand)
 {
     const struct trace_text *t =
         read_one("{\"context\": [1,2,3,4,5,6,7,8,9], \"output\": [1,0,2,3,0,11,5,6]}\n");
-    /* After 1: 2 3 4 5 6 7 8 9 1, and the answer goes on by 0 2 3: missing.
-     * After 1 0 2: 3 4 5 6 7 8 9 1 0 2, and 3 0 11 5 6 comes: 3 is right, 4 became 0 11: synonym.
-     * After .. 2 3 0: 2 3 0, and 11 5 6 comes: redundant.
-     * After .. 11 5: 6 to 5, eleven tokens; 6 is right and the answer's last, which is emitted
-     * whatever was drafted. 0, 2 and 11 are new: after 1 0 and after 11 nothing is drafted. */
+    /* After 1 the draft is 2 3 4 5 6 7 8 9 1, and the answer has 0 2 3: missing. After 1 0 2 the
+     * draft is 3 4 5 6 7 8 9 1 0 2, and 3 0 11 5 6 comes. So 3 is right, and 4 became 0 11:
+     * synonym. After .. 2 3 0 the draft is 2 3 0, and 11 5 6 comes: redundant. After .. 11 5 the
+     * draft is 6 to 5, eleven tokens. 6 is right and the answer's last, which is emitted with any
+     * draft. 0, 2 and 11 are new, so after 1 0 and after 11 nothing is drafted. */
     struct drafter d = {.kind = TRACE_SUFFIX, .max_draft_tokens = 40};
     struct drafter_account a = {0};
     drafter_count(&d, t, &a);

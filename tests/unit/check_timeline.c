@@ -516,7 +516,8 @@ START_TEST(launches_alone_keep_the_launches_and_the_traffic)
 }
 END_TEST
 
-/* 16 launches beside each other: a track for each, whose slices all end; none is withdrawn. */
+/* 16 launches run at the same time. Each has a track, whose slices all end, and none is
+ * withdrawn. */
 START_TEST(a_device_shared_by_most_has_a_track_for_each)
 {
     struct scenario_request q[MACHINE_MAX_SHARED];

@@ -12,9 +12,9 @@
 #define COLUMNS                                                                                    \
     "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,"   \
     "prefix_group,background,ends_with,prefix_of,parent_ids\n"
-/* Two agents with the system prompt of group 7, a subagent that begins with all of the first
- * agent's turn and 20 tokens of its answer, the first agent's next turn, and one that has its
- * context compacted to the system prompt. */
+/* Two agents have the system prompt of group 7. A subagent begins with all of the first agent's
+ * turn and 20 tokens of its answer. The first agent has a next turn, and one with its context
+ * compacted to the system prompt. The last request shares nothing. */
 #define AGENTS                                                                                     \
     "10,0,0,reactive,1,,200,30,150,7,0,,,\n"                                                       \
     "11,1,0,reactive,2,,180,30,150,7,0,,,\n"                                                       \

@@ -138,8 +138,9 @@ START_TEST(every_part_of_a_graph_is_in_its_hash)
 }
 END_TEST
 
-/* The diamond: 0, then 1 and 2 and 4, then 3: three levels, the widest of three. And one alone. If
- * all are answered at once, 2 arrives 2 + 0.25 s after 0, and 3 another 3.5 + 1 s later. */
+/* The diamond has 0, then 1 and 2 and 4, then 3: three levels, of which the widest has three. One
+ * request is alone. If all are answered at once, 2 arrives 2 + 0.25 s after 0, and 3 another 3.5 +
+ * 1 s later. */
 START_TEST(depth_and_width_are_as_by_hand)
 {
     struct trace t;
@@ -157,7 +158,7 @@ START_TEST(depth_and_width_are_as_by_hand)
     ck_assert_double_eq(s.gaps_s, 6.75);
     ck_assert_double_eq(s.gaps_s_mean, 6.75 / 2);
     trace_fini(&t);
-    /* Nobody waits for what comes 9 s later in the background. */
+    /* No request waits for one that comes 9 s later in the background. */
     ck_assert_int_eq(read_text(HEAD "0,0,0,reactive,1,,200,30,0,0,,\n"
                                     "1,1,0,proactive,,9,300,20,0,1,,0\n",
                                &t),
@@ -257,7 +258,7 @@ START_TEST(what_is_no_graph_is_refused_with_its_line)
 }
 END_TEST
 
-/* Chains of turns are chains, whatever the first line says. */
+/* Chains of turns are chains, with any first line. */
 START_TEST(the_first_version_has_no_graph)
 {
     static const char rows[] = "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"

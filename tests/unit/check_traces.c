@@ -1,5 +1,5 @@
-/* The trace file: what is written reads back to the same bytes, turns are linked, and every way to
- * be malformed is told with its line and column. */
+/* A written trace file reads back to equal bytes, and its turns are linked. Every malformed file
+ * gets an error with its line and column. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -207,8 +207,9 @@ END_TEST
 
 START_TEST(rows_in_any_order_are_sorted_and_linked)
 {
-    /* Arrivals 5 (id 30), 2 (id 10), 5 (id 20), 9 (id 40): order 10, 30, 20, 40, the two at 5 as in
-     * the file. Then later turns by session: session 1: ids 11, 12; session 3: id 31. */
+    /* Arrivals are 5 (id 30), 2 (id 10), 5 (id 20) and 9 (id 40). So the order is 10, 30, 20, 40,
+     * with the two at 5 as in the file. Then later turns follow by session: session 1 has ids 11,
+     * 12, and session 3 has id 31. */
     struct trace t;
     read_well(HEADER "\n"
                      "12,1,2,reactive,,3,9,1,0\n"
@@ -235,8 +236,9 @@ END_TEST
 
 START_TEST(what_a_file_leaves_out_has_its_default)
 {
-    /* Columns in another order, no version line, CRLF, comments and blank lines. No limit: 20
-     * tokens get 256, 200 get the first power of two >= 400, 512. No client: the session. */
+    /* Columns are in another order, without a version line, with CRLF, comments and blank lines.
+     * Without a limit 20 tokens get 256, and 200 get the first power of two >= 400, 512. Without a
+     * client the session is it. */
     struct trace t;
     read_well("session_id,request_id,class,turn,gap_s,arrival_s,output_tokens,input_tokens,"
               "prefix_tokens,priority\r\n"
@@ -331,7 +333,7 @@ static const struct bad BAD[] = {
     {"# xpusim-trace v10\n" HEADER "\n" GOOD, 1, {"xpusim-trace v10"}},
     {HEADER ",colour\n1,1,0,reactive,0,,10,5,0,red\n", 1, {"unknown column \"colour\""}},
     {HEADER ",turn\n1,1,0,reactive,0,,10,5,0,0\n", 1, {":1:", "\"turn\" is given twice"}},
-    /* required columns, removed */
+    /* Required columns are removed. */
     {"session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens\n",
      1,
      {"no column \"request_id\""}},
@@ -341,7 +343,8 @@ static const struct bad BAD[] = {
     {"request_id,session_id,turn,class,arrival_s,gap_s\n",
      3,
      {"no column \"prefix_tokens\"", "request_id,session_id,turn"}},
-    /* a log of the user's own: 8 columns are missing, 2 are unknown, and the way to import it */
+    /* This is a log of the user's own. 8 columns are missing, 2 are unknown, and an error shows how
+     * to import it. */
     {"start,prompt_tokens,output_tokens\n0,5,5\n",
      11,
      {"is no xpusim trace", "`xpusim trace import`"}},
@@ -349,7 +352,7 @@ static const struct bad BAD[] = {
     {HEADER "\n" GOOD "2,2,0,reactive,0,,10,5,0,0\n", 1, {":3:", "10 fields"}},
     {HEADER "\n" GOOD "2,2,0,\"reactive,0,,10,5,0\n", 1, {":3:"}},
     {HEADER "\n" GOOD "2,2,0,rea\"ctive,0,,10,5,0\n", 1, {":3:"}},
-    /* one wrong value each, on line 3 */
+    /* Each has one wrong value, on line 3. */
     {HEADER "\n" GOOD "x,2,0,reactive,0,,10,5,0\n", 1, {":3:", "column request_id: \"x\""}},
     {HEADER "\n" GOOD "-1,2,0,reactive,0,,10,5,0\n", 1, {":3:", "column request_id: \"-1\""}},
     {HEADER "\n" GOOD "4294967295,2,0,reactive,0,,10,5,0\n", 1, {":3:", "column request_id"}},
@@ -445,10 +448,11 @@ END_TEST
 
 START_TEST(statistics_by_hand)
 {
-    /* Reactive first turns at 0, 10, 40 s: 2 gaps in 40 s = 3 per minute; gaps 10, 30: mean 20,
-     * s.d. sqrt(200) = 14.1421, CV 0.707107. Inputs 100, 200, 300 and, as a later turn, 400:
-     * mean 250, p50 = value number 2 = 200, p90 = number 4. Prefix 100 of 1000 tokens: 0.1.
-     * Proactive: one request, no rate. */
+    /* Reactive first turns are at 0, 10, 40 s: 2 gaps in 40 s = 3 per minute. Gaps are 10 and 30,
+     * with mean 20, standard deviation sqrt(200) = 14.1421 and CV 0.707107. Inputs are 100, 200,
+     * 300 and, as a later turn, 400. Their mean is 250, p50 is value number 2 = 200, and p90 is
+     * number 4. The prefix is 100 of 1000 tokens: 0.1. The proactive class has one request and no
+     * rate. */
     struct trace t;
     read_well(HEADER "\n0,0,0,reactive,0,,100,1,0\n1,1,0,reactive,10,,200,2,0\n"
                      "2,2,0,reactive,40,,300,3,0\n3,3,0,proactive,45,,50,9,0\n"

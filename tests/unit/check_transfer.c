@@ -135,7 +135,8 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
         ck_assert_msg(d->number[i].high < 2.0 * x && d->number[i].low > 0.5 * x,
                       "number %d: %g, from %g to %g", i, x, d->number[i].low, d->number[i].high);
     }
-    /* a model of another shape: the truth's prices against those of the numbers found */
+    /* For a model of another shape the truth's prices are compared with those of the found
+     * numbers. */
     struct roofline other;
     struct roofline found;
     struct soc_runtime q = p;
@@ -167,9 +168,10 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
 }
 END_TEST
 
-/* 30 rows behind 490: 30 x 490 + 30 x 31 / 2 = 15,165 pairs of 4 x 1024 flop, at 0.09 x 0.15
- * TFLOP/s 4.601 ms and the launch of 8 us; 64 rows behind 456, 64 x 456 + 64 x 65 / 2 = 31,264
- * pairs, at 0.09 x 0.6 TFLOP/s 2.371 ms. Their reads take 0.05 ms, which a knee of 3 hides. */
+/* 30 rows behind 490 are 30 x 490 + 30 x 31 / 2 = 15,165 pairs of 4 x 1024 flop. At 0.09 x 0.15
+ * TFLOP/s they take 4.601 ms, and the launch 8 us. 64 rows behind 456 are 64 x 456 + 64 x 65 / 2
+ * = 31,264 pairs, at 0.09 x 0.6 TFLOP/s 2.371 ms. Their reads take 0.05 ms, which a knee of 3
+ * hides. */
 START_TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes)
 {
     load();

@@ -113,7 +113,7 @@ START_TEST(a_crash_is_shown_by_one_request)
 }
 END_TEST
 
-/* A run that stands still has both, and any request shows it. */
+/* A run that stalls has both, and any request shows it. */
 START_TEST(a_stall_is_shown_by_one_request)
 {
     crashes = false;

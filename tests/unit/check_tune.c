@@ -171,7 +171,7 @@ static void end_tune(struct tune *t)
     compare_result_fini(&given);
 }
 
-/* The objective in a training replication. */
+/* Returns the objective in a training replication. */
 static double run_of(const struct config_policy *p, uint64_t seed, uint32_t k)
 {
     SCOPED(trace_fini) struct trace t = {0};
@@ -272,7 +272,8 @@ START_TEST(configurations_that_cannot_start_do_not_use_up_the_budget)
 }
 END_TEST
 
-/* Shedding whatever is predicted to wait at all makes what is left fast; it must not win. */
+/* A policy that sheds every request with a predicted wait makes the other ones fast. It must not
+ * win. */
 START_TEST(configurations_that_drop_requests_are_out)
 {
     struct config_policy p = policy("agent-xpu-v1:shed=true,shed_queue=0,shed_wait_s=0");

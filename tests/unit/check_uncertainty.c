@@ -137,8 +137,8 @@ START_TEST(residuals_are_factors_of_time)
 }
 END_TEST
 
-/* y = x + x^2 / 2 + e, x and e standard normal, e halved: Var E[y|x] = 1 + 1/2, of 1 + 1/2 + 1/4 in
- * all: 6/7. A factor that y does not know has 0, less than 0.02 with 400 draws (adjusted). */
+/* y is x + x^2 / 2 + e / 2, with x and e standard normal. Var E[y|x] is 1 + 1/2, of 1 + 1/2 + 1/4
+ * in all: 6/7. A factor that y does not know has 0, less than 0.02 with 400 draws (adjusted). */
 START_TEST(first_order_indices_of_a_known_sum)
 {
     double x[N];
@@ -259,8 +259,8 @@ static double chance_of(uint64_t set, struct truth t)
     return chance;
 }
 
-/* The mean of machines is known as well as their runs allow: where all the difference is noise, no
- * order is sure, and of 200 such sets about 5 % have a chance below 0.025 or above 0.975. */
+/* The mean of machines is known as well as their runs allow. Where all the difference is noise, no
+ * order is sure. About 5 % of 200 such sets have a chance below 0.025 or above 0.975. */
 START_TEST(noise_is_no_sure_order)
 {
     draw("core-ultra-5-125h", N);
@@ -275,8 +275,8 @@ START_TEST(noise_is_no_sure_order)
 END_TEST
 
 /* Six of 60 machines are overwhelmed, with differences of -300 and noise of 100. Nine of the others
- * are worse by 1, and the rest are better by 1, known to 0.3. So 51 of 60 are better, whatever the
- * six do: the mean of -31 is nobody's, and their noise is not the others'. */
+ * are worse by 1, and the rest are better by 1, known to 0.3. So 51 of 60 are better, regardless of
+ * the six. The mean of -31 is no machine's, and their noise is not the others'. */
 START_TEST(overwhelmed_machines_do_not_decide_for_the_others)
 {
     draw("core-ultra-5-125h", N);
@@ -288,7 +288,7 @@ START_TEST(overwhelmed_machines_do_not_decide_for_the_others)
 }
 END_TEST
 
-/* Better (below 0) where z < -0.1. */
+/* The policy is better (below 0) where z < -0.1. */
 START_TEST(a_known_order_is_found_with_its_cause)
 {
     draw("core-ultra-5-125h", N);
@@ -297,7 +297,7 @@ START_TEST(a_known_order_is_found_with_its_cause)
     struct uncertainty_pair *p = &u.pairs[0];
     uncertainty_conclude(p);
     ck_assert_double_eq_tol(p->better_frac, 0.46, 0.01); /* P(z < -0.1) = 0.4602 */
-    /* Worse by at most 5 % of 20: P(z <= 0.4) = 0.6554. */
+    /* It is worse by at most 5 % of 20: P(z <= 0.4) = 0.6554. */
     ck_assert_double_eq_tol(p->not_worse_frac, 0.6554, 0.02);
     ck_assert_double_eq_tol(p->nominal, 0.2, 1e-9);
     ck_assert_double_eq_tol(p->model_var_frac, 1.0, 1e-6); /* the traces are taken out whole */
@@ -310,7 +310,7 @@ START_TEST(a_known_order_is_found_with_its_cause)
 }
 END_TEST
 
-/* Least squares of y on 1, x and x^2, at every x. */
+/* Fits y on 1, x and x^2 by least squares, at every x. */
 static void quadratic(const double *x, const double *y, double *fit)
 {
     gsl_matrix *a = gsl_matrix_alloc(N, 3);
@@ -336,7 +336,7 @@ static void quadratic(const double *x, const double *y, double *fit)
 
 /* The difference is 2 (a^2 - 1) + 2 b - 1 of two factors' scores. One known factor gives the rank's
  * score y to within the rest of its variance. A guess from it errs where the order is on the less
- * likely side. Neither half of a^2 is as the other, so the sides are told apart. */
+ * likely side. The two halves of a^2 differ, so the sides can be distinguished. */
 START_TEST(knowing_a_cause_leaves_the_chance_of_the_rest)
 {
     draw("core-ultra-5-125h", N);

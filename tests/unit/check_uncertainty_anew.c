@@ -1,7 +1,7 @@
-/* All that is said of runs on drawn machines, worked out a second time by the formulas of
- * uncertainty.h: three policies, of which the second is the baseline, in a metric that is to be low
- * and one that is to be high. Two of 70 machines could not run. Runs hang on three factors, on
- * their requests and on chance. */
+/* All findings of runs on drawn machines are computed a second time by the formulas of
+ * uncertainty.h. There are three policies, of which the second is the baseline, in a metric that is
+ * to be low and one that is to be high. Two of 70 machines could not run. Runs depend on three
+ * factors, on their requests and on chance. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Updates by a few rows: the posterior by hand, a machine recovered, and what a further row tells.
- */
+/* Updates by a few rows are tested: the posterior by hand, a machine recovered, and the information
+ * of a further row. */
 #include <math.h>
 #include <string.h>
 
@@ -94,9 +94,9 @@ static void set_noise(double row_sd, double model_sd)
 static const char *const bandwidth[] = {"bandwidth", NULL};
 static const char *const both[] = {"rate", "bandwidth", NULL};
 
-/* One number x, ln T = h - g x near it, with g from a difference of the model's own times. A row at
- * ln T + d with prior variance s^2 and noise n^2 moves x by -K d, K = s^2 g / (g^2 s^2 + n^2), and
- * leaves the variance s^2 (1 - K g). d is small, so that the model is a line there. */
+/* One number x has ln T = h - g x near it, with g from a difference of the model's own times. A row
+ * at ln T + d has prior variance s^2 and noise n^2. It moves x by -K d, K = s^2 g / (g^2 s^2 +
+ * n^2), and leaves the variance s^2 (1 - K g). d is small, so that the model is a line there. */
 START_TEST(the_posterior_of_one_number_is_the_closed_form)
 {
     start(bandwidth, 0.2);
@@ -121,8 +121,8 @@ START_TEST(the_posterior_of_one_number_is_the_closed_form)
 }
 END_TEST
 
-/* An error of the model is common to its rows: the mean of n of them has the variance r = 0.1^2 +
- * 0.1^2 / n and leaves s^2 r / (g^2 s^2 + r), with g the slope where the update ends. */
+/* An error of the model is common to its rows. The mean of n of them has the variance r = 0.1^2 +
+ * 0.1^2 / n. It leaves s^2 r / (g^2 s^2 + r), with g the slope where the update ends. */
 START_TEST(rows_of_one_model_share_its_error)
 {
     for (size_t n = 1; n <= 2; n++) {
@@ -143,8 +143,8 @@ START_TEST(rows_of_one_model_share_its_error)
 }
 END_TEST
 
-/* A machine with 0.8 times the bandwidth and 1.3 times the rate, from one benchmark without noise.
- */
+/* A machine has 0.8 times the bandwidth and 1.3 times the rate, from one benchmark without
+ * noise. */
 START_TEST(a_made_machine_is_recovered)
 {
     start(both, 0.3);
@@ -163,7 +163,7 @@ START_TEST(a_made_machine_is_recovered)
     struct soc_runtime got = update_entry(&u, rows[0].k.runtime);
     ck_assert_double_eq_tol(got.many.bytes_per_s / truth.many.bytes_per_s, 1.0, 0.005);
     ck_assert_double_eq_tol(got.many.flop_per_s / truth.many.flop_per_s, 1.0, 0.005);
-    /* and another model is predicted, with an interval of the models' errors alone */
+    /* Another model is predicted, too, with an interval of the models' errors alone. */
     row(2, "phi-2", 1024, true, 1.0);
     double seconds = predict_price(&rows[2].k, &points[2], &truth).seconds;
     struct update_prediction x = update_predict(&u, &rows[2]);
@@ -172,7 +172,7 @@ START_TEST(a_made_machine_is_recovered)
 }
 END_TEST
 
-/* Bandwidth stays at most the DDR's peak, whatever was measured. */
+/* Bandwidth stays at most the DDR's peak, for any measured row. */
 START_TEST(no_bandwidth_exceeds_the_memory)
 {
     start(bandwidth, 1.0);

@@ -1,5 +1,5 @@
-/* `validate` of points, powers and co-runs for people: each table of the text is written a second
- * time from the data, with titles, units and digits stated here; and every column of the data is
+/* `validate` prints points, powers and co-runs for people. Each table of the text is written a
+ * second time from the data, with titles, units and digits stated here. Every column of the data is
  * named. */
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static void setup(void)
     err = (struct err)ERR_INIT;
 }
 
-/* A column: its key in the data, its title in the text (NULL: people do not see it), how a number
- * is shown ("": a text), its scale, and what stands for no value. */
+/* A column has its key in the data, its title in the text (NULL: people do not see it), the format
+ * of a number ("": a text), its scale, and the text for no value. */
 struct column {
     const char *key, *title, *format;
     double scale;
@@ -299,7 +299,7 @@ static double number(const cJSON *row, const char *key)
     return json_number(row, key);
 }
 
-/* One row for people, from its data. */
+/* Writes one row for people, from its data. */
 static void put_row(struct text *t, const cJSON *r)
 {
     double measured = number(r, "measured");

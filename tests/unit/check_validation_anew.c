@@ -126,7 +126,7 @@ START_TEST(twins_are_the_same_in_everything_that_counts)
             ck_assert_msg(x.twins == (all[i].twins ? 2 : 0), "%s: %zu twins", w, x.twins);
             ck_assert_msg(x.twin_groups == all[i].twins, "%s: groups", w);
             ck_assert_msg(x.versions == (size_t)all[i].versions, "%s: versions", w);
-            /* 100 and 121 around 110 */
+            /* 100 and 121 are around 110. */
             is_near(x.twin_median_frac, all[i].twins ? 1.0 / 11 : (double)NAN);
             is_near(x.twin_p90_frac, all[i].twins ? 0.1 : (double)NAN);
             is_near(x.version_median, all[i].versions ? 1.21 : (double)NAN);
@@ -160,14 +160,14 @@ START_TEST(the_floor_is_of_all_groups)
     p[n++] = point_of("phi-2", 50);
     p[n - 1].runtime = "openvino-2024.6";
     struct noise_floor x = floor_of(p, n, CONFORMAL_DECODE);
-    /* 100, 125, 80 around 100: 0, 0.25, 0.2; 40 and 50 around sqrt 2000 */
+    /* 100, 125 and 80 are around 100: 0, 0.25, 0.2. 40 and 50 are around sqrt 2000. */
     double middle = sqrt(2000);
     double e[5] = {0, 40 / middle - 1, 0.2, 50 / middle - 1, 0.25};
     e[1] = fabs(e[1]);
     ck_assert(x.twins == 5 && x.twin_groups == 2);
     is_near(x.twin_median_frac, fabs(e[3])); /* 0 .1056 .1180 .2 .25: the third */
     is_near(x.twin_p90_frac, 0.25);
-    /* pairs of 30, 40, 90, 50 of three versions, 40 and 50 of one: 4/3 3 5/3 9/4 9/5 */
+    /* Pairs of 30, 40, 90, 50 of three versions, and 40 and 50 of one, have 4/3 3 5/3 9/4 9/5. */
     ck_assert_uint_eq(x.versions, 5);
     is_near(x.version_median, 1.8);
     is_near(x.version_p90, 3);

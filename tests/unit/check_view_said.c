@@ -17,7 +17,7 @@
 
 /* ---- where two runs part ---- */
 
-/* The lines of a policy's decisions, without the heading. */
+/* These are the lines of a policy's decisions, without the heading. */
 struct lines {
     char *text; /* owned */
     char *v[MOST_LINES];

@@ -249,7 +249,7 @@ START_TEST(a_dear_batch_that_nobody_measured_is_said)
         const char *more;
         bool said;
     } cases[] = {{50.0, NULL, true},
-                 {50.0, "batch_fill=1", false}, /* stated, whatever it says */
+                 {50.0, "batch_fill=1", false}, /* stated, with any value */
                  {0.0, NULL, false},
                  {50.0, "rate=1000", false}}; /* as fast as one */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,6 +1,6 @@
-/* Windows of a measurement, on devices whose times are known and which nothing disturbs: how many
- * launches a window has, how long two devices run beside each other, and what a pair is held
- * against. */
+/* Windows of a measurement are tested on devices whose times are known and which nothing disturbs.
+ * The tests show how many launches a window has, how long two devices run together, and with which
+ * times a pair is compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +103,10 @@ START_TEST(of_a_pair_both_have_their_samples)
 END_TEST
 
 /* All times grow and shrink by a sine, whose steepest part changes them by d = 0.4 x 2 pi 0.1 s /
- * 20 s = 1.3 % from one window to the next. Alone a, alone b, together, alone a, alone b: the mean
- * of a's two lies half a window before, b's as much behind, so that a and b together see none of it
- * but what is of second order, some d^2 = 0.02 %, and what windows differ in length. Held against
- * the first of each alone they would see 1.5 d = 1.9 %. */
+ * 20 s = 1.3 % from one window to the next. The windows are a alone, b alone, both together, a
+ * alone, b alone. The mean of a's two lies half a window before, and b's as much behind. So a and b
+ * together see none of it except the second order, some d^2 = 0.02 %, and differences in window
+ * length. Compared with the first of each alone they would see 1.5 d = 1.9 %. */
 START_TEST(slow_drift_cancels_in_a_bracket)
 {
     uint32_t n = 0;
@@ -283,7 +283,7 @@ END_TEST
 static char counter_path[200];
 static int64_t counter_us, counter_step_us;
 
-static FILE *counter; /* in place: some file systems wait for the disk when a file begins anew */
+static FILE *counter; /* in place: some file systems wait for the disk when a file is created */
 
 static void counter_write(void)
 {

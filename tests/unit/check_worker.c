@@ -1,4 +1,4 @@
-/* A core as a device and all of them: one worker's queue, and a team. */
+/* Devices are a core and all of them, with one worker's queue and a team. */
 #define _GNU_SOURCE /* affinity */
 #include <errno.h>
 #include <sched.h>

@@ -47,10 +47,10 @@ static const struct trace_row **firsts(const struct trace *x, int cls, size_t *n
 
 /* ---- laws ---- */
 
-/* The mean gap of n arrivals has relative standard error CV / sqrt n. The sample CV of a gamma law
- * of shape k = 1/CV^2 (moments of mean 1: variance 1/k, third 2/k^2, fourth 3/k^2 + 6/k^3) has
- * relative variance [(m4 - v^2) / 4v^2 + v - m3 / v] / n = (1/2 + 1/(2k)) / n by the delta method.
- * Poisson is k = 1. */
+/* The mean gap of n arrivals has relative standard error CV / sqrt n. A gamma law of shape k =
+ * 1/CV^2 has the moments (for mean 1) variance 1/k, third 2/k^2, fourth 3/k^2 + 6/k^3. By the delta
+ * method its sample CV has relative variance [(m4 - v^2) / 4v^2 + v - m3 / v] / n = (1/2 + 1/(2k))
+ * / n. Poisson is k = 1. */
 struct law {
     const char *spec;
     int cls;
@@ -123,7 +123,8 @@ END_TEST
 
 START_TEST(the_two_classes_arrive_independently)
 {
-    /* Equal rates, gaps of mean and s.d. 1 s: the mean product of deviations has s.d. 1/sqrt n. */
+    /* Rates are equal, and gaps have mean and standard deviation 1 s. So the mean product of
+     * deviations has a standard deviation of 1/sqrt n. */
     madetrace("mixed:reactive_per_min=60,proactive_per_min=60,duration_s=20000", 3, &t);
     size_t n[2], k = 1;
     const struct trace_row **r[2] = {firsts(&t, 0, &n[0]), firsts(&t, 1, &n[1])};
@@ -141,8 +142,8 @@ END_TEST
 
 START_TEST(two_classes_on_one_table_draw_their_own_rows)
 {
-    /* Conversations of 110: the n-th of both classes is the same one about once in 110; a binomial
-     * of 2000 draws has mean 18 and s.d. 4.3. */
+    /* There are 110 conversations. The n-th of both classes is the same one about once in 110. A
+     * binomial of 2000 draws has mean 18 and standard deviation 4.3. */
     madetrace("mixed:reactive=mtrag,proactive=mtrag,sessions=1,reactive_per_min=60,"
               "proactive_per_min=60,duration_s=2300",
               3, &t);
@@ -225,8 +226,8 @@ END_TEST
 /* ---- lengths ---- */
 
 /* Draws are uniform over the rows of the table, whole rows. Each of 40,000 draws is counted at its
- * (input, output) pair; no pair outside the table; the mean input is within 4 standard errors of
- * the table's; and the chi-square of the counts stays within 4 standard deviations. */
+ * (input, output) pair, and no pair is outside the table. The mean input is within 4 standard
+ * errors of the table's. The chi-square of the counts stays within 4 standard deviations. */
 static void expect_table_draws(const char *name, int cls)
 {
     struct table d = table_read(name, "%*u,%u,%u", 2);
@@ -387,7 +388,7 @@ START_TEST(the_seed_and_nothing_else_decides)
     ck_assert_uint_ne(t.hash, other.hash);
     ck_assert_int_ne(t.rows[0].arrival_ns, other.rows[0].arrival_ns);
     trace_fini(&other);
-    /* The defaults, written out; and twice the rates by rate_scale. */
+    /* The defaults are written out, and rate_scale gives twice the rates. */
     madetrace("mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900,arrival=poisson,"
               "reactive=reactive_mixed,proactive=proactive_mixed,output_scale=1,burst=1",
               1, &other);
@@ -445,11 +446,11 @@ START_TEST(replay_repeats_the_recorded_gaps_at_the_stated_rate)
 }
 END_TEST
 
-/* A workload has the rate that it states however short it is and however its gaps vary: 20 requests
- * in 20 s. Begun with a whole gap, one of gaps of CV 4 has up to 7.5 more; one of CV 0.2 has half a
- * request less; the replay of 99 gaps of 1 s and one of 901 s has 10 gaps of 0.1 s each second but
- * in the long one, and would begin in that in one of 100 instead of nine of ten. The bounds are
- * five standard errors of the counts themselves. */
+/* A workload has the stated rate for any length and any variation of gaps: 20 requests in 20 s. If
+ * it began with a whole gap, gaps of CV 4 would give up to 7.5 more, and gaps of CV 0.2 half a
+ * request less. The replay has 99 gaps of 1 s and one of 901 s. So it has 10 gaps of 0.1 s each
+ * second except in the long one. It would begin in that in one of 100 instead of nine of ten. The
+ * bounds are five standard errors of the counts themselves. */
 START_TEST(the_rate_holds_from_the_start_on)
 {
     FILE *f = fopen(path, "w");
@@ -504,10 +505,11 @@ END_TEST
 
 START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
 {
-    /* Active a tenth of the time at ten times the rate, so not at all while idle; 1000 s periods
-     * on average over 10^6 s. Mean rates 10/s: 10^7 would be many, so 0.5/s, 5/s while active.
-     * Time active: mean D/10, variance 2 a^2 b^2 D / (a + b)^3 with a = 100, b = 900 (alternating
-     * renewal): 1.62e7, s.d. 4025 s; arrivals: variance 25 * 1.62e7 + 5e5, s.d. 20,137. */
+    /* Users are active a tenth of the time at ten times the rate, so not at all while idle, with
+     * 1000 s periods on average over 10^6 s. Mean rates of 10/s would give 10^7, which are many, so
+     * rates are 0.5/s, 5/s while active. The active time has mean D/10 and variance 2 a^2 b^2 D /
+     * (a + b)^3 with a = 100, b = 900 (alternating renewal): 1.62e7, standard deviation 4025 s.
+     * Arrivals have variance 25 * 1.62e7 + 5e5, standard deviation 20,137. */
     madetrace("mixed:burst=10,active_share=0.1,activity_period_s=1000,duration_s=1000000,"
               "reactive_per_min=30,proactive_per_min=30",
               21, &t);
@@ -516,9 +518,9 @@ START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
     for (int cls = 0; cls < 2; cls++) {
         ck_assert_double_eq_tol((double)n[cls], 500000.0, 4.0 * 20137.0);
     }
-    /* A gap over 6 s inside an active phase has chance exp(-30), so a gap over 30 s is an idle
+    /* A gap over 6 s inside an active phase has chance exp(-30). So a gap over 30 s is an idle
      * phase, or two with an active one of less than 6 s between (this class has an arrival in all
-     * others). So what the other class has in it, 6 s from its ends, must lie within 6 s. */
+     * others). So arrivals of the other class in it, 6 s from its ends, must lie within 6 s. */
     size_t n_idle = 0, k = 0;
     for (size_t i = 1; i < n[0]; i++) {
         int64_t from = r[0][i - 1]->arrival_ns + 6 * NS_PER_S;
@@ -532,8 +534,8 @@ START_TEST(both_classes_are_idle_together_and_keep_their_mean_rate)
             }
         }
     }
-    /* About 1000 idle phases; exp(-30/900) = 0.967 of them that long; s.d. of their number over
-     * D: sqrt(D (a^2 + b^2) / (a + b)^3) = 29. */
+    /* There are about 1000 idle phases, and exp(-30/900) = 0.967 of them are that long. The
+     * standard deviation of their number over D is sqrt(D (a^2 + b^2) / (a + b)^3) = 29. */
     ck_assert_double_eq_tol((double)n_idle, 967.0, 4.0 * 30.0);
     free(r[0]);
     free(r[1]);

@@ -1,4 +1,4 @@
-/* Workload specs: lists and JSON files say the same; what is wrong is told with its key. */
+/* Workload specs are lists or JSON files with equal meaning. An error names the wrong key. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,8 +207,8 @@ START_TEST(keys_that_nothing_reads_are_named)
 }
 END_TEST
 
-/* Up to 4 events at 0 to 2 s, in any order: in that of their instants, and of the list where these
- * are equal, a battery is drawn from only when it has had a charge. */
+/* Up to 4 events come at 0 to 2 s, in any order. They count in the order of their instants, and of
+ * the list where these are equal. A battery is drawn from only when it has had a charge. */
 START_TEST(a_battery_has_a_charge_before_it_is_drawn_from)
 {
     struct rng r;

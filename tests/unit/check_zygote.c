@@ -92,7 +92,7 @@ START_TEST(it_is_asked_and_answers)
     status = 0;
     ck_assert_int_eq(zygote_wait(&z, &status, true), 5);
     ck_assert_int_eq(status, 7);
-    /* It has gone: who asks hears so, and nobody asks again. */
+    /* It has ended. Each caller is informed of that, and no further request is sent. */
     ck_assert_int_eq(zygote_wait(&z, &status, true), -1);
     ck_assert_int_eq(status, SIGKILL);
     ck_assert(z.useless);
