@@ -1,6 +1,7 @@
 #!/bin/sh
-# `ablate` is a comparison of a policy with each of its declared variants: the same numbers as when they are named one by
-# one; also for a class in Python. What the user has set already is left out.
+# `ablate` compares a policy with each of its declared variants. It must give the same numbers as
+# when they are named one by one, also for a class in Python. Settings that the user has given
+# already are left out.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/accuracy.md is what `make accuracy` writes (WHOLE=yes: three seconds and a half), and no class of predictions is worse
-# than the record; records that claim more are refused, and bad records too.
+# docs/accuracy.md is the output of `make accuracy` (WHOLE=yes: three seconds and a half). No class
+# of predictions is worse than the record. Records that claim more are refused, and bad records too.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -29,8 +29,9 @@ if [ -n "${WHOLE:-}" ]; then
     cmp "$tmp/page" docs/accuracy.md || fail "docs/accuracy.md is old: make accuracy"
 fi
 
-# a record in which one class had a median of 0.8 of today's, and another had rows that are gone; all other classes are as before.
-# Two classes need every machine in turn, which is most of the time: only the page has them.
+# In this record one class had a median of 0.8 of today's, and another had rows that are missing
+# now. All other classes are as before. Two classes need every machine in turn, which is most of the
+# time, so only the page has them.
 python3 - >"$tmp/better.json" <<'PY'
 import json
 r = json.load(open("hwmodels/accuracy.json"))

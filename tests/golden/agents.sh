@@ -1,6 +1,7 @@
 #!/bin/sh
-# Workloads of agents (docs/concepts/agents.md): random ones make the requests that a program of its own derives, a run of a
-# workload is the run of its file, and what is wrong leaves nothing behind.
+# Workloads of agents (docs/concepts/agents.md) are tested in three ways. Random ones make the
+# requests that a program of its own derives. A run of a workload is the run of its file. A wrong
+# workload leaves nothing behind.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The archive of a suite, its certificate and its words are worked out again: tests/helpers/archived_check.py.
+# The archive of a suite, its certificate and its words are computed again
+# (tests/helpers/archived_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

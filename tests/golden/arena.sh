@@ -1,5 +1,6 @@
 #!/bin/sh
-# Suites and judgements: scores against a computation of its own, the sealed split, and what is refused.
+# Suites and judgements are tested: scores against a computation of its own, the sealed split, and
+# refusals.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -18,7 +19,8 @@ refuse() { # what, words, command
     grep -q -- "$words" "$dir/err" || fail "$what: $(cat "$dir/err")"
 }
 
-# The shipped suites are those that were frozen. --update: they are frozen again, which makes other suites of them.
+# The shipped suites are those that were frozen. With --update they are frozen again, which makes
+# other suites of them.
 for s in $(cd experiments/suites && ls | sed -n "s/\.json$//p" | grep -v archive); do
     $x arena judge edf --suite $s --replications 2 --json >"$dir/$s" 2>/dev/null || fail "$s"
     hash=$(sed -n 's/.*"hash":.*"\([0-9a-f]*\)".*/\1/p' "$dir/$s")
@@ -28,9 +30,10 @@ for s in $(cd experiments/suites && ls | sed -n "s/\.json$//p" | grep -v archive
 done
 test "${1:-}" != --update || exit $bad
 
-# The archive in the tree is of these suites, and of this program: a row of one is computed again. With WHOLE=yes a row of each,
-# and one of a policy that uses the NPU. Not under a sanitizer: these are some hundred runs whose scores the usual build
-# compares, and every line of them is run by the suites below.
+# The archive in the tree is of these suites, and of this program, so a row of one is computed
+# again. With WHOLE=yes that is a row of each, and one of a policy that uses the NPU. Under a
+# sanitizer nothing runs: these are some hundred runs whose scores the usual build compares, and the
+# suites below run every line of them.
 [ -z "${SANITIZED:-}" ] || echo "skipped: under a sanitizer: rows of the shipped archives, which the usual build computes again"
 for f in experiments/suites/*.archive.json; do
     [ -z "${SANITIZED:-}" ] || continue
@@ -66,7 +69,7 @@ JSON
 suite one ', "unscored": ["a"]' ''
 suite two ', "sealed": "one.json"' ''
 
-# A score, from runs that a sweep made and arithmetic that is not the program's.
+# A score is computed from the runs of a sweep, by arithmetic that is not the program's.
 $x arena judge vtc --suite "$dir/two.json" --json >"$dir/judged" 2>/dev/null || fail "judge"
 $x sweep "$dir/two.json" --policy fcfs --policy vtc -o "$dir/s.db" -q --export json >"$dir/runs" || fail "sweep"
 python3 - "$dir/judged" "$dir/runs" <<'PY' || fail "the score is not that of the runs"
@@ -87,13 +90,13 @@ print("score", judged["score"], "of the runs", score)
 sys.exit(not ok)
 PY
 
-# The reference against itself: nothing gained, nothing lost.
+# The reference against itself gains and loses nothing.
 $x arena judge fcfs --suite "$dir/two.json" --json 2>/dev/null >"$dir/same"
 python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not (
     d["score"] == 1 and d["p_better"] == 1 and d["significant_regressions"] == [] and d["passes"] is False))' "$dir/same" ||
     fail "the reference is not equal to itself"
 
-# The sealed split: counted, once for each candidate, and without words.
+# The sealed split is counted, once for each candidate, and gives no words.
 l=$dir/ledger.csv
 refuse "sealed without a ledger" "needs --ledger" $x arena judge edf --suite "$dir/two.json" --sealed
 refuse "no sealed split" "no sealed split" $x arena judge edf --suite "$dir/one.json" --sealed --ledger "$l"
@@ -127,7 +130,7 @@ refuse "a point that is not there" "no point is called c" $x arena judge edf --s
 suite four ', "extra": 1' ''
 refuse "an unknown key" "extra" $x arena judge edf --suite "$dir/four.json"
 
-# The archive: all that was asked, best first, and a certificate that no value beats.
+# The archive has all candidates, best first, and a certificate that no value beats.
 $x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/a.db" >"$dir/two.archive.json" 2>/dev/null ||
     fail "archive"
 $x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/a.db" 2>"$dir/err" |
@@ -145,7 +148,8 @@ sys.exit(not ok)
 PY
 $x arena judge edf --suite "$dir/two.json" --json 2>/dev/null | grep -q '"headroom_left":.*[0-9]' || fail "no headroom from the archive"
 
-# Selection names who a judgement of many runs puts first, and stops early for the others.
+# Selection names the candidate that a judgement of many runs puts first, and stops early for the
+# others.
 $x arena judge edf vtc srpt --suite "$dir/two.json" --select 0.95 --indifference 1% --json 2>/dev/null >"$dir/selected" || fail "select"
 $x arena judge edf vtc srpt --suite "$dir/two.json" --replications 40 --json 2>/dev/null >"$dir/forty" || fail "forty"
 python3 - "$dir/selected" "$dir/forty" <<'PY' || fail "select: $(cat "$dir/selected")"
@@ -176,7 +180,8 @@ $x arena archive --suite "$dir/two.json" --policy edf --slurm 3 --slurm-scripts 
 grep -q "'arena' 'archive'.*'--policy' 'edf'" "$dir/far.db.slurm/array.sh" || fail "slurm: $(cat "$dir/far.db.slurm/array.sh")"
 refuse "a shard without a store" "need --store" $x arena archive --suite "$dir/two.json" --shard 0/2
 
-# The end of a search by selection: the one that has the highest score in 20 runs of each is named, and it takes fewer runs.
+# At the end of a search by selection, the candidate with the highest score in 20 runs of each is
+# named, and it takes fewer runs.
 cat >"$dir/few.json" <<'END'
 {"name": "few", "suite": {"about": "one short point", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
  "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
@@ -191,7 +196,8 @@ sed -n 's/^selected of 3 with \([0-9]*\) runs for \([0-9]*\), decided: \(.*\)/\1
 read -r runs equal named <"$dir/selected"
 [ "$named" = "$best" ] && [ "$runs" -lt "$equal" ] || fail "evolve.py --select: $(cat "$dir/evolved.log"), and $best is best"
 
-# A folder to begin in: its baseline serves everybody and has a score; no file is written over.
+# A folder to begin in has a baseline that serves all requests and has a score. No file is written
+# over.
 $x arena new "$dir/mine" >"$dir/said" || fail "arena new"
 program=$(cd "${x%/*}" && pwd)/xpusim
 XPUSIM=$program sh "$dir/mine/test.sh" 1 >"$dir/tested" 2>&1 || fail "arena new: test.sh: $(cat "$dir/tested")"
@@ -203,8 +209,9 @@ test "$(grep -c '^public' "$dir/mine/ledger.csv")" = 2 || fail "arena new: no le
 refuse "a folder with files" "File exists" $x arena new "$dir/mine"
 test "$(ls "$dir/mine" | wc -l)" = 6 || fail "arena new: $(ls "$dir/mine")"
 
-# With WHOLE=yes: the policy that was found here is better on the public split, and each of its rules decides something. A second
-# of a processor for the scores of its page. A sanitized build only takes longer to work them out.
+# With WHOLE=yes the policy that was found here is better on the public split, and each of its rules
+# decides something. That takes a second of a processor for the scores of its page. A sanitized
+# build only takes longer to compute them.
 [ -z "${SANITIZED:-}" ] || echo "skipped: under a sanitizer: what the page of guarded-xpu says, which the usual build judges"
 [ -n "${WHOLE:-}" ] && [ -z "${SANITIZED:-}" ] || {
     test $bad -eq 0 && echo "arena: suites, scores, sealed split, archive: fine"

@@ -1,6 +1,6 @@
 /* A policy that does anything (tests/helpers/wild.h) and asks everything, as a plug-in. Its
  * counters are digests of all that it is given and answered, and of what its memory holds. So two
- * processes that treat it alike print the same counters (hosted.sh). */
+ * processes that treat it equally print the same counters (hosted.sh). */
 #include <errno.h>
 #include <string.h>
 

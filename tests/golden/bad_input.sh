@@ -1,5 +1,6 @@
 #!/bin/sh
-# Bad input of every kind: exit 2, a message that names the place, nothing half-written, no crash.
+# Bad input of every kind gives exit 2 and a message that names the place, leaves nothing
+# half-written, and never crashes.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -57,7 +58,7 @@ refuse "$dir/t.csv: machine[0].at_s: the event sets nothing" $run
 refuse "no command is called trace impot" $x help trace impot
 refuse "no command is called compare fcfs" $x help compare fcfs
 refuse "no figure is called zzzz (\`xpusim plot list\` shows them)" $x plot zzzz
-# what is likely to be meant is asked for, of every kind of name
+# The message suggests the likely name, for every kind of name.
 meant() { # name, command...
     name=$1
     shift
@@ -238,7 +239,7 @@ cp traces/datasets/bfcl.csv "$deep"
 $x run --policy fcfs --workload "mixed:reactive=$deep,duration_s=60" >"$dir/out" || bad=1
 grep -qF "mixed:reactive=$deep,duration_s=60" "$dir/out" || bad=1
 refuse "" $x graphs --p 1,2 --d 1 --s 1 --chunks 2
-# What a user wrote stands whole in the message, however long it is: a name, and a path that no system opens.
+# A user's text is whole in the message at any length: a name, and a path that no system opens.
 whole() { # the command, in which W stands for it
     for w in $name $path; do
         set -- $(echo "$command" | sed "s|\bW\b|$w|g")

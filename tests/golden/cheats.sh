@@ -1,6 +1,7 @@
 #!/bin/sh
-# Policies that want to know what they must not (tests/cheats): in its jail each cheat gets nothing; outside each gets something,
-# so that none is a cheat in name only. What needs no jail is refused in both. Results are the same in and outside.
+# Policies of tests/cheats want to know forbidden things. In its jail each cheat gets nothing.
+# Outside each gets something, so that none is a cheat in name only. Both refuse cheats that need no
+# jail. Results are the same in and outside.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -43,7 +44,8 @@ n=$(wc -l <"$dir/inside")
 [ "$n" -ge 46 ] && [ "$n" -eq "$(wc -l <"$dir/outside")" ] || fail "$n cheats were tried"
 grep ': GOT' "$dir/inside" | while read -r line; do echo "FAILED: in the jail $line"; done
 grep -q ': GOT' "$dir/inside" && bad=1
-# What gets nothing outside either is no test of the jail here: of these some need a privilege or a file that is not everywhere.
+# A cheat that gets nothing outside either is no test of the jail here. Some of these need a
+# privilege or a file that is not everywhere.
 grep ': nothing' "$dir/outside" | grep -vE '^(seed|oracle): ' >"$dir/weak"
 while IFS=: read -r name why; do
     case $name in
@@ -57,7 +59,8 @@ grep -qE '^(seed|oracle): GOT' "$dir/outside" && fail "the contract gives: $(gre
 if grep -q __asan_init "$x"; then
     echo "skipped: a plug-in in a process of its own has less memory than the address sanitizer wants"
 else
-    # The same of a plug-in, which the jail of plug-ins (XPUSIM_JAIL=on) takes out of the simulator's process.
+    # A plug-in is tested like this, too. The jail of plug-ins (XPUSIM_JAIL=on) takes it out of the
+    # simulator's process.
     secret=$(grep -v '^#' "$dir/parent/trace.csv" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "output_tokens") c = i }
         NR > 1 && NR < 5 { printf "-DSECRET_%d=%d ", NR - 1, $c }')
     # shellcheck disable=SC2086
@@ -88,7 +91,8 @@ else
     look_so on :forge=true | grep -q 'asked for what there is not' || fail "a forged request is not found out"
     look_so on :crash=true | grep -q 'was killed by signal 11' || fail "a crash in the jail is not named"
 
-    # A plug-in decides the same in its jail: all of edf and of llm-npu (passes ahead), with hooks, steady iterations and notes.
+    # A plug-in decides the same in its jail: all of edf and of llm-npu (passes ahead), with hooks,
+    # steady iterations and notes.
     for twin in edf llm-npu; do
         so=$dir/policy/$twin.so
         cat >"$dir/policy/twin.c" <<END
@@ -103,7 +107,7 @@ const struct policy_ops *xpusim_policy(void)
 END
         ${CC:-cc} -std=c17 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -O2 -fPIC -shared -I. -o "$so" "$dir/policy/twin.c" ||
             fail "$twin.c as a plug-in"
-        # Stops of passes whose launch was not waited for; kernels ahead, which are.
+        # Some stops are of passes whose launch was not waited for. Kernels ahead are waited for.
         some='preempt=layer,kv=recompute inflight=2'
         [ $twin = edf ] || some=order=chunks
         for some in $some; do
@@ -134,7 +138,7 @@ END
     done
     grep -q score "$dir/edf.score" && cmp "$dir/edf.so.score" "$dir/edf.score" || fail "edf as a plug-in has another score: $(cat "$dir/err")"
 
-    # Nobody is judged who could look: the arena refuses what it cannot confine.
+    # No candidate is judged that could look: the arena refuses each that it cannot confine.
     for policy in "$dir/policy/edf.so" "python:policies/python/examples/edf.py:Edf"; do
         XPUSIM_JAIL=off "$x" arena judge "$policy" --replications 2 >"$dir/out" 2>"$dir/err"
         [ $? -eq 2 ] && grep -q 'cannot be confined' "$dir/err" || fail "arena judges $policy without a jail: $(cat "$dir/err")"
@@ -145,7 +149,8 @@ END
     grep -q 'own_maps: nothing' "$dir/err" "$dir/out" || fail "the arena does not run the plug-in: $(head -3 "$dir/err")"
 fi
 
-# Runs of one process share an interpreter and nothing else: what one leaves, in memory or by a pipe, the next does not find.
+# Runs of one process share an interpreter and nothing else. One leaves something, in memory or by a
+# pipe, and the next does not find it.
 sed "s|@FOLDER@|$dir/parent|" tests/cheats/leave.py >"$dir/policy/leave.py"
 cp policies/python/examples/fcfs.py "$dir/policy/fcfs.py"
 few >"$dir/suite.json"
@@ -173,7 +178,7 @@ for class in Served Raised; do
     grep -q 'a fork of the zygote' "$dir/out" "$dir/err" || fail "$class: runs are not forked: $(head -3 "$dir/err")"
 done
 
-# The same bytes in and outside, of a class and of a program.
+# Bytes are equal in and outside, for a class and for a program.
 for policy in "python:policies/python/examples/edf.py:Edf" "python:policies/python/examples/npu_serial.py:NpuSerial"; do
     for jail in on off; do
         XPUSIM_JAIL=$jail "$x" run --policy "$policy" --workload "$load" --seed 3 --json --decisions "$dir/$jail.log" \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A claim's verdict is what its numbers say: experiments/claims/verdicts.py judges the numbers of
-# `claims --json` again, by the rules of claims.h, and shares nothing with the program.
+# A claim's verdict must follow from its numbers. experiments/claims/verdicts.py judges the numbers
+# of `claims --json` again, by the rules of claims.h, and shares nothing with the program.
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
@@ -8,9 +8,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 again="python3 experiments/claims/verdicts.py"
 
-# Orders, numbers, ranges, bounds on maxima, what is fitted, undecided, and not modellable.
+# These are orders, numbers, ranges, bounds on maxima, fitted, undecided, and not modellable claims.
 "$x" claims A6 B6 B8 B12 B14 B17 B26 D9 D16 D22 D25 --reading taken --replications 4 --json -q >"$dir/claims.json"
-# Claims of several checks, of which some are reproduced and some are not: the words are asked for, not the numbers.
+# Claims have several checks, of which some are reproduced and some are not. The test asks for the
+# words, not for the numbers.
 "$x" claims B16 B25 D5 D15 --reading taken --replications 2 --json -q >"$dir/mixed.json"
 "$x" claims B14 B17 --reading stated --profile paper-125h --replications 4 --json -q >"$dir/fitted.json"
 $again "$dir/claims.json" "$dir/fitted.json" "$dir/mixed.json"
@@ -19,7 +20,7 @@ for word in reproduced calibrated direction "not reproduced" "not modellable"; d
 done
 grep -q '"verdict":.*"calibrated"' "$dir/fitted.json" || { echo "B14 was fitted to, and is not calibrated"; exit 1; }
 
-# A word that the numbers contradict is seen, of a claim and of a check.
+# A word that the numbers contradict is found, of a claim and of a check.
 sed 's/"verdict":\t"direction"/"verdict":\t"reproduced"/' "$dir/claims.json" >"$dir/kinder.json"
 if $again "$dir/kinder.json" >"$dir/seen"; then
     echo "verdicts.py does not see that direction was called reproduced"

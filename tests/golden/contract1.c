@@ -1,6 +1,6 @@
-/* A plug-in as headers of policy API version 1 laid it out, in both forms that bore that number:
- * presets came into the middle of the second. Read as a later policy_ops, its hooks stand where
- * other members are. It must be refused before anything of it is called. */
+/* A plug-in has the layout of headers of policy API version 1, in both forms with that number. The
+ * second form has presets in its middle. Read as a later policy_ops, its hooks are in the place of
+ * other members. It must be refused before anything of it is called. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make demo`: it ends, names both models, and its page - every figure, two comparisons of five policies - is at most
-# 1.7 MB, of which a third is static figures.
+# `make demo` must end and name both models. Its page has every figure and two comparisons of five
+# policies. It is at most 1.7 MB, of which a third is static figures.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${BUILD:-build}" && pwd)

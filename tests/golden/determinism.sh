@@ -1,6 +1,7 @@
 #!/bin/sh
-# The same bytes from gcc -O2 and clang -O0 (gcc -O0 where there is no clang), from 1 and 2 workers, and from any
-# order of policies. gcc -O1 is compared too: by the golden files under the sanitizers.
+# Bytes are equal from gcc -O2 and clang -O0 (gcc -O0 where there is no clang), from 1 and 2
+# workers, and from any order of policies. The golden files under the sanitizers compare gcc -O1,
+# too.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
@@ -38,7 +39,7 @@ cmd="$x compare $load --replications 4 --baseline openvino-cb --json"
 $cmd --policy openvino-cb --policy agent-xpu-v2 --policy edf --jobs 1 >"$dir/a"
 $cmd --policy openvino-cb --policy agent-xpu-v2 --policy edf --jobs 2 >"$dir/b"
 cmp "$dir/a" "$dir/b"
-# another order: the same values per policy
+# In another order each policy has the same values.
 values() { tr -d '\n\t ' <"$1" | grep -o '"agent-xpu-v2":{.*' | cut -c1-2000 | sed 's/"edf".*//; s/"openvino.*//'; }
 $cmd --policy edf --policy agent-xpu-v2 --policy openvino-cb --jobs 2 >"$dir/c"
 values "$dir/a" >"$dir/va"

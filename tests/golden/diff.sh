@@ -1,6 +1,6 @@
 #!/bin/sh
-# diff and bisect: equal runs pass, a changed parameter is found with its state, the shrunk trace
-# still shows it, and two logs or another binary serve as well.
+# diff and bisect are tested with a recording. Equal runs pass, and a changed parameter is found
+# with its state. The shrunk trace still shows it, and two logs or another binary serve as well.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

@@ -1,6 +1,7 @@
 #!/bin/sh
-# diff and bisect without a recording (diff.sh has that): equal runs pass, a difference is exit 1, the shrunk trace still shows
-# it and is smaller, and two logs or another binary part at the same decision.
+# diff and bisect are tested without a recording (diff.sh has one). Equal runs pass, and a
+# difference is exit 1. The shrunk trace still shows it and is smaller, and two logs or another
+# binary part at the same decision.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -32,7 +33,8 @@ pair="--policy agent-xpu-v2 --b-policy agent-xpu-v2:b_rf=1"
 [ $? -eq 1 ] || fail "logs that differ are not exit 1"
 [ "$(head -n 1 "$dir/logs")" = "$(head -n 1 "$dir/said")" ] || fail "logs part elsewhere: $(head -n 1 "$dir/logs" "$dir/said")"
 "$x" diff "$dir/a.log" "$dir/a.log" >/dev/null || fail "a log differs from itself"
-# The decision, by comparing the logs line by line; and no request of the shrunk trace can go.
+# The decision is found by comparing the logs line by line. No request of the shrunk trace can be
+# left out.
 python3 - "$dir" "$x" <<'END' || fail "the decision, or the shrunk trace"
 import json, pathlib, subprocess, sys
 d, x = pathlib.Path(sys.argv[1]), sys.argv[2]

@@ -1,5 +1,6 @@
 #!/bin/sh
-# diff: the requests of the state in which two policies part, by what runs of each by itself say of requests.
+# diff prints the requests of the state in which two policies part. They are compared with each
+# one's own runs.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 dir=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every page is in the index and every link of a page leads somewhere; the stage of `make docs` has all commands and metrics;
-# without mkdocs it says in one sentence what to do.
+# Every page is in the index, and every link of a page leads somewhere. The stage of `make docs` has
+# all commands and metrics. Without mkdocs it says in one sentence what to do.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The data of figures is worked out again from what they are drawn from: tests/helpers/drawn_check.py.
+# The data of figures are computed again from the files that they show
+# (tests/helpers/drawn_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# xpusim drive: without engines one plain sentence; with ggml runs, calibration and comparison on the cpu clock, where no
-# time decides anything: tokens, books and files do.
+# xpusim drive prints one plain sentence without engines. With ggml it runs, calibrates and compares
+# on the cpu clock, where no time decides anything: only tokens, counts and files do.
 set -eu
 BUILD=${BUILD:-build}
 x=$BUILD/xpusim
@@ -21,7 +21,7 @@ fail() { echo "drive: $*"; exit 1; }
 awk -F, -v OFS=, '/^#/ || /^request/ { next } { $1 = $2 = n++; print }' "$tmp/rows" >"$tmp/body"
 { echo '# xpusim-trace v1'; grep '^request' "$tmp/rows"; cat "$tmp/body"; } >"$tmp/t.csv"
 
-# A model of one small layer: what is compared here are tokens, books and files, and no times.
+# A model of one small layer runs, because tokens, counts and files are compared here, and no times.
 sed 's/"random-256"/"small"/; s/"layers": 2/"layers": 1/; s/"hidden": 256/"hidden": 64/; s/"heads": 4/"heads": 1/; s/"kv_heads": 2/"kv_heads": 1/
     s/"ffn_hidden": 704/"ffn_hidden": 128/; s/"vocab": 1000/"vocab": 128/' hwmodels/llm/random-256.json >"$tmp/small.json"
 [ "$(diff hwmodels/llm/random-256.json "$tmp/small.json" | grep -c '^>')" -eq 7 ] || fail "the small model: $(cat "$tmp/small.json")"
@@ -40,13 +40,13 @@ if [ ! -e "$BUILD/engines/ggml.so" ]; then
     echo "skipped: engine ggml is not there (make engines)"
     exit 0
 fi
-# A device that is not there stands whole in the message, however long its name is.
+# A device that is missing has its whole name in the message, at any length.
 for name in "$(printf '%0300d' 0 | tr 0 n)" "$(printf '%05000d' 0 | tr 0 p)"; do
     status=0
     $x drive --policy fcfs --devices "$name" >/dev/null 2>"$tmp/err" || status=$?
     [ $status -eq 2 ] && grep -qF "$name" "$tmp/err" || fail "long name: exit $status"
 done
-# A real run says what the package drew, or in one sentence why nobody knows.
+# A real run says how much the package drew, or in one sentence why that is unknown.
 XPUSIM_RAPL_DIR=$tmp/none $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" >"$tmp/out"
 grep -q "no energy was measured: no package counter (RAPL) can be read in $tmp/none" "$tmp/out" || fail "energy: $(cat "$tmp/out")"
 mkdir -p "$tmp/rapl/intel-rapl:0"
@@ -89,7 +89,7 @@ EOF
 $x run --soc snapdragon-8gen2 --llm qwen2.5-1.5b --workload "texts:file=$tmp/topk.jsonl,gap_s=5" \
     --policy sd-npu:drafter=calibrated -q >/dev/null || fail "topk: not read"
 
-# What looks at a simulation looks at a real run: decisions, timeline, where latencies went.
+# Options that show a simulation show a real run, too: decisions, timeline, causes of latencies.
 # shellcheck disable=SC2086
 $x drive --policy fcfs $usual --decisions "$tmp/decisions" --timeline "$tmp/timeline.json" >/dev/null
 [ "$(grep -c ' launch .* = 0$' "$tmp/decisions")" -ge $((12 + 66)) ] || fail "decisions: $(head -3 "$tmp/decisions")"
@@ -98,7 +98,7 @@ $x drive --policy fcfs $usual --decisions "$tmp/decisions" --timeline "$tmp/time
 $x drive --policy fcfs $usual --explain >"$tmp/why"
 grep -q 'compute .*kernels for its own tokens' "$tmp/why" || fail "explain: $(cat "$tmp/why")"
 
-# 3. What is not real is refused by name, exit 1.
+# 3. Options that are not real are refused by name, exit 1.
 status=0
 # shellcheck disable=SC2086
 $x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
@@ -162,8 +162,9 @@ grep -q "^$tmp/t.csv, clock cpu, 1 repeat;" "$tmp/turn" || fail "comparison that
 PYTHONDONTWRITEBYTECODE=1 python3 tests/helpers/driven_check.py "$tmp/c.json" || fail "comparison: other numbers than its requests have"
 grep -q '"real_mape"' "$tmp/c.json" && grep -q '"soc":.*"two-cores"' "$tmp/c.json" || fail "comparison"
 
-# 5. A signal: what ran is written, said to be a part, and the exit status is the signal's. The second request comes after
-# an hour. The loader's thread is the last of five to begin, when all devices are open.
+# 5. At a signal the finished part is written and called a part, and the exit status is the
+# signal's. The second request comes after an hour. The loader's thread is the last of five to
+# begin, when all devices are open.
 {
     sed -n 1,2p "$tmp/t.csv"
     echo '0,0,0,reactive,0.001,,20,4,0'
@@ -197,7 +198,8 @@ interrupted 130 INT --calibrate "$tmp/slow.csv" -o "$tmp/none.json"
 [ ! -e "$tmp/none.json" ] || fail "a machine of nothing"
 grep -q 'of 0 runs' "$tmp/err" || fail "interrupted: $(cat "$tmp/err")"
 
-# A session whose next turn never comes gives its KV back: 600 of them, one after another, and a real run keeps KV for 512.
+# A session whose next turn never comes gives its KV back. There are 600 of them, one after another,
+# and a real run keeps KV for 512.
 {
     echo '# xpusim-trace v1'
     echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,until_s'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `explain` says a request would take otherwise is what `run` gives then: alone on the machine,
-# and without contention. Its causes sum to the latency that `run` reports.
+# `explain` says how long a request would take under other conditions, and `run` must give that
+# then: alone on the machine, and without contention. Its causes sum to the latency of `run`.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -38,8 +38,8 @@ for policy in agent-xpu-v2 openvino-cb; do
         equal "$(awk -v n="$sum" 'BEGIN {printf "%.9f", n / 1e9}')" "$(e2e "$dir/all.csv" $id)" || fail "$policy $id: latency"
     done
 done
-# Alone nothing keeps fcfs from the bound but the host and what roofline leaves out of launches: the
-# bound is of the last token, of which most of the time is, not of the first.
+# Alone only the host, and the part of launches that roofline leaves out, keep fcfs from the bound.
+# The bound is of the last token, which has most of the time, not of the first.
 "$x" explain --request 0 --policy fcfs --workload w1:n=1 --json >"$dir/e.json" || fail "a lone request"
 awk -v b="$(key bound_s)" -v a="$(key alone_s)" 'BEGIN {exit !(b > 0.8 * a && b <= a)}' || fail "lone bound $(key bound_s) of $(key alone_s)"
 "$x" explain --policy fcfs >"$dir/out" 2>&1
@@ -73,8 +73,9 @@ assert sum(e["on_path"] for e in job["edges"]) == len(on) - 1
 assert any(b["of_job"] for b in job["blockers"])
 PY
 done
-# A prompt of 512 tokens has the iGPU for more than a second. The request behind it is cancelled after half a second, and has
-# waited for it all the time: the NPU, the first device, is idle, but nobody uses it.
+# A prompt of 512 tokens has the iGPU for more than a second. The request behind it is cancelled
+# after half a second, and has waited for it all the time. The NPU, the first device, is idle, but
+# no request uses it.
 printf '%s\n' '# xpusim-trace v1' request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,cancel_s \
     0,0,0,reactive,0,,512,1,0, 1,1,0,proactive,0,,600,50,0,0.5 >"$dir/cancelled.csv"
 "$x" explain --request 1 --policy edf --trace "$dir/cancelled.csv" --json -q >"$dir/r.json"
@@ -84,7 +85,7 @@ d = json.load(open(sys.argv[1]))
 assert {k: v for k, v in d["causes_ns"].items() if v} == {"queue_other": 500000000}, d["causes_ns"]
 assert [(b["request_id"], b["queue_ns"]) for b in d["blockers"]] == [(0, 500000000)], d["blockers"]
 PY
-# And has no latency that another time is a percentage of.
+# It has no latency of which another time would be a percentage.
 "$x" explain --request 1 --policy edf --trace "$dir/cancelled.csv" -q | sed -n '/^otherwise/,/^$/p' >"$dir/r.txt"
 grep -q "^  alone, no policy below  .* s  to its end, which it did not reach$" "$dir/r.txt" && ! grep -q % "$dir/r.txt" || fail "a share of no latency: $(cat "$dir/r.txt")"
 exit $bad

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What falsify prints is worked out again from runs, requests and explanations: tests/helpers/falsified_check.py.
+# Output of falsify is computed again from runs, requests and explanations
+# (tests/helpers/falsified_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

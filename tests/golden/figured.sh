@@ -1,5 +1,6 @@
 #!/bin/sh
-# Values, marks and drawn data of a paper's figure are worked out again: tests/helpers/figured_check.py.
+# Values, marks and drawn data of a paper's figure are computed again
+# (tests/helpers/figured_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every figure of the papers is made at a small size, drawn, and says all its values; the list and docs/figures.md have them all.
+# Every figure of the papers is made at a small size, drawn, and says all its values. The list and
+# docs/figures.md have them all.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -13,7 +14,7 @@ fail() {
 "$x" figure --json >"$dir/list.json" || fail "the list"
 for f in experiments/figures/*-*.json; do
     name=$(basename "$f" .json)
-    # Two take a second each, and are of the form of others: with WHOLE=yes.
+    # Two take a second each and have the form of others, so they run with WHOLE=yes only.
     case $name in agent-xpu-v1-6 | agent-xpu-v2-8) [ -n "${WHOLE:-}" ] || continue ;; esac
     small=""
     grep -q '"duration": 900' "$f" && small="--put duration=60 --seed 4" # its first minute has requests at every rate

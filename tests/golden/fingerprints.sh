@@ -1,5 +1,6 @@
 #!/bin/sh
-# What can give other results has another fingerprint: tests/helpers/fingerprints_check.py.
+# Everything that can give other results has another fingerprint
+# (tests/helpers/fingerprints_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

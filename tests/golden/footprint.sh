@@ -1,6 +1,7 @@
 #!/bin/sh
-# A runtime's memory in a run: off as shipped; counted, the peak grows by the closed form, and KV gets that much less.
-# With two models a process has two tokenizers, and the activations of one pass.
+# A runtime's memory does not count in a run by default. When it counts, the peak grows by the
+# closed form, and KV gets that much less. With two models a process has two tokenizers, and the
+# activations of one pass.
 # shellcheck disable=SC2086 # options of a load
 set -u
 cd "$(dirname "$0")/../.." || exit 2

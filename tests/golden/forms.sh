@@ -1,5 +1,5 @@
 #!/bin/sh
-# One result as text, Markdown, CSV and JSON: tests/helpers/forms_check.py.
+# One result is printed as text, Markdown, CSV and JSON (tests/helpers/forms_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The metric gate: this build's policy matrix against the committed baseline, and the recorded report of a worsened machine
-# (gate_alarms.sh has what the gate must say). A policy that changes on purpose: `make golden-update` shows the rows and
-# records them.
+# The metric gate compares this build's policy matrix with the committed baseline. The report of a
+# worsened machine must be as recorded (gate_alarms.sh has the gate's other words). If a policy
+# changes on purpose, `make golden-update` shows the rows and records them.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -15,7 +15,8 @@ fail() {
     bad=1
 }
 
-# Under a sanitizer not: numbers are those of the usual build, and a small matrix of its own is below.
+# Nothing runs under a sanitizer: numbers are those of the usual build, and a small matrix of its
+# own is below.
 if [ -n "${SANITIZED:-}" ]; then
     echo "skipped: under a sanitizer: the recorded matrix, whose numbers the usual build compares"
 else
@@ -33,7 +34,7 @@ cat >"$dir/small.json" <<'END'
    "policies": ["fcfs", "agent-xpu-v2"]}]}
 END
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
-# A tenth of the iGPU gone: worse, exit 1, the table as recorded.
+# Without a tenth of the iGPU the gate reports worse, exit 1, and the table as recorded.
 sed 's/"set":[[:space:]]*\[\]/"set": ["sim.graphics.reserve_time_frac=0.1"]/' "$dir/small.json" >"$dir/slow.json"
 "$x" gate --baseline "$dir/slow.json" --all --markdown "$dir/slow.md" --junit "$dir/slow.xml" >"$dir/slow.txt"
 [ $? -eq 1 ] || fail "a slower iGPU passes"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the metric gate says of a worsened machine, of missing rows, of another binary. Nothing here is recorded: gate.sh has
-# the matrix of the policies and a report.
+# The metric gate reports a worsened machine, missing rows and another binary. Nothing here is
+# recorded. gate.sh has the matrix of the policies and a report.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -19,7 +19,8 @@ cat >"$dir/small.json" <<'END'
    "workload": "mixed:reactive_per_min=6,proactive_per_min=6,duration_s=60", "set": [],
    "policies": ["fcfs", "agent-xpu-v2"]}]}
 END
-# Five seconds have no requests in some replications: nothing is recorded, and the last line says so.
+# Five seconds have no requests in some replications. So nothing is recorded, and the last line says
+# so.
 sed 's/duration_s=60/duration_s=5/; s/"seed": 1/"seed": 1, "replications": 6/' "$dir/small.json" >"$dir/none.json"
 cp "$dir/none.json" "$dir/none.was"
 "$x" gate --baseline "$dir/none.json" --update >"$dir/out" 2>"$dir/err" && fail "runs that fail are recorded"
@@ -34,7 +35,8 @@ awk '/^ADDED/ { shown++ } /^and [0-9]+ rows? of metrics/ { rest = $2 } END { exi
 XPUSIM_DATA_DIR=$PWD "$x" gate --baseline "$dir/small.json" --against "$x" --strict >/dev/null ||
     fail "a binary passes against itself"
 
-# A default that matters on no load: a row names it, and nothing else changes. It is no command's to show.
+# A default that matters on no load changes. A row names it, and nothing else changes. No command
+# shows it.
 sed 's/max_batch=32/max_batch=33/' "$dir/small.json" >"$dir/default.json"
 cmp -s "$dir/small.json" "$dir/default.json" && fail "agent-xpu-v2 has no max_batch=32 in the baseline"
 "$x" gate --baseline "$dir/default.json" --markdown "$dir/default.md" >"$dir/out" && fail "another default passes"
@@ -42,7 +44,7 @@ grep -q 'STATUS .*agent-xpu-v2 .*max_batch=32, was 33' "$dir/out" || fail "anoth
 grep -q '^16 rows: 15 OK, 1 STATUS; FAILED$' "$dir/out" || fail "another default changes one row: $(tail -n 1 "$dir/out")"
 grep -q 'xpusim diff' "$dir/default.md" && fail "a command shows another default"
 
-# A tenth of the iGPU gone: worse, exit 1, the table as recorded.
+# Without a tenth of the iGPU the gate reports worse, exit 1, and the table as recorded.
 sed 's/"set":[[:space:]]*\[\]/"set": ["sim.graphics.reserve_time_frac=0.1"]/' "$dir/small.json" >"$dir/slow.json"
 "$x" gate --baseline "$dir/slow.json" --all --markdown "$dir/slow.md" --junit "$dir/slow.xml" >"$dir/slow.txt"
 [ $? -eq 1 ] || fail "a slower iGPU passes"
@@ -54,8 +56,9 @@ for text in "12 REGRESSION; FAILED" "P90 reactive time to first token (s), lower
 done
 grep -qE 'https?://|<script' "$dir/slow.html" && fail "the page refers to something outside"
 
-# The mean improves, and one replication is worse: both are said. Recorded values are made 2 % larger in replication 0 and 1 %
-# smaller in replication 1, so that the run is better in the first, worse in the second.
+# The mean improves, and one replication is worse, and both are printed. Recorded values are made 2
+# % larger in replication 0 and 1 % smaller in replication 1, so that the run is better in the
+# first, worse in the second.
 python3 - "$dir/small.json" "$dir/mixed.json" <<'END'
 import json, sys
 tree = json.load(open(sys.argv[1]))
@@ -67,7 +70,7 @@ END
 "$x" gate --baseline "$dir/mixed.json" >"$dir/out" && fail "a worse replication passes"
 grep -q 'REGRESSION .*reactive.e2e_s.p90 .*mean improved; replication 1 worse by 1.01 %, tolerance 0.001 %' "$dir/out" || fail "a mean that improved: $(cat "$dir/out")"
 
-# The history page: two commits of a baseline, a value that moved by a tenth.
+# The history page shows two commits of a baseline, and a value that moved by a tenth.
 if command -v git >/dev/null 2>&1; then
     mkdir "$dir/repo"
     for step in 1 2; do
@@ -84,7 +87,8 @@ END
     done
     python3 experiments/gate/history.py "$dir/small.json" -o "$dir/none.html" 2>/dev/null && fail "a history without a repository"
 fi
-# Which decision changed first: a policy whose order is another, under the same name.
+# The gate names the decision that changed first, for a policy with another order under the same
+# name.
 cat >"$dir/old" <<END
 #!/bin/sh
 # the same program, which runs srpt where it is asked for fcfs
@@ -116,7 +120,8 @@ grep -q "every decision is the same in 2 replications; only what they cost has c
 "$x" gate --baseline "$dir/small.json" --old "$dir/none" >/dev/null 2>&1
 [ $? -eq 2 ] || fail "no program before the change"
 
-# The workflow of docs/ci.md: the gate's step runs as it stands, on the small matrix, without and with a base.
+# The workflow of docs/ci.md is run: the gate's step unchanged, on the small matrix, without and
+# with a base.
 sed -n '/name: Gate$/,/name: Show/p' docs/ci/gate.yml | sed -n 's/^          //p' >"$dir/step"
 grep -q -- --old "$dir/step" || fail "the workflow's step was not found"
 for base in none base; do
@@ -127,7 +132,8 @@ for base in none base; do
     (export XPUSIM_DATA_DIR=$PWD && cd "$dir/$base" && sh -e "$dir/step" >/dev/null && [ -s gate.md ] && [ -s gate.html ] && [ -s gate.xml ]) || fail "the workflow's step, $base"
 done
 
-# The workflow for a policy of one's own: a policy that does worse fails the gate's step, and the next one names the decision.
+# The workflow for a policy of one's own is run, too. A policy that does worse fails the gate's
+# step, and the next one names the decision.
 steps() { sed -n "/name: $1\$/,/^      - /p" docs/ci/own-policy.yml | sed -n 's/^          //p'; }
 steps Gate >"$dir/step" && steps "First decision" >"$dir/first"
 grep -q "check-policy" "$dir/step" && grep -q "worktree" "$dir/first" || fail "the steps of own-policy.yml were not found"
@@ -156,7 +162,7 @@ EOF
 PATH="$(cd "$(dirname "$x")" && pwd):$PATH" XPUSIM_DATA_DIR=$PWD XPUSIM_INCLUDE=$PWD sh -e "$dir/own.sh" "$dir" >"$dir/out" 2>&1 ||
     fail "the workflow of a policy of one's own: $(cat "$dir/out")"
 
-# A row that is gone, on either side, does not pass.
+# A row that is missing, on either side, does not pass.
 sed 's/"fcfs", //' "$dir/small.json" >"$dir/fewer.json"
 "$x" gate --baseline "$dir/fewer.json" >"$dir/out" && fail "a recorded policy that is not run passes"
 grep -q '^REMOVED' "$dir/out" || fail "no REMOVED row"
@@ -170,7 +176,8 @@ chmod +x "$dir/broken"
 "$x" gate --baseline "$dir/small.json" --against "$dir/broken" >/dev/null 2>&1
 [ $? -eq 2 ] || fail "a binary that runs nothing lets everything pass"
 
-# What is recorded is what single runs are: of a recorded trace, with settings, on a machine and with a model of its own.
+# Recorded values are those of single runs: of a recorded trace, with settings, on a machine and
+# with a model of its own.
 "$x" trace gen --workload mixed:reactive_per_min=9,proactive_per_min=9,duration_s=40 --seed 4 -o "$dir/trace.csv" || fail "trace gen"
 cat >"$dir/own.json" <<END
 {"format": 1, "groups": [
@@ -222,7 +229,7 @@ for k, value in enumerate(recorded):
     run = said("run", "--policy", "edf", "--workload", workload, "--soc", "core-ultra-5-125h", "--llm", "llama-3.2-3b", "--seed", str(seeds[k]))
     assert same(value, run["metrics"][name]), (k, value, run["metrics"][name])
 assert len(recorded) == 30
-# The same requests give the same mean; other ones another.
+# Equal requests give an equal mean, and other ones another.
 own, usual, other = gate("--seed", "9"), gate(), gate("--seed", "10")
 assert same(own["measured"], own["baseline"]), own
 assert not same(usual["measured"], usual["baseline"]) and not same(other["measured"], other["baseline"]), (usual, other)

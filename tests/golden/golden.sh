@@ -1,6 +1,7 @@
 #!/bin/sh
-# Change detection: recorded outputs, byte by byte (fingerprints carry the revision, which is cut).
-# Correctness is shown elsewhere. golden.sh --update shows the differences, then records anew.
+# This test detects changes: it compares recorded outputs, byte by byte (fingerprints carry the
+# revision, which is cut). Correctness is shown elsewhere. golden.sh --update shows the differences,
+# then records the outputs again.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

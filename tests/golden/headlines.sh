@@ -1,5 +1,6 @@
 #!/bin/sh
-# The headlines' table says what `xpusim claims ID` says, check by check; the page and README say what the claims files mark.
+# The headlines' table says the same as `xpusim claims ID`, check by check. The page and README say
+# the same as the marks in the claims files.
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
@@ -10,7 +11,8 @@ ids="A7 B14 B15 D1"
 "$x" claims $ids --headline --replications 4 --uncertainty 2 --json -q >"$dir/rows.json"
 # shellcheck disable=SC2086
 "$x" claims $ids --reading taken --replications 4 --json -q >"$dir/claims.json"
-# Of two machines, on the first two traces each: one machine after the other is the same as one run of both.
+# Two machines have the first two traces each: one machine after the other is the same as one run of
+# both.
 "$x" claims B14 --headline --replications 4 --uncertainty 2 --json -q >"$dir/one.json"
 python3 - "$dir" <<'EOF'
 import json, re, sys

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Plug-ins in a process of their own (XPUSIM_JAIL=on): one that does anything, asks everything and counts what it is told
-# (asks.c) decides and counts what it does in the simulator's process, by a start or by a fork; and nonsense ends its run.
+# Plug-ins run in a process of their own (XPUSIM_JAIL=on), by a start or by a fork. One does
+# anything, asks everything and counts all calls (asks.c). It must decide and count the same as in
+# the simulator's process. Nonsense ends its run.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -56,7 +57,8 @@ for what in form launch preempt cancel compile drop kv kv_rank map occupy shed t
     cat "$dir"/*.log | cut -d' ' -f3 | grep -qx $what || fail "it never did $what: the test tests less than it says"
 done
 
-# A judge's second run on is a fork of a process that waits: three runs, two forks, which score what starts in one process do.
+# A judge's runs from the second on are forks of a process that waits. There are three runs and two
+# forks, with the scores of runs that start in one process.
 cat >"$dir/suite.json" <<'END'
 {"name": "few", "suite": {"about": "a few short runs", "references": ["fcfs"], "unscored": []}, "base": {"seed": 1},
  "rows": [{"point": "one", "soc": "core-ultra-5-125h", "llm": "llama-3.2-3b",
@@ -71,8 +73,9 @@ grep -q 'a fork' "$dir/err" && fail "forks in one process"
 value=$(sed -n 's/.*"value":[^0-9]*\([0-9.]*\).*/\1/p' "$dir/judged")
 [ -n "$value" ] && grep -qF "$value" "$dir/compared" || fail "forks score $value, which one process does not"
 
-# A policy that keeps both promises, so that its calls and the ends of its passes come late: the skeleton of `new-policy`. In a
-# process of its own it decides what fcfs decides here, also where requests are cancelled.
+# This policy keeps both promises, so that its calls and the ends of its passes come late. It is the
+# skeleton of `new-policy`. In a process of its own it decides the same as fcfs here, also where
+# requests are cancelled.
 skeleton=$dir/skeleton.so
 "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -O1 -fPIC -shared -I. -o "$skeleton" policies/skeleton/skeleton.c ||
     fail "the skeleton does not compile"
@@ -85,7 +88,7 @@ for load in "$mixed,duration_s=120" leader-subagents; do
     sed 1d "$dir/off.log" | cmp - "$dir/on" || fail "skeleton, $load: it decides other than fcfs"
 done
 
-# What comes late is a hook all the same: an action in it is refused. (In this process it is counted, too.)
+# A late call is a hook, too, and an action in it is refused. (In this process it is counted, too.)
 acts=$dir/acts.so
 sed '/^static void skeleton_pass_done/,/^}/s/    p->pass = NULL;/&\n    if (sched_set_timer(s, s->now_ns + 1) == 0) {\n        sched_give_up(s, "an action in a hook");\n    }/' \
     policies/skeleton/skeleton.c >"$dir/acts.c"

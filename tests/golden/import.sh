@@ -1,6 +1,6 @@
 #!/bin/sh
-# `trace import`: one sample of every format is recognised, through a file, a pipe and gzip alike, and what comes out
-# is a trace that runs. A file cut short inside gzip is an error.
+# `trace import` must recognise one sample of every format, through a file, a pipe and gzip. The
+# result is a trace that runs. A file cut short inside gzip is an error.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -28,9 +28,11 @@ for f in agentic-mooncake aiperf bailian copilot dynamo genai-perf guidellm infe
     [ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "not $other: it begins as $name does" "$dir/note" ||
         fail "$f as $other: $(cat "$dir/note")"
 done
-# What real tools wrote (tests/samples): session, turn, input, output tokens of every request. aiperf was told 40 and 12
-# tokens and two turns: the second prompt is the first, its answer and 40 more, 92. vLLM: 40 and 12. genai-perf: 10 out;
-# its prompts are 57 to 60 characters: 15 tokens at 4, and 9 to 13 words where the server says so. The spans say their own.
+# Real tools wrote these files (tests/samples). The test checks session, turn, input and output
+# tokens of every request. For aiperf 40 and 12 tokens and two turns were requested. So the second
+# prompt is the first, its answer and 40 more, 92. vLLM has 40 and 12. GenAI-Perf has 10 out, and
+# prompts of 57 to 60 characters. These are 15 tokens at 4, and 9 to 13 words where the server says
+# so. The spans say their own.
 sample() {
     "$x" trace import "tests/samples/$1" 2>"$dir/note" | tail -n +3 | cut -d, -f2,3,7,8 | tr '\n' ' ' >"$dir/rows"
     echo "$2 " | tr -d '\n' | cmp -s - "$dir/rows" || fail "$1: $(cat "$dir/rows" "$dir/note")"
@@ -43,8 +45,9 @@ sample genai-perf-0.0.16.json "0,0,15,10 1,0,15,10 2,0,15,10 3,0,15,10 4,0,15,10
 grep -q "tokens are characters over --chars-per-token$" "$dir/note" || fail "an estimate is not told: $(cat "$dir/note")"
 sample genai-perf-0.0.16-usage.json "0,0,12,10 1,0,13,10 2,0,9,10 3,0,13,10 4,0,11,10 5,0,10,10"
 sample otel-1.45.2.json "0,0,28,23 3,0,48,20 0,1,75,13 0,2,115,20 3,1,112,30 3,2,175,8"
-# The lengths of a turn here are what is new in it: 2855 + 32 + 245 = 3132, 3132 + 31 + 308 = 3471 and so on. Prompts share 5 of
-# their blocks with the first (0 to 4), or 3: 1536 + 1536 + 2560 tokens, and the other two of the second session with the third.
+# The lengths of a turn here count only new tokens: 2855 + 32 + 245 = 3132, 3132 + 31 + 308 = 3471
+# and so on. Prompts share 5 of their blocks with the first (0 to 4), or 3: 1536 + 1536 + 2560
+# tokens. The other two of the second session share them with the third.
 sample aiperf-0.13.0-sessions.jsonl "0,0,2855,32 3,0,2899,98 4,0,2770,30 6,0,2797,49 0,1,3132,31 0,2,3471,94 4,1,2875,38 6,1,2891,30 6,2,3299,30"
 grep -q "note: trace: 5 turns with the length of what is new;" "$dir/note" && grep -q "can serve 6656 more of 26989 prompt tokens" "$dir/note" ||
     fail "sessions of AIPerf: $(cat "$dir/note")"
@@ -61,13 +64,15 @@ head -c 60 "$dir/c.gz" >"$dir/cut.gz"
 "$x" trace import "$dir/cut.gz" -o "$dir/never.csv" 2>"$dir/note"
 [ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "cut.gz: the packed file is damaged or cut off$" "$dir/note" ||
     fail "a file cut short: $(cat "$dir/note")"
-# Blocks that prompts share: what the source's own cache could serve (1024 + 512 + 1536 tokens) is served, to the token.
+# The source's own cache could serve the shared blocks of prompts (1024 + 512 + 1536 tokens), and
+# all are served, to the token.
 printf '{"timestamp":%s,"input_length":%s,"output_length":9,"hash_ids":[%s]}\n' 0 1100 1,2,3 4000 1700 1,2,4,5 5000 600 1,6 \
     9000 2100 1,2,4,7,8 >"$dir/blocks.jsonl"
 "$x" trace import "$dir/blocks.jsonl" -o "$dir/alone.csv" 2>"$dir/note"
 grep -q "can serve 3072 more of 5500 prompt tokens" "$dir/note" || fail "shared blocks without --share: $(cat "$dir/note")"
-# Of a window the numbers are still those of the file, as a note says. A prompt of 200 tokens has no 500 that a cache serves: in b's
-# second turn all 200 are the session's, so what is lost is the 30 of its first.
+# For a window the numbers are still those of the file, and a note says so. A prompt of 200 tokens
+# has no 500 that a cache serves. In b's second turn all 200 are the session's, so the 30 of its
+# first are lost.
 "$x" trace import "$dir/blocks.jsonl" --from 2 -o "$dir/alone.csv" 2>"$dir/note"
 grep -q "can serve 3072 more of 5500 prompt tokens;" "$dir/note" && grep -q "notes count all of the file" "$dir/note" || fail "numbers of a window: $(cat "$dir/note")"
 printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,prefix_tokens 0,200,10,b,30 110,200,10,b,500 >"$dir/plain.csv"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `trace import`: drawn files of sixteen formats, read again by scripts of their own from the formats' descriptions:
-# sessions, times, prefixes, windows, who waits for whom among agents, and what the notes count.
+# `trace import` reads drawn files of sixteen formats. Scripts of their own read them again from the
+# formats' descriptions: sessions, times, prefixes, windows, dependences of agents, and the counts
+# of notes.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 dir=$(mktemp -d)

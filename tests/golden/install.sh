@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `make install` puts where, and that `make uninstall` takes all of it back. The man pages and the
-# completions come from the tables of the options.
+# `make install` must put each file in its place, and `make uninstall` must take all of it back. The
+# man pages and the completions come from the tables of the options.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -38,7 +38,8 @@ if command -v bash >/dev/null 2>&1; then
     [ "$(completed xpusim compare --repl)" = --replications ] || fail "--repl completes to $(completed xpusim compare --repl)"
     [ "$(XPUSIM_DATA_DIR=$PWD completed xpusim run --policy agent-xpu-v2)" = agent-xpu-v2 ] || fail "policies are not completed"
 fi
-# the program finds what it needs wherever the prefix is moved, and says where it looked when it is not there
+# The program finds its files wherever the prefix is moved, and says where it looked when they are
+# missing.
 mkdir "$dir/moved"
 cp -r "$top" "$dir/moved/prefix"
 (cd / && env -u XPUSIM_DATA_DIR "$dir/moved/prefix/bin/xpusim" compare --policy fcfs --policy edf --replications 2 -q \
@@ -54,7 +55,7 @@ if command -v pkg-config >/dev/null 2>&1; then
         "$dir/moved/prefix/share/xpusim/policies/skeleton/skeleton.c" || fail "the installed skeleton does not build"
     (cd "$dir" && env -u XPUSIM_DATA_DIR "$dir/moved/prefix/bin/xpusim" check-policy "$dir/skeleton.so" --loads 1 >"$dir/out" 2>&1) || fail "the installed conformance suite: $(tail -3 "$dir/out")"
 fi
-# a plug-in's Makefile takes the headers of the prefix whose xpusim is used, unless told
+# A plug-in's Makefile takes the headers of the prefix whose xpusim is used, by default.
 (PATH=$dir/moved/prefix/bin:$PATH && cd "$dir" && unset XPUSIM_INCLUDE XPUSIM && xpusim new-policy mine -o mine >/dev/null &&
     make -s -C mine >"$dir/out" 2>&1 && [ -s mine/mine.so ]) || fail "a new policy under a moved prefix: $(cat "$dir/out")"
 cp "$dir/moved/prefix/bin/xpusim" "$dir/moved/alone"
@@ -68,7 +69,8 @@ if [ -d /usr/local/share/xpusim ]; then
 else
     without_data
 fi
-# packages are missing and the user is not root: sudo is used when told to, and not out of a build that cannot ask
+# Packages are missing and the user is not root. sudo is used on request only, and not from a build
+# that cannot ask.
 mkdir "$dir/fake"
 printf '#!/bin/sh\necho 1000\n' >"$dir/fake/id"
 printf '#!/bin/sh\nexit 1\n' >"$dir/fake/pkg-config"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Policies beside second implementations from their definitions, in Python with plain lists (tests/helpers/judges*.py), decision
-# by decision on random workloads; with WHOLE=yes on 40 for each.
+# Policies are compared with second implementations from their definitions, in Python with plain
+# lists (tests/helpers/judges*.py). They must agree decision by decision on random workloads, with
+# WHOLE=yes on 40 for each.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

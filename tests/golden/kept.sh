@@ -1,5 +1,5 @@
 #!/bin/sh
-# Columns of runs in a store are those of the runs by themselves: tests/helpers/kept_check.py.
+# Columns of runs in a store are those of the runs by themselves (tests/helpers/kept_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `xpusim list`: what it shows of a machine is what `--set` takes. Every path of `list soc NAME` and `list llm NAME` is
-# set to the value shown, and nothing changes; a path set to another value changes that number and no other.
+# `xpusim list` must show of a machine what `--set` takes. Every path of `list soc NAME` and `list
+# llm NAME` is set to its value, and nothing changes. A path set to another value changes that
+# number and no other.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -93,7 +94,7 @@ PY
 done
 "$x" list workload flows | grep -q "^flows: Reactive and proactive flows" || fail "list workload flows"
 "$x" list workload nope 2>&1 | grep -q "no workload file is called nope" || fail "an unknown workload"
-# a pattern of metrics is those that it matches, each once, in the order of `run --json`
+# A pattern of metrics gives all metrics that it matches, each once, in the order of `run --json`.
 two() { "$x" compare --policy fcfs --policy edf --replications 2 --workload mixed:duration_s=60 -q "$@"; }
 two --metric 'reactive.ttft_s.p[59]0' --metric reactive.ttft_s.p90 >"$dir/pattern"
 two --metric reactive.ttft_s.p50 --metric reactive.ttft_s.p90 | cmp -s - "$dir/pattern" || fail "a pattern of metrics"

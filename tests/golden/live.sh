@@ -1,6 +1,7 @@
 #!/bin/sh
-# The page that is alive: written by view and report --live, self-contained, the same bytes again, refused with a reason; used
-# in Chromium as a person does, every number compared with the commands' own (tests/helpers/live_check.py).
+# The live page is written by view and report --live. It is self-contained, has the same bytes
+# again, and is refused with a reason. In Chromium it is used as a person does, and every number is
+# compared with the commands' own (tests/helpers/live_check.py).
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim

@@ -1,6 +1,6 @@
 #!/bin/sh
-# xpusim mcp: hand-written lines, malformed ones among them, and the official Python client. What a tool answers is what the
-# command prints.
+# xpusim mcp gets hand-written lines, malformed ones among them, and the official Python client. A
+# tool's answer must be the output of its command.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -13,7 +13,8 @@ fail() {
 }
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
 
-# Each line with what its answer must hold; "-" stands for none, since nobody answers a notification.
+# Each line comes with the text that its answer must hold. "-" means none, since a notification gets
+# no answer.
 cat >"$dir/lines" <<'END'
 {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}	a["id"] == 1 and a["result"]["protocolVersion"] == "2025-06-18" and "tools" in a["result"]["capabilities"]
 {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}	a["result"]["protocolVersion"] == "2025-11-25"
@@ -61,7 +62,7 @@ sys.exit(bad)
 END
 python3 "$dir/lines.py" "$x" "$dir/lines" || bad=1
 
-# What each tool answers is what its command prints; an argument may be a number, a list or true.
+# Each tool answers with the output of its command. An argument may be a number, a list or true.
 load='mixed:reactive_per_min=4,proactive_per_min=4,duration_s=40'
 cat >"$dir/calls.py" <<'END'
 import json, subprocess, sys
@@ -103,7 +104,8 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 async def main(x, load):
-    # By itself the client passes on six variables: a program with a shared library needs another
+    # By itself the client passes on six variables, but a program with a shared library needs
+    # another.
     async with stdio_client(StdioServerParameters(command=x, args=["mcp"], env=dict(os.environ))) as (read, write):
         async with ClientSession(read, write) as session:
             hello = await session.initialize()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `xpusim measure` from end to end on simulated devices, a short real run, and everything that can be
-# wrong: a plain message or a flagged row, never a crash or a hang.
+# `xpusim measure` runs from end to end on simulated devices, with a short real run and everything
+# that can be wrong. A fault gives a plain message or a flagged row, never a crash or a hang.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -59,7 +59,7 @@ export XPUSIM_PROC_DIR="$dir/none" XPUSIM_RAPL_DIR="$dir/none" XPUSIM_ACCEL_DIR=
 expect 1 "unscreened   nothing says who else used the processor" --backend native --size tiny --repetitions 1 --window-s 0.001 \
     --samples 3 --retries 0 --pool-mb 16 -o "$dir/native.csv"
 holds native "$dir/native.csv"
-# Before it begins it says how long it takes, and who else uses the machine.
+# Before it begins it says how long it takes, and which others use the machine.
 announces() { # text, options...
     text=$1
     shift
@@ -72,10 +72,10 @@ announces() { # text, options...
 announces 'nothing says who else uses the processors'
 unset XPUSIM_PROC_DIR XPUSIM_RAPL_DIR XPUSIM_ACCEL_DIR
 announces 'others use [0-9]* % of the processors now, the hypervisor [0-9]* %'
-# Limits of 0: any tick of somebody else is too much, unless there was none.
+# With limits of 0 any tick of another process is too much, unless there was none.
 announces 'above 0 and 0 % a row is flagged\|others use 0 % of the processors now, the hypervisor 0 %' --foreign-limit 0 --steal-limit 0
 short="--backend native --size tiny --repetitions 1 --window-s 0.002 --samples 3 --retries 0 --alone --pool-mb 16 --foreign-limit 1"
-# what others do here is not this test's matter: how many rows can be trusted is not asked
+# Other processes here are not this test's matter, so it does not ask how many rows can be trusted.
 short() {
     # shellcheck disable=SC2086
     timeout 900 "$x" measure --quiet $short "$@" >"$dir/out" 2>&1
@@ -84,7 +84,8 @@ short() {
         status=1
     }
 }
-# the processor as one device of all its threads; no counter: no row of energy, and none of 0
+# The processor is one device of all its threads. Without a counter there is no row of energy, and
+# none of 0.
 export XPUSIM_RAPL_DIR="$dir/none"
 short --devices cpu -o "$dir/cpu.csv"
 holds "device cpu: " "$dir/cpu.csv"
@@ -96,7 +97,7 @@ grep -q ",power_w," "$dir/cpu.csv" && {
     echo "energy without a counter"
     status=1
 }
-# a package zone that counts 5 J whenever it is read: a tree of files, as the kernel shows it
+# This package zone counts 5 J at each read. It is a tree of files, as the kernel shows it.
 mkdir -p "$dir/rapl/intel-rapl:0"
 echo package-0 >"$dir/rapl/intel-rapl:0/name"
 echo 5000000 >"$dir/rapl/intel-rapl:0/energy_uj"
@@ -107,7 +108,7 @@ grep -q ",power_w," "$dir/whole.csv" || {
     echo "no energy although a counter can be read"
     status=1
 }
-# killed, and the same command again: every step once, as if nothing had been
+# It is killed, and the same command runs again. Every step runs once, as without the interruption.
 key() { grep -v "^#" "$1" | cut -d, -f2,4,9,17,18 | sort; }
 # shellcheck disable=SC2086
 "$x" measure --quiet $short -o "$dir/again.csv" >/dev/null 2>&1 &
@@ -125,7 +126,7 @@ if [ -e "$dir/again.csv" ]; then
     echo "note: the measurement was over before it was killed"
 else
     cp "$dir/again.csv.partial.state" "$dir/state"
-    # of another measurement: refused, and left as it is
+    # A file of another measurement is refused, and left unchanged.
     expect 2 "is of another measurement" --backend native --size tiny --repetitions 2 --alone -o "$dir/again.csv"
     cmp -s "$dir/state" "$dir/again.csv.partial.state" || {
         echo "a refused measurement changed the one it was refused for"
@@ -140,11 +141,13 @@ cmp -s "$dir/keys1" "$dir/keys2" && [ ! -e "$dir/again.csv.partial" ] && [ ! -e 
     echo "an interrupted measurement has other rows: $(diff "$dir/keys1" "$dir/keys2" | head -4)"
     status=1
 }
-# OpenVINO: its processor device when the engine is there, one sentence and exit 2 when it is not
+# OpenVINO has its processor device when the engine is there, and one sentence and exit 2 when it is
+# not.
 if grep -q __asan_init "$x"; then
     echo "skipped: backend openvino cannot be loaded under the address sanitizer"
 elif [ -e "${BUILD:-build}/engines/openvino.so" ]; then
-    # With WHOLE=yes: its 56 kernels compile for two seconds, and measure_windows.sh measures them with another program, too.
+    # With WHOLE=yes its 56 kernels compile for two seconds, and measure_windows.sh measures them
+    # with another program, too.
     [ -z "${WHOLE:-}" ] || timeout 900 "$x" measure --quiet --backend openvino --devices CPU --size tiny --repetitions 1 --window-s 0.005 --retries 0 \
         --pool-mb 16 --foreign-limit 1 -o "$dir/ov.csv" >"$dir/out" 2>&1
     [ $? -le 1 ] && { [ -z "${WHOLE:-}" ] || [ "$(grep -c ",cpu,openvino,.*,kernel_ms," "$dir/ov.csv")" -gt 40 ]; } || {

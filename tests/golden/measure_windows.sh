@@ -1,6 +1,7 @@
 #!/bin/sh
-# hwmodels/measure_windows.py: what goes in, as Windows and as Linux say it; the kernels of `xpusim measure`; an interrupted
-# measurement that goes on; and an archive that `new-soc --from` makes a machine of.
+# hwmodels/measure_windows.py is tested: its answers from Windows and from Linux, the kernels of
+# `xpusim measure`, an interrupted measurement that continues, and an archive from which `new-soc
+# --from` makes a machine.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 BUILD=${BUILD:-build}
@@ -12,7 +13,7 @@ bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 engine=${XDG_CACHE_HOME:-$HOME/.cache}/xpusim/openvino-2026.4.1
 export PYTHONPATH="$engine/python" PYTHONDONTWRITEBYTECODE=1
-# What is compiled for this Python, and numpy: the import itself is a quarter of a second.
+# Compiled modules are for this Python, and numpy is: the import itself is a quarter of a second.
 if ! python3 -c 'import importlib.util as u, os, sys, sysconfig
 openvino = u.find_spec("openvino")
 suffix = sysconfig.get_config_var("EXT_SUFFIX")
@@ -54,7 +55,8 @@ refuse() { # text, options...
 refuse 'OpenVINO finds no TPU here; it has CPU' --devices TPU
 refuse 'must end in .tar.gz' -o m.zip
 
-# 2. Windows, as its shell says it: two modules of 64 bits at 5600 MT/s, on battery. What is not asked for stays out.
+# 2. Windows answers by its shell: two modules of 64 bits at 5600 MT/s, on battery. Facts that no
+# command asks for stay out.
 mkdir "$tmp/bin"
 cat >"$tmp/bin/powershell" <<'END'
 #!/bin/sh
@@ -100,13 +102,13 @@ gpu_driver=Intel(R) Arc(TM) 140V 32.0.101.6987
 END
 cmp -s "$tmp/out" "$tmp/wanted" || fail "Windows: $(diff "$tmp/out" "$tmp/wanted")"
 
-# 3. Killed in the middle, and the same command again. Of each kernel one repetition: it compiles for 30 ms of a processor.
-# With WHOLE=yes two.
+# 3. It is killed in the middle, and the same command runs again. Each kernel has one repetition,
+# because it compiles for 30 ms of a processor. With WHOLE=yes it has two.
 times=1
 [ -z "${WHOLE:-}" ] || times=2
 all=$((56 * times))
 short="--size tiny --devices CPU --repetitions $times --window-s 0.002 --foreign-limit 1"
-# It may be over before it is killed, where others have the processors: then it is killed another time.
+# It may end before it is killed, where others have the processors. Then it is killed another time.
 for _ in 1 2 3 4 5; do
     rm -rf m.tar.gz
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
-# No mechanism is inert: switched off, or pressed hard, each changes what a recorded run shows, for
-# the policies it must matter to; and the same run twice shows the same.
+# No mechanism is inert. When it is switched off, or pressed hard, it must change a recorded run,
+# for the policies to which it must matter. An equal run shows no change.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -49,8 +49,8 @@ differs() { # policy, parameters, more options...: the parameters change somethi
     fi
 }
 
-# Two engines at once meet at the DDR; a policy with one engine does not, and of hetero-split the NPU
-# takes so much longer that a slower iGPU shows in its energy only.
+# Two engines at once meet at the DDR, and a policy with one engine does not. In hetero-split the
+# NPU takes so much longer that a slower iGPU shows in its energy only.
 for p in agent-xpu-v1 agent-xpu-v2 pd-static pd-mixed; do
     changes "$p" --set sim.contention=none
 done

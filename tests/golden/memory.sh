@@ -1,10 +1,10 @@
 #!/bin/sh
-# Memory that runs out: the k-th allocation fails (tests/helpers/preload/failmalloc.c), in a command
-# or in its worker processes. Either nobody needed it, and the bytes are the same with exit 0; or the
-# exit status is 3 with a message, and every file that is there is a whole one. Nothing else: no other
-# bytes with exit 0, no signal, no other status. Once with that allocation alone, once with all that
-# follow, as near a limit of address space; and once with each of those, few, that make a block smaller.
-# failtable.h says how each k is tried and judged.
+# Memory runs out: the k-th allocation fails (tests/helpers/preload/failmalloc.c), in a command or
+# in its worker processes. Either it was not needed, and the bytes are the same with exit 0. Or the
+# exit status is 3 with a message, and every file that is there is a whole one. All else is a fault:
+# other bytes with exit 0, a signal, another status. This runs once with that allocation alone, and
+# once with all that follow, as near a limit of address space. It also runs once with each of the
+# few that make a block smaller. failtable.h says how each k is tried and judged.
 #
 #   MEMORY_STEP=1 sh tests/golden/memory.sh     every k from 1 to MEMORY_MAX (20000), or as many as there are
 set -u

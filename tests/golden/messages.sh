@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every warning, note and refusal has the case that rings it and the case that does not: tests/helpers/messages_check.py.
+# Every warning, note and refusal has a case that prints it and a case that does not
+# (tests/helpers/messages_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

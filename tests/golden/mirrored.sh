@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two sides exchanged, and parts added up (tests/helpers/mirrored_check.py).
+# Two sides are exchanged, and parts are added up (tests/helpers/mirrored_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Several models on the command line: names, bindings, refusals, and the ways on which a request's
-# model must reach a policy: Python, the protocol, a replayed log.
+# Several models are given on the command line. The test checks names, bindings, refusals, and the
+# ways on which a request's model must reach a policy: Python, the protocol, a replayed log.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$PWD/${BUILD:-build}/xpusim
@@ -54,7 +54,8 @@ echo '{"clients": [{"name": "a", "model": "draft", "prompt_tokens": 9, "answer_t
 refused "a workload's model" "w.json: clients[0].model: no model of the run is called 'draft'" \
     "$x" run --policy edf --workload w.json --llm qwen3-4b --llm small=qwen3-0.6b
 
-# One model: everybody uses it, said once; the results are those of the trace without the column.
+# With one model all requests use it, and the output says so once. The results are those of the
+# trace without the column.
 ok "one model" "$x" run --policy edf --trace two.csv --llm qwen3-4b --json
 [ "$(grep -c '^xpusim: note: requests name the models small' out)" = 1 ] || { echo "FAILED: no note"; status=1; }
 grep -E '"(reactive|proactive)\.' out >with.txt
@@ -107,7 +108,7 @@ ok "compare" "$x" compare --policy edf --policy fcfs --workload leader-subagents
 ok "a list in one text" "$x" run --policy edf --trace two.csv --llm qwen3-4b:bits=4,small=qwen3-0.6b:bits=4 -q
 # shellcheck disable=SC2086
 ok "explain" "$x" explain --policy edf --trace two.csv $both --request 1
-# Two minutes of it: a search runs it fifty times, and names are what is looked at.
+# It has two minutes, because a search runs it fifty times and only names are compared.
 sed 's/"duration_s": 900/"duration_s": 120/' "$root/traces/workloads/leader-subagents.json" >leader-subagents.json
 # shellcheck disable=SC2086
 ok "falsify" "$x" falsify --policy fcfs --baseline edf --workload leader-subagents.json $roles --metric reactive.ttft_s.p95 \

@@ -1,7 +1,8 @@
 #!/bin/sh
-# tests/mutants/draw.py: each operator makes exactly its faults, comments and texts stay whole, the seed decides what is
-# drawn; and a diff's lines and the interval of a rate are those by hand. Every recorded fault, and every change of the
-# gate's, is still found in the sources.
+# tests/mutants/draw.py must make exactly the faults of each operator. Comments and texts stay
+# whole, and the seed decides which faults are drawn. A diff's lines and the interval of a rate are
+# those by hand. Every recorded fault, and every change of the gate's, is still found in the
+# sources.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
@@ -12,7 +13,8 @@ bad=0
 same() { # name, wanted, got
     [ "$2" = "$3" ] || { printf 'FAILED: %s: wanted\n%s\ngot\n%s\n' "$1" "$2" "$3"; bad=1; }
 }
-# Operator and its faults, a line each; the body of a function on standard input, which begins in line 3 of the file.
+# Each line has an operator and its faults. Standard input has the body of a function, which begins
+# in line 3 of the file.
 faults() {
     { printf 'void f(void)\n{\n'; cat; printf '}\n'; } >"$dir/body.c"
     same "$1" "$2" "$(python3 tests/mutants/draw.py "$1" "$dir/body.c")"
@@ -187,14 +189,16 @@ assert mutants.spans({5, 1, 2, 9, 6}) == [1, 2, 5, 6, 9, 9]
 entry = {"lines": {"a.c": [1, 2, 9, 9]}}
 assert [n for n in range(20) if mutants.runs(entry, "a.c", range(n, n + 1))] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 assert not mutants.stale(), mutants.stale()
-# No test was seen to run kv_b.c: who runs most of kv.c, which begins equally, and not who runs a line of it.
+# No recorded test runs kv_b.c. The test that runs most of kv.c, which begins equally, is taken, and
+# not the test that runs a line of it.
 known = {t: {"ok": t != "u", "s": 1, "lines": l} for t, l in {
     "t": {"a/kv.c": [1, 8], "b/kv.c": [1, 99]}, "u": {"a/kv.c": [1, 40]}, "v": {"a/kv.c": [2, 2]}, "w": {"a/x.c": [1, 5]}}.items()}
 mutants.tests, mutants.source_of = lambda: sorted(known), lambda test: test
 assert mutants.order(known, {"file": "a/kv_b.c"}, [3]) == ["t"]
 assert mutants.order(known, {"file": "a/other.c"}, [3]) == ["t", "v", "w"]
 assert mutants.order(known, {"file": "a/x.c", "operator": "row"}, [3]) == ["w"]
-# Lines 5 to 20 and 40 on were seen. Line 30 is reached from one of both; 21 is within three; behind the last is the last.
+# Lines 5 to 20 and 40 on were run. Line 30 is reached from one of both, 21 is within three, and a
+# line behind the last is the last.
 far = {t: {"ok": True, "s": 1, "source": t, "digests": {"a/y.c": "d"}, "lines": {"a/y.c": l}} for t, l in {
     "t": [1, 2, 5, 20], "u": [40, 44], "v": [1, 2]}.items()}
 mutants.digest = lambda path: "d"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# `xpusim new-soc` and `new-llm`: what they write runs as it is, and neither writes over a file or half of one.
+# `xpusim new-soc` and `new-llm` write files that run unchanged, and neither writes over a file or
+# half of one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 case ${BUILD:-build} in /*) x=${BUILD:-build}/xpusim ;; *) x=$PWD/${BUILD:-build}/xpusim ;; esac
@@ -22,7 +23,7 @@ refuse() {
 touch out why before after set
 small="--workload mixed:duration_s=60 --policy openvino-cb -q"
 
-# a machine: every number assumed, with its source; it runs, and so does a machine made of it
+# A machine has every number assumed, with its source. It runs, and so does a machine made of it.
 for like in core-ultra-7-155h rk3588 snapdragon-8elite apple-m1-max-24core; do
     "$x" new-soc of-$like --like $like >said || fail "new-soc --like $like"
     grep -q "^of-$like.json$" said || fail "the file is not named: $(cat said)"
@@ -49,14 +50,15 @@ done
 # 1024 rows take half the time: the rate is 2 (1 + 63.02 / 1024) / (1 + 31.51 / 1024) = 2.0597 times the sibling's
 awk -v a="$(value core-ultra-7-155h rate)" -v b="$(value f.json rate)" 'BEGIN { exit !(b / a > 2.058 && b / a < 2.061) }' ||
     fail "the rate does not follow the peak at 1024 rows"
-# of twice the cores, which are the sibling's: as many rows fill one, and all takes half the time
+# It has twice the cores, which are the sibling's. So as many rows fill one, and all takes half the
+# time.
 "$x" new-soc wide --peak igpu=18.44:16 -o w.json >said || fail "cores"
 for number in row_fill rate; do
     awk -v a="$(value core-ultra-7-155h $number)" -v b="$(value w.json $number)" -v x="$(test $number = rate && echo 2 || echo 1)" \
         'BEGIN { exit !(b > 0 && b / a > 0.999 * x && b / a < 1.001 * x) }' || fail "$number does not follow the cores"
 done
 refuse "is there already" "$x" new-soc fast -o f.json
-# a chip of another family: nothing but the family differs, and the machine says whose it is
+# For a chip of another family only the family differs, and the machine says whose it is.
 "$x" new-soc kin --like core-ultra-7-258v -o kin.json >said && grep -qx "family lunar-lake, as the similar chip's; --family F says another" said ||
     fail "the family that is copied is not said: $(cat said)"
 "$x" new-soc kin --like core-ultra-7-258v --family arrow-lake-h -o other.json >said && grep -qx "family arrow-lake-h" said || fail "--family: $(cat said)"
@@ -64,7 +66,8 @@ refuse "is there already" "$x" new-soc fast -o f.json
 >\"family\":\"arrow-lake-h\"," ] || fail "--family changes $(diff kin.json other.json | head -5)"
 "$x" new-soc own --like apple-m1-max-24core --family of-its-own -o own.json >said && grep -q '"family":[^a-z]*"of-its-own"' own.json || fail "a family where the similar chip has none"
 refuse "at most 31\|longer than" "$x" new-soc long --family aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-# one measured model: the machine is slower than its sibling, its intervals are narrower, and it runs
+# With one measured model the machine is slower than its sibling, its intervals are narrower, and it
+# runs.
 rows='model=llama-3-8b,bits=4,runtime=openvino-2025.3,ttft_ms@32=120,ttft_ms@1024=700,tpot_ms@1024=61.5'
 "$x" new-soc one --like core-ultra-7-258v --measured "$rows" >said || fail "new-soc --measured"
 grep -q "^igpu: updated by 3 measured rows of 1 model$" said || fail "what was measured is not said: $(cat said)"
@@ -74,7 +77,8 @@ grep -q "igpu: made from" said && fail "a measured device is called a transfer"
 "$x" new-soc none --like core-ultra-7-258v >said || fail "new-soc"
 width() { "$x" list soc "$1" | awk '$1 == "soc.devices.igpu.runtimes.openvino-2025/4.bandwidth" { print $5 / $4 }'; }
 awk -v a="$(width none.json)" -v b="$(width one.json)" 'BEGIN { exit !(b > 1 && b < a) }' || fail "the range of the bandwidth did not shrink"
-# one prompt at 4 bits, twice as long as predicted: at 16 bits too a prompt takes longer, by at most as much, and its interval is no wider
+# One prompt at 4 bits takes twice the predicted time. So at 16 bits a prompt takes longer, too, by
+# at most as much, and its interval is no wider.
 head='soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value'
 "$x" new-soc slow --like core-ultra-7-258v --measured 'model=llama-3-8b,bits=4,ttft_ms@1024=1300' >said || fail "new-soc of a slow prompt"
 asked() { # machine, bits: predicted ms, low, high
@@ -93,7 +97,8 @@ grep -q "updated by 1 measured row of 1 model" said || fail "calibrate does not 
 "$x" new-soc later --like core-ultra-7-155h --measured 'model=phi-2,bits=4,runtime=openvino-2026.0,ttft_ms@1024=900' >said ||
     fail "a row of a later version"
 grep -q "the nearest version to openvino-2026.0 is openvino-2025, which is updated" said || fail "which version is updated: $(cat said)"
-# llama-bench states its build, which is nearer to 6111 than to 9187, the default: runs use what was measured.
+# llama-bench states its build, which is nearer to 6111 than to 9187, the default. Runs use the
+# measured one.
 printf '%s\n' '| model | backend | ngl | test | t/s |' '| --- | --- | --- | --- | --- |' \
     '| qwen3 4B Q4_K - Medium | Vulkan | 99 | tg128 | 30.2 |' '' 'build: e6f3a1b (7210)' >bench.md
 "$x" new-soc bench --like ryzen-ai-max-395 --ddr-peak 136.5 --measured file=bench.md,model=qwen3-4b >said || fail "new-soc of llama-bench"

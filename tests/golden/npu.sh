@@ -1,6 +1,7 @@
 #!/bin/sh
-# Devices of OpenVINO on the command line: matched by kind, probed, and their compilers' reasons. A fake NPU stands for the
-# real one (XPUSIM_FAKE_NPU; hwmodels/engines/openvino_fake.c).
+# Devices of OpenVINO on the command line are matched by kind and probed, and their compilers'
+# reasons are printed. A fake NPU replaces the real one (XPUSIM_FAKE_NPU;
+# hwmodels/engines/openvino_fake.c).
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 BUILD=${BUILD:-build}
@@ -33,12 +34,13 @@ probe() { # exit status, what the fake has
 }
 all() { tr -d ' \t\n' <"$tmp/out"; }
 
-# One FFN of many rows, one of one row, one attention: each compiled, run, and as the CPU has it.
+# One FFN of many rows, one of one row and one attention are each compiled and run, with the CPU's
+# results.
 probe 0 driver
 [ "$(all | grep -o '"result":"ok","compiler":"driver","cached":false' | wc -l)" = 3 ] || fail "probe: $(all)"
 [ "$(all | grep -o '"off_frac":0,' | wc -l)" = 3 ] || fail "probe differs from the CPU: $(all)"
 grep -q 'kernel 3 of 3' "$tmp/err" || fail "probe without progress: $(cat "$tmp/err")"
-# Again: from the cache; with the other compiler: compiled again.
+# A second run takes them from the cache, and the other compiler compiles again.
 probe 0 driver
 [ "$(all | grep -o '"compiler":"driver","cached":true' | wc -l)" = 3 ] || fail "probe, cached: $(all)"
 probe 0 plugin
@@ -49,14 +51,15 @@ probe 1 none
 $x drive --probe XPU >"$tmp/out" 2>"$tmp/err"
 [ $? = 2 ] && grep -q 'finds no such device here; it has CPU' "$tmp/err" || fail "no such device: $(cat "$tmp/err")"
 
-# The real plug-in without a device says why neither compiler can work; where there is one, this is not asked.
+# The real plug-in without a device says why neither compiler can work. Where there is one, this is
+# not asked.
 $x drive --probe NPU --llm random-256 >"$tmp/out" 2>"$tmp/err"
 if [ $? = 2 ]; then
     $x drive --policy fcfs --trace "$tmp/t.csv" --llm random-256 --clock cpu --engine openvino --devices NPU,CPU >"$tmp/out" 2>"$tmp/err"
     [ $? = 1 ] && grep -q "driver's compiler: .*device.*; the plug-in's: .*ompiler" "$tmp/err" || fail "no NPU: $(cat "$tmp/err")"
 fi
 
-# By kind, wherever it stands in the list; the machine file for it is the default then.
+# It is found by kind, anywhere in the list. The machine file for it is the default then.
 drive() { # exit status, options...
     want=$1
     shift

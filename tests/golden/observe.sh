@@ -1,6 +1,7 @@
 #!/bin/sh
-# xpusim observe against a server that counts a word as a token: prompts have the lengths of the trace, however the server
-# says it, begin as the trace says, and follow what they wait for.
+# xpusim observe runs against a server that counts a word as a token. Prompts have the lengths of
+# the trace, for any way of counting by the server. They begin as the trace says, and come after
+# their parents.
 set -eu
 BUILD=${BUILD:-build}
 x=$BUILD/xpusim
@@ -41,7 +42,8 @@ counted() { # of every row, by whom
 serve usage
 observe "$tmp/t.csv"
 counted server
-# Turn 2 begins with the prompt and the answer before it, or with the 10 words of it that 13 tokens are; nobody else does.
+# Turn 2 begins with the prompt and the answer before it, or with the 10 words of it that 13 tokens
+# are. No other one does.
 python3 - "$tmp/log" <<'EOF' || fail "prompts: $(cat "$tmp/log")"
 import json, sys
 by = {len(q["prompt"].split()) + 3: q for q in map(json.loads, open(sys.argv[1]))}
@@ -53,7 +55,8 @@ assert first["prompt"].split()[:12] != second["prompt"].split()[:12], "prompts t
 asked = [line.split()[:8] for line in open(sys.argv[1] + ".asked")]
 assert len(asked) == 2 and all(q["prompt"].split()[:8] not in asked for q in by.values()), "a prompt that was asked about before"
 EOF
-# Another model, as a chat, 50 times as slow: what is sent says so, and the second request comes a second after the first.
+# Another model runs as a chat, 50 times as slow. The sent request says so, and the second one comes
+# a second after the first.
 serve usage
 observe "$tmp/t.csv" --model mine --chat --scale 50
 counted server
@@ -64,7 +67,7 @@ assert {q["model"] for q in asked} == {"mine"} and {q["path"] for q in asked} ==
 rows = {int(r["request_id"]): r for r in csv.DictReader(x for x in open(sys.argv[2]) if x[0] != "#")}
 assert float(rows[1]["arrival_s"]) >= 50 * 0.02, rows[1]
 EOF
-# A server that sends two tokens at once: their number is what it says, else that of the pieces.
+# A server sends two tokens at once. Their number is the server's count, else that of the pieces.
 for says in usage ""; do
     # shellcheck disable=SC2086
     serve pairs $says
@@ -72,7 +75,7 @@ for says in usage ""; do
     awk -F, -v want="${says:+4}" '/^[0-9]/ && $4 != (want ? want : 2) { bad = 1 } END { exit bad }' "$tmp/run.csv" ||
         fail "answers of pieces of two tokens: $(cat "$tmp/run.csv")"
 done
-# What a chat says of its reasoning are tokens, too.
+# Tokens of a chat's reasoning count, too.
 serve thinks
 observe "$tmp/t.csv" --chat
 awk -F, '/^[0-9]/ && $4 != 4 { bad = 1 } END { exit bad }' "$tmp/run.csv" || fail "answers with reasoning: $(cat "$tmp/run.csv")"
@@ -90,7 +93,8 @@ for how in "" --chat; do
     replay "$tmp/t.csv" $how && fail "answers with errors are fine: $(cat "$tmp/run.csv")"
     grep -q '^4 broken' "$tmp/said" || fail "answers with errors: $(cat "$tmp/said")"
 done
-# A session that is over at 0.4 s: its next turn is due at 0.02 + 0.5 s at the earliest, and what follows it is not sent either.
+# A session ends at 0.4 s. Its next turn is due at 0.02 + 0.5 s at the earliest, and later turns are
+# not sent either.
 {
     echo '# xpusim-trace v1'
     echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,until_s'
@@ -103,7 +107,7 @@ serve usage
 observe "$tmp/u.csv"
 grep -q '^2 ok' "$tmp/said" && grep -q '^2 unsent' "$tmp/said" || fail "a session that is over: $(cat "$tmp/said")"
 [ "$(grep -c ,ok, "$tmp/run.csv")" = 2 ] && [ "$(grep -c '^[0-9]' "$tmp/run.csv")" = 2 ] || fail "rows that were sent: $(cat "$tmp/run.csv")"
-# A user who cancels after half a second, and not when the server's minute is over, and goes on.
+# A user cancels after half a second, and not when the server's minute is over, and continues.
 {
     echo '# xpusim-trace v1'
     echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,cancel_s'
@@ -115,7 +119,8 @@ replay "$tmp/h.csv" && fail "answers that hang are fine: $(cat "$tmp/run.csv")"
 awk -F, '/^[0-9]/ { n++; if ($2 >= 60 || $10 != "cancelled") bad = 1 } END { exit bad || n != 2 }' "$tmp/run.csv" ||
     fail "a user who cancels: $(cat "$tmp/run.csv")"
 
-# A job: 2 waits for 0 and 1 and begins with 0; 3 waits for 2. Requests 0 and 1 share a group's first 9 words, 12 tokens.
+# In a job 2 waits for 0 and 1 and begins with 0, and 3 waits for 2. Requests 0 and 1 share a
+# group's first 9 words, 12 tokens.
 {
     echo '# xpusim-trace v2'
     echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,prefix_group,prefix_of,parent_ids'
@@ -139,7 +144,8 @@ end = {i: float(r["arrival_s"]) + float(r["e2e_s"]) for i, r in rows.items()}
 begin = {i: float(r["arrival_s"]) for i, r in rows.items()}
 assert begin[2] >= max(end[0], end[1]) + 0.01 and begin[3] >= end[2] + 0.01, "parents"
 EOF
-# A server that has other addresses only: its status. One that is gone: an error that names it, at once, and the file stays.
+# A server that has other addresses only gives its status. A missing server gives an error that
+# names it, at once, and the file stays.
 ! "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v2" --trace "$tmp/t.csv" -o "$tmp/other.csv" 2>"$tmp/said" || fail "another address is fine"
 grep -q '^4 http (status 404)$' "$tmp/said" || fail "which status? $(cat "$tmp/said")"
 kill "$pid"

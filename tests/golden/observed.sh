@@ -1,6 +1,6 @@
 #!/bin/sh
-# xpusim observe against answers that a script says, on a clock of its own: random traces and streams, and every instant, status,
-# number of tokens and prompt worked out again.
+# xpusim observe gets answers from a script, on a clock of its own. Traces and streams are random,
+# and every instant, status, number of tokens and prompt is computed again.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every option of every command is in a page or in a test; and those that no other script uses do what they say.
+# Every option of every command is in a page or in a test. Options that no other script uses must
+# have their documented effect.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -29,7 +30,8 @@ for detail in launches kernels; do
     "$x" run --policy fcfs --workload w1:n=2 --soc core-ultra-5-125h --timeline "$dir/$detail.json" --timeline-detail $detail -q >/dev/null || fail "$detail"
 done
 [ "$(wc -c <"$dir/kernels.json")" -gt $((2 * $(wc -c <"$dir/launches.json"))) ] || fail "--timeline-detail kernels has no more than launches"
-# graphs --keep-old: another block of memory, and no total that is longer; --nodes 1: no optimum
+# graphs --keep-old gives another block of memory, and no total that is longer. --nodes 1 gives no
+# optimum.
 graphs="graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3 --csv"
 # shellcheck disable=SC2086
 {
@@ -40,11 +42,12 @@ graphs="graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3 --csv"
 grep '^strategies.exact.total,124$' "$dir/freed" >/dev/null || fail "graphs: $(cat "$dir/freed")"
 grep '^strategies.left-shifted.total,122$' "$dir/kept" >/dev/null || fail "graphs --keep-old: $(cat "$dir/kept")"
 grep '^strategies.exact.finished,true$' "$dir/short" >/dev/null && fail "graphs --nodes 1 finishes: $(grep exact "$dir/short")"
-# validate --rows: a line per row beside the summary
+# validate --rows prints a line per row and the summary.
 "$x" validate --points reference --soc core-ultra-9-185h >"$dir/summary"
 "$x" validate --points reference --soc core-ultra-9-185h --rows >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -gt "$(wc -l <"$dir/summary")" ] || fail "validate --rows: $(wc -l <"$dir/rows") lines"
-# validate: a machine left out, rows that no fit takes, powers by meter: each is another table
+# For validate a machine left out, rows that no fit takes, and powers by meter each give another
+# table.
 machine() { awk -F, -v soc="$1" '/^#/ || /^soc,/ || $1 == soc' hwmodels/points/reference.csv; }
 machine core-ultra-7-255h >"$dir/points.csv"
 machine core-ultra-7-165h >"$dir/apart.csv"
@@ -61,7 +64,8 @@ left 1 2 --points "$dir/points.csv" --leave-machine-out 2 --unseen "$dir/apart.c
 [ $? = 2 ] && grep -q -- '--unseen goes with' "$dir/out" || fail "validate --unseen alone: $(cat "$dir/out")"
 "$x" validate --energy energy -q >"$dir/out" && grep -q '^energy: [0-9]* powers' "$dir/out" && grep -q 'without a source' "$dir/out" ||
     fail "validate --energy: $(head -n 3 "$dir/out")"
-# Another table: nothing is fitted to print. Itself is no other, and other tasks have no table to judge.
+# Another table is compared, so nothing is fitted to print. A table is no other one to itself, and
+# other tasks have no table to judge.
 "$x" validate --energy energy --unseen energy-unseen -q >"$dir/out" && grep -q '^energy-unseen: [0-9]* powers, predicted by them' "$dir/out" &&
     ! grep -q 'without a source' "$dir/out" || fail "validate --energy --unseen: $(head -n 3 "$dir/out")"
 { sed 4q hwmodels/points/energy-unseen.csv && sed -n '$p' hwmodels/points/energy.csv; } >"$dir/mixed.csv"
@@ -74,7 +78,7 @@ sed 4q hwmodels/points/energy-unseen.csv >"$dir/single.csv"
 "$x" validate --energy "$dir/single.csv" -q >"$dir/out" && grep -q 'too few powers to fit$' "$dir/out" || fail "validate --energy of one power: $(cat "$dir/out")"
 "$x" validate --energy energy --unseen "$dir/none.csv" >"$dir/out" 2>&1
 [ $? = 2 ] && grep -q 'none.csv' "$dir/out" || fail "validate --energy --unseen of no file: $(cat "$dir/out")"
-# validate --run: a run that one machine served, and two of them behind either queue
+# validate --run takes a run that one machine served, and two of them behind either queue.
 head -n 16 hwmodels/runs/vllm-rtx-4090-llama-3.1-8b.csv >"$dir/run.csv"
 served() { # words before the machine, options...
     words=$1
@@ -92,7 +96,8 @@ echo '{"base": {"policy": "fcfs", "workload": "w1:n=2"}, "replications": 2, "met
 for job in array merge; do
     grep -q '^#SBATCH --mem=2G$' "$dir/far.db.slurm/$job.sh" || fail "--slurm-option: $job.sh: $(cat "$dir/far.db.slurm/$job.sh")"
 done
-# sweep --memory-limit: a policy that takes 128 MB fails within 128 MB; merge --complete: one shard of two is not all
+# sweep --memory-limit lets a policy that takes 128 MB fail within 128 MB. merge --complete finds
+# that one shard of two is not all.
 cat >"$dir/hog.c" <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +130,8 @@ cp "$dir/shard1.db" "$dir/old.db"
 [ $? = 1 ] && [ -s "$dir/old.db" ] || fail "merge --complete of one shard takes a store away that was there"
 "$x" merge -o "$dir/whole.db" "$dir/shard1.db" "$dir/shard2.db" --complete --export csv >"$dir/out" 2>/dev/null
 [ $? = 0 ] && [ "$(wc -l <"$dir/out")" -eq 3 ] || fail "merge --complete of two: $(cat "$dir/out")"
-# claims: --brief is a line, --scale another workload; --fit keeps its points in --state and its best in --witness
+# claims --brief prints a line, and --scale takes another workload. --fit keeps its points in
+# --state and its best in --witness.
 claims() {
     "$x" claims B14 --reading taken --replications 2 -q "$@" || fail "claims $*"
 }
@@ -151,7 +157,8 @@ sed 's/"mean":\[/"mean":[1,/' "$dir/state" >"$dir/damaged"
 [ $? = 2 ] && grep -q 'a point is damaged' "$dir/err" || fail "claims --state: a damaged point: $(cat "$dir/err")"
 fit --over igpu_rate --traces 3 --state "$dir/three" >/dev/null
 [ "$(grep -o '"traces":[0-9]*' "$dir/three")" = '"traces":3' ] || fail "claims --traces: $(head -c 200 "$dir/three")"
-# --under: what no machine in the ranges has ends the search, what some have bounds it
+# --under ends the search with a claim that no machine in the ranges fulfils, and bounds it with a
+# claim that some fulfil.
 fit --over igpu_rate --under B20 >"$dir/some"
 if [ -n "${WHOLE:-}" ]; then # a second and a half; check_claims_fit has one that excludes all, too
     fit --over igpu_rate --under B26 >"$dir/none"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every option of every command changes what it says, or nothing where it says so: tests/helpers/options_check.py.
+# Every option of every command changes the output, or nothing where the help says so
+# (tests/helpers/options_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 x=$PWD/${BUILD:-build}/xpusim

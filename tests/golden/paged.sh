@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every number of a report is worked out again from its comparison: tests/helpers/paged_check.py.
+# Every number of a report is computed again from its comparison (tests/helpers/paged_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

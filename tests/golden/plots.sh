@@ -1,6 +1,6 @@
 #!/bin/sh
-# Figures: each draws from exported results, what cannot be drawn is refused with a reason, and
-# nothing half-written is left.
+# Each figure draws from exported results. A figure that cannot be drawn is refused with a reason,
+# and nothing half-written is left.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$PWD/${BUILD:-build}/xpusim
@@ -61,8 +61,9 @@ input_of() {
     esac
 }
 
-# Every figure of the list has a script and draws; every script belongs to one. Both formats come from the same script: PNG of
-# four, of a bar, a map, a schedule and a line, and of all with WHOLE=yes.
+# Every figure of the list has a script and draws, and every script belongs to one. Both formats
+# come from the same script. PNG is drawn of four, of a bar, a map, a schedule and a line, and of
+# all with WHOLE=yes.
 names=$("$x" plot list | awk '{print $1}')
 [ "$(echo "$names" | wc -l)" -ge 20 ] || fail "a short list: $names"
 for name in $names; do
@@ -75,7 +76,8 @@ for name in $names; do
     [ $format = svg ] || [ "$(head -c 4 "$dir/fig/$name.png" | tail -c 3)" = PNG ] || fail "$name: no PNG"
     [ -s "$dir/fig/$name.tsv" ] || fail "$name: no data"
 done
-# Between whole numbers of seconds too, a decode batch is as long as it was so; a key is not cut off below.
+# A decode batch has its true length also between whole numbers of seconds. A key is not cut off
+# below.
 grep -o "stroke='#009e73' d='[^']*'" "$dir/fig/queue.svg" | grep -q "M[0-9.]* [0-9.]*h[0-9.]" || fail "queue: no decode batches"
 "$x" plot causes -o "$dir/one" --format svg "$dir/i.json" || fail "causes of one policy"
 high=$(sed -n "s/.*viewBox='0 0 [0-9.]* \([0-9]*\)'.*/\1/p" "$dir/one/causes.svg" | head -n 1)
@@ -90,28 +92,30 @@ done
 grep -q 'agent-xpu-v2' "$dir/fig/latency-rate.svg" || fail "latency-rate does not name a policy"
 "$x" plot headline --format svg -o "$dir/$(printf './%.0s' $(seq 1200))again" "$dir/cmp.json" && cmp "$dir/fig/headline.svg" "$dir/again/headline.svg" || bad=1
 
-# Numbers by hand. Two replications, 1 and 3 s: mean 2, standard error 1, t(0.975, 1) = 12.706, so
-# the interval is [-10.706, 14.706]. A row with its own low and high keeps them. Then runs, and overloaded ones.
+# Numbers are by hand. Two replications of 1 and 3 s have mean 2, standard error 1 and t(0.975, 1) =
+# 12.706, so the interval is [-10.706, 14.706]. A row with its own low and high keeps them. Then
+# come runs, and overloaded ones.
 printf 'policy,rate,m\na,1,1\na,1,3\na,2,5\nb,1,7\nb,2,8\n' >"$dir/h.csv"
 "$x" plot latency-rate --format svg -o "$dir/h" --metric m "$dir/h.csv" || fail "plain CSV"
 printf 'a\n1\t2\t-10.7062\t14.7062\t2\t0\n2\t5\t5\t5\t1\t0\n\n\nb\n1\t7\t7\t7\t1\t0\n2\t8\t8\t8\t1\t0\n' >"$dir/want"
 awk -F'\t' 'NF == 6 {printf "%g\t%g\t%.6g\t%.6g\t%d\t%d\n", $1, $2, $3, $4, $5, $6; next} {print}' "$dir/h/latency-rate.tsv" |
     diff "$dir/want" - || fail "means and intervals"
-# Of (throughput, latency) = (1, 1), (2, 3), (3, 2): the second has less of both than the third.
+# (Throughput, latency) is (1, 1), (2, 3), (3, 2), so the second has less of both than the third.
 printf 'policy,t,l\na,1,1\nb,2,3\nc,3,2\n' >"$dir/p.csv"
 "$x" plot pareto --format svg -o "$dir/h" --metric t --metric l "$dir/p.csv" || fail "pareto"
 sed -n '/^Pareto/,$p' "$dir/h/pareto.tsv" | cut -f 1,2 | tail -n +2 >"$dir/got"
 printf '1\t1\n3\t2\n' | diff - "$dir/got" || fail "the Pareto front"
-# Nobody has more throughput than 1 at latency 1: the line goes up to 2, and then to the right. Of a metric of which less is
-# better, it goes to the right at what the first has.
+# No policy has more throughput than 1 at latency 1, so the line goes up to 2, and then to the
+# right. For a metric of which less is better, it goes to the right at the first one's value.
 front="stroke='#767676' stroke-dasharray='[0-9.,]*' d='M[0-9.]* [0-9.]*"
 grep -q "${front}v-[0-9.]*h[0-9.]*'" "$dir/h/pareto.svg" || fail "the line of the Pareto front"
 printf 'policy,energy_j,reactive.e2e_s.mean\na,1,3\nb,2,2\n' >"$dir/p.csv"
 "$x" plot pareto --format svg -o "$dir/h" --metric energy_j --metric reactive.e2e_s.mean "$dir/p.csv" || fail "pareto of losses"
 grep -q "${front}h[0-9.]*v[0-9.]*'" "$dir/h/pareto.svg" || fail "the line of the Pareto front of losses"
 
-# A job by hand: 0 waits 1 s, prefills to 3 and answers to 5; 1 arrives at 7 and never gets a token; 2, proactive and in the
-# background, is at its prefill from 5 to 6. Rows are by arrival: 0, 2, 1.
+# A job is drawn by hand. Request 0 waits 1 s, prefills to 3 and answers to 5. Request 1 arrives at
+# 7 and never gets a token. Request 2, proactive and in the background, is at its prefill from 5 to
+# 6. Rows are by arrival: 0, 2, 1.
 cat >"$dir/job.json" <<'EOF'
 {"about": {"kind": "job"}, "requests": [
  {"request_id": 0, "class": "reactive", "background": false, "on_path": true, "arrival_ns": 1e9, "first_service_ns": 2e9, "first_token_ns": 4e9, "end_ns": 6e9},
@@ -146,13 +150,14 @@ EOF
 tr '\t' ' ' <"$dir/h/job.tsv" | grep . | diff "$dir/want" - || fail "rows of a job"
 grep -q '2 (background)' "$dir/h/job.svg" || fail "a background request is not named so"
 
-# A label is text: a % in it no format, a quote no end of the string, a line break no command.
+# A label is text: a % in it is no format, a quote no end of the string, and a line break no
+# command.
 sed 's/"fcfs/"f 50% of %s %d/g' "$dir/cmp.json" >"$dir/percent.json"
 "$x" plot headline --format svg -o "$dir/pc" "$dir/percent.json" || fail "a % in a label"
 [ "$(grep -cF 'f 50% of %s %d' "$dir/pc/headline.svg")" -ge 1 ] || fail "the label with % is not in the figure"
 [ "$(grep -cF 'agent-xpu-v2' "$dir/fig/headline.svg")" -ge 1 ] || fail "headline does not name a policy"
-# Names of files and folders are no commands to gnuplot or to a shell: the first two are refused, the
-# others name what they say; and a user's own start file is not read.
+# Names of files and folders are no commands to gnuplot or to a shell. The first two are refused,
+# and the others are drawn with their names. A user's own start file is not read.
 nl=$(printf '\n_')
 nl=${nl%_}
 mkdir "$dir/user" "$dir/here"
@@ -171,14 +176,14 @@ for odd in "|touch pwned;" "<touch pwned;" "-e" "\`touch pwned\`" "a'b" 'a"b' "~
     inject "$x" plot headline --format svg -o "$odd" "$dir/cmp.json"
     [ -s "$dir/here/$odd/headline.svg" ] || fail "a folder of the name $odd: $(cat "$dir/err")"
 done
-# What is a device or a link stays one.
+# A device or a link stays one.
 mkdir "$dir/links"
 ln -s "$dir/target.svg" "$dir/links/headline.svg"
 "$x" plot headline --format svg -o "$dir/links" "$dir/cmp.json" || fail "a figure through a link"
 [ -L "$dir/links/headline.svg" ] && [ -s "$dir/target.svg" ] || fail "a figure replaced a link"
 
-# Every figure says of what machine it is, where its file says so; none writes a number as 1e+06, and
-# all is closed in what was made small.
+# Every figure says of which machine it is, where its file says so. None writes a number as 1e+06,
+# and all elements of small figures are closed.
 for name in $names; do
     case $name in graphs | corun | batch | draft | schemes | drive) continue ;; esac # plain files, and pure times
     grep -q 'core-ultra-5-125h' "$dir/fig/$name.svg" || fail "$name does not name its SoC"
@@ -196,7 +201,8 @@ for name in $names; do
 done
 grep -q '>npu<' "$dir/fig/kernels.svg" || fail "kernels has no legend"
 grep -q '>-5<' "$dir/fig/batch.svg" && fail "batch has a negative batch"
-# One policy, one colour, whatever stands before it: blue is openvino-cb's, vermilion agent-xpu-v2's.
+# One policy has one colour, in any order of policies: blue is openvino-cb's, vermilion
+# agent-xpu-v2's.
 printf 'policy,rate,m\nzz,1,1\nzz,2,2\nagent-xpu-v2,1,1\nagent-xpu-v2,2,2\nopenvino-cb,1,3\nopenvino-cb,2,3\n' >"$dir/c.csv"
 "$x" plot latency-rate --format svg -o "$dir/c" --metric m "$dir/c.csv" || fail "three policies"
 colour_of() { # policy: of the line drawn beside its name in the legend
@@ -205,7 +211,8 @@ colour_of() { # policy: of the line drawn beside its name in the legend
 }
 [ "$(colour_of agent-xpu-v2)" = "#d55e00" ] || fail "agent-xpu-v2 is $(colour_of agent-xpu-v2)"
 [ "$(colour_of openvino-cb)" = "#0072b2" ] || fail "openvino-cb is $(colour_of openvino-cb)"
-# Overload shows where the mean is: a mark at the bar, a ring at the point; an outlier is cut and says its value.
+# Overload shows at the mean, as a mark at the bar and a ring at the point. An outlier is cut and
+# says its value.
 printf 'experiment,fingerprint,set.rate,policy,verdict,m\n' >"$dir/o.csv"
 printf 'e,1,1,a,STABLE,2\ne,2,1,a,OVERLOADED,4\ne,3,2,a,STABLE,2\ne,4,2,a,STABLE,2\n' >>"$dir/o.csv"
 "$x" plot latency-rate --format svg -o "$dir/o" --metric m "$dir/o.csv" || fail "verdicts"
@@ -216,7 +223,7 @@ sed 's/"stable":[^,]*,/"stable":\t1,/; s/"overloaded":[^,]*,/"overloaded":\t1,/'
 "$x" plot headline --format svg -o "$dir/o" "$dir/over.json" || fail "an overloaded comparison"
 grep -q 'overloaded in 1 of' "$dir/o/headline.svg" || fail "headline does not say that a policy was overloaded"
 
-# Results come by a pipe, too, and draw the same figure; tables, which figures read again, do not.
+# Results come by a pipe, too, and draw the same figure. Tables, which figures read again, do not.
 if command -v gnuplot >/dev/null; then
     "$x" plot headline --format svg -o "$dir/of-file" "$dir/cmp.json" >/dev/null && "$x" plot headline --format svg -o "$dir/of-pipe" - <"$dir/cmp.json" >/dev/null &&
         cmp "$dir/of-file/headline.tsv" "$dir/of-pipe/headline.tsv" || fail "a figure of standard input"
@@ -293,9 +300,11 @@ none="-o $dir/none"
     : >"$dir/void.csv"
     refuse "void.csv: empty: no header line" "$x" plot heatmap $none "$dir/void.csv"
 }
-# For papers: a PDF of the width asked for (3.33 and 7 inches of 72 points, whole points), names of policies, no line above.
+# A figure for papers is a PDF of the requested width (3.33 and 7 inches of 72 points, whole
+# points), with names of policies and no line above.
 pdf_width() { grep -a -m1 MediaBox "$1" | sed 's/.*\[ *0 0 \([0-9]*\).*/\1/'; }
-# An interval that goes on beyond its panel has no end mark there: two policies, in two panels of the breakdown.
+# An interval that continues beyond its panel has no end mark there. Two policies are in two panels
+# of the breakdown.
 python3 - "$x" "$dir" <<'EOF' || fail "an interval that is cut"
 import json, subprocess, sys
 x, d = sys.argv[1:]
@@ -313,7 +322,7 @@ sys.exit(print(lost) or 1 if lost != [2, 4] else 0)
 EOF
 "$x" plot latency-rate -o "$dir/paper" --format pdf --columns 1 --font 8 "$dir/load.json" || fail "a PDF of one column"
 [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 239 ] || [ "$(pdf_width "$dir/paper/latency-rate.pdf")" = 240 ] || fail "one column is $(pdf_width "$dir/paper/latency-rate.pdf") points"
-# Three decades of a metric with a long title in 3.33 inches: no text leaves the figure.
+# Three decades of a metric have a long title in 3.33 inches, and no text leaves the figure.
 printf 'policy,rate,reactive.ttft_s.mean\nfcfs,1,1\nfcfs,2,40\nedf,1,1\nedf,2,900\n' >"$dir/steep.csv"
 "$x" plot latency-rate -o "$dir/paper" --format svg --columns 1 --metric reactive.ttft_s.mean "$dir/steep.csv" || fail "a steep figure of one column"
 grep -q "log scale" "$dir/paper/latency-rate.svg" || fail "steep means on a linear axis"
@@ -322,7 +331,7 @@ for name in breakdown causes drive gantt graphs headline job kernels roofline to
 done
 grep -q ">decode<" "$dir/narrow/breakdown.svg" || fail "the legend of breakdown is cut off"
 python3 tests/helpers/texts_inside.py "$dir/paper/latency-rate.svg" "$dir"/narrow/*.svg || fail "texts of one column"
-# Values from 1 to 1,000 of a parameter: each decade has the same room, a third of the axis.
+# For values from 1 to 1,000 of a parameter each decade has the same room, a third of the axis.
 printf 'policy,k,m\na,1,1\na,10,2\na,100,3\na,1000,4\n' >"$dir/decades.csv"
 "$x" plot latency-rate -o "$dir/decades" --format svg --x k --metric m "$dir/decades.csv" || fail "a parameter over three decades"
 python3 - "$dir/decades/latency-rate.svg" <<'EOF' || fail "decades of a parameter are not equally far apart"

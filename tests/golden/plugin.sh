@@ -1,6 +1,7 @@
 #!/bin/sh
-# A policy from outside the tree: the skeleton of `new-policy`, built against installed headers, does
-# exactly what fcfs does under run and compare; what cannot be loaded or written is refused.
+# A policy comes from outside the tree: the skeleton of `new-policy`, built against installed
+# headers. It must do exactly the same as fcfs under run and compare. A plug-in that cannot be
+# loaded or written is refused.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -101,7 +102,8 @@ for pair in collapsed repeated hidden; do
     once_more "$again" || fail "remembers: alike on the trace that was left: $again"
     grep -q "differ" "$dir/again" || fail "remembers: not told in what: $(cat "$dir/again")"
 done
-# One that promises what is not so: the calls of schedule that SLEEPS spares count for it. There the process of its own tells.
+# One policy promises something false. The calls of schedule that SLEEPS spares count for it, so a
+# process of its own shows the fault.
 if [ "$checks" = 8 ]; then
     cp -r "$dir/my" "$dir/promises"
     sed -i 's/^struct .* { \/\* zeroed.*/&\n    unsigned calls;/
@@ -210,7 +212,8 @@ fi
 elsewhere crashes "killed by signal"
 breaks exits "ended with status 0" "exit(0);" "decisions trace.csv"
 elsewhere exits "ended with status 0"
-# Its processor time ends it, unless a busy machine gives it less than that in ten times as long: then the clock does.
+# Its processor time ends it, unless a busy machine gives it less than that in ten times as long.
+# Then the clock does.
 times >"$dir/before" # of this shell, and of all that it waited for: no subshell has these
 breaks loops '\(1 s of CPU time\|did not return within 10 s\)' "for (;;) {}" "" 1
 times >"$dir/after"

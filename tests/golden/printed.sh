@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every number that commands print is worked out again by an independent script: tests/helpers/printed_check.py.
+# Every number that commands print is computed again by an independent script
+# (tests/helpers/printed_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

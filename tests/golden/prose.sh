@@ -55,6 +55,18 @@ expect '"beside": next to, co-running' tests/unit/check_x c <<'END'
 /* Two requests run beside each other. */
 static const char says[] = "a device beside another is told anew";
 END
+h='#' q='"""' # so that these samples are no comments of this script
+expect '"told": reported, prints, says' script sh <<END
+$h!/bin/sh
+$h The user is told.
+$h   script.sh FILE     a row: whatever it is
+$h shellcheck disable=SC2086
+echo "what is told beside it"
+END
+expect '"anew": again' docstring py <<END
+${q}Draws anew.$q
+x = "told"
+END
 expect "a table that begins in a paragraph" begins md <<'END'
 A run that is settled is `S| word | meaning |
 | --- | --- |

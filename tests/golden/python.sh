@@ -1,6 +1,7 @@
 #!/bin/sh
-# Policies in other processes: the Python examples decide what their C twins decide, byte for byte; whatever a program does
-# wrong costs its own run and is told by name and reason; the other commands take them as any policy.
+# Policies run in other processes. The Python examples decide the same as their C twins, byte for
+# byte. A program's fault costs its own run and is reported by name and reason. The other commands
+# take them as any policy.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -131,7 +132,8 @@ for drafter in run model; do
         --llm qwen3-4b --llm other=llama-3.1-8b --llm draft=qwen3-0.6b --set sim.speculation.method=eagle
 done
 
-# While xpusim has not spoken, objects show what holds if it accepts an action, and what was before once it has refused it.
+# Until xpusim has answered, objects show the state that holds if it accepts an action, and the
+# former state once it has refused it.
 cat >"$dir/truth.py" <<'END'
 from xpusim import Policy, Segment
 from xpusim.helpers import next_piece
@@ -157,7 +159,7 @@ class Truth(Policy):
         return [tuple(getattr(x, m) for m in MEMBERS[type(x).__name__]) for x in objects]
 
     def check(self, accepted, *objects):
-        """What is shown now is what xpusim says."""
+        """Objects show now the state that xpusim reports."""
         before, slots = self.shown(objects), list(self.free_slots)
         assert self.sync() == accepted, (self.tried, accepted)
         assert before == self.shown(objects) or not accepted, (self.tried, before, self.shown(objects))
@@ -250,7 +252,7 @@ class Once(Policy):
 END
 must "$x" run --policy "python:$dir/once.py:Once" --workload "$load"
 
-# What the machine's events set is what a class sees, also one that sleeps when launches end.
+# A class sees the settings of the machine's events, also one that sleeps when launches end.
 cat >"$dir/window.py" <<'END'
 from xpusim import Policy
 from xpusim.helpers import form, next_piece, place
@@ -298,7 +300,7 @@ begins = [float(r["start_s"]) for r in rows if r["class"] == "proactive"]
 sys.exit(any(10 <= b < 20 for b in begins) or not any(20 <= b < 20.001 for b in begins))
 END
 
-# Without Python, and without anything but a shell: a program in sh that lets everybody wait, which is a stall.
+# Without Python, and with a shell alone, a program in sh lets all requests wait, which is a stall.
 cat >"$dir/idle.sh" <<'END'
 read -r hello
 echo '{"protocol":1,"name":"idle","summary":"does nothing","params":[{"name":"n","type":"int","default":2,"min":0,"max":9}]}'
@@ -333,8 +335,9 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     exit $bad
 fi
 
-# What hangs is tried again with less patience, for a bounded time: a small trace, and a command that shows it again. That is half
-# a minute of waiting, so it goes on beside what follows.
+# A run that hangs is tried again with less patience, for a bounded time. The result is a small
+# trace, and a command that shows it again. That is half a minute of waiting, so the tests below run
+# at the same time.
 cat >"$dir/hang.py" <<'END'
 import time
 from my_loop import Loop
@@ -352,13 +355,13 @@ sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' | sed 's/class MyPoli
 "$x" run --policy "python:$dir/hang.py:Hang:limit_s=4" --workload mixed:duration_s=60 --trouble "$dir/hung" >"$dir/hung.out" 2>"$dir/hung.err" &
 hanging=$!
 
-# A program is told every number of the machine: here no two are the same.
+# A program gets every number of the machine, and here no two are equal.
 "$python" - hwmodels/soc/core-ultra-5-125h.json "$dir/odd.json" "$dir/told" <<'END'
 import json, sys
 soc = json.load(open(sys.argv[1]))
 n = 2.0
 def odd(where, key, unit):
-    """Another number than all before; what it is in the unit that programs are told."""
+    """Sets another number than all before, and returns it in the unit that programs get."""
     global n
     n += 1
     x = 0.3 + 0.01 * n if unit == "frac" else n
@@ -413,7 +416,8 @@ print("\n".join(wrong))
 sys.exit(bool(wrong))
 END
 
-# The twins. Little memory too: there passes are refused and KV is taken from requests.
+# These are the twins. Memory is little too, so there passes are refused and KV is taken from
+# requests.
 twin() { # policy, example, options...
     c=$1
     p=python:$examples/$2
@@ -440,7 +444,7 @@ twin edf:max_batch=2,token_budget=100,class=blind edf.py:Edf:max_batch=2,token_b
 twin npu-serial npu_serial.py:NpuSerial --workload "$load"
 twin npu-serial:margin=igpu npu_serial.py:NpuSerial:margin=igpu --workload "$load" --seed 2
 
-# The same bytes for any number of workers, and the twins are identical in every replication.
+# Bytes are equal for any number of workers, and the twins are identical in every replication.
 for jobs in 1 3; do
     must "$x" compare --policy fcfs --policy "python:$examples/fcfs.py:Fcfs" --policy "python:$examples/edf.py:Edf" \
         --replications 3 --workload "$load" --jobs $jobs --metric all.e2e_s.mean --quiet
@@ -449,7 +453,8 @@ done
 cmp "$dir/jobs1" "$dir/jobs3" || fail "compare depends on --jobs"
 grep -F "fcfs.py:Fcfs" "$dir/jobs1" | grep -q identical || fail "compare tells fcfs from its twin"
 
-# How each launch ended, and what a note adds: every request is stopped once, 1 ms after it began.
+# This shows how each launch ended, and the sum of a note: every request is stopped once, 1 ms after
+# it began.
 cat >"$dir/stop.py" <<'END'
 import sys
 from xpusim import Policy
@@ -489,7 +494,7 @@ n=$(sed -n 's/.*"all.finished":[[:space:]]*\([0-9]*\).*/\1/p' "$dir/out")
 [ "$(grep -c '^ended: yielded' "$dir/err")" -eq "${n:-0}" ] || fail "$n requests were stopped otherwise than once each"
 grep -q "\"policy.stopped\":[[:space:]]*$((3 * ${n:-1}))\b" "$dir/out" || fail "three for each of $n stops do not add up"
 
-# What a program may do wrong.
+# These are faults that a program may have.
 cat >"$dir/wrong.py" <<'END'
 import os, random, signal, sys, time
 from xpusim import Param, Pass, Policy
@@ -585,7 +590,7 @@ grep '"policy.drawn"\|drawn' "$dir/out" | cmp - "$dir/drawn" || fail "random num
 grep -qE 'fcfs +[0-9.]+ ' "$dir/out" || fail "a policy that crashes takes the others with it"
 grep -q 'killed by signal 11' "$dir/out" || fail "compare does not say that a policy crashed"
 
-# One that never comes to rest: its questions, answers or timers take no time, and their number ends it.
+# One never comes to rest. Its questions, answers or timers take no time, and their number ends it.
 cat >"$dir/restless.py" <<'END'
 from xpusim import Param, Policy
 
@@ -609,7 +614,7 @@ for how in ask sync timer; do
         timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=$how" --workload "$load" --trouble ''
 done
 
-# The child ends with its parent, however that ends.
+# The child ends with its parent, for any end of that.
 cat >"$dir/sleeper.py" <<'END'
 import os, sys, time
 from xpusim import Policy
@@ -690,8 +695,8 @@ for page in README.md policies/python/README.md; do
 done
 third ThirdOfFcfs
 third ThirdOfEdf
-# A file that is edited while a command runs (here by the policy itself, in its first run): the runs after it are refused,
-# and none stands under the name of the other text. In its jail it could not edit.
+# A file is edited while a command runs (here by the policy itself, in its first run). The runs
+# after it are refused, and none has the name of the other text. In its jail it could not edit.
 cat >"$dir/edited.py" <<'END'
 from fcfs import Fcfs
 
@@ -706,7 +711,7 @@ END
 XPUSIM_JAIL=off PYTHONPATH=$examples "$x" compare --policy "python:$dir/edited.py:Edited" --replications 3 --jobs 1 --workload "$load" -q >"$dir/out" 2>"$dir/err"
 [ $? = 1 ] && grep -q "replication 1 .* and 1 other: .*its file was changed after this command began" "$dir/err" && [ "$(grep -c "^# another" "$dir/edited.py")" = 1 ] ||
     fail "an edited file: $(cat "$dir/out" "$dir/err" "$dir/edited.py")"
-# What hung since the begin.
+# These are the runs that hung since the begin.
 wait "$hanging"
 grep -q '^Looking for a smaller trace .* at most 20 s' "$dir/hung.err" || fail "shrinking is not announced: $(cat "$dir/hung.err")"
 grep -q '^Enough to show it: [1-9] of ' "$dir/hung.err" || fail "no small trace that hangs: $(cat "$dir/hung.err")"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The Python package outside of a run: installed by pip from the clone and from a prefix, without network and without writing
-# there; what it reads is what xpusim wrote; the protocol as a program's own (exec:).
+# The Python package is used outside of a run. pip installs it from the clone and from a prefix,
+# without network and without writing there. It reads the files that xpusim wrote. A program uses
+# the protocol by itself (exec:).
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Any quantile and any share of any distribution: against nearest ranks of the run's own requests, exact and from a sketch, by option and
-# by the name of a metric in every command that takes one.
+# Any quantile and any share of any distribution is compared with nearest ranks of the run's own
+# requests. It is exact and from a sketch, by option and by the name of a metric, in every command
+# that takes one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Numbers of hand-written pages that tutorial.sh does not run: pages name the command of each in a comment, and it runs again
-# (tests/helpers/quotes_check.py). With WHOLE=yes also those that take long.
+# Hand-written pages have numbers that tutorial.sh does not run. Pages name the command of each in a
+# comment, and it runs again (tests/helpers/quotes_check.py). With WHOLE=yes those that take long
+# run, too.
 #   quoted.sh [PAGE...]
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -13,7 +14,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 bad=0
 check="python3 tests/helpers/quotes_check.py"
-# A page with another number, a number that goes on, rows in another order or too many, a command that fails or prints nothing: each is seen.
+# Each of these is found: a page with another number, a number with more digits, rows in another
+# order or too many, a command that fails or prints nothing.
 try() { # does it pass (0 or 1), command, text of the page
     n=$((${n:-0} + 1))
     printf '<!-- $ %s -->\n\n%s\n' "$2" "$3" >"$dir/$n-$1.md"

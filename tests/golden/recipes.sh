@@ -1,6 +1,6 @@
 #!/bin/sh
-# The recipes of docs/recipes: they compile without a warning, conform (little memory included), and do
-# what they are for, seen in the counters of runs.
+# The recipes of docs/recipes compile without a warning, conform (little memory included), and have
+# their intended effect, seen in the counters of runs.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build}
@@ -30,7 +30,8 @@ for load in 1 3 4 6; do
     "$x" check-policy python:docs/recipes/by_model.py:ByModel --load $load --params second=igpu >"$dir/log" 2>&1 ||
         { fail "by_model does not serve load $load"; cat "$dir/log"; }
 done
-# A policy that forgets whom `form` refused loses requests where memory is short, and check-policy says so.
+# A policy that forgets the request that `form` refused loses requests where memory is short, and
+# check-policy says so.
 sed 's/while (rc == -ENOMEM && take_from_younger(s, p, r)) {/if (rc != 0) { reqq_remove(r); return false; }\n    while (rc == -ENOMEM) {/' \
     docs/recipes/evict.c >"$dir/forgets.c"
 cmp -s "$dir/forgets.c" docs/recipes/evict.c && fail "forgets: the recipe did not change"
@@ -40,8 +41,8 @@ cmp -s "$dir/forgets.c" docs/recipes/evict.c && fail "forgets: the recipe did no
 [ $? = 1 ] && grep -q "forgets.so, load [0-9]*: .*last action refused: form at .* not enough free KV" "$dir/log" ||
     fail "forgets conforms: $(cat "$dir/log")"
 grep -q "^who gives KV back: .*docs/recipes/evict.c$" "$dir/log" || fail "forgets: no way on: $(cat "$dir/log")"
-# Who stops for reactive work goes on where it stood: nothing is prefilled twice, and a reactive request
-# waits for less than half of the time that it does where nobody is stopped.
+# A request that stops for reactive work continues at the same place, and nothing is prefilled
+# twice. A reactive request waits for less than half of the time that it does where none is stopped.
 run fcfs
 never=$(value reactive.ttft_s.mean)
 run "$dir/preempt-and-resume.so"
@@ -49,7 +50,8 @@ stopped=$(value reactive.ttft_s.mean)
 [ "$(value launch_yielded)" -gt 0 ] && [ "$(value kv_recompute_evictions)" = 0 ] && [ "$(value pass_cancelled)" = 0 ] ||
     fail "preempt-and-resume: no launch yields, or work is lost"
 awk "BEGIN { exit !($stopped < 0.5 * $never) }" || fail "reactive TTFT: $stopped s, $never s without preemption"
-# 6,000 tokens of KV do not hold everybody: some start over, and all finish (a run that does not fails).
+# 6,000 tokens of KV do not hold all requests. Some start over, and all finish (a run that does not
+# fails).
 run "$dir/evict.so" --set sim.kv_capacity_tokens=6000
 [ "$(value kv_recompute_evictions)" -gt 0 ] || fail "evict: nobody gave way"
 run "$dir/preempt-and-resume.so" --set sim.kv_capacity_tokens=4500

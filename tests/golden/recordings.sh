@@ -1,5 +1,6 @@
 #!/bin/sh
-# Recorded traces as a sample: one is one observation, several are one replication each, redrawn sessions say that they are.
+# Recorded traces are a sample. One is one observation, several are one replication each, and
+# redrawn sessions are called so.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -18,7 +19,7 @@ done
 metric=reactive.e2e_s.mean
 two="--policy fcfs --policy edf --metric $metric"
 
-# One: no interval, no p, no significance, in any form.
+# One trace has no interval, no p and no significance, in any form.
 for form in "" --json --csv --markdown; do
     # shellcheck disable=SC2086
     $x compare $two --trace "$dir/r/t1.csv" --replications 10 $form >"$dir/one$form" 2>&1 || fail "one recording $form"
@@ -53,7 +54,8 @@ for p in v:
 assert abs(pattern["policies"]["edf"][metric]["mean"] - sum(v["edf"][:2]) / 2) < 1e-9
 PY
 
-# A selection takes each recording once, and ends undecided where they are too few. With noise, runs of one would differ.
+# A selection takes each recording once, and ends undecided where they are too few. With noise, runs
+# of one would differ.
 mkdir "$dir/s"
 for i in 1 2 3 4 5 6; do
     $x trace gen --workload mixed:duration_s=30 --seed $i -o "$dir/s/t$i.csv" 2>/dev/null || fail "no trace"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A decision log replays to the same decisions and the same requests, for every policy; an altered
-# one is noticed.
+# A decision log replays to the same decisions and the same requests, for every policy, and an
+# altered one is noticed.
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim
@@ -24,14 +24,15 @@ if "$x" run --replay "$dir/c.log" $load >/dev/null 2>&1; then
     echo "a log with a line missing replayed without complaint"
     exit 1
 fi
-# What is left of a log when the run ends did not happen again: all of it but the instants before the horizon.
+# The rest of a log when the run ends did not happen again: all of it except the instants before the
+# horizon.
 "$x" run --policy fcfs --workload w1:n=4 --decisions "$dir/all.log" >/dev/null
 "$x" run --policy fcfs --workload w1:n=4 --set sim.horizon_s=1 --decisions "$dir/part.log" >/dev/null
 left=$(($(wc -l <"$dir/all.log") - $(wc -l <"$dir/part.log")))
 "$x" run --replay "$dir/all.log" --workload w1:n=4 --set sim.horizon_s=1 >/dev/null 2>"$dir/err" && { echo "a log that was cut short replayed"; exit 1; }
 grep -q "error: $left decisions of $dir/all.log did not happen again" "$dir/err" || { cat "$dir/err"; exit 1; }
 grep -q "note: --replay $dir/all.log: workload, seed, machine, models and settings must be those" "$dir/err" || { cat "$dir/err"; exit 1; }
-# A log whose end is lost leaves requests that nobody serves.
+# A log whose end is lost leaves requests without service.
 head -n 3 "$dir/all.log" >"$dir/cut.log"
 "$x" run --replay "$dir/cut.log" --workload w1:n=4 --trouble '' >/dev/null 2>"$dir/err" && { echo "a log without its end replayed"; exit 1; }
 grep -q "stalled: .*; the policy says: the log has ended, with 2 decisions$" "$dir/err" || { cat "$dir/err"; exit 1; }
@@ -62,7 +63,7 @@ grep -q ' occupy device=' "$dir/a.log"
 # shellcheck disable=SC2086
 "$x" run --replay "$dir/a.log" $load --decisions "$dir/b.log" >/dev/null
 cmp "$dir/a.log" "$dir/b.log"
-# A batch of more sequences than a table of the reader's once had.
+# A batch has more sequences than a table of the reader's once had.
 {
     echo "# xpusim-trace v1"
     echo "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The report page: from a comparison, self-contained, the same bytes again, and refused with a reason
-# when the input is something else. With a Chromium on the PATH it is also opened: no message on the
-# console, every figure there.
+# The report page comes from a comparison. It is self-contained, has the same bytes again, and is
+# refused with a reason when the input is something else. With a Chromium on the PATH it is also
+# opened: no message is on the console, and every figure is there.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -38,13 +38,14 @@ grep -o 'href="#[a-z0-9]*"' "$dir/page.html" | sed 's/.*#\(.*\)"/\1/' | sort -u 
 grep -o '<[a-z]* id=[a-z0-9][a-z0-9]*' "$dir/page.html" | sed 's/.*=//' | sort -u >"$dir/ids"
 cmp -s "$dir/links" "$dir/ids" || fail "contents and anchors differ: $(diff "$dir/links" "$dir/ids")"
 [ "$(wc -l <"$dir/ids")" -ge 9 ] || fail "few anchors: $(cat "$dir/ids")"
-# Statements once: the model's trust, how to read intervals, the word significant not at all.
+# Statements come once: the model's trust, and how to read intervals. The word significant does not
+# come.
 for text in "NPU is extrapolated" "How to read it" "Every number of core-ultra"; do
     [ "$(grep -oF "$text" "$dir/page.html" | wc -l)" -eq 1 ] || fail "said more than once: $text"
 done
 grep -q "(significant)" "$dir/page.html" && fail "a difference and its interval say it; significant says it again"
 grep -qE '[-+]0(\.0+)? \[' "$dir/page.html" && fail "a difference of 0 %"
-# By rule: only boxes that scroll of themselves may be wider than the page.
+# By a rule only boxes that scroll by themselves may be wider than the page.
 [ "$(grep -o '<table' "$dir/page.html" | wc -l)" -eq "$(grep -o '<div class=wide>[^>]*>*<table\|<div class=wide><input[^>]*><table' "$dir/page.html" | wc -l)" ] ||
     fail "a table outside of a box that scrolls"
 # A small difference that is shown is called so; an overloaded policy is named in headline and table.
@@ -53,8 +54,8 @@ sed 's/"relevance_frac":[^,]*,/"relevance_frac":\t100,/; s/"overloaded":[^,]*,/"
 for text in "OVERLOADED: openvino-cb in 1 of" "<small class=overloaded>overloaded in 1 of" "below the 10000 % that matter"; do
     grep -qF -- "$text" "$dir/o.html" || fail "the page does not say: $text"
 done
-# The page of make demo, its 26 figures and two comparisons of five policies, is the one that is held to 500 kB; this one has
-# fewer, of the same kinds.
+# The page of make demo, its 26 figures and two comparisons of five policies, must have at most 500
+# kB. This one has fewer, of the same kinds.
 [ "$(wc -c <"$dir/page.html")" -le 300000 ] || fail "the page has $(wc -c <"$dir/page.html") bytes"
 # nothing from elsewhere
 sed 's/src="data:[^"]*"//g' "$dir/page.html" >"$dir/bare.html"
@@ -118,8 +119,9 @@ else
     grep -q "CONSOLE" "$dir/log" && fail "the browser's console: $(grep CONSOLE "$dir/log" | head -n 1)"
     [ "$(grep -oE '(<|&lt;)svg' "$dir/dom" | wc -l)" -ge 6 ] || fail "the browser shows no figures"
     grep -q 'class="by"' "$dir/dom" || fail "tables cannot be sorted"
-    # Laid out: the page is as wide as the phone, the tablet, the desk. What the script can search is what was asked for.
-    # Frames of these widths in one window, and each says of itself what it found.
+    # Layout is tested: the page is as wide as the phone, the tablet, the desk. The test searches by
+    # script for the expected elements. Frames of these widths are in one window, and each reports
+    # its own findings.
     sed "s#</html>#<script>document.querySelectorAll('details').forEach(function (d) { d.open = true; });\
 var html = document.documentElement, wider = Math.max(html.scrollWidth, document.body.scrollWidth) - html.clientWidth;\
 var s = document.querySelector('input[type=search]'); s.value = 'reactive P90 ttft'; s.dispatchEvent(new Event('input'));\

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The table of residuals is worked out again by calibrations and validations: tests/helpers/residuals_check.py.
+# The table of residuals is computed again by calibrations and validations
+# (tests/helpers/residuals_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/schemas: what commands print and what ships is as its schema says, the checker finds breaches, and what a schema
-# forbids in a machine or model file the readers refuse too.
+# Output of commands and shipped files are as the schemas of docs/schemas say, and the checker finds
+# breaches. The readers refuse everything that a schema forbids in a machine or model file, too.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -126,9 +126,10 @@ fi
 python3 tests/helpers/schema.py $checks || { fail "not as its schema, of these:"; cat "$dir/commands"; }
 python3 tests/helpers/schema_breaches.py <"$dir/breaches" || fail "breaches"
 
-# what the schema of machines and models forbids, the readers refuse, and what it requires they miss
+# The readers refuse all that the schema of machines and models forbids, and report each required part
+# that is missing.
 python3 tests/helpers/schema_readers.py "$x" || fail "schemas and readers differ"
 
-# the schemas are what the commands say now (the quick ones)
+# The schemas fit the commands' present output (the quick ones).
 BUILD=$(dirname "$x") python3 $s/make.py --check soc llm run run-steady bisect plot-list measure-fit compare-load compare-store diff explain explain-job list-soc list-kernels || fail "docs/schemas is not up to date"
 exit $bad

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The command's own checks: closed forms and laws, and the negative controls. Each form of output holds the same checks.
+# The command checks itself: closed forms and laws, and the negative controls. Each form of output
+# holds the same checks.
 set -eu
 cd "$(dirname "$0")/../.."
 x=${BUILD:-build}/xpusim

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `xpusim send-in` and `new-soc --from`: what goes in and what does not, an interrupted one that goes on, and archives that
-# are damaged. The machine's files are another's (XPUSIM_ROOT), with names and serial numbers planted in them.
+# `xpusim send-in` and `new-soc --from` are tested: the contents of an archive, an interrupted run
+# that continues, and damaged archives. The machine's files are another's (XPUSIM_ROOT), with names
+# and serial numbers planted in them.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 BUILD=${BUILD:-build}
@@ -89,8 +90,9 @@ refuse() { # text, command...
 }
 refuse 'must be a path ending in .tar.gz' $x send-in -o m.tar
 
-# 2. Killed in the middle, and the same command again: it goes on. Without engines there are two steps, of this processor.
-# It may be over before it is killed, where others have the processors: then it is killed another time.
+# 2. It is killed in the middle, and the same command continues it. Without engines there are two
+# steps, of this processor. It may end before it is killed, where others have the processors. Then
+# it is killed another time.
 for _ in 1 2 3 4 5; do
     rm -rf m.tar.gz
     XPUSIM_ENGINES=$tmp/none $x send-in --size tiny -o m.tar.gz >"$tmp/out" 2>"$tmp/err" &
@@ -192,8 +194,9 @@ started none rows.csv.partial ',npu,openvino,.*,not_prepared$'
 grep -q "driver's compiler" npu.tar.gz.partial/probe-npu.json || fail "the probe's reason"
 grep -q '^probe-npu 1 ' npu.tar.gz.partial/done || fail "the probe's status"
 rm -r npu.tar.gz.partial
-# With WHOLE=yes: one that can, killed after the calibration, and continued. It compiles and calibrates for 12 s of a
-# processor. Its parts by themselves: check_send (every step, and going on), drive.sh (a calibration), above (an archive).
+# With WHOLE=yes one that can is killed after the calibration, and continued. It compiles and
+# calibrates for 12 s of a processor. Its parts by themselves are in check_send (every step, and
+# continuing), drive.sh (a calibration) and above (an archive).
 if [ -z "${WHOLE:-}" ]; then
     [ $bad -eq 0 ] && echo "send-in: fine, without a whole one on OpenVINO"
     exit $bad

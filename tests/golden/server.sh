@@ -1,7 +1,8 @@
 #!/bin/sh
-# A real server observed: llama.cpp's own (tests/originals/llama_server.sh http builds it), on the loopback, with a tiny
-# model of random weights that is written here. `observe` replays a trace against it, and `validate --run` reads what was
-# seen. Where there is no server: one plain sentence.
+# A real server is observed: llama.cpp's own (tests/originals/llama_server.sh http builds it), on
+# the loopback, with a tiny model of random weights that is written here. `observe` replays a trace
+# against it, and `validate --run` reads the observed times. Where there is no server, one plain
+# sentence is printed.
 set -u
 BUILD=${BUILD:-build}
 x=$BUILD/xpusim
@@ -42,7 +43,8 @@ done
 } >"$dir/t.csv"
 "$x" observe --url "http://127.0.0.1:$port/v1" --trace "$dir/t.csv" -o "$dir/run.csv" --timeout 60 2>"$dir/said" || fail "observe: $(cat "$dir/said")"
 grep -q '^12 ok' "$dir/said" || fail "not all were answered: $(cat "$dir/said")"
-# Each has at least one token and at most what was asked for: the model may say its end before.
+# Each has at least one token and at most the requested number, because the model may say its end
+# before.
 awk -F, '/^#/ { next } !n { for (i = 1; i <= NF; i++) at[$i] = i; n = 1; next }
     { k++; t += $at["output_tokens"]; if ($at["output_tokens"] > $at["asked"] || $at["output_tokens"] < 1) bad = 1
       if ($at["ttft_s"] <= 0 || $at["e2e_s"] < $at["ttft_s"]) bad = 1 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The order of rows in a file means nothing to those who read it (tests/helpers/shuffled_check.py).
+# The order of rows in a file means nothing to its readers (tests/helpers/shuffled_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Where a message counts one thing, its noun is singular: commands that have one of everything to tell of.
+# Where a message counts one thing, its noun is singular. These commands have one of everything to
+# report.
 set -eu
 cd "$(dirname "$0")/../.."
 x=$(cd "${BUILD:-build}" && pwd)/xpusim

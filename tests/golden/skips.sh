@@ -1,6 +1,6 @@
 #!/bin/sh
-# A test that did not run is counted, and .ci/run does not pass without its originals, engines and Slurm: each of them is
-# asked for here on a machine that lacks what it needs.
+# A test that did not run is counted, and .ci/run does not pass without its originals, engines and
+# Slurm. Each of them is asked for here on a machine that lacks the required programs.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 dir=$(mktemp -d)
@@ -22,7 +22,7 @@ ends() { # status, text of the output, command...
     fi
 }
 
-# The runner: one script passes, one skips two of its parts (and says one of them twice).
+# In the runner one script passes, and one skips two of its parts (and says one of them twice).
 echo 'exit 0' >"$dir/passes.sh"
 printf 'echo "skipped: this"\necho "skipped: that"\necho "skipped: this"\n' >"$dir/skips.sh"
 runner() { # scripts, MAX_SKIPPED
@@ -33,20 +33,21 @@ ends 0 '^2 passed, 0 failed, 2 skipped$' runner "$dir/passes.sh $dir/skips.sh" 2
 ends 1 '^at most 1 may be skipped here' runner "$dir/passes.sh $dir/skips.sh" 1
 ends 1 '^at most 0 may be skipped here' runner "$dir/passes.sh $dir/skips.sh" 0
 ends 0 '^1 passed, 0 failed, 0 skipped$' runner "$dir/passes.sh" 0
-# What a failed test skipped is no skip more, what it printed counts for nothing, and its last lines are the last ones of all.
+# Skips of a failed test are no skips more, its printed counts do not count, and its last lines are
+# the last ones of all.
 printf 'seq 101 150; echo "a  9 passed  9 failed  1 s  1.0 s of processor"; echo "skipped: the rest"; exit 1' >"$dir/fails.sh"
 ends 1 '^1 passed, 1 failed, 0 skipped$' runner "$dir/passes.sh $dir/fails.sh" ''
 { echo "failed: $dir/fails.sh"; sh "$dir/fails.sh" | tail -n 30; } >"$dir/last"
 sed '1,/^1 passed, 1 failed/d' "$dir/out" | cmp -s - "$dir/last" || fail "the end of a run with a failed test: $(cat "$dir/out")"
 ends 1 "skips.sh: skipped: that$" runner "$dir/passes.sh $dir/skips.sh" 1
-# Under a sanitizer what exercises no code of its own is left out, which counts as skipped.
+# Under a sanitizer tests that exercise no code of its own are left out, which counts as skipped.
 SANITIZED=yes
 export SANITIZED
 ends 0 '^1 passed, 0 failed, 2 skipped$' runner "$dir/passes.sh tests/golden/prose.sh tests/golden/quoted.sh" ''
 ends 1 '^at most 1 may be skipped here' runner "$dir/passes.sh tests/golden/prose.sh tests/golden/quoted.sh" 1
 unset SANITIZED
-# A second of a processor, as the kernel limits them, in a process of the test's own: what the shell that waited for it has,
-# to a tenth and what the runner needs itself.
+# A second of a processor, as the kernel limits them, is used in a process of the test's own. The
+# shell that waited for it has that time, to a tenth and the runner's own needs.
 printf 'sh -c "timeout 600 sh -c \"ulimit -t 1; while :; do :; done\""; times >%s; exit 0' "$dir/had" >"$dir/works.sh"
 ends 0 '  [0-9]*[.][0-9] s of processor$' runner "$dir/works.sh" ''
 sed 's/[ms]/ /g' "$dir/had" | awk -v said="$(sed -n 's/.* \([0-9.]*\) s of processor$/\1/p' "$dir/out")" '

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every command's exit status when all goes well, when a run fails, and for bad input: tests/helpers/statuses_check.py.
+# Every command has the right exit status when all goes well, when a run fails, and for bad input
+# (tests/helpers/statuses_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --store: the same bytes with a store and without, nothing run twice, killed and resumed; comparisons
-# read back from a store alone say what was said when they ran.
+# --store gives the same bytes as no store, runs nothing twice, and is killed and resumed.
+# Comparisons read back from a store alone say the same as when they ran.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -12,7 +12,8 @@ fail() {
     echo "FAILED: $*"
     bad=1
 }
-# Runs a command without a store, with a new one, and again: alike, and all was there the second time.
+# Runs a command without a store, with a new one, and again. All three must be equal, and the second
+# time nothing must run.
 alike() { # name, command...
     name=$1
     shift
@@ -82,7 +83,7 @@ JSON
 says "5 runs done, 10 found in the store" sweep "$dir/s.json" --store "$dir/compare.db"
 says "0 runs added, 5 found there" compare --policy vtc --workload "$small" --replications 5 --store "$dir/compare.db"
 
-# Killed again and again, then resumed: the bytes of one that was left alone.
+# The command is killed again and again, then resumed, and gives the bytes of an undisturbed one.
 # shellcheck disable=SC2086
 {
     many="${two% --replications 5} --replications 20"
@@ -98,13 +99,13 @@ says "0 runs added, 5 found there" compare --policy vtc --workload "$small" --re
     cmp "$dir/whole" "$dir/resumed" || fail "killed and resumed differs"
 }
 
-# From the store alone: what was said when it ran, where the files that it was made from are not.
+# A store alone gives the output of the first run, where the original files are missing.
 # shellcheck disable=SC2086
 "$x" compare $two --store "$dir/one.db" --quiet >"$dir/said"
 mkdir -p "$dir/empty/hwmodels/soc"
 (cd "$dir" && XPUSIM_DATA_DIR=$dir/empty "$x" compare --store one.db) >"$dir/read" 2>"$dir/err" || fail "$(cat "$dir/err")"
 cmp "$dir/said" "$dir/read" || fail "a comparison from the store says something else"
-# The same data: also of recordings, and by another share that counts as equal.
+# Data are equal also for recordings, and by another share that counts as equal.
 for seed in 1 2; do
     "$x" trace gen --workload "$small" --seed $seed -o "$dir/t$seed.csv" || fail "trace gen"
 done
@@ -146,7 +147,8 @@ grep -o 'where {[^<,]*' "$dir/load.html" | sort | uniq -c | awk '{ n++; bad = ba
 test "$(grep -c '<h2><a href="#c' "$dir/load.html")" -eq 2 || fail "loads are not a section each"
 refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of nothing"
-# What is wrong with a comparison of a store is said of the store: a figure lacks its metric, and a page what it begins with.
+# A fault of a comparison of a store is reported as the store's: a figure lacks its metric, and a
+# page its begin.
 metrics() { # store, metrics
     echo "{\"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"base\": {\"workload\": \"w1:n=2\"}, \"metrics\": [\"$2\"]}" >"$dir/$1.json"
     "$x" sweep "$dir/$1.json" -o "$dir/$1.db" -q || fail "a store of $2"
@@ -157,7 +159,7 @@ metrics other energy_j
 "$x" report --store "$dir/first.db" -o "$dir/some.html" 2>"$dir/err" || fail "a page of one metric, with figures: $(cat "$dir/err")"
 grep -q '<svg' "$dir/some.html" || fail "no figure of a store of one metric"
 grep -q 'Energy per token' "$dir/some.html" && fail "the energy of a store that keeps none"
-# Two texts of one name, as after a change of the file, are told apart by their number.
+# Two texts of one name, as after a change of the file, are distinguished by their number.
 for n in 2 3; do
     echo "{\"name\": \"twice\", \"axes\": {\"policy\": [\"fcfs\", \"edf\"], \"rate\": [1, 2]}, \"base\": {\"workload\": \"w1:n=2\"}, \"replications\": $n, \"metrics\": [\"energy_j\"]}" >"$dir/twice.json"
     "$x" sweep "$dir/twice.json" -o "$dir/twice.db" -q || fail "two texts of one name"
@@ -172,7 +174,8 @@ done | diff - "$dir/heads" || fail "two texts of one name"
 test "$(cut -d: -f1-5 "$dir/err")" = "xpusim: note: without the figure pareto: $dir/first.db: comparison 1" || fail "figures left out: $(cat "$dir/err")"
 refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
-# Runs that all failed have nothing to compare, and a number of a replication that nobody ran is damage.
+# Runs that all failed have nothing to compare, and a number of a replication without a run is
+# damage.
 echo '{"axes": {"policy": ["fcfs", "edf"]}, "base": {"workload": "w1:n=2", "sim.kv_capacity_tokens": 16}, "metrics": ["energy_j"]}' >"$dir/failing.json"
 "$x" sweep "$dir/failing.json" -o "$dir/failing.db" -q 2>/dev/null && fail "a sweep of failures exits with 0"
 refuse "no run of it has a result" compare --store "$dir/failing.db"
@@ -212,7 +215,8 @@ refuse "nonesuch.db" compare --store "$dir/nonesuch.db"
 printf 'no database' >"$dir/text.db"
 refuse "text.db" compare --policy fcfs --store "$dir/text.db"
 
-# A policy's own counters are metrics; one that was compiled anew is another policy; what fails is not kept.
+# A policy's own counters are metrics. A policy that was compiled again is another one, and failed
+# runs are not kept.
 "$x" new-policy mine -o "$dir/mine" >/dev/null 2>"$dir/err" || fail "new-policy: $(cat "$dir/err")"
 so() { # sed script: the policy changed so
     sed "$1" "$dir/mine/mine.c" >"$dir/mine.c"
@@ -243,7 +247,7 @@ so 's/reqq_push(.*/& abort();/; 1s/^/#include <stdlib.h>\n/'
     "$x" $plug >"$dir/out" 2>"$dir/err" && fail "a crash and exit 0"
     grep -qF ": 0 runs added, 3 found there" "$dir/err" || fail "a crash is kept: $(cat "$dir/err")"
 }
-# ---- a store that cannot be written: the system's reason, at whatever write it comes ----
+# ---- a store that cannot be written: the system's reason, at each write ----
 echo '{"name": "t", "base": {"workload": "w1:n=1"}, "axes": {"policy": ["fcfs"]}, "replications": 50, "metrics": ["all.*"]}' >"$dir/full.json"
 for blocks in 4 16 32 64 200; do # of 512 or 1024 bytes; the last ones are over while results are written
     rm -f "$dir"/full.db*
@@ -252,8 +256,8 @@ for blocks in 4 16 32 64 200; do # of 512 or 1024 bytes; the last ones are over 
     [ $status -eq 2 ] && grep -q "^xpusim: error: $dir/full.db: .*: File too large$" "$dir/err" ||
         fail "a store over the limit of file size, $blocks blocks: exit $status, $(cat "$dir/err")"
 done
-# A full disk has no room to move the log of writes into the file: it stays, and that is said. With room the
-# results are those of a store that never was full.
+# A full disk has no room to move the log of writes into the file. So the log stays, and a message
+# says so. With room the results are those of a store that never was full.
 sed 's/50/2000/' "$dir/full.json" >"$dir/more.json"
 # shellcheck disable=SC2016
 disk='mount -t tmpfs -o size=256k none "$2/disk" && cd "$2/disk" &&
@@ -274,7 +278,8 @@ rm -f "$dir"/full.db*
 "$x" sweep "$dir/full.json" -o "$dir/full.db" -q
 (trap '' XFSZ && ulimit -f 8 && exec "$x" merge -o "$dir/merged.db" "$dir/full.db") >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && grep -q "^xpusim: error: $dir/merged.db: .*: File too large$" "$dir/err" || fail "merge over the limit: $(cat "$dir/err")"
-# What a row is said to be set to is what it ran with: more policies than loads, and more loads than policies.
+# A row's printed settings are those of its run: more policies than loads, and more loads than
+# policies.
 for case in "fcfs edf agent-xpu-v2/0.5,1.2" "fcfs edf/0.4,0.8,1.2"; do
     options=$(printf -- '--policy %s ' ${case%/*})
     # shellcheck disable=SC2086

@@ -1,17 +1,18 @@
 #!/bin/sh
-# A twelfth of a thousand requests (WHOLE=yes: all of them) under every policy at half, nine tenths and one and a half times what one
-# request at a time on the iGPU can carry (about 9.3 a minute of this mix): each run drains and its
-# audit is clean, or xpusim says why and this fails. sd-npu needs another machine (fixed graphs).
-# Then conversations with long prefixes in little memory, where co-serving policies once went round
-# in circles (an aborted iteration formed again at once; one that never fits).
+# A twelfth of a thousand requests (WHOLE=yes: all of them) run under every policy. Loads are half,
+# nine tenths and one and a half times the capacity of one request at a time on the iGPU (about 9.3
+# a minute of this mix). Each run drains and its audit is clean, or xpusim says why and this fails.
+# sd-npu needs another machine (fixed graphs). Then come conversations with long prefixes in little
+# memory, where co-serving policies once ran in circles: an aborted iteration was formed again at
+# once, and one never fitted.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
 status=0
 . tests/helpers/policies.sh
 policies=$(policies)
-# Of the requests, one in so many. CI asks for all of them (WHOLE) of the usual build. A sanitizer costs fifteen times the time,
-# and a policy has been through its lines after some twenty requests.
+# One of so many requests is kept. CI asks for all of them (WHOLE) of the usual build. A sanitizer
+# costs fifteen times the time, and a policy has run its lines after some twenty requests.
 part=12
 little=40 # seconds of conversations
 [ -z "${SANITIZED:-}" ] || part=16 little=20

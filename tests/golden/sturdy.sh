@@ -1,6 +1,7 @@
 #!/bin/sh
-# What a run must not do to the machine it runs on: destroy devices, links and files beside its
-# output, read for ever, leave workers behind, lose what is done, or fail without a word.
+# A run must not harm the machine on which it runs. It must not destroy devices, links and other
+# files than its output, read for ever, leave workers behind, lose finished work, or fail without a
+# word.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -21,7 +22,7 @@ run="$x run --policy fcfs --workload w1:n=2 --quiet"
 $run --json >plain.json
 "$x" compare --policy fcfs --policy edf --workload w1:n=2 --replications 2 --json --quiet >cmp.json
 
-# ---- writers: whoever writes a file named by the user, writes through links and devices ----
+# ---- writers: a command writes a file named by the user through links and devices ----
 writer() { # option and name of the file in "$1"; the command without it follows
     name=$1
     shift
@@ -118,7 +119,8 @@ mkdir empty
 ends 2 "no data in $PWD/empty/: machines, models and data sets are missing; XPUSIM_DATA_DIR names a folder that holds hwmodels and traces" \
     env XPUSIM_DATA_DIR="$PWD/empty" "$x" list soc
 ends 0 "" env XPUSIM_DATA_DIR="$root" "$x" list soc
-# a table of errors that cannot be read is told by whoever says how far off a machine may be
+# A table of errors that cannot be read is reported by each command that says how far off a machine
+# may be.
 mkdir -p broken/hwmodels
 for f in "$root"/hwmodels/*; do ln -s "$f" broken/hwmodels/; done
 ln -s "$root/traces" "$root/policies" "$root/experiments" broken/
@@ -135,7 +137,7 @@ done
 ends 0 "" "$x" run --policy fcfs --workload w1:n=2 --soc core-ultra-x7-358h --json
 grep -q 'unknown: .*broken/hwmodels/residuals.csv: no column' out || fail "a run says nothing of the table of errors: $(grep -A3 warnings out)"
 unset XPUSIM_DATA_DIR
-# what ends a run that takes too long is told whole, however long the policy's text is
+# A run that takes too long is reported with its reason whole, at any length of the policy's text.
 long=edf:device=auto,max_batch=4,token_budget=512,class=rt_first,preempt=iteration,kv=checkpoint,inflight=1,level=device,gap_kv=cache,gap_s=0,ttft_slo_s=2,tbt_slo_s=0.2,proactive_s=600
 ends 1 "policy $long: the run was given up after 1 s of CPU time (--time-limit)" \
     "$x" run --policy "$long" --workload mixed:reactive_per_min=2,proactive_per_min=2,duration_s=9e6 --time-limit 1
@@ -147,7 +149,7 @@ tr '\0' x </dev/zero | ends 2 "a line of over" timeout 900 "$x" run --policy fcf
 tr '\0' ' ' </dev/zero | ends 2 "too long" timeout 900 "$x" sweep /dev/stdin -o never.db
 yes '{"timestamp": 1}' | ends 2 "input_length" timeout 900 "$x" trace import --format mooncake /dev/stdin -o never.csv
 
-# ---- sweeps: workers end with their parent, what is done is kept, stores are shared ----
+# ---- sweeps: workers end with their parent, finished runs are kept, stores are shared ----
 children() { ps -o pid= --ppid "$1" 2>/dev/null | tr -d ' '; }
 gone() { # pids...: within ten minutes, as a busy machine may take
     for _ in $(seq 6000); do

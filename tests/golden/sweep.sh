@@ -1,6 +1,7 @@
 #!/bin/sh
-# Sweeps: the same bytes from one worker and two, after kill -9, from shards merged, and from a repeat
-# that runs nothing; a policy that crashes costs its own runs; bad experiment files are refused.
+# Sweeps give the same bytes from one worker and two, after kill -9, from merged shards, and from a
+# repeat that runs nothing. A policy that crashes costs its own runs. Bad experiment files are
+# refused.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -39,7 +40,8 @@ cat >"$dir/s.json" <<'END'
 END
 spec=$dir/s.json
 
-# Scripts for Slurm, and again into the folder that is there; each task has its shard, the merge all.
+# Scripts for Slurm are written, and again into the folder that is there. Each task has its shard,
+# and the merge has all.
 for again in 0 1; do
     says "array.sh and merge.sh written" "$x" sweep "$spec" -o "$dir/far.db" --slurm 3 --slurm-scripts
     rm -f "$dir/far.db.slurm/merge.sh"
@@ -58,7 +60,7 @@ cmp "$dir/one.csv" "$dir/out" || fail "a repeat differs"
 # an experiment with one policy more shares the runs: 15 are missing
 sed 's/"fcfs",/"fcfs", "edf",/' "$spec" >"$dir/more.json"
 says "15 runs done, 60 found in the store" "$x" sweep "$dir/more.json" -o "$dir/one.db"
-# what is kept is part of what a run is
+# The kept data are a part of a run's identity.
 sed 's/"energy_j"/"energy_idle_j"/' "$spec" >"$dir/other.json"
 says "60 runs done, 0 found" "$x" sweep "$dir/other.json" -o "$dir/one.db"
 says "0 runs done, 60 found" "$x" sweep "$spec" -o "$dir/one.db" --export csv
@@ -85,8 +87,8 @@ if command -v sqlite3 >/dev/null 2>&1; then
     grep -q "differs" "$dir/err" || fail "does not say which run differs"
 fi
 
-# killed again and again. Starting takes most of such a short sweep, so some kills hit before the
-# first run, some after the last; what counts is that none leaves anything but a valid store.
+# Sweeps are killed again and again. Starting takes most of such a short sweep, so some kills hit
+# before the first run, and some after the last. Each must leave nothing, or a valid store.
 for pause in 0.05 0.02 0.1 0.03 0.07; do
     "$x" sweep "$spec" -o "$dir/killed.db" --quiet &
     pid=$!

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What sweeps and merges print is worked out again: tests/helpers/swept_check.py.
+# Output of sweeps and merges is computed again (tests/helpers/swept_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Strategies of switching graphs, their schedules and texts are worked out again: tests/helpers/switched_check.py.
+# Strategies of switching graphs, their schedules and texts are computed again
+# (tests/helpers/switched_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tables of list, characterize and compare --tune are worked out again: tests/helpers/tables_check.py.
+# Tables of list, characterize and compare --tune are computed again
+# (tests/helpers/tables_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

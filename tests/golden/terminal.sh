@@ -1,6 +1,6 @@
 #!/bin/sh
-# On a terminal headings are bold and lines fit; NO_COLOR and pipes make output plain. The terminal is
-# a pseudo-terminal of script(1), without which this is left out.
+# On a terminal headings are bold and lines fit, and NO_COLOR and pipes make output plain. The
+# terminal is a pseudo-terminal of script(1), without which this is left out.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

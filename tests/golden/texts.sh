@@ -1,6 +1,6 @@
 #!/bin/sh
-# Drafters of token texts: what simulated runs draft and accept on the shipped texts is what a search without an automaton
-# counts. One request is served at a time, each text once.
+# Drafters of token texts are tested. Simulated runs draft and accept on the shipped texts as many
+# as a search without an automaton counts. One request is served at a time, each text once.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `trace stats` says of a trace is what a script of its own counts in the file, and each part of the answer is there
-# exactly where the trace has something for it.
+# `trace stats` must count the same as a script of its own in the file. Each part of the answer is
+# there exactly where the trace has something for it.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

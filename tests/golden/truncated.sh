@@ -1,6 +1,6 @@
 #!/bin/sh
-# A file that is cut short is refused by its name, or its answer is another: every format that a command reads
-# (tests/helpers/truncated_check.py).
+# A file that is cut short is refused by its name, or its answer is another, for every format that a
+# command reads (tests/helpers/truncated_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every command of docs/tutorial.md and of the pages of concepts runs, page by page in a folder of its own, and prints what
-# stands below it.
+# Every command of docs/tutorial.md and of the pages of concepts runs, page by page in a folder of
+# its own, and prints the text below it.
 #   tutorial.sh                     compares; with WHOLE=yes also two pages, and the examples that take seconds: on tens of machines, of
 #                                   a search for a rate or a worst scenario, of retrieval at three loads, and the second of
 #                                   two comparisons of the same policy in Python
@@ -19,7 +19,8 @@ update=no
 [ "${1:-}" = --update ] && update=yes && shift
 if [ $# -eq 0 ]; then
     set -- docs/tutorial.md docs/concepts/*.md
-    # Two pages are a third of the time: comparisons on machines and of agents, which uncertainty.sh, agents.sh and recipes.sh run.
+    # Two pages are a third of the time. They are comparisons on machines and of agents, which
+    # uncertainty.sh, agents.sh and recipes.sh run.
     [ -n "${WHOLE:-}" ] || [ $update = yes ] || set -- $(printf '%s\n' "$@" | grep -v '/worth.md$\|/agents.md$')
 fi
 
@@ -29,7 +30,7 @@ long() { # command: only CI runs it, and --update
         *':ByModel --soc '*' --replications 5 '*) ;; *) return 1 ;; esac
 }
 
-# A page as it should be, into $out.
+# Writes a correct page into $out.
 print_page() {
     : >"$out"
     skipping=0
@@ -49,7 +50,7 @@ print_page() {
             ;;
         '    '*) [ $skipping = 1 ] || printf '%s\n' "$line" >>"$out" ;;
         *)
-            # an empty line within what was printed belongs to it: what follows decides
+            # An empty line within printed text belongs to it, so the text after it decides.
             if [ -z "$line" ] && [ $skipping = 1 ]; then
                 held=1
                 continue

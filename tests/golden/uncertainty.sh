@@ -1,7 +1,7 @@
 #!/bin/sh
-# compare --uncertainty: the same bytes from one worker and two; and flip points of two comparisons
-# that hang on an assumed number, taken from its output, are such: the order holds on one side of
-# them and has turned on the other, when plain comparisons are run there with --set.
+# compare --uncertainty gives the same bytes from one worker and two. Flip points of two comparisons
+# that depend on an assumed number are taken from its output. Plain comparisons with --set must show
+# that the order holds on one side of them and has turned on the other.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim
@@ -56,7 +56,8 @@ energy="compare --policy openvino-cb --policy agent-xpu-v2 --metric energy_activ
 }
 
 # Iteration-level batches beat sharing the devices by time unless a batch of decodes costs nearly as
-# many products as it has rows: nobody has measured that on this part. With WHOLE=yes: two seconds and a half.
+# many products as it has rows. That was never measured on this part. With WHOLE=yes it takes two
+# seconds and a half.
 batches="compare --policy openvino-cb --policy time-share --metric proactive.e2e_s.mean $common"
 # shellcheck disable=SC2086
 if [ -n "${WHOLE:-}" ]; then
@@ -65,8 +66,9 @@ if [ -n "${WHOLE:-}" ]; then
     test "$path" = soc.devices.igpu.runtimes.0.decode_batch_inefficiency || fail "batches hang on $path"
 fi
 
-# What is named decides something: at one end of its range the difference is another one. fcfs and edf use one device, so
-# numbers of the others get shares by chance alone; seed 2 has some before the third that counts.
+# A named number decides something: at one end of its range the difference is another one. fcfs and
+# edf use one device, so numbers of the others get shares by chance alone. Seed 2 has some before
+# the third that counts.
 "$x" compare --policy fcfs --policy edf --uncertainty 64 --seed 2 --replications 4 --quiet --json --metric reactive.e2e_s.mean \
     --workload mixed:duration_s=120 >"$dir/named.json" || fail "named: exit $?"
 python3 - "$dir/named.json" <<'EOF' || fail "a number that cannot matter is named"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# calibrate --measured: what it prints of the numbers that measured rows update is what the file says.
+# calibrate --measured prints numbers that measured rows update, and the file must have the same.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 dir=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The shipped points, predicted as well as hwmodels/VALIDATION.md says; a SoC file calibrated and run.
-# The measured vLLM run, replayed with two numbers (WHOLE=yes: three) fitted on its first 30 %: within what was
-# published for it by a layer-profiled simulator (E2E 1.9 %, TTFT 10.8 %); the datasheet alone is
-# not; and bad input is refused.
+# The shipped points are predicted as well as hwmodels/VALIDATION.md says. A SoC file is calibrated
+# and run. The measured vLLM run is replayed with two numbers (WHOLE=yes: three) fitted on its first
+# 30 %. It is within the published errors of a layer-profiled simulator (E2E 1.9 %, TTFT 10.8 %),
+# and the datasheet alone is not. Bad input is refused.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -12,8 +12,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 status=0
 
-# A measured run. A fit is some hundred replays of it, and a sanitizer sees each line in its first requests; what these say of
-# the whole is for the usual build.
+# A measured run is fitted. A fit is some hundred replays of it, and a sanitizer sees each line in
+# its first requests. The results of the whole are for the usual build.
 of() { # name
     [ -n "${SANITIZED:-}" ] || { echo "vllm-$1" && return; }
     head -n 48 "hwmodels/runs/vllm-$1.csv" >"$tmp/$1.csv"

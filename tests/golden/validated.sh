@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every table of `validate` is worked out again from the measured file and its own rows: tests/helpers/validated_check.py.
+# Every table of `validate` is computed again from the measured file and its own rows
+# (tests/helpers/validated_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The data of the live page is worked out again from other commands: tests/helpers/viewed_check.py.
+# The data of the live page are computed again from other commands (tests/helpers/viewed_check.py).
 set -eu
 cd "$(dirname "$0")/../.."
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# No escape sequence and no line break of somebody else's text reaches a terminal: not from a cell of a trace, a name of a
-# JSON file, the error of a policy, or a path. Data formats keep the text and escape it in their own way.
+# No escape sequence and no line break of another's text reaches a terminal: not from a cell of a
+# trace, a name of a JSON file, the error of a policy, or a path. Data formats keep the text and
+# escape it in their own way.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=$(cd "${BUILD:-build}" && pwd)/xpusim

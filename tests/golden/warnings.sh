@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every result says what a reader must know of its numbers: that times are extrapolated (of which policy and device, how
-# much, in which direction) and that the machine has no numbers for a weight width.
+# Every result says the limits of its numbers. Times may be extrapolated (of which policy and
+# device, how much, in which direction), and the machine may have no numbers for a weight width.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim
@@ -44,7 +44,7 @@ says "$dir/compare" "; agent-xpu-v2: igpu "
 says "$dir/compare" "(longer contexts, more rows)"
 tell explain explain --soc $soc --policy fcfs --workload $long --request 1
 tell search search --soc $soc --policy fcfs --slo 'reactive.ttft_s.p90<=500' --workload $long --replications 2
-# The share that is told is the metric's: mean over the replications.
+# The printed share is the metric's: mean over the replications.
 python3 - "$dir/compare.json" <<'EOF' || fail "the share is not the metric's mean"
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -56,7 +56,8 @@ EOF
 $x report "$dir/compare.json" -o "$dir/page.html" 2>/dev/null || fail "report"
 says "$dir/page.html" "$range"
 
-# A sweep keeps what the warning needs, whatever metrics its file names; so does what is read back from the store.
+# A sweep keeps the data of the warning, for any metrics in its file, and so does a result that is
+# read back from the store.
 cat >"$dir/spec.json" <<EOF
 {"name": "t", "base": {"soc": "$soc", "workload": "$long"}, "axes": {"policy": ["fcfs", "openvino-cb"]},
  "replications": 2, "metrics": ["reactive.*", "proactive.*", "all.*", "energy*"]}
@@ -74,7 +75,8 @@ $x run --soc $soc --policy fcfs -q --workload mixed:reactive_input_scale=0.1,pro
     >"$dir/short" 2>&1 || fail "short prompts"
 silent "$dir/short"
 
-# Energy: rails leave the memory out, and two meters compare nothing. The same meter everywhere is no warning.
+# Energy has warnings: rails leave the memory out, and two meters compare nothing. One meter
+# everywhere is no warning.
 short="--policy fcfs --workload mixed:duration_s=60"
 meters() { # text that compare must print and put into its JSON, or -, then arguments
     want=$1
@@ -93,7 +95,8 @@ meters - --soc core-ultra-5-125h
 meters - --soc snapdragon-8gen3
 meters "energy counts the devices' own rails only" --soc ryzen-ai-xdna2
 meters "npu rail, igpu battery, cpu battery" --soc snapdragon-8gen3 --set soc.devices.npu.meter=rail
-# How long the work after the last arrival took, as a share of the time of arrivals: two requests a second apart, and one alone.
+# The work after the last arrival is a share of the time of arrivals: two requests a second apart,
+# and one alone.
 for n in 1 2; do
     { echo '# xpusim-trace v1'; echo 'request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens'
       seq 0 $((n - 1)) | sed 's/.*/&,&,0,reactive,&,,100,10,0/'; } >"$dir/t$n.csv"
@@ -106,7 +109,7 @@ assert shown[0] == "UNDECIDED: all requests arrived at one instant, where a stab
 ends = [float(r["arrival_s"]) + float(r["e2e_s"]) for r in csv.DictReader(l for l in open(f"{sys.argv[1]}/r2.csv") if l[0] != "#")]
 assert f"took another {100 * (max(ends) - 1):.0f} % of the arrival window" in shown[1], (shown, ends)
 EOF
-# Idle, the machine draws 100 J in less than half a minute: every run ends so, at every rate.
+# The idle machine draws 100 J in less than half a minute, so every run ends so, at every rate.
 echo '{"machine": [{"at_s": 0, "battery_j": 100, "battery_full_j": 100, "source": "battery"}]}' >"$dir/flat.json"
 search="search --policy edf --workload mixed:duration_s=60 --slo reactive.ttft_s.p90<=900 --replications 2 --precision 4 -q"
 # shellcheck disable=SC2086

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The simulator in a page is the program: under node its output is the program's, byte for byte, for policies, seeds, loads,
-# models and machines; what it cannot do is refused by name. The program runs as on this processor and as on one without fused
-# multiply-add, where the C library's exp and log differ in the last digit (sim/base/portable.h).
+# The simulator in a page is the program. Under node its output is the program's, byte for byte, for
+# policies, seeds, loads, models and machines. An impossible command is refused by name. The program
+# runs as on this processor and as on one without fused multiply-add, where the C library's exp and
+# log differ in the last digit (sim/base/portable.h).
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${BUILD:-build}" && pwd)
@@ -31,7 +32,8 @@ same() {
     echo "compare $* --json --quiet" >>"$dir/page"
 }
 w=mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900
-# Replications and loads are most of this test's time: two, and loads of one seed. With WHOLE=yes three or four, and of all.
+# Replications and loads are most of this test's time. There are two, and loads of one seed. With
+# WHOLE=yes there are three or four, and loads of all.
 four=2 three=2
 [ -z "${WHOLE:-}" ] || four=4 three=3
 for seed in 1 7 123456789; do

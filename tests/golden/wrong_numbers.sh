@@ -1,5 +1,6 @@
 #!/bin/sh
-# `trace import` and numbers that no request has: refused, or read so that a trace comes out; for each number of the corpus' files.
+# `trace import` gets numbers that no request has. Each is refused, or read so that a trace comes
+# out, for each number of the corpus' files.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }
