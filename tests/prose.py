@@ -34,9 +34,10 @@ BANNED = {
     r"gets? for nothing": "included",
 }
 OPENINGS = r"(?:Of|What|Whose|Whatever|The same|Likewise|Who)\b"
-WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "test": 35, "text": 35}
-MEAN_LIMIT = {"prose": 20, "header": 16, "test": 20}
-TESTS = ("helpers", "oracle", "conformance", "unit")  # folders of tests/ that are held to the page
+WORD_LIMIT = {"prose": 35, "header": 35, "source": 35, "test": 35, "script": 35, "text": 35}
+MEAN_LIMIT = {"prose": 20, "header": 16, "test": 20, "script": 20}
+TESTS = ("helpers", "oracle", "conformance", "unit", "golden", "originals")  # folders of tests/ under the page
+SCRIPTS = ("golden", "originals")  # and those whose scripts are
 
 
 def kind_of(path):
@@ -45,6 +46,8 @@ def kind_of(path):
         return "prose"
     if path.endswith(".h"):
         return "header"
+    if path.endswith((".sh", ".py")):
+        return "script"
     return "test" if re.search(r"(?:^|/)tests/(?!helpers/)", path) else "source"
 
 
@@ -89,6 +92,23 @@ def comment_blocks(text):
             para.append(body.strip())
         if para:
             yield start, " ".join(para)
+
+
+def script_blocks(text):
+    """Yields (line, paragraph) of runs of comment lines and of docstrings; directives and rows of lists are left out."""
+    def bare(m):  # a docstring as comment lines
+        return "\n".join(f"# {line.strip()}" if line.strip() and not line.startswith(m.group(1) + "  ") else ""
+                         for line in (m.group(1) + m.group(2)).split("\n"))
+    lines = re.sub(r'^([ ]*)r?"""(.*?)"""', bare, text, flags=re.S | re.M).split("\n")
+    para, start = [], 0
+    for number, line in enumerate(lines + [""], 1):
+        m = re.match(r"\s*# (?!shellcheck|include|xpusim-)(\S.*)", line)
+        if m and not re.search(r"\S {3,}\S|^-+ ", m.group(1)):
+            start = start if para else number
+            para.append(m.group(1).strip())
+        elif para:
+            yield start, " ".join(para)
+            para = []
 
 
 def literal_blocks(text):
@@ -147,7 +167,8 @@ def breaches(path):
     text = open(path, encoding="utf-8").read()
     kind = kind_of(path)
     found, lengths, marks, passive = [], [], 0, 0
-    blocks = [(md_blocks(text), kind)] if kind == "prose" else [(comment_blocks(text), kind)]
+    read = {"prose": md_blocks, "script": script_blocks}.get(kind, comment_blocks)
+    blocks = [(read(text), kind)]
     if kind == "source":
         blocks.append((literal_blocks(text), "text"))
     for source, what in blocks:
@@ -163,11 +184,11 @@ def breaches(path):
                 for word, better in BANNED.items():
                     for m in re.finditer(rf"(?<![\w.-])(?:{word})(?![\w-])", s):
                         found.append((line, f'"{m.group(0)}": {better}'))
-                if what in ("header", "source", "test") and re.match(OPENINGS, s) and not s.endswith("?"):
+                if what in ("header", "source", "test", "script") and re.match(OPENINGS, s) and not s.endswith("?"):
                     found.append((line, f'a sentence that opens with "{s.split()[0]}"'))
                 if what == "prose" and s.count("(") > 2:
                     found.append((line, "three parentheses in a sentence"))
-    found += broken_tables(text) if kind == "prose" else broken_lists(text)
+    found += broken_tables(text) if kind == "prose" else broken_lists(text) if kind != "script" else []
     if kind in MEAN_LIMIT and len(lengths) >= 5:
         mean = sum(lengths) / len(lengths)
         if mean > MEAN_LIMIT[kind]:
@@ -180,7 +201,8 @@ def breaches(path):
 
 
 def files():
-    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "*.h", "*.c"],
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "*.h", "*.c",
+                            *(f"tests/{folder}/*.{ending}" for folder in SCRIPTS for ending in ("sh", "py"))],
                            capture_output=True, text=True, check=True).stdout.split()
     names = [n for n in names if not n.startswith("tests/") or n.split("/")[1] in TESTS]
     return sorted(set(n for n in names if n != "CHANGELOG.md"))
@@ -235,7 +257,7 @@ def stats():
         kind = kind_of(path)
         name = "README.md" if path == "README.md" else "docs" if path.startswith("docs/") and kind == "prose" else \
             {"prose": "other pages", "header": "header comments", "source": "source comments",
-             "test": "test comments"}[kind]
+             "test": "test comments", "script": "comments of scripts"}[kind]
         g = groups.setdefault(name, [[], 0])
         g[0] += lengths
         g[1] += len(found)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# vLLM's own V1 scheduler as a policy (policies/python/examples/vllm_v1.py) beside vllm-v1, decision by decision, on simulated
-# loads: as_policy.sh [PYTHON], an interpreter that has the package vllm; default that of `originals.sh vllm-0.32.0`. By hand:
-# the package has 15 GB. Exit 1 when one differs.
+# vLLM's own V1 scheduler runs as a policy (policies/python/examples/vllm_v1.py). It is compared
+# with vllm-v1, decision by decision, on simulated loads.
+#   as_policy.sh [PYTHON]    an interpreter with the package vllm; by default that of `originals.sh vllm-0.32.0`
+# It runs by hand, because the package has 15 GB. Exit 1 says that one differs.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 x=${BUILD:-build}/xpusim

@@ -1,10 +1,11 @@
-"""Random workloads through an original scheduler and through our policy, step for step.
+"""Runs random workloads through an original scheduler and through our policy, and compares each step.
 
 usage: compare.py JUDGE N [--seed S] [--xpusim FILE] [--shrink] [--stop] [--folder DIR]
 
-Prints how many workloads and steps are equal, by kind, and the first that differ; with --shrink the
-smallest that still differ. A difference counts as documented when the judge has shown its cause: with the cause
-taken away on one side or both the workload is equal. Exit status 1 when one differs for no documented reason."""
+It prints how many workloads and steps are equal, by kind, and the first that differ. With --shrink it prints the
+smallest that still differ. A difference counts as documented when the judge has shown its cause. Then the workload
+must be equal with the cause removed on one side or both. Exit status 1 says that one differs for no documented
+reason."""
 
 import argparse
 import collections
@@ -19,8 +20,8 @@ from workload import shrink
 
 
 def differs(judge, w, binary, folder):
-    """None when every step is equal; else (step, theirs, ours, our requests' records). With the number
-    of steps compared, and whether the original gave up on the way."""
+    """Returns None when every step is equal, else (step, theirs, ours, our requests' records). The number of
+    compared steps and whether the original gave up on the way follow."""
     theirs, gave_up = judge.steps(w, folder / "model")
     if theirs is None:
         return None, 0, gave_up
@@ -40,7 +41,7 @@ def differs(judge, w, binary, folder):
 
 
 def reason(judge, w, found, binary, folder):
-    """Why that difference is to be expected, or None."""
+    """Returns why that difference is to be expected, or None."""
     return judge.documented(w, found[3], lambda s: differs(judge, s, binary, folder)[0] is None)
 
 

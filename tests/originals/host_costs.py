@@ -1,8 +1,8 @@
-"""Host time of openvino.genai's stepped pipeline against the sequences of a step.
+"""Measures the host time of openvino.genai's stepped pipeline against the sequences of a step.
 
-usage: host_costs.py FOLDER [REPEATS]. A step() of decodes less its inference, which the pipeline
-times itself per request, on a model that weighs next to nothing: scheduling, preparing inputs,
-sampling, and handing out tokens. CSV on standard output."""
+usage: host_costs.py FOLDER [REPEATS]. The host time is a step() of decodes less its inference, which the
+pipeline times itself per request. The model weighs next to nothing. So the rest is scheduling, preparing
+inputs, sampling, and handing out tokens. It prints CSV on standard output."""
 
 import statistics
 import sys
@@ -18,7 +18,7 @@ PROMPT, OUTPUT, SKIP = 16, 48, 8  # tokens; steps at either end that are not cou
 
 
 def decode_steps(folder, sequences):
-    """Microseconds of each step in which so many sequences decode: whole, and inference."""
+    """Returns the microseconds of each step in which so many sequences decode: whole, and inference."""
     c = genai.SchedulerConfig()
     c.num_kv_blocks, c.max_num_batched_tokens, c.max_num_seqs = 4 * sequences + 8, 16384, 1024
     pipe = genai.ContinuousBatchingPipeline(folder, c, "CPU", {"INFERENCE_NUM_THREADS": 1})

@@ -1,4 +1,5 @@
-"""llama.cpp's server: its own loop, queue and slots over a tiny model, one update_slots() a step (llama_steps.cpp)."""
+"""This judge is llama.cpp's server: its own loop, queue and slots over a tiny model, one update_slots() a step
+(llama_steps.cpp)."""
 
 import dataclasses
 import os
@@ -15,8 +16,8 @@ _totals = []  # tokens of the last workload's steps
 
 
 def draws(rng):
-    """Endless: few slots or many, small steps or large, micro-batches as large as the step or smaller, continuous
-    batching or not, the prompt cache on or off, little memory or much."""
+    """Yields workloads without end. There are few slots or many, small steps or large, micro-batches as large as the
+    step or smaller, continuous batching or not, the prompt cache on or off, little memory or much."""
     while True:
         requests = draw_requests(rng, most=rng.choice([4, 8, 20]))
         caching = rng.random() < 0.4
@@ -46,7 +47,7 @@ def kind(w):
 
 
 def documented(w, records, equal):
-    """Why it differs, or None; the reasons are in policies/README.md. equal(workload) tries another."""
+    """Returns why it differs, or None. The reasons are in policies/README.md. equal(workload) tries another."""
     later = {i: shared for i, before, _, shared in turns(w) if before is not None}
     if not w.rule("caching"):
         if later and equal(w.with_rules(similarity=0)):
@@ -67,7 +68,7 @@ def policy(w):
 
 
 def steps(w, folder):
-    """What happens in each step: (of each request its tokens and whether it got one, KV cells of those in it)."""
+    """Returns for each step the tokens of each request, whether it got one, and the KV cells of those in it."""
     model = folder.parent / "tiny.gguf"
     tiny_gguf.write(model)
     lines = []
@@ -93,7 +94,7 @@ def steps(w, folder):
 
 
 def observe(w, formed, records):
-    """The same of xpusim's decisions, micro-batches put together to steps."""
+    """Returns this for xpusim's decisions, with micro-batches put together to steps."""
     output, prompts = {}, {i: prompt for i, _, prompt, _ in turns(w)}
     kv, out, step = {}, [], {}
     for segments, lost, _ in formed:

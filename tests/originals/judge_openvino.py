@@ -1,4 +1,4 @@
-"""openvino-genai's ContinuousBatchingPipeline, one step() at a time, on the CPU plug-in."""
+"""This judge is openvino-genai's ContinuousBatchingPipeline, one step() at a time, on the CPU plug-in."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ SAME = 6  # workloads in a row with the same settings, which can share a pipelin
 
 
 def draws(rng):
-    """Endless: split fuse or not, little memory or much, prefix caching or not."""
+    """Yields workloads without end, with split fuse or not, little memory or much, prefix caching or not."""
     while True:
         fuse, caching = rng.random() < 0.6, rng.random() < 0.25
         little = rng.random() < 0.6
@@ -42,7 +42,7 @@ def kind(w):
 
 
 def documented(w, records, equal):
-    """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
+    """Returns why a difference is to be expected, or None. The reasons are in policies/README.md."""
     if not w.rule("caching"):
         return None
     before = {i: b for i, b, _, _ in turns(w)}
@@ -65,7 +65,7 @@ _last = (None, None)
 
 
 def _pipeline(w, folder):
-    """A new one, or the last if it has the same settings, is empty, and remembers nothing."""
+    """Returns a new pipeline, or the last if it has the same settings, is empty, and remembers nothing."""
     global _last
     key = (w.blocks, w.budget, w.seqs, w.rules)
     if key != _last[0] or w.rule("caching") or _last[1].has_non_finished_requests():
@@ -79,8 +79,8 @@ def _pipeline(w, folder):
 
 
 def steps(w, folder):
-    """What happens in each step that computes something: (who got a token, requests in it, KV
-    blocks in use); and why it ended early, or None."""
+    """Returns for each step that computes something the requests that got a token, the number of requests in it, and
+    KV blocks in use. Then it returns why the run ended early, or None."""
     pipe = _pipeline(w, folder)
     draw_tokens = np.random.default_rng(0)
     todo = {i: (before, prompt) for i, before, prompt, _ in turns(w)}

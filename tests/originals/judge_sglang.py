@@ -1,5 +1,5 @@
-"""SGLang's own scheduler alone, without GPU and model: its order of the queue, its admissions (PrefillAdder), its
-radix tree, its retraction, in its own loop; memory is counted, and tensors are lengths."""
+"""This judge is SGLang's own scheduler alone, without GPU and model. It runs its order of the queue, its admissions
+(PrefillAdder), its radix tree and its retraction, in its own loop. Memory is counted, and tensors are lengths."""
 
 import dataclasses
 import importlib.metadata
@@ -31,7 +31,7 @@ common.get_global_server_args = lambda: SimpleNamespace(page_size=1, speculative
 
 
 class Tokens:
-    """A tensor of so many indices."""
+    """This is a tensor of so many indices."""
 
     def __init__(self, n):
         self.n = n
@@ -53,8 +53,8 @@ torch.empty = lambda n, **_: Tokens(n[0] if isinstance(n, tuple) else n)
 
 
 def draws(rng):
-    """Endless: by longest prefix or first come, mixed steps or not, outputs that end long before their limit or at
-    it, little memory or much."""
+    """Yields workloads without end. They run by longest prefix or first come, with mixed steps or not. Outputs end long
+    before their limit or at it, and memory is little or much."""
     while True:
         requests = draw_requests(rng, most=rng.choice([4, 8, 20]))
         if rng.random() < 0.3:  # long answers, so that memory runs out while they are produced
@@ -78,7 +78,7 @@ def kind(w):
 
 
 def documented(w, records, equal):
-    """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
+    """Returns why a difference is to be expected, or None. The reasons are in policies/README.md."""
     if w.rule("caching") and _little(w) and equal(dataclasses.replace(w, blocks=10**6)):
         return "prefix caching in little memory: caches give way in part, and who is retracted finds its prompt"
     return None
@@ -91,7 +91,7 @@ def policy(w):
 
 
 class Pool:
-    """All memory: the allocator of KV, and the table of who has what."""
+    """This is all memory: the allocator of KV, and the table of each request's KV."""
     device, page_size = "cpu", 1
     req_to_token = property(lambda self: self)
 
@@ -147,7 +147,7 @@ class Req:
 
 
 class Batch:
-    """What ScheduleBatch decides, without its tensors."""
+    """Takes the decisions of ScheduleBatch, without its tensors."""
     batch_is_full = return_logprob = is_prefill_only = False
     decoding_reqs = None
     spec_algorithm = SimpleNamespace(is_none=lambda: True)
@@ -200,7 +200,7 @@ scheduler.ScheduleBatch = Batch
 
 
 class Sched(stubs.Stub):
-    """The scheduler's loop without overlap."""
+    """Runs the scheduler's loop without overlap."""
     dllm_config = chunked_req = last_batch = prefill_delayer = truncation_align_size = None
     require_mlp_sync = try_preemption = enable_hierarchical_cache = enable_dynamic_chunking = enable_lora = False
     enable_hicache_storage = enable_metrics = enable_priority_scheduling = False
@@ -230,7 +230,7 @@ class Sched(stubs.Stub):
         self.waiting_queue.append(req)
 
     def ends(self, batch, draw):
-        """A token for each, as process_batch_result has it."""
+        """Gives a token to each request, as process_batch_result does."""
         for r in batch.reqs:
             if r.is_chunked > 0:
                 r.is_chunked -= 1
@@ -243,7 +243,7 @@ class Sched(stubs.Stub):
 
 
 def steps(w, folder):
-    """What each step computes: (tokens of each request, KV in use)."""
+    """Returns for each step the tokens of each request and the KV in use."""
     s, draw = Sched(w), random.Random(0)
     todo = {i: (before, prompt) for i, before, prompt, _ in turns(w)}
     text, requests, ended, out = {}, {}, {}, []
@@ -284,5 +284,5 @@ def steps(w, folder):
 
 
 def observe(w, formed, records):
-    """The same of xpusim's decisions."""
+    """Returns this for xpusim's decisions."""
     return ours.computed(w, formed, records, 0 if w.rule("caching") else BLOCK)

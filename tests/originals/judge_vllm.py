@@ -1,5 +1,5 @@
-"""vLLM's V1 scheduler alone, without GPU and model: whoever completes a prompt or decodes in a step
-gets one token. Runs with vllm 0.11.0 and with the newest that installs."""
+"""This judge is vLLM's V1 scheduler alone, without GPU and model. A request that completes a prompt or decodes in a
+step gets one token. It runs with vllm 0.11.0 and with the newest that installs."""
 
 import dataclasses
 import inspect
@@ -33,12 +33,12 @@ FULL_PROMPT = "scheduler_reserve_full_isl" in inspect.signature(SchedulerConfig)
 
 
 def _known(f, **wanted):
-    """Those of the arguments that this version's function takes."""
+    """Returns those of the arguments that this version's function takes."""
     return {k: v for k, v in wanted.items() if k in inspect.signature(f).parameters}
 
 
 def draws(rng):
-    """Endless: first come or by priority, prefix caching or not, asynchronous or not, long prompts
+    """Yields workloads without end: first come or by priority, prefix caching or not, asynchronous or not, long prompts
     held back or not, little memory or much."""
     while True:
         requests = draw_requests(rng, block=BLOCK)
@@ -68,7 +68,7 @@ def kind(w):
 
 
 def documented(w, records, equal):
-    """Why a difference is to be expected, or None; the reasons are in policies/README.md."""
+    """Returns why a difference is to be expected, or None. The reasons are in policies/README.md."""
     causes = []  # a difference, and what takes its cause away
     if w.rule("caching") and any(b is not None for _, b, _, _ in turns(w)):
         causes.append(("prefix caching: vLLM finds whole blocks of a prefix, xpusim all of its tokens", _whole))
@@ -161,9 +161,9 @@ def _output(ids, tokens):
 
 
 def steps(w, folder):
-    """What each step computes: (tokens of each request, KV blocks in use). With asynchronous
-    scheduling a step is decided when the one before it starts; blocks are not compared then, since
-    who ends there holds its own for a step more."""
+    """Returns for each step the tokens of each request and the KV blocks in use. With asynchronous scheduling a step is
+    decided when the one before it starts. Blocks are not compared then, since a request that ends there holds its own
+    for a step more."""
     s = _scheduler(w, folder)
     hasher = _hasher() if w.rule("caching") else None
     draw_tokens = random.Random(0)
@@ -225,5 +225,5 @@ def steps(w, folder):
 
 
 def observe(w, formed, records):
-    """The same of xpusim's decisions."""
+    """Returns this for xpusim's decisions."""
     return ours.computed(w, formed, records, 0 if w.rule("async") else BLOCK)

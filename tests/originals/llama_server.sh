@@ -1,9 +1,12 @@
 #!/bin/sh
-# Builds build/originals/llama_steps, the scheduler of llama.cpp's server behind a clock of steps (llama_steps.cpp), from
-# the source distribution of llama-cpp-python: llama_server.sh FILE. What the libraries need is fetched and built once,
-# without optimisation (about 9 processor minutes), below the user's cache. Exit 1, with the reason, where it cannot be had.
-# llama_server.sh http: the server itself, a program beside those libraries (2 minutes more), which tests/golden/server.sh
-# observes. Prints where it is.
+# Builds build/originals/llama_steps, the scheduler of llama.cpp's server behind a clock of steps
+# (llama_steps.cpp), from the source distribution of llama-cpp-python.
+#   llama_server.sh FILE
+# It fetches and builds the libraries once, without optimisation (about 9 processor minutes), below
+# the user's cache. Exit 1, with the reason, says that this is not possible.
+#   llama_server.sh http
+# This makes the server itself, a program of those libraries (2 minutes more), which
+# tests/golden/server.sh observes. It prints the program's path.
 set -u
 [ "$1" = http ] || out=$(realpath -m "$1")
 cd "$(dirname "$0")" || exit 1

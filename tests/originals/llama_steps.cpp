@@ -1,12 +1,15 @@
-/* The scheduler of llama.cpp's server, one update_slots() at a time: llama_steps MODEL SLOTS CONTEXT N_BATCH N_UBATCH
- * CONT_BATCHING CACHE_PROMPT SIMILARITY, and on standard input a line a request: the index of the turn before it or -1, the step
- * it arrives before (of a later turn: steps after the end of the turn before), new prompt tokens, output tokens.
+/* Runs the scheduler of llama.cpp's server, one update_slots() at a time.
  *
- * A line for each step that computes something: KV cells of those in it, then request:tokens:answers of each, where
- * answers is 1 when it gets a token. A last line "gave up REASON" when a request did not get all its tokens.
+ *   llama_steps MODEL SLOTS CONTEXT N_BATCH N_UBATCH CONT_BATCHING CACHE_PROMPT SIMILARITY
  *
- * The server's own loop runs, with its queue, its slots and a model; what stands in for the clock and for the network
- * is the callback between two turns of the loop. Its slots are private: hence the two lines about `private`. */
+ * Standard input has a line a request: the index of the turn before it or -1, the step before which it arrives, new prompt
+ * tokens, and output tokens. A later turn arrives so many steps after the end of the turn before.
+ *
+ * It prints a line for each step that computes something. That has the KV cells of those in it, then request:tokens:answers
+ * of each, where answers is 1 when it gets a token. A last line "gave up REASON" says that a request did not get all its tokens.
+ *
+ * The server's own loop runs, with its queue, its slots and a model. The callback between two turns of the loop replaces the
+ * clock and the network. The server's slots are private, so there are two lines about `private`. */
 #include <algorithm>
 #include <array>
 #include <atomic>

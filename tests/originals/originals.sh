@@ -1,8 +1,9 @@
 #!/bin/sh
-# Compares our policies with the schedulers they are named after, step by step: originals.sh [--must] [openvino |
-# llama-server | sglang | vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]. Installs the packages of
-# tests/originals/NAME.txt, hashes and all, in a virtual environment of their own (llama-server is built, llama_server.sh).
-# Where that is not possible it says so and passes; with --must it fails.
+# Compares our policies with the schedulers they are named after, step by step.
+#   originals.sh [--must] [openvino | llama-server | sglang | vllm-0.11.0 | vllm-0.32.0] [workloads] [more of compare.py's options]
+# It installs the packages of tests/originals/NAME.txt, hashes and all, in a virtual environment of
+# their own (llama-server is built, llama_server.sh). Where that is not possible it says so and
+# passes. With --must it fails then.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 may_skip=0

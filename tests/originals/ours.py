@@ -1,4 +1,4 @@
-"""xpusim on a machine whose every iteration takes one second (and some microseconds)."""
+"""Runs xpusim on a machine whose every iteration takes one second (and some microseconds)."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _machine(folder):
-    """The W1 reference with a scheduling cost of one second, and a model that weighs nothing."""
+    """Writes the W1 reference with a scheduling cost of one second, and a model that weighs nothing."""
     soc, llm = folder / "one-second.json", folder / "tiny.json"
     if not soc.exists():
         s = json.loads((ROOT / "hwmodels/soc/w1-reference.json").read_text())
@@ -25,10 +25,10 @@ def _machine(folder):
 
 
 def _finds(w, shared, before):
-    """Tokens of the turn before that a turn is told to share. All of them; or, to show that a difference has its
-    cause there, only what the original finds: whole blocks (rule `whole`, tokens of a block), or only as far as the
-    turn before found, if that went on and ended in a partly filled block (rule `named`; before: what that one
-    found)."""
+    """Returns how many tokens of the turn before a turn shares. These are all of them by default. To show that a
+    difference has its cause there, they are only the tokens that the original finds. By the rule `whole` (tokens of a
+    block) these are whole blocks. By the rule `named` they reach only as far as the turn before found (`before`), if
+    that continued and ended in a partly filled block."""
     if w.rule("whole"):
         return max(0, shared - 1) // w.rule("whole") * w.rule("whole")
     if w.rule("named") and before % w.rule("named") and before // w.rule("named") == (shared - 1) // w.rule("named"):
@@ -55,7 +55,7 @@ def _write_trace(path, w):
 
 
 class Refused(Exception):
-    """xpusim said no; its words."""
+    """xpusim refused, with these words."""
 
 
 def run(binary, policy, w, block, folder):
@@ -94,7 +94,7 @@ def run(binary, policy, w, block, folder):
 
 
 def observe(w, steps, records, block):
-    """What a judge sees of each step: who got a token, how many were in it, KV blocks in use."""
+    """Returns a judge's view of each step: the requests that got a token, how many were in it, KV blocks in use."""
     prompts = {i: prompt for i, _, prompt, _ in turns(w)}
     kv, given = {}, {i: 0 for i in prompts}
     arrived = sorted((float(r["arrival_s"]), i) for i, r in records.items())
@@ -121,7 +121,7 @@ def observe(w, steps, records, block):
 
 
 def computed(w, steps, records, block):
-    """What each step computes: (tokens of each request, KV blocks in use; 0 where block is 0)."""
+    """Returns for each step the tokens of each request and the KV blocks in use (0 where block is 0)."""
     output, prompts = {}, {i: prompt for i, _, prompt, _ in turns(w)}
     kv, out = {}, []
     for formed, lost, _ in steps:

@@ -1,5 +1,5 @@
-"""What server_study.sh needs, into a folder: a Llama of 134 million random weights as GGUF, its shape for xpusim, and two
-traces one after the other, of other rates and lengths."""
+"""Writes the files of server_study.sh into a folder: a Llama of 134 million random weights as GGUF, its shape for xpusim,
+and two traces one after the other, of other rates and lengths."""
 
 import array
 import json
@@ -48,7 +48,7 @@ def shape(path):
 
 
 def traces(path):
-    """Twelve requests of each: one every 6 s and then one every 4 s, other lengths."""
+    """Writes twelve requests of each trace: one every 6 s and then one every 4 s, with other lengths."""
     draw, at, rows = random.Random(7), 0.0, []
     for i in range(24):
         gap, prompt, output = (6, (16, 64), (8, 24)) if i < 12 else (4, (8, 96), (4, 32))

@@ -1,7 +1,9 @@
 #!/bin/sh
-# A real server predicted: llama.cpp's own (llama_server.sh http), on the loopback and one processor, with a Llama of 134 million
-# random weights. It runs two traces. `validate --run` fits rate and bandwidth to the first, and predicts the second.
-# server_study.sh [DIR] keeps what was seen in DIR. As root the server has real-time priority (chrt).
+# A real server is predicted: llama.cpp's own (llama_server.sh http), on the loopback and one
+# processor, with a Llama of 134 million random weights. It runs two traces. `validate --run` fits
+# rate and bandwidth to the first, and predicts the second.
+#   server_study.sh [DIR]
+# The script keeps the server's files in DIR. As root the server has real-time priority (chrt).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 x=${BUILD:-build}/xpusim

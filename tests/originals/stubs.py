@@ -1,6 +1,6 @@
-"""Modules that nobody has: whatever they are asked for exists and does nothing. So a scheduler's decision code can
-be imported without GPU, model and server: within invented(ROOT, PACKAGE, REAL) the modules named in REAL are loaded
-from ROOT, and the rest of the package is invented, like every other module that is not installed."""
+"""Invents modules that are not installed. Every name in them exists and does nothing. So a scheduler's decision code
+can be imported without GPU, model and server. Within invented(ROOT, PACKAGE, REAL) the modules named in REAL are loaded
+from ROOT. The rest of the package is invented, like every other module that is not installed."""
 
 import contextlib
 import importlib.machinery
@@ -21,7 +21,7 @@ def _name(n):
 
 
 class _Meta(type):
-    """Of classes: any attribute is another one, and as a decorator each gives back what it decorates."""
+    """Makes invented classes: any attribute is another one, and as a decorator each gives back its argument."""
 
     def __getattr__(cls, n):
         made = _name(n)
@@ -41,7 +41,7 @@ class _Meta(type):
 
 
 class Stub(metaclass=_Meta):
-    """False, and a context."""
+    """An instance is false, and a context."""
 
     def __init__(self, *args, **kwargs):
         pass

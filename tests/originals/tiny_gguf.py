@@ -1,6 +1,6 @@
-"""A tiny Llama of random weights as a GGUF file, written with nothing but the standard library.
+"""Writes a tiny Llama of random weights as a GGUF file, with the standard library alone.
 
-Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, version 3."""
+The format is https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, version 3."""
 
 import array
 import random
@@ -60,7 +60,7 @@ def _tensors():
 
 
 def write(path):
-    """Writes it unless it is there; rows are fastest in memory, as ggml wants them."""
+    """Writes the file unless it is there. Rows are fastest in memory, as ggml wants them."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""A small decoder with random weights as OpenVINO IR, for schedulers that need something to run.
+"""Writes a small decoder with random weights as OpenVINO IR, for schedulers that need a model to run.
 
-One attention layer of width 32 over 300 tokens; which tokens come out is of no interest, so there
-is no feed-forward part. Stateful, with the inputs and variable names that openvino.genai looks for
-when it turns attention into paged attention."""
+It has one attention layer of width 32 over 300 tokens. Its tokens do not matter, so there is no feed-forward part.
+It is stateful, with the inputs and variable names that openvino.genai looks for when it turns attention into paged
+attention."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def _input(name, shape, kind):
 
 
 def _past(name, new, beam, batch):
-    """The variable `name` with `new` [batch, head, token, width] appended; and its assignment."""
+    """Returns the variable `name` with `new` [batch, head, token, width] appended, and its assignment."""
     info = VariableInfo()
     info.data_shape = ov.PartialShape([-1, HEADS, -1, HEAD_WIDTH])
     info.data_type = ov.Type.f32

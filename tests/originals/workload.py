@@ -1,7 +1,7 @@
-"""Random workloads for step-by-step comparisons, and the smallest that still differs.
+"""Draws random workloads for step-by-step comparisons, and finds the smallest that still differs.
 
-A workload is what happens at which step of a machine whose every iteration takes one second: a
-list of requests, in the order of their arrival, and the settings of the scheduler."""
+A workload is a list of requests, in the order of their arrival, and the settings of the scheduler. It runs on a machine
+whose every iteration takes one second."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ class Workload:
 
 
 def turns(w):
-    """(index, index of the turn before or None, whole prompt, tokens shared with it) of each."""
+    """Returns (index, index of the turn before or None, whole prompt, tokens shared with it) of each request."""
     last, out = {}, []
     for i, r in enumerate(w.requests):
         before = last.get(r.session) if r.session >= 0 else None
@@ -42,20 +42,19 @@ def turns(w):
 
 
 def first_turns_first(todo):
-    """What has not come yet, {index: (index of the turn before or None, ...)}, as a list in the order in which it
-    comes when it comes before the same step: a later turn counts from the end of the turn before, which is some
-    microseconds after the second."""
+    """Sorts requests that have not come yet, {index: (index of the turn before or None, ...)}, as they come before one
+    step. A later turn counts from the end of the turn before, which is some microseconds after the second."""
     return sorted(todo.items(), key=lambda item: item[1][0] is not None)
 
 
 def longest(w):
-    """Tokens of the longest sequence."""
+    """Returns the tokens of the longest sequence."""
     return max(prompt + w.requests[i].output for i, _, prompt, _ in turns(w))
 
 
 def draw_requests(rng, most=8, block=32):
-    """Short and long prompts and outputs, some around whole blocks; all at once, in bursts, or one
-    by one."""
+    """Draws short and long prompts and outputs, some around whole blocks. They come all at once, in bursts, or one by
+    one."""
     n = rng.randint(1, most)
     short, rare = rng.choice([(20, 3), (60, 20), (200, 20), (200, 70)])
     form = rng.choice(["once", "bursts", "singly"])
@@ -69,7 +68,7 @@ def draw_requests(rng, most=8, block=32):
 
 
 def with_turns(rng, requests):
-    """Makes some of them turns of sessions; they then come so many steps after the turn before."""
+    """Makes some of them turns of sessions. They then come so many steps after the turn before."""
     out = []
     for r in requests:
         session = rng.choice([-1, 0, 1, 2])
@@ -79,7 +78,7 @@ def with_turns(rng, requests):
 
 
 def _smaller(w):
-    """Workloads one step simpler, the boldest first."""
+    """Yields workloads one step simpler, the boldest first."""
     for i in range(len(w.requests)):
         if len(w.requests) > 1:
             yield dataclasses.replace(w, requests=w.requests[:i] + w.requests[i + 1:])
@@ -93,7 +92,7 @@ def _smaller(w):
 
 
 def shrink(w, differs, tries=400):
-    """The smallest workload found on which differs() still holds; requests stay in order."""
+    """Returns the smallest workload on which differs() still holds. Requests stay in order."""
     again = True
     while again and tries > 0:
         again = False
