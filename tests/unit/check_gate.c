@@ -279,9 +279,10 @@ END_TEST
 
 START_TEST(a_fresh_shift_beyond_noise_and_tolerance_alarms)
 {
-    /* The standard deviation of log 11, log 9 is 0.1003. With 60 values a side the standard error
-     * is 0.1003 * sqrt(2/60) = 0.0184. +10 % gives (0.0953 - log 1.01) / 0.0184 = 4.6 standard
-     * errors. That is p = 5e-6, times at most 3 tests. Then +2 % gives 0.5 standard errors. */
+    /* Over 60 values the standard deviation of log 11, log 9 is 0.1012. With 60 values a side the
+     * standard error is 0.1012 * sqrt(2/60) = 0.0185. +10 % gives (0.0953 - log 1.01) / 0.0185 =
+     * 4.6 standard errors. That is p = 5e-6, times at most 3 tests. Then +2 % gives 0.5 standard
+     * errors. */
     make_fresh();
     expect("latency", GATE_OK, false);
     for (int i = 0; i < TESTED; i++) {

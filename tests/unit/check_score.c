@@ -99,7 +99,7 @@ END_TEST
 START_TEST(a_regression_survives_holms_correction)
 {
     /* Losses are 0.1, 0.2, 0.3 beyond ln 1.01 = 0.00995. So t = 0.19005 / (0.1 / sqrt 3) =
-     * 3.2917, and p = 1/2 - 3.2917 / (2 sqrt(2 + 10.835)) = 0.0406. Alone it is one, and twice
+     * 3.2918, and p = 1/2 - 3.2918 / (2 sqrt(2 + 10.836)) = 0.0406. Alone it is one, and twice
      * it is 0.081. */
     double x[N] = {exp(0.1), exp(0.2), exp(0.3)};
     struct score_pair p[2] = {pair_of(x), pair_of(x)};

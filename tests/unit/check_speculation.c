@@ -123,7 +123,7 @@ END_TEST
 START_TEST(reuse_raises_the_hit_rate_to_its_stationary_value)
 {
     /* f = P(run < 8) = 1 - 0.5^7 = 0.9921875. So h / (1 - f r (1 - h)) is 0.4 / (1 - 0.9921875 *
-     * 0.3 * 0.6) = 0.4 / 0.82140625 = 0.486969. */
+     * 0.3 * 0.6) = 0.4 / 0.82140625 = 0.486970. */
     struct speculation_model m = plain();
     m.reuse_frac = 0.3;
     ck_assert_double_eq_tol(drafts_stationary_hit_frac(&m, 0), 0.4 / 0.82140625, 1e-12);
