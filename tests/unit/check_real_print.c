@@ -117,8 +117,8 @@ START_TEST(a_run_is_told_in_lines)
 }
 END_TEST
 
-/* Above 10 % for others a run is disturbed, and an op that never ran has no line. A run of no time
- * is busy for none of it. Energy is in joules and in watts of the whole time. */
+/* Above 10 % for others a run is disturbed, and an event that never happened has no line. A run of
+ * no time is busy for none of it. Energy is in joules and in watts of the whole time. */
 START_TEST(a_run_that_is_disturbed_says_so)
 {
     run.steal_frac = 0.0390625;
