@@ -261,6 +261,8 @@ END_TEST
 
 /* ---- partitions of one NPU ---- */
 
+/* Two partitions of the NPU have half of its tiles, watts and rates each, and all of its launch
+ * time and chunk. The iGPU comes behind them, and keeps its entry of the file. */
 START_TEST(partitions_have_their_share_of_a_device)
 {
     machine(false, 1);
@@ -351,6 +353,8 @@ START_TEST(attention_has_its_share_of_an_engine_that_fills)
 }
 END_TEST
 
+/* Attention of a model with a special one takes more than twice as long here. On half of the
+ * tiles that doubles again. */
 START_TEST(special_attention_has_its_share_too)
 {
     engine_that_fills()->special_attention_frac = 2e-3;

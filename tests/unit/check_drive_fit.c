@@ -517,6 +517,8 @@ START_TEST(the_range_of_repeats_is_from_the_least_to_the_most)
 }
 END_TEST
 
+/* TTFT is off by 0.1 of 1.0 and by 0.3 of 3.0, 10 % each. E2E is off by 2 of 4 and by none, 25 %
+ * in the mean. Only request 1 has a TPOT in both, and request 2 is in one run only. */
 START_TEST(mape_is_the_mean_relative_error_of_requests_in_both)
 {
     struct request_times x;

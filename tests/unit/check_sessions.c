@@ -79,6 +79,8 @@ START_TEST(sessions_are_whole_conversations_of_the_table)
 }
 END_TEST
 
+/* Think times have a mean of 50 s and tool times one of 3 s, with as large standard deviations.
+ * Each mean of n must lie within four standard errors, mean / sqrt n. */
 START_TEST(turns_after_tools_come_after_tool_times)
 {
     madetrace("mixed:reactive=bfcl_multiturn,sessions=1,reactive_per_min=60,proactive_per_min=0,"
