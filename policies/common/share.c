@@ -84,14 +84,14 @@ static int64_t least_served_ns(const struct sched *s, const struct share *sh)
     return sh->n == 0 ? 0 : least;
 }
 
-static void join(const struct sched *s, struct share *sh, const struct request *r)
+static void join(const struct sched *s, struct share *sh, const struct request *r, struct pass *p)
 {
     /* From zero a newcomer would have the device alone until it had caught up with those that were
      * there. */
     SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL && place_of(sh, r) == sh->n);
     int64_t from = least_served_ns(s, sh);
     SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* behind nobody, and ahead of nobody */
-    sh->members[sh->n++] = (struct share_member){.request = r, .served_ns = from};
+    sh->members[sh->n++] = (struct share_member){.request = r, .pass = p, .served_ns = from};
     sh->shared_since_ns = sh->n == 2 ? s->now_ns : sh->shared_since_ns;
     SIM_ASSERT(least_served_ns(s, sh) == from); /* its own time counts from here */
 }
@@ -185,36 +185,42 @@ static bool make_room(struct sched *s, struct share *sh, const struct request *k
     return false;
 }
 
-static void form(struct sched *s, struct share *sh, const struct request *r)
+static int form(struct sched *s, const struct request *r, struct pass **p)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
     struct segment seg = {.request = r,
                           .role = decode ? SEGMENT_DECODE : SEGMENT_PREFILL,
                           .n_tokens = decode ? 1 : request_prefill_left(r)};
     struct pass_spec spec = {.segments = &seg, .n_segments = 1, .fused_layers = decode};
-    struct pass *p = NULL;
-    SIM_ASSERT(r->pass == NULL && place_of(sh, r) < sh->n);
-    int rc = sched_pass_form(s, &spec, &p);
-    while (rc == -ENOMEM && make_room(s, sh, r)) {
-        rc = sched_pass_form(s, &spec, &p);
-    }
+    SIM_ASSERT(r->pass == NULL);
+    int rc = sched_pass_form(s, &spec, p);
     SIM_ASSERT(rc == 0 || rc == -ENOMEM); /* only memory is ever short */
-    for (uint32_t i = 0; i < sh->n && rc == 0; i++) {
-        if (sh->members[i].request == r) {
-            sh->members[i].pass = p;
-        }
+    return rc;
+}
+
+/* The next token of a member, at the cost of those behind it. */
+static void go_on(struct sched *s, struct share *sh, uint32_t i)
+{
+    const struct request *r = sh->members[i].request;
+    SIM_ASSERT(r->state == REQUEST_STATE_DECODE && sh->members[i].launch == NULL);
+    int rc = form(s, r, &sh->members[i].pass);
+    while (rc != 0 && make_room(s, sh, r)) {
+        rc = form(s, r, &sh->members[i].pass);
     }
 }
 
+/* A request joins when its prompt has found room: one that waited in service would come to have
+ * been served least, and then have the device alone. */
 static void admit(struct sched *s, struct share *sh)
 {
-    while (sh->n < sh->limit && !reqq_empty(&sh->waiting)) {
-        join(s, sh, reqq_pop(&sh->waiting));
-    }
     for (uint32_t i = 0; i < sh->n; i++) {
-        if (sh->members[i].pass == NULL && sh->members[i].launch == NULL) {
-            form(s, sh, sh->members[i].request);
+        if (sh->members[i].pass == NULL) {
+            go_on(s, sh, i);
         }
+    }
+    struct pass *p = NULL;
+    while (sh->n < sh->limit && !reqq_empty(&sh->waiting) && form(s, sh->waiting.head, &p) == 0) {
+        join(s, sh, reqq_pop(&sh->waiting), p);
     }
     SIM_ASSERT(share_ok(s, sh));
 }
@@ -289,7 +295,6 @@ static void launch_all(struct sched *s, struct share *sh)
 void share_schedule(struct sched *s, struct share *sh)
 {
     SIM_ASSERT(share_ok(s, sh));
-    sched_again(s); /* who lost its KV to another member is formed in the next call */
     admit(s, sh);
     if (sh->emulated) {
         give_turn(s, sh);

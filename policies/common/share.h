@@ -7,6 +7,7 @@
  * several the device rests, so that its total rate is `efficiency`. A turn that began with one
  * request alone counts from the instant at which another joined. With quantum 0 a turn is one
  * op. Attained times of requests that are in service together then differ by at most one turn.
+ * A request comes into service when its prompt has found room, and counts from there.
  *
  * Cost of a decision: O(members + ops of a turn). */
 #pragma once

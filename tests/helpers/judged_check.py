@@ -183,6 +183,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "recompute-preempt": ("RecomputePreempt", lambda r: {
         "device": r.choice(["igpu", "cpu"]), "kill": r.choice(["kernel", "immediate", "never"]), "keep_context": r.choice(["true", "false"]),
         "max_batch": r.choice([1, 1, 2, 8])}),
+    "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_requests": r.choice([1, 2, 4, 16]),
+                                           "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
     "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
@@ -195,6 +197,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
 
 def load(r, policy, seed):
     path = pathlib.Path(DIR) / f"{policy}.csv"
+    if policy == "time-share" and seed % 5 == 2:
+        return ["--set", "soc.devices.cpu.sharing=time_shared", "--trace", str(path)] + crowd(r, path)
     if seed % 4 == 3:
         return ["--trace", str(path)] + crowd(r, path)
     if policy == "critical-path":  # jobs of agents
@@ -222,8 +226,8 @@ def decisions(policy, name, options):
     if p.returncode != 0:
         sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
     steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
-    # when to be asked decides nothing, nor does what finds no memory until it does
-    return [step for step in steps if step[1] not in ("timer", "note") and not (step[1] == "form" and step[-1] == "-12")]
+    # when to be asked decides nothing, nor does what finds no memory until it does, or is asked back while the host samples it
+    return [step for step in steps if step[1] not in ("timer", "note") and (step[1], step[-1]) not in (("form", "-12"), ("cancel", "-22"))]
 
 
 def main():
