@@ -163,6 +163,26 @@ START_TEST(who_has_only_found_its_kv_is_no_victim)
 }
 END_TEST
 
+/* Request 1 holds 17 of 32 blocks on the NPU. Of 15, request 2 wants 16 on the iGPU. It waits, and
+ * takes nothing from 3, which has found ten of the 15. When 1 has ended, 2 and 3 compute 256 and 32
+ * rows together: 0.03 x 288 + 2 ms. */
+START_TEST(who_has_only_found_its_kv_loses_nothing_to_the_mixed_instance)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 512;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.010,,272,1,0,\n"
+                "2,2,0,proactive,0.011,,256,1,0,\n"
+                "3,3,0,proactive,0.012,,192,1,160,7");
+    sc.observer.kv_lost = on_lost;
+    rules_run("pd-mixed", "limit_tokens=0", "", NULL, 0);
+    ck_assert_uint_eq(lost[3], 0);
+    ck_assert_int_eq(sc.records[3].finish_ns - sc.records[1].finish_ns, MS(10.64));
+}
+END_TEST
+
 /* Request 0 leaves ten blocks in the cache, 1 decodes, and the rows of 2 and 3 follow. */
 static void run_priority(uint32_t which, const char *two_and_three)
 {
@@ -234,6 +254,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(who_has_only_found_its_kv_is_no_victim),
+    TEST(who_has_only_found_its_kv_loses_nothing_to_the_mixed_instance),
     LOOP(who_has_only_found_its_kv_loses_nothing_to_a_prompt, 2),
     LOOP(who_was_displaced_keeps_the_prefix_that_it_had_found, 2),
     TEST(kv_that_is_back_from_flash_gives_way),
