@@ -155,7 +155,7 @@ static bool give_way(struct sched *s, struct disagg *d)
     SIM_ASSERT(r == NULL || (r != d->decoding.head && r->pass == NULL));
     if (r != NULL) {
         reqq_remove(r);
-        reqq_push_front(&d->npu_queue, r);
+        reqq_insert_by_arrival(&d->npu_queue, r);
         return true;
     }
     return room_evict_last(s, &d->igpu_queue, NULL) != NULL;

@@ -120,6 +120,10 @@ def sarathi(r):
             "chunk_stages": r.choice([2, 4, 7]), "chunk_span": r.choice([300, 1000, 2048])}
 
 
+def disaggregated(r):
+    return {"margin": r.choice(["npu", "igpu"]), "max_batch": r.choice([1, 2, 4, 1000000, 1000000]), "yield": r.choice(["kernel", "kernel", "iteration"])}
+
+
 def mostly(r):
     """A value that is usual, or one of others; the same of a flag."""
     rare = lambda usual, *others: usual if r.random() < 0.7 else r.choice(others)
@@ -185,6 +189,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
         "max_batch": r.choice([1, 1, 2, 8])}),
     "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_requests": r.choice([1, 2, 4, 16]),
                                            "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
+    "pd-static": ("PdStatic", disaggregated),
+    "pd-mixed": ("PdMixed", lambda r: {**disaggregated(r), "limit_tokens": r.choice([0, 200, 1000]), "mixed_tokens": r.choice([16, 100, 512, 512])}),
     "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
     "hpf": ("Hpf", priorities),
     "hhpf": ("Hhpf", priorities),
