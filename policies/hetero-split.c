@@ -173,26 +173,29 @@ static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const st
 
 /* ---- one pass at a time over both engines ---- */
 
-/* The next prompt, else one token for everyone (whole prompts first, as vLLM's first scheduler). */
+/* The running ones keep a few blocks each to grow. */
+static bool has_room(struct sched *s, const struct hetero_split *h, const struct request *r)
+{
+    return h->running.n == 0 ||
+           blocks_prompt_tokens(s, r) + 64ULL * (h->running.n + 1) <= sched_kv_free_tokens(s);
+}
+
+/* The next prompt, else one token for everyone (whole prompts first, as vLLM's first scheduler). A
+ * prompt takes its KV before another is asked whether it has room. */
 static void fill(struct sched *s, struct hetero_split *h)
 {
     batch_clear(&h->batch);
     /* Not to take back at once who has just given way. */
     uint32_t most = h->short_epoch == s->epoch ? 1 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
-    while (!reqq_empty(&h->waiting) && h->running.n < most) {
-        const struct request *r = h->waiting.head;
-        if (h->running.n > 0 &&
-            blocks_prompt_tokens(s, r) + 64ULL * (h->running.n + 1) > sched_kv_free_tokens(s)) {
-            break; /* leave the running ones a few blocks each to grow */
-        }
-        reqq_remove(r);
-        reqq_push(&h->running, r);
+    bool prompt = h->running.n > 0 && h->running.tail->state == REQUEST_STATE_QUEUED;
+    if (!prompt && !reqq_empty(&h->waiting) && h->running.n < most &&
+        has_room(s, h, h->waiting.head)) {
+        reqq_push(&h->running, reqq_pop(&h->waiting));
+        prompt = true;
     }
-    for (const struct request *r = h->running.head; r != NULL; r = reqq_next(r)) {
-        if (r->state == REQUEST_STATE_QUEUED) {
-            batch_add_next(&h->batch, r, UINT32_MAX);
-            return;
-        }
+    if (prompt) {
+        batch_add_next(&h->batch, h->running.tail, UINT32_MAX);
+        return;
     }
     for (const struct request *r = h->running.head; r != NULL; r = reqq_next(r)) {
         batch_add(&h->batch, r, SEGMENT_DECODE, 1);

@@ -89,8 +89,27 @@ START_TEST(split_leaves_everybody_blocks_to_grow)
 }
 END_TEST
 
+/* Both come at once, and 40 blocks are 16 for the first prompt, 16 for the second and four for each
+ * to grow. The second begins after the first prompt, and with one block less after its answer. */
+START_TEST(split_counts_the_prompt_before_at_one_instant)
+{
+    for (uint32_t less = 0; less < 2; less++) {
+        machine();
+        sc.setup.kv_capacity_tokens = (40 - less) * 16;
+        struct scenario_request q[] = {{BE, 0, 256, 12, 0, 0}, {BE, 0, 256, 1, 0, 0}};
+        run(q, 2);
+        const struct scenario_kernel *first = scenario_kernel_find(&sc, 0, 1, NPU, OP_QKV);
+        int64_t after = less ? sc.records[0].finish_ns : sc.records[0].first_token_ns;
+        ck_assert_ptr_nonnull(first);
+        ck_assert_int_eq(first->begin_ns, after);
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     LOOP(split_takes_the_shortest_of_all_partitions, 40),
     TEST(split_leaves_everybody_blocks_to_grow),
+    TEST(split_counts_the_prompt_before_at_one_instant),
 };
 SUITE_MAIN("hetero-split", suite)

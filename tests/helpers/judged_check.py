@@ -189,6 +189,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
         "max_batch": r.choice([1, 1, 2, 8])}),
     "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_requests": r.choice([1, 2, 4, 16]),
                                            "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
+    "hetero-split": ("HeteroSplit", lambda r: {"decode": r.choice(["igpu", "solver", "rows", "columns"]), "max_batch": r.choice([1, 2, 16]),
+                                               "split": r.choice(["true", "true", "false"])}),
     "pd-static": ("PdStatic", disaggregated),
     "pd-mixed": ("PdMixed", lambda r: {**disaggregated(r), "limit_tokens": r.choice([0, 200, 1000]), "mixed_tokens": r.choice([16, 100, 512, 512])}),
     "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
