@@ -157,6 +157,8 @@ def agent_xpu_v2(r):
 
 # What judges leave out: activations that are outliers, and hung kernels, whose timers wake a policy that else would sleep.
 LEFT_OUT = {"llm-npu": ",outlier_frac=0", "agent-xpu-v1": ",hang_s=0"}
+# What shipped machines lack, in one load of five.
+LACKED = {"time-share": "soc.devices.cpu.sharing=time_shared", "sarathi-hetero": "soc.devices.npu.static_attention=false"}
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
@@ -191,6 +193,9 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
                                            "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
     "hetero-split": ("HeteroSplit", lambda r: {"decode": r.choice(["igpu", "solver", "rows", "columns"]), "max_batch": r.choice([1, 2, 16]),
                                                "split": r.choice(["true", "true", "false"])}),
+    "sarathi-hetero": ("SarathiHetero", lambda r: {
+        "max_num_seqs": r.choice([1, 2, 4, 16, 16]), "max_num_batched_tokens": r.choice([40, 200, 512, 2048]),
+        "parallel": r.choice(["true", "true", "false"]), "watermark_frac": r.choice([0, 0.01, 0.05, 0.3])}),
     "pd-static": ("PdStatic", disaggregated),
     "pd-mixed": ("PdMixed", lambda r: {**disaggregated(r), "limit_tokens": r.choice([0, 200, 1000]), "mixed_tokens": r.choice([16, 100, 512, 512])}),
     "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
@@ -205,8 +210,6 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
 
 def load(r, policy, seed):
     path = pathlib.Path(DIR) / f"{policy}.csv"
-    if policy == "time-share" and seed % 5 == 2:
-        return ["--set", "soc.devices.cpu.sharing=time_shared", "--trace", str(path)] + crowd(r, path)
     if seed % 4 == 3:
         return ["--trace", str(path)] + crowd(r, path)
     if policy == "critical-path":  # jobs of agents
@@ -247,7 +250,7 @@ def main():
             r = random.Random(f"{policy} {seed}")
             options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
-            options += able(how)
+            options += able(how) + (["--set", LACKED[policy]] if policy in LACKED and seed % 5 == 2 else [])
             ours = decisions(f"{policy}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)
