@@ -69,13 +69,18 @@ static bool drop(struct sched *s, struct sd *d, uint32_t i)
     return true;
 }
 
-/* Starts loading the other version; what the block holds goes before, or with keep_old after. Where
- * memory does not hold both the old one goes before all the same: to wait for room would be to wait
- * for the request that waits for the graph. */
+/* Starts loading a version; what the block holds goes before, or with keep_old after. Where memory
+ * does not hold both the old one goes before all the same: to wait for room would be to wait for
+ * the request that waits for the graph. The other version, if it is on its way, is taken back: its
+ * request ended early. */
 static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t version)
 {
     struct sd_block *b = &d->block[i];
     bool keep = param_bool(s, SD_KEEP_OLD);
+    if (b->loading != 0 && b->loading != version &&
+        sched_resident_evict(s, key_of(i, b->loading)) == 0) {
+        b->loading = 0;
+    }
     if (b->loading != 0 || b->graph == version || (keep && pair_exists(d)) ||
         (!keep && !drop(s, d, i))) {
         return;

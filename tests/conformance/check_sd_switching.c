@@ -19,9 +19,9 @@ static void teardown(void)
     scenario_fini(&sc);
 }
 
-static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t chunks)
+static void serve(const char *strategy, uint32_t blocks, double load_ms,
+                  const struct scenario_request *q, uint32_t n)
 {
-    struct scenario_request q[] = {{RT, 0, 256 * chunks, 2, 0, 0}};
     char params[128];
     scenario_init(&sc);
     sc.machine.devices[NPU].static_attention = false;
@@ -31,7 +31,13 @@ static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t 
     (void)snprintf(params, sizeof params, "strategy=%s,blocks=%u,speculate=false", strategy,
                    blocks);
     scenario_policy(&sc, policy_find("sd-npu"), params);
-    scenario_check(&sc, q, 1);
+    scenario_check(&sc, q, n);
+}
+
+static void run(const char *strategy, uint32_t blocks, double load_ms, uint32_t chunks)
+{
+    struct scenario_request q[] = {{RT, 0, 256 * chunks, 2, 0, 0}};
+    serve(strategy, blocks, load_ms, q, 1);
 }
 
 /* A difference of 200 ns is allowed, because kernels of 1 ns are rounding here. */
@@ -138,6 +144,19 @@ START_TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads)
     begins(2, 1, 7.7);
     begins(2, 2, 8.7);
     tokens(10.4, 10.4 + 3 * DECODE_MS);
+}
+END_TEST
+
+/* Two blocks, loads of 2 ms. Block 0 loads from 1 on. Request 0 ends at 2 with its only token, so
+ * nobody decodes on it: block 0 has its graph for prompts again at 4, and the three chunks of
+ * request 1 end at 10. On the other graph it would begin at 3 and take 0.7 ms more a chunk: 11.1.
+ */
+START_TEST(a_graph_on_its_way_for_nobody_is_taken_back)
+{
+    struct scenario_request q[] = {{RT, 0, 256, 1, 0, 0}, {RT, 0, 768, 1, 0, 0}};
+    serve("naive-async", 2, 2, q, 2);
+    near_ms(sc.records[0].token_ns[0], 2);
+    near_ms(sc.records[1].token_ns[0], 10);
 }
 END_TEST
 
@@ -272,6 +291,7 @@ static const struct suite_row suite[] = {
     TEST(progressive_switches_the_last_block_that_others_hide),
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
     TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
+    TEST(a_graph_on_its_way_for_nobody_is_taken_back),
     TEST(no_block_comes_after_the_last),
     TEST(a_step_without_a_draft_is_followed_by_another_draft),
     LOOP(init_declares_the_graphs_of_the_strategy, sizeof inits / sizeof inits[0]),
