@@ -175,16 +175,17 @@ static void form(struct sched *s, struct sd *d, enum segment_role role, uint32_t
 static void advance(struct sched *s, struct sd *d)
 {
     const struct request *r = d->current;
-    uint32_t g1 = sd_graph_rows(s, 1);
     if (r->state == REQUEST_STATE_QUEUED) {
         if (d->phase == SD_IDLE) {
             d->phase = SD_PREFILL;
         }
         /* One pass per chunk of the prefill graph: switching is decided between the blocks of a
-         * chunk, and a chunk is what a static graph takes. */
-        d->chunks_left = (request_prefill_left(r) + g1 - 1) / g1;
+         * chunk, and a chunk is what a static graph takes. Another model's chunk is the NPU's. */
+        uint32_t own = s->machine->devices[d->npu].chunk_rows;
         uint32_t left = request_prefill_left(r);
-        form(s, d, SEGMENT_PREFILL, left < g1 ? left : g1);
+        uint32_t rows = r->model == 0 ? sd_graph_rows(s, 1) : own > 0 ? own : left;
+        d->chunks_left = (left + rows - 1) / rows;
+        form(s, d, SEGMENT_PREFILL, left < rows ? left : rows);
         return;
     }
     if (d->phase == SD_PREFILL) {

@@ -394,6 +394,21 @@ START_TEST(graphs_are_switched_for_the_model_that_has_them)
 }
 END_TEST
 
+/* The default model's prompt of 64 tokens takes two passes on its graph of 32 rows; the other one's
+ * takes one, in the NPU's own kernels of 256 rows. */
+START_TEST(a_model_without_graphs_has_the_npus_chunks)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+    uint8_t model = (uint8_t)_i;
+    sc.machine.devices[NPU].static_attention = false;
+    scenario_policy(&sc, policy_find("sd-npu"),
+                    "strategy=unified-g2,blocks=1,speculate=false,g1=32");
+    ck_assert_msg(two_models_run(&sc, q, &model, NULL, 1, true) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(sc.kernels[0].rows, model == 0 ? 32 : 64);
+}
+END_TEST
+
 #define CONFIGURATIONS 200
 #define MOST_REQUESTS 24
 
@@ -479,6 +494,7 @@ static const struct suite_row suite[] = {
     TEST(hygen_predicts_an_iteration_of_its_model),
     TEST(sequences_of_another_model_take_no_place_in_a_batch),
     LOOP(graphs_are_switched_for_the_model_that_has_them, 2),
+    LOOP(a_model_without_graphs_has_the_npus_chunks, 2),
     CASE("policies", .timeout_s = 120),
     LOOP_OVER(every_policy_runs_two_models, suite_policies),
 };
