@@ -257,13 +257,13 @@ static void launch(struct sched *s, struct sd *d)
         spec.chunk_rows = 0;
     } else if (p->shape.model ==
                0) { /* graphs are the default model's; others have the NPU's own */
-        if (prefill) {
-            sd_graphs_before_block(s, d);
-        }
         uint8_t v = sd_graphs_version(s, d, d->next_block, prefill);
         if (v == 0) { /* it loads: stall until resident_ready */
             d->stalled_since_ns = d->stalled_since_ns > 0 ? d->stalled_since_ns : s->now_ns;
             return;
+        }
+        if (prefill) {
+            sd_graphs_before_block(s, d); /* which leaves this block its graph */
         }
         note_block(s, d, sd_graph_rows(s, v));
         spec.n_ops = sd_block_op(s, d, p, d->next_block + 1) - p->op;

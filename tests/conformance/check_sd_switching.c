@@ -160,6 +160,19 @@ START_TEST(a_graph_on_its_way_for_nobody_is_taken_back)
 }
 END_TEST
 
+/* Two blocks, loads of 2 ms. Request 0: block 0 loads at 1, block 1 at 3, so its second token comes
+ * at 5.2125. Then both go back, by 7.2125 and 9.2125. Request 1 computes block 1 from there on, and
+ * meanwhile block 0 computes no more: it loads at once, up to 11.2125, and block 1 after it. */
+START_TEST(a_block_that_waited_for_its_graph_hides_a_load)
+{
+    struct scenario_request q[] = {{RT, 0, 256, 2, 0, 0}, {RT, 0, 256, 2, 0, 0}};
+    serve("progressive", 2, 2, q, 2);
+    near_ms(sc.records[0].token_ns[1], 5 + DECODE_MS);
+    near_ms(sc.records[1].token_ns[0], 10 + DECODE_MS);
+    near_ms(sc.records[1].token_ns[1], 13 + 2 * DECODE_MS);
+}
+END_TEST
+
 /* There are as many blocks as possible, and two requests that wait. The state of a block lies next
  * to their queue in memory, and a request is not taken for a block. */
 START_TEST(no_block_comes_after_the_last)
@@ -292,6 +305,7 @@ static const struct suite_row suite[] = {
     TEST(progressive_loads_at_the_tail_what_computes_no_more),
     TEST(late_start_begins_when_the_rest_lasts_as_long_as_the_loads),
     TEST(a_graph_on_its_way_for_nobody_is_taken_back),
+    TEST(a_block_that_waited_for_its_graph_hides_a_load),
     TEST(no_block_comes_after_the_last),
     TEST(a_step_without_a_draft_is_followed_by_another_draft),
     LOOP(init_declares_the_graphs_of_the_strategy, sizeof inits / sizeof inits[0]),
