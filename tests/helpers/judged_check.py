@@ -124,6 +124,14 @@ def disaggregated(r):
     return {"margin": r.choice(["npu", "igpu"]), "max_batch": r.choice([1, 2, 4, 1000000, 1000000]), "yield": r.choice(["kernel", "kernel", "iteration"])}
 
 
+def sd_npu(r):
+    strategies = ["progressive"] * 3 + ["late-start"] * 2 + ["sync", "naive-async", "keep-both", "unified-g1", "unified-g2"]
+    return {"strategy": r.choice(strategies), "blocks": r.choice([1, 2, 6]), "g1": r.choice([64, 256]), "g2": r.choice([8, 32]),
+            "decode": r.choice(["npu", "npu", "cpu"]), "speculate": r.choice(["true", "true", "false"]),
+            "drafter": "sam", "length": r.choice(["offered", "pass"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
+            "overlap": r.choice(["true", "false"]), "keep_old": r.choice(["true", "false", "false"])}
+
+
 def mostly(r):
     """A value that is usual, or one of others; the same of a flag."""
     rare = lambda usual, *others: usual if r.random() < 0.7 else r.choice(others)
@@ -157,8 +165,6 @@ def agent_xpu_v2(r):
 
 # What judges leave out: activations that are outliers, and hung kernels, whose timers wake a policy that else would sleep.
 LEFT_OUT = {"llm-npu": ",outlier_frac=0", "agent-xpu-v1": ",hang_s=0"}
-# What shipped machines lack, in one load of five.
-LACKED = {"time-share": "soc.devices.cpu.sharing=time_shared", "sarathi-hetero": "soc.devices.npu.static_attention=false"}
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
@@ -196,6 +202,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "sarathi-hetero": ("SarathiHetero", lambda r: {
         "max_num_seqs": r.choice([1, 2, 4, 16, 16]), "max_num_batched_tokens": r.choice([40, 200, 512, 2048]),
         "parallel": r.choice(["true", "true", "false"]), "watermark_frac": r.choice([0, 0.01, 0.05, 0.3])}),
+    "sd-npu": ("SdNpu", sd_npu),
     "pd-static": ("PdStatic", disaggregated),
     "pd-mixed": ("PdMixed", lambda r: {**disaggregated(r), "limit_tokens": r.choice([0, 200, 1000]), "mixed_tokens": r.choice([16, 100, 512, 512])}),
     "npu-serial": ("NpuSerial", lambda r: {"margin": r.choice(["npu", "igpu"])}),
@@ -231,14 +238,24 @@ def able(how):
     return window + [x for word, what in can.items() if on and word in how for x in ("--set", f"soc.devices.{on[1]}.can_{what}=true")]
 
 
+def lacked(policy, seed):
+    """What shipped machines lack: in one load of five a time-shared CPU, or an NPU's own attention. That sd-npu always needs."""
+    attention = ["--set", "soc.devices.npu.static_attention=false"]
+    if policy == "sd-npu":
+        return attention + (["--set", "soc.loader.bandwidth.value=6", "--set", "soc.loader.fixed.value=0.05"] if seed % 2 else [])
+    some = {"time-share": ["--set", "soc.devices.cpu.sharing=time_shared"], "sarathi-hetero": attention}
+    return some.get(policy, []) if seed % 5 == 2 else []
+
+
 def decisions(policy, name, options):
     log = pathlib.Path(DIR) / name
     p = subprocess.run([X, "run", "--policy", policy, "--decisions", str(log), "-q"] + options, capture_output=True, text=True, env=ENV)
     if p.returncode != 0:
         sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
     steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
-    # when to be asked decides nothing, nor does what finds no memory until it does, or is asked back while the host samples it
-    return [step for step in steps if step[1] not in ("timer", "note") and (step[1], step[-1]) not in (("form", "-12"), ("cancel", "-22"))]
+    # when to be asked decides nothing, nor does what finds no memory until it does, or is asked back while it is in use
+    vain = (("form", "-12"), ("cancel", "-22"), ("drop", "-16"))
+    return [step for step in steps if step[1] not in ("timer", "note") and (step[1], step[-1]) not in vain]
 
 
 def main():
@@ -250,7 +267,7 @@ def main():
             r = random.Random(f"{policy} {seed}")
             options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
-            options += able(how) + (["--set", LACKED[policy]] if policy in LACKED and seed % 5 == 2 else [])
+            options += able(how) + lacked(policy, seed)
             ours = decisions(f"{policy}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)
