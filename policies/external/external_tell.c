@@ -56,6 +56,19 @@ static const struct fields made_fields = {made_rows, N(made_rows)};
 
 /* ---- the facts of a run ---- */
 
+/* cJSON prints 15 digits where these are near enough. A program decides by the number that a policy
+ * in C has. */
+static void add_number(cJSON *o, const char *name, double x)
+{
+    char digits[32];
+    SIM_ASSERT(isfinite(x));
+    (void)snprintf(digits, sizeof digits, "%.15g", x);
+    if (strtod(digits, NULL) != x) {
+        (void)snprintf(digits, sizeof digits, "%.17g", x);
+    }
+    cJSON_AddRawToObject(o, name, digits);
+}
+
 static void add_members(cJSON *o, const void *of, const struct fields *fields)
 {
     for (uint32_t i = 0; i < fields->n; i++) {
@@ -67,7 +80,7 @@ static void add_members(cJSON *o, const void *of, const struct fields *fields)
         } else if (f->type == FIELD_FLAG) {
             cJSON_AddBoolToObject(o, f->name, field_u64(of, f) != 0);
         } else if (f->type == FIELD_NUMBER) {
-            cJSON_AddNumberToObject(o, f->name, field_number(of, f));
+            add_number(o, f->name, field_number(of, f));
         } else {
             cJSON_AddNumberToObject(o, f->name, (double)(int64_t)field_u64(of, f));
         }
@@ -110,7 +123,7 @@ void external_add_param(cJSON *o, const char *name, const struct policy_param *p
     case PARAM_NUMBER:
         break;
     }
-    cJSON_AddNumberToObject(o, name, value);
+    add_number(o, name, value);
 }
 
 void external_tell_init(struct sched *s, struct external_run *x)

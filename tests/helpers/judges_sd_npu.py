@@ -18,9 +18,7 @@ class SdNpu(Policy):
         self.npu, self.cpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "cpu"))
         self.n, how = self.param["blocks"], self.param["strategy"]
         self.rows = {1: self.param["g1"], 2: self.param["g2"]}
-        llm = self.llm  # weight_bytes may differ in the last bit: cJSON prints 15 digits
-        weights = llm.body_weights * llm.body_bytes_per_weight + llm.head_weights * llm.head_bytes_per_weight
-        self.bytes = weights / self.n
+        self.bytes = self.llm.weight_bytes / self.n
         versions = {"keep-both": (1, 2), "unified-g2": (2,)}.get(how, (1,))
         self.switches = how not in ("keep-both", "unified-g1", "unified-g2") and self.param["decode"] == "npu"
         for v in versions if how.startswith("unified") else (1, 2):
@@ -29,7 +27,7 @@ class SdNpu(Policy):
             for v in versions:
                 self.map("graph_block", b, v, self.bytes)
         if self.param["decode"] == "cpu":
-            self.map("graph_block", 0, 3, weights)
+            self.map("graph_block", 0, 3, self.llm.weight_bytes)
         self.has = [versions[0]] * self.n  # the version that a block has, or 0
         self.coming, self.old = [0] * self.n, [0] * self.n
         self.waits, self.r, self.run, self.on, self.block = [], None, None, None, 0
