@@ -125,9 +125,9 @@ def disaggregated(r):
 
 
 def sd_npu(r):
-    strategies = ["progressive"] * 3 + ["late-start"] * 2 + ["sync", "naive-async", "keep-both", "unified-g1", "unified-g2"]
-    return {"strategy": r.choice(strategies), "blocks": r.choice([1, 2, 6]), "g1": r.choice([64, 256]), "g2": r.choice([8, 32]),
-            "decode": r.choice(["npu", "npu", "cpu"]), "speculate": r.choice(["true", "true", "false"]),
+    strategies = ["progressive", "late-start"] * 5 + ["sync", "naive-async", "naive-async", "keep-both", "unified-g1", "unified-g2"]
+    return {"strategy": r.choice(strategies), "blocks": r.choice([2, 6, 6]), "g1": r.choice([64, 256, 256, 512]), "g2": r.choice([8, 32]),
+            "decode": r.choice(["npu"] * 5 + ["cpu"]), "speculate": r.choice(["true", "true", "false"]),
             "drafter": "sam", "length": r.choice(["offered", "pass"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
             "overlap": r.choice(["true", "false"]), "keep_old": r.choice(["true", "false", "false"])}
 
