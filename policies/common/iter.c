@@ -169,9 +169,6 @@ static void iter_refresh(struct sched *s)
     struct iter *it = s->state;
     SIM_ASSERT(iter_is_consistent(it) && gap_ok(&it->gap));
     gap_schedule(s, &it->gap, iter_context_ns);
-    if (it->gap.rule != GAP_CACHE) {
-        sched_again(s); /* KV that a gap held may be what somebody waits for */
-    }
     if (it->shares) {
         iter_look_up(s, it);
     }

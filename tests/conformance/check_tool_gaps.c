@@ -371,7 +371,26 @@ static bool programs_keep_their_place_over_a_tool_call(const char *extra)
     return rules_finishes(3, 22.8) && rules_finishes(2, 27.8);
 }
 
+/* Twelve blocks, and no tool. RT1's first token is due at 5, RT0's at 30. RT1 has its own after 96
+ * rows, 3.88, and 64, 3.92, at 7.8; the next is due at 32.8, so RT0 is more urgent (30 - 3.92 =
+ * 26.08 against 32.8 - 3). Its four blocks cost RT1 its ten, and RT1 now has 161 tokens to prefill:
+ * 32.8 - 6.83 = 25.97. But nobody arrives during RT0's prompt: it ends at 7.8 + 3.92 = 11.72. */
+static bool a_rule_for_tools_asks_nothing_twice(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 192;
+    rules_extra(0)->ttft_slo_ns = MS(30);
+    rules_extra(1)->ttft_slo_ns = MS(5);
+    rules_extra(1)->tbt_slo_ns = MS(25);
+    struct scenario_request q[] = {{RT, 0, 64, 1, 0, 0}, {RT, 0, 160, 3, 0, 0}};
+    rules_run("llf", "preempt=kernel,max_batch=1,token_budget=96,gap_kv=preserve", extra, q, 2);
+    return rules_finishes(0, 11.72);
+}
+
 static const struct rule_row all[] = {
+    RULE(a_rule_for_tools_asks_nothing_twice,
+         "gap_kv=cache gap_kv=reactive gap_kv=swap gap_kv=infercept", ""),
     RULE(programs_keep_their_place_over_a_tool_call, "policy=edf policy=sjf-input gap_kv=preserve",
          "policy=edf policy=sjf-input"),
     RULE(preserve_keeps_kv_from_others, "gap_kv=cache gap_kv=discard",
