@@ -1,5 +1,9 @@
 #include "policies/common/gap.h"
 
+#include <math.h>
+
+#include "policies/common/blocks.h"
+
 const char *const gap_kv_choices[] = {"cache",     "preserve", "discard",  "swap",
                                       "infercept", "ttl",      "reactive", NULL};
 
@@ -127,25 +131,34 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 
 /* ---- infercept ---- */
 
-/* Held by others than sessions whose tool runs, tokens. */
-static double others_tokens(struct sched *s, const struct gap *g)
+/* Bytes held by others than sessions whose tool runs. A block is of its own model, and the core
+ * counts all in tokens of the model that needs most bytes a token. */
+static double others_bytes(struct sched *s, const struct gap *g)
 {
-    SIM_ASSERT(sched_kv_free_tokens(s) <= sched_kv_capacity_tokens(s));
-    double held = (double)(sched_kv_capacity_tokens(s) - sched_kv_free_tokens(s));
+    uint64_t capacity = sched_kv_capacity_tokens(s), free = sched_kv_free_tokens(s);
+    double most = 0.0;
+    SIM_ASSERT(free <= capacity);
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        most = fmax(most, sched_kv_token_bytes(s, i));
+    }
+    double held = (double)(capacity - free) * most;
     for (uint32_t i = 0; i < g->n; i++) {
-        held -= g->at[i].kept ? g->at[i].tokens : 0;
+        const struct gap_session *x = &g->at[i];
+        uint64_t blocks = x->kept ? blocks_of(s, x->tokens) : 0;
+        held -= (double)(blocks * s->kv_block_tokens) * sched_kv_token_bytes(s, x->model);
     }
     return held < 0.0 ? 0.0 : held;
 }
 
 struct waste {
-    double preserve, discard, swap; /* token-ns */
+    double preserve, discard, swap; /* ns of its model's tokens */
 };
 
 static struct waste waste_of(struct sched *s, const struct gap *g, const struct gap_session *x,
                              double others, gap_prefill_ns *prefill)
 {
     int64_t elapsed = s->now_ns - x->since_ns;
+    double token_bytes = sched_kv_token_bytes(s, x->model);
     SIM_ASSERT(session_ok(s, x) && others >= 0.0);
     /* A call that has outlasted its estimate, or has none, is expected to take as long again as it
      * has taken (E.16: InferCept). */
@@ -154,7 +167,7 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
     double both_ways = 2.0 * (double)gap_transfer_ns(s, x->model, x->tokens);
     SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
     return (struct waste){.preserve = (double)left * x->tokens,
-                          .discard = again * (0.5 * x->tokens + others),
+                          .discard = again * (0.5 * x->tokens + others / token_bytes),
                           .swap = both_ways * x->tokens};
 }
 
@@ -180,9 +193,9 @@ static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double 
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->at[i].due) {
             struct waste w = waste_of(s, g, &g->at[i], others, prefill);
-            /* Without the budget one of these two is its lot, so this is what a swap would save it.
-             */
-            double least = w.preserve < w.discard ? w.preserve : w.discard;
+            /* Without the budget one of these two is its lot, so this is what a swap would save it,
+             * in bytes: tokens of two models differ. */
+            double least = fmin(w.preserve, w.discard) * sched_kv_token_bytes(s, g->at[i].model);
             most = least > worst ? &g->at[i] : most;
             *out = least > worst ? w : *out;
             worst = least > worst ? least : worst;
@@ -201,7 +214,7 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
     }
     /* Once for all who are judged at this instant, so that it does not depend on who is judged
      * first. */
-    double others = any ? others_tokens(s, g) : 0.0;
+    double others = any ? others_bytes(s, g) : 0.0;
     struct waste w = {0};
     struct gap_session *x;
     while (any && (x = most_wasteful(s, g, others, prefill, &w)) != NULL) {

@@ -2,6 +2,7 @@
  * tests/helpers/rules.h. */
 #include <string.h>
 
+#include "policies/registry.h"
 #include "tests/helpers/rules.h"
 #include "tests/helpers/two_models.h"
 
@@ -188,6 +189,35 @@ static bool agents_count_the_kv_of_a_model_that_drafts(const char *extra)
     sc.machine.swap_bytes_per_s = 192e9;
     rules_run("agent-xpu-v2", "gap_kv=infercept,speculate=igpu,drafter=model", extra, q, 2);
     return rules_finishes(1, 4.88 + 2.5 + 3.92);
+}
+
+/* 90 tokens, in blocks for 96, and nobody else. Recomputing wastes 4.7 ms * 90 / 2, as much as 2.35
+ * ms of the call. After 2.5 ms the turn finds nothing: 4.7 + 2.5 + 6.8. */
+static bool infercept_counts_no_block_of_its_own_as_others(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    struct scenario_request q[] = {{RT, 0, 90, 1, 5, 0}, {RT, 2.5e-3, 160, 1, 5, 90}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 2);
+    return rules_finishes(1, 14.0);
+}
+
+/* A token of the first model has the KV of four of the second, whose turn of 96 tokens ends at 4.88.
+ * RT1 (64 tokens of the first) then has four blocks: to recompute for it wastes 4.88 * (48 + 4 * 64)
+ * and more, and 96 tokens are held for 15 ms. RT1 prefills for 3.92 and decodes until 17.8; the turn
+ * has come at 14.88 and takes 64 rows, 3.92. */
+static bool infercept_counts_the_bytes_of_other_models(const char *extra)
+{
+    static struct two_models two;
+    static const struct scenario_request q[] = {
+        {RT, 0, 96, 1, 5, 0}, {RT, 0.001, 64, 4, 0, 0}, {RT, 0.010, 160, 1, 5, 96}};
+    rules_machine(1);
+    two_models_init(&sc, &two);
+    sc.llm.kv_bytes_per_token *= 4.0;
+    sc.gaps_are_tools = true;
+    scenario_policy(&sc, policy_find("sjf-input"), *extra != 0 ? extra : "gap_kv=infercept");
+    ck_assert_int_eq(two_models_run(&sc, q, (const uint8_t[]){1, 0, 1}, NULL, 3, false), 0);
+    return rules_finishes(1, 17.8) && rules_finishes(2, 21.72);
 }
 
 /* The policy is informed that calls take 1 s, so it discards at once: 4.88 + 2.4 + 6.8. */
@@ -409,6 +439,8 @@ static const struct rule_row all[] = {
     RULE(infercept_keeps_over_a_short_call, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_discards_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
          "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
+    RULE(infercept_counts_no_block_of_its_own_as_others, "gap_kv=preserve", "gap_kv=preserve"),
+    RULE(infercept_counts_the_bytes_of_other_models, "gap_kv=discard", "gap_kv=discard"),
     RULE(infercept_swaps_where_that_is_cheapest, "gap_kv=cache gap_kv=preserve gap_kv=discard",
          "gap_kv=cache gap_kv=preserve gap_kv=discard"),
     RULE(infercept_swaps_not_before_it_pays, "gap_kv=swap gap_kv=discard gap_s=1",
