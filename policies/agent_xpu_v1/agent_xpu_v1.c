@@ -259,8 +259,10 @@ static void v1_schedule(struct sched *s)
     read_back(s, v);
     bool waits = !reqq_empty(&v->rt_queue.q) || !reqq_empty(&v->be_queue.q) ||
                  !reqq_empty(&v->gap.back) || flash_waits(&v->flash);
-    if (waits && v1_nothing_holds(v)) {
-        (void)gap_yield(s, &v->gap); /* nobody could begin: kept KV is in the way */
+    if (waits && v1_nothing_holds(v) && !gap_yield(s, &v->gap)) {
+        /* nobody could begin: kept KV is in the way, or a turn that has come back from flash */
+        (void)(gap_evict_last(s, &v->gap, &v->be_queue.q) ||
+               gap_evict_last(s, &v->gap, &v->rt_queue.q));
     }
     v1_watch(s, v);
     watch_age(s, v);

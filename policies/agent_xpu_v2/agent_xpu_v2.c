@@ -230,7 +230,8 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
-/* Somebody waits, and nobody could begin: kept KV of a session is in the way. */
+/* Somebody waits, and nobody could begin: kept KV of a session is in the way, or KV of a turn that
+ * has come back from flash and is not yet to begin. */
 static bool stuck(const struct axpu *a)
 {
     bool waits = !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q) ||
@@ -271,7 +272,8 @@ static void axpu_schedule(struct sched *s)
         axpu_prefill_schedule(s, a); /* who gave up its KV is a reactive prompt again */
     }
     read_back(s, a);
-    if (stuck(a) && gap_yield(s, &a->gap)) {
+    if (stuck(a) && (gap_yield(s, &a->gap) || gap_evict_last(s, &a->gap, &a->prefill_be.q) ||
+                     gap_evict_last(s, &a->gap, &a->prefill_rt.q))) {
         sched_again(s);
     }
     axpu_warmup_schedule(s, a);

@@ -122,7 +122,9 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
     bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
-        g->swap_until_ns = s->now_ns + gap_transfer_ns(s, x->model, x->tokens);
+        /* one after the other */
+        int64_t from_ns = g->swap_until_ns > s->now_ns ? g->swap_until_ns : s->now_ns;
+        g->swap_until_ns = from_ns + gap_transfer_ns(s, x->model, x->tokens);
     }
     x->done = true;
     x->kept = false;
@@ -285,6 +287,15 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
 
 /* ---- */
 
+/* A timer that is set already would only wake the policy twice. */
+static void wake_at(struct sched *s, struct gap *g, int64_t at_ns)
+{
+    if (at_ns != TIME_NEVER_NS && at_ns > s->now_ns && at_ns != g->timer_ns) {
+        g->timer_ns = at_ns;
+        (void)sched_set_timer(s, at_ns);
+    }
+}
+
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 {
     SIM_ASSERT(gap_ok(g));
@@ -325,11 +336,7 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         SIM_ASSERT(x->kept != x->done && session_ok(s, x)); /* nobody is left undecided */
         next = !x->done && x->next_ns < next ? x->next_ns : next;
     }
-    /* A timer that is set already would only wake the policy twice. */
-    if (next != TIME_NEVER_NS && next > s->now_ns && next != g->timer_ns) {
-        g->timer_ns = next;
-        (void)sched_set_timer(s, next);
-    }
+    wake_at(s, g, next);
 }
 
 bool gap_yield(struct sched *s, struct gap *g)
@@ -348,4 +355,17 @@ bool gap_yield(struct sched *s, struct gap *g)
     oldest->done = true;
     SIM_ASSERT(session_ok(s, oldest)); /* done: no rule pins it again */
     return sched_kv_move(s, kv_of_session(oldest->session_id), KV_CACHE) == 0;
+}
+
+bool gap_evict_last(struct sched *s, struct gap *g, const struct reqq *prompts)
+{
+    const struct request *r = prompts->tail;
+    if (s->now_ns < g->swap_until_ns) {
+        wake_at(s, g, g->swap_until_ns); /* a turn that comes before ends the transfer unseen */
+        return false;
+    }
+    while (r != NULL && blocks_held(s, r) == 0) {
+        r = reqq_prev(r);
+    }
+    return r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0;
 }

@@ -63,7 +63,7 @@ struct gap {
     struct gap_session *at; /* owned: sessions whose tool runs */
     uint32_t n;
     int64_t timer_ns;                /* the last one set */
-    int64_t swap_until_ns;           /* the transfer in progress, by its isolated time */
+    int64_t swap_until_ns;           /* transfers out, by their isolated times */
     int64_t history_ns[GAP_HISTORY]; /* of the last tool calls */
     uint64_t n_history;
     struct reqq back;             /* turns whose KV is on flash (gap_holds) */
@@ -100,3 +100,7 @@ bool gap_holds(struct gap *g, const struct request *r);
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill);
 /* The session kept longest gives way; false when none is kept. */
 bool gap_yield(struct sched *s, struct gap *g);
+/* The last of a queue of prompts that holds KV, because it was read back, computes it again: it is
+ * in the way of one that is to begin before it. False where none does, or where a session's KV is
+ * on its way out. O(n). */
+bool gap_evict_last(struct sched *s, struct gap *g, const struct reqq *prompts);

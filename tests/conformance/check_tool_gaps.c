@@ -202,10 +202,10 @@ static bool infercept_counts_no_block_of_its_own_as_others(const char *extra)
     return rules_finishes(1, 14.0);
 }
 
-/* A token of the first model has the KV of four of the second, whose turn of 96 tokens ends at 4.88.
- * RT1 (64 tokens of the first) then has four blocks: to recompute for it wastes 4.88 * (48 + 4 * 64)
- * and more, and 96 tokens are held for 15 ms. RT1 prefills for 3.92 and decodes until 17.8; the turn
- * has come at 14.88 and takes 64 rows, 3.92. */
+/* A token of the first model has the KV of four of the second, whose turn of 96 tokens ends
+ * at 4.88. RT1 (64 tokens of the first) then has four blocks: to recompute for it wastes 4.88 * (48
+ * + 4 * 64) and more, and 96 tokens are held for 15 ms. RT1 prefills for 3.92 and decodes
+ * until 17.8; the turn has come at 14.88 and takes 64 rows, 3.92. */
 static bool infercept_counts_the_bytes_of_other_models(const char *extra)
 {
     static struct two_models two;
@@ -386,6 +386,30 @@ static bool agents_give_kept_kv_up_when_nobody_could_run(const char *extra)
     return both;
 }
 
+/* 20 blocks. RT0 (96) ends at 4.88, and its six blocks are out at 5.88. RT1 (96) ends at 9.76, and
+ * decodes until 18.76 with seven. RT2 (240) comes at 10 and finds 13 blocks, not 15. RT0's next
+ * turn comes at 11 behind it, and has its six blocks back at 12. So RT2 finds 14 at 18.76, and
+ * nobody runs: the turn's give way. RT2 takes 9.2, and the turn prefills all of its 112
+ * tokens: 5.36. */
+static bool agents_drop_what_came_back_for_who_is_before_it(const char *extra)
+{
+    bool both = true;
+    for (int i = 0; i < 2; i++) {
+        rules_machine(1);
+        sc.gaps_are_tools = true;
+        sc.machine.swap_bytes_per_s = 96e9;
+        sc.setup.kv_capacity_tokens = 320;
+        struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},
+                                       {RT, 0.001, 96, 4, 0, 0},
+                                       {RT, 0.010, 240, 1, 0, 0},
+                                       {RT, 0.00612, 112, 1, 5, 96}};
+        rules_run(agents[i], "gap_kv=swap", extra, q, 4);
+        both = rules_finishes(2, 27.96) && rules_finishes(3, 33.32) && both;
+        scenario_fini(&sc);
+    }
+    return both;
+}
+
 /* One request runs at a time. BE0's session came at 0, BE1 (400) at 1, and BE2 (100) at 2. BE0 ends
  * at 4.88, and BE1 at 4.88 + 14 = 18.88. BE0's turn 1, which comes at 7.88, then goes before BE2:
  * 3.92, 22.8. BE2 ends at 27.8. */
@@ -475,6 +499,7 @@ static const struct rule_row all[] = {
     RULE(agents_preserve_kv_from_others, "gap_kv=cache gap_kv=discard",
          "gap_kv=cache gap_kv=discard"),
     RULE(agents_give_kept_kv_up_when_nobody_could_run, "gap_kv=cache", ""),
+    RULE(agents_drop_what_came_back_for_who_is_before_it, "gap_kv=preserve gap_kv=discard", ""),
     RULE(ttl_learns_from_calls_seen, "gap_s=0.01 gap_kv=preserve gap_kv=discard",
          "gap_s=0.01 gap_kv=preserve gap_kv=discard"),
 };
