@@ -20,13 +20,13 @@ def turns(r, path, sessions):
     """Requests with targets or without, some at one instant; or conversations."""
     rows, n, span, gives_up = [], r.randrange(4, 26), r.choice([1, 1, 5, 20]), r.choice([0, 0, 0.3])
     priorities, clients, models = r.random() < 0.5, r.choice([3, 1000]), r.choice([("",), ("",), ("", "small")])
-    urgent = lambda: r.choice([0, 0, 1, 2]) if priorities else ""
+    urgent = lambda: r.choice([0, 0, 1, 2, -3]) if priorities else ""
 
     def row(session, turn, cls, at, gap, prompt, answer, prefix):
         cancel = round(r.uniform(0, 10), 2) if r.random() < gives_up else ""
         targets = r.choice(["", r.randrange(50, 3000)]), r.choice(["", r.randrange(40, 400)]), r.choice(
             ["", "", round(r.uniform(0.2, 10), 2)]), cancel, session % clients, models[session % len(models)], urgent()
-        rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets)
+        rows.append((len(rows), session, turn, cls, at, gap, prompt, answer, prefix) + targets + ("tool" if turn and session % 4 else "",))
 
     for _ in range(n):
         session, cls = len(rows), r.choice(["reactive", "proactive"])
@@ -39,7 +39,7 @@ def turns(r, path, sessions):
             prompt, answer = before + r.randrange(1, 300), r.randrange(1, 40)
             row(session, turn, cls, "", round(r.uniform(0, 5), 2), prompt, answer, r.choice([0, before, before // 2]))
             turn += 1
-    write(path, "# xpusim-trace v2\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id,model,priority", rows)
+    write(path, "# xpusim-trace v2\n" + COLUMNS + ",ttft_slo_ms,tbt_slo_ms,deadline_s,cancel_s,client_id,model,priority,gap_kind", rows)
     return SMALL if len(models) > 1 else []
 
 
@@ -73,10 +73,14 @@ def write(path, head, rows):
     path.write_text("\n".join([head] + [",".join(map(str, row)) for row in rows]) + "\n")
 
 
+def gaps(r):
+    return {"gap_kv": r.choice(["cache"] * 4 + ["preserve", "discard", "swap", "ttl", "reactive"] + ["infercept"] * 2), "gap_s": r.choice([0, 0, 0.5, 3])}
+
+
 def orders(r):
-    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
+    return {**gaps(r), "device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
             "class": r.choice(["rt_first", "blind", "blind", "rt_alone", "window"]),
-            "preempt": r.choice(["iteration", "layer", "kernel", "kernel", "reset"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute"]),
+            "preempt": r.choice(["iteration", "layer", "kernel", "kernel", "reset"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute", "swap"]),
             "inflight": r.choice([1, 1, 2, 9]), "level": r.choice(["device", "1", "2", "3"])}
 
 
@@ -95,7 +99,7 @@ def coserving(r):
 
 
 def priorities(r):
-    return {"max_batch": r.choice([1, 2, 16]), "inflight": r.choice([1, 2, 8]), "level": r.choice(["device", "1"])}
+    return {"max_batch": r.choice([1, 2, 16]), "inflight": r.choice([1, 2, 8]), "level": r.choice(["device", "1", "2", "3"])}
 
 
 def paged(r):
@@ -105,7 +109,7 @@ def paged(r):
 
 def vllm_v1(r):
     return {**paged(r), "long_prefill_token_threshold": r.choice([0, 0, 30, 200]), "chunked_prefill": r.choice(["true", "true", "false"]),
-            "admit_after_preemption": r.choice(["true", "false", "false"]), "reserve_full_isl": r.choice(["true", "false"])}
+            "admit_after_preemption": r.choice(["true", "false", "false"]), "reserve_full_isl": r.choice(["true", "false"]), "async_scheduling": r.choice(["true", "false"])}
 
 
 def vllm_priority(r):
@@ -128,7 +132,7 @@ def sd_npu(r):
     strategies = ["progressive", "late-start"] * 5 + ["sync", "naive-async", "naive-async", "keep-both", "unified-g1", "unified-g2"]
     return {"strategy": r.choice(strategies), "blocks": r.choice([2, 6, 6]), "g1": r.choice([64, 256, 256, 512]), "g2": r.choice([8, 32]),
             "decode": r.choice(["npu"] * 5 + ["cpu"]), "speculate": r.choice(["true", "true", "false"]),
-            "drafter": "sam", "length": r.choice(["offered", "pass"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
+            "drafter": r.choice(["sam", "pld", "ours", "none"]), "length": r.choice(["offered", "pass"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
             "overlap": r.choice(["true", "false"]), "keep_old": r.choice(["true", "false", "false"])}
 
 
@@ -142,12 +146,14 @@ def agent_xpu_v1(r):
     rare, flag = mostly(r)
     usual = {k: flag("true") for k in ("preempt", "elastic", "intra_backfill", "inter_backfill", "duration", "energy_order", "reorder", "ageing",
                                        "balance")}
+    pressure = rare("text", "intensity", "off")
     return {**usual, "yield": rare("kernel", "iteration"), "resume": rare("etc", "fifo"), "affinity": rare("boundary", "strict"),
-            "pressure": rare("text", "intensity", "off"), "tie": rare("etc", "longest"), "t_starve_s": r.choice([0.5, 5, 30]),
+            "pressure": pressure, "idle_guard": "true" if pressure == "text" else flag("true"), "tie": rare("etc", "longest"), "t_starve_s": r.choice([0.5, 5, 30]),
             "contexts": rare(8, 1, 2), "ctx_switch_us": rare(0, 500), "epsilon": r.choice([0, 0.1, 0.5]), "batch_cap": r.choice([2, 8]),
             "max_batch": rare(32, 2), "gap_ms": rare(100, 5), "tau_low": rare(0.4, 0.1), "tau_high": r.choice([0.5, 0.7, 0.9]),
             "t_age_s": r.choice([0.5, 3, 60]), "balance_gain": rare(0.1, 0, 0.5), "igpu_cap": rare(1, 0.3, 0.7), "igpu_cap_s": rare(5, 0.5),
-            "shed": flag("false"), "shed_queue": r.choice([1, 5]), "shed_wait_s": r.choice([2, 10])}
+            "shed": flag("false"), "shed_queue": r.choice([1, 5]), "shed_wait_s": r.choice([2, 10]),
+            **gaps(r), "flash": r.choice(["off", "cheaper", "always"]), "hang_s": r.choice([1, 0.05, 0.05, 0]), "hang_factor": r.choice([3, 10])}
 
 
 def agent_xpu_v2(r):
@@ -160,11 +166,10 @@ def agent_xpu_v2(r):
             "preempt": rare("kernel", "layer", "none"), "suspended": r.choice([0, 1, 1, 1, 2]), "ageing": rare("true", "false"),
             "t_age_s": r.choice([0.5, 3, 10, 900]), "aged_max": r.choice([0, 1, 1, 2]), "aged_chunks": flag("true"),
             "cap": rare("fixed", "slo", "marginal", "open"), "tbt_slo_ms": r.choice([80, 120, 200]), "epsilon": r.choice([0, 0.1, 0.5]),
-            "warm_s": rare(0, 0.01, 2), "margin": rare("igpu", "choose")}
+            "warm_s": rare(0, 0.01, 2), "margin": rare("igpu", "choose"), **gaps(r), "flash": r.choice(["off", "cheaper", "always"])}
 
 
-# What judges leave out: activations that are outliers, and hung kernels, whose timers wake a policy that else would sleep.
-LEFT_OUT = {"llm-npu": ",outlier_frac=0", "agent-xpu-v1": ",hang_s=0"}
+LEFT_OUT = {"llm-npu": ",outlier_frac=0"}  # what judges leave out: activations that are outliers
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
@@ -215,13 +220,29 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
 }
 
 
+SETTINGS = {  # of the machine and of what policies know of it
+    "sim.contention": ["pccs", "none", "weighted"], "sim.hwmodel": ["roofline"], "sim.kv_block_tokens": [1, 7, 64, 256], "sim.prefix_reuse": ["false"],
+    "sim.nonlinear": ["split", "offload"], "sim.chunk_auto": ["true"], "sim.collapse": ["false"], "sim.truth_sigma": [0.1, 0.5],
+    "sim.annotation.sigma_prefill": [0, 0.5], "sim.annotation.sigma_decode": [0, 0.5], "sim.annotation.bias_frac.qkv": [-0.5, 2],
+    "sim.annotation.bias_frac.mha": [-0.5, 2], "sim.annotation.bias_frac.layer": [-0.5, 2], "sim.graphics.reserve_time_frac": [0.3],
+    "sim.graphics.reserve_rate_frac": [0.3], "sim.graphics.frames_per_s": [30, 60], "sim.power.limit": ["package", "thermal"], "sim.weight_copies": [2],
+    "sim.hang_frac": [0.002, 0.02], "sim.hang_factor": [30],
+    "soc.loader.swap_bandwidth.value": [0.5, 6]}
+
+
+def settings(r):
+    names = r.sample(list(SETTINGS), r.choice([0, 1, 2]))
+    return [x for name in names for x in ("--set", f"{name}={r.choice(SETTINGS[name])}")]
+
+
 def load(r, policy, seed):
     path = pathlib.Path(DIR) / f"{policy}.csv"
     if seed % 4 == 3:
         return ["--trace", str(path)] + crowd(r, path)
-    if policy == "critical-path":  # jobs of agents
-        jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline"])
-        return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 150])}"]
+    if policy == "critical-path" or seed % 7 == 5:  # jobs of agents
+        jobs = r.choice(["coding-agent", "leader-subagents", "desktop-assistant", "rag-pipeline", "copilot-sessions", "coding-sessions"])
+        memory = r.choice([[], [], ["--set", "sim.kv_capacity_tokens=32000"]])
+        return ["--workload", jobs, "--seed", str(seed), "--set", f"sim.horizon_s={r.choice([60, 120])}"] + memory
     memory = r.choice(["", "2400", "3000", "5000", "9000"])
     models = shared(r, path) if r.random() < 0.3 else turns(r, path, r.random() < 0.4)
     return ["--trace", str(path)] + (["--set", f"sim.kv_capacity_tokens={memory}"] if memory and not models else []) + models
@@ -229,13 +250,14 @@ def load(r, policy, seed):
 
 def able(how):
     """What the policy asks of the machine: what its device can do, and a window that opens and closes."""
-    can = {"preempt=reset": "reset", "kill=immediate": "reset", "level=2": "withdraw", "level=3": "suspend"}
+    can = {"preempt=reset": "reset", "kill=immediate": "reset", "level=2": "withdraw", "level=3": "suspend", "hang_s=0.05": "reset"}
     on = re.search(r"device=(\w+)", how)
+    on = [on[1]] if on else ["npu", "igpu"]
     opens = [{"at_s": i * 3 + 0.5, "window": w} for i, w in enumerate(("closed", "open") * 3)]
     machine = pathlib.Path(DIR) / "window.json"
     machine.write_text(json.dumps({"machine": opens}))
     window = ["--machine", str(machine)] if "class=window" in how else []
-    return window + [x for word, what in can.items() if on and word in how for x in ("--set", f"soc.devices.{on[1]}.can_{what}=true")]
+    return window + [x for word, what in can.items() if word in how for d in on for x in ("--set", f"soc.devices.{d}.can_{what}=true")]
 
 
 def lacked(policy, seed):
@@ -254,7 +276,7 @@ def decisions(policy, name, options):
         sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
     steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
     # when to be asked decides nothing, nor does what finds no memory until it does, or is asked back while it is in use
-    vain = (("form", "-12"), ("cancel", "-22"), ("drop", "-16"))
+    vain = (("form", "-12"), ("kv", "-12"), ("cancel", "-22"), ("drop", "-16"))
     return [step for step in steps if step[1] not in ("timer", "note") and (step[1], step[-1]) not in vain]
 
 
@@ -267,7 +289,7 @@ def main():
             r = random.Random(f"{policy} {seed}")
             options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
             how = ",".join(f"{k}={v}" for k, v in params(r).items())
-            options += able(how) + lacked(policy, seed)
+            options += able(how) + settings(r) + lacked(policy, seed)
             ours = decisions(f"{policy}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
             steps += len(ours)

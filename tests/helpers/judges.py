@@ -2,6 +2,7 @@
 everything is worked out again at each decision. tests/helpers/judged_check.py compares their decisions with those of the policies."""
 from types import SimpleNamespace
 
+from judges_gap import PARAMS as GAP, Gaps
 from xpusim import Policy
 from xpusim.policy import Param, Segment, Shape, shape_of  # what a policy outside the tree has, too
 
@@ -17,8 +18,8 @@ def axes(max_batch=16, rule="rt_first", preempt="iteration"):
     return (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
             Param("class", rule, "", choices=("rt_first", "blind", "rt_alone", "window")),
             Param("preempt", preempt, "", choices=("iteration", "layer", "kernel", "reset")),
-            Param("kv", "checkpoint", "", choices=("checkpoint", "recompute")), Param("inflight", 1, "", 1, 64),
-            Param("level", "device", "", choices=("device", "1", "2", "3")))
+            Param("kv", "checkpoint", "", choices=("checkpoint", "recompute", "swap")), Param("inflight", 1, "", 1, 64),
+            Param("level", "device", "", choices=("device", "1", "2", "3"))) + GAP
 
 
 class Plain(Policy):
@@ -32,6 +33,7 @@ class Plain(Policy):
         self.ready, self.run, self.on, self.asked, self.paused = [], None, None, False, []
         self.mem, self.losses, self.ran = {}, {}, 0
         self.worked = set()  # whose KV a pass has worked on
+        self.gap = Gaps(self, self.context_ns) if "gap_kv" in self.param else None
 
     # times
     def many(self, asks):
@@ -56,9 +58,24 @@ class Plain(Policy):
         c = r.length + 1
         return self.pass_ns(Shape(1, 1, 1, 0, c, c, c, r.model), True)
 
+    def context_ns(self, model, tokens):
+        """To prefill so many from nothing, a budget at a time."""
+        t, k = 0, 0
+        while k < tokens:
+            n = min(tokens - k, self.param["token_budget"])
+            t += self.pass_ns(Shape(n, 1, 1, n, n * k + n * (n + 1) // 2, k + n, k + n, model), False, k + n == tokens)
+            k += n
+        return t
+
     # hooks
     def request_arrived(self, r):
+        self.gap.arrived(r)
         self.ready.append(r)
+
+    def kv_moved(self, r):
+        self.ready.append(r)
+        if not r.kv_swapped:
+            self.worked.add(r.id)
 
     def request_cancelled(self, r):
         if r in self.ready:
@@ -82,7 +99,9 @@ class Plain(Policy):
         if p.state == "done":
             self.served(p, self.now_ns - p.data.began)
         for s in p.segments:
-            if not s.request.left:
+            if s.request.left:
+                self.gap.finished(s.request)
+            else:
                 self.ready.append(s.request)
                 self.worked.add(s.request.id)
 
@@ -118,6 +137,10 @@ class Plain(Policy):
                 continue
             if self.param["class"] == "rt_alone" and batch and batch[0].request.cls == "reactive" and r.cls == "proactive":
                 break
+            if r.kv_swapped:  # it comes back first
+                if not self.back(r):
+                    break
+                continue
             # a prompt begins where all of it has room
             new = r.kv_tokens == 0 or self.is_cached(r)
             cached = -(-self.kv_cached_tokens([r])[0] // size) if self.is_cached(r) else 0
@@ -146,6 +169,14 @@ class Plain(Policy):
             self.kv(r, "nowhere")
             self.sync()
         self.worked.discard(r.id)
+
+    def back(self, r):
+        """From flash, where there is room."""
+        self.kv(r, "memory")
+        back = self.sync()
+        if back:
+            self.ready.remove(r)
+        return back
 
     def begin(self, batch, finish=False):
         """Where memory is short, the last who waits gives way to the first of the batch; else the batch shrinks."""
@@ -183,19 +214,20 @@ class Plain(Policy):
         done, x = p.data.ran, self.on
         if p is self.run and x is not None and x.state == "running":
             done = min(max(done + self.now_ns - x.start_ns, self.ops_ns(p, p.op)), self.ops_ns(p, x.op_end))
-        own = [self.pass_ns(shape_of([s]), False, shape_of([s]).logit_rows > 0) for s in p.segments]
+        own = [self.pass_ns(shape_of([s]), s.role == "decode", shape_of([s]).logit_rows > 0) for s in p.segments]
         return min((c, k + self.grows * n * done / whole) for (c, k), n in zip(p.data.ranks, own))
 
     def stops(self, p, top):
         """For a request that goes before all of it and finds memory; where work is lost, not for ever."""
         if self.param["preempt"] == "iteration" or p.data.finish or self.rank(top)[:2] >= self.pass_rank(p) or len(self.paused) == 16:
             return False
-        room, lossy = self.kv_free_tokens, self.param["kv"] == "recompute"
+        room, lossy = self.kv_free_tokens, self.param["kv"] != "checkpoint"
         room += sum(r.kv_tokens for r in self.ready if self.place(r) > self.place(top) and self.gives(r))
         if lossy:
             room += sum(s.n_tokens + s.request.kv_tokens for s in p.segments)
         cached = self.kv_cached_tokens([top])[0] if self.is_cached(top) else 0
-        return (min(max(1, top.prefill_left), self.param["token_budget"]) + cached <= room and
+        need = top.kv_tokens if top.kv_swapped else min(max(1, top.prefill_left), self.param["token_budget"]) + cached
+        return (need <= room and
                 not (lossy and max(self.losses.get(s.request.id, 0) for s in p.segments) == 16))
 
     def give_up(self, p):
@@ -204,8 +236,11 @@ class Plain(Policy):
         self.sync()
         for r in (s.request for s in p.segments if not s.request.left):
             self.losses[r.id] = self.losses.get(r.id, 0) + 1
-            self.lose(r)
-            self.ready.append(r)
+            if self.param["kv"] == "swap" and r.kv_tokens:
+                self.kv(r, "flash")
+            else:
+                self.lose(r)
+                self.ready.append(r)
 
     def resume(self, p, finish):
         self.paused.remove(p)
@@ -214,29 +249,56 @@ class Plain(Policy):
         p.data.finish = finish
 
     def schedule(self):
-        for p in list(self.paused) if self.param["kv"] == "recompute" else []:
+        self.gap.schedule()
+        for p in list(self.paused) if self.param["kv"] != "checkpoint" else []:
             self.give_up(p)
         self.refresh()
         top = min(self.welcome(), key=self.rank, default=None)
         if self.run is not None:
-            if self.on is not None and not self.asked and top is not None and self.stops(self.run, top):
-                killed = self.param["preempt"] == "reset"
-                self.preempt(self.on, now=killed or self.param["level"] == "3", discard=killed, drain=not killed and self.param["level"] == "1")
-                self.asked = True
+            self.watch(top)
             return
         old = min(reversed(self.paused), key=self.pass_rank, default=None)
+        while top is not None and top.kv_swapped and (old is None or self.rank(top)[:2] < self.pass_rank(old)) and self.back(top):
+            top = min(self.welcome(), key=self.rank, default=None)
         if old is not None and (top is None or self.rank(top)[:2] >= self.pass_rank(old)):
             self.resume(old, False)
         else:
             self.begin(self.fill())
             if self.run is None and old is not None:
                 self.resume(old, True)
-            elif self.run is None and top is not None:  # nobody at the front fits: the first to keep memory does, by itself
-                self.begin([self.piece(min(self.welcome(), key=self.place), self.param["token_budget"])], True)
+            elif self.run is None and top is not None:
+                self.first_alone()
         if self.run is not None:
             how = {"iteration": "pass", "reset": "kernel"}.get(self.param["preempt"], self.param["preempt"])
             self.on = self.launch(self.run, self.device, yield_=how, inflight=self.param["inflight"])
             self.asked = False
+
+    def watch(self, top):
+        if self.on is not None and not self.asked and top is not None and self.stops(self.run, top):
+            killed = self.param["preempt"] == "reset"
+            self.preempt(self.on, now=killed or self.param["level"] == "3", discard=killed, drain=not killed and self.param["level"] == "1")
+            self.asked = True
+
+    def first_alone(self):
+        """Nobody at the front fits: the first to keep memory does, by itself; at the last what sessions keep gives way."""
+        while self.run is None:
+            r = min(self.welcome(), key=self.place, default=None)
+            if r is None:
+                return
+            if r.kv_swapped:
+                while not self.back(r):
+                    last = max((x for x in self.ready if x is not r and self.gives(x)), key=self.place, default=None)
+                    if last is None or self.place(last) < self.place(r):
+                        break
+                    self.lose(last)
+                else:
+                    return
+            else:
+                self.begin([self.piece(r, self.param["token_budget"])], True)
+            if self.run is None and self.gap.yields():
+                self.begin(self.fill())
+            elif self.run is None:
+                return
 
     def refresh(self):
         pass

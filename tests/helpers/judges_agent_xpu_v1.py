@@ -1,7 +1,8 @@
-"""agent-xpu-v1 by clauses A and policies/README.md A, with plain lists (judges.py); without hung kernels, flash and tool gaps."""
+"""agent-xpu-v1 by clauses A and policies/README.md A, with plain lists (judges.py); without hung kernels."""
 import math
 from types import SimpleNamespace
 
+from judges_gap import FLASH, PARAMS as GAP, Flash, Gaps
 from judges import E9, Param, Plain, Segment, Shape, shape_of
 
 FLAGS = ("preempt", "elastic", "intra_backfill", "inter_backfill", "duration", "energy_order", "idle_guard", "reorder", "ageing", "balance")
@@ -23,7 +24,7 @@ class AgentXpuV1(Plain):
     flags = ("busy_poll",)
     needs = ("spans", "row_split", "kv_move", "kernel_yields", "npu", "igpu")
     params = (tuple(Param(k, True, "") for k in FLAGS) + tuple(Param(k, v[0], "", choices=v) for k, v in CHOICES.items()) +
-              tuple(Param(k, v, "", 0, 1e9) for k, v in NUMBERS.items()))
+              tuple(Param(k, v, "", 0, 1e9) for k, v in NUMBERS.items()) + GAP + FLASH)
 
     def init(self):
         self.npu, self.igpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "igpu"))
@@ -34,6 +35,7 @@ class AgentXpuV1(Plain):
         self.batch, self.batch_refused, self.gap_used, self.short = None, None, False, -1
         self.active, self.last = {}, {}                # by device: what runs, and the last pass
         self.share, self.share_ns = 0.0, 0             # of the iGPU's time that is busy
+        self.gap, self.flash = Gaps(self, self.context_ns), Flash(self, self.context_ns)
 
     # annotations
     def ask(self, shape, op, d, rows):
@@ -50,7 +52,13 @@ class AgentXpuV1(Plain):
 
     def etc(self, r):
         """Of the kernels that are left, at their default mapping."""
-        w, llm, at = self.shape(r), self.models[r.model], r.data.p.op if r.data.p else 0
+        return self.mapped_ns(self.shape(r), r.data.p.op if r.data.p else 0)
+
+    def context_ns(self, model, tokens):
+        return self.mapped_ns(Shape(tokens, 1, 1, tokens, tokens * (tokens + 1) // 2, tokens, tokens, model), 0)
+
+    def mapped_ns(self, w, at):
+        llm = self.models[w.model]
         t = self.ask(w, "head", self.igpu, 1).t_ns
         for i, op in enumerate(llm.layer):
             chunks = 0 if op == "mha" else w.rows // self.chunk * self.chunk
@@ -61,13 +69,19 @@ class AgentXpuV1(Plain):
     # hooks
     def request_arrived(self, r):
         r.data = self.context(self.now_ns)
-        self.queue[r.cls].append(r)
+        self.gap.arrived(r)
+        if not self.gap.holds(r):
+            self.queue[r.cls].append(r)
+
+    def kv_moved(self, r):
+        if self.flash.moved(r):
+            (self.between if r.state == "decode" else self.queue)[r.cls].append(r)
 
     def context(self, pending):
         return SimpleNamespace(p=None, planned=None, rows={}, on={}, ready=0, pending=pending, refused=None, not_before=0, stopped=False, moved=False)
 
     def leave(self, r):
-        for q in (self.queue[r.cls], self.between[r.cls], self.contexts):
+        for q in (self.queue[r.cls], self.between[r.cls], self.contexts, self.gap.back, self.flash.there):
             if r in q:
                 q.remove(r)
 
@@ -101,6 +115,7 @@ class AgentXpuV1(Plain):
         for r in (s.request for s in p.segments):
             if r.state == "decode":
                 self.between[r.cls].append(r)
+            self.gap.finished(r)
 
     def reactive(self, p):
         return any(s.request.cls == "reactive" for s in p.segments)
@@ -112,10 +127,12 @@ class AgentXpuV1(Plain):
     def nothing_holds(self):
         return self.rt is None and self.batch is None and not self.contexts and not self.between["reactive"] and not self.between["proactive"]
 
+    def growth(self):
+        return 64 * ((len(self.batch.segments) if self.batch else 0) + len(self.between["reactive"]) + len(self.between["proactive"]))
+
     def may_begin(self, r):
-        growth = 64 * ((len(self.batch.segments) if self.batch else 0) + len(self.between["reactive"]) + len(self.between["proactive"]))
-        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0) + growth
-        return self.nothing_holds() or (self.short != self.epoch and need <= self.kv_free_tokens)
+        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0) + self.growth()
+        return not self.flash.there and (self.nothing_holds() or (self.short != self.epoch and need <= self.kv_free_tokens))
 
     def begin(self, r):
         if r.cls == "proactive" and not self.may_begin(r):
@@ -134,6 +151,8 @@ class AgentXpuV1(Plain):
     def make_room(self, for_decode):
         """Prefills go first, the last begun of them first; then the youngest sequence, while there are two."""
         self.short = self.epoch
+        if self.flash.out:
+            return False
         for r in reversed(self.contexts):
             if r.data.p.state == "ready":
                 self.cancel(r.data.p)
@@ -143,7 +162,11 @@ class AgentXpuV1(Plain):
                 return True
         for cls in ("proactive", "reactive") if for_decode else ("proactive",):
             if self.between[cls] and len(self.between["reactive"]) + len(self.between["proactive"]) > 1:
-                self.again(max(self.between[cls], key=age), self.now_ns)
+                r = max(self.between[cls], key=age)
+                if self.flash.takes(r):
+                    self.leave(r)
+                else:
+                    self.again(r, self.now_ns)
                 return True
         return False
 
@@ -519,6 +542,19 @@ class AgentXpuV1(Plain):
         self.count_busy(self.igpu in self.active)
         if self.param["shed"]:
             self.shed_newest()
+        self.gap.schedule()
+        self.stages()
+        while self.reads_back() or self.nothing_holds() and (any(self.queue.values()) or self.gap.back or self.flash.there) and (
+                self.gap.yields() or any(self.gap.evicts(sorted(self.queue[c], key=age)) for c in ("proactive", "reactive"))):
+            self.gap.schedule()
+            self.stages()
+        self.watch_age()
+
+    def reads_back(self):
+        """A reactive prompt that waits takes memory before."""
+        return not self.queue["reactive"] and self.flash.back(self.growth(), self.nothing_holds())
+
+    def stages(self):
         self.choose()
         self.reactive_prefill()
         self.reactive_decode()
@@ -527,4 +563,3 @@ class AgentXpuV1(Plain):
         else:
             self.aged_prefill()
         self.backfill()
-        self.watch_age()

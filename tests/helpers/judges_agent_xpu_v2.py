@@ -1,7 +1,8 @@
-"""agent-xpu-v2 by clauses B and policies/README.md B, with plain lists (judges.py); without drafts, flash and tool gaps."""
+"""agent-xpu-v2 by clauses B and policies/README.md B, with plain lists (judges.py); without drafts."""
 from types import SimpleNamespace
 
-from judges import E9, Param, Plain, Segment, known, shape_of
+from judges_gap import FLASH, PARAMS as GAP, Flash, Gaps
+from judges import E9, Param, Plain, Segment, Shape, known, shape_of
 
 CHOICES = {"yield": ("kernel", "iteration"), "shortest": ("none", "reactive", "all"), "elastic": ("on", "off", "static", "class"),
            "split": ("makespan", "balance"), "memory_rule": ("igpu", "off", "defer"), "piggyback": ("short", "long"),
@@ -15,7 +16,7 @@ class AgentXpuV2(Plain):
     name = "agent-xpu-v2-judge"
     flags = ("busy_poll",)
     needs = ("spans", "row_split", "kv_move", "compile", "npu", "igpu")
-    params = tuple(Param(k, v[0], "", choices=v) for k, v in CHOICES.items()) + tuple(Param(k, v, "", 0, 1e9) for k, v in NUMBERS.items())
+    params = tuple(Param(k, v[0], "", choices=v) for k, v in CHOICES.items()) + tuple(Param(k, v, "", 0, 1e9) for k, v in NUMBERS.items()) + GAP + FLASH
 
     def init(self):
         self.npu, self.igpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "igpu"))
@@ -26,14 +27,21 @@ class AgentXpuV2(Plain):
         self.suspended, self.aged = [], set()
         self.batch = self.batch_on = None
         self.hold, self.n_batches, self.stays = None, 0, {}  # a kernel that other decodes wait for; (last batch, the first of a row of them)
+        self.gap, self.flash = Gaps(self, self.context_ns), Flash(self, self.context_ns)
         self.kernels, self.compiling = {}, None           # compiled attention: when it was used
 
     # hooks
     def request_arrived(self, r):
-        self.queue[r.cls].append(r)
+        self.gap.arrived(r)
+        if not self.gap.holds(r):
+            self.queue[r.cls].append(r)
+
+    def kv_moved(self, r):
+        if self.flash.moved(r):
+            (self.between if r.state == "decode" else self.queue)[r.cls].append(r)
 
     def request_cancelled(self, r):
-        for q in (self.queue[r.cls], self.between[r.cls]):
+        for q in (self.queue[r.cls], self.between[r.cls], self.gap.back, self.flash.there):
             if r in q:
                 q.remove(r)
         self.aged.discard(r.id)
@@ -54,8 +62,18 @@ class AgentXpuV2(Plain):
         for r in (s.request for s in p.segments):
             if r.left:
                 self.aged.discard(r.id)
+                self.gap.finished(r)
             else:
                 self.between[r.cls].append(r)
+
+    def context_ns(self, model, tokens):
+        """At the default mapping."""
+        w, llm, t = Shape(tokens, 1, 1, tokens, tokens * (tokens + 1) // 2, tokens, tokens, model), self.models[model], 0
+        ask = lambda op, d, rows: self.estimate(w, op, d, rows).t_ns if rows else 0
+        for op in llm.layer:
+            chunks = 0 if op == "mha" else tokens // self.chunk * self.chunk
+            t += llm.n_layers * (ask(op, self.npu, chunks) + ask(op, self.igpu, tokens - chunks))
+        return t + ask("head", self.igpu, 1)
 
     def resident_ready(self, kind, a, b):
         self.kernels[(a, b)] = self.now_ns
@@ -87,6 +105,8 @@ class AgentXpuV2(Plain):
         return min(q, key=lambda r: r.prefill_left, default=None)
 
     def begin(self, r, alone=False):
+        if r.cls == "proactive" and self.flash.there and not alone:  # these came before it
+            return None
         p = self.form([Segment(r, "prefill", r.prefill_left)])
         while not self.sync():
             if r.cls == "proactive" or not self.make_room():
@@ -103,6 +123,8 @@ class AgentXpuV2(Plain):
 
     def make_room(self):
         """For a reactive prompt."""
+        if self.flash.out:
+            return False
         if self.between["proactive"]:
             self.lose(self.between["proactive"][-1])
             return True
@@ -117,10 +139,11 @@ class AgentXpuV2(Plain):
         return False
 
     def lose(self, r):
-        self.kv(r, "nowhere")
-        self.sync()
         self.between[r.cls].remove(r)
-        self.queue[r.cls].insert(0, r)
+        if not self.flash.takes(r):
+            self.kv(r, "nowhere")
+            self.sync()
+            self.queue[r.cls].insert(0, r)
 
     def choose(self):
         f, how = self.current, self.param["preempt"]
@@ -300,7 +323,7 @@ class AgentXpuV2(Plain):
                     self.between[r.cls].remove(r)
                 return
             self.batch = None
-            if len(self.between["reactive"] + self.between["proactive"]) < 2:
+            if len(self.between["reactive"] + self.between["proactive"]) < 2 or self.flash.out:
                 return
             self.lose(max(self.between["proactive"] or self.between["reactive"], key=lambda r: (r.arrival_ns, r.id)))
 
@@ -325,6 +348,8 @@ class AgentXpuV2(Plain):
 
     def warm(self):
         """One after the other, for reactive prompts, suspended ones, and those that wait."""
+        if not self.param["warmup"]:
+            return
         users = self.queue["reactive"] if self.param["warm_reactive"] else []
         order = [users, [f.r for f in self.suspended], self.queue["proactive"]]
         wanted = [self.key(r) for q in order for r in q]
@@ -359,13 +384,29 @@ class AgentXpuV2(Plain):
             if f:
                 self.place(f)
 
+    def stuck(self):
+        waits = any(self.queue.values()) or any(self.between.values()) or self.gap.back or self.flash.there
+        return waits and not self.suspended and not any((self.current, self.aside, self.batch))
+
     def schedule(self):
+        self.steps()
+        while self.reads_back() or self.stuck() and (self.gap.yields() or self.gap.evicts(self.queue["proactive"]) or self.gap.evicts(self.queue["reactive"])):
+            self.warm()
+            self.steps()
+        self.warm()
+
+    def reads_back(self):
+        """With four blocks for every sequence; a reactive prompt takes memory before."""
+        waits = len(self.between["reactive"] + self.between["proactive"])
+        n = waits + (len(self.batch.segments) if self.batch else 0)
+        return not self.queue["reactive"] and self.flash.back(4 * self.kv_block_tokens * n, not waits and self.stuck())
+
+    def steps(self):
         if self.param["ageing"]:
             self.promote()
+        self.gap.schedule()
         self.prefill()
         waiting = len(self.queue["reactive"])
         self.decode()
         if len(self.queue["reactive"]) > waiting:  # who gave up its KV
             self.prefill()
-        if self.param["warmup"]:
-            self.warm()

@@ -235,12 +235,28 @@ class Vtc(Plain):
             r = min(left, key=self.rank)
             left.remove(r)
             yield r
-            if r.id not in self.seat and any(s.request is r for s in self.filling):  # it was taken
-                self.seats += 1
-                self.seat[r.id] = self.seats
-                if r.id not in self.paid:
-                    self.paid.add(r.id)
-                    self.charge(r, self.param["w_in"] * (r.input_tokens - r.reused_tokens))
+            if any(s.request is r for s in self.filling):
+                self.admit(r)
+
+    def back(self, r):
+        """Who is read back from flash has been admitted."""
+        back = super().back(r)
+        if back:
+            self.admit(r)
+        return back
+
+    def begin(self, batch, finish=False):
+        for s in batch if finish else []:  # by itself
+            self.admit(s.request)
+        super().begin(batch, finish)
+
+    def admit(self, r):
+        if r.id not in self.seat:
+            self.seats += 1
+            self.seat[r.id] = self.seats
+            if r.id not in self.paid:
+                self.paid.add(r.id)
+                self.charge(r, self.param["w_in"] * (r.input_tokens - r.reused_tokens))
 
     def rank(self, r):
         stays = r.id in self.seat and self.param["class"] in ("rt_first", "blind")

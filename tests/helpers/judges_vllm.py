@@ -162,7 +162,24 @@ class VllmV1(Paged):
     """One budget: who runs, in order of admission, then who waits; KV is taken request by request."""
     name = "vllm-v1-judge"
     params = Paged.params[:-1] + (Param("long_prefill_token_threshold", 0, "", 0, 1000000), Param("chunked_prefill", True, ""),
-                                  Param("admit_after_preemption", False, ""), Param("reserve_full_isl", True, ""))
+                                  Param("admit_after_preemption", False, ""), Param("reserve_full_isl", True, ""),
+                                  Param("async_scheduling", False, ""))
+    ahead = None  # with asynchronous scheduling: who may join the next iteration, and whether somebody else was there
+
+    def launch(self, *what, **how):
+        if self.param.get("async_scheduling", False):
+            places = self.param["max_num_seqs"] - len(self.runs)
+            self.ahead = self.waits[:places], len(self.runs) + len(self.waits) > 1
+        return super().launch(*what, **how)
+
+    def schedule(self):
+        super().schedule()
+        if self.run is None and self.ahead is not None:  # nothing was composed ahead
+            self.ahead = None
+            super().schedule()
+
+    def has_place(self, r, n):
+        return (self.ahead is None or r in self.ahead[0]) and super().has_place(r, n)
 
     def free(self):
         return self.kv_free_tokens // self.kv_block_tokens - sum(self.more(s.request, s.n_tokens) for s in self.batch)
@@ -176,7 +193,8 @@ class VllmV1(Paged):
 
     def cut(self, r):
         most = self.param.get("long_prefill_token_threshold", 0)
-        return min(r.prefill_left, most) if most and len(self.runs) + len(self.waits) > 1 else r.prefill_left
+        others = len(self.runs) + len(self.waits) > 1 if self.ahead is None else self.ahead[1]
+        return min(r.prefill_left, most) if most and others else r.prefill_left
 
     def piece_of(self, r):
         if not self.param["chunked_prefill"] and self.cut(r) > self.left():
