@@ -75,7 +75,6 @@ void priority_launch_done(struct sched *s, const struct launch *l)
     if (!hetero_ended(&h->prefill, l)) {
         SIM_ASSERT(h->on_igpu == l && l->pass == h->iteration.pass);
         h->on_igpu = NULL;
-        h->decode_ready_ns = s->now_ns; /* what is left of it waits from now on */
     }
 }
 

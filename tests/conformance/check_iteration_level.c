@@ -373,7 +373,10 @@ static bool sarathi_shrinks_the_chunk(const char *extra)
  * 64, 52): 0.03 x 500 + 6 + 1 = 22.
  *
  * In three stages the middle one is 80, as near to 64 as to 96. It is 64, the even multiple, and
- * 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72. */
+ * 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72.
+ *
+ * With a low chunk below 32 the budgets are its multiples. So 64 tokens take passes of 40, 20 and 4,
+ * 0.03 x 64 + 3 + 1 = 5.92. */
 static bool sarathi_takes_the_nearest_multiple(const char *extra)
 {
     rules_machine(1);
@@ -388,7 +391,14 @@ static bool sarathi_takes_the_nearest_multiple(const char *extra)
     rules_run("sarathi",
               "dynamic_chunk=true,high_chunk=128,low_chunk=32,chunk_stages=3,chunk_span=300", extra,
               three, 1);
-    return nearest && rules_finishes(0, 10.72);
+    nearest = nearest && rules_finishes(0, 10.72);
+    scenario_fini(&sc);
+    rules_machine(1);
+    struct scenario_request low[] = {{BE, 0, 64, 1, 0, 0}};
+    rules_run("sarathi",
+              "dynamic_chunk=true,high_chunk=40,low_chunk=20,chunk_stages=2,chunk_span=2", extra,
+              low, 1);
+    return nearest && rules_finishes(0, 5.92);
 }
 
 /* The watermark is two of 200 blocks. BE0 has seven from 0 on, so 193 are free. BE1 wants 192, and

@@ -244,6 +244,22 @@ static bool hpf_follows_the_priorities_of_the_trace(const char *extra)
     return rules_finishes(1, 12.24) && rules_finishes(0, 27.04);
 }
 
+/* 16 blocks. BE0 (64) has five and decodes from 3.92 on. RT1 (32, three blocks), come at 4.5, stops
+ * it when its layer ends at 5.92, has its prompt until 8.88, and decodes until 14.88. BE2 (208)
+ * comes at 9.5 and lacks five blocks. BE0's iteration has waited since 5.92, and is as urgent as
+ * BE2: it keeps its layer, and its head takes 14.88-15.88. Then BE2 takes 8.24. */
+static bool hpf_takes_no_work_from_equals(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 256;
+    struct scenario_request q[] = {
+        {BE, 0, 64, 2, 0, 0}, {RT, 0.0045, 32, 3, 0, 0}, {BE, 0.0095, 208, 1, 0, 0}};
+    bool urgent = strcmp(extra, "urgent") == 0;
+    rules_extra(2)->priority = urgent ? -1 : 0;
+    rules_run("hpf", "inflight=1", urgent ? "" : extra, q, 3);
+    return rules_finishes(1, 14.88) && rules_finishes(0, 15.88) && rules_finishes(2, 24.12);
+}
+
 /* One request runs at a time, with quanta of 5 ms and then 10. BE0's attention ends at 2, where RT1
  * stops it until 10, and BE0 has its first token at 13. 5 of these 13 ms were its own. So it is
  * still in the first queue and decodes before BE2, which came at 3. At 16 BE0 has used 8, and BE2
@@ -291,6 +307,7 @@ static const struct rule_row all[] = {
     RULE(hpf_waits_for_what_is_in_flight, "level=2 inflight=1", "level=2 inflight=1"),
     RULE(hhpf_leaves_the_machine_to_the_most_urgent, "policy=hpf", "policy=hpf"),
     RULE(hpf_follows_the_priorities_of_the_trace, "equal", "equal"),
+    RULE(hpf_takes_no_work_from_equals, "urgent policy=hhpf", "urgent"),
     RULE(swap_brings_the_kv_back, "kv=checkpoint kv=recompute", "kv=checkpoint kv=recompute"),
 };
 

@@ -354,6 +354,29 @@ START_TEST(of_equals_the_displaced_iteration_goes_on)
 }
 END_TEST
 
+/* agent-xpu-v1, four layers: a prompt of 16 takes 6.92 ms (0.16, 1 and 0.32 a layer), one of 100 17
+ * (1, 1 and 2), a decode 9. BE0 answers at 6.92, and BE1's QKV follows, to 7.92. RT2, come at 7.5,
+ * answers at 14.84, and BE1's attention runs before its first iteration, to 15.84. Its user gives
+ * up at 15. BE1 answers at 30.84, and decodes with BE0: 4 * 1.06 + 1 = 5.24, to 36.08. That
+ * iteration has nobody reactive, so the gap that BE1 took is still taken: RT4, come at 37.5 behind
+ * a QKV of BE3 (37-38), answers at 44.92 and decodes at once. BE3's attention runs after that
+ * iteration. */
+START_TEST(an_iteration_without_users_opens_no_gap)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 2, 0, 0},
+                                                {BE, 0.001, 100, 2, 0, 0},
+                                                {RT, 0.0075, 16, 5, 0, 0},
+                                                {BE, 0.037, 100, 1, 0, 0},
+                                                {RT, 0.0375, 16, 3, 0, 0}};
+    rules_machine(4);
+    rules_extra(2)->cancel_ns = MS(7.5);
+    rules_run("agent-xpu-v1", "", "", q, 5);
+    ck_assert(rules_tokens_at(0, 2, (double[]){6.92, 36.08}));
+    ck_assert(rules_tokens_at(1, 2, (double[]){30.84, 36.08}));
+    ck_assert(rules_tokens_at(4, 3, (double[]){44.92, 53.92, 63.92}));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -370,5 +393,6 @@ static const struct suite_row suite[] = {
     TEST(a_prompt_in_front_may_use_the_budget_up),
     TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu),
     TEST(of_equals_the_displaced_iteration_goes_on),
+    TEST(an_iteration_without_users_opens_no_gap),
 };
 SUITE_MAIN("rarities", suite)
