@@ -159,7 +159,7 @@ class Plain(Policy):
 
     def gives(self, r):
         """Evicting it makes room: what no pass has worked on counts as free."""
-        return r.kv_tokens > 0 and r.id in self.worked
+        return r.kv_tokens > 0 and r.id in self.worked and not r.kv_swapped
 
     def refused(self, what):
         pass

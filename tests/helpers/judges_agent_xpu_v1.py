@@ -1,4 +1,4 @@
-"""agent-xpu-v1 by clauses A and policies/README.md A, with plain lists (judges.py); without hung kernels."""
+"""agent-xpu-v1 by clauses A and policies/README.md A, with plain lists (judges.py)."""
 import math
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ CHOICES = {"yield": ("kernel", "iteration"), "resume": ("etc", "fifo"), "affinit
            "pressure": ("text", "intensity", "off"), "tie": ("etc", "longest")}
 NUMBERS = {"t_starve_s": 30.0, "contexts": 8, "ctx_switch_us": 0.0, "epsilon": 0.1, "batch_cap": 8, "max_batch": 32, "gap_ms": 100.0,
            "tau_low": 0.4, "tau_high": 0.7, "t_age_s": 60.0, "balance_gain": 0.1, "igpu_cap": 1.0, "igpu_cap_s": 5.0, "shed": False,
-           "shed_queue": 64, "shed_wait_s": 300.0}
+           "shed_queue": 64, "shed_wait_s": 300.0, "hang_s": 1.0, "hang_factor": 10.0}
 NOTHING = SimpleNamespace(t_ns=0, bytes_per_s=0.0, flop_per_byte=0.0, watts=0.0, memory_bound=False)
 
 
@@ -34,6 +34,7 @@ class AgentXpuV1(Plain):
         self.rt = self.primary = self.aged = None      # prefills: reactive; proactive and due; of age, next to a reactive one
         self.batch, self.batch_refused, self.gap_used, self.short = None, None, False, -1
         self.active, self.last = {}, {}                # by device: what runs, and the last pass
+        self.looks = {self.npu: 0, self.igpu: 0}       # when a kernel is next looked after
         self.share, self.share_ns = 0.0, 0             # of the iGPU's time that is busy
         self.gap, self.flash = Gaps(self, self.context_ns), Flash(self, self.context_ns)
 
@@ -78,7 +79,8 @@ class AgentXpuV1(Plain):
             (self.between if r.state == "decode" else self.queue)[r.cls].append(r)
 
     def context(self, pending):
-        return SimpleNamespace(p=None, planned=None, rows={}, on={}, ready=0, pending=pending, refused=None, not_before=0, stopped=False, moved=False)
+        return SimpleNamespace(p=None, planned=None, rows={}, on={}, ready=0, pending=pending, refused=None, not_before=0, stopped=False, moved=False,
+                               hung=(None, None))
 
     def leave(self, r):
         for q in (self.queue[r.cls], self.between[r.cls], self.contexts, self.gap.back, self.flash.there):
@@ -228,6 +230,10 @@ class AgentXpuV1(Plain):
             c.planned = None  # back again
         if p.op < p.n_ops and not p.n_launches and c.planned != p.op:
             npu = self.npu_rows(r, p.op_kind(), p.rows_todo)
+            if c.hung[0] != p.op:
+                c.hung = p.op, None
+            if p.op_kind() in ("qkv", "ffn") and c.hung[1] is not None:
+                npu = 0 if c.hung[1] == self.npu else p.rows_todo
             c.planned, c.rows, c.ready, c.moved = p.op, {self.npu: npu, self.igpu: p.rows_todo - npu}, self.now_ns, False
 
     def busy_for(self, d):
@@ -380,7 +386,7 @@ class AgentXpuV1(Plain):
         else:
             x = k.r.data.on[k.d] = self.launch(k.r.data.p, k.d, n_ops=1, rows=k.rows, yield_="kernel")
             k.r.data.rows[k.d] -= k.rows
-        self.active[k.d] = SimpleNamespace(x=x, r=k.r, reactive=k.reactive, bound=k.bound, bytes=k.bytes, t=k.t, fits=self.rt is not None)
+        self.active[k.d] = SimpleNamespace(x=x, r=k.r, since=self.now_ns, hung=False, reactive=k.reactive, bound=k.bound, bytes=k.bytes, t=k.t, fits=self.rt is not None)
         return True
 
     def form_batch(self):
@@ -532,6 +538,25 @@ class AgentXpuV1(Plain):
             self.shed(r)
             self.leave(r)
 
+    def watch_kernels(self):
+        """One that takes far too long is stopped, or killed, and once goes elsewhere (A.8)."""
+        for d, a in sorted(self.active.items()) if self.param["hang_s"] else ():
+            at = a.since + max(round(self.param["hang_s"] * E9), round(self.param["hang_factor"] * a.t))
+            if a.hung:
+                continue
+            if self.now_ns < at:
+                if self.looks[d] <= self.now_ns or at < self.looks[d]:
+                    self.looks[d] = at
+                    self.set_timer(at)
+                continue
+            a.hung = True
+            if a.r is not None and a.r.data.hung[1] is None:
+                a.r.data.hung = a.r.data.p.op, d
+            elif a.r is not None:
+                continue
+            kills = self.machine.devices[d].can_reset
+            self.preempt(a.x, now=kills, discard=kills)
+
     def watch_age(self):
         for r in self.contexts + self.queue["proactive"] if self.rt and not self.aged and self.param["ageing"] else ():
             at = r.arrival_ns + round(self.param["t_age_s"] * E9)
@@ -548,6 +573,7 @@ class AgentXpuV1(Plain):
                 self.gap.yields() or any(self.gap.evicts(sorted(self.queue[c], key=age)) for c in ("proactive", "reactive"))):
             self.gap.schedule()
             self.stages()
+        self.watch_kernels()
         self.watch_age()
 
     def reads_back(self):

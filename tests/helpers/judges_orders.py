@@ -42,7 +42,7 @@ class Mlfq(Plain):
     def refresh(self):
         if self.iterations >= self.param["promote_every"]:
             self.iterations = 0
-            for r in sorted(self.ready, key=lambda r: (self.since[r.id], r.arrival_ns, r.id)):
+            for r in sorted((r for r in self.requests.values() if not r.pass_), key=lambda r: (self.since[r.id], r.arrival_ns, r.id)):
                 if self.now_ns - self.since[r.id] >= self.param["starve_s"] * E9 and self.level[r.id] > 0:
                     self.level[r.id], self.used[r.id] = 0, 0
                     self.front(r)
