@@ -79,7 +79,7 @@ START_TEST(who_goes_on_in_the_place_of_who_waits_for_a_window_can_be_stopped)
 }
 END_TEST
 
-/* Who has little memory serves a reactive request sooner, because nobody shares its iterations. RT0
+/* With little memory a reactive request ends sooner, because nobody shares its iterations. RT0
  * and BE1 need five and eleven blocks. With 16 they prefill together, 0.03 * 224 + 2 = 8.72 ms, and
  * decode three times in 2.06. With 13 RT0 is by itself: 3.92 and three times 3, and then BE1
  * is: 6.8 and 9. So RT0 gains 1.98 ms, and BE1 loses 13.82. */

@@ -375,8 +375,8 @@ static bool sarathi_shrinks_the_chunk(const char *extra)
  * In three stages the middle one is 80, as near to 64 as to 96. It is 64, the even multiple, and
  * 224 tokens take three passes, 0.03 x 224 + 3 + 1 = 10.72.
  *
- * With a low chunk below 32 the budgets are its multiples. So 64 tokens take passes of 40, 20 and 4,
- * 0.03 x 64 + 3 + 1 = 5.92. */
+ * With a low chunk below 32 the budgets are its multiples. So 64 tokens take passes of 40, 20 and
+ * 4, 0.03 x 64 + 3 + 1 = 5.92. */
 static bool sarathi_takes_the_nearest_multiple(const char *extra)
 {
     rules_machine(1);

@@ -163,9 +163,9 @@ START_TEST(who_has_only_found_its_kv_is_no_victim)
 }
 END_TEST
 
-/* Request 1 holds 17 of 32 blocks on the NPU. Of 15, request 2 wants 16 on the iGPU. It waits, and
- * takes nothing from 3, which has found ten of the 15. When 1 has ended, 2 and 3 compute 256 and 32
- * rows together: 0.03 x 288 + 2 ms. */
+/* Request 1 holds 17 of 32 blocks on the NPU. Request 2 wants 16 of the other
+ * 15 on the iGPU. It waits, and takes nothing from 3, which has found ten of the 15. When 1 has
+ * ended, 2 and 3 compute 256 and 32 rows together: 0.03 x 288 + 2 ms. */
 START_TEST(who_has_only_found_its_kv_loses_nothing_to_the_mixed_instance)
 {
     rules_machine(1);

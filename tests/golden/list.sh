@@ -37,8 +37,8 @@ for damage in '/"name"/d' 's/"unit": *"GB\/s"/"unit": "GB"/' 's/"format": *1/"fo
         [ $? = 2 ] && [ ! -s "$dir/set" ] && cmp -s "$dir/why" "$dir/said" || fail "$what, $damage: $(cat "$dir/said")"
     done
 done
-# a model as --llm names it. Qwen3 4B: 36 layers of 100925440 weights, a head of 151936 x 2560 that is the embedding, too;
-# at 4 bits 0.56 B a weight and 1.01 in the head, and a byte for each of 36 x 2 x 8 x 128 elements of KV
+# list takes a model as --llm names it. Qwen3 4B has 36 layers of 100925440 weights, and a head of 151936 x 2560 that is the
+# embedding, too. At 4 bits a weight has 0.56 B, and 1.01 in the head. Each of 36 x 2 x 8 x 128 elements of KV has a byte.
 "$x" list llm qwen3-4b:bits=4 | sed -n 2p >"$dir/sums"
 grep -q "^4.022e+09 weights a token, 2.43 GB with embedding, 73.73 kB of KV a token; 4-bit" "$dir/sums" || fail "$(cat "$dir/sums")"
 for wrong in "llm qwen3-4c:did you mean qwen3-4b?" "soc core-ultra-7-258:did you mean core-ultra-7-258v?" \
@@ -50,7 +50,7 @@ done
 # powers below 10 W keep their digits: the NPU of XDNA2 draws 0.9 W in prompts and 1.4 W in decodes
 "$x" list kernels --soc ryzen-ai-xdna2 | awk '$1 == "npu" && /(prefill|decode) / { print $3, $NF }' | sort -u >"$dir/watts"
 printf 'decode 1.4\nprefill 0.9\n' | cmp -s - "$dir/watts" || fail "watts of an NPU: $(cat "$dir/watts")"
-# settings likewise: what `list setting` shows is taken, and is what a run has anyway
+# A run takes what `list setting` shows, and has it anyway.
 short() { "$x" run --policy fcfs --workload mixed:duration_s=60 --json "$@"; }
 set --
 for p in $("$x" list setting | awk 'NR > 1 {print $1 "=" $2}'); do set -- "$@" --set "$p"; done

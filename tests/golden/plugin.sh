@@ -165,8 +165,8 @@ plugin nochoice 's/"device", 0,/"device", 99,/'
 refuse "parameter device: its default is none of its values" $run "$dir/nochoice.so"
 plugin toosmall 's/{.name = NULL}/POLICY_NUMBER("age", -1.0, 0.0, 9.0, "none"), &/'
 refuse "parameter age: its default is none of its values" $run "$dir/toosmall.so"
-# What a plug-in does to itself is told, by name, and costs its own run only; what a failed run leaves
-# behind is the smallest trace, and the command that it prints shows the same again.
+# A plug-in that harms itself is reported by name, and costs its own run only. A failed run leaves the smallest trace behind,
+# and the command that it prints shows the same again.
 elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does; at once, as some wait
     n=0
     for how in "explain --request 0" "explain --interference" "diff --b-policy fcfs" "bisect --b-policy fcfs --max-tests 1 -o $dir/$1.small"; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What shipped machines have from others is what these have now: a copy that was made before its original was fitted again
-# fails, and so does one that does not say that it is a copy. The second part shows that a changed number is found.
+# Shipped machines have numbers from others, as these are now. A copy that is older than its original fails, and so does one
+# that does not say that it is a copy. The second part shows that a changed number is found.
 set -eu
 BUILD=${BUILD:-build}
 dir=$(mktemp -d)

@@ -155,8 +155,8 @@ START_TEST(the_text_part_of_a_model_with_pictures_is_read)
     ck_assert_double_eq(m.head_weights, 2560.0 * 262208.0);
     ck_assert(m.tied_head);
     /* Qwen2.5 VL 3B has its text part and `vision_config` in one object, and the text part of
-     * Qwen2.5 3B, whose page states 3085938688: biases of QKV 36 (2048 + 2 256) = 92160, norms
-     * 73 2048 = 149504 */
+     * Qwen2.5 3B, whose page states 3085938688. Biases of QKV are 36 (2048 + 2 256) = 92160, and
+     * norms 73 2048 = 149504. */
     m = model_of("{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,"
                  "\"num_attention_heads\":16,\"num_key_value_heads\":2,\"num_hidden_layers\":36,"
                  "\"vocab_size\":151936,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","

@@ -1,4 +1,4 @@
-/* What config.json says of attention: kernels of its own, and sliding windows. */
+/* config.json says of attention whether it needs kernels of its own, and its sliding windows. */
 #include "hwmodels/llm_hf.h"
 
 #include "hwmodels/soc.h"

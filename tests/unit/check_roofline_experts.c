@@ -188,7 +188,7 @@ START_TEST(shared_experts_and_dense_layers_are_a_share_of_every_layer)
 }
 END_TEST
 
-/* What only a mixture can have, and only together. */
+/* Only a mixture can have these keys, and some only together. */
 static const struct {
     const char *key, *why;
     double a, b;

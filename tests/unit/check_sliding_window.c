@@ -93,8 +93,8 @@ static double e2e_s(const char *set)
     return json_number(metrics, "reactive.e2e_s.mean") * json_number(metrics, "reactive.e2e_s.n");
 }
 
-/* What one layer's attention of the run takes longer without windows, ns. One sequence alone has
- * its layers fused. */
+/* Without windows one layer's attention takes so much longer, ns. One sequence alone has its layers
+ * fused. */
 static int64_t lost_ns(struct config *c, const struct work_shape *w)
 {
     struct kernel_query q = {.device = MODEL_IGPU,

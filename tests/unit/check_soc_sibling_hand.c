@@ -75,9 +75,9 @@ START_TEST(a_sibling_lends_its_numbers_with_the_error_of_transfers)
     all_assumed_from(to, "core-ultra-7-155h", &n);
     ck_assert_uint_gt(n, 80);
     /* 1024 rows of a model 4096 wide are twice as fast with twice the peak, and the engine that
-     * they fill is twice as large; to four digits. The range of the rate is that of transfers: one
-     * SoC's errors of 0.1, -0.2, 0.4, mean 0.1, have the variances 0.01 and (0 + 0.09 + 0.09) / 3,
-     * and one group is taken as normal */
+     * they fill is twice as large; to four digits. The range of the rate is that of transfers. One
+     * SoC's errors of 0.1, -0.2 and 0.4 have the mean 0.1, and the variances 0.01 and
+     * (0 + 0.09 + 0.09) / 3. One group is taken as normal. */
     const double half = 1.959964 * sqrt(0.07);
     const char *rate = "devices.igpu.runtimes.openvino-2025/8.rate";
     const char *rows = "devices.igpu.runtimes.openvino-2025/8.row_fill";
