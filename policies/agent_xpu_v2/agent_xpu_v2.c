@@ -263,12 +263,13 @@ static void axpu_schedule(struct sched *s)
         axpu_promote(s, a);
     }
     gap_schedule(s, &a->gap, axpu_context_ns);
+    a->decode_short = false;
     axpu_prefill_schedule(s, a);
     uint32_t waiting = a->prefill_rt.q.n;
     if (a->decode_launch == NULL) {
         axpu_decode_schedule(s, a);
     }
-    if (a->prefill_rt.q.n > waiting) {
+    if (a->prefill_rt.q.n > waiting || a->decode_short) {
         axpu_prefill_schedule(s, a); /* who gave up its KV is a reactive prompt again */
     }
     read_back(s, a);

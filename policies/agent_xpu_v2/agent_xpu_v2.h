@@ -164,6 +164,7 @@ struct axpu {
     bool has_drafts;           /* for the next batch */
     uint32_t draft_passes;     /* of a draft model, since the last other batch */
     bool verify_on_npu;        /* the decode pass runs its token-level ops on the NPU */
+    bool decode_short;         /* decode has no memory now, and prefill the iGPU */
     int64_t age_ns, ttl_ns;    /* of parameters */
     int64_t warm_ns;           /* of a parameter; 0: prompts do not wait for kernels */
     int64_t age_timer_ns;      /* last timer set for ageing */

@@ -165,7 +165,8 @@ static bool has_asked(struct sched *s, const struct axpu *a, const struct axpu_p
                  f->igpu_not_before_ns <= s->now_ns;
     bool guarded = wants && param_bool(s, AXPU_GUARD) && !axpu_is_reactive(f) &&
                    a->decode != NULL && a->decode->has_reactive && a->decode->op < a->decode->n_ops;
-    if (!wants || guarded || (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a))) {
+    bool waits = !param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a) && !a->decode_short;
+    if (!wants || guarded || waits) {
         return true;
     }
     bool behind = l != NULL && l->state == LAUNCH_STATE_QUEUED &&

@@ -233,6 +233,7 @@ static void form(struct sched *s, struct axpu *a)
         if (rc != 0) {
             a->decode = NULL;
             if (rc != -ENOMEM || !free_kv(s, a)) {
+                a->decode_short = rc == -ENOMEM && !param_bool(s, AXPU_PREFILL_FIRST);
                 return;
             }
         }

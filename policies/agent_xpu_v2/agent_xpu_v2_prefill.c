@@ -260,7 +260,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 
 static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
-    if (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a)) {
+    if (!param_bool(s, AXPU_PREFILL_FIRST) && axpu_decode_busy(a) && !a->decode_short) {
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {

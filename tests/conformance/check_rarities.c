@@ -377,6 +377,19 @@ START_TEST(an_iteration_without_users_opens_no_gap)
 }
 END_TEST
 
+/* Ten blocks. RT0 (16) answers at 2.48, and its next token needs a second block. RT1 (144) has
+ * nine. Decode goes first, and cannot: RT1 takes 0.03 * 144 + 2 = 6.32, to 8.8, and then RT0 its 3.
+ */
+START_TEST(decode_without_memory_stops_no_prefill)
+{
+    static const struct scenario_request q[] = {{RT, 0, 16, 2, 0, 0}, {RT, 0, 144, 1, 0, 0}};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 160;
+    rules_run("agent-xpu-v2", "prefill_first=false", "", q, 2);
+    ck_assert(rules_tokens_at(0, 2, (double[]){2.48, 11.8}) && rules_finishes(1, 8.8));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -394,5 +407,6 @@ static const struct suite_row suite[] = {
     TEST(of_streams_that_are_ready_at_once_the_prompt_has_the_igpu),
     TEST(of_equals_the_displaced_iteration_goes_on),
     TEST(an_iteration_without_users_opens_no_gap),
+    TEST(decode_without_memory_stops_no_prefill),
 };
 SUITE_MAIN("rarities", suite)

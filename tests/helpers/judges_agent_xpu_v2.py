@@ -255,7 +255,7 @@ class AgentXpuV2(Plain):
                 self.hold = f.on[self.npu]
                 if self.batch and all(s.request.cls == "proactive" for s in self.batch.segments):
                     self.stop(self.batch_on)
-        if not self.wants_igpu(f) or (not self.param["prefill_first"] and (self.decodes("reactive") or self.decodes("proactive"))):
+        if not self.wants_igpu(f) or (not self.param["prefill_first"] and not self.short and (self.decodes("reactive") or self.decodes("proactive"))):
             return
         if self.free_slots[self.igpu]:
             rows = f.rows[self.igpu]
@@ -324,6 +324,7 @@ class AgentXpuV2(Plain):
                 return
             self.batch = None
             if len(self.between["reactive"] + self.between["proactive"]) < 2 or self.flash.out:
+                self.short = not self.param["prefill_first"]
                 return
             self.lose(max(self.between["proactive"] or self.between["reactive"], key=lambda r: (r.arrival_ns, r.id)))
 
@@ -405,8 +406,9 @@ class AgentXpuV2(Plain):
         if self.param["ageing"]:
             self.promote()
         self.gap.schedule()
+        self.short = False
         self.prefill()
         waiting = len(self.queue["reactive"])
         self.decode()
-        if len(self.queue["reactive"]) > waiting:  # who gave up its KV
+        if len(self.queue["reactive"]) > waiting or self.short:  # who gave up its KV; decode goes first and has no memory
             self.prefill()
