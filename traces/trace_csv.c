@@ -197,20 +197,22 @@ static bool version_is(const char *comment, const char *line)
     return strncmp(comment, line, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
 }
 
-/* Reports why a file has no header of a trace: one line where it is another tool's format. */
+/* Reports why a file has no header of a trace: one line where it is another tool's format, or a log
+ * of the user's own. */
 static int refuse_header(const char *path, bool foreign, struct err *why, struct err *e)
 {
     const char *format = foreign ? trace_format_of(path) : NULL;
+    bool own = format == NULL && foreign && why->n > 1;
     if (format != NULL) {
         (void)err_add(e,
                       "%s: is no xpusim trace; it begins as the format \"%s\" does. To import it: "
                       "xpusim trace import %s -o trace.csv",
                       path, format, path);
     }
-    for (size_t i = 0; format == NULL && i < why->n && i < ERR_MAX_LINES; i++) {
+    for (size_t i = 0; format == NULL && !own && i < why->n && i < ERR_MAX_LINES; i++) {
         (void)err_add(e, "%s", why->lines[i]);
     }
-    if (format == NULL && foreign && why->n > 1) {
+    if (own) {
         (void)err_add(e,
                       "%s: is no xpusim trace. `xpusim trace import` makes one of a log with "
                       "columns arrival_s, input_tokens and output_tokens (traces/README.md)",

@@ -218,7 +218,7 @@ printf 'Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n1,
 refuse "begins as the format \"burstgpt\" does. To import it: xpusim trace import" $x run --policy fcfs --trace "$dir/burst.csv"
 refuse "begins as the format \"vllm\" does" $x run --policy fcfs --trace tests/samples/vllm-0.32.0.json
 printf 'a,b\n1,2\n' >"$dir/ab.csv"
-refuse 'no column "request_id"' $x run --policy fcfs --trace "$dir/ab.csv"
+refuse 'is no xpusim trace. `xpusim trace import`' $x run --policy fcfs --trace "$dir/ab.csv"
 refuse "input_tokens and output_tokens is read as plain" $x trace import "$dir/ab.csv"
 refuse "2 recordings; this command takes one" $x run --policy fcfs --trace a.csv --trace b.csv
 refuse "the folder has no .csv file" $x compare --policy fcfs --trace tests/golden
