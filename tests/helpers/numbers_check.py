@@ -31,9 +31,10 @@ RUNS = [
 ]
 FACTORS = (1.37, 0.73, 2)
 # What these loads do not reach: memory that runs short, loads of graphs and models, limits of a package, queues of several
-# launches, cores of machines that are made from this one, devices that are shared or reset, and runtimes for other weights. Where one number follows from another: the model's.
+# launches, cores of machines that are made from this one, devices that are shared or reset, runtimes for other weights, and requests longer
+# than a model was made for. Where one number follows from another: the model's.
 WITHOUT = re.compile(r"memory\..*|loader\..*|package\..*|.*\.(inflight_depth|max_shared|shared_efficiency\.value|reset\.value|peak\.value|cores|.*likely|weight_bits|"
-                     r"min_rows|rows_max|context_max)|devices\.0\.runtimes\.2\..*|heads|kv_heads|weight_bits|act_bits")
+                     r"min_rows|rows_max|context_max)|devices\.0\.runtimes\.2\..*|heads|kv_heads|weight_bits|act_bits|max_context")
 
 
 def leaves(x, path=()):
