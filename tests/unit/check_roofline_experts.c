@@ -200,7 +200,7 @@ static const struct {
 
 START_TEST(keys_of_mixed_layers_go_together)
 {
-    struct err e = ERR_INIT;
+    SCOPED(err_fini) struct err e = ERR_INIT;
     struct llm m;
     SCOPED(json_drop)
     cJSON *tree = json_read_file(
