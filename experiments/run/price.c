@@ -5,13 +5,9 @@
 /* `batch` segments of n rows each, behind `context` tokens. */
 static struct work_shape shape_of(const struct llm *m, uint64_t context, uint64_t n, uint32_t batch)
 {
-    struct work_shape w = {.rows = (uint32_t)n * batch,
-                           .sequences = batch,
-                           .attn_pairs = (n * context + n * (n + 1) / 2) * batch,
-                           .kv_read_tokens = (context + n) * batch,
-                           .max_context_tokens = (uint32_t)(context + n)};
+    struct work_shape w = {0};
     for (uint32_t i = 0; i < batch; i++) {
-        work_shape_add_far(&w, m->sliding_window, context, n);
+        work_shape_add(&w, m->sliding_window, context, n);
     }
     return w;
 }

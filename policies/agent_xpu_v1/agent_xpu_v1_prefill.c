@@ -13,17 +13,9 @@ static struct work_shape shape_of(const struct sched *s, const struct request *r
     if (v1_context(r)->h.pass != NULL) {
         return v1_context(r)->h.pass->shape;
     }
-    uint64_t n = request_prefill_left(r);
-    uint64_t first = r->kv_tokens;
-    struct work_shape w = {.rows = (uint32_t)n,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .prefill_rows = (uint32_t)n,
-                           .attn_pairs = n * first + n * (n + 1) / 2,
-                           .kv_read_tokens = first + n,
-                           .max_context_tokens = (uint32_t)(first + n),
-                           .model = r->model};
-    work_shape_add_far(&w, sched_model(s, r->model)->sliding_window, first, n);
+    uint32_t n = request_prefill_left(r);
+    struct work_shape w = {.logit_rows = 1, .prefill_rows = n, .model = r->model};
+    work_shape_add(&w, sched_model(s, r->model)->sliding_window, r->kv_tokens, n);
     return w;
 }
 

@@ -56,14 +56,11 @@ static double draft_pass_ns(const struct step *x)
     if (!axpu_drafts_by_model(x->s)) {
         return 0.0;
     }
-    for (uint32_t i = 0; i < b->n; i++) {
-        cost_shape_add(x->s, &w, b->segments[i].request, 1);
-    }
     w.model = x->s->draft_model;
-    w.far_pairs = w.far_keys = 0; /* of its own window */
+    w.logit_rows = b->n;
     for (uint32_t i = 0; i < b->n; i++) {
-        work_shape_add_far(&w, sched_model(x->s, w.model)->sliding_window,
-                           b->segments[i].request->kv_tokens, 1);
+        work_shape_add(&w, sched_model(x->s, w.model)->sliding_window,
+                       b->segments[i].request->kv_tokens, 1);
     }
     uint8_t igpu = (uint8_t)x->a->igpu;
     return speculate_pass_ns(x->s, &w, igpu, igpu, 0); /* its layers are not fused */

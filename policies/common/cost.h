@@ -18,18 +18,11 @@ static inline bool cost_shape_ok(const struct work_shape *w)
 static inline void cost_shape_add(const struct sched *s, struct work_shape *w,
                                   const struct request *r, uint32_t tokens)
 {
-    uint64_t n = tokens;
-    uint32_t context = r->kv_tokens + tokens;
     bool prompt = r->state == REQUEST_STATE_QUEUED;
     SIM_ASSERT(cost_shape_ok(w) && (w->rows == 0 || w->model == r->model));
-    w->rows += tokens;
+    work_shape_add(w, sched_model(s, r->model)->sliding_window, r->kv_tokens, tokens);
     w->logit_rows += !prompt || tokens == request_prefill_left(r);
-    w->sequences++;
     w->prefill_rows += prompt ? tokens : 0;
-    w->attn_pairs += n * r->kv_tokens + n * (n + 1) / 2;
-    w->kv_read_tokens += context;
-    work_shape_add_far(w, sched_model(s, r->model)->sliding_window, r->kv_tokens, n);
-    w->max_context_tokens = context > w->max_context_tokens ? context : w->max_context_tokens;
     w->model = r->model;
     SIM_ASSERT(cost_shape_ok(w));
 }
@@ -53,18 +46,10 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t model, uint32_t 
 {
     const struct llm *llm = sched_model(s, model);
     const struct layer_ops *ops = &llm->layer;
-    uint64_t n = tokens;
     uint32_t chunk = s->machine->devices[npu].chunk_rows;
     uint32_t chunked = chunk > 0 ? tokens / chunk * chunk : tokens;
-    struct work_shape w = {.rows = tokens,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .prefill_rows = tokens,
-                           .attn_pairs = n * (n + 1) / 2,
-                           .kv_read_tokens = n,
-                           .max_context_tokens = tokens,
-                           .model = model};
-    work_shape_add_far(&w, llm->sliding_window, 0, n);
+    struct work_shape w = {.logit_rows = 1, .prefill_rows = tokens, .model = model};
+    work_shape_add(&w, llm->sliding_window, 0, tokens);
     SIM_ASSERT(tokens > 0 && cost_shape_ok(&w));
     SIM_ASSERT(chunked <= tokens && tokens - chunked < (chunk > 0 ? chunk : 1));
     struct estimate e;

@@ -26,15 +26,8 @@ static struct work_shape chunk_shape(const struct sched *s, uint32_t model, uint
                                      uint32_t n, bool last)
 {
     SIM_ASSERT(n > 0);
-    struct work_shape w = {.rows = n,
-                           .logit_rows = last ? 1 : 0,
-                           .sequences = 1,
-                           .prefill_rows = n,
-                           .attn_pairs = (uint64_t)n * before + (uint64_t)n * (n + 1) / 2,
-                           .kv_read_tokens = (uint64_t)before + n,
-                           .max_context_tokens = before + n,
-                           .model = model};
-    work_shape_add_far(&w, sched_model(s, model)->sliding_window, before, n);
+    struct work_shape w = {.logit_rows = last ? 1 : 0, .prefill_rows = n, .model = model};
+    work_shape_add(&w, sched_model(s, model)->sliding_window, before, n);
     return w;
 }
 
@@ -54,14 +47,8 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                        uint64_t out_tokens)
 {
     uint32_t context = request_length(r) + 1;
-    struct work_shape w = {.rows = 1,
-                           .logit_rows = 1,
-                           .sequences = 1,
-                           .attn_pairs = context,
-                           .kv_read_tokens = context,
-                           .max_context_tokens = context,
-                           .model = r->model};
-    work_shape_add_far(&w, sched_model(s, r->model)->sliding_window, context - 1, 1);
+    struct work_shape w = {.logit_rows = 1, .model = r->model};
+    work_shape_add(&w, sched_model(s, r->model)->sliding_window, context - 1, 1);
     /* The token that is fed has no KV yet, so the context is longer by one than what is there. */
     SIM_ASSERT(r->kv_tokens < context);
     /* Takes one estimate at the present length instead of one for each token. A few hundred tokens

@@ -163,13 +163,8 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
 {
     uint32_t rows = sd_graph_rows(s, 1);
     uint32_t kv = d->current->kv_tokens;
-    struct work_shape w = {.rows = rows,
-                           .sequences = 1,
-                           .prefill_rows = rows,
-                           .attn_pairs = (uint64_t)rows * kv + (uint64_t)rows * (rows + 1) / 2,
-                           .kv_read_tokens = kv + rows,
-                           .max_context_tokens = kv + rows};
-    work_shape_add_far(&w, s->llm->sliding_window, kv, rows);
+    struct work_shape w = {.prefill_rows = rows};
+    work_shape_add(&w, s->llm->sliding_window, kv, rows);
     const struct layer_ops *ops = &s->llm->layer;
     int64_t t = 0;
     for (uint32_t i = 0; i < ops->n; i++) {

@@ -69,15 +69,19 @@ struct work_shape {
     X(rows), X(logit_rows), X(sequences), X(prefill_rows), X(attn_pairs), X(kv_read_tokens),       \
         X(max_context_tokens), X(model), X(far_pairs), X(far_keys)
 
-/* Adds what layers with a sliding window leave out of `n` rows behind `first` tokens: row i of
- * them, from 0 on, sees the last `window` of first + i + 1 keys. Window 0: none is left out. O(1).
- */
-static inline void work_shape_add_far(struct work_shape *w, uint32_t window, uint64_t first,
-                                      uint64_t n)
+/* Adds a segment of n > 0 rows behind `first` tokens; its logit and prefill rows are the caller's.
+ * Row i of them, from 0 on, sees first + i + 1 keys, and in a layer with a sliding window the last
+ * `window` of these. Window 0: no layer has one. O(1). */
+static inline void work_shape_add(struct work_shape *w, uint32_t window, uint64_t first, uint64_t n)
 {
     uint64_t end = first + n;
+    w->rows += (uint32_t)n;
+    w->sequences++;
+    w->attn_pairs += n * first + n * (n + 1) / 2;
+    w->kv_read_tokens += end;
+    w->max_context_tokens = end > w->max_context_tokens ? (uint32_t)end : w->max_context_tokens;
     if (window > 0 && end > window) {
-        uint64_t most = end - window; /* of the last row */
+        uint64_t most = end - window; /* far keys of the last row */
         uint64_t rows = n < most ? n : most;
         w->far_pairs += rows * most - rows * (rows - 1) / 2;
         w->far_keys += most >= n ? most - n + 1 : 0;

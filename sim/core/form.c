@@ -63,19 +63,12 @@ static inline void shape_add(struct pass *p, const struct segment *s, uint32_t w
     const uint64_t n = s->n_tokens;
     const uint64_t end = s->first_token + n;
     SIM_ASSERT(n > 0 && end <= UINT32_MAX);
-    w->rows += s->n_tokens;
-    w->sequences++;
-    w->attn_pairs += n * s->first_token + n * (n + 1) / 2;
-    w->kv_read_tokens += end;
-    work_shape_add_far(w, window, s->first_token, n);
+    work_shape_add(w, window, s->first_token, n);
     if (s->role == SEGMENT_PREFILL) {
         w->prefill_rows += s->n_tokens;
         w->logit_rows += end == request_prefill_target(s->request);
     } else {
         w->logit_rows += s->role == SEGMENT_DRAFT ? 1 : s->n_tokens;
-    }
-    if (end > w->max_context_tokens) {
-        w->max_context_tokens = (uint32_t)end;
     }
     p->has_reactive |= s->request->cls == REQUEST_CLASS_REACTIVE;
 }

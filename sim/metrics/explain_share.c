@@ -5,21 +5,13 @@
 /* The shape of a pass of this segment alone. */
 static struct work_shape shape_of(const struct segment *s, const struct llm *m)
 {
-    uint64_t n = s->n_tokens;
-    uint64_t end = s->first_token + n;
+    uint64_t end = (uint64_t)s->first_token + s->n_tokens;
     bool prefill = s->role == SEGMENT_PREFILL;
-    struct work_shape w = {
-        .rows = s->n_tokens,
-        .logit_rows = !prefill                                    ? s->n_tokens
-                      : end == request_prefill_target(s->request) ? 1
-                                                                  : 0,
-        .sequences = 1,
-        .prefill_rows = prefill ? s->n_tokens : 0,
-        .attn_pairs = n * s->first_token + n * (n + 1) / 2,
-        .kv_read_tokens = end,
-        .max_context_tokens = (uint32_t)end,
-    };
-    work_shape_add_far(&w, m->sliding_window, s->first_token, n);
+    struct work_shape w = {.logit_rows = !prefill                                    ? s->n_tokens
+                                         : end == request_prefill_target(s->request) ? 1
+                                                                                     : 0,
+                           .prefill_rows = prefill ? s->n_tokens : 0};
+    work_shape_add(&w, m->sliding_window, s->first_token, s->n_tokens);
     return w;
 }
 

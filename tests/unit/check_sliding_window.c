@@ -28,14 +28,14 @@ START_TEST(far_pairs_and_keys_are_those_that_nobody_sees)
                     keys += !seen;
                 }
                 struct work_shape w = {0};
-                work_shape_add_far(&w, windows[i], first, n);
+                work_shape_add(&w, windows[i], first, n);
                 ck_assert_uint_eq(w.far_pairs, pairs);
                 ck_assert_uint_eq(w.far_keys, keys);
             }
         }
     }
     struct work_shape none = {0};
-    work_shape_add_far(&none, 0, 1000, 1000);
+    work_shape_add(&none, 0, 1000, 1000);
     ck_assert(none.far_pairs == 0 && none.far_keys == 0);
 }
 END_TEST
