@@ -1,15 +1,16 @@
 /* LLM files: public architecture numbers, and the bytes a runtime makes of them. */
 #include <gsl/gsl_sf_gamma.h>
 
+#include "hwmodels/llm_layers.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
-/* QKV and O, of all layers. */
+/* All products around attention, of all layers. */
 static double attention_weights(const struct llm *m)
 {
-    double q = (double)m->heads * m->head_dim;
-    double kv = (double)m->kv_heads * m->head_dim;
-    return (double)m->n_layers * m->hidden * 2.0 * (q + kv);
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
+    return (double)m->n_layers * llm_layer_weights(&l);
 }
 
 /* Weights of an FFN for one unit of its inner width. It has three matrices when gated, else two. */
@@ -69,7 +70,9 @@ static void count_bytes(struct llm *m)
     m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
                       attention_weights(m) * wider + m->head_weights * m->head_bytes_per_weight +
                       embedding;
-    m->kv_bytes_per_token = 2.0 * m->n_layers * m->kv_heads * m->head_dim * m->kv_bytes_per_element;
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
+    m->kv_bytes_per_token = m->n_layers * l.elements_per_key * m->kv_bytes_per_element;
 }
 
 /* Weights with their scales take at least their width, and less than twice of it: what does not is
@@ -113,6 +116,49 @@ static void check_mixture(struct llm *m, const char *file, struct err *e)
     }
 }
 
+/* Keys of one kind of attention come together. */
+static void check_attention(const struct llm *m, const char *file, struct err *e)
+{
+    const struct llm_attention *a = &m->attention;
+    bool latent = a->latent_kv > 0 && a->rotary_dim > 0 && a->value_dim > 0;
+    bool any_latent =
+        a->latent_kv > 0 || a->rotary_dim > 0 || a->value_dim > 0 || a->latent_query > 0;
+    bool recurrent = a->recurrent_layers > 0 && a->recurrent_in > 0 && a->recurrent_out > 0 &&
+                     a->recurrent_state > 0;
+    bool any_recurrent = a->recurrent_layers > 0 || a->recurrent_in > 0 || a->recurrent_out > 0 ||
+                         a->recurrent_state > 0;
+    bool global = a->global_head_dim > 0 && a->global_kv_heads > 0;
+    bool any_global = a->global_head_dim > 0 || a->global_kv_heads > 0 || a->keys_as_values;
+    if (latent != any_latent || a->rotary_dim > m->head_dim) {
+        (void)err_add(e,
+                      "%s: latent_kv, rotary_dim and value_dim come together, latent_query with "
+                      "them, and rotary_dim is at most head_dim",
+                      file);
+    }
+    if (recurrent != any_recurrent || a->recurrent_layers >= m->n_layers) {
+        (void)err_add(e,
+                      "%s: recurrent_layers, recurrent_in, recurrent_out and recurrent_state come "
+                      "together, and recurrent_layers is below layers",
+                      file);
+    }
+    if (m->sliding_layers + a->recurrent_layers > m->n_layers) {
+        (void)err_add(e, "%s: sliding_layers and recurrent_layers are more than layers", file);
+    }
+    if (global != any_global || (global && m->sliding_layers == 0) ||
+        (global && m->sliding_layers + a->recurrent_layers >= m->n_layers) ||
+        (global && m->heads % a->global_kv_heads != 0)) {
+        (void)err_add(e,
+                      "%s: global_kv_heads and global_head_dim come together, keys_as_values with "
+                      "them; some layers must have a window and some not; heads must be a "
+                      "multiple of global_kv_heads",
+                      file);
+    }
+    if (any_latent && (any_global || a->gated || m->sliding_layers > 0)) {
+        (void)err_add(e, "%s: latent attention goes with no window, gate or heads of other layers",
+                      file);
+    }
+}
+
 #define L struct llm
 static const struct json_field llm_rows[] = {
     {JSON_ROW_("format", "Version of this format.", COUNT), JSON_RANGE_(1, 1, 1)},
@@ -140,6 +186,44 @@ static const struct json_field llm_rows[] = {
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, max_context, "max_context", 0, 1u << 30,
                 "Tokens of a prompt and its answer that the model was made for; 0: not stated."),
+     JSON_DEFAULT(0.0)},
+    {JSON_BOOL(L, attention.gated, "gated_attention",
+               "Attention has an output gate, as wide as the queries."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.global_kv_heads, "global_kv_heads", 0, 1u << 16,
+                "Heads with keys and values of the layers without a window, where they differ."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.global_head_dim, "global_head_dim", 0, 1u << 16,
+                "Width of a head of those layers."),
+     JSON_DEFAULT(0.0)},
+    {JSON_BOOL(L, attention.keys_as_values, "keys_as_values",
+               "Those layers have one product for keys and values."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.latent_kv, "latent_kv", 0, 1u << 16,
+                "Latent attention: elements that a token stores instead of keys and values, "
+                "without the rotary part; 0: it stores those."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.latent_query, "latent_query", 0, 1u << 16,
+                "Latent attention: width between two products of the queries; 0: there is one."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.rotary_dim, "rotary_dim", 0, 1u << 16,
+                "Latent attention: rotary part of head_dim, stored once for all heads."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.value_dim, "value_dim", 0, 1u << 16,
+                "Latent attention: width of a head of values."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.recurrent_layers, "recurrent_layers", 0, 1000,
+                "Layers with a state of fixed size instead of keys and values: linear attention, "
+                "Mamba, short convolutions."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.recurrent_in, "recurrent_in", 0, 1u << 22,
+                "Outputs of the first products of such a layer."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.recurrent_out, "recurrent_out", 0, 1u << 22,
+                "Inputs of its last product."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.recurrent_state, "recurrent_state", 0, 1u << 30,
+                "Elements of its state, of 32 bit, for each sequence."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
@@ -204,6 +288,7 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     }
     check_width(out, file, e);
     check_mixture(out, file, e);
+    check_attention(out, file, e);
     if (e->n != before) {
         return -EINVAL;
     }

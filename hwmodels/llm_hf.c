@@ -4,48 +4,57 @@
 /* An architecture's config.json may leave these out: class defaults of the transformers library,
  * by `model_type`. head_dim 0: hidden / heads. kv_heads 0: as heads; NONE: must be stated. */
 #define NONE (-1)
-struct architecture {
-    const char *type;
-    bool gated, tied;
-    int head_dim, kv_heads, heads, vocab; /* heads, vocab 0: must be stated */
-    const char *ffn, *experts;            /* keys; experts NULL: dense */
-};
 #define FFN "intermediate_size"
 static const struct architecture architectures[] = {
-    {"cohere", true, true, 0, 0, 0, 0, FFN, NULL},
-    {"ernie4_5_moe", true, true, 0, 4, 0, 0, "moe_intermediate_size", "moe_num_experts"},
-    {"gemma", true, true, 256, NONE, 0, 0, FFN, NULL},
-    {"gemma2", true, true, 256, NONE, 0, 0, FFN, NULL},
-    {"gemma3", true, true, 256, 4, 8, 262208, FFN, NULL},
-    {"gemma3_text", true, true, 256, 4, 8, 262208, FFN, NULL},
-    {"glm", true, false, 128, NONE, 0, 0, FFN, NULL},
-    {"glm4", true, false, 128, NONE, 0, 0, FFN, NULL},
-    {"glm4_moe", true, false, 128, NONE, 0, 0, "moe_intermediate_size", "n_routed_experts"},
-    {"gpt_neox", false, false, 0, 0, 0, 0, FFN, NULL},
-    {"gpt_oss", true, false, 64, NONE, 0, 0, FFN, "num_local_experts"},
-    {"granite", true, false, 0, 0, 0, 0, FFN, NULL},
-    {"granitemoe", true, false, 0, 0, 0, 0, FFN, "num_local_experts"},
-    {"llama", true, false, 0, 0, 0, 0, FFN, NULL},
-    {"mistral", true, false, 0, 8, 0, 0, FFN, NULL},
-    {"mixtral", true, false, 0, 8, 0, 0, FFN, "num_local_experts"},
-    {"olmo2", true, false, 0, 0, 0, 0, FFN, NULL},
-    {"olmoe", true, false, 0, 0, 0, 0, FFN, "num_experts"},
-    {"phi", false, false, 0, 0, 0, 0, FFN, NULL},
-    {"phi3", true, false, 0, 0, 0, 0, FFN, NULL},
-    {"phimoe", true, false, 0, 8, 0, 0, FFN, "num_local_experts"},
-    {"qwen2", true, false, 0, NONE, 0, 0, FFN, NULL},
-    {"qwen2_5_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
-    {"qwen2_5_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
-    {"qwen2_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
-    {"qwen2_vl", true, false, 0, NONE, 0, 0, FFN, NULL},
-    {"qwen2_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL},
-    {"qwen3", true, false, 128, NONE, 0, 0, FFN, NULL},
-    {"qwen3_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
-    {"qwen3_vl_moe_text", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts"},
-    {"qwen3_vl_text", true, false, 128, NONE, 0, 0, FFN, NULL},
-    {"smollm3", true, true, 0, NONE, 0, 0, FFN, NULL},
-    {"stablelm", true, false, 0, 0, 0, 0, FFN, NULL},
-    {"starcoder2", false, true, 0, NONE, 0, 0, FFN, NULL},
+    {"cohere", true, true, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"deepseek_v2", true, false, 0, 0, 0, 0, "moe_intermediate_size", "n_routed_experts", LATENT},
+    {"deepseek_v3", true, false, 0, 0, 0, 0, "moe_intermediate_size", "n_routed_experts", LATENT},
+    {"ernie4_5_moe", true, true, 0, 4, 0, 0, "moe_intermediate_size", "moe_num_experts", USUAL},
+    {"gemma", true, true, 256, NONE, 0, 0, FFN, NULL, USUAL},
+    {"gemma2", true, true, 256, NONE, 0, 0, FFN, NULL, USUAL},
+    {"gemma3", true, true, 256, 4, 8, 262208, FFN, NULL, USUAL},
+    {"gemma3_text", true, true, 256, 4, 8, 262208, FFN, NULL, USUAL},
+    {"gemma4_text", true, true, 256, 4, 8, 262144, FFN, NULL, GLOBAL_HEADS},
+    {"glm", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
+    {"glm4", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
+    {"glm4_moe", true, false, 128, NONE, 0, 0, "moe_intermediate_size", "n_routed_experts", USUAL},
+    {"glm4_moe_lite", true, false, 0, 0, 0, 0, "moe_intermediate_size", "n_routed_experts", LATENT},
+    {"gpt_neox", false, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"gpt_oss", true, false, 64, NONE, 0, 0, FFN, "num_local_experts", USUAL},
+    {"granite", true, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"granitemoe", true, false, 0, 0, 0, 0, FFN, "num_local_experts", USUAL},
+    {"granitemoehybrid", true, false, 0, 0, 0, 0, FFN, "num_local_experts", MAMBA2},
+    {"lfm2", true, true, 0, 8, 0, 65536, FFN, NULL, SHORT_CONVOLUTION},
+    {"lfm2_moe", true, true, 0, 8, 0, 65536, "moe_intermediate_size", "num_experts",
+     SHORT_CONVOLUTION},
+    {"llama", true, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"minimax_m2", true, false, 128, 8, 0, 0, FFN, "num_local_experts", USUAL},
+    {"mistral", true, false, 0, 8, 0, 0, FFN, NULL, USUAL},
+    {"mixtral", true, false, 0, 8, 0, 0, FFN, "num_local_experts", USUAL},
+    {"olmo2", true, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"olmoe", true, false, 0, 0, 0, 0, FFN, "num_experts", USUAL},
+    {"phi", false, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"phi3", true, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"phimoe", true, false, 0, 8, 0, 0, FFN, "num_local_experts", USUAL},
+    {"qwen2", true, false, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen2_5_vl", true, false, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen2_5_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen2_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts", USUAL},
+    {"qwen2_vl", true, false, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen2_vl_text", true, false, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen3", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
+    {"qwen3_5_moe_text", true, false, 256, NONE, 0, 0, "moe_intermediate_size", "num_experts",
+     GATED_DELTANET},
+    {"qwen3_5_text", true, false, 256, NONE, 0, 0, FFN, NULL, GATED_DELTANET},
+    {"qwen3_moe", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts", USUAL},
+    {"qwen3_next", true, false, 256, NONE, 0, 0, "moe_intermediate_size", "num_experts",
+     GATED_DELTANET},
+    {"qwen3_vl_moe_text", true, false, 0, NONE, 0, 0, "moe_intermediate_size", "num_experts",
+     USUAL},
+    {"qwen3_vl_text", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
+    {"smollm3", true, true, 0, NONE, 0, 0, FFN, NULL, USUAL},
+    {"stablelm", true, false, 0, 0, 0, 0, FFN, NULL, USUAL},
+    {"starcoder2", false, true, 0, NONE, 0, 0, FFN, NULL, USUAL},
 };
 #define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
 
@@ -53,10 +62,9 @@ static const struct architecture architectures[] = {
 static const struct {
     const char *key, *what;
 } beyond[] = {
-    {"kv_lora_rank", "latent attention"},
+    {"hidden_size_per_layer_input", "embeddings of each layer"},
     {"mlp_only_layers", "layers without experts between others"},
     {"num_kv_shared_layers", "layers that share their KV"},
-    {"linear_num_value_heads", "linear attention"},
     {"is_encoder_decoder", "an encoder"},
 };
 
@@ -71,38 +79,19 @@ static const struct {
     {"moe_num_shared_experts", "shared experts"},
     {"first_k_dense_replace", "dense layers before the experts"},
     {"moe_layer_start_index", "dense layers before the experts"},
+    {"num_dense_layers", "dense layers before the experts"},
 };
 
 static bool reads_shares(const char *type)
 {
-    static const char *const types[] = {"ernie4_5_moe", "glm4_moe", "qwen2_moe", NULL};
+    static const char *const types[] = {"deepseek_v2",      "deepseek_v3", "ernie4_5_moe",
+                                        "gemma4_text",      "glm4_moe",    "glm4_moe_lite",
+                                        "granitemoehybrid", "lfm2_moe",    "qwen2_moe",
+                                        "qwen3_5_moe_text", "qwen3_next",  NULL};
     return words_find(types, type) >= 0;
 }
 
 /* ---- reading ---- */
-
-/* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
-static uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
-{
-    const cJSON *c = member(r->model, key);
-    if (c == NULL && otherwise > 0) {
-        return otherwise;
-    }
-    double v = cJSON_IsNumber(c) ? c->valuedouble : 0.0;
-    if (!(v >= 1.0 && v <= 1e9) || v != floor(v)) {
-        (void)err_add(r->e, "%s: %s%s: %s", r->file, r->path, key,
-                      c == NULL ? "is missing" : "must be a whole number from 1 on");
-        return 1;
-    }
-    return (uint32_t)v;
-}
-
-/* "5, 9": what a key holds, for people; nothing of what counts as absent. */
-static bool says_something(const cJSON *c)
-{
-    return c != NULL && !cJSON_IsFalse(c) && !(cJSON_IsNumber(c) && c->valuedouble == 0.0) &&
-           !(cJSON_IsArray(c) && cJSON_GetArraySize(c) == 0);
-}
 
 static const struct architecture *architecture_of(const struct reader *r)
 {
@@ -120,6 +109,21 @@ static const struct architecture *architecture_of(const struct reader *r)
                     "%s: %smodel_type: \"%s\" is not known (there are %s); write an LLM file by "
                     "hand: hwmodels/llm has examples",
                     r->file, r->path, type, text_end(&known));
+}
+
+/* Gemma 4 and Granite 4 are mixtures or not, by a key. */
+static struct architecture variant_of(const struct reader *r, const struct architecture *a)
+{
+    struct architecture v = *a;
+    if (cJSON_IsTrue(member(r->model, "enable_moe_block"))) {
+        v.ffn = "moe_intermediate_size";
+        v.experts = "num_experts";
+    }
+    if (a->mixer == MAMBA2 && !says_something(member(r->model, a->experts))) {
+        v.ffn = "shared_intermediate_size";
+        v.experts = NULL;
+    }
+    return v;
 }
 
 static void refuse_what_is_beyond(const struct reader *r, const struct architecture *a)
@@ -153,14 +157,8 @@ static void refuse_what_is_beyond(const struct reader *r, const struct architect
                           a->type);
         }
     }
-    const cJSON *kind;
-    cJSON_ArrayForEach (kind, member(r->model, "layer_types")) {
-        const char *s = cJSON_GetStringValue(kind);
-        if (s == NULL || strstr(s, "attention") == NULL || strstr(s, "linear") != NULL) {
-            (void)err_add(r->e, "%s: %slayer_types: \"%.40s\", which an LLM file cannot say",
-                          r->file, r->path, s == NULL ? "" : s);
-            break;
-        }
+    if (a != NULL) {
+        llm_hf_refuse_attention(r, a);
     }
 }
 
@@ -205,74 +203,6 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
 }
 
-/* Part of a head that has rotary positions. */
-static double rotary_frac(const struct reader *r)
-{
-    static const struct {
-        const char *type;
-        double frac;
-    } usual[] = {{"glm", 0.5}, {"glm4", 0.5}, {"gpt_neox", 0.25}, {"phi", 0.5}, {"stablelm", 0.25}};
-    double frac = 1.0;
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-        frac =
-            strcmp(json_string(r->model, "model_type"), usual[i].type) == 0 ? usual[i].frac : frac;
-    }
-    const cJSON *own = member(r->model, "rope_parameters");
-    frac = number_of(r->model, "partial_rotary_factor", "rotary_pct", frac);
-    return own == NULL ? frac : number_of(own, "partial_rotary_factor", NULL, frac);
-}
-
-/* LLM files say what counts as special. gpt-oss has a sink in every head. Gemma 3 with pictures has
- * tokens that attend to later ones. */
-static bool is_special(const struct reader *r, const cJSON *root, uint32_t head_dim)
-{
-    return rotary_frac(r) < 1.0 || (head_dim & (head_dim - 1)) != 0 ||
-           strcmp(json_string(r->model, "model_type"), "gpt_oss") == 0 ||
-           strcmp(json_string(root, "model_type"), "gemma3") == 0;
-}
-
-/* Layers with a sliding window. Older files do not list them: of Gemma 2 and gpt-oss every second
- * layer sees all, of Gemma 3 every sixth, of Qwen those below max_window_layers, of others none. */
-static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
-{
-    const char *type = json_string(r->model, "model_type");
-    const cJSON *listed = member(r->model, "layer_types");
-    if (listed != NULL) {
-        uint32_t n = 0;
-        const cJSON *kind;
-        cJSON_ArrayForEach (kind, listed) {
-            const char *text = cJSON_GetStringValue(kind);
-            n += text != NULL && strcmp(text, "sliding_attention") == 0;
-        }
-        return n;
-    }
-    if (strncmp(type, "qwen", 4) == 0) {
-        double whole = number_of(r->model, "max_window_layers", NULL, layers);
-        return whole < layers ? layers - (uint32_t)whole : 0;
-    }
-    bool gemma3 = strncmp(type, "gemma3", 6) == 0;
-    bool second = strcmp(type, "gemma2") == 0 || strcmp(type, "gpt_oss") == 0;
-    double every = number_of(r->model, "sliding_window_pattern", "_sliding_window_pattern",
-                             gemma3   ? 6.0
-                             : second ? 2.0
-                                      : 0.0);
-    return every >= 1.0 ? layers - layers / (uint32_t)every : layers;
-}
-
-static void put_window(cJSON *to, const struct reader *r)
-{
-    const cJSON *use = member(r->model, "use_sliding_window");
-    bool qwen = strncmp(json_string(r->model, "model_type"), "qwen", 4) == 0;
-    bool used = use != NULL ? cJSON_IsTrue(use) : !qwen; /* Qwen's default */
-    if (used && says_something(member(r->model, "sliding_window"))) {
-        uint32_t layers = sliding_layers(r, count(r, "num_hidden_layers", 0));
-        uint32_t window = count(r, "sliding_window", 0);
-        if (layers > 0) {
-            JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", layers);
-        }
-    }
-}
-
 /* Positions of the configuration. Scaled rotary positions reach further, unless the file's number
  * has that already. */
 static void put_context(cJSON *to, const struct reader *r)
@@ -298,16 +228,26 @@ static void put_context(cJSON *to, const struct reader *r)
 static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
 {
     double n = number_of(r->model, "n_shared_experts", "moe_num_shared_experts", 0.0);
-    double width = number_of(r->model, "shared_expert_intermediate_size", NULL, n * expert_ffn);
-    double dense = number_of(r->model, "first_k_dense_replace", "moe_layer_start_index", 0.0);
+    double width = number_of(r->model, "shared_expert_intermediate_size",
+                             "shared_intermediate_size", n * expert_ffn);
+    width = cJSON_IsTrue(member(r->model, "enable_moe_block")) ? count(r, FFN, 0) : width;
+    double dense = number_of(r->model, "first_k_dense_replace", "moe_layer_start_index",
+                             number_of(r->model, "num_dense_layers", NULL, 0.0));
+    const cJSON *kind;
+    cJSON_ArrayForEach (kind, member(r->model, "mlp_layer_types")) {
+        const char *word = cJSON_GetStringValue(kind);
+        dense += word != NULL && strcmp(word, "dense") == 0 &&
+                 member(r->model, "first_k_dense_replace") == NULL;
+    }
     double layers = number_of(r->model, "num_hidden_layers", NULL, 0.0);
     double end = number_of(r->model, "moe_layer_end_index", NULL, -1.0);
-    if (number_of(r->model, "moe_layer_interval", NULL, 1.0) != 1.0 ||
+    if (number_of(r->model, "moe_layer_interval", "moe_layer_freq", 1.0) != 1.0 ||
         (end != -1.0 && end != layers - 1.0)) {
-        (void)err_add(r->e,
-                      "%s: %smoe_layer_interval, moe_layer_end_index: layers without experts "
-                      "between others, which an LLM file cannot say",
-                      r->file, r->path);
+        (void)err_add(
+            r->e,
+            "%s: %smoe_layer_interval, moe_layer_freq, moe_layer_end_index: layers without experts "
+            "between others, which an LLM file cannot say",
+            r->file, r->path);
     }
     if (width > 0.0) {
         (void)cJSON_AddNumberToObject(to, "shared_ffn", width);
@@ -315,6 +255,36 @@ static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
     if (dense > 0.0) {
         JSON_MEMBERS(to, "dense_layers", dense, "dense_ffn", count(r, FFN, 0));
     }
+}
+
+/* LFM2 states a width that its class cuts to two thirds, and rounds up. */
+static uint32_t ffn_width(const struct reader *r, const struct architecture *a)
+{
+    const cJSON *adjust = member(r->model, "block_auto_adjust_ff_dim");
+    if (strcmp(a->type, "lfm2") != 0 || cJSON_IsFalse(adjust)) {
+        return count(r, a->ffn, 0);
+    }
+    const char *key = member(r->model, "block_ff_dim") != NULL ? "block_ff_dim" : a->ffn;
+    double part = floor(2.0 * count(r, key, 0) / 3.0);
+    double width = floor(part * number_of(r->model, "block_ffn_dim_multiplier", NULL, 1.0));
+    double step = count(r, "block_multiple_of", 256);
+    return (uint32_t)(ceil(width / step) * step);
+}
+
+static uint32_t head_width(const struct reader *r, const struct architecture *a, uint32_t hidden,
+                           uint32_t heads)
+{
+    if (a->mixer == LATENT) {
+        return count(r, "qk_nope_head_dim", 128) + count(r, "qk_rope_head_dim", 64);
+    }
+    if (hidden % heads != 0 && a->head_dim == 0 && member(r->model, "head_dim") == NULL) {
+        (void)err_add(r->e,
+                      "%s: %shead_dim: is missing, and hidden_size is no multiple of "
+                      "num_attention_heads",
+                      r->file, r->path);
+    }
+    uint32_t usual = a->head_dim > 0 ? (uint32_t)a->head_dim : hidden / heads;
+    return count(r, "head_dim", usual > 0 ? usual : 1);
 }
 
 static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
@@ -326,32 +296,24 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                         a->kv_heads == NONE ? 0
                         : a->kv_heads > 0   ? (uint32_t)a->kv_heads
                                             : heads);
-    if (hidden % heads != 0 && a->head_dim == 0 && member(r->model, "head_dim") == NULL) {
-        (void)err_add(r->e,
-                      "%s: %shead_dim: is missing, and hidden_size is no multiple of "
-                      "num_attention_heads",
-                      r->file, r->path);
-    }
-    uint32_t usual = a->head_dim > 0 ? (uint32_t)a->head_dim : hidden / heads;
     /* A model with pictures keeps it outside of its text part. */
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
-    uint32_t head_dim = count(r, "head_dim", usual > 0 ? usual : 1);
+    uint32_t head_dim = head_width(r, a, hidden, heads);
     JSON_MEMBERS(to, "layers", count(r, "num_hidden_layers", 0), "hidden", hidden, "heads", heads,
-                 "kv_heads", kv, "head_dim", head_dim, "ffn_hidden", count(r, a->ffn, 0), "vocab",
+                 "kv_heads", kv, "head_dim", head_dim, "ffn_hidden", ffn_width(r, a), "vocab",
                  count(r, "vocab_size", (uint32_t)a->vocab), "gated_ffn", (bool)a->gated,
                  "tied_head", (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
-    if (is_special(r, root, head_dim)) {
-        (void)cJSON_AddTrueToObject(to, "special_attention");
-    }
-    put_window(to, r);
+    llm_hf_put_attention(to, r, root, a, head_dim);
     put_context(to, r);
     if (a->experts != NULL) {
-        bool ernie = member(r->model, "moe_k") != NULL;
+        const char *used = member(r->model, "moe_k") != NULL           ? "moe_k"
+                           : member(r->model, "top_k_experts") != NULL ? "top_k_experts"
+                                                                       : "num_experts_per_tok";
         JSON_MEMBERS(to, "experts", count(r, a->experts, 0), "experts_per_token",
-                     count(r, ernie ? "moe_k" : "num_experts_per_tok", 0));
+                     count(r, used, 0));
     }
-    if (reads_shares(a->type)) {
+    if (a->experts != NULL && reads_shares(a->type)) {
         put_shared(to, r, count(r, a->ffn, 0));
     }
 }
@@ -366,6 +328,11 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
                        .path = cJSON_IsObject(text) ? "text_config." : "",
                        .e = e};
     const struct architecture *a = architecture_of(&r);
+    struct architecture own_kind;
+    if (a != NULL) {
+        own_kind = variant_of(&r, a);
+        a = &own_kind;
+    }
     refuse_what_is_beyond(&r, a); /* also of an unknown type: a file by hand cannot say it either */
     if (a == NULL) {
         return NULL;

@@ -2,7 +2,7 @@
  *
  * The key `model_type` names the architecture. A model with a picture or sound part is read as its
  * text part (`text_config`). A property that an LLM file cannot represent is refused with its key,
- * never left out silently. Examples are latent attention, shared experts, and layers that differ.
+ * never left out silently. Examples are an encoder, and layers that share their KV.
  */
 #pragma once
 

@@ -1,8 +1,22 @@
 /* A config.json that is being read (llm_hf.c), and how it stores weights (llm_hf_storage.c). */
 #pragma once
 
+#include <math.h>
+#include <string.h>
+
 #include "hwmodels/llm_hf.h"
 #include "sim/base/json.h"
+
+/* An architecture's kind of attention (hwmodels/llm_layers.h). */
+enum mixer { USUAL, GATED_DELTANET, GLOBAL_HEADS, LATENT, MAMBA2, SHORT_CONVOLUTION };
+
+struct architecture {
+    const char *type;
+    bool gated, tied;
+    int head_dim, kv_heads, heads, vocab; /* heads, vocab 0: must be stated */
+    const char *ffn, *experts;            /* keys; experts NULL: dense */
+    enum mixer mixer;
+};
 
 struct reader {
     const cJSON *model; /* the text part */
@@ -24,6 +38,35 @@ static inline double number_of(const cJSON *o, const char *key, const char *othe
     c = c == NULL && other != NULL ? member(o, other) : c;
     return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
 }
+
+/* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
+static inline uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
+{
+    const cJSON *c = member(r->model, key);
+    if (c == NULL && otherwise > 0) {
+        return otherwise;
+    }
+    double v = cJSON_IsNumber(c) ? c->valuedouble : 0.0;
+    if (!(v >= 1.0 && v <= 1e9) || v != floor(v)) {
+        (void)err_add(r->e, "%s: %s%s: %s", r->file, r->path, key,
+                      c == NULL ? "is missing" : "must be a whole number from 1 on");
+        return 1;
+    }
+    return (uint32_t)v;
+}
+
+/* "5, 9": what a key holds, for people; nothing of what counts as absent. */
+static inline bool says_something(const cJSON *c)
+{
+    return c != NULL && !cJSON_IsFalse(c) && !(cJSON_IsNumber(c) && c->valuedouble == 0.0) &&
+           !(cJSON_IsArray(c) && cJSON_GetArraySize(c) == 0);
+}
+
+/* Refuses kinds of attention that are not read of the architecture. */
+void llm_hf_refuse_attention(const struct reader *r, const struct architecture *a);
+/* Writes what an LLM file says of attention beyond heads and their width. */
+void llm_hf_put_attention(cJSON *to, const struct reader *r, const cJSON *root,
+                          const struct architecture *a, uint32_t head_dim);
 
 struct storage {
     uint32_t bits, act_bits;

@@ -102,12 +102,18 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     const struct soc_runtime *p = r->runtime[q->device];
     const struct work_shape *w = q->shape;
     double share = (double)q->rows / (double)w->rows;
-    double far = r->far_frac[q->device];
-    double flop = r->attn_flop_per_pair * all_pairs(w, p, far) * share;
-    double keys = padded_keys(w, p, far, m->machine->devices[q->device].chunk_rows);
+    double flop = r->attn_flop_per_pair * all_pairs(w, p, r->far_pair_frac[q->device]) * share;
+    double keys =
+        padded_keys(w, p, r->far_key_frac[q->device], m->machine->devices[q->device].chunk_rows);
     t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(r, p, w)));
     t->flop += flop;
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
+    if (r->state_bytes > 0.0) {
+        double of_state = r->state_flop_per_row * q->rows;
+        t->compute_s += of_state / (flop_per_s * (plain ? 1.0 : p->attention_frac));
+        t->flop += of_state;
+        t->bytes += r->state_bytes * w->sequences * share;
+    }
 }
 
 /* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own
@@ -130,7 +136,7 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
-        double keys = (double)w->kv_read_tokens - r->far_frac[q->device] * (double)w->far_keys;
+        double keys = (double)w->kv_read_tokens - r->far_key_frac[q->device] * (double)w->far_keys;
         again += p->kv_gather_frac * r->kv_bytes_per_key * keys * further / w->sequences;
     }
     /* This time is added to that of launches and not to the roofline's memory time. There it would

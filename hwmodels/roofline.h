@@ -31,6 +31,8 @@
 
 /* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
 #define ROOFLINE_ACT_BYTES 2.0
+/* States of recurrent layers are 32 bit (mamba_ssm_dtype of Qwen3.5's config.json; llama.cpp). */
+#define ROOFLINE_STATE_BYTES 4.0
 
 /* Per-row and fixed amounts of one token-level op of a model, summed over what it fuses. */
 struct roofline_op {
@@ -46,17 +48,20 @@ struct roofline_op {
 struct roofline {
     struct hwmodel model; /* hand this out */
     struct roofline_op ops[OP_KIND_COUNT];
-    double attn_flop_per_pair; /* 4 heads head_dim */
+    double attn_flop_per_pair; /* 4 heads head_dim, or what llm_layers.h says */
     bool special_attention;    /* of the model: prompts run at e_s */
     double kv_bytes_per_key;   /* K and V of one layer */
     double attn_io_bytes_per_row;
-    struct machine machine; /* the SoC's, with the static shapes of these runtimes */
+    double state_flop_per_row; /* of recurrent layers, with attention's kernel */
+    double state_bytes;        /* of a sequence, both ways */
+    struct machine machine;    /* the SoC's, with the static shapes of these runtimes */
     uint32_t chunk_rows[MACHINE_MAX_DEVICES];               /* the SoC's own */
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     struct soc_exchange exchange[MACHINE_MAX_DEVICES];
     double compute_only_frac[MACHINE_MAX_DEVICES];
-    double far_frac[MACHINE_MAX_DEVICES]; /* share of layers that see no key behind their window */
-    bool fallback[MACHINE_MAX_DEVICES];   /* no entry for this weight width: the default was used */
+    /* The share of a pair's flop and of a key's bytes that layers with a window have. */
+    double far_pair_frac[MACHINE_MAX_DEVICES], far_key_frac[MACHINE_MAX_DEVICES];
+    bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width: the default was used */
 };
 
 /* Forms: "extended", "p-norm", "per-op", "roofline", "table". NULL for any other name. */

@@ -1,4 +1,5 @@
 /* Roofline models of a SoC: what the ops of an LLM take, and with which runtimes. */
+#include "hwmodels/llm_layers.h"
 #include "hwmodels/roofline.h"
 
 /* k x D x M matrix product: W = 2 k D M, Q = weights + 2 k (D + M) bytes (Agent.xpu v2 App. B). */
@@ -9,6 +10,17 @@ static void add_matrix(struct roofline_op *op, double in, double out, double byt
     op->weight_bytes += in * out * bytes_per_weight * copies;
     op->io_bytes_per_row += ROOFLINE_ACT_BYTES * (in + out) * copies;
     op->prims += 1.0;
+}
+
+static void add_products(struct roofline_op *op, const struct llm_product *p, uint32_t n,
+                         double bytes_per_weight)
+{
+    double prims = op->prims;
+    for (uint32_t i = 0; i < n; i++) {
+        add_matrix(op, p[i].in, p[i].out, bytes_per_weight, p[i].copies * p[i].layers);
+        prims += p[i].layers;
+    }
+    op->prims = prims;
 }
 
 /* Two or three products of an FFN; `copies` of it in a layer on average. */
@@ -22,14 +34,13 @@ static void add_ffn(struct roofline_op *op, const struct llm *m, double width, d
 
 static void ops_fill(struct roofline *r, const struct llm *m)
 {
-    double h = m->hidden;
-    double q = (double)m->heads * m->head_dim;
-    double kv = (double)m->kv_heads * m->head_dim;
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
     double dense = fmax(m->body_bytes_per_weight, m->dense_bytes_per_weight);
     memset(r->ops, 0, sizeof r->ops);
-    add_matrix(&r->ops[OP_QKV], h, q + 2.0 * kv, dense, 1.0);
-    add_matrix(&r->ops[OP_FFN], q, h, dense, 1.0);
+    add_products(&r->ops[OP_QKV], l.before, l.n_before, dense);
+    add_products(&r->ops[OP_FFN], l.after, l.n_after, dense);
     double dense_bytes = r->ops[OP_FFN].weight_bytes;
     double dense_flop = r->ops[OP_FFN].flop_per_row;
     /* Every layer of a pass costs the same: layers without experts are a share of each. */
@@ -47,7 +58,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
             add_ffn(&r->ops[OP_FFN], m, m->shared_ffn, 1.0 - dense_share);
         }
     }
-    add_matrix(&r->ops[OP_HEAD], h, m->vocab, m->head_bytes_per_weight, 1.0);
+    add_matrix(&r->ops[OP_HEAD], m->hidden, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
     /* A fused layer moves and computes what its ops do. Fusion saves launches only, and the
      * runtime states those (fused_launches). */
@@ -58,10 +69,12 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     layer->expert_flop_per_row = r->ops[OP_FFN].expert_flop_per_row;
     layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
     layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
-    r->attn_flop_per_pair = 4.0 * q; /* QK^T and PV, 2 flop each */
+    r->attn_flop_per_pair = l.flop_per_pair;
     r->special_attention = m->special_attention;
-    r->kv_bytes_per_key = 2.0 * kv * m->kv_bytes_per_element;
-    r->attn_io_bytes_per_row = ROOFLINE_ACT_BYTES * 2.0 * q; /* queries in, outputs out */
+    r->kv_bytes_per_key = l.elements_per_key * m->kv_bytes_per_element;
+    r->attn_io_bytes_per_row = ROOFLINE_ACT_BYTES * l.io_per_row;
+    r->state_flop_per_row = l.state_flop_per_row;
+    r->state_bytes = 2.0 * ROOFLINE_STATE_BYTES * l.state_elements; /* read, and written */
 }
 
 static void unfuse_op(struct roofline_op *op, double prims, double bytes, double sync_s)
@@ -88,9 +101,11 @@ void roofline_unfuse(struct roofline *r, double sync_s)
 
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
 {
-    const struct llm *m = r->model.llm;
+    struct llm_layer l;
+    llm_layer_fill(r->model.llm, &l);
     r->runtime[device] = runtime;
-    r->far_frac[device] = runtime->sliding_window ? (double)m->sliding_layers / m->n_layers : 0.0;
+    r->far_pair_frac[device] = runtime->sliding_window ? l.far_pair_frac : 0.0;
+    r->far_key_frac[device] = runtime->sliding_window ? l.far_key_frac : 0.0;
     /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
      * too: one price for one kernel on every road. */
     r->machine.devices[device].chunk_rows =

@@ -1,5 +1,6 @@
 #include "experiments/run/price.h"
 
+#include "hwmodels/llm_layers.h"
 #include "sim/core/kernels.h"
 
 /* `batch` segments of n rows each, behind `context` tokens. */
@@ -39,10 +40,13 @@ static double useful_flop(const struct roofline *r, enum op_kind op, uint32_t ro
                           const struct work_shape *w)
 {
     bool attends = op == OP_MHA || op == OP_LAYER;
-    const struct llm *m = r->model.llm;
-    double far = (double)w->far_pairs * m->sliding_layers / m->n_layers; /* computed or not */
+    struct llm_layer l;
+    llm_layer_fill(r->model.llm, &l);
+    double far = (double)w->far_pairs * l.far_pair_frac; /* computed or not */
     return r->ops[op].flop_per_row * rows +
-           (attends ? r->attn_flop_per_pair * ((double)w->attn_pairs - far) : 0.0);
+           (attends ? r->attn_flop_per_pair * ((double)w->attn_pairs - far) +
+                          r->state_flop_per_row * rows
+                    : 0.0);
 }
 
 struct price_op price_op(const struct roofline *r, uint8_t device, enum op_kind op,

@@ -1,6 +1,7 @@
 #include "experiments/validation/predict_impl.h"
 
 #include "experiments/run/interval.h"
+#include "hwmodels/llm_layers.h"
 #include "sim/base/words.h"
 
 #define TABLES                                                                                     \
@@ -90,7 +91,9 @@ static bool fits_memory(const struct predict_case *k, const struct point *p)
     double tokens = p->input_tokens;
     if (k->soc->devices[k->device].runtimes[k->runtime].sliding_window &&
         tokens > l->sliding_window) { /* it keeps no more of a layer with a window */
-        tokens -= (tokens - l->sliding_window) * l->sliding_layers / l->n_layers;
+        struct llm_layer layer;
+        llm_layer_fill(l, &layer);
+        tokens -= (tokens - l->sliding_window) * layer.far_key_frac;
     }
     double kv_bytes = l->kv_bytes_per_token * tokens * p->batch;
     return l->weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;

@@ -3,6 +3,7 @@
  * however their rows are cut; attention may round differently, because its tiles depend on how many
  * rows it gets. A kernel stops inside at the next node of its graph. */
 #include "hwmodels/engines/ggml_impl.h"
+#include "hwmodels/llm_layers.h"
 #include "sim/base/base.h"
 
 #if __has_include(<ggml.h>) /* without its headers this file is empty */
@@ -66,6 +67,9 @@ static int check_model(const struct llm *llm, char *why)
 {
     if (llm->n_experts > 0) {
         return refuse(why, "runs dense models only, not mixtures of experts");
+    }
+    if (!llm_attention_is_usual(llm)) {
+        return refuse(why, "runs models with the usual attention in every layer only");
     }
     if (!llm->gated_ffn) {
         return refuse(why, "runs models with a gated FFN only");

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "hwmodels/engines/openvino_models.h"
+#include "hwmodels/llm_layers.h"
 
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
@@ -18,9 +19,10 @@
 static int engine_open(const struct engine_options *o, void **engine, char *why)
 {
     const struct llm *m = o->llm;
-    if (m->n_experts > 0 || !m->gated_ffn || m->weight_bits != 8) {
+    if (m->n_experts > 0 || !m->gated_ffn || m->weight_bits != 8 || !llm_attention_is_usual(m)) {
         (void)snprintf(why, ENGINE_MESSAGE_BYTES,
-                       "runs dense models with a gated FFN and weights of 8 bit");
+                       "runs dense models with the usual attention in every layer, a gated FFN and "
+                       "weights of 8 bit");
         return -EINVAL;
     }
     struct engine *e = calloc(1, sizeof *e);

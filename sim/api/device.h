@@ -113,6 +113,23 @@ struct layer_ops {
 };
 #define LAYER_OPS_DECODER ((struct layer_ops){3, {OP_QKV, OP_MHA, OP_FFN}})
 
+/* How a model's attention differs from queries of `heads` and keys and values of `kv_heads` in
+ * every layer (hwmodels/llm_layers.h). Zeros: it does not. */
+struct llm_attention {
+    bool gated;               /* an output gate as wide as the queries */
+    bool keys_as_values;      /* of layers without a window: one product gives both */
+    uint32_t global_kv_heads; /* heads and their width of layers without a window */
+    uint32_t global_head_dim;
+    uint32_t latent_kv;        /* elements of a token's latent keys and values; 0: stored whole */
+    uint32_t latent_query;     /* width between two products of the queries; 0: one product */
+    uint32_t rotary_dim;       /* part of a latent key with positions, stored once for all heads */
+    uint32_t value_dim;        /* width of a latent value's head */
+    uint32_t recurrent_layers; /* layers with a state of fixed size instead of keys and values */
+    uint32_t recurrent_in;     /* outputs of their first products */
+    uint32_t recurrent_out;    /* inputs of their last product */
+    uint32_t recurrent_state;  /* elements of the state of one sequence, of 32 bit */
+};
+
 /* The model, as everyone may know it. */
 struct llm {
     char name[64];
@@ -137,6 +154,7 @@ struct llm {
     uint32_t shared_ffn;     /* inner width of experts that every token uses; 0: none */
     uint32_t dense_layers;   /* layers with an FFN of dense_ffn instead of experts */
     uint32_t dense_ffn;
+    struct llm_attention attention;
 };
 #define LLM_FIELDS(X, W)                                                                           \
     X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \

@@ -5,18 +5,23 @@
 #include "sim/base/json.h"
 #include "tests/helpers/suite.h"
 
-/* The model of a configuration that has these keys, too. */
-static struct llm model_of(uint32_t layers, const char *keys)
+/* The LLM file of a configuration that has these keys, too. */
+static cJSON *tree_of(uint32_t layers, const char *keys, struct err *e)
 {
-    struct err e = ERR_INIT;
-    struct llm m = {0};
     OWNED char *config =
         xformat("{\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden_layers\":%u,"
                 "\"vocab_size\":1000,\"intermediate_size\":512,\"num_key_value_heads\":2,%s}",
                 layers, keys);
     SCOPED(json_drop) cJSON *root = cJSON_Parse(config);
     ck_assert_msg(root != NULL && llm_hf_is(root), "%s", config);
-    SCOPED(json_drop) cJSON *tree = llm_hf_tree(root, "config.json", NULL, 0, &e);
+    return llm_hf_tree(root, "config.json", NULL, 0, e);
+}
+
+static struct llm model_of(uint32_t layers, const char *keys)
+{
+    struct err e = ERR_INIT;
+    struct llm m = {0};
+    SCOPED(json_drop) cJSON *tree = tree_of(layers, keys, &e);
     ck_assert_msg(tree != NULL && llm_parse(tree, "tree", &m, &e) == 0, "%s",
                   e.n > 0 ? e.lines[0] : "");
     return m;
@@ -100,7 +105,191 @@ START_TEST(windows_are_those_of_the_configuration)
 }
 END_TEST
 
+/* Eight layers, 1024 wide, of 16 heads. The products of Qwen give 2 x 4 x 8 keys, 6 x 16 values, a
+ * gate of as many, and two numbers for each of 6 heads. Its state has 6 x 16 x 8 elements, and 2
+ * rows of 64 + 96 that the convolution keeps. Granite's give 2048 elements, a gate, 2 groups of
+ * 2 x 8, and 32 steps. Its state has 2048 x 8 elements, and 3 rows of 2048 + 32. LFM2 has three
+ * products, and keeps 2 rows. */
+static const struct {
+    const char *what, *config;
+    struct llm_attention wanted;
+    uint32_t head_dim, ffn, experts, shared, dense;
+} kinds[] = {
+    {"Qwen3.5: which layers attend is listed",
+     "\"model_type\":\"qwen3_5_text\",\"head_dim\":32,\"linear_num_key_heads\":4,"
+     "\"linear_key_head_dim\":8,\"linear_num_value_heads\":6,\"linear_value_head_dim\":16,"
+     "\"linear_conv_kernel_dim\":3,\"layer_types\":[\"linear_attention\",\"linear_attention\","
+     "\"linear_attention\",\"full_attention\",\"linear_attention\",\"linear_attention\","
+     "\"linear_attention\",\"linear_attention\"]",
+     {.gated = true,
+      .recurrent_layers = 7,
+      .recurrent_in = 64 + 96 + 96 + 12,
+      .recurrent_out = 96,
+      .recurrent_state = 768 + 2 * 160},
+     32,
+     512,
+     0,
+     0,
+     0},
+    {"Qwen3-Next: every fourth layer attends",
+     "\"model_type\":\"qwen3_next\",\"linear_num_key_heads\":4,\"linear_key_head_dim\":8,"
+     "\"linear_num_value_heads\":6,\"linear_value_head_dim\":16,\"linear_conv_kernel_dim\":3,"
+     "\"full_attention_interval\":4,\"num_experts\":8,\"num_experts_per_tok\":2,"
+     "\"moe_intermediate_size\":48,\"shared_expert_intermediate_size\":64",
+     {.gated = true,
+      .recurrent_layers = 6,
+      .recurrent_in = 268,
+      .recurrent_out = 96,
+      .recurrent_state = 1088},
+     256,
+     48,
+     8,
+     64,
+     0},
+    {"Granite 4: a mixture",
+     "\"model_type\":\"granitemoehybrid\",\"mamba_n_heads\":32,\"mamba_d_state\":8,"
+     "\"mamba_n_groups\":2,\"mamba_d_conv\":4,\"num_local_experts\":8,"
+     "\"num_experts_per_tok\":2,\"shared_intermediate_size\":96,\"layer_types\":[\"mamba\","
+     "\"attention\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\"]",
+     {.recurrent_layers = 7,
+      .recurrent_in = 2 * 2048 + 32 + 32,
+      .recurrent_out = 2048,
+      .recurrent_state = 2048 * 8 + 3 * (2048 + 32)},
+     64,
+     512,
+     8,
+     96,
+     0},
+    {"Granite 4: no mixture",
+     "\"model_type\":\"granitemoehybrid\",\"mamba_n_heads\":32,\"mamba_d_state\":8,"
+     "\"mamba_n_groups\":2,\"num_local_experts\":0,\"num_experts_per_tok\":0,"
+     "\"shared_intermediate_size\":96,\"layer_types\":[\"mamba\",\"attention\"]",
+     {.recurrent_layers = 1, .recurrent_in = 4160, .recurrent_out = 2048, .recurrent_state = 22624},
+     64,
+     96,
+     0,
+     0,
+     0},
+    {"LFM2: a width that is cut to 2/3, and rounded up to 256",
+     "\"model_type\":\"lfm2\",\"block_ff_dim\":1500,\"full_attn_idxs\":[2,5],"
+     "\"conv_L_cache\":3",
+     {.recurrent_layers = 6, .recurrent_in = 3072, .recurrent_out = 1024, .recurrent_state = 2048},
+     64,
+     1024,
+     0,
+     0,
+     0},
+    {"LFM2: a mixture behind two dense layers",
+     "\"model_type\":\"lfm2_moe\",\"moe_intermediate_size\":48,\"num_experts\":8,"
+     "\"num_experts_per_tok\":2,\"num_dense_layers\":2,\"layer_types\":[\"conv\","
+     "\"full_attention\"]",
+     {.recurrent_layers = 1, .recurrent_in = 3072, .recurrent_out = 1024, .recurrent_state = 2048},
+     64,
+     48,
+     8,
+     0,
+     2},
+    {"DeepSeek-V2: one product for queries",
+     "\"model_type\":\"deepseek_v2\",\"kv_lora_rank\":512,\"q_lora_rank\":null,"
+     "\"qk_rope_head_dim\":64,\"qk_nope_head_dim\":128,\"v_head_dim\":96,"
+     "\"moe_intermediate_size\":48,\"n_routed_experts\":8,\"num_experts_per_tok\":2,"
+     "\"n_shared_experts\":2,\"first_k_dense_replace\":1",
+     {.latent_kv = 512, .rotary_dim = 64, .value_dim = 96},
+     192,
+     48,
+     8,
+     96,
+     1},
+    {"GLM 4.7 Flash: dense layers are listed",
+     "\"model_type\":\"glm4_moe_lite\",\"kv_lora_rank\":512,\"q_lora_rank\":768,"
+     "\"qk_rope_head_dim\":64,\"qk_nope_head_dim\":192,\"v_head_dim\":256,"
+     "\"moe_intermediate_size\":48,\"n_routed_experts\":8,\"num_experts_per_tok\":2,"
+     "\"n_shared_experts\":1,\"mlp_layer_types\":[\"dense\",\"dense\",\"sparse\"]",
+     {.latent_kv = 512, .latent_query = 768, .rotary_dim = 64, .value_dim = 256},
+     256,
+     48,
+     8,
+     48,
+     2},
+    {"Gemma 4: a mixture beside a dense FFN",
+     "\"model_type\":\"gemma4_text\",\"head_dim\":32,\"global_head_dim\":128,"
+     "\"num_global_key_value_heads\":1,\"attention_k_eq_v\":true,\"sliding_window\":64,"
+     "\"enable_moe_block\":true,\"num_experts\":8,\"top_k_experts\":2,"
+     "\"moe_intermediate_size\":48",
+     {.keys_as_values = true, .global_kv_heads = 1, .global_head_dim = 128},
+     32,
+     48,
+     8,
+     512,
+     0},
+    {"Gemma 4: keys and values of their own, no mixture",
+     "\"model_type\":\"gemma4_text\",\"head_dim\":32,\"global_head_dim\":128,"
+     "\"num_global_key_value_heads\":1,\"sliding_window\":64,\"num_experts\":null",
+     {.global_kv_heads = 2, .global_head_dim = 128},
+     32,
+     512,
+     0,
+     0,
+     0},
+};
+
+START_TEST(attention_that_is_not_usual_is_that_of_the_configuration)
+{
+    struct llm m = model_of(8, kinds[_i].config);
+    const struct llm_attention *a = &m.attention;
+    const struct llm_attention *w = &kinds[_i].wanted;
+    ck_assert_msg(a->gated == w->gated && a->keys_as_values == w->keys_as_values &&
+                      a->global_kv_heads == w->global_kv_heads &&
+                      a->global_head_dim == w->global_head_dim,
+                  "%s", kinds[_i].what);
+    ck_assert_msg(a->latent_kv == w->latent_kv && a->latent_query == w->latent_query &&
+                      a->rotary_dim == w->rotary_dim && a->value_dim == w->value_dim,
+                  "%s", kinds[_i].what);
+    ck_assert_msg(a->recurrent_layers == w->recurrent_layers &&
+                      a->recurrent_in == w->recurrent_in && a->recurrent_out == w->recurrent_out &&
+                      a->recurrent_state == w->recurrent_state,
+                  "%s: %u layers %u in %u out %u state", kinds[_i].what, a->recurrent_layers,
+                  a->recurrent_in, a->recurrent_out, a->recurrent_state);
+    ck_assert_msg(m.head_dim == kinds[_i].head_dim && m.ffn_hidden == kinds[_i].ffn &&
+                      m.n_experts == kinds[_i].experts && m.shared_ffn == kinds[_i].shared &&
+                      m.dense_layers == kinds[_i].dense,
+                  "%s: FFN %u, shared %u, dense %u", kinds[_i].what, m.ffn_hidden, m.shared_ffn,
+                  m.dense_layers);
+}
+END_TEST
+
+/* A model must not have keys of another kind of attention. */
+static const struct {
+    const char *config, *why;
+} foreign[] = {
+    {"\"model_type\":\"llama\",\"kv_lora_rank\":512",
+     "kv_lora_rank: latent attention, which is not read of a llama"},
+    {"\"model_type\":\"llama\",\"mamba_n_heads\":8", "mamba_n_heads: Mamba layers"},
+    {"\"model_type\":\"gemma3_text\",\"num_global_key_value_heads\":8",
+     "num_global_key_value_heads: other heads in some layers"},
+    {"\"model_type\":\"qwen3_5_text\",\"layer_types\":[\"mamba\"]", "layer_types: \"mamba\""},
+    {"\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":256",
+     "hidden_size_per_layer_input: embeddings of each layer, which an LLM file cannot say"},
+    {"\"model_type\":\"granitemoehybrid\",\"shared_intermediate_size\":96",
+     "layer_types: is missing"},
+};
+
+START_TEST(attention_of_another_kind_is_refused)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(json_drop) cJSON *tree = tree_of(8, foreign[_i].config, &e);
+    ck_assert_ptr_null(tree);
+    bool says = false;
+    for (size_t i = 0; i < e.n; i++) {
+        says = says || strstr(e.lines[i], foreign[_i].why) != NULL;
+    }
+    ck_assert_msg(says, "%s", e.lines[0]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    LOOP(attention_that_is_not_usual_is_that_of_the_configuration, sizeof kinds / sizeof kinds[0]),
+    LOOP(attention_of_another_kind_is_refused, sizeof foreign / sizeof foreign[0]),
     LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
     LOOP(windows_are_those_of_the_configuration, sizeof windows / sizeof windows[0]),
 };

@@ -1,0 +1,207 @@
+/* Layers with other attention than the usual: their products, keys and states by hand. */
+#include "hwmodels/llm_layers.h"
+
+#include "hwmodels/llm_hf.h"
+#include "sim/base/json.h"
+#include "tests/helpers/model.h"
+#include "tests/helpers/suite.h"
+
+/* Weights of published files, in 1e9, as llama-bench counts them (kyuz0/amd-strix-halo-toolboxes
+ * @d1a34bee), or as the model's card states them. Norms, routers, biases and convolutions are not
+ * counted here. The file of Qwen3.6 27B has one more layer for predicting tokens: of attention,
+ * FFN, and a product 2 x 5120 x 5120 wide. */
+static const struct {
+    const char *name;
+    double published, within;
+} totals[] = {
+    {"deepseek-v2-lite", 15.71, 2e-3},     {"gemma-4-26b-a4b", 25.23, 2e-3},
+    {"gemma-4-31b", 30.70, 1e-3},          {"glm-4.7-flash", 29.94, 1e-3},
+    {"gpt-oss-120b", 116.83, 1e-3},        {"granite-4.0-h-tiny", 6.94, 3e-3},
+    {"lfm2-1.2b", 1.170340608, 2e-4},      {"minimax-m2.7", 228.69, 1e-3},
+    {"qwen3.5-122b-a10b", 122.11, 1e-3},   {"qwen3.6-35b-a3b", 34.66, 1e-3},
+    {"qwen3.6-27b", 27.32 - 0.4247, 1e-3},
+};
+
+START_TEST(weights_add_up_to_the_published_ones)
+{
+    struct model b;
+    model_init(&b, totals[_i].name, "extended");
+    model_near(llm_stored_weights(&b.llm) / 1e9, totals[_i].published, totals[_i].within);
+}
+END_TEST
+
+/* Bytes of KV that a token adds, with 16 bits. Qwen3.6 35B: 10 layers, 2 x 2 heads of 256. GLM 4.7
+ * Flash: 47 layers, 512 + 64. Gemma 4 26B: 25 layers with 2 x 8 heads of 256, and 5 with 2 x 2 of
+ * 512. LFM2: 6 layers, 2 x 8 heads of 64. */
+static const struct {
+    const char *name;
+    double elements;
+} tokens[] = {
+    {"qwen3.6-35b-a3b", 10.0 * 2 * 2 * 256},
+    {"glm-4.7-flash", 47.0 * (512 + 64)},
+    {"gemma-4-26b-a4b", 25.0 * 2 * 8 * 256 + 5.0 * 2 * 2 * 512},
+    {"lfm2-1.2b", 6.0 * 2 * 8 * 64},
+};
+
+START_TEST(a_token_stores_what_its_layers_keep)
+{
+    struct model b;
+    model_init(&b, tokens[_i].name, "extended");
+    model_near(b.llm.kv_bytes_per_token, tokens[_i].elements * b.llm.kv_bytes_per_element, 1e-12);
+}
+END_TEST
+
+/* A device that computes 1e12 flop/s, and moves bytes at once or computes at once. */
+static void plain_device(struct model *b, bool computes)
+{
+    static struct soc_runtime p;
+    p = (struct soc_runtime){.many = {1e12, 1e12, 0.0},
+                             .one = {1e12, 1e12, 0.0},
+                             .attention_frac = 0.5,
+                             .min_rows = 1,
+                             .fused_launch_frac = 1.0,
+                             .sliding_window = true};
+    p.many.bytes_per_s = p.one.bytes_per_s = computes ? 1e18 : 1e12;
+    p.many.flop_per_s = p.one.flop_per_s = computes ? 1e12 : 1e18;
+    roofline_set_runtime(&b->r, MODEL_IGPU, &p);
+}
+
+/* Three of four layers of Qwen3.6 35B have a state: 32 heads of 128 x 128, and three rows of 8192
+ * that the convolution keeps. So a layer has on average 3/4 of 548,864 elements. Each decoding
+ * sequence reads and writes them, 4 bytes each, and its keys in the fourth layer: 2 x 2 x 256
+ * elements each. Queries and outputs are 4096 wide there; 12352 and 4096 are elsewhere. */
+START_TEST(a_state_moves_once_for_each_sequence)
+{
+    static const double state = 0.75 * (32 * 128 * 128 + 3 * 8192);
+    static const double io = 2.0 * (0.25 * 2 * 4096 + 0.75 * (12352 + 4096));
+    struct model b;
+    model_init(&b, "qwen3.6-35b-a3b", "extended");
+    plain_device(&b, false);
+    double key = 0.25 * 2 * 2 * 256 * b.llm.kv_bytes_per_element;
+    for (uint32_t n = 1; n <= 5; n += 2) {
+        struct work_shape w = model_decode(n, 1000);
+        struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, n, n);
+        double bytes = n * (2 * 4 * state + 1000 * key + io);
+        model_near(c.bytes, bytes, 1e-9);
+        model_near((double)c.t_ns, bytes * 1e-3, 1e-4);
+        model_near(c.flop, n * (6 * state + 0.25 * 4 * 4096 * 1000), 1e-9);
+    }
+    /* A prompt of one sequence has its state once, and its rows update it at attention's rate. */
+    plain_device(&b, true);
+    struct work_shape w = model_prefill(1000);
+    struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1000, 1000);
+    double pairs = 1000.0 * 1001 / 2;
+    double flop = 1000 * 6 * state + pairs * 0.25 * 4 * 4096;
+    model_near(c.flop, flop, 1e-9);
+    model_near((double)c.t_ns, flop / 0.5 * 1e-3, 1e-4);
+    model_near(c.bytes, 2 * 4 * state + 1000 * key + 1000 * io, 1e-9);
+    /* A half of the rows has half of the work. */
+    c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 500, 500);
+    model_near(c.flop, flop / 2, 1e-9);
+}
+END_TEST
+
+/* Products of one layer of Qwen3.6 35B on average. A fourth has queries and their gate, 2 x 4096,
+ * and keys and values, 2 x 512; the others 12352 outputs. All have 4096 inputs behind. */
+START_TEST(a_layer_has_its_share_of_the_products_of_each_kind)
+{
+    struct model b;
+    model_init(&b, "qwen3.6-35b-a3b", "extended");
+    const struct roofline_op *qkv = &b.r.ops[OP_QKV];
+    model_near(qkv->flop_per_row, 2.0 * 2048 * (0.25 * (8192 + 1024) + 0.75 * 12352), 1e-12);
+    model_near(qkv->prims, 1.0, 1e-12);
+    double outputs = b.r.ops[OP_FFN].flop_per_row - 2.0 * 3 * 2048 * 512 * (8 + 1);
+    model_near(outputs, 2.0 * 4096 * 2048, 1e-12);
+}
+END_TEST
+
+/* GLM 4.7 Flash: 20 heads, queries by 768, keys of 192 and 64 with positions, values of 256, in a
+ * latent space of 512. Products in front: 2048 x 768, 768 x 20 x 256, 2048 x 576, and 20 of
+ * 192 x 512. Behind: 20 of 512 x 256, and 20 x 256 x 2048. A pair is 20 x (576 + 512) products. */
+START_TEST(latent_attention_runs_in_its_space)
+{
+    struct model b;
+    model_init(&b, "glm-4.7-flash", "extended");
+    plain_device(&b, false);
+    double before = 2048.0 * 768 + 768.0 * 20 * 256 + 2048.0 * 576 + 20.0 * 192 * 512;
+    double after = 20.0 * 512 * 256 + 20.0 * 256 * 2048;
+    double experts = 46.0 / 47 * 3 * 2048 * 1536 * (4 + 1) + 1.0 / 47 * 3 * 2048 * 10240;
+    model_near(b.r.ops[OP_QKV].flop_per_row, 2 * before, 1e-12);
+    model_near(b.r.ops[OP_FFN].flop_per_row, 2 * (after + experts), 1e-12);
+    ck_assert_double_eq(b.r.ops[OP_QKV].prims, 4.0);
+    struct work_shape w = model_decode(2, 3000);
+    struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 2, 2);
+    model_near(c.flop, 2.0 * 3000 * 2 * 20 * (576 + 512), 1e-12);
+    model_near(c.bytes, 2.0 * 3000 * 576 * b.llm.kv_bytes_per_element + 2.0 * 2 * 20 * (576 + 512),
+               1e-12);
+}
+END_TEST
+
+/* Gemma 4 26B: 25 of 30 layers have 16 heads of 256 over 8, and see 1024 keys; 5 have 16 of 512
+ * over 2, one product for keys and values, and see all. A row with 5024 keys reads 1024 in the
+ * former. */
+START_TEST(layers_without_a_window_have_heads_of_their_own)
+{
+    struct model b;
+    model_init(&b, "gemma-4-26b-a4b", "extended");
+    plain_device(&b, false);
+    double near = 25.0 / 30;
+    double far = 5.0 / 30;
+    model_near(b.r.ops[OP_QKV].flop_per_row,
+               2.0 * 2816 * (near * (4096 + 2 * 2048) + far * (8192 + 1024)), 1e-12);
+    struct work_shape w = {0};
+    work_shape_add(&w, b.llm.sliding_window, 5023, 1);
+    w.logit_rows = 1;
+    struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1, 1);
+    model_near(c.flop, near * 1024 * 4 * 4096 + far * 5024 * 4 * 8192, 1e-12);
+    model_near(c.bytes,
+               (near * 1024 * 4096 + far * 5024 * 2048) * b.llm.kv_bytes_per_element +
+                   2.0 * 2 * (near * 4096 + far * 8192),
+               1e-12);
+}
+END_TEST
+
+/* Keys of one kind of attention come together, and exclude those of others. */
+static const struct {
+    const char *file, *key, *why;
+    double value;
+} refused[] = {
+    {"qwen3.6-27b", "recurrent_in", "come together, and recurrent_layers is below layers", 0},
+    {"qwen3.6-27b", "recurrent_layers", "recurrent_layers is below layers", 64},
+    {"qwen3.6-27b", "latent_kv", "latent_kv, rotary_dim and value_dim come together", 512},
+    {"glm-4.7-flash", "value_dim", "latent_kv, rotary_dim and value_dim come together", 0},
+    {"glm-4.7-flash", "rotary_dim", "rotary_dim is at most head_dim", 300},
+    {"gemma-4-31b", "global_head_dim", "global_kv_heads and global_head_dim come together", 0},
+    {"gemma-4-31b", "global_kv_heads", "heads must be a multiple of global_kv_heads", 5},
+    {"gemma-4-31b", "sliding_layers", "some layers must have a window and some not", 60},
+    {"gemma-4-31b", "recurrent_layers", "are more than layers", 11},
+};
+
+START_TEST(keys_of_a_kind_of_attention_go_together)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct llm m;
+    OWNED char *path = xformat("hwmodels/llm/%s.json", refused[_i].file);
+    SCOPED(json_drop) cJSON *tree = json_read_file(path, &e);
+    ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, refused[_i].key);
+    JSON_MEMBERS(tree, refused[_i].key, refused[_i].value);
+    ck_assert_int_ne(llm_parse(tree, "tree", &m, &e), 0);
+    bool says = false;
+    for (size_t i = 0; i < e.n; i++) {
+        says = says || strstr(e.lines[i], refused[_i].why) != NULL;
+    }
+    ck_assert_msg(says, "%s", e.lines[0]);
+}
+END_TEST
+
+static const struct suite_row suite[] = {
+    LOOP(weights_add_up_to_the_published_ones, sizeof totals / sizeof totals[0]),
+    LOOP(a_token_stores_what_its_layers_keep, sizeof tokens / sizeof tokens[0]),
+    TEST(a_state_moves_once_for_each_sequence),
+    TEST(a_layer_has_its_share_of_the_products_of_each_kind),
+    TEST(latent_attention_runs_in_its_space),
+    TEST(layers_without_a_window_have_heads_of_their_own),
+    LOOP(keys_of_a_kind_of_attention_go_together, sizeof refused / sizeof refused[0]),
+};
+SUITE_MAIN("llm_layers", suite)
