@@ -12,7 +12,9 @@
 
 #define RECIPES "hwmodels/points/int4-recipes.csv"
 #define LLAMA_BENCH "hwmodels/points/llama-bench.csv"
-#define SAME_WEIGHTS 0.01 /* norms, biases, routers, and two decimals of a table */
+#define SAME_WEIGHTS                                                                               \
+    0.03 /* norms, routers, two decimals of a table, a layer that drafts tokens                    \
+          */
 #define WINDOWS "hwmodels/points/windows.csv"
 #define REFERENCE "hwmodels/points/reference.csv"
 

@@ -8,6 +8,8 @@
 #define MAX_TOKENS 1e8
 #define MAX_RATE 1e9
 #define MAX_WEIGHTS 1e15
+#define MAX_BYTES 1e16
+#define MAX_BYTES_PER_WEIGHT 8.0 /* no format has more */
 
 struct llama_test {
     double n_prompt, n_gen, n_depth, tokens_per_s;
@@ -34,6 +36,14 @@ static void set_backend(struct point *p, const char *backends, bool no_layers, s
 static void set_build(struct point *p, double build)
 {
     p->runtime = build > 0.0 ? xkeep(xformat("%s-%.0f", p->runtime, build)) : p->runtime;
+}
+
+/* The size of the file says how many bytes a weight has; "Q4_K - Medium" does not. 0 bytes: not
+ * stated. */
+static void set_size(struct point *p, double bytes)
+{
+    double each = p->weights > 0.0 ? bytes / p->weights : 0.0;
+    p->bytes_per_weight = each <= MAX_BYTES_PER_WEIGHT ? each : 0.0;
 }
 
 /* "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the format is the last word with a width. */
@@ -93,6 +103,7 @@ int measured_llama_json(struct measured_sink *s, const cJSON *root)
         set_type(&p, json_get_string(&o, "model_type"));
         set_file(&p, json_get_string(&o, "model_filename"));
         p.weights = json_number_or(&o, "model_n_params", 0, MAX_WEIGHTS, 0.0);
+        set_size(&p, json_number_or(&o, "model_size", 0, MAX_BYTES, 0.0));
         struct llama_test t = {.n_prompt = json_get_number(&o, "n_prompt", 0, MAX_TOKENS),
                                .n_gen = json_get_number(&o, "n_gen", 0, MAX_TOKENS),
                                .n_depth = json_number_or(&o, "n_depth", 0, MAX_TOKENS, 0.0),
@@ -120,11 +131,13 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
     int layers = csvfile_column(f, "n_gpu_layers");
     int build = csvfile_column(f, "build_number");
     int weights = csvfile_column(f, "model_n_params");
+    int size = csvfile_column(f, "model_size");
     while (s->e->n == before && csvfile_next(f, s->e) > 0) {
         struct point p = {.batch = 1};
         set_type(&p, csvfile_text(f, type));
         set_file(&p, csvfile_text(f, file));
         p.weights = weights >= 0 ? csvfile_number(f, weights, 0, MAX_WEIGHTS, s->e) : 0.0;
+        set_size(&p, size >= 0 ? csvfile_number(f, size, 0, MAX_BYTES, s->e) : 0.0);
         struct llama_test t = {.n_prompt = csvfile_number(f, n_prompt, 0, MAX_TOKENS, s->e),
                                .n_gen = csvfile_number(f, n_gen, 0, MAX_TOKENS, s->e),
                                .n_depth =
@@ -199,13 +212,22 @@ static double weights_of(const char *text)
     return strcmp(end, " B") == 0 ? n * 1e9 : strcmp(end, " M") == 0 ? n * 1e6 : 0.0;
 }
 
+/* "3.56 GiB" and "675.71 MiB"; 0 for another text. */
+static double size_of(const char *text)
+{
+    char *end;
+    double n = strtod(text, &end);
+    return strcmp(end, " GiB") == 0 ? n * 0x1p30 : strcmp(end, " MiB") == 0 ? n * 0x1p20 : 0.0;
+}
+
 static void take_line(struct measured_sink *s, char *const *cell, const int *at, const char *place)
 {
-    enum { MODEL, BACKEND, TEST, RATE, LAYERS, PARAMS };
+    enum { MODEL, BACKEND, TEST, RATE, LAYERS, PARAMS, SIZE };
     struct point p = {.batch = 1};
     struct llama_test t = {0};
     set_type(&p, cell[at[MODEL]]);
     p.weights = at[PARAMS] >= 0 ? weights_of(cell[at[PARAMS]]) : 0.0;
+    set_size(&p, at[SIZE] >= 0 ? size_of(cell[at[SIZE]]) : 0.0);
     set_backend(&p, cell[at[BACKEND]], at[LAYERS] >= 0 && strcmp(cell[at[LAYERS]], "0") == 0, &t);
     char *end;
     t.tokens_per_s = strtod(cell[at[RATE]], &end); /* "512.3 ± 4.1" */
@@ -228,7 +250,7 @@ static void take_build(struct measured_sink *s, size_t first, const char *line)
 
 int measured_llama_markdown(struct measured_sink *s, FILE *f)
 {
-    static const char *const names[] = {"model", "backend", "test", "t/s", "ngl", "params"};
+    static const char *const names[] = {"model", "backend", "test", "t/s", "ngl", "params", "size"};
     enum { NEEDED = 4, NAMES = sizeof names / sizeof names[0] };
     size_t before = s->e->n;
     size_t first = s->out->points.n;

@@ -34,6 +34,7 @@ static const struct csv_field fields[] = {
     {"metric", CSV_TEXT, OF(metric_name), .min = 1},
     {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE, .or_empty = true},
     {"source", CSV_TEXT, OF(source), .or_missing = true},
+    {"bytes_per_weight", CSV_NUMBER, OF(bytes_per_weight), .max = 8.0, .or_missing = true},
 };
 
 static void row_check(void *row, const struct csvfile *f, struct err *e)

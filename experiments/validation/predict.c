@@ -63,6 +63,16 @@ static void take_other_runtime(const struct point *p, struct predict_case *out)
     }
 }
 
+/* Weights of a width that the entry lacks have the usual format. Where the entry keeps KV otherwise
+ * than is usual of its own width, the runtime keeps it so at all widths. */
+static struct soc_format format_of(const struct soc_runtime *r, uint32_t bits)
+{
+    struct soc_format format = r->weight_bits == bits ? r->format : soc_format_of_width(bits);
+    bool own = r->format.kv_bytes != soc_format_of_width(r->weight_bits).kv_bytes;
+    format.kv_bytes = own ? r->format.kv_bytes : format.kv_bytes;
+    return format;
+}
+
 static void bind_model(const struct catalog *c, const struct point *p, struct predict_case *out)
 {
     const struct llm *m = catalog_llm(c, p->model);
@@ -75,11 +85,17 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
     const struct soc_runtime *r = &out->soc->devices[out->device].runtimes[out->runtime];
     uint32_t bits = p->weight_bits > 0 ? p->weight_bits : m->weight_bits;
     uint32_t act = p->act_bits > 0 ? p->act_bits : m->act_bits;
-    struct soc_format format = r->weight_bits == bits ? r->format : soc_format_of_width(bits);
+    struct soc_format format = format_of(r, bits);
     bool table = bits == 4 && strncmp(p->runtime, TABLES, strlen(TABLES)) == 0;
     double recipe = table ? catalog_recipe_bytes(c, p->model) : 0.0;
     format.body_bytes = recipe > 0.0 ? recipe : format.body_bytes;
     llm_requantise(&out->llm, bits, act, &format);
+    if (p->bytes_per_weight > 0.0) { /* the file's own bytes, spread as the format has them */
+        double more = p->bytes_per_weight * llm_stored_weights(&out->llm) / out->llm.weight_bytes;
+        format.body_bytes *= more;
+        format.head_bytes *= more;
+        llm_requantise(&out->llm, bits, act, &format);
+    }
     out->window = catalog_window(c, p->runtime, m->name);
 }
 

@@ -101,29 +101,52 @@ START_TEST(a_test_is_of_one_phase)
 }
 END_TEST
 
-/* As many parameters as the file or the table says; 0 where it does not. */
+/* A row has as many parameters as the file or the table says, and as many bytes for each. It has 0
+ * where they say nothing. A size without parameters, or of over 8 bytes for each, does not count.
+ */
 START_TEST(a_row_has_its_models_parameters)
 {
     static const struct {
         const char *text;
-        double weights;
+        double weights, bytes;
     } files[] = {
         {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":0,"
+         "\"n_gen\":1,\"avg_ts\":1,\"model_n_params\":4000,\"model_size\":3000}]",
+         4000.0, 0.75},
+        {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends,model_n_params,model_size\n"
+         "m,f,5,1,0,CPU,8000,5000\n",
+         8000.0, 0.625},
+        {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends,model_size\nm,f,5,1,0,CPU,"
+         "5000\n",
+         0.0, 0.0},
+        {"| model | size | params | backend | test | t/s |\n"
+         "| a | 3.50 GiB | 7.00 B | CPU | tg1 | 1 |\n",
+         7e9, 3.5 * 1024 * 1024 * 1024 / 7e9},
+        {"| model | size | params | backend | test | t/s |\n"
+         "| a | 500.00 MiB | 500.00 M | CPU | tg1 | 1 |\n",
+         5e8, 1.048576},
+        {"| model | size | params | backend | test | t/s |\n"
+         "| a | 500.00 GiB | 500.00 M | CPU | tg1 | 1 |\n",
+         5e8, 0.0},
+        {"[{\"model_type\":\"m\",\"model_filename\":\"f\",\"backends\":\"CPU\",\"n_prompt\":0,"
          "\"n_gen\":1,\"avg_ts\":1,\"model_n_params\":7241732096}]",
-         7241732096.0},
+         7241732096.0, 0.0},
         {"model_type,model_filename,avg_ts,n_gen,n_prompt,backends,model_n_params\n"
          "m,f,5,1,0,CPU,494032768\n",
-         494032768.0},
-        {"| model | params | backend | test | t/s |\n| a | 7.62 B | CPU | tg1 | 1 |\n", 7.62e9},
-        {"| model | params | backend | test | t/s |\n| a | 494.03 M | CPU | tg1 | 1 |\n", 494.03e6},
-        {"| model | params | backend | test | t/s |\n| a | ? | CPU | tg1 | 1 |\n", 0.0},
-        {"| model | backend | test | t/s |\n| a | CPU | tg1 | 1 |\n", 0.0},
+         494032768.0, 0.0},
+        {"| model | params | backend | test | t/s |\n| a | 7.62 B | CPU | tg1 | 1 |\n", 7.62e9,
+         0.0},
+        {"| model | params | backend | test | t/s |\n| a | 494.03 M | CPU | tg1 | 1 |\n", 494.03e6,
+         0.0},
+        {"| model | params | backend | test | t/s |\n| a | ? | CPU | tg1 | 1 |\n", 0.0, 0.0},
+        {"| model | backend | test | t/s |\n| a | CPU | tg1 | 1 |\n", 0.0, 0.0},
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         memset(&m, 0, sizeof m);
         ck_assert_msg(read_text(files[i].text) == 0, "%s", err.n > 0 ? err.lines[0] : "");
         ck_assert_uint_eq(m.points.n, 1);
         ck_assert_double_eq_tol(m.points.v[0].weights, files[i].weights, 1.0);
+        ck_assert_double_eq_tol(m.points.v[0].bytes_per_weight, files[i].bytes, 1e-12);
     }
 }
 END_TEST

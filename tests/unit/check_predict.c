@@ -509,6 +509,51 @@ START_TEST(a_recipe_decides_a_tables_weights)
 }
 END_TEST
 
+/* A file of Llama 2 7B with 0.7 bytes for each of its weights, embedding included, has 0.7 times as
+ * many bytes. Body and head stay as unlike as the format has them. Gemma 2's embedding is its head,
+ * and counts once. */
+START_TEST(a_file_decides_its_weights)
+{
+    static const char *const models[] = {"llama-2-7b", "gemma-2-2b"};
+    for (int i = 0; i < 2; i++) {
+        struct point p = row("igpu", "ov", models[i], POINT_TPOT_MS);
+        struct predict_case usual, own;
+        p.weight_bits = 4;
+        predict_bind(&c, &p, &usual);
+        p.bytes_per_weight = 0.7;
+        predict_bind(&c, &p, &own);
+        is_near(own.llm.weight_bytes, 0.7 * llm_stored_weights(&own.llm));
+        is_near(own.llm.head_bytes_per_weight / own.llm.body_bytes_per_weight,
+                usual.llm.head_bytes_per_weight / usual.llm.body_bytes_per_weight);
+        ck_assert_double_eq(own.llm.kv_bytes_per_token, usual.llm.kv_bytes_per_token);
+    }
+}
+END_TEST
+
+/* An entry of 4 bits whose KV has 2 bytes says so of its runtime: a row of 8 bits has them, too. An
+ * entry whose KV is usual of its width says nothing of another width. */
+START_TEST(a_runtime_keeps_kv_alike_at_widths_it_lacks)
+{
+    struct soc_device *d = &soc->devices[predict_device(soc, "igpu")];
+    struct point p = row("igpu", "x", "llama-2-7b", POINT_TPOT_MS);
+    struct predict_case k;
+    d->n_runtimes = 1;
+    d->fallback = 0;
+    for (int i = 0; i < 2; i++) {
+        d->runtimes[0].weight_bits = 4;
+        d->runtimes[0].format = soc_format_of_width(4);
+        d->runtimes[0].format.kv_bytes = i == 0 ? 2.0 : soc_format_of_width(4).kv_bytes;
+        p.weight_bits = 8;
+        predict_bind(&c, &p, &k);
+        is_near(k.llm.kv_bytes_per_element, i == 0 ? 2.0 : 1.0);
+        is_near(k.llm.body_bytes_per_weight, soc_format_of_width(8).body_bytes);
+        p.weight_bits = 16;
+        predict_bind(&c, &p, &k);
+        is_near(k.llm.kv_bytes_per_element, 2.0);
+    }
+}
+END_TEST
+
 /* The last machine of a name is the one that counts; names are the same in spite of case and signs.
  */
 START_TEST(names_are_found_without_what_does_not_count)
@@ -544,6 +589,8 @@ static const struct suite_row suite[] = {
     TEST(a_product_has_a_formula_and_an_interval),
     TEST(the_entry_without_ones_own),
     TEST(a_recipe_decides_a_tables_weights),
+    TEST(a_file_decides_its_weights),
+    TEST(a_runtime_keeps_kv_alike_at_widths_it_lacks),
     TEST(names_are_found_without_what_does_not_count),
 };
 SUITE_MAIN("predictions", suite)
