@@ -63,13 +63,14 @@ double llm_stored_weights(const struct llm *m)
 
 static void count_bytes(struct llm *m)
 {
-    m->head_bytes_per_weight = fmax(m->head_bytes_per_weight, m->dense_bytes_per_weight);
     double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
     /* In memory in addition to the head. No kernel reads it whole: a lookup takes one row. */
     double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
-    m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight +
-                      attention_weights(m) * wider + m->head_weights * m->head_bytes_per_weight +
-                      embedding;
+    double outside = attention_weights(m) +
+                     ffn_weights(m) * ((double)(m->n_layers - m->dense_layers) * m->shared_ffn +
+                                       (double)m->dense_layers * m->dense_ffn);
+    m->weight_bytes = stored_body_weights(m) * m->body_bytes_per_weight + outside * wider +
+                      m->head_weights * m->head_bytes_per_weight + embedding;
     struct llm_layer l;
     llm_layer_fill(m, &l);
     m->kv_bytes_per_token = m->n_layers * l.elements_per_key * m->kv_bytes_per_element;
@@ -304,7 +305,7 @@ void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
     m->weight_bits = weight_bits;
     m->act_bits = act_bits;
     m->body_bytes_per_weight = format->body_bytes;
-    m->head_bytes_per_weight = format->head_bytes;
+    m->head_bytes_per_weight = fmax(format->head_bytes, m->dense_bytes_per_weight);
     m->kv_bytes_per_element = format->kv_bytes;
     count_bytes(m);
 }

@@ -1,3 +1,4 @@
+#include "hwmodels/gguf.h"
 #include "hwmodels/llm_hf_impl.h"
 #include "sim/base/words.h"
 
@@ -358,6 +359,9 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
 
 cJSON *llm_read_file(const char *path, struct err *e)
 {
+    if (gguf_is(path)) {
+        return err_null(e, "%s: is a GGUF file: xpusim new-llm NAME --gguf %s", path, path);
+    }
     cJSON *root = json_read_file(path, e);
     if (!llm_hf_is(root)) {
         return root;

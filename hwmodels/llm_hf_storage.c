@@ -222,6 +222,10 @@ void llm_hf_put_storage(cJSON *to, const struct storage *s)
 void llm_tree_width(cJSON *to, uint32_t bits)
 {
     struct soc_format f = soc_format_of_width(bits);
+    const cJSON *dense = json_member(json_member(to, "dense_bytes_per_weight"), "value");
+    if (dense != NULL) { /* other weights keep their width, the head's among them */
+        f.head_bytes = fmax(f.head_bytes, dense->valuedouble);
+    }
     struct storage s = {.bits = bits,
                         .act_bits = 16,
                         .body = f.body_bytes,

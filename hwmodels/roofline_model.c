@@ -24,12 +24,13 @@ static void add_products(struct roofline_op *op, const struct llm_product *p, ui
 }
 
 /* Two or three products of an FFN; `copies` of it in a layer on average. */
-static void add_ffn(struct roofline_op *op, const struct llm *m, double width, double copies)
+static void add_ffn(struct roofline_op *op, const struct llm *m, double width, double copies,
+                    double bytes_per_weight)
 {
     for (int i = 0; i < (m->gated_ffn ? 2 : 1); i++) {
-        add_matrix(op, m->hidden, width, m->body_bytes_per_weight, copies);
+        add_matrix(op, m->hidden, width, bytes_per_weight, copies);
     }
-    add_matrix(op, width, m->hidden, m->body_bytes_per_weight, copies);
+    add_matrix(op, width, m->hidden, bytes_per_weight, copies);
 }
 
 static void ops_fill(struct roofline *r, const struct llm *m)
@@ -45,17 +46,18 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     double dense_flop = r->ops[OP_FFN].flop_per_row;
     /* Every layer of a pass costs the same: layers without experts are a share of each. */
     double dense_share = (double)m->dense_layers / m->n_layers;
-    add_ffn(&r->ops[OP_FFN], m, m->ffn_hidden, used * (1.0 - dense_share));
+    add_ffn(&r->ops[OP_FFN], m, m->ffn_hidden, used * (1.0 - dense_share),
+            m->body_bytes_per_weight);
     if (m->n_experts > 0) { /* which experts are read depends on the rows */
         double read_bytes = r->ops[OP_FFN].weight_bytes - dense_bytes;
         r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
         r->ops[OP_FFN].weight_bytes = dense_bytes;
         r->ops[OP_FFN].expert_flop_per_row = r->ops[OP_FFN].flop_per_row - dense_flop;
         double prims = r->ops[OP_FFN].prims; /* of a layer with experts */
-        add_ffn(&r->ops[OP_FFN], m, m->dense_ffn, dense_share);
+        add_ffn(&r->ops[OP_FFN], m, m->dense_ffn, dense_share, dense);
         r->ops[OP_FFN].prims = prims;
         if (m->shared_ffn > 0) {
-            add_ffn(&r->ops[OP_FFN], m, m->shared_ffn, 1.0 - dense_share);
+            add_ffn(&r->ops[OP_FFN], m, m->shared_ffn, 1.0 - dense_share, dense);
         }
     }
     add_matrix(&r->ops[OP_HEAD], m->hidden, m->vocab, m->head_bytes_per_weight, 1.0);

@@ -111,8 +111,9 @@ grep -q "powers are those of ryzen-ai-max-395 (npu 0.9 W in prompts, 1.4 in deco
 grep -q "runs use" said && fail "the default runtime was measured, and changed: $(cat said)"
 # Its Markdown names an architecture and a class of size, which several models share: the number of parameters decides.
 labelled() { # the label, the parameters, --measured, tokens per second
+    size=$(echo "$2" | awk '{ printf "%.2f MiB", $1 * ($2 == "B" ? 1e9 : 1e6) * 0.5625 / 1048576 }') # Q4_0
     printf '%s\n' '| model | size | params | backend | ngl | test | t/s |' '| --- | --- | --- | --- | --- | --- | --- |' \
-        "| $1 | 4 GiB | $2 | Vulkan | 99 | tg128 | ${4:-17.2} |" '' 'build: e6f3a1b (9282)' >bench.md
+        "| $1 | $size | $2 | Vulkan | 99 | tg128 | ${4:-17.2} |" '' 'build: e6f3a1b (9282)' >bench.md
     rm -f other.json
     "$x" new-soc other --like ryzen-ai-9-hx-370 --measured "${3:-bench.md}" 2>&1
 }
@@ -195,7 +196,11 @@ done
 cmp -s mine.json.said llama-3.2-3b.said && [ "$(wc -l <mine.json.said)" -gt 8 ] || fail "rows of a file: $(diff mine.json.said llama-3.2-3b.said)"
 refuse "gone.json: No such file" "$x" new-soc other3 --measured "model=gone.json,bits=8,tpot_ms@1024=60"
 refuse "is there already" "$x" new-llm mine --hf My-Model/config.json
-refuse "hf FILE is needed" "$x" new-llm other
+refuse "gguf FILE is needed" "$x" new-llm other
+# a GGUF file, which tests/unit/check_llm_gguf.c reads whole
+printf 'GGUF\003\000\000\000' >cut.gguf
+refuse "cut.gguf: ends before its list of tensors does" "$x" new-llm other --gguf cut.gguf
+refuse "cut.gguf: is a GGUF file: xpusim new-llm NAME --gguf" "$x" run --policy fcfs --llm cut.gguf
 refuse "no config.json of Hugging Face" "$x" new-llm other --hf mine.json
 sed 's/"llama"/"nonesuch"/' My-Model/config.json >My-Model/other.json
 refuse 'other.json: model_type: "nonesuch" is not known' "$x" new-llm other --hf My-Model/other.json

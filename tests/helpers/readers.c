@@ -21,6 +21,7 @@
 #include "experiments/validation/points.h"
 #include "hwmodels/conformal.h"
 #include "hwmodels/kernel_rows.h"
+#include "hwmodels/llm_gguf.h"
 #include "hwmodels/speculation_data.h"
 #include "plots/figure.h"
 #include "policies/replay.h"
@@ -185,6 +186,13 @@ static int read_llm(const char *path, struct err *e)
     struct config_options o = config_options_default();
     o.llm = path;
     return load_and_run(&o, e);
+}
+
+static int read_gguf(const char *path, struct err *e)
+{
+    cJSON *tree = llm_gguf_tree(path, "fuzzed", e);
+    cJSON_Delete(tree);
+    return tree == NULL ? -EINVAL : 0;
 }
 
 static int read_settings(char *text, struct err *e)
@@ -504,6 +512,7 @@ const struct reader readers[] = {
     {"fit", "experiments/claims/open-125h.json", 4000, read_fit, NULL},
     {"gate", NULL, 3000, read_gate, NULL},
     {"genai-perf", NULL, 2000, read_genai_perf, NULL},
+    {"gguf", NULL, 4000, read_gguf, NULL},
     {"guidellm", NULL, 2000, read_guidellm, NULL},
     {"hugging-face", NULL, 2000, read_llm, NULL},
     {"import", NULL, 2000, read_import, NULL},

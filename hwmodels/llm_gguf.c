@@ -1,0 +1,431 @@
+#include "hwmodels/llm_gguf.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "hwmodels/gguf.h"
+#include "hwmodels/soc.h"
+#include "sim/base/json.h"
+#include "sim/base/words.h"
+
+#define MAX_BLOCKS 1000u
+#define MAX_BITS 33
+#define SAME 0.01 /* norms, routers, biases and convolutions are no products of an LLM file */
+
+/* Tensors of one layer, by what they do. Widths are 0 where there is none. */
+struct block {
+    double q, k, v; /* outputs */
+    double in;      /* outputs of all products in front of attention or of a state */
+    double out;     /* inputs of attention's last product */
+    double state_out,
+        conv; /* inputs of a state's last product; elements that a convolution keeps */
+    double ffn, experts_ffn, shared_ffn, n_experts;
+    bool gate, ffn_gate, sinks, nextn;
+};
+
+/* Weights of a class, and their bytes. */
+struct weights {
+    double n, bytes;
+    double of_bits[MAX_BITS];
+};
+
+struct reading {
+    const char *path, *arch;
+    struct gguf g;
+    struct block block[MAX_BLOCKS];
+    uint32_t n; /* blocks, those that only draft tokens included */
+    double hidden, vocab;
+    bool head;
+    struct weights experts, rest, embedding, last; /* last: of the head */
+    struct err *e;
+};
+
+/* ---- tensors ---- */
+
+static void count(struct weights *w, const struct gguf_tensor *t)
+{
+    w->n += t->weights;
+    w->bytes += t->bytes;
+    w->of_bits[t->bits] += t->weights;
+}
+
+enum role {
+    IN,
+    OUT,
+    STATE_OUT,
+    CONV,
+    FFN_IN,
+    FFN_OUT,
+    EXPERTS_IN,
+    EXPERTS_OUT,
+    SHARED_IN,
+    SHARED_OUT,
+    ROUTER
+};
+static const struct {
+    const char *name;
+    enum role role;
+} roles[] = {
+    {"attn_q", IN},
+    {"attn_k", IN},
+    {"attn_v", IN},
+    {"attn_qkv", IN},
+    {"attn_gate", IN},
+    {"attn_q_a", IN},
+    {"attn_q_b", IN},
+    {"attn_kv_a_mqa", IN},
+    {"attn_kv_b", IN},
+    {"attn_k_b", IN},
+    {"attn_v_b", IN},
+    {"attn_output", OUT},
+    {"ssm_in", IN},
+    {"ssm_ba", IN},
+    {"ssm_alpha", IN},
+    {"ssm_beta", IN},
+    {"ssm_out", STATE_OUT},
+    {"ssm_conv1d", CONV},
+    {"shortconv.in_proj", IN},
+    {"shortconv.out_proj", STATE_OUT},
+    {"shortconv.conv", CONV},
+    {"ffn_gate", FFN_IN},
+    {"ffn_up", FFN_IN},
+    {"ffn_down", FFN_OUT},
+    {"ffn_gate_exps", EXPERTS_IN},
+    {"ffn_up_exps", EXPERTS_IN},
+    {"ffn_gate_up_exps", EXPERTS_IN},
+    {"ffn_down_exps", EXPERTS_OUT},
+    {"ffn_gate_shexp", SHARED_IN},
+    {"ffn_up_shexp", SHARED_IN},
+    {"ffn_down_shexp", SHARED_OUT},
+    {"ffn_gate_inp", ROUTER},
+    {"ffn_gate_inp_shexp", ROUTER},
+};
+
+static bool is_gate(const char *name)
+{
+    return strstr(name, "gate") != NULL;
+}
+
+static void take_role(struct reading *r, struct block *b, const char *name, enum role role,
+                      const struct gguf_tensor *t)
+{
+    double in = (double)t->dim[0];
+    double out = (double)t->dim[1];
+    bool expert = role == EXPERTS_IN || role == EXPERTS_OUT;
+    switch (role) {
+    case IN:
+        b->q = strcmp(name, "attn_q") == 0 ? out : b->q;
+        b->k = strcmp(name, "attn_k") == 0 ? out : b->k;
+        b->v = strcmp(name, "attn_v") == 0 ? out : b->v;
+        b->gate = b->gate || strcmp(name, "attn_gate") == 0;
+        b->in += out;
+        break;
+    case OUT:
+        b->out = in;
+        break;
+    case STATE_OUT:
+        b->state_out = in;
+        break;
+    case CONV:
+        b->conv = (in - 1.0) * out;
+        return;
+    case ROUTER:
+        return;
+    case FFN_IN:
+    case EXPERTS_IN:
+    case SHARED_IN:
+        b->ffn_gate = b->ffn_gate || is_gate(name);
+        break;
+    case FFN_OUT:
+        b->ffn = in;
+        break;
+    case EXPERTS_OUT:
+        b->experts_ffn = in;
+        b->n_experts = (double)t->dim[2];
+        break;
+    case SHARED_OUT:
+        b->shared_ffn = in;
+        break;
+    }
+    count(expert ? &r->experts : &r->rest, t);
+}
+
+static void refuse_tensor(struct reading *r, const struct gguf_tensor *t)
+{
+    (void)err_add(r->e, "%s: tensor %s, which an LLM file cannot say", r->path, t->name);
+}
+
+/* "attn_q.weight" of "blk.7.attn_q.weight". */
+static void take_block_tensor(struct reading *r, struct block *b, const char *part,
+                              const struct gguf_tensor *t)
+{
+    b->sinks = b->sinks || strncmp(part, "attn_sinks", 10) == 0;
+    bool product = text_ends(part, ".weight") && t->dim[1] > 1;
+    if (b->nextn || !product || strstr(part, "_norm") != NULL) {
+        return;
+    }
+    OWNED char *name = xformat("%.*s", (int)(strlen(part) - strlen(".weight")), part);
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (strcmp(roles[i].name, name) == 0) {
+            take_role(r, b, name, roles[i].role, t);
+            return;
+        }
+    }
+    refuse_tensor(r, t);
+}
+
+static void take_tensor(struct reading *r, const struct gguf_tensor *t)
+{
+    unsigned no;
+    int at = 0;
+    if (sscanf(t->name, "blk.%4u.%n", &no, &at) == 1 && at > 0 && no < MAX_BLOCKS) {
+        r->n = no + 1 > r->n ? no + 1 : r->n;
+        take_block_tensor(r, &r->block[no], t->name + at, t);
+    } else if (strcmp(t->name, "token_embd.weight") == 0) {
+        r->hidden = (double)t->dim[0];
+        r->vocab = (double)t->dim[1];
+        count(&r->embedding, t);
+    } else if (strcmp(t->name, "output.weight") == 0) {
+        r->head = true;
+        count(&r->last, t);
+    } else if (t->dim[1] > 1 && strncmp(t->name, "rope_factors", 12) != 0) {
+        refuse_tensor(r, t);
+    }
+}
+
+static void take_tensors(struct reading *r)
+{
+    for (size_t i = 0; i < r->g.n; i++) { /* which layers draft tokens, before all others */
+        unsigned no;
+        int at = 0;
+        if (sscanf(r->g.tensors[i].name, "blk.%4u.nextn.%n", &no, &at) == 1 && at > 0 &&
+            no < MAX_BLOCKS) {
+            r->block[no].nextn = true;
+        }
+    }
+    for (size_t i = 0; i < r->g.n; i++) {
+        take_tensor(r, &r->g.tensors[i]);
+    }
+}
+
+/* ---- keys ---- */
+
+/* "llama.attention.head_count" of "attention.head_count"; of a list the value of one layer. */
+static double key(const struct reading *r, const char *name, uint32_t layer, double otherwise)
+{
+    OWNED char *full = xformat("%s.%s", r->arch, name);
+    const cJSON *c = json_member(r->g.keys, full);
+    c = cJSON_IsArray(c) ? cJSON_GetArrayItem(c, (int)layer) : c;
+    return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
+}
+
+/* Does the layer have a window? Files list it, or say how often one has none. llama.cpp knows it of
+ * a few architectures. */
+static bool slides(const struct reading *r, uint32_t layer)
+{
+    static const struct {
+        const char *arch;
+        uint32_t every;
+    } known[] = {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}};
+    OWNED char *full = xformat("%s.attention.sliding_window_pattern", r->arch);
+    const cJSON *listed = json_member(r->g.keys, full);
+    if (cJSON_IsArray(listed)) {
+        const cJSON *c = cJSON_GetArrayItem(listed, (int)layer);
+        return c != NULL && c->valuedouble != 0.0;
+    }
+    double every = cJSON_IsNumber(listed) ? listed->valuedouble : 0.0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        every = strcmp(r->arch, known[i].arch) == 0 && every == 0.0 ? known[i].every : every;
+    }
+    return every >= 1.0 && (layer + 1) % (uint32_t)every != 0;
+}
+
+/* ---- the file ---- */
+
+/* The first layer that attends, without a window or with one; NULL: there is none. */
+static const struct block *attending(const struct reading *r, bool window, uint32_t *layer)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (!r->block[i].nextn && r->block[i].out > 0.0 && slides(r, i) == window) {
+            *layer = i;
+            return &r->block[i];
+        }
+    }
+    return NULL;
+}
+
+static void put_attention(cJSON *to, struct reading *r)
+{
+    uint32_t at = 0, far = 0;
+    const struct block *near = attending(r, true, &at);
+    const struct block *all = attending(r, false, &far);
+    const struct block *b = near != NULL ? near : all;
+    if (b == NULL) {
+        (void)err_add(r->e, "%s: no layer attends", r->path);
+        return;
+    }
+    at = near != NULL ? at : far;
+    double heads = key(r, "attention.head_count", at, 0.0);
+    double kv = key(r, "attention.head_count_kv", at, heads);
+    double latent = key(r, "attention.kv_lora_rank", at, 0.0);
+    double wide = key(r, "attention.key_length", at, heads > 0.0 ? r->hidden / heads : 0.0);
+    double dim = latent > 0.0   ? key(r, "attention.key_length_mla", at, wide)
+                 : near != NULL ? key(r, "attention.key_length_swa", at, wide)
+                                : wide;
+    JSON_MEMBERS(to, "heads", heads, "kv_heads", latent > 0.0 ? heads : kv, "head_dim", dim);
+    double turned = key(r, "rope.dimension_count", at, dim);
+    bool special =
+        b->sinks || latent > 0.0 || turned < dim || ((uint64_t)dim & ((uint64_t)dim - 1)) != 0;
+    if (b->gate || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
+        (void)cJSON_AddTrueToObject(to, "gated_attention");
+    }
+    if (latent > 0.0) {
+        double value = key(r, "attention.value_length", at, 0.0);
+        JSON_MEMBERS(to, "latent_kv", latent, "rotary_dim", turned, "value_dim",
+                     key(r, "attention.value_length_mla", at, value), "latent_query",
+                     key(r, "attention.q_lora_rank", at, 0.0));
+    }
+    double global = key(r, "attention.head_count_kv", far, kv);
+    if (near != NULL && all != NULL && (global != kv || wide != dim)) {
+        special = true;
+        JSON_MEMBERS(to, "global_kv_heads", global, "global_head_dim", wide);
+        if (all->v == 0.0 && all->k > 0.0) {
+            (void)cJSON_AddTrueToObject(to, "keys_as_values");
+        }
+    }
+    if (special) {
+        (void)cJSON_AddTrueToObject(to, "special_attention");
+    }
+}
+
+static void put_layers(cJSON *to, struct reading *r)
+{
+    double layers = 0.0, sliding = 0.0, dense = 0.0, states = 0.0;
+    const struct block *mixed = NULL, *plain = NULL, *state = NULL;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct block *b = &r->block[i];
+        if (b->nextn) {
+            continue;
+        }
+        if ((b->out > 0.0) == (b->state_out > 0.0)) {
+            (void)err_add(r->e, "%s: layer %u has %s attention and a state", r->path, i,
+                          b->out > 0.0 ? "both" : "neither");
+            return;
+        }
+        layers += 1.0;
+        sliding += b->out > 0.0 && slides(r, i);
+        states += b->state_out > 0.0;
+        state = b->state_out > 0.0 ? b : state;
+        mixed = b->n_experts > 0.0 ? b : mixed;
+        plain = b->n_experts == 0.0 ? b : plain;
+        dense += b->n_experts == 0.0;
+    }
+    const struct block *f = mixed != NULL ? mixed : plain;
+    if (f == NULL) {
+        (void)err_add(r->e, "%s: no tensor of a layer (blk.0.)", r->path);
+        return;
+    }
+    JSON_MEMBERS(to, "layers", layers, "ffn_hidden", mixed != NULL ? f->experts_ffn : f->ffn,
+                 "gated_ffn", (bool)f->ffn_gate);
+    if (mixed != NULL) {
+        double shared = mixed->shared_ffn + mixed->ffn; /* Gemma 4 has an FFN next to its experts */
+        JSON_MEMBERS(to, "experts", mixed->n_experts, "experts_per_token",
+                     key(r, "expert_used_count", 0, 0.0), "shared_ffn", shared);
+        if (plain != NULL) {
+            JSON_MEMBERS(to, "dense_layers", dense, "dense_ffn", plain->ffn);
+        }
+    }
+    double window = key(r, "attention.sliding_window", 0, 0.0);
+    if (sliding > 0.0 && window > 0.0) {
+        JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", sliding);
+    }
+    if (state != NULL) {
+        double inner = key(r, "ssm.inner_size", 0, 0.0);
+        JSON_MEMBERS(to, "recurrent_layers", states, "recurrent_in", state->in, "recurrent_out",
+                     state->state_out, "recurrent_state",
+                     inner * key(r, "ssm.state_size", 0, 0.0) + state->conv);
+    }
+}
+
+static void put_bytes(cJSON *to, const char *name, const struct weights *w, double least,
+                      const char *source)
+{
+    double bytes = fmax(w->bytes / w->n, least);
+    json_put_quantity(to, name, (struct quantity){bytes, bytes, bytes, QUANTITY_DATASHEET, true},
+                      "B", source);
+}
+
+/* The width that most weights of a layer have, or the nearest one that goes with their mean. */
+static double width_of(const struct weights *w)
+{
+    uint32_t most = 1;
+    for (uint32_t i = 1; i < MAX_BITS; i++) {
+        most = w->of_bits[i] > w->of_bits[most] ? i : most;
+    }
+    double mean = 8.0 * w->bytes / w->n;
+    return fmax(fmin(most, floor(mean)), floor(mean / 2.0) + 1.0);
+}
+
+static void put_weights(cJSON *to, const struct reading *r)
+{
+    const struct weights *body = r->experts.n > 0.0 ? &r->experts : &r->rest;
+    const char *source = "types of the file's tensors";
+    JSON_MEMBERS(to, "weight_bits", width_of(body), "act_bits", 16);
+    put_bytes(to, "body_bytes_per_weight", body, 0.0, source);
+    put_bytes(to, "head_bytes_per_weight", r->head ? &r->last : &r->embedding, 0.0, source);
+    double least = body->bytes / body->n;
+    if (r->experts.n > 0.0 && r->rest.n > 0.0 && r->rest.bytes / r->rest.n > least) {
+        put_bytes(to, "dense_bytes_per_weight", &r->rest, 0.0, source);
+    }
+    json_put_quantity(to, "kv_bytes_per_element",
+                      (struct quantity){2.0, 1.0625, 2.0, QUANTITY_DATASHEET, true}, "B",
+                      "llama.cpp keeps F16 unless asked otherwise (-ctk, -ctv)");
+}
+
+/* An LLM file must have the weights of the tensors. */
+static void check_weights(const struct reading *r, const cJSON *tree)
+{
+    struct llm m;
+    double all = r->experts.n + r->rest.n + r->embedding.n + r->last.n;
+    if (llm_parse(tree, r->path, &m, r->e) == 0 &&
+        fabs(llm_stored_weights(&m) / all - 1.0) > SAME) {
+        (void)err_add(r->e,
+                      "%s: its tensors have %.4g weights, and an LLM file of its layers %.4g: "
+                      "%s has layers that it cannot say",
+                      r->path, all, llm_stored_weights(&m), r->arch);
+    }
+}
+
+cJSON *llm_gguf_tree(const char *path, const char *name, struct err *e)
+{
+    size_t before = e->n;
+    struct reading *r = xcalloc(1, sizeof *r);
+    *r = (struct reading){.path = path, .e = e};
+    cJSON *to = cJSON_CreateObject();
+    if (gguf_read(path, &r->g, e) == 0) {
+        r->arch = json_string(r->g.keys, "general.architecture");
+        take_tensors(r);
+        const char *title = json_string(r->g.keys, "general.name");
+        OWNED char *source =
+            xformat("GGUF file %s%s%s", text_base(path), title[0] != '\0' ? " of " : "", title);
+        JSON_MEMBERS(to, "format", 1, "name", name, "source", (const char *)source, "hidden",
+                     r->hidden, "vocab", r->vocab, "tied_head", (bool)!r->head);
+        double context = key(r, "context_length", 0, 0.0);
+        if (context > 0.0) {
+            JSON_MEMBERS(to, "max_context", context);
+        }
+        put_layers(to, r);
+        put_attention(to, r);
+        if (e->n == before) {
+            put_weights(to, r);
+            check_weights(r, to);
+        }
+    }
+    gguf_fini(&r->g);
+    free(r);
+    if (e->n > before) {
+        cJSON_Delete(to);
+        return NULL;
+    }
+    return to;
+}
