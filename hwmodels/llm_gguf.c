@@ -378,7 +378,7 @@ static void put_weights(cJSON *to, const struct reading *r)
         put_bytes(to, "dense_bytes_per_weight", &r->rest, 0.0, source);
     }
     json_put_quantity(to, "kv_bytes_per_element",
-                      (struct quantity){2.0, 1.0625, 2.0, QUANTITY_DATASHEET, true}, "B",
+                      (struct quantity){2.0, 1.0625, 2.0, QUANTITY_ASSUMED, true}, "B",
                       "llama.cpp keeps F16 unless asked otherwise (-ctk, -ctv)");
 }
 

@@ -522,6 +522,22 @@ START_TEST(a_runtime_stores_the_model_as_its_entry_says)
     double body = 28.0 * 3072.0 * (2.0 * 3072.0 + 2.0 * 1024.0 + 3.0 * 8192.0);
     ck_assert_double_eq_tol(config.llm.weight_bytes, 1.05 * body + 1.25 * 3072.0 * 128256.0, 1.0);
     config_fini(&config);
+    /* A file that knows its own bytes keeps them. Its KV is the runtime's. */
+    SCOPED(json_drop) cJSON *own = json_read_file("hwmodels/llm/llama-3.2-3b.json", &err);
+    cJSON_DeleteItemFromObjectCaseSensitive(own, "body_bytes_per_weight");
+    json_put_quantity(own, "body_bytes_per_weight",
+                      (struct quantity){1.1, 1.1, 1.1, QUANTITY_DATASHEET, true}, "B", "tensors");
+    const char *path = tempfile_make(".json");
+    ck_assert_int_eq(json_write_file(path, own, &err), 0);
+    options.llm = path;
+    options.sets[2] = IGPU "openvino-2025/8.kv_bytes=2";
+    options.n_sets = 3;
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    ck_assert_double_eq_tol(config.llm.weight_bytes, 1.1 * body + 1.25 * 3072.0 * 128256.0, 1.0);
+    ck_assert_double_eq_tol(config.llm.kv_bytes_per_token, kv_elements * 2.0, 1e-6);
+    config_fini(&config);
+    tempfile_remove();
+    options.n_sets = 2;
     options.llm = "llama-3.2-3b:bits=4";
     options.sets[0] = IGPU "openvino-2025/4.kv_bytes=2";
     options.sets[1] = NPU "0.kv_bytes=1";
