@@ -1,5 +1,5 @@
 /* The head of a GGUF file, as llama.cpp writes it: keys with values, and a list of tensors.
- * Format: ggml-org/ggml, docs/gguf.md. Weights are not read. */
+ * Format: gguf.md of ggml-org/ggml. Weights are not read. */
 #pragma once
 
 #include <cjson/cJSON.h>

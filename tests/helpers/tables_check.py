@@ -105,9 +105,12 @@ def listed():
         tree, name = json.loads(pathlib.Path(f"hwmodels/llm/{d['name']}.json").read_text()), d["name"]
         for key, of in (("layers", "layers"), ("hidden", "hidden"), ("weight_bits", "weight_bits")):
             same(f"list llm {name}: {key}", d[key], tree[of])
-        if {"kv_heads", "head_dim", "kv_bytes_per_element"} <= set(tree) and not set(tree) & {"sliding", "windows", "kv_layers"}:
-            element = tree["kv_bytes_per_element"]["value"]
-            same(f"list llm {name}: KV", d["kv_kb_per_token"], 2 * tree["layers"] * tree["kv_heads"] * tree["head_dim"] * element / 1e3)
+        attend = tree["layers"] - tree.get("recurrent_layers", 0)
+        all_see = attend - tree.get("sliding_layers", 0) if "global_head_dim" in tree else 0
+        kept = 2 * (attend - all_see) * tree["kv_heads"] * tree["head_dim"] + 2 * all_see * tree.get("global_kv_heads", 0) * tree.get("global_head_dim", 0)
+        if "latent_kv" in tree:
+            kept = attend * (tree["latent_kv"] + tree["rotary_dim"])
+        same(f"list llm {name}: KV", d["kv_kb_per_token"], kept * tree["kv_bytes_per_element"]["value"] / 1e3)
     for d in document("list", "dataset"):
         rows = [r for r in rows_of(f"traces/datasets/{d['name']}.csv")]
         same(f"list dataset {d['name']}: rows", d["rows"], len(rows))
