@@ -285,9 +285,7 @@ static void run_loop(struct engine *e)
         }
         over = over || c->result->status != 0 || e->battery.empty;
     }
-    if (over) {
-        ddr_touch(e); /* time ends here: what moved until now has moved */
-    }
+    ddr_touch(e); /* time ends here: what moved until now has moved */
     if (c->result->status != 0) {
         core_dump(c);
     } else if (!over && c->n_live > 0) {

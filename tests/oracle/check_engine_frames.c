@@ -223,20 +223,25 @@ START_TEST(frames_are_counted)
 }
 END_TEST
 
-/* The request works on the NPU for 37 ms. Frames of 8 ms begin at 0, 10, 20 and 30. The run ends 7
- * ms into the last, so the device is busy for 3 * 8 + 7 = 31 ms. */
+/* The request works on the NPU for 36 ms, and the host samples for 1 ms. Frames of 8 ms begin at 0,
+ * 10, 20 and 30. The run ends 7 ms into the last, so the device is busy for 3 * 8 + 7 = 31 ms. All
+ * that time frames move 10 of 100 GB/s, and the request moves nothing. */
 START_TEST(the_frame_that_the_run_ends_in_counts_up_to_there)
 {
     struct metrics_options o = metrics_options_default();
     struct metrics *m = metrics_new(&o, &sc.machine);
     sc.setup.observers[sc.setup.n_observers++] = metrics_observer(m);
     x.device = NPU;
-    frames(100, 8, 0);
-    run(true);
+    scenario_cost(&sc, NPU, OP_HEAD, 0, 0, 0);
+    sc.machine.sample_ns_per_token = MS(1) - 1;
+    frames(100, 8, 0.08e9);
+    run(_i == 1);
     struct metric_list list = {0};
     metrics_collect(m, &list);
     ck_assert_double_eq(metric(&list, "graphics.frames"), 4);
     ck_assert_double_eq_tol(metric(&list, "graphics.busy_frac"), 31.0 / 37, 1e-12);
+    ck_assert_double_eq_tol(metric(&list, "ddr.util_frac"), 0.1 * 31.0 / 37, 1e-12);
+    ck_assert_double_eq_tol(metric(&list, "ddr.tier_low_frac"), 1.0, 1e-12);
     metric_list_fini(&list);
     metrics_free(m);
 }
@@ -330,7 +335,7 @@ static const struct suite_row suite[] = {
     LOOP(a_paused_launch_stops_at_once_where_it_may, 2),
     TEST(the_time_that_frames_take_is_a_cause_of_its_own),
     TEST(frames_are_counted),
-    TEST(the_frame_that_the_run_ends_in_counts_up_to_there),
+    LOOP(the_frame_that_the_run_ends_in_counts_up_to_there, 2),
     TEST(frames_do_not_hide_a_policy_that_stalls),
     LOOP(each_rate_has_its_own_frames, 30),
 };
