@@ -90,15 +90,19 @@ void roofline_unfuse(struct roofline *r, double sync_s)
 {
     const struct llm *m = r->model.llm;
     double h = ROOFLINE_ACT_BYTES * m->hidden;
-    double f = ROOFLINE_ACT_BYTES * m->ffn_hidden;
+    double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
+    double dense = (double)m->dense_layers / m->n_layers;
+    double width = (used * m->ffn_hidden + m->shared_ffn) * (1.0 - dense) + dense * m->dense_ffn;
+    double f = ROOFLINE_ACT_BYTES * width;
     double rotated = ROOFLINE_ACT_BYTES * (double)(m->heads + m->kv_heads) * m->head_dim;
     /* norm: read, write; rotary embedding: read, write */
     double qkv = 2.0 * h + 2.0 * rotated;
     /* two residual sums of two operands, norm, activation (of two operands where gated) */
     double ffn = 2.0 * 3.0 * h + 2.0 * h + (m->gated_ffn ? 3.0 : 2.0) * f;
+    double launches = m->shared_ffn > 0 ? 5.0 : 4.0; /* shared experts have an activation, too */
     unfuse_op(&r->ops[OP_QKV], 2.0, qkv, 2.0 * sync_s);
-    unfuse_op(&r->ops[OP_FFN], 4.0, ffn, 4.0 * sync_s);
-    unfuse_op(&r->ops[OP_LAYER], 6.0, qkv + ffn, 6.0 * sync_s);
+    unfuse_op(&r->ops[OP_FFN], launches, ffn, launches * sync_s);
+    unfuse_op(&r->ops[OP_LAYER], 2.0 + launches, qkv + ffn, (2.0 + launches) * sync_s);
 }
 
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)

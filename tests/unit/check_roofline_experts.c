@@ -185,6 +185,14 @@ START_TEST(shared_experts_and_dense_layers_are_a_share_of_every_layer)
                2.0 * body, 1e-12);
     /* Output projection, three products of the chosen experts and three of the shared ones. */
     ck_assert_double_eq(ffn->prims, 7.0);
+    /* Nonlinear ops apart: two sums of two columns 64 wide into a third, and a norm, are 8 x 64
+     * columns a row. A gated activation reads two columns and writes one. It is 2 x 48 + 144 = 240
+     * wide in three layers and 320 in two, 272 on average. Chosen and shared experts have one each.
+     */
+    double io = ffn->io_bytes_per_row;
+    roofline_unfuse(&r, 0.0);
+    model_near(ffn->io_bytes_per_row - io, 2.0 * (8 * 64 + 3 * 272), 1e-12);
+    ck_assert_double_eq(ffn->prims, 12.0);
 }
 END_TEST
 
