@@ -21,8 +21,6 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
 {
     memset(u, 0, sizeof *u);
     u->machine = machine;
-    u->npu = machine_find(machine, DEVICE_KIND_NPU);
-    u->igpu = machine_find(machine, DEVICE_KIND_IGPU);
     u->tier_medium_from = demand_from(tier_medium_frac, machine->ddr_peak_bytes_per_s);
     u->tier_high_from = demand_from(tier_high_frac, machine->ddr_peak_bytes_per_s);
     u->speed = u->speed_least = 1.0;
@@ -32,9 +30,14 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     }
 }
 
-static bool busy(const struct usage *u, int device)
+/* Has a device of the kind work? There may be several: partitions of an NPU. */
+static bool busy(const struct usage *u, enum device_kind kind)
 {
-    return device >= 0 && u->phase[device] != POWER_PHASE_IDLE;
+    bool any = false;
+    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
+        any = any || (u->machine->devices[i].kind == kind && u->phase[i] != POWER_PHASE_IDLE);
+    }
+    return any;
 }
 
 /* Sums all terms again in a fixed order, so that rounding does not depend on earlier states. */
@@ -57,7 +60,7 @@ static inline void advance(struct usage *u, int64_t now_ns)
     }
     double watts = total_watts(u);
     u->peak_watts = watts > u->peak_watts ? watts : u->peak_watts;
-    if (busy(u, u->npu) && busy(u, u->igpu)) {
+    if (busy(u, DEVICE_KIND_NPU) && busy(u, DEVICE_KIND_IGPU)) {
         u->overlap_ns += now_ns - u->now_ns;
     }
     u->now_ns = now_ns;
@@ -256,7 +259,7 @@ static void collect_devices(const struct usage *u, const struct metrics_options 
 #define DEVICE(part, title, unit, better, definition, value)                                       \
     metric_list_put(out, value, "%s." part, name);
 #include "sim/metrics/metrics.def"
-        if ((int)i == u->igpu) {
+        if (u->machine->devices[i].kind == DEVICE_KIND_IGPU) {
             metric_list_put(out, opt->util_prefill_frac * prefill + opt->util_decode_frac * decode,
                             "%s.weighted_util_frac", name);
         }

@@ -35,7 +35,6 @@ struct usage_range {
 struct usage {
     const struct machine *machine;
     struct usage_range range[MACHINE_MAX_DEVICES];
-    int npu, igpu; /* device indices, -1 where the machine has none */
     int64_t now_ns;
     enum power_phase phase[OBSERVER_DOMAINS];
     double watts[OBSERVER_DOMAINS];

@@ -332,6 +332,25 @@ START_TEST(the_peak_of_an_idle_machine_is_what_idles)
 }
 END_TEST
 
+/* An NPU is divided, and its second half works from 0 to 6 s. The iGPU works from 2 to 8 s, so both
+ * work for 4 of 10 s. */
+START_TEST(a_part_of_an_npu_overlaps_too)
+{
+    struct machine m = sc.machine;
+    m.devices[2] = m.devices[IGPU];
+    m.devices[1] = m.devices[NPU];
+    metrics = metrics_new(&opt, &m);
+    struct observer *o = metrics_observer(metrics);
+    o->power(o->self, 0, 1, POWER_PHASE_DECODE, 5.0);
+    o->power(o->self, MS(2000), 2, POWER_PHASE_PREFILL, 5.0);
+    o->power(o->self, MS(6000), 1, POWER_PHASE_IDLE, 0.0);
+    o->power(o->self, MS(8000), 2, POWER_PHASE_IDLE, 0.0);
+    o->run_ended(o->self, MS(10000));
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq_tol(get("npu_igpu_overlap_frac"), 0.4, 1e-12);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     LOOP(each_target_is_met_exactly_and_missed_by_a_microsecond,
@@ -340,6 +359,7 @@ static const struct suite_row suite[] = {
     TEST(one_token_has_no_gap_to_miss),
     TEST(what_is_left_takes_as_long_as_what_was_served),
     TEST(nothing_has_a_rate_before_the_first_arrival),
+    TEST(a_part_of_an_npu_overlaps_too),
     TEST(the_peak_of_an_idle_machine_is_what_idles),
     TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
     LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,
