@@ -172,9 +172,9 @@ static void put_totals(const struct metrics *m, const struct class_totals *t, co
                        struct metric_list *out)
 {
     const struct backlog *b = &m->backlog;
-    double span_s = m->last_finish_ns > b->first_ns && b->arrivals > 0
-                        ? units_s_from_ns(m->last_finish_ns - b->first_ns)
-                        : METRIC_UNDEFINED;
+    int64_t to_ns = b->n_system > 0 ? m->end_ns : m->last_finish_ns;
+    double span_s = to_ns > b->first_ns && b->arrivals > 0 ? units_s_from_ns(to_ns - b->first_ns)
+                                                           : METRIC_UNDEFINED;
 #define TOTAL(part, title, unit, better, definition, value)                                        \
     metric_list_put(out, value, "%s." part, prefix);
 #include "sim/metrics/metrics.def"

@@ -21,7 +21,7 @@
  *   fairness_jain        clients that got nothing included
  *
  * The span is first arrival to last finish of the run. So for work that is all there at the start
- * it is the busy time.
+ * it is the busy time. Where a run ended with requests in the system, the span ends with the run.
  *
  * `truncated.` metrics are over requests that finished by the cut: the last arrival, or the run's
  * end when a horizon stopped it. They are e2e_s, ttft_s, norm_e2e_per_token_s, and

@@ -31,7 +31,7 @@ struct noted {
 };
 
 static struct noted all[MOST];
-static int64_t first_arrival_ns, last_finish_ns;
+static int64_t first_arrival_ns, span_end_ns;
 static const struct metric_list *got;
 static char what[96];
 
@@ -81,7 +81,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
 {
     (void)self;
     keep(&all[r->id], FINISHED, now_ns);
-    last_finish_ns = now_ns;
+    span_end_ns = now_ns;
 }
 
 static void on_shed(void *self, int64_t now_ns, const struct request *r)
@@ -139,6 +139,7 @@ static void on_end(void *self, int64_t now_ns)
     for (int i = 0; i < MOST; i++) { /* while their requests are still there */
         if (all[i].live != NULL) {
             keep(&all[i], NOT_YET, now_ns);
+            span_end_ns = now_ns;
         }
     }
 }
@@ -196,9 +197,8 @@ static void totals(int g, const char *group)
         met += target && meets_all(v);
         starving += starved(v);
     }
-    double span_s = last_finish_ns > first_arrival_ns
-                        ? units_s_from_ns(last_finish_ns - first_arrival_ns)
-                        : (double)NAN;
+    double span_s = span_end_ns > first_arrival_ns ? units_s_from_ns(span_end_ns - first_arrival_ns)
+                                                   : (double)NAN;
     same(group, "arrived", arrived);
     same(group, "finished", ends[FINISHED]);
     same(group, "shed", ends[SHED]);
@@ -271,7 +271,7 @@ static void try_number(const char *policy, uint64_t number)
     }
     c.sim.kv_capacity_tokens = largest + 64 + (uint32_t)(number % 5) * 400;
     memset(all, 0, sizeof all);
-    first_arrival_ns = last_finish_ns = -1;
+    first_arrival_ns = span_end_ns = -1;
     struct observer o = {.request_arrived = on_arrived,
                          .request_first_service = on_service,
                          .request_finished = on_finished,

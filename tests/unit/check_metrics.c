@@ -338,10 +338,10 @@ START_TEST(counts_and_rates_cover_finished_shed_and_unfinished)
     EXPECT("reactive.finished", 2.0);
     EXPECT("proactive.shed", 1.0);
     EXPECT("reactive.unfinished", 1.0);
-    /* The span is 0 to 14 s. */
-    EXPECT("reactive.throughput_req_per_min", 2.0 / 14.0 * 60.0);
-    EXPECT("all.throughput_req_per_min", 3.0 / 14.0 * 60.0);
-    EXPECT("all.output_tokens_per_s", 6.0 / 14.0);
+    /* U is unfinished, so the span is 0 to 16 s, the run's end, and not 14, the last finish. */
+    EXPECT("reactive.throughput_req_per_min", 2.0 / 16.0 * 60.0);
+    EXPECT("all.throughput_req_per_min", 3.0 / 16.0 * 60.0);
+    EXPECT("all.output_tokens_per_s", 6.0 / 16.0);
     EXPECT("proactive.preemptions", 2.0);
     EXPECT("proactive.evictions", 1.0);
     EXPECT("all.recomputed_tokens", 101.0);
@@ -351,7 +351,7 @@ START_TEST(counts_and_rates_cover_finished_shed_and_unfinished)
     /* R meets TTFT 4.5 <= 5 and TPOT 2.5 <= 3. Q misses 2 > 1. U carries a deadline and is
      * unfinished. */
     EXPECT("reactive.slo_attainment_frac", 1.0 / 3.0);
-    EXPECT("reactive.goodput_req_per_min", 1.0 / 14.0 * 60.0);
+    EXPECT("reactive.goodput_req_per_min", 1.0 / 16.0 * 60.0);
     ck_assert_double_nan(get("proactive.slo_attainment_frac"));
     /* Client 1 got 103 tokens and client 2 52 + 11 = 63: 166^2 / (2 (103^2 + 63^2)). */
     EXPECT("fairness_jain", 27556.0 / 29156.0);
