@@ -85,11 +85,22 @@ static void by_stages(struct sched *s, struct script *y)
     ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
 }
 
+static uint32_t kv_tokens; /* behind the last pass */
+
+static void see_kv(struct sched *s, const struct pass *p)
+{
+    kv_tokens = p->segments[0].request->kv_tokens;
+    script_ops.pass_done(s, p);
+}
+
 static int run(uint32_t output_tokens)
 {
+    static struct policy_ops watched;
     struct scenario_request q = {.cls = RT, .input_tokens = 64, .output_tokens = output_tokens};
+    watched = script_ops;
+    watched.pass_done = see_kv;
     x.step = by_stages;
-    sc.setup.policy = &script_ops;
+    sc.setup.policy = &watched;
     sc.setup.policy_context = &x;
     sc.setup.accept = accept;
     return two_models_run(&sc, &q, (const uint8_t[]){0}, NULL, 1, false);
@@ -110,6 +121,16 @@ START_TEST(drafts_are_passes_of_their_own_model)
     ck_assert_int_eq(sc.records[0].token_ns[1], verified);
     ck_assert_int_eq(sc.records[0].token_ns[3], verified);
     ck_assert_int_eq(sc.records[0].finish_ns, 4 * (MS(4) + 3) + 5 * (MS(2) + 3));
+}
+END_TEST
+
+/* One token is left, and the verification gives three. KV stays of the first token, which was its
+ * first row, and of the last one, whose draft was right: 64 of the prompt and two. */
+START_TEST(an_answer_that_ends_within_a_draft_has_no_kv_behind_it)
+{
+    ck_assert_msg(run(2) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(sc.records[0].generated, 2);
+    ck_assert_uint_eq(kv_tokens, 66);
 }
 END_TEST
 
@@ -178,6 +199,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(drafts_are_passes_of_their_own_model),
+    TEST(an_answer_that_ends_within_a_draft_has_no_kv_behind_it),
     TEST(drafts_have_kv_of_their_own),
     TEST(drafts_need_the_weights_of_their_model),
     TEST(a_request_is_measured_beside_the_weights_that_draft),
