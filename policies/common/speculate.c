@@ -51,11 +51,13 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted)
     return 1.0 + sum;
 }
 
-/* Next length to look at: whole passes, then what is offered. */
+/* Next length to look at: none, whole passes, then what is offered. */
 static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 {
     SIM_ASSERT(length <= offered && stride > 0);
-    uint32_t next = length + stride;
+    /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
+     */
+    uint32_t next = length == 0 && stride > 1 ? stride - 1 : length + stride;
     /* The offered length comes last, although it fills no whole pass; the length after it ends the
      * loop. */
     return next <= offered || length == offered ? next : offered;
@@ -64,16 +66,13 @@ static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
                           double (*cost)(void *ctx, uint32_t drafted), void *ctx)
 {
-    /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
-     */
     SIM_ASSERT(stride > 0 && speculate_ok(e));
     if (offered == 0) {
         return 0; /* that is no choice */
     }
-    uint32_t first = stride - 1 < offered ? stride - 1 : offered;
-    uint32_t best = first;
+    uint32_t best = 0;
     double best_rate = -1.0;
-    for (uint32_t l = first; l <= offered; l = next_length(l, stride, offered)) {
+    for (uint32_t l = 0; l <= offered; l = next_length(l, stride, offered)) {
         double rate = speculate_emitted(e, l) / cost(ctx, l);
         SIM_ASSERT(rate > 0.0); /* infinite where the cost is unknown, and 0: the first is best */
         /* The shorter draft wins between equal rates: it wastes less when it is wrong. */

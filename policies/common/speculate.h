@@ -43,8 +43,8 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted);
 
 /* cost(ctx, drafted): time of a step that verifies so many tokens; 0 is a plain decode. The length
  * of at most `offered` tokens with the most expected emitted tokens per time. With stride > 1 (rows
- * of a static graph) only whole passes are looked at, stride * n - 1, and what is offered; stride
- * 1: every length. The shortest among equals. O(offered / stride) costs. */
+ * of a static graph) 0 is looked at, whole passes, stride * n - 1, and what is offered; stride 1:
+ * every length. The shortest among equals. O(offered / stride) costs. */
 uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride,
                           double (*cost)(void *ctx, uint32_t drafted), void *ctx);
 
