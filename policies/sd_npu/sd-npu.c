@@ -69,7 +69,8 @@ static const struct policy_param params[] = {
         "length", SD_LENGTH_OFFERED, lengths,
         "tokens verified: all, one pass of the decode graph, or what gains most (E.20)"),
     [SD_DRAFT_MS] = POLICY_NUMBER("draft_ms", 3, 0, 1000,
-                                  "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10)"),
+                                  "drafting time per step, ms (sd.npu 4.4: below 3; SAM below 10); "
+                                  "model: that of its passes instead"),
     [SD_CALIBRATE_MS] =
         POLICY_NUMBER("calibrate_ms", 0, 0, 10,
                       "calibration per input token, ms (sd.npu 4.4: about 2; 0.18 agrees with "

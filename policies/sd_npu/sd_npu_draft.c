@@ -3,13 +3,23 @@
 #include "policies/common/cost.h"
 #include "policies/sd_npu/sd_npu.h"
 
+static uint8_t decoder(const struct sched *s, const struct sd *d)
+{
+    return param_int(s, SD_DECODE) == 1 ? d->cpu : d->npu;
+}
+
+/* Rows of the graph that decodes; 0: other models have the NPU's own shapes, and a CPU no graph. */
+static uint32_t graph_rows(const struct sched *s, const struct sd *d)
+{
+    bool has = decoder(s, d) == d->npu && d->current->model == 0;
+    return has ? sd_graph_rows(s, sd_decode_version(s)) : 0;
+}
+
 /* Annotated time of a pass over the model, with the kernels the policy would launch. */
 static double pass_ms(struct sched *s, const struct sd *d, const struct work_shape *w)
 {
-    bool cpu = param_int(s, SD_DECODE) == 1;
-    uint8_t device = cpu ? d->cpu : d->npu;
-    uint32_t chunk = cpu ? 0 : sd_graph_rows(s, sd_decode_version(s));
-    return speculate_pass_ns(s, w, device, device, chunk) / 1e6;
+    uint8_t device = decoder(s, d);
+    return speculate_pass_ns(s, w, device, device, graph_rows(s, d)) / 1e6;
 }
 
 static struct work_shape shape_of(const struct sched *s, const struct request *r, uint32_t drafted)
@@ -26,7 +36,7 @@ static double draft_pass_ms(struct sched *s, const struct sd *d)
     struct work_shape w = shape_of(s, d->current, 0);
     uint8_t device = param_int(s, SD_DRAFT_ON) == 1 ? d->cpu : d->npu;
     w.model = s->draft_model;
-    return speculate_pass_ns(s, &w, device, device, s->machine->devices[device].chunk_rows) / 1e6;
+    return speculate_pass_ns(s, &w, device, device, 0) / 1e6;
 }
 
 double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool passes)
@@ -37,10 +47,11 @@ double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool p
     if (param_int(s, SD_DRAFTER) != SD_DRAFTER_EAGLE) {
         return param_number(s, SD_DRAFT_MS);
     }
-    /* EAGLE: a draft model of one layer and the head. The paper's own simulation seems to charge
-     * one forward per step (D.10 [S]); EAGLE-2 makes six and verifies a tree of 60 tokens, of which
-     * as many are right (sim.speculation.max_draft_tokens=60). Drafting occupies the device that
-     * decodes, at its power and speed; its DDR traffic disturbs nobody. */
+    /* EAGLE: a draft model of one layer and the head, in kernels as those that decode. The paper's
+     * own simulation seems to charge one forward per step (D.10 [S]); EAGLE-2 makes six and
+     * verifies a tree of 60 tokens, of which as many are right
+     * (sim.speculation.max_draft_tokens=60). Drafting occupies the device that decodes, at its
+     * power and speed; its DDR traffic disturbs nobody. */
     struct work_shape with = shape_of(s, d->current, 0);
     struct work_shape without = with;
     without.logit_rows = 0;
@@ -71,14 +82,14 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d)
      * cut, so verifying it would be for nothing. */
     uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
     offered = offered < most ? offered : most;
-    bool npu = param_int(s, SD_DECODE) == 0;
-    uint32_t rows = npu ? sd_graph_rows(s, sd_decode_version(s)) : 1;
+    uint32_t rows = graph_rows(s, d);
+    rows = rows > 0 ? rows : s->machine->devices[decoder(s, d)].chunk_rows;
     switch ((enum sd_length)param_int(s, SD_LENGTH)) {
     case SD_LENGTH_PASS:
-        return npu && offered > rows - 1 ? rows - 1 : offered;
+        return rows > 0 && offered >= rows ? rows - 1 : offered;
     case SD_LENGTH_ADAPTIVE: {
         struct step x = {s, d};
-        return speculate_length(&d->estimate, offered, rows, step_ms, &x);
+        return speculate_length(&d->estimate, offered, rows > 0 ? rows : 1, step_ms, &x);
     }
     case SD_LENGTH_OFFERED:
         break;
@@ -94,15 +105,16 @@ static int map_extra(struct sched *s, uint32_t version, double bytes)
 int sd_map_extras(struct sched *s)
 {
     const struct llm *m = s->llm;
+    bool drafts = param_int(s, SD_SPECULATE) != 0;
     int rc = 0;
     if (param_int(s, SD_DECODE) == 1) { /* the CPU reads its own format of the weights */
         rc = map_extra(s, SD_CPU_COPY, m->weight_bytes);
     }
-    if (rc == 0 && param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {
+    if (rc == 0 && drafts && param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {
         rc = map_extra(s, SD_DRAFT_MODEL,
                        m->body_weights * m->body_bytes_per_weight / m->n_layers +
                            m->head_weights * m->head_bytes_per_weight);
     }
-    double calibrated = param_number(s, SD_CALIBRATE_MB) * 1e6;
+    double calibrated = drafts ? param_number(s, SD_CALIBRATE_MB) * 1e6 : 0.0;
     return rc == 0 && calibrated > 0.0 ? map_extra(s, SD_CALIBRATED, calibrated) : rc;
 }

@@ -266,6 +266,8 @@ static const struct {
     {"strategy=unified-g2,drafter=eagle,calibrate_mb=55",
      GRAPH_2 BLOCK("0", "2") BLOCK("1", "2") "0 0 map 1:0:4 bytes=1400000000 = 0\n"
                                              "0 0 map 1:0:5 bytes=55000000 = 0\n"},
+    {"strategy=unified-g2,drafter=eagle,calibrate_mb=55,speculate=false",
+     GRAPH_2 BLOCK("0", "2") BLOCK("1", "2")}, /* nobody drafts, so no drafter is there */
 };
 
 START_TEST(init_declares_the_graphs_of_the_strategy)
@@ -282,8 +284,7 @@ START_TEST(init_declares_the_graphs_of_the_strategy)
     sc.llm.body_bytes_per_weight = 0.5;
     sc.llm.head_weights = 9e8; /* a byte each: 1e9 / 2 + 9e8 is 1.4e9 */
     sc.llm.head_bytes_per_weight = 1.0;
-    (void)snprintf(params, sizeof params, "blocks=2,g1=300,g2=24,speculate=false,%s",
-                   inits[_i].params);
+    (void)snprintf(params, sizeof params, "blocks=2,g1=300,g2=24,%s", inits[_i].params);
     scenario_policy(&sc, policy_find("sd-npu"), params);
     sc.setup.decision_log = open_memstream(&log, &size);
     ck_assert_msg(scenario_run(&sc, q, 1, false) == 0, "%s", sc.result.message);
