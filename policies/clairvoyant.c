@@ -1,6 +1,7 @@
 #include "policies/clairvoyant.h"
 
 #include "policies/common/batch.h"
+#include "policies/common/blocks.h"
 #include "policies/common/hetero.h"
 #include "policies/common/iter.h"
 #include "policies/common/order.h"
@@ -69,6 +70,7 @@ static double key_of(struct sched *s, const struct request *r)
         return second + rank;
     }
     int64_t left = sched_oracle_output_tokens(s, r) - r->generated_tokens;
+    left -= request_prefill_left(r) > 0; /* the end of a prefill gives a token */
     uint8_t d = p->decode_device;
     /* Shortest remaining isolated time minimises the mean on one machine that can be interrupted;
      * here it is a good start for the search of plans, no optimum. */
@@ -79,6 +81,7 @@ static void enqueue(struct sched *s, const struct request *r)
 {
     struct clairvoyant *c = s->state;
     bool queued = r->state == REQUEST_STATE_QUEUED;
+    ((struct iter_request *)r->own)->found = r->reused_tokens;
     /* The key is taken when the request comes back: what is left of it has changed in the meantime.
      */
     order_add(queued ? &c->queued : &c->decoding, r, key_of(s, r));
@@ -87,6 +90,21 @@ static void enqueue(struct sched *s, const struct request *r)
 static void arrived(struct sched *s, const struct request *r)
 {
     enqueue(s, r);
+}
+
+/* A prefix has come into the cache or has gone, and what is left of a waiting prompt has changed.
+ * Nobody is notified of that. */
+static void look_up(struct sched *s, struct clairvoyant *c)
+{
+    const struct clairvoyant_plan *p = s->context;
+    const struct request *next = p->order == NULL ? order_first(&c->queued) : NULL;
+    for (const struct request *r = next; r != NULL; r = next) {
+        next = order_next(&c->queued, r);
+        if (((struct iter_request *)r->own)->found != r->reused_tokens) {
+            order_remove(&c->queued, r);
+            enqueue(s, r);
+        }
+    }
 }
 
 static void cancelled(struct sched *s UNUSED, const struct request *r)
@@ -126,7 +144,7 @@ static bool give_way(struct sched *s, struct clairvoyant *c, const struct reques
     const struct order *orders[] = {&c->decoding, &c->queued};
     for (int i = 0; i < 2; i++) {
         const struct request *r = order_last(orders[i]);
-        while (r != NULL && (r == keep || r->kv_tokens == 0)) {
+        while (r != NULL && (r == keep || blocks_held(s, r) == 0)) {
             r = order_prev(orders[i], r);
         }
         last = last == NULL || (r != NULL && order_less(orders[i], last, r)) ? r : last;
@@ -167,9 +185,10 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
 {
     const struct clairvoyant_plan *p = s->context;
     batch_clear(&c->batch);
-    for (const struct request *r; c->batch.n < p->max_batch && (r = order_first(&c->decoding));) {
+    for (const struct request *r;
+         c->batch.n < p->max_batch && (r = batch_first(&c->batch, &c->decoding)) != NULL;) {
         order_remove(&c->decoding, r);
-        batch_add(&c->batch, r, SEGMENT_DECODE, 1);
+        batch_put(&c->batch, r, SEGMENT_DECODE, 1);
     }
     int rc;
     while ((rc = batch_form(s, &c->batch, &c->iteration)) == -ENOMEM) {
@@ -179,7 +198,9 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
             if (c->batch.n == 1) {
                 break;
             }
-            enqueue(s, c->batch.segments[--c->batch.n].request);
+            const struct request *last = c->batch.segments[c->batch.n - 1].request;
+            (void)batch_leave(&c->batch, last);
+            enqueue(s, last);
         }
     }
     if (rc != 0) {
@@ -201,10 +222,9 @@ static void launch_whole(struct sched *s, struct pass *p, uint8_t device)
 /* Does what is left of the prefill come before the iteration, on a device that both use? */
 static bool prefill_goes_first(const struct clairvoyant *c)
 {
-    const struct request *r = c->prefill == NULL ? NULL : c->prefill->segments[0].request;
-    return r != NULL && c->iteration != NULL && c->iteration->state == PASS_STATE_READY &&
-           order_node(&c->queued, r)->key <
-               order_node(&c->decoding, c->iteration->segments[0].request)->key;
+    return c->prefill != NULL && c->iteration != NULL && c->iteration->state == PASS_STATE_READY &&
+           order_less(&c->queued, c->prefill->segments[0].request,
+                      c->iteration->segments[0].request);
 }
 
 static void advance_prefill(struct sched *s, struct clairvoyant *c, uint8_t device)
@@ -224,6 +244,7 @@ static void schedule(struct sched *s)
 {
     struct clairvoyant *c = s->state;
     const struct clairvoyant_plan *p = s->context;
+    look_up(s, c);
     bool one = p->prefill_device == p->decode_device; /* one instance: one pass at a time */
     bool free_p = c->prefill == NULL && order_first(&c->queued) != NULL;
     bool free_d = c->iteration == NULL && order_first(&c->decoding) != NULL;

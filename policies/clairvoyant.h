@@ -9,6 +9,10 @@
  * ahead waits for at most one pass. Where both instances use one device, they take turns, again by
  * the order. No instance idles on purpose.
  *
+ * Short of KV, the request furthest back that holds any and is in no pass starts over. For a prompt
+ * that is one behind it in the order, and for an iteration one outside it; where there is none, the
+ * iteration's last member waits.
+ *
  * An NPU with static attention prefills as the eager default mapping does: token-level ops there,
  * padded, attention and head on the iGPU (clauses.md E.10). */
 #pragma once
@@ -17,7 +21,7 @@
 
 struct clairvoyant_plan {
     const uint32_t *order; /* borrowed; request ids, the first goes first; NULL: shortest remaining
-                              isolated time first, which knows the output lengths */
+                              time first, isolated on the decode device, by the output lengths */
     uint32_t n_order;      /* few: looked up one by one. Requests not in it go last */
     bool reactive_first;   /* before the order */
     uint8_t prefill_device, decode_device;

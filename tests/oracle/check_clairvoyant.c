@@ -12,6 +12,7 @@
 #include "sim/core/core.h"
 #include "sim/core/kernels.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
 
 enum { JOBS = 5, LOADS = 12, MAX_REQUESTS = 20 };
 
@@ -304,6 +305,33 @@ START_TEST(a_batch_takes_all_that_decode)
 }
 END_TEST
 
+/* Request 1 is of the second model, whose prompt takes 6 ms + 7 ns and whose decodes 6 ms + 1 ns.
+ * Request 0 is of the first: 4 ms + 3 ns and 4 ms + 1 ns. 1 comes first, and its prompt ends at
+ * 6 ms + 7 ns. 0 is before it in the order, so its prompt and two decodes follow, up to 18 ms +
+ * 12 ns. The batch of 0 takes no request of another model: 1 waits, and has its two decodes then.
+ */
+START_TEST(a_batch_is_of_one_model_and_the_others_wait)
+{
+    struct two_models two;
+    two_models_by_hand(&sc, &two);
+    static const uint32_t order[] = {0, 1};
+    struct clairvoyant_plan plan = {.order = order,
+                                    .n_order = 2,
+                                    .prefill_device = IGPU,
+                                    .decode_device = IGPU,
+                                    .max_batch = UINT32_MAX};
+    q[0] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0.001, 50, 3, 0, 0};
+    q[1] = (struct scenario_request){REQUEST_CLASS_PROACTIVE, 0, 50, 3, 1, 0};
+    sc.setup.policy = &policy_clairvoyant_ops;
+    sc.setup.policy_context = &plan;
+    ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){0, 1}, NULL, 2, false) == 0, "%s",
+                  sc.result.message);
+    ck_assert_int_eq(sc.records[0].finish_ns, 18000012);
+    ck_assert_int_eq(sc.records[1].finish_ns, 30000014);
+    two_models_fini(&sc);
+}
+END_TEST
+
 START_TEST(every_plan_serves_every_request_on_random_machines)
 {
     for (uint64_t seed = 1; seed <= LOADS; seed++) {
@@ -328,6 +356,7 @@ static const struct suite_row suite[] = {
     CASE("schedules", .timeout_s = 60),
     TEST(npu_prefill_shares_the_igpu_with_decode_in_the_order_of_the_plan),
     TEST(a_batch_takes_all_that_decode),
+    TEST(a_batch_is_of_one_model_and_the_others_wait),
     TEST(every_plan_serves_every_request_on_random_machines),
 };
 SUITE_MAIN("clairvoyant", suite)
