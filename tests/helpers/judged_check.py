@@ -8,6 +8,10 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "policies/python"))
+from judges_sd_npu import SYSTEMS  # noqa: E402
+
 X, DIR, N = sys.argv[1], sys.argv[2], int(sys.argv[3])
 HERE = pathlib.Path(__file__).resolve().parent
 ENV = dict(os.environ, PYTHONPATH=str(HERE.parents[1] / "policies/python"), PYTHONDONTWRITEBYTECODE="1")
@@ -130,10 +134,15 @@ def disaggregated(r):
 
 def sd_npu(r):
     strategies = ["progressive", "late-start"] * 5 + ["sync", "naive-async", "naive-async", "keep-both", "unified-g1", "unified-g2"]
-    return {"strategy": r.choice(strategies), "blocks": r.choice([2, 6, 6]), "g1": r.choice([64, 256, 256, 512]), "g2": r.choice([8, 32]),
-            "decode": r.choice(["npu"] * 5 + ["cpu"]), "speculate": r.choice(["true", "true", "false"]),
-            "drafter": r.choice(["sam", "pld", "ours", "none"]), "length": r.choice(["offered", "pass"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
-            "overlap": r.choice(["true", "false"]), "keep_old": r.choice(["true", "false", "false"])}
+    how = {"strategy": r.choice(strategies), "blocks": r.choice([2, 6, 6]), "g1": r.choice([64, 256, 256, 512]), "g2": r.choice([8, 32]),
+           "decode": r.choice(["npu"] * 5 + ["cpu"]), "speculate": r.choice(["true", "true", "false"]),
+           "drafter": r.choice(["sam", "pld", "ours", "none", "run", "eagle", "model", "lookup", "suffix"]),
+           "length": r.choice(["offered", "pass", "adaptive"]), "draft_ms": r.choice([0, 3, 20]), "calibrate_ms": r.choice([0, 0.2]),
+           "overlap": r.choice(["true", "false"]), "keep_old": r.choice(["true", "false", "false"]), "calibrate_mb": r.choice([0, 55]),
+           "eagle_forwards": r.choice([1, 6]), "draft_on": r.choice(["npu", "cpu"])}
+    if r.random() < 0.7:
+        return how
+    return {"system": r.choice(list(SYSTEMS)), **{k: how[k] for k in r.sample(list(how), r.choice([0, 1, 3]))}}
 
 
 def mostly(r):
@@ -166,7 +175,14 @@ def agent_xpu_v2(r):
             "preempt": rare("kernel", "layer", "none"), "suspended": r.choice([0, 1, 1, 1, 2]), "ageing": rare("true", "false"),
             "t_age_s": r.choice([0.5, 3, 10, 900]), "aged_max": r.choice([0, 1, 1, 2]), "aged_chunks": flag("true"),
             "cap": rare("fixed", "slo", "marginal", "open"), "tbt_slo_ms": r.choice([80, 120, 200]), "epsilon": r.choice([0, 0.1, 0.5]),
-            "warm_s": rare(0, 0.01, 2), "margin": rare("igpu", "choose"), **gaps(r), "flash": r.choice(["off", "cheaper", "always"])}
+            "warm_s": rare(0, 0.01, 2), "margin": rare("igpu", "choose"), **gaps(r), "flash": r.choice(["off", "cheaper", "always"]),
+            **r.choice([{}, {"speculate": r.choice(["igpu", "npu"]), "drafter": r.choice(["run", "run", "model", "lookup", "suffix"]),
+                             "verify_rows": r.choice([4, 32, 32]), "draft_ms": r.choice([0, 3, 3, 40])}])}
+
+
+def planned(r):
+    return {"prefill": r.choice(["npu", "npu", "igpu", "cpu"]), "decode": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 3, 1000]),
+            "reactive_first": r.choice(["true", "false"]), "listed": r.choice([0, 0, 6, 20]), "order": r.randrange(100)}
 
 
 LEFT_OUT = {"llm-npu": ",outlier_frac=0"}  # what judges leave out: activations that are outliers
@@ -215,9 +231,20 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "hhpf": ("Hhpf", priorities),
     "agent-xpu-v1": ("AgentXpuV1", agent_xpu_v1),
     "agent-xpu-v2": ("AgentXpuV2", agent_xpu_v2),
+    "clairvoyant": ("Planned", planned),
     "hygen-like": ("Hygen", lambda r: {**coserving(r), "latency_budget_ms": r.choice([20, 80, 200, 600]),
                                        "context_tokens": r.choice([1, 512]), "utility": r.choice([0, 0.3, 0.5, 1])}),
 }
+
+
+PLUGINS = {"clairvoyant": str(pathlib.Path(DIR) / "planned.so")}  # no registered policy: tests/helpers/planned.c
+SPECULATE = ("sd-npu", "agent-xpu-v2")
+
+
+def spelled_out(given):
+    """A system of a paper is values of parameters; what else is given changes it."""
+    system = SYSTEMS.get(given.get("system"), {})
+    return {**system, **{k: v for k, v in given.items() if k != "system"}}
 
 
 SETTINGS = {  # of the machine and of what policies know of it
@@ -269,6 +296,23 @@ def lacked(policy, seed):
     return some.get(policy, []) if seed % 5 == 2 else []
 
 
+def drafts(r, policy, how, loaded):
+    """The load with a drafter: on token texts, a model of the run, or by frequencies."""
+    some = {"method": ["none", "sam", "sam", "pld", "eagle"], "dataset": ["summary", "rag"], "length": ["fixed", "prop", "empirical"],
+            "max_draft_tokens": [0, 0, 4, 60], "reuse_frac": [0, 0, 0.5], "proactive": ["true", "true", "false"]}
+    if "drafter" not in how:
+        return loaded
+    options = [x for k, v in some.items() for x in ("--set", f"sim.speculation.{k}={r.choice(v)}")]
+    if how["drafter"] in ("lookup", "suffix"):
+        texts = f"texts:file={r.choice(['code_edits', 'change_texts'])},n=4,concurrent={r.choice([1, 3])},history={r.choice([0, 1])}"
+        return ["--workload", texts, "--seed", str(r.randrange(1000))] + options
+    if how["drafter"] == "model":
+        path = pathlib.Path(DIR) / f"{policy}.csv"
+        loaded = loaded if "--trace" in loaded else ["--trace", str(path)] + turns(r, path, True)  # agents name models
+        options += ["--llm", "draft=llama-3.2-1b"]
+    return loaded + options
+
+
 def decisions(policy, name, options):
     log = pathlib.Path(DIR) / name
     p = subprocess.run([X, "run", "--policy", policy, "--decisions", str(log), "-q"] + options, capture_output=True, text=True, env=ENV)
@@ -287,11 +331,13 @@ def main():
             continue
         for seed in range(N):
             r = random.Random(f"{policy} {seed}")
-            options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"] + load(r, policy, seed)
-            how = ",".join(f"{k}={v}" for k, v in params(r).items())
-            options += able(how) + settings(r) + lacked(policy, seed)
-            ours = decisions(f"{policy}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
-            theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{how}", "theirs", options)
+            options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"]
+            loaded, given = load(r, policy, seed), params(r)
+            how, meant = (",".join(f"{k}={v}" for k, v in x.items()) for x in (given, spelled_out(given)))
+            loaded = drafts(r, policy, spelled_out(given), loaded) if policy in SPECULATE else loaded
+            options += loaded + able(how) + settings(r) + lacked(policy, seed)
+            ours = decisions(f"{PLUGINS.get(policy, policy)}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
+            theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{meant}", "theirs", options)
             steps += len(ours)
             runs += 1
             if ours != theirs:

@@ -1,21 +1,23 @@
-"""agent-xpu-v2 by clauses B and policies/README.md B, with plain lists (judges.py); without drafts."""
+"""agent-xpu-v2 by clauses B and policies/README.md B, with plain lists (judges.py)."""
 from types import SimpleNamespace
 
+from judges_drafts import Acceptance
 from judges_gap import FLASH, PARAMS as GAP, Flash, Gaps
 from judges import E9, Param, Plain, Segment, Shape, known, shape_of
 
 CHOICES = {"yield": ("kernel", "iteration"), "shortest": ("none", "reactive", "all"), "elastic": ("on", "off", "static", "class"),
            "split": ("makespan", "balance"), "memory_rule": ("igpu", "off", "defer"), "piggyback": ("short", "long"),
-           "preempt": ("kernel", "layer", "none"), "cap": ("fixed", "slo", "marginal", "open"), "margin": ("igpu", "choose")}
+           "preempt": ("kernel", "layer", "none"), "cap": ("fixed", "slo", "marginal", "open"), "margin": ("igpu", "choose"),
+           "speculate": ("none", "igpu", "npu"), "drafter": ("run", "model", "lookup", "suffix")}
 NUMBERS = {"prefill_first": True, "guard": False, "beta": 0.25, "warmup": True, "warm_reactive": False, "cache_entries": 8, "cache_ttl_s": 60.0,
            "b_rf": 3, "max_batch": 32, "length_bucket": 256, "suspended": 1, "ageing": True, "t_age_s": 900.0, "aged_max": 1,
-           "aged_chunks": True, "tbt_slo_ms": 200.0, "epsilon": 0.1, "warm_s": 0.0}
+           "aged_chunks": True, "tbt_slo_ms": 200.0, "epsilon": 0.1, "warm_s": 0.0, "verify_rows": 32, "draft_ms": 3.0}
 
 
 class AgentXpuV2(Plain):
     name = "agent-xpu-v2-judge"
     flags = ("busy_poll",)
-    needs = ("spans", "row_split", "kv_move", "compile", "npu", "igpu")
+    needs = ("spans", "row_split", "kv_move", "compile", "verify", "npu", "igpu")
     params = tuple(Param(k, v[0], "", choices=v) for k, v in CHOICES.items()) + tuple(Param(k, v, "", 0, 1e9) for k, v in NUMBERS.items()) + GAP + FLASH
 
     def init(self):
@@ -27,6 +29,8 @@ class AgentXpuV2(Plain):
         self.suspended, self.aged = [], set()
         self.batch = self.batch_on = None
         self.hold, self.n_batches, self.stays = None, 0, {}  # a kernel that other decodes wait for; (last batch, the first of a row of them)
+        self.seen, self.drafted, self.drafts_at, self.on_npu = Acceptance(), False, None, False
+        self.made, self.draft_passes = {}, 0              # tokens that a model has drafted for each; its passes since another batch
         self.gap, self.flash = Gaps(self, self.context_ns), Flash(self, self.context_ns)
         self.kernels, self.compiling = {}, None           # compiled attention: when it was used
 
@@ -57,6 +61,9 @@ class AgentXpuV2(Plain):
 
     def pass_done(self, p):
         self.batch = None if p is self.batch else self.batch
+        self.seen.saw(p)
+        for r in (s.request for s in p.segments):
+            self.made[r.id] = self.made.get(r.id, 0) + 1 if p.segments[0].role == "draft" else 0
         self.current, self.aside = (None if f is not None and f.p is p else f for f in (self.current, self.aside))
         self.suspended = [f for f in self.suspended if f.p is not p]
         for r in (s.request for s in p.segments):
@@ -313,29 +320,134 @@ class AgentXpuV2(Plain):
 
     def form_batch(self):
         while self.between["reactive"] or self.between["proactive"]:
-            batch = self.compose()
-            self.batch = self.form([Segment(r, "decode", 1) for r in batch], len(batch) == 1)
-            if self.sync():
+            batch = [Segment(r, "decode", 1) for r in self.compose()]
+            before, drafts = self.seen.idle, self.speculates(batch)
+            if drafts and not self.makes_drafts():  # it is chosen again when they are there
+                self.seen.idle, self.on_npu = before, False
+                return
+            ok = self.tries(drafts or batch)
+            if not ok and drafts:  # there may be room for one token each
+                self.on_npu = False
+                ok = self.tries(batch)
+            if ok:
+                self.drafted = False
+                if self.batch.segments[0].role == "draft":
+                    self.draft_passes += 1
+                    return
+                self.draft_passes = 0
                 self.n_batches += 1
-                for r in batch:
+                for r in (s.request for s in batch):
                     last, first = self.stays.get(r.id, (-1, 0))
                     self.stays[r.id] = self.n_batches, first if last == self.n_batches - 1 else self.n_batches
-                    self.between[r.cls].remove(r)
                 return
-            self.batch = None
             if len(self.between["reactive"] + self.between["proactive"]) < 2 or self.flash.out:
                 self.short = not self.param["prefill_first"]
                 return
             self.lose(max(self.between["proactive"] or self.between["reactive"], key=lambda r: (r.arrival_ns, r.id)))
 
+    def tries(self, batch):
+        self.batch = self.form(batch, len(batch) == 1 and batch[0].role == "decode")
+        if not self.sync():
+            self.batch = None
+            return False
+        for s in batch:
+            self.between[s.request.cls].remove(s.request)
+        return True
+
     def decode(self):
         first = self.param["prefill_first"]
+        if self.verifies_on_npu():
+            return
         if self.batch_on or not self.free_slots[self.igpu] or (first and (self.wants_igpu(self.current) or self.wants_igpu(self.aside))):
             return
-        if self.batch is None and not (self.hold and not self.between["reactive"]):
+        if self.batch is None and not (self.hold and not self.between["reactive"]) and self.has_drafts():
             self.form_batch()
+            if self.verifies_on_npu():
+                return
         if self.batch and self.batch.state == "ready" and not (self.hold and not self.reactive(self.batch)):
             self.batch_on = self.launch(self.batch, self.igpu, yield_="kernel" if first and self.param["yield"] == "kernel" else "pass")
+
+    # speculation
+    def offered(self, r):
+        n = self.draft_tokens([r])[0] if self.param["speculate"] != "none" else 0
+        return min(n, r.max_output_tokens - r.generated_tokens - 1)
+
+    def by_model(self):
+        return self.param["speculate"] != "none" and self.param["drafter"] == "model"
+
+    def has_drafts(self):
+        """The host drafts before the batch is formed; where the last batch wanted none, the next has to want them first."""
+        if self.by_model() or not any(self.offered(r) for q in self.between.values() for r in q):
+            self.drafts_at = None
+            return True
+        return (self.drafts_at is None and self.seen.idle > 0) or self.makes_drafts()
+
+    def makes_drafts(self):
+        ns = round(self.param["draft_ms"] * 1e6)
+        if not ns or self.by_model() or self.drafted:
+            return True
+        if self.drafts_at is None:
+            self.drafts_at = self.now_ns + ns
+            self.set_timer(self.drafts_at)
+        elif self.now_ns >= self.drafts_at:
+            self.drafted, self.drafts_at = True, None
+        return self.drafted
+
+    def no_prompts(self):
+        return not (self.current or self.aside or self.suspended or any(self.queue.values()))
+
+    def sum_ns(self, w, token_level, rest, rows):
+        """Op by op; only a device that has the whole graph runs attention and head in it."""
+        llm = self.models[w.model]
+        asks = [(w, op, token_level, 0, rows, 1) if rows and op in ("qkv", "ffn") else (w, op, rest) for op in llm.layer + ("head",)]
+        t = [e.t_ns for e in self.estimates(asks)]
+        return sum(t[:-1]) * llm.n_layers + t[-1]
+
+    def step_ns(self, batch, drafted, npu):
+        """One in which all verify so many, and its drafting."""
+        if npu:
+            w = shape_of([Segment(s.request, "verify", 1 + drafted) for s in batch])
+            t = self.sum_ns(w, self.npu, self.igpu, self.param["verify_rows"]) + 2 * self.models[w.model].n_layers * self.machine.sync_ns
+        elif drafted:
+            t = self.sum_ns(shape_of([Segment(s.request, "verify", 1 + drafted) for s in batch]), self.igpu, self.igpu, 0)
+        else:
+            t = self.time([s.request for s in batch])
+        if self.by_model():
+            w = shape_of([Segment(s.request, "verify", 0 + 1) for s in batch])._replace(model=self.draft_model)
+            return t + drafted * self.sum_ns(w, self.igpu, self.igpu, 0)
+        return t + (round(self.param["draft_ms"] * 1e6) if drafted else 0)
+
+    def speculates(self, batch):
+        """The batch with drafts, or a pass that drafts for it, where that gains."""
+        self.on_npu = False
+        most = max((self.offered(s.request) for s in batch), default=0)
+        if not most:
+            return None
+        npu = self.param["speculate"] == "npu" and self.no_prompts()
+        n = self.seen.length(most, max(1, self.param["verify_rows"] // len(batch)) if npu else 1, lambda n: self.step_ns(batch, n, npu))
+        if not n:
+            return None
+        want = {s.request.id: min(n, self.offered(s.request)) for s in batch}
+        if self.by_model():
+            lack = [s.request for s in batch if self.made.get(s.request.id, 0) < want[s.request.id]]
+            if lack and self.draft_passes < n:
+                return [Segment(r, "draft", 0) for r in lack]
+            want = {i: min(k, self.made.get(i, 0)) for i, k in want.items()}
+        self.on_npu = npu
+        return [s._replace(role="verify", n_tokens=1 + want[s.request.id]) if want[s.request.id] else s for s in batch]
+
+    def verifies_on_npu(self):
+        """Op by op, until a prompt wants the NPU."""
+        p = self.batch
+        if p is None or not self.on_npu or p.state != "ready":
+            return False
+        self.on_npu = self.no_prompts()
+        if self.on_npu and p.op < p.n_ops:
+            own = p.op_kind() in ("qkv", "ffn")
+            device = self.npu if own else self.igpu
+            if self.free_slots[device]:
+                self.batch_on = self.launch(p, device, n_ops=1, yield_="kernel", **({"chunk_rows": self.param["verify_rows"]} if own else {}))
+        return self.on_npu
 
     # B.6
     def key(self, r):
@@ -387,7 +499,7 @@ class AgentXpuV2(Plain):
 
     def stuck(self):
         waits = any(self.queue.values()) or any(self.between.values()) or self.gap.back or self.flash.there
-        return waits and not self.suspended and not any((self.current, self.aside, self.batch))
+        return waits and not self.suspended and not any((self.current, self.aside, self.batch, self.drafts_at))
 
     def schedule(self):
         self.steps()

@@ -21,7 +21,7 @@ class Gaps:
 
     def finished(self, r):
         if self.rule not in ("cache", "reactive") and r.state == "finished" and r.calls_tool:
-            tokens = r.input_tokens + r.generated_tokens - 1  # the last one has no KV
+            tokens = r.kv_tokens  # the last one has none, but where a verification has seen it
             self.out.append(SimpleNamespace(session=r.session_id, tokens=tokens, model=r.model, since=self.policy.now_ns, kept=False, over=False, due=0))
 
     def arrived(self, r):

@@ -1,8 +1,18 @@
-"""sd-npu by clauses D, its parameters' help and heads of hwmodels/graphs.h and policies/sd_npu, with plain lists (judges.py)."""
+"""sd-npu by clauses D and E.20, its parameters' help and heads of hwmodels/graphs.h, policies/sd_npu and policies/common/speculate.h,
+with plain lists (judges.py)."""
+from judges_drafts import Acceptance
 from xpusim import Policy
-from xpusim.policy import Param, Segment, Shape
+from xpusim.policy import Param, Segment, Shape, shape_of
 
 STRATEGIES = ("progressive", "sync", "naive-async", "keep-both", "unified-g1", "unified-g2", "late-start")
+DRAFTERS = ("run", "none", "pld", "sam", "ours", "eagle", "model", "lookup", "suffix", "calibrated")
+NPU, CPU = {"strategy": "unified-g2"}, {"strategy": "unified-g1", "decode": "cpu"}
+SAM, PLD, EAGLE = ({"drafter": who, "draft_ms": ms} for who, ms in (("sam", 9.99), ("pld", 9.99), ("eagle", 0)))
+SYSTEMS = {  # the systems of the paper: head of sd-npu.c
+    "npu": {**NPU, "speculate": "false"}, "npu+g": {"strategy": "progressive", "speculate": "false"}, "npu+sd": {**NPU, **SAM},
+    "npu+g+sd": {"strategy": "progressive", **SAM}, "npu-sam": {**NPU, **SAM}, "npu-pld": {**NPU, **PLD}, "npu-eagle": {**NPU, **EAGLE},
+    "sd-npu": {"strategy": "progressive", "drafter": "ours", "length": "pass", "draft_ms": 3, "calibrate_ms": 2, "calibrate_mb": 55},
+    "cpu": {**CPU, "speculate": "false"}, "cpu-sam": {**CPU, **SAM}, "cpu-pld": {**CPU, **PLD}, "cpu-eagle": {**CPU, **EAGLE}}
 
 
 class SdNpu(Policy):
@@ -11,8 +21,9 @@ class SdNpu(Policy):
     needs = ("spans", "load", "verify", "npu", "cpu")
     params = (Param("strategy", "progressive", "", choices=STRATEGIES), Param("blocks", 6, "", 1, 32), Param("g1", 256, "", 1, 4096),
               Param("g2", 32, "", 1, 4096), Param("decode", "npu", "", choices=("npu", "cpu")), Param("speculate", True, ""),
-              Param("drafter", "run", "", choices=("run", "none", "pld", "sam", "ours")), Param("length", "offered", "", choices=("offered", "pass")),
-              Param("draft_ms", 3.0, "", 0, 1000), Param("calibrate_ms", 0.0, "", 0, 10), Param("overlap", False, ""), Param("keep_old", False, ""))
+              Param("drafter", "run", "", choices=DRAFTERS), Param("length", "offered", "", choices=("offered", "pass", "adaptive")),
+              Param("draft_ms", 3.0, "", 0, 1000), Param("calibrate_ms", 0.0, "", 0, 10), Param("overlap", False, ""), Param("keep_old", False, ""),
+              Param("calibrate_mb", 0.0, "", 0, 1e5), Param("eagle_forwards", 1, "", 1, 100), Param("draft_on", "npu", "", choices=("npu", "cpu")))
 
     def init(self):
         self.npu, self.cpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "cpu"))
@@ -28,10 +39,16 @@ class SdNpu(Policy):
                 self.map("graph_block", b, v, self.bytes)
         if self.param["decode"] == "cpu":
             self.map("graph_block", 0, 3, self.llm.weight_bytes)
+        if self.param["speculate"] and self.param["drafter"] == "eagle":
+            m = self.llm
+            self.map("graph_block", 0, 4, m.body_weights * m.body_bytes_per_weight / m.n_layers + m.head_weights * m.head_bytes_per_weight)
+        if self.param["speculate"] and self.param["calibrate_mb"]:
+            self.map("graph_block", 0, 5, self.param["calibrate_mb"] * 1e6)
         self.has = [versions[0]] * self.n  # the version that a block has, or 0
         self.coming, self.old = [0] * self.n, [0] * self.n
         self.waits, self.r, self.run, self.on, self.block = [], None, None, None, 0
         self.until, self.drafted, self.calibrated = 0, None, False
+        self.passes, self.seen = 0, Acceptance()  # of the draft model, to come
         self.left, self.todo, self.used = 0, None, None  # blocks of the round; what naive-async loads next; the graph in use
 
     def request_arrived(self, r):
@@ -44,13 +61,20 @@ class SdNpu(Policy):
 
     def launch_done(self, x):
         self.on = None
+        if self.run.segments[0].role == "draft":
+            return
         self.block += 1
         self.left -= 1
         if self.run.segments[0].role == "prefill" and self.switches and not self.r.model:
             self.block_done(self.block - 1)
 
     def pass_done(self, p):
-        self.run, self.drafted = None, None
+        self.run = None
+        if p.segments[0].role == "draft":
+            self.passes -= 1
+        else:
+            self.drafted = None
+            self.seen.saw(p)
         if self.r.left:
             self.r = None
 
@@ -136,8 +160,41 @@ class SdNpu(Policy):
     def draft_length(self):
         r, most = self.r, self.r.max_output_tokens - self.r.generated_tokens - 1
         n = min(self.draft_tokens([r])[0], most) if self.param["speculate"] else 0
-        one = self.param["length"] == "pass" and self.param["decode"] == "npu"  # pass of the graph that decodes
-        return min(n, self.rows[1 if self.param["strategy"] == "unified-g1" else 2] - 1) if one else n
+        rows = self.graph_rows()[0]
+        if self.param["length"] == "adaptive":
+            return self.seen.length(n, rows or 1, lambda n: self.step_ns(n) + (self.draft_ns(n, True) if n else 0))
+        return min(n, rows - 1) if self.param["length"] == "pass" and rows else n
+
+    def verifier(self):
+        return self.npu if self.param["decode"] == "npu" else self.cpu
+
+    def graph_rows(self):
+        """Of the graph that decodes, and its version; other models run in the NPU's own shapes, and a CPU takes any."""
+        if self.param["decode"] == "cpu" or self.r.model:
+            return self.machine.devices[self.verifier()].chunk_rows, 0
+        v = 1 if self.param["strategy"] == "unified-g1" else 2
+        return self.rows[v], v
+
+    def pass_ns(self, w, device, layers, graph):
+        kinds = self.models[w.model].layer + ("head",)
+        t = [e.t_ns for e in self.estimates([(w, op, device, 0) + graph for op in kinds])]
+        return sum(t[:-1]) * layers + t[-1]
+
+    def step_ns(self, drafted):
+        w = shape_of([Segment(self.r, "verify", 1 + drafted)])
+        return self.pass_ns(w, self.verifier(), self.models[w.model].n_layers, self.graph_rows())
+
+    def draft_ns(self, drafted, passes):
+        """EAGLE's model is a layer and the head, where and as its target decodes; a model of the run drafts a token a pass."""
+        w, model, device = shape_of([Segment(self.r, "verify", 1)]), self.draft_model, self.drafts_on()
+        if self.param["drafter"] == "model":
+            own = self.machine.devices[device].chunk_rows
+            return drafted * self.pass_ns(w._replace(model=model), device, self.models[model].n_layers, (own,)) if passes else 0
+        eagle = self.param["eagle_forwards"] * self.pass_ns(w, self.verifier(), 1, self.graph_rows()) if self.param["drafter"] == "eagle" else 0
+        return self.param["draft_ms"] * 1e6 + eagle
+
+    def drafts_on(self):
+        return self.npu if self.param["draft_on"] == "npu" else self.cpu
 
     def begin(self):
         if self.r is None and self.switches:
@@ -163,12 +220,20 @@ class SdNpu(Policy):
             if self.drafted is None:
                 self.drafted = self.draft_length()
                 if self.drafted:
-                    self.until = self.now_ns + int(self.param["draft_ms"] * 1e6 + 0.5)
+                    self.passes = self.drafted if self.param["drafter"] == "model" else 0
+                    self.until = self.now_ns + int(self.draft_ns(self.drafted, False) + 0.5)
                     if self.now_ns < self.until:
                         self.set_timer(self.until)
+                        if self.param["drafter"] == "eagle":
+                            self.occupy(self.verifier(), self.until)
                         return
             n = self.drafted
+            if self.passes:
+                self.run = self.form([Segment(r, "draft", 0)])
+                return
             self.run = self.form([Segment(r, "verify", 1 + n) if n else Segment(r, "decode", 1)])
+            if n and not self.sync():  # KV has room for one token, maybe
+                self.run = self.form([Segment(r, "decode", 1)])
         self.block = 0
 
     def schedule(self):
@@ -184,7 +249,7 @@ class SdNpu(Policy):
             return
         if self.r.state == "decode" and self.param["keep_old"] and self.calibrated and self.now_ns >= self.until:
             self.decode_graphs()
-        if self.on is not None:
+        if self.on is not None or not all(self.free_slots[d] for d in (self.npu, self.cpu)):  # EAGLE's model is on it
             return
         if self.run is None:
             self.next_pass()
@@ -192,6 +257,9 @@ class SdNpu(Policy):
         if p is None or p.op == p.n_ops:
             return
         prefill, self.used = p.segments[0].role == "prefill", None
+        if p.segments[0].role == "draft":
+            self.on = self.launch(p, self.drafts_on(), yield_="pass")
+            return
         if not prefill and self.param["decode"] == "cpu":
             self.on = self.launch(p, self.cpu, yield_="pass")
             return
