@@ -82,7 +82,7 @@ def gaps(r):
 
 
 def orders(r):
-    return {**gaps(r), "device": r.choice(["igpu", "igpu", "cpu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
+    return {**gaps(r), "device": r.choice(["auto", "igpu", "cpu", "npu"]), "max_batch": r.choice([1, 2, 2, 4, 16]), "token_budget": r.choice([64, 200, 512, 2048]),
             "class": r.choice(["rt_first", "blind", "blind", "rt_alone", "window"]),
             "preempt": r.choice(["iteration", "layer", "kernel", "kernel", "reset"]), "kv": r.choice(["checkpoint", "checkpoint", "recompute", "swap"]),
             "inflight": r.choice([1, 1, 2, 9]), "level": r.choice(["device", "1", "2", "3"])}
@@ -98,7 +98,7 @@ def mlfq(r):
 
 
 def coserving(r):
-    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_num_seqs": r.choice([1, 4, 16, 16]),
+    return {"device": r.choice(["auto", "igpu", "cpu", "npu"]), "max_num_seqs": r.choice([1, 4, 16, 16]),
             "max_num_batched_tokens": r.choice([64, 512, 2048]), "offline": r.choice(["budget"] * 6 + ["always", "alone"])}
 
 
@@ -107,7 +107,7 @@ def priorities(r):
 
 
 def paged(r):
-    return {"device": r.choice(["igpu", "igpu", "cpu"]), "max_num_seqs": r.choice([1, 2, 4, 16, 16]),
+    return {"device": r.choice(["auto", "igpu", "cpu", "npu"]), "max_num_seqs": r.choice([1, 2, 4, 16, 16]),
             "max_num_batched_tokens": r.choice([16, 64, 200, 512, 2048]), "requeue": r.choice(["front", "front", "back"])}
 
 
@@ -185,7 +185,6 @@ def planned(r):
             "reactive_first": r.choice(["true", "false"]), "listed": r.choice([0, 0, 6, 20]), "order": r.randrange(100)}
 
 
-LEFT_OUT = {"llm-npu": ",outlier_frac=0"}  # what judges leave out: activations that are outliers
 JUDGED = {  # the judge, of judges_*.py, and random parameters
     "andes": ("Andes", lambda r: {**orders(r), "ttft_s": r.choice([0, 0.3, 1, 5]), "read_tokens_per_s": r.choice([1, 4.8, 12, 40]),
                                   "horizon_s": r.choice([0.3, 1, 4, 20]), "per_token": r.choice(["true", "true", "false"])}),
@@ -195,7 +194,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "llf": ("Llf", slos),
     "edf": ("Edf", slos),
     "sjf-input": ("Sjf", orders),
-    "srpt": ("Srpt", lambda r: {**orders(r), "limit": r.choice([1, 0.5, 0.5])}),
+    "srpt": ("Srpt", lambda r: {**orders(r), "limit": r.choice([1, 0.5, 0.5]), "sigma": r.choice([0, 0, 0.3, 1.5]), "draw": r.choice([0, 7])}),
     "mlfq": ("Mlfq", mlfq),
     "prema": ("Prema", lambda r: {**orders(r), "reactive_priority": r.choice([9, 3, 0.5]), "proactive_priority": r.choice([1, 3, 0]),
                                   "expected_output": r.choice([1, 20, 100])}),
@@ -204,19 +203,20 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "vtc": ("Vtc", lambda r: {**orders(r), "w_in": r.choice([0, 1]), "w_out": r.choice([1, 2]), "reactive_weight": r.choice([1, 4]),
                               "lift": r.choice(["true", "true", "false"])}),
     "program-fcfs": ("ProgramFcfs", orders),
-    "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"])}),
+    "llm-npu": ("LlmNpu", lambda r: {"in_progress": r.choice([1, 2, 4]), "order": r.choice(["chunks", "chunks", "together"]),
+                                   "outlier_frac": r.choice([0, 0.01, 0.01, 0.2])}),
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]), "safepoint": r.choice(["true", "true", "false"]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
-    "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
+    "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu", "npu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
     "sarathi": ("Sarathi", sarathi),
     "vllm-v0": ("VllmV0", lambda r: {**paged(r), "watermark_frac": r.choice([0, 0.01, 0.3]), "mixed_steps": r.choice(["true", "false", "false"])}),
     "vllm-v1": ("VllmV1", vllm_v1),
     "vllm-priority": ("VllmPriority", vllm_priority),
-    "fcfs": ("Fcfs", lambda r: {"device": r.choice(["igpu", "cpu"])}),
+    "fcfs": ("Fcfs", lambda r: {"device": r.choice(["igpu", "cpu", "npu"])}),
     "recompute-preempt": ("RecomputePreempt", lambda r: {
-        "device": r.choice(["igpu", "cpu"]), "kill": r.choice(["kernel", "immediate", "never"]), "keep_context": r.choice(["true", "false"]),
+        "device": r.choice(["igpu", "cpu", "npu"]), "kill": r.choice(["kernel", "immediate", "never"]), "keep_context": r.choice(["true", "false"]),
         "max_batch": r.choice([1, 1, 2, 8])}),
-    "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu"]), "max_requests": r.choice([1, 2, 4, 16]),
+    "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu", "npu"]), "max_requests": r.choice([1, 2, 4, 16]),
                                            "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
     "hetero-split": ("HeteroSplit", lambda r: {"decode": r.choice(["igpu", "solver", "rows", "columns"]), "max_batch": r.choice([1, 2, 16]),
                                                "split": r.choice(["true", "true", "false"])}),
@@ -247,6 +247,7 @@ def spelled_out(given):
     return {**system, **{k: v for k, v in given.items() if k != "system"}}
 
 
+SOCS = ["core-ultra-5-125h", "core-ultra-7-258v"] * 2 + ["snapdragon-8gen3", "snapdragon-x-elite", "ryzen-ai-xdna2"]
 SETTINGS = {  # of the machine and of what policies know of it
     "sim.contention": ["pccs", "none", "weighted"], "sim.hwmodel": ["roofline"], "sim.kv_block_tokens": [1, 7, 64, 256], "sim.prefix_reuse": ["false"],
     "sim.nonlinear": ["split", "offload"], "sim.chunk_auto": ["true"], "sim.collapse": ["false"], "sim.truth_sigma": [0.1, 0.5],
@@ -254,11 +255,11 @@ SETTINGS = {  # of the machine and of what policies know of it
     "sim.annotation.bias_frac.mha": [-0.5, 2], "sim.annotation.bias_frac.layer": [-0.5, 2], "sim.graphics.reserve_time_frac": [0.3],
     "sim.graphics.reserve_rate_frac": [0.3], "sim.graphics.frames_per_s": [30, 60], "sim.power.limit": ["package", "thermal"], "sim.weight_copies": [2],
     "sim.hang_frac": [0.002, 0.02], "sim.hang_factor": [30],
-    "soc.loader.swap_bandwidth.value": [0.5, 6]}
+    "soc.loader.swap_bandwidth.value": [1, 4]}
 
 
-def settings(r):
-    names = r.sample(list(SETTINGS), r.choice([0, 1, 2]))
+def settings(r, soc):
+    names = r.sample([x for x in SETTINGS if x != "sim.power.limit" or "core" in soc], r.choice([0, 1, 2]))  # others state no power
     return [x for name in names for x in ("--set", f"{name}={r.choice(SETTINGS[name])}")]
 
 
@@ -279,12 +280,13 @@ def able(how):
     """What the policy asks of the machine: what its device can do, and a window that opens and closes."""
     can = {"preempt=reset": "reset", "kill=immediate": "reset", "level=2": "withdraw", "level=3": "suspend", "hang_s=0.05": "reset"}
     on = re.search(r"device=(\w+)", how)
-    on = [on[1]] if on else ["npu", "igpu"]
+    on = [on[1].replace("auto", "igpu")] if on else ["npu", "igpu"]
+    static = ["--set", "soc.devices.npu.static_attention=false"] if "device=npu" in how else []  # else no decode can run there
     opens = [{"at_s": i * 3 + 0.5, "window": w} for i, w in enumerate(("closed", "open") * 3)]
     machine = pathlib.Path(DIR) / "window.json"
     machine.write_text(json.dumps({"machine": opens}))
     window = ["--machine", str(machine)] if "class=window" in how else []
-    return window + [x for word, what in can.items() if word in how for d in on for x in ("--set", f"soc.devices.{d}.can_{what}=true")]
+    return static + window + [x for word, what in can.items() if word in how for d in on for x in ("--set", f"soc.devices.{d}.can_{what}=true")]
 
 
 def lacked(policy, seed):
@@ -331,12 +333,13 @@ def main():
             continue
         for seed in range(N):
             r = random.Random(f"{policy} {seed}")
-            options = ["--soc", r.choice(["core-ultra-5-125h", "core-ultra-7-258v"]), "--llm", "llama-3.2-3b"]
+            options = ["--soc", r.choice(SOCS), "--llm", "llama-3.2-3b"]
             loaded, given = load(r, policy, seed), params(r)
             how, meant = (",".join(f"{k}={v}" for k, v in x.items()) for x in (given, spelled_out(given)))
             loaded = drafts(r, policy, spelled_out(given), loaded) if policy in SPECULATE else loaded
-            options += loaded + able(how) + settings(r) + lacked(policy, seed)
-            ours = decisions(f"{PLUGINS.get(policy, policy)}:{how}{LEFT_OUT.get(policy, '')}", "ours", options)
+            options += loaded + able(how) + settings(r, options[1]) + lacked(policy, seed)
+            ours = decisions(f"{PLUGINS.get(policy, policy)}:{how}", "ours", options)
+            meant += f",run_seed={options[options.index('--seed') + 1]}" if policy == "srpt" and "--seed" in options else ""
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{meant}", "theirs", options)
             steps += len(ours)
             runs += 1

@@ -7,6 +7,7 @@ from xpusim import Policy
 from xpusim.policy import Param, Segment, Shape, shape_of  # what a policy outside the tree has, too
 
 E9 = 1e9
+DEVICE = Param("device", "auto", "", choices=("auto", "npu", "igpu", "cpu"))  # auto: the iGPU
 
 
 def known(ns):
@@ -15,7 +16,7 @@ def known(ns):
 
 
 def axes(max_batch=16, rule="rt_first", preempt="iteration"):
-    return (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
+    return (DEVICE, Param("max_batch", max_batch, "", 1, 4096), Param("token_budget", 512, "", 1, 1000000),
             Param("class", rule, "", choices=("rt_first", "blind", "rt_alone", "window")),
             Param("preempt", preempt, "", choices=("iteration", "layer", "kernel", "reset")),
             Param("kv", "checkpoint", "", choices=("checkpoint", "recompute", "swap")), Param("inflight", 1, "", 1, 64),
@@ -29,7 +30,7 @@ class Plain(Policy):
     params = axes()
 
     def init(self):
-        self.device = next(d.index for d in self.machine.devices if d.kind == self.param.get("device", "igpu"))
+        self.device = self.machine.find(self.param.get("device", "auto").replace("auto", "igpu")).index
         self.ready, self.run, self.on, self.asked, self.paused = [], None, None, False, []
         self.mem, self.losses, self.ran = {}, {}, 0
         self.worked = set()  # whose KV a pass has worked on

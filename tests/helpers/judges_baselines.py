@@ -1,11 +1,11 @@
 """Baselines of the papers, by clauses C.3 and C.4, policies/README.md and heads of the files (judges.py)."""
-from judges import Param, Plain, Queues
+from judges import DEVICE, Param, Plain, Queues
 
 
 class RecomputePreempt(Queues):
     """One class at a time, in order of arrival; what a reactive request finds of proactive work starts over."""
     name = "recompute-judge"
-    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("kill", "kernel", "", choices=("kernel", "immediate", "never")),
+    params = (DEVICE, Param("kill", "kernel", "", choices=("kernel", "immediate", "never")),
               Param("keep_context", False, ""), Param("max_batch", 1, "", 1, 1024))
 
     def init(self):

@@ -1,12 +1,12 @@
 """Online and offline work in one iteration (docs/clauses.md E.12, heads of the policies; judges.py)."""
 from fractions import Fraction
 
-from judges import E9, Param, Plain, Segment, Shape, known
+from judges import DEVICE, E9, Param, Plain, Segment, Shape, known
 
 
 class Coserve(Plain):
     """Online work first, whatever it takes; then offline work, each piece as large as budget and tokens allow."""
-    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 4096),
+    params = (DEVICE, Param("max_num_seqs", 16, "", 1, 4096),
               Param("max_num_batched_tokens", 512, "", 1, 1000000),
               Param("offline", "budget", "", choices=("budget", "always", "alone")))
     safe = False

@@ -1,4 +1,6 @@
-"""llm-npu by llm.npu's equations (arXiv 2407.05858, 3.4; docs/clauses.md E.18), without outliers."""
+"""llm-npu by llm.npu's equations (arXiv 2407.05858, 3.3 and 3.4; docs/clauses.md E.18)."""
+import math
+
 from xpusim import Policy
 from xpusim.policy import Param, Segment
 
@@ -9,11 +11,14 @@ class LlmNpu(Policy):
     name = "llm-npu-judge"
     once = True
     needs = ("spans", "row_split", "kv_move", "npu", "cpu")
-    params = (Param("in_progress", 2, "", 1, 64), Param("order", "chunks", "", choices=("chunks", "together")))
+    params = (Param("in_progress", 2, "", 1, 64), Param("order", "chunks", "", choices=("chunks", "together")),
+              Param("outlier_frac", 0.01, "", 0, 0.5))
 
     def init(self):
         self.npu, self.cpu = (next(d.index for d in self.machine.devices if d.kind == k) for k in ("npu", "cpu"))
         self.wait, self.run, self.of, self.mem = [], [], {}, {}
+        self.parts = {}  # devices that have had their part of a pass's operator
+        self.outliers = math.ceil(self.param["outlier_frac"] * 1024)  # columns
 
     def request_arrived(self, r):
         self.wait.append(r)
@@ -83,12 +88,20 @@ class LlmNpu(Policy):
                 t += self.time(p, after[k])
         return t if cpu else -t
 
+    def part(self, p, device):
+        """Is it still to be launched?"""
+        return p.op < p.n_ops and device not in self.parts.get((p.id, p.op), ())
+
     def choose(self, device):
         for r in self.run:
             chunks = self.of[r.id]
+            if device == self.cpu and self.outliers:  # they hold the NPU back
+                p = next((p for p in chunks if self.part(p, device) and not self.on_cpu(p, p.op)), None)
+                if p is not None:
+                    return p
             # what runs counts as not yet done, and is not ready
             at = [p.op for p in chunks]
-            best = [i for i, p in enumerate(chunks) if p.state == "ready" and self.ready(chunks, at, i) and
+            best = [i for i, p in enumerate(chunks) if self.part(p, device) and self.ready(chunks, at, i) and
                     self.on_cpu(p, at[i]) == (device == self.cpu)]
             if best:
                 return chunks[max(best, key=lambda i: (self.gain(chunks, at, i), -i))]
@@ -102,7 +115,10 @@ class LlmNpu(Policy):
         for device in (self.npu, self.cpu):
             p = self.choose(device) if self.free_slots[device] else None
             if p is not None:
-                self.launch(p, device, n_ops=1)
+                self.parts.setdefault((p.id, p.op), set()).add(device)
+                shared = self.outliers and not self.on_cpu(p, p.op)
+                columns = {"columns": self.outliers if device == self.cpu else 1024 - self.outliers} if shared else {}
+                self.launch(p, device, n_ops=1, **columns)
         while self.free_slots[self.cpu]:  # no prompt has work for the CPU
             decodes = [r for r in self.run if r.state == "decode"]
             if not decodes or any(r.pass_ for r in decodes):

@@ -1,11 +1,11 @@
 """Orca by clauses C.4 c and E.1, with plain lists (judges.py)."""
-from judges import Param, Queues, Segment
+from judges import DEVICE, Param, Queues, Segment
 
 
 class Orca(Queues):
     """Who is in progress goes on; then who waits is admitted in order, with the whole prompt, while all KV it may need can be reserved."""
     name = "orca-judge"
-    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 1000000), Param("reserve", True, ""))
+    params = (DEVICE, Param("max_num_seqs", 16, "", 1, 1000000), Param("reserve", True, ""))
 
     def blocks(self, r):
         return -(-(r.input_tokens + r.max_output_tokens) // self.kv_block_tokens)

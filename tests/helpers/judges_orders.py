@@ -1,5 +1,6 @@
 """Orders over iterations (judges.py) by their definitions: docs/clauses.md E.5 to E.23, heads of policies/*.c, papers."""
 import math
+from statistics import NormalDist
 from types import SimpleNamespace
 
 from judges import E9, Param, Plain, axes, known
@@ -179,25 +180,43 @@ class Sjf(Plain):
         return r.input_tokens
 
 
+def mixed(*numbers):
+    """sim/base/rng.h: a key of numbers, by splitmix64."""
+    z = 0
+    for x in numbers:
+        z = ((z ^ x) + 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        z ^= z >> 31
+    return z
+
+
 class Srpt(Plain):
-    """The rest of the prompt and of the answer, which an oracle knows; whoever has produced a share of it stays."""
+    """The rest of the prompt and of the answer, which an oracle knows, or with an error that is 1 in the mean; whoever has produced a
+    share of it stays."""
     name = "srpt-judge"
     grows = -1
     flags = ("oracle",)
-    params = Plain.params + (Param("limit", 1.0, "", 0, 1),)
+    params = Plain.params + (Param("limit", 1.0, "", 0, 1), Param("sigma", 0.0, "", 0, 3), Param("draw", 0, "", 0, 1e9),
+                             Param("run_seed", 1, "", 0, 1e9))
 
     def init(self):
         super().init()
-        self.answer = {}
+        self.answer, name = {}, 0xCBF29CE484222325
+        for letter in b"srpt\0":  # FNV-1a: its draws are those of its name
+            name = (name ^ letter) * 0x100000001B3 % 2**64
+        self.key_of_draws = mixed(self.param["run_seed"], 12, name, 0) >> 11
 
     def request_arrived(self, r):
         super().request_arrived(r)
-        self.answer[r.id] = self.oracle_output_tokens([r])[0]
+        u = (mixed(mixed(self.key_of_draws, 12, r.id, 1 + self.param["draw"])) >> 11) + 0.5
+        sigma = self.param["sigma"]
+        self.answer[r.id] = self.oracle_output_tokens([r])[0] * math.exp(sigma * NormalDist().inv_cdf(u / 2**53) - sigma ** 2 / 2)
 
     def key(self, r):
         if r.generated_tokens and self.param["limit"] < 1 and r.generated_tokens >= self.param["limit"] * self.answer[r.id]:
             return -1
-        left = max(1, self.answer[r.id] - r.generated_tokens) - (r.state == "queued")  # the end of a prompt gives a token
+        left = max(1, math.floor(self.answer[r.id] - r.generated_tokens + 0.5)) - (r.state == "queued")  # the end of a prompt gives a token
         return self.prompt_ns(r) + left * self.token_ns(r)
 
 

@@ -1,11 +1,11 @@
 """time-share by clauses C.4 b, policies/README.md and the head of common/share.h, with plain lists (judges.py)."""
-from judges import Param, Queues
+from judges import DEVICE, Param, Queues
 
 
 class TimeShare(Queues):
     """Processor sharing among the first to arrive: who has been served least gets the next turn."""
     name = "time-share-judge"
-    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_requests", 4, "", 1, 16), Param("efficiency", 0.95, "", 0.01, 1),
+    params = (DEVICE, Param("max_requests", 4, "", 1, 16), Param("efficiency", 0.95, "", 0.01, 1),
               Param("quantum_ms", 5.0, "", 0, 1000000))
 
     def init(self):

@@ -1,10 +1,10 @@
 """Batching by iterations on paged KV, by clauses E.1 to E.3, policies/README.md and the sources it names (judges.py)."""
-from judges import Param, Queues, Segment
+from judges import DEVICE, Param, Queues, Segment
 
 
 class Paged(Queues):
     """Who runs holds a place, in order of admission; who waits comes in order of arrival, after those who lost their KV."""
-    params = (Param("device", "igpu", "", choices=("igpu", "cpu")), Param("max_num_seqs", 16, "", 1, 4096),
+    params = (DEVICE, Param("max_num_seqs", 16, "", 1, 4096),
               Param("max_num_batched_tokens", 512, "", 1, 1000000), Param("requeue", "front", "", choices=("front", "back")),
               Param("watermark_frac", 0.01, "", 0, 0.5))
 
