@@ -243,13 +243,60 @@ START_TEST(shedding_is_told)
     char rest[128] = "";
     ck_assert_msg(why != NULL && sscanf(why,
                                         "some/where/my policy:device=npu, load %*u: %u of %u "
-                                        "requests finished, or %100[a-z ]",
+                                        "requests finished within 600 s, or %100[a-z ]",
                                         &finished, &n, rest) == 3,
                   "%s", why);
     ck_assert_uint_lt(finished, n);
     ck_assert_str_eq(rest, "the audit is not clean");
     OWNED char *random = fails(parameters);
     ck_assert_msg(random != NULL && strstr(random, ": it sheds requests") != NULL, "%s", random);
+}
+END_TEST
+
+static const struct request *longest;
+
+static void keeps_the_longest(struct sched *s, const struct request *r)
+{
+    (void)s;
+    longest = longest == NULL || r->input_tokens > longest->input_tokens ? r : longest;
+}
+
+/* Computes all of the longest prompt but its last token, and gives that up. */
+static void starts_over(struct sched *s)
+{
+    if (longest == NULL || longest->pass != NULL) {
+        return;
+    }
+    if (longest->kv_tokens > 0) {
+        (void)sched_kv_move(s, kv_of(longest), KV_NOWHERE);
+    }
+    struct segment most = {.request = longest, .role = SEGMENT_PREFILL};
+    most.n_tokens = request_prefill_left(longest) - 1;
+    struct pass_spec spec = {.segments = &most, .n_segments = 1};
+    struct pass *pass = NULL;
+    if (most.n_tokens > 0 && sched_pass_form(s, &spec, &pass) == 0) {
+        struct launch_spec all = sched_launch_rest(s, pass, IGPU, YIELD_PASS);
+        (void)sched_launch(s, &all, NULL);
+    }
+}
+
+static int starts_without(struct sched *s)
+{
+    longest = NULL;
+    return fcfs->init(s);
+}
+
+/* The device always has work, so the run does not stall. It ended by its processor time only. */
+START_TEST(work_without_progress_ends)
+{
+    ops.init = starts_without;
+    ops.request_arrived = keeps_the_longest;
+    ops.schedule = starts_over;
+    ops.pass_done = NULL;
+    ops.request_cancelled = NULL;
+    must_say(whole, "some/where/my policy:device=npu, load 1: 0 of ");
+    (void)fflush(c.out);
+    ck_assert_ptr_nonnull(strstr(said, "load 1: enough to show it: 1 of "));
 }
 END_TEST
 
@@ -365,6 +412,7 @@ static const struct suite_row suite[] = {
     TEST(a_user_who_gives_up_and_stays_queued_stalls_the_others),
     TEST(an_action_outside_of_schedule_is_told),
     TEST(shedding_is_told),
+    TEST(work_without_progress_ends),
     TEST(a_policy_that_remembers_is_found_by_each_pair),
     TEST(pairs_say_in_what_runs_differ),
     TEST(an_oracle_must_look),
