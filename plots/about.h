@@ -8,8 +8,9 @@
 #include "sim/base/base.h"
 
 /* An object of texts, empty but for its kind when the file says nothing: of a JSON file without
- * "about" the kind is "json", of a CSV "table". *tree is all of a JSON file but a timeline, else
- * NULL. The caller frees both. Errors when it cannot be opened (NULL) or is malformed. */
+ * "about" the kind is "json", of a CSV "table", of several comparisons (`compare --store --json`)
+ * "compare-store". *tree is all of a JSON file but a timeline, else NULL. The caller frees both.
+ * Errors when it cannot be opened (NULL) or is malformed. */
 cJSON *about_read(const char *path, cJSON **tree, struct err *e);
 /* Reads it from a tree. The caller frees it. */
 cJSON *about_of(const cJSON *tree);

@@ -308,6 +308,9 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
                       "%s: a table, and nothing says which columns to draw; `xpusim plot "
                       "latency-rate %s --x COLUMN --metric COLUMN` does",
                       file->path, file->path);
+    } else if (about_is(file->about, "compare-store")) {
+        (void)err_add(e, "%s: comparisons of a store; `xpusim report --store FILE.db` draws them",
+                      file->path);
     } else if (about_is(file->about, "view") && !live) {
         (void)err_add(e, "%s: runs to look at; add --live", file->path);
     } else if (about_is(file->about, "view") && !cJSON_IsArray(json_member(file->tree, "runs"))) {
