@@ -148,7 +148,7 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
         put_space(runs->space, r, d);
         return;
     }
-    document_note(d, "the smallest change that keeps half of it: %s",
+    document_note(d, "the smallest change that keeps half of it in logarithms: %s",
                   times(&r->least_confirmed, of));
     put_interval(d, "least", &r->least_confirmed);
     put_space(runs->space, r, d);

@@ -80,7 +80,7 @@ def main():
         if d["failures"][p]["n"]:
             want.append(f"{p} failed in {d['failures'][p]['n']} runs in which the other did not: {d['failures'][p]['message']}")
     want += [f"as given: {times(d['given'])} the baseline's", f"worst scenario of the search: {d['worst_searched_ratio']:.3g} times the baseline's; on fresh seeds {times(d['worst'])}",
-             f"the smallest change that keeps half of it: {times(d['least'])} the baseline's", "scenarios", "varied from to as given worst found needed"]
+             f"the smallest change that keeps half of it in logarithms: {times(d['least'])} the baseline's", "scenarios", "varied from to as given worst found needed"]
     want += [" ".join([n] + [f"{x[k]:g}" for k in ("low", "high", "nominal", "worst")] + ([f"{x['least']:g}"] if x["least"] is not None else [])) for n, x in d["axes"].items()]
     want += [f"why: request {worst} of seed {seed}",
              f"{lives[0][worst]['class']}, {r['input_tokens']} prompt and {r['output_tokens']} output tokens: {r['latency_s']:.3f} s under {POLICY}, {r['baseline_latency_s']:.3f} s under {BASELINE}",

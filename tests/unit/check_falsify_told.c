@@ -180,7 +180,8 @@ START_TEST(what_more_is_better_of_is_told_the_other_way_round)
         "\nworst scenario of the search: 4 times, the baseline's over the policy's; on fresh seeds "
         "3 "
         "times [2, 4.5], n=6\n",
-        "\nthe smallest change that keeps half of it: 2 times [1, 4], n=7, the baseline's over the "
+        "\nthe smallest change that keeps half of it in logarithms: 2 times [1, 4], n=7, the "
+        "baseline's over the "
         "policy's\n"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         ck_assert_msg(strstr(text, lines[i]) != NULL, "%s", text);
@@ -191,7 +192,8 @@ END_TEST
 #define FOUND                                                                                      \
     "as given: 1.25 times [1, 1.56], n=5 the baseline's\n"                                         \
     "worst scenario of the search: 4 times the baseline's; on fresh seeds 3 times [2, 4.5], "      \
-    "n=6\nthe smallest change that keeps half of it: 2 times [1, 4], n=7 the baseline's\n"
+    "n=6\nthe smallest change that keeps half of it in logarithms: 2 times [1, 4], n=7 the "       \
+    "baseline's\n"
 
 /* With a reason or without one; a side that failed is named. */
 START_TEST(a_loss_is_told_with_its_reason)
