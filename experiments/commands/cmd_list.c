@@ -169,13 +169,16 @@ static void list_metrics(struct document *d)
     size_t n = 0;
     const struct metric_descriptor *v = metric_table(&n);
     document_note(
-        d, "A metric is [truncated.][GROUP.]NAME[.STATISTIC]: GROUP reactive, proactive, all, "
-           "a device\n"
-           "or a part of the machine; STATISTIC mean, p50, p90, p95, p99, max, n. Better: "
-           "lower or higher.\n"
-           "truncated is over what finished by the last arrival, or by the horizon.\n"
-           "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
-           "counters.policy.NAME.\n");
+        d,
+        "A metric is [truncated.][GROUP.]NAME[.STATISTIC]: GROUP reactive, proactive, all, "
+        "a device\n"
+        "or a part of the machine; STATISTIC mean, p50, p90, p95, p99, max, n. Better: "
+        "lower or higher.\n"
+        "A percentile is the nearest rank, value number ceil(p n) of n: the lower middle one for "
+        "p50 and an even n.\n"
+        "truncated is over what finished by the last arrival, or by the horizon.\n"
+        "What is only counted is counters.NAME (`run --json` shows all), a policy's own "
+        "counters.policy.NAME.\n");
     struct frame *f = DOCUMENT_FRAME(d, "", 0, columns);
     for (size_t i = 0; i < n; i++) {
         const char *better = metric_better_names[v[i].better];
