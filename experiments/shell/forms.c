@@ -8,9 +8,31 @@ static void put_text(const struct document *d, FILE *out)
     document_put_people(d, &people_text, out);
 }
 
+/* A table of Markdown ends at an empty line only: text right after it would be one more row. Some
+ * readers also want an empty line before it. */
+static void put_apart(const char *text, bool begins, FILE *out)
+{
+    bool apart = begins;
+    int table = -1; /* whether the line before is a row; not known at the beginning */
+    for (const char *p = text; *p != '\0';) {
+        size_t n = strcspn(p, "\n");
+        int row = *p == '|' ? 1 : 0;
+        (void)fprintf(out, "%s%.*s\n", n > 0 && !apart && row != table ? "\n" : "", (int)n, p);
+        apart = n == 0;
+        table = row;
+        p += n + (p[n] == '\n');
+    }
+}
+
 static void put_markdown(const struct document *d, FILE *out)
 {
-    document_put_people(d, &people_markdown, out);
+    OWNED char *text = NULL;
+    size_t size = 0;
+    FILE *whole = open_memstream(&text, &size);
+    SIM_REQUIRE(whole != NULL, "memory");
+    document_put_people(d, &people_markdown, whole);
+    (void)fclose(whole);
+    put_apart(text, d->told == 0, out);
 }
 
 static void put_latex(const struct document *d, FILE *out)

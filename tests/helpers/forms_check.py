@@ -5,6 +5,7 @@ import bisect
 import concurrent.futures
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -107,6 +108,9 @@ def try_line(number, command, row):
         if not NO_MARKDOWN.match(f"{command} {row}") and a != b:
             at = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
             bad.append(f"{name}: {form} differs from the text: {' '.join(a[at:at + 12])} / {' '.join(b[at:at + 12])}")
+    for x, y in itertools.pairwise(said["markdown"][1].split("\n")):  # a table begins and ends at an empty line
+        if x and y and x.startswith("|") != y.startswith("|") and not NO_MARKDOWN.match(f"{command} {row}"):
+            bad.append(f"{name}: Markdown has {x[:40]!r} right before {y[:40]!r}")
     checked = len(said["text"][1].split())
     if "csv" in said and "json" in said and said["csv"][1].strip() and said["json"][1].strip():
         rows = list(csv.reader(l for l in io.StringIO(said["csv"][1]) if not l.startswith("#")))
