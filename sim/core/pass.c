@@ -75,7 +75,7 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     uint32_t left = r->output_tokens - r->pub->generated_tokens;
     SIM_ASSERT(left > 0 && emit <= s->n_tokens);
     r->draw++;
-    r->pub->kv_tokens += emit; /* rejected rows' KV is dropped */
+    r->pub->kv_tokens += emit;                              /* rejected rows' KV is dropped */
     r->pub->kv_tokens -= emit > left ? emit - left - 1 : 0; /* and that behind an answer's end */
     kv_shrink(c, r, r->pub->kv_tokens);
     return emit < left ? emit : left;

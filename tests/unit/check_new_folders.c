@@ -269,7 +269,8 @@ START_TEST(a_model_is_told_with_its_numbers)
     ck_assert_ptr_nonnull(strstr(four.out, "; 8-bit weights of "));
     ck_assert_ptr_nonnull(strstr(four.out, "next: xpusim run --llm n.json\n"));
     SCOPED(said_fini) struct said none = COMMANDED(cmd_new_llm, "m");
-    said_refused(&none, "new-llm: --hf FILE, the config.json of the model, or --gguf FILE is needed");
+    said_refused(&none,
+                 "new-llm: --hf FILE, the config.json of the model, or --gguf FILE is needed");
     folder_put("other.json", "{\"a\": 1}");
     SCOPED(said_fini) struct said other = COMMANDED(cmd_new_llm, "k", "--hf", "other.json");
     said_refused(&other, "other.json: no config.json of Hugging Face: it has no model_type");
