@@ -3,6 +3,7 @@
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
+#include "hwmodels/llm_layers.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
 #define BATCH_CONTEXT 1024
@@ -63,6 +64,20 @@ static void batches(const struct config *c, struct document *list)
     }
 }
 
+/* Memory holds KV by the token, and states are none. */
+static void states(const struct llm *m, struct document *list)
+{
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
+    double bytes = ROOFLINE_STATE_BYTES * l.state_elements * m->n_layers;
+    if (bytes > 0.0) {
+        warnings_add(list,
+                     "a sequence of %s has states of %.3g MB, as much as the KV of %.0f tokens; "
+                     "memory does not count them",
+                     m->name, bytes / 1e6, bytes / m->kv_bytes_per_token);
+    }
+}
+
 static void add_data(void *list, const char *text)
 {
     DOCUMENT_VALUES(list, NULL, text);
@@ -85,6 +100,10 @@ void warnings_machine(const struct config *c, struct document *list)
     }
     transfer(c, list);
     batches(c, list);
+    states(&c->llm, list);
+    for (uint32_t i = 0; i < c->n_more; i++) {
+        states(&c->more[i].llm, list);
+    }
     config_notes(c, add_data, list);
 }
 

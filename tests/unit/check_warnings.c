@@ -237,6 +237,32 @@ START_TEST(each_device_that_is_made_from_another_machine_is_said)
 }
 END_TEST
 
+/* Qwen3.6 35B has states of 548,864 elements in 30 layers, 65.9 MB with 4 bytes each. A token has
+ * 10,240 elements of KV; with 1 byte each, the states are 6,432 tokens. */
+START_TEST(states_that_memory_does_not_count_are_said)
+{
+    struct config k;
+    struct config_options o = config_options_default();
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    o.soc = "core-ultra-9-288v";
+    o.llm = "llama-3.2-3b,q=qwen3.6-35b-a3b";
+    ck_assert_msg(config_load(&k, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    warnings_machine(&k, list);
+    cJSON *tree = document_json(d);
+    int said = 0;
+    const cJSON *one;
+    cJSON_ArrayForEach (one, cJSON_GetObjectItem(tree, "warnings")) {
+        said += strcmp(one->valuestring,
+                       "a sequence of qwen3.6-35b-a3b has states of 65.9 MB, as much as the KV of "
+                       "6432 tokens; memory does not count them") == 0;
+        ck_assert_ptr_null(strstr(one->valuestring, "a sequence of llama"));
+    }
+    ck_assert_int_eq(said, 1);
+    cJSON_Delete(tree);
+    config_fini(&k);
+}
+END_TEST
+
 /* Two sequences on an XDNA2 laptop whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute
  * alone decides, and a step of two takes 52 rows' time. One row is bound by its bytes. So the
  * layers take 104 flop a weight at 1 TFLOP/s for 2 rows, and B/w bytes a weight at 50 GB/s for one.
@@ -305,6 +331,7 @@ static const struct suite_row suite[] = {
     TEST(numbers_of_other_parts_are_said),
     LOOP(each_device_that_is_made_from_another_machine_is_said,
          28), /* 3^3, and a machine of its own */
+    TEST(states_that_memory_does_not_count_are_said),
     TEST(a_dear_batch_that_nobody_measured_is_said),
 };
 SUITE_MAIN("warnings", suite)
