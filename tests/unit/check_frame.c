@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(markdown_escapes_bars)
 {
-    ck_assert_str_eq(shown("markdown"), "a note of 5 words\n"
+    ck_assert_str_eq(shown("markdown"), "a note of 5 words\n\n"
                                         "| policy | metric | mean (s) |\n|---|---|---:|\n"
                                         "| a,\"b\" | ttft_s | 0.100 |\n"
                                         "| a,\"b\" | e2e\\|s | - |\n");
