@@ -237,7 +237,7 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
 }
 
 
-PLUGINS = {"clairvoyant": str(pathlib.Path(DIR) / "planned.so")}  # no registered policy: tests/helpers/planned.c
+PLUGINS = {"clairvoyant": str(pathlib.Path(DIR) / "planned.so")}  # no registered policy: tests/golden/planned.c
 SPECULATE = ("sd-npu", "agent-xpu-v2")
 
 

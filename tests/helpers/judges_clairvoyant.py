@@ -1,4 +1,4 @@
-"""List schedules by the head of policies/clairvoyant.h, with plain lists (judges.py): tests/helpers/planned.c has the policy."""
+"""List schedules by the head of policies/clairvoyant.h, with plain lists (judges.py): tests/golden/planned.c has the policy."""
 from judges import Param, Plain
 
 KINDS = ("npu", "igpu", "cpu")
