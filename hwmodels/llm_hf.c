@@ -301,11 +301,13 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
     uint32_t head_dim = head_width(r, a, hidden, heads);
-    JSON_MEMBERS(to, "layers", count(r, "num_hidden_layers", 0), "hidden", hidden, "heads", heads,
-                 "kv_heads", kv, "head_dim", head_dim, "ffn_hidden", ffn_width(r, a), "vocab",
-                 count(r, "vocab_size", (uint32_t)a->vocab), "gated_ffn", (bool)a->gated,
-                 "tied_head", (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
-    llm_hf_put_attention(to, r, root, a, head_dim);
+    uint32_t layers = count(r, "num_hidden_layers", 0);
+    uint32_t ffn = ffn_width(r, a);
+    JSON_MEMBERS(to, "layers", layers, "hidden", hidden, "heads", heads, "kv_heads", kv, "head_dim",
+                 head_dim, "ffn_hidden", ffn, "vocab", count(r, "vocab_size", (uint32_t)a->vocab),
+                 "gated_ffn", (bool)a->gated, "tied_head",
+                 (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
+    llm_hf_put_attention(to, r, root, a, layers, head_dim);
     put_context(to, r);
     if (a->experts != NULL) {
         const char *used = member(r->model, "moe_k") != NULL           ? "moe_k"
@@ -315,7 +317,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                      count(r, used, 0));
     }
     if (a->experts != NULL && reads_shares(a->type)) {
-        put_shared(to, r, count(r, a->ffn, 0));
+        put_shared(to, r, ffn);
     }
 }
 

@@ -114,13 +114,13 @@ static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
     return every >= 1.0 ? layers - layers / (uint32_t)every : layers;
 }
 
-static void put_window(cJSON *to, const struct reader *r)
+static void put_window(cJSON *to, const struct reader *r, uint32_t all_layers)
 {
     const cJSON *use = member(r->model, "use_sliding_window");
     bool qwen = strncmp(json_string(r->model, "model_type"), "qwen", 4) == 0;
     bool used = use != NULL ? cJSON_IsTrue(use) : !qwen; /* Qwen's default */
     if (used && says_something(member(r->model, "sliding_window"))) {
-        uint32_t layers = sliding_layers(r, count(r, "num_hidden_layers", 0));
+        uint32_t layers = sliding_layers(r, all_layers);
         uint32_t window = count(r, "sliding_window", 0);
         if (layers > 0) {
             JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", layers);
@@ -216,15 +216,14 @@ static void put_global(cJSON *to, const struct reader *r)
 }
 
 void llm_hf_put_attention(cJSON *to, const struct reader *r, const cJSON *root,
-                          const struct architecture *a, uint32_t head_dim)
+                          const struct architecture *a, uint32_t layers, uint32_t head_dim)
 {
-    uint32_t layers = count(r, "num_hidden_layers", 0);
     bool recurrent = recurrent_word(a->mixer)[0] != '\0';
     uint32_t with_state = recurrent ? recurrent_layers(r, a, layers) : 0;
     if (is_special(r, root, a, head_dim)) {
         (void)cJSON_AddTrueToObject(to, "special_attention");
     }
-    put_window(to, r);
+    put_window(to, r, layers);
     switch (a->mixer) {
     case GATED_DELTANET:
         put_deltanet(to, r, with_state);

@@ -66,7 +66,7 @@ static inline bool says_something(const cJSON *c)
 void llm_hf_refuse_attention(const struct reader *r, const struct architecture *a);
 /* Writes what an LLM file says of attention beyond heads and their width. */
 void llm_hf_put_attention(cJSON *to, const struct reader *r, const cJSON *root,
-                          const struct architecture *a, uint32_t head_dim);
+                          const struct architecture *a, uint32_t layers, uint32_t head_dim);
 
 struct storage {
     uint32_t bits, act_bits;

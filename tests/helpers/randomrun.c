@@ -20,9 +20,10 @@ static const char *const socs[] = {
     "snapdragon-x2-elite",     "rtx-pro-6000",      "apple-m1-pro-16core",
     "apple-m4-max-40core",     "core-ultra-7-255h", "two-cores",
 };
-static const char *const llms[] = {"llama-3.2-3b", "llama-3.2-3b", "llama-3.2-1b", "qwen3-4b",
-                                   "llama-3.1-8b", "qwen2-1.5b",   "smollm2-360m", "mistral-7b",
-                                   "gemma-3-1b",   "gemma-3-1b",   "qwen3-30b-a3b"};
+static const char *const llms[] = {
+    "llama-3.2-3b",  "llama-3.2-3b", "llama-3.2-1b",       "qwen3-4b",        "llama-3.1-8b",
+    "qwen2-1.5b",    "smollm2-360m", "mistral-7b",         "gemma-3-1b",      "gemma-3-1b",
+    "qwen3-30b-a3b", "lfm2-1.2b",    "granite-4.0-h-tiny", "deepseek-v2-lite"};
 
 /* Values that a number may take: between low and high, evenly in its logarithm, or one of the
  * words. */

@@ -407,6 +407,17 @@ START_TEST(an_unknown_architecture_and_missing_keys_are_refused_by_name)
     ck_assert(says(&e, "config.json: num_attention_heads: is missing"));
     ck_assert(says(&e, "config.json: num_key_value_heads: is missing"));
     ck_assert(says(&e, "config.json: vocab_size: is missing"));
+    /* Each is said once, however often it is asked for. */
+    err_fini(&e);
+    e = (struct err)ERR_INIT;
+    (void)read_of("{\"model_type\":\"deepseek_v2\",\"hidden_size\":64,\"sliding_window\":8}", 0,
+                  &e);
+    for (size_t i = 0; i < e.n; i++) {
+        for (size_t k = 0; k < i; k++) {
+            ck_assert_str_ne(e.lines[i], e.lines[k]);
+        }
+    }
+    ck_assert_uint_eq(e.n, 6);
     err_fini(&e);
     (void)read_of("{\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2,\"mlp_only_layers\":[0]"
                   ",\"hidden_size\":64}",
