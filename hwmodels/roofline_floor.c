@@ -24,12 +24,11 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     };
     if (roofline_has_attention(op_kind)) {
         double fastest = plain ? 1.0 : fmax(p->attention_frac, p->decode_attention_frac);
-        /* A pair and a key count in layers without a window at least, and one sequence's state. */
+        /* A pair and a key count in layers without a window at least. States count nothing: a share
+         * of the rows moves less of them. */
         double pairs = 1.0 - r->far_pair_frac[device];
         out->pair_s = pairs * r->attn_flop_per_pair / (c->flop_per_s * fastest);
         out->key_bytes = (1.0 - r->far_key_frac[device]) * r->kv_bytes_per_key;
-        out->row_s += r->state_flop_per_row / (c->flop_per_s * (plain ? 1.0 : p->attention_frac));
-        out->bytes += r->state_bytes;
         out->row_bytes += r->attn_io_bytes_per_row;
     }
 }

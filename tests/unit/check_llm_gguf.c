@@ -427,6 +427,12 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
         tensor("output.weight", 38, 256, 1000, 1);
         refused("tensor output.weight: type 38 of weights is not known");
         break;
+    case 8: /* beyond all layers */
+        begin_plain();
+        layer(1000, "attn_q", T_Q8_0, 256, 256);
+        layer(1000, "nextn.eh_proj", T_Q8_0, 256, 256);
+        refused("tensor blk.1000.attn_q.weight, which an LLM file cannot say");
+        break;
     case 6:
         begin("llama", 4, 2);
         tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
@@ -479,7 +485,7 @@ static const struct suite_row suite[] = {
     TEST(two_kinds_of_heads_are_their_tensors),
     TEST(a_width_goes_with_the_mean_of_the_bytes),
     TEST(a_split_model_is_read_whole),
-    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 8),
+    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 9),
     TEST(a_damaged_file_is_refused),
 };
 SUITE_MAIN("llm_gguf", suite)

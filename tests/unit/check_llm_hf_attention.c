@@ -211,7 +211,17 @@ static const struct {
      8,
      48,
      2},
-    {"Gemma 4: a mixture beside a dense FFN",
+    {"ERNIE 4.5: a mixture behind a dense layer, with keys of its own, and four KV heads by "
+     "default",
+     "\"model_type\":\"ernie4_5_moe\",\"moe_intermediate_size\":48,\"moe_num_experts\":8,"
+     "\"moe_k\":2,\"moe_num_shared_experts\":2,\"moe_layer_start_index\":1",
+     {.gated = false},
+     64,
+     48,
+     8,
+     96,
+     1},
+    {"Gemma 4: a mixture next to a dense FFN",
      "\"model_type\":\"gemma4_text\",\"head_dim\":32,\"global_head_dim\":128,"
      "\"num_global_key_value_heads\":1,\"attention_k_eq_v\":true,\"sliding_window\":64,"
      "\"enable_moe_block\":true,\"num_experts\":8,\"top_k_experts\":2,"

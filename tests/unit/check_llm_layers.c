@@ -161,6 +161,50 @@ START_TEST(layers_without_a_window_have_heads_of_their_own)
 }
 END_TEST
 
+/* A floor counts keys and pairs in the layers without a window, which all rows see. */
+START_TEST(a_floor_counts_layers_without_a_window)
+{
+    struct model b;
+    struct kernel_floor f;
+    model_init(&b, "gemma-4-26b-a4b", "extended");
+    plain_device(&b, false);
+    b.r.model.ops->floor(&b.r.model, MODEL_IGPU, OP_MHA, true, &f);
+    model_near(f.key_bytes, 5.0 / 30 * 2048 * b.llm.kv_bytes_per_element, 1e-12);
+    model_near(f.pair_s, 5.0 / 30 * 4 * 8192 / 1e18 / 0.5, 1e-12);
+}
+END_TEST
+
+/* No kernel is below its floor: rows few or many, of one sequence or several, and shares of them.
+ */
+START_TEST(no_kernel_is_below_its_floor)
+{
+    static const char *const names[] = {"qwen3.6-35b-a3b", "glm-4.7-flash", "gemma-4-26b-a4b",
+                                        "lfm2-1.2b"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct model b;
+        model_init(&b, names[i], "extended");
+        for (uint32_t rows = 1; rows <= 64; rows *= 2) {
+            for (uint32_t part = 1; part <= rows; part *= 2) {
+                struct work_shape w = rows <= 8 ? model_decode(rows, 700) : model_prefill(rows);
+                struct kernel_floor f;
+                b.r.model.ops->floor(&b.r.model, MODEL_IGPU, OP_MHA, part == 1, &f);
+                struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, part, part);
+                double share = (double)part / rows;
+                double bytes =
+                    f.bytes + f.row_bytes * part + f.key_bytes * share * (double)w.kv_read_tokens;
+                double compute =
+                    f.row_s * fmax(part, f.rows_min) + f.pair_s * share * (double)w.attn_pairs;
+                double least = f.fixed_s + fmax(compute, bytes / f.bytes_per_s);
+                ck_assert_msg(bytes <= c.bytes * (1.0 + 1e-12), "%s: %u of %u rows: %g of %g B",
+                              names[i], part, rows, c.bytes, bytes);
+                ck_assert_msg(least * 1e9 <= (double)c.t_ns + 1.0, "%s: %u of %u rows", names[i],
+                              part, rows);
+            }
+        }
+    }
+}
+END_TEST
+
 /* Keys of one kind of attention come together, and exclude those of others. */
 static const struct {
     const char *file, *key, *why;
@@ -202,6 +246,8 @@ static const struct suite_row suite[] = {
     TEST(a_layer_has_its_share_of_the_products_of_each_kind),
     TEST(latent_attention_runs_in_its_space),
     TEST(layers_without_a_window_have_heads_of_their_own),
+    TEST(a_floor_counts_layers_without_a_window),
+    TEST(no_kernel_is_below_its_floor),
     LOOP(keys_of_a_kind_of_attention_go_together, sizeof refused / sizeof refused[0]),
 };
 SUITE_MAIN("llm_layers", suite)

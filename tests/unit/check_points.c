@@ -55,6 +55,21 @@ START_TEST(a_row_is_read_with_its_line_and_empty_widths)
 }
 END_TEST
 
+/* The column may be missing, or empty in a row. */
+START_TEST(a_row_may_state_the_bytes_of_its_file)
+{
+    ck_assert_int_eq(read_text("soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,"
+                               "metric,value,source,bytes_per_weight\n"
+                               "s,igpu,r,m,4,16,0,1,tpot_ms,50,x,0.625\n"
+                               "s,igpu,r,m,4,16,0,1,tpot_ms,50,x,\n"),
+                     0);
+    ck_assert_double_eq(points.v[0].bytes_per_weight, 0.625);
+    ck_assert_double_eq(points.v[1].bytes_per_weight, 0.0);
+    ck_assert_int_eq(read_text(HEAD "s,igpu,r-1,m,4,16,1024,2,ttft_ms,500,x\n"), 0);
+    ck_assert_double_eq(points.v[0].bytes_per_weight, 0.0);
+}
+END_TEST
+
 /* Rows 3 and 5 of the file have no value, because a user asks for a prediction by them. */
 START_TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for)
 {
@@ -408,6 +423,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
+    TEST(a_row_may_state_the_bytes_of_its_file),
     TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
