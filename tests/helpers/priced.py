@@ -1,0 +1,211 @@
+"""Kernel times by hwmodels/README.md, "Kernel time", in plain sums: a second implementation, which reads the configuration that
+`run --json` states. Forms: `extended`, `p-norm`, `table` and `roofline`."""
+import math
+
+
+def value(tree):
+    """The configuration with bare numbers in the place of quantities."""
+    if isinstance(tree, dict):
+        return tree["value"] if "value" in tree and "unit" in tree else {k: value(v) for k, v in tree.items()}
+    return [value(x) for x in tree] if isinstance(tree, list) else tree
+
+
+class Shape:
+    """A kernel knows its pass by sums over the rows of all segments."""
+
+    def __init__(self, window):
+        self.window = window
+        self.rows = self.logits = self.sequences = self.prompt_rows = self.decodes = 0
+        self.pairs = self.keys = self.far_pairs = self.far_keys = 0
+
+    def add(self, first, rows, prompt, logits):
+        self.rows, self.sequences, self.logits = self.rows + rows, self.sequences + 1, self.logits + logits
+        self.prompt_rows, self.decodes = self.prompt_rows + rows * prompt, self.decodes + (not prompt)
+        self.keys += first + rows
+        self.pairs += sum(first + i + 1 for i in range(rows))
+        if self.window > 0:
+            self.far_pairs += sum(max(0, first + i + 1 - self.window) for i in range(rows))
+            self.far_keys += max(0, first + 1 - self.window)
+
+    def decode_keys(self):
+        """Keys of the decodes: prompts are taken to be equally long, with r rows each."""
+        if self.prompt_rows == 0 or self.decodes == 0:
+            return self.keys if self.prompt_rows == 0 else 0
+        r = self.prompt_rows / (self.sequences - self.decodes)
+        if r <= 1:
+            return self.keys * self.decodes / self.sequences
+        keys = (r * self.keys - self.prompt_rows * (r - 1) / 2 - self.pairs) / (r - 1)
+        return min(max(keys, self.decodes), self.keys - self.prompt_rows)
+
+
+class Model:
+    def __init__(self, m):
+        self.m, self.hidden, self.layers = m, m["hidden"], m["layers"]
+        self.q, self.kv = m["heads"] * m["head_dim"], m["kv_heads"] * m["head_dim"]
+        self.experts, self.used = m.get("experts", 1), m.get("experts_per_token", 1)
+        self.dense = m.get("dense_layers", 0) / self.layers  # share of layers without experts
+        self.body = m["body_bytes_per_weight"]
+        self.wide = max(self.body, m.get("dense_bytes_per_weight", 0))
+        self.head = max(m["head_bytes_per_weight"], m.get("dense_bytes_per_weight", 0))
+        self.products = 3 if m["gated_ffn"] else 2
+        self.ffn_ops = self.products * (2 if m.get("shared_ffn", 0) else 1)
+        self.kv_bytes = 2 * self.layers * self.kv * m["kv_bytes_per_element"]  # of a token
+
+    def touched(self, rows):
+        """Share of the experts that so many rows read."""
+        n, k = self.experts, self.used
+        effective = self.m.get("effective_experts", n)
+        if n == 1 or effective >= n:
+            return 1.0 if n == 1 else 1 - (1 - k / n) ** rows
+        s = (n - k) / k / (n / effective - 1) - 1
+        b = s * (n - k) / n
+        return 1 - math.exp(math.lgamma(b + rows) - math.lgamma(b) - math.lgamma(s + rows) + math.lgamma(s))
+
+    def stored_bytes(self):
+        m, h = self.m, self.hidden
+        width = (self.experts * m["ffn_hidden"] + m.get("shared_ffn", 0)) * (1 - self.dense) + m.get("dense_ffn", 0) * self.dense
+        layer = h * (2 * self.q + 2 * self.kv) * self.wide + self.products * h * width * self.body
+        return self.layers * layer + h * m["vocab"] * self.head * (1 if m["tied_head"] else 2)
+
+    def ffns(self, rows):
+        """The FFNs of a layer: copies that a row computes, copies that are read, width, chosen."""
+        m, mixed = self.m, 1 - self.dense
+        yield self.used * mixed, self.experts * self.touched(rows) * mixed, m["ffn_hidden"], self.experts > 1
+        if m.get("shared_ffn", 0):
+            yield mixed, mixed, m["shared_ffn"], False
+        if self.dense > 0:
+            yield self.dense, self.dense, m["dense_ffn"], False
+
+
+class Machine:
+    def __init__(self, config):
+        config = value(config)
+        self.soc, self.sim, self.model = config["soc"], config["sim"], Model(config["llm"])
+        self.devices = self.soc["devices"]
+        self.runtimes = [self.runtime(d["runtimes"], config["llm"]["weight_bits"]) for d in self.devices]
+
+    @staticmethod
+    def runtime(entries, bits):
+        usual = next(r for r in entries if r.get("default"))
+        same = [r for r in entries if r["weight_bits"] == bits]
+        return next((r for r in same if r["runtime"] == usual["runtime"]), same[0] if same else usual)
+
+    def chunk(self, d):
+        return self.runtimes[d].get("chunk_rows", self.devices[d]["chunk_rows"])
+
+    def join(self, r, compute, memory):
+        p = r.get("knee", 1.2)
+        return (compute**p + memory**p) ** (1 / p) if self.sim["hwmodel"] == "p-norm" else max(compute, memory)
+
+    def products(self, d, op, rows, paid, shape, part):
+        """Seconds of compute, bytes, and bytes of weights that every token uses."""
+        r, m, plain = self.runtimes[d], self.model, self.sim["hwmodel"] == "roofline"
+        one = paid == 1
+        micro = self.micro(d, paid)
+        filled = max(paid, 0 if one or plain else micro * r.get("min_rows", 0))
+        fill = 1.0
+        if not one and not plain:
+            m0 = r["row_fill"] * (1 if shape.prompt_rows else r.get("batch_fill", 1))
+            fill = (1 + m0 * micro / filled) * (1 + r.get("width_fill", 0) / m.hidden)
+        compute = moved = weights = 0.0
+
+        def add(inputs, outputs, width, copies=1.0, read=1.0, chosen=False):
+            nonlocal compute, moved, weights
+            slow = 1 + r.get("expert_fill", 2700) / m.m["ffn_hidden"] if chosen and not one and not plain else 1
+            compute += 2.0 * filled * inputs * outputs * copies * part * fill * slow / self.rate(d, one)
+            moved += inputs * outputs * width * read * part * micro + 2.0 * paid * (inputs + outputs) * copies
+            weights += 0 if chosen else inputs * outputs * width * read * part
+
+        if op in ("QKV", "LAYER"):
+            add(m.hidden, m.q + 2 * m.kv, m.wide)
+        if op in ("FFN", "LAYER"):
+            add(m.q, m.hidden, m.wide)
+            for copies, read, width, chosen in m.ffns(rows / micro):
+                for _ in range(m.products - 1):
+                    add(m.hidden, width, m.body, copies, read, chosen)
+                add(width, m.hidden, m.body, copies, read, chosen)
+        if op == "HEAD":
+            add(m.hidden, m.m["vocab"], m.head)
+        return compute, moved, weights
+
+    def curve(self, d, one):
+        return self.runtimes[d].get("one_row", self.runtimes[d]) if one else self.runtimes[d]
+
+    def rate(self, d, one):
+        return self.curve(d, one)["rate"] * 1e12
+
+    def micro(self, d, rows):
+        """Passes of many rows that a runtime makes of a kernel."""
+        most = self.runtimes[d].get("micro_batch", 0)
+        return math.ceil(rows / most) if most > 0 and self.sim["hwmodel"] != "roofline" else 1
+
+    def attention(self, d, share, one, shape):
+        """Seconds of compute, bytes, and bytes of gathering, of a share of a pass's rows."""
+        r, m = self.runtimes[d], self.model
+        far = m.m.get("sliding_layers", 0) / m.layers if r.get("sliding_window") else 0.0
+        own = shape.keys - far * shape.far_keys
+        pairs = max(shape.pairs - far * shape.far_pairs, shape.rows * r.get("window", 0))
+        keys = max(own, shape.sequences * r.get("window", 0))
+        if r.get("pad_attention") and self.chunk(d) > 0:
+            chunk = self.chunk(d)
+            keys = math.ceil(keys / chunk) * chunk if shape.sequences == 1 else keys + shape.sequences * chunk / 2
+        special = m.m.get("special_attention") and shape.prompt_rows > 0
+        prompt = (special and r.get("special_attention", 0)) or r["attention"]
+        decode = r.get("decode_attention", 0) or r["attention"]
+        few = shape.prompt_rows < r.get("few_rows", 0) * (shape.sequences - shape.decodes)
+        late = shape.pairs if few else min(shape.decode_keys(), shape.pairs)
+        speed = shape.pairs / (late / decode + (shape.pairs - late) / prompt)
+        speed = 1.0 if self.sim["hwmodel"] == "roofline" else speed
+        key = 2.0 * m.kv * m.m["kv_bytes_per_element"]
+        further = max(0.0, shape.sequences * share - 1)
+        gathered = r.get("kv_gather", 0) * key * own * further / shape.sequences
+        return 4.0 * m.q * pairs * share / (self.rate(d, one) * speed), (key * keys + 4.0 * m.q * shape.rows) * share, gathered, further
+
+    def wait(self, d, op, rows, paid, shape, part):
+        """This op's part of the seconds by which the host prepares a layer, or the head, more slowly than it is computed."""
+        r, m = self.runtimes[d], self.model
+        each = ((shape.prompt_rows and r.get("prompt_enqueue", 0)) or r.get("enqueue", 0)) * 1e-6
+        if op == "MHA" and rows > 1 and self.chunk(d) > 0:
+            rows, paid = min(rows, self.chunk(d)), self.chunk(d)
+        ops = {"QKV": 1, "MHA": 1, "FFN": 1 + m.ffn_ops, "LAYER": 3 + m.ffn_ops, "HEAD": 1}
+        whole = "HEAD" if op == "HEAD" else "LAYER"
+        compute, moved, _ = self.products(d, whole, rows, paid, shape, part)
+        lacks = ops[whole] * each * self.micro(d, paid) - self.join(r, compute, moved / (self.curve(d, paid == 1)["bandwidth"] * 1e9))
+        return max(0.0, lacks) * ops[op] / ops[whole] if each > 0 else 0.0
+
+    def table(self, r, rows):
+        t = r.get("table", [])
+        for a, b in zip(t, t[1:]):
+            if a["rows"] <= rows <= b["rows"]:
+                return a["factor"] + (b["factor"] - a["factor"]) * math.log(rows / a["rows"]) / math.log(b["rows"] / a["rows"])
+        return (t[0] if rows < t[0]["rows"] else t[-1])["factor"] if t else 1.0
+
+    def kernel(self, d, op, rows, paid, shape, columns=0):
+        """ns of a kernel, ns in which its bytes move, and bytes."""
+        r, device, m, form = self.runtimes[d], self.devices[d], self.model, self.sim["hwmodel"]
+        curve, part, micro = self.curve(d, paid == 1), columns / 1024 if columns else 1.0, self.micro(d, paid)
+        bandwidth, launch = curve["bandwidth"] * 1e9, curve["launch"] * 1e-6
+        compute, moved, weights = self.products(d, op, rows, paid, shape, part)
+        ops = micro * {"QKV": 1, "MHA": 1, "FFN": 1 + m.ffn_ops, "LAYER": (3 + m.ffn_ops) * r.get("fused_launches", 1), "HEAD": 1}[op]
+        again = 0.0
+        if op in ("MHA", "LAYER"):
+            more, keys, again, further = self.attention(d, rows / shape.rows, paid == 1, shape)
+            compute, moved, ops = compute + more, moved + keys, ops + r.get("attention_launches", 0) * further
+        memory = moved / bandwidth
+        if form == "roofline":
+            seconds = max(compute, memory)
+        else:
+            repeats = shape.decodes if shape.prompt_rows else shape.decodes - 1
+            again += r.get("decode_batch_inefficiency", 0) * repeats * weights
+            memory *= 1 if shape.prompt_rows else 1 + r.get("decode_batch_stretch", 0) * repeats
+            seconds = ops * launch + again / bandwidth + self.join(r, compute, memory)
+            if "exchange" in device and op in ("FFN", "LAYER"):
+                x = device["exchange"]
+                sent = 2 * (x["cards"] - 1) / x["cards"] * paid * 2.0 * m.hidden
+                seconds += 2 * (x["latency"] * 1e-6 + sent / (x["link"] * 1e9))
+            seconds += self.wait(d, op, rows, paid, shape, part)
+            seconds *= self.table(r, paid) if form == "table" else 1
+            moved += again
+        ns = max(1, math.floor(seconds * 1e9 + 0.5))
+        late = device.get("compute_only", 0)
+        return ns, ns if late == 0 else min(ns, math.ceil(max((1 - late) * ns, moved / bandwidth * 1e9, 1))), moved
