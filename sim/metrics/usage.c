@@ -195,10 +195,17 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->reactive[d].sum_ns += r->launch->pass->has_reactive ? (r->n - 1) * r->lead_ns + busy_ns : 0;
     u->actual_ns += all_ns;
     u->isolated_ns += all_ns;
-    /* All are inside or all outside; one that is outside with so few rows is so by its context. */
     struct usage_range *x = &u->range[d];
-    bool rows = r->launch->pass->n_segments > x->limit.rows_max;
-    usage_range_add(x, rows, !rows && r->attention[0].outside, all_ns);
+    const struct pass *p = r->launch->pass;
+    uint64_t longest = 0; /* context of the first; each further one has a token more */
+    for (uint32_t i = 0; i < p->n_segments; i++) {
+        uint64_t context = (uint64_t)p->segments[i].request->kv_tokens + 1;
+        longest = context > longest ? context : longest;
+    }
+    for (uint32_t k = 0; k < r->n; k++) {
+        usage_range_add(x, p->n_segments > x->limit.rows_max, longest + k > x->limit.context_max,
+                        r->isolated_ns[k]);
+    }
     return all_ns;
 }
 
