@@ -330,6 +330,13 @@ static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, pnorm_s(&t, r->runtime[q->device]->knee), out);
 }
 
+/* A measured kernel may be faster than the DDR moves its bytes: a cache has the rest of them. */
+static void cap_bytes(const struct hwmodel *m, struct kernel_cost *out)
+{
+    double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;
+    out->bytes = out->bytes > most ? most : out->bytes;
+}
+
 static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
                          struct kernel_cost *out)
 {
@@ -337,8 +344,11 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     struct terms t;
     terms_fill(m, q, false, longer_s, &t);
     double seconds = t.launch_s + larger(t.compute_s, t.memory_s);
-    finish(m, q, &t, seconds * soc_table_factor(&r->runtime[q->device]->table, q->padded_rows),
-           out);
+    double factor = soc_table_factor(&r->runtime[q->device]->table, q->padded_rows);
+    finish(m, q, &t, seconds * factor, out);
+    if (factor < 1.0) {
+        cap_bytes(m, out);
+    }
 }
 
 /* Measured kernels of this very model; `p-norm` where there are none. */
@@ -354,9 +364,9 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)
                               : pnorm_s(&t, r->runtime[q->device]->knee);
     finish(m, q, &t, seconds, out);
-    /* A kernel may have run faster than the DDR moves its bytes: a cache had the rest of them. */
-    double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;
-    out->bytes = measured && out->bytes > most ? most : out->bytes;
+    if (measured) {
+        cap_bytes(m, out);
+    }
 }
 
 static uint32_t context_limit(const struct hwmodel *m, uint8_t device)

@@ -204,8 +204,9 @@ class Machine:
                 sent = 2 * (x["cards"] - 1) / x["cards"] * paid * 2.0 * m.hidden
                 seconds += 2 * (x["latency"] * 1e-6 + sent / (x["link"] * 1e9))
             seconds += self.wait(d, op, rows, paid, shape, part)
-            seconds *= self.table(r, paid) if form == "table" else 1
             moved += again
-        ns = max(1, math.floor(seconds * 1e9 + 0.5))
+        factor = self.table(r, paid) if form == "table" else 1
+        ns = max(1, math.floor(seconds * factor * 1e9 + 0.5))
         late = device.get("compute_only", 0)
-        return ns, ns if late == 0 else min(ns, math.ceil(max((1 - late) * ns, moved / bandwidth * 1e9, 1))), moved
+        loads = ns if late == 0 else min(ns, math.ceil(max((1 - late) * ns, moved / bandwidth * 1e9, 1)))
+        return ns, loads, min(moved, self.soc["ddr"]["peak"] * loads) if factor < 1 else moved

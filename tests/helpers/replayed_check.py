@@ -129,7 +129,7 @@ def check(seed):
              "--decisions", FOLDER / "decisions", "--timeline", FOLDER / "timeline.json", "--timeline-detail", "kernels"]
     run = subprocess.run([XPUSIM, *words], capture_output=True, text=True)
     if run.returncode != 0:
-        return None if run.returncode in (1, 2) and "error" in run.stderr else [f"exit {run.returncode}: {run.stderr}"]
+        return None if run.returncode == 2 else [f"seed {seed}: exit {run.returncode}: {run.stderr}"]
     result = json.loads(run.stdout)
     engine = Engine(result["config"], decisions(), requests)
     engine.run()
