@@ -96,7 +96,8 @@ static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const s
     for (uint32_t m = 0;; m = rows - m < step ? rows : m + step) {
         int64_t npu = cost_estimate(s, &p->shape, op, h->npu, m).t_ns;
         int64_t igpu = cost_estimate(s, &p->shape, op, h->igpu, rows - m).t_ns;
-        /* The barrier is paid only where both engines work. */
+        /* All rows on the NPU count no barrier. Attention is the iGPU's, so a layer pays two
+         * barriers where QKV, FFN or both are the NPU's: the second of them adds none. */
         int64_t t = (npu > igpu ? npu : igpu) + (m > 0 && m < rows ? s->machine->sync_ns : 0);
         if (t <= best_ns) {
             best_ns = t;

@@ -87,7 +87,8 @@ class Plain(Policy):
         if x.outcome in ("yielded", "reset"):
             p = self.run
             p.data.since = self.now_ns
-            p.data.ran = min(max(p.data.ran + self.now_ns - x.start_ns, self.ops_ns(p, p.op)), self.ops_ns(p, p.op + 1))
+            kept = p.op + (x.outcome != "reset")  # a killed kernel is lost
+            p.data.ran = min(max(p.data.ran + self.now_ns - x.start_ns, self.ops_ns(p, p.op)), self.ops_ns(p, kept))
             self.paused.append(self.run)
             self.run = None
 
