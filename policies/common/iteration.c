@@ -211,16 +211,18 @@ void iteration_schedule(struct sched *s)
 {
     struct iteration *it = s->state;
     struct iteration_pass *run = &it->running;
+    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. Who
+     * loses its work waits again, so keys are refreshed after that. */
+    if (run->pass != NULL && run->launch == NULL && run->stopping &&
+        run->pass->state == PASS_STATE_READY) {
+        put_aside(s, it);
+    }
     if (it->rules->refresh != NULL) {
         it->rules->refresh(s);
     }
     if (run->pass != NULL && run->launch != NULL) {
         maybe_stop(s, it);
         return;
-    }
-    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. */
-    if (run->pass != NULL && run->stopping && run->pass->state == PASS_STATE_READY) {
-        put_aside(s, it);
     }
     if (run->pass == NULL) {
         choose(s, it);

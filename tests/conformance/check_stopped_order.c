@@ -107,6 +107,25 @@ START_TEST(a_stop_has_the_candidates_of_its_instant)
 }
 END_TEST
 
+/* Request 0 has 62 ms of work, and loses it at 10, 46, 82 and 126 for requests of 26 ms, which end
+ * at 36, 72 and 108. So it has waited ever since it came: at 124, in its fourth pass, it has earned
+ * 3 tokens. At the stop at 126 it is the only candidate, and the last of the others comes after
+ * it. */
+START_TEST(who_loses_a_pass_is_ranked_by_its_wait_at_once)
+{
+    struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0},
+                                   {BE, 0.0095, 50, 1, 0, 0},
+                                   {BE, 0.0455, 50, 1, 0, 0},
+                                   {BE, 0.0815, 50, 1, 0, 0},
+                                   {BE, 0.1255, 50, 1, 0, 0}};
+    rules_machine(10);
+    rules_run("prema", "max_batch=1,class=blind,preempt=kernel,kv=recompute,expected_output=1", "",
+              q, 5);
+    ck_assert(rules_starts(1, 10) && rules_starts(2, 46) && rules_starts(3, 82));
+    ck_assert(rules_finishes(0, 167) && rules_finishes(4, 193));
+}
+END_TEST
+
 /* Laxity is counted less the present here. Request 0 has 200 - 41 ms and stops at 10 with 169, for
  * 1, which has 185 - 26. That stops at 20, with 169 as well, for 2. The last that stopped continues
  * first. */
@@ -156,6 +175,7 @@ static const struct suite_row suite[] = {
     CASE("stopped order"),
     TEST(who_is_served_earns_no_tokens),
     LOOP(a_stop_has_the_candidates_of_its_instant, 2),
+    TEST(who_loses_a_pass_is_ranked_by_its_wait_at_once),
     TEST(of_equals_the_last_that_stopped_goes_on),
     TEST(a_request_loses_sixteen_passes_at_most),
     LOOP(nobody_stops_who_was_admitted, 2),

@@ -251,9 +251,9 @@ class Plain(Policy):
         p.data.finish = finish
 
     def schedule(self):
-        self.gap.schedule()
         for p in list(self.paused) if self.param["kv"] != "checkpoint" else []:
             self.give_up(p)
+        self.gap.schedule()
         self.refresh()
         top = min(self.welcome(), key=self.rank, default=None)
         if self.run is not None:

@@ -77,8 +77,8 @@ class Prema(Plain):
     def refresh(self):
         """When nobody is being served; who is in a pass that was stopped has what he had when it began."""
         if self.run is None:
-            for r in self.ready:
-                self.tokens[r.id] = self.earned(r)
+            for r in self.requests.values():
+                self.tokens[r.id] = self.tokens[r.id] if r.pass_ else self.earned(r)
             most = max((self.tokens[i] for i in self.requests), default=0)
             self.threshold = next((t for t in (9, 3, 1) if t <= most), 1)
 
