@@ -125,6 +125,7 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
         /* one after the other */
         int64_t from_ns = g->swap_until_ns > s->now_ns ? g->swap_until_ns : s->now_ns;
         g->swap_until_ns = from_ns + gap_transfer_ns(s, x->model, x->tokens);
+        x->out_ns = g->swap_until_ns;
     }
     x->done = true;
     x->kept = false;
@@ -146,7 +147,8 @@ static double others_bytes(struct sched *s, const struct gap *g)
     double held = (double)(capacity - free) * most;
     for (uint32_t i = 0; i < g->n; i++) {
         const struct gap_session *x = &g->at[i];
-        uint64_t blocks = x->kept ? blocks_of(s, x->tokens) : 0;
+        bool here = x->kept || x->out_ns > s->now_ns;
+        uint64_t blocks = here ? blocks_of(s, x->tokens) : 0;
         held -= (double)(blocks * s->kv_block_tokens) * sched_kv_token_bytes(s, x->model);
     }
     return held < 0.0 ? 0.0 : held;

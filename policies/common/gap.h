@@ -52,6 +52,7 @@ struct gap_session {
     uint32_t tokens, model;
     int64_t since_ns;
     int64_t next_ns; /* when to look again */
+    int64_t out_ns;  /* its KV is on its way to flash until then, by isolated times; 0: it is not */
     bool kept;       /* pinned by us; else not yet decided, or decided for good */
     bool done;       /* dropped, on flash or back in the cache */
     bool due;        /* to be judged now */

@@ -22,7 +22,8 @@ class Gaps:
     def finished(self, r):
         if self.rule not in ("cache", "reactive") and r.state == "finished" and r.calls_tool:
             tokens = r.kv_tokens  # the last one has none, but where a verification has seen it
-            self.out.append(SimpleNamespace(session=r.session_id, tokens=tokens, model=r.model, since=self.policy.now_ns, kept=False, over=False, due=0))
+            self.out.append(SimpleNamespace(session=r.session_id, tokens=tokens, model=r.model, since=self.policy.now_ns, kept=False, over=False, due=0,
+                                            out_until=0))
 
     def arrived(self, r):
         if self.rule == "reactive" and r.cls == "reactive":
@@ -43,7 +44,7 @@ class Gaps:
         self.policy.kv_session(x.session, where)
         done = self.policy.sync()
         if done and where == "flash":  # one after the other
-            self.swap_until = max(self.policy.now_ns, self.swap_until) + self.transfer(x)
+            x.out_until = self.swap_until = max(self.policy.now_ns, self.swap_until) + self.transfer(x)
         x.kept, x.over = done and where == "memory", not done or where != "memory"
 
     def reload(self, x):
@@ -96,10 +97,10 @@ class Gaps:
         return -(-tokens // size) * size * self.policy.models[model].kv_bytes_per_token
 
     def others(self):
-        """Bytes of requests that are here."""
+        """Bytes of requests that are here, and of no session whose tool runs."""
         p = self.policy
         held = (p.kv_capacity_tokens - p.kv_free_tokens) * max(m.kv_bytes_per_token for m in p.models)
-        return max(0, held - sum(self.bytes(x.tokens, x.model) for x in self.out if x.kept))
+        return max(0, held - sum(self.bytes(x.tokens, x.model) for x in self.out if x.kept or p.now_ns < x.out_until))
 
     def judge(self, rows):
         """Whoever has wasted as much as its cheapest way out; the most wasteful first, for it may have the one transfer to flash."""
