@@ -8,7 +8,8 @@
  * a soft priority.
  *
  * Deviations: memory is not reserved for the whole answer at admission as in the source. A running
- * request may then lose its KV to one that came earlier; it queues again and is not charged twice.
+ * request may then lose its KV to one that came earlier, or find no memory for its first pass. It
+ * queues again and is not charged twice; with KV, found or read back, it stays in the batch.
  * Between two clients with equal counters, the one whose request came first is served; in the
  * authors' VTC-artifact it is the client that was seen first. A first token is charged like every
  * other, as the paper defines service; the artifact does not charge it. A client that comes when

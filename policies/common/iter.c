@@ -81,12 +81,11 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
             return; /* admitting it would only make the others evict it again */
         }
         committed += needed;
-        iter_take(s, it, r);
+        if (r->kv_swapped && sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
+            return;
+        }
+        iter_take(s, it, r); /* who finds no memory is not taken */
         if (r->kv_swapped) {
-            if (sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
-                iter_wait(s, it, r);
-                return;
-            }
             continue;
         }
         batch_add_next(&it->it.batch, r, budget - it->it.batch.tokens);

@@ -140,6 +140,28 @@ static bool kv_that_counts_as_free_makes_no_room(const char *extra)
     return rules_finishes(2, 16.4) && rules_finishes(3, 27.39);
 }
 
+/* There are seven blocks, and flash moves 4 tokens in 1 ms. RT0 (16) ends at 2.48, its client has
+ * been charged 18, and its block is free at 6.48. RT1 (100) then runs until 11.48, and its seven
+ * blocks go out until 36.48. RT0's turn has come at 7 and finds no memory at 11.48, so it is not
+ * admitted. RT2 (16) comes at 12 for a client without service, and is first at 36.48, until 38.96.
+ * The turn then takes 4 ms to read and 24 rows, 2.72. */
+static bool who_finds_no_memory_is_not_admitted(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.setup.kv_capacity_tokens = 112;
+    sc.machine.swap_bytes_per_s = 4e9;
+    struct scenario_request q[] = {{RT, 0, 16, 1, 5, 0},
+                                   {RT, 0.001, 100, 1, 6, 0},
+                                   {RT, 0.012, 16, 1, 0, 0},
+                                   {RT, 0.00452, 40, 1, 5, 16},
+                                   {RT, 1, 110, 1, 6, 100}};
+    rules_extra(3)->client_id = 1000;
+    rules_extra(4)->client_id = 1001;
+    rules_run("vtc", "gap_kv=swap,max_batch=1,lift=false", extra, q, 5);
+    return rules_finishes(2, 38.96) && rules_finishes(3, 45.68);
+}
+
 /* The turn comes 0.5 ms into the transfer and ends at 4.88 + 0.5 + 3.92. */
 static bool a_turn_that_comes_before_the_kv_is_out_finds_it(const char *extra)
 {
@@ -218,6 +240,24 @@ static bool infercept_counts_the_bytes_of_other_models(const char *extra)
     scenario_policy(&sc, policy_find("sjf-input"), *extra != 0 ? extra : "gap_kv=infercept");
     ck_assert_int_eq(two_models_run(&sc, q, (const uint8_t[]){1, 0, 1}, NULL, 3, false), 0);
     return rules_finishes(1, 17.8) && rules_finishes(2, 21.72);
+}
+
+/* A transfer has 2 ms more. RT0 (1920, in four parts) ends at 62.6, and to swap wastes 24 ms *
+ * 1920, less than 62.6 * 960. So its KV is on its way out from 86.6 to 98.6. RT1 (96) ends at 90.
+ * Nobody else is here, so to recompute it wastes 4.88 * 48, as much as 2.44 ms of the call, and to
+ * swap it twice as much. Its turn comes at 95 and computes all of its prompt, 6.8. */
+static bool infercept_counts_nobody_who_is_on_the_way_out(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 192e9;
+    sc.machine.swap_fixed_ns = MS(2);
+    struct scenario_request q[] = {{RT, 0, 1920, 1, 5, 0},
+                                   {RT, 0.08512, 96, 1, 6, 0},
+                                   {RT, 1.0, 1984, 1, 5, 1920},
+                                   {RT, 0.005, 160, 1, 6, 96}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 4);
+    return rules_finishes(3, 101.8);
 }
 
 /* The policy is informed that calls take 1 s, so it discards at once: 4.88 + 2.4 + 6.8. */
@@ -460,10 +500,12 @@ static const struct rule_row all[] = {
     RULE(a_turn_that_comes_before_the_kv_is_out_finds_it, "gap_kv=discard", "gap_kv=discard"),
     RULE(kv_that_counts_as_free_makes_no_room, "gap_kv=cache gap_kv=discard",
          "gap_kv=cache gap_kv=discard"),
+    RULE(who_finds_no_memory_is_not_admitted, "gap_kv=cache", "gap_kv=cache"),
     RULE(infercept_keeps_over_a_short_call, "gap_kv=discard gap_s=1", "gap_kv=discard gap_s=1"),
     RULE(infercept_discards_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
          "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
     RULE(infercept_counts_no_block_of_its_own_as_others, "gap_kv=preserve", "gap_kv=preserve"),
+    RULE(infercept_counts_nobody_who_is_on_the_way_out, "gap_kv=preserve", "gap_kv=preserve"),
     RULE(infercept_counts_the_bytes_of_other_models, "gap_kv=discard", "gap_kv=discard"),
     RULE(infercept_swaps_where_that_is_cheapest, "gap_kv=cache gap_kv=preserve gap_kv=discard",
          "gap_kv=cache gap_kv=preserve gap_kv=discard"),

@@ -268,6 +268,9 @@ class Vtc(Plain):
         for s in batch if finish else []:  # by itself
             self.admit(s.request)
         super().begin(batch, finish)
+        for r in (s.request for s in batch):  # who found no memory and holds no KV queues again
+            if not r.pass_ and not r.kv_tokens:
+                self.seat.pop(r.id, None)
 
     def admit(self, r):
         if r.id not in self.seat:
