@@ -56,7 +56,14 @@ void vllm_joins(struct sched *s, const struct request *r)
 
 void vllm_leaves(struct sched *s, const struct request *r)
 {
-    vllm_wait_no_more(s->state, r);
+    struct vllm *v = s->state;
+    const struct request *x = v->waiting.head;
+    /* A place that was decided on for it stays empty: the iteration is composed already. */
+    for (uint32_t i = 0; v->rules.async && x != NULL && i < v->seats; i++) {
+        v->seats -= x == r;
+        x = reqq_next(x);
+    }
+    vllm_wait_no_more(v, r);
     SIM_ASSERT(vllm_ok(s->state)); /* nobody leaves between an admission and its pass */
 }
 

@@ -390,6 +390,20 @@ START_TEST(decode_without_memory_stops_no_prefill)
 }
 END_TEST
 
+/* There are two places. Request 0 prefills until 5, and decodes until 8, 11 and 14. At 8 the pass
+ * of 11 is composed, with request 1 in the other place. That one is cancelled at 9, and its place
+ * stays empty. Request 2 is in the pass of 14, with 51 rows in 3.53. */
+START_TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 100, 5, 0, 0}, {RT, 0.0055, 50, 1, 0, 0}, {RT, 0.006, 50, 1, 0, 0}};
+    rules_machine(1);
+    rules_extra(1)->cancel_ns = MS(3.5);
+    rules_run("vllm-v1", "async_scheduling=true,max_num_seqs=2", "", q, 3);
+    ck_assert(rules_finishes(0, 17.53) && rules_finishes(2, 17.53));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -408,5 +422,6 @@ static const struct suite_row suite[] = {
     TEST(of_equals_the_displaced_iteration_goes_on),
     TEST(an_iteration_without_users_opens_no_gap),
     TEST(decode_without_memory_stops_no_prefill),
+    TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty),
 };
 SUITE_MAIN("rarities", suite)

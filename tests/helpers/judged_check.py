@@ -113,7 +113,7 @@ def paged(r):
 
 def vllm_v1(r):
     return {**paged(r), "long_prefill_token_threshold": r.choice([0, 0, 30, 200]), "chunked_prefill": r.choice(["true", "true", "false"]),
-            "admit_after_preemption": r.choice(["true", "false", "false"]), "reserve_full_isl": r.choice(["true", "false"]), "async_scheduling": r.choice(["true", "false"])}
+            "reserve_full_isl": r.choice(["true", "false"]), **r.choice([{}, {"admit_after_preemption": "true"}, {"async_scheduling": "true"}])}
 
 
 def vllm_priority(r):
