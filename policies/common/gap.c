@@ -341,9 +341,20 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
     wake_at(s, g, next);
 }
 
+/* KV on its way to flash makes room by itself. A turn that comes before ends the transfer unseen.
+ */
+static bool awaits_transfer(struct sched *s, struct gap *g)
+{
+    wake_at(s, g, g->swap_until_ns);
+    return s->now_ns < g->swap_until_ns;
+}
+
 bool gap_yield(struct sched *s, struct gap *g)
 {
     struct gap_session *oldest = NULL;
+    if (awaits_transfer(s, g)) {
+        return false;
+    }
     for (uint32_t i = 0; i < g->n; i++) {
         struct gap_session *x = &g->at[i];
         if (x->kept && (oldest == NULL || x->since_ns < oldest->since_ns)) {
@@ -362,8 +373,7 @@ bool gap_yield(struct sched *s, struct gap *g)
 bool gap_evict_last(struct sched *s, struct gap *g, const struct reqq *prompts)
 {
     const struct request *r = prompts->tail;
-    if (s->now_ns < g->swap_until_ns) {
-        wake_at(s, g, g->swap_until_ns); /* a turn that comes before ends the transfer unseen */
+    if (awaits_transfer(s, g)) {
         return false;
     }
     while (r != NULL && blocks_held(s, r) == 0) {

@@ -17,7 +17,8 @@
  *   swap      2 * transfer * C (out and in; a transfer makes nobody wait here)
  * One transfer at a time is the swap budget; the most wasteful has it.
  *
- * Kept KV returns to the cache when nobody could run otherwise. Cost of a decision: O(sessions with
+ * Kept KV returns to the cache when nobody could run otherwise, nor when a transfer out has ended.
+ * Cost of a decision: O(sessions with
  * a tool running). */
 #pragma once
 
@@ -99,7 +100,8 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r);
 bool gap_holds(struct gap *g, const struct request *r);
 /* From schedule: decides what is due and sets a timer for the rest. */
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill);
-/* The session kept longest gives way; false when none is kept. */
+/* The session kept longest gives way; false when none is kept, or where a session's KV is on its
+ * way out. */
 bool gap_yield(struct sched *s, struct gap *g);
 /* The last of a queue of prompts that holds KV, because it was read back, computes it again: it is
  * in the way of one that is to begin before it. False where none does, or where a session's KV is

@@ -260,6 +260,26 @@ static bool infercept_counts_nobody_who_is_on_the_way_out(const char *extra)
     return rules_finishes(3, 101.8);
 }
 
+/* Again RT0's 120 blocks go out from 86.6 to 98.6. RT1 (192, twelve blocks) ends at 95, and its KV
+ * stays for 3.88 ms. RT2 (200) comes at 96 and needs 13 of the four blocks that are left. It waits
+ * for RT0's, and runs for 8 ms from 98.6. The turn of RT1 comes at 98.7 and finds its KV, so it
+ * takes 64 rows, 3.92. What is judged at a break-even is judged 1 ns later. */
+static bool nobody_takes_kept_kv_while_other_kv_goes_out(const char *extra)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 192e9;
+    sc.machine.swap_fixed_ns = MS(2);
+    sc.setup.kv_capacity_tokens = 136 * 16;
+    struct scenario_request q[] = {{RT, 0, 1920, 1, 5, 0},
+                                   {RT, 0.08724, 192, 1, 6, 0},
+                                   {RT, 0.096, 200, 1, 0, 0},
+                                   {RT, 1.0, 1984, 1, 5, 1920},
+                                   {RT, 0.0037, 256, 1, 6, 192}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 5);
+    return rules_finishes(2, 106.600001) && rules_finishes(4, 110.520001);
+}
+
 /* The policy is informed that calls take 1 s, so it discards at once: 4.88 + 2.4 + 6.8. */
 static bool infercept_believes_what_it_is_told(const char *extra)
 {
@@ -506,6 +526,7 @@ static const struct rule_row all[] = {
          "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
     RULE(infercept_counts_no_block_of_its_own_as_others, "gap_kv=preserve", "gap_kv=preserve"),
     RULE(infercept_counts_nobody_who_is_on_the_way_out, "gap_kv=preserve", "gap_kv=preserve"),
+    RULE(nobody_takes_kept_kv_while_other_kv_goes_out, "gap_kv=cache", "gap_kv=cache"),
     RULE(infercept_counts_the_bytes_of_other_models, "gap_kv=discard", "gap_kv=discard"),
     RULE(infercept_swaps_where_that_is_cheapest, "gap_kv=cache gap_kv=preserve gap_kv=discard",
          "gap_kv=cache gap_kv=preserve gap_kv=discard"),

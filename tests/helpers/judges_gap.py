@@ -123,7 +123,10 @@ class Gaps:
                 self.policy.set_timer(x.due)
 
     def yields(self):
-        """Nobody could run: the session kept longest."""
+        """Nobody could run, and memory is not being freed: the session kept longest."""
+        if self.policy.now_ns < self.swap_until:
+            self.policy.set_timer(self.swap_until)
+            return False
         x = min((x for x in self.out if x.kept), key=lambda x: x.since, default=None)
         if x is None:
             return False
