@@ -218,6 +218,8 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
         "max_batch": r.choice([1, 1, 2, 8])}),
     "time-share": ("TimeShare", lambda r: {"device": r.choice(["igpu", "cpu", "npu"]), "max_requests": r.choice([1, 2, 4, 16]),
                                            "efficiency": r.choice([0.95, 1, 0.5]), "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
+    "llama-cpp": ("LlamaPs", lambda r: {"form": "ps", "device": r.choice(["cpu", "igpu", "npu"]), "slots": r.choice([1, 2, 4, 16]),
+                                        "quantum_ms": r.choice([0, 5, 5, 100, 10000])}),
     "hetero-split": ("HeteroSplit", lambda r: {"decode": r.choice(["igpu", "solver", "rows", "columns"]), "max_batch": r.choice([1, 2, 16]),
                                                "split": r.choice(["true", "true", "false"])}),
     "sarathi-hetero": ("SarathiHetero", lambda r: {
@@ -294,7 +296,8 @@ def lacked(policy, seed):
     attention = ["--set", "soc.devices.npu.static_attention=false"]
     if policy == "sd-npu":
         return attention + (["--set", "soc.loader.bandwidth.value=6", "--set", "soc.loader.fixed.value=0.05"] if seed % 2 else [])
-    some = {"time-share": ["--set", "soc.devices.cpu.sharing=time_shared"], "sarathi-hetero": attention}
+    shared = ["--set", "soc.devices.cpu.sharing=time_shared"]
+    some = {"time-share": shared, "llama-cpp": shared, "sarathi-hetero": attention}
     return some.get(policy, []) if seed % 5 == 2 else []
 
 

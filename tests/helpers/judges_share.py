@@ -13,7 +13,7 @@ class TimeShare(Queues):
         self.got, self.until, self.shared = {}, 0, None
         device = self.machine.devices[self.device]
         self.alike = device.sharing == "time_shared"
-        self.most = min(self.param["max_requests"], device.max_shared if self.alike else 16)
+        self.most = min(self.param.get("max_requests", self.param.get("slots")), device.max_shared if self.alike else 16)
 
     def served(self, r):
         """Up to now."""
@@ -24,7 +24,7 @@ class TimeShare(Queues):
         self.on = None
         self.got[x.pass_.segments[0].request.id] += self.now_ns - x.start_ns
         if self.shared is not None:  # the part of the turn that several shared
-            self.until = self.now_ns + round((self.now_ns - max(self.shared, x.start_ns)) * (1 / self.param["efficiency"] - 1))
+            self.until = self.now_ns + round((self.now_ns - max(self.shared, x.start_ns)) * (1 / self.param.get("efficiency", 1) - 1))
 
     def pass_done(self, p):
         self.runs = [r for r in self.runs if not r.left]
@@ -90,3 +90,9 @@ class TimeShare(Queues):
         if r is not None:
             self.shared = self.now_ns if len(self.runs) > 1 else None
             self.on = self.launch(r.pass_, self.device, n_ops=self.turn(r.pass_), yield_="op")
+
+
+class LlamaPs(TimeShare):
+    """The same on llama.cpp's slots, where turns cost nothing."""
+    name = "llama-ps-judge"
+    params = (DEVICE, Param("form", "ps", "", choices=("ps",)), Param("slots", 4, "", 1, 16), Param("quantum_ms", 5.0, "", 0, 1000000))
