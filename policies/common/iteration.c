@@ -211,8 +211,8 @@ void iteration_schedule(struct sched *s)
 {
     struct iteration *it = s->state;
     struct iteration_pass *run = &it->running;
-    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. Who
-     * loses its work waits again, so keys are refreshed after that. */
+    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. A
+     * request that loses its work waits again, so keys are refreshed after that. */
     if (run->pass != NULL && run->launch == NULL && run->stopping &&
         run->pass->state == PASS_STATE_READY) {
         put_aside(s, it);

@@ -263,7 +263,7 @@ static bool infercept_counts_nobody_who_is_on_the_way_out(const char *extra)
 /* Again RT0's 120 blocks go out from 86.6 to 98.6. RT1 (192, twelve blocks) ends at 95, and its KV
  * stays for 3.88 ms. RT2 (200) comes at 96 and needs 13 of the four blocks that are left. It waits
  * for RT0's, and runs for 8 ms from 98.6. The turn of RT1 comes at 98.7 and finds its KV, so it
- * takes 64 rows, 3.92. What is judged at a break-even is judged 1 ns later. */
+ * takes 64 rows, 3.92. A session is judged 1 ns after its break-even. */
 static bool nobody_takes_kept_kv_while_other_kv_goes_out(const char *extra)
 {
     rules_machine(1);
