@@ -360,11 +360,13 @@ static const struct option_row rows[] = {
     OPTION_TEXT(
         OPTIONS, baseline, "baseline", "P", NULL,
         "policy to compare with, which runs also where no --policy names it (default: the first)"),
-    OPTION_ROW(COUNT, OPTIONS, replications, uint32_t, "replications", "N",
-               "runs per policy; the first has --seed itself. Recorded traces allow at most one "
-               "per recording",
-               .preset = "10", .min = 1, .max = 100000,
-               .given = 1 + OPTION_AT(OPTIONS, replications_given, bool)),
+    OPTION_ROW(
+        COUNT, OPTIONS, replications, uint32_t, "replications", "N",
+        "runs per policy; the first has --seed itself, and the seeds of the others (--json has "
+        "them) are drawn from it. Recorded traces allow at most one "
+        "per recording",
+        .preset = "10", .min = 1, .max = 100000,
+        .given = 1 + OPTION_AT(OPTIONS, replications_given, bool)),
     OPTION_TEXT(OPTIONS, suite, "suite", "NAME", NULL,
                 "compare at every point of a suite (docs/concepts/arena.md)"),
     OPTION_CHOICE(OPTIONS, resample, "resample", "WHAT", NULL, resample_names,
