@@ -258,7 +258,8 @@ static const struct request *longest;
 static void keeps_the_longest(struct sched *s, const struct request *r)
 {
     (void)s;
-    longest = longest == NULL || r->input_tokens > longest->input_tokens ? r : longest;
+    bool busy = longest != NULL && longest->pass != NULL;
+    longest = longest == NULL || (!busy && r->input_tokens > longest->input_tokens) ? r : longest;
 }
 
 /* Computes all of the longest prompt but its last token, and gives that up. */
@@ -297,6 +298,13 @@ START_TEST(work_without_progress_ends)
     must_say(whole, "some/where/my policy:device=npu, load 1: 0 of ");
     (void)fflush(c.out);
     ck_assert_ptr_nonnull(strstr(said, "load 1: enough to show it: 1 of "));
+    rewind(c.out);
+    OWNED char *random = fails(parameters);
+    (void)fflush(c.out);
+    ck_assert_msg(random != NULL && strstr(random, "did not finish with all its tokens") != NULL,
+                  "%s", random);
+    ck_assert_ptr_nonnull(strstr(said, "enough to show it: 1 of "));
+    ck_assert_ptr_nonnull(strstr(said, " --capable --params '"));
 }
 END_TEST
 
