@@ -12,15 +12,32 @@ struct observe_values {
     const char *out;
 };
 
+/* The energy of the package so far. Its counter wraps in less than an hour on some machines, so it
+ * is read all the time. */
+struct drawn {
+    struct host_energy meter;
+    double joules; /* below 0: not known */
+};
+
+static void read_meter(void *ctx)
+{
+    struct drawn *d = ctx;
+    double more = host_energy_joules(&d->meter);
+    d->joules = more < 0.0 || d->joules < 0.0 ? -1.0 : d->joules + more;
+}
+
 static int replay(const struct observe_values *o, const struct trace *t, FILE *out, struct err *e)
 {
     OWNED struct observe_row *rows = xcalloc(t->n, sizeof *rows);
     uint32_t counts[OBSERVE_STATUS_COUNT] = {0};
-    struct host_energy meter;
-    host_energy_init(&meter, host_rapl_dir());
+    struct drawn drawn = {.joules = 0.0};
+    struct observe_options how = o->observe;
+    how.each_second = read_meter;
+    how.ctx = &drawn;
+    host_energy_init(&drawn.meter, host_rapl_dir());
     double begin_s = clock_now_s();
-    int rc = observe_run(&o->observe, t, rows, e);
-    double joules = host_energy_joules(&meter);
+    int rc = observe_run(&how, t, rows, e);
+    read_meter(&drawn);
     double seconds = clock_now_s() - begin_s;
     if (rc == 0) {
         observe_write(&o->observe, t, rows, out);
@@ -35,7 +52,7 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
     if (rc != 0) {
         return rc;
     }
-    OWNED char *energy = host_energy_text(joules, seconds);
+    OWNED char *energy = host_energy_text(drawn.joules, seconds);
     (void)fprintf(stderr, "%s\n", energy);
     for (int s = 0; s < OBSERVE_STATUS_COUNT; s++) {
         if (counts[s] > 0) {

@@ -368,8 +368,13 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
 
 static void loop(struct replay *r)
 {
+    int64_t told_ns = r->epoch_ns;
     while (r->n_due > 0 || r->running > 0) {
         int64_t now = clock_now_ns();
+        if (r->o->each_second != NULL && now - told_ns >= NS_PER_S) {
+            r->o->each_second(r->o->ctx);
+            told_ns = now;
+        }
         while (r->n_due > 0 && r->due[r->n_due - 1].at_ns <= now) {
             begin(r, r->due[--r->n_due].row);
         }

@@ -33,6 +33,9 @@ struct observe_options {
     double timeout_s;  /* of one request */
     double scale;      /* arrivals times this; > 0 */
     bool chat;         /* chat/completions instead of completions */
+    /* Called each second or two of the replay. NULL: nothing. */
+    void (*each_second)(void *ctx);
+    void *ctx;
 };
 
 /* One request; instants in seconds from the first arrival. */

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -14,8 +15,10 @@ X, LIBRARY, DIR = sys.argv[1:4]
 SEEDS = int(sys.argv[4]) if len(sys.argv) > 4 else 40
 PATHS = [os.path.dirname(LIBRARY)] + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p]
 MS, S = 10**6, 10**9
+WATTS, WRAPS = 20, 50000000  # of the package: its counter begins again after 2.5 s
 LATE = MS + 1000  # a due request is sent within a millisecond, and files have microseconds
 bad = checked = 0
+longest = 0.0  # replay, s
 
 
 def fail(what):
@@ -254,7 +257,7 @@ def check_prompts(x, got, answers, body, words, what):
 
 
 def check(seed):
-    global checked
+    global checked, longest
     r = random.Random(seed)
     is_graph = r.random() < 0.5
     rows = (graph if is_graph else sessions)(r, r.randrange(3, 14))
@@ -274,8 +277,18 @@ def check(seed):
                str(timeout / S)] + (["--chat"] if chat else []) + (["--model", model] if model != "default" else [])
     options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
     env = dict(os.environ, SCRIPT=path, ASAN_OPTIONS=options, LD_PRELOAD=LIBRARY, LD_LIBRARY_PATH=":".join(PATHS))
+    zone = os.path.join(DIR, "rapl", "intel-rapl:0")
+    os.makedirs(zone, exist_ok=True)
+    for name, text in (("name", "package-0"), ("energy_uj", "0"), ("max_energy_range_uj", str(WRAPS))):
+        with open(os.path.join(zone, name), "w", encoding="utf-8") as f:
+            f.write(text + "\n")
+    env.update(XPUSIM_RAPL_DIR=os.path.dirname(zone), METER=os.path.join(zone, "energy_uj"), METER_WATTS=str(WATTS), METER_UJ=str(WRAPS))
     p = subprocess.run(command, capture_output=True, text=True, env=env)
     what = "seed %d" % seed
+    drew = re.search(r"package drew ([0-9.]+) J in ([0-9.]+) s", p.stderr)
+    if drew is None or abs(float(drew[1]) - WATTS * float(drew[2])) > 0.05 + 0.005 * WATTS:  # as they are rounded
+        fail("%s: %s at %d W" % (what, drew and drew[0], WATTS))
+    longest = max(longest, float(drew[2])) if drew else longest
     lines = p.stdout.split("\n")
     if lines[:2] != ["# xpusim-run v1", "# observed at %s, model %s" % (url, model)]:
         fail("%s: head %s, %s" % (what, lines[:2], p.stderr[:200]))
@@ -333,5 +346,7 @@ for seed in range(SEEDS):
     check(seed)
 if checked < 40 * SEEDS:
     fail("only %d numbers" % checked)
+if longest < 6:
+    fail("no replay in which the counter begins again twice: %.1f s at most" % longest)
 print("%d numbers of observed requests, %d wrong" % (checked, bad))
 sys.exit(bad > 0)
