@@ -503,7 +503,7 @@ from xpusim.helpers import form, next_piece
 class Wrong(Policy):
     """Serves one request after the other, until something goes wrong at the tenth call."""
     params = (Param("how", "none", choices=("none", "segv", "exit", "hang", "print", "raw", "raise", "shape", "action",
-                                            "number", "object", "two", "gone", "busy", "device", "init", "random")),)
+                                            "number", "object", "two", "gone", "busy", "device", "init", "random", "read")),)
     def init(self):
         self.calls, self.waiting = 0, []
         if self.param["how"] == "init":
@@ -528,6 +528,7 @@ class Wrong(Policy):
     def do_print(self): print("hello from the policy")
     def do_raw(self): os.write(1, b"hello from below\n"); time.sleep(600)
     def do_raise(self): return {}["nothing"]
+    def do_read(self): open("data.csv")
     def do_shape(self): os.write(1, b'["maybe"]\n'); time.sleep(600)
     def do_object(self): os.write(1, b'{"do": []}\n'); time.sleep(600)
     def do_action(self): self._do(("fly", 1))
@@ -563,6 +564,7 @@ hang|gave no answer within 5 s (limit_s)
 print|wrote to standard output, which carries the protocol (print to standard error): hello from the policy (wrong.py:
 raw|wrote to standard output, which carries the protocol (print to standard error): hello from below
 raise|KeyError: 'nothing' (wrong.py:32, do_raise)
+read|FileNotFoundError: [Errno 2] No such file or directory: 'data.csv' (wrong.py:33, do_read); a policy sees the system's files
 shape|answered nonsense: a line is ["do", ...]
 object|answered nonsense: a line is ["do", ...]
 action|answered nonsense: no such action: ["do",[["fly",1],["form",

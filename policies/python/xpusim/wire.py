@@ -247,7 +247,9 @@ def _reason(e: BaseException) -> str:
     import traceback
     own = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith((os.path.dirname(__file__), "<frozen "))]
     where = " (%s:%s, %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].name) if own else ""
-    return "%s: %s%s" % (type(e).__name__, e, where)
+    jailed = isinstance(e, OSError) and e.filename is not None and os.environ.get("XPUSIM_JAIL") != "off"
+    sees = "; a policy sees the system's files, its own, and modules next to it (docs/policy-protocol.md, The jail)" if jailed else ""
+    return "%s: %s%s%s" % (type(e).__name__, e, where, sees)
 
 
 def serve(cls: Type[Policy]) -> None:
