@@ -83,10 +83,12 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
     import_add(im, &r);
 }
 
-/* A whole answer of OpenAI's interface, chat completions and responses, as clients log them. The
- * server says in whole seconds when it began, and not when it ended. */
+/* A whole answer of OpenAI's interface, chat completions and responses, as clients log them, or as
+ * a batch has them. The server says in whole seconds when it began, and not when it ended. */
 static void openai_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
+    const cJSON *body = json_member(json_member(o, "response"), "body");
+    o = cJSON_IsObject(body) ? body : o;
     const cJSON *error = json_member(o, "error");
     if (error != NULL && !cJSON_IsNull(error)) {
         im->lost.failed++;
@@ -169,6 +171,7 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
 struct source {
     const char
         *keys[3]; /* the object of a line has all; a document one of them, near its beginning */
+    const char *or_keys[3]; /* or the line has all of these */
     import_line_fn *line;
     import_end_fn *end;    /* when all lines are read, or NULL */
     uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
@@ -177,15 +180,26 @@ struct source {
     import_document_fn *document;
 };
 
+static bool has_all(const cJSON *o, const char *const *keys)
+{
+    size_t n = 0;
+    while (keys[n] != NULL && json_member(o, keys[n]) != NULL) {
+        n++;
+    }
+    return n > 0 && keys[n] == NULL;
+}
+
 static bool json_is(const struct import_format *f, const cJSON *first, const char *text)
 {
     const struct source *s = f->source;
-    size_t n = 0, has = 0;
-    for (; s->keys[n] != NULL; n++) {
-        has += s->line != NULL ? json_member(first, s->keys[n]) != NULL
-                               : strstr(text, s->keys[n]) != NULL;
+    if (s->line != NULL) {
+        return has_all(first, s->keys) || has_all(first, s->or_keys);
     }
-    return s->line != NULL ? has == n : text[0] == s->opens && has > 0;
+    bool has = false;
+    for (size_t n = 0; s->keys[n] != NULL; n++) {
+        has = has || strstr(text, s->keys[n]) != NULL;
+    }
+    return has && text[0] == s->opens;
 }
 
 static void json_read(struct import *im, const struct import_format *f, FILE *in, const char *path,
@@ -236,8 +250,10 @@ static const struct source guidellm = {
     .keys = {"\"guidellm_version\""}, .opens = '{', .document = import_guidellm, .rebase = true};
 static const struct source inference_perf = {
     .keys = {"\"start_time\""}, .opens = '[', .document = import_inference_perf, .rebase = true};
-static const struct source openai = {
-    .keys = {"object", "usage"}, .line = openai_line, .rebase = true};
+static const struct source openai = {.keys = {"object", "usage"},
+                                     .or_keys = {"custom_id", "response"},
+                                     .line = openai_line,
+                                     .rebase = true};
 static const struct source otel = {.keys = {"\"resourceSpans\"", "\"instrumentationScope\""},
                                    .opens = '{',
                                    .document = import_otel,

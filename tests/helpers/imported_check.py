@@ -423,8 +423,8 @@ def guidellm(r):
 
 
 def openai(r):
-    """Chat completions, each by itself, and responses, which may continue an earlier one. Whole seconds."""
-    rows, lines = [], []
+    """Chat completions, each by itself, and responses, which may continue an earlier one. Whole seconds. Or the answers of a batch."""
+    rows, lines, batch = [], [], r.random() < 0.4
     for i, (t, k) in enumerate(zip(times(r, 24, 10**9), outputs(r, 24))):
         row = Row((1700000000 + t // 10**9) * 10**9, k, input=r.randrange(1, 900))
         one, two = ("prompt_tokens", "completion_tokens")
@@ -443,6 +443,9 @@ def openai(r):
         rows.append(row)
         if i > 0 and k == 0:  # it failed, or was cut short
             o = r.choice([o, {"error": {"message": "no"}}, dict(o, usage=None), {x: o[x] for x in o if x != "usage"}])
+        if batch:  # one of its lines has no answer
+            o = {"id": "b%d" % i, "custom_id": "c%d" % i, "response": {"status_code": 200, "request_id": "q", "body": o}, "error": None}
+            o = dict(o, response=None, error={"code": "expired"}) if i > 0 and k == 0 and r.random() < 0.5 else o
         lines.append(json.dumps(o) + "\n")
     return "".join(lines), rows, {"rebase": True}
 
