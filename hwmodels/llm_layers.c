@@ -27,6 +27,7 @@ static void add_heads(struct llm_layer *l, const struct llm *m, double kv_heads,
     after(l, q, m->hidden, 1.0, layers);
     l->flop_per_pair += 4.0 * q * layers; /* QK^T and PV, 2 flop each */
     l->elements_per_key += 2.0 * kv * layers;
+    l->rotated_per_row += (q + kv) * layers;
     l->io_per_row += 2.0 * q * layers;
 }
 
@@ -46,6 +47,7 @@ static void add_latent(struct llm_layer *l, const struct llm *m, double layers)
     after(l, heads * a->value_dim, m->hidden, 1.0, layers);
     l->flop_per_pair += 2.0 * heads * (key + a->latent_kv) * layers;
     l->elements_per_key += key * layers;
+    l->rotated_per_row += (heads + 1.0) * a->rotary_dim * layers;
     l->io_per_row += heads * (key + a->latent_kv) * layers;
 }
 

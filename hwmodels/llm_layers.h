@@ -34,10 +34,11 @@ struct llm_layer {
     uint32_t n_before, n_after;
     double flop_per_pair; /* of a query and a key */
     double elements_per_key;
-    double io_per_row;     /* elements of queries and outputs */
-    double far_pair_frac;  /* of flop_per_pair, what layers with a window have */
-    double far_key_frac;   /* of elements_per_key */
-    double state_elements; /* of a sequence */
+    double rotated_per_row; /* elements of queries and keys with positions */
+    double io_per_row;      /* elements of queries and outputs */
+    double far_pair_frac;   /* of flop_per_pair, what layers with a window have */
+    double far_key_frac;    /* of elements_per_key */
+    double state_elements;  /* of a sequence */
     double state_flop_per_row;
 };
 

@@ -89,12 +89,14 @@ static void unfuse_op(struct roofline_op *op, double prims, double bytes, double
 void roofline_unfuse(struct roofline *r, double sync_s)
 {
     const struct llm *m = r->model.llm;
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
     double h = ROOFLINE_ACT_BYTES * m->hidden;
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
     double dense = (double)m->dense_layers / m->n_layers;
     double width = (used * m->ffn_hidden + m->shared_ffn) * (1.0 - dense) + dense * m->dense_ffn;
     double f = ROOFLINE_ACT_BYTES * width;
-    double rotated = ROOFLINE_ACT_BYTES * (double)(m->heads + m->kv_heads) * m->head_dim;
+    double rotated = ROOFLINE_ACT_BYTES * l.rotated_per_row;
     /* norm: read, write; rotary embedding: read, write */
     double qkv = 2.0 * h + 2.0 * rotated;
     /* two residual sums of two operands, norm, activation (of two operands where gated) */

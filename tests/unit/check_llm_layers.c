@@ -161,6 +161,26 @@ START_TEST(layers_without_a_window_have_heads_of_their_own)
 }
 END_TEST
 
+/* Rotary positions and norms read and write, in 16 bits. GLM has the rotary parts of 20 queries and
+ * one key, 64 each. Qwen3.6 35B has 16 + 2 heads of 256 in every fourth layer. A norm is as wide as
+ * the hidden width. */
+START_TEST(only_what_has_positions_is_rotated)
+{
+    static const struct {
+        const char *name;
+        double rotated;
+    } rows[] = {{"glm-4.7-flash", 21 * 64}, {"qwen3.6-35b-a3b", 0.25 * (16 + 2) * 256}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct model b;
+        model_init(&b, rows[i].name, "extended");
+        double fused = b.r.ops[OP_QKV].io_bytes_per_row;
+        roofline_unfuse(&b.r, 0.0);
+        model_near(b.r.ops[OP_QKV].io_bytes_per_row - fused, 2 * 2.0 * (2048 + rows[i].rotated),
+                   1e-12);
+    }
+}
+END_TEST
+
 /* A floor counts keys and pairs in the layers without a window, which all rows see. */
 START_TEST(a_floor_counts_layers_without_a_window)
 {
@@ -246,6 +266,7 @@ static const struct suite_row suite[] = {
     TEST(a_layer_has_its_share_of_the_products_of_each_kind),
     TEST(latent_attention_runs_in_its_space),
     TEST(layers_without_a_window_have_heads_of_their_own),
+    TEST(only_what_has_positions_is_rotated),
     TEST(a_floor_counts_layers_without_a_window),
     TEST(no_kernel_is_below_its_floor),
     LOOP(keys_of_a_kind_of_attention_go_together, sizeof refused / sizeof refused[0]),
