@@ -3,6 +3,7 @@
 # half of one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
+root=$PWD
 case ${BUILD:-build} in /*) x=${BUILD:-build}/xpusim ;; *) x=$PWD/${BUILD:-build}/xpusim ;; esac
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -197,7 +198,20 @@ cmp -s mine.json.said llama-3.2-3b.said && [ "$(wc -l <mine.json.said)" -gt 8 ] 
 refuse "gone.json: No such file" "$x" new-soc other3 --measured "model=gone.json,bits=8,tpot_ms@1024=60"
 refuse "is there already" "$x" new-llm mine --hf My-Model/config.json
 refuse "gguf FILE is needed" "$x" new-llm other
-# a GGUF file, which tests/unit/check_llm_gguf.c reads whole
+# a GGUF file that llama.cpp's server loads (tests/originals): one layer 32 wide with four products and an FFN of three, in 32 bit
+PYTHONPATH=$root/tests/originals PYTHONDONTWRITEBYTECODE=1 python3 -c 'import pathlib, tiny_gguf; tiny_gguf.write(pathlib.Path("tiny.gguf"))'
+"$x" new-llm tiny --gguf tiny.gguf >said || fail "new-llm --gguf"
+grep -q "; 32-bit weights of 4 bytes" said || fail "a file of 32-bit floats: $(cat said)"
+"$x" list llm tiny.json --json >said
+python3 - said <<'EOF' || fail "the numbers of tiny.gguf"
+import json, sys
+got = {r["path"]: r["value"] for r in json.load(open(sys.argv[1]))}
+want = {"layers": 1, "hidden": 32, "heads": 2, "kv_heads": 2, "head_dim": 16, "ffn_hidden": 32, "vocab": 300, "max_context": 8192}
+bad = {k: (got.get("llm." + k), v) for k, v in want.items() if got.get("llm." + k) != v}
+print(bad) if bad else None
+sys.exit(bool(bad))
+EOF
+# the reader's own test is tests/unit/check_llm_gguf.c
 printf 'GGUF\003\000\000\000' >cut.gguf
 refuse "cut.gguf: ends before its list of tensors does" "$x" new-llm other --gguf cut.gguf
 refuse "cut.gguf: is a GGUF file: xpusim new-llm NAME --gguf" "$x" run --policy fcfs --llm cut.gguf
