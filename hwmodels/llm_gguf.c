@@ -20,6 +20,7 @@ struct block {
     double state_out,
         conv; /* inputs of a state's last product; elements that a convolution keeps */
     double ffn, experts_ffn, shared_ffn, n_experts;
+    double up; /* outputs of the last product in front of an activation */
     bool gate, ffn_gate, sinks, nextn;
 };
 
@@ -135,6 +136,7 @@ static void take_role(struct reading *r, struct block *b, const char *name, enum
     case EXPERTS_IN:
     case SHARED_IN:
         b->ffn_gate = b->ffn_gate || is_gate(name);
+        b->up = out;
         break;
     case FFN_OUT:
         b->ffn = in;
@@ -308,8 +310,8 @@ static void put_layers(cJSON *to, struct reading *r)
             continue;
         }
         if ((b->out > 0.0) == (b->state_out > 0.0)) {
-            (void)err_add(r->e, "%s: layer %u has %s attention and a state", r->path, i,
-                          b->out > 0.0 ? "both" : "neither");
+            (void)err_add(r->e, "%s: layer %u has %s", r->path, i,
+                          b->out > 0.0 ? "attention and a state" : "neither attention nor a state");
             return;
         }
         layers += 1.0;
@@ -325,8 +327,10 @@ static void put_layers(cJSON *to, struct reading *r)
         (void)err_add(r->e, "%s: no tensor of a layer (blk.0.)", r->path);
         return;
     }
-    JSON_MEMBERS(to, "layers", layers, "ffn_hidden", mixed != NULL ? f->experts_ffn : f->ffn,
-                 "gated_ffn", (bool)f->ffn_gate);
+    double width = mixed != NULL ? f->experts_ffn : f->ffn;
+    /* Phi-3 has gate and values in one product. */
+    JSON_MEMBERS(to, "layers", layers, "ffn_hidden", width, "gated_ffn",
+                 (bool)(f->ffn_gate || f->up == 2.0 * width));
     if (mixed != NULL) {
         double shared = mixed->shared_ffn + mixed->ffn; /* Gemma 4 has an FFN next to its experts */
         JSON_MEMBERS(to, "experts", mixed->n_experts, "experts_per_token",

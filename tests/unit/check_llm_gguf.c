@@ -315,6 +315,25 @@ START_TEST(two_kinds_of_heads_are_their_tensors)
 }
 END_TEST
 
+/* Phi-3 has queries, keys and values in one product, and gate and values of its FFN in another.
+ * GPT-2 has no gate. */
+START_TEST(fused_products_are_taken_apart)
+{
+    for (int i = 0; i < 2; i++) {
+        begin(i == 0 ? "phi3" : "gpt2", 4, i == 0 ? 2 : 4);
+        tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
+        layer(0, "attn_qkv", T_Q8_0, 256, i == 0 ? 512 : 768);
+        layer(0, "attn_output", T_Q8_0, 256, 256);
+        layer(0, "ffn_up", T_Q8_0, 256, i == 0 ? 1024 : 512);
+        layer(0, "ffn_down", T_Q8_0, 512, 256);
+        struct llm m = model();
+        ck_assert(m.gated_ffn == (i == 0) && m.ffn_hidden == 512 && !m.attention.gated);
+        ck_assert_uint_eq(m.kv_heads, i == 0 ? 2 : 4);
+        tempfile_remove();
+    }
+}
+END_TEST
+
 /* Most weights have 8 bits, but their mean is below: 0.93 bytes are those of 7 bits. Most have 4,
  * and a few 32: 1.28 bytes are over twice as many, so they count as 6 bits. */
 START_TEST(a_width_goes_with_the_mean_of_the_bytes)
@@ -404,12 +423,12 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
     case 2:
         begin_plain();
         layer(0, "ssm_out", T_Q8_0, 256, 256);
-        refused("layer 0 has both attention and a state");
+        refused("layer 0 has attention and a state");
         break;
     case 3:
         begin_plain();
         layer(1, "ffn_up", T_Q8_0, 256, 256);
-        refused("layer 1 has neither attention and a state");
+        refused("layer 1 has neither attention nor a state");
         break;
     case 4: /* the second layer's FFN is twice as wide */
         begin_plain();
@@ -478,14 +497,10 @@ START_TEST(a_damaged_file_is_refused)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("llm_gguf", .setup = once, .teardown = undo),
-    TEST(a_dense_model_is_its_tensors),
-    TEST(a_mixture_with_states_is_its_tensors),
-    TEST(latent_attention_is_its_tensors),
-    TEST(two_kinds_of_heads_are_their_tensors),
-    TEST(a_width_goes_with_the_mean_of_the_bytes),
-    TEST(a_split_model_is_read_whole),
-    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 9),
-    TEST(a_damaged_file_is_refused),
+    CASE("llm_gguf", .setup = once, .teardown = undo),    TEST(a_dense_model_is_its_tensors),
+    TEST(a_mixture_with_states_is_its_tensors),           TEST(latent_attention_is_its_tensors),
+    TEST(two_kinds_of_heads_are_their_tensors),           TEST(fused_products_are_taken_apart),
+    TEST(a_width_goes_with_the_mean_of_the_bytes),        TEST(a_split_model_is_read_whole),
+    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 9), TEST(a_damaged_file_is_refused),
 };
 SUITE_MAIN("llm_gguf", suite)
