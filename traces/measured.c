@@ -28,7 +28,7 @@ static const struct csv_field fields[] = {
 struct reader {
     struct trace_builder b;
     struct measured_latency *measured; /* owned, of each row of b */
-    size_t n_prompts_unknown, n_left_out;
+    size_t n_prompts_unknown, n_prefixes, n_left_out;
 };
 
 static void row_read(const struct csv_record *record, struct reader *r, struct err *e)
@@ -68,6 +68,7 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
     (void)csv_record_init(&record, f, fields, sizeof fields / sizeof fields[0], e);
     int status = csvfile_column(f, "status");
     int count = csvfile_column(f, "prompt_count");
+    int prefix = csvfile_column(f, "prefix_tokens");
     bool header_fine = e->n == before;
     while (header_fine && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         /* Timeouts and broken streams are rows too, where `observe` wrote the file; they have no
@@ -77,6 +78,7 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
         } else {
             row_read(&record, r, e);
             r->n_prompts_unknown += count >= 0 && strcmp(csvfile_text(f, count), "unknown") == 0;
+            r->n_prefixes += prefix >= 0 && strtod(csvfile_text(f, prefix), NULL) > 0.0;
         }
     }
 }
@@ -117,6 +119,7 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
     if (rc == 0) {
         in_trace_order(out, r.measured);
         out->n_prompts_unknown = r.n_prompts_unknown;
+        out->n_prefixes = r.n_prefixes;
     }
     free(r.measured);
     trace_builder_fini(&r.b);

@@ -3,7 +3,8 @@
  * The CSV has the columns request_id, arrival_s (from any origin), input_tokens, output_tokens.
  * Counted from the arrival, it has ttft_s (first token) and e2e_s (last token). A first line "#
  * xpusim-run v1" may name the version. If there is a column status, only rows with `ok` count
- * (`xpusim observe` writes the others too). Further columns are ignored. */
+ * (`xpusim observe` writes the others too). A column prefix_tokens says how much of a prompt a
+ * cache may have had. Further columns are ignored. */
 #pragma once
 
 #include "sim/api/trace.h"
@@ -26,6 +27,7 @@ struct measured_run {
     struct measured_latency *measured; /* kept; of trace.rows[i] */
     uint32_t *ids;                     /* kept; request_id in the file */
     size_t n_prompts_unknown;          /* rows whose input_tokens the server did not count */
+    size_t n_prefixes;                 /* rows with prefix_tokens */
 };
 
 /* `name`: a shipped run, or a path (with a slash, or ending in .csv). 0, or -EINVAL with errors

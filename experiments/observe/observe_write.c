@@ -12,7 +12,7 @@ void observe_write(const struct observe_options *o, const struct trace *t,
 {
     (void)fprintf(out, "# xpusim-run v1\n# observed at %s, model %s\n", o->url, o->model);
     (void)fprintf(out, "request_id,arrival_s,input_tokens,output_tokens,ttft_s,e2e_s,class,asked,"
-                       "http,status,prompt_count\n");
+                       "http,status,prompt_count,prefix_tokens\n");
     for (size_t i = 0; i < t->n; i++) {
         const struct observe_row *r = &rows[i];
         const struct trace_row *row = &t->rows[i];
@@ -26,9 +26,9 @@ void observe_write(const struct observe_options *o, const struct trace *t,
         } else {
             (void)fprintf(out, ",,");
         }
-        (void)fprintf(out, "%s,%u,%d,%s,%s\n",
+        (void)fprintf(out, "%s,%u,%d,%s,%s,%u\n",
                       row->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive",
                       row->output_tokens, r->http, observe_status_names[r->status],
-                      observe_count_names[r->count]);
+                      observe_count_names[r->count], row->prefix_tokens);
     }
 }

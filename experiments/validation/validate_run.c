@@ -192,6 +192,12 @@ static void validate_run_document(const struct validate_run_result *r, struct do
             "that were asked for",
             r->run->n_prompts_unknown, text_plural(r->run->n_prompts_unknown));
     }
+    if (r->run->n_prefixes > 0) {
+        warnings_add(warnings_of(d),
+                     "%zu of %zu prompts begin as others do, which the server's cache may have "
+                     "served: here all is computed, so measure without such a cache",
+                     r->run->n_prefixes, r->run->trace.n);
+    }
     if (r->fit != NULL) {
         put_fit(r->fit, r->run->trace.n, d);
     }

@@ -27,7 +27,7 @@ replay() { # trace, options...
 }
 observe() { replay "$@" || fail "$(cat "$tmp/said")"; }
 counted() { # of every row, by whom
-    awk -F, -v by="$1" '/^#/ || /^request/ { next } { n++; if ($3 != 20 + 10 * $1 || $NF != by) bad = 1 } END { exit bad || n != 4 }' "$tmp/run.csv" ||
+    awk -F, -v by="$1" '/^#/ || /^request/ { next } { n++; if ($3 != 20 + 10 * $1 || $11 != by) bad = 1 } END { exit bad || n != 4 }' "$tmp/run.csv" ||
         fail "lengths by $1: $(cat "$tmp/run.csv")"
 }
 
@@ -143,7 +143,10 @@ rows = {int(r["request_id"]): r for r in csv.DictReader(x for x in open(sys.argv
 end = {i: float(r["arrival_s"]) + float(r["e2e_s"]) for i, r in rows.items()}
 begin = {i: float(r["arrival_s"]) for i, r in rows.items()}
 assert begin[2] >= max(end[0], end[1]) + 0.01 and begin[3] >= end[2] + 0.01, "parents"
+assert [rows[i]["prefix_tokens"] for i in range(4)] == ["12", "12", "23", "0"], "prefixes"
 EOF
+"$x" validate --run "$tmp/run.csv" --soc core-ultra-5-125h --llm llama-3.2-3b --policy fcfs >"$tmp/said" 2>&1 || fail "validate: $(cat "$tmp/said")"
+grep -q '^warning: 3 of 4 prompts begin as others do' "$tmp/said" || fail "the cache of a server: $(cat "$tmp/said")"
 # A server that has other addresses only gives its status. A missing server gives an error that
 # names it, at once, and the file stays.
 ! "$x" observe --url "http://127.0.0.1:$(cat "$tmp/port")/v2" --trace "$tmp/t.csv" -o "$tmp/other.csv" 2>"$tmp/said" || fail "another address is fine"
