@@ -44,11 +44,16 @@ static const struct import_format *named(const char *name)
     return NULL;
 }
 
-/* Finds the format that the head of a file has: it begins with a line of CSV, or with a JSON value.
- * A document that is longer than the head is cut, so only its first keys are seen. */
+/* Finds the format that the head of a file has: it begins with a line of CSV, which comments may
+ * precede, or with a JSON value. A document that is longer than the head is cut, so only its first
+ * keys are seen. */
 static const struct import_format *recognised(const char *head)
 {
     const char *text = head + strspn(head, " \t\r\n");
+    while (*text == '#') {
+        text += strcspn(text, "\n");
+        text += strspn(text, " \t\r\n");
+    }
     OWNED char *line = xstrdup(text);
     line[strcspn(line, "\r\n")] = '\0';
     SCOPED(json_drop)

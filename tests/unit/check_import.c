@@ -68,6 +68,16 @@ START_TEST(plain_files_keep_their_times_and_classes)
 }
 END_TEST
 
+/* As `observe` writes it. */
+START_TEST(comments_may_precede_the_columns)
+{
+    (void)import(NULL, "# xpusim-run v1\n# observed at x\n"
+                       "request_id,arrival_s,input_tokens,output_tokens,status\n7,2.5,10,1,ok\n");
+    ck_assert_uint_eq(t.n, 1);
+    expect_row(0, 2500 * NS_PER_MS, 10, 1, 0);
+}
+END_TEST
+
 /* The form of the 2023 files: seven decimals, no zone. Times count from the earliest row: 0.4194100
  * - 46.6805900 + 60 = 13.73882 s over midnight of the last of February in a leap year. */
 START_TEST(azure_dates_count_from_the_first_request)
@@ -565,6 +575,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("import", .setup = setup, .teardown = teardown),
     TEST(plain_files_keep_their_times_and_classes),
+    TEST(comments_may_precede_the_columns),
     TEST(azure_dates_count_from_the_first_request),
     TEST(azure_zones_are_taken_into_account),
     TEST(burstgpt_failures_are_left_out_and_counted),
