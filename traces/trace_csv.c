@@ -27,6 +27,9 @@ static const char *const gap_kinds[] = {"think", "tool", NULL};
 
 /* Places in the table, and so in the file. */
 enum {
+    COL_REQUEST,
+    COL_SESSION,
+    COL_TURN,
     COL_PREFIX = 8,
     COL_MAX_OUTPUT,
     COL_GAP_KIND,
@@ -241,7 +244,9 @@ int trace_read(const char *path, struct trace *out, struct err *e)
     SCOPED(trace_builder_fini) struct trace_builder b;
     trace_builder_init(&b);
     if (why.n > 0 || columns_find(f, path, &record, &why) != 0) {
-        (void)refuse_header(path, record.columns[0] < 0, &why, e);
+        const int *at = record.columns;
+        bool foreign = at[COL_REQUEST] < 0 || (at[COL_SESSION] < 0 && at[COL_TURN] < 0);
+        (void)refuse_header(path, foreign, &why, e);
     } else {
         bool extras = false;
         for (int i = COL_EXTRAS; i < COL_GRAPH; i++) {
