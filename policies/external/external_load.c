@@ -149,13 +149,15 @@ int external_ask(struct external *x, struct err *e)
     }
     SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
     const cJSON *error = json_member(tree, "error");
-    if (line == NULL && x->python && strstr(p.failure, "no such program") != NULL) {
+    bool missing = line == NULL && strstr(p.failure, "no such program") != NULL;
+    if (missing && x->python) {
         (void)err_add(e,
                       "--policy %s: %s was not found: install it (Debian: python3), or name an "
                       "interpreter in XPUSIM_PYTHON",
                       x->spec, x->argv[0]);
     } else if (line == NULL) {
-        (void)err_add(e, "--policy %s: %s before it said what it is", x->spec, p.failure);
+        (void)err_add(e, "--policy %s: %s%s", x->spec, p.failure,
+                      missing ? "" : " before it said what it is");
     } else if (cJSON_IsString(error)) {
         /* A plug-in's file is named already. */
         (void)err_add(e, x->hosted ? "%.0s%s" : "--policy %s: %s", x->spec, error->valuestring);

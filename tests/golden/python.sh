@@ -316,6 +316,7 @@ refuse 1 "stalled" "$x" run --policy "exec:sh $dir/idle.sh:n=3" --workload "$loa
 grep -q '"params":{"n":3}' "$dir/err" || fail "a parameter did not reach the program"
 refuse 2 "n=10: must be a whole number from 0 to 9" "$x" run --policy "exec:sh $dir/idle.sh:n=10" --workload "$load"
 refuse 2 "there is no such program" "$x" run --policy "exec:$dir/nothing-here" --workload "$load"
+grep -q 'there is no such program$' "$dir/err" || fail "a program that is missing said something: $(cat "$dir/err")"
 refuse 2 "a command is missing" "$x" run --policy "exec: " --workload "$load"
 XPUSIM_PYTHON=$dir/no-python refuse 2 "no-python was not found: install it (Debian: python3)" \
     "$x" run --policy "python:$examples/fcfs.py:Fcfs" --workload "$load"
