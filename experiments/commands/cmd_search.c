@@ -167,7 +167,8 @@ const struct command cmd_search = {
     .usage = "--policy P1 [--policy P2 ...] --slo METRIC<=VALUE ... [options]",
     .about =
         "Finds how far the workload's rates can be raised while every SLO holds. It is a bisection "
-        "with as many replications at each rate as the decision needs, and a confidence statement.",
+        "with as many replications at each rate as the decision needs, and a confidence statement. "
+        "It takes each metric to get worse with the rate.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(job_option_table, work),
                   OPTION_CHILD(option_output_table, output),
                   OPTION_CHILD(config_option_table, config)),

@@ -264,6 +264,20 @@ struct simulations {
     char failure[JOBS_MESSAGE_BYTES];
 };
 
+/* A metric without a value is neither met nor missed at any rate. NULL: it has some. */
+static const char *no_value(struct simulations *s, const char *metric, const double *v, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (isfinite(v[k])) {
+            return NULL;
+        }
+    }
+    bool targets = strstr(metric, "slo_attainment") != NULL || strstr(metric, "goodput") != NULL;
+    (void)snprintf(s->failure, sizeof s->failure, "%s has no value in any of %u runs%s", metric, n,
+                   targets ? ": no request has a target (--ttft-slo, --tpot-slo)" : "");
+    return s->failure;
+}
+
 static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
                             struct search_looked *into)
 {
@@ -279,8 +293,12 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     }
     uint32_t n_slos = s->options->n_slos;
     for (uint32_t i = 0; i < n_slos; i++) {
-        memcpy(into->values[i] + from, compare_values(&r, 0, s->options->slos[i].metric),
-               (to - from) * sizeof(double));
+        const char *metric = s->options->slos[i].metric;
+        const double *v = compare_values(&r, 0, metric);
+        if (from == 0 && no_value(s, metric, v, to) != NULL) {
+            return s->failure;
+        }
+        memcpy(into->values[i] + from, v, (to - from) * sizeof(double));
     }
     const double *verdict = compare_values(&r, 0, "backlog.verdict");
     const double *arrived = compare_values(&r, 0, "all.arrived");

@@ -48,6 +48,10 @@ grep -q '"reactive.ttft_s.below:2"' "$dir/c" || fail "compare has no share"
 grep -q '"reactive.qoe.mean"' "$dir/c" || fail "compare has no quality of experience"
 $x search --policy edf --slo 'reactive.ttft_s.below:20>=0.5' --workload mixed:duration_s=60 --replications 2 --json -q 2>/dev/null | grep -q 'below:20' ||
     fail "search for a share"
+# A metric without a value is neither met nor missed, at any rate.
+$x search --policy edf --slo 'reactive.slo_attainment_frac>=0.9' --workload mixed:duration_s=60 --replications 2 -q 2>&1 |
+    grep -q 'slo_attainment_frac has no value in any of 2 runs: no request has a target (--ttft-slo, --tpot-slo)' ||
+    fail "search for a metric without a value"
 # Passes that the engine repeats at once give what each of them by itself does.
 for k in true false; do
     # shellcheck disable=SC2086
