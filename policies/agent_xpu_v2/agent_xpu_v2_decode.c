@@ -238,17 +238,23 @@ static void form(struct sched *s, struct axpu *a)
             }
         }
     }
+    /* A pass that drafts is a part of the batch to come: who lacks no draft stays in that, too. */
+    bool begins = a->batch.segments[0].role != SEGMENT_DRAFT;
     for (uint32_t i = 0; i < a->batch.n; i++) {
         const struct request *r = a->batch.segments[i].request;
         struct axpu_request *x = axpu_request(r);
-        x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
-        /* A sequence of the batch before keeps the number of the batch that it joined: evictions
-         * spare the sequences that have stayed longest. */
-        x->batch = a->n_batches + 1;
+        if (begins) {
+            x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
+            /* A sequence of the batch before keeps the number of the batch that it joined:
+             * evictions spare the sequences that have stayed longest. */
+            x->batch = a->n_batches + 1;
+        }
         axpu_decode_leave(a, r);
     }
     a->has_drafts = false;
-    axpu_decode_begun(s, a);
+    if (begins) {
+        axpu_decode_begun(s, a);
+    }
 }
 
 /* The batch is formed when it can start, so that whoever has become ready by then takes part. */

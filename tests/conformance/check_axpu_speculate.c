@@ -268,7 +268,7 @@ static void run_two(const char *params, const struct scenario_request *q, uint32
     char all[256];
     (void)snprintf(all, sizeof all, "elastic=off,warmup=0,drafter=model,%s", params);
     scenario_policy(&sc, &policy_agent_xpu_v2_ops, all);
-    ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){0, 0}, NULL, n, true) == 0, "%s",
+    ck_assert_msg(two_models_run(&sc, q, (const uint8_t[]){0, 0, 0}, NULL, n, true) == 0, "%s",
                   sc.result.message);
     ck_assert(sc.result.audit.clean);
 }
@@ -335,6 +335,20 @@ START_TEST(sequences_of_a_batch_draft_together)
 }
 END_TEST
 
+/* BE2 has the shorter prompt and is in the batch of RT0 first, which takes one of them. No drafts
+ * are made for it, so passes that draft for RT0 go without it. It is in the batch all the same, and
+ * stays until its end when BE1 has come (B.7), although BE1 is the older request. */
+START_TEST(who_lacks_no_draft_stays_in_the_batch)
+{
+    static const struct scenario_request q[] = {
+        {RT, 0, 256, 90, 0, 0}, {BE, 0, 400, 5, 0, 0}, {BE, 0, 300, 10, 0, 0}};
+    run_two("speculate=igpu,b_rf=2,shortest=all", q, 3);
+    ck_assert_int_lt(sc.records[1].first_token_ns, sc.records[2].finish_ns);
+    ck_assert_int_gt(sc.records[1].token_ns[1], sc.records[2].finish_ns);
+    ck_assert_int_lt(sc.records[1].finish_ns, sc.records[0].finish_ns);
+}
+END_TEST
+
 START_TEST(a_drafting_model_must_be_there)
 {
     sc.setup.draft_model = 0;
@@ -361,6 +375,7 @@ static const struct suite_row suite[] = {
     TEST(a_model_of_the_run_drafts_in_passes_of_its_own),
     TEST(drafts_of_a_model_are_verified_on_the_npu_too),
     TEST(sequences_of_a_batch_draft_together),
+    TEST(who_lacks_no_draft_stays_in_the_batch),
     TEST(a_drafting_model_must_be_there),
 };
 SUITE_MAIN("axpu-speculate", suite)

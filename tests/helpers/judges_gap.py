@@ -55,7 +55,7 @@ class Gaps:
 
     def transfer_ns(self, model, tokens):
         m = self.policy.machine
-        return m.swap_fixed_ns + int(tokens * self.policy.models[model].kv_bytes_per_token / m.swap_bytes_per_s * E9)
+        return m.swap_fixed_ns + int(tokens * self.token_bytes(model) / m.swap_bytes_per_s * E9)
 
     def lives(self, x):
         """The time to live that would have cost least."""
@@ -91,15 +91,20 @@ class Gaps:
         elif self.rule == "infercept":
             self.judge([x for x in self.out if not x.over and x.due <= now])
 
+    def token_bytes(self, model):
+        """And of the model that drafts for it."""
+        p, drafts = self.policy, getattr(self.policy, "draft_model", 0)
+        return p.models[model].kv_bytes_per_token + (p.models[drafts].kv_bytes_per_token if drafts not in (0, model) else 0)
+
     # InferCept: tokens times time
     def bytes(self, tokens, model):
         size = self.policy.kv_block_tokens
-        return -(-tokens // size) * size * self.policy.models[model].kv_bytes_per_token
+        return -(-tokens // size) * size * self.token_bytes(model)
 
     def others(self):
         """Bytes of requests that are here, and of no session whose tool runs."""
         p = self.policy
-        held = (p.kv_capacity_tokens - p.kv_free_tokens) * max(m.kv_bytes_per_token for m in p.models)
+        held = (p.kv_capacity_tokens - p.kv_free_tokens) * max(map(self.token_bytes, range(len(p.models))))
         return max(0, held - sum(self.bytes(x.tokens, x.model) for x in self.out if x.kept or p.now_ns < x.out_until))
 
     def judge(self, rows):
@@ -108,7 +113,7 @@ class Gaps:
         for x in rows:
             passed = now - x.since
             x.keep = (self.expected - passed if self.expected > passed else passed) * x.tokens
-            x.token = self.policy.models[x.model].kv_bytes_per_token
+            x.token = self.token_bytes(x.model)
             x.drop, x.swap = self.reload(x) * (x.tokens / 2 + others / x.token), 2 * self.transfer(x) * x.tokens
         for x in sorted(rows, key=lambda x: -min(x.keep, x.drop) * x.token):
             if now >= self.swap_until and x.swap < min(x.keep, x.drop):
