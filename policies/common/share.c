@@ -116,10 +116,13 @@ void share_launch_done(struct share *sh, const struct launch *l)
         SIM_ASSERT(took >= 0 && l->state == LAUNCH_STATE_ENDED && l->pass == m->pass);
         m->launch = NULL;
         m->served_ns += took;
+        bool among_several = !sh->open_ended; /* when it began: the other may have left */
         sh->open_ended = false;
-        if (sh->emulated && sh->n > 1 && sh->efficiency_frac < 1.0) {
+        if (sh->emulated && (sh->n > 1 || among_several) && sh->efficiency_frac < 1.0) {
             /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
-            int64_t from_ns = l->start_ns > sh->shared_since_ns ? l->start_ns : sh->shared_since_ns;
+            int64_t from_ns = among_several || l->start_ns > sh->shared_since_ns
+                                  ? l->start_ns
+                                  : sh->shared_since_ns;
             double rest = (double)(l->end_ns - from_ns) * (1.0 / sh->efficiency_frac - 1.0);
             SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns); /* no turn in a rest */
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);

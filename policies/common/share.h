@@ -4,10 +4,11 @@
  * On a time-shared device the passes are launched in parallel and the device shares its time. A
  * serial device runs one launch at a time, so sharing is emulated. The request with the least
  * device time so far gets the next turn, a range of ops of about `quantum`. After a turn among
- * several the device rests, so that its total rate is `efficiency`. A turn that began with one
- * request alone counts from the instant at which another joined. With quantum 0 a turn is one
- * op. Attained times of requests that are in service together then differ by at most one turn.
- * A request comes into service when its prompt has found room, and counts from there.
+ * several the device rests, so that its total rate is `efficiency`. A turn that began among several
+ * counts whole; one that began with one request alone, from the instant at which another joined.
+ * With quantum 0 a turn is one op. Attained times of requests that are in service together then
+ * differ by at most one turn. A request comes into service when its prompt has found room, and
+ * counts from there.
  *
  * Cost of a decision: O(members + ops of a turn). */
 #pragma once

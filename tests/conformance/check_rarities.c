@@ -404,6 +404,20 @@ START_TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty)
 }
 END_TEST
 
+/* Requests 0 and 1 share a device of half its rate. Request 0 has the first turn, until 5, and the
+ * user of 1 gives up at 2. The turn began among two, so the device rests until 10. Request 2 comes
+ * at 6 and takes 3.5 from then on. */
+START_TEST(a_turn_that_began_among_two_is_followed_by_a_rest)
+{
+    struct scenario_request q[] = {
+        {RT, 0, 100, 1, 0, 0}, {RT, 0, 100, 1, 0, 0}, {RT, 0.006, 50, 1, 0, 0}};
+    rules_machine(1);
+    rules_extra(1)->cancel_ns = MS(2);
+    rules_run("time-share", "efficiency=0.5,quantum_ms=100", "", q, 3);
+    ck_assert(rules_finishes(0, 5) && rules_finishes(2, 13.5));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -423,5 +437,6 @@ static const struct suite_row suite[] = {
     TEST(an_iteration_without_users_opens_no_gap),
     TEST(decode_without_memory_stops_no_prefill),
     TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty),
+    TEST(a_turn_that_began_among_two_is_followed_by_a_rest),
 };
 SUITE_MAIN("rarities", suite)
