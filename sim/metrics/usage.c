@@ -30,16 +30,6 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     }
 }
 
-/* Has a device of the kind work? There may be several: partitions of an NPU. */
-static bool busy(const struct usage *u, enum device_kind kind)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < u->machine->n_devices; i++) {
-        any = any || (u->machine->devices[i].kind == kind && u->phase[i] != POWER_PHASE_IDLE);
-    }
-    return any;
-}
-
 /* Sums all terms again in a fixed order, so that rounding does not depend on earlier states. */
 static inline double total_watts(const struct usage *u)
 {
@@ -60,7 +50,7 @@ static inline void advance(struct usage *u, int64_t now_ns)
     }
     double watts = total_watts(u);
     u->peak_watts = watts > u->peak_watts ? watts : u->peak_watts;
-    if (busy(u, DEVICE_KIND_NPU) && busy(u, DEVICE_KIND_IGPU)) {
+    if (u->working[DEVICE_KIND_NPU] > 0 && u->working[DEVICE_KIND_IGPU] > 0) {
         u->overlap_ns += now_ns - u->now_ns;
     }
     u->now_ns = now_ns;
@@ -81,6 +71,11 @@ void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_pha
     SIM_ASSERT(domain < OBSERVER_DOMAINS && (int)phase < USAGE_PHASES && watts >= 0.0);
     advance(u, now_ns);
     close_phase(u, now_ns, domain);
+    bool works = phase != POWER_PHASE_IDLE;
+    if (works != (u->phase[domain] != POWER_PHASE_IDLE) && domain < u->machine->n_devices) {
+        uint32_t *working = &u->working[u->machine->devices[domain].kind];
+        *working = works ? *working + 1 : *working - 1;
+    }
     u->phase[domain] = phase;
     u->watts[domain] = watts;
 }

@@ -37,6 +37,7 @@ struct usage {
     struct usage_range range[MACHINE_MAX_DEVICES];
     int64_t now_ns;
     enum power_phase phase[OBSERVER_DOMAINS];
+    uint32_t working[DEVICE_KIND_COUNT]; /* devices of each kind that are not idle */
     double watts[OBSERVER_DOMAINS];
     int64_t since_ns[OBSERVER_DOMAINS];
     int64_t phase_ns[OBSERVER_DOMAINS][USAGE_PHASES];
