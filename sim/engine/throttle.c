@@ -93,7 +93,7 @@ void throttle_decide(struct engine *e, double above)
         s->limit_watts < allowed) {
         allowed = s->limit_watts;
     }
-    SIM_ASSERT(fixed >= 0.0 && above >= 0.0);
+    SIM_ASSERT(fixed > -REACHED_FRAC && isfinite(above)); /* below 0: less at work than at rest */
     double speed = speed_for(s, fixed, above, allowed);
     SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {

@@ -58,6 +58,17 @@ START_TEST(no_limit_slows_nothing)
 }
 END_TEST
 
+/* A drawn machine may have a device that draws 5 W at rest and 3 W at work. No speed brings it to a
+ * limit of 4 W, or 2 W at any instant, so it keeps its own. */
+START_TEST(a_device_that_draws_less_at_work_is_not_slowed)
+{
+    sc.machine.devices[IGPU].idle_watts = 5;
+    sc.machine.devices[IGPU].prefill_watts = 3;
+    ck_assert_double_eq_tol(finish_s(4, 2, 1, 3, 0.1), 20.0, 1e-6);
+    ck_assert_uint_eq(n_speeds, 0);
+}
+END_TEST
+
 /* From 0 W the average follows 30 (1 - exp(-t/10)), and meets 15 W at 10 ln 2 = 6.9315 s. From then
  * on P stays at 15 of 30 W. With exponent 3 that is a speed of (1/2)^(1/3) = 0.7937. 13.0685 s of
  * work are left and take 16.4653 s: 23.3968 s in all. */
@@ -291,6 +302,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("throttle", .setup = setup, .teardown = byhand_teardown),
     TEST(no_limit_slows_nothing),
+    TEST(a_device_that_draws_less_at_work_is_not_slowed),
     TEST(the_average_meets_the_limit_when_the_closed_form_says),
     LOOP(the_average_waits_at_what_the_machine_draws_at_rest, 2),
     TEST(bursts_are_limited_at_once_and_the_average_later),
