@@ -155,9 +155,10 @@ int external_ask(struct external *x, struct err *e)
                       "--policy %s: %s was not found: install it (Debian: python3), or name an "
                       "interpreter in XPUSIM_PYTHON",
                       x->spec, x->argv[0]);
+    } else if (missing) {
+        (void)err_add(e, "--policy %s: there is no such program", x->spec);
     } else if (line == NULL) {
-        (void)err_add(e, "--policy %s: %s%s", x->spec, p.failure,
-                      missing ? "" : " before it said what it is");
+        (void)err_add(e, "--policy %s: %s before it said what it is", x->spec, p.failure);
     } else if (cJSON_IsString(error)) {
         /* A plug-in's file is named already. */
         (void)err_add(e, x->hosted ? "%.0s%s" : "--policy %s: %s", x->spec, error->valuestring);
