@@ -41,15 +41,52 @@ class Shape:
 class Model:
     def __init__(self, m):
         self.m, self.hidden, self.layers = m, m["hidden"], m["layers"]
-        self.q, self.kv = m["heads"] * m["head_dim"], m["kv_heads"] * m["head_dim"]
+        self.mixers()
         self.experts, self.used = m.get("experts", 1), m.get("experts_per_token", 1)
         self.dense = m.get("dense_layers", 0) / self.layers  # share of layers without experts
         self.body = m["body_bytes_per_weight"]
         self.wide = max(self.body, m.get("dense_bytes_per_weight", 0))
-        self.head = max(m["head_bytes_per_weight"], m.get("dense_bytes_per_weight", 0))
+        self.head = m["head_bytes_per_weight"]
         self.products = 3 if m["gated_ffn"] else 2
-        self.ffn_ops = self.products * (2 if m.get("shared_ffn", 0) else 1)
-        self.kv_bytes = 2 * self.layers * self.kv * m["kv_bytes_per_element"]  # of a token
+        self.kv_bytes = self.layers * self.key * m["kv_bytes_per_element"]  # of a token
+
+    def mixers(self):
+        """Attention of a layer, and what some layers have in its place. There are products (inputs, outputs, copies, ops) before and after
+        it, flop of a pair, elements of a key, of a row's queries and outputs, and of a sequence's state. A kind counts by its layers."""
+        m, h, heads = self.m, self.hidden, self.m["heads"]
+        states, windows = m.get("recurrent_layers", 0) / self.layers, m.get("sliding_layers", 0) / self.layers
+        wide = 1 - states - windows if m.get("global_head_dim", 0) else 0.0  # layers with heads of their own
+        usual = 1 - states - wide
+        self.before, self.after, self.pair, self.key, self.row = [], [], 0.0, 0.0, 0.0
+        self.far_pair = self.far_key = 0.0
+
+        def attention(share, dim, kv_heads, products, far):
+            self.before.append((h, heads * dim * (2 if m.get("gated_attention") else 1) + products * kv_heads * dim, share, share))
+            self.after.append((heads * dim, h, share, share))
+            self.pair, self.far_pair = self.pair + 4.0 * heads * dim * share, self.far_pair + 4.0 * heads * dim * far
+            self.key, self.far_key = self.key + 2 * kv_heads * dim * share, self.far_key + 2 * kv_heads * dim * far
+            self.row += 2 * heads * dim * share
+
+        if m.get("latent_kv", 0):
+            latent, rotary, query = m["latent_kv"], m["rotary_dim"], m.get("latent_query", 0)
+            queries = [(h, query), (query, heads * m["head_dim"])] if query else [(h, heads * m["head_dim"])]
+            self.before += [(a, b, usual, usual) for a, b in [*queries, (h, latent + rotary)]]
+            self.before.append((m["head_dim"] - rotary, latent, heads * usual, usual))
+            self.after += [(latent, m["value_dim"], heads * usual, usual), (heads * m["value_dim"], h, usual, usual)]
+            self.pair, self.key = 2.0 * heads * (2 * latent + rotary) * usual, (latent + rotary) * usual
+            self.row = heads * (2 * latent + rotary) * usual
+        elif usual > 0:
+            attention(usual, m["head_dim"], m["kv_heads"], 2, windows)
+        if wide > 0:
+            attention(wide, m["global_head_dim"], m["global_kv_heads"], 1 if m.get("keys_as_values") else 2, 0.0)
+        if states > 0:
+            self.before.append((h, m["recurrent_in"], states, states))
+            self.after.append((m["recurrent_out"], h, states, states))
+            self.row += (m["recurrent_in"] + m["recurrent_out"]) * states
+        self.state = m.get("recurrent_state", 0) * states
+        ffn = (3 if m["gated_ffn"] else 2) * (2 if m.get("shared_ffn", 0) else 1)
+        self.ops = {"QKV": sum(p[3] for p in self.before), "MHA": 1, "FFN": sum(p[3] for p in self.after) + ffn, "HEAD": 1}
+        self.ops["LAYER"] = self.ops["QKV"] + 1 + self.ops["FFN"]
 
     def touched(self, rows):
         """Share of the experts that so many rows read."""
@@ -63,24 +100,26 @@ class Model:
 
     def stored_bytes(self):
         m, h = self.m, self.hidden
-        width = (self.experts * m["ffn_hidden"] + m.get("shared_ffn", 0)) * (1 - self.dense) + m.get("dense_ffn", 0) * self.dense
-        layer = h * (2 * self.q + 2 * self.kv) * self.wide + self.products * h * width * self.body
+        ffn = self.experts * m["ffn_hidden"] * (1 - self.dense) * self.body
+        ffn += (m.get("shared_ffn", 0) * (1 - self.dense) + m.get("dense_ffn", 0) * self.dense) * self.wide
+        layer = sum(a * b * n for a, b, n, _ in self.before + self.after) * self.wide + self.products * h * ffn
         return self.layers * layer + h * m["vocab"] * self.head * (1 if m["tied_head"] else 2)
 
     def ffns(self, rows):
-        """The FFNs of a layer: copies that a row computes, copies that are read, width, chosen."""
+        """The FFNs of a layer: copies that a row computes, copies that are read, width, bytes per weight, chosen."""
         m, mixed = self.m, 1 - self.dense
-        yield self.used * mixed, self.experts * self.touched(rows) * mixed, m["ffn_hidden"], self.experts > 1
+        yield self.used * mixed, self.experts * self.touched(rows) * mixed, m["ffn_hidden"], self.body, self.experts > 1
         if m.get("shared_ffn", 0):
-            yield mixed, mixed, m["shared_ffn"], False
+            yield mixed, mixed, m["shared_ffn"], self.wide, False
         if self.dense > 0:
-            yield self.dense, self.dense, m["dense_ffn"], False
+            yield self.dense, self.dense, m["dense_ffn"], self.wide, False
 
 
 class Machine:
     def __init__(self, config):
         config = value(config)
         self.soc, self.sim, self.model = config["soc"], config["sim"], Model(config["llm"])
+        self.halves = 0  # kernels whose time is so near to half a ns that the order of a sum decides how it is rounded
         self.devices = self.soc["devices"]
         self.runtimes = [self.runtime(d["runtimes"], config["llm"]["weight_bits"]) for d in self.devices]
 
@@ -117,13 +156,15 @@ class Machine:
             weights += 0 if chosen else inputs * outputs * width * read * part
 
         if op in ("QKV", "LAYER"):
-            add(m.hidden, m.q + 2 * m.kv, m.wide)
+            for inputs, outputs, copies, _ in m.before:
+                add(inputs, outputs, m.wide, copies, copies)
         if op in ("FFN", "LAYER"):
-            add(m.q, m.hidden, m.wide)
-            for copies, read, width, chosen in m.ffns(rows / micro):
+            for inputs, outputs, copies, _ in m.after:
+                add(inputs, outputs, m.wide, copies, copies)
+            for copies, read, width, weight, chosen in m.ffns(rows / micro):
                 for _ in range(m.products - 1):
-                    add(m.hidden, width, m.body, copies, read, chosen)
-                add(width, m.hidden, m.body, copies, read, chosen)
+                    add(m.hidden, width, weight, copies, read, chosen)
+                add(width, m.hidden, weight, copies, read, chosen)
         if op == "HEAD":
             add(m.hidden, m.m["vocab"], m.head)
         return compute, moved, weights
@@ -142,9 +183,10 @@ class Machine:
     def attention(self, d, share, one, shape):
         """Seconds of compute, bytes, and bytes of gathering, of a share of a pass's rows."""
         r, m = self.runtimes[d], self.model
-        far = m.m.get("sliding_layers", 0) / m.layers if r.get("sliding_window") else 0.0
+        skips = r.get("sliding_window", False)
+        far = m.far_key / m.key if skips else 0.0
         own = shape.keys - far * shape.far_keys
-        pairs = max(shape.pairs - far * shape.far_pairs, shape.rows * r.get("window", 0))
+        pairs = max(shape.pairs - (m.far_pair / m.pair if skips else 0.0) * shape.far_pairs, shape.rows * r.get("window", 0))
         keys = max(own, shape.sequences * r.get("window", 0))
         if r.get("pad_attention") and self.chunk(d) > 0:
             chunk = self.chunk(d)
@@ -155,11 +197,13 @@ class Machine:
         few = shape.prompt_rows < r.get("few_rows", 0) * (shape.sequences - shape.decodes)
         late = shape.pairs if few else min(shape.decode_keys(), shape.pairs)
         speed = shape.pairs / (late / decode + (shape.pairs - late) / prompt)
-        speed = 1.0 if self.sim["hwmodel"] == "roofline" else speed
-        key = 2.0 * m.kv * m.m["kv_bytes_per_element"]
+        speed, of_states = (1.0, 1.0) if self.sim["hwmodel"] == "roofline" else (speed, r["attention"])
+        key = m.key * m.m["kv_bytes_per_element"]
         further = max(0.0, shape.sequences * share - 1)
         gathered = r.get("kv_gather", 0) * key * own * further / shape.sequences
-        return 4.0 * m.q * pairs * share / (self.rate(d, one) * speed), (key * keys + 4.0 * m.q * shape.rows) * share, gathered, further
+        flop = m.pair * pairs / speed + 6.0 * m.state * shape.rows / of_states
+        moved = key * keys + 2.0 * m.row * shape.rows + 2 * 4.0 * m.state * shape.sequences
+        return flop * share / self.rate(d, one), moved * share, gathered, further
 
     def wait(self, d, op, rows, paid, shape, part):
         """This op's part of the seconds by which the host prepares a layer, or the head, more slowly than it is computed."""
@@ -167,7 +211,7 @@ class Machine:
         each = ((shape.prompt_rows and r.get("prompt_enqueue", 0)) or r.get("enqueue", 0)) * 1e-6
         if op == "MHA" and rows > 1 and self.chunk(d) > 0:
             rows, paid = min(rows, self.chunk(d)), self.chunk(d)
-        ops = {"QKV": 1, "MHA": 1, "FFN": 1 + m.ffn_ops, "LAYER": 3 + m.ffn_ops, "HEAD": 1}
+        ops = m.ops
         whole = "HEAD" if op == "HEAD" else "LAYER"
         compute, moved, _ = self.products(d, whole, rows, paid, shape, part)
         lacks = ops[whole] * each * self.micro(d, paid) - self.join(r, compute, moved / (self.curve(d, paid == 1)["bandwidth"] * 1e9))
@@ -186,7 +230,7 @@ class Machine:
         curve, part, micro = self.curve(d, paid == 1), columns / 1024 if columns else 1.0, self.micro(d, paid)
         bandwidth, launch = curve["bandwidth"] * 1e9, curve["launch"] * 1e-6
         compute, moved, weights = self.products(d, op, rows, paid, shape, part)
-        ops = micro * {"QKV": 1, "MHA": 1, "FFN": 1 + m.ffn_ops, "LAYER": (3 + m.ffn_ops) * r.get("fused_launches", 1), "HEAD": 1}[op]
+        ops = micro * m.ops[op] * (r.get("fused_launches", 1) if op == "LAYER" else 1)
         again = 0.0
         if op in ("MHA", "LAYER"):
             more, keys, again, further = self.attention(d, rows / shape.rows, paid == 1, shape)
@@ -206,7 +250,9 @@ class Machine:
             seconds += self.wait(d, op, rows, paid, shape, part)
             moved += again
         factor = self.table(r, paid) if form == "table" else 1
-        ns = max(1, math.floor(seconds * factor * 1e9 + 0.5))
+        exact = seconds * factor * 1e9
+        ns = max(1, math.floor(exact + 0.5))
+        self.halves += abs(exact + 0.5 - round(exact + 0.5)) < 1e-12 * exact
         late = device.get("compute_only", 0)
         loads = ns if late == 0 else min(ns, math.ceil(max((1 - late) * ns, moved / bandwidth * 1e9, 1)))
         return ns, loads, min(moved, self.soc["ddr"]["peak"] * loads) if factor < 1 else moved

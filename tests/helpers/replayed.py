@@ -142,9 +142,11 @@ class Engine:
         p = v.p
         self.queues[v.device].remove(v)
         p.live -= 1
-        for op, _, rows, n, _ in v.kernels[: v.k]:
-            amount, whole = (v.spec["columns"], 1024) if v.spec["columns"] else (n, p.rows(op))
-            p.advance(amount, whole, v.device)
+        if v.spec["columns"]:
+            p.advance(v.spec["columns"] if v.k == len(v.kernels) else 0, 1024, v.device)
+        else:
+            for op, _, _, n, _ in v.kernels[: v.k]:
+                p.advance(n, p.rows(op), v.device)
         if p.op == p.ops:
             self.tails += 1
             sample = ns(self.soc["host"]["sample"])
