@@ -128,7 +128,7 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
     double decodes = further_decodes(w);
     double again = p->decode_batch_frac * decodes * op->weight_bytes * part;
     t->launch_s = roofline_launches(p, q->op, op->prims) * c->launch_s * micro_batches(p, q) +
-                  op->sync_s + exchange_s(r, q);
+                  op->sync_s * micro_batches(p, q) + exchange_s(r, q);
     if (w->prefill_rows == 0) {
         t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
     }

@@ -52,12 +52,13 @@ class Model:
 
     def mixers(self):
         """Attention of a layer, and what some layers have in its place. There are products (inputs, outputs, copies, ops) before and after
-        it, flop of a pair, elements of a key, of a row's queries and outputs, and of a sequence's state. A kind counts by its layers."""
+        it, flop of a pair, elements of a key, of a row's queries and outputs, of those with positions, and of a
+        sequence's state. A kind counts by its layers."""
         m, h, heads = self.m, self.hidden, self.m["heads"]
         states, windows = m.get("recurrent_layers", 0) / self.layers, m.get("sliding_layers", 0) / self.layers
         wide = 1 - states - windows if m.get("global_head_dim", 0) else 0.0  # layers with heads of their own
         usual = 1 - states - wide
-        self.before, self.after, self.pair, self.key, self.row = [], [], 0.0, 0.0, 0.0
+        self.before, self.after, self.pair, self.key, self.row, self.turned = [], [], 0.0, 0.0, 0.0, 0.0
         self.far_pair = self.far_key = 0.0
 
         def attention(share, dim, kv_heads, products, far):
@@ -65,7 +66,7 @@ class Model:
             self.after.append((heads * dim, h, share, share))
             self.pair, self.far_pair = self.pair + 4.0 * heads * dim * share, self.far_pair + 4.0 * heads * dim * far
             self.key, self.far_key = self.key + 2 * kv_heads * dim * share, self.far_key + 2 * kv_heads * dim * far
-            self.row += 2 * heads * dim * share
+            self.row, self.turned = self.row + 2 * heads * dim * share, self.turned + (heads + kv_heads) * dim * share
 
         if m.get("latent_kv", 0):
             latent, rotary, query = m["latent_kv"], m["rotary_dim"], m.get("latent_query", 0)
@@ -74,7 +75,7 @@ class Model:
             self.before.append((m["head_dim"] - rotary, latent, heads * usual, usual))
             self.after += [(latent, m["value_dim"], heads * usual, usual), (heads * m["value_dim"], h, usual, usual)]
             self.pair, self.key = 2.0 * heads * (2 * latent + rotary) * usual, (latent + rotary) * usual
-            self.row = heads * (2 * latent + rotary) * usual
+            self.row, self.turned = heads * (2 * latent + rotary) * usual, (heads + 1) * rotary * usual
         elif usual > 0:
             attention(usual, m["head_dim"], m["kv_heads"], 2, windows)
         if wide > 0:
@@ -167,7 +168,19 @@ class Machine:
                 add(width, m.hidden, weight, copies, read, chosen)
         if op == "HEAD":
             add(m.hidden, m.m["vocab"], m.head)
+        moved += self.apart(op)[1] * paid
         return compute, moved, weights
+
+    def apart(self, op):
+        """Nonlinear ops that are launched by themselves, and their bytes for each row."""
+        m, ops, moved = self.model, 0, 0.0
+        if self.sim["nonlinear"] != "fused" and op in ("QKV", "LAYER"):
+            ops, moved = 2, 4.0 * (m.hidden + m.turned)
+        if self.sim["nonlinear"] != "fused" and op in ("FFN", "LAYER"):
+            wide = sum(copies * width for copies, _, width, _, _ in m.ffns(1))
+            ops += 5 if m.m.get("shared_ffn", 0) else 4
+            moved += 2.0 * (8 * m.hidden + m.products * wide)
+        return ops, moved
 
     def curve(self, d, one):
         return self.runtimes[d].get("one_row", self.runtimes[d]) if one else self.runtimes[d]
@@ -211,7 +224,7 @@ class Machine:
         each = ((shape.prompt_rows and r.get("prompt_enqueue", 0)) or r.get("enqueue", 0)) * 1e-6
         if op == "MHA" and rows > 1 and self.chunk(d) > 0:
             rows, paid = min(rows, self.chunk(d)), self.chunk(d)
-        ops = m.ops
+        ops = {name: n + self.apart(name)[0] for name, n in m.ops.items()}
         whole = "HEAD" if op == "HEAD" else "LAYER"
         compute, moved, _ = self.products(d, whole, rows, paid, shape, part)
         lacks = ops[whole] * each * self.micro(d, paid) - self.join(r, compute, moved / (self.curve(d, paid == 1)["bandwidth"] * 1e9))
@@ -230,7 +243,7 @@ class Machine:
         curve, part, micro = self.curve(d, paid == 1), columns / 1024 if columns else 1.0, self.micro(d, paid)
         bandwidth, launch = curve["bandwidth"] * 1e9, curve["launch"] * 1e-6
         compute, moved, weights = self.products(d, op, rows, paid, shape, part)
-        ops = micro * m.ops[op] * (r.get("fused_launches", 1) if op == "LAYER" else 1)
+        ops = micro * (m.ops[op] + self.apart(op)[0]) * (r.get("fused_launches", 1) if op == "LAYER" else 1)
         again = 0.0
         if op in ("MHA", "LAYER"):
             more, keys, again, further = self.attention(d, rows / shape.rows, paid == 1, shape)
@@ -248,6 +261,7 @@ class Machine:
                 sent = 2 * (x["cards"] - 1) / x["cards"] * paid * 2.0 * m.hidden
                 seconds += 2 * (x["latency"] * 1e-6 + sent / (x["link"] * 1e9))
             seconds += self.wait(d, op, rows, paid, shape, part)
+            seconds += (self.sim["nonlinear"] == "offload") * self.apart(op)[0] * micro * self.soc["host"]["sync"] * 1e-6
             moved += again
         factor = self.table(r, paid) if form == "table" else 1
         exact = seconds * factor * 1e9

@@ -28,6 +28,9 @@ RUNTIME = {  # keys of runtime entries, their units and values
     "pad_attention": (None, [True, False]), "sliding_window": (None, [True]), "window": (None, [256, 1024]), "chunk_rows": (None, [0, 50]),
     "knee": ("1", [0.8, 2])}
 
+KINDS = ("recurrent_layers", "recurrent_in", "recurrent_out", "recurrent_state", "gated_attention", "latent_kv", "latent_query",
+         "rotary_dim", "value_dim", "global_kv_heads", "global_head_dim", "keys_as_values", "sliding_window", "sliding_layers")
+
 
 def quantity(x, unit):
     return {"value": x, "unit": unit, "low": x, "high": x, "source": "drawn", "kind": "assumed"} if unit else x
@@ -61,8 +64,7 @@ def machine(r):
 
 
 def model(r):
-    models = [json.loads(p.read_text()) for p in sorted((DATA / "llm").glob("*.json"))]
-    llm = r.choice([m for m in models if m["layers"] <= 40])
+    llm = json.loads(r.choice(sorted((DATA / "llm").glob("*.json"))).read_text())
     if r.random() < 0.3:
         for key in ("effective_experts", "dense_bytes_per_weight", "shared_ffn", "dense_layers", "dense_ffn"):
             llm.pop(key, None)
@@ -76,11 +78,38 @@ def model(r):
             llm.update(dense_layers=r.randint(1, llm["layers"] - 1), dense_ffn=3000)
         if r.random() < 0.5:
             llm["dense_bytes_per_weight"] = quantity(2, "B")
-    if r.random() < 0.3:
-        llm.update(sliding_window=r.choice([16, 300]), sliding_layers=r.randint(1, llm["layers"]))
+    if r.random() < 0.4:
+        kinds(r, llm)
+    if "latent_kv" not in llm and r.random() < 0.3:
+        last = "global_head_dim" in llm
+        llm.update(sliding_window=r.choice([16, 300]), sliding_layers=r.randint(1, llm["layers"] - llm.get("recurrent_layers", 0) - last))
     if r.random() < 0.3:
         llm["special_attention"] = True
     return llm
+
+
+def kinds(r, llm):
+    """Gives a model other layers (hwmodels/README.md, "Layers of other kinds")."""
+    for key in KINDS:
+        llm.pop(key, None)
+    llm.update(layers=r.randint(2, 9), hidden=r.choice([96, 1024]), heads=r.choice([4, 12]), head_dim=r.choice([48, 128]),
+               vocab=r.choice([999, 50000]))
+    llm["kv_heads"] = r.choice([1, 2, 4])
+    if "dense_layers" in llm:
+        llm["dense_layers"] = r.randint(1, llm["layers"] - 1)
+    if r.random() < 0.4:
+        llm.update(recurrent_layers=r.randint(1, llm["layers"] - 1), recurrent_in=r.choice([100, 6000]),
+                   recurrent_out=r.choice([64, 3000]), recurrent_state=r.choice([1, 4096, 400000]))
+    kind, keyed = r.choice(["usual", "latent", "global"]), llm["layers"] - llm.get("recurrent_layers", 0)
+    if kind != "latent" and r.random() < 0.4:
+        llm["gated_attention"] = True
+    if kind == "latent":
+        llm.update(kv_heads=llm["heads"], latent_kv=r.choice([32, 500]), rotary_dim=r.choice([16, 32]), value_dim=r.choice([40, 128]))
+        if r.random() < 0.5:
+            llm["latent_query"] = r.choice([70, 700])
+    elif kind == "global" and keyed > 1:
+        llm.update(global_kv_heads=r.choice([1, 2]), global_head_dim=r.choice([32, 256]), keys_as_values=r.random() < 0.5)
+        llm.update(sliding_window=r.choice([16, 300]), sliding_layers=r.randint(1, keyed - 1))
 
 
 def trace(r):
@@ -122,10 +151,12 @@ def check(seed):
     npu = any(d["kind"] == "npu" and d["chunk_rows"] > 0 for d in soc["devices"])
     form = r.choice(["extended", "extended", "p-norm", "table", "roofline"])
     contention = r.choice(["latency", "latency", "max-min", "none", "proportional"])
+    nonlinear = r.choice(["fused", "fused", "split", "offload"])
     policy = r.choice(POLICIES["npu" if npu else "any"])
     width = r.choice(["", ":bits=4", ":bits=8", ":bits=16"])
     words = ["run", "--policy", policy, "--soc", FOLDER / "soc.json", "--llm", f"{FOLDER}/llm.json{width}", "--trace", FOLDER / "trace.csv",
-             "--set", f"sim.hwmodel={form}", "--set", f"sim.contention={contention}", "--json", "-q", "--trouble", "",
+             "--set", f"sim.hwmodel={form}", "--set", f"sim.contention={contention}", "--set", f"sim.nonlinear={nonlinear}",
+             "--json", "-q", "--trouble", "",
              "--decisions", FOLDER / "decisions", "--timeline", FOLDER / "timeline.json", "--timeline-detail", "kernels"]
     run = subprocess.run([XPUSIM, *words], capture_output=True, text=True)
     if run.returncode != 0:
@@ -151,7 +182,7 @@ def check(seed):
         whole = engine.intervals / peak if name.startswith("ddr") else 0  # an interval's bytes are whole
         if not math.isclose(metrics[name], want, rel_tol=1e-9, abs_tol=whole + 1e-12):
             bad.append(f"{name}: {metrics[name]}, worked out {want}")
-    return [f"seed {seed}, {policy}, {form}, {contention}: {b}" for b in bad[:3]]
+    return [f"seed {seed}, {policy}, {form}, {contention}, {nonlinear}: {b}" for b in bad[:3]]
 
 
 def main():

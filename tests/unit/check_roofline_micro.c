@@ -41,6 +41,22 @@ START_TEST(each_micro_batch_fills_the_engine_and_launches_again)
 }
 END_TEST
 
+/* An FFN has four nonlinear ops. Each of two micro-batches launches them, too, and waits for the
+ * barriers of another engine. */
+START_TEST(each_micro_batch_offloads_its_nonlinear_ops)
+{
+    struct model m;
+    struct model away;
+    model_init(&m, "llama-3.2-3b", "extended");
+    model_init(&away, "llama-3.2-3b", "extended");
+    roofline_unfuse(&away.r, 50e-6);
+    struct work_shape w = model_prefill(1024);
+    double more_ns =
+        (double)(ffn(&away, 1e18, 512, &w).t_ns - ffn(&m, 1e18, 512, &w).t_ns); /* memory is free */
+    ck_assert_double_eq_tol(more_ns, 2.0 * 4.0 * (1e3 + 50e3), 2.0);
+}
+END_TEST
+
 /* Each micro-batch reads the weights, and the experts that its own rows touch: of Mixtral's eight,
  * 2 rows read 1 - (3/4)^2 = 7/16. Inputs and outputs are read once. */
 START_TEST(each_micro_batch_reads_its_weights_and_experts)
@@ -60,6 +76,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(each_micro_batch_fills_the_engine_and_launches_again),
+    TEST(each_micro_batch_offloads_its_nonlinear_ops),
     TEST(each_micro_batch_reads_its_weights_and_experts),
 };
 SUITE_MAIN("micro-batches", suite)
