@@ -203,14 +203,13 @@ static int read_part(const char *path, struct gguf *g, struct err *e)
     }
     struct stream s = {f, path, e, false};
     char magic[4];
-    take(&s, magic, sizeof magic);
+    if (fread(magic, 1, sizeof magic, f) != sizeof magic || memcmp(magic, "GGUF", 4) != 0) {
+        fail(&s, "is no GGUF file");
+    }
     uint64_t version = whole(&s, 4);
     uint64_t tensors = whole(&s, 8);
     uint64_t keys = whole(&s, 8);
-    if (memcmp(magic, "GGUF", 4) != 0) {
-        s.failed = false;
-        fail(&s, "is no GGUF file");
-    } else if (version != 2 && version != 3) {
+    if (version != 2 && version != 3) {
         fail(&s, "is a GGUF file of another version than 2 or 3, or of a big-endian machine");
     } else if (tensors > MAX_TENSORS || keys > MAX_KEYS) {
         fail(&s, "has more keys or tensors than any model: damaged");
@@ -235,6 +234,12 @@ static char *part_path(const char *path, uint32_t no)
     return xformat("%.*s-%05u%s", (int)(n - tail), path, no, path + n - tail + 6);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
 int gguf_read(const char *path, struct gguf *out, struct err *e)
 {
     *out = (struct gguf){.keys = cJSON_CreateObject()};
@@ -245,6 +250,14 @@ int gguf_read(const char *path, struct gguf *out, struct err *e)
         OWNED char *next = i > MAX_PARTS ? NULL : part_path(path, i);
         rc = next == NULL ? err_add(e, "%s: is not the first of %g parts by its name", path, parts)
                           : read_part(next, out, e);
+    }
+    if (out->n > 0) {
+        qsort(out->tensors, out->n, sizeof out->tensors[0], by_name);
+    }
+    for (size_t i = 1; rc == 0 && i < out->n; i++) {
+        if (by_name(&out->tensors[i - 1], &out->tensors[i]) == 0) {
+            rc = err_add(e, "%s: has two tensors %s", path, out->tensors[i].name);
+        }
     }
     return rc;
 }

@@ -18,10 +18,11 @@ struct block {
     double in;      /* outputs of all products in front of attention or of a state */
     double out;     /* inputs of attention's last product */
     double state_out,
-        conv; /* inputs of a state's last product; elements that a convolution keeps */
+        conv;    /* inputs of a state's last product; elements that a convolution keeps */
+    double gate; /* outputs of attention's gate */
     double ffn, experts_ffn, shared_ffn, n_experts;
     double up; /* outputs of the last product in front of an activation */
-    bool gate, ffn_gate, sinks, nextn;
+    bool ssm, ffn_gate, sinks, nextn;
 };
 
 /* Weights of a class, and their bytes. */
@@ -37,6 +38,8 @@ struct reading {
     uint32_t n; /* blocks, those that only draft tokens included */
     double hidden, vocab;
     bool head;
+    const char *odd; /* the first tensor without a role, and how many there are */
+    uint32_t n_odd;
     struct weights experts, rest, embedding, last; /* last: of the head */
     struct err *e;
 };
@@ -118,7 +121,7 @@ static void take_role(struct reading *r, struct block *b, const char *name, enum
         b->q = strcmp(name, "attn_q") == 0 ? out : b->q;
         b->k = strcmp(name, "attn_k") == 0 ? out : b->k;
         b->v = strcmp(name, "attn_v") == 0 ? out : b->v;
-        b->gate = b->gate || strcmp(name, "attn_gate") == 0;
+        b->gate = strcmp(name, "attn_gate") == 0 ? out : b->gate;
         b->in += out;
         break;
     case OUT:
@@ -126,6 +129,7 @@ static void take_role(struct reading *r, struct block *b, const char *name, enum
         break;
     case STATE_OUT:
         b->state_out = in;
+        b->ssm = strcmp(name, "ssm_out") == 0;
         break;
     case CONV:
         b->conv = (in - 1.0) * out;
@@ -154,7 +158,7 @@ static void take_role(struct reading *r, struct block *b, const char *name, enum
 
 static void refuse_tensor(struct reading *r, const struct gguf_tensor *t)
 {
-    (void)err_add(r->e, "%s: tensor %s, which an LLM file cannot say", r->path, t->name);
+    r->odd = r->n_odd++ == 0 ? t->name : r->odd;
 }
 
 /* "attn_q.weight" of "blk.7.attn_q.weight". */
@@ -208,6 +212,14 @@ static void take_tensors(struct reading *r)
     for (size_t i = 0; i < r->g.n; i++) {
         take_tensor(r, &r->g.tensors[i]);
     }
+    if (r->n_odd > 1) {
+        (void)err_add(r->e, "%s: tensor %s and %u more, which an LLM file cannot say", r->path,
+                      r->odd, r->n_odd - 1);
+    } else if (r->n_odd == 1) {
+        (void)err_add(r->e, "%s: tensor %s, which an LLM file cannot say", r->path, r->odd);
+    } else if (r->hidden == 0.0) {
+        (void)err_add(r->e, "%s: no tensor token_embd.weight", r->path);
+    }
 }
 
 /* ---- keys ---- */
@@ -221,14 +233,18 @@ static double key(const struct reading *r, const char *name, uint32_t layer, dou
     return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
 }
 
-/* Does the layer have a window? Files list it, or say how often one has none. llama.cpp knows it of
- * a few architectures. */
+/* How often a layer has no window, where files do not say it: llama.cpp knows it of these. In some
+ * the first layer has none, in the others the last of so many. */
+static const struct {
+    const char *arch;
+    uint32_t every;
+    bool first;
+} windows[] = {{"afmoe", 4, false},  {"cohere2", 4, false}, {"gemma2", 2, false},
+               {"gemma3", 6, false}, {"gpt-oss", 2, false}, {"smallthinker", 4, true}};
+
+/* Does the layer have a window? Files list it, or say how often one has none. */
 static bool slides(const struct reading *r, uint32_t layer)
 {
-    static const struct {
-        const char *arch;
-        uint32_t every;
-    } known[] = {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}};
     OWNED char *full = xformat("%s.attention.sliding_window_pattern", r->arch);
     const cJSON *listed = json_member(r->g.keys, full);
     if (cJSON_IsArray(listed)) {
@@ -236,10 +252,38 @@ static bool slides(const struct reading *r, uint32_t layer)
         return c != NULL && c->valuedouble != 0.0;
     }
     double every = cJSON_IsNumber(listed) ? listed->valuedouble : 0.0;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        every = strcmp(r->arch, known[i].arch) == 0 && every == 0.0 ? known[i].every : every;
+    bool first = false;
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        if (strcmp(r->arch, windows[i].arch) == 0) {
+            every = every == 0.0 ? windows[i].every : every;
+            first = windows[i].first;
+        }
     }
-    return every >= 1.0 && (layer + 1) % (uint32_t)every != 0;
+    return every >= 1.0 && fmod(layer + (first ? 0.0 : 1.0), every) != 0.0;
+}
+
+/* Refuses what the keys say and no tensor does. */
+static void check_keys(const struct reading *r)
+{
+    if (r->arch[0] == '\0') {
+        (void)err_add(r->e, "%s: no key general.architecture", r->path);
+        return;
+    }
+    OWNED char *pattern = xformat("%s.attention.sliding_window_pattern", r->arch);
+    bool known = json_member(r->g.keys, pattern) != NULL;
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        known = known || strcmp(r->arch, windows[i].arch) == 0;
+    }
+    /* llama.cpp reads Phi-3's window and does without it. */
+    known = known || strcmp(r->arch, "phi3") == 0;
+    bool chunks = strcmp(r->arch, "llama4") == 0;
+    if (key(r, "attention.sliding_window", 0, chunks ? 1.0 : 0.0) > 0.0 && !known) {
+        (void)err_add(r->e, "%s: %s attends in %s, which an LLM file cannot say", r->path, r->arch,
+                      chunks ? "chunks" : "a window, by layers that no key says");
+    }
+    if (key(r, "attention.causal", 0, 1.0) == 0.0) {
+        (void)err_add(r->e, "%s: tokens attend to later ones: no model that decodes", r->path);
+    }
 }
 
 /* ---- the file ---- */
@@ -256,6 +300,33 @@ static const struct block *attending(const struct reading *r, bool window, uint3
     return NULL;
 }
 
+/* A kind of layers that attend. */
+struct kind {
+    double kv, dim;
+};
+
+/* All layers of a kind have the heads that the keys say. */
+static void check_heads(const struct reading *r, double heads, struct kind near, struct kind global)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct block *b = &r->block[i];
+        struct kind k = slides(r, i) ? near : global;
+        double q = heads * k.dim, kv = k.kv * k.dim;
+        bool fused = b->q == 0.0;
+        bool fits =
+            b->out == q && key(r, "attention.head_count", i, heads) == heads &&
+            (fused ? b->in - b->gate == q + 2.0 * kv
+                   : (b->q == q || b->q == 2.0 * q) && b->k == kv && (b->v == kv || b->v == 0.0));
+        if (!b->nextn && b->out > 0.0 && !fits) {
+            (void)err_add(r->e,
+                          "%s: layer %u has other heads than %g of %g, over %g of keys and "
+                          "values",
+                          r->path, i, heads, k.dim, k.kv);
+            return;
+        }
+    }
+}
+
 static void put_attention(cJSON *to, struct reading *r)
 {
     uint32_t at = 0, far = 0;
@@ -268,26 +339,38 @@ static void put_attention(cJSON *to, struct reading *r)
     }
     at = near != NULL ? at : far;
     double heads = key(r, "attention.head_count", at, 0.0);
+    if (!(heads >= 1.0)) {
+        (void)err_add(r->e, "%s: %s.attention.head_count: no number of heads", r->path, r->arch);
+        return;
+    }
     double kv = key(r, "attention.head_count_kv", at, heads);
     double latent = key(r, "attention.kv_lora_rank", at, 0.0);
-    double wide = key(r, "attention.key_length", at, heads > 0.0 ? r->hidden / heads : 0.0);
+    double wide = key(r, "attention.key_length", at, r->hidden / heads);
     double dim = latent > 0.0   ? key(r, "attention.key_length_mla", at, wide)
                  : near != NULL ? key(r, "attention.key_length_swa", at, wide)
                                 : wide;
     JSON_MEMBERS(to, "heads", heads, "kv_heads", latent > 0.0 ? heads : kv, "head_dim", dim);
     double turned = key(r, "rope.dimension_count", at, dim);
-    bool special =
-        b->sinks || latent > 0.0 || turned < dim || ((uint64_t)dim & ((uint64_t)dim - 1)) != 0;
-    if (b->gate || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
+    bool special = b->sinks || latent > 0.0 || turned < dim || fmod(log2(dim), 1.0) != 0.0;
+    if (b->gate == heads * dim || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
         (void)cJSON_AddTrueToObject(to, "gated_attention");
     }
     if (latent > 0.0) {
+        if (key(r, "attention.key_length_mla", at, 0.0) == 0.0) {
+            (void)err_add(r->e,
+                          "%s: latent attention whose keys llama.cpp expands (attn_kv_b), "
+                          "which an LLM file cannot say",
+                          r->path);
+        }
         double value = key(r, "attention.value_length", at, 0.0);
         JSON_MEMBERS(to, "latent_kv", latent, "rotary_dim", turned, "value_dim",
                      key(r, "attention.value_length_mla", at, value), "latent_query",
                      key(r, "attention.q_lora_rank", at, 0.0));
     }
     double global = key(r, "attention.head_count_kv", far, kv);
+    if (latent == 0.0) {
+        check_heads(r, heads, (struct kind){kv, dim}, (struct kind){global, wide});
+    }
     if (near != NULL && all != NULL && (global != kv || wide != dim)) {
         special = true;
         JSON_MEMBERS(to, "global_kv_heads", global, "global_head_dim", wide);
@@ -344,10 +427,13 @@ static void put_layers(cJSON *to, struct reading *r)
         JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", sliding);
     }
     if (state != NULL) {
-        double inner = key(r, "ssm.inner_size", 0, 0.0);
+        double inner = key(r, "ssm.inner_size", 0, 0.0) * key(r, "ssm.state_size", 0, 0.0);
+        if (state->ssm && !(inner > 0.0)) {
+            (void)err_add(r->e, "%s: no state by %s.ssm.inner_size and %s.ssm.state_size", r->path,
+                          r->arch, r->arch);
+        }
         JSON_MEMBERS(to, "recurrent_layers", states, "recurrent_in", state->in, "recurrent_out",
-                     state->state_out, "recurrent_state",
-                     inner * key(r, "ssm.state_size", 0, 0.0) + state->conv);
+                     state->state_out, "recurrent_state", inner + state->conv);
     }
 }
 
@@ -409,6 +495,7 @@ cJSON *llm_gguf_tree(const char *path, const char *name, struct err *e)
     if (gguf_read(path, &r->g, e) == 0) {
         r->arch = json_string(r->g.keys, "general.architecture");
         take_tensors(r);
+        check_keys(r);
         const char *title = json_string(r->g.keys, "general.name");
         OWNED char *source =
             xformat("GGUF file %s%s%s", text_base(path), title[0] != '\0' ? " of " : "", title);
@@ -418,8 +505,12 @@ cJSON *llm_gguf_tree(const char *path, const char *name, struct err *e)
         if (context > 0.0) {
             JSON_MEMBERS(to, "max_context", context);
         }
-        put_layers(to, r);
-        put_attention(to, r);
+        if (e->n == before) {
+            put_layers(to, r);
+        }
+        if (e->n == before) {
+            put_attention(to, r);
+        }
         if (e->n == before) {
             put_weights(to, r);
             check_weights(r, to);

@@ -1,6 +1,7 @@
 /* GGUF files, written here by the rules of their format, are read as LLM files. */
 #include "hwmodels/llm_gguf.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include "hwmodels/gguf.h"
@@ -150,17 +151,23 @@ static void begin(const char *arch, uint32_t heads, uint32_t kv)
     key_u32(c, 4096);
 }
 
-/* Attention and FFN of a layer 256 wide. Four heads of 64, two of them with keys and values. */
-static void plain_layer(uint32_t no, uint32_t type)
+/* Attention and FFN of a layer 256 wide with four heads of 64. */
+static void layer_of(uint32_t no, uint32_t type, uint32_t kv, uint32_t ffn)
 {
     layer(no, "attn_norm", T_F32, 256, 1);
     layer(no, "attn_q", type, 256, 256);
-    layer(no, "attn_k", type, 256, 128);
-    layer(no, "attn_v", type, 256, 128);
+    layer(no, "attn_k", type, 256, kv);
+    layer(no, "attn_v", type, 256, kv);
     layer(no, "attn_output", type, 256, 256);
-    layer(no, "ffn_gate", type, 256, 512);
-    layer(no, "ffn_up", type, 256, 512);
-    layer(no, "ffn_down", T_Q6_K, 512, 256);
+    layer(no, "ffn_gate", type, 256, ffn);
+    layer(no, "ffn_up", type, 256, ffn);
+    layer(no, "ffn_down", T_Q6_K, ffn, 256);
+}
+
+/* Two of its heads have keys and values. */
+static void plain_layer(uint32_t no, uint32_t type)
+{
+    layer_of(no, type, 128, 512);
 }
 
 /* Two layers of 256 x (256 + 128 + 128 + 256 + 2 x 512) weights with 144 bytes for each 256, and
@@ -432,13 +439,7 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
         break;
     case 4: /* the second layer's FFN is twice as wide */
         begin_plain();
-        layer(1, "attn_q", T_Q8_0, 256, 256);
-        layer(1, "attn_k", T_Q8_0, 256, 128);
-        layer(1, "attn_v", T_Q8_0, 256, 128);
-        layer(1, "attn_output", T_Q8_0, 256, 256);
-        layer(1, "ffn_gate", T_Q8_0, 256, 1024);
-        layer(1, "ffn_up", T_Q8_0, 256, 1024);
-        layer(1, "ffn_down", T_Q8_0, 1024, 256);
+        layer_of(1, T_Q8_0, 128, 1024);
         refused("llama has layers that it cannot say");
         break;
     case 5:
@@ -450,7 +451,12 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
         begin_plain();
         layer(1000, "attn_q", T_Q8_0, 256, 256);
         layer(1000, "nextn.eh_proj", T_Q8_0, 256, 256);
-        refused("tensor blk.1000.attn_q.weight, which an LLM file cannot say");
+        refused("tensor blk.1000.attn_q.weight and 1 more, which an LLM file cannot say");
+        break;
+    case 9:
+        begin_plain();
+        tensor("blk.0.attn_k.weight", T_Q4_K, 256, 2, 1);
+        refused("has two tensors blk.0.attn_k.weight");
         break;
     case 6:
         begin("llama", 4, 2);
@@ -462,6 +468,86 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
         head_of_key("x", 99);
         refused("has a value of a kind that no GGUF file has");
         break;
+    }
+}
+END_TEST
+
+static void key_f32(const char *name, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    head_of_key(name, F32);
+    number(&keys, bits, 4);
+}
+
+START_TEST(what_a_file_cannot_say_is_refused_by_key)
+{
+    static const uint32_t heads[] = {4, 8};
+    static const char *const why[] = {
+        "tokens attend to later ones",
+        "llama attends in a window, by layers that no key says",
+        "llama4 attends in chunks, which an LLM file cannot say",
+        "layer 1 has other heads than 4 of 64, over 2",
+        "layer 1 has other heads than 4 of 64, over 2",
+        "whose keys llama.cpp expands (attn_kv_b)",
+        "no state by llama.ssm.inner_size and llama.ssm.state_size",
+        "llama.attention.head_count: no number of heads",
+        "no key general.architecture",
+        "no tensor token_embd.weight",
+    };
+    if (_i == 3) {
+        key_list("llama.attention.head_count", heads, 2);
+    }
+    if (_i != 8) {
+        begin(_i == 2 ? "llama4" : "llama", _i == 7 ? 0 : 4, 2);
+    }
+    if (_i == 0) {
+        head_of_key("llama.attention.causal", BOOL);
+        number(&keys, 0, 1);
+    } else if (_i == 1) {
+        key_u32("llama.attention.sliding_window", 512);
+    } else if (_i == 5) {
+        key_u32("llama.attention.kv_lora_rank", 128);
+    }
+    if (_i != 9) {
+        tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
+    }
+    plain_layer(0, T_Q4_K);
+    layer_of(1, T_Q4_K, _i == 4 ? 64 : 128, 512);
+    if (_i == 6) {
+        layer(2, "ssm_in", T_Q4_K, 256, 512);
+        layer(2, "ssm_out", T_Q4_K, 512, 256);
+    }
+    refused(why[_i]);
+    ck_assert_uint_eq(err.n, 1);
+}
+END_TEST
+
+/* Seven layers and a window of 512. Command R7B's fourth layer has none, SmallThinker's first and
+ * fifth. An
+ * own key wins: every second has none; and where that key is infinite, all have one. */
+START_TEST(windows_that_only_the_architecture_says)
+{
+    static const struct {
+        const char *arch;
+        float key;
+        uint32_t layers;
+    } cases[] = {
+        {"cohere2", 0, 6}, {"smallthinker", 0, 5}, {"afmoe", 2, 4}, {"llama", INFINITY, 7}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(cases[i].arch, 4, 2);
+        OWNED char *window = xformat("%s.attention.sliding_window", cases[i].arch);
+        OWNED char *pattern = xformat("%s.attention.sliding_window_pattern", cases[i].arch);
+        key_u32(window, 512);
+        if (cases[i].key > 0) {
+            key_f32(pattern, cases[i].key);
+        }
+        tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
+        for (uint32_t k = 0; k < 7; k++) {
+            plain_layer(k, T_Q4_K);
+        }
+        ck_assert_uint_eq(model().sliding_layers, cases[i].layers);
+        tempfile_remove();
     }
 }
 END_TEST
@@ -497,10 +583,17 @@ START_TEST(a_damaged_file_is_refused)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("llm_gguf", .setup = once, .teardown = undo),    TEST(a_dense_model_is_its_tensors),
-    TEST(a_mixture_with_states_is_its_tensors),           TEST(latent_attention_is_its_tensors),
-    TEST(two_kinds_of_heads_are_their_tensors),           TEST(fused_products_are_taken_apart),
-    TEST(a_width_goes_with_the_mean_of_the_bytes),        TEST(a_split_model_is_read_whole),
-    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 9), TEST(a_damaged_file_is_refused),
+    CASE("llm_gguf", .setup = once, .teardown = undo),
+    TEST(a_dense_model_is_its_tensors),
+    TEST(a_mixture_with_states_is_its_tensors),
+    TEST(latent_attention_is_its_tensors),
+    TEST(two_kinds_of_heads_are_their_tensors),
+    TEST(fused_products_are_taken_apart),
+    TEST(a_width_goes_with_the_mean_of_the_bytes),
+    TEST(a_split_model_is_read_whole),
+    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 10),
+    LOOP(what_a_file_cannot_say_is_refused_by_key, 10),
+    TEST(windows_that_only_the_architecture_says),
+    TEST(a_damaged_file_is_refused),
 };
 SUITE_MAIN("llm_gguf", suite)
