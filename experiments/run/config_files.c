@@ -123,6 +123,11 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
             }
             first = first == NULL ? q : first;
         }
+        const cJSON *least = json_member(llm, "dense_bytes_per_weight"); /* holds for heads */
+        if (first != NULL && least != NULL && strcmp(stored[i].entry, "head_bytes") == 0 &&
+            json_number(first, "value") < json_number(least, "value")) {
+            first = least;
+        }
         if (first != NULL) {
             (void)cJSON_ReplaceItemInObjectCaseSensitive(llm, stored[i].model,
                                                          cJSON_Duplicate(first, true));

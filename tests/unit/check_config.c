@@ -475,6 +475,22 @@ START_TEST(a_model_takes_another_width_of_weights)
 }
 END_TEST
 
+/* gpt-oss-20b has 24 layers of 2880, with 64 queries and 8 keys of 64 elements and 32 experts of
+ * 2880, and 201088 words for input and output. Q4_0 has 0.5625 B a weight. Its head would be Q6_K
+ * (0.8203 B), and is Q8_0 (1.0625 B) as all outside its experts. */
+START_TEST(a_runtime_keeps_no_head_narrower_than_what_is_outside_the_experts)
+{
+    options.soc = "ryzen-ai-max-395";
+    options.llm = "gpt-oss-20b:bits=4";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    const double attention = 24.0 * 2880.0 * (2.0 * 4096.0 + 2.0 * 512.0);
+    const double experts = 24.0 * 32.0 * 3.0 * 2880.0 * 2880.0;
+    const double heads = 2.0 * 2880.0 * 201088.0;
+    ck_assert_double_eq_tol(config.llm.weight_bytes,
+                            experts * 0.5625 + (attention + heads) * 1.0625, 1.0);
+}
+END_TEST
+
 #define IGPU "soc.devices.igpu.runtimes."
 #define NPU "soc.devices.npu.runtimes."
 
@@ -565,6 +581,7 @@ static const struct suite_row suite[] = {
     TEST(numbers_on_the_command_line_are_strict),
     TEST(every_setting_takes_its_range_and_no_more),
     TEST(a_model_takes_another_width_of_weights),
+    TEST(a_runtime_keeps_no_head_narrower_than_what_is_outside_the_experts),
     TEST(a_runtime_stores_the_model_as_its_entry_says),
 };
 SUITE_MAIN("config", suite)
