@@ -299,13 +299,23 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     return 0;
 }
 
+bool llm_knows(const cJSON *root, const char *key)
+{
+    const char *kind = json_string(json_member(root, key), "kind");
+    return strcmp(kind, "measured") == 0 || strcmp(kind, "datasheet") == 0;
+}
+
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format)
 {
     m->weight_bits = weight_bits;
     m->act_bits = act_bits;
-    m->body_bytes_per_weight = format->body_bytes;
-    m->head_bytes_per_weight = fmax(format->head_bytes, m->dense_bytes_per_weight);
+    if (format->body_bytes > 0.0) {
+        m->body_bytes_per_weight = format->body_bytes;
+    }
+    if (format->head_bytes > 0.0) {
+        m->head_bytes_per_weight = fmax(format->head_bytes, m->dense_bytes_per_weight);
+    }
     m->kv_bytes_per_element = format->kv_bytes;
     count_bytes(m);
 }

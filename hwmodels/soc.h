@@ -216,6 +216,9 @@ const char *soc_path(const char *name);
 const char *llm_path(const char *name);
 /* An LLM file into the model everyone may know. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
+/* Whether a model's file has this number measured, or by its tensors. A runtime loads a file as it
+ * is, so such bytes stay. */
+bool llm_knows(const cJSON *root, const char *key);
 /* Weights of a model with all experts and the embedding: its size by name, less norms, biases and
  * routers. */
 double llm_stored_weights(const struct llm *m);
@@ -262,7 +265,7 @@ double soc_share_of_ddr(enum device_kind kind, double own, double npu);
 /* Cores of `b` over those of `a`; 1 where a data sheet states none. */
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);
 
-/* The model as another width and format make it. */
+/* The model as another width and format make it. Bytes of 0 stay. */
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format);
 

@@ -94,20 +94,12 @@ static const cJSON *entry_of(const cJSON *soc, const struct soc_device *d, uint3
     return d->runtimes[k].weight_bits == bits ? cJSON_GetArrayItem(entries, (int)k) : NULL;
 }
 
-/* A runtime loads a file as it is. So bytes that were measured, or read from the tensors of a file,
- * stay. */
-static bool is_known(const cJSON *quantity)
-{
-    const char *kind = json_string(quantity, "kind");
-    return strcmp(kind, "measured") == 0 || strcmp(kind, "datasheet") == 0;
-}
-
 static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struct err *e)
 {
     uint32_t bits = (uint32_t)json_number(llm, "weight_bits");
     for (uint32_t i = 0; i < N_STORED; i++) {
         const cJSON *first = NULL;
-        if (is_known(json_member(llm, stored[i].model))) {
+        if (llm_knows(llm, stored[i].model)) {
             continue;
         }
         for (uint32_t d = 0; d < soc->machine.n_devices; d++) {

@@ -53,10 +53,11 @@ static void add_llm(void *ctx, const char *path, const char *name UNUSED, struct
         return;
     }
     KEPT_ADD(c->llms, c->n_llms, m);
-    KEPT_ADD(c->names, c->n_names, (struct catalog_llm){xkeep(xstrdup(m->name)), m});
+    KEPT_ADD(c->names, c->n_names, (struct catalog_llm){xkeep(xstrdup(m->name)), m, false});
     for (const char *p = json_string(root, "aliases"); *p != '\0';) {
         size_t n = strcspn(p, ",");
-        KEPT_ADD(c->names, c->n_names, (struct catalog_llm){xkeep(xformat("%.*s", (int)n, p)), m});
+        KEPT_ADD(c->names, c->n_names,
+                 (struct catalog_llm){xkeep(xformat("%.*s", (int)n, p)), m, false});
         p += n + (p[n] == ',');
     }
 }
@@ -109,7 +110,7 @@ static void read_names(struct catalog *c, struct err *e)
         if (m == NULL) {
             (void)err_add(e, LLAMA_BENCH ": %s: no such model", v[i].model);
         }
-        KEPT_ADD(c->names, c->n_names, (struct catalog_llm){v[i].name, m});
+        KEPT_ADD(c->names, c->n_names, (struct catalog_llm){v[i].name, m, false});
     }
 }
 
@@ -232,10 +233,22 @@ int catalog_add_models(struct catalog *c, const struct points *p, struct err *e)
         SCOPED(json_drop) cJSON *root = llm_read_file(path, e);
         if (root != NULL && llm_parse(root, path, m, e) == 0) {
             KEPT_ADD(c->llms, c->n_llms, m);
-            KEPT_ADD(c->names, c->n_names, (struct catalog_llm){path, m});
+            bool knows = llm_knows(root, "body_bytes_per_weight") &&
+                         llm_knows(root, "head_bytes_per_weight");
+            KEPT_ADD(c->names, c->n_names, (struct catalog_llm){path, m, knows});
         }
     }
     return e->n == before ? 0 : -EINVAL;
+}
+
+bool catalog_knows_bytes(const struct catalog *c, const struct llm *m)
+{
+    for (size_t i = 0; i < c->n_names; i++) {
+        if (c->names[i].llm == m && c->names[i].knows_bytes) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool catalog_has_weights(const struct llm *m, double weights)

@@ -9,6 +9,7 @@
 struct catalog_llm {
     const char *name; /* of the model, or one of its aliases; nobody frees it */
     const struct llm *llm;
+    bool knows_bytes; /* its file has those of its tensors */
 };
 
 /* How a table's 4-bit file of a model was made (hwmodels/points/int4-recipes.csv). A share of its
@@ -58,6 +59,9 @@ int catalog_add_models(struct catalog *c, const struct points *p, struct err *e)
 const struct soc *catalog_soc(const struct catalog *c, const char *name);
 /* Also without what does not change the architecture: "-chat", "-instruct", "-gptq", "-4k", ... */
 const struct llm *catalog_llm(const struct catalog *c, const char *name);
+
+/* Whether the file of a model has the bytes of its tensors, so no runtime's format holds. */
+bool catalog_knows_bytes(const struct catalog *c, const struct llm *m);
 
 /* Whether a model has so many weights; some files hold a tied head twice. */
 bool catalog_has_weights(const struct llm *m, double weights);

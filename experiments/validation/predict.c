@@ -89,8 +89,13 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
     bool table = bits == 4 && strncmp(p->runtime, TABLES, strlen(TABLES)) == 0;
     double recipe = table ? catalog_recipe_bytes(c, p->model) : 0.0;
     format.body_bytes = recipe > 0.0 ? recipe : format.body_bytes;
+    bool own = bits == m->weight_bits && catalog_knows_bytes(c, m);
+    if (own) {
+        format.body_bytes = format.head_bytes = 0.0;
+    }
     llm_requantise(&out->llm, bits, act, &format);
-    if (p->bytes_per_weight > 0.0) { /* the file's own bytes, spread as the format has them */
+    if (p->bytes_per_weight > 0.0 &&
+        !own) { /* the file's own bytes, spread as the format has them */
         double more = p->bytes_per_weight * llm_stored_weights(&out->llm) / out->llm.weight_bytes;
         format.body_bytes *= more;
         format.head_bytes *= more;

@@ -8,8 +8,11 @@
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/noise_floor.h"
 #include "experiments/validation/points_score.h"
+#include "experiments/validation/predict_impl.h"
 #include "sim/base/datadir.h"
+#include "sim/base/json.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 #define HEAD                                                                                       \
     "soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value,source\n"
@@ -420,6 +423,56 @@ START_TEST(each_row_of_a_shipped_table_is_there_once_and_has_a_source)
 }
 END_TEST
 
+/* A GGUF file of Qwen3 30B-A3B has 4 bits in its experts, 8 outside and 6 in its head. The
+ * runtime's 0.5625 bytes do not replace them, nor does the size of the file, and the head is not
+ * widened. Each of 48 layers has 128 experts of 3 x 2048 x 768, 32 queries and 4 keys of 128
+ * elements. Rows of 8 bits are of another file. */
+START_TEST(a_file_with_the_bytes_of_its_tensors_keeps_them)
+{
+    SCOPED(json_drop) cJSON *tree = json_read_file("hwmodels/llm/qwen3-30b-a3b.json", &err);
+    (void)cJSON_SetNumberValue(json_member(tree, "weight_bits"), 4);
+    const struct {
+        const char *key;
+        double bytes;
+    } own[] = {{"body_bytes_per_weight", 0.62},
+               {"dense_bytes_per_weight", 1.0625},
+               {"head_bytes_per_weight", 0.8203}};
+    for (int i = 0; i < 3; i++) {
+        json_put_quantity(
+            tree, own[i].key,
+            (struct quantity){own[i].bytes, own[i].bytes, own[i].bytes, QUANTITY_DATASHEET, true},
+            "B", "tensors");
+    }
+    OWNED char *text = cJSON_Print(tree);
+    const char *model = tempfile_make(".json");
+    tempfile_put(text);
+    const double experts = 48.0 * 128.0 * 3.0 * 2048.0 * 768.0;
+    const double attention = 48.0 * 2048.0 * (2.0 * 4096.0 + 2.0 * 512.0);
+    const double heads = 2.0 * 2048.0 * 151936.0;
+    static struct catalog catalog;
+    ck_assert_int_eq(catalog_open(&catalog, &err), 0);
+    struct point p = {.soc = "core-ultra-5-125h",
+                      .device = "igpu",
+                      .runtime = "openvino-2025",
+                      .model = model,
+                      .batch = 1,
+                      .metric = POINT_TPOT_MS,
+                      .value = 1.0};
+    struct predict_case k;
+    ck_assert_int_eq(catalog_add_models(&catalog, &(struct points){.v = &p, .n = 1}, &err), 0);
+    p.weight_bits = 4;
+    p.bytes_per_weight = 0.7;
+    predict_bind(&catalog, &p, &k);
+    ck_assert_double_eq_tol(k.llm.weight_bytes,
+                            experts * 0.62 + attention * 1.0625 + heads * 0.8203, 1.0);
+    p.weight_bits = 8;
+    p.bytes_per_weight = 0.0;
+    predict_bind(&catalog, &p, &k);
+    ck_assert_double_eq_tol(k.llm.weight_bytes, experts * 1.01 + (attention + heads) * 1.0625, 1.0);
+    tempfile_remove();
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
@@ -427,6 +480,7 @@ static const struct suite_row suite[] = {
     TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
+    TEST(a_file_with_the_bytes_of_its_tensors_keeps_them),
     TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for),
     TEST(what_a_file_took_from_a_row_is_no_prediction_of_it),
     TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for),

@@ -39,7 +39,7 @@ static struct point point_of(const char *model, double ms)
 }
 
 static struct llm models[2];
-static struct catalog_llm names[2] = {{"one", &models[0]}, {"two", &models[1]}};
+static struct catalog_llm names[2] = {{"one", &models[0], false}, {"two", &models[1], false}};
 
 static struct noise_floor floor_of(struct point *p, size_t n, enum conformal_phase phase)
 {
