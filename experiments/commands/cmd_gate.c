@@ -67,6 +67,28 @@ static bool any_failed(const struct gate_cells *now)
     return any;
 }
 
+/* A recorded baseline must pass on the same program. Policies may differ in what they count. */
+static int check_metrics(const struct gate_baseline *b, const struct gate_cells *now, struct err *e)
+{
+    size_t before = e->n;
+    for (uint32_t g = 0; g < b->n_groups; g++) {
+        for (uint32_t m = 0; m < b->groups[g].n_metrics; m++) {
+            bool any = false;
+            for (uint32_t i = 0; i < now->n; i++) {
+                any = any || (strcmp(now->v[i].group, b->groups[g].name) == 0 &&
+                              gate_cell_values(&now->v[i], b->groups[g].metrics[m].name) != NULL);
+            }
+            if (!any) {
+                (void)err_add(e,
+                              "group %s: metric %s: no metric is called so; `xpusim run --json` "
+                              "shows all",
+                              b->groups[g].name, b->groups[g].metrics[m].name);
+            }
+        }
+    }
+    return e->n > before ? -EINVAL : 0;
+}
+
 static int update(const struct gate_options *o, const struct gate_baseline *b,
                   const struct gate_cells *now, struct err *e)
 {
@@ -106,7 +128,7 @@ static int judge(const struct gate_options *o, const struct gate_baseline *b,
     struct gate_report r;
     gate_judge(b, before, now, o->against == NULL, &r);
     r.recorded = o->update;
-    r.refused = o->update && any_failed(now);
+    r.refused = o->update && (any_failed(now) || check_metrics(b, now, e) != 0);
     int status = EXIT_BAD_INPUT;
     if (show(o, b, &r, e) == 0) {
         bool bad = r.alarms > 0 || (o->strict && r.counts[GATE_OK] < r.n);

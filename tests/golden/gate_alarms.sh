@@ -26,6 +26,12 @@ cp "$dir/none.json" "$dir/none.was"
 "$x" gate --baseline "$dir/none.json" --update >"$dir/out" 2>"$dir/err" && fail "runs that fail are recorded"
 tail -n 1 "$dir/out" | grep -q '; not recorded$' || fail "failed runs: $(tail -n 1 "$dir/out")"
 cmp -s "$dir/none.json" "$dir/none.was" || fail "an update of runs that fail changed the file"
+# A metric that no run has would fail each comparison from then on.
+sed 's/"set"/"metrics": [{"name": "throughput_req_per_min", "better": "higher"}, {"name": "all.e2e_s.mean", "better": "lower"}], "set"/' "$dir/small.json" >"$dir/name.json"
+cp "$dir/name.json" "$dir/name.was"
+"$x" gate --baseline "$dir/name.json" --update >"$dir/out" 2>"$dir/err"
+[ $? = 2 ] && grep -q '; not recorded$' "$dir/out" && cmp -s "$dir/name.json" "$dir/name.was" &&
+    grep -q 'group small: metric throughput_req_per_min: no metric is called so' "$dir/err" || fail "an update with a wrong name: $(cat "$dir/err")"
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
 grep -q '^16 rows: 16 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
 # as many rows as it counts: those above, and those that it names

@@ -30,6 +30,17 @@ for detail in launches kernels; do
     "$x" run --policy fcfs --workload w1:n=2 --soc core-ultra-5-125h --timeline "$dir/$detail.json" --timeline-detail $detail -q >/dev/null || fail "$detail"
 done
 [ "$(wc -c <"$dir/kernels.json")" -gt $((2 * $(wc -c <"$dir/launches.json"))) ] || fail "--timeline-detail kernels has no more than launches"
+# run --csv has every value of --json by its name, also where a policy was refused something
+"$x" run --policy fcfs --workload w1:n=2 -q --json >"$dir/run.json"
+"$x" run --policy fcfs --workload w1:n=2 -q --csv >"$dir/run.csv"
+python3 - "$dir/run.json" "$dir/run.csv" <<'END' || fail "run --csv"
+import csv, json, math, sys
+
+metrics = json.load(open(sys.argv[1]))["metrics"]
+rows = dict(csv.reader(open(sys.argv[2])))
+for name, x in metrics.items():
+    assert rows["metrics." + name] == "" if x is None else math.isclose(float(rows["metrics." + name]), x, rel_tol=1e-14), name
+END
 # graphs --keep-old gives another block of memory, and no total that is longer. --nodes 1 gives no
 # optimum.
 graphs="graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3 --csv"
