@@ -264,11 +264,13 @@ struct simulations {
     char failure[JOBS_MESSAGE_BYTES];
 };
 
-/* A metric without a value is neither met nor missed at any rate. NULL: it has some. */
-static const char *no_value(struct simulations *s, const char *metric, const double *v, uint32_t n)
+/* A metric without a value is neither met nor missed at any rate. NULL: it has some, or a run was
+ * overloaded, which counts without one. */
+static const char *no_value(struct simulations *s, const char *metric, const double *v,
+                            const double *verdict, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
-        if (isfinite(v[k])) {
+        if (isfinite(v[k]) || verdict[k] >= (double)METRICS_OVERLOADED) {
             return NULL;
         }
     }
@@ -291,16 +293,16 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         memcpy(s->failure, r.failures[0].message, sizeof s->failure);
         return s->failure;
     }
+    const double *verdict = compare_values(&r, 0, "backlog.verdict");
     uint32_t n_slos = s->options->n_slos;
     for (uint32_t i = 0; i < n_slos; i++) {
         const char *metric = s->options->slos[i].metric;
         const double *v = compare_values(&r, 0, metric);
-        if (from == 0 && no_value(s, metric, v, to) != NULL) {
+        if (from == 0 && no_value(s, metric, v, verdict, to) != NULL) {
             return s->failure;
         }
         memcpy(into->values[i] + from, v, (to - from) * sizeof(double));
     }
-    const double *verdict = compare_values(&r, 0, "backlog.verdict");
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");
     struct err e = ERR_INIT; /* none: these workloads have run */
