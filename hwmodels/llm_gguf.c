@@ -350,7 +350,10 @@ static void put_attention(cJSON *to, struct reading *r)
                  : near != NULL ? key(r, "attention.key_length_swa", at, wide)
                                 : wide;
     JSON_MEMBERS(to, "heads", heads, "kv_heads", latent > 0.0 ? heads : kv, "head_dim", dim);
-    double turned = key(r, "rope.dimension_count", at, dim);
+    /* Granite's files say there that keys have no positions. */
+    bool turns =
+        strncmp(r->arch, "granite", 7) != 0 || key(r, "rope.scaling.finetuned", at, 1.0) != 0.0;
+    double turned = turns ? key(r, "rope.dimension_count", at, dim) : 0.0;
     bool special = b->sinks || latent > 0.0 || turned < dim || fmod(log2(dim), 1.0) != 0.0;
     if (b->gate == heads * dim || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
         (void)cJSON_AddTrueToObject(to, "gated_attention");

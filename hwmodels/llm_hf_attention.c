@@ -78,8 +78,9 @@ static bool is_special(const struct reader *r, const cJSON *root, const struct a
                        uint32_t head_dim)
 {
     const char *positions = json_string(r->model, "position_embedding_type");
-    return rotary_frac(r) < 1.0 || a->mixer == LATENT || a->mixer == GLOBAL_HEADS ||
-           (a->mixer == MAMBA2 && strcmp(positions, "rope") != 0) ||
+    double rotated = number_of(r->model, "rotary_dim", NULL, head_dim); /* MiniMax-M2 states it */
+    return rotated < head_dim || rotary_frac(r) < 1.0 || a->mixer == LATENT ||
+           a->mixer == GLOBAL_HEADS || (a->mixer == MAMBA2 && strcmp(positions, "rope") != 0) ||
            (head_dim & (head_dim - 1)) != 0 ||
            strcmp(json_string(r->model, "model_type"), "gpt_oss") == 0 ||
            strcmp(json_string(root, "model_type"), "gemma3") == 0;

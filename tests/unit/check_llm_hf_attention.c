@@ -40,6 +40,10 @@ static const struct {
     {"Phi-4 mini", "\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75", true},
     {"GLM-4", "\"model_type\":\"glm\"", true},
     {"rotary positions everywhere", "\"model_type\":\"glm\",\"partial_rotary_factor\":1.0", false},
+    {"MiniMax-M2",
+     "\"model_type\":\"minimax_m2\",\"num_local_experts\":8,\"num_experts_per_tok\":2,"
+     "\"head_dim\":128,\"rotary_dim\":64",
+     true},
     {"Pythia", "\"model_type\":\"gpt_neox\",\"rotary_pct\":0.25", true},
     {"a key of newer files",
      "\"model_type\":\"stablelm\",\"rope_parameters\":{\"partial_rotary_factor\":1.0}", false},
