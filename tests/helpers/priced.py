@@ -15,27 +15,36 @@ class Shape:
 
     def __init__(self, window):
         self.window = window
-        self.rows = self.logits = self.sequences = self.prompt_rows = self.decodes = 0
+        self.rows = self.logits = self.sequences = self.prompt_rows = 0
         self.pairs = self.keys = self.far_pairs = self.far_keys = 0
 
     def add(self, first, rows, prompt, logits):
         self.rows, self.sequences, self.logits = self.rows + rows, self.sequences + 1, self.logits + logits
-        self.prompt_rows, self.decodes = self.prompt_rows + rows * prompt, self.decodes + (not prompt)
+        self.prompt_rows += rows * prompt
         self.keys += first + rows
         self.pairs += sum(first + i + 1 for i in range(rows))
         if self.window > 0:
             self.far_pairs += sum(max(0, first + i + 1 - self.window) for i in range(rows))
             self.far_keys += max(0, first + 1 - self.window)
 
+    @property
+    def decodes(self):
+        """Sequences that decode, as far as sums tell: a row that verifies a draft counts as one."""
+        return min(self.rows - self.prompt_rows, self.sequences - (self.prompt_rows > 0))
+
+    def prompts(self):
+        return self.sequences - (self.rows - self.prompt_rows)
+
     def decode_keys(self):
         """Keys of the decodes: prompts are taken to be equally long, with r rows each."""
-        if self.prompt_rows == 0 or self.decodes == 0:
-            return self.keys if self.prompt_rows == 0 else 0
-        r = self.prompt_rows / (self.sequences - self.decodes)
+        decodes = self.rows - self.prompt_rows
+        if self.prompt_rows == 0 or decodes == 0 or self.prompts() <= 0:
+            return self.keys if decodes > 0 else 0
+        r = self.prompt_rows / self.prompts()
         if r <= 1:
-            return self.keys * self.decodes / self.sequences
+            return self.keys * decodes / self.sequences
         keys = (r * self.keys - self.prompt_rows * (r - 1) / 2 - self.pairs) / (r - 1)
-        return min(max(keys, self.decodes), self.keys - self.prompt_rows)
+        return min(max(keys, decodes), self.keys - self.prompt_rows)
 
 
 class Model:
@@ -207,7 +216,7 @@ class Machine:
         special = m.m.get("special_attention") and shape.prompt_rows > 0
         prompt = (special and r.get("special_attention", 0)) or r["attention"]
         decode = r.get("decode_attention", 0) or r["attention"]
-        few = shape.prompt_rows < r.get("few_rows", 0) * (shape.sequences - shape.decodes)
+        few = shape.prompt_rows < r.get("few_rows", 0) * shape.prompts()
         late = shape.pairs if few else min(shape.decode_keys(), shape.pairs)
         speed = shape.pairs / (late / decode + (shape.pairs - late) / prompt)
         speed, of_states = (1.0, 1.0) if self.sim["hwmodel"] == "roofline" else (speed, r["attention"])
