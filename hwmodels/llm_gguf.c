@@ -355,7 +355,7 @@ static void put_attention(cJSON *to, struct reading *r)
         strncmp(r->arch, "granite", 7) != 0 || key(r, "rope.scaling.finetuned", at, 1.0) != 0.0;
     double turned = turns ? key(r, "rope.dimension_count", at, dim) : 0.0;
     bool special = b->sinks || latent > 0.0 || turned < dim || fmod(log2(dim), 1.0) != 0.0;
-    if (b->gate == heads * dim || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
+    if (b->gate > heads || (latent == 0.0 && b->q == 2.0 * heads * dim)) {
         (void)cJSON_AddTrueToObject(to, "gated_attention");
     }
     if (latent > 0.0) {

@@ -259,7 +259,7 @@ static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
 }
 
 /* LFM2 states a width that its class cuts to two thirds, and rounds up. */
-static uint32_t ffn_width(const struct reader *r, const struct architecture *a)
+static double ffn_width(const struct reader *r, const struct architecture *a)
 {
     const cJSON *adjust = member(r->model, "block_auto_adjust_ff_dim");
     if (strcmp(a->type, "lfm2") != 0 || cJSON_IsFalse(adjust)) {
@@ -269,7 +269,7 @@ static uint32_t ffn_width(const struct reader *r, const struct architecture *a)
     double part = floor(2.0 * count(r, key, 0) / 3.0);
     double width = floor(part * number_of(r->model, "block_ffn_dim_multiplier", NULL, 1.0));
     double step = count(r, "block_multiple_of", 256);
-    return (uint32_t)(ceil(width / step) * step);
+    return ceil(width / step) * step;
 }
 
 static uint32_t head_width(const struct reader *r, const struct architecture *a, uint32_t hidden,
@@ -302,7 +302,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
     uint32_t head_dim = head_width(r, a, hidden, heads);
     uint32_t layers = count(r, "num_hidden_layers", 0);
-    uint32_t ffn = ffn_width(r, a);
+    double ffn = ffn_width(r, a);
     JSON_MEMBERS(to, "layers", layers, "hidden", hidden, "heads", heads, "kv_heads", kv, "head_dim",
                  head_dim, "ffn_hidden", ffn, "vocab", count(r, "vocab_size", (uint32_t)a->vocab),
                  "gated_ffn", (bool)a->gated, "tied_head",

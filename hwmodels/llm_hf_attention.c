@@ -153,7 +153,7 @@ static uint32_t recurrent_layers(const struct reader *r, const struct architectu
     return layers - (uint32_t)cJSON_GetArraySize(attend);
 }
 
-static void put_state(cJSON *to, uint32_t layers, uint32_t in, uint32_t out, uint32_t state)
+static void put_state(cJSON *to, uint32_t layers, double in, double out, double state)
 {
     if (layers > 0) {
         JSON_MEMBERS(to, "recurrent_layers", layers, "recurrent_in", in, "recurrent_out", out,
@@ -165,12 +165,12 @@ static void put_state(cJSON *to, uint32_t layers, uint32_t in, uint32_t out, uin
  * values. A head keeps keys x values; the convolution keeps its last rows. */
 static void put_deltanet(cJSON *to, const struct reader *r, uint32_t layers)
 {
-    uint32_t key_dim = count(r, "linear_key_head_dim", 128);
-    uint32_t value_dim = count(r, "linear_value_head_dim", 128);
-    uint32_t value_heads = count(r, "linear_num_value_heads", 32);
-    uint32_t keys = count(r, "linear_num_key_heads", 16) * key_dim;
-    uint32_t values = value_heads * value_dim;
-    uint32_t rows = count(r, "linear_conv_kernel_dim", 4) - 1;
+    double key_dim = count(r, "linear_key_head_dim", 128);
+    double value_dim = count(r, "linear_value_head_dim", 128);
+    double value_heads = count(r, "linear_num_value_heads", 32);
+    double keys = count(r, "linear_num_key_heads", 16) * key_dim;
+    double values = value_heads * value_dim;
+    double rows = count(r, "linear_conv_kernel_dim", 4) - 1.0;
     put_state(to, layers, 2 * keys + 2 * values + 2 * value_heads, values,
               values * key_dim + rows * (2 * keys + values));
     (void)cJSON_AddTrueToObject(to, "gated_attention");
@@ -180,10 +180,10 @@ static void put_deltanet(cJSON *to, const struct reader *r, uint32_t layers)
  * comes out of it for each group, and a step for each head. */
 static void put_mamba(cJSON *to, const struct reader *r, uint32_t layers)
 {
-    uint32_t inner = count(r, "mamba_expand", 2) * count(r, "hidden_size", 0);
-    uint32_t width = count(r, "mamba_d_state", 256);
-    uint32_t in_out = 2 * count(r, "mamba_n_groups", 1) * width;
-    uint32_t rows = count(r, "mamba_d_conv", 4) - 1;
+    double inner = (double)count(r, "mamba_expand", 2) * count(r, "hidden_size", 0);
+    double width = count(r, "mamba_d_state", 256);
+    double in_out = 2.0 * count(r, "mamba_n_groups", 1) * width;
+    double rows = count(r, "mamba_d_conv", 4) - 1.0;
     put_state(to, layers, 2 * inner + in_out + count(r, "mamba_n_heads", 128), inner,
               inner * width + rows * (inner + in_out));
 }
@@ -191,7 +191,7 @@ static void put_mamba(cJSON *to, const struct reader *r, uint32_t layers)
 /* Products give what is convolved and two gates. */
 static void put_convolution(cJSON *to, const struct reader *r, uint32_t layers)
 {
-    uint32_t hidden = count(r, "hidden_size", 0);
+    double hidden = count(r, "hidden_size", 0);
     put_state(to, layers, 3 * hidden, hidden, (count(r, "conv_L_cache", 3) - 1) * hidden);
 }
 

@@ -301,7 +301,26 @@ START_TEST(attention_of_another_kind_is_refused)
 }
 END_TEST
 
+/* Widths that 32 bits do not hold: 8192 x (2^20 + 1), and 1024 x (2^22 + 2). */
+START_TEST(a_width_beyond_all_models_is_refused)
+{
+    static const char *const configs[] = {
+        "\"model_type\":\"lfm2\",\"block_ff_dim\":12288,\"block_ffn_dim_multiplier\":1048577,"
+        "\"full_attn_idxs\":[2,5]",
+        "\"model_type\":\"granitemoehybrid\",\"shared_intermediate_size\":96,"
+        "\"layer_types\":[\"mamba\",\"attention\"],\"mamba_expand\":4194306",
+    };
+    static const char *const why[] = {"ffn_hidden", "recurrent_out"};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct llm m;
+    SCOPED(json_drop) cJSON *tree = tree_of(8, configs[_i], &e);
+    ck_assert(tree != NULL && llm_parse(tree, "tree", &m, &e) != 0);
+    ck_assert_msg(strstr(e.lines[_i], why[_i]) != NULL, "%s", e.lines[0]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    LOOP(a_width_beyond_all_models_is_refused, 2),
     LOOP(attention_that_is_not_usual_is_that_of_the_configuration, sizeof kinds / sizeof kinds[0]),
     LOOP(attention_of_another_kind_is_refused, sizeof foreign / sizeof foreign[0]),
     LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
