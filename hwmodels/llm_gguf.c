@@ -194,7 +194,8 @@ static void take_tensor(struct reading *r, const struct gguf_tensor *t)
     } else if (strcmp(t->name, "output.weight") == 0) {
         r->head = true;
         count(&r->last, t);
-    } else if (t->dim[1] > 1 && strncmp(t->name, "rope_factors", 12) != 0) {
+    } else if (t->dim[1] > 1 && strncmp(t->name, "rope_factors", 12) != 0 &&
+               strcmp(t->name, "position_embd.weight") != 0) { /* GPT-2's; no product */
         refuse_tensor(r, t);
     }
 }

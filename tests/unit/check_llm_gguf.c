@@ -171,7 +171,7 @@ static void plain_layer(uint32_t no, uint32_t type)
 }
 
 /* Two layers of 256 x (256 + 128 + 128 + 256 + 2 x 512) weights with 144 bytes for each 256, and
- * 512 x 256 with 210. The head is the embedding, with 34 bytes for each 32. Keys have no positions.
+ * 512 x 256 with 210. The head is the embedding, 34 bytes for each 32. Its positions are learned.
  */
 START_TEST(a_dense_model_is_its_tensors)
 {
@@ -179,7 +179,7 @@ START_TEST(a_dense_model_is_its_tensors)
     head_of_key("granite.rope.scaling.finetuned", BOOL);
     number(&keys, 0, 1);
     tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
-    tensor("rope_freqs.weight", T_F32, 32, 1, 1);
+    tensor("position_embd.weight", T_F32, 256, 4096, 1);
     plain_layer(0, T_Q4_K);
     plain_layer(1, T_Q4_K);
     struct llm m = model();
