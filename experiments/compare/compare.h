@@ -26,6 +26,7 @@ struct compare_plan {
      * runs that belong to none. */
     int64_t experiment;
     uint32_t first_point;
+    const struct texts *warnings; /* of other machines and models than `config`; NULL: none */
 };
 
 struct compare_failure {

@@ -189,6 +189,9 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
         OWNED char *meter = warnings_meter(plan->config);
         DOCUMENT_VALUES(d, "energy_meter", meter);
     }
+    for (size_t i = 0; plan->warnings != NULL && i < plan->warnings->n; i++) {
+        warnings_add(list, "%s", plan->warnings->v[i]);
+    }
     warnings_range(x, labels, r->n_policies, list);
     warn_unfinished(labels, r, list);
     warnings_sketch(is_sketched(plan, r), list);

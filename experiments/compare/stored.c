@@ -4,6 +4,7 @@
 
 #include "experiments/compare/choose.h"
 #include "experiments/run/recordings.h"
+#include "experiments/run/warnings.h"
 #include "sim/base/json.h"
 
 /* ---- keeping ---- */
@@ -332,6 +333,29 @@ static struct config *stored_config(struct store *s, const struct row *of)
     return c;
 }
 
+/* Other machines and models than the baseline's have warnings of their own. */
+static void add_warnings(const struct group *g, const struct row *of, struct store *s,
+                         struct texts *out)
+{
+    for (uint32_t p = 0; p < g->n_labels; p++) {
+        const struct row *r = representative(g, p);
+        bool other = strcmp(r->label, g->labels[p].label) == 0 &&
+                     (strcmp(r->soc, of->soc) != 0 || strcmp(r->llm, of->llm) != 0);
+        OWNED struct config *c = other ? stored_config(s, r) : NULL;
+        if (c != NULL) {
+            struct document *own = document_new();
+            warnings_machine(c, warnings_of(own));
+            SCOPED(json_drop) cJSON *tree = document_json(own);
+            const cJSON *text;
+            cJSON_ArrayForEach (text, json_member(tree, "warnings")) {
+                OWNED char *whose = xformat("%s: %s", g->labels[p].label, text->valuestring);
+                texts_add(out, whose);
+            }
+            config_fini(c);
+        }
+    }
+}
+
 static int put_group(struct group *g, struct store *s, const struct stored_options *o,
                      struct document *into, struct err *e)
 {
@@ -366,7 +390,10 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     if (rc == 0) {
         struct document *d = document_within(into, NULL);
         OWNED struct config *c = stored_config(s, of);
+        SCOPED(texts_fini) struct texts warnings = {0};
+        add_warnings(g, of, s, &warnings);
         plan.config = c; /* its warnings are part of what is said */
+        plan.warnings = &warnings;
         put_head(g, &plan, of, s, d);
         compare_document(&plan, &r, (const char *const *)chosen.v, (uint32_t)chosen.n, o->every, d);
         DOCUMENT_VALUES(d, "failed_runs", r.n_failures);

@@ -204,6 +204,19 @@ JSON
 "$x" sweep "$dir/axis.json" -o "$dir/axis.db" --quiet
 "$x" compare --store "$dir/axis.db" --by llm --baseline llama-3.2-3b --metric 'reactive.tbt_s.mean' >"$dir/out" || fail "--by"
 grep -q 'llama-3.1-8b  *[0-9.]* \[.*\].*significant' "$dir/out" || fail "no paired difference over an axis of words: $(cat "$dir/out")"
+# Machines in one comparison have warnings of their own: 8-bit weights have an entry on the first, none on the second.
+cat >"$dir/socs.json" <<JSON
+{"name": "socs", "base": {"workload": "$small", "policy": "fcfs"}, "axes": {"soc": ["core-ultra-5-125h", "ryzen-ai-max-395"]},
+ "metrics": ["reactive.*", "backlog.verdict"]}
+JSON
+"$x" sweep "$dir/socs.json" -o "$dir/socs.db" --quiet
+"$x" compare --store "$dir/socs.db" --by soc --json >"$dir/out" || fail "--by soc"
+python3 - "$dir/out" <<'PY' || fail "warnings of the second machine"
+import json, sys
+said = json.load(open(sys.argv[1]))[0]["warnings"]
+assert "ryzen-ai-max-395: igpu has no parameters for 8-bit weights: those of its default runtime are used" in said, said
+assert not any("igpu has no" in s and not s.startswith("ryzen-ai-max-395: ") for s in said), said
+PY
 refuse "not in experiment" compare --store "$dir/axis.db" --baseline nonesuch
 refuse "no run has it" compare --store "$dir/axis.db" --metric energy_j
 for option in "--load 0.5" "--soc rtx-4090" "--llm llama-3.2-1b" "--seed 2" "--replications 3" "--machine m.json" "--ttft-slo 1" "--suite laptop-2026.1"; do
