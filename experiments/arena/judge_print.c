@@ -45,6 +45,7 @@ static void put_cells(const struct suite *s, const struct judge_result *r,
         {.name = "lost", .format = "%.0f", .only_data = true},
     };
     struct frame *f = DOCUMENT_FRAME(d, "cells", 2, columns);
+    frame_main(f);
     for (uint32_t i = 0; i < s->n_points * s->spec.n_patterns; i++) {
         const struct score_cell *x = &r->cells[i];
         const struct suite_point *p = &s->points[i / s->spec.n_patterns];
@@ -81,11 +82,11 @@ void judge_document(const struct suite *s, const char *policy, const struct judg
                     const struct certificate *c, struct document *d)
 {
     const struct stats_interval *g = &r->score.gain;
-    struct document *interval = document_within(d, "interval");
     DOCUMENT_VALUES(d, "policy", policy, "score", portable_exp(g->mean), "p_better",
                     r->score.p_better, "headroom_left", expm1(r->headroom), "failed_runs",
                     r->n_failed);
-    DOCUMENT_VALUES(interval, "low", portable_exp(g->low), "high", portable_exp(g->high));
+    DOCUMENT_VALUES(document_within(d, "interval"), "low", portable_exp(g->low), "high",
+                    portable_exp(g->high));
     document_heading(d, "%s", policy);
     document_note(d, "score %.4f [%.4f, %.4f], p %.2g; %" PRIu32 " significant regression%s",
                   portable_exp(g->mean), portable_exp(g->low), portable_exp(g->high),

@@ -101,6 +101,7 @@ static void put_blockers(const struct explanation *x, struct document *d)
                                 "rest of a kernel");
     }
     struct frame *data = document_data(d, "blockers", 0, "request_id tail_ns queue_ns shared_ns");
+    frame_aside(data);
     for (size_t i = 0; i < x->n_blockers; i++) {
         const struct explain_blocker *b = &x->blockers[i];
         FRAME_ROW(data, b->request_id, b->tail_ns, b->queue_ns, b->shared_ns);

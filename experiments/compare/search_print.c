@@ -27,6 +27,7 @@ static void put_test(const struct search_options *o, const struct search_test *t
     DOCUMENT_VALUES(d, "rate_scale", t->scale, "req_per_min", t->req_per_min, "n", t->replications,
                     "outcome", outcome_names[t->outcome]);
     struct frame *f = document_data(d, "slos", 1, "slo mean low high");
+    frame_aside(f);
     for (uint32_t i = 0; i <= o->n_slos && t->outcome != SEARCH_FAILED; i++) {
         const struct stats_interval *s = &t->values[i].mean;
         FRAME_ROW(f, search_slo_name(o, i), s->mean, s->low, s->high);

@@ -132,6 +132,11 @@ struct frame *frame_indent(struct frame *f, int spaces)
     return f;
 }
 
+void frame_aside(struct frame *f)
+{
+    f->aside = true;
+}
+
 void frame_main(struct frame *f)
 {
     f->main = true;
@@ -151,6 +156,7 @@ const struct frame *document_first_frame(const struct document *d)
 {
     for (size_t i = 0; i < d->n; i++) {
         const struct frame *f = d->v[i].name != NULL ? d->v[i].frame : NULL;
+        f = f != NULL && f->aside ? NULL : f;
         f = f == NULL && d->v[i].within != NULL ? document_first_frame(d->v[i].within) : f;
         if (f != NULL) {
             return f;

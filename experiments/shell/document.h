@@ -76,6 +76,8 @@ struct frame *frame_indent(struct frame *f, int spaces);
 
 /* The table of CSV, in the place of the first one. An array has one in each element. */
 void frame_main(struct frame *f);
+/* No table of CSV: it is a detail of what the values of the document say. */
+void frame_aside(struct frame *f);
 
 void frame_hide_row(struct frame *f); /* people do not see the last row */
 

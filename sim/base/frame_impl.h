@@ -22,6 +22,7 @@ struct frame {
     uint32_t keys;
     int indent;
     bool main;          /* frame_main */
+    bool aside;         /* frame_aside */
     struct texts names; /* owned: of columns, which the frame keeps */
     uint32_t n_bare;    /* rows that were begun before the first column */
     size_t near;        /* the column that frame_set expects */

@@ -41,6 +41,15 @@ rows = dict(csv.reader(open(sys.argv[2])))
 for name, x in metrics.items():
     assert rows["metrics." + name] == "" if x is None else math.isclose(float(rows["metrics." + name]), x, rel_tol=1e-14), name
 END
+# The answer of a command is in its CSV: causes of a latency, a rate, cells of a judgement.
+"$x" explain --request 1 --policy fcfs --workload w1:n=2 -q --csv >"$dir/explain.csv"
+grep -q '^latency_ns,[0-9]' "$dir/explain.csv" || fail "explain --csv: $(head -n 2 "$dir/explain.csv")"
+"$x" search --policy fcfs --slo 'reactive.e2e_s.p90<=20' --workload mixed:duration_s=60 --replications 2 -q --csv >"$dir/search.csv"
+grep -q '^policies\.fcfs\.met_rate_scale,' "$dir/search.csv" || fail "search --csv: $(head -n 2 "$dir/search.csv")"
+"$x" arena judge edf fcfs --replications 2 -q --csv >"$dir/judge.csv"
+for p in edf fcfs; do # 8 points with 4 metrics each
+    [ "$(grep -c "^$p,.*_s.mean,[0-9]\|^$p,.*,energy_active_j_per_token,[0-9]" "$dir/judge.csv")" = 32 ] || fail "arena judge --csv: $(head -n 2 "$dir/judge.csv")"
+done
 # graphs --keep-old gives another block of memory, and no total that is longer. --nodes 1 gives no
 # optimum.
 graphs="graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3 --csv"
