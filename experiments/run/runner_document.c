@@ -1,7 +1,6 @@
 /* Results of one run as a document. */
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
-#include "sim/base/json.h"
 
 static double value_of(const struct runner_result *r, const char *name)
 {
@@ -307,20 +306,16 @@ const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_RE
     return text;
 }
 
-/* Actions that were refused as wrong; those that asked for KV there was none of are no fault. No
- * frame, which CSV would show in the place of the metrics. */
+/* Actions that were refused as wrong; those that asked for KV there was none of are no fault. */
 void runner_refusals(const struct sim_result *s, struct document *d)
 {
-    SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
+    struct frame *f = document_data(d, "refused", 0, "action hook reason error count first_s");
+    frame_aside(f);
     for (uint32_t i = 0; i < s->n_refusals; i++) {
         const struct sim_refusal *x = &s->refusals[i];
         if (counter_is_refusal(x->counter)) {
-            cJSON *row = cJSON_CreateObject();
-            JSON_MEMBERS(row, "action", x->action, "hook", x->hook, "reason", x->why, "error",
-                         errno_name(x->status), "count", (double)x->n, "first_s",
-                         units_s_from_ns(x->first_ns));
-            cJSON_AddItemToArray(list, row);
+            FRAME_ROW(f, x->action, x->hook, x->why, errno_name(x->status), (double)x->n,
+                      units_s_from_ns(x->first_ns));
         }
     }
-    document_tree(d, "refused", list);
 }

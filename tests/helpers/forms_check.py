@@ -123,8 +123,9 @@ def try_line(number, command, row):
         for r in rows[1:]:
             for column, cell in zip(rows[0], r):
                 checked += 1
-                last = cell.split(".")[-1]  # of a tree each leaf has its way as a name
-                if not document.have(cell) and not (column == "name" and (last.isdigit() or document.have(last))):
+                parts = cell.split(".")  # of a tree each leaf has its way as a name, and keys may have dots
+                named = parts[-1].isdigit() or any(document.have(".".join(parts[k:])) for k in range(1, len(parts)))
+                if not document.have(cell) and not (column == "name" and named):
                     bad.append(f"{name}: {column} {cell!r} of the CSV is not in the document")
     return checked, bad[:6]
 
