@@ -27,12 +27,19 @@ The first column says what of a row nobody had measured when it was predicted. F
 * *was* is the record.
 * *memory* is the highest resident set of the process. *Runtime* unseen means the mean of the other runtimes' numbers there.
 TEXT
-awk -F, '$8 == "decode" && $11 == "soc" {
-        n[$3]++
-        row = $1 FS $3 FS $4 FS $5 FS $6 FS $9 FS $10
-        rows[$3] += !(row in seen)
-        machines[$3] += !(($1 FS $3) in seen)
-        seen[row] = seen[$1 FS $3] = 1
+awk -F, '$1 == "soc" {
+        for (i = 1; i <= NF; i++) {
+            at[$i] = i
+        }
+    }
+    $at["phase"] == "decode" && $at["left_out"] == "soc" {
+        device = $at["device"]
+        machine = $at["soc"] FS device
+        row = machine FS $at["runtime"] FS $at["weight_bits"] FS $at["model"] FS $at["input_tokens"] FS $at["batch"]
+        n[device]++
+        rows[device] += !(row in seen)
+        machines[device] += !(machine in seen)
+        seen[row] = seen[machine] = 1
     }
     END {
         printf "* *rows* of an unseen soc are predictions. A measured row counts once for each chip that it was predicted from, "

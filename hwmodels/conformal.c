@@ -19,6 +19,7 @@ static const struct csv_field fields[] = {
     {"model", CSV_TEXT, OF(model)},
     {"weight_bits", CSV_WHOLE, OF(weight_bits), .min = 1, .max = 32, .or_missing = true},
     {"weights", CSV_NUMBER, OF(weights), .min = 1, .max = 1e15},
+    {"mixture", CSV_WHOLE, OF(mixture), .max = 1, .or_missing = true},
     {"phase", CSV_CHOICE, OF(phase), .choices = conformal_phase_names},
     {"input_tokens", CSV_NUMBER, OF(tokens), .max = 1e9},
     {"runtime", CSV_TEXT, OF(runtime), .or_missing = true},
@@ -45,9 +46,21 @@ struct conformal_query conformal_query_of(const struct conformal_row *r)
                                     .phase = r->phase,
                                     .weights = r->weights,
                                     .tokens = r->tokens,
+                                    .mixture = r->mixture,
                                     .left = r->left,
                                     .without_model = r->left == CONFORMAL_MODEL ? r->model : NULL,
                                     .without_soc = r->left == CONFORMAL_MODEL ? NULL : r->soc};
+}
+
+double conformal_mixture(bool mixture, enum conformal_phase phase)
+{
+    return mixture && phase == CONFORMAL_DECODE ? CONFORMAL_MIXTURE : 1.0;
+}
+
+/* Errors are divided by it, and intervals multiplied with it. */
+static double width_of(double distance, bool mixture, enum conformal_phase phase)
+{
+    return (1.0 + CONFORMAL_WIDEN * distance) * conformal_mixture(mixture, phase);
 }
 
 /* ---- reading ---- */
@@ -133,7 +146,7 @@ static struct variances variances_of(const struct conformal *c, const struct con
                 *group = ++v.n_groups;
             }
             v.row[v.n] = r;
-            v.error[v.n] = r->ln_error / (1.0 + CONFORMAL_WIDEN * r->distance);
+            v.error[v.n] = r->ln_error / width_of(r->distance, r->mixture, r->phase);
             v.group[v.n++] = *group - 1;
         }
     }
@@ -187,11 +200,15 @@ static double sd_of(const struct variances *v, const int path[LEVELS], size_t wi
     return sqrt(variance);
 }
 
+/* The new group is one more than those of the rows, and may be further off than all of them. */
+static double quantile_of(double *ratio, size_t n, size_t groups, double level_frac)
+{
+    return sample_quantile_of(ratio, n, fmin(1.0, level_frac * (1.0 + 1.0 / (double)groups)));
+}
+
 /* How many standard deviations `level_frac` of the phase's rows are off at most, each by the
  * variances of the other groups: their form need not be normal. Errors on one kind of device may
- * have longer tails than those on all: its own quantile counts where it is larger, and of enough
- * groups. A kind with more than half of the rows has its own in any case: it knows it better than
- * all do, and the others' tails are not its. */
+ * have other tails than those on all, so a kind of enough groups has its own quantile. */
 static double deviations(const struct variances *v, enum device_kind kind, double level_frac)
 {
     OWNED double *all = xmalloc((v->n + 1) * sizeof *all);
@@ -220,11 +237,8 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
     if (n == 0) {
         return gsl_cdf_ugaussian_Pinv(0.5 + 0.5 * level_frac);
     }
-    /* The new group is one more, and may be further off than all others. */
-    double level = fmin(1.0, level_frac * (1.0 + 1.0 / (double)v->n_groups));
-    double most = sample_quantile_of(all, n, level);
-    double its = groups < CONFORMAL_KIND_GROUPS ? most : sample_quantile_of(own, n_own, level);
-    return 2 * n_own > n ? its : fmax(most, its);
+    return groups < CONFORMAL_KIND_GROUPS ? quantile_of(all, n, v->n_groups, level_frac)
+                                          : quantile_of(own, n_own, groups, level_frac);
 }
 
 struct conformal_interval conformal_of(const struct conformal *c, const struct conformal_query *q,
@@ -241,7 +255,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
     double sd = sd_of(&v, path, SIZE_MAX);
     if (!isnan(sd)) {
         double half =
-            deviations(&v, q->kind, level_frac) * sd * (1.0 + CONFORMAL_WIDEN * out.distance);
+            deviations(&v, q->kind, level_frac) * sd * width_of(out.distance, q->mixture, q->phase);
         out.low_factor = exp(-half);
         out.high_factor = exp(half);
     }
@@ -269,7 +283,7 @@ static double half_of(const struct conformal *c, const struct variances *v,
     if (isnan(*known)) {
         *known = deviations(v, q->kind, level_frac);
     }
-    return log(exp(*known * sd * (1.0 + CONFORMAL_WIDEN * conformal_rows_distance(c, q))));
+    return log(exp(*known * sd * width_of(conformal_rows_distance(c, q), q->mixture, q->phase)));
 }
 
 void conformal_draws(const struct conformal *c, const struct conformal_query *q, const double *u,

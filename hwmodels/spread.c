@@ -77,15 +77,19 @@ static void models(const struct selected *s, struct spread *out)
     OWNED double *total = xmalloc((s->n + 1) * sizeof *total);
     OWNED double *within = xmalloc((s->n + 1) * sizeof *within);
     size_t n_within = 0;
+    size_t n_models = 0;
     for (size_t i = 0; i < s->n; i++) {
         double sum = 0.0;
         size_t n = 0;
+        bool first = true;
         for (size_t j = 0; j < s->n; j++) {
             if (same_model(s->row[i], s->row[j])) {
+                first = first && j >= i;
                 sum += s->row[j]->ln_error;
                 n++;
             }
         }
+        n_models += first;
         total[i] = fabs(s->row[i]->ln_error);
         if (n > 1) { /* a deviation from a mean of n has (n - 1)/n of the variance */
             within[n_within++] =
@@ -93,7 +97,9 @@ static void models(const struct selected *s, struct spread *out)
         }
     }
     double total_sd = robust_sd(total, s->n);
-    out->tail_sd = sample_quantile_of(total, s->n, 0.95) / NORMAL_95;
+    /* A sample of few models has mostly too small a quantile. Hazen's rank adds half a model. */
+    double level = fmin(1.0, 0.95 + 0.5 / (double)n_models);
+    out->tail_sd = sample_quantile_of(total, s->n, level) / NORMAL_95;
     out->row_sd = n_within > 0 ? fmin(robust_sd(within, n_within), total_sd) : total_sd;
     out->model_sd = sqrt(total_sd * total_sd - out->row_sd * out->row_sd);
 }

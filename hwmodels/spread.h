@@ -2,7 +2,8 @@
  * measured), for one kind of device and one phase:
  *   row      rows of one model on one machine around their mean
  *   model    means of models around their machine's fit, which has not seen them
- *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs
+ *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs. Of n
+ *            models its level is 0.95 + 0.5/n, by Hazen's ranks
  *   machine  offsets of machines from their siblings, shared by all widths of weights
  *   width    offsets of single widths around that
  *

@@ -110,7 +110,8 @@ static void draw_residual(const struct config *c, const struct conformal *table,
                                 .kind = machine->devices[x->device].kind,
                                 .phase = x->decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
                                 .weights = c->llm.body_weights + c->llm.head_weights,
-                                .tokens = RESIDUAL_TOKENS};
+                                .tokens = RESIDUAL_TOKENS,
+                                .mixture = c->llm.n_experts > 0};
     const uint32_t n = m->n_draws;
     OWNED double *u = xmalloc(((size_t)n + 2) * sizeof *u);
     OWNED double *error = xmalloc(((size_t)n + 2) * sizeof *error);

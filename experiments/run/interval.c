@@ -14,10 +14,11 @@ const struct conformal *interval_table(struct err *e)
     return there ? &shipped : NULL;
 }
 
-bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,
+bool interval_measured(const struct soc_runtime *entry, const struct conformal_query *q,
                        struct conformal_interval *out)
 {
-    double sd = entry->error_sd[weights < SPREAD_SMALL_WEIGHTS][phase];
+    double sd = entry->error_sd[q->weights < SPREAD_SMALL_WEIGHTS][q->phase] *
+                conformal_mixture(q->mixture, q->phase);
     *out = (struct conformal_interval){.low_factor = exp(-NORMAL_95 * sd),
                                        .high_factor = exp(NORMAL_95 * sd),
                                        .n = entry->measured_rows,
@@ -35,11 +36,10 @@ struct conformal_interval interval_of(const struct conformal *t, const struct so
                                 .phase = conformal_phase_of(prefill, tokens),
                                 .weights = llm->body_weights + llm->head_weights,
                                 .tokens = tokens,
+                                .mixture = llm->n_experts > 0,
                                 .left = entry->start.given ? CONFORMAL_MODEL : CONFORMAL_SOC};
     struct conformal_interval own;
-    return interval_measured(entry, q.weights, q.phase, &own)
-               ? own
-               : conformal_of(t, &q, CONFORMAL_LEVEL);
+    return interval_measured(entry, &q, &own) ? own : conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
 char *interval_text(const struct conformal_interval *x)

@@ -7,7 +7,7 @@
 
 /* The interval of an entry that a few rows of its machine updated (fit.error_sd of its file):
  * normal in ln, 95 %. False: it has none. */
-bool interval_measured(const struct soc_runtime *entry, double weights, enum conformal_phase phase,
+bool interval_measured(const struct soc_runtime *entry, const struct conformal_query *q,
                        struct conformal_interval *out);
 
 /* The shipped table, read once a process; NULL with errors. */

@@ -114,6 +114,7 @@ static double transfer_half(const struct pair *p, const struct update_row *r)
                                 .phase = phase_of(r),
                                 .weights = r->k.llm.body_weights + r->k.llm.head_weights,
                                 .tokens = r->point->input_tokens,
+                                .mixture = r->k.llm.n_experts > 0,
                                 .left = CONFORMAL_SOC};
     struct conformal_interval x = conformal_of(&p->table, &q, CONFORMAL_LEVEL);
     return x.n > 0 ? log(x.high_factor) : (double)NAN;

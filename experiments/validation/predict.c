@@ -251,12 +251,12 @@ void predict_interval(const struct catalog *c, const struct point *p, const stru
                                 .phase = predict_phase(p),
                                 .weights = k->llm.body_weights + k->llm.head_weights,
                                 .tokens = p->input_tokens,
+                                .mixture = k->llm.n_experts > 0,
                                 .left = class_of(c, p, k),
                                 .without_model = k->llm.name};
     bool latency = point_is_latency(p);
     struct conformal_interval x;
-    if (k->match != SOC_MATCH_EXACT || !latency ||
-        !interval_measured(entry, q.weights, q.phase, &x)) {
+    if (k->match != SOC_MATCH_EXACT || !latency || !interval_measured(entry, &q, &x)) {
         x = conformal_of(&c->residuals, &q, CONFORMAL_LEVEL);
     }
     double a = latency ? point_value_of_seconds(p, seconds * x.low_factor) : seconds * x.low_factor;

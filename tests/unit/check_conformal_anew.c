@@ -37,6 +37,7 @@ static void draw(struct rng *r, uint32_t n_models)
         x->tokens = 10.0 * (1.0 + rng_below(r, 200));
         x->ln_error = 0.2 * rng_normal(r);
         x->distance = rng_below(r, 2) * rng_uniform(r);
+        x->mixture = rng_below(r, 3) == 0;
     }
 }
 
@@ -85,9 +86,15 @@ static bool in_class(int level, const struct conformal_row *x, enum conformal_le
             (x->weights < CONFORMAL_SMALL_WEIGHTS) == (weights < CONFORMAL_SMALL_WEIGHTS));
 }
 
+/* Decode of a mixture of experts is twice as uncertain. */
+static double less_sure(bool mixture, enum conformal_phase phase)
+{
+    return mixture && phase == CONFORMAL_DECODE ? 2.0 : 1.0;
+}
+
 static double error_of(const struct conformal_row *x)
 {
-    return x->ln_error / (1.0 + CONFORMAL_WIDEN * x->distance);
+    return x->ln_error / (1.0 + CONFORMAL_WIDEN * x->distance) / less_sure(x->mixture, x->phase);
 }
 
 /* Adds the variances between groups and within them. Each class is drawn to the one above. Returns
@@ -162,14 +169,10 @@ static double deviations(enum device_kind kind, double level)
     if (n_of == 0) {
         return gsl_cdf_ugaussian_Pinv((1.0 + level) / 2.0);
     }
-    double one_more = fmin(1.0, level + level / (double)groups);
-    double most = sample_quantile_of(of_all, n_of, one_more);
     if (kind_groups < CONFORMAL_KIND_GROUPS) {
-        return most;
+        return sample_quantile_of(of_all, n_of, fmin(1.0, level + level / (double)groups));
     }
-    double its = sample_quantile_of(of_kind, n_kind, one_more);
-    bool has_most_rows = n_kind > n_of - n_kind;
-    return has_most_rows || its > most ? its : most;
+    return sample_quantile_of(of_kind, n_kind, fmin(1.0, level + level / (double)kind_groups));
 }
 
 static double draw_at(const struct conformal *table, const struct conformal_query *q, double u)
@@ -210,7 +213,7 @@ START_TEST(an_interval_is_that_of_its_rows)
             ck_assert_double_eq(draw_at(&table, &q, 0.9), 0.0);
             continue;
         }
-        double widen = 1.0 + CONFORMAL_WIDEN * distance(&q);
+        double widen = (1.0 + CONFORMAL_WIDEN * distance(&q)) * less_sure(q.mixture, q.phase);
         double half = deviations(q.kind, 0.9) * by * widen;
         ck_assert_msg(fabs(log(is.high_factor) - half) < 1e-7 * fmax(1.0, half) &&
                           fabs(log(is.low_factor) + half) < 1e-7 * fmax(1.0, half),
@@ -239,13 +242,14 @@ START_TEST(a_row_that_is_read_knows_its_distance)
     SCOPED(text_fini) struct text csv = {0};
     rng_init(&r, rng_key((uint64_t)_i, RNG_TEST, 322, 0));
     draw(&r, _i % 2 == 0 ? 4 : 60);
-    text_format(&csv, "soc,family,device,model,weights,phase,input_tokens,left_out,ln_error,by\n");
+    text_format(
+        &csv, "soc,family,device,model,weights,phase,input_tokens,left_out,ln_error,by,mixture\n");
     for (size_t i = 0; i < n_all; i++) {
         const struct conformal_row *x = &all[i];
-        text_format(&csv, "%s,%s,%s,%s,%.17g,%s,%.17g,%s,%.17g,%s\n", x->soc, x->family,
+        text_format(&csv, "%s,%s,%s,%s,%.17g,%s,%.17g,%s,%.17g,%s,%d\n", x->soc, x->family,
                     x->kind == DEVICE_KIND_NPU ? "npu" : "igpu", x->model, x->weights,
                     conformal_phase_names[x->phase], x->tokens, conformal_left_names[x->left],
-                    x->ln_error, x->by);
+                    x->ln_error, x->by, x->mixture);
     }
     const char *path = tempfile_make(".csv");
     tempfile_put(text_end(&csv));
@@ -273,6 +277,7 @@ START_TEST(a_row_that_is_read_knows_its_distance)
         ck_assert_double_eq_tol(table.v[i].distance, distance(&q), 1e-9);
         ck_assert_double_eq(table.v[i].ln_error, x->ln_error);
         ck_assert_str_eq(table.v[i].by, x->by);
+        ck_assert(table.v[i].mixture == x->mixture);
     }
 }
 END_TEST

@@ -28,7 +28,7 @@ static const struct {
     {"kernel-rows", "hwmodels/measured/two-core-xeon-vm.csv", ""},
     {"points", "hwmodels/points/reference.csv", " source "},
     {NULL, "hwmodels/points/corun.csv", ""},
-    {"residuals", "hwmodels/residuals.csv", " runtime weight_bits batch source "},
+    {"residuals", "hwmodels/residuals.csv", " runtime weight_bits batch mixture source "},
     {"acceptance", "hwmodels/speculation/acceptance.csv", ""},
     {"ablation", "hwmodels/speculation/ablation.csv", ""},
     {"rejections", "hwmodels/speculation/rejection_causes.csv", ""},

@@ -201,13 +201,22 @@ START_TEST(an_interval_says_where_it_comes_from)
     struct soc_runtime entry = {.measured_rows = 5};
     entry.error_sd[0][CONFORMAL_PREFILL] = 0.1;
     entry.error_sd[1][CONFORMAL_PREFILL] = 0.2;
-    ck_assert(interval_measured(&entry, 1e12, CONFORMAL_PREFILL, &x));
+    struct conformal_query q = {.weights = 1e12, .phase = CONFORMAL_PREFILL};
+    ck_assert(interval_measured(&entry, &q, &x));
     ck_assert_double_eq_tol(x.low_factor, exp(-0.1959964), 1e-9);
     ck_assert_double_eq_tol(x.high_factor, exp(0.1959964), 1e-9);
     ck_assert_uint_eq(x.n, 5);
-    ck_assert(interval_measured(&entry, 1.0, CONFORMAL_PREFILL, &x)); /* a small model */
+    q.weights = 1.0; /* a small model */
+    ck_assert(interval_measured(&entry, &q, &x));
     ck_assert_double_eq_tol(x.high_factor, exp(0.3919928), 1e-9);
-    ck_assert(!interval_measured(&entry, 1.0, CONFORMAL_DECODE, &x));
+    q.mixture = true; /* its prompts are as sure as others, its decode half as sure */
+    ck_assert(interval_measured(&entry, &q, &x));
+    ck_assert_double_eq_tol(x.high_factor, exp(0.3919928), 1e-9);
+    q.phase = CONFORMAL_DECODE;
+    ck_assert(!interval_measured(&entry, &q, &x));
+    entry.error_sd[1][CONFORMAL_DECODE] = 0.1;
+    ck_assert(interval_measured(&entry, &q, &x));
+    ck_assert_double_eq_tol(x.low_factor, exp(-0.3919928), 1e-9);
 }
 END_TEST
 

@@ -74,6 +74,7 @@ static void of_models(struct spread *want)
     double total[MOST];
     double within[MOST];
     size_t n = 0;
+    double models = 0.0; /* each of its rows is its share */
     if (n_chosen < 2) {
         return;
     }
@@ -87,13 +88,15 @@ static void of_models(struct spread *want)
             count += same;
         }
         mean /= count;
+        models += 1.0 / count;
         total[i] = fabs(chosen[i]->ln_error);
         if (count > 1.0) {
             within[n++] = fabs(chosen[i]->ln_error - mean) / sqrt(1.0 - 1.0 / count);
         }
     }
     double both = median_sd(total, n_chosen);
-    want->tail_sd = sample_quantile_of(total, n_chosen, 0.95) / 1.959964;
+    want->tail_sd =
+        sample_quantile_of(total, n_chosen, fmin(1.0, 0.95 + 0.5 / round(models))) / 1.959964;
     want->row_sd = n > 0 ? fmin(median_sd(within, n), both) : both;
     want->model_sd = sqrt(both * both - want->row_sd * want->row_sd);
 }
