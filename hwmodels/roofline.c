@@ -160,6 +160,8 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     double passes = plain ? 1.0 : micro_batches(p, q);
     /* A static kernel computes its padding. */
     double rows = q->padded_rows / passes;
+    /* By the rows that were asked for: padding is routed to no expert. */
+    double touched = op->expert_bytes > 0.0 ? llm_experts_touched(m->llm, q->rows / passes) : 0.0;
     double fill = 1.0;   /* filling costs time but is no work, so it is not in flop */
     double slower = 0.0; /* flop per row that slower kernels cost beyond their own */
     if (many && !plain && op->flop_per_row > 0.0) {
@@ -168,11 +170,18 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
         rows = rows < p->min_rows ? p->min_rows : rows;
         /* The fill is fitted to prompts, the shortest of 32 rows. Runtimes have other kernels for
          * the few rows of a decode batch. */
-        double share = q->shape->prefill_rows == 0 ? p->batch_fill_frac : 1.0;
+        bool prompts = q->shape->prefill_rows > 0;
+        double share = prompts ? 1.0 : p->batch_fill_frac;
         fill = 1.0 + share * p->fill_rows / rows;
         fill *= p->width_fill > 0.0 ? 1.0 + p->width_fill / m->llm->hidden : 1.0;
         if (op->expert_flop_per_row > 0.0) {
             slower = op->expert_flop_per_row * p->expert_fill / m->llm->ffn_hidden;
+            if (prompts) {
+                /* Each expert that is chosen costs rows of its own. They fill nothing: divided by
+                 * what `fill` multiplies them with. */
+                double chosen = touched * m->llm->n_experts / m->llm->experts_per_token;
+                slower += op->expert_flop_per_row * p->expert_rows * chosen / (rows + p->fill_rows);
+            }
         }
     }
     t->compute_only_frac = r->compute_only_frac[q->device];
@@ -182,11 +191,7 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     t->compute_s = (t->flop + slower * rows * passes * part) / c->flop_per_s * fill;
     /* Each share of the weights reads all inputs; outputs are counted whole, too. */
     t->bytes = op->weight_bytes * passes * part + op->io_bytes_per_row * q->padded_rows;
-    if (op->expert_bytes > 0.0) {
-        /* By the rows that were asked for: padding is routed to no expert. */
-        double touched = llm_experts_touched(m->llm, q->rows / passes);
-        t->bytes += op->expert_bytes * touched * passes * part;
-    }
+    t->bytes += op->expert_bytes * touched * passes * part;
 }
 
 /* Time of both sides of a roofline together: the longer one, ... */

@@ -66,6 +66,31 @@ def copy_of(xpusim, soc, like):
             return dict(quantities(json.load(f)))
 
 
+def parts(node, path=()):
+    """Every object that holds quantities, by the names on the way to it."""
+    if isinstance(node, dict) and not is_quantity(node):
+        yield path, node
+        for key, child in node.items():
+            yield from parts(child, path + (key,))
+    elif isinstance(node, list):
+        for child in node:
+            if isinstance(child, dict):
+                yield from parts(child, path + (entry_name(child),))
+
+
+def missing(soc, copies):
+    """Numbers that a part lacks whose numbers all were carried over, and which the copy made again has."""
+    found = []
+    for path, part in parts(soc):
+        origins = {origin(q) for q in part.values() if is_quantity(q)}
+        if len(origins) != 1 or None in origins:
+            continue
+        for where, fresh in copies[origins.pop()].items():
+            if where[:-1] == path and where[-1] not in part:
+                found.append((where, fresh, part))
+    return found
+
+
 def main():
     xpusim, wanted = sys.argv[1], [a for a in sys.argv[2:] if a != "--write"]
     old = 0
@@ -93,6 +118,11 @@ def main():
                         fresh["value"], fresh["low"], fresh["high"]))
                 number.clear()
                 number.update(fresh)
+        for where, fresh, part in missing(soc, copies):
+            changed += 1
+            if "--write" not in sys.argv:
+                print("%s: %s is missing" % (name, ".".join(where)))
+            part[where[-1]] = fresh
         if changed and "--write" in sys.argv:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(json.dumps(soc, indent=1) + "\n")

@@ -66,6 +66,7 @@ struct soc_runtime {
     double batch_fill_frac;   /* of m0, what a pass without prompt rows pays */
     bool batch_fill_own;      /* the file states it */
     double expert_fill;       /* as width_fill, of the products of one of a mixture's experts */
+    double expert_rows;       /* rows that each chosen expert costs beyond those routed to it */
     double enqueue_s;         /* host time per op, hidden behind the work of the ops before it */
     bool enqueue_own;         /* the file states it */
     double prompt_enqueue_s;  /* the same in passes with prompt rows; 0: as enqueue_s */

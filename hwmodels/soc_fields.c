@@ -79,6 +79,10 @@ static const struct json_field runtime_rows[] = {
     {JSON_QUANTITY(R, expert_fill, "expert_fill", "columns", 0.0, 1e6, 1.0,
                    "Columns of an expert's width that filling the engine costs."),
      JSON_DEFAULT(2700.0)},
+    {JSON_QUANTITY(R, expert_rows, "expert_rows", "rows", 0.0, 1e6, 1.0,
+                   "Rows that each expert that a pass with prompt rows chooses costs beyond those "
+                   "that chose it."),
+     JSON_DEFAULT(20.0)},
     {JSON_QUANTITY(R, width_fill, "width_fill", "columns", 0.0, 1e6, 1.0,
                    "Columns of the model's width that filling the engine costs."),
      JSON_DEFAULT(0.0)},

@@ -9,6 +9,7 @@
 #define MATRIX "matrix products of a chunk of rows (prefill, GEMM)"
 #define SHORTEST "the shortest kernels, one after the other"
 #define BATCH "decode of several sequences at once"
+#define EXPERTS "a prompt of a mixture of experts"
 #define COMPILING "compiling attention of two prompt lengths"
 #define LOADING "loading a graph"
 
@@ -37,7 +38,8 @@ static const struct machine_number numbers[] = {
     {.name = ".together", .measure = "streams on NPU and iGPU at once"},
     {.name = ".queueing", .measure = "streams on NPU and iGPU at once"},
     {.name = ".batch_fill", .measure = BATCH},
-    {.name = ".expert_fill", .measure = "a prompt of a mixture of experts"},
+    {.name = ".expert_fill", .measure = EXPERTS},
+    {.name = ".expert_rows", .measure = EXPERTS},
     {.name = ".decode_batch_inefficiency", .measure = BATCH},
     {.name = ".kv_gather", .measure = BATCH},
     {.name = ".compiler.fixed", .measure = COMPILING},
@@ -113,18 +115,22 @@ static void add_unstated(struct finder *f, const cJSON *entry, const char *path,
 }
 
 /* Short prompts say of a decode batch's fill no more than that it lies between nothing and all. The
- * fill of experts has the range of two models on two machines (hwmodels/README.md). */
+ * numbers of experts have the range that the machines with published prompts of mixtures ask for
+ * (hwmodels/README.md). */
 static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entry, const char *path)
 {
     static const struct machine_factor batch = {.nominal = 1.0, .high = 1.0, .unit = "1"};
-    static const struct machine_factor experts = {
+    static const struct machine_factor width = {
         .nominal = 2700.0, .low = 1400.0, .high = 4200.0, .unit = "columns"};
+    static const struct machine_factor rows = {
+        .nominal = 20.0, .low = 0.0, .high = 100.0, .unit = "rows"};
     const cJSON *fill = json_member(entry, "row_fill");
     if (json_number(fill, "value") > 0.0) {
         add_unstated(f, entry, path, "batch_fill", &batch);
     }
     if (llm->n_experts > 0) {
-        add_unstated(f, entry, path, "expert_fill", &experts);
+        add_unstated(f, entry, path, "expert_fill", &width);
+        add_unstated(f, entry, path, "expert_rows", &rows);
     }
 }
 

@@ -162,6 +162,9 @@ class Machine:
             nonlocal compute, moved, weights
             slow = 1 + r.get("expert_fill", 2700) / m.m["ffn_hidden"] if chosen and not one and not plain else 1
             compute += 2.0 * filled * inputs * outputs * copies * part * fill * slow / self.rate(d, one)
+            if chosen and shape.prompt_rows and not one and not plain:  # `read` of them are chosen in each micro-batch
+                wide = 1 + r.get("width_fill", 0) / m.hidden
+                compute += 2.0 * micro * r.get("expert_rows", 20) * inputs * outputs * read * part * wide / self.rate(d, one)
             moved += inputs * outputs * width * read * part * micro + 2.0 * paid * (inputs + outputs) * copies
             weights += 0 if chosen else inputs * outputs * width * read * part
 

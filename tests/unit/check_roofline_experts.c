@@ -42,6 +42,47 @@ START_TEST(products_of_narrow_experts_take_longer)
 }
 END_TEST
 
+/* Without memory time and launches again: Mixtral's layers have experts of 3 x 4096 x 14336
+ * weights, and a token chooses 2 of 8. R rows choose 8 (1 - 0.75^R) of them: 3.5 for two rows, and
+ * all eight for a thousand. Each costs 50 rows beyond those that chose it. A fill of 100 rows is
+ * paid once. With 4096^2 weights of O, two rows of a prompt pay 102 rows of O, and of one expert 2
+ * x 102 + 3.5 x 50 rows = 379. A thousand pay 1,100, and 2 x 1,100 + 8 x 50 = 2,600. Two sequences
+ * that decode pay half of the fill here, and nothing for experts. */
+START_TEST(each_expert_that_is_chosen_costs_rows_of_its_own)
+{
+    static const double o = 2.0 * 4096 * 4096, expert = 3.0 * 2 * 4096 * 14336;
+    struct model b;
+    model_init(&b, "mixtral-8x7b", "extended");
+    struct soc_runtime *p = &b.soc.devices[MODEL_IGPU].runtimes[0];
+    *p = (struct soc_runtime){.many = {1e12, 1e17, 0.0},
+                              .one = {1e12, 1e17, 0.0},
+                              .attention_frac = 1.0,
+                              .fill_rows = 100.0,
+                              .batch_fill_frac = 0.5,
+                              .expert_rows = 50.0,
+                              .min_rows = 1,
+                              .fused_launch_frac = 1.0};
+    struct work_shape w = model_prefill(2);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_FFN, &w, 2, 2).t_ns,
+               1e-3 * (102 * o + 379 * expert), 1e-6);
+    w = model_prefill(1000);
+    struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1000, 1000);
+    model_near((double)c.t_ns, 1e-3 * (1100 * o + 2600 * expert), 1e-6);
+    model_near(c.flop, 1000 * (o + 2 * expert), 1e-12);
+    w = model_decode(2, 500);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_FFN, &w, 2, 2).t_ns,
+               1e-3 * (52 * o + 2 * 52 * expert), 1e-6);
+    w = model_decode(1, 500);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_FFN, &w, 1, 1).t_ns, 1e-3 * (o + 2 * expert),
+               1e-6);
+    /* Three micro-batches of a prompt choose again, each of them two rows. */
+    p->micro_batch = 2;
+    w = model_prefill(6);
+    model_near((double)model_cost(&b, MODEL_IGPU, OP_FFN, &w, 6, 6).t_ns,
+               3e-3 * (102 * o + 379 * expert), 1e-6);
+}
+END_TEST
+
 /* Mixtral's tokens use 2 of 8 experts. The 8 are as uneven as 5 even ones. Then 1 + (8 - 5) / 5 is
  * 1 + 3 / (both + 1), so a + b is 4, a is 1 and b is 3. None of R rows chooses an expert with the
  * probability (3/4) (4/5) ... ((2+R)/(3+R)) = 3 / (3 + R). So they read R / (3 + R) of all, where
@@ -231,5 +272,6 @@ static const struct suite_row suite[] = {
     TEST(only_a_mixture_has_weights_outside_of_experts),
     TEST(a_file_cannot_be_more_uneven_than_one_token_nor_more_even_than_even),
     TEST(products_of_narrow_experts_take_longer),
+    TEST(each_expert_that_is_chosen_costs_rows_of_its_own),
 };
 SUITE_MAIN("experts", suite)
