@@ -185,9 +185,10 @@ static void write_reading(const struct whole *w, FILE *out)
     if (any) {
         (void)fprintf(
             out,
-            "<p class=soft>How to read it: a number in brackets is a 95 %% interval over "
-            "replications, all policies on the same requests. A percentage is the paired "
-            "difference to the baseline, printed where its interval excludes zero; "
+            "<p class=soft>How to read it: square brackets are a 95 %% interval over replications, "
+            "all policies on the same requests. A signed number is the paired difference to the "
+            "baseline, and in round brackets its percentage of the baseline's mean. It is printed "
+            "where its interval excludes zero; "
             "differences of less than %g %% are called so. Not corrected: Holm's "
             "correction counts only the metrics that the comparison prints. One policy has "
             "one colour in all figures.</p>\n",

@@ -75,11 +75,11 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     report_put_mean(out, m);
     (void)fputs(" s to the last token, against ", out);
     report_put_mean(out, json_member(base, METRIC_PRIMARY));
-    markup_format(out, " s of <b>%s</b> (", base->string);
+    markup_format(out, " s of <b>%s</b>: ", base->string);
     report_put_change(out, m, json_member(base, METRIC_PRIMARY), relevance);
-    (void)fputs(").", out);
+    (void)fputs(".", out);
     if (energy != NULL) { /* an experiment may keep no energy */
-        (void)fputs(" Energy per token, idle power included: ", out);
+        (void)fputs(" Joules per token, idle power included: ", out);
         report_put_change(out, energy, json_member(base, "energy_j_per_token"), relevance);
         (void)fputs(".", out);
     }

@@ -22,8 +22,8 @@ void report_put_mean(FILE *out, const cJSON *metric);
 /* A difference that the comparison shows: not one that Holm's correction took back, nor of one run.
  */
 bool report_is_shown(const char *verdict);
-/* Prints the paired difference to the baseline: its size with its interval where it is shown, else
- * the verdict. A difference below `relevance` is marked as not relevant. */
+/* Prints the paired difference to the baseline: with its interval and as a percentage where it is
+ * shown, else the verdict. A difference below `relevance` is marked as not relevant. */
 void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);
 /* "overloaded in 5 of 20" of a policy; 0 where it is not said. */
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs);

@@ -31,18 +31,22 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
     /* The change is a percentage of the baseline's mean over the pairs. Its own mean is also over
      * runs that have no pair. */
     double per_unit = fabs((json_number(m, "ratio") - 1.0) / diff);
-    double to_percent =
-        100.0 * (isfinite(per_unit) ? per_unit : 1.0 / fabs(json_number(base, "mean")));
-    struct stats_interval s = {.mean = to_percent * diff,
-                               .low = to_percent * json_number(m, "diff_low"),
-                               .high = to_percent * json_number(m, "diff_high"),
+    double percent =
+        100.0 * diff * (isfinite(per_unit) ? per_unit : 1.0 / fabs(json_number(base, "mean")));
+    struct stats_interval s = {.mean = diff,
+                               .low = json_number(m, "diff_low"),
+                               .high = json_number(m, "diff_high"),
                                .n = 1};
-    if (!report_is_shown(verdict) || !isfinite(s.mean)) {
+    if (!report_is_shown(verdict) || !isfinite(percent)) {
         markup_put(out, verdict);
         return;
     }
-    (void)fprintf(out, "%s%s %%", s.mean > 0.0 ? "+" : "", stats_format(&s));
-    if (fabs(s.mean) < 100.0 * relevance_frac) {
+    /* The interval is of the difference. As a share of a mean that is uncertain itself it could go
+     * below -100 %. */
+    const char *sign = diff > 0.0 ? "+" : "";
+    int decimals = fabs(percent) >= 9.95 ? 0 : fabs(percent) >= 0.995 ? 1 : 2;
+    (void)fprintf(out, "%s%s (%s%.*f %%)", sign, stats_format(&s), sign, decimals, percent);
+    if (fabs(percent) < 100.0 * relevance_frac) {
         (void)fprintf(out, ": shown, but below the %g %% that matter", 100.0 * relevance_frac);
     }
     if (cJSON_IsNull(json_member(m, "p_holm"))) {

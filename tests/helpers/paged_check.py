@@ -48,12 +48,15 @@ def with_interval(m):
 
 
 def below(m, base):
-    """What is said below a mean: by how many percent of the baseline's it differs, where that is shown; else the verdict."""
+    """What is said below a mean: how much it differs from the baseline's, where that is shown; else the verdict."""
     verdict = m.get("verdict", "")
     if not verdict.startswith(("lower", "higher")) or "not significant" in verdict:
         return verdict
-    percent = interval_text(*(100 * m[k] / abs(base["mean"]) for k in ("diff", "diff_low", "diff_high")))
-    return f"{'+' if m['diff'] > 0 else ''}{percent} %" + (" (not corrected)" if m["p_holm"] is None else "")
+    sign = "+" if m["diff"] > 0 else ""
+    percent = 100 * m["diff"] / abs(base["mean"])
+    digits = 0 if abs(percent) >= 9.95 else 1 if abs(percent) >= 0.995 else 2
+    return (f"{sign}{interval_text(m['diff'], m['diff_low'], m['diff_high'])} ({sign}{percent:.{digits}f} %)"
+            + (" (not corrected)" if m["p_holm"] is None else ""))
 
 
 def quantities(x, path=""):

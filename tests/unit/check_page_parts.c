@@ -79,19 +79,19 @@ START_TEST(numbers_are_as_people_read_them)
     relevance = 0.01;
     of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
        "\"diff_high\": 1.5}");
-    is(change, "+12.5 [6.2, 18.8] %");
+    is(change, "+1.00 [0.50, 1.50] (+12 %)");
     of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
        "\"diff_high\": 1.5, \"p_holm\": 0.01}");
-    is(change, "+12.5 [6.2, 18.8] %");
+    is(change, "+1.00 [0.50, 1.50] (+12 %)");
     of("{\"verdict\": \"higher by 12 % (significant)\", \"diff\": 1, \"diff_low\": 0.5, "
        "\"diff_high\": 1.5, \"p_holm\": null}");
-    is(change, "+12.5 [6.2, 18.8] % (not corrected)");
+    is(change, "+1.00 [0.50, 1.50] (+12 %) (not corrected)");
     of("{\"verdict\": \"lower by 12 %\", \"diff\": -1, \"diff_low\": -1.5, \"diff_high\": -0.5}");
-    is(change, "-12.5 [-18.8, -6.2] %");
+    is(change, "-1.00 [-1.50, -0.50] (-12 %)");
     of("{\"verdict\": \"lower\", \"diff\": -0.04, \"diff_low\": -0.06, \"diff_high\": -0.02}");
-    is(change, "-0.50 [-0.75, -0.25] %: shown, but below the 1 % that matter");
+    is(change, "-0.040 [-0.060, -0.020] (-0.50 %): shown, but below the 1 % that matter");
     of("{\"verdict\": \"lower\", \"diff\": -0.08, \"diff_low\": -0.12, \"diff_high\": -0.04}");
-    is(change, "-1.00 [-1.50, -0.50] %");
+    is(change, "-0.080 [-0.120, -0.040] (-1.0 %)");
     of("{\"verdict\": \"no difference shown at n=3 & more\", \"diff\": 1, \"diff_low\": 0, "
        "\"diff_high\": 2}");
     is(change, "no difference shown at n=3 &amp; more");
@@ -102,7 +102,7 @@ START_TEST(numbers_are_as_people_read_them)
     cJSON_SetNumberValue(json_member(b, "mean"), 265);
     of("{\"verdict\": \"lower by 10 % (significant)\", \"diff\": -2, \"diff_low\": -4, "
        "\"diff_high\": -1, \"ratio\": 0.9}");
-    is(change, "-10.0 [-20.0, -5.0] %");
+    is(change, "-2.0 [-4.0, -1.0] (-10 %)");
     cJSON_Delete(b);
 }
 END_TEST
@@ -175,9 +175,10 @@ START_TEST(the_winner_is_told_with_its_price)
     of(three);
     OWNED char *want = xformat(
         "<p class=headline><b>w&lt;</b> answers reactive requests soonest: 2.0 [1.0, 3.0] s to the "
-        "last token, against 4.00 [3.10, 4.90] s of <b>y</b> (-50 [-75, -25] %%). Energy per "
-        "token, idle power included: -50 [-62, -38] %%. Intervals that meet its own: x (4.0 [3.0, "
-        "5.0] s). <b>It pays with</b> %s: +100 [50, 150] %%; %s: -20 [-30, -10] %%. First by "
+        "last token, against 4.00 [3.10, 4.90] s of <b>y</b>: -2.0 [-3.0, -1.0] (-50 %%). Joules "
+        "per token, idle power included: -1.00 [-1.25, -0.75] (-50 %%). Intervals that meet its "
+        "own: x (4.0 [3.0, 5.0] s). <b>It pays with</b> %s: +1.00 [0.50, 1.50] (+100 %%); %s: "
+        "-1.00 [-1.50, -0.50] (-20 %%). First by "
         "other means: y (%s), x (%s).</p>\n"
         "<p class=overloaded>OVERLOADED: x in 2 of 5 replications, y in 4 of 5 replications. Its "
         "queue grew to the end of those runs, so a mean over them grows with their length and is "
