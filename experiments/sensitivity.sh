@@ -10,9 +10,9 @@ load="--workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
 cat <<TEXT
 # Do conclusions hang on one number?
 
-Made by \`make sensitivity\`: agent-xpu-v2 against openvino-cb on \`core-ultra-5-125h\`, Llama-3.2-3B, 3
-reactive and 6 proactive requests a minute, $replications replications of 15 minutes on common random
-numbers; means with 95 % intervals, changes against the baseline in the same row.
+\`make sensitivity\` makes this page. It compares agent-xpu-v2 with openvino-cb on \`core-ultra-5-125h\` with Llama-3.2-3B, at
+3 reactive and 6 proactive requests a minute. There are $replications replications of 15 minutes on common random numbers. Values
+are means with 95 % intervals, and changes are against the baseline in the same row.
 
 | number | value | reactive E2E of openvino-cb, s | of agent-xpu-v2, s | change | energy per token |
 |---|---|---|---|---|---|

@@ -12,16 +12,19 @@ import sys
 FIRST = "a042aec"
 HEAD = """# Numbers of the SoC files that changed, and why
 
-Made by `python3 hwmodels/changed.py`. Every value, range or kind in `hwmodels/soc` that differs from
-the first version (commit {commit}), as `git diff {commit} -- hwmodels/soc` shows it, number by number:
-value [low, high] kind. The reason is the source the file states now; an empty first column is a number
-that the first version did not have, "gone" one that it alone had. "fit to ..." rows are new because
-the fit is: what points do not determine is held and the rest refitted, versions of a toolchain keep a
-pace of their own, ranges are two standard errors in the logarithm or a profile. Of quantised weights
-the rate may reach twice the FP16 peak, because matrix engines multiply INT8 at twice the rate and
-OpenVINO quantises activations there; the 4-bit files of its tables weigh what their recipes say
-(points/int4-recipes.csv); and OpenVINO 2024.5 (288V) and 2024.6 (258V) are versions of one
-pool now, so their own entries are gone. All were chosen by models left out (VALIDATION.md).
+`python3 hwmodels/changed.py` makes this page. It has every value, range and kind in `hwmodels/soc`
+that differs from the first version (`git diff {commit} -- hwmodels/soc`), as value [low, high] kind.
+
+* The reason is the source that the file states now. An empty first column is a number that the first
+  version did not have. The word "gone" marks one that only the first version had.
+* Rows of "fit to ..." are new because the fit is new. It holds what points do not determine, and fits
+  the rest again. Versions of a toolchain keep a pace of their own. Ranges are two standard errors in
+  the logarithm, or a profile.
+* Matrix engines multiply INT8 at twice the FP16 rate, and OpenVINO quantises activations there. So the
+  rate of quantised weights may reach twice the FP16 peak.
+* The 4-bit files of OpenVINO's tables weigh what their recipes say (points/int4-recipes.csv). OpenVINO
+  2024.5 (288V) and 2024.6 (258V) are versions of one pool now, and their own entries are gone.
+* Models left out chose between all of these (VALIDATION.md).
 """
 
 

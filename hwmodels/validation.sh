@@ -134,7 +134,7 @@ Two machines with files of their own have such rows, the 258V under vLLM and the
 The default is too dear on both, so the entries of OpenVINO on these iGPUs and on the 288V's and the 358H's have 0.5, with the whole
 range. Elsewhere the default stays: no part without matrix units has a row.
 
-Rows of one sequence tell the same of matrix products, but not of attention: under OpenVINO 2026.4 the 255H's is slower from two rows
+Rows of one sequence agree on matrix products, but not on attention: under OpenVINO 2026.4 the 255H's is slower from two rows
 on. Its two contexts leave 95.3 ms for three rows over 75.7 ms for one where there is no context, 1.26 times.
 
 TEXT

@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
-"""Counts breaches of the style page (CONTRIBUTING.md, "How we write") and holds each file to its score.
+"""Finds breaches of the style page (CONTRIBUTING.md, "How we write").
 
-  prose.py                 fails where a file has more breaches than tests/prose.txt allows
+  prose.py                 fails where a file has one
   prose.py --list FILE...  prints every breach of these files, with its line
-  prose.py --update        lowers the scores in tests/prose.txt to what the files have; never raises one
   prose.py --stats         sentence statistics by kind of text
 
-A file that tests/prose.txt does not name may have no breach. Nothing outside Python is needed.
+Nothing outside Python is needed.
 """
 import re
 import subprocess
 import sys
-
-SCORES = "tests/prose.txt"
 
 # Words of an earlier private dialect, and the field's word for each.
 BANNED = {
@@ -208,18 +205,6 @@ def files():
     return sorted(set(n for n in names if n != "CHANGELOG.md"))
 
 
-def scores():
-    allowed = {}
-    try:
-        for line in open(SCORES, encoding="utf-8"):
-            if line.strip() and not line.startswith("#"):
-                n, path = line.split()
-                allowed[path] = int(n)
-    except FileNotFoundError:
-        pass
-    return allowed
-
-
 def readable(paths):
     for path in paths:
         try:
@@ -229,26 +214,10 @@ def readable(paths):
 
 
 def check():
-    allowed, bad = scores(), 0
-    for path, (found, _) in readable(files()):
-        if len(found) > allowed.get(path, 0):
-            bad = 1
-            print(f"lint: {path}: {len(found)} breaches of the style page, {allowed.get(path, 0)} allowed "
-                  f"(tests/prose.py --list {path})")
-    return bad
-
-
-def update(first):
-    allowed = scores()
-    rows = []
-    for path, (found, _) in readable(files()):
-        n = len(found) if first else min(len(found), allowed.get(path, 0))
-        if n > 0:
-            rows.append(f"{n:4d} {path}\n")
-    with open(SCORES, "w", encoding="utf-8") as out:
-        out.write("# Breaches of the style page that a file may have (tests/prose.py); a score only falls.\n")
-        out.writelines(rows)
-    return 0
+    bad = [path for path, (found, _) in readable(files()) if found]
+    for path in bad:
+        print(f"lint: {path} breaches the style page (tests/prose.py --list {path})")
+    return 1 if bad else 0
 
 
 def stats():
@@ -277,8 +246,6 @@ def main(args):
         return 0
     if args == ["--stats"]:
         return stats()
-    if args in (["--update"], ["--update", "--first"]):
-        return update(len(args) == 2)
     return check()
 
 

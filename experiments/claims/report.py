@@ -224,8 +224,12 @@ def print_fit(fit):
     best = sorted(total, key=total.get, reverse=True)
     print("\n![Pairs of claims that may hold together](claims-pairs.svg)\n")
     print("![What is left of the ranges](claims-ranges.svg)")
-    print("\nWhat one measurement would settle (claims' doubt that knowing a number removes, summed over claims): "
-          + ", ".join(f"`{k}` {total[k]:.2f}" for k in best) + f". First of all: {fit['parameters'][best[0]]['measure']}.\n")
+    print("\nOne measurement would settle so much: the doubt of claims that knowing a number removes, summed over claims. "
+          f"The first would be {fit['parameters'][best[0]]['measure']}.\n")
+    print("| number | doubt removed |\n|---|---:|")
+    for k in best:
+        print(f"| `{k}` | {total[k]:.2f} |")
+    print()
 
 
 def figures(fit, folder):

@@ -63,9 +63,9 @@ void search_document(const struct search_options *o, const struct compare_plan *
         warnings_range(&r[p].extrapolated, (const char *const[]){plan->policies[p].label}, 1, list);
     }
     document_note(d,
-                  "\nhighest rate that holds: with %g %% confidence it lies between the rate shown "
-                  "to hold and the rate shown not to\nx: factor on the workload's rates; /min: "
-                  "requests; values: mean [interval of one test]\n",
+                  "\nWith %g %% confidence the highest rate that holds lies between the rate shown "
+                  "to hold and the rate shown not to.\nColumns are factors on the workload's rates "
+                  "(x), requests a minute (/min) and means [interval of one test].\n",
                   100.0 * o->confidence_frac);
     struct frame *f = document_table(d, 0, "lrrlrrll", "", "holds: x", "/min", "value", "not: x",
                                      "/min", "value", "binding SLO");

@@ -196,8 +196,8 @@ def search(x, options, slos, load):
     alpha = (1 - confidence) / (40 * 4)  # over every look at every rate that could be tried
     lines = [f"core-ultra-5-125h, llama-3.2-3b, {d['workload']}; seed 1"]
     lines += warnings(d)
-    lines += [f"highest rate that holds: with {100 * confidence:g} % confidence it lies between the rate shown to hold and the rate "
-              "shown not to", "x: factor on the workload's rates; /min: requests; values: mean [interval of one test]",
+    lines += [f"With {100 * confidence:g} % confidence the highest rate that holds lies between the rate shown to hold and the rate "
+              "shown not to.", "Columns are factors on the workload's rates (x), requests a minute (/min) and means [interval of one test].",
               "holds: x /min value not: x /min value binding SLO"]
     messages = []
     for p, of in d["policies"].items():
