@@ -56,6 +56,11 @@ static double stored_body_weights(const struct llm *m)
     return m->body_weights + mixed * idle_experts * ffn_weights(m) * m->ffn_hidden;
 }
 
+double llm_expert_weights(const struct llm *m)
+{
+    return ((double)m->n_layers - m->dense_layers) * m->n_experts * ffn_weights(m) * m->ffn_hidden;
+}
+
 double llm_stored_weights(const struct llm *m)
 {
     return stored_body_weights(m) + m->head_weights * (m->tied_head ? 1.0 : 2.0);

@@ -223,6 +223,8 @@ bool llm_knows(const cJSON *root, const char *key);
 /* Weights of a model with all experts and the embedding: its size by name, less norms, biases and
  * routers. */
 double llm_stored_weights(const struct llm *m);
+/* Those of all experts, shared ones left out. */
+double llm_expert_weights(const struct llm *m);
 /* Share of the experts of a layer that so many rows touch, each routed to experts_per_token of them
  * by itself; 1 for a dense model. Rows may be a fraction. */
 double llm_experts_touched(const struct llm *m, double rows);

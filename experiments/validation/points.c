@@ -35,6 +35,8 @@ static const struct csv_field fields[] = {
     {"value", CSV_NUMBER, OF(value), .max = MAX_VALUE, .or_empty = true},
     {"source", CSV_TEXT, OF(source), .or_missing = true},
     {"bytes_per_weight", CSV_NUMBER, OF(bytes_per_weight), .max = 8.0, .or_missing = true},
+    {"dense_bytes_per_weight", CSV_NUMBER, OF(dense_bytes_per_weight), .max = 8.0,
+     .or_missing = true},
 };
 
 static void row_check(void *row, const struct csvfile *f, struct err *e)
@@ -45,6 +47,9 @@ static void row_check(void *row, const struct csvfile *f, struct err *e)
         if (strcmp(p->metric_name, metric_names[i]) == 0) {
             p->metric = (enum point_metric)i;
         }
+    }
+    if (p->dense_bytes_per_weight > 0.0 && p->bytes_per_weight <= 0.0) {
+        csvfile_refuse(f, csvfile_column(f, "dense_bytes_per_weight"), e, "needs bytes_per_weight");
     }
     if (p->value <= 0.0) {
         csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0");

@@ -2,7 +2,8 @@
  *
  * The columns are soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric,
  * value. A column source may follow: a publication, then " @" and a revision, or " (" and a remark.
- * A column bytes_per_weight may follow, the mean of the model's file; 0: not stated.
+ * A column bytes_per_weight may follow, the mean of the model's file, and dense_bytes_per_weight,
+ * that of its weights outside experts, head and embedding included; 0: not stated.
  * The value of input_tokens is the prompt's length, for decode metrics the context at the start; 0:
  * not stated. Rows that are not about a model have empty weight_bits and act_bits. */
 #pragma once
@@ -31,9 +32,10 @@ struct point {
     uint32_t weight_bits, act_bits; /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;
-    double value;            /* > 0, in the metric's unit; NaN: asked for */
-    double weights;          /* of the model, as a benchmark states them; 0: not stated */
-    double bytes_per_weight; /* of the model's file; 0: not stated */
+    double value;                  /* > 0, in the metric's unit; NaN: asked for */
+    double weights;                /* of the model, as a benchmark states them; 0: not stated */
+    double bytes_per_weight;       /* of the model's file; 0: not stated */
+    double dense_bytes_per_weight; /* of its weights outside experts; 0: not stated */
 };
 
 struct points {

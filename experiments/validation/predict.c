@@ -73,6 +73,31 @@ static struct soc_format format_of(const struct soc_runtime *r, uint32_t bits)
     return format;
 }
 
+/* The file's own bytes. Where those outside experts are known, experts have the rest. Else all are
+ * spread as the format has them. */
+static void take_size(const struct point *p, struct soc_format *format, struct predict_case *out)
+{
+    double stored = llm_stored_weights(&out->llm);
+    double bytes = p->bytes_per_weight * stored;
+    double dense = p->dense_bytes_per_weight;
+    dense = dense > 0.0 ? dense : out->llm.dense_bytes_per_weight;
+    if (dense == 0.0) {
+        double more = bytes / out->llm.weight_bytes;
+        format->body_bytes *= more;
+        format->head_bytes *= more;
+        return;
+    }
+    double experts = llm_expert_weights(&out->llm);
+    double each = (bytes - dense * (stored - experts)) / experts;
+    if (!(each > 0.0 && each <= dense)) {
+        out->reason = "the bytes of its file do not go with those outside experts";
+        return;
+    }
+    out->llm.dense_bytes_per_weight = dense;
+    format->body_bytes = each;
+    format->head_bytes = dense;
+}
+
 static void bind_model(const struct catalog *c, const struct point *p, struct predict_case *out)
 {
     const struct llm *m = catalog_llm(c, p->model);
@@ -94,11 +119,8 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
         format.body_bytes = format.head_bytes = 0.0;
     }
     llm_requantise(&out->llm, bits, act, &format);
-    if (p->bytes_per_weight > 0.0 &&
-        !own) { /* the file's own bytes, spread as the format has them */
-        double more = p->bytes_per_weight * llm_stored_weights(&out->llm) / out->llm.weight_bytes;
-        format.body_bytes *= more;
-        format.head_bytes *= more;
+    if (p->bytes_per_weight > 0.0 && !own) {
+        take_size(p, &format, out);
         llm_requantise(&out->llm, bits, act, &format);
     }
     out->window = catalog_window(c, p->runtime, m->name);

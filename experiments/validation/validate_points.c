@@ -407,7 +407,9 @@ static void init(void *target)
 static const struct option_row option_rows[] = {
     OPTION_TEXT(OPTIONS, points, "points", "FILE.csv", NULL,
                 "soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric, "
-                "value; or a shipped table (hwmodels/points). A row with an empty value is only "
+                "value, and where stated source, bytes_per_weight, dense_bytes_per_weight "
+                "(experiments/validation/points.h); or a shipped table (hwmodels/points). A row "
+                "with an empty value is only "
                 "predicted. With --soc only rows of this SoC; a path to a .json file is used in "
                 "place of the shipped file of the same name"),
     OPTION_FLAG(OPTIONS, rows, "rows", "print every row, too"),

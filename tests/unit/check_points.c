@@ -68,6 +68,13 @@ START_TEST(a_row_may_state_the_bytes_of_its_file)
                      0);
     ck_assert_double_eq(points.v[0].bytes_per_weight, 0.625);
     ck_assert_double_eq(points.v[1].bytes_per_weight, 0.0);
+    ck_assert_int_eq(read_text("soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,"
+                               "metric,value,source,bytes_per_weight,dense_bytes_per_weight\n"
+                               "s,igpu,r,m,4,16,0,1,tpot_ms,50,x,0.625,1.75\n"
+                               "s,igpu,r,m,4,16,0,1,tpot_ms,50,x,,1.75\n"),
+                     -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.lines[0], "dense_bytes_per_weight"));
+    ck_assert_uint_eq(err.n, 1);
     ck_assert_int_eq(read_text(HEAD "s,igpu,r-1,m,4,16,1024,2,ttft_ms,500,x\n"), 0);
     ck_assert_double_eq(points.v[0].bytes_per_weight, 0.0);
 }
@@ -473,6 +480,56 @@ START_TEST(a_file_with_the_bytes_of_its_tensors_keeps_them)
 }
 END_TEST
 
+/* A file of Qwen3 30B-A3B has 0.7 bytes for each weight and 2 for each outside its experts. The 128
+ * experts of 48 layers, of 3 x 2048 x 768 each, have the rest. gpt-oss-20b states 1.0625 for those
+ * outside itself. 0.1 leaves no byte for experts, 3 leaves them more than those outside, and Llama
+ * 2 has none. */
+START_TEST(experts_have_what_others_leave)
+{
+    const double experts = 48.0 * 128.0 * 3.0 * 2048.0 * 768.0;
+    static struct catalog c;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    struct point p = {.soc = "core-ultra-5-125h",
+                      .device = "igpu",
+                      .runtime = "openvino-2025",
+                      .model = "qwen3-30b-a3b",
+                      .source = "",
+                      .weight_bits = 4,
+                      .bytes_per_weight = 0.7,
+                      .dense_bytes_per_weight = 2.0,
+                      .batch = 1,
+                      .metric = POINT_TPOT_MS,
+                      .value = 1.0};
+    struct predict_case k;
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_null(k.reason);
+    double stored = llm_stored_weights(&k.llm);
+    ck_assert_double_eq_tol(llm_expert_weights(&k.llm), experts, 1e-12 * (experts));
+    ck_assert_double_eq_tol(k.llm.weight_bytes, 0.7 * stored, 1e-12 * (0.7 * stored));
+    ck_assert_double_eq(k.llm.head_bytes_per_weight, 2.0);
+    ck_assert_double_eq(k.llm.dense_bytes_per_weight, 2.0);
+    ck_assert_double_eq_tol(k.llm.body_bytes_per_weight,
+                            (0.7 * stored - 2.0 * (stored - experts)) / experts,
+                            1e-12 * ((0.7 * stored - 2.0 * (stored - experts)) / experts));
+    p.bytes_per_weight = 0.1;
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_nonnull(k.reason);
+    p.bytes_per_weight = 3.0;
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_nonnull(k.reason);
+    p.bytes_per_weight = 0.7;
+    p.model = "llama-2-7b";
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_nonnull(k.reason);
+    p.model = "gpt-oss-20b";
+    p.dense_bytes_per_weight = 0.0;
+    predict_bind(&c, &p, &k);
+    ck_assert_double_eq(k.llm.head_bytes_per_weight, 1.0625);
+    ck_assert_double_eq_tol(k.llm.weight_bytes, 0.7 * llm_stored_weights(&k.llm),
+                            1e-12 * (0.7 * llm_stored_weights(&k.llm)));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
@@ -481,6 +538,7 @@ static const struct suite_row suite[] = {
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
     TEST(a_tables_4_bit_file_weighs_what_its_recipe_says),
     TEST(a_file_with_the_bytes_of_its_tensors_keeps_them),
+    TEST(experts_have_what_others_leave),
     TEST(a_rows_graphs_have_the_window_that_they_were_compiled_for),
     TEST(what_a_file_took_from_a_row_is_no_prediction_of_it),
     TEST(a_co_run_row_is_shared_by_the_contention_model_that_is_asked_for),
