@@ -157,7 +157,9 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
                                struct err *e)
 {
     struct explain *x = explain_new(&k->config->soc.machine, id);
-    explain_price(x, &k->config->truth.model);
+    for (uint32_t m = 0; m <= k->config->n_more; m++) {
+        explain_price(x, models_truth(k->config, m));
+    }
     if (until_first(k->o)) {
         explain_until_first_token(x);
     }
@@ -199,11 +201,16 @@ static size_t row_of(const struct trace *t, uint32_t id)
 /* No schedule can beat this: the roofline bound of the request with the machine to itself. */
 static double bound_s(const struct explain_case *k, uint32_t id)
 {
+    size_t row = row_of(k->trace, id);
+    struct sim_setup setup;
+    config_setup(k->config, k->policy, NULL, 0, &setup);
+    setup.truth = models_truth(k->config, trace_graph_model(k->trace->graph, (uint32_t)row));
+    setup.llm = setup.truth->llm;
     struct bound b;
-    if (bound_of_config(&b, k->config, k->policy) != 0) {
+    if (bound_init(&b, &setup) != 0) {
         return (double)NAN;
     }
-    struct bound_latency best = bound_request(&b, &k->trace->rows[row_of(k->trace, id)]);
+    struct bound_latency best = bound_request(&b, &k->trace->rows[row]);
     return until_first(k->o) ? best.ttft_s : best.e2e_s;
 }
 

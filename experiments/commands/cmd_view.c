@@ -5,6 +5,7 @@
 #include "experiments/report/schedule.h"
 #include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
+#include "experiments/run/models.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/sandbox.h"
 #include "experiments/shell/cli.h"
@@ -59,8 +60,10 @@ static int run_one(void *ctx, FILE *out UNUSED, struct err *e)
     struct schedule_options o = {.from_ns = units_ns_from_s(x->o->from_s),
                                  .to_ns = units_ns_from_s(x->o->to_s)};
     runner_ranges(x->config, o.range);
-    struct schedule *s =
-        schedule_new(&x->config->soc.machine, x->trace, &x->config->truth.model, &o);
+    struct schedule *s = schedule_new(&x->config->soc.machine, x->trace, &o);
+    for (uint32_t m = 0; m <= x->config->n_more; m++) {
+        schedule_price(s, models_truth(x->config, m));
+    }
     struct runner_options opt = {
         .decision_log = x->log, .observer = schedule_observer(s), .series = schedule_explainer(s)};
     SCOPED(runner_result_fini) struct runner_result r;

@@ -1,5 +1,6 @@
 #include "experiments/falsify/runs.h"
 
+#include "experiments/run/models.h"
 #include "sim/metrics/metric_table.h"
 
 /* A struct falsify_request for every row. */
@@ -138,7 +139,9 @@ static int load_explained(struct study_cell *c, struct err *e)
     int rc = c->load != NULL ? c->load(c, e) : 0;
     if (rc == 0) {
         c->observer_state = explain_new(&c->config->soc.machine, EXPLAIN_ALL);
-        explain_price(c->observer_state, &c->config->truth.model);
+        for (uint32_t m = 0; m <= c->config->n_more; m++) {
+            explain_price(c->observer_state, models_truth(c->config, m));
+        }
         c->observer = explain_observer(c->observer_state);
         c->observer_write = write_requests;
     }

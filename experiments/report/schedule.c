@@ -218,7 +218,7 @@ static void on_ended(void *self, int64_t now_ns)
 /* ---- life ---- */
 
 struct schedule *schedule_new(const struct machine *machine, const struct trace *trace,
-                              const struct hwmodel *price, const struct schedule_options *o)
+                              const struct schedule_options *o)
 {
     static const char launches[] =
         "device lane gap_ns wait_ns busy_ns idle_ns launches kind outcome rows set "
@@ -231,9 +231,6 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
         s->o.range[d] = usage_range_limit(o->range[d]);
     }
     s->explain = explain_new(machine, EXPLAIN_ALL);
-    if (price != NULL) {
-        explain_price(s->explain, price);
-    }
     spool_init(&s->launches, launches);
     spool_init(&s->joined, launches);
     spool_init(&s->kernels, "device op layer begin_ns end_ns isolated_ns");
@@ -258,6 +255,11 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
         .run_ended = on_ended,
     };
     return s;
+}
+
+void schedule_price(struct schedule *s, const struct hwmodel *model)
+{
+    explain_price(s->explain, model);
 }
 
 struct observer *schedule_observer(struct schedule *s)

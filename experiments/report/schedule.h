@@ -24,10 +24,10 @@ struct schedule_options {
     struct metrics_range range[MACHINE_MAX_DEVICES];
 };
 
-/* Everything is borrowed, and the schedule is kept; `price` may be NULL (explain_price). One object
- * observes one run. */
+/* Everything is borrowed, and the schedule is kept. One object observes one run. */
 struct schedule *schedule_new(const struct machine *machine, const struct trace *trace,
-                              const struct hwmodel *price, const struct schedule_options *o);
+                              const struct schedule_options *o);
+void schedule_price(struct schedule *s, const struct hwmodel *model); /* explain_price */
 /* The run has both. */
 struct observer *schedule_observer(struct schedule *s);
 struct observer *schedule_explainer(struct schedule *s);

@@ -203,6 +203,11 @@ void models_price(struct config *c)
     }
 }
 
+const struct hwmodel *models_truth(const struct config *c, uint32_t model)
+{
+    return model == 0 ? &c->truth.model : &c->more[model - 1].truth.model;
+}
+
 void models_read(struct config *c, struct err *e)
 {
     const cJSON *models = json_member(c->tree, MODELS);

@@ -32,6 +32,8 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e);
  * machine as the default model's runtimes make it. */
 void models_read(struct config *c, struct err *e);
 void models_price(struct config *c);
+/* Returns the price of kernels of a model of the run; 0: the default one. */
+const struct hwmodel *models_truth(const struct config *c, uint32_t model);
 
 /* Memory of the runtime next to weights and KV, with the budgets of kernels (hwmodels/footprint.h):
  * of the device whose runtime needs most, among those that count. A pass of static kernels holds a

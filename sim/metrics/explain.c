@@ -244,7 +244,7 @@ struct explain *explain_new(const struct machine *machine, uint32_t request_id)
 
 void explain_price(struct explain *x, const struct hwmodel *model)
 {
-    x->model = model;
+    LIST_ADD(x->models, x->n_models, model);
 }
 
 void explain_until_first_token(struct explain *x)
@@ -272,6 +272,7 @@ void explain_free(struct explain *x)
     free(x->launches);
     free(x->pending);
     free(x->done);
+    free(x->models);
     free(x);
 }
 

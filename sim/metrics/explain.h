@@ -106,8 +106,9 @@ struct explain; /* opaque */
 /* Follows one request, or EXPLAIN_ALL. machine is borrowed until explain_free. One object observes
  * one run. */
 struct explain *explain_new(const struct machine *machine, uint32_t request_id);
-/* Before the run: the model that prices kernels, borrowed until explain_free. Without one nothing
- * counts as shared_pass, and all isolated time as compute. */
+/* Before the run, once for each of its models, the default one first: what prices its kernels,
+ * borrowed until explain_free. Without any nothing counts as shared_pass, and all isolated time as
+ * compute. */
 void explain_price(struct explain *x, const struct hwmodel *model);
 /* Before the run: explanations end with the first token. */
 void explain_until_first_token(struct explain *x);

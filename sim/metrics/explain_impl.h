@@ -60,7 +60,8 @@ struct explain_launch {
 struct explain {
     struct observer observer;
     const struct machine *machine;
-    const struct hwmodel *model; /* NULL: none */
+    const struct hwmodel **models; /* owned list, by the number of a pass's model */
+    size_t n_models;               /* 0: nothing has a price */
     uint32_t only;
     bool until_first_token;
     struct map live;

@@ -66,14 +66,16 @@ static int64_t own_part(const struct hwmodel *m, const struct explain_work *work
 void explain_share(const struct explain *x, const struct pass *p, const struct explain_work *works,
                    size_t n, int64_t *own_ns)
 {
-    bool alone = x->model == NULL || p->n_segments == 1;
+    bool alone = x->n_models == 0 || p->n_segments == 1;
+    SIM_ASSERT(alone || p->shape.model < x->n_models);
+    const struct hwmodel *m = alone ? NULL : x->models[p->shape.model];
     for (uint32_t i = 0; i < p->n_segments; i++) {
         struct work_shape own = {0};
         if (!alone) {
-            own = shape_of(&p->segments[i], x->model->llm);
+            own = shape_of(&p->segments[i], m->llm);
         }
         for (size_t k = 0; k < n; k++) {
-            own_ns[i] += alone ? 0 : own_part(x->model, &works[k], &p->shape, &own);
+            own_ns[i] += alone ? 0 : own_part(m, &works[k], &p->shape, &own);
             for (int op = 0; alone && op < OP_KIND_COUNT; op++) {
                 own_ns[i] += works[k].ns[op];
             }

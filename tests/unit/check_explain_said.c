@@ -145,6 +145,28 @@ START_TEST(people_see_what_the_data_hold)
 }
 END_TEST
 
+/* A kernel is priced as its own model's: another model of the run, which nobody asks for, changes
+ * neither whose part of a pass is whose nor the bound. */
+START_TEST(requests_are_explained_by_their_own_model)
+{
+    folder_put("sub.csv", "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                          "input_tokens,output_tokens,prefix_tokens,model\n"
+                          "0,0,0,reactive,1,,900,30,0,sub\n1,1,0,proactive,1.01,,500,40,0,sub\n"
+                          "2,2,0,proactive,1.1,,700,40,0,sub\n");
+    for (int i = 0; i < 2; i++) {
+        SCOPED(said_fini)
+        struct said both = COMMANDED(cmd_explain, "--policy", "vllm-v1", "--trace", "sub.csv",
+                                     "--llm", "llama-3.1-8b", "--llm", "sub=qwen3-0.6b",
+                                     i == 0 ? "--request" : "--job", "0");
+        SCOPED(said_fini)
+        struct said one = COMMANDED(cmd_explain, "--policy", "vllm-v1", "--trace", "sub.csv",
+                                    "--llm", "sub=qwen3-0.6b", i == 0 ? "--request" : "--job", "0");
+        ck_assert_ptr_nonnull(strstr(one.out, "shared_pass"));
+        ck_assert_str_eq(both.out, one.out);
+    }
+}
+END_TEST
+
 START_TEST(latencies_otherwise_are_those_of_runs)
 {
     folder_put("t.csv", HEAD OTHERS FIRST_TURN SECOND_TURN);
@@ -198,6 +220,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("explain", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(people_see_what_the_data_hold),
+    TEST(requests_are_explained_by_their_own_model),
     TEST(latencies_otherwise_are_those_of_runs),
     TEST(a_job_without_a_time_says_why),
 };

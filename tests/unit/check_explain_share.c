@@ -78,7 +78,8 @@ START_TEST(a_share_is_that_of_its_own_kernels)
                                          : p.shape.max_context_tokens;
     }
     ck_assert_uint_eq(p.shape.logit_rows, 2);
-    struct explain x = {.model = &m.r.model};
+    const struct hwmodel *models[] = {&m.r.model};
+    struct explain x = {.models = models, .n_models = 1};
     for (int c = 0; c < 4; c++) {
         struct explain_launch launches[2] = {
             {.device = MODEL_NPU, .chunk_rows = chunks[c], .graph = graphs[c]},
@@ -115,7 +116,7 @@ START_TEST(a_share_is_that_of_its_own_kernels)
     explain_share(&x, &p, &work, 1, got);
     ck_assert(got[0] == 12 && got[1] == 0);
     p.n_segments = 3;
-    x.model = NULL;
+    x.n_models = 0;
     explain_share(&x, &p, &work, 1, got);
     ck_assert(got[0] == 24 && got[1] == 12 && got[2] == 12);
 }

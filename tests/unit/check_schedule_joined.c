@@ -40,7 +40,7 @@ static void setup(void)
     passes[2].shape = (struct work_shape){.rows = 4, .prefill_rows = 3};
     passes[3].shape = passes[1].shape;
     passes[4].shape = passes[0].shape;
-    schedule = schedule_new(&sc.machine, &sc.trace, NULL, &o);
+    schedule = schedule_new(&sc.machine, &sc.trace, &o);
     launches = 0;
 }
 

@@ -36,7 +36,7 @@ static void setup(void)
     rows[2].request_id = 2;
     graph = (struct trace_graph){.job = jobs};
     trace = (struct trace){.rows = rows, .n = 3, .n_first = 3, .graph = &graph};
-    schedule = schedule_new(&sc.machine, &trace, NULL, &options);
+    schedule = schedule_new(&sc.machine, &trace, &options);
     o = schedule_observer(schedule);
     one = (struct request){.id = 0,
                            .session_id = 11,
