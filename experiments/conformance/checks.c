@@ -2,6 +2,7 @@
  * the first load that breaks it shows; the caller frees it. */
 #include "experiments/conformance/conformance.h"
 #include "experiments/conformance/randomload.h"
+#include "policies/external/external.h"
 #include "traces/traces.h"
 
 /* One load of a policy. */
@@ -227,7 +228,7 @@ static char *preemption_axes(const struct conformance *c)
     return why;
 }
 
-/* Three of ten parameters differ from their defaults. */
+/* Three of ten parameters differ from their defaults. The time that a program has does not. */
 static void random_params(const struct policy_ops *ops, uint64_t load, char *params, size_t size)
 {
     size_t used = 0;
@@ -236,7 +237,7 @@ static void random_params(const struct policy_ops *ops, uint64_t load, char *par
     params[0] = '\0';
     for (const struct policy_param *p = ops->params; p != NULL && p->name != NULL; p++) {
         bool differs = rng_below(&r, 10) < 3;
-        if (differs && used + 128 < size) {
+        if (differs && used + 128 < size && !external_is_limit(ops, p)) {
             used += used > 0 ? (size_t)snprintf(params + used, 2, ",") : 0;
             used += randomload_param(params + used, size - used, &r, p);
         }

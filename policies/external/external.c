@@ -292,6 +292,12 @@ static void external_schedule(struct sched *s)
     external_bury(x);
 }
 
+bool external_is_limit(const struct policy_ops *ops, const struct policy_param *p)
+{
+    return ops->schedule == external_schedule &&
+           p == &ops->params[((const struct external *)(const void *)ops)->n_params];
+}
+
 double external_shorten(const struct policy_ops *ops, struct policy_params *p, double took_s)
 {
     if (ops->schedule != external_schedule) {

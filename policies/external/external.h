@@ -18,6 +18,10 @@ size_t external_spec_length(const char *spec);
  * as this process; asking for one twice gives the same. */
 const struct policy_ops *external_load(const char *spec, struct err *e);
 
+/* Whether a parameter is the limit_s of a policy that is a program. It bounds the wall clock of the
+ * process, and no decision depends on it. */
+bool external_is_limit(const struct policy_ops *ops, const struct policy_param *p);
+
 /* For trying a run again that took this long, perhaps because its program gave no answer: limit_s
  * becomes a tenth, at least 3 s, where that is less. Returns it; 0 when it stays, or the policy is
  * no program. */

@@ -696,6 +696,25 @@ for page in README.md policies/python/README.md; do
     must "$x" check-policy "python:$dir/my_policy.py:MyPolicy" --loads "${loads:-1}"
     third ThirdOfMine
 done
+# No check shortens the time that a policy has for an answer. Among its seven parameters, load 5 would give it 66 ms.
+cat >"$dir/slow.py" <<'END'
+import time
+from fcfs import Fcfs
+from xpusim import Param
+
+class Slow(Fcfs):
+    name = "slow"
+    params = tuple(Param(n, False) for n in "abcdefg")
+
+    def init(self):
+        self.param = {**self.param, "device": "auto"}
+        super().init()
+
+    def request_arrived(self, r):
+        super().request_arrived(r)
+        time.sleep(0.2 if self.param["d"] and len(self.waiting) == 1 else 0)
+END
+PYTHONPATH=$examples must "$x" check-policy "python:$dir/slow.py:Slow" --loads 5
 third ThirdOfFcfs
 third ThirdOfEdf
 # A file is edited while a command runs (here by the policy itself, in its first run). The runs
