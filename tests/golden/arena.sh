@@ -200,7 +200,7 @@ read -r runs equal named <"$dir/selected"
 # over.
 $x arena new "$dir/mine" >"$dir/said" || fail "arena new"
 program=$(cd "${x%/*}" && pwd)/xpusim
-XPUSIM=$program sh "$dir/mine/test.sh" 1 >"$dir/tested" 2>&1 || fail "arena new: test.sh: $(cat "$dir/tested")"
+XPUSIM=$program sh "$dir/mine/test.sh" >"$dir/tested" 2>&1 || fail "arena new: test.sh: $(cat "$dir/tested")"
 XPUSIM=$program SUITE=$dir/two.json sh "$dir/mine/score.sh" >"$dir/scored" 2>/dev/null || fail "arena new: score.sh"
 grep -q "my-policy\|MyPolicy" "$dir/scored" || fail "arena new: no score: $(cat "$dir/scored")"
 XPUSIM=$program SUITE=$dir/two.json sh "$dir/mine/score.sh" >"$dir/again" 2>"$dir/err" || fail "arena new: score.sh again"

@@ -17,6 +17,12 @@ class MyPolicy(Policy):
     def request_arrived(self, r):
         self.waiting[r.cls].append(r)
 
+    def request_cancelled(self, r):
+        if r is self.current:
+            self.current = None
+        elif r in self.waiting[r.cls]:  # else it left with a pass that ended at this instant
+            self.waiting[r.cls].remove(r)
+
     def pass_done(self, p):
         if p.segments[0].request.left:  # its answer is complete
             self.current = None
