@@ -140,14 +140,20 @@ static int open_suite(struct judging *j, struct err *e)
     return rc;
 }
 
-/* All of them before anything runs, since the reference alone takes minutes. */
+/* All of them before anything runs, since the reference alone takes minutes. One from elsewhere
+ * that asks for the lengths of answers is no scheduler that could exist. */
 static int read_candidates(struct judging *j, struct err *e)
 {
     const struct option_texts *names = &j->o->policies;
     j->candidates = xcalloc(names->n + 1, sizeof *j->candidates);
     for (uint32_t i = 0; i < names->n && e->n == 0; i++) {
-        if (confine(names->v[i], e) == 0) {
-            (void)config_policy_parse(&j->candidates[i], names->v[i], e);
+        struct config_policy *p = &j->candidates[i];
+        if (confine(names->v[i], e) == 0 && config_policy_parse(p, names->v[i], e) == 0 &&
+            plugin_path_length(names->v[i]) > 0 && (p->ops->flags & POLICY_F_ORACLE) != 0) {
+            (void)err_add(e,
+                          "%s: it may ask for the lengths of answers (oracle), and the arena "
+                          "judges nobody who may look at what is hidden",
+                          names->v[i]);
         }
     }
     return e->n == 0 ? 0 : -EINVAL;

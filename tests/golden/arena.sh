@@ -196,6 +196,10 @@ sed -n 's/^selected of 3 with \([0-9]*\) runs for \([0-9]*\), decided: \(.*\)/\1
 read -r runs equal named <"$dir/selected"
 [ "$named" = "$best" ] && [ "$runs" -lt "$equal" ] || fail "evolve.py --select: $(cat "$dir/evolved.log"), and $best is best"
 
+# The lengths of answers are hidden. A policy that says that it asks for them has no score.
+printf '%s\n' 'from xpusim import Policy' 'class Seer(Policy):' '    name = "seer"' '    flags = ("oracle",)' >"$dir/seer.py"
+refuse "who knows the lengths of answers" "lengths of answers (oracle)" $x arena judge "python:$dir/seer.py:Seer" --suite "$dir/two.json"
+
 # A folder to begin in has a baseline that serves all requests and has a score. No file is written
 # over.
 $x arena new "$dir/mine" >"$dir/said" || fail "arena new"
