@@ -1,7 +1,9 @@
 /* CSV formats: a format is a set of column names, as the publishers spell them; other columns are
- * ignored. Times are seconds, or a date and time of day. */
+ * ignored. Times are seconds, those since 1970 included, or a date and time of day. */
 #include "sim/base/words.h"
 #include "traces/import.h"
+
+#define UNIX_MAX_S 4e9 /* in 2096 */
 
 struct columns {
     const char *arrival, *input, *output;
@@ -73,10 +75,13 @@ int64_t import_timestamp_ns(const char *text)
     return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
 }
 
-static int64_t arrival_of(struct csvfile *f, bool is_timestamp, int col, struct err *e)
+static int64_t arrival_of(struct csvfile *f, bool is_timestamp, bool is_unix, int col,
+                          struct err *e)
 {
     if (!is_timestamp) {
-        return units_ns_from_s(csvfile_number(f, col, 0.0, IMPORT_MAX_S, e));
+        double min_s = is_unix ? IMPORT_MAX_S : 0.0;
+        return units_ns_from_s(
+            csvfile_number(f, col, min_s, is_unix ? UNIX_MAX_S : IMPORT_MAX_S, e));
     }
     int64_t t_ns = import_timestamp_ns(csvfile_text(f, col));
     if (t_ns < 0) {
@@ -129,6 +134,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     im->clients = user >= 0;
     bool columns = at >= 0 && input >= 0 && output >= 0;
     bool dated = c->is_timestamp;
+    bool is_unix = false;
     bool first = true; /* which decides: both would be a span of fifty years */
     if (c->ours) {
         const int read[] = {at, input, output, cls, prefix, session, elapsed, user, tool};
@@ -137,8 +143,9 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     while (columns && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)csvfile_line(f)};
         dated = dated || (c->ours && first && strchr(csvfile_text(f, at), ':') != NULL);
+        is_unix = is_unix || (c->ours && first && strtod(csvfile_text(f, at), NULL) > IMPORT_MAX_S);
         first = false;
-        r.start_ns = arrival_of(f, dated, at, e);
+        r.start_ns = arrival_of(f, dated, is_unix, at, e);
         r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
         r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
@@ -160,7 +167,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         import_add(im, &r);
     }
     /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */
-    im->rebase = dated || (elapsed >= 0 && !c->ours);
+    im->rebase = dated || is_unix || (elapsed >= 0 && !c->ours);
 }
 
 /* A header that has the column. */

@@ -78,6 +78,15 @@ grep -q "can serve 3072 more of 5500 prompt tokens;" "$dir/note" && grep -q "not
 printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,prefix_tokens 0,200,10,b,30 110,200,10,b,500 >"$dir/plain.csv"
 "$x" trace import "$dir/plain.csv" -o "$dir/alone.csv" 2>"$dir/note"
 grep -q "can serve 30 more of 400 prompt tokens;" "$dir/note" || fail "a prefix longer than its prompt: $(cat "$dir/note")"
+# A log whose clock counts from 1970 begins at 0, too. Both kinds of seconds in one are refused.
+printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,e2e_s 1732000005,90,3,a,2 1732000000,50,3,a,4 1732000002,20,3,b,1 >"$dir/unix.csv"
+printf '%s\n' arrival_s,input_tokens,output_tokens,session_id,e2e_s 5,90,3,a,2 0,50,3,a,4 2,20,3,b,1 >"$dir/seconds.csv"
+for log in unix seconds; do
+    "$x" trace import "$dir/$log.csv" -o "$dir/$log.trace" 2>"$dir/note" || fail "$log.csv"
+done
+cmp "$dir/unix.trace" "$dir/seconds.trace" || fail "seconds since 1970"
+echo 7,20,3,b,1 >>"$dir/unix.csv"
+"$x" trace import "$dir/unix.csv" 2>&1 | grep -q 'unix.csv:5: column arrival_s: "7" must be a number from 1e+09' || fail "two kinds of seconds"
 "$x" trace import "$dir/blocks.jsonl" --share -o "$dir/shared.csv" 2>"$dir/note" && ! grep -q "can serve" "$dir/note" ||
     fail "--share: $(cat "$dir/note")"
 "$x" run --policy fcfs --trace "$dir/shared.csv" --set sim.kv_block_tokens=512 --json -q 2>/dev/null |
