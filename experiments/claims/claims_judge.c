@@ -130,30 +130,30 @@ static void judge_check(struct claim_check *k, uint32_t n)
 /* One line about the check that decided. */
 static void explain(struct claim *c, const struct claim_check *k)
 {
-    char text[160] = "";
+    char text[200] = "";
     if (!isfinite(k->mean.mean)) {
         (void)snprintf(text, sizeof text, "%.80s: not defined in these runs", k->name);
     } else if (k->verdict == CLAIM_REPRODUCED) {
         (void)snprintf(text, sizeof text, "%s",
                        c->n_checks == 1 ? "as published" : "every check as published");
     } else if (k->verdict == CLAIM_COMPATIBLE) {
-        (void)snprintf(text, sizeof text, "%.60s: single traces show %.3g to %.3g, too wide to say",
+        (void)snprintf(text, sizeof text, "%.80s: single traces show %.3g to %.3g, too wide to say",
                        k->name, k->least, k->most);
     } else if (k->kind == CHECK_NUMBER && k->mean.sd > 0.0) {
-        (void)snprintf(text, sizeof text, "%.60s: single traces show %.3g to %.3g", k->name,
+        (void)snprintf(text, sizeof text, "%.80s: single traces show %.3g to %.3g", k->name,
                        k->least, k->most);
     } else if (k->kind == CHECK_NUMBER) {
-        (void)snprintf(text, sizeof text, "%.60s: %.3g where %.3g is published", k->name,
+        (void)snprintf(text, sizeof text, "%.80s: %.3g where %.3g is published", k->name,
                        k->mean.mean, (k->low + k->high) / 2.0);
     } else if (k->every_trace) {
-        (void)snprintf(text, sizeof text, "%.60s: %.3g in the worst of %u trace%s, not %s %.3g",
+        (void)snprintf(text, sizeof text, "%.80s: %.3g in the worst of %u trace%s, not %s %.3g",
                        k->name, claim_worst_trace(k), k->mean.n, text_plural(k->mean.n),
                        k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     } else if (k->mean.sd <= 0.0) {
-        (void)snprintf(text, sizeof text, "%.60s: %.4g, not %s %.4g", k->name, k->mean.mean,
+        (void)snprintf(text, sizeof text, "%.80s: %.4g, not %s %.4g", k->name, k->mean.mean,
                        k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     } else {
-        (void)snprintf(text, sizeof text, "%.60s: %.3g [%.3g, %.3g], not %s %.3g", k->name,
+        (void)snprintf(text, sizeof text, "%.80s: %.3g [%.3g, %.3g], not %s %.3g", k->name,
                        k->mean.mean, mean_low(k), mean_high(k),
                        k->kind == CHECK_ABOVE ? "above" : "below", k->low);
     }
