@@ -70,6 +70,11 @@ static int check_params(const char *path, const struct policy_ops *ops, struct e
             return err_add(e, "--policy %s: parameter '%s': a name must be [a-z0-9_]+", path,
                            p->name);
         }
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(ops->params[k].name, p->name) == 0) {
+                return err_add(e, "--policy %s: parameter %s: two have this name", path, p->name);
+            }
+        }
         if (p->help == NULL || p->type > PARAM_CHOICE ||
             (p->type == PARAM_CHOICE && p->choices == NULL)) {
             return err_add(e,

@@ -325,6 +325,8 @@ for wrong in '{"protocol":2,"name":"a","summary":"b"}=it speaks version 2 of the
     '{"protocol":1,"name":"A b","summary":"b"}=must be [a-z0-9-]+' \
     '{"protocol":1,"name":"a","summary":"b","needs":["luck"]}=it names a need that there is not: luck' \
     '{"protocol":1,"name":"a","summary":"b","more":1}=more: unknown key' \
+    '{"protocol":1,"name":"a","summary":"b","params":[{"name":"n","type":"bool","default":true},{"name":"n","type":"bool","default":true}]}=parameter n: two have this name' \
+    '{"protocol":1,"name":"a","summary":"b","params":[{"name":"limit_s","type":"bool","default":true}]}=parameter limit_s: two have this name' \
     '{"protocol":1,"name":"a"}=summary: missing' \
     'good morning=its first line must be what it is'; do
     printf '%s' "${wrong%%=*}" >"$dir/description"
@@ -335,6 +337,12 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null;
     echo "skipped: no python3 of 3.9 or newer, so no policies in Python"
     exit $bad
 fi
+
+# A tuple of one member without its comma is that member.
+for wrong in 'params = (Param("n", 4))' 'flags = ("oracle")' 'needs = "npu"' 'ablations = ("n=2")'; do
+    printf '%s\n' 'from xpusim import Param, Policy' 'class One(Policy):' "    $wrong" >"$dir/one.py"
+    refuse 2 "${wrong%% *}: must be a tuple, which ends with a comma where it has one member" "$x" list policy "python:$dir/one.py:One"
+done
 
 # A run that hangs is tried again with less patience, for a bounded time. The result is a small
 # trace, and a command that shows it again. That is half a minute of waiting, so the tests below run

@@ -223,6 +223,14 @@ class _Wire:
         self.policy.exit()
 
 
+def _members(cls: Type[Policy], name: str) -> Any:
+    """Those of a tuple: without its comma, a tuple of one is that one, and would be read as its own members."""
+    value = getattr(cls, name)
+    if isinstance(value, (str, dict, Param)):
+        raise TypeError("%s: must be a tuple, which ends with a comma where it has one member" % name)
+    return list(value)
+
+
 def _param(p: Param) -> Any:
     d = {"name": p.name, "default": p.default, "help": p.help}
     if p.choices:
@@ -236,10 +244,10 @@ def describe(cls: Type[Policy]) -> Any:
     """The first answer: what the policy is."""
     name = cls.name or "".join("-" + c.lower() if c.isupper() else c for c in cls.__name__).strip("-").replace("_", "-")
     doc = (cls.summary or cls.__doc__ or name).strip().splitlines()[0]
-    return {"protocol": PROTOCOL, "name": name, "summary": doc, "flags": list(cls.flags), "needs": list(cls.needs),
-            "params": [_param(p) for p in cls.params], "limit_s": cls.limit_s,
+    return {"protocol": PROTOCOL, "name": name, "summary": doc, "flags": _members(cls, "flags"),
+            "needs": _members(cls, "needs"), "params": [_param(p) for p in _members(cls, "params")], "limit_s": cls.limit_s,
             "sleeps": cls.sleeps, "steady": cls.steady,
-            **({"ablations": list(cls.ablations)} if cls.ablations else {})}
+            **({"ablations": _members(cls, "ablations")} if cls.ablations else {})}
 
 
 def _reason(e: BaseException) -> str:
