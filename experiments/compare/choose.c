@@ -6,7 +6,6 @@
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/options.h"
-#include "sim/base/nearest.h"
 #include "sim/metrics/metric_table.h"
 
 #define OF_POLICY "counters.policy."
@@ -33,18 +32,7 @@ int choose_check(const struct config *c, const struct option_texts *asked, struc
     runner_metric_names(c, true, &names);
     for (uint32_t i = 0; i < asked->n; i++) {
         if (!matches_any(asked->v[i], &names)) {
-            OWNED char *mean = xformat("%s.mean", asked->v[i]); /* of a distribution, perhaps */
-            const char *const words[] = {asked->v[i], mean};
-            struct nearest near[2];
-            for (int w = 0; w < 2; w++) {
-                nearest_init(&near[w], words[w]);
-                for (size_t k = 0; k < names.n; k++) {
-                    nearest_look(&near[w], names.v[k].name);
-                }
-            }
-            (void)err_add(e,
-                          "--metric %s: no metric is called so (`xpusim run --json` shows all)%s",
-                          asked->v[i], nearest_hint(&near[near[1].least < near[0].least]));
+            (void)runner_no_metric("metric", asked->v[i], &names, e);
         }
     }
     return e->n > before ? -EINVAL : 0;

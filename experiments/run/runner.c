@@ -2,6 +2,7 @@
 
 #include "experiments/run/worker.h"
 #include "policies/external/external.h"
+#include "sim/base/nearest.h"
 #include "sim/engine/sim.h"
 
 /* Energy of the run at the battery's meter, from that at the devices' meter. */
@@ -238,12 +239,26 @@ void runner_metric_names(const struct config *c, bool conditional, struct metric
                NULL); /* of the run, too, not of its metrics alone */
 }
 
+int runner_no_metric(const char *option, const char *name, const struct metric_list *names,
+                     struct err *e)
+{
+    OWNED char *mean = xformat("%s.mean", name); /* of a distribution, perhaps */
+    const char *const words[] = {name, mean};
+    struct nearest near[2];
+    for (int w = 0; w < 2; w++) {
+        nearest_init(&near[w], words[w]);
+        for (size_t k = 0; k < names->n; k++) {
+            nearest_look(&near[w], names->v[k].name);
+        }
+    }
+    return err_add(e, "--%s %s: no metric is called so (`xpusim run --json` shows all)%s", option,
+                   name, nearest_hint(&near[near[1].least < near[0].least]));
+}
+
 int runner_check_metric(const struct config *c, const char *option, const char *name, struct err *e)
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, true, &names);
     bool there = metric_list_find(&names, name) != NULL;
-    return there ? 0
-                 : err_add(e, "--%s %s: no metric is called so; `xpusim run --json` shows all",
-                           option, name);
+    return there ? 0 : runner_no_metric(option, name, &names, e);
 }

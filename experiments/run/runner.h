@@ -54,6 +54,9 @@ void runner_tell_printed(const struct config_policy *p, uint64_t bytes);
 /* The names of all metrics a run on this machine gives, without a run (values are meaningless).
  * conditional: some runs alone have throttle.* and graphics.*, and these names are there, too. */
 void runner_metric_names(const struct config *c, bool conditional, struct metric_list *out);
+/* The error that no metric of `names` is called so, with the one that is likely meant. -EINVAL. */
+int runner_no_metric(const char *option, const char *name, const struct metric_list *names,
+                     struct err *e);
 /* An error that names the option when there is no such metric. 0 or -EINVAL. */
 int runner_check_metric(const struct config *c, const char *option, const char *name,
                         struct err *e);

@@ -96,6 +96,7 @@ refuse "no/such/folder" $x bisect --policy fcfs --b-policy edf --workload w1:n=2
 refuse "--slo is missing" $x search --policy fcfs
 refuse "METRIC<=VALUE" $x search --policy fcfs --slo "reactive.e2e_s.p90=20"
 refuse "no metric is called so" $x search --policy fcfs --slo "nonesuch<=20"
+refuse "did you mean reactive.ttft_s.mean?" $x search --policy fcfs --slo "reactive.ttft_s<=20"
 refuse "--ttft-slo" $x run --policy fcfs --ttft-slo -1
 refuse "--baseline is missing" $x gate
 refuse "nonesuch.json" $x gate --baseline nonesuch.json
