@@ -7,15 +7,36 @@
 static const char *const method_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
 static const char *const method_names[] = {"student", "bootstrap-t", "student-skewed"};
 
+/* Is every replication the same run? Then its seed decides nothing: a workload without random
+ * numbers, as w1, on kernels without noise. */
+static bool is_one_run(const struct compare_result *r)
+{
+    bool differs = r->replications < 2 || r->n_failures + r->n_not_run > 0;
+    size_t n = (size_t)r->n_policies * r->n_metrics;
+    for (size_t k = 0; k < n && !differs; k++) {
+        const double *x = r->values + k * r->replications;
+        for (uint32_t i = 1; i < r->replications && !differs; i++) {
+            differs = x[i] != x[0] && !(isnan(x[i]) && isnan(x[0]));
+        }
+    }
+    return !differs;
+}
+
+/* Observations of each policy and metric. */
+static uint32_t n_observed(const struct compare_result *r)
+{
+    return is_one_run(r) ? 1 : r->replications;
+}
+
 /* p of each policy's difference from the baseline; NaN for the baseline. Into p[policy]. */
 static void put_p(const struct compare_plan *plan, const struct compare_result *r, const char *name,
-                  double *p)
+                  uint32_t n, double *p)
 {
     const double *base = compare_values(r, plan->baseline, name);
     for (uint32_t i = 0; i < r->n_policies; i++) {
         struct stats_paired d = {.base_mean = METRIC_UNDEFINED};
         if (base != NULL) {
-            d = stats_paired(compare_values(r, i, name), base, r->replications, STATS_LEVEL_FRAC);
+            d = stats_paired(compare_values(r, i, name), base, n, STATS_LEVEL_FRAC);
         }
         p[i] = i == plan->baseline ? METRIC_UNDEFINED : stats_p(&d);
     }
@@ -26,9 +47,10 @@ static double *holm_of_family(const struct compare_plan *plan, const struct comp
                               const char *const *metrics, uint32_t n_metrics)
 {
     uint32_t n = r->n_policies;
+    uint32_t n_each = n_observed(r);
     double *p = xmalloc((n_metrics * (size_t)n + 1) * sizeof *p);
     for (uint32_t m = 0; m < n_metrics; m++) {
-        put_p(plan, r, metrics[m], p + (size_t)m * n);
+        put_p(plan, r, metrics[m], n_each, p + (size_t)m * n);
     }
     if (n_metrics > 0) {
         significance_adjust(p, n, (n_metrics - 1) * (size_t)n);
@@ -38,9 +60,9 @@ static double *holm_of_family(const struct compare_plan *plan, const struct comp
 
 /* The row of one policy and metric: interval, difference, ratio with Fieller's interval. */
 static void put_row(const struct compare_plan *plan, const struct compare_result *r,
-                    const char *metric, uint32_t policy, const double *family, struct frame *f)
+                    const char *metric, uint32_t policy, uint32_t n, const double *family,
+                    struct frame *f)
 {
-    uint32_t n = r->replications;
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
     enum stats_method method;
@@ -127,21 +149,6 @@ static bool is_sketched(const struct compare_plan *plan, const struct compare_re
     return any;
 }
 
-/* Is every replication the same run? Then its seed decides nothing: a workload without random
- * numbers, as w1, on kernels without noise. */
-static bool is_one_run(const struct compare_result *r)
-{
-    bool differs = r->replications < 2 || r->n_failures + r->n_not_run > 0;
-    size_t n = (size_t)r->n_policies * r->n_metrics;
-    for (size_t k = 0; k < n && !differs; k++) {
-        const double *x = r->values + k * r->replications;
-        for (uint32_t i = 1; i < r->replications && !differs; i++) {
-            differs = x[i] != x[0] && !(isnan(x[i]) && isnan(x[0]));
-        }
-    }
-    return !differs;
-}
-
 static double sum_of(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
@@ -196,12 +203,10 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     warn_unfinished(labels, r, list);
     warnings_sketch(is_sketched(plan, r), list);
     if (is_one_run(r)) {
-        warnings_add(
-            list,
-            "all %" PRIu32 " replications are the same run, because the workload does not "
-            "depend on the seed. They are one observation: no interval and no \"significant\" "
-            "counts",
-            r->replications);
+        warnings_add(list,
+                     "all %" PRIu32 " replications are the same run, because the workload does not "
+                     "depend on the seed. They count as one observation",
+                     r->replications);
     }
 }
 
@@ -234,6 +239,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     frame_columns(f, &said, 1);
     frame_main(frame_indent(f, 2));
     OWNED double *family = holm_of_family(plan, r, metrics, n_metrics);
+    uint32_t n_each = n_observed(r);
     size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */
     for (size_t m = 0; m < n_plain + n_metrics; m++) {
         const char *name = m < n_plain ? r->names[m].name : metrics[m - n_plain];
@@ -245,7 +251,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
             of_it = strcmp(metrics[k], name) == 0 ? family + (size_t)k * r->n_policies : of_it;
         }
         for (uint32_t p = 0; p < r->n_policies && compare_values(r, p, name) != NULL; p++) {
-            put_row(plan, r, name, p, of_it, f);
+            put_row(plan, r, name, p, n_each, of_it, f);
         }
     }
 }
