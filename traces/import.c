@@ -91,6 +91,8 @@ static const struct import_format *choose(const char *asked, const char *head, c
         (void)err_add(e, "%s: empty", path);
     } else if (f == NULL && input_utf16_hint(head, strlen(head))[0] != '\0') {
         (void)err_add(e, "%s: not a text file%s", path, input_utf16_hint(head, 2));
+    } else if (f == NULL && strncmp(head, "# xpusim-trace", 14) == 0) {
+        (void)err_add(e, "%s: is an xpusim trace already: --trace takes it as it is", path);
     } else if (f == NULL) {
         (void)err_add(
             e,

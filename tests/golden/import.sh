@@ -85,6 +85,7 @@ for log in unix seconds; do
     "$x" trace import "$dir/$log.csv" -o "$dir/$log.trace" 2>"$dir/note" || fail "$log.csv"
 done
 cmp "$dir/unix.trace" "$dir/seconds.trace" || fail "seconds since 1970"
+"$x" trace import "$dir/unix.trace" 2>&1 | grep -q "unix.trace: is an xpusim trace already" || fail "a trace is no format"
 echo 7,20,3,b,1 >>"$dir/unix.csv"
 "$x" trace import "$dir/unix.csv" 2>&1 | grep -q 'unix.csv:5: column arrival_s: "7" must be a number from 1e+09' || fail "two kinds of seconds"
 "$x" trace import "$dir/blocks.jsonl" --share -o "$dir/shared.csv" 2>"$dir/note" && ! grep -q "can serve" "$dir/note" ||
