@@ -70,8 +70,8 @@ const char *recordings_note(const struct config_options *o)
         return xkeep(xformat("%u recordings, one per replication", o->n_recordings));
     }
     return "one recorded trace: one run per policy, and the result holds for this trace. Give "
-           "several (--trace repeated, a folder, a pattern), or redraw its sessions (compare "
-           "--resample sessions)";
+           "several (--trace repeated, a folder, a pattern), or redraw its sessions, or the jobs "
+           "of a request graph (compare --resample)";
 }
 
 /* A replication has its own recording. Another seed, for instance of tuning, gets any of them. */

@@ -368,8 +368,8 @@ START_TEST(recordings_are_called_what_they_are)
         {{.trace = "t"},
          "one recording",
          "one recorded trace: one run per policy, and the result holds for this trace. Give "
-         "several (--trace repeated, a folder, a pattern), or redraw its sessions (compare "
-         "--resample sessions)",
+         "several (--trace repeated, a folder, a pattern), or redraw its sessions, or the jobs "
+         "of a request graph (compare --resample)",
          1},
         {{.trace = "t", .n_recordings = 3}, "recordings", "3 recordings, one per replication", 3},
         {{.trace = "t", .n_recordings = 1, .resample = true},
