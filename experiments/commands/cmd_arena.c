@@ -86,7 +86,9 @@ static int judge_one(struct judging *j, const struct config_policy *p, struct do
     how.store = NULL; /* a candidate's runs are of no use to anybody else */
     SCOPED(judge_runs_fini) struct judge_runs runs;
     struct judge_result r;
-    const struct certificate *c = j->certified ? &j->certificate : NULL;
+    /* With other replications it knows the best of other requests. */
+    bool same = j->certified && j->certificate.replications == j->replications;
+    const struct certificate *c = same ? &j->certificate : NULL;
     judge_run(&j->suite, p, j->replications, &how, &runs);
     judge_result_of(&j->suite, &runs, &j->reference_runs, c, &r);
     judge_document(&j->suite, p->label, &r, c, d);

@@ -147,6 +147,7 @@ ok = (scores == sorted(scores, reverse=True) and d["leaderboard"]["fcfs"]["score
 sys.exit(not ok)
 PY
 $x arena judge edf --suite "$dir/two.json" --json 2>/dev/null | grep -q '"headroom_left":.*[0-9]' || fail "no headroom from the archive"
+$x arena judge edf --suite "$dir/two.json" --replications 5 --json 2>/dev/null | grep -qE '"(headroom_left|best)":.*[0-9]' && fail "the best of other requests"
 
 # Selection names the candidate that a judgement of many runs puts first, and stops early for the
 # others.
