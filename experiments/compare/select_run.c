@@ -58,7 +58,8 @@ struct running {
 
 static bool served_all(const struct study_outcome *o)
 {
-    return o->status == 0 && !(study_value(o, "all.shed") > 0.0) &&
+    return o->status == 0 &&
+           !(study_value(o, "all.shed") > study_value(o, "counters.ended_with")) &&
            !(study_value(o, "all.unfinished") > 0.0);
 }
 

@@ -15,7 +15,8 @@
  * is the policy as given, so tuned is never worse on the training seeds.
  *
  * A configuration that cannot start on the machine (a device it lacks) is not one of the N. One
- * that drops a request, leaves one unfinished or fails in training is one, and is out. */
+ * that drops a request, leaves one unfinished or fails in training is one, and is out. A request
+ * that ends with its job (ends_with) may be cancelled by that: a faster policy cancels more. */
 #pragma once
 
 #include "experiments/compare/compare.h"

@@ -90,7 +90,9 @@ static bool served_all(const struct compare_result *r, uint32_t policy, uint32_t
 {
     const double *shed = compare_values(r, policy, "all.shed");
     const double *unfinished = compare_values(r, policy, "all.unfinished");
-    return shed != NULL && shed[replication] == 0.0 && unfinished[replication] == 0.0;
+    const double *ended = compare_values(r, policy, "counters.ended_with");
+    return shed != NULL && ended != NULL && shed[replication] == ended[replication] &&
+           unfinished[replication] == 0.0;
 }
 
 /* Training mean; NaN when the configuration is out. */

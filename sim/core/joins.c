@@ -11,7 +11,7 @@ struct join_row {
     uint32_t first_end, next_end; /* rows that end with this one: a list; TRACE_NO_ROW ends it */
     int64_t due_ns;               /* latest end of a parent so far, its gap included */
     struct full_request *live;    /* while it is in the system */
-    bool dropped;                 /* it ended with another request before it arrived */
+    bool dropped;                 /* another request has ended with which it ends */
 };
 
 struct joins {
@@ -159,7 +159,11 @@ void joins_arrived(struct core *c, uint32_t row, struct full_request *r)
 
 void joins_left(struct core *c, uint32_t row)
 {
-    SIM_ASSERT(c->joins->rows[row].live != NULL);
-    c->joins->rows[row].live = NULL;
+    struct join_row *x = &c->joins->rows[row];
+    SIM_ASSERT(x->live != NULL);
+    if (x->dropped && x->live->pub->state == REQUEST_STATE_SHED) {
+        core_count(c, COUNTER_ENDED_WITH);
+    }
+    x->live = NULL;
     end(c, row, true);
 }

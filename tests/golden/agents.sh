@@ -24,4 +24,18 @@ sed 's/"prompt_tokens": 6000/"prompt_tokens": 6e99/' traces/workloads/coding-ses
 "$x" trace gen --workload "$dir/bad.json" -o "$dir/never.csv" 2>"$dir/said"
 [ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "bad.json: clients\[1\].prompt_tokens: must be a whole number from 1 to 1e+08$" "$dir/said" ||
     fail "a bad number: $(cat "$dir/said")"
+# Requests that are cancelled because their job ended are no work that a policy refused. So tuning
+# and selection still have policies to choose from. A request whose user gave up counts, as before.
+job='{"name": "job", "prompt_tokens": 100, "answer_tokens": 4, "turns": 2, "new_tokens": 10, "subagents": [{"name": "critic", "on_turns": [1],
+    "background": true, "ends_with_job": true, "prompt_tokens": 100, "answer_tokens": 2000}]}'
+left='{"name": "left", "prompt_tokens": 100, "answer_tokens": 2000, "cancel_s": 1}'
+echo "{\"clients\": [$job]}" >"$dir/ends.json"
+echo "{\"clients\": [$job, $left]}" >"$dir/both.json"
+"$x" run --policy edf --workload "$dir/both.json" --json -q >"$dir/both"
+grep -q '"all.shed":[^0-9]*2,' "$dir/both" && grep -q '"ended_with":[^0-9]*1$' "$dir/both" || fail "two left, one with its job"
+set -- compare --policy edf --policy vllm-v1 --replications 5 -q
+"$x" "$@" --workload "$dir/ends.json" --tune 3 --json | grep -E '"(out|training_given)"' >"$dir/tuned"
+[ "$(grep -c '"out":[^0-9]*0,' "$dir/tuned")" = 2 ] && ! grep -q null "$dir/tuned" || fail "tuning: $(cat "$dir/tuned")"
+"$x" "$@" --workload "$dir/ends.json" --select 0.9 | grep -q '^best: ' || fail "a selection finds nobody"
+"$x" "$@" --workload "$dir/both.json" --select 0.9 | grep -q '^no policy served all requests' || fail "a selection among those who were left"
 exit $bad
