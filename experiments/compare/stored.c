@@ -82,6 +82,7 @@ struct rows {
     const char *by; /* NULL: the policy */
     struct row *v;  /* owned */
     size_t n;
+    struct texts settings; /* that points have */
 };
 
 static bool is_compared(const struct rows *l, const char *key)
@@ -126,6 +127,7 @@ static void take(void *ctx, const struct store_replication *r)
     const char *label = label_of(l, settings, r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
         next = c->next;
+        (void)texts_index(&l->settings, c->string != NULL ? c->string : "");
         if (c->string == NULL || is_compared(l, c->string)) {
             cJSON_Delete(cJSON_DetachItemViaPointer(settings, c));
         }
@@ -404,13 +406,27 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     return rc;
 }
 
+static int check_by(const struct rows *l, struct err *e)
+{
+    if (texts_find(&l->settings, l->by) < l->settings.n) {
+        return 0;
+    }
+    struct text t = {0};
+    for (size_t i = 0; i < l->settings.n; i++) {
+        text_item(&t, ", ", l->settings.v[i]);
+    }
+    OWNED char *there = text_end(&t);
+    return err_add(e, "--by %s: no point of the store has this setting; there are %s", l->by,
+                   there);
+}
+
 int stored_compare(struct store *s, const struct stored_options *o, struct document *into,
                    struct err *e)
 {
     struct rows rows = {.by = o->by};
     store_replications(s, take, &rows);
     int n = 0;
-    int rc = 0;
+    int rc = o->by != NULL ? check_by(&rows, e) : 0;
     for (size_t i = 0; i < rows.n && rc == 0; i++) {
         if (!rows.v[i].grouped) { /* the first of its kind opens a comparison */
             SCOPED(group_fini) struct group g;
@@ -420,5 +436,6 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
         }
     }
     free(rows.v);
+    texts_fini(&rows.settings);
     return rc == 0 ? n : rc;
 }

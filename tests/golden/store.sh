@@ -218,6 +218,7 @@ assert "ryzen-ai-max-395: igpu has no parameters for 8-bit weights: those of its
 assert not any("igpu has no" in s and not s.startswith("ryzen-ai-max-395: ") for s in said), said
 PY
 refuse "not in experiment" compare --store "$dir/axis.db" --baseline nonesuch
+refuse "--by lmm: no point of the store has this setting; there are llm, policy" compare --store "$dir/axis.db" --by lmm
 refuse "no run has it" compare --store "$dir/axis.db" --metric energy_j
 for option in "--load 0.5" "--soc rtx-4090" "--llm llama-3.2-1b" "--seed 2" "--replications 3" "--machine m.json" "--ttft-slo 1" "--suite laptop-2026.1"; do
     # shellcheck disable=SC2086
