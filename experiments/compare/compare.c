@@ -225,6 +225,17 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
 
+/* Some requests come when others have ended, however fast all else comes. */
+static bool has_closed_loop(const struct trace *t)
+{
+    bool closed = false;
+    for (size_t i = 0; i < t->n && !closed; i++) {
+        closed = (t->extras != NULL && t->extras[i].until_ns != TIME_NEVER_NS) ||
+                 (t->graph != NULL && t->graph->starts_job[i]);
+    }
+    return closed;
+}
+
 int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
                     double window_s, struct compare_offered *sum, struct err *e)
 {
@@ -234,6 +245,9 @@ int compare_offered(const struct compare_plan *plan, uint32_t replication, doubl
         return -EINVAL;
     }
     double n = (double)t.n_first;
+    if (has_closed_loop(&t)) {
+        return 0; /* no rate */
+    }
     if (t.made_ns > 0) {
         sum->requests += arrived;
         sum->time_s += units_s_from_ns(t.made_ns);
@@ -273,9 +287,10 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
                        plan->policies[plan->baseline].label);
     }
     if (!(out->offered_req_per_min > 0.0)) {
-        return err_add(e, "--load: this workload has no rate: fewer than two of its requests "
-                          "arrive without waiting for another, or all at one instant. A factor "
-                          "makes a closed loop faster, as in --workload coding-agent:rate=2");
+        return err_add(e, "--load: this workload has no rate: clients of a closed loop wait for "
+                          "answers, or fewer than two requests arrive without waiting for another, "
+                          "or all at one instant. A factor makes a closed loop faster, as in "
+                          "--workload coding-agent:rate=2");
     }
     return 0;
 }

@@ -100,7 +100,8 @@ struct compare_offered {
 };
 /* Adds a replication, of which so many requests arrived, the last of them so long after the first.
  * A generator draws first turns for a time, and each brings its later ones. Otherwise n first turns
- * span n - 1 gaps; fewer than two say nothing. 0, or -EINVAL with an error. */
+ * span n - 1 gaps; fewer than two say nothing, nor does a closed loop. 0, or -EINVAL with an
+ * error. */
 int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
                     double window_s, struct compare_offered *sum, struct err *e);
 

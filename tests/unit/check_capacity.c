@@ -99,10 +99,34 @@ START_TEST(a_closed_loop_has_no_rate)
 }
 END_TEST
 
+/* A person asks again 5 s after an answer, and a mail comes every 10 s. A load makes the mails come
+ * faster, and not the person. So a machine that is asked for all at once still waits for the
+ * person, and its rate then is no capacity. */
+START_TEST(a_closed_loop_among_others_leaves_no_rate)
+{
+    folder_enter();
+    folder_put("jobs.json",
+               "{\"duration_s\": 100, \"clients\": [{\"name\": \"a\", \"think_s\": 5, "
+               "\"prompt_tokens\": 50, \"answer_tokens\": 4}, {\"name\": \"b\", \"every_s\": 10, "
+               "\"prompt_tokens\": 50, \"answer_tokens\": 4}]}");
+    SCOPED(said_fini) struct said s = loaded();
+    SCOPED(said_fini)
+    struct said users = COMMANDED(cmd_compare, "--policy", "edf", "--workload",
+                                  "mixed:arrival=closed,users=2,duration_s=60", "--load", "0.5",
+                                  "--replications", "2", "--jobs", "1");
+    folder_leave();
+    ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strstr(s.err, "clients of a closed loop wait for answers") != NULL, "%s", s.err);
+    ck_assert_msg(strstr(users.err, "clients of a closed loop wait for answers") != NULL, "%s",
+                  users.err);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(later_turns_are_offered_as_often_as_first_ones),
     TEST(one_job_in_the_time_of_one_is_a_rate),
     TEST(a_search_says_how_many_come_in_the_workloads_time),
     TEST(a_closed_loop_has_no_rate),
+    TEST(a_closed_loop_among_others_leaves_no_rate),
 };
 SUITE_MAIN("capacity", suite)
