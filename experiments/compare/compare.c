@@ -223,7 +223,8 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
 }
 
 #define CAPACITY_REPLICATIONS 3
-#define CAPACITY_COMPRESS 50.0 /* arrivals so much faster that the machine never waits for one */
+#define CAPACITY_COMPRESS                                                                          \
+    50.0 /* arrivals and pauses so much shorter that the machine never waits */
 
 /* Some requests come when others have ended, however fast all else comes. */
 static bool has_closed_loop(const struct trace *t)

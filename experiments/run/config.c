@@ -240,13 +240,22 @@ void config_fini(struct config *c)
     memset(c, 0, sizeof *c);
 }
 
-static void compress(struct trace *t, double factor)
+static int64_t sooner(int64_t t_ns, double factor)
+{
+    return units_ns_from_s(units_s_from_ns(t_ns) / factor);
+}
+
+static void compress(struct trace *t, double starts, double gaps)
 {
     trace_unpack(t);
-    for (size_t i = 0; i < t->n_first; i++) {
-        t->rows[i].arrival_ns = units_ns_from_s(units_s_from_ns(t->rows[i].arrival_ns) / factor);
+    for (size_t i = 0; i < t->n; i++) {
+        t->rows[i].arrival_ns = sooner(t->rows[i].arrival_ns, i < t->n_first ? starts : gaps);
     }
-    t->hash = hash_u64(t->hash, (uint64_t)llround(factor * 1e6)); /* another trace now */
+    for (uint32_t k = 0; t->graph != NULL && k < t->graph->first[t->n]; k++) {
+        t->graph->edges[k].gap_ns = sooner(t->graph->edges[k].gap_ns, gaps);
+    }
+    t->hash = hash_u64(t->hash, (uint64_t)llround(starts * 1e6)); /* another trace now */
+    t->hash = gaps != 1.0 ? hash_u64(t->hash, (uint64_t)llround(gaps * 1e6)) : t->hash;
 }
 
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
@@ -290,7 +299,8 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
         return err_add(e, "--trace and --workload exclude each other");
     }
     double rate_scale = arrivals.rate_scale > 0.0 ? arrivals.rate_scale : 1.0;
-    double factor = arrivals.compress > 0.0 ? arrivals.compress : 1.0;
+    double gaps = arrivals.compress > 0.0 ? arrivals.compress : 1.0;
+    double factor = gaps;
     int rc = 0;
     if (o->trace != NULL) {
         rc = recordings_read(o, seed, out, e);
@@ -306,7 +316,7 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
         rc = models_bind(o, out, e);
     }
     if (rc == 0 && factor != 1.0) {
-        compress(out, factor);
+        compress(out, factor, gaps);
     }
     if (rc == 0 && (o->ttft_slo_s > 0.0 || o->tpot_slo_s > 0.0)) {
         trace_set_slos(out, o->ttft_slo_s > 0.0 ? units_ns_from_s(o->ttft_slo_s) : TIME_NEVER_NS,

@@ -161,7 +161,7 @@ int config_policy_parse(struct config_policy *p, const char *spec, struct err *e
 struct config_arrivals {
     double rate_scale; /* a generated workload: rates times this, over the same duration. A trace
                           file has no rates: its requests arrive that much faster */
-    double compress;   /* > 1: the same requests, first arrivals divided by this */
+    double compress;   /* > 1: the same requests, first arrivals and gaps divided by this */
     bool swap_classes; /* every request gets the other class's label (a negative control) */
 };
 #define CONFIG_AS_WRITTEN ((struct config_arrivals){1.0, 1.0, false})

@@ -122,11 +122,36 @@ START_TEST(a_closed_loop_among_others_leaves_no_rate)
 }
 END_TEST
 
+/* Pauses are no work. An edf of one sequence serves one request at a time, so its capacity is what
+ * requests without company take: 60 s over their mean. Nobody waits for the pauses of 30 s, which
+ * are 90 s of each job. The last job alone leaves the machine idle in between. */
+START_TEST(capacity_is_work_without_pauses)
+{
+    folder_enter();
+    jobs_put("4");
+    SCOPED(said_fini)
+    struct said load =
+        COMMANDED(cmd_compare, "--policy", "edf:max_batch=1", "--workload", "jobs.json", "--load",
+                  "0.5", "--replications", "1", "--json", "--jobs", "1");
+    SCOPED(said_fini)
+    struct said alone = COMMANDED(cmd_run, "--policy", "edf:max_batch=1", "--workload",
+                                  "jobs.json:rate=0.05", "--json");
+    folder_leave();
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(load.out);
+    SCOPED(json_drop) cJSON *one = cJSON_Parse(alone.out);
+    double capacity = json_number(tree, "capacity_req_per_min");
+    double most = 60.0 / json_number(json_member(one, "metrics"), "all.e2e_s.mean");
+    ck_assert_msg(capacity > 0.9 * most && capacity <= most * (1.0 + 1e-9), "%g of %g: %s",
+                  capacity, most, load.err);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(later_turns_are_offered_as_often_as_first_ones),
     TEST(one_job_in_the_time_of_one_is_a_rate),
     TEST(a_search_says_how_many_come_in_the_workloads_time),
     TEST(a_closed_loop_has_no_rate),
     TEST(a_closed_loop_among_others_leaves_no_rate),
+    TEST(capacity_is_work_without_pauses),
 };
 SUITE_MAIN("capacity", suite)
