@@ -24,5 +24,5 @@ double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double
 {
     return m->fixed_bytes + m->weights_frac * llm->weight_bytes + m->tokenizer_bytes * llm->vocab +
            (m->activation_bytes * llm->hidden + llm->kv_bytes_per_token) * tokens +
-           scores(m, llm, tokens);
+           llm->kv_state_bytes + scores(m, llm, tokens);
 }

@@ -156,11 +156,12 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 {
     uint64_t cached = blocks_cached(s, r); /* counted as free, but its own */
     uint64_t held = blocks_of(s, r->kv_tokens) - cached;
+    uint64_t states = r->kv_state_tokens / s->kv_block_tokens;
     uint64_t free = o->free_blocks;
-    if (free < cached || !batch_takes(&o->it.batch, r)) {
+    if (free < cached + states || !batch_takes(&o->it.batch, r)) {
         return 0;
     }
-    uint64_t slots = (held + free) * s->kv_block_tokens - r->kv_tokens;
+    uint64_t slots = (held + free - states) * s->kv_block_tokens - r->kv_tokens;
     uint32_t n = available_tokens(r);
     n = n < budget_left(o) ? n : budget_left(o);
     n = n < slots ? n : (uint32_t)slots;

@@ -31,7 +31,8 @@ static uint64_t most_kv_blocks(const struct sched *s, const struct request *r)
 {
     /* Orca does not know how long an answer will be, so it reserves for the longest that the
      * request allows; then KV does not run out in the middle of one that was reserved for. */
-    return blocks_of(s, (uint64_t)r->input_tokens + r->max_output_tokens);
+    uint64_t states = sched_kv_state_tokens(s, r->model);
+    return blocks_of(s, states + r->input_tokens + r->max_output_tokens);
 }
 
 static void orca_joins(struct sched *s, const struct request *r)

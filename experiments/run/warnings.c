@@ -3,7 +3,6 @@
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/price.h"
-#include "hwmodels/llm_layers.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
 #define BATCH_CONTEXT 1024
@@ -64,17 +63,15 @@ static void batches(const struct config *c, struct document *list)
     }
 }
 
-/* Memory holds KV by the token, and states are none. */
+/* Prefixes are shared at any block, and states are kept for none. */
 static void states(const struct llm *m, struct document *list)
 {
-    struct llm_layer l;
-    llm_layer_fill(m, &l);
-    double bytes = ROOFLINE_STATE_BYTES * l.state_elements * m->n_layers;
-    if (bytes > 0.0) {
-        warnings_add(list,
-                     "a sequence of %s has states of %.3g MB, as much as the KV of %.0f tokens; "
-                     "memory does not count them",
-                     m->name, bytes / 1e6, bytes / m->kv_bytes_per_token);
+    if (m->kv_state_bytes > 0.0) {
+        warnings_add(
+            list,
+            "a sequence of %s has states of %.3g MB. A cached beginning is taken at any of "
+            "its blocks; engines keep states at a few places only, and compute more again",
+            m->name, m->kv_state_bytes / 1e6);
     }
 }
 

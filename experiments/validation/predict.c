@@ -138,7 +138,7 @@ static bool fits_memory(const struct predict_case *k, const struct point *p)
         llm_layer_fill(l, &layer);
         tokens -= (tokens - l->sliding_window) * layer.far_key_frac;
     }
-    double kv_bytes = l->kv_bytes_per_token * tokens * p->batch;
+    double kv_bytes = (l->kv_bytes_per_token * tokens + l->kv_state_bytes) * p->batch;
     return l->weight_bytes + kv_bytes <= m->memory_bytes * m->memory_usable_frac;
 }
 

@@ -27,12 +27,13 @@ static inline bool blocks_only_cached(const struct request *r)
     return r->generated_tokens == 0 && r->kv_tokens > 0 && r->kv_tokens == r->reused_tokens;
 }
 
-/* KV that a prompt takes out of what counts as free: for what is left of it, and for a prefix that
- * is still cache. */
+/* KV that a prompt takes out of what counts as free: for what is left of it, for a prefix that is
+ * still cache, and for its states. */
 static inline uint64_t blocks_prompt_tokens(struct sched *s, const struct request *r)
 {
     bool cached = r->pass == NULL && !r->kv_swapped && blocks_only_cached(r);
-    return (uint64_t)request_prefill_left(r) + (cached ? sched_kv_cached_tokens(s, r) : 0);
+    return request_prefill_left(r) + (cached ? sched_kv_cached_tokens(s, r) : 0) +
+           r->kv_state_tokens;
 }
 
 /* Those of its blocks that count as free. */
@@ -41,7 +42,7 @@ static inline uint64_t blocks_cached(struct sched *s, const struct request *r)
     return blocks_only_cached(r) ? blocks_of(s, sched_kv_cached_tokens(s, r)) : 0;
 }
 
-/* Blocks that evicting it would free. */
+/* Blocks that evicting it would free, but those of its states. */
 static inline uint64_t blocks_held(struct sched *s, const struct request *r)
 {
     return blocks_of(s, r->kv_tokens) - blocks_cached(s, r);
@@ -50,12 +51,13 @@ static inline uint64_t blocks_held(struct sched *s, const struct request *r)
 /* Free blocks that n more tokens of it take. */
 static inline uint64_t blocks_needed(struct sched *s, const struct request *r, uint64_t n)
 {
+    uint64_t states = r->kv_state_tokens / s->kv_block_tokens;
     if (blocks_only_cached(r)) { /* a part of it others may work with */
-        return blocks_of(s, r->kv_tokens + n) - blocks_held(s, r);
+        return states + blocks_of(s, r->kv_tokens + n) - blocks_held(s, r);
     }
     uint32_t in_last = r->kv_tokens % s->kv_block_tokens;
     uint32_t room = in_last == 0 ? 0 : s->kv_block_tokens - in_last;
     uint64_t needed = n <= room ? 0 : blocks_of(s, n - room);
     SIM_ASSERT(blocks_held(s, r) + needed == blocks_of(s, r->kv_tokens + n));
-    return needed;
+    return states + needed;
 }

@@ -53,7 +53,7 @@ void flash_back(struct sched *s, struct flash *f, uint64_t spare_tokens, bool al
     while (!flash_writes(f) && flash_waits(f)) {
         const struct request *r = f->there.head;
         SIM_ASSERT(r->kv_swapped && (reqq_next(r) == NULL || goes_before(r, reqq_next(r))));
-        bool room = r->kv_tokens + spare_tokens <= sched_kv_free_tokens(s);
+        bool room = r->kv_tokens + r->kv_state_tokens + spare_tokens <= sched_kv_free_tokens(s);
         if ((!room && !alone) || sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
             return;
         }

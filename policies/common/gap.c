@@ -111,7 +111,7 @@ static void discard(struct sched *s, struct gap_session *x)
 
 int64_t gap_transfer_ns(const struct sched *s, uint32_t model, uint32_t tokens)
 {
-    double bytes = (double)tokens * sched_kv_token_bytes(s, model);
+    double bytes = (double)tokens * sched_kv_token_bytes(s, model) + sched_kv_state_bytes(s, model);
     SIM_ASSERT(bytes > 0.0 && s->machine->swap_bytes_per_s > 0.0);
     return s->machine->swap_fixed_ns + (int64_t)(bytes / s->machine->swap_bytes_per_s * 1e9);
 }
@@ -148,7 +148,7 @@ static double others_bytes(struct sched *s, const struct gap *g)
     for (uint32_t i = 0; i < g->n; i++) {
         const struct gap_session *x = &g->at[i];
         bool here = x->kept || x->out_ns > s->now_ns;
-        uint64_t blocks = here ? blocks_of(s, x->tokens) : 0;
+        uint64_t blocks = here ? blocks_of(s, x->tokens + sched_kv_state_tokens(s, x->model)) : 0;
         held -= (double)(blocks * s->kv_block_tokens) * sched_kv_token_bytes(s, x->model);
     }
     return held < 0.0 ? 0.0 : held;

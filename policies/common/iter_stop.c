@@ -12,10 +12,12 @@ static uint64_t room_for(struct sched *s, const struct pass *p, const struct req
     double place = order_node(&it->elders, top)->key;
     for (const struct request *r = order_first(&it->holders);
          r != NULL && order_node(&it->elders, r)->key > place; r = order_next(&it->holders, r)) {
-        room += order_has(&it->ready, r) ? r->kv_tokens : 0;
+        uint64_t states = sched_kv_state_tokens(s, r->model) - r->kv_state_tokens;
+        room += order_has(&it->ready, r) ? r->kv_tokens + states : 0;
     }
+    uint64_t states = sched_kv_state_tokens(s, p->shape.model);
     for (uint32_t i = 0; i < p->n_segments && it->it.loses; i++) {
-        room += (uint64_t)p->segments[i].n_tokens + p->segments[i].request->kv_tokens;
+        room += states + p->segments[i].n_tokens + p->segments[i].request->kv_tokens;
     }
     return room;
 }
@@ -28,7 +30,7 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
     uint32_t left = request_prefill_left(top);
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     uint32_t later = left > budget ? left - budget : 0;
-    uint64_t need = top->kv_swapped ? top->kv_tokens
+    uint64_t need = top->kv_swapped ? top->kv_tokens + top->kv_state_tokens
                     : left == 0     ? 1
                                     : blocks_prompt_tokens(s, top) - later;
     bool fits = need <= room_for(s, p, top);

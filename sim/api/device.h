@@ -155,6 +155,7 @@ struct llm {
     uint32_t dense_layers;   /* layers with an FFN of dense_ffn instead of experts */
     uint32_t dense_ffn;
     struct llm_attention attention;
+    double kv_state_bytes; /* states of recurrent layers, for each sequence */
 };
 #define LLM_FIELDS(X, W)                                                                           \
     X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \
@@ -162,7 +163,7 @@ struct llm {
         X(body_bytes_per_weight), X(head_bytes_per_weight), X(kv_bytes_per_element),               \
         X(weight_bytes), X(kv_bytes_per_token), X(n_experts), X(experts_per_token),                \
         X(sliding_window), X(sliding_layers), X(max_context), X(shared_ffn), X(dense_layers),      \
-        X(dense_ffn)
+        X(dense_ffn), X(kv_state_bytes)
 
 /* Names of the kinds by kind; NULL ends them. */
 static inline const char *const *device_kind_names(void)

@@ -80,6 +80,7 @@
  */
 #pragma once
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -245,6 +246,21 @@ static inline double sched_kv_token_bytes(const struct sched *s, uint32_t model)
     return draft > 0 && draft != model ? own + sched_model(s, draft)->kv_bytes_per_token : own;
 }
 
+/* Bytes of the states that a sequence of a model has next to its KV, as above. */
+static inline double sched_kv_state_bytes(const struct sched *s, uint32_t model)
+{
+    uint32_t draft = s->draft_model;
+    double own = sched_model(s, model)->kv_state_bytes;
+    return draft > 0 && draft != model ? own + sched_model(s, draft)->kv_state_bytes : own;
+}
+
+/* KV that these states take, in tokens of the model, in whole blocks. */
+static inline uint64_t sched_kv_state_tokens(const struct sched *s, uint32_t model)
+{
+    double block_bytes = s->kv_block_tokens * sched_kv_token_bytes(s, model);
+    return (uint64_t)ceil(sched_kv_state_bytes(s, model) / block_bytes) * s->kv_block_tokens;
+}
+
 static inline struct kv_part kv_of(const struct request *r)
 {
     return (struct kv_part){.request = r};
@@ -348,7 +364,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, and of the helpers
  * that plug-ins share with the program (policies/common, plugin.list). By `make generate`; so none
  * of them changes unnoticed. Members of the first are appended, never put between. */
-#define POLICY_LAYOUT 1895263765u
+#define POLICY_LAYOUT 2704605489u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -68,17 +68,20 @@ struct request {
     bool background;  /* no part of its job's completion: nobody waits for it */
     uint32_t model;   /* that it asks for, of sched.models; a pass has requests of one model */
     uint64_t core;    /* of no use to a policy */
+
+    uint64_t kv_state_tokens; /* KV that its states will take with its next rows: so many tokens,
+                                 in whole blocks. 0: they have it, or its model has none */
 };
 /* Members that are reported at its arrival, and whenever one of them has changed (device.h). */
 #define REQUEST_ARRIVED_FIELDS(X, W)                                                               \
     X(id), X(session_id), X(turn), X(client_id), W(cls, words_classes), X(priority),               \
         X(arrival_ns), X(input_tokens), X(max_output_tokens), X(ttft_slo_ns), X(tbt_slo_ns),       \
         X(deadline_ns), X(reused_tokens), X(kv_tokens), X(kv_swapped), X(job_id), X(depth),        \
-        X(waiters), X(background), X(model)
+        X(waiters), X(background), X(model), X(kv_state_tokens)
 #define REQUEST_CHANGED_FIELDS(X, W)                                                               \
     W(state, words_request_states), X(kv_tokens), X(generated_tokens), X(pass),                    \
         X(first_service_ns), X(first_token_ns), X(last_token_ns), X(preemptions), X(kv_swapped),   \
-        X(calls_tool)
+        X(calls_tool), X(kv_state_tokens)
 
 /* Tokens that prefill must still process: prompt, or after KV loss prompt + generated. */
 static inline uint32_t request_prefill_target(const struct request *r)

@@ -57,8 +57,9 @@ void kv_keep_cold(struct core *c, struct full_request *r, uint32_t row)
                           .state = COLD_CACHED};
     if (c->prefixes == NULL) {
         k->tokens = r->pub->kv_tokens;
-        k->blocks = kv_units(c, r, r->kv_blocks);
+        k->blocks = kv_units(c, r, r->kv_blocks + kv_state_blocks(c, r));
         r->kv_blocks = 0;
+        r->pub->kv_state_tokens = c->models[r->pub->model].kv_state_tokens;
     }
     link_up(c, k);
 }

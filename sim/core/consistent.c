@@ -83,6 +83,8 @@ static void check_request(const struct core *c, const struct full_request *r)
     SIM_ASSERT(!pub->kv_swapped || r->kv_moving || r->kv_blocks == 0);
     SIM_ASSERT(!pub->kv_swapped || pub->kv_tokens > 0);
     SIM_ASSERT(kv_blocks_shared(r) <= r->kv_blocks);
+    SIM_ASSERT(kv_state_blocks(c, r) == 0 || (r->kv_blocks > 0 && !r->prefix_idle));
+    SIM_ASSERT(pub->kv_state_tokens == 0 || pub->pass == NULL);
     SIM_ASSERT(kv_blocks_shared(r) * (uint64_t)c->setup->kv_block_tokens <= pub->kv_tokens);
     SIM_ASSERT(pub->pass == NULL || (!r->kv_moving && !pub->kv_swapped && !r->prefix_idle));
     if (r->prefix_idle) {
@@ -298,7 +300,7 @@ static void check_kv(const struct core *c)
     uint64_t idle = 0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         uint64_t own = kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
-        of_requests += own;
+        of_requests += own + kv_units(c, r, kv_state_blocks(c, r));
         idle += r->prefix_idle ? own : 0;
     }
     uint64_t shared[PREFIX_USED + 1];

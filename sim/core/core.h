@@ -60,7 +60,8 @@ extern const char *const core_hook_names[HOOK_COUNT];
 struct core_model {
     const struct llm *llm;
     const struct hwmodel *truth;
-    uint32_t kv_units; /* of the ledger that a block of its KV takes */
+    uint32_t kv_units;        /* of the ledger that a block of its KV takes */
+    uint64_t kv_state_tokens; /* KV of a sequence's states (sched_kv_state_tokens) */
     /* Used by weights.c, with several models: */
     struct resident *weights; /* NULL: absent */
     bool stays;               /* they are never evicted */

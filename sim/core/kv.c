@@ -17,6 +17,7 @@ void kv_models(struct core *c)
     c->kv_unit_bytes = c->n_models == 1 ? c->models[0].llm->kv_bytes_per_token : (double)unit;
     c->kv_units_most = 1;
     for (uint32_t i = 0; i < c->n_models; i++) {
+        c->models[i].kv_state_tokens = sched_kv_state_tokens(c->sched, i);
         uint64_t bytes = (uint64_t)ceil(sched_kv_token_bytes(c->sched, i));
         c->models[i].kv_units = c->n_models == 1 ? 1 : (uint32_t)(bytes / unit);
         c->kv_units_most =
@@ -44,7 +45,14 @@ double kv_held_bytes(const struct core *c)
 
 double kv_tokens_bytes(const struct core *c, uint32_t model, uint64_t tokens)
 {
-    return (double)tokens * sched_kv_token_bytes(c->sched, model);
+    return (double)tokens * sched_kv_token_bytes(c->sched, model) +
+           sched_kv_state_bytes(c->sched, model);
+}
+
+static void states_give_way(struct core *c, struct full_request *r)
+{
+    c->kv_blocks_free += kv_units(c, r, kv_state_blocks(c, r));
+    r->pub->kv_state_tokens = c->models[r->pub->model].kv_state_tokens;
 }
 
 /* The prefix a request found at arrival is still only cache until it is first worked on: the newest
@@ -87,6 +95,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
     bool untouched = r->pub->kv_tokens > 0 && r->pub->kv_tokens == r->pub->reused_tokens &&
                      r->pub->generated_tokens == 0 && r->pub->pass == NULL;
     if (untouched && !r->prefix_idle && !r->pub->kv_swapped) {
+        states_give_way(c, r);
         r->prefix_idle = true;
         c->kv_blocks_idle += kv_units(c, r, r->kv_blocks - kv_blocks_shared(r));
         prefix_hold(c, r->prefix, PREFIX_USED, PREFIX_IDLE);
@@ -158,6 +167,9 @@ void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
             prefix_keep(c, r, keep);
         }
         r->kv_blocks = keep;
+        if (keep == 0) {
+            states_give_way(c, r);
+        }
         kv_check_blocks(c);
     }
 }

@@ -26,7 +26,8 @@ static inline uint32_t kv_blocks_shared(const struct full_request *r)
 
 static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
-    return kv_has_room(c, r, new_tokens) ? 0 : kv_grow(c, r, new_tokens);
+    bool there = r->pub->kv_state_tokens == 0 && kv_has_room(c, r, new_tokens);
+    return there ? 0 : kv_grow(c, r, new_tokens);
 }
 
 /* Blocks that decoding requests can have: free ones, and what finished turns left. */
@@ -66,6 +67,15 @@ static inline void kv_check_blocks(const struct core *c)
                 c->kv_blocks_total);
 }
 
+/* The blocks of its states (recurrent layers): all that its model's take, or 0. It takes them when
+ * it next reserves KV. It has them until it has no KV any more, or only what it found in the cache.
+ * KV that a session keeps for its next turn has them too, and shared prefixes do not. */
+static inline uint64_t kv_state_blocks(const struct core *c, const struct full_request *r)
+{
+    uint64_t all = c->models[r->pub->model].kv_state_tokens;
+    return (all - r->pub->kv_state_tokens) / c->setup->kv_block_tokens;
+}
+
 /* Blocks it lacks for so many more tokens. */
 uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
 /* Keeps blocks for so many tokens: shared ones of the others stay cached. */
@@ -81,11 +91,17 @@ uint64_t kv_cached_tokens(const struct core *c, const struct full_request *r);
 /* One request could have so much: all but what init declared. */
 uint64_t kv_most_tokens(const struct core *c);
 uint64_t kv_most_tokens_of(const struct core *c, uint32_t model); /* in tokens of that one */
-/* Has one request by itself room for all its tokens? */
+/* KV of all its tokens and its states. */
+static inline uint64_t kv_tokens_of_all(const struct core *c, const struct full_request *r)
+{
+    return (uint64_t)r->pub->input_tokens + r->output_tokens +
+           c->models[r->pub->model].kv_state_tokens;
+}
+/* Has one request by itself room for that? */
 static inline bool core_request_fits(const struct core *c, const struct full_request *r)
 {
     uint64_t most = kv_most_tokens_of(c, r->pub->model);
-    return (uint64_t)r->pub->input_tokens + r->output_tokens <= most;
+    return kv_tokens_of_all(c, r) <= most;
 }
 /* Held by requests and finished turns. */
 static inline uint64_t kv_blocks_held(const struct core *c)

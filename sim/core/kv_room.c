@@ -78,8 +78,10 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
     uint32_t need = kv_blocks_for(c, tokens);
-    SIM_ASSERT(!kv_has_room(c, r, new_tokens));
-    uint64_t extra = kv_units(c, r, need - r->kv_blocks);
+    need = need > r->kv_blocks ? need : r->kv_blocks;
+    uint64_t states = r->pub->kv_state_tokens / c->setup->kv_block_tokens;
+    SIM_ASSERT(states > 0 || need > r->kv_blocks);
+    uint64_t extra = kv_units(c, r, need - r->kv_blocks + states);
     if (c->kv_blocks_owed > 0) { /* others were promised them first */
         kv_collect(c, r);
     }
@@ -90,6 +92,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
     }
     c->kv_blocks_free -= extra;
     r->kv_blocks = need;
+    r->pub->kv_state_tokens = 0;
     SIM_ASSERT(kv_has_room(c, r, new_tokens));
     kv_check_blocks(c);
     note_peak(c);

@@ -62,6 +62,7 @@ static void request_fill(struct core *c, struct full_request *r, uint32_t row,
     r->pub->depth = t->turn;
     r->pub->model = trace_graph_model(c->setup->trace->graph, row);
     SIM_ASSERT(r->pub->model < c->n_models);
+    r->pub->kv_state_tokens = c->models[r->pub->model].kv_state_tokens;
     r->pub->first_service_ns = TIME_NEVER_NS;
     r->pub->first_token_ns = TIME_NEVER_NS;
     r->pub->last_token_ns = TIME_NEVER_NS;
@@ -115,9 +116,9 @@ void core_request_arrives(struct core *c, uint32_t row)
     bool fits = core_request_fits(c, r);
     if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,
-                  "request %u needs %u KV tokens, the machine holds %" PRIu64
+                  "request %u needs %" PRIu64 " KV tokens, the machine holds %" PRIu64
                   "%s (model, memory or kv_capacity_tokens too small for this trace)",
-                  r->pub->id, t.input_tokens + t.output_tokens, kv_most_tokens_of(c, r->pub->model),
+                  r->pub->id, kv_tokens_of_all(c, r), kv_most_tokens_of(c, r->pub->model),
                   c->kv_blocks_mapped > 0 ? " next to the graphs mapped at the start" : "");
     }
     if (c->n_models > 1) {

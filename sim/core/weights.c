@@ -99,9 +99,7 @@ uint64_t weights_least_lent(const struct core *c, uint32_t model)
 /* Units of KV that a request needs for all its tokens. */
 static uint64_t need_of(const struct core *c, const struct full_request *r)
 {
-    uint64_t tokens = (uint64_t)r->pub->input_tokens + r->output_tokens;
-    uint32_t block = c->setup->kv_block_tokens;
-    return kv_units(c, r, (tokens + block - 1) / block);
+    return kv_units(c, r, kv_blocks_for(c, kv_tokens_of_all(c, r)));
 }
 
 /* In, and not about to leave. */

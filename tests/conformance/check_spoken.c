@@ -164,12 +164,13 @@ static void arrived(struct sched *s, const struct request *r)
     spoken_time(at[1], r->ttft_slo_ns);
     spoken_time(at[2], r->tbt_slo_ns);
     spoken_time(at[3], r->deadline_ns);
-    event("[\"arrived\",%u,%u,%u,%u,\"%s\",%d,%s,%u,%u,%s,%s,%s,%u,%u,%s,%u,%u,%u,%s,%u]", r->id,
-          r->session_id, r->turn, r->client_id,
+    event("[\"arrived\",%u,%u,%u,%u,\"%s\",%d,%s,%u,%u,%s,%s,%s,%u,%u,%s,%u,%u,%u,%s,%u,%" PRIu64
+          "]",
+          r->id, r->session_id, r->turn, r->client_id,
           r->cls == REQUEST_CLASS_REACTIVE ? "reactive" : "proactive", r->priority, at[0],
           r->input_tokens, r->max_output_tokens, at[1], at[2], at[3], r->reused_tokens,
           r->kv_tokens, spoken_yes(r->kv_swapped), r->job_id, r->depth, r->waiters,
-          spoken_yes(r->background), r->model);
+          spoken_yes(r->background), r->model, r->kv_state_tokens);
     wild.request_arrived(&spoken.lines, r);
 }
 

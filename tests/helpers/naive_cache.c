@@ -54,7 +54,7 @@ uint32_t naive_free(const struct naive_cache *c)
 {
     uint32_t used = c->n_cached;
     for (uint32_t i = 0; i < NAIVE_MAX_REQUESTS; i++) {
-        used += c->of[i].live ? c->of[i].own : 0;
+        used += c->of[i].live ? c->of[i].own + c->of[i].states : 0;
     }
     SIM_REQUIRE(used <= c->blocks, "%u blocks of %u", used, c->blocks);
     return c->blocks - used;
@@ -186,6 +186,7 @@ void naive_give_back(struct naive_cache *c, const uint32_t *i, uint32_t count)
         struct naive_request *r = &c->of[i[k]];
         r->own = blocks_for(c, r->kv) - r->held;
         r->idle = r->kv > 0 && r->kv == r->reused && r->generated == 0;
+        r->states = r->idle || r->kv == 0 ? 0 : r->states;
     }
 }
 
@@ -197,11 +198,12 @@ bool naive_reserve(struct naive_cache *c, const uint32_t *i, const uint32_t *n, 
     for (uint32_t k = 0; k < count; k++) {
         struct naive_request *r = &c->of[i[k]];
         uint32_t more = blocks_for(c, r->kv + n[k]) - r->held - r->own;
-        if (!make_free(c, more)) {
+        if (!make_free(c, more + c->states - r->states)) {
             naive_give_back(c, i, count);
             return false;
         }
         r->own += more;
+        r->states = c->states;
     }
     return true;
 }
@@ -243,6 +245,7 @@ void naive_lose(struct naive_cache *c, uint32_t i, uint32_t keep)
     }
     r->kv = keep;
     r->own = blocks_for(c, keep) - r->held;
+    r->states = keep > 0 ? r->states : 0;
 }
 
 void naive_leave(struct naive_cache *c, uint32_t i)
@@ -251,6 +254,6 @@ void naive_leave(struct naive_cache *c, uint32_t i)
     r->idle = false;
     share(c, r);
     hold_only(c, r, 0);
-    r->own = 0;
+    r->own = r->states = 0;
     r->live = false;
 }

@@ -19,15 +19,17 @@ struct naive_block {
 struct naive_request {
     const uint64_t *tokens; /* prompt and answer; borrowed */
     uint32_t input, kv, reused, generated;
-    uint32_t held; /* blocks of the cache that it holds, its first ones */
-    uint32_t own;  /* blocks of its own */
-    uint32_t rank; /* of what it holds, from now on */
-    uint32_t came; /* its place in the order of arrival */
+    uint32_t held;   /* blocks of the cache that it holds, its first ones */
+    uint32_t own;    /* blocks of its own */
+    uint32_t states; /* blocks of its states: all of the model's, or none */
+    uint32_t rank;   /* of what it holds, from now on */
+    uint32_t came;   /* its place in the order of arrival */
     bool live, idle, served;
 };
 
 struct naive_cache {
     uint32_t block_tokens, blocks; /* of a block; in all */
+    uint32_t states; /* blocks that a request takes as long as it has KV that it did not find */
     struct naive_block cached[NAIVE_MAX_BLOCKS];
     uint32_t n_cached;
     struct naive_request of[NAIVE_MAX_REQUESTS];

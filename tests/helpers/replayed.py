@@ -113,7 +113,8 @@ class Engine:
             shape.add(first, n, prompt, int(emits))
             out.append((request, emits))
         block = self.machine.sim["kv_block_tokens"]
-        self.kv_blocks = max(self.kv_blocks, sum(math.ceil(n / block) for n in self.held.values()))
+        states = math.ceil(4 * m.m.get("recurrent_state", 0) * m.m.get("recurrent_layers", 0) / (block * m.kv_bytes))
+        self.kv_blocks = max(self.kv_blocks, sum(math.ceil(n / block) + states for n in self.held.values()))
         self.passes[len(self.passes) + 1] = Pass(out, shape, fused, m.layers)
 
     def launch(self, spec):

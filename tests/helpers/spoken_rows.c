@@ -49,10 +49,10 @@ void spoken_row(const struct spoken_thing *t, char row[SPOKEN_ROW])
         spoken_time(at[0], r->first_service_ns);
         spoken_time(at[1], r->first_token_ns);
         spoken_time(at[2], r->last_token_ns);
-        (void)snprintf(row, SPOKEN_ROW, "[%u,\"%s\",%u,%u,%u,%s,%s,%s,%u,%s,%s", r->id,
+        (void)snprintf(row, SPOKEN_ROW, "[%u,\"%s\",%u,%u,%u,%s,%s,%s,%u,%s,%s,%" PRIu64, r->id,
                        requests[r->state], r->kv_tokens, r->generated_tokens,
                        spoken_pass_number(r->pass), at[0], at[1], at[2], r->preemptions,
-                       spoken_yes(r->kv_swapped), spoken_yes(r->calls_tool));
+                       spoken_yes(r->kv_swapped), spoken_yes(r->calls_tool), r->kv_state_tokens);
     } else if (t->kind == 'p') {
         const struct pass *p = t->of;
         (void)snprintf(row, SPOKEN_ROW, "[%u,\"%s\",%u,%u,%u,%u,%u", t->id, passes[p->state], p->op,
@@ -307,12 +307,13 @@ static void check_llm(const cJSON *o, const struct llm *m)
     IS(o, m, shared_ffn);
     IS(o, m, dense_layers);
     IS(o, m, dense_ffn);
+    IS(o, m, kv_state_bytes);
     const cJSON *layer = cJSON_GetObjectItemCaseSensitive(o, "layer");
     ck_assert_int_eq(cJSON_GetArraySize(layer), (int)m->layer.n);
     for (uint32_t i = 0; i < m->layer.n; i++) {
         ck_assert_str_eq(cJSON_GetArrayItem(layer, (int)i)->valuestring, ops[m->layer.kind[i]]);
     }
-    ck_assert_int_eq(cJSON_GetArraySize(o), 28);
+    ck_assert_int_eq(cJSON_GetArraySize(o), 29);
 }
 
 void spoken_check_init(struct sched *s)

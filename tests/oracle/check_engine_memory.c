@@ -329,27 +329,30 @@ static void swap(struct sched *s, struct script *y)
 /* A prompt of 100 tokens takes 7 of 8 blocks, and its first token comes at 100 ms. Its KV leaves in
  * 100 ms, so all is free at 200. At 300 it is called back: its 7 blocks are taken at once, and it
  * is there at 400. Token 2 comes at 410 and token 3 at 420. In the second case each move takes 7 ms
- * more, so these come at 417 and 427. */
+ * more, so these come at 417 and 427. In the third there are 10 blocks, and states of 30 MB take 2
+ * of them. They move with the KV, in 30 ms: tokens come at 440 and 450. */
 START_TEST(swapped_kv_leaves_and_returns_through_the_loader)
 {
     static const struct scenario_request q[] = {{BE, 0, 100, 3, 0, 0}};
-    const int fixed_ms = _i == 0 ? 0 : 7;
-    sc.setup.kv_capacity_tokens = 128;
-    sc.machine.swap_fixed_ns = MS(fixed_ms);
+    const int more_ms = ((const int[]){0, 7, 30})[_i];
+    const uint32_t most = _i == 2 ? 160 : 128;
+    sc.llm.kv_state_bytes = _i == 2 ? 30e6 : 0.0;
+    sc.setup.kv_capacity_tokens = most;
+    sc.machine.swap_fixed_ns = MS(_i == 1 ? 7 : 0);
     byhand_run(swap, q, 1);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], -EINVAL);
     ck_assert_int_eq(x.rc[2], 0);
     ck_assert_int_eq(x.rc[3], -EINVAL);
     ck_assert_uint_eq(free_tokens[0], 16);
-    ck_assert_uint_eq(free_tokens[1], 128);
+    ck_assert_uint_eq(free_tokens[1], most);
     ck_assert_uint_eq(free_tokens[2], 16);
     ck_assert_uint_eq(x.n_moved, 2);
     ck_assert(x.moved[0].swapped && !x.moved[1].swapped);
-    ck_assert_int_eq(x.moved[0].at_ns, MS(200 + fixed_ms) + 3);
-    ck_assert_int_eq(x.moved[1].at_ns, MS(400 + fixed_ms));
-    ck_assert_int_eq(sc.records[0].token_ns[1], MS(410 + fixed_ms) + 1);
-    ck_assert_int_eq(sc.records[0].token_ns[2], MS(420 + fixed_ms) + 2);
+    ck_assert_int_eq(x.moved[0].at_ns, MS(200 + more_ms) + 3);
+    ck_assert_int_eq(x.moved[1].at_ns, MS(400 + more_ms));
+    ck_assert_int_eq(sc.records[0].token_ns[1], MS(410 + more_ms) + 1);
+    ck_assert_int_eq(sc.records[0].token_ns[2], MS(420 + more_ms) + 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_PASS_BAD_SEGMENT], 2);
     ck_assert_uint_eq(sc.result.counters[COUNTER_EVICT_REFUSED], 2);
 }
@@ -508,7 +511,7 @@ START_TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped)
 END_TEST
 
 /* The KV is on flash at 122 ms. Turn 1 comes at 232 and reads it, until 264. Then it computes 32
- * rows. */
+ * rows. In the second case states of 30 MB go with it, which takes 30 ms more each way. */
 static void swap_between_turns(struct sched *s, struct script *y)
 {
     if (script_at(s, y, 0, 90)) {
@@ -528,11 +531,12 @@ START_TEST(a_turn_reads_back_what_went_to_flash_before_it)
 {
     static const struct scenario_request q[] = {{BE, 0, 32, 1, 7, 0}, {BE, 0.2, 64, 1, 7, 32}};
     sc.setup.kv_capacity_tokens = 160;
+    sc.llm.kv_state_bytes = _i * 30e6;
     byhand_run(swap_between_turns, q, 2);
     ck_assert_int_eq(x.rc[0], 0);
     ck_assert_int_eq(x.rc[1], 0);
     ck_assert_uint_eq(session_free[0], 160);
-    ck_assert_int_eq(sc.records[1].finish_ns, MS(264 + 32) + 6);
+    ck_assert_int_eq(sc.records[1].finish_ns, MS(264 + 30 * _i + 32) + 6);
 }
 END_TEST
 
@@ -558,13 +562,13 @@ static const struct suite_row suite[] = {
     TEST(the_oldest_cold_prefix_goes_first),
     TEST(cold_prefixes_go_one_after_the_other),
     TEST(evicted_kv_is_prefilled_again_with_what_was_generated),
-    LOOP(swapped_kv_leaves_and_returns_through_the_loader, 2),
+    LOOP(swapped_kv_leaves_and_returns_through_the_loader, 3),
     TEST(a_cancelled_request_leaves_at_once_or_at_the_end_of_its_pass),
     TEST(a_later_turn_does_not_arrive_after_the_last_instant_of_its_session),
     TEST(a_turn_due_before_the_last_instant_arrives),
     TEST(a_request_cancelled_during_a_swap_leaves_when_it_ends),
     TEST(kv_between_turns_is_cached_pinned_dropped_or_swapped),
-    TEST(a_turn_reads_back_what_went_to_flash_before_it),
+    LOOP(a_turn_reads_back_what_went_to_flash_before_it, 2),
     TEST(a_turn_without_a_prefix_reads_nothing_back),
 };
 SUITE_MAIN("engine memory", suite)

@@ -24,9 +24,9 @@ static struct trace trace;
 static struct naive_cache naive;
 static uint64_t *tokens[NAIVE_MAX_REQUESTS]; /* of a row: prompt and answer */
 static uint32_t due[NAIVE_MAX_REQUESTS];     /* later turns whose turn before has ended */
-static uint32_t n_due;
-static bool infinite;                      /* unlimited memory, and blocks of one token */
-static uint32_t known[NAIVE_MAX_REQUESTS]; /* computed tokens of a row that others may use */
+static uint32_t n_due, states;               /* blocks of the states of a request */
+static bool infinite;                        /* unlimited memory, and blocks of one token */
+static uint32_t known[NAIVE_MAX_REQUESTS];   /* computed tokens of a row that others may use */
 
 static void nothing(struct sched *s)
 {
@@ -49,13 +49,9 @@ static void arrive_later(void *exec, int64_t at_ns, uint32_t row)
     due[n_due++] = row;
 }
 
-static void move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in)
+static void move(void *exec UNUSED, struct full_request *r UNUSED, uint32_t row UNUSED,
+                 double bytes UNUSED, bool in UNUSED)
 {
-    (void)exec;
-    (void)r;
-    (void)row;
-    (void)bytes;
-    (void)in;
 }
 
 static const struct executor_ops no_executor = {
@@ -78,11 +74,13 @@ static void begin(uint32_t block_tokens, uint32_t blocks)
     sc.setup.policy = &nobody;
     sc.setup.kv_block_tokens = block_tokens;
     sc.setup.kv_capacity_tokens = (uint64_t)block_tokens * blocks;
+    sc.llm.kv_state_bytes = states * block_tokens * sc.llm.kv_bytes_per_token;
     ck_assert_msg(core_init(&core, &sc.setup, &no_executor, NULL, &sc.result) == 0, "%s",
                   sc.result.message);
     memset(&naive, 0, sizeof naive);
     naive.block_tokens = block_tokens;
     naive.blocks = blocks;
+    naive.states = states;
     memset(known, 0, sizeof known);
     n_due = 0;
     ck_assert_uint_le(trace.n, NAIVE_MAX_REQUESTS);
@@ -123,6 +121,7 @@ static void compare(const char *after)
                           r->pub->kv_tokens, r->pub->reused_tokens, n->kv, n->reused);
             ck_assert_msg(r->prefix_idle == n->idle, "%s: row %u idle", after, i);
             ck_assert_uint_eq(r->kv_blocks, n->own + n->held);
+            ck_assert_uint_eq(r->pub->kv_state_tokens, (states - n->states) * naive.block_tokens);
         }
     }
     ck_assert_msg(
@@ -359,7 +358,8 @@ static uint64_t random_run(uint64_t number)
         longest = n > longest ? n : longest;
     }
     uint32_t least = longest / block_tokens + 1;
-    begin(block_tokens, infinite ? 4096 : least + rng_below(&r, 2 * least));
+    states = number % 3 == 0 ? 1 + (uint32_t)(number % 7) : 0;
+    begin(block_tokens, states + (infinite ? 4096 : least + rng_below(&r, 2 * least)));
     uint32_t next = 0;
     uint64_t hits = 0;
     for (uint32_t steps = 0; steps < 400; steps++) {

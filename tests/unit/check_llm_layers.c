@@ -32,15 +32,17 @@ END_TEST
 
 /* Bytes of KV that a token adds, with 16 bits. Qwen3.6 35B: 10 layers, 2 x 2 heads of 256. GLM 4.7
  * Flash: 47 layers, 512 + 64. Gemma 4 26B: 25 layers with 2 x 8 heads of 256, and 5 with 2 x 2 of
- * 512. LFM2: 6 layers, 2 x 8 heads of 64. */
+ * 512. LFM2: 6 layers, 2 x 8 heads of 64. And states of a sequence, 4 bytes an element. Qwen3.6: 30
+ * layers with 32 heads of 128 x 128, and a convolution over 4 rows of 2 x 16 + 32 heads. LFM2: 10
+ * layers with a convolution over 3 rows. */
 static const struct {
     const char *name;
-    double elements;
+    double elements, states;
 } tokens[] = {
-    {"qwen3.6-35b-a3b", 10.0 * 2 * 2 * 256},
-    {"glm-4.7-flash", 47.0 * (512 + 64)},
-    {"gemma-4-26b-a4b", 25.0 * 2 * 8 * 256 + 5.0 * 2 * 2 * 512},
-    {"lfm2-1.2b", 6.0 * 2 * 8 * 64},
+    {"qwen3.6-35b-a3b", 10.0 * 2 * 2 * 256, 30.0 * (32 * 128 * 128 + 3 * 64 * 128)},
+    {"glm-4.7-flash", 47.0 * (512 + 64), 0.0},
+    {"gemma-4-26b-a4b", 25.0 * 2 * 8 * 256 + 5.0 * 2 * 2 * 512, 0.0},
+    {"lfm2-1.2b", 6.0 * 2 * 8 * 64, 10.0 * 2 * 2048},
 };
 
 START_TEST(a_token_stores_what_its_layers_keep)
@@ -48,6 +50,7 @@ START_TEST(a_token_stores_what_its_layers_keep)
     struct model b;
     model_init(&b, tokens[_i].name, "extended");
     model_near(b.llm.kv_bytes_per_token, tokens[_i].elements * b.llm.kv_bytes_per_element, 1e-12);
+    model_near(b.llm.kv_state_bytes, 4.0 * tokens[_i].states, 1e-12);
 }
 END_TEST
 

@@ -78,6 +78,7 @@ class Llm(NamedTuple):
     shared_ffn: int  # inner width of experts that every token uses; 0: none
     dense_layers: int  # layers with an FFN of dense_ffn instead of experts
     dense_ffn: int
+    kv_state_bytes: float  # states of recurrent layers, for each sequence
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
 
 
@@ -114,8 +115,9 @@ class MachineState(NamedTuple):
 class RequestFields:
     __slots__ = ("id", "session_id", "turn", "client_id", "cls", "priority", "arrival_ns", "input_tokens",
                  "max_output_tokens", "ttft_slo_ns", "tbt_slo_ns", "deadline_ns", "reused_tokens", "kv_tokens",
-                 "kv_swapped", "job_id", "depth", "waiters", "background", "model", "state", "generated_tokens",
-                 "pass_", "first_service_ns", "first_token_ns", "last_token_ns", "preemptions", "calls_tool")
+                 "kv_swapped", "job_id", "depth", "waiters", "background", "model", "kv_state_tokens", "state",
+                 "generated_tokens", "pass_", "first_service_ns", "first_token_ns", "last_token_ns",
+                 "preemptions", "calls_tool")
 
     id: int  # unique, dense, in trace order
     session_id: int  # turns of one agent flow share it
@@ -141,6 +143,9 @@ class RequestFields:
     waiters: int
     background: bool  # no part of its job's completion: nobody waits for it
     model: int  # that it asks for, of sched.models; a pass has requests of one model
+    # KV that its states will take with its next rows: so many tokens, in whole blocks. 0: they have it, or its
+    # model has none
+    kv_state_tokens: int
     state: str  # "queued", "decode", "finished", "shed"
     generated_tokens: int  # output tokens produced
     pass_: Any  # the live pass it is in, of several (SEGMENT_AHEAD) that of its first tokens, or None
@@ -154,7 +159,7 @@ class RequestFields:
         (self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
          self.input_tokens, self.max_output_tokens, self.ttft_slo_ns, self.tbt_slo_ns, self.deadline_ns,
          self.reused_tokens, self.kv_tokens, self.kv_swapped, self.job_id, self.depth, self.waiters,
-         self.background, self.model, *rest) = row
+         self.background, self.model, self.kv_state_tokens, *rest) = row
         self.state = "queued"
         self.generated_tokens = 0
         self.pass_ = None
@@ -167,7 +172,8 @@ class RequestFields:
 
     def _changed(self, row: Sequence[Any]) -> Sequence[Any]:
         (self.state, self.kv_tokens, self.generated_tokens, self.pass_, self.first_service_ns,
-         self.first_token_ns, self.last_token_ns, self.preemptions, self.kv_swapped, self.calls_tool, *rest) = row
+         self.first_token_ns, self.last_token_ns, self.preemptions, self.kv_swapped, self.calls_tool,
+         self.kv_state_tokens, *rest) = row
         return rest
 
 

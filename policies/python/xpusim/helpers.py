@@ -41,7 +41,8 @@ def form(policy: Policy, segments: Sequence[Segment]) -> Pass:
 def fits(policy: Policy, segments: Sequence[Segment]) -> bool:
     """Is there KV for all of it, whatever blocks are half full? A prefix that was found at arrival
     counts as free until a pass holds it. False does not say that there is none."""
-    tokens = sum(s.n_tokens + (s.request.kv_tokens if s.request.reused_tokens else 0) for s in segments)
+    tokens = sum(s.n_tokens + s.request.kv_state_tokens + (s.request.kv_tokens if s.request.reused_tokens else 0)
+                 for s in segments)
     return tokens + len(segments) * policy.kv_block_tokens <= policy.kv_free_tokens
 
 
@@ -220,7 +221,7 @@ class Iterations(Policy):
         size, has = self.kv_block_tokens, r.kv_tokens
         end = has + (r.prefill_left if r.state == "queued" else 1)
         found = self.kv_cached_tokens([r])[0] if self._only_found(r) else 0
-        return -(-end // size) - -(-has // size) + -(-found // size)
+        return -(-end // size) - -(-has // size) + -(-found // size) + r.kv_state_tokens // size
 
     def _fill(self) -> List[Segment]:
         ready = self.ready
