@@ -65,6 +65,7 @@ static struct {
     uint32_t rows[N], n, tokens;
 } batch;
 static uint64_t capacity_blocks, evictions, passes;
+static uint64_t states; /* blocks that a request has as long as it has KV */
 static struct scenario_request q[N];
 
 /* ---- lists, rows, blocks ---- */
@@ -101,7 +102,7 @@ static uint32_t left_of(const struct item *x)
 
 static uint64_t blocks(uint64_t tokens)
 {
-    return (tokens + BLOCK - 1) / BLOCK;
+    return (tokens + BLOCK - 1) / BLOCK + (tokens > 0 ? states : 0);
 }
 
 static uint64_t needed(const struct item *x, uint32_t rows)
@@ -346,22 +347,18 @@ static void compose_v0(void)
 
 /* ---- Orca: every request that has begun, and each whose KV can be reserved to the end ---- */
 
-static uint64_t most_blocks(const struct request *r)
-{
-    return ((uint64_t)r->input_tokens + r->max_output_tokens + BLOCK - 1) / BLOCK;
-}
-
 static void compose_orca(void)
 {
     clear();
     uint64_t reserved = 0;
     for (uint32_t i = 0; i < running.n; i++) {
-        reserved += most_blocks(running.v[i]->r);
+        const struct request *r = running.v[i]->r;
+        reserved += blocks(r->input_tokens + r->max_output_tokens);
         add(running.v[i], running.v[i]->decodes ? 1 : left_of(running.v[i]));
     }
     while (waiting.n > 0 && running.n < form->seqs) {
         struct item *x = waiting.v[0];
-        reserved += most_blocks(x->r);
+        reserved += blocks(x->r->input_tokens + x->r->max_output_tokens);
         if (running.n > 0 && reserved > capacity_blocks) {
             return;
         }
@@ -400,7 +397,7 @@ static void generate(void)
         rows = rows < form->budget - batch.tokens ? rows : form->budget - batch.tokens;
         struct item *out;
         while (!room_for(x, rows) && (out = last_holder_after(i)) != NULL) {
-            uint64_t held = blocks(out->kv);
+            uint64_t held = blocks(out->kv) - states;
             uint64_t wanted = needed(x, rows);
             bool part = form->rule == SPLIT_FUSE && held > wanted;
             lose(out, part ? (uint32_t)(held - wanted) * BLOCK : 0);
@@ -414,7 +411,8 @@ static void generate(void)
 
 static uint32_t prompt_rows(const struct item *x)
 {
-    uint64_t slots = (blocks(x->kv) + free_blocks() - planned()) * BLOCK - x->kv;
+    uint64_t most = blocks(x->kv) + free_blocks() - planned();
+    uint64_t slots = most < states ? 0 : (most - states) * BLOCK - x->kv;
     uint32_t rows = available(x);
     rows = rows < form->budget - batch.tokens ? rows : form->budget - batch.tokens;
     return rows < slots ? rows : (uint32_t)slots;
@@ -576,6 +574,8 @@ START_TEST(every_iteration_is_the_one_that_the_rules_give)
         struct rng r;
         rng_init(&r, rng_key(load, RNG_TEST, 78, 0));
         rules_machine(1);
+        states = load % 3 == 1 ? 1 + load % 7 : 0;
+        sc.llm.kv_state_bytes = (double)(states * BLOCK) * sc.llm.kv_bytes_per_token;
         uint32_t n = make_load(&r);
         memset(items, 0, sizeof items);
         waiting.n = running.n = 0;

@@ -66,6 +66,7 @@ static struct world {
     uint64_t admissions, iterations;
     int64_t formed_ns;
     uint64_t blocks; /* of KV; 0: enough */
+    uint64_t states; /* blocks that a request has as long as it has KV */
     struct {
         struct seen *who[N];
         uint32_t rows[N], n, tokens;
@@ -325,7 +326,7 @@ static void choose(struct seen *v)
 
 static uint64_t blocks(uint32_t tokens)
 {
-    return (tokens + BLOCK - 1) / BLOCK;
+    return (tokens + BLOCK - 1) / BLOCK + (tokens > 0 ? w.states : 0);
 }
 
 static uint64_t free_blocks(void)
@@ -560,7 +561,8 @@ START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
                            .atlas = strstr(orders[_i].params, "atlas") != NULL,
                            .max_batch = batches[load % 4],
                            .budget = budgets[load / 4 % 2],
-                           .rule = (enum iter_rule)(load % 3)};
+                           .rule = (enum iter_rule)(load % 3),
+                           .states = load % 7 == 3 ? 1 + load % 5 : 0};
         char params[256];
         (void)snprintf(params, sizeof params, "max_batch=%u,token_budget=%u,class=%s%s%s",
                        w.max_batch, w.budget, rules[w.rule], orders[_i].params[0] ? "," : "",
@@ -569,6 +571,7 @@ START_TEST(every_iteration_takes_those_whom_the_order_puts_first)
         sc.setup.prefix_reuse = load % 2 == 0;
         w.blocks = load % 2 == 0 ? 0 : most_blocks(n) + rng_below(&r, 20);
         sc.setup.kv_capacity_tokens = w.blocks * BLOCK;
+        sc.llm.kv_state_bytes = (double)(w.states * BLOCK) * sc.llm.kv_bytes_per_token;
         if (load % 5 == 0) {
             sc.machine.sample_ns_per_token = MS(0.3);
         }
