@@ -40,6 +40,8 @@ class VllmV1(Policy):
               Param("policy", "fcfs", "order of admission", choices=("fcfs", "priority")))
 
     def init(self):
+        if any(m.kv_state_bytes > 0 for m in self.models):
+            raise ValueError("the cache that is made here for vLLM's scheduler has no room for states of layers")
         self.device = place(self.machine, self.param["device"])
         self.running = None
         self.prefixes = []
