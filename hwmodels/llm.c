@@ -54,7 +54,16 @@ static double stored_body_weights(const struct llm *m)
 {
     double idle_experts = m->n_experts > 0 ? (double)m->n_experts - m->experts_per_token : 0.0;
     double mixed = (double)m->n_layers - m->dense_layers;
-    return m->body_weights + mixed * idle_experts * ffn_weights(m) * m->ffn_hidden;
+    struct llm_layer l;
+    llm_layer_fill(m, &l);
+    return m->body_weights + mixed * idle_experts * ffn_weights(m) * m->ffn_hidden +
+           m->n_layers * l.unused_weights;
+}
+
+/* Embeddings that layers have of their own. */
+static double table_weights(const struct llm *m)
+{
+    return (double)m->layer_embedding * m->n_layers * m->vocab;
 }
 
 double llm_expert_weights(const struct llm *m)
@@ -64,14 +73,15 @@ double llm_expert_weights(const struct llm *m)
 
 double llm_stored_weights(const struct llm *m)
 {
-    return stored_body_weights(m) + m->head_weights * (m->tied_head ? 1.0 : 2.0);
+    return stored_body_weights(m) + m->head_weights * (m->tied_head ? 1.0 : 2.0) + table_weights(m);
 }
 
 static void count_bytes(struct llm *m)
 {
     double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
-    /* In memory in addition to the head. No kernel reads it whole: a lookup takes one row. */
-    double embedding = m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight;
+    /* In memory in addition to the head. No kernel reads them whole: a lookup takes one row. */
+    double embedding = (m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight) +
+                       table_weights(m) * m->layer_embedding_bytes;
     double outside = attention_weights(m) +
                      ffn_weights(m) * ((double)(m->n_layers - m->dense_layers) * m->shared_ffn +
                                        (double)m->dense_layers * m->dense_ffn);
@@ -79,7 +89,7 @@ static void count_bytes(struct llm *m)
                       m->head_weights * m->head_bytes_per_weight + embedding;
     struct llm_layer l;
     llm_layer_fill(m, &l);
-    m->kv_bytes_per_token = m->n_layers * l.elements_per_key * m->kv_bytes_per_element;
+    m->kv_bytes_per_token = m->n_layers * l.stored_per_key * m->kv_bytes_per_element;
     m->kv_state_bytes = ROOFLINE_STATE_BYTES * l.state_elements * m->n_layers;
 }
 
@@ -113,8 +123,8 @@ static void check_mixture(struct llm *m, const char *file, struct err *e)
     if (all == 0.0 && m->dense_bytes_per_weight > 0.0) {
         (void)err_add(e, "%s: dense_bytes_per_weight: is for models with experts", file);
     }
-    if (all == 0.0 && (m->shared_ffn > 0 || m->dense_layers > 0)) {
-        (void)err_add(e, "%s: shared_ffn and dense_layers are for models with experts", file);
+    if (all == 0.0 && m->shared_ffn > 0) {
+        (void)err_add(e, "%s: shared_ffn is for models with experts", file);
     }
     if ((m->dense_layers > 0) != (m->dense_ffn > 0) || m->dense_layers >= m->n_layers) {
         (void)err_add(e,
@@ -161,9 +171,15 @@ static void check_attention(const struct llm *m, const char *file, struct err *e
                       "multiple of global_kv_heads",
                       file);
     }
-    if (any_latent && (any_global || a->gated || m->sliding_layers > 0)) {
-        (void)err_add(e, "%s: latent attention goes with no window, gate or heads of other layers",
+    if (any_latent &&
+        (any_global || a->gated || m->sliding_layers > 0 || a->shared_kv_layers > 0)) {
+        (void)err_add(e,
+                      "%s: latent attention goes with no window, gate, heads of other layers or "
+                      "layers that share keys",
                       file);
+    }
+    if (a->shared_kv_layers > 0 && a->shared_kv_layers + a->recurrent_layers >= m->n_layers) {
+        (void)err_add(e, "%s: shared_kv_layers: no layer has keys of its own", file);
     }
 }
 
@@ -233,6 +249,21 @@ static const struct json_field llm_rows[] = {
     {JSON_COUNT(L, attention.recurrent_state, "recurrent_state", 0, 1u << 30,
                 "Elements of its state, of 32 bit, for each sequence."),
      JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, attention.shared_kv_layers, "shared_kv_layers", 0, 1000,
+                "Layers that attend to the keys and values of an earlier one, and store none."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, layer_embedding, "layer_embedding", 0, 1u << 16,
+                "Width of the embedding that a token has in each layer; 0: it has none."),
+     JSON_DEFAULT(0.0)},
+    {JSON_QUANTITY(L, layer_embedding_bytes, "layer_embedding_bytes_per_weight", "B", 0.05, 8.0,
+                   1.0, "Bytes per weight of those embeddings. Default: as the LM head."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, laurel_rank, "laurel_rank", 0, 1u << 16,
+                "Rank of a path around attention (LAuReL); 0: there is none."),
+     JSON_DEFAULT(0.0)},
+    {JSON_COUNT(L, altup_inputs, "altup_inputs", 0, 64,
+                "Streams of the hidden state (AltUp), the first one included; 0: one."),
+     JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, n_experts, "experts", 1, 4096, "Experts of a layer."), JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, experts_per_token, "experts_per_token", 1, 4096, "Experts that a token uses."),
      JSON_DEFAULT(0.0)},
@@ -240,7 +271,7 @@ static const struct json_field llm_rows[] = {
                 "Inner width of the experts that every token uses, next to those it chooses."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, dense_layers, "dense_layers", 0, 1000,
-                "Layers with one FFN instead of experts."),
+                "Layers with one FFN instead of experts, or with one of another width."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(L, dense_ffn, "dense_ffn", 0, 1u << 22, "Inner width of the FFN of those layers."),
      JSON_DEFAULT(0.0)},
@@ -302,6 +333,9 @@ int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *
     }
     out->body_weights = body_weights(out);
     out->head_weights = (double)out->hidden * out->vocab;
+    if (out->layer_embedding_bytes == 0.0) {
+        out->layer_embedding_bytes = out->head_bytes_per_weight;
+    }
     count_bytes(out);
     return 0;
 }
@@ -322,6 +356,7 @@ void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
     }
     if (format->head_bytes > 0.0) {
         m->head_bytes_per_weight = fmax(format->head_bytes, m->dense_bytes_per_weight);
+        m->layer_embedding_bytes = m->head_bytes_per_weight;
     }
     m->kv_bytes_per_element = format->kv_bytes;
     count_bytes(m);

@@ -235,4 +235,6 @@ void llm_tree_width(cJSON *to, uint32_t bits)
     (void)snprintf(s.source, sizeof s.source,
                    "%u-bit weights with their scales (the width asked for)", bits);
     llm_hf_put_storage(to, &s);
+    cJSON_DeleteItemFromObjectCaseSensitive(to,
+                                            "layer_embedding_bytes_per_weight"); /* as the head */
 }

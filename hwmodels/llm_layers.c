@@ -22,12 +22,20 @@ static void add_heads(struct llm_layer *l, const struct llm *m, double kv_heads,
 {
     double q = (double)m->heads * head_dim;
     double kv = kv_heads * head_dim;
-    before(l, m->hidden, (m->attention.gated ? 2.0 : 1.0) * q + (values ? 2.0 : 1.0) * kv, 1.0,
-           layers);
+    double attending = (double)m->n_layers - m->attention.recurrent_layers;
+    double own = layers * (1.0 - m->attention.shared_kv_layers / attending);
+    double queries = (m->attention.gated ? 2.0 : 1.0) * q;
+    double keys = (values ? 2.0 : 1.0) * kv;
+    before(l, m->hidden, queries + keys, 1.0, own);
+    if (own < layers) {
+        before(l, m->hidden, queries, 1.0, layers - own);
+        l->unused_weights += m->hidden * keys * (layers - own);
+    }
     after(l, q, m->hidden, 1.0, layers);
     l->flop_per_pair += 4.0 * q * layers; /* QK^T and PV, 2 flop each */
     l->elements_per_key += 2.0 * kv * layers;
-    l->rotated_per_row += (q + kv) * layers;
+    l->stored_per_key += 2.0 * kv * own;
+    l->rotated_per_row += (q + kv) * own + q * (layers - own);
     l->io_per_row += 2.0 * q * layers;
 }
 
@@ -47,6 +55,7 @@ static void add_latent(struct llm_layer *l, const struct llm *m, double layers)
     after(l, heads * a->value_dim, m->hidden, 1.0, layers);
     l->flop_per_pair += 2.0 * heads * (key + a->latent_kv) * layers;
     l->elements_per_key += key * layers;
+    l->stored_per_key += key * layers;
     l->rotated_per_row += (heads + 1.0) * a->rotary_dim * layers;
     l->io_per_row += heads * (key + a->latent_kv) * layers;
 }
@@ -61,6 +70,25 @@ static void add_recurrent(struct llm_layer *l, const struct llm *m, double layer
     l->io_per_row += ((double)a->recurrent_in + a->recurrent_out) * layers;
 }
 
+static void add_further(struct llm_layer *l, const struct llm *m)
+{
+    double h = m->hidden;
+    double once = 1.0 / m->n_layers; /* in a pass */
+    if (m->layer_embedding > 0) {
+        before(l, h, (double)m->layer_embedding * m->n_layers, 1.0, once);
+        after(l, h, m->layer_embedding, 1.0, 1.0);
+        after(l, m->layer_embedding, h, 1.0, 1.0);
+    }
+    if (m->laurel_rank > 0) {
+        before(l, h, m->laurel_rank, 1.0, 1.0);
+        before(l, m->laurel_rank, h, 1.0, 1.0);
+    }
+    if (m->altup_inputs > 1) {
+        before(l, h, h, m->altup_inputs - 1.0, once);
+        after(l, h, h, m->altup_inputs - 1.0, once);
+    }
+}
+
 void llm_layer_fill(const struct llm *m, struct llm_layer *out)
 {
     const struct llm_attention *a = &m->attention;
@@ -68,6 +96,7 @@ void llm_layer_fill(const struct llm *m, struct llm_layer *out)
     double recurrent = a->recurrent_layers / layers;
     double near = m->sliding_layers / layers;
     memset(out, 0, sizeof *out);
+    add_further(out, m);
     if (recurrent > 0.0) {
         add_recurrent(out, m, recurrent);
     }

@@ -17,7 +17,20 @@
  * Recurrent layers have a state of fixed size for each sequence, and no keys. Each pass reads and
  * writes it once. Gated DeltaNet (arXiv:2412.06464), Mamba (arXiv:2312.00752) and short
  * convolutions are such layers. A row takes 6 flop per element of the state (decay, update,
- * output), at the rate of attention. Convolutions take no time of their own. */
+ * output), at the rate of attention. Convolutions take no time of their own.
+ *
+ * Where layers share keys and values, the last ones attend to those of an earlier layer. Their
+ * queries have products and read keys as ever. Products for keys and values are stored in files,
+ * but do not run. Each kind has the same share of such layers.
+ *
+ * Embeddings of each layer (Gemma 3n and 4) are tables of `layer_embedding` elements for a token
+ * and layer. A token reads one row of each. One product in front of all layers, from the hidden
+ * width to all of these elements, is a share of each layer's. In a layer a product gives a gate as
+ * wide, and another leads back to the hidden width.
+ *
+ * Gemma 3n also has a path of low rank around attention (LAuReL, arXiv:2411.07501). Further streams
+ * go along with the hidden state (AltUp, arXiv:2301.13310): a product in front of all layers makes
+ * them, and one behind takes them back. Their mixing takes no time. */
 #pragma once
 
 #include "sim/api/device.h"
@@ -26,14 +39,16 @@
 struct llm_product {
     double in, out, copies, layers;
 };
-#define LLM_MAX_PRODUCTS 6
+#define LLM_MAX_PRODUCTS 10
 
 struct llm_layer {
     struct llm_product before[LLM_MAX_PRODUCTS]; /* attention's, from the hidden width on */
     struct llm_product after[LLM_MAX_PRODUCTS];  /* from its outputs to the hidden width */
     uint32_t n_before, n_after;
-    double flop_per_pair; /* of a query and a key */
-    double elements_per_key;
+    double flop_per_pair;    /* of a query and a key */
+    double elements_per_key; /* that are read */
+    double stored_per_key;
+    double unused_weights;  /* that files have and no kernel reads */
     double rotated_per_row; /* elements of queries and keys with positions */
     double io_per_row;      /* elements of queries and outputs */
     double far_pair_frac;   /* of flop_per_pair, what layers with a window have */
@@ -50,5 +65,7 @@ double llm_layer_weights(const struct llm_layer *l);
 static inline bool llm_attention_is_usual(const struct llm *m)
 {
     const struct llm_attention *a = &m->attention;
-    return !a->gated && a->latent_kv == 0 && a->recurrent_layers == 0 && a->global_head_dim == 0;
+    return !a->gated && a->latent_kv == 0 && a->recurrent_layers == 0 && a->global_head_dim == 0 &&
+           a->shared_kv_layers == 0 && m->dense_layers == 0 && m->layer_embedding == 0 &&
+           m->laurel_rank == 0 && m->altup_inputs == 0;
 }

@@ -41,6 +41,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     double dense = fmax(m->body_bytes_per_weight, m->dense_bytes_per_weight);
     memset(r->ops, 0, sizeof r->ops);
     add_products(&r->ops[OP_QKV], l.before, l.n_before, dense);
+    r->ops[OP_QKV].io_bytes_per_row += m->layer_embedding * m->layer_embedding_bytes;
     add_products(&r->ops[OP_FFN], l.after, l.n_after, dense);
     double dense_bytes = r->ops[OP_FFN].weight_bytes;
     double dense_flop = r->ops[OP_FFN].flop_per_row;
@@ -53,12 +54,12 @@ static void ops_fill(struct roofline *r, const struct llm *m)
         r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
         r->ops[OP_FFN].weight_bytes = dense_bytes;
         r->ops[OP_FFN].expert_flop_per_row = r->ops[OP_FFN].flop_per_row - dense_flop;
-        double prims = r->ops[OP_FFN].prims; /* of a layer with experts */
-        add_ffn(&r->ops[OP_FFN], m, m->dense_ffn, dense_share, dense);
-        r->ops[OP_FFN].prims = prims;
-        if (m->shared_ffn > 0) {
-            add_ffn(&r->ops[OP_FFN], m, m->shared_ffn, 1.0 - dense_share, dense);
-        }
+    }
+    double prims = r->ops[OP_FFN].prims; /* one of the FFNs is in each layer */
+    add_ffn(&r->ops[OP_FFN], m, m->dense_ffn, dense_share, dense);
+    r->ops[OP_FFN].prims = prims;
+    if (m->shared_ffn > 0) {
+        add_ffn(&r->ops[OP_FFN], m, m->shared_ffn, 1.0 - dense_share, dense);
     }
     add_matrix(&r->ops[OP_HEAD], m->hidden, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;

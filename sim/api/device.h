@@ -128,6 +128,7 @@ struct llm_attention {
     uint32_t recurrent_in;     /* outputs of their first products */
     uint32_t recurrent_out;    /* inputs of their last product */
     uint32_t recurrent_state;  /* elements of the state of one sequence, of 32 bit */
+    uint32_t shared_kv_layers; /* layers that attend to keys and values of another one */
 };
 
 /* The model, as everyone may know it. */
@@ -152,10 +153,14 @@ struct llm {
     uint32_t sliding_layers; /* how many have it; a runtime may not use it (SoC file) */
     uint32_t max_context;    /* prompt and answer that it was made for, tokens; 0: not stated */
     uint32_t shared_ffn;     /* inner width of experts that every token uses; 0: none */
-    uint32_t dense_layers;   /* layers with an FFN of dense_ffn instead of experts */
+    uint32_t dense_layers;   /* layers with an FFN of dense_ffn instead of experts, or another */
     uint32_t dense_ffn;
     struct llm_attention attention;
     double kv_state_bytes; /* states of recurrent layers, for each sequence */
+    /* Further products and tables (hwmodels/llm_layers.h); 0: none. */
+    uint32_t layer_embedding; /* width of a token's embedding of its own in each layer */
+    uint32_t laurel_rank, altup_inputs;
+    double layer_embedding_bytes; /* of a weight of those embeddings */
 };
 #define LLM_FIELDS(X, W)                                                                           \
     X(name), X(n_layers), X(hidden), X(heads), X(kv_heads), X(head_dim), X(ffn_hidden), X(vocab),  \

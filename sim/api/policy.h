@@ -364,7 +364,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, and of the helpers
  * that plug-ins share with the program (policies/common, plugin.list). By `make generate`; so none
  * of them changes unnoticed. Members of the first are appended, never put between. */
-#define POLICY_LAYOUT 2704605489u
+#define POLICY_LAYOUT 2242368835u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -57,7 +57,8 @@ class Model:
         self.wide = max(self.body, m.get("dense_bytes_per_weight", 0))
         self.head = m["head_bytes_per_weight"]
         self.products = 3 if m["gated_ffn"] else 2
-        self.kv_bytes = self.layers * self.key * m["kv_bytes_per_element"]  # of a token
+        self.kv_bytes = self.layers * self.stored_key * m["kv_bytes_per_element"]  # of a token
+        self.row_of_layer = m.get("layer_embedding", 0) * m.get("layer_embedding_bytes_per_weight", self.head)
 
     def mixers(self):
         """Attention of a layer, and what some layers have in its place. There are products (inputs, outputs, copies, ops) before and after
@@ -68,14 +69,19 @@ class Model:
         wide = 1 - states - windows if m.get("global_head_dim", 0) else 0.0  # layers with heads of their own
         usual = 1 - states - wide
         self.before, self.after, self.pair, self.key, self.row, self.turned = [], [], 0.0, 0.0, 0.0, 0.0
-        self.far_pair = self.far_key = 0.0
+        self.far_pair = self.far_key = self.unused = 0.0
+        lend = m.get("shared_kv_layers", 0) / (self.layers * (1 - states))  # share of layers that attend to others' keys
+        self.beside()
 
         def attention(share, dim, kv_heads, products, far):
-            self.before.append((h, heads * dim * (2 if m.get("gated_attention") else 1) + products * kv_heads * dim, share, share))
+            queries, keys = heads * dim * (2 if m.get("gated_attention") else 1), products * kv_heads * dim
+            self.before.append((h, queries + keys, share * (1 - lend), share * (1 - lend)))
+            self.before += [(h, queries, share * lend, share * lend)] if lend else []
+            self.unused += h * keys * share * lend
             self.after.append((heads * dim, h, share, share))
             self.pair, self.far_pair = self.pair + 4.0 * heads * dim * share, self.far_pair + 4.0 * heads * dim * far
             self.key, self.far_key = self.key + 2 * kv_heads * dim * share, self.far_key + 2 * kv_heads * dim * far
-            self.row, self.turned = self.row + 2 * heads * dim * share, self.turned + (heads + kv_heads) * dim * share
+            self.row, self.turned = self.row + 2 * heads * dim * share, self.turned + (heads + kv_heads * (1 - lend)) * dim * share
 
         if m.get("latent_kv", 0):
             latent, rotary, query = m["latent_kv"], m["rotary_dim"], m.get("latent_query", 0)
@@ -94,9 +100,20 @@ class Model:
             self.after.append((m["recurrent_out"], h, states, states))
             self.row += (m["recurrent_in"] + m["recurrent_out"]) * states
         self.state = m.get("recurrent_state", 0) * states
+        self.stored_key = self.key * (1 - lend)
         ffn = (3 if m["gated_ffn"] else 2) * (2 if m.get("shared_ffn", 0) else 1)
         self.ops = {"QKV": sum(p[3] for p in self.before), "MHA": 1, "FFN": sum(p[3] for p in self.after) + ffn, "HEAD": 1}
         self.ops["LAYER"] = self.ops["QKV"] + 1 + self.ops["FFN"]
+
+    def beside(self):
+        """Products of what is beside attention and FFN, in front of a pass, in a layer, and behind the pass."""
+        m, h, once = self.m, self.hidden, 1 / self.layers
+        wide, rank, streams = m.get("layer_embedding", 0), m.get("laurel_rank", 0), max(0, m.get("altup_inputs", 0) - 1)
+        self.before += [(h, wide * self.layers, once, once)] if wide else []
+        self.after += [(h, wide, 1, 1), (wide, h, 1, 1)] if wide else []
+        self.before += [(h, rank, 1, 1), (rank, h, 1, 1)] if rank else []
+        self.before += [(h, h, streams * once, once)] if streams else []
+        self.after += [(h, h, streams * once, once)] if streams else []
 
     def touched(self, rows):
         """Share of the experts that so many rows read."""
@@ -113,6 +130,7 @@ class Model:
         ffn = self.experts * m["ffn_hidden"] * (1 - self.dense) * self.body
         ffn += (m.get("shared_ffn", 0) * (1 - self.dense) + m.get("dense_ffn", 0) * self.dense) * self.wide
         layer = sum(a * b * n for a, b, n, _ in self.before + self.after) * self.wide + self.products * h * ffn
+        layer += self.unused * self.body + m["vocab"] * self.row_of_layer
         return self.layers * layer + h * m["vocab"] * self.head * (1 if m["tied_head"] else 2)
 
     def ffns(self, rows):
@@ -171,6 +189,7 @@ class Machine:
         if op in ("QKV", "LAYER"):
             for inputs, outputs, copies, _ in m.before:
                 add(inputs, outputs, m.wide, copies, copies)
+            moved += m.row_of_layer * paid
         if op in ("FFN", "LAYER"):
             for inputs, outputs, copies, _ in m.after:
                 add(inputs, outputs, m.wide, copies, copies)

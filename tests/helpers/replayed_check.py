@@ -29,7 +29,8 @@ RUNTIME = {  # keys of runtime entries, their units and values
     "knee": ("1", [0.8, 2])}
 
 KINDS = ("recurrent_layers", "recurrent_in", "recurrent_out", "recurrent_state", "gated_attention", "latent_kv", "latent_query",
-         "rotary_dim", "value_dim", "global_kv_heads", "global_head_dim", "keys_as_values", "sliding_window", "sliding_layers")
+         "rotary_dim", "value_dim", "global_kv_heads", "global_head_dim", "keys_as_values", "sliding_window", "sliding_layers",
+         "shared_kv_layers", "layer_embedding", "laurel_rank", "altup_inputs")
 
 
 def quantity(x, unit):
@@ -110,6 +111,16 @@ def kinds(r, llm):
     elif kind == "global" and keyed > 1:
         llm.update(global_kv_heads=r.choice([1, 2]), global_head_dim=r.choice([32, 256]), keys_as_values=r.random() < 0.5)
         llm.update(sliding_window=r.choice([16, 300]), sliding_layers=r.randint(1, keyed - 1))
+    if kind != "latent" and keyed > 1 and r.random() < 0.4:
+        llm["shared_kv_layers"] = r.randint(1, keyed - 1)
+    if r.random() < 0.4:
+        llm["layer_embedding"] = r.choice([16, 300])
+        if r.random() < 0.5:
+            llm["layer_embedding_bytes_per_weight"] = quantity(r.choice([0.5, 2]), "B")
+    if r.random() < 0.3:
+        llm.update(r.choice([{"laurel_rank": 64}, {"altup_inputs": 4}, {"laurel_rank": 9, "altup_inputs": 2}]))
+    if "experts" not in llm and r.random() < 0.3:
+        llm.update(dense_layers=r.randint(1, llm["layers"] - 1), dense_ffn=r.choice([500, 9000]))
 
 
 def trace(r):

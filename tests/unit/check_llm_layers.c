@@ -9,12 +9,15 @@
 /* Weights of published files, in 1e9, as llama-bench counts them (kyuz0/amd-strix-halo-toolboxes
  * @d1a34bee), or as the model's card states them. Norms, routers, biases and convolutions are not
  * counted here. The file of Qwen3.6 27B has one more layer for predicting tokens: of attention,
- * FFN, and a product 2 x 5120 x 5120 wide. */
+ * FFN, and a product 2 x 5120 x 5120 wide. Those of Gemma 3n are Ollama's (ollama/ollama, 11286);
+ * Gemma 4's have the products for keys that no kernel reads. */
 static const struct {
     const char *name;
     double published, within;
 } totals[] = {
     {"deepseek-v2-lite", 15.71, 2e-3},     {"gemma-4-26b-a4b", 25.23, 2e-3},
+    {"gemma-3n-e2b", 4.46, 1e-3},          {"gemma-3n-e4b", 6.87, 1e-3},
+    {"gemma-4-e2b", 4.65, 1e-3},           {"gemma-4-e4b", 7.52, 1e-3},
     {"gemma-4-31b", 30.70, 1e-3},          {"glm-4.7-flash", 29.94, 1e-3},
     {"gpt-oss-120b", 116.83, 1e-3},        {"granite-4.0-h-tiny", 6.94, 3e-3},
     {"lfm2-1.2b", 1.170340608, 2e-4},      {"minimax-m2.7", 228.69, 1e-3},
@@ -34,7 +37,9 @@ END_TEST
  * Flash: 47 layers, 512 + 64. Gemma 4 26B: 25 layers with 2 x 8 heads of 256, and 5 with 2 x 2 of
  * 512. LFM2: 6 layers, 2 x 8 heads of 64. And states of a sequence, 4 bytes an element. Qwen3.6: 30
  * layers with 32 heads of 128 x 128, and a convolution over 4 rows of 2 x 16 + 32 heads. LFM2: 10
- * layers with a convolution over 3 rows. */
+ * layers with a convolution over 3 rows. Gemma 4 E2B stores keys in 15 of 35 layers: 12 have 2
+ * heads of 256, and 3 of 512. E4B does in 24 of 42: 20 with 2 x 2 heads of 256, and 4 of 512. Gemma
+ * 3n does in 20. */
 static const struct {
     const char *name;
     double elements, states;
@@ -43,6 +48,10 @@ static const struct {
     {"glm-4.7-flash", 47.0 * (512 + 64), 0.0},
     {"gemma-4-26b-a4b", 25.0 * 2 * 8 * 256 + 5.0 * 2 * 2 * 512, 0.0},
     {"lfm2-1.2b", 6.0 * 2 * 8 * 64, 10.0 * 2 * 2048},
+    {"gemma-4-e2b", 12.0 * 2 * 256 + 3.0 * 2 * 512, 0.0},
+    {"gemma-4-e4b", 20.0 * 2 * 2 * 256 + 4.0 * 2 * 2 * 512, 0.0},
+    {"gemma-3n-e2b", 20.0 * 2 * 2 * 256, 0.0},
+    {"gemma-3n-e4b", 20.0 * 2 * 2 * 256, 0.0},
 };
 
 START_TEST(a_token_stores_what_its_layers_keep)
@@ -164,6 +173,74 @@ START_TEST(layers_without_a_window_have_heads_of_their_own)
 }
 END_TEST
 
+/* Gemma 4 E2B. Four of five layers have 8 heads of 256 over one, and the fifth ones of 512; 20 of
+ * 35 have no products for keys and values, and an FFN twice as wide. A layer's embedding of 256 has
+ * a product in front and one behind, and all of them together one in front of a pass. A token reads
+ * 256 weights of its row. Keys are read in all layers, 512 of them in those with a window. */
+START_TEST(a_layer_reads_one_row_of_its_embeddings)
+{
+    struct model b;
+    model_init(&b, "gemma-4-e2b", "extended");
+    plain_device(&b, false);
+    double q = 0.8 * 2048 + 0.2 * 4096;
+    double kv = 15.0 / 35 * (0.8 * 512 + 0.2 * 1024);
+    double ffn = 15.0 / 35 * 6144 + 20.0 / 35 * 12288;
+    model_near(b.r.ops[OP_QKV].flop_per_row, 2.0 * 1536 * (q + kv + 256), 1e-12);
+    model_near(b.r.ops[OP_QKV].prims, 1 + 1.0 / 35, 1e-12);
+    model_near(b.r.ops[OP_FFN].flop_per_row, 2.0 * 1536 * (q + 2 * 256 + 3 * ffn), 1e-12);
+    ck_assert_double_eq(b.r.ops[OP_FFN].prims, 1 + 2 + 3);
+    struct work_shape w = {0};
+    work_shape_add(&w, b.llm.sliding_window, 5023, 1);
+    w.logit_rows = 1;
+    struct kernel_cost c = model_cost(&b, MODEL_IGPU, OP_QKV, &w, 1, 1);
+    /* Inputs and outputs, 2 bytes each: queries come from 1536 + 1536/35 inputs on average. */
+    double io = 2.0 * (1536 + q + kv + 1536.0 / 35 + 256);
+    model_near(c.bytes, 1.01 * 1536 * (q + kv + 256) + io + 1.01 * 256, 1e-12);
+    c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 1, 1);
+    double keys = 0.8 * 512 * 2 * 256 + 0.2 * 5024 * 2 * 512;
+    model_near(c.bytes, keys * b.llm.kv_bytes_per_element + 2.0 * 2 * q, 1e-12);
+    /* In memory are all tables, and products for keys that no kernel reads. */
+    double idle = 20.0 * 1536 * (0.8 * 512 + 0.2 * 1024);
+    double table = 262144.0 * 256 * 35;
+    model_near(b.llm.weight_bytes, 1.01 * (b.llm.body_weights + idle + 262144.0 * 1536 + table),
+               1e-12);
+}
+END_TEST
+
+/* A file may say the bytes of its tables. Where the model is taken with another width, they follow
+ * the head: 2 bytes at 16 bits. */
+START_TEST(tables_have_bytes_of_their_own)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct llm m;
+    SCOPED(json_drop) cJSON *tree = json_read_file("hwmodels/llm/gemma-4-e2b.json", &e);
+    json_put_quantity(tree, "layer_embedding_bytes_per_weight",
+                      (struct quantity){0.5, 0.5, 0.5, QUANTITY_ASSUMED, true}, "B", "a test");
+    ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
+    double table = 262144.0 * 256 * 35;
+    model_near(m.weight_bytes, 1.01 * (llm_stored_weights(&m) - table) + 0.5 * table, 1e-12);
+    llm_tree_width(tree, 16);
+    ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
+    model_near(m.weight_bytes, 2.0 * llm_stored_weights(&m), 1e-12);
+}
+END_TEST
+
+/* Gemma 3n E2B: 8 heads of 256 over 2; 20 of 30 layers have products for keys and values. A path of
+ * rank 64 is around attention. Three more streams have a product in front of a pass and one behind
+ * it. */
+START_TEST(streams_have_products_at_both_ends_of_a_pass)
+{
+    struct model b;
+    model_init(&b, "gemma-3n-e2b", "extended");
+    double before = 2048 + 20.0 / 30 * 1024 + 256 + 2 * 64 + 3 * 2048.0 / 30;
+    double after = 2048 + 2 * 256 + 3 * 2048.0 / 30 + 3 * 8192;
+    model_near(b.r.ops[OP_QKV].flop_per_row, 2.0 * 2048 * before, 1e-12);
+    model_near(b.r.ops[OP_FFN].flop_per_row, 2.0 * 2048 * after, 1e-12);
+    model_near(b.r.ops[OP_QKV].prims, 1 + 2 + 2.0 / 30, 1e-12);
+    model_near(b.r.ops[OP_FFN].prims, 1 + 2 + 3 + 1.0 / 30, 1e-12);
+}
+END_TEST
+
 /* Rotary positions and norms read and write, in 16 bits. GLM has the rotary parts of 20 queries and
  * one key, 64 each. Qwen3.6 35B has 16 + 2 heads of 256 in every fourth layer. A norm is as wide as
  * the hidden width. */
@@ -202,7 +279,7 @@ END_TEST
 START_TEST(no_kernel_is_below_its_floor)
 {
     static const char *const names[] = {"qwen3.6-35b-a3b", "glm-4.7-flash", "gemma-4-26b-a4b",
-                                        "lfm2-1.2b"};
+                                        "lfm2-1.2b",       "gemma-4-e2b",   "gemma-3n-e2b"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct model b;
         model_init(&b, names[i], "extended");
@@ -242,6 +319,9 @@ static const struct {
     {"gemma-4-31b", "global_kv_heads", "heads must be a multiple of global_kv_heads", 5},
     {"gemma-4-31b", "sliding_layers", "some layers must have a window and some not", 60},
     {"gemma-4-31b", "recurrent_layers", "are more than layers", 11},
+    {"gemma-4-e2b", "shared_kv_layers", "no layer has keys of its own", 35},
+    {"glm-4.7-flash", "shared_kv_layers", "layers that share keys", 5},
+    {"gemma-4-e2b", "shared_ffn", "shared_ffn is for models with experts", 5},
 };
 
 START_TEST(keys_of_a_kind_of_attention_go_together)
@@ -269,6 +349,9 @@ static const struct suite_row suite[] = {
     TEST(a_layer_has_its_share_of_the_products_of_each_kind),
     TEST(latent_attention_runs_in_its_space),
     TEST(layers_without_a_window_have_heads_of_their_own),
+    TEST(a_layer_reads_one_row_of_its_embeddings),
+    TEST(tables_have_bytes_of_their_own),
+    TEST(streams_have_products_at_both_ends_of_a_pass),
     TEST(only_what_has_positions_is_rotated),
     TEST(a_floor_counts_layers_without_a_window),
     TEST(no_kernel_is_below_its_floor),

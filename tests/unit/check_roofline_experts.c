@@ -237,12 +237,12 @@ START_TEST(shared_experts_and_dense_layers_are_a_share_of_every_layer)
 }
 END_TEST
 
-/* Only a mixture can have these keys, and some only together. */
+/* Only a mixture has shared experts, and some keys come together. */
 static const struct {
     const char *key, *why;
     double a, b;
 } alone[] = {
-    {"shared_ffn", "shared_ffn and dense_layers are for models with experts", 8, 0},
+    {"shared_ffn", "shared_ffn is for models with experts", 8, 0},
     {"dense_layers", "dense_layers and dense_ffn come together", 1, 0},
     {"dense_layers", "dense_layers is below layers", 28, 8},
 };

@@ -76,7 +76,7 @@ class Llm(NamedTuple):
     sliding_layers: int  # how many have it; a runtime may not use it (SoC file)
     max_context: int  # prompt and answer that it was made for, tokens; 0: not stated
     shared_ffn: int  # inner width of experts that every token uses; 0: none
-    dense_layers: int  # layers with an FFN of dense_ffn instead of experts
+    dense_layers: int  # layers with an FFN of dense_ffn instead of experts, or another
     dense_ffn: int
     kv_state_bytes: float  # states of recurrent layers, for each sequence
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
