@@ -15,6 +15,7 @@ static const struct architecture architectures[] = {
     {"gemma2", true, true, 256, NONE, 0, 0, FFN, NULL, USUAL},
     {"gemma3", true, true, 256, 4, 8, 262208, FFN, NULL, USUAL},
     {"gemma3_text", true, true, 256, 4, 8, 262208, FFN, NULL, USUAL},
+    {"gemma3n_text", true, true, 256, 2, 8, 262400, FFN, NULL, USUAL},
     {"gemma4_text", true, true, 256, 4, 8, 262144, FFN, NULL, GLOBAL_HEADS},
     {"glm", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
     {"glm4", true, false, 128, NONE, 0, 0, FFN, NULL, USUAL},
@@ -59,15 +60,23 @@ static const struct architecture architectures[] = {
 };
 #define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
 
-/* Keys of what an LLM file cannot say, unless they are absent, null, 0, false or empty. */
+/* Keys of what an LLM file cannot say, unless they are absent, null, 0, false or empty. Those of
+ * Gemma 3n and 4 are read of these. */
 static const struct {
     const char *key, *what;
+    bool gemma;
 } beyond[] = {
-    {"hidden_size_per_layer_input", "embeddings of each layer"},
-    {"mlp_only_layers", "layers without experts between others"},
-    {"num_kv_shared_layers", "layers that share their KV"},
-    {"is_encoder_decoder", "an encoder"},
+    {"hidden_size_per_layer_input", "embeddings of each layer", true},
+    {"mlp_only_layers", "layers without experts between others", false},
+    {"num_kv_shared_layers", "layers that share their KV", true},
+    {"is_encoder_decoder", "an encoder", false},
 };
+
+static bool has_layer_inputs(const struct architecture *a)
+{
+    return a != NULL &&
+           (strcmp(a->type, "gemma3n_text") == 0 || strcmp(a->type, "gemma4_text") == 0);
+}
 
 /* Keys of experts that every token uses, and of layers without experts before the others. An LLM
  * file can say both. Where they are read: */
@@ -130,9 +139,11 @@ static struct architecture variant_of(const struct reader *r, const struct archi
 static void refuse_what_is_beyond(const struct reader *r, const struct architecture *a)
 {
     for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++) {
-        if (says_something(member(r->model, beyond[i].key))) {
-            (void)err_add(r->e, "%s: %s%s: %s, which an LLM file cannot say", r->file, r->path,
-                          beyond[i].key, beyond[i].what);
+        bool read = beyond[i].gemma && has_layer_inputs(a);
+        if (!read && says_something(member(r->model, beyond[i].key))) {
+            (void)err_add(
+                r->e, "%s: %s%s: %s, which %s", r->file, r->path, beyond[i].key, beyond[i].what,
+                beyond[i].gemma ? "is read of Gemma 3n and 4 only" : "an LLM file cannot say");
         }
     }
     for (size_t i = 0; a != NULL && !reads_shares(a->type) && i < sizeof shares / sizeof shares[0];
@@ -258,9 +269,57 @@ static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
     }
 }
 
+/* Gemma 3n lists the widths of its FFNs. Those of Gemma 4's layers that share their KV may be twice
+ * as wide. An LLM file has two of them. */
+static void put_other_ffn(cJSON *to, const struct reader *r, double layers, double ffn)
+{
+    const cJSON *one, *listed = member(r->model, FFN);
+    double n = 0.0, width = 0.0;
+    bool two = !cJSON_IsArray(listed) || cJSON_GetArraySize(listed) == (int)layers;
+    cJSON_ArrayForEach (one, listed) {
+        double w = cJSON_IsNumber(one) ? one->valuedouble : 0.0;
+        two = two && w >= 1.0 && (w == ffn || n == 0.0 || w == width);
+        n += w != ffn;
+        width = w != ffn ? w : width;
+    }
+    if (!two) {
+        (void)err_add(r->e, "%s: %s" FFN ": must be one or two widths, of all layers", r->file,
+                      r->path);
+    }
+    if (cJSON_IsTrue(member(r->model, "use_double_wide_mlp"))) {
+        n = number_of(r->model, "num_kv_shared_layers", NULL, 0.0);
+        width = 2.0 * ffn;
+    }
+    if (n > 0.0) {
+        JSON_MEMBERS(to, "dense_layers", n, "dense_ffn", width);
+    }
+}
+
+/* Gemma 3n and 4 have more than attention and FFN. */
+static void put_layer_inputs(cJSON *to, const struct reader *r)
+{
+    static const struct {
+        const char *key, *to;
+    } keys[] = {{"hidden_size_per_layer_input", "layer_embedding"},
+                {"num_kv_shared_layers", "shared_kv_layers"},
+                {"laurel_rank", "laurel_rank"},
+                {"altup_num_inputs", "altup_inputs"}};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        double v = number_of(r->model, keys[i].key, NULL, 0.0);
+        if (v > 0.0) {
+            (void)cJSON_AddNumberToObject(to, keys[i].to, v);
+        }
+    }
+}
+
 /* LFM2 states a width that its class cuts to two thirds, and rounds up. */
 static double ffn_width(const struct reader *r, const struct architecture *a)
 {
+    const cJSON *listed = member(r->model, a->ffn);
+    if (has_layer_inputs(a) && cJSON_IsArray(listed)) {
+        const cJSON *first = cJSON_GetArrayItem(listed, 0);
+        return cJSON_IsNumber(first) ? first->valuedouble : 0.0;
+    }
     const cJSON *adjust = member(r->model, "block_auto_adjust_ff_dim");
     if (strcmp(a->type, "lfm2") != 0 || cJSON_IsFalse(adjust)) {
         return count(r, a->ffn, 0);
@@ -309,6 +368,12 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                  (bool)(tied == NULL ? a->tied : cJSON_IsTrue(tied)));
     llm_hf_put_attention(to, r, root, a, layers, head_dim);
     put_context(to, r);
+    if (has_layer_inputs(a)) {
+        put_layer_inputs(to, r);
+    }
+    if (has_layer_inputs(a) && a->experts == NULL) {
+        put_other_ffn(to, r, layers, ffn);
+    }
     if (a->experts != NULL) {
         const char *used = member(r->model, "moe_k") != NULL           ? "moe_k"
                            : member(r->model, "top_k_experts") != NULL ? "top_k_experts"

@@ -87,8 +87,8 @@ static bool is_special(const struct reader *r, const cJSON *root, const struct a
 }
 
 /* Layers with a sliding window. Older files do not list them: of Gemma 2 and gpt-oss every second
- * layer sees all, of Gemma 3 and 4 every sixth, of Qwen those below max_window_layers, of others
- * none. */
+ * layer sees all, of Gemma 3n every fifth, of 3 and 4 every sixth, of Qwen those below
+ * max_window_layers, of others none. */
 static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
 {
     const char *type = json_string(r->model, "model_type");
@@ -109,9 +109,10 @@ static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
     bool gemma = strncmp(type, "gemma3", 6) == 0 || strncmp(type, "gemma4", 6) == 0;
     bool second = strcmp(type, "gemma2") == 0 || strcmp(type, "gpt_oss") == 0;
     double every = number_of(r->model, "sliding_window_pattern", "_sliding_window_pattern",
-                             gemma    ? 6.0
-                             : second ? 2.0
-                                      : 0.0);
+                             strcmp(type, "gemma3n_text") == 0 ? 5.0
+                             : gemma                           ? 6.0
+                             : second                          ? 2.0
+                                                               : 0.0);
     return every >= 1.0 ? layers - layers / (uint32_t)every : layers;
 }
 

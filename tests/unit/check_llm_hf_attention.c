@@ -8,10 +8,11 @@
 /* The LLM file of a configuration that has these keys, too. */
 static cJSON *tree_of(uint32_t layers, const char *keys, struct err *e)
 {
-    OWNED char *config =
-        xformat("{\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden_layers\":%u,"
-                "\"vocab_size\":1000,\"intermediate_size\":512,\"num_key_value_heads\":2,%s}",
-                layers, keys);
+    OWNED char *config = xformat(
+        "{\"hidden_size\":1024,\"num_attention_heads\":16,\"num_hidden_layers\":%u,"
+        "\"vocab_size\":1000,%s\"num_key_value_heads\":2,%s}",
+        layers, strstr(keys, "\"intermediate_size") == NULL ? "\"intermediate_size\":512," : "",
+        keys);
     SCOPED(json_drop) cJSON *root = cJSON_Parse(config);
     ck_assert_msg(root != NULL && llm_hf_is(root), "%s", config);
     return llm_hf_tree(root, "config.json", NULL, 0, e);
@@ -272,6 +273,33 @@ START_TEST(attention_that_is_not_usual_is_that_of_the_configuration)
 }
 END_TEST
 
+/* The last two of five layers share their keys. Those of Gemma 4 are twice as wide. Gemma 3n lists
+ * its widths, and every fifth of its layers has no window. */
+START_TEST(gemmas_layers_have_inputs_of_their_own)
+{
+    struct llm m = model_of(
+        5, "\"model_type\":\"gemma4_text\",\"head_dim\":32,\"global_head_dim\":64,"
+           "\"sliding_window\":64,\"sliding_window_pattern\":5,\"use_double_wide_mlp\":true,"
+           "\"hidden_size_per_layer_input\":48,\"num_kv_shared_layers\":2");
+    ck_assert(m.layer_embedding == 48 && m.attention.shared_kv_layers == 2);
+    ck_assert(m.ffn_hidden == 512 && m.dense_layers == 2 && m.dense_ffn == 1024);
+    ck_assert(m.laurel_rank == 0 && m.altup_inputs == 0 && m.sliding_layers == 4);
+    static const char *const widths[] = {"[96,96,96,96,96]", "[96,128,96,128,128]"};
+    for (int i = 0; i < 2; i++) {
+        OWNED char *config =
+            xformat("\"model_type\":\"gemma3n_text\",\"num_kv_shared_layers\":2,"
+                    "\"sliding_window\":64,\"hidden_size_per_layer_input\":48,\"laurel_rank\":8,"
+                    "\"altup_num_inputs\":4,\"intermediate_size\":%s",
+                    widths[i]);
+        m = model_of(5, config);
+        ck_assert(m.layer_embedding == 48 && m.attention.shared_kv_layers == 2);
+        ck_assert(m.laurel_rank == 8 && m.altup_inputs == 4 && m.sliding_layers == 4);
+        ck_assert(m.ffn_hidden == 96 && m.dense_layers == (i == 0 ? 0 : 3));
+        ck_assert(m.dense_ffn == (i == 0 ? 0 : 128) && !m.special_attention);
+    }
+}
+END_TEST
+
 /* A model must not have keys of another kind of attention. */
 static const struct {
     const char *config, *why;
@@ -282,8 +310,14 @@ static const struct {
     {"\"model_type\":\"gemma3_text\",\"num_global_key_value_heads\":8",
      "num_global_key_value_heads: other heads in some layers"},
     {"\"model_type\":\"qwen3_5_text\",\"layer_types\":[\"mamba\"]", "layer_types: \"mamba\""},
-    {"\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":256",
-     "hidden_size_per_layer_input: embeddings of each layer, which an LLM file cannot say"},
+    {"\"model_type\":\"llama\",\"hidden_size_per_layer_input\":256",
+     "hidden_size_per_layer_input: embeddings of each layer, which is read of Gemma 3n and 4 only"},
+    {"\"model_type\":\"gemma3_text\",\"num_kv_shared_layers\":2",
+     "num_kv_shared_layers: layers that share their KV, which is read of Gemma 3n and 4 only"},
+    {"\"model_type\":\"gemma3n_text\",\"intermediate_size\":[8,16,24,8,8,8,8,8]",
+     "intermediate_size: must be one or two widths, of all layers"},
+    {"\"model_type\":\"gemma3n_text\",\"intermediate_size\":[8,8]",
+     "intermediate_size: must be one or two widths, of all layers"},
     {"\"model_type\":\"granitemoehybrid\",\"shared_intermediate_size\":96",
      "layer_types: is missing"},
 };
@@ -322,6 +356,7 @@ END_TEST
 static const struct suite_row suite[] = {
     LOOP(a_width_beyond_all_models_is_refused, 2),
     LOOP(attention_that_is_not_usual_is_that_of_the_configuration, sizeof kinds / sizeof kinds[0]),
+    TEST(gemmas_layers_have_inputs_of_their_own),
     LOOP(attention_of_another_kind_is_refused, sizeof foreign / sizeof foreign[0]),
     LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
     LOOP(windows_are_those_of_the_configuration, sizeof windows / sizeof windows[0]),
