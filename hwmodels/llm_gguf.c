@@ -40,7 +40,10 @@ struct reading {
     bool head;
     const char *odd; /* the first tensor without a role, and how many there are */
     uint32_t n_odd;
-    struct weights experts, rest, embedding, last; /* last: of the head */
+    struct weights experts, rest, embedding, last;     /* last: of the head */
+    struct weights layers;                             /* embeddings of each layer */
+    double layer_embedding, laurel_rank, altup_inputs; /* the first of all layers together */
+    double left_out; /* weights that no kernel reads, and other files have */
     struct err *e;
 };
 
@@ -64,6 +67,7 @@ enum role {
     EXPERTS_OUT,
     SHARED_IN,
     SHARED_OUT,
+    FURTHER,
     ROUTER
 };
 static const struct {
@@ -103,7 +107,20 @@ static const struct {
     {"ffn_down_shexp", SHARED_OUT},
     {"ffn_gate_inp", ROUTER},
     {"ffn_gate_inp_shexp", ROUTER},
+    {"inp_gate", FURTHER},
+    {"proj", FURTHER},
+    {"laurel_l", FURTHER},
+    {"laurel_r", FURTHER},
+    {"altup_correct_coef", ROUTER},
+    {"altup_predict_coef", ROUTER},
+    {"altup_router", ROUTER},
 };
+
+/* Tensors of these names do other work in other models. */
+static bool is_gemma(const struct reading *r)
+{
+    return strcmp(r->arch, "gemma3n") == 0 || strcmp(r->arch, "gemma4") == 0;
+}
 
 static bool is_gate(const char *name)
 {
@@ -134,6 +151,9 @@ static void take_role(struct reading *r, struct block *b, const char *name, enum
     case CONV:
         b->conv = (in - 1.0) * out;
         return;
+    case FURTHER:
+        r->laurel_rank = strcmp(name, "laurel_l") == 0 ? out : r->laurel_rank;
+        break;
     case ROUTER:
         return;
     case FFN_IN:
@@ -172,7 +192,7 @@ static void take_block_tensor(struct reading *r, struct block *b, const char *pa
     }
     OWNED char *name = xformat("%.*s", (int)(strlen(part) - strlen(".weight")), part);
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        if (strcmp(roles[i].name, name) == 0) {
+        if (strcmp(roles[i].name, name) == 0 && (roles[i].role != FURTHER || is_gemma(r))) {
             take_role(r, b, name, roles[i].role, t);
             return;
         }
@@ -182,6 +202,8 @@ static void take_block_tensor(struct reading *r, struct block *b, const char *pa
 
 static void take_tensor(struct reading *r, const struct gguf_tensor *t)
 {
+    static const char *const further[] = {"per_layer_model_proj.weight", "altup_proj.weight",
+                                          "altup_unembd_proj.weight", NULL};
     unsigned no;
     int at = 0;
     if (sscanf(t->name, "blk.%4u.%n", &no, &at) == 1 && at > 0 && no < MAX_BLOCKS) {
@@ -194,6 +216,13 @@ static void take_tensor(struct reading *r, const struct gguf_tensor *t)
     } else if (strcmp(t->name, "output.weight") == 0) {
         r->head = true;
         count(&r->last, t);
+    } else if (is_gemma(r) && strcmp(t->name, "per_layer_token_embd.weight") == 0) {
+        r->layer_embedding = (double)t->dim[0];
+        count(&r->layers, t);
+    } else if (is_gemma(r) && words_find(further, t->name) >= 0) {
+        bool streams = strcmp(t->name, "altup_proj.weight") == 0;
+        r->altup_inputs = streams ? (double)t->dim[2] + 1.0 : r->altup_inputs;
+        count(&r->rest, t);
     } else if (t->dim[1] > 1 && strncmp(t->name, "rope_factors", 12) != 0 &&
                strcmp(t->name, "position_embd.weight") != 0) { /* GPT-2's; no product */
         refuse_tensor(r, t);
@@ -240,8 +269,9 @@ static const struct {
     const char *arch;
     uint32_t every;
     bool first;
-} windows[] = {{"afmoe", 4, false},  {"cohere2", 4, false}, {"gemma2", 2, false},
-               {"gemma3", 6, false}, {"gpt-oss", 2, false}, {"smallthinker", 4, true}};
+} windows[] = {{"afmoe", 4, false},      {"cohere2", 4, false}, {"gemma2", 2, false},
+               {"gemma3", 6, false},     {"gemma3n", 5, false}, {"gpt-oss", 2, false},
+               {"smallthinker", 4, true}};
 
 /* Does the layer have a window? Files list it, or say how often one has none. */
 static bool slides(const struct reading *r, uint32_t layer)
@@ -306,18 +336,29 @@ struct kind {
     double kv, dim;
 };
 
-/* All layers of a kind have the heads that the keys say. */
-static void check_heads(const struct reading *r, double heads, struct kind near, struct kind global)
+/* The last layers may attend to the keys of earlier ones: llama.cpp has Gemma 3n's from layer 20.
+ */
+static double shared_kv_layers(const struct reading *r)
+{
+    bool gemma3n = strcmp(r->arch, "gemma3n") == 0 && r->n > 20;
+    return gemma3n ? r->n - 20.0 : key(r, "attention.shared_kv_layers", 0, 0.0);
+}
+
+/* All layers of a kind have the heads that the keys say. Those without keys of their own need no
+ * products for them. */
+static void check_heads(struct reading *r, double heads, struct kind near, struct kind global)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const struct block *b = &r->block[i];
         struct kind k = slides(r, i) ? near : global;
         double q = heads * k.dim, kv = k.kv * k.dim;
         bool fused = b->q == 0.0;
-        bool fits =
-            b->out == q && key(r, "attention.head_count", i, heads) == heads &&
-            (fused ? b->in - b->gate == q + 2.0 * kv
-                   : (b->q == q || b->q == 2.0 * q) && b->k == kv && (b->v == kv || b->v == 0.0));
+        bool none = i >= r->n - shared_kv_layers(r) && b->k == 0.0 && b->v == 0.0;
+        bool fits = b->out == q && key(r, "attention.head_count", i, heads) == heads &&
+                    (fused ? b->in - b->gate == q + 2.0 * kv
+                           : (b->q == q || b->q == 2.0 * q) &&
+                                 (none || (b->k == kv && (b->v == kv || b->v == 0.0))));
+        r->left_out += none ? 2.0 * kv * r->hidden : 0.0;
         if (!b->nextn && b->out > 0.0 && !fits) {
             (void)err_add(r->e,
                           "%s: layer %u has other heads than %g of %g, over %g of keys and "
@@ -387,9 +428,16 @@ static void put_attention(cJSON *to, struct reading *r)
     }
 }
 
+static void put_some(cJSON *to, const char *name, double value)
+{
+    if (value > 0.0) {
+        (void)cJSON_AddNumberToObject(to, name, value);
+    }
+}
+
 static void put_layers(cJSON *to, struct reading *r)
 {
-    double layers = 0.0, sliding = 0.0, dense = 0.0, states = 0.0;
+    double layers = 0.0, sliding = 0.0, dense = 0.0, states = 0.0, others = 0.0, other = 0.0;
     const struct block *mixed = NULL, *plain = NULL, *state = NULL;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct block *b = &r->block[i];
@@ -406,8 +454,17 @@ static void put_layers(cJSON *to, struct reading *r)
         states += b->state_out > 0.0;
         state = b->state_out > 0.0 ? b : state;
         mixed = b->n_experts > 0.0 ? b : mixed;
-        plain = b->n_experts == 0.0 ? b : plain;
+        plain = b->n_experts == 0.0 && plain == NULL ? b : plain;
         dense += b->n_experts == 0.0;
+        if (b->n_experts == 0.0 && b->ffn != plain->ffn) {
+            if (others > 0.0 && b->ffn != other) {
+                (void)err_add(r->e, "%s: layer %u has an FFN of a width that no other has", r->path,
+                              i);
+                return;
+            }
+            others += 1.0;
+            other = b->ffn;
+        }
     }
     const struct block *f = mixed != NULL ? mixed : plain;
     if (f == NULL) {
@@ -426,6 +483,13 @@ static void put_layers(cJSON *to, struct reading *r)
             JSON_MEMBERS(to, "dense_layers", dense, "dense_ffn", plain->ffn);
         }
     }
+    if (mixed == NULL && others > 0.0) {
+        JSON_MEMBERS(to, "dense_layers", others, "dense_ffn", other);
+    }
+    put_some(to, "shared_kv_layers", shared_kv_layers(r));
+    put_some(to, "layer_embedding", r->layer_embedding / layers);
+    put_some(to, "laurel_rank", r->laurel_rank);
+    put_some(to, "altup_inputs", r->altup_inputs);
     double window = key(r, "attention.sliding_window", 0, 0.0);
     if (sliding > 0.0 && window > 0.0) {
         JSON_MEMBERS(to, "sliding_window", window, "sliding_layers", sliding);
@@ -467,6 +531,9 @@ static void put_weights(cJSON *to, const struct reading *r)
     JSON_MEMBERS(to, "weight_bits", width_of(body), "act_bits", 16);
     put_bytes(to, "body_bytes_per_weight", body, 0.0, source);
     put_bytes(to, "head_bytes_per_weight", r->head ? &r->last : &r->embedding, 0.0, source);
+    if (r->layers.n > 0.0) {
+        put_bytes(to, "layer_embedding_bytes_per_weight", &r->layers, 0.0, source);
+    }
     double least = body->bytes / body->n;
     if (r->experts.n > 0.0 && r->rest.n > 0.0 && r->rest.bytes / r->rest.n > least) {
         put_bytes(to, "dense_bytes_per_weight", &r->rest, 0.0, source);
@@ -480,7 +547,7 @@ static void put_weights(cJSON *to, const struct reading *r)
 static void check_weights(const struct reading *r, const cJSON *tree)
 {
     struct llm m;
-    double all = r->experts.n + r->rest.n + r->embedding.n + r->last.n;
+    double all = r->experts.n + r->rest.n + r->embedding.n + r->last.n + r->layers.n + r->left_out;
     if (llm_parse(tree, r->path, &m, r->e) == 0 &&
         fabs(llm_stored_weights(&m) / all - 1.0) > SAME) {
         (void)err_add(r->e,
