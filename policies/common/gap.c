@@ -158,6 +158,12 @@ struct waste {
     double preserve, discard, swap; /* ns of its model's tokens */
 };
 
+/* Tokens of memory that its KV takes, its states included. */
+static double held_tokens(const struct sched *s, const struct gap_session *x)
+{
+    return (double)(x->tokens + sched_kv_state_tokens(s, x->model));
+}
+
 static struct waste waste_of(struct sched *s, const struct gap *g, const struct gap_session *x,
                              double others, gap_prefill_ns *prefill)
 {
@@ -170,17 +176,18 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
     double again = (double)prefill(s, x->model, x->tokens);
     double both_ways = 2.0 * (double)gap_transfer_ns(s, x->model, x->tokens);
     SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
-    return (struct waste){.preserve = (double)left * x->tokens,
-                          .discard = again * (0.5 * x->tokens + others / token_bytes),
-                          .swap = both_ways * x->tokens};
+    double held = held_tokens(s, x);
+    return (struct waste){.preserve = (double)left * held,
+                          .discard = again * (held - 0.5 * x->tokens + others / token_bytes),
+                          .swap = both_ways * held};
 }
 
 /* When elapsed time alone will have wasted as much as the cheapest way out. */
-static int64_t break_even_ns(const struct gap *g, const struct gap_session *x,
-                             const struct waste *w)
+static int64_t break_even_ns(const struct sched *s, const struct gap *g,
+                             const struct gap_session *x, const struct waste *w)
 {
     double out = w->discard < w->swap ? w->discard : w->swap;
-    int64_t elapsed = (int64_t)(out / (x->tokens > 0 ? x->tokens : 1)) + 1;
+    int64_t elapsed = (int64_t)(out / held_tokens(s, x)) + 1;
     /* Before the expected end the estimate itself shrinks, and no later look could turn out worse
      * than this one. */
     elapsed = elapsed > g->expected_ns ? elapsed : g->expected_ns + 1;
@@ -230,7 +237,7 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
             discard(s, x);
         } else {
             keep(s, x);
-            x->next_ns = break_even_ns(g, x, &w);
+            x->next_ns = break_even_ns(s, g, x, &w);
             /* A swap would be cheapest but another transfer has the budget: it is judged again when
              * that ends, not at every schedule call. */
             if (x->next_ns <= s->now_ns) {

@@ -15,6 +15,7 @@
  *   preserve  C * the rest of the tool's time
  *   discard   T * C / 2 (its memory grows over the chunks) + T * tokens of others (they wait)
  *   swap      2 * transfer * C (out and in; a transfer makes nobody wait here)
+ * States of recurrent layers add their tokens to C, and whole to C / 2: they are there at once.
  * One transfer at a time is the swap budget; the most wasteful has it.
  *
  * Kept KV returns to the cache when nobody could run otherwise, nor when a transfer out has ended.

@@ -224,6 +224,28 @@ static bool infercept_counts_no_block_of_its_own_as_others(const char *extra)
     return rules_finishes(1, 14.0);
 }
 
+/* States take as much as 96 tokens. Recomputing 96 tokens wastes 4.88 ms * (48 + 96), as much as
+ * 3.66 ms of all 192. The turn comes sooner and finds its KV, or later and finds nothing. */
+static bool states_count(const char *extra, double gap_s, double end_ms)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.llm.kv_state_bytes = 96.0 * sc.llm.kv_bytes_per_token;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0}, {RT, gap_s, 160, 1, 5, 96}};
+    rules_run("sjf-input", "gap_kv=infercept", extra, q, 2);
+    return rules_finishes(1, end_ms);
+}
+
+static bool infercept_counts_states_that_it_keeps(const char *extra)
+{
+    return states_count(extra, 3.5e-3, 4.88 + 3.5 + 3.92);
+}
+
+static bool infercept_counts_no_states_of_its_own_as_others(const char *extra)
+{
+    return states_count(extra, 3.8e-3, 4.88 + 3.8 + 6.8);
+}
+
 /* A token of the first model has the KV of four of the second, whose turn of 96 tokens ends
  * at 4.88. RT1 (64 tokens of the first) then has four blocks: to recompute for it wastes 4.88 * (48
  * + 4 * 64) and more, and 96 tokens are held for 15 ms. RT1 prefills for 3.92 and decodes
@@ -525,6 +547,8 @@ static const struct rule_row all[] = {
     RULE(infercept_discards_over_a_longer_one, "gap_kv=cache gap_kv=preserve gap_kv=ttl",
          "gap_kv=cache gap_kv=preserve gap_kv=ttl"),
     RULE(infercept_counts_no_block_of_its_own_as_others, "gap_kv=preserve", "gap_kv=preserve"),
+    RULE(infercept_counts_states_that_it_keeps, "gap_kv=discard", "gap_kv=discard"),
+    RULE(infercept_counts_no_states_of_its_own_as_others, "gap_kv=preserve", "gap_kv=preserve"),
     RULE(infercept_counts_nobody_who_is_on_the_way_out, "gap_kv=preserve", "gap_kv=preserve"),
     RULE(nobody_takes_kept_kv_while_other_kv_goes_out, "gap_kv=cache", "gap_kv=cache"),
     RULE(infercept_counts_the_bytes_of_other_models, "gap_kv=discard", "gap_kv=discard"),
