@@ -110,6 +110,7 @@ def listed():
         kept = 2 * (attend - all_see) * tree["kv_heads"] * tree["head_dim"] + 2 * all_see * tree.get("global_kv_heads", 0) * tree.get("global_head_dim", 0)
         if "latent_kv" in tree:
             kept = attend * (tree["latent_kv"] + tree["rotary_dim"])
+        kept *= 1 - tree.get("shared_kv_layers", 0) / tree["layers"]  # they read the keys of earlier layers
         same(f"list llm {name}: KV", d["kv_kb_per_token"], kept * tree["kv_bytes_per_element"]["value"] / 1e3)
     for d in document("list", "dataset"):
         rows = [r for r in rows_of(f"traces/datasets/{d['name']}.csv")]
