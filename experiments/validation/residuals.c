@@ -165,13 +165,13 @@ static void write_row(const struct fitted *f, const struct calibrate_row *r, con
     const char *phase = conformal_phase_names[predict_phase(p)];
     const struct soc *soc = f->set.soc;
     bool of_model = strcmp(left_out, "model") == 0; /* these say what is known of a machine */
-    (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%d,%s,%u,%u,%s,%s,%.4f,%.*s\n", soc->machine.name,
+    (void)fprintf(out, "%s,%s,%s,%s,%u,%s,%.4g,%s,%u,%u,%s,%s,%.4f,%.*s,%d\n", soc->machine.name,
                   soc->family[0] != '\0' ? soc->family : soc->machine.name,
                   device_kind_names()[soc->machine.devices[f->set.device].kind], p->runtime,
                   p->weight_bits > 0 ? p->weight_bits : r->k.llm.weight_bits, r->k.llm.name,
-                  r->k.llm.body_weights + r->k.llm.head_weights, r->k.llm.n_experts > 0, phase,
-                  p->input_tokens, p->batch, left_out, by, ln_error,
-                  of_model ? (int)point_source_length(p->source) : 0, p->source);
+                  r->k.llm.body_weights + r->k.llm.head_weights, phase, p->input_tokens, p->batch,
+                  left_out, by, ln_error, of_model ? (int)point_source_length(p->source) : 0,
+                  p->source, r->k.llm.n_experts > 0);
 }
 
 static bool same_toolchain(const struct fitted *a, const struct fitted *b)
@@ -331,13 +331,12 @@ size_t residuals_write(const struct catalog *c, const struct points *points, con
             }
         }
     }
-    (void)fprintf(
-        out,
-        "# Made by `xpusim calibrate --points %s --residuals`: ln(predicted / measured) "
-        "of rows that a fit has not seen.\n"
-        "soc,family,device,runtime,weight_bits,model,weights,mixture,phase,input_tokens,batch,"
-        "left_out,by,ln_error,source\n",
-        name);
+    (void)fprintf(out,
+                  "# Made by `xpusim calibrate --points %s --residuals`: ln(predicted / measured) "
+                  "of rows that a fit has not seen.\n"
+                  "soc,family,device,runtime,weight_bits,model,weights,phase,input_tokens,batch,"
+                  "left_out,by,ln_error,source,mixture\n",
+                  name);
     size_t n = 0;
     for (size_t i = 0; i < list.n; i++) {
         struct fitted *f = &list.v[i];
