@@ -1,4 +1,6 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 /* `xpusim check-policy POLICY`: the conformance suite on one policy (experiments/conformance). */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -36,6 +38,7 @@ struct options {
 struct suite {
     const struct conformance *c;
     const uint32_t *checks; /* those that apply, by number */
+    char *now;              /* shared with their processes: CONFORMANCE_NOW_BYTES each */
 };
 
 /* In a process of its own, so that a policy that crashes fails one check: the text of the failure,
@@ -46,6 +49,7 @@ static void check_one(void *ctx, uint32_t index, struct job_result *r)
     struct conformance c = *s->c;
     OWNED char *left = NULL;
     size_t size = 0;
+    c.now = s->now != NULL ? s->now + (size_t)index * CONFORMANCE_NOW_BYTES : NULL;
     c.out = open_memstream(&left, &size);
     SIM_REQUIRE(c.out != NULL, "memory");
     OWNED char *why = conformance_checks[s->checks[index]].fails(&c);
@@ -79,7 +83,9 @@ static int check_all(const struct options *o, struct conformance *c)
             applying[n++] = i;
         }
     }
-    struct suite suite = {c, applying};
+    void *now = mmap(NULL, (size_t)MAX_CHECKS * CONFORMANCE_NOW_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct suite suite = {c, applying, now != MAP_FAILED ? now : NULL};
     struct jobs j = {.n = n,
                      .parallel = worker_processors(),
                      .cpu_limit_s = o->work.how.cpu_limit_s,
@@ -98,6 +104,9 @@ static int check_all(const struct options *o, struct conformance *c)
                             : "FAILED",
                      conformance_checks[applying[i]].name);
         put_lines(why);
+        if (r->status != 0 && suite.now != NULL) { /* its process ended before it could say so */
+            put_lines(suite.now + (size_t)i * CONFORMANCE_NOW_BYTES);
+        }
         n_held += held;
         n_open += open;
         short_of_kv = short_of_kv || strstr(why, "not enough free KV") != NULL ||

@@ -79,6 +79,10 @@ static struct trial *trial_new(const struct conformance *c, struct conformance_c
     t->c = c;
     t->how = how;
     t->n = conformance_prepare(&t->sc, t->q, c, &how);
+    if (c->now != NULL) {
+        OWNED char *command = conformance_command(c, &how, NULL);
+        (void)snprintf(c->now, CONFORMANCE_NOW_BYTES, "%s", command);
+    }
     return t;
 }
 
@@ -196,6 +200,9 @@ static char *users_give_up(const struct conformance *c)
         int rc = scenario_run(&t->sc, t->q, t->n, false);
         if (rc == 0) {
             give_up(t);
+            if (c->now != NULL) {
+                c->now[0] = '\0'; /* the load itself is fine */
+            }
             rc = scenario_again(&t->sc);
         }
         const struct sim_audit *a = &t->sc.result.audit;
@@ -251,7 +258,8 @@ static char *any_parameters(const struct conformance *c)
     for (uint64_t load = 1; said == NULL && load <= c->n_loads; load++) {
         char params[1024];
         random_params(c->ops, load, params, sizeof params);
-        struct conformance_case how = {.params = params, .load = load, .capable = true};
+        struct conformance_case how = {
+            .params = params[0] != '\0' ? params : NULL, .load = load, .capable = true};
         struct trial *t = trial_new(c, how);
         int rc = scenario_run(&t->sc, t->q, t->n, false);
         const struct sim_result *r = &t->sc.result;

@@ -13,6 +13,7 @@
 
 #define CONFORMANCE_LOADS 40 /* random loads of a check, unless more or fewer are wanted */
 #define CONFORMANCE_MAX_REQUESTS 24
+#define CONFORMANCE_NOW_BYTES 2048
 #define CONFORMANCE_OPEN "not decided: " /* begins the text of a check that could not see */
 
 /* A policy under test. */
@@ -22,6 +23,8 @@ struct conformance {
     const char *params; /* given with it; "" for none */
     uint64_t n_loads;
     FILE *out; /* where it is said what is left of a load that failed */
+    char *now; /* CONFORMANCE_NOW_BYTES, for who looks when a policy has crashed: the command that
+                  repeats the load that runs; "" where none does. NULL: nobody looks */
     /* Loads the same policy in a jailed process of its own; NULL with an error. NULL: none is. */
     const struct policy_ops *(*confined)(const char *label, struct err *e);
 };
@@ -66,6 +69,10 @@ bool conformance_failed(const struct scenario *sc);
  * differ: static text, until the next call. */
 const char *conformance_differ(struct scenario *sc, const struct trace *t,
                                enum conformance_pair pair);
+/* "xpusim check-policy POLICY --load N ..", to be typed as it is; with a trace unless path is NULL.
+ * The caller frees it. */
+char *conformance_command(const struct conformance *c, const struct conformance_case *how,
+                          const char *path);
 /* Makes the trace of a scenario that failed small, writes it below xpusim-trouble/, and prints
  * where and the command to c->out. The scenario is as it was set up. */
 void conformance_leave(struct scenario *sc, const struct conformance *c,

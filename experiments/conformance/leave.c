@@ -49,21 +49,18 @@ static char *file_name(const char *label, const struct conformance_case *how)
     return path;
 }
 
-/* "xpusim check-policy POLICY --load N ... --trace PATH", to be typed as it is. */
-static void put_command(const struct conformance *c, const struct conformance_case *how,
-                        const char *path)
+char *conformance_command(const struct conformance *c, const struct conformance_case *how,
+                          const char *path)
 {
     OWNED char *word = xmalloc(4 * strlen(c->label) + 3);
-    (void)fprintf(c->out, "  xpusim check-policy %s --load %llu%s", cli_word(c->label, true, word),
-                  (unsigned long long)how->load, how->capable ? " --capable" : "");
-    if (how->params != NULL) {
-        (void)fprintf(c->out, " --params '%s'", how->params);
-    }
-    if (how->pair != CONFORMANCE_ALONE) {
-        (void)fprintf(c->out, " --pair %s --trace %s\n", conformance_pairs[how->pair], path);
-    } else {
-        (void)fprintf(c->out, " --trace %s --decisions " FOLDER "/decisions\n", path);
-    }
+    bool alone = how->pair == CONFORMANCE_ALONE;
+    return xformat("xpusim check-policy %s --load %llu%s%s%s%s%s%s%s%s%s",
+                   cli_word(c->label, true, word), (unsigned long long)how->load,
+                   how->capable ? " --capable" : "", how->params != NULL ? " --params '" : "",
+                   how->params != NULL ? how->params : "", how->params != NULL ? "'" : "",
+                   alone ? "" : " --pair ", conformance_pairs[how->pair],
+                   path != NULL ? " --trace " : "", path != NULL ? path : "",
+                   alone && path != NULL ? " --decisions " FOLDER "/decisions" : "");
 }
 
 void conformance_leave(struct scenario *sc, const struct conformance *c,
@@ -89,7 +86,8 @@ void conformance_leave(struct scenario *sc, const struct conformance *c,
         (void)fprintf(c->out, "%s, load %llu: enough to show it: %zu of %zu request%s, %s\n",
                       c->label, (unsigned long long)how->load, small.n, sc->trace.n,
                       text_plural(sc->trace.n), path);
-        put_command(c, how, path);
+        OWNED char *command = conformance_command(c, how, path);
+        (void)fprintf(c->out, "  %s\n", command);
     }
     err_print(&e, c->out);
     sc->result = result;

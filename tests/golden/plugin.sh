@@ -210,6 +210,18 @@ else
     breaks writes-to-nowhere "killed by signal" "*(volatile int *)0 = 1;" "decisions trace.csv"
 fi
 elsewhere crashes "killed by signal"
+# Its checks end without a word of their own. Each line below them runs the load again that was on.
+sed 's/    if (formed && .*/    if (p->waiting.n > 3) { abort(); }\n&/; s/"my-policy"/"crowd"/; 1i #include <stdlib.h>' "$dir/my/my-policy.c" >"$dir/crowd.c"
+must "${CC:-gcc}" -std=c17 -D_POSIX_C_SOURCE=200809L -fPIC -shared -I"$include" -w -o "$dir/crowd.so" "$dir/crowd.c"
+$x check-policy "$dir/crowd.so" --loads 3 >"$dir/out" 2>"$dir/err"
+[ "$(grep -c 'killed by signal 6' "$dir/out")" = "$(grep -c 'xpusim check-policy .*crowd.so --load [0-9]' "$dir/out")" ] ||
+    fail "a check that crashed does not say on which load: $(cat "$dir/out")"
+sed -n 's/^ *xpusim check-policy //p' "$dir/out" >"$dir/again"
+[ -s "$dir/again" ] || fail "nothing crashed: $(cat "$dir/out")"
+while read -r again; do
+    sh -c "$x check-policy $again" >"$dir/out" 2>"$dir/err"
+    grep -q 'killed by signal 6' "$dir/err" || fail "no crash by: $again"
+done <"$dir/again"
 breaks exits "ended with status 0" "exit(0);" "decisions trace.csv"
 elsewhere exits "ended with status 0"
 # Its processor time ends it, unless a busy machine gives it less than that in ten times as long.
