@@ -27,11 +27,14 @@ BATCH = 40  # candidates of a generation, judged by one process
 KEPT = 16  # parents
 TRIES = 1000  # draws in which no new candidate came
 FINAL = 24  # judged again with all replications
-LEFT_OUT = ("gap_kv", "gap_s", "flash", "speculate", "verify_rows", "draft_ms")  # no suite has what they act on
+LEFT_OUT = ("gap_kv", "gap_s", "flash", "speculate", "verify_rows", "draft_ms",  # no suite has what they act on
+            "limit_s")  # the time that a program has
 
 
 def parameters(policy):
-    out = subprocess.run([XPUSIM, "list", "policy", policy, "--json"], capture_output=True, text=True, check=True)
+    out = subprocess.run([XPUSIM, "list", "policy", policy, "--json"], capture_output=True, text=True)
+    if out.returncode != 0:
+        sys.exit(out.stderr)
     return [p for p in json.loads(out.stdout)["params"] if p["name"] not in LEFT_OUT]
 
 
@@ -57,8 +60,8 @@ def draw(rng, p):
 
 
 def parse(text):
-    policy, _, rest = text.partition(":")
-    return policy, dict(kv.split("=", 1) for kv in rest.split(",")) if rest else {}
+    policy, _, rest = text.rpartition(":")
+    return (policy, dict(kv.split("=", 1) for kv in rest.split(","))) if "=" in rest else (text, {})
 
 
 def spec(candidate):
@@ -97,6 +100,7 @@ class Judge:
             d = json.loads(run.stdout)
             return list(zip(d["judgements"] if len(names) > 1 else [d], candidates))
         if len(candidates) == 1:
+            self.refused = run.stderr
             return []
         return [one for c in candidates for one in self.ask(suite, [c], *more)]  # one of them cannot be
 
@@ -168,6 +172,8 @@ def main():
                 break
             found = judge.ask(args.suite, batch, "--replications", str(args.replications))
             ranked = sorted(ranked + [(judge.fitness(j), c) for j, c in found], key=lambda x: -x[0])[:400]
+            if not ranked:
+                sys.exit(judge.refused)
             print(f"{len(seen)} candidates, best fitness {ranked[0][0]:.4f}: {spec(ranked[0][1])}", file=log, flush=True)
         if args.select:
             last = [c for _, c in ranked[:args.final]]

@@ -197,6 +197,16 @@ sed -n 's/^selected of 3 with \([0-9]*\) runs for \([0-9]*\), decided: \(.*\)/\1
 read -r runs equal named <"$dir/selected"
 [ "$named" = "$best" ] && [ "$runs" -lt "$equal" ] || fail "evolve.py --select: $(cat "$dir/evolved.log"), and $best is best"
 
+# A policy of one's own has parameters, too, and colons in its name.
+XPUSIM=$x python3 experiments/arena/evolve.py python:policies/python/examples/edf.py:Edf:max_batch=4 --candidates 3 --final 1 --replications 2 \
+    --suite "$dir/few.json" --ledger "$dir/own.csv" --log "$dir/own.log" >"$dir/err" 2>&1 && grep -q "edf.py:Edf:.*max_batch=" "$dir/own.csv" ||
+    fail "evolve.py on a policy in Python: $(cat "$dir/err")"
+for wrong in edf:nope=3 nope; do
+    XPUSIM=$x python3 experiments/arena/evolve.py $wrong --candidates 2 --suite "$dir/few.json" --ledger "$dir/own.csv" --log "$dir/own.log" 2>"$dir/err" &&
+        fail "evolve.py on $wrong"
+    grep -q "^xpusim: error: .*nope" "$dir/err" && ! grep -q Traceback "$dir/err" || fail "evolve.py does not say what is wrong: $(cat "$dir/err")"
+done
+
 # The lengths of answers are hidden. A policy that says that it asks for them has no score.
 printf '%s\n' 'from xpusim import Policy' 'class Seer(Policy):' '    name = "seer"' '    flags = ("oracle",)' >"$dir/seer.py"
 refuse "who knows the lengths of answers" "lengths of answers (oracle)" $x arena judge "python:$dir/seer.py:Seer" --suite "$dir/two.json"
