@@ -11,11 +11,13 @@ static const char *const distributions[] = {"uniform", "exponential", "gamma", "
 
 /* ---- reading ---- */
 
-static struct draw_column *column_load(const char *file, const char *name, struct err *e)
+static struct draw_column *column_load(const char *of, const char *file, const char *name,
+                                       struct err *e)
 {
     size_t before = e->n;
     SCOPED(csvfile_drop)
-    struct csvfile *f = csvfile_open(datadir_named(file, "traces/datasets", ".csv"), e);
+    struct csvfile *f =
+        csvfile_open(datadir_named(datadir_next_to(of, file), "traces/datasets", ".csv"), e);
     if (f == NULL) {
         return NULL;
     }
@@ -46,7 +48,7 @@ static const struct draw_column *column_of(const struct json_obj *o, const char 
         }
     }
     SCOPED(err_fini) struct err why = ERR_INIT;
-    struct draw_column *c = column_load(file, name, &why);
+    struct draw_column *c = column_load(o->file, file, name, &why);
     if (c != NULL) {
         c->next = *columns;
         *columns = c;

@@ -89,7 +89,7 @@ static void parse_json(struct spec_keys *k, cJSON *root, const char *path, struc
         if (cJSON_IsNumber(c)) {
             (void)snprintf(text, sizeof text, "%.17g", c->valuedouble);
         } else if (cJSON_IsString(c)) {
-            value = c->valuestring;
+            value = datadir_next_to(path, c->valuestring);
         } else {
             err_add(e, "%s: %s: must be a number or text", path, c->string);
             continue;

@@ -30,11 +30,16 @@ static void policy_path(const char *file, const char **text)
     }
 }
 
-/* Lengths from a CSV file: reactive=FILE and proactive=FILE of a generator; shipped names have
- * neither slash nor dot. */
+/* A file of clients, or the files of a generator: lengths, arrivals, token texts. Shipped names
+ * have neither slash nor dot. */
 static void workload_paths(const char *file, const char **text)
 {
-    static const char *const keys[] = {"reactive=", "proactive="};
+    static const char *const keys[] = {"reactive=", "proactive=", "events=", "file="};
+    size_t head = strcspn(*text, ":");
+    if (head > 5 && strncmp(*text + head - 5, ".json", 5) == 0) {
+        insert_folder(file, text, 0);
+        return;
+    }
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         size_t at = 0;
         for (const char *p; (p = strstr(*text + at, keys[i])) != NULL;) {
@@ -48,6 +53,21 @@ static void workload_paths(const char *file, const char **text)
     }
 }
 
+/* "M", or "NAME=M,..": each M is a name or a path, perhaps with ":bits=N". */
+static void llm_paths(const char *file, const char **text)
+{
+    for (size_t at = 0; (*text)[at] != '\0';) {
+        size_t name = strcspn(*text + at, "=:,");
+        at += (*text)[at + name] == '=' ? name + 1 : 0;
+        OWNED char *m = xformat("%.*s", (int)strcspn(*text + at, ":,"), *text + at);
+        if (datadir_is_path(m)) {
+            insert_folder(file, text, at);
+        }
+        at += strcspn(*text + at, ",");
+        at += (*text)[at] == ',';
+    }
+}
+
 void spec_paths(const char *file, struct spec_point *p)
 {
     policy_path(file, &p->policy);
@@ -57,7 +77,5 @@ void spec_paths(const char *file, struct spec_point *p)
     if (datadir_is_path(p->soc)) {
         insert_folder(file, &p->soc, 0);
     }
-    if (datadir_is_path(p->llm)) {
-        insert_folder(file, &p->llm, 0);
-    }
+    llm_paths(file, &p->llm);
 }

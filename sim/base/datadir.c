@@ -86,6 +86,16 @@ const char *datadir_named(const char *name, const char *folder, const char *endi
     return datadir_path(relative);
 }
 
+const char *datadir_next_to(const char *of, const char *name)
+{
+    const char *slash = strrchr(of, '/');
+    if (slash == NULL || name[0] == '/' || !datadir_is_path(name)) {
+        return name;
+    }
+    OWNED char *path = xformat("%.*s%s", (int)(slash + 1 - of), of, name);
+    return access(path, R_OK) == 0 ? xkeep(xstrdup(path)) : name;
+}
+
 int datadir_check(struct err *e)
 {
     const char *dir = datadir_path("");

@@ -21,6 +21,10 @@ const char *datadir_built(const char *name);
 bool datadir_is_path(const char *name);
 const char *datadir_named(const char *name, const char *folder, const char *ending);
 
+/* Path of a user's file that the file `of` names: next to that one if it is there, else the
+ * name. Nobody frees it. */
+const char *datadir_next_to(const char *of, const char *name);
+
 /* 0, or -EINVAL with an error that says where the data was looked for. */
 int datadir_check(struct err *e);
 /* A program by its path or through PATH; NULL: there is none. The caller frees it. */

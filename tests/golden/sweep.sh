@@ -148,6 +148,17 @@ cat >"$dir/study/p.json" <<'END'
 {"base": {"policy": "fcfs", "soc": "in/my.json"}, "metrics": ["all.arrived", "energy_j"],
  "rows": [{"trace": "in/t.csv"}, {"workload": "mixed:duration_s=60,reactive=in/lengths.csv,proactive=in/lengths.csv"}]}
 END
+# A workload file and its data set may lie in a folder of their own.
+printf 'in,out\n100,20\n' >"$dir/study/in/own.csv"
+echo '{"clients": [{"name": "a", "prompt_tokens": {"dataset": "own.csv", "column": "in"}, "answer_tokens": {"dataset": "own.csv", "column": "out"}}]}' \
+    >"$dir/study/in/agents.json"
+echo '{"reactive": "lengths.csv", "proactive": "lengths.csv", "duration_s": 60}' >"$dir/study/in/mixed.json"
+echo '{"base": {"policy": "fcfs"}, "axes": {"workload": ["in/agents.json", "in/mixed.json"]}, "metrics": ["all.arrived"]}' >"$dir/study/w.json"
+says "2 runs done, 0 found in the store, 0 failed" "$x" sweep "$dir/study/w.json" -o "$dir/w.db" --export csv
+for at in "$dir" "$dir/study/in"; do
+    (cd "$at" && "$x" trace gen --workload "$dir/study/in/agents.json") >"$dir/here.csv" || fail "a data set beside its workload, from $at"
+    [ "$(sed -n 3p "$dir/here.csv" | cut -d, -f7,8)" = 100,20 ] || fail "the numbers of a data set beside its workload: $(cat "$dir/here.csv")"
+done
 printf '{"base": {"policy": "in/crash.so", "workload": "mixed:duration_s=20"}, "metrics": ["energy_j"]}' >"$dir/study/q.json"
 says "2 runs done, 0 found in the store, 0 failed" "$x" sweep "$dir/study/p.json" -o "$dir/p.db" --export csv
 (cd "$dir/study" && "$x" sweep p.json -o p.db --export csv --quiet) >"$dir/p.csv"

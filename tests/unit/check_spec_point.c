@@ -238,6 +238,28 @@ START_TEST(paths_are_relative_to_the_file)
         ck_assert_str_eq(p.trace, "f/g/t.csv");
         ck_assert_str_eq(p.machine, "f/g/m.json");
     }
+    static const struct {
+        const char *workload, *llm, *want, *want_llm;
+    } files[] = {{"w.json", "a=m.json:bits=4,b=qwen3-0.6b,n/o.json", "f/w.json",
+                  "a=f/m.json:bits=4,b=qwen3-0.6b,f/n/o.json"},
+                 {"in/w.json:rate=2", "m.json:bits=4", "f/in/w.json:rate=2", "f/m.json:bits=4"},
+                 {"/w.json", "/m.json", "/w.json", "/m.json"},
+                 {"coding-agent:rate=2", "a=llama-3.2-3b:bits=4", "coding-agent:rate=2",
+                  "a=llama-3.2-3b:bits=4"},
+                 {"mixed:arrival=replay,events=e.csv", "llama-3.2-3b",
+                  "mixed:arrival=replay,events=f/e.csv", "llama-3.2-3b"},
+                 {"texts:n=2,file=t.jsonl", "m.json", "texts:n=2,file=f/t.jsonl", "f/m.json"}};
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct spec_point p = {.policy = "edf",
+                               .soc = "rtx-4090",
+                               .llm = files[i].llm,
+                               .workload = files[i].workload,
+                               .trace = "",
+                               .machine = ""};
+        spec_paths("f/s.json", &p);
+        ck_assert_str_eq(p.workload, files[i].want);
+        ck_assert_str_eq(p.llm, files[i].want_llm);
+    }
     struct spec_point here = {.policy = xkeep(xstrdup("p.so")),
                               .soc = xkeep(xstrdup("core-ultra-5-125h")),
                               .llm = xkeep(xstrdup("m.json")),
