@@ -19,7 +19,12 @@ void judge_document_suite(const struct suite *s, const char *split, uint32_t rep
                   " replication%s; reference %s",
                   s->spec.name, s->hash, split, s->n_points, text_plural(s->n_points), scored,
                   replications, text_plural(replications), reference);
-    if (!suite_is_frozen(s)) {
+    if (s->recorded[0] == '\0') {
+        document_note(d,
+                      "note: the suite's file states no hash. With \"hash\": \"%s\" in its "
+                      "\"suite\" later judgements warn of changes",
+                      s->hash);
+    } else if (!suite_is_frozen(s)) {
         document_note(d,
                       "warning: the suite was frozen as [%s]: machines, models or generators "
                       "are others now, and scores do not compare with the archive's",

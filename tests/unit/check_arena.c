@@ -361,6 +361,16 @@ START_TEST(a_suite_is_told_whole)
              "now, and scores do not compare with the archive's\n",
              "{\"suite\":\"made up\",\"split\":\"sealed\",\"hash\":\"00ff\",\"frozen\":false,"
              "\"points\":3,\"scored_points\":2,\"replications\":1,\"reference\":\"fcfs\"}");
+    suite.recorded = ""; /* of a user's own, perhaps */
+    struct document *own = document_new();
+    judge_document_suite(&suite, "public", 1, "fcfs", own);
+    shown_is(
+        own,
+        "made up [00ff], public split: 3 points, 2 scored; 1 replication; reference fcfs\n"
+        "note: the suite's file states no hash. With \"hash\": \"00ff\" in its \"suite\" later "
+        "judgements warn of changes\n",
+        "{\"suite\":\"made up\",\"split\":\"public\",\"hash\":\"00ff\",\"frozen\":false,"
+        "\"points\":3,\"scored_points\":2,\"replications\":1,\"reference\":\"fcfs\"}");
 }
 END_TEST
 
