@@ -118,6 +118,15 @@ grep -q 'leader=.*,subagent=.*--workload leader-subagents.json' out || { echo "F
 # shellcheck disable=SC2086
 "$x" run --policy edf --trace two.csv $both --llm spare=qwen3-0.6b --llm draft=qwen3-0.6b -q 2>err >out
 [ "$(cat err)" = "xpusim: note: models of --llm that no request names: spare" ] || { echo "FAILED: the model that nobody names: $(cat err)"; status=1; }
+# A wait for the weights of a model has its name: 0.1 s and the bytes at 0.8 GB/s, by the loader of a 258V.
+printf '%s\n' '# xpusim-trace v2' request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,model \
+    0,0,0,reactive,1,,100,3,0,a 1,1,0,reactive,60,,100,3,0,b >late.csv
+set -- --policy edf --trace late.csv --soc core-ultra-7-258v --set models.at_start=false --llm a=qwen3-8b:bits=4 --llm b=qwen3-4b:bits=4 -q
+"$x" run "$@" --json 2>err >out
+"$x" explain --request 1 "$@" 2>err >why
+"$x" explain --request 0 "$@" 2>err >>why
+waited=$(awk '/^  graph_load .* a graph or the weights of a model were loaded$/ { s += $2 } END { printf "%.4f", s }' why)
+[ "$waited" = "$(awk '/"model.load_bytes"/ { printf "%.4f", 2 * 0.1 + $2 / 0.8e9 }' out)" ] || { echo "FAILED: a wait for weights: $(cat why)"; status=1; }
 for c in "characterize" "list kernels" "drive --policy edf --trace two.csv"; do
     # shellcheck disable=SC2086
     refused "$c" "takes one --llm, not several" "$x" $c $both
