@@ -171,6 +171,31 @@ int64_t import_begin(struct import *im, uint64_t index, const struct import_plac
     return units_ns_from_s(im->clock_s);
 }
 
+/* Options that were given, and that changed nothing: "--share, --history". NULL: none. */
+static const char *without_effect(const struct import *im)
+{
+    const struct trace_import_options *o = im->options;
+    bool chains = im->nodes == NULL; /* a graph has its own links and beginnings */
+    bool blocks = chains && im->n_blocks > 0;
+    const struct {
+        bool given, used;
+        const char *name;
+    } all[] = {
+        {o->link, blocks, "--link"},
+        {o->share, blocks, "--share"},
+        {o->history, chains && im->n_blocks == 0 && im->lost.turns > 0, "--history"},
+        {o->block_tokens > 0, blocks && im->block_tokens == o->block_tokens, "--block-tokens"},
+        {o->rate_per_min > 0.0, im->lost.no_times, "--rate-per-min"},
+    };
+    struct text t = {0};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i].given && !all[i].used) {
+            text_item(&t, ", ", all[i].name);
+        }
+    }
+    return t.n > 0 ? xkeep(text_end(&t)) : NULL;
+}
+
 int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
                  struct trace_import_losses *lost, struct err *e)
 {
@@ -198,6 +223,7 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
         rc =
             im.nodes != NULL ? import_graph(&im, path, out, e) : import_sessions(&im, path, out, e);
     }
+    im.lost.without_effect = without_effect(&im);
     for (size_t i = 0; im.nodes != NULL && i < im.n; i++) {
         free(im.nodes[i].parents);
     }

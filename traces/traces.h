@@ -219,8 +219,9 @@ struct trace_import_losses {
     size_t not_before; /* requests that also wait for an instant, which is dropped */
     uint64_t prefix_tokens, input_tokens;
     const char *unread; /* columns of a plain file and keys without a use, kept; NULL: none */
-    bool estimated;     /* tokens are counted from texts */
-    bool no_times;      /* arrivals are drawn */
+    const char *without_effect; /* options that changed nothing, kept; NULL: none */
+    bool estimated;             /* tokens are counted from texts */
+    bool no_times;              /* arrivals are drawn */
 };
 int trace_import(const struct trace_import_options *o, const char *path, struct trace *out,
                  struct trace_import_losses *lost, struct err *e);

@@ -85,6 +85,10 @@ static void note_losses(const struct trace_import_losses *l)
     if (l->unread != NULL) {
         (void)fprintf(stderr, "xpusim: note: trace: columns or keys not read: %s\n", l->unread);
     }
+    if (l->without_effect != NULL) {
+        (void)fprintf(stderr, "xpusim: note: trace: without effect on this file: %s\n",
+                      l->without_effect);
+    }
     if (l->no_times && !l->estimated) {
         (void)fprintf(stderr, "xpusim: note: trace: sessions begin at --rate-per-min\n");
     }

@@ -85,6 +85,11 @@ for log in unix seconds; do
     "$x" trace import "$dir/$log.csv" -o "$dir/$log.trace" 2>"$dir/note" || fail "$log.csv"
 done
 cmp "$dir/unix.trace" "$dir/seconds.trace" || fail "seconds since 1970"
+# An option that changes nothing is named. In this log --history does change something, and in one of blocks --share.
+"$x" trace import "$dir/seconds.csv" --history --share --link --block-tokens 4 --rate-per-min 2 -o "$dir/alone.csv" 2>"$dir/note"
+grep -q "note: trace: without effect on this file: --link, --share, --block-tokens, --rate-per-min$" "$dir/note" || fail "options without effect: $(cat "$dir/note")"
+"$x" trace import "$dir/blocks.jsonl" --history --share --link --block-tokens 512 -o "$dir/alone.csv" 2>"$dir/note"
+grep -q "note: trace: without effect on this file: --history$" "$dir/note" || fail "options without effect on blocks: $(cat "$dir/note")"
 "$x" trace import "$dir/unix.trace" 2>&1 | grep -q "unix.trace: is an xpusim trace already" || fail "a trace is no format"
 echo 7,20,3,b,1 >>"$dir/unix.csv"
 "$x" trace import "$dir/unix.csv" 2>&1 | grep -q 'unix.csv:5: column arrival_s: "7" must be a number from 1e+09' || fail "two kinds of seconds"
