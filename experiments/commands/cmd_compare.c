@@ -269,7 +269,11 @@ static int compare_suite(const struct compare_options *o, struct document *d, st
         struct document *at = document_within(points, NULL);
         document_note(at, "%s==== point %s", i > 0 ? "\n" : "", own.point->name);
         DOCUMENT_VALUES(at, "point", own.point->name);
-        int one = compare_one(&own, at, e);
+        SCOPED(err_fini) struct err why = ERR_INIT; /* another point may do */
+        int one = compare_one(&own, at, &why);
+        for (size_t k = 0; k < why.n; k++) {
+            (void)err_add(e, "point %s: %s", own.point->name, why.lines[k]);
+        }
         status = one > status ? one : status;
         document_print_so_far(d, &o->output, stdout);
     }

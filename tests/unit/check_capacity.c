@@ -122,6 +122,30 @@ START_TEST(a_closed_loop_among_others_leaves_no_rate)
 }
 END_TEST
 
+/* A point of a suite that has no load keeps no other one from its loads. */
+START_TEST(a_point_without_a_load_is_one_point)
+{
+    folder_enter();
+    folder_put(
+        "s.json",
+        "{\"name\": \"s\", \"suite\": {\"about\": \"a\", \"references\": [\"fcfs\"]}, \"rows\": "
+        "[{\"point\": \"loop\", \"workload\": \"mixed:arrival=closed,users=2,duration_s=60\"}, "
+        "{\"point\": \"open\", \"workload\": \"mixed:duration_s=120\"}], "
+        "\"replications\": 2, \"metrics\": [\"all.e2e_s.mean\"]}");
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_compare, "--policy", "edf", "--policy", "fcfs", "--suite",
+                              "s.json", "--load", "0.5", "--json", "--jobs", "1");
+    folder_leave();
+    ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strstr(s.err, "point loop: --load: this workload has no rate") != NULL, "%s",
+                  s.err);
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+    const cJSON *open = cJSON_GetArrayItem(json_member(tree, "points"), 1);
+    ck_assert_msg(json_number(open, "capacity_req_per_min") > 0.0, "%s", s.err);
+    ck_assert_int_eq(cJSON_GetArraySize(json_member(open, "loads")), 1);
+}
+END_TEST
+
 /* Pauses are no work. An edf of one sequence serves one request at a time, so its capacity is what
  * requests without company take: 60 s over their mean. Nobody waits for the pauses of 30 s, which
  * are 90 s of each job. The last job alone leaves the machine idle in between. */
@@ -152,6 +176,7 @@ static const struct suite_row suite[] = {
     TEST(a_search_says_how_many_come_in_the_workloads_time),
     TEST(a_closed_loop_has_no_rate),
     TEST(a_closed_loop_among_others_leaves_no_rate),
+    TEST(a_point_without_a_load_is_one_point),
     TEST(capacity_is_work_without_pauses),
 };
 SUITE_MAIN("capacity", suite)
