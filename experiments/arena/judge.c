@@ -40,9 +40,13 @@ void judge_values(const struct judge_runs *r, uint32_t point, const char *metric
     }
 }
 
+/* Requests that it refused or did not finish. Those that ended with their job are neither: a faster
+ * policy cancels more of them. Archives of runs before that counter lack it. */
 static double left_over(const struct study_outcome *o)
 {
-    return study_value(o, "all.shed") + study_value(o, "all.unfinished");
+    double ended = study_value(o, "counters.ended_with");
+    double shed = study_value(o, "all.shed") - (isfinite(ended) ? ended : 0.0);
+    return shed + study_value(o, "all.unfinished");
 }
 
 bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,

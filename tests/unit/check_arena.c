@@ -10,14 +10,14 @@
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 
-enum { POINTS = 3, METRICS = 2, RUNS = 4, PAIRS = POINTS * METRICS, NAMES = 4 };
+enum { POINTS = 3, METRICS = 2, RUNS = 4, PAIRS = POINTS * METRICS, NAMES = 5 };
 #define E2E "reactive.e2e_s.mean"
 #define RATE "all.throughput_req_per_min"
 
 static struct suite_point points[POINTS] = {
     {.name = "a", .scored = true}, {.name = "b"}, {.name = "c", .scored = true}};
 static struct suite suite;
-static const char *texts[NAMES] = {E2E, RATE, "all.shed", "all.unfinished"};
+static const char *texts[NAMES] = {E2E, RATE, "all.shed", "all.unfinished", "counters.ended_with"};
 static struct study_names names = {.n = NAMES, .v = texts};
 static struct judge_runs policy, reference;
 
@@ -227,6 +227,22 @@ START_TEST(a_judgement_is_worked_out_again)
             ck_assert_ptr_null(r.failed);
         }
     }
+}
+END_TEST
+
+/* The policy left three requests, and the reference one. If two of the three ended with their job,
+ * nothing is lost. A run that does not count such requests has refused all three. */
+START_TEST(a_request_that_ends_with_its_job_is_not_refused)
+{
+    double *values = policy.outcomes.v[RUNS + 2].values;
+    values[2] = 3.0;
+    ck_assert(judge_lost(&policy, &reference, 1, 2));
+    values[4] = 2.0;
+    ck_assert(!judge_lost(&policy, &reference, 1, 2));
+    values[4] = 1.0;
+    ck_assert(judge_lost(&policy, &reference, 1, 2));
+    values[4] = (double)NAN;
+    ck_assert(judge_lost(&policy, &reference, 1, 2));
 }
 END_TEST
 
@@ -457,6 +473,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("made up", .setup = setup, .teardown = teardown),
     TEST(a_judgement_is_worked_out_again),
+    TEST(a_request_that_ends_with_its_job_is_not_refused),
     TEST(headroom_is_the_mean_distance_to_the_best),
     TEST(a_judgement_is_told_whole),
     TEST(a_regression_has_its_ratio_and_chance),
