@@ -163,19 +163,24 @@ START_TEST(two_kinds_of_heads_are_their_tensors)
 }
 END_TEST
 
-/* Phi-3 has queries, keys and values in one product, and gate and values of its FFN in another.
- * GPT-2 has no gate. */
+/* Phi-3 has queries, keys and values in one product, and gate and values of its FFN in another. A
+ * gate of attention is a product of its own next to it. GPT-2 has no gate. */
 START_TEST(fused_products_are_taken_apart)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < 3; k++) {
+        int i = k % 2;
         begin(i == 0 ? "phi3" : "gpt2", 4, i == 0 ? 2 : 4);
         tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
         layer(0, "attn_qkv", T_Q8_0, 256, i == 0 ? 512 : 768);
+        if (k == 2) {
+            layer(0, "attn_gate", T_Q8_0, 256, 256);
+        }
         layer(0, "attn_output", T_Q8_0, 256, 256);
         layer(0, "ffn_up", T_Q8_0, 256, i == 0 ? 1024 : 512);
         layer(0, "ffn_down", T_Q8_0, 512, 256);
         struct llm m = model();
-        ck_assert(m.gated_ffn == (i == 0) && m.ffn_hidden == 512 && !m.attention.gated);
+        ck_assert(m.gated_ffn == (i == 0) && m.ffn_hidden == 512);
+        ck_assert(m.attention.gated == (k == 2));
         ck_assert(m.kv_heads == (i == 0 ? 2 : 4) && !m.special_attention);
         tempfile_remove();
     }
@@ -391,6 +396,23 @@ START_TEST(windows_that_only_the_architecture_says)
 }
 END_TEST
 
+/* Only some models have these. */
+START_TEST(what_a_model_lacks_is_not_written)
+{
+    static const char *const some[] = {"shared_kv_layers", "layer_embedding", "laurel_rank",
+                                       "altup_inputs"};
+    const char *path = tempfile_make(".gguf");
+    begin_plain();
+    finish(3);
+    put(path, whole.n);
+    SCOPED(json_drop) cJSON *tree = llm_gguf_tree(path, "mine", &err);
+    ck_assert_ptr_nonnull(tree);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_null(json_member(tree, some[i]));
+    }
+}
+END_TEST
+
 /* Every beginning of a file is refused, and so are other magics and versions. */
 START_TEST(a_damaged_file_is_refused)
 {
@@ -434,6 +456,7 @@ static const struct suite_row suite[] = {
     LOOP(what_a_file_cannot_say_is_refused_by_key, 10),
 
     TEST(windows_that_only_the_architecture_says),
+    TEST(what_a_model_lacks_is_not_written),
     TEST(a_damaged_file_is_refused),
 };
 SUITE_MAIN("llm_gguf", suite)

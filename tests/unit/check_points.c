@@ -530,6 +530,16 @@ START_TEST(experts_have_what_others_leave)
 }
 END_TEST
 
+/* DeepSeek V2 Lite has 64 experts, of 3 x 2048 x 1408 each, in 26 of its 27 layers. */
+START_TEST(a_layer_without_experts_has_none)
+{
+    static struct catalog c;
+    ck_assert_int_eq(catalog_open(&c, &err), 0);
+    double experts = llm_expert_weights(catalog_llm(&c, "deepseek-v2-lite"));
+    ck_assert_double_eq(experts, 26.0 * 64.0 * 3.0 * 2048.0 * 1408.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
@@ -548,5 +558,6 @@ static const struct suite_row suite[] = {
     TEST(bias_is_one_of_time_whatever_the_metric),
     TEST(names_are_one_but_for_case_and_punctuation_however_long),
     TEST(each_row_of_a_shipped_table_is_there_once_and_has_a_source),
+    TEST(a_layer_without_experts_has_none),
 };
 SUITE_MAIN("points", suite)

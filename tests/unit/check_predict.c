@@ -344,16 +344,19 @@ START_TEST(every_metric_has_its_reason)
 }
 END_TEST
 
-/* Weights and KV together, up to the usable share and not beyond. */
+/* Weights and KV together, up to the usable share and not beyond. Ten layers of LFM2 have a state
+ * of 4096 elements for each sequence, 4 bytes each. */
 START_TEST(memory_holds_weights_and_keys)
 {
-    struct point p = row("igpu", "ov", "llama-2-7b", POINT_TPOT_MS);
+    static const char *const models[] = {"llama-2-7b", "lfm2-1.2b"};
+    static const double states[] = {0.0, 10.0 * 4096.0 * 4.0};
+    struct point p = row("igpu", "ov", models[_i], POINT_TPOT_MS);
     p.weight_bits = 8;
     p.input_tokens = 1000;
     p.batch = 3;
     struct predict_case k;
     predict_bind(&c, &p, &k);
-    double need = k.llm.weight_bytes + 3000.0 * k.llm.kv_bytes_per_token;
+    double need = k.llm.weight_bytes + 3.0 * (1000.0 * k.llm.kv_bytes_per_token + states[_i]);
     soc->machine.memory_usable_frac = 0.5;
     soc->machine.memory_bytes = 2.0 * need * (1.0 + 1e-9);
     predict_bind(&c, &p, &k);
@@ -585,7 +588,7 @@ static const struct suite_row suite[] = {
     TEST(a_pair_needs_its_other_engine),
     TEST(what_was_read_from_a_row_predicts_nothing),
     TEST(every_metric_has_its_reason),
-    TEST(memory_holds_weights_and_keys),
+    LOOP(memory_holds_weights_and_keys, 2),
     TEST(a_product_has_a_formula_and_an_interval),
     TEST(the_entry_without_ones_own),
     TEST(a_recipe_decides_a_tables_weights),

@@ -10,7 +10,7 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/suite.h"
 
-enum { MOST = 160 };
+enum { MOST = 640 };
 
 static struct conformal_row all[MOST];
 static const struct conformal_row *chosen[MOST];
@@ -19,7 +19,7 @@ static size_t n_all, n_chosen;
 static void draw(struct rng *r)
 {
     static const char *const socs[] = {"a", "b", "c", "d"};
-    static const char *const models[] = {"x", "y", "z"};
+    static const char *const models[] = {"q", "r", "s", "t", "u", "v", "w", "x", "y", "z"};
     n_all = 4 + rng_below(r, MOST - 4);
     for (size_t i = 0; i < n_all; i++) {
         struct conformal_row *x = &all[i];
@@ -27,7 +27,7 @@ static void draw(struct rng *r)
         x->soc = xkeep(xstrdup(socs[rng_below(r, 4)]));
         x->by = xkeep(xstrdup(socs[rng_below(r, 4)]));
         x->within_family = (x->soc[0] < 'c') == (x->by[0] < 'c');
-        x->model = xkeep(xstrdup(models[rng_below(r, 3)]));
+        x->model = xkeep(xstrdup(models[rng_below(r, 10)]));
         x->kind = rng_below(r, 4) == 0 ? DEVICE_KIND_NPU : DEVICE_KIND_IGPU;
         x->phase = rng_below(r, 4) == 0 ? CONFORMAL_DECODE : CONFORMAL_PREFILL;
         x->left = rng_below(r, 2) == 0 ? CONFORMAL_MODEL : CONFORMAL_SOC;
