@@ -165,6 +165,8 @@ plugin nochoice 's/"device", 0,/"device", 99,/'
 refuse "parameter device: its default is none of its values" $run "$dir/nochoice.so"
 plugin toosmall 's/{.name = NULL}/POLICY_NUMBER("age", -1.0, 0.0, 9.0, "none"), &/'
 refuse "parameter age: its default is none of its values" $run "$dir/toosmall.so"
+plugin twice 's/{.name = NULL}/POLICY_NUMBER("age", 1.0, 0.0, 9.0, "one"), POLICY_NUMBER("age", 1.0, 0.0, 9.0, "two"), &/'
+refuse "--policy $dir/twice.so: parameter age: two have this name" $run "$dir/twice.so"
 # A plug-in that harms itself is reported by name, and costs its own run only. A failed run leaves the smallest trace behind,
 # and the command that it prints shows the same again.
 elsewhere() { # plug-in, what must be told: the commands that run policies one by one tell it as run does; at once, as some wait

@@ -32,6 +32,7 @@ struct line {
 
 #define NO_NAME(what)                                                                              \
     ": not a shipped name (`xpusim list " what "` shows them), nor a file ending in .json"
+#define NO_METRIC ": no metric is called so (`xpusim run --json` shows all)"
 
 static const struct line lines[] = {
     {&cmd_run, "--seed 1", POLICY},
@@ -49,6 +50,11 @@ static const struct line lines[] = {
     {&cmd_run, "--policy fcfs --from 2 --soc no-such", NULL},
 
     {&cmd_compare, "--seed 1", POLICY},
+    {&cmd_compare, "--policy fcfs --metric enrgy_j",
+     "--metric enrgy_j" NO_METRIC "; did you mean energy_j?"},
+    {&cmd_compare, "--policy fcfs --metric reactive.tfft_s",
+     "--metric reactive.tfft_s" NO_METRIC "; did you mean reactive.ttft_s.mean?"},
+    {&cmd_compare, "--policy fcfs --metric something-else", "--metric something-else" NO_METRIC},
     {&cmd_compare, "--store no.db --load 0.5", STORED},
     {&cmd_compare, "--store no.db --regret", STORED},
     {&cmd_compare, "--store no.db --tune 4", STORED},

@@ -447,6 +447,35 @@ START_TEST(intervals_say_what_they_rest_on)
 }
 END_TEST
 
+/* A recording's session comes after 100 s, and its next turn 50 s after the answer. At twice the
+ * rate only the first turn comes sooner. Five times the rate and twice as dense is ten times for
+ * it, as it is at ten times the rate. But these are two traces. */
+START_TEST(a_rate_leaves_the_gaps_of_a_recording)
+{
+    static const struct {
+        double rate, dense, first_s, gap_s;
+    } all[] = {{2, 1, 50, 50}, {5, 2, 10, 25}, {10, 1, 10, 50}};
+    uint64_t hash[3];
+    struct config_options o = config_options_default();
+    o.trace = "t.csv";
+    folder_put("t.csv", "# xpusim-trace v1\n"
+                        "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
+                        "output_tokens,prefix_tokens\n"
+                        "0,0,0,reactive,100,,8,1,0\n"
+                        "1,0,1,reactive,,50,16,1,0\n");
+    for (int i = 0; i < 3; i++) {
+        struct trace t;
+        struct config_arrivals a = {all[i].rate, all[i].dense, false};
+        ck_assert_int_eq(config_trace(&o, 5, a, &t, &err), 0);
+        ck_assert_int_eq(t.rows[0].arrival_ns, (int64_t)all[i].first_s * NS_PER_S);
+        ck_assert_int_eq(t.rows[1].arrival_ns, (int64_t)all[i].gap_s * NS_PER_S);
+        hash[i] = t.hash;
+        trace_fini(&t);
+    }
+    ck_assert(hash[0] != hash[1] && hash[1] != hash[2] && hash[2] != hash[0]);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("options", .setup = setup, .teardown = teardown),
     TEST(what_is_not_given_has_its_default),
@@ -460,6 +489,7 @@ static const struct suite_row rows[] = {
     TEST(recordings_are_replaced_as_a_whole),
     TEST(recordings_are_files_folders_and_patterns),
     TEST(recordings_are_called_what_they_are),
+    TEST(a_rate_leaves_the_gaps_of_a_recording),
     TEST(a_store_is_open_while_it_works),
     TEST(intervals_say_what_they_rest_on),
 };

@@ -457,6 +457,21 @@ START_TEST(refused_actions_are_told)
 }
 END_TEST
 
+/* A name in memory behind the list is not offered. */
+START_TEST(a_hint_is_a_name_of_the_list)
+{
+    static const char *const hints[] = {"all)", "did you mean energy_k?", "did you mean energy_j?"};
+    struct err e = ERR_INIT;
+    struct metric v[] = {{.name = "energy_k"}, {.name = "energy_j"}};
+    for (size_t n = 0; n < 3; n++) {
+        (void)runner_no_metric("metric", "Energy_j", &(struct metric_list){v, n}, &e);
+        const char *line = e.lines[n];
+        ck_assert_str_eq(line + strlen(line) - strlen(hints[n]), hints[n]);
+    }
+    err_fini(&e);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("a run", .setup = setup, .teardown = teardown),
     TEST(latencies_stand_in_their_cells),
@@ -472,5 +487,6 @@ static const struct suite_row rows[] = {
     TEST(loads_that_do_not_settle_are_warned_of),
     TEST(what_a_policy_did_wrong_is_warned_of),
     TEST(refused_actions_are_told),
+    TEST(a_hint_is_a_name_of_the_list),
 };
 SUITE_MAIN("a run as it is printed", rows)

@@ -11,6 +11,7 @@
 #include "experiments/run/interval.h"
 #include "experiments/run/runner.h"
 #include "experiments/shell/document.h"
+#include "hwmodels/spread.h"
 #include "sim/base/json.h"
 #include "sim/base/scope.h"
 #include "sim/core/counters.h"
@@ -206,7 +207,10 @@ START_TEST(an_interval_says_where_it_comes_from)
     ck_assert_double_eq_tol(x.low_factor, exp(-0.1959964), 1e-9);
     ck_assert_double_eq_tol(x.high_factor, exp(0.1959964), 1e-9);
     ck_assert_uint_eq(x.n, 5);
-    q.weights = 1.0; /* a small model */
+    q.weights = SPREAD_SMALL_WEIGHTS; /* the least that is not small */
+    ck_assert(interval_measured(&entry, &q, &x));
+    ck_assert_double_eq_tol(x.high_factor, exp(0.1959964), 1e-9);
+    q.weights = nextafter(SPREAD_SMALL_WEIGHTS, 0.0);
     ck_assert(interval_measured(&entry, &q, &x));
     ck_assert_double_eq_tol(x.high_factor, exp(0.3919928), 1e-9);
     q.mixture = true; /* its prompts are as sure as others, its decode half as sure */
