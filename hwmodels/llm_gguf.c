@@ -535,7 +535,7 @@ static void put_weights(cJSON *to, const struct reading *r)
         put_bytes(to, "layer_embedding_bytes_per_weight", &r->layers, 0.0, source);
     }
     double least = body->bytes / body->n;
-    if (r->experts.n > 0.0 && r->rest.n > 0.0 && r->rest.bytes / r->rest.n > least) {
+    if (r->experts.n > 0.0 && r->rest.n > 0.0 && r->rest.bytes / r->rest.n >= least) {
         put_bytes(to, "dense_bytes_per_weight", &r->rest, 0.0, source);
     }
     json_put_quantity(to, "kv_bytes_per_element",

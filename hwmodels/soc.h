@@ -181,8 +181,9 @@ struct soc_device {
     uint32_t entry;             /* of the file's devices */
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
-    uint32_t fallback; /* the default entry */
+    uint32_t fallback; /* the entry whose runtime runs take, and of widths that have none */
     uint32_t n_defaults;
+    char chosen[32]; /* runtime that runs take; "": the default entry's */
 };
 
 struct soc {

@@ -245,6 +245,8 @@ static const struct json_field numbers_rows[] = {
     {JSON_COUNT(X, partitions, "partitions", 1, MACHINE_MAX_DEVICES,
                 "Devices that its tiles are divided into for the run."),
      JSON_DEFAULT(1.0)},
+    {JSON_TEXT(X, chosen, "runtime", "Runtime that runs take; absent: that of the default entry."),
+     JSON_DEFAULT(0.0)},
     {JSON_ARRAY("runtimes", &soc_runtime_keys, 1, SOC_MAX_RUNTIMES,
                 "One entry per runtime and width.")},
 };

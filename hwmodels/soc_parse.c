@@ -115,6 +115,26 @@ static void dvfs_parse(struct soc *soc, struct json_obj *o, struct soc_device *s
     json_done(&from);
 }
 
+/* The entry of the runtime that the device states, which takes the place of the default. */
+static void choose_runtime(struct soc_device *sd, struct json_obj *o)
+{
+    SCOPED(text_fini) struct text has = {0};
+    bool found = sd->chosen[0] == '\0';
+    for (uint32_t r = 0; r < sd->n_runtimes; r++) {
+        const char *name = sd->runtimes[r].runtime;
+        if (!found && strcmp(name, sd->chosen) == 0) {
+            sd->fallback = r;
+            found = true;
+        }
+        if (r == 0 || strcmp(name, sd->runtimes[r - 1].runtime) != 0) {
+            text_format(&has, "%s%s", r > 0 ? ", " : "", name);
+        }
+    }
+    if (!found) {
+        json_refuse(o, "runtime", "is not among its entries: %s", text_end(&has));
+    }
+}
+
 static void device_parse(struct soc *soc, struct json_obj *o)
 {
     const uint32_t index = soc->machine.n_devices++;
@@ -132,6 +152,7 @@ static void device_parse(struct soc *soc, struct json_obj *o)
         struct json_obj r = json_array_object(o, "runtimes", i);
         runtime_parse(soc, sd, &r);
     }
+    choose_runtime(sd, o);
     json_done(o);
 }
 

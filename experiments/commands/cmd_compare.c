@@ -388,7 +388,7 @@ static const struct option_row rows[] = {
                 "pair by pair (default: policy, with its params.*)"),
     OPTION_NUMBERS(OPTIONS, loads, "load", "R1,R2,..", 0.01, 100.0,
                    "scale the arrival rates so that the baseline's load is R. Its capacity is "
-                   "measured first, with the same requests arriving all at once"),
+                   "measured first, with the same requests arriving nearly at once"),
     OPTION_FLAG(OPTIONS, regret, "regret",
                 "also print the distance of each policy from a lower bound of the machine and from "
                 "a clairvoyant schedule"),

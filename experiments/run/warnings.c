@@ -75,6 +75,21 @@ static void states(const struct llm *m, struct document *list)
     }
 }
 
+/* One width for all weights is what `:bits=N` and the shipped files say of a mixture. */
+static void mixture(const cJSON *llm, struct document *list)
+{
+    const double bits = json_number(llm, "weight_bits");
+    if (json_number(llm, "experts") > 0.0 && bits < 16.0 &&
+        json_member(llm, "dense_bytes_per_weight") == NULL) {
+        warnings_add(list,
+                     "all weights of %s have %g bits here. Files of mixtures in dynamic formats "
+                     "(UD-Q4_K_XL) have nearly 16 outside experts, and decode up to 1.7 times as "
+                     "long: take the LLM file of the GGUF (new-llm --gguf), or state "
+                     "llm.dense_bytes_per_weight",
+                     json_string(llm, "name"), bits);
+    }
+}
+
 static void add_data(void *list, const char *text)
 {
     DOCUMENT_VALUES(list, NULL, text);
@@ -97,6 +112,11 @@ void warnings_machine(const struct config *c, struct document *list)
     }
     transfer(c, list);
     batches(c, list);
+    mixture(json_member(c->tree, "llm"), list);
+    const cJSON *m;
+    cJSON_ArrayForEach (m, json_member(json_member(c->tree, "models"), "more")) {
+        mixture(m, list);
+    }
     states(&c->llm, list);
     for (uint32_t i = 0; i < c->n_more; i++) {
         states(&c->more[i].llm, list);

@@ -122,7 +122,7 @@ START_TEST(latent_attention_is_its_tensors)
     ck_assert(a->latent_kv == 128 && a->latent_query == 64 && a->rotary_dim == 16);
     ck_assert(a->value_dim == 48 && m.head_dim == 32 && m.heads == 4);
     ck_assert(m.dense_layers == 1 && m.dense_ffn == 320 && m.ffn_hidden == 96 && m.gated_ffn);
-    ck_assert_double_eq(m.dense_bytes_per_weight, 0.0);
+    ck_assert_double_eq(m.dense_bytes_per_weight, 34.0 / 32); /* as its experts */
     ck_assert_double_eq_tol(m.kv_bytes_per_token, 2 * 144 * 2.0, 1e-12);
 }
 END_TEST

@@ -237,6 +237,35 @@ START_TEST(each_device_that_is_made_from_another_machine_is_said)
 }
 END_TEST
 
+/* The 4-bit files of mixtures seldom have 4 bits outside their experts. gpt-oss's file says how
+ * many it has, a dense model has no experts, and 16 bits are the widest. */
+START_TEST(a_mixture_of_one_width_is_said)
+{
+    static const char *const llms[] = {"llama-3.2-3b,q=qwen3.6-35b-a3b:bits=4",
+                                       "qwen3.6-35b-a3b:bits=4", "gpt-oss-20b:bits=4",
+                                       "qwen3.6-35b-a3b:bits=16", "qwen3-8b:bits=4"};
+    const int wanted[] = {1, 1, 0, 0, 0};
+    struct config k;
+    struct config_options o = config_options_default();
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    o.soc = "ryzen-ai-max-395";
+    o.llm = llms[_i];
+    ck_assert_msg(config_load(&k, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    warnings_machine(&k, list);
+    cJSON *tree = document_json(d);
+    int said = 0;
+    const cJSON *one;
+    cJSON_ArrayForEach (one, cJSON_GetObjectItem(tree, "warnings")) {
+        said += strstr(one->valuestring,
+                       "all weights of qwen3.6-35b-a3b:bits=4 have 4 bits here. Files of mixtures "
+                       "in dynamic formats (UD-Q4_K_XL) have nearly 16 outside experts") != NULL;
+    }
+    ck_assert_int_eq(said, wanted[_i]);
+    cJSON_Delete(tree);
+    config_fini(&k);
+}
+END_TEST
+
 /* Qwen3.6 35B has states of 548,864 elements in 30 layers, 65.9 MB with 4 bytes each. */
 START_TEST(states_of_cached_beginnings_are_said)
 {
@@ -332,6 +361,7 @@ static const struct suite_row suite[] = {
     LOOP(each_device_that_is_made_from_another_machine_is_said,
          28), /* 3^3, and a machine of its own */
     TEST(states_of_cached_beginnings_are_said),
+    LOOP(a_mixture_of_one_width_is_said, 5),
     TEST(a_dear_batch_that_nobody_measured_is_said),
 };
 SUITE_MAIN("warnings", suite)
