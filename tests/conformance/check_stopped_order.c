@@ -62,6 +62,32 @@ START_TEST(a_pass_stops_for_who_may_take_memory_from_others)
 }
 END_TEST
 
+/* States of a sequence take 3 blocks. H has 13, P takes 19, and T needs the 13 of H. */
+START_TEST(states_of_who_waits_are_memory_to_take)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    sc.llm.kv_state_bytes = 48e6;
+    struct scenario_request q[] = {
+        {BE, 0, 160, 100, 0, 0}, {BE, 0.059, 256, 1, 0, 0}, {RT, 0.100, 160, 1, 0, 0}};
+    rules_run("srpt", "max_batch=1,preempt=kernel", "", q, 3);
+    ck_assert(rules_starts(2, 102.4) && rules_finishes(2, 161.4));
+}
+END_TEST
+
+/* They are lost with a pass: P has 28 of 32 blocks, and T needs 31. It takes 145.4. */
+START_TEST(states_of_a_pass_that_is_lost_are_memory_to_take)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    sc.llm.kv_state_bytes = 48e6;
+    struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0}, {RT, 0.050, 448, 1, 0, 0}};
+    rules_run("srpt", "max_batch=1,preempt=kernel,kv=recompute", "", q, 2);
+    ck_assert(rules_starts(1, 52) && rules_finishes(1, 197.4));
+    ck_assert(rules_finishes(0, 328.4));
+}
+END_TEST
+
 /* P takes 25 of 32 blocks and loses them where it stops. T comes at 50 and needs ten. So P stops at
  * 52, at the end of its fourth layer of 13 ms, and does all of its 131 ms behind T's 59. */
 START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
@@ -182,6 +208,8 @@ static const struct suite_row suite[] = {
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
     TEST(a_pass_stops_for_who_may_take_memory_from_others),
+    TEST(states_of_who_waits_are_memory_to_take),
+    TEST(states_of_a_pass_that_is_lost_are_memory_to_take),
     TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses),
 };
 SUITE_MAIN("stopped order", suite)

@@ -271,6 +271,11 @@ START_TEST(what_a_file_cannot_say_is_refused_by_tensor)
         tensor("per_layer_token_embd.weight", T_Q8_0, 256, 1000, 1);
         refused("tensor per_layer_token_embd.weight, which an LLM file cannot say");
         break;
+    case 7:
+        begin_plain();
+        layer(0, "laurel_r", T_Q8_0, 64, 256);
+        refused("tensor blk.0.laurel_r.weight, which an LLM file cannot say");
+        break;
     case 2:
         begin_plain();
         layer(0, "ssm_out", T_Q8_0, 256, 256);
@@ -452,7 +457,7 @@ static const struct suite_row suite[] = {
     TEST(fused_products_are_taken_apart),
     TEST(a_width_goes_with_the_mean_of_the_bytes),
     TEST(a_split_model_is_read_whole),
-    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 10),
+    LOOP(what_a_file_cannot_say_is_refused_by_tensor, 11),
     LOOP(what_a_file_cannot_say_is_refused_by_key, 10),
 
     TEST(windows_that_only_the_architecture_says),

@@ -219,6 +219,9 @@ START_TEST(tables_have_bytes_of_their_own)
     ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
     double table = 262144.0 * 256 * 35;
     model_near(m.weight_bytes, 1.01 * (llm_stored_weights(&m) - table) + 0.5 * table, 1e-12);
+    const struct soc_format wide = {.body_bytes = 2.0, .head_bytes = 2.0, .kv_bytes = 2.0};
+    llm_requantise(&m, 16, 16, &wide);
+    model_near(m.weight_bytes, 2.0 * llm_stored_weights(&m), 1e-12);
     llm_tree_width(tree, 16);
     ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
     model_near(m.weight_bytes, 2.0 * llm_stored_weights(&m), 1e-12);
@@ -227,7 +230,7 @@ END_TEST
 
 /* Gemma 3n E2B: 8 heads of 256 over 2; 20 of 30 layers have products for keys and values. A path of
  * rank 64 is around attention. Three more streams have a product in front of a pass and one behind
- * it. */
+ * it. Inputs and outputs take 2 bytes each, and the row of a table 1.01 for each of 256. */
 START_TEST(streams_have_products_at_both_ends_of_a_pass)
 {
     struct model b;
@@ -238,6 +241,25 @@ START_TEST(streams_have_products_at_both_ends_of_a_pass)
     model_near(b.r.ops[OP_FFN].flop_per_row, 2.0 * 2048 * after, 1e-12);
     model_near(b.r.ops[OP_QKV].prims, 1 + 2 + 2.0 / 30, 1e-12);
     model_near(b.r.ops[OP_FFN].prims, 1 + 2 + 3 + 1.0 / 30, 1e-12);
+    double streams = 3 * (2048.0 + 2048) / 30;
+    double first = (2048 + 256.0 * 30) / 30 + 2 * (2048 + 64) + streams;
+    model_near(b.r.ops[OP_QKV].io_bytes_per_row,
+               2 * (2048 + 2048 + 20.0 / 30 * 1024 + first) + 1.01 * 256, 1e-12);
+    model_near(b.r.ops[OP_FFN].io_bytes_per_row,
+               2 * (2 * 2048 + 2 * (2048 + 256) + streams + 3 * (2048 + 8192)), 1e-12);
+}
+END_TEST
+
+/* Six of LFM2's 16 layers attend, with 2 x 8 heads of 64. Where two of the six share keys, four
+ * store them. */
+START_TEST(only_layers_that_attend_share_keys)
+{
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    struct llm m;
+    SCOPED(json_drop) cJSON *tree = json_read_file("hwmodels/llm/lfm2-1.2b.json", &e);
+    (void)cJSON_AddNumberToObject(tree, "shared_kv_layers", 2);
+    ck_assert_int_eq(llm_parse(tree, "tree", &m, &e), 0);
+    model_near(m.kv_bytes_per_token, 4.0 * 2 * 8 * 64 * m.kv_bytes_per_element, 1e-12);
 }
 END_TEST
 
@@ -352,6 +374,7 @@ static const struct suite_row suite[] = {
     TEST(a_layer_reads_one_row_of_its_embeddings),
     TEST(tables_have_bytes_of_their_own),
     TEST(streams_have_products_at_both_ends_of_a_pass),
+    TEST(only_layers_that_attend_share_keys),
     TEST(only_what_has_positions_is_rotated),
     TEST(a_floor_counts_layers_without_a_window),
     TEST(no_kernel_is_below_its_floor),

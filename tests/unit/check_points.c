@@ -482,8 +482,8 @@ END_TEST
 
 /* A file of Qwen3 30B-A3B has 0.7 bytes for each weight and 2 for each outside its experts. The 128
  * experts of 48 layers, of 3 x 2048 x 768 each, have the rest. gpt-oss-20b states 1.0625 for those
- * outside itself. 0.1 leaves no byte for experts, 3 leaves them more than those outside, and Llama
- * 2 has none. */
+ * outside itself. With 0.9 outside the head has as many. 0.1 leaves no byte for experts, 3 leaves
+ * them more than those outside, and Llama 2 has none. */
 START_TEST(experts_have_what_others_leave)
 {
     const double experts = 48.0 * 128.0 * 3.0 * 2048.0 * 768.0;
@@ -511,6 +511,10 @@ START_TEST(experts_have_what_others_leave)
     ck_assert_double_eq_tol(k.llm.body_bytes_per_weight,
                             (0.7 * stored - 2.0 * (stored - experts)) / experts,
                             1e-12 * ((0.7 * stored - 2.0 * (stored - experts)) / experts));
+    p.dense_bytes_per_weight = 0.9;
+    predict_bind(&c, &p, &k);
+    ck_assert_double_eq(k.llm.head_bytes_per_weight, 0.9);
+    p.dense_bytes_per_weight = 2.0;
     p.bytes_per_weight = 0.1;
     predict_bind(&c, &p, &k);
     ck_assert_ptr_nonnull(k.reason);
