@@ -68,19 +68,31 @@ static bool no_prompt_begins_before_who_is_on_flash(const char *extra)
                                 (const double[]){155.76, 239.24, 155.76});
 }
 
+static bool three_in_18_blocks(const char *extra, uint32_t output, const double ms[3])
+{
+    const struct scenario_request q[] = {
+        {BE, 0, 64, 60, 0, 0}, {BE, 0, 64, output, 0, 0}, {BE, 0, 64, 60, 0, 0}};
+    rules_machine(1);
+    sc.machine.swap_bytes_per_s = 96e9;
+    sc.setup.kv_capacity_tokens = 288;
+    rules_run("agent-xpu-v2", "flash=always", extra, q, 3);
+    return rules_finishes(0, ms[0]) && rules_finishes(1, ms[1]) && rules_finishes(2, ms[2]);
+}
+
 /* BE0, BE1 (40 of output) and BE2 fill 18 blocks at 11.76 + 32 * 2.09 = 78.64, and BE2's six are
  * gone at 79.64. BE1 ends seven steps later, at 94.06. BE0 has seven blocks then. With four more of
  * its own, BE2's six have room at once. They are back at 95.06, in BE0's step to 97.06. BE0 has 19
  * tokens left, to 136.20, and BE2 eight more. */
 static bool kv_comes_back_beside_a_decode(const char *extra)
 {
-    static const struct scenario_request q[] = {
-        {BE, 0, 64, 60, 0, 0}, {BE, 0, 64, 40, 0, 0}, {BE, 0, 64, 60, 0, 0}};
-    rules_machine(1);
-    sc.machine.swap_bytes_per_s = 96e9;
-    sc.setup.kv_capacity_tokens = 288;
-    rules_run("agent-xpu-v2", "flash=always", extra, q, 3);
-    return rules_finishes(0, 136.20) && rules_finishes(1, 94.06) && rules_finishes(2, 160.20);
+    return three_in_18_blocks(extra, 40, (const double[]){136.20, 94.06, 160.20});
+}
+
+/* BE1 has 50, and ends 17 steps later, at 114.66. BE0 has eight blocks then, and ten are just
+ * enough. BE0's step is to 117.66. It has 9 tokens left, to 136.20, and BE2 18 more. */
+static bool kv_comes_back_where_there_is_just_enough(const char *extra)
+{
+    return three_in_18_blocks(extra, 50, (const double[]){136.20, 114.66, 190.20});
 }
 
 /* There are twelve blocks. BE0 (64, 40) has its token at 3.92 and decodes every 3 ms. RT1 (160, ten
@@ -102,6 +114,7 @@ static const struct rule_row all[] = {
     RULE(the_kv_of_a_model_that_drafts_goes_along, "flash=off flash=always", "flash=always"),
     RULE(no_prompt_begins_before_who_is_on_flash, "flash=off flash=cheaper", "flash=off"),
     RULE(kv_comes_back_beside_a_decode, "flash=off flash=cheaper", "flash=off"),
+    RULE(kv_comes_back_where_there_is_just_enough, "flash=off flash=cheaper", "flash=off"),
     RULE(a_reactive_prompt_waits_for_the_memory, "flash=off", "flash=off"),
 };
 

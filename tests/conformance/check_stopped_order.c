@@ -88,6 +88,25 @@ START_TEST(states_of_a_pass_that_is_lost_are_memory_to_take)
 }
 END_TEST
 
+/* Turn 0 runs to 39.8. Its six blocks and 3 of states are on flash at 42.05. Only then does P find
+ * ten of 18, for 41 ms. Turn 1 comes at 50.3, and eight are free, where it needs nine. So P runs to
+ * its end at 83.05. Turn 1 is back at 85.3 and has 64 rows left. */
+START_TEST(nothing_stops_for_who_finds_no_room_for_its_states)
+{
+    rules_machine(10);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 64e9;
+    sc.setup.kv_capacity_tokens = 288;
+    sc.llm.kv_state_bytes = 48e6;
+    struct scenario_request q[] = {
+        {RT, 0, 96, 1, 5, 0}, {RT, 0.001, 100, 1, 0, 0}, {RT, 0.0105, 160, 1, 5, 96}};
+    rules_run("program-fcfs", "max_batch=1,preempt=kernel,gap_kv=swap", "", q, 3);
+    ck_assert(rules_starts(1, 42.05) && rules_finishes(1, 83.05));
+    ck_assert(rules_starts(2, 85.3) && rules_finishes(2, 115.5));
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_ASKED], 0);
+}
+END_TEST
+
 /* P takes 25 of 32 blocks and loses them where it stops. T comes at 50 and needs ten. So P stops at
  * 52, at the end of its fourth layer of 13 ms, and does all of its 131 ms behind T's 59. */
 START_TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses)
@@ -210,6 +229,7 @@ static const struct suite_row suite[] = {
     TEST(a_pass_stops_for_who_may_take_memory_from_others),
     TEST(states_of_who_waits_are_memory_to_take),
     TEST(states_of_a_pass_that_is_lost_are_memory_to_take),
+    TEST(nothing_stops_for_who_finds_no_room_for_its_states),
     TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses),
 };
 SUITE_MAIN("stopped order", suite)
