@@ -518,6 +518,9 @@ START_TEST(experts_have_what_others_leave)
     p.bytes_per_weight = 0.1;
     predict_bind(&c, &p, &k);
     ck_assert_ptr_nonnull(k.reason);
+    p.bytes_per_weight = 2.0 * (stored - experts) / stored; /* exactly none for experts */
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_nonnull(k.reason);
     p.bytes_per_weight = 3.0;
     predict_bind(&c, &p, &k);
     ck_assert_ptr_nonnull(k.reason);
@@ -531,6 +534,9 @@ START_TEST(experts_have_what_others_leave)
     ck_assert_double_eq(k.llm.head_bytes_per_weight, 1.0625);
     ck_assert_double_eq_tol(k.llm.weight_bytes, 0.7 * llm_stored_weights(&k.llm),
                             1e-12 * (0.7 * llm_stored_weights(&k.llm)));
+    p.bytes_per_weight = 0.0; /* not stated */
+    predict_bind(&c, &p, &k);
+    ck_assert_ptr_null(k.reason);
 }
 END_TEST
 

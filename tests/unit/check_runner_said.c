@@ -457,17 +457,21 @@ START_TEST(refused_actions_are_told)
 }
 END_TEST
 
-/* A name in memory behind the list is not offered. */
+/* A name in memory behind the list is not offered. Where what was asked is as near to a name as its
+ * mean is to another, the first of both is offered. */
 START_TEST(a_hint_is_a_name_of_the_list)
 {
     static const char *const hints[] = {"all)", "did you mean energy_k?", "did you mean energy_j?"};
     struct err e = ERR_INIT;
-    struct metric v[] = {{.name = "energy_k"}, {.name = "energy_j"}};
+    struct metric v[] = {{.name = "energy_k"}, {.name = "energy_j"}, {.name = "energy_j.meen"}};
+    struct metric near[] = {v[2], v[0]};
     for (size_t n = 0; n < 3; n++) {
         (void)runner_no_metric("metric", "Energy_j", &(struct metric_list){v, n}, &e);
         const char *line = e.lines[n];
         ck_assert_str_eq(line + strlen(line) - strlen(hints[n]), hints[n]);
     }
+    (void)runner_no_metric("metric", "energy_j", &(struct metric_list){near, 2}, &e);
+    ck_assert_ptr_nonnull(strstr(e.lines[3], "did you mean energy_k?"));
     err_fini(&e);
 }
 END_TEST
