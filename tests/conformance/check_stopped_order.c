@@ -62,6 +62,21 @@ START_TEST(a_pass_stops_for_who_may_take_memory_from_others)
 }
 END_TEST
 
+/* T needs 17 blocks, and six free ones with ten of H are one too few. So P runs to its end, and T
+ * 92.6 ms behind it. */
+START_TEST(nothing_stops_for_who_needs_more_than_may_be_taken)
+{
+    rules_machine(10);
+    sc.setup.kv_capacity_tokens = 512;
+    struct scenario_request q[] = {
+        {BE, 0, 160, 100, 0, 0}, {BE, 0.059, 256, 1, 0, 0}, {RT, 0.100, 272, 1, 0, 0}};
+    rules_run("srpt", "max_batch=1,preempt=kernel", "", q, 3);
+    ck_assert(rules_finishes(1, 146.8));
+    ck_assert(rules_starts(2, 146.8) && rules_finishes(2, 239.4));
+    ck_assert_uint_eq(sc.result.counters[COUNTER_PREEMPT_ASKED], 0);
+}
+END_TEST
+
 /* States of a sequence take 3 blocks. H has 13, P takes 19, and T needs the 13 of H. */
 START_TEST(states_of_who_waits_are_memory_to_take)
 {
@@ -227,6 +242,7 @@ static const struct suite_row suite[] = {
     TEST(nothing_stops_for_a_key_that_has_grown),
     TEST(who_was_stopped_continues_while_kv_comes_back),
     TEST(a_pass_stops_for_who_may_take_memory_from_others),
+    TEST(nothing_stops_for_who_needs_more_than_may_be_taken),
     TEST(states_of_who_waits_are_memory_to_take),
     TEST(states_of_a_pass_that_is_lost_are_memory_to_take),
     TEST(nothing_stops_for_who_finds_no_room_for_its_states),

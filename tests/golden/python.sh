@@ -723,6 +723,10 @@ class Slow(Fcfs):
         time.sleep(0.2 if self.param["d"] and len(self.waiting) == 1 else 0)
 END
 PYTHONPATH=$examples must "$x" check-policy "python:$dir/slow.py:Slow" --loads 5
+# It sets the others: in load 5 one at which this policy fails.
+sed -i 's/time.sleep(.*/1 \/ (not self.param["d"])/' "$dir/slow.py"
+(top=$PWD && cd "$dir" && PYTHONPATH=$top/$examples "$x" check-policy python:slow.py:Slow --loads 5) >"$dir/out" 2>&1
+grep -q "with [a-z=,]*d=true.*ZeroDivisionError" "$dir/out" || fail "no check sets a program's own parameters: $(cat "$dir/out")"
 third ThirdOfFcfs
 third ThirdOfEdf
 # A file is edited while a command runs (here by the policy itself, in its first run). The runs

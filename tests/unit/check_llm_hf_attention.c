@@ -300,6 +300,21 @@ START_TEST(gemmas_layers_have_inputs_of_their_own)
 }
 END_TEST
 
+/* All FFNs of this one are as wide, and no layer shares its keys. */
+START_TEST(what_a_gemma_lacks_is_not_written)
+{
+    static const char *const some[] = {"dense_layers", "dense_ffn", "shared_kv_layers",
+                                       "layer_embedding", "laurel_rank"};
+    struct err e = ERR_INIT;
+    SCOPED(json_drop)
+    cJSON *tree = tree_of(5, "\"model_type\":\"gemma4_text\",\"head_dim\":32", &e);
+    ck_assert_ptr_nonnull(tree);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_null(json_member(tree, some[i]));
+    }
+}
+END_TEST
+
 /* A model must not have keys of another kind of attention. */
 static const struct {
     const char *config, *why;
@@ -357,6 +372,7 @@ static const struct suite_row suite[] = {
     LOOP(a_width_beyond_all_models_is_refused, 2),
     LOOP(attention_that_is_not_usual_is_that_of_the_configuration, sizeof kinds / sizeof kinds[0]),
     TEST(gemmas_layers_have_inputs_of_their_own),
+    TEST(what_a_gemma_lacks_is_not_written),
     LOOP(attention_of_another_kind_is_refused, sizeof foreign / sizeof foreign[0]),
     LOOP(attention_is_special_that_is_not_llamas, sizeof attentions / sizeof attentions[0]),
     LOOP(windows_are_those_of_the_configuration, sizeof windows / sizeof windows[0]),
