@@ -194,8 +194,8 @@ static void own_machine(struct config_options *o, const char *devices)
     bool chips =
         devices != NULL && (strstr(devices, "NPU") != NULL || strstr(devices, "GPU") != NULL);
     const char *soc = chips ? "npu-and-gpu" : "two-cores";
-    o->soc = strcmp(o->soc, CONFIG_DEFAULT_SOC) == 0 ? soc : o->soc;
-    o->llm = strcmp(o->llm, CONFIG_DEFAULT_LLM) == 0 ? "random-1024" : o->llm;
+    o->soc = o->soc_given ? o->soc : soc;
+    o->llm = o->llm_given ? o->llm : "random-1024";
 }
 
 /* Sessions keep their own prefixes there. */

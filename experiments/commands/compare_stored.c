@@ -6,7 +6,7 @@
 static bool asks_for_runs(const struct compare_options *o)
 {
     const struct config_options *c = &o->config;
-    bool machine = c->n_sets > 0 || c->llm_given || strcmp(c->soc, CONFIG_DEFAULT_SOC) != 0;
+    bool machine = c->n_sets > 0 || c->llm_given || c->soc_given;
     bool load = c->workload != NULL || c->trace != NULL || c->machine != NULL || c->seed_given ||
                 c->ttft_slo_s > 0.0 || c->tpot_slo_s > 0.0 || o->replications_given;
     return machine || load || o->loads.n > 0 || o->regret || o->tune.budget > 0 ||

@@ -28,7 +28,7 @@
 struct config_options {
     const char *soc;              /* shipped name or path ending in .json */
     const char *llm;              /* so, for each model of the run (models.h) */
-    bool llm_given;               /* on the command line */
+    bool soc_given, llm_given;    /* on the command line */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     const char *machine;          /* events of the machine: path; NULL: those of the workload */
     const char **recordings;      /* kept: every --trace, `trace` the first (recordings.h) */

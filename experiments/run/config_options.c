@@ -164,7 +164,8 @@ static int take_reader(void *target, const struct option_row *row UNUSED, const 
 #define OPTIONS struct config_options
 
 static const struct option_row rows[] = {
-    OPTION_TEXT(OPTIONS, soc, "soc", "S", CONFIG_DEFAULT_SOC, "shipped SoC or FILE.json"),
+    OPTION_ROW(TEXT, OPTIONS, soc, const char *, "soc", "S", "shipped SoC or FILE.json",
+               .preset = CONFIG_DEFAULT_SOC, .given = 1 + OPTION_AT(OPTIONS, soc_given, bool)),
     {.name = "llm",
      .value = "[NAME=]M[:bits=N]",
      .preset = CONFIG_DEFAULT_LLM,

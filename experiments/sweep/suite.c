@@ -179,10 +179,8 @@ struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct
 
 int suite_refuse_options(const struct config_options *o, struct err *e)
 {
-    const struct config_options usual = config_options_default();
-    bool same = (o->soc == NULL || strcmp(o->soc, usual.soc) == 0) && !o->llm_given &&
-                o->trace == NULL && o->workload == NULL && o->machine == NULL && o->n_sets == 0 &&
-                !o->seed_given;
+    bool same = !o->soc_given && !o->llm_given && o->trace == NULL && o->workload == NULL &&
+                o->machine == NULL && o->n_sets == 0 && !o->seed_given;
     return same ? 0
                 : err_add(e, "--suite: its points say machine, model, workload, settings and "
                              "seed; these options do not go with it");

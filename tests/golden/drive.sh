@@ -56,6 +56,12 @@ echo 262143328850 >"$tmp/rapl/intel-rapl:0/max_energy_range_uj"
 XPUSIM_RAPL_DIR=$tmp/rapl $x drive --policy fcfs --clock cpu --llm random-256 --trace "$tmp/t.csv" --json >"$tmp/out"
 grep -q '"package_j":.*0' "$tmp/out" || fail "package_j: $(cat "$tmp/out")"
 
+# The machine and the model of simulations run where they are named.
+$x drive --policy fcfs --clock cpu --soc core-ultra-5-125h --llm llama-3.2-3b --trace "$tmp/t.csv" --set llm.layers=1 --set llm.hidden=64 \
+    --set llm.heads=1 --set llm.kv_heads=1 --set llm.head_dim=64 --set llm.ffn_hidden=128 --set llm.vocab=128 >"$tmp/out" 2>"$tmp/err" ||
+    fail "named machine: $(cat "$tmp/err")"
+grep -q '^fcfs on core-ultra-5-125h, llama-3.2-3b$' "$tmp/out" || fail "named machine: $(sed -n 1p "$tmp/out")"
+
 usual="--clock cpu --llm $tmp/small.json --trace $tmp/t.csv"
 
 # 2. Two policies, one machine of two devices: the same tokens, clean books, and no energy.

@@ -220,7 +220,7 @@ PY
 refuse "not in experiment" compare --store "$dir/axis.db" --baseline nonesuch
 refuse "--by lmm: no point of the store has this setting; there are llm, policy" compare --store "$dir/axis.db" --by lmm
 refuse "no run has it" compare --store "$dir/axis.db" --metric energy_j
-for option in "--load 0.5" "--soc rtx-4090" "--llm llama-3.2-1b" "--seed 2" "--replications 3" "--machine m.json" "--ttft-slo 1" "--suite laptop-2026.1"; do
+for option in "--load 0.5" "--soc rtx-4090" "--soc core-ultra-5-125h" "--llm llama-3.2-1b" "--seed 2" "--replications 3" "--machine m.json" "--ttft-slo 1" "--suite laptop-2026.1"; do
     # shellcheck disable=SC2086
     refuse "options of runs" compare --store "$dir/axis.db" $option
 done

@@ -83,7 +83,7 @@ START_TEST(what_is_not_given_has_its_default)
     takes(PARSE("--soc", "s"));
     ck_assert_str_eq(v.config.soc, "s");
     ck_assert_str_eq(v.config.llm, CONFIG_DEFAULT_LLM);
-    ck_assert(!v.config.llm_given);
+    ck_assert(v.config.soc_given && !v.config.llm_given);
     ck_assert(v.config.trace == NULL && v.config.workload == NULL && v.config.machine == NULL);
     ck_assert_uint_eq(v.config.seed, 1);
     ck_assert(!v.config.seed_given && v.config.n_sets == 0 && v.config.n_recordings == 0);

@@ -198,10 +198,14 @@ END_TEST
 /* Each option that says what a point says, alone. */
 START_TEST(options_of_points_are_refused)
 {
-    static const char *const words[][2] = {
-        {"--soc", "core-ultra-7-258v"}, {"--llm", "llama-3.2-3b"}, {"--trace", "t.csv"},
-        {"--workload", LOAD},           {"--machine", "m.json"},   {"--seed", "1"},
-        {"--set", "sim.stall_s=1"}};
+    static const char *const words[][2] = {{"--soc", "core-ultra-7-258v"},
+                                           {"--soc", CONFIG_DEFAULT_SOC},
+                                           {"--llm", "llama-3.2-3b"},
+                                           {"--trace", "t.csv"},
+                                           {"--workload", LOAD},
+                                           {"--machine", "m.json"},
+                                           {"--seed", "1"},
+                                           {"--set", "sim.stall_s=1"}};
     folder_put("t.csv", "");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         SCOPED(said_fini)
