@@ -35,11 +35,15 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
             c->sim.horizon_s, left, text_plural(left), s->audit.future);
     }
     if (s->audit.shed > 0) {
+        uint64_t squeezed = s->counters[COUNTER_MEMORY_SHED];
+        OWNED char *room =
+            squeezed == 0
+                ? xstrdup("")
+                : xformat("; %" PRIu64 " had no room next to other programs' memory", squeezed);
         warnings_add(list,
                      "latencies leave out %" PRIu64
-                     " shed request%s (cancelled by users or agents, or "
-                     "dropped)",
-                     s->audit.shed, text_plural(s->audit.shed));
+                     " shed request%s (cancelled by users or agents, or dropped%s)",
+                     s->audit.shed, text_plural(s->audit.shed), room);
     }
     uint64_t beyond = s->counters[COUNTER_BEYOND_CONTEXT];
     if (beyond > 0) {

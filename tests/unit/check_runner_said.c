@@ -362,6 +362,9 @@ START_TEST(sessions_that_end_early_are_no_horizon)
     has(text, "\nw1: 6 of 9 requests arrived, seed 77: ");
     r.sim.audit.shed = 4;
     warns("latencies leave out 4 shed requests (cancelled by users or agents, or dropped)");
+    r.sim.counters[COUNTER_MEMORY_SHED] = 3;
+    warns("latencies leave out 4 shed requests (cancelled by users or agents, or dropped; 3 had no "
+          "room next to other programs' memory)");
 }
 END_TEST
 
