@@ -80,6 +80,18 @@ static const char *init_failure(int rc)
     }
 }
 
+static int init_failed(struct core *c, int rc)
+{
+    const struct machine *m = c->setup->machine;
+    SCOPED(text_fini) struct text has = {0};
+    for (uint32_t i = 0; rc == -ENODEV && i < m->n_devices; i++) {
+        text_string(&has, i == 0 ? "; it has " : ", ");
+        text_string(&has, m->devices[i].name);
+    }
+    return core_fail(c, rc, "init failed: %s%.*s", init_failure(rc), (int)has.n,
+                     has.n > 0 ? has.p : "");
+}
+
 /* Finds the room that the weights leave for KV. */
 static int find_capacity(struct core *c)
 {
@@ -187,7 +199,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     FAIL_IF(c, rc == 0 && setup->draft_model > 0 && c->models[setup->draft_model].weights == NULL,
             -ENOMEM, "model %s, which drafts, does not fit next to the others",
             c->models[setup->draft_model].llm->name);
-    return rc == 0 ? 0 : core_fail(c, rc, "init failed: %s", init_failure(rc));
+    return rc == 0 ? 0 : init_failed(c, rc);
 }
 
 void core_fini(struct core *c)

@@ -112,6 +112,7 @@ done
 echo old >d
 ends 2 "does not fit" $run --llm mixtral-8x7b --decisions d --requests d --timeline d
 ends 2 "needs an NPU" "$x" run --policy agent-xpu-v2 --soc w1-reference --workload w1:n=2 --decisions d
+ends 2 "lacks a device that it is to use; it has npu, igpu, cpu" "$x" run --policy edf:device=gpu --workload w1:n=2 --decisions d
 [ "$(cat d)" = old ] || fail "a run that could not start changed --decisions"
 
 # ---- inputs without an end have one ----
