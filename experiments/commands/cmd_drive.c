@@ -46,10 +46,10 @@ static int files_open(struct drive_files *f, const struct drive_values *o, const
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-static void files_close(struct drive_files *f, struct err *e)
+static void files_close(struct drive_files *f, bool keep, struct err *e)
 {
-    (void)timeline_close(f->timeline, true, e);
-    (void)output_close(f->decisions, true, e);
+    (void)timeline_close(f->timeline, keep, e);
+    (void)output_close(f->decisions, keep, e);
     explain_free(f->explain);
 }
 
@@ -62,7 +62,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
     struct runner_result result;
     if (files_open(&files, o, c, p, t, e) != 0) {
         (void)output_close(files.requests, false, e);
-        files_close(&files, e);
+        files_close(&files, false, e);
         return EXIT_BAD_INPUT;
     }
     struct runner_options opt = {
@@ -93,8 +93,9 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             status = drive_say_interrupted((uint32_t)result.sim.audit.finished, "request");
         }
     }
-    files_close(&files, e);
-    if (o->kernels != NULL) {
+    /* timeline and decisions of a run that failed are what its failure is found by */
+    files_close(&files, !r.sim.refused, e);
+    if (o->kernels != NULL && !r.sim.refused) {
         (void)real_write_kernels(o->kernels, &r.report, &c->soc.machine, e);
     }
     runner_result_fini(&result);
@@ -124,8 +125,9 @@ static int drive_one(const struct drive_values *o, struct drive_options *d, cons
     for (uint32_t k = 0; k < o->repeat && status == EXIT_OK; k++) {
         status = run_once(o, d, c, &p, t, e);
     }
-    int rc = output_close(topk, true, e);
-    rc = output_close(tokens, true, e) != 0 ? -EINVAL : rc;
+    bool ran = status != EXIT_CHECK_FAILED && status != EXIT_BAD_INPUT;
+    int rc = output_close(topk, ran, e);
+    rc = output_close(tokens, ran, e) != 0 ? -EINVAL : rc;
     return rc == 0 ? status : EXIT_BAD_INPUT;
 }
 

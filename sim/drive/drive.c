@@ -347,7 +347,8 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
         setup.caps &= ~(uint32_t)CAP_LOAD;
     }
     int rc = core_init(&d->core, &setup, &drive_ops, d, result);
-    if (rc == 0 && start(d) == 0) {
+    result->refused = rc != 0 || start(d) != 0;
+    if (!result->refused) {
         run(d);
     }
     bool whole = devices_stop(d);

@@ -106,9 +106,18 @@ grep -q 'compute .*kernels for its own tokens' "$tmp/why" || fail "explain: $(ca
 
 # 3. Options that are not real are refused by name, exit 1.
 status=0
+for f in decisions timeline requests kernels tokens topk; do echo old >"$tmp/old.$f"; done
 # shellcheck disable=SC2086
-$x drive --policy sd-npu:blocks=2 $usual >/dev/null 2>"$tmp/err" || status=$?
+$x drive --policy sd-npu:blocks=2 $usual --decisions "$tmp/old.decisions" --timeline "$tmp/old.timeline" --requests "$tmp/old.requests" \
+    --kernels "$tmp/old.kernels" --tokens "$tmp/old.tokens" --topk "$tmp/old.topk" >/dev/null 2>"$tmp/err" || status=$?
 [ $status -eq 1 ] && grep -q 'needs graph loads' "$tmp/err" || fail "sd-npu: $(cat "$tmp/err")"
+[ "$(cat "$tmp"/old.* | sort -u)" = old ] || fail "a run that could not start changed $(grep -Lx old "$tmp"/old.*)"
+# Tokens of a run that fails in its middle are not half of a file: 20 + 4 tokens fit, and 207 + 15 do not.
+status=0
+# shellcheck disable=SC2086
+$x drive --policy fcfs $usual --set sim.kv_capacity_tokens=64 --tokens "$tmp/old.tokens" --topk "$tmp/old.topk" >/dev/null 2>"$tmp/err" || status=$?
+[ $status -eq 1 ] && grep -q 'KV tokens, the machine holds 64' "$tmp/err" || fail "short memory: exit $status, $(cat "$tmp/err")"
+[ "$(cat "$tmp"/old.* | sort -u)" = old ] || fail "a run that failed left $(grep -Lx old "$tmp"/old.*)"
 
 # On the wall clock: a processor that is not there; a kernel of 4,096 rows (72 GFLOP) that takes far longer than 10 ms.
 drive_wall() { # exit status, text, options...
