@@ -35,6 +35,7 @@ static int add_transferable(const struct drive_values *o, const char *soc, struc
     }
     struct drive_values with = *o;
     with.config.sets[with.config.n_sets++] = "sim.hwmodel=p-norm";
+    with.config.no_notes = true;
     struct config *c = &models[a->n_models];
     if (load_model(&with, soc, c, e) != 0) {
         config_fini(c);

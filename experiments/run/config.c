@@ -216,7 +216,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
         xkeep(o->n_recordings > 1 ? xformat("%s and %u more recording%s", o->trace,
                                             o->n_recordings - 1, text_plural(o->n_recordings - 1))
                                   : xstrdup(o->trace != NULL ? o->trace : workload));
-    if (e->n == before) {
+    if (e->n == before && !o->no_notes) {
         config_notes_print(c);
     }
     return e->n > before ? -EINVAL : 0;

@@ -36,6 +36,7 @@ struct config_options {
     bool several;       /* the command replicates, so it takes several recordings */
     bool resample;      /* sessions of the recording are redrawn for every seed */
     bool resample_jobs; /* or its jobs */
+    bool no_notes;      /* the command itself chose these values: it prints no notes of them */
     uint64_t seed;
     bool seed_given;               /* on the command line */
     double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */

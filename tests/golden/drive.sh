@@ -169,7 +169,8 @@ mine="run --soc $tmp/my.json --policy fcfs --trace $tmp/t.csv"
 }
 # shellcheck disable=SC2086
 $x drive --compare --policy fcfs --policy pd-static $usual --soc "$tmp/my.json" --beside-soc two-cores --repeat 2 --json \
-    >"$tmp/c.json" 2>/dev/null
+    >"$tmp/c.json" 2>"$tmp/err"
+! grep -q 'this run uses p-norm' "$tmp/err" || fail "a warning of the comparison's own choice: $(cat "$tmp/err")"
 # One that calibrates before each turn says of which trace it is.
 # shellcheck disable=SC2086
 $x drive --compare --calibrate "$tmp/t.csv" --trace-only -o "$tmp/turn.json" --policy fcfs --policy edf $usual >"$tmp/turn" 2>/dev/null
