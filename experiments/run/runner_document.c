@@ -216,6 +216,10 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
     show_energy(c, r, d);
     show_slowed(r, d);
     show_metered(c, r, d);
+    if (value_of(r, "battery.drawn_j") >= 0.0) { /* by events of the machine */
+        document_note(d, "  battery %.4g J drawn, %.1f %% of its charge at the end",
+                      value_of(r, "battery.drawn_j"), 100.0 * value_of(r, "battery.end_frac"));
+    }
     if (value_of(r, "graphics.frames") > 0.0) { /* by a setting, or by events of the machine */
         document_note(
             d,

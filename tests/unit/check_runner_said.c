@@ -266,6 +266,17 @@ START_TEST(frames_are_counted_where_there_are_some)
 }
 END_TEST
 
+START_TEST(a_battery_is_shown_where_there_is_one)
+{
+    OWNED char *without = shown_text(said(), "text");
+    ck_assert_ptr_null(strstr(without, "battery"));
+    put("battery.drawn_j", 64.8031);
+    put("battery.end_frac", 0.35197);
+    OWNED char *text = shown_text(said(), "text");
+    has(text, "\nbattery 64.8 J drawn, 35.2 % of its charge at the end\n");
+}
+END_TEST
+
 /* ---- data ---- */
 
 START_TEST(data_have_all_of_a_run)
@@ -488,6 +499,7 @@ static const struct suite_row rows[] = {
     TEST(a_meter_has_its_readings),
     TEST(power_limits_are_said),
     TEST(frames_are_counted_where_there_are_some),
+    TEST(a_battery_is_shown_where_there_is_one),
     TEST(data_have_all_of_a_run),
     TEST(requests_left_are_warned_of),
     TEST(sessions_that_end_early_are_no_horizon),
