@@ -170,10 +170,33 @@ static int drive_probe(const struct drive_values *o, const struct llm *llm, stru
 
 /* ---- the command ---- */
 
+/* Options that would be without effect, or whose file would have the last run only, or all mixed.
+ */
+static int check_runs(const struct drive_values *o, struct err *e)
+{
+    bool fits = o->compare || o->calibrate.n > 0;
+    bool files = o->tokens != NULL || o->topk != NULL || o->kernels != NULL ||
+                 o->requests != NULL || o->decisions != NULL || o->timeline != NULL;
+    if ((files && (fits || o->repeat > 1)) || (o->explain && fits)) {
+        return err_add(e, "--tokens, --topk, --kernels, --requests, --decisions, --timeline and "
+                          "--explain are of a single run of one policy");
+    }
+    if (o->repeat > 1 && !fits && !output_is(&o->output, "text")) {
+        return err_add(e,
+                       "--repeat of one policy prints text only; --compare has all runs as data");
+    }
+    return o->out != NULL && o->calibrate.n == 0
+               ? err_add(e, "-o is the SoC file of --calibrate, which is not given")
+               : 0;
+}
+
 static int check(const struct drive_values *o, struct err *e)
 {
     if (o->calibrate.n > 0 && o->out == NULL) {
         return err_add(e, "--calibrate needs -o FILE.json");
+    }
+    if (check_runs(o, e) != 0) {
+        return -EINVAL;
     }
     if (o->explain && o->timeline != NULL) {
         return err_add(e, "--explain and --timeline: one of them a run");

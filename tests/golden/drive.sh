@@ -40,6 +40,23 @@ if [ ! -e "$BUILD/engines/ggml.so" ]; then
     echo "skipped: engine ggml is not there (make engines)"
     exit 0
 fi
+# Options of one run are refused with several, and -o without --calibrate.
+refuses() { # text, options...
+    text=$1
+    shift
+    status=0
+    $x drive --clock cpu --llm random-256 --trace "$tmp/t.csv" "$@" >/dev/null 2>"$tmp/err" || status=$?
+    [ $status -eq 2 ] && grep -q -e "$text" "$tmp/err" || fail "$*: exit $status, $(cat "$tmp/err")"
+}
+for option in tokens topk kernels requests decisions timeline; do
+    refuses 'are of a single run of one policy' --policy fcfs --repeat 2 --$option "$tmp/none"
+    refuses 'are of a single run of one policy' --compare --policy fcfs --policy edf --$option "$tmp/none"
+    refuses 'are of a single run of one policy' --calibrate "$tmp/t.csv" -o "$tmp/none" --$option "$tmp/none"
+done
+refuses 'are of a single run of one policy' --compare --policy fcfs --policy edf --explain
+refuses 'prints text only' --policy fcfs --repeat 2 --json
+refuses '-o is the SoC file of --calibrate' --policy fcfs -o "$tmp/none"
+[ ! -e "$tmp/none" ] || fail "a refused option made its file"
 # A device that is missing has its whole name in the message, at any length.
 for name in "$(printf '%0300d' 0 | tr 0 n)" "$(printf '%05000d' 0 | tr 0 p)"; do
     status=0
