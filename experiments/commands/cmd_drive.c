@@ -181,9 +181,9 @@ static int check_runs(const struct drive_values *o, struct err *e)
         return err_add(e, "--tokens, --topk, --kernels, --requests, --decisions, --timeline and "
                           "--explain are of a single run of one policy");
     }
-    if (o->repeat > 1 && !fits && !output_is(&o->output, "text")) {
-        return err_add(e,
-                       "--repeat of one policy prints text only; --compare has all runs as data");
+    if ((o->repeat > 1 || fits) && !o->compare && !output_is(&o->output, "text")) {
+        return err_add(e, "--calibrate and --repeat of one policy print text only; --compare has "
+                          "all runs as data");
     }
     return o->out != NULL && o->calibrate.n == 0
                ? err_add(e, "-o is the SoC file of --calibrate, which is not given")

@@ -54,7 +54,8 @@ for option in tokens topk kernels requests decisions timeline; do
     refuses 'are of a single run of one policy' --calibrate "$tmp/t.csv" -o "$tmp/none" --$option "$tmp/none"
 done
 refuses 'are of a single run of one policy' --compare --policy fcfs --policy edf --explain
-refuses 'prints text only' --policy fcfs --repeat 2 --json
+refuses 'print text only' --policy fcfs --repeat 2 --json
+refuses 'print text only' --calibrate "$tmp/t.csv" -o "$tmp/none" --json
 refuses '-o is the SoC file of --calibrate' --policy fcfs -o "$tmp/none"
 [ ! -e "$tmp/none" ] || fail "a refused option made its file"
 # A device that is missing has its whole name in the message, at any length.
