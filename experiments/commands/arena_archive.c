@@ -196,6 +196,9 @@ static int archive(void *values, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
+    if (slurm_refuse_alone(&o->slurm, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     if (o->work.path == NULL && (o->slurm.tasks > 0 || o->slurm.shards > 1)) {
         return err_add(e, "--slurm and --shard need --store FILE.db, where runs go");
     }

@@ -172,7 +172,7 @@ static int settle(struct options *o, struct err *e)
     o->sweep.memory_limit_bytes = (uint64_t)o->memory_limit_mb << 20;
     o->sweep.shard = o->slurm.shard;
     o->sweep.shards = o->slurm.shards;
-    if (e->n > 0) {
+    if (e->n > 0 || slurm_refuse_alone(&o->slurm, e) != 0) {
         return -EINVAL;
     }
     if (o->spec == NULL && o->format == NULL) {

@@ -228,6 +228,12 @@ static void init(void *target)
     ((struct slurm_options *)target)->shards = 1;
 }
 
+int slurm_refuse_alone(const struct slurm_options *o, struct err *e)
+{
+    bool alone = o->tasks == 0 && (o->scripts_only || o->n_options > 0);
+    return alone ? err_add(e, "--slurm-scripts and --slurm-option go with --slurm TASKS") : 0;
+}
+
 #define OPTIONS struct slurm_options
 
 static const struct option_row rows[] = {

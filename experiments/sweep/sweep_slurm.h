@@ -17,6 +17,10 @@ struct slurm_options {
 /* --shard, --slurm, --slurm-option, --slurm-scripts. */
 extern const struct option_table slurm_option_table;
 
+/* Options of sbatch or of scripts, and no --slurm: the command would run everything here. 0 or
+ * -EINVAL with an error. */
+int slurm_refuse_alone(const struct slurm_options *o, struct err *e);
+
 /* The tasks run a command: "sweep", "FILE.json", "--policy", "edf". It takes --store, --shard and
  * --jobs, and its paths are relative to the current folder. */
 struct slurm_command {

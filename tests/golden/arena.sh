@@ -177,6 +177,8 @@ $x merge -o "$dir/m.db" "$dir/s0.db" "$dir/s1.db" -q || fail "merge"
 $x arena archive --suite "$dir/two.json" --policy vtc --policy fcfs --policy edf --json --store "$dir/m.db" 2>"$dir/err" |
     cmp - "$dir/two.archive.json" || fail "archive of shards: other bytes"
 grep -q ' 0 found there' "$dir/err" && fail "archive of shards: $(cat "$dir/err")"
+! $x arena archive --suite "$dir/two.json" --policy edf --slurm-scripts --store "$dir/none.db" 2>"$dir/err" &&
+    grep -q 'go with --slurm TASKS' "$dir/err" || fail "scripts without tasks: $(cat "$dir/err")"
 $x arena archive --suite "$dir/two.json" --policy edf --slurm 3 --slurm-scripts --store "$dir/far.db" 2>/dev/null || fail "slurm"
 grep -q "'arena' 'archive'.*'--policy' 'edf'" "$dir/far.db.slurm/array.sh" || fail "slurm: $(cat "$dir/far.db.slurm/array.sh")"
 refuse "a shard without a store" "need --store" $x arena archive --suite "$dir/two.json" --shard 0/2

@@ -27,6 +27,7 @@ struct line {
 #define EXPLAIN "--policy, and either --request, --job or --interference, are needed"
 #define TOGETHER "--points, --corun, --energy and --run exclude each other"
 #define SLURM "--slurm excludes --shard and --export"
+#define NO_SLURM "--slurm-scripts and --slurm-option go with --slurm TASKS"
 #define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
 #define FEW "--uncertainty: needs --replications 2 or more"
 
@@ -134,6 +135,8 @@ static const struct line lines[] = {
     {&cmd_sweep, "--export csv", "-o STORE.db is missing: where results go"},
     {&cmd_sweep, "s.json -o s.db --slurm 2 --shard 0/2", SLURM},
     {&cmd_sweep, "s.json -o s.db --slurm 2 --export csv", SLURM},
+    {&cmd_sweep, "s.json -o s.db --slurm-scripts", NO_SLURM},
+    {&cmd_sweep, "s.json -o s.db --slurm-option=--mem=2G", NO_SLURM},
 
     {&cmd_observe, "--url http://127.0.0.1:1/v1", "--url and --trace are needed"},
     {&cmd_observe, "--trace t.csv", "--url and --trace are needed"},
