@@ -34,6 +34,11 @@ static int run(void *values, struct err *e)
     if (o->points.unseen != NULL && o->points.points == NULL && o->energy.energy == NULL) {
         return err_add(e, "--unseen goes with --leave-machine-out or --energy");
     }
+    bool chosen = o->run.config.soc_given || o->run.config.llm_given;
+    if (chosen && (o->energy.energy != NULL || o->corun.corun != NULL)) {
+        return err_add(e, "--energy and --corun are of all machines and models of their table: "
+                          "--soc and --llm do not go with them");
+    }
     if (o->energy.energy != NULL) {
         o->energy.unseen = o->points.unseen;
         return validate_energy(&o->energy, &o->output, e);

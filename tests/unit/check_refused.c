@@ -26,6 +26,9 @@ struct line {
     "--select: takes one metric, and does not go with --resample, --regret and --uncertainty"
 #define EXPLAIN "--policy, and either --request, --job or --interference, are needed"
 #define TOGETHER "--points, --corun, --energy and --run exclude each other"
+#define WHOLE_TABLE                                                                                \
+    "--energy and --corun are of all machines and models of their table: --soc and --llm do not "  \
+    "go with them"
 #define SLURM "--slurm excludes --shard and --export"
 #define NO_SLURM "--slurm-scripts and --slurm-option go with --slurm TASKS"
 #define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
@@ -128,6 +131,9 @@ static const struct line lines[] = {
     {&cmd_validate, "--corun a --energy b", TOGETHER},
     {&cmd_validate, "--corun a --run b", TOGETHER},
     {&cmd_validate, "--energy a --run b", TOGETHER},
+    {&cmd_validate, "--energy a --soc rk3588", WHOLE_TABLE},
+    {&cmd_validate, "--energy a --llm qwen3-4b", WHOLE_TABLE},
+    {&cmd_validate, "--corun a --soc core-ultra-5-125h", WHOLE_TABLE},
 
     {&cmd_merge, "a.db", "usage: xpusim merge -o OUT.db A.db B.db ..."},
     {&cmd_sweep, "-o s.db", "the experiment file is missing; `xpusim sweep --help`"},
