@@ -124,6 +124,22 @@ except XpusimError as e:
     assert "no policy is called 'no-such-policy'" in str(e)
 END
 must env -u PYTHONPATH XPUSIM="$x" PYTHONPATH="$site" "$python" "$dir/read.py" "$dir" "$load"
+# The table of policies/python/README.md has every member that a policy sees, and no other.
+must env PYTHONPATH="$site" "$python" - policies/python/README.md <<'END'
+import re, sys
+from xpusim import policy as of
+seen = {}
+for who, members in re.findall(r"^\| (request|pass|launch|device|policy) \| ([^|]*) \|", open(sys.argv[1]).read(), re.M):
+    seen.setdefault(who, []).extend(re.findall(r"`(\w+)`", members))
+def slots(c):
+    own = [n for base in c.__mro__ for n in getattr(base, "__slots__", ())]
+    return own + [n for n in vars(c) if n[0] != "_" and (isinstance(vars(c)[n], property) or n == "op_kind")]
+settings = {"name", "summary", "flags", "needs", "params", "ablations", "limit_s", "once", "sleeps", "steady"}
+has = {"request": slots(of.Request), "pass": slots(of.Pass), "launch": slots(of.Launch), "device": of.Device._fields,
+       "policy": [n for n in of.Policy.__annotations__ if n[0] != "_" and n not in settings]}
+for who in has:
+    assert sorted(seen[who]) == sorted(set(has[who])), (who, set(seen[who]) ^ set(has[who]))
+END
 # with pandas they are tables: any module of that name will do
 mkdir "$dir/pandas"
 echo 'class DataFrame(list): columns = ()' >"$dir/pandas/pandas.py"

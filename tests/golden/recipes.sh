@@ -30,6 +30,24 @@ for load in 1 3 4 6; do
     "$x" check-policy python:docs/recipes/by_model.py:ByModel --load $load --params second=igpu >"$dir/log" 2>&1 ||
         { fail "by_model does not serve load $load"; cat "$dir/log"; }
 done
+# Where memory is kept for everybody who has begun, no form is refused for it, also while other
+# programs take some. Without that check the policy stalls, and check-policy says so.
+for recipe in admit.py:Admit npu_prefill.py:NpuPrefill; do
+    "$x" check-policy "python:docs/recipes/$recipe" --loads 20 >"$dir/log" 2>&1 || { fail "$recipe does not conform"; cat "$dir/log"; }
+    run "python:docs/recipes/$recipe" --set sim.kv_capacity_tokens=6000 --decisions "$dir/decisions"
+    [ "$(value kv_recompute_evictions)" = 0 ] && ! grep " form .* = -" "$dir/decisions" || fail "$recipe: a form is refused, or somebody evicted"
+    run "python:docs/recipes/$recipe" --set sim.kv_capacity_tokens=6000 --machine traces/machine/laptop.json
+done
+sed 's/if self.begun and kept + needed > self.kv_free_tokens:/if False:/' docs/recipes/admit.py >"$dir/greedy.py"
+cmp -s "$dir/greedy.py" docs/recipes/admit.py && fail "greedy: the recipe did not change"
+(x=$(cd "$build" && pwd)/xpusim && cd "$dir" && "$x" check-policy python:greedy.py:Admit) >"$dir/log" 2>&1
+[ $? = 1 ] && grep -q "stalled: .*last action refused: form at .* not enough free KV" "$dir/log" || fail "greedy conforms: $(cat "$dir/log")"
+# A pass of a prompt runs on both devices (0 is the NPU of this machine), one of tokens on the iGPU
+# only. In a form, `request:0:tokens` is a prompt and `request:1:1` a token.
+run "python:docs/recipes/npu_prefill.py:NpuPrefill" --decisions "$dir/decisions"
+awk '$3 == "form" { split($5, of, ":"); role[++n] = of[2] }
+    $3 == "launch" { split($4, p, "="); split($5, d, "="); on[role[p[2]], d[2]]++ }
+    END { exit !(on[0, 0] > 0 && on[0, 1] > 0 && on[1, 1] > 0 && on[1, 0] == 0) }' "$dir/decisions" || fail "npu_prefill: a prompt without the NPU, or a token on it"
 # A policy that forgets the request that `form` refused loses requests where memory is short, and
 # check-policy says so.
 sed 's/while (rc == -ENOMEM && take_from_younger(s, p, r)) {/if (rc != 0) { reqq_remove(r); return false; }\n    while (rc == -ENOMEM) {/' \
