@@ -20,6 +20,10 @@ for w in traces/workloads/*.json; do
         fail "$name: its file runs otherwise"
     "$x" help trace gen | grep -q "$name" || fail "help trace gen does not name $name"
 done
+# The example of the page, by hand: 6000 + 500 tokens, twice 6000 + 300, then 6500 + 100 + 2 * 50 + 200.
+sed -n '/^```json/,/^```/{//!p}' docs/concepts/agents.md >"$dir/page.json"
+"$x" trace gen --workload "$dir/page.json" | tail -n +3 | cut -d, -f7,8 | sort | tr '\n' ' ' >"$dir/page"
+[ "$(cat "$dir/page")" = "6300,50 6300,50 6500,100 6900,100 " ] || fail "the page's example: $(cat "$dir/page")"
 sed 's/"prompt_tokens": 6000/"prompt_tokens": 6e99/' traces/workloads/coding-sessions.json >"$dir/bad.json"
 "$x" trace gen --workload "$dir/bad.json" -o "$dir/never.csv" 2>"$dir/said"
 [ $? = 2 ] && [ ! -e "$dir/never.csv" ] && grep -q "bad.json: clients\[1\].prompt_tokens: must be a whole number from 1 to 1e+08$" "$dir/said" ||
