@@ -168,6 +168,30 @@ EOF
 PATH="$(cd "$(dirname "$x")" && pwd):$PATH" XPUSIM_DATA_DIR=$PWD XPUSIM_INCLUDE=$PWD sh -e "$dir/own.sh" "$dir" >"$dir/out" 2>&1 ||
     fail "the workflow of a policy of one's own: $(cat "$dir/out")"
 
+# A policy in Python has its own steps, and the baseline that docs/ci.md shows.
+steps() { sed -n "/name: $1\$/,/^      - /p" docs/ci/own-python-policy.yml | sed -n 's/^          //p'; }
+steps Gate >"$dir/step" && steps "First decision" >"$dir/first"
+sed -n '/^```json/,/^```/{//!p}' docs/ci.md >"$dir/gate.json"
+cat >"$dir/own.sh" <<'EOF'
+mkdir -p "$1/python/policy"
+sed 's/^class Fcfs/class Mine/' policies/python/examples/fcfs.py >"$1/python/policy/mine.py"
+cd "$1/python"
+cp ../gate.json .
+xpusim gate --baseline gate.json --update
+git init -q .
+git add .
+git -c user.name=a -c user.email=a@b commit -q -m a
+sh -e ../step # as recorded
+sed -i 's/self.waiting.append(r)/self.waiting.appendleft(r)/' policy/mine.py # last come, first served
+if git diff --quiet; then exit 1; fi
+if sh -e ../step; then exit 1; fi
+grep -q "REGRESSION" gate.md
+BASE=HEAD sh -e ../first
+grep -q "^    decision [0-9]* is the first that differs" gate.md
+EOF
+PATH="$(cd "$(dirname "$x")" && pwd):$PATH" XPUSIM_DATA_DIR=$PWD sh -e "$dir/own.sh" "$dir" >"$dir/out" 2>&1 ||
+    fail "the workflow of a policy in Python: $(cat "$dir/out")"
+
 # A row that is missing, on either side, does not pass.
 sed 's/"fcfs", //' "$dir/small.json" >"$dir/fewer.json"
 "$x" gate --baseline "$dir/fewer.json" >"$dir/out" && fail "a recorded policy that is not run passes"
