@@ -9,7 +9,7 @@ cat <<'TEXT'
 
 `make accuracy` writes this page from the published measurements in the tree (`hwmodels/points/reference.csv`). A test fails when the page is old, when a class of 30 rows or more has a median error worse by a tenth than the record, or when its coverage falls below 93 %. The record is `hwmodels/accuracy.json`; `make accuracy-record` replaces it at a release, and where a change of the errors is meant. CHANGELOG.md then has both numbers.
 
-The first column says what of a row nobody had measured when it was predicted. Find your case there:
+The first column says what was new in a prediction: the model, the source, the machine or the runtime. Find your case there:
 
 | unseen | your case | how the rows were predicted |
 |---|---|---|
@@ -21,7 +21,7 @@ The first column says what of a row nobody had measured when it was predicted. F
 | runtime | a runtime or a version that the file lacks | by the numbers of another runtime of the device |
 
 * *|error|* is |predicted / measured - 1| in %: the median, then the 90th percentile.
-* *in 95 %* is the share of rows within their 95 % intervals. An interval never rests on what was left out with its row.
+* *in 95 %* is the share of rows within their 95 % intervals. An interval rests on other rows only: none of the model, source, machine or runtime that was new.
 * *x or /* is the median factor of these intervals: 1.5 means from predicted / 1.5 to predicted x 1.5.
 * *wider than needed* divides the logarithm of the intervals by that of the narrowest ones in proportion that hold 95 % of the rows. 1 is ideal, below 1 is too narrow. Classes of fewer than 30 rows have none.
 * *was* is the record.
