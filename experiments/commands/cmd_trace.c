@@ -184,7 +184,7 @@ static void stats_document(const struct trace_stats *s, struct document *d)
                   text_plural(s->n), s->n_sessions, text_plural(s->n_sessions), s->span_s);
     DOCUMENT_VALUES(d, "requests", s->n, "sessions", s->n_sessions, "span_s", s->span_s);
     struct frame *f =
-        document_table(d, 0, "lrrrrrr", "class", "requests", "per min", "gap CV",
+        document_table(d, 0, "lrrrrrr", "class", "requests", "first turns/min", "gap CV",
                        "input mean/p50/p90/p99/max", "output mean/p50/p90/p99/max", "reuse");
     for (int i = 0; i < 2; i++) {
         const struct trace_class_stats *c = &s->cls[i];
