@@ -1,7 +1,6 @@
-/* These are metamorphic relations. A random run (tests/helpers/randomrun.h) is changed in a way
- * that has a known effect on all that happens (tests/helpers/history.h), whichever that is. The
- * number of a run says its policy, so that every policy must fulfil every relation.
- *
+/* Metamorphic relations: a random run (tests/helpers/randomrun.h) is changed in a way that has a
+ * known effect on all that happens (tests/helpers/history.h). The number of a run says its policy,
+ * so that every policy must fulfil every relation.
  * XPUSIM_RUNS asks for more runs and XPUSIM_FIRST for others. XPUSIM_ONLY asks for those with a
  * text in their command. */
 #include <math.h>
@@ -286,7 +285,8 @@ static void change_peaks(struct pair *p, struct machine *m, int by)
     p->b.machine = m;
 }
 
-/* Weights, KV and kernels have twice the bytes, on twice the memory and twice the bandwidth. */
+/* Weights, KV, states and kernels have twice the bytes, on twice the memory and twice the
+ * bandwidth. */
 static bool make_twice_the_bytes(struct pair *p)
 {
     static struct machine m;
@@ -301,6 +301,7 @@ static bool make_twice_the_bytes(struct pair *p)
     llm = *p->a.llm;
     llm.weight_bytes *= 2.0;
     llm.kv_bytes_per_token *= 2.0;
+    llm.kv_state_bytes *= 2.0;
     p->b.llm = &llm;
     p->b.runtime_bytes *= 2.0;
     p->b.truth = rescale_kernels(p->a.truth, (struct rescale){.bytes = 1});

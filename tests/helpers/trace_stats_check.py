@@ -117,7 +117,7 @@ def printed(d):
     """The text of a document, each line as its cells."""
     five = lambda c, k: "/".join("%.0f" % c["%s_tokens_%s" % (k, q)] for q in ("mean", "p50", "p90", "p99", "max"))
     lines = [["%d requests in %d sessions, first turns over %.1f s" % (d["requests"], d["sessions"], d["span_s"])],
-             ["class", "requests", "per min", "gap CV", "input mean/p50/p90/p99/max", "output mean/p50/p90/p99/max", "reuse"]]
+             ["class", "requests", "first turns/min", "gap CV", "input mean/p50/p90/p99/max", "output mean/p50/p90/p99/max", "reuse"]]
     for k in ("reactive", "proactive"):
         c = d[k]
         if c["requests"]:

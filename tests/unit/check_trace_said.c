@@ -79,7 +79,7 @@ START_TEST(a_trace_is_described)
     ck_assert_int_eq(s.status, EXIT_OK);
     ck_assert_msg(strncmp(text, "4 requests in 3 sessions, first turns over 2.0 s\n\n", 50) == 0,
                   "%s", text);
-    has(text, "class requests per min gap CV input mean/p50/p90/p99/max output "
+    has(text, "class requests first turns/min gap CV input mean/p50/p90/p99/max output "
               "mean/p50/p90/p99/max reuse\n");
     has(text, "\nreactive 2 - - 45/30/60/60/60 10/5/15/15/15 44.4%\n");
     has(text, "\nproactive 2 ");
