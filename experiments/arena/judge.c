@@ -40,20 +40,11 @@ void judge_values(const struct judge_runs *r, uint32_t point, const char *metric
     }
 }
 
-/* Requests that it refused or did not finish. Those that ended with their job are neither: a faster
- * policy cancels more of them. Archives of runs before that counter lack it. */
-static double left_over(const struct study_outcome *o)
-{
-    double ended = study_value(o, "counters.ended_with");
-    double shed = study_value(o, "all.shed") - (isfinite(ended) ? ended : 0.0);
-    return shed + study_value(o, "all.unfinished");
-}
-
 bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,
                 uint32_t k)
 {
     const struct study_outcome *o = at(policy, point, k);
-    return o->status != 0 || left_over(o) > left_over(at(reference, point, k));
+    return o->status != 0 || study_left(o) > study_left(at(reference, point, k));
 }
 
 /* Values of all pairs of both, and the pairs that point to them. */

@@ -56,13 +56,6 @@ struct running {
     uint32_t empty; /* replications without a workload */
 };
 
-static bool served_all(const struct study_outcome *o)
-{
-    return o->status == 0 &&
-           !(study_value(o, "all.shed") > study_value(o, "counters.ended_with")) &&
-           !(study_value(o, "all.unfinished") > 0.0);
-}
-
 static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
 {
     struct running *r = ctx;
@@ -82,8 +75,8 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     for (uint32_t i = 0; i < n; i++) {
         bool empty = runs.v[i].status == STUDY_NO_WORKLOAD; /* for whoever runs it */
         r->empty += empty && (i == 0 || cells[i].seed != cells[i - 1].seed);
-        *into[i] =
-            empty || served_all(&runs.v[i]) ? study_value(&runs.v[i], r->metric) : (double)INFINITY;
+        *into[i] = empty || study_left(&runs.v[i]) == 0.0 ? study_value(&runs.v[i], r->metric)
+                                                          : (double)INFINITY;
     }
 }
 

@@ -86,6 +86,7 @@ static bool try_draws(const struct tune *t, struct probe *probes)
 
 /* ---- training ---- */
 
+/* study_left is 0, from columns of values. */
 static bool served_all(const struct compare_result *r, uint32_t policy, uint32_t replication)
 {
     const double *shed = compare_values(r, policy, "all.shed");

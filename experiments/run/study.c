@@ -375,6 +375,13 @@ double study_value(const struct study_outcome *o, const char *name)
     return i != SIZE_MAX ? o->values[i] : METRIC_UNDEFINED;
 }
 
+double study_left(const struct study_outcome *o)
+{
+    double ended = study_value(o, "counters.ended_with");
+    double refused = study_value(o, "all.shed") - (isfinite(ended) ? ended : 0.0);
+    return refused + study_value(o, "all.unfinished");
+}
+
 double study_value_near(const struct study_outcome *o, size_t index, const char *name)
 {
     /* Runs list their metrics in one order, so the index at which another run had this name is

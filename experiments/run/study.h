@@ -110,6 +110,10 @@ void study_outcomes_fini(struct study_outcomes *o);
 /* A value by its name: NaN when the run failed, or has none. Cost: names. */
 double study_value(const struct study_outcome *o, const char *name);
 bool study_has(const struct study_outcome *o, const char *name);
+/* Requests that its policy refused or did not finish. Those that ended with their job are neither,
+ * since a faster policy cancels more of them. Runs stored before that counter count all as refused.
+ * NaN when the run failed. */
+double study_left(const struct study_outcome *o);
 /* Like study_value, where the name is expected at an index: all names in their order cost O(1)
  * each. */
 double study_value_near(const struct study_outcome *o, size_t index, const char *name);
