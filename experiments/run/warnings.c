@@ -81,12 +81,13 @@ static void mixture(const cJSON *llm, struct document *list)
     const double bits = json_number(llm, "weight_bits");
     if (json_number(llm, "experts") > 0.0 && bits < 16.0 &&
         json_member(llm, "dense_bytes_per_weight") == NULL) {
-        warnings_add(list,
-                     "all weights of %s have %g bits here. Files of mixtures in dynamic formats "
-                     "(UD-Q4_K_XL) have nearly 16 outside experts, and decode up to 1.7 times as "
-                     "long: take the LLM file of the GGUF (new-llm --gguf), or state "
-                     "llm.dense_bytes_per_weight",
-                     json_string(llm, "name"), bits);
+        warnings_add(
+            list,
+            "all weights of %s have %g bits here. Files of mixtures in dynamic formats "
+            "(UD-Q4_K_XL) have nearly 16 outside experts, and decode more slowly: take the "
+            "LLM file of the GGUF (new-llm --gguf), or state "
+            "llm.dense_bytes_per_weight",
+            json_string(llm, "name"), bits);
     }
 }
 
