@@ -2,7 +2,6 @@
 #include <gsl/gsl_sf_gamma.h>
 
 #include "hwmodels/llm_layers.h"
-#include "hwmodels/roofline.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
@@ -90,7 +89,7 @@ static void count_bytes(struct llm *m)
     struct llm_layer l;
     llm_layer_fill(m, &l);
     m->kv_bytes_per_token = m->n_layers * l.stored_per_key * m->kv_bytes_per_element;
-    m->kv_state_bytes = ROOFLINE_STATE_BYTES * l.state_elements * m->n_layers;
+    m->kv_state_bytes = LLM_STATE_BYTES * l.state_elements * m->n_layers;
 }
 
 /* Weights with their scales take at least their width, and less than twice of it: what does not is

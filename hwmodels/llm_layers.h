@@ -35,6 +35,9 @@
 
 #include "sim/api/device.h"
 
+/* States of recurrent layers are 32 bit (mamba_ssm_dtype of Qwen3.5's config.json; llama.cpp). */
+#define LLM_STATE_BYTES 4.0
+
 /* A matrix product: each of `copies` turns `in` into `out`. `layers`: share that has it. */
 struct llm_product {
     double in, out, copies, layers;

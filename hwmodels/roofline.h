@@ -31,8 +31,6 @@
 
 /* Activations are 16 bit in every runtime modelled here (W8A16, W4A16, FP16). */
 #define ROOFLINE_ACT_BYTES 2.0
-/* States of recurrent layers are 32 bit (mamba_ssm_dtype of Qwen3.5's config.json; llama.cpp). */
-#define ROOFLINE_STATE_BYTES 4.0
 
 /* Per-row and fixed amounts of one token-level op of a model, summed over what it fuses. */
 struct roofline_op {

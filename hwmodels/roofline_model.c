@@ -77,7 +77,7 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     r->kv_bytes_per_key = l.elements_per_key * m->kv_bytes_per_element;
     r->attn_io_bytes_per_row = ROOFLINE_ACT_BYTES * l.io_per_row;
     r->state_flop_per_row = l.state_flop_per_row;
-    r->state_bytes = 2.0 * ROOFLINE_STATE_BYTES * l.state_elements; /* read, and written */
+    r->state_bytes = 2.0 * LLM_STATE_BYTES * l.state_elements; /* read, and written */
 }
 
 static void unfuse_op(struct roofline_op *op, double prims, double bytes, double sync_s)
