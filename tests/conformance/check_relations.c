@@ -231,7 +231,7 @@ static bool remembers(const struct policy_ops *p)
  * begins when no request is left of those before. */
 static bool make_again(struct pair *p)
 {
-    const int64_t apart_ns = 1LL << 43; /* 2.4 hours */
+    const int64_t apart_ns = 125LL << 36; /* 2.4 hours, whole steps of what keys are rounded to */
     if (!nothing_random(p) || !only_requests_have_instants(p) || !rows_of(p) ||
         p->t.graph != NULL || p->a.horizon_ns != TIME_NEVER_NS || remembers(p->p.ops)) {
         return false;

@@ -13,11 +13,11 @@ static void changed_kernel(const struct hwmodel *m, const struct kernel_query *q
     out->load_ns = (out->load_ns << by.time) - (by.faster ? out->load_ns / 4 : 0);
     if (by.more_ns != 0 && out->t_ns > 0) {
         int64_t longer_ns = out->t_ns + by.more_ns;
-        longer_ns = longer_ns > out->load_ns ? longer_ns : out->load_ns;
-        longer_ns = longer_ns > 1 ? longer_ns : 1;
-        /* A kernel that became shorter asks for no more bandwidth than it did. */
-        out->bytes *= longer_ns < out->t_ns ? (double)longer_ns / (double)out->t_ns : 1.0;
-        out->t_ns = longer_ns;
+        out->t_ns = longer_ns > 1 ? longer_ns : 1;
+        /* Bytes that move for less long are fewer: the kernel asks for no more bandwidth. */
+        int64_t load_ns = out->load_ns < out->t_ns ? out->load_ns : out->t_ns;
+        out->bytes *= load_ns < out->load_ns ? (double)load_ns / (double)out->load_ns : 1.0;
+        out->load_ns = load_ns;
     }
     out->bytes = ldexp(out->bytes, by.bytes);
     if (by.time > 0) { /* t_ns is rounded, at most half of one down */
