@@ -89,9 +89,9 @@ void axpu_warmup_ready(struct sched *s, struct resident_key key)
     }
 }
 
-/* Makes room for one more kernel: the least recently used one goes of those that neither run nor
- * have a prompt that waits for them. */
-static bool room(struct sched *s, struct axpu *a)
+/* Is there room for one more kernel, if `goes` is dropped (NULL: none must)? That is the least
+ * recently used one of those that neither run nor have a prompt that waits for them. */
+static bool has_room(struct sched *s, struct axpu *a, struct axpu_kernel **goes)
 {
     uint32_t n = 0;
     struct axpu_kernel *oldest = NULL;
@@ -106,14 +106,9 @@ static bool room(struct sched *s, struct axpu *a)
             oldest = k;
         }
     }
-    if (n < (uint32_t)param_int(s, AXPU_CACHE_ENTRIES)) {
-        return true;
-    }
-    if (oldest == NULL) {
-        return false;
-    }
-    cache_drop(s, oldest);
-    return oldest->prompt_tokens == 0;
+    bool full = n >= (uint32_t)param_int(s, AXPU_CACHE_ENTRIES);
+    *goes = full ? oldest : NULL;
+    return !full || oldest != NULL;
 }
 
 /* The first prompt of a queue that has no kernel and none on its way; 0: none. Each prompt is
@@ -167,8 +162,13 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
         (void)sched_resident_evict(s, key_of(a->compiling_tokens));
         a->compiling_tokens = 0;
     }
-    uint32_t tokens = next_prompt(s, a);
-    if (tokens != 0 && room(s, a) && sched_compile(s, key_of(tokens)) == 0) {
+    struct axpu_kernel *goes = NULL;
+    uint32_t tokens = has_room(s, a, &goes) ? next_prompt(s, a) : 0; /* the search is O(n) */
+    if (tokens != 0 && goes != NULL) {
+        cache_drop(s, goes);
+        tokens = goes->prompt_tokens == 0 ? tokens : 0;
+    }
+    if (tokens != 0 && sched_compile(s, key_of(tokens)) == 0) {
         a->compiling_tokens = tokens;
     }
 }
