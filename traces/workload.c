@@ -43,8 +43,16 @@ static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proact
                                                        "poisson", "proactivebench_events"};
 static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
-/* Factors on all numbers of a kind, for workloads with clients. */
-enum { FACTOR_RATE, FACTOR_TURNS, FACTOR_PROMPT, FACTOR_ANSWER, FACTOR_GAP, FACTORS };
+/* Factors on all numbers of a kind, and the duration, for workloads with clients. */
+enum {
+    FACTOR_RATE,
+    FACTOR_TURNS,
+    FACTOR_PROMPT,
+    FACTOR_ANSWER,
+    FACTOR_GAP,
+    FACTOR_DURATION,
+    FACTORS
+};
 static const struct spec_key factors[FACTORS] = {
     [FACTOR_RATE] = {"rate", 1, 1e-3, 1e3, false, "jobs so many times as often: think_s, every_s"},
     [FACTOR_TURNS] = {"turns", 1, 1e-3, 1e3, false, "factor on the turns of jobs, rounded"},
@@ -52,6 +60,7 @@ static const struct spec_key factors[FACTORS] = {
                        "factor on prompt_tokens, growth_tokens and new_tokens"},
     [FACTOR_ANSWER] = {"answer", 1, 1e-3, 1e3, false, "factor on answer_tokens"},
     [FACTOR_GAP] = {"gap", 1, 1e-3, 1e3, false, "factor on gap_s"},
+    [FACTOR_DURATION] = {"duration_s", 0, 0, 1e8, false, "instead of the file's; 0: the file's"},
 };
 
 static void factors_take(struct agents *a, const double x[FACTORS])
@@ -64,6 +73,7 @@ static void factors_take(struct agents *a, const double x[FACTORS])
     a->factor[AGENTS_NEW] = x[FACTOR_PROMPT];
     a->factor[AGENTS_ANSWER] = x[FACTOR_ANSWER];
     a->factor[AGENTS_GAP] = x[FACTOR_GAP];
+    a->duration_s = x[FACTOR_DURATION] > 0.0 ? x[FACTOR_DURATION] : a->duration_s;
 }
 
 static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)

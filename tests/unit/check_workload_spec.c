@@ -245,6 +245,31 @@ START_TEST(a_battery_has_a_charge_before_it_is_drawn_from)
 }
 END_TEST
 
+/* A job every 20 s: at 0, 20 and 40 s within 50 s, and at 0 within 5 s. A rate of 2 halves its
+ * 20 s. */
+START_TEST(a_workload_of_agents_runs_for_a_stated_duration)
+{
+    static const struct {
+        const char *keys;
+        size_t jobs;
+    } cases[] = {{"", 3},
+                 {":duration_s=5", 1},
+                 {":duration_s=100.5", 6},
+                 {":duration_s=0", 3},
+                 {":duration_s=100.5,rate=2", 11}};
+    tempfile_put("{\"duration_s\": 50, \"clients\": [{\"name\": \"a\", \"every_s\": 20, "
+                 "\"prompt_tokens\": 9, \"answer_tokens\": 9}]}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char spec[256];
+        (void)snprintf(spec, sizeof spec, "%s%s", path, cases[i].keys);
+        ck_assert_int_eq(trace_generate(spec, 1, 1.0, &t, &err), 0);
+        ck_assert_uint_eq(t.n, cases[i].jobs);
+        trace_fini(&t);
+    }
+    t = (struct trace){0};
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("workload_spec", .setup = setup, .teardown = teardown),
     TEST(a_json_file_says_the_same_as_a_list),
@@ -254,5 +279,6 @@ static const struct suite_row suite[] = {
     LOOP(keys_that_nothing_reads_are_named, sizeof UNREAD_BASES / sizeof UNREAD_BASES[0]),
     TEST(a_battery_has_a_charge_before_it_is_drawn_from),
     TEST(bad_spec_files_are_refused_with_file_and_key),
+    TEST(a_workload_of_agents_runs_for_a_stated_duration),
 };
 SUITE_MAIN("workload_spec", suite)
