@@ -24,7 +24,8 @@ static int unknown_policy(const char *spec, const char *name, struct err *e)
         e,
         "--policy %s: no policy is called '%s'%s; there are %s, plug-ins by a path ending "
         "in .so, programs by exec:COMMAND and Python classes by python:FILE:CLASS",
-        spec, name, nearest_hint(&near), text_end(&names));
+        spec, name, strchr(name, ',') != NULL ? "; each --policy names one" : nearest_hint(&near),
+        text_end(&names));
 }
 
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e)

@@ -13,7 +13,7 @@ static struct frame_value shown(const struct runner_result *r, const char *who, 
 {
     double x = value_of(r, document_format("%s.%s", who, what));
     bool count = x == floor(x) && fabs(x) < 1e9;
-    return frame_shown(x, isnan(x) ? NULL : document_format(count ? "%.0f" : "%.4g", x));
+    return frame_shown(x, isnan(x) ? NULL : count ? document_format("%.0f", x) : document_short(x));
 }
 
 static void put_warnings(const struct config *c, const struct runner_result *r, struct document *d)
@@ -148,11 +148,12 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
     bool stated = strcmp(meter, soc_meter_names()[SOC_METER_UNSTATED]) != 0;
     if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
         document_note(d,
-                      "  energy %.4g J%s%s (%.4g idle)%s, peak %.3g W; DDR %.1f %% used, "
+                      "  energy %s J%s%s (%s idle)%s, peak %.3g W; DDR %.1f %% used, "
                       "%.1f %% of time at high pressure",
-                      value_of(r, "energy_j"), stated ? ", meter " : "", stated ? meter : "",
-                      value_of(r, "energy_idle_j"), per_token(r, "energy_j_per_token"),
-                      value_of(r, "peak_power_watts"), 100.0 * value_of(r, "ddr.util_frac"),
+                      document_short(value_of(r, "energy_j")), stated ? ", meter " : "",
+                      stated ? meter : "", document_short(value_of(r, "energy_idle_j")),
+                      per_token(r, "energy_j_per_token"), value_of(r, "peak_power_watts"),
+                      100.0 * value_of(r, "ddr.util_frac"),
                       100.0 * value_of(r, "ddr.tier_high_frac"));
     } else if (!isnan(value_of(r, "ddr.util_frac"))) {
         document_note(d,
@@ -189,8 +190,9 @@ static void show_metered(const struct config *c, const struct runner_result *r, 
     SIM_ASSERT(!(m->spread_factor < 1.0)); /* or the interval would not hold its reading */
     DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
     if (!isnan(joules)) {
-        document_note(d, "  a %s meter would read %.4g J (%.4g to %.4g)%s, %.3g W in the mean%s",
-                      meter, joules, joules / m->spread_factor, joules * m->spread_factor,
+        document_note(d, "  a %s meter would read %s J (%s to %s)%s, %.3g W in the mean%s", meter,
+                      document_short(joules), document_short(joules / m->spread_factor),
+                      document_short(joules * m->spread_factor),
                       per_token(r, "metered.energy_j_per_token"), value_of(r, "metered.watts"),
                       is_slowed(r) ? ", as if no power limit held" : "");
     } else if (!isnan(value_of(r, "energy_j"))) {
@@ -201,7 +203,7 @@ static void show_metered(const struct config *c, const struct runner_result *r, 
 static void show_machine(const struct config *c, const struct runner_result *r, struct document *d)
 {
     static const char *const shares[] = {"busy_frac", "prefill_frac", "decode_frac"};
-    document_note(d, "\nmachine over %.4g s", value_of(r, "duration_s"));
+    document_note(d, "\nmachine over %s s", document_short(value_of(r, "duration_s")));
     struct frame *f = document_table(d, 2, "lrrrr", "", "busy", "prefill", "decode", "J");
     for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
         const char *device = c->soc.machine.devices[i].name;
@@ -217,8 +219,9 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
     show_slowed(r, d);
     show_metered(c, r, d);
     if (value_of(r, "battery.drawn_j") >= 0.0) { /* by events of the machine */
-        document_note(d, "  battery %.4g J drawn, %.1f %% of its charge at the end",
-                      value_of(r, "battery.drawn_j"), 100.0 * value_of(r, "battery.end_frac"));
+        document_note(d, "  battery %s J drawn, %.1f %% of its charge at the end",
+                      document_short(value_of(r, "battery.drawn_j")),
+                      100.0 * value_of(r, "battery.end_frac"));
     }
     if (value_of(r, "graphics.frames") > 0.0) { /* by a setting, or by events of the machine */
         document_note(

@@ -63,6 +63,12 @@ const char *document_format(const char *fmt, ...)
     return text;
 }
 
+const char *document_short(double x)
+{
+    char buf[TEXT_SHORT_BYTES];
+    return xkeep(xstrdup(text_short(buf, x)));
+}
+
 struct document *document_within(struct document *d, const char *name)
 {
     struct document *within = document_new();

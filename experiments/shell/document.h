@@ -52,6 +52,8 @@ struct document *document_within(struct document *d, const char *name);
 struct document *document_array(struct document *d, const char *name);
 /* A text by printf, of any length, kept. */
 const char *document_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* text_short, kept. */
+const char *document_short(double x);
 
 /* ---- frames ---- */
 

@@ -138,9 +138,12 @@ static const char *cell_text(const struct frame_column *c, const struct frame_ce
     /* The format is the column's, a literal of the program with one double. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : whole ? "%.0f" : "%.4g", x);
+    if (c->format != NULL || whole) {
+        (void)snprintf(buf, CELL_BYTES, c->format != NULL ? c->format : "%.0f", x);
+        return buf;
+    }
 #pragma GCC diagnostic pop
-    return buf;
+    return text_short(buf, x);
 }
 
 static const char *column_title(const struct frame_column *c)

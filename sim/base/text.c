@@ -22,6 +22,18 @@ char *text_visible(char *text, const char *keep)
     return text;
 }
 
+const char *text_short(char buf[TEXT_SHORT_BYTES], double x)
+{
+    double size = fabs(x);
+    if (size >= 9999.5 && size < 1e7) {
+        double unit = size < 1e5 ? 10.0 : size < 1e6 ? 100.0 : 1000.0;
+        (void)snprintf(buf, TEXT_SHORT_BYTES, "%.0f", round(x / unit) * unit);
+    } else {
+        (void)snprintf(buf, TEXT_SHORT_BYTES, "%.4g", x);
+    }
+    return buf;
+}
+
 bool text_begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;

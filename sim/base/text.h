@@ -115,6 +115,11 @@ static inline const char *text_plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* A number for people: four significant digits, without an exponent below ten millions. Returns
+ * buf. */
+#define TEXT_SHORT_BYTES 32
+const char *text_short(char buf[TEXT_SHORT_BYTES], double x);
+
 bool text_begins(const char *text, const char *with);
 /* Is there something, and then this end? */
 bool text_ends(const char *text, const char *with);

@@ -122,6 +122,7 @@ for option in requests decisions timeline; do # before the run, which may take l
     refuse "$dir/no/such: cannot write: No such file or directory" $x run --policy edf --workload w1:n=2 --$option "$dir/no/such"
     [ ! -s "$dir/out" ] || { echo "FAILED: --$option cannot be written, and the run goes on"; bad=1; }
 done
+refuse "no policy is called 'edf,srpt'; each --policy names one; there are agent-xpu-v1" $x compare --policy edf,srpt
 refuse "no policy is called 'EDF'; did you mean edf?; there are agent-xpu-v1" $x run --policy EDF
 refuse "unknown key \"duration\"; did you mean duration_s? (known: " $x run --policy edf --workload mixed:duration=9
 refuse "; a recorded trace goes with --trace" $x run --policy edf --workload "$dir/t.csv"

@@ -93,13 +93,13 @@ END_TEST
 START_TEST(counts_are_whole_numbers)
 {
     struct frame *f = document_table(d, 0, "r", "n");
-    static const double v[] = {19120, 19120.5, -38950, 999999999, 1e9, 0.25};
+    static const double v[] = {19120, 19125.5, -38950, 999999999, 1e9, 0.25};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         FRAME_ROW(f, v[i]);
     }
     is("text", "        n\n"
                "    19120\n"
-               "1.912e+04\n"
+               "    19130\n"
                "   -38950\n"
                "999999999\n"
                "    1e+09\n"
@@ -217,10 +217,47 @@ START_TEST(labels_stay_different)
 }
 END_TEST
 
+/* Four significant digits. From ten millions on, and below 1e-4, an exponent is shorter. */
+START_TEST(a_number_has_no_exponent_where_people_read_none)
+{
+    static const struct {
+        double x;
+        const char *text;
+    } cases[] = {{0.0, "0"},
+                 {-0.5, "-0.5"},
+                 {1234.56, "1235"},
+                 {9999.4, "9999"},
+                 {9999.96, "10000"},
+                 {12467.3, "12470"},
+                 {-12465.1, "-12470"},
+                 {99994.0, "99990"},
+                 {99996.0, "100000"},
+                 {123449.0, "123400"},
+                 {1234567.0, "1235000"},
+                 {9999400.0, "9999000"},
+                 {1e7, "1e+07"},
+                 {12345678.0, "1.235e+07"},
+                 {0.00012345, "0.0001234"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_str_eq(document_short(cases[i].x), cases[i].text);
+    }
+    static const struct frame_column columns[] = {{.name = "x"}, {.name = "of", .format = "%.3g"}};
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+    FRAME_ROW(f, 43210.98, 43210.98);
+    is("text", "    x        of\n"
+               "43210  4.32e+04\n");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
-    CASE("for people", .setup = setup),       TEST(columns_are_as_wide_as_their_cells),
-    TEST(latex_says_letters_and_no_commands), TEST(counts_are_whole_numbers),
-    TEST(rows_stand_under_their_heading),     TEST(a_table_of_nothing_is_nothing),
-    TEST(a_terminal_too_narrow_cuts_texts),   TEST(labels_stay_different),
+    CASE("for people", .setup = setup),
+    TEST(columns_are_as_wide_as_their_cells),
+    TEST(latex_says_letters_and_no_commands),
+    TEST(counts_are_whole_numbers),
+    TEST(rows_stand_under_their_heading),
+    TEST(a_table_of_nothing_is_nothing),
+    TEST(a_terminal_too_narrow_cuts_texts),
+    TEST(labels_stay_different),
+    TEST(a_number_has_no_exponent_where_people_read_none),
 };
 SUITE_MAIN("tables for people", suite)
