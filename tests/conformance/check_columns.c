@@ -6,6 +6,7 @@
 
 #include "hwmodels/roofline.h"
 #include "policies/registry.h"
+#include "sim/core/kernels.h"
 #include "tests/helpers/model.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
@@ -180,6 +181,79 @@ START_TEST(columns_that_come_back_make_it_whole)
 }
 END_TEST
 
+/* ---- what is remembered ---- */
+
+static struct model priced;
+static uint32_t n_cut, left_columns, n_asked;
+
+/* Cuts each op into two parts on one device: attention by rows, and all others by columns. The
+ * first part is a quarter, a half or three quarters, in turn. */
+static void in_two_parts(struct sched *s, struct script *y)
+{
+    uint32_t i = 0;
+    while (i < 4 && y->request[i] == NULL) {
+        i++;
+    }
+    if (i == 4) {
+        return;
+    }
+    y->pass[i] = y->request[i]->pass == NULL ? script_form(s, y->request[i]) : y->pass[i];
+    struct pass *p = y->pass[i];
+    if (p->op == p->n_ops || p->rows_todo == 0 || sched_device_free_slots(s, IGPU) == 0) {
+        return;
+    }
+    struct launch_spec spec = sched_launch_rest(s, p, IGPU, YIELD_OP);
+    uint32_t quarters = 1 + n_cut % 3;
+    spec.n_ops = 1;
+    if (pass_op_kind(p, p->op) == OP_MHA) {
+        bool first = p->rows_todo == p->shape.rows;
+        spec.rows = first ? p->shape.rows * quarters / 4 : p->rows_todo;
+        n_cut += first;
+    } else {
+        spec.columns = left_columns > 0 ? left_columns : LAUNCH_COLUMNS * quarters / 4;
+        n_cut += left_columns == 0;
+        left_columns = left_columns > 0 ? 0 : LAUNCH_COLUMNS - spec.columns;
+    }
+    ck_assert_int_eq(sched_launch(s, &spec, NULL), 0);
+}
+
+static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t isolated_ns,
+                     int64_t lost_ns)
+{
+    (void)self;
+    (void)now_ns;
+    (void)lost_ns;
+    struct kernel_run k;
+    kernel_run_fill(&priced.r.model, &l->pass->shape, pass_op_kind(l->pass, l->op_begin), l->device,
+                    l->graph, l->rows, l->chunk_rows, l->columns, &k);
+    ck_assert_msg(isolated_ns == kernel_run_total_ns(&k),
+                  "op %u, %u columns, %u rows: %lld ns, not %lld", l->op_begin, l->columns, l->rows,
+                  (long long)isolated_ns, (long long)kernel_run_total_ns(&k));
+    n_asked++;
+}
+
+/* Equal prompts come one after the other, and each is cut in other places. A run remembers costs,
+ * but a part takes what the model says of that part, and of no other one. */
+START_TEST(a_part_never_takes_the_remembered_time_of_another)
+{
+    static const struct scenario_request equal[] = {{RT, 0, 16, 1, 0, 0},
+                                                    {RT, 100, 16, 1, 0, 0},
+                                                    {RT, 200, 16, 1, 0, 0},
+                                                    {RT, 300, 16, 1, 0, 0}};
+    model_init(&priced, "llama-3.2-3b", "extended");
+    priced.llm.n_layers = 1;
+    roofline_init(&priced.r, hwmodel_find("extended"), &priced.soc, &priced.llm);
+    sc.setup.machine = &priced.r.machine;
+    sc.setup.llm = &priced.llm;
+    sc.setup.truth = &priced.r.model;
+    sc.observer.launch_ended = on_ended;
+    n_cut = left_columns = n_asked = 0;
+    x.step = in_two_parts;
+    ck_assert_msg(script_run(&sc, &x, equal, 4) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(n_asked, 4 * 4 * 2); /* QKV, attention, FFN and the head, of each */
+}
+END_TEST
+
 /* ---- the price ---- */
 
 /* A quarter of the weights has a quarter of the work and of the bytes of weights, and all
@@ -254,6 +328,7 @@ static const struct suite_row suite[] = {
     TEST(a_barrier_keeps_an_operator_whole),
     TEST(an_operator_is_done_when_all_its_columns_are),
     TEST(columns_that_come_back_make_it_whole),
+    TEST(a_part_never_takes_the_remembered_time_of_another),
     TEST(a_part_of_a_measured_operator_takes_its_part_of_the_time),
     CASE("price"),
     TEST(a_part_has_its_part_of_weights_and_work),

@@ -1,5 +1,6 @@
 /* Two models run together (two_models_by_hand), and every time is computed by hand. A run that took
  * the other model's time, bytes, prefix or kernel would end at another instant. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +237,40 @@ START_TEST(kv_is_counted_in_the_bytes_of_its_model)
     /* At most 4 blocks of both are held: 320 units of 16 tokens and 1 MB, and the weights of
      * both. */
     ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 320e6 + 2e9, 1.0);
+}
+END_TEST
+
+static void serve(struct sched *s, struct script *y)
+{
+    y->device = IGPU;
+    script_serve(s, y);
+}
+
+/* The 2400 units of the test above are 1200 tokens of the first model, and 800 of the second. A
+ * prompt and an answer of one token may take all of them. One token more is refused with the number
+ * of its own model. */
+START_TEST(a_request_may_have_all_memory_in_its_own_tokens)
+{
+    static const uint32_t most[] = {1200, 800};
+    const uint8_t model = _i < 2 ? 0 : 1;
+    const struct scenario_request one = {
+        .cls = RT, .input_tokens = most[model] - (_i % 2 == 0), .output_tokens = 1};
+    sc.llm.kv_bytes_per_token = 2e6;
+    two.other.llm.kv_bytes_per_token = 3e6;
+    sc.setup.kv_capacity_tokens = 800;
+    if (_i % 2 == 0) {
+        run(&one, &model, NULL, 1, serve);
+        ck_assert_uint_eq(sc.result.audit.finished, 1);
+        return;
+    }
+    char says[64];
+    (void)snprintf(says, sizeof says, "needs %u KV tokens, the machine holds %u", most[model] + 1,
+                   most[model]);
+    x.step = serve;
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    ck_assert_int_eq(two_models_run(&sc, &one, &model, NULL, 1, false), -ENOMEM);
+    ck_assert_msg(strstr(sc.result.message, says) != NULL, "%s", sc.result.message);
 }
 END_TEST
 
@@ -488,6 +523,7 @@ static const struct suite_row suite[] = {
     TEST(a_pass_of_two_models_is_refused_and_changes_nothing),
     TEST(estimates_are_those_of_the_shape_s_model),
     TEST(kv_is_counted_in_the_bytes_of_its_model),
+    LOOP(a_request_may_have_all_memory_in_its_own_tokens, 4),
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
     LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),

@@ -188,6 +188,68 @@ START_TEST(iterations_repeat_as_far_as_memory_reaches)
 }
 END_TEST
 
+/* Many things draw power in a decode. One of these draws much more than all others: the platform,
+ * the devices at rest, a device at work, a host that polls or samples, what is behind the supply.
+ */
+static void power_drawn_by(uint32_t part)
+{
+    sc.machine.idle_watts = part == 0 ? 100 : 1;
+    for (uint32_t d = 0; d < sc.machine.n_devices; d++) {
+        sc.machine.devices[d].idle_watts = part == 1 ? 100 : 1;
+        sc.machine.devices[d].decode_watts = part == 2 ? 200 : part == 1 ? 101 : 2;
+    }
+    sc.machine.poll_watts = part == 3 ? 100 : 1;
+    sc.machine.compile_watts = part == 4 ? 100 : 1;
+    sc.machine.sample_ns_per_token = MS(0.1);
+    sc.machine.schedule_ns = MS(0.2); /* each iteration begins with an idle machine */
+    sc.setup.supply = (struct sim_supply){0.8, part == 5 ? 100 : 1};
+}
+
+/* Joules that the battery gave until the end. */
+static double given_j(void)
+{
+    return sc.result.audit.energy_integral_j / 0.8 +
+           sc.setup.supply.rest_watts * units_s_from_ns(sc.result.end_ns);
+}
+
+/* A battery has a share of what a run takes. The run ends when that is drawn, also in the middle of
+ * iterations that would repeat. */
+START_TEST(iterations_repeat_as_far_as_the_battery_reaches)
+{
+    static const struct scenario_request q[] = {{BE, 0, 40, TOKENS, 0, 0},
+                                                {BE, 0, 43, TOKENS, 0, 0}};
+    double all_j = 0.0;
+    for (int k = 0; k <= 40; k++) {
+        scenario_init(&sc);
+        scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
+        power_drawn_by((uint32_t)_i);
+        struct observer o = {
+            .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
+        sc.setup.observers[0] = &o;
+        sc.setup.n_observers = 1;
+        double charge_j = k == 0 ? 1e6 : all_j * (0.2 + 0.015 * k);
+        sc.events[0] = (struct machine_event){.until_ns = TRACE_LAST_NS,
+                                              .sets = MACHINE_SETS_BATTERY | MACHINE_SETS_SOURCE,
+                                              .battery_j = charge_j,
+                                              .battery_full_j = 1e6,
+                                              .on_battery = true};
+        sc.n_events = 1;
+        scenario_policy(&sc, policy_find("agent-xpu-v2"), "");
+        n_repeated = 0;
+        ended = false;
+        ck_assert_msg(scenario_run(&sc, q, 2, false) == 0, "%s", sc.result.message);
+        ck_assert(sc.result.battery.empty == (k > 0));
+        ck_assert_uint_gt(n_repeated, 20);
+        if (k == 0) {
+            all_j = given_j();
+        } else {
+            ck_assert_double_eq_tol(given_j(), charge_j, 1e-6 * charge_j);
+        }
+        scenario_fini(&sc);
+    }
+}
+END_TEST
+
 /* ---- a policy that looks at each of its passes ---- */
 
 static const struct policy_ops *orca;
@@ -253,6 +315,7 @@ static const struct suite_row suite[] = {
     TEST(repetitions_take_no_memory),
     TEST(iterations_repeat_where_that_is_promised),
     TEST(iterations_repeat_as_far_as_memory_reaches),
+    LOOP(iterations_repeat_as_far_as_the_battery_reaches, 6),
     TEST(passes_of_two_models_that_take_turns_do_not_repeat),
 };
 SUITE_MAIN("steady", suite)

@@ -183,6 +183,9 @@ static void make_machine(struct draw *d)
         m->devices[i].can_withdraw = !any || chance(d, 80);
         m->devices[i].inflight_depth = 1 + below(d, 3);
         m->devices[i].reset_ns = units_ns_from_us(70) * (i + 1);
+        /* Longer than some kernels, so that a lead lies within the launch before, or reaches behind
+         * it. */
+        m->devices[i].submit_ns = d->wall ? 0 : units_ns_from_us(20.0 * (double)(d->seed % 3));
         for (int op = 0; op < OP_KIND_COUNT; op++) {
             scenario_cost(sc, (int)i, (enum op_kind)op, 0.02, 0.002, 1);
         }

@@ -166,6 +166,46 @@ START_TEST(throttling_is_not_contention)
 }
 END_TEST
 
+static double stop_s;
+
+/* Launches what is left of the prompt, and suspends it once. */
+static void suspend(struct sched *s, struct script *y)
+{
+    if (y->request[0] == NULL) {
+        return;
+    }
+    if (y->pass[0] == NULL && y->request[0]->pass == NULL) {
+        y->pass[0] = script_form(s, y->request[0]);
+    }
+    if (y->pass[0] != NULL && y->pass[0]->state == PASS_STATE_READY) {
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, &y->launch[0]), 0);
+    }
+    if (script_at(s, y, 0, 1e3 * stop_s)) {
+        struct preempt_spec now = {.now = true};
+        ck_assert_int_eq(sched_preempt(s, y->launch[0], now), 0);
+    }
+}
+
+/* Two launches share the prompt: the first is suspended, inside a kernel or between two. A limit of
+ * 15 W, also for bursts, halves the speed all the time, so the prompt takes 40 s. Both launches
+ * together report that as their own time, whether a kernel moves its bytes or computes. */
+START_TEST(a_suspended_kernel_keeps_what_it_was_slowed)
+{
+    static const double stops[] = {0.5, 3.0, 7.9, 8.0, 11.0, 25.0, 39.0};
+    sc.machine.devices[IGPU].can_suspend = true;
+    sc.machine.devices[IGPU].reset_ns = 0;
+    sc.observer.launch_ended = on_ended;
+    sc.compute_only_frac = _i % 2 == 1 ? 0.7 : 0.0;
+    x.step = suspend;
+    stop_s = stops[_i / 2];
+    alone_ns = 0;
+    ck_assert_double_eq_tol(finish_s(15, 15, 10, 1, 0.1), 40.0, 1e-6);
+    ck_assert_uint_eq(x.n_ends, 2);
+    ck_assert_int_eq(x.ends[0].outcome, LAUNCH_OUTCOME_YIELDED);
+    ck_assert_double_eq_tol((double)alone_ns / 1e9, 40.0, 1e-6);
+}
+END_TEST
+
 /* Throttling is a cause of its own, with 23.3968 - 20 s. */
 START_TEST(throttling_is_explained)
 {
@@ -309,6 +349,7 @@ static const struct suite_row suite[] = {
     TEST(nothing_runs_below_the_least_speed),
     TEST(an_rc_model_is_the_same_equation),
     LOOP(throttling_is_not_contention, 2),
+    LOOP(a_suspended_kernel_keeps_what_it_was_slowed, 14),
     TEST(throttling_is_explained),
     TEST(what_idles_draws_its_power_at_any_speed),
     TEST(the_loader_keeps_its_speed),
