@@ -325,6 +325,29 @@ static void halve(void)
     ck_assert_uint_eq(e.n, 0);
 }
 
+/* Two halves have what the whole has, and no number counts twice: what it draws at rest and at
+ * work, its share of the DDR, its peak, and the memory of its kernels. */
+START_TEST(halves_add_up_to_the_device)
+{
+    engine_that_fills();
+    struct device *d = soc.machine.devices;
+    struct soc_device *sd = soc.devices;
+    d->idle_watts = 1.5;
+    d->decode_watts = 4.0;
+    d->prefill_watts = 6.0;
+    d->ddr_weight = 3.0;
+    sd->peak_flop_per_s = 10e12;
+    sd->kernels.budget_bytes = 8e6;
+    halve();
+    ck_assert_double_eq(d[0].idle_watts + d[1].idle_watts, 1.5);
+    ck_assert_double_eq(d[0].decode_watts + d[1].decode_watts, 4.0);
+    ck_assert_double_eq(d[0].prefill_watts + d[1].prefill_watts, 6.0);
+    ck_assert_double_eq(d[0].ddr_weight + d[1].ddr_weight, 3.0);
+    ck_assert_double_eq(sd[0].peak_flop_per_s + sd[1].peak_flop_per_s, 10e12);
+    ck_assert_double_eq(sd[0].kernels.budget_bytes + sd[1].kernels.budget_bytes, 8e6);
+}
+END_TEST
+
 /* An engine that fills by rows is smaller in a partition. 1024 rows take twice as long on half of
  * the tiles, and fewer rows less than that. */
 START_TEST(a_smaller_engine_fills_with_fewer_rows)
@@ -445,6 +468,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(partitions_have_their_share_of_a_device),
+    TEST(halves_add_up_to_the_device),
     TEST(a_smaller_engine_fills_with_fewer_rows),
     TEST(attention_has_its_share_of_an_engine_that_fills),
     TEST(special_attention_has_its_share_too),

@@ -182,6 +182,26 @@ START_TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps)
 }
 END_TEST
 
+/* ---- the meter ---- */
+
+/* Nothing runs but the compiler, 12 W from 2 s to 6 s. The meter's numbers know no compiler, so its
+ * factor of 2 is of the machine's 5 W alone: 2 * 16 * 5 + 48 J. */
+START_TEST(a_meters_factor_is_of_its_own_numbers)
+{
+    sc.machine.idle_watts = 4.0;
+    opt.meter = (struct metrics_meter){2.0, 5.0, {3.0, 6.0, 9.0}};
+    metrics = metrics_new(&opt, &sc.machine);
+    struct observer *o = metrics_observer(metrics);
+    const uint8_t compiler = OBSERVER_DOMAIN_COMPILER;
+    o->power(o->self, 2 * NS_PER_S, compiler, POWER_PHASE_COMPILE, 12.0);
+    o->power(o->self, 6 * NS_PER_S, compiler, POWER_PHASE_IDLE, 0.0);
+    o->run_ended(o->self, 16 * NS_PER_S);
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq_tol(get("compiler.energy_j"), 48.0, 1e-9);
+    ck_assert_double_eq_tol(get("metered.energy_j"), 208.0, 1e-9);
+}
+END_TEST
+
 /* ---- starvation ---- */
 
 /* The prompt's first op runs 0-5, then nothing until 45, then the rest: 100 ms of attention. */
@@ -357,6 +377,7 @@ static const struct suite_row suite[] = {
          (sizeof targets / sizeof targets[0])),
     LOOP(a_reader_is_late_by_what_the_tokens_are, (sizeof experiences / sizeof experiences[0])),
     TEST(one_token_has_no_gap_to_miss),
+    TEST(a_meters_factor_is_of_its_own_numbers),
     TEST(what_is_left_takes_as_long_as_what_was_served),
     TEST(nothing_has_a_rate_before_the_first_arrival),
     TEST(a_part_of_an_npu_overlaps_too),
