@@ -46,6 +46,26 @@ START_TEST(later_turns_are_offered_as_often_as_first_ones)
 }
 END_TEST
 
+/* A recorded trace has a rate of its own, too: five requests of which one comes every 10 s are four
+ * gaps in 40 s, 6 a minute. The run that measures the capacity has them closer, and that is no rate
+ * of theirs. */
+START_TEST(a_recorded_trace_offers_its_own_rate)
+{
+    folder_enter();
+    folder_put("t.csv", "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens\n0,0,0,reactive,3,,50,4,0\n"
+                        "1,1,0,reactive,13,,50,4,0\n2,2,0,reactive,23,,50,4,0\n"
+                        "3,3,0,reactive,33,,50,4,0\n4,4,0,reactive,43,,50,4,0\n");
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_compare, "--policy", "edf", "--policy", "fcfs", "--trace",
+                              "t.csv", "--load", "0.5", "--json", "--jobs", "1");
+    folder_leave();
+    ck_assert_msg(s.status == EXIT_OK, "%s", s.err);
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+    ck_assert_double_eq_tol(json_number(tree, "offered_req_per_min"), 6.0, 1e-6);
+}
+END_TEST
+
 /* A job of four requests every minute, for a minute: it comes at 0, and nothing else. That is four
  * a minute, though there is no gap between two jobs to tell. */
 START_TEST(one_job_in_the_time_of_one_is_a_rate)
@@ -172,6 +192,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(later_turns_are_offered_as_often_as_first_ones),
+    TEST(a_recorded_trace_offers_its_own_rate),
     TEST(one_job_in_the_time_of_one_is_a_rate),
     TEST(a_search_says_how_many_come_in_the_workloads_time),
     TEST(a_closed_loop_has_no_rate),

@@ -137,7 +137,8 @@ END_TEST
 /* Four sessions of a class begin in the first 40 s of an hour, which the other class fills. Gaps
  * are 10, 10, 10 s, and 3570 s to the end and the begin, so CV^2 is 2.93. A count has a standard
  * deviation of sqrt(4 2.93) = 3.4 or less, and the mean of 400 one of 0.17. With a last instant
- * they are clients of closed loops: four of them, when they began. */
+ * they are clients of closed loops: four of them, when they began, and each stays as long as in the
+ * recording. */
 START_TEST(sessions_that_begin_together_do_not_fill_the_window)
 {
     for (int closed = 0; closed <= 1; closed++) {
@@ -155,7 +156,9 @@ START_TEST(sessions_that_begin_together_do_not_fill_the_window)
                                     .max_output_tokens = 256,
                                     .cls = s >= 4};
             struct trace_extra x = trace_extra_none();
-            x.until_ns = closed && s < 4 ? units_ns_from_s(3600.0) : TIME_NEVER_NS;
+            /* Each stays for its own time: an hour, and s minutes less. */
+            int64_t stays_ns = units_ns_from_s(3600.0 - 60.0 * s);
+            x.until_ns = closed && s < 4 ? row.arrival_ns + stays_ns : TIME_NEVER_NS;
             trace_builder_add(&b, &row, &x);
         }
         ck_assert_int_eq(trace_build(&b, true, "recording", &from, &e), 0);
@@ -171,6 +174,8 @@ START_TEST(sessions_that_begin_together_do_not_fill_the_window)
                 if (closed && t.rows[i].cls == 0) {
                     ck_assert_int_eq(t.rows[i].arrival_ns, units_ns_from_s(10.0 * ++k));
                     drawn |= 1u << t.rows[i].input_tokens;
+                    ck_assert_int_eq(t.extras[i].until_ns - t.rows[i].arrival_ns,
+                                     units_ns_from_s(3600.0 - 60.0 * (t.rows[i].input_tokens - 1)));
                 }
             }
             ck_assert_uint_eq(k, closed ? 4 : 0);

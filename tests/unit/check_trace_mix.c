@@ -101,6 +101,37 @@ START_TEST(what_only_one_file_states_holds_for_its_rows)
 }
 END_TEST
 
+/* A file is mixed with itself. Two rows have one session, client or shared text where they are of
+ * one copy and have it in the file, and no number is of both copies. */
+START_TEST(equal_numbers_of_two_files_are_not_one)
+{
+    folder_put("c.csv", "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens,client_id,prefix_group\n"
+                        "0,0,0,reactive,1,,50,5,20,7,3\n1,1,0,reactive,2,,50,5,20,7,3\n"
+                        "2,2,0,reactive,3,,50,5,20,8,4\n3,3,0,proactive,4,,50,5,0,9,\n");
+    ck_assert_int_eq(trace_read("c.csv", &a, &err), 0);
+    const struct trace both[] = {a, a};
+    static const char *const names[] = {"c", "c"};
+    ck_assert_int_eq(trace_mix(both, names, 2, &mixed, &err), 0);
+    ck_assert_uint_eq(mixed.n, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        for (uint32_t k = 0; k < 8; k++) {
+            /* The second copy's numbers begin at 10, behind client 9. */
+            uint32_t at[2] = {row_of(i < 4 ? i : 6 + i), row_of(k < 4 ? k : 6 + k)};
+            const struct trace_extra *x = &mixed.extras[at[0]];
+            const struct trace_extra *y = &mixed.extras[at[1]];
+            bool copy = i / 4 == k / 4;
+            ck_assert_int_eq(x->client_id == y->client_id,
+                             copy && a.extras[i % 4].client_id == a.extras[k % 4].client_id);
+            ck_assert_int_eq(x->prefix_group == y->prefix_group,
+                             (copy || i % 4 == 3) &&
+                                 a.extras[i % 4].prefix_group == a.extras[k % 4].prefix_group);
+            ck_assert_int_eq(mixed.rows[at[0]].session_id == mixed.rows[at[1]].session_id, i == k);
+        }
+    }
+}
+END_TEST
+
 /* One machine cannot follow two lists of events. */
 START_TEST(events_of_two_machines_are_refused)
 {
@@ -119,6 +150,7 @@ static const struct suite_row rows[] = {
     CASE("mix", .setup = setup, .teardown = teardown),
     TEST(numbers_of_the_second_are_moved),
     TEST(what_only_one_file_states_holds_for_its_rows),
+    TEST(equal_numbers_of_two_files_are_not_one),
     TEST(events_of_two_machines_are_refused),
 };
 SUITE_MAIN("trace mix", rows)
