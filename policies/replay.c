@@ -14,6 +14,9 @@ struct line {
 struct replay {
     struct policy_ops ops;
     char name[64];
+    char drafter[64]; /* that the recorded policy named, or empty */
+    const char *drafters[2];
+    struct policy_param params[2]; /* the drafter's, where it named one */
     struct line *lines;
     size_t n;
     uint64_t hash;
@@ -166,7 +169,7 @@ struct replay *replay_read(const char *path, struct err *e)
         text[strcspn(text, "\n")] = '\0';
         r->hash = hash_string(r->hash, text);
         if (l.number == 1) {
-            rc = sscanf(text, "policy %63s flags=%u", r->name, &flags) == 2
+            rc = sscanf(text, "policy %63s flags=%u drafter=%63s", r->name, &flags, r->drafter) >= 2
                      ? 0
                      : err_add(e, "%s:1: must start with \"policy NAME flags=N\"", path);
         } else {
@@ -183,12 +186,16 @@ struct replay *replay_read(const char *path, struct err *e)
         replay_free(r);
         return NULL;
     }
+    /* The drafter decides how many tokens a verification gives. */
+    r->drafters[0] = r->drafter;
+    r->params[0] = (struct policy_param)POLICY_CHOICE("drafter", 0, r->drafters, "as recorded");
     /* Under the recorded policy's own name and flags: a policy that polls pays for it in energy. */
     r->ops = (struct policy_ops){.name = r->name,
                                  .summary = "replays a decision log",
                                  .contract = POLICY_CONTRACT,
                                  .flags = flags,
                                  .state_size_bytes = sizeof(struct replay_state),
+                                 .params = r->drafter[0] != '\0' ? r->params : NULL,
                                  .init = replay_init,
                                  .exit = replay_exit,
                                  .request_arrived = on_arrived,

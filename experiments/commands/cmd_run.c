@@ -174,10 +174,14 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     if (o->replay == NULL) {
         (void)config_policy_parse(&p, o->policy, e);
     } else if ((replay = replay_read(o->replay, e)) != NULL) {
-        /* A log does not say the policy's parameters; the fingerprint has the log's own instead. */
+        /* A log names the drafter, and no other parameter of the policy. The fingerprint has the
+         * log's hash instead. */
         char *hash = xformat("replay=%016" PRIx64, replay_hash(replay));
-        p = (struct config_policy){
-            .ops = replay_policy(replay), .label = "replay", .params_text = xkeep(hash)};
+        const struct policy_ops *ops = replay_policy(replay);
+        p = (struct config_policy){.ops = ops,
+                                   .params = {.n = ops->params != NULL},
+                                   .label = "replay",
+                                   .params_text = xkeep(hash)};
     }
     (void)sample_options_choice(&o->samples, e);
     (void)config_trace_packed(&o->config, o->config.seed, CONFIG_AS_WRITTEN, &t, e);

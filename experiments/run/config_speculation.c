@@ -129,6 +129,7 @@ void config_speculation_setup(const struct config_speculation *s, struct sim_set
 {
     const char *word = drafter_word(setup->policy, setup->params);
     enum config_drafter which = drafter_of(word);
+    setup->drafter = word;
     if (word == NULL || strcmp(word, "model") != 0) {
         setup->draft_model = 0;
     }

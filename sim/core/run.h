@@ -129,6 +129,7 @@ struct sim_setup {
     uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r,
                        const struct trace_text *text, uint64_t step, uint32_t drafted);
     const void *speculation_params;
+    const char *drafter;    /* what the policy calls it, for its decision log; NULL: nothing */
     bool drafts_on_texts;   /* the drafter wants a trace with texts */
     bool drafts_calibrated; /* ... and what the model expects after their tokens */
     struct observer *observers[SIM_MAX_OBSERVERS];

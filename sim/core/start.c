@@ -162,7 +162,9 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     FAIL_IF(c, c->n_models > 1 && (c->caps & CAP_LOAD) == 0, -EINVAL,
             "this executor runs one model, and the run has %u", c->n_models);
     if (setup->decision_log != NULL) {
-        fprintf(setup->decision_log, "policy %s flags=%u\n", p->name, p->flags);
+        bool drafts = setup->drafter != NULL;
+        fprintf(setup->decision_log, "policy %s flags=%u%s%s\n", p->name, p->flags,
+                drafts ? " drafter=" : "", drafts ? setup->drafter : "");
     }
     /* Before the policy has said anything that needs them. */
     if (check_needs(c) != 0 || find_capacity(c) != 0) {

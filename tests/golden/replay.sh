@@ -55,14 +55,19 @@ grep -q 'bytes=[0-9]*\.[0-9]' "$dir/a.log"
 cmp "$dir/a.log" "$dir/b.log"
 # The fingerprint of a replay names the log in place of parameters.
 grep -Eq 'policy=sd-npu:replay=[0-9a-f]{16} ' "$dir/out"
-# A device that drafts does so in the replay too.
-load="$load --set sim.speculation.method=eagle"
-# shellcheck disable=SC2086
-"$x" run --policy sd-npu:drafter=eagle $load --decisions "$dir/a.log" >/dev/null
-grep -q ' occupy device=' "$dir/a.log"
-# shellcheck disable=SC2086
-"$x" run --replay "$dir/a.log" $load --decisions "$dir/b.log" >/dev/null
-cmp "$dir/a.log" "$dir/b.log"
+# A replay has the drafter that the policy named: also one on a device, one on token texts, and none
+# where the run has one.
+for d in "eagle $load" "suffix --soc rk3588 --workload texts:n=1" "none $load --set sim.speculation.method=sam"; do
+    load=${d#* }
+    # shellcheck disable=SC2086
+    "$x" run --policy "sd-npu:drafter=${d%% *}" $load --decisions "$dir/a.log" --requests "$dir/a.csv" >/dev/null
+    [ "${d%% *}" != eagle ] || grep -q ' occupy device=' "$dir/a.log"
+    # shellcheck disable=SC2086
+    "$x" run --replay "$dir/a.log" $load --decisions "$dir/b.log" --requests "$dir/b.csv" >/dev/null
+    cmp "$dir/a.log" "$dir/b.log"
+    sed -i '/^#/d' "$dir/a.csv" "$dir/b.csv"
+    cmp "$dir/a.csv" "$dir/b.csv"
+done
 # A batch has more sequences than a table of the reader's once had.
 {
     echo "# xpusim-trace v1"

@@ -36,6 +36,7 @@ START_TEST(a_log_has_the_name_and_the_flags_of_its_policy)
     struct replay *other = read_good("policy x flags=6\n1 0 note key=a n=2 = 0\n");
     ck_assert_str_eq(replay_policy(r)->name, "x");
     ck_assert_uint_eq(replay_policy(r)->flags, 6);
+    ck_assert_ptr_null(replay_policy(r)->params);
     ck_assert_uint_ne(replay_hash(r), replay_hash(other)); /* every line is part of it */
     replay_free(other);
     other = read_good("policy y flags=6\n1 0 note key=a n=1 = 0\n");
@@ -43,6 +44,10 @@ START_TEST(a_log_has_the_name_and_the_flags_of_its_policy)
     replay_free(other);
     other = read_good("policy x flags=6\n1 0 note key=a n=1 = 0\n");
     ck_assert_uint_eq(replay_hash(r), replay_hash(other));
+    replay_free(other);
+    other = read_good("policy x flags=6 drafter=suffix\n");
+    ck_assert_str_eq(replay_policy(other)->params[0].name, "drafter");
+    ck_assert_str_eq(replay_policy(other)->params[0].choices[0], "suffix");
     replay_free(other);
     replay_free(r);
     replay_free(NULL);
