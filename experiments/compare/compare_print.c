@@ -204,8 +204,9 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     warnings_sketch(is_sketched(plan, r), list);
     if (is_one_run(r)) {
         warnings_add(list,
-                     "all %" PRIu32 " replications are the same run, because the workload does not "
-                     "depend on the seed. They count as one observation",
+                     "all %" PRIu32
+                     " replications are the same run, because nothing in it depends on "
+                     "the seed. They count as one observation",
                      r->replications);
     }
 }

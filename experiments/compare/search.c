@@ -264,13 +264,14 @@ struct simulations {
     char failure[JOBS_MESSAGE_BYTES];
 };
 
-/* A metric without a value is neither met nor missed at any rate. NULL: it has some, or a run was
- * overloaded, which counts without one. */
+/* A metric without a value is neither met nor missed at any rate. No run has a column of one that
+ * nothing in it could have. NULL: it has some, or a run was overloaded, which counts without one.
+ */
 static const char *no_value(struct simulations *s, const char *metric, const double *v,
                             const double *verdict, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
-        if (isfinite(v[k]) || verdict[k] >= (double)METRICS_OVERLOADED) {
+        if ((v != NULL && isfinite(v[k])) || verdict[k] >= (double)METRICS_OVERLOADED) {
             return NULL;
         }
     }
@@ -301,7 +302,9 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         if (from == 0 && no_value(s, metric, v, verdict, to) != NULL) {
             return s->failure;
         }
-        memcpy(into->values[i] + from, v, (to - from) * sizeof(double));
+        for (uint32_t k = from; k < to; k++) {
+            into->values[i][k] = v != NULL ? v[k - from] : METRIC_UNDEFINED;
+        }
     }
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");

@@ -4,6 +4,7 @@
 #include "policies/external/external.h"
 #include "sim/base/nearest.h"
 #include "sim/engine/sim.h"
+#include "sim/metrics/metric_table.h"
 
 /* Energy of the run at the battery's meter, from that at the devices' meter. */
 static double battery_j(const struct config *c, const struct sim_result *s,
@@ -251,8 +252,17 @@ int runner_no_metric(const char *option, const char *name, const struct metric_l
             nearest_look(&near[w], names->v[k].name);
         }
     }
+    const char *hint = nearest_hint(&near[near[1].least < near[0].least]);
+    const struct metric_descriptor *row = metric_describe(name);
+    if (hint[0] == '\0' && strchr(name, '.') != NULL && row != NULL &&
+        strcmp(row->part, name) == 0) { /* of machines with steps of frequency, of several models */
+        return err_add(e,
+                       "--%s %s: runs of this machine and these models lack it (`xpusim list "
+                       "metric` has all)",
+                       option, name);
+    }
     return err_add(e, "--%s %s: no metric is called so (`xpusim run --json` shows all)%s", option,
-                   name, nearest_hint(&near[near[1].least < near[0].least]));
+                   name, hint);
 }
 
 int runner_check_metric(const struct config *c, const char *option, const char *name, struct err *e)

@@ -52,6 +52,9 @@ $x search --policy edf --slo 'reactive.ttft_s.below:20>=0.5' --workload mixed:du
 $x search --policy edf --slo 'reactive.slo_attainment_frac>=0.9' --workload mixed:duration_s=60 --replications 2 -q 2>&1 |
     grep -q 'slo_attainment_frac has no value in any of 2 runs: no request has a target (--ttft-slo, --tpot-slo)' ||
     fail "search for a metric without a value"
+# Where nothing limits the power, no run has this one.
+$x search --policy edf --slo 'throttle.lost_frac<=0.1' --workload mixed:duration_s=60 --replications 2 -q 2>&1 |
+    grep -q 'throttle.lost_frac has no value in any of 2 runs' || fail "search for a metric that no run has"
 # Passes that the engine repeats at once give what each of them by itself does.
 for k in true false; do
     # shellcheck disable=SC2086

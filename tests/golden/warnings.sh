@@ -120,7 +120,7 @@ $x $search 2>&1 | grep -q "battery" && fail "a battery in a search without one"
 # A workload without random numbers gives one run, however often it is simulated: no interval, and
 # nothing that is shown.
 $x compare --policy fcfs --policy edf --workload w1:n=8 --replications 4 -q >"$dir/one"
-says "$dir/one" "all 4 replications are the same run, because the workload does not depend on the seed. They count as one observation"
+says "$dir/one" "all 4 replications are the same run, because nothing in it depends on the seed. They count as one observation"
 says "$dir/one" "(n=1, no interval)"
 grep -F "(significant)" "$dir/one" && fail "one run shows a difference"
 [ "$bad" = 0 ] && echo "warnings: ok"

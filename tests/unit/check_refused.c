@@ -59,6 +59,12 @@ static const struct line lines[] = {
     {&cmd_compare, "--policy fcfs --metric reactive.tfft_s",
      "--metric reactive.tfft_s" NO_METRIC "; did you mean reactive.ttft_s.mean?"},
     {&cmd_compare, "--policy fcfs --metric something-else", "--metric something-else" NO_METRIC},
+    {&cmd_compare, "--policy fcfs --metric dvfs.speed_frac",
+     "--metric dvfs.speed_frac: runs of this machine and these models lack it (`xpusim list "
+     "metric` has all)"},
+    {&cmd_search, "--policy fcfs --slo model.loads<=2",
+     "--slo model.loads: runs of this machine and these models lack it (`xpusim list metric` has "
+     "all)"},
     {&cmd_compare, "--store no.db --load 0.5", STORED},
     {&cmd_compare, "--store no.db --regret", STORED},
     {&cmd_compare, "--store no.db --tune 4", STORED},
