@@ -173,7 +173,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
         rates[i] = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
     }
     struct compare_plan all = *plan;
-    stored_note(&all, rates, o->loads.n);
+    stored_note(&all, o->loads.v, rates, o->loads.n);
     int status = EXIT_OK;
     for (uint32_t i = 0; i < o->loads.n; i++) {
         struct compare_plan p = all;
@@ -242,7 +242,7 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
         status = compare_put_selection(o, &c->plan, &best, d);
     } else if (rc == 0) {
         if (o->loads.n == 0) {
-            stored_note(&c->plan, NULL, 0);
+            stored_note(&c->plan, NULL, NULL, 0);
         }
         status = o->loads.n > 0 ? run_loads(o, &c->plan, d, e) : run_plan(o, &c->plan, d, e);
     }

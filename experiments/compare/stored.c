@@ -35,7 +35,8 @@ static cJSON *base_of(const struct compare_plan *plan)
     return base;
 }
 
-void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rates)
+void stored_note(struct compare_plan *plan, const double *loads, const double *rates,
+                 uint32_t n_rates)
 {
     if (plan->how.store == NULL) {
         return;
@@ -49,6 +50,12 @@ void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rate
     }
     cJSON_AddItemToObject(axes, "policy", texts_of(plan));
     cJSON_AddNumberToObject(spec, "replications", plan->replications);
+    if (plan->baseline > 0) { /* else it is the first, as of `xpusim sweep` */
+        cJSON_AddStringToObject(spec, "baseline", plan->policies[plan->baseline].label);
+    }
+    if (n_rates > 0) { /* in the order of the rates */
+        cJSON_AddItemToObject(spec, "loads", cJSON_CreateDoubleArray(loads, (int)n_rates));
+    }
     char *text = json_text(spec, false);
     const char *version = config_version() + strlen("xpusim ");
     plan->experiment = store_experiment(plan->how.store, "compare", version, text);
@@ -177,6 +184,28 @@ static uint32_t label_index(const struct group *g, const char *label)
     return i;
 }
 
+/* The baseline for which the runs were made, where it is one of the labels; else the first. */
+static uint32_t own_baseline(const struct group *g)
+{
+    const cJSON *own = json_member(g->spec, "baseline");
+    uint32_t at = cJSON_IsString(own) ? label_index(g, own->valuestring) : 0;
+    return at < g->n_labels ? at : 0;
+}
+
+/* The load of `compare --load` that the group's rate is; NaN where there is none. */
+static double load_of(const struct group *g)
+{
+    const cJSON *rate = json_member(g->shared, "rate");
+    const cJSON *rates = json_member(json_member(g->spec, "axes"), "rate");
+    int i = 0;
+    while (i < cJSON_GetArraySize(rates) &&
+           !cJSON_Compare(cJSON_GetArrayItem(rates, i), rate, true)) {
+        i++;
+    }
+    const cJSON *load = cJSON_GetArrayItem(json_member(g->spec, "loads"), i);
+    return cJSON_IsNumber(load) ? load->valuedouble : (double)NAN;
+}
+
 /* Two versions of xpusim, or two texts of one name, have asked for the same settings. */
 static bool is_of_several(const struct group *g)
 {
@@ -290,6 +319,29 @@ static uint64_t first_seed(const struct group *g, uint32_t baseline, const struc
                                   : config_options_default().seed;
 }
 
+/* Names the comparison by its load, and by the settings that its points share. */
+static void put_heading(const struct group *g, const struct row *of, struct document *d)
+{
+    SCOPED(json_drop) cJSON *rest = cJSON_Duplicate(g->shared, true);
+    SCOPED(text_fini) struct text t = {0};
+    double load = load_of(g);
+    if (isfinite(load)) {
+        double rate = json_number(rest, "rate");
+        DOCUMENT_VALUES(d, "load", load, "rate_scale", rate);
+        text_format(&t, "load %g of %s (arrival rates times %.4g)", load,
+                    g->labels[own_baseline(g)].label, rate);
+        cJSON_DeleteItemFromObjectCaseSensitive(rest, "rate");
+    }
+    if (rest->child != NULL) {
+        OWNED char *settings = json_text(rest, false);
+        text_item(&t, ", ", settings);
+    }
+    DOCUMENT_VALUES(d, "where", text_end(&t));
+    if (t.n > 0) {
+        document_heading(d, "==== %s: %s", of->name, text_end(&t));
+    }
+}
+
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
                      struct store *s, struct document *d)
 {
@@ -314,10 +366,7 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
                                 .replications = g->replications};
     DOCUMENT_VALUES(d, "experiment", document_format("%s", of->name));
     document_tree(d, "settings", g->shared);
-    if (g->shared->child != NULL) {
-        OWNED char *settings = json_text(g->shared, false);
-        document_heading(d, "==== %s: %s", of->name, settings);
-    }
+    put_heading(g, of, d);
     compare_head_document(&head, d);
 }
 
@@ -361,7 +410,7 @@ static void add_warnings(const struct group *g, const struct row *of, struct sto
 static int put_group(struct group *g, struct store *s, const struct stored_options *o,
                      struct document *into, struct err *e)
 {
-    uint32_t baseline = o->baseline != NULL ? label_index(g, o->baseline) : 0;
+    uint32_t baseline = o->baseline != NULL ? label_index(g, o->baseline) : own_baseline(g);
     if (baseline == g->n_labels) {
         return err_add(e, "--baseline %s: not in experiment \"%s\" %s", o->baseline, g->first->name,
                        g->first->shared);

@@ -6,12 +6,14 @@
 #include "experiments/shell/options.h"
 
 /* Gives the plan its experiment in its store: the loads' rates times its policies, as `xpusim
- * sweep` would have them. Without a store nothing. rates may be NULL: none. */
-void stored_note(struct compare_plan *plan, const double *rates, uint32_t n_rates);
+ * sweep` would have them, with the plan's baseline and the loads. Without a store nothing. loads
+ * and rates may be NULL: none. */
+void stored_note(struct compare_plan *plan, const double *loads, const double *rates,
+                 uint32_t n_rates);
 
 struct stored_options {
     const struct option_texts *metrics; /* names and patterns */
-    const char *baseline;               /* NULL: the first */
+    const char *baseline;               /* NULL: the experiment's own */
     /* The setting to compare: points that differ in it alone are one comparison, paired by
      * replication. NULL: "policy", with its params.* */
     const char *by;

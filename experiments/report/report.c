@@ -95,10 +95,9 @@ static void put_name(const struct report_input *in, FILE *out)
     }
     markup_format(out, "%s on %s", json_string(part_of(in, "llm"), "name"),
                   json_string(part_of(in, "soc"), "name"));
-    const cJSON *settings = json_member(in->tree, "settings");
-    if (settings != NULL && settings->child != NULL) { /* of an experiment in a store */
-        OWNED char *text = json_text(settings, false);
-        markup_format(out, " where %s", text);
+    const char *where = json_string(in->tree, "where"); /* of an experiment in a store */
+    if (where[0] != '\0') {
+        markup_format(out, ": %s", where);
     }
 }
 

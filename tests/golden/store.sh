@@ -141,9 +141,9 @@ grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/said.html" >"$dir/said"
 grep -v '^<pre>\|^<p>Written\|^<p>By ' "$dir/read.html" >"$dir/read"
 diff "$dir/said" "$dir/read" || fail "the page of a store differs from that of the comparison"
 "$x" report --store "$dir/load.db" --no-figures -o "$dir/load.html" || fail "report of loads"
-# its sections differ in their names: title (twice), contents and heading have each load's rate
-grep -o 'where {[^<,]*' "$dir/load.html" | sort | uniq -c | awk '{ n++; bad = bad || $1 != 4 } END { exit bad || n != 2 }' ||
-    fail "loads in a page: $(grep -o 'where {[^<,]*' "$dir/load.html")"
+# its sections differ in their names: title (twice), contents and heading have each load
+grep -o 'load [0-9.]* of [^<,]*' "$dir/load.html" | sort | uniq -c | awk '{ n++; bad = bad || $1 != 4 } END { exit bad || n != 2 }' ||
+    fail "loads in a page: $(grep -o 'load [0-9.]* of [^<,]*' "$dir/load.html")"
 test "$(grep -c '<h2><a href="#c' "$dir/load.html")" -eq 2 || fail "loads are not a section each"
 refuse "holds no experiment" report --store "$dir/search.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of nothing"
@@ -196,6 +196,9 @@ read = json.load(open(sys.argv[1]))
 assert len(read) == 2 and all(set(c["settings"]) == {"rate"} and len(c["policies"]) == 2 for c in read)
 assert read[0]["settings"]["rate"] < read[1]["settings"]["rate"]
 PY
+"$x" compare --policy fcfs --policy edf --baseline edf --workload "$small" --replications 2 --load 0.4,0.2 --store "$dir/based.db" -q >"$dir/said"
+"$x" compare --store "$dir/based.db" | sed 's/^==== compare: \(.*\) (\(.*\))$/==== \1: \2/; /^core-ultra-5-125h/d' >"$dir/read"
+sed '1,2d; /^core-ultra-5-125h/d' "$dir/said" | diff - "$dir/read" || fail "loads of another baseline than the first"
 # A setting that is a word is an axis like any other: paired by replication.
 cat >"$dir/axis.json" <<JSON
 {"name": "axis", "base": {"workload": "$small"}, "axes": {"llm": ["llama-3.2-3b", "llama-3.1-8b"], "policy": ["agent-xpu-v2", "pd-static"]},

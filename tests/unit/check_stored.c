@@ -301,6 +301,53 @@ START_TEST(seeds_and_replications_are_the_experiments)
 }
 END_TEST
 
+/* The runs were made for loads 0.5 and 0.25 of q, whose rates are 2 and 1, so q is the baseline.
+ * Loads lie in the order of the rates, and a point that has another rate has no load. Another
+ * baseline may be named, which changes no load. q is 3 above p. */
+START_TEST(loads_and_baseline_are_those_of_the_runs)
+{
+    int64_t x = store_experiment(store, "loads", "rev",
+                                 "{\"axes\": {\"rate\": [2, 1]}, \"loads\": [0.5, 0.25], "
+                                 "\"baseline\": \"q\"}");
+    static const char *const wanted[] = {"load 0.5 of q (arrival rates times 2)",
+                                         "load 0.25 of q (arrival rates times 1)", "{\"rate\":4}"};
+    for (uint64_t i = 0; i < 6; i++) {
+        OWNED char *point = xformat("{\"policy\": \"%s\", \"rate\": %d}", i % 2 == 0 ? "p" : "q",
+                                    i / 2 == 0   ? 2
+                                    : i / 2 == 1 ? 1
+                                                 : 4);
+        store_point(store, x, i, point);
+        put(x, i, 0, i % 2 == 0 ? 1.0 : 4.0);
+    }
+    closed();
+    for (int named = 0; named < 2; named++) {
+        SCOPED(said_fini)
+        struct said s = named == 0
+                            ? COMMANDED(cmd_compare, "--store", "s.db", "--json", "--metric", "m.s")
+                            : COMMANDED(cmd_compare, "--store", "s.db", "--json", "--metric", "m.s",
+                                        "--baseline", "p");
+        SCOPED(json_drop) cJSON *all = json_of(&s);
+        ck_assert_int_eq(cJSON_GetArraySize(all), 3);
+        for (int i = 0; i < 3; i++) {
+            const cJSON *c = cJSON_GetArrayItem(all, i);
+            has_text(c, "baseline", named == 0 ? "q" : "p");
+            has_text(c, "where", wanted[i]);
+            policy_is(c, 0, "p", 1, 1, named == 0 ? -3 : (double)NAN);
+            policy_is(c, 1, "q", 4, 1, named == 0 ? (double)NAN : 3);
+            ck_assert_int_eq(cJSON_HasObjectItem(c, "load"), i < 2);
+        }
+        ck_assert_double_eq(number(cJSON_GetArrayItem(all, 0), "load"), 0.5);
+        ck_assert_double_eq(number(cJSON_GetArrayItem(all, 1), "rate_scale"), 1);
+    }
+    SCOPED(said_fini) /* then no policy is a baseline */
+    struct said by =
+        COMMANDED(cmd_compare, "--store", "s.db", "--json", "--metric", "m.s", "--by", "rate");
+    SCOPED(json_drop) cJSON *rates = json_of(&by);
+    has_text(cJSON_GetArrayItem(rates, 0), "baseline", "2");
+    has_text(cJSON_GetArrayItem(rates, 0), "where", "{\"policy\":\"p\"}");
+}
+END_TEST
+
 /* Without any result there is nothing to show; with numbers of replications that no results have
  * it is no comparison: 1000 for one result are, 1001 are not. */
 START_TEST(comparisons_of_nothing_are_refused)
@@ -366,6 +413,7 @@ static const struct suite_row rows[] = {
     TEST(policies_have_their_parameters),
     TEST(runs_that_are_not_there_are_left_out),
     TEST(seeds_and_replications_are_the_experiments),
+    TEST(loads_and_baseline_are_those_of_the_runs),
     TEST(comparisons_of_nothing_are_refused),
     TEST(recorded_requests_are_called_so),
 };
