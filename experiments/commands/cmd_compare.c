@@ -179,6 +179,7 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
         struct compare_plan p = all;
         p.first_point = i * plan->n_policies;
         p.arrivals.rate_scale = rates[i];
+        p.where = document_format("load %g of %s", o->loads.v[i], baseline);
         struct document *of = document_within(loads, NULL);
         DOCUMENT_VALUES(of, "load", o->loads.v[i], "rate_scale", p.arrivals.rate_scale);
         document_note(of, "\n==== load %g of %s: arrival rates times %.4g", o->loads.v[i], baseline,

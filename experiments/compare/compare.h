@@ -26,6 +26,7 @@ struct compare_plan {
      * runs that belong to none. */
     int64_t experiment;
     uint32_t first_point;
+    const char *where; /* "load 0.5 of fcfs": in the tables of LaTeX; NULL or "": nothing */
     const struct texts *warnings; /* of other machines and models than `config`; NULL: none */
 };
 

@@ -239,6 +239,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
                           "verdict p_holm");
     frame_columns(f, &said, 1);
     frame_main(frame_indent(f, 2));
+    frame_caption(f, plan->where);
     OWNED double *family = holm_of_family(plan, r, metrics, n_metrics);
     uint32_t n_each = n_observed(r);
     size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */

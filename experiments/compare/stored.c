@@ -319,27 +319,22 @@ static uint64_t first_seed(const struct group *g, uint32_t baseline, const struc
                                   : config_options_default().seed;
 }
 
-/* Names the comparison by its load, and by the settings that its points share. */
-static void put_heading(const struct group *g, const struct row *of, struct document *d)
+/* The load, and the settings that the points share; "" of none. */
+static const char *where_of(const struct group *g)
 {
     SCOPED(json_drop) cJSON *rest = cJSON_Duplicate(g->shared, true);
-    SCOPED(text_fini) struct text t = {0};
+    struct text t = {0};
     double load = load_of(g);
     if (isfinite(load)) {
-        double rate = json_number(rest, "rate");
-        DOCUMENT_VALUES(d, "load", load, "rate_scale", rate);
         text_format(&t, "load %g of %s (arrival rates times %.4g)", load,
-                    g->labels[own_baseline(g)].label, rate);
+                    g->labels[own_baseline(g)].label, json_number(rest, "rate"));
         cJSON_DeleteItemFromObjectCaseSensitive(rest, "rate");
     }
     if (rest->child != NULL) {
         OWNED char *settings = json_text(rest, false);
         text_item(&t, ", ", settings);
     }
-    DOCUMENT_VALUES(d, "where", text_end(&t));
-    if (t.n > 0) {
-        document_heading(d, "==== %s: %s", of->name, text_end(&t));
-    }
+    return xkeep(text_end(&t));
 }
 
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
@@ -366,7 +361,12 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
                                 .replications = g->replications};
     DOCUMENT_VALUES(d, "experiment", document_format("%s", of->name));
     document_tree(d, "settings", g->shared);
-    put_heading(g, of, d);
+    double load = load_of(g);
+    DOCUMENT_VALUES(d, "load", FRAME_IF(isfinite(load), load), "rate_scale",
+                    FRAME_IF(isfinite(load), json_number(g->shared, "rate")), "where", plan->where);
+    if (plan->where[0] != '\0') {
+        document_heading(d, "==== %s: %s", of->name, plan->where);
+    }
     compare_head_document(&head, d);
 }
 
@@ -433,6 +433,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
                                 .n_policies = g->n_labels,
                                 .baseline = baseline,
                                 .replications = g->replications,
+                                .where = where_of(g),
                                 .relevance_frac = o->relevance_frac};
     SCOPED(compare_result_fini) struct compare_result r;
     SCOPED(texts_fini) struct texts chosen;

@@ -138,6 +138,11 @@ struct frame *frame_indent(struct frame *f, int spaces)
     return f;
 }
 
+void frame_caption(struct frame *f, const char *text)
+{
+    f->caption = text;
+}
+
 void frame_aside(struct frame *f)
 {
     f->aside = true;

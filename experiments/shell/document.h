@@ -76,6 +76,8 @@ void document_take_frame(struct document *d, const char *name, struct frame *f);
 /* Spaces before its rows in text; default 0. Returns the frame. */
 struct frame *frame_indent(struct frame *f, int spaces);
 
+/* Text before the headings of its rows in LaTeX; the caller keeps it. NULL or "": nothing. */
+void frame_caption(struct frame *f, const char *text);
 /* The table of CSV, in the place of the first one. An array has one in each element. */
 void frame_main(struct frame *f);
 /* No table of CSV: it is a detail of what the values of the document say. */

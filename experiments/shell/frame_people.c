@@ -6,6 +6,7 @@
 #include "experiments/shell/markup.h"
 #include "experiments/shell/term.h"
 #include "sim/base/json.h"
+#include "sim/metrics/metric_table.h"
 
 #define CELL_BYTES 64
 #define WHOLE_MOST 1e9 /* a count: all its digits */
@@ -260,6 +261,23 @@ static void put_latex(const char *text, FILE *out)
     }
 }
 
+/* The heading as the first row, because a comment above is lost when a table is copied. A metric
+ * has its title, unit and direction; where the title's unit is not the cells', its name. */
+static void put_head_latex(const struct view *v, uint32_t row, FILE *out)
+{
+    const char *name = frame_cell_at(v->frame, row, (size_t)v->heading)->text;
+    const char *of = v->frame->caption != NULL ? v->frame->caption : "";
+    enum metric_better better = metric_better(name);
+    bool directed = better != METRIC_BETTER_NEITHER;
+    OWNED char *head =
+        xformat("%s%s%s%s%s%s", of, of[0] != '\0' ? ": " : "",
+                metric_scale(name) == 1.0 ? metric_title(name) : name, directed ? ", " : "",
+                directed ? metric_better_names[better] : "", directed ? " is better" : "");
+    (void)fprintf(out, "\\multicolumn{%zu}{l}{", v->n);
+    put_latex(head, out);
+    (void)fputs("} \\\\\n\\hline\n", out);
+}
+
 static void put_rows_latex(const struct view *v, uint32_t from, uint32_t to, FILE *out)
 {
     char buf[CELL_BYTES];
@@ -268,6 +286,9 @@ static void put_rows_latex(const struct view *v, uint32_t from, uint32_t to, FIL
         (void)fputc(v->frame->right[v->column[i]] ? 'r' : 'l', out);
     }
     (void)fputs("}\n\\hline\n", out);
+    if (v->heading >= 0) {
+        put_head_latex(v, from, out);
+    }
     for (size_t i = 0; i < v->n && v->titled; i++) {
         put_latex(column_title(&v->frame->columns[v->column[i]]), out);
         (void)fputs(i + 1 < v->n ? " & " : " \\\\\n\\hline\n", out);

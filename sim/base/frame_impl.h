@@ -21,13 +21,14 @@ struct frame {
     uint32_t n_hidden;
     uint32_t keys;
     int indent;
-    bool main;          /* frame_main */
-    bool aside;         /* frame_aside */
-    struct texts names; /* owned: of columns, which the frame keeps */
-    uint32_t n_bare;    /* rows that were begun before the first column */
-    size_t near;        /* the column that frame_set expects */
-    char *path;         /* owned: the file it was read from, or NULL */
-    uint64_t *lines;    /* owned: of each row in it; NULL: its rows have none */
+    const char *caption; /* borrowed, or NULL (frame_caption) */
+    bool main;           /* frame_main */
+    bool aside;          /* frame_aside */
+    struct texts names;  /* owned: of columns, which the frame keeps */
+    uint32_t n_bare;     /* rows that were begun before the first column */
+    size_t near;         /* the column that frame_set expects */
+    char *path;          /* owned: the file it was read from, or NULL */
+    uint64_t *lines;     /* owned: of each row in it; NULL: its rows have none */
 };
 
 struct frame_cell frame_cell_of(struct frame_value v);

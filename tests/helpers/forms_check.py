@@ -39,10 +39,10 @@ def words(text, markdown):
 
 
 def latex_words(text):
-    """The words of LaTeX, without what lays it out: tables are rows that end with two backslashes, and all else is a comment."""
+    """The words of LaTeX, without what lays it out and headings within tables. Tables are rows that end with two backslashes, and all else is a comment."""
     lines = []
     for line in text.split("\n"):
-        if re.fullmatch(r"\\begin\{tabular\}\{[lr]+\}|\\end\{tabular\}|\\hline", line):
+        if re.fullmatch(r"\\begin\{tabular\}\{[lr]+\}|\\end\{tabular\}|\\hline|\\multicolumn.*", line):
             continue
         if line.endswith(r" \\"):
             line = re.sub(r"(^|(?<!\\))&", " ", line[:-3])

@@ -132,6 +132,36 @@ START_TEST(rows_stand_under_their_heading)
 }
 END_TEST
 
+/* A LaTeX table has its heading in it: a metric's title, unit and direction as metrics.def has
+ * them, and where the title would scale bytes, the name. Other headings are as they are. */
+START_TEST(latex_has_headings_in_tables)
+{
+    static const struct frame_column columns[] = {
+        {.name = "metric", .kind = FRAME_TEXT, .heading = true},
+        {.name = "policy", .title = "", .kind = FRAME_TEXT},
+        {.name = "mean", .title = ""},
+    };
+    struct frame *f = DOCUMENT_FRAME(d, "rows", 0, columns);
+    frame_caption(f, "load 0.5 of a_b");
+    FRAME_ROW(f, "reactive.e2e_s.mean", "fcfs", 1);
+    FRAME_ROW(f, "memory_peak_bytes", "fcfs", 2);
+    FRAME_ROW(f, "a_point", "fcfs", 3);
+    static const char *const heads[][2] = {
+        {"reactive.e2e_s.mean", "mean reactive latency (s), lower is better"},
+        {"memory_peak_bytes", "memory\\_peak\\_bytes, lower is better"},
+        {"a_point", "a\\_point"}};
+    struct text want = {0};
+    for (int i = 0; i < 3; i++) {
+        text_format(&want,
+                    "\n%% %s\n\\begin{tabular}{lr}\n\\hline\n\\multicolumn{2}{l}{load 0.5 of "
+                    "a\\_b: %s} \\\\\n\\hline\nfcfs & %d \\\\\n\\hline\n\\end{tabular}\n",
+                    heads[i][0], heads[i][1], i + 1);
+    }
+    OWNED char *all = text_end(&want);
+    is("latex", all);
+}
+END_TEST
+
 START_TEST(a_table_of_nothing_is_nothing)
 {
     static const struct frame_column columns[] = {{.name = "a"}, {.name = "b", .only_text = true}};
@@ -255,6 +285,7 @@ static const struct suite_row suite[] = {
     TEST(latex_says_letters_and_no_commands),
     TEST(counts_are_whole_numbers),
     TEST(rows_stand_under_their_heading),
+    TEST(latex_has_headings_in_tables),
     TEST(a_table_of_nothing_is_nothing),
     TEST(a_terminal_too_narrow_cuts_texts),
     TEST(labels_stay_different),
