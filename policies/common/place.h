@@ -43,7 +43,8 @@ static inline int place_needs_chunks(struct sched *s, int npu)
         return 0;
     }
     sched_give_up(s, "it divides prompts into static chunks of the NPU, and this NPU takes any "
-                     "number of rows (its runtime has chunk_rows 0; `--set "
-                     "soc.devices.npu.runtime=NAME` takes another one of the SoC file)");
+                     "number of rows (its runtime has chunk_rows 0; where the SoC file has "
+                     "another one, take it, as on ryzen-ai-max-395: `--set "
+                     "soc.devices.npu.runtime=fastflowlm`)");
     return -EINVAL;
 }

@@ -491,8 +491,9 @@ START_TEST(what_all_replications_fail_of_is_said_once)
             "xpusim: error: %s, replication 0 (seed 1) and 2 others: policy %s, seed 1, t=0 ns, "
             "event "
             "0: it divides prompts into static chunks of the NPU, and this NPU takes any number of "
-            "rows (its runtime has chunk_rows 0; `--set soc.devices.npu.runtime=NAME` takes "
-            "another one of the SoC file)\n",
+            "rows (its runtime has chunk_rows 0; where the SoC file has another one, take it, as "
+            "on "
+            "ryzen-ai-max-395: `--set soc.devices.npu.runtime=fastflowlm`)\n",
             of_chunks[i], of_chunks[i]);
         ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
         ck_assert_str_eq(s.err, line);
