@@ -180,6 +180,19 @@ static void warn_unfinished(const char *const *labels, const struct compare_resu
     }
 }
 
+static void warn_formats(const struct config *c, const char *const *labels,
+                         const struct compare_result *r, struct document *list)
+{
+    OWNED double *busy = xcalloc((size_t)r->n_policies * MACHINE_MAX_DEVICES, sizeof *busy);
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        OWNED char *name = xformat("%s.busy_frac", c->soc.machine.devices[i].name);
+        for (uint32_t p = 0; p < r->n_policies; p++) {
+            busy[p * MACHINE_MAX_DEVICES + i] = sum_of(r, p, name);
+        }
+    }
+    warnings_formats(c, busy, labels, r->n_policies, list);
+}
+
 static void put_warnings(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
@@ -193,6 +206,7 @@ static void put_warnings(const struct compare_plan *plan, const struct compare_r
     if (plan->config != NULL) {
         warnings_machine(plan->config, list);
         warnings_energy(plan->config, list);
+        warn_formats(plan->config, labels, r, list);
         OWNED char *meter = warnings_meter(plan->config);
         DOCUMENT_VALUES(d, "energy_meter", meter);
     }

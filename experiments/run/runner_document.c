@@ -75,6 +75,12 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
     }
     warnings_machine(c, list);
     warnings_energy(c, list);
+    double busy[MACHINE_MAX_DEVICES];
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        OWNED char *name = xformat("%s.busy_frac", c->soc.machine.devices[i].name);
+        busy[i] = value_of(r, name);
+    }
+    warnings_formats(c, busy, NULL, 1, list);
     struct extrapolated x = extrapolated_of(&r->metrics);
     warnings_range(&x, NULL, 1, list);
     for (uint32_t i = 0; i < s->n_refusals; i++) {

@@ -180,6 +180,55 @@ void warnings_energy(const struct config *c, struct document *list)
     text_fini(&m.devices);
 }
 
+/* Two runtimes of one maker: "llama.cpp-vulkan-9187" and "llama.cpp". */
+static bool is_of_one_maker(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "-");
+    return n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+/* Adds to `used` the devices of a policy, where two of them have different makers. */
+static bool mixes_makers(const struct config *c, const double *busy, bool *used)
+{
+    bool mixes = false;
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            const struct soc_runtime *const *of = c->truth.runtime;
+            if (busy[i] > 0.0 && busy[k] > 0.0 &&
+                !is_of_one_maker(of[i]->runtime, of[k]->runtime)) {
+                mixes = used[i] = used[k] = true;
+            }
+        }
+    }
+    return mixes;
+}
+
+void warnings_formats(const struct config *c, const double *busy, const char *const *labels,
+                      uint32_t n, struct document *list)
+{
+    bool used[MACHINE_MAX_DEVICES] = {false};
+    SCOPED(text_fini) struct text who = {0};
+    SCOPED(text_fini) struct text devices = {0};
+    for (uint32_t p = 0; p < n && c->n_more == 0; p++) { /* a device may have a model of its own */
+        if (mixes_makers(c, busy + p * MACHINE_MAX_DEVICES, used) && labels != NULL) {
+            text_item(&who, ", ", labels[p]);
+        }
+    }
+    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
+        if (used[i]) {
+            text_format(&devices, "%s%s (%s)", devices.n > 0 ? ", " : "",
+                        c->soc.machine.devices[i].name, c->truth.runtime[i]->runtime);
+        }
+    }
+    if (devices.n > 0) {
+        warnings_add(
+            list,
+            "%s%s%s read one copy of the weights and one KV here. These runtimes may store "
+            "both in formats of their own (ARCHITECTURE.md, \"What is not modelled\")",
+            text_end(&who), who.n > 0 ? ": " : "", text_end(&devices));
+    }
+}
+
 /* Its device's entry, made when it is new; NULL: there are more devices than a machine has. */
 static uint32_t device_index(struct extrapolated *x, const char *name, size_t bytes)
 {

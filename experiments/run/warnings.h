@@ -35,6 +35,12 @@ char *warnings_meter(const struct config *c);
 /* Energy of devices whose powers come from different meters, or from rails only. */
 void warnings_energy(const struct config *c, struct document *list);
 
+/* Devices that work on one model (busy: shares of the time, [policy][MACHINE_MAX_DEVICES]) under
+ * runtimes of different makers. One warning for all policies; labels NULL: there is one, without a
+ * name. */
+void warnings_formats(const struct config *c, const double *busy, const char *const *labels,
+                      uint32_t n, struct document *list);
+
 /* Takes a metric's value (of several runs: their mean); other metrics and NaN are ignored. */
 void extrapolated_add(struct extrapolated *x, const char *metric, double value);
 /* From the metrics of one run. */

@@ -292,6 +292,34 @@ START_TEST(states_of_cached_beginnings_are_said)
 }
 END_TEST
 
+/* The devices of ryzen-ai-max-395 have FastFlowLM, llama.cpp and LM Studio, and those of
+ * core-ultra-7-258v OpenVINO. It takes two devices with work; the second policy has one. With two
+ * models each device may have its own. */
+START_TEST(runtimes_of_two_makers_are_said)
+{
+    static const char *const socs[] = {"ryzen-ai-max-395", "core-ultra-7-258v", "ryzen-ai-max-395"};
+    static const char *const llms[] = {"qwen3-8b:bits=4", "qwen3-8b:bits=4",
+                                       "qwen3-8b:bits=4,q=qwen3-0.6b:bits=4"};
+    const double busy[2 * MACHINE_MAX_DEVICES] = {0.5, 0.01, 0.0, [MACHINE_MAX_DEVICES + 2] = 0.5};
+    struct config k;
+    struct config_options o = config_options_default();
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    o.soc = socs[_i];
+    o.llm = llms[_i];
+    ck_assert_msg(config_load(&k, &o, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    warnings_formats(&k, busy, NULL, 1, list);
+    warnings_formats(&k, busy, (const char *const[]){"p", "q"}, 2, list);
+    warnings_formats(&k, busy + MACHINE_MAX_DEVICES, NULL, 1, list);
+#define SAID                                                                                       \
+    "npu (fastflowlm-0.9), igpu (llama.cpp-vulkan-9187) read one copy of the weights and one KV "  \
+    "here. These runtimes may store both in formats of their own (ARCHITECTURE.md, \\\"What is "   \
+    "not "                                                                                         \
+    "modelled\\\")"
+    are(_i == 0 ? "[\"" SAID "\",\"p: " SAID "\"]" : "[]");
+    config_fini(&k);
+}
+END_TEST
+
 /* Two sequences on an XDNA2 laptop whose iGPU computes at 1 TFLOP/s and fills with 50 rows: compute
  * alone decides, and a step of two takes 52 rows' time. One row is bound by its bytes. So the
  * layers take 104 flop a weight at 1 TFLOP/s for 2 rows, and B/w bytes a weight at 50 GB/s for one.
@@ -362,6 +390,7 @@ static const struct suite_row suite[] = {
          28), /* 3^3, and a machine of its own */
     TEST(states_of_cached_beginnings_are_said),
     LOOP(a_mixture_of_one_width_is_said, 5),
+    LOOP(runtimes_of_two_makers_are_said, 3),
     TEST(a_dear_batch_that_nobody_measured_is_said),
 };
 SUITE_MAIN("warnings", suite)
