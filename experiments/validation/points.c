@@ -6,6 +6,7 @@
 #define MAX_BATCH 65536u
 #define MAX_BITS 32u
 #define MAX_VALUE 1e12
+#define WIDTH ":bits=" /* of a model's name */
 
 static const char *const metric_names[POINT_OTHER] = {
     [POINT_TTFT_MS] = "ttft_ms",
@@ -39,6 +40,24 @@ static const struct csv_field fields[] = {
      .or_missing = true},
 };
 
+/* A run names the width with the model: "qwen3-8b:bits=4". The column may repeat it. */
+static void take_width(struct point *p, const struct csvfile *f, struct err *e)
+{
+    const char *at = strstr(p->model, WIDTH);
+    char *end = NULL;
+    unsigned long bits = at != NULL ? strtoul(at + strlen(WIDTH), &end, 10) : 0;
+    if (at == NULL) {
+        return;
+    }
+    if (*end != '\0' || bits < 1 || bits > MAX_BITS ||
+        (p->weight_bits > 0 && p->weight_bits != bits)) {
+        csvfile_refuse(f, csvfile_column(f, "model"), e,
+                       "has a width that is not the column weight_bits'");
+    }
+    p->weight_bits = (uint32_t)bits;
+    p->model = xkeep(xformat("%.*s", (int)(at - p->model), p->model));
+}
+
 static void row_check(void *row, const struct csvfile *f, struct err *e)
 {
     struct point *p = row;
@@ -48,6 +67,7 @@ static void row_check(void *row, const struct csvfile *f, struct err *e)
             p->metric = (enum point_metric)i;
         }
     }
+    take_width(p, f, e);
     if (p->dense_bytes_per_weight > 0.0 && p->bytes_per_weight <= 0.0) {
         csvfile_refuse(f, csvfile_column(f, "dense_bytes_per_weight"), e, "needs bytes_per_weight");
     }

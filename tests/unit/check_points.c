@@ -58,6 +58,27 @@ START_TEST(a_row_is_read_with_its_line_and_empty_widths)
 }
 END_TEST
 
+/* A run's name of the model has the width, which the column may leave out or repeat. */
+START_TEST(a_model_may_have_its_width)
+{
+    ck_assert_int_eq(read_text(HEAD "s,npu,r,m:bits=4,,,8,1,tpot_ms,7,x\n"
+                                    "s,npu,r,m:bits=16,16,,8,1,tpot_ms,7,x\n"),
+                     0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(points.v[i].model, "m");
+        ck_assert_uint_eq(points.v[i].weight_bits, i == 0 ? 4 : 16);
+    }
+    static const char *const bad[] = {"m:bits=4,8", "m:bits=0,", "m:bits=33,", "m:bits=,",
+                                      "m:bits=4x,"};
+    for (int i = 0; i < 5; i++) {
+        OWNED char *text = xformat(HEAD "s,npu,r,%s,,8,1,tpot_ms,7,x\n", bad[i]);
+        ck_assert_int_eq(read_text(text), -EINVAL);
+        ck_assert_uint_eq(err.n, (size_t)i + 1);
+        ck_assert_ptr_nonnull(strstr(err.lines[i], ":2: column model: "));
+    }
+}
+END_TEST
+
 /* The column may be missing, or empty in a row. */
 START_TEST(a_row_may_state_the_bytes_of_its_file)
 {
@@ -553,6 +574,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("points", .setup = setup, .teardown = teardown),
     TEST(a_row_is_read_with_its_line_and_empty_widths),
+    TEST(a_model_may_have_its_width),
     TEST(a_row_may_state_the_bytes_of_its_file),
     TEST(rows_without_a_value_come_last_and_only_where_they_are_asked_for),
     TEST(rates_are_turned_into_the_time_of_a_pass_and_back),
