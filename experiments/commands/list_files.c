@@ -6,6 +6,7 @@
 #include "experiments/run/folder.h"
 #include "experiments/run/interval.h"
 #include "experiments/run/models.h"
+#include "experiments/validation/catalog.h"
 #include "hwmodels/soc.h"
 #include "sim/base/datadir.h"
 #include "sim/base/input.h"
@@ -135,23 +136,39 @@ static int list_numbers(const char *what, const char *name, struct document *d, 
 
 /* ---- machines and models ---- */
 
-static void put_soc(void *f, const char *path, const char *name, struct err *e)
+/* Tables of points have a column `metric`; other tables of that folder have none. */
+static void add_points(void *ctx, const char *path, const char *name UNUSED, struct err *e)
 {
+    struct texts *socs = ctx;
+    SCOPED(frame_drop) struct frame *f = frame_read_csv(path, e);
+    for (uint32_t i = 0; f != NULL && frame_find(f, "metric") >= 0 && i < frame_rows(f); i++) {
+        texts_add(socs, frame_text(f, i, "soc"));
+    }
+}
+
+struct soc_list {
+    struct frame *f;
+    struct texts rows; /* the machine of every row in hwmodels/points */
+};
+
+static void put_soc(void *ctx, const char *path, const char *name, struct err *e)
+{
+    const struct soc_list *l = ctx;
     OWNED struct soc *soc = calloc(1, sizeof *soc);
     SCOPED(json_drop) cJSON *root = soc == NULL ? NULL : json_read_file(path, e);
     if (root != NULL && soc_parse(root, path, soc, e) == 0) {
         const struct machine *m = &soc->machine;
         SCOPED(text_fini) struct text devices = {0};
-        double fitted = 0.0;
+        double measured = 0.0;
         for (uint32_t i = 0; i < m->n_devices; i++) {
             text_item(&devices, ", ", m->devices[i].name);
             text_format(&devices, " %.3g", soc->devices[i].peak_flop_per_s / 1e12);
-            for (uint32_t k = 0; k < soc->devices[i].n_runtimes; k++) {
-                fitted += soc->devices[i].runtimes[k].start.given;
-            }
         }
-        FRAME_ROW(f, name, text_end(&devices), m->ddr_peak_bytes_per_s / 1e9, m->memory_bytes / 1e9,
-                  fitted, soc->note);
+        for (size_t i = 0; i < l->rows.n; i++) {
+            measured += catalog_same(l->rows.v[i], m->name);
+        }
+        FRAME_ROW(l->f, name, text_end(&devices), m->ddr_peak_bytes_per_s / 1e9,
+                  m->memory_bytes / 1e9, measured, soc->note);
     }
 }
 
@@ -162,15 +179,19 @@ int list_socs(const char *name, struct document *d, struct err *e)
         {.name = "devices", .title = "devices, peak TFLOP/s", .kind = FRAME_TEXT},
         {.name = "ddr_gb_per_s", .title = "DDR, GB/s", .unit = "GB/s"},
         {.name = "memory_gb", .title = "GB", .unit = "GB"},
-        {.name = "calibrated_runtimes", .title = "calibrated", .unit = "1"},
+        {.name = "measured_rows", .title = "measured rows", .unit = "1"},
         {.name = "description", .title = "", .kind = FRAME_TEXT, .only_data = true},
     };
     if (name != NULL) {
         return list_numbers("soc", name, d, e);
     }
-    int rc = each_file("hwmodels/soc", DOCUMENT_FRAME(d, "", 0, columns), e, put_soc);
-    document_note(d, "\ncalibrated: runtimes that `xpusim calibrate` fitted. `xpusim list soc "
-                     "NAME` shows every number with its source.");
+    struct soc_list l = {.f = DOCUMENT_FRAME(d, "", 0, columns)};
+    int rc = folder_each(datadir_path("hwmodels/points"), add_points, &l.rows, e);
+    rc = rc != 0 ? rc : folder_each(datadir_path("hwmodels/soc"), put_soc, &l, e);
+    texts_fini(&l.rows);
+    document_note(d, "\nmeasured rows: published times of the machine in hwmodels/points. `xpusim "
+                     "list soc NAME` shows every number with its source, and `xpusim validate "
+                     "--points TABLE --soc NAME` how far the rows are off.");
     return rc;
 }
 

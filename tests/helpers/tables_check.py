@@ -90,15 +90,22 @@ def numbers_listed():
                 same(f"list soc {path.stem}: {w[0]}, cell {k}", a, b)
 
 
+def letters(name):
+    """Tables and files spell a machine with other hyphens (snapdragon-8-elite)."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
 def listed():
     for kind in ("soc", "llm"):
         names = [d["name"] for d in document("list", kind)]
         same(f"list {kind}: names", ",".join(names), ",".join(p[:-5] for p in sorted(p.name for p in pathlib.Path(f"hwmodels/{kind}").glob("*.json"))))
+    tables = [[l for l in p.read_text().splitlines() if not l.startswith("#")] for p in pathlib.Path("hwmodels/points").glob("*.csv")]
+    measured = [letters(r["soc"]) for t in tables for r in csv.DictReader(t) if "metric" in r]
     for d in document("list", "soc"):
         tree, name = json.loads(pathlib.Path(f"hwmodels/soc/{d['name']}.json").read_text()), d["name"]
         same(f"list soc {name}: DDR", d["ddr_gb_per_s"], tree["ddr"]["peak"]["value"])
         same(f"list soc {name}: memory", d["memory_gb"], tree["memory"]["capacity"]["value"])
-        same(f"list soc {name}: calibrated", d["calibrated_runtimes"], sum("start" in r.get("fit", {}) for v in tree["devices"] for r in v["runtimes"]))
+        same(f"list soc {name}: measured rows", d["measured_rows"], measured.count(letters(name)))
         same(f"list soc {name}: devices", d["devices"], ", ".join(f"{v['name']} {v['peak']['value']:.3g}" for v in tree["devices"]))
         same(f"list soc {name}: note", d["description"], tree.get("note", ""))
     for d in document("list", "llm"):
