@@ -38,6 +38,9 @@ const char *gate_counts(const struct gate_report *r)
  */
 const char *gate_detail(const struct gate_report *r, const struct gate_row *row)
 {
+    if (row->verdict == GATE_ADDED && r->recorded && !r->refused) {
+        return "recorded for the first time";
+    }
     if (row->verdict != GATE_OK || !(row->se_frac > 0.0) || isnan(row->p_worse)) {
         return row->detail != NULL ? row->detail : "";
     }

@@ -33,6 +33,7 @@ cp "$dir/name.json" "$dir/name.was"
 [ $? = 2 ] && grep -q '; not recorded$' "$dir/out" && cmp -s "$dir/name.json" "$dir/name.was" &&
     grep -q 'group small: metric throughput_req_per_min: no metric is called so' "$dir/err" || fail "an update with a wrong name: $(cat "$dir/err")"
 "$x" gate --baseline "$dir/small.json" --update >"$dir/out" 2>/dev/null || fail "recording"
+grep '^ADDED' "$dir/out" | grep -qv 'recorded for the first time$' && fail "what is recorded first: $(cat "$dir/out")"
 grep -q '^16 rows: 16 ADDED; recorded$' "$dir/out" || fail "an update shows the differences first"
 # as many rows as it counts: those above, and those that it names
 awk '/^ADDED/ { shown++ } /^and [0-9]+ rows? of metrics/ { rest = $2 } END { exit !(shown > 0 && rest > 0 && shown + rest == 16) }' "$dir/out" ||
