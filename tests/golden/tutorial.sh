@@ -27,7 +27,7 @@ fi
 long() { # command: only CI runs it, and --update
     [ -z "${WHOLE:-}" ] && [ $update = no ] || return 1
     case $1 in *' --uncertainty '[3-9][0-9]' '* | *'xpusim search '* | *' rag-pipeline --load '* | *' falsify '*' --confirm '* | \
-        *':ByModel --soc '*' --replications 5 '*) ;; *) return 1 ;; esac
+        *':OthersOnNpu --soc '*' --replications 5 '*) ;; *) return 1 ;; esac
 }
 
 # Writes a correct page into $out.

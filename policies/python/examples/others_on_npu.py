@@ -6,7 +6,7 @@ from xpusim import Pass, Policy, Request
 from xpusim.helpers import form, next_piece, place
 
 
-class ByModel(Policy):
+class OthersOnNpu(Policy):
     """The iGPU serves one model, the partitions of the NPU the others; on each, one request after the other."""
 
     once = sleeps = steady = True
