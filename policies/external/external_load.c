@@ -87,9 +87,9 @@ static void params_of(struct external *x, struct json_obj *o)
     if (x->hosted) {
         return; /* its parameters are those of its file, wherever it runs */
     }
-    char *help = xformat("wall clock for one answer of the process, its start included, s; 0: %g",
-                         x->limit_s);
-    x->params[x->n_params] = (struct policy_param)POLICY_NUMBER("limit_s", 0, 0, 1e6, help);
+    x->params[x->n_params] = (struct policy_param)POLICY_NUMBER(
+        "limit_s", x->limit_s, 0, 1e6,
+        "wall clock for one answer of the process, its start included, s; 0: the default");
 }
 
 /* A plug-in has more than a program. */

@@ -120,8 +120,8 @@ START_TEST(each_member_of_a_description_has_its_place)
                 {"off", "", PARAM_BOOL, 0, 0, 1},
                 {"kind", "", PARAM_CHOICE, 1, 0, 2},
                 {"limit_s",
-                 "wall clock for one answer of the process, its start included, s; 0: 7.5",
-                 PARAM_NUMBER, 0, 0, 1e6}};
+                 "wall clock for one answer of the process, its start included, s; 0: the default",
+                 PARAM_NUMBER, 7.5, 0, 1e6}};
     ck_assert_str_eq(o->name, "my-policy");
     ck_assert_str_eq(o->summary, "what it does");
     ck_assert_uint_eq(o->flags, POLICY_F_BUSY_POLL);
