@@ -114,7 +114,9 @@ static int check_all(const struct options *o, struct conformance *c)
         free(r->data);
     }
     if (short_of_kv) {
-        (void)printf("who gives KV back: sim/api/policy.h, \"Memory\", and docs/recipes/evict.c\n");
+        bool python = strncmp(c->label, "python:", 7) == 0;
+        (void)printf("who gives KV back: sim/api/policy.h, \"Memory\", and docs/recipes/%s\n",
+                     python ? "admit.py" : "evict.c");
     }
     (void)printf("%s: %u of %u checks hold", c->label, n_held, n);
     (void)printf(n_open > 0 ? ", %u open (--loads %d)\n" : "\n", n_open, CONFORMANCE_LOADS);
@@ -245,7 +247,7 @@ static int run(void *values, struct err *e)
 static const char *const pairs[] = {"collapsed", "repeated", "hidden", "confined", NULL};
 static const struct option_row rows[] = {
     OPTION_COUNT(OPTIONS, loads, "loads", "N", "40", 1, 1000000,
-                 "number of random loads of each check"),
+                 "number of random loads of each check; numbers of loads count over all checks"),
     OPTION_ROW(COUNT, OPTIONS, load, uint32_t, "load", "N",
                "run only this load, and print how it ends", .min = 1, .max = UINT32_MAX,
                .given = 1 + OPTION_AT(OPTIONS, one_load, bool)),

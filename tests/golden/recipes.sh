@@ -42,6 +42,7 @@ sed 's/if self.begun and kept + needed > self.kv_free_tokens:/if False:/' docs/r
 cmp -s "$dir/greedy.py" docs/recipes/admit.py && fail "greedy: the recipe did not change"
 (x=$(cd "$build" && pwd)/xpusim && cd "$dir" && "$x" check-policy python:greedy.py:Admit) >"$dir/log" 2>&1
 [ $? = 1 ] && grep -q "stalled: .*last action refused: form at .* not enough free KV" "$dir/log" || fail "greedy conforms: $(cat "$dir/log")"
+grep -q "^who gives KV back: .*docs/recipes/admit.py$" "$dir/log" || fail "greedy: no way on: $(cat "$dir/log")"
 # A pass of a prompt runs on both devices (0 is the NPU of this machine), one of tokens on the iGPU
 # only. In a form, `request:0:tokens` is a prompt and `request:1:1` a token.
 run "python:docs/recipes/npu_prefill.py:NpuPrefill" --decisions "$dir/decisions"
