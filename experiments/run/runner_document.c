@@ -2,6 +2,8 @@
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
 
+#define LEAST_LEFT_FRAC 0.005 /* prints as 0 % below */
+
 static double value_of(const struct runner_result *r, const char *name)
 {
     const struct metric *m = metric_list_find(&r->metrics, name);
@@ -67,11 +69,15 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
                                  "load and an overload look the same"
                                : "UNDECIDED: no request arrived");
     } else if (r->verdict == METRICS_UNDECIDED) {
+        double drain = value_of(r, "backlog.drain_frac");
         warnings_add(
             list,
             "UNDECIDED: too short to tell a stable load from an overload; the work left after the "
-            "last arrival took another %.0f %% of the arrival window",
-            100.0 * value_of(r, "backlog.drain_frac"));
+            "last arrival took another %.0f %% of the arrival window%s",
+            100.0 * drain,
+            drain < LEAST_LEFT_FRAC ? ". Where clients wait for answers, slow answers make the run "
+                                      "longer and leave no work: compare jobs (job_s)"
+                                    : "");
     }
     warnings_machine(c, list);
     warnings_energy(c, list);

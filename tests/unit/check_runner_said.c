@@ -391,6 +391,12 @@ START_TEST(loads_that_do_not_settle_are_warned_of)
           "last arrival took another 62 % of the arrival window");
     metric_list_fini(&r.metrics);
     r.metrics = (struct metric_list){0};
+    put("backlog.drain_frac", 0.0049);
+    warns("UNDECIDED: too short to tell a stable load from an overload; the work left after the "
+          "last arrival took another 0 % of the arrival window. Where clients wait for answers, "
+          "slow answers make the run longer and leave no work: compare jobs (job_s)");
+    metric_list_fini(&r.metrics);
+    r.metrics = (struct metric_list){0};
     warns("UNDECIDED: no request arrived");
     put("all.arrived", 1);
     warns("UNDECIDED: all requests arrived at one instant, where a stable load and an overload "
