@@ -60,12 +60,31 @@ static void put_param(const struct policy_param *q, double usual, struct frame *
     FRAME_ROW(shown, q->name, text_end(&value), text_end(&range), q->help);
 }
 
+/* "npu+igpu": the devices that it needs, all of them. Else what its parameter `device` is by
+ * default: "one" of any kind, or "cpu". Nobody frees it. */
+static const char *devices_of(const struct policy_ops *p)
+{
+    struct text t = {0};
+    for (uint32_t k = 0; k < DEVICE_KIND_COUNT; k++) {
+        if ((p->needs & CAP_DEVICE(k)) != 0) {
+            text_item(&t, "+", device_kind_names()[k]);
+        }
+    }
+    for (const struct policy_param *q = p->params; q != NULL && q->name != NULL && t.n == 0; q++) {
+        if (strcmp(q->name, "device") == 0 && q->type == PARAM_CHOICE) {
+            const char *usual = q->choices[(size_t)q->def];
+            text_string(&t, strcmp(usual, "auto") == 0 ? "one" : usual);
+        }
+    }
+    return xkeep(text_end(&t));
+}
+
 /* alias: of it, with values of its own, or NULL. shown: its parameters, for people. */
 static void put_policy(const struct policy_ops *p, const struct policy_alias *alias,
                        struct frame *shown, struct document *d)
 {
     DOCUMENT_VALUES(d, "name", alias != NULL ? alias->name : p->name, "summary",
-                    alias != NULL ? alias->summary : p->summary, "oracle",
+                    alias != NULL ? alias->summary : p->summary, "devices", devices_of(p), "oracle",
                     (bool)((p->flags & POLICY_F_ORACLE) != 0));
     struct document *params = document_array(d, "params");
     struct policy_params usual;
@@ -121,15 +140,16 @@ static int list_policies(const char *name, struct document *d, struct err *e)
     size_t n = 0;
     const struct policy_ops *const *all = policy_list(&n);
     struct document *list = document_array(d, "");
-    struct frame *names = document_table(d, 0, "ll", NULL);
+    struct frame *names = document_table(d, 0, "lll", NULL);
     struct document *unseen = document_new();
     struct frame *params = document_table(unseen, 0, "llll", NULL);
     for (size_t i = 0; i < n; i++) {
         put_policy(all[i], NULL, params, document_within(list, NULL));
-        FRAME_ROW(names, all[i]->name, all[i]->summary);
+        FRAME_ROW(names, all[i]->name, devices_of(all[i]), all[i]->summary);
     }
     for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
-        FRAME_ROW(names, a->name, xkeep(xformat("= %s:%s, %s", a->policy, a->params, a->summary)));
+        FRAME_ROW(names, a->name, devices_of(policy_find(a->policy)),
+                  xkeep(xformat("= %s:%s, %s", a->policy, a->params, a->summary)));
     }
     return 0;
 }
@@ -322,7 +342,9 @@ const struct command cmd_list = {
              "[--json]\n"
              "policy|soc|llm|dataset|workload NAME [--json]",
     .about =
-        "  policy      scheduling policies; `xpusim list policy NAME` shows its parameters\n  soc, "
+        "  policy      scheduling policies, and the devices that they need (one: any); `xpusim "
+        "list "
+        "policy NAME` shows its parameters\n  soc, "
         "llm    shipped machines and models; with NAME (as of --soc, --llm) every number with its "
         "path in "
         "--set, range, kind and source\n  dataset     shipped token lengths and arrivals, with "

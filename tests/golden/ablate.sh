@@ -38,6 +38,9 @@ refuse 'it sets each of its mechanisms already' sarathi:stall_free=false
 refuse "no policy is called 'fcsf'" fcsf
 $x ablate >"$dir/out" 2>&1
 [ $? = 2 ] && grep -q 'POLICY is missing' "$dir/out" || fail "no policy: $(cat "$dir/out")"
+# Devices that a policy must have, or which one it takes by default.
+$x list policy | awk '{ d[$1] = $2 } END { exit !(d["agent-xpu-v2"] == "npu+igpu" && d["llm-npu"] == "npu+cpu" && d["sd-npu"] == "npu" &&
+    d["llama-cpp"] == "cpu" && d["fcfs"] == "one" && d["reef"] == "one" && d["balanced-xpu"] == "npu+igpu") }' || fail "devices of list policy"
 $x list policy sarathi-hetero | grep -q 'xpusim ablate sarathi-hetero.*: parallel=false' || fail "list policy"
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
     cat >"$dir/two.py" <<'END'

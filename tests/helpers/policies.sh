@@ -2,7 +2,7 @@
 
 # The names of all policies, without those that stand for another one.
 policies() {
-    "$x" list policy | awk '$2 != "=" { print $1 }'
+    "$x" list policy | awk '$3 != "=" { print $1 }'
 }
 
 # The machine options a policy is tried with: the default machine, or for a policy that needs NPU

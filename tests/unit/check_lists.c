@@ -176,12 +176,25 @@ static char *usual_of(const struct policy_param *q, const struct policy_alias *a
                                    : xformat("%.10g", q->def);
 }
 
+/* Every shipped policy needs an NPU, perhaps with another device, or works on one: only llama-cpp
+ * takes the CPU by default. */
+static const char *devices_of(const struct policy_ops *p)
+{
+    bool npu = (p->needs & CAP_NPU) != 0;
+    return npu && (p->needs & CAP_IGPU) != 0                      ? "npu+igpu"
+           : npu && (p->needs & CAP_DEVICE(DEVICE_KIND_CPU)) != 0 ? "npu+cpu"
+           : npu                                                  ? "npu"
+           : strcmp(p->name, "llama-cpp") == 0                    ? "cpu"
+                                                                  : "one";
+}
+
 static cJSON *policy_of(const struct policy_ops *p, const struct policy_alias *alias)
 {
     static const char *const types[] = {"number", "integer", "boolean", "choice"};
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "name", alias != NULL ? alias->name : p->name);
     cJSON_AddStringToObject(o, "summary", alias != NULL ? alias->summary : p->summary);
+    cJSON_AddStringToObject(o, "devices", devices_of(p));
     cJSON_AddBoolToObject(o, "oracle", (p->flags & POLICY_F_ORACLE) != 0);
     cJSON *params = cJSON_AddArrayToObject(o, "params");
     for (uint32_t i = 0; p->params != NULL && p->params[i].name != NULL; i++) {
@@ -249,7 +262,7 @@ START_TEST(every_policy_is_listed)
     uint32_t presets = 0;
     for (size_t i = 0; i < n; i++) {
         cJSON_AddItemToArray(want, policy_of(all[i], NULL));
-        text_format(&names, "%s %s\n", all[i]->name, all[i]->summary);
+        text_format(&names, "%s %s %s\n", all[i]->name, devices_of(all[i]), all[i]->summary);
         SCOPED(json_drop) cJSON *one = listed("policy", all[i]->name);
         same(one, cJSON_GetArrayItem(want, (int)i));
         OWNED char *text = shown("policy", all[i]->name);
@@ -260,7 +273,8 @@ START_TEST(every_policy_is_listed)
     SCOPED(json_drop) cJSON *is = listed("policy", NULL);
     same(is, want);
     for (const struct policy_alias *a = policy_alias_find(NULL); a->name != NULL; a++) {
-        text_format(&names, "%s = %s:%s, %s\n", a->name, a->policy, a->params, a->summary);
+        text_format(&names, "%s %s = %s:%s, %s\n", a->name, devices_of(policy_find(a->policy)),
+                    a->policy, a->params, a->summary);
         OWNED char *text = shown("policy", a->name);
         OWNED char *before =
             xformat("%s: %s; it is %s:%s\n", a->name, a->summary, a->policy, a->params);
