@@ -10,21 +10,21 @@
 struct flow {
     double demand_bytes_per_s; /* what it draws in isolation: an upper bound of its share */
     double weight;             /* > 0; used by `weighted` only */
-    uint8_t device;            /* index, for models with numbers of each device */
+    uint8_t device;            /* device index, for models with per-device parameters */
     double share_bytes_per_s;  /* result: 0 <= share <= demand */
 };
 
-/* Parameters of the models that have some; NULL: all zero. Flows of a device beyond the table (the
+/* Parameters of the models that take any. NULL: all zero. Flows of devices beyond the table (the
  * loader) have no ceiling. */
 #define CONTENTION_MAX_DEVICES 8
 struct contention_params {
-    /* The highest isolated bandwidth of each device. A flow near it waits for memory. One far below
-     * it waits for its own arithmetic, and hides the latency that others cause. 0: not known. */
+    /* The highest isolated bandwidth of each device. A flow near it is memory-bound. A flow far
+     * below it is compute-bound, and hides the latency that other flows cause. 0: unknown. */
     double ceiling_bytes_per_s[CONTENTION_MAX_DEVICES];
     double beside[CONTENTION_MAX_DEVICES]; /* `beside`: slowdown of a memory-bound flow while
                                               another device draws anything, minus 1 */
     double latency; /* `latency`: slowdown of a memory-bound flow next to a full DDR, minus 1 */
-    double minor;   /* `pccs`: the same where demands do not exceed the capacity */
+    double minor;   /* `pccs`: the same slowdown while all demands fit the capacity */
     /* `pccs`: external demand, as a share of capacity, from which slowing saturates; > 0 */
     double balance_frac;
 };
@@ -41,8 +41,8 @@ struct contention_ops {
     void (*share)(struct flow *flows, uint32_t n, double capacity_bytes_per_s, const void *params);
 };
 
-/* NULL when there is no model of that name. Models: `beside`, `latency`, `max-min`, `none`, `pccs`,
- * `proportional`, `weighted`. */
+/* Finds a model by name; NULL if there is none. Models: `beside`, `latency`, `max-min`, `none`,
+ * `pccs`, `proportional`, `weighted`. */
 const struct contention_ops *contention_find(const char *name);
 /* The sorted, NULL-terminated list of names. */
 const char *const *contention_names(void);

@@ -1,6 +1,6 @@
-/* The cost of one kernel. Implemented in hwmodels/. The executor uses it as the truth. The core
- * uses it for the estimates of policies (annotations), and adds the run's bias and noise to them
- * (sim.annotation). Pure functions of their arguments. */
+/* The cost of one kernel, implemented in hwmodels/. The executor takes it as the true cost. The
+ * core adds the run's bias and noise (sim.annotation) to make estimates for policies. All functions
+ * are pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,26 +13,26 @@ struct kernel_query {
     uint8_t device;
     uint8_t graph;
     enum op_kind op;
-    uint32_t rows;        /* rows of this kernel, before padding */
-    uint32_t padded_rows; /* rows the device pays: chunk_rows for a static kernel, else rows */
+    uint32_t rows;                  /* rows of this kernel, before padding */
+    uint32_t padded_rows;           /* rows computed: chunk_rows in a static kernel, else rows */
     const struct work_shape *shape; /* of the whole pass */
-    uint32_t columns;               /* of LAUNCH_COLUMNS of its weights; 0: all */
+    uint32_t columns; /* share of its weights, in units of 1 / LAUNCH_COLUMNS; 0: all */
 };
 
 struct kernel_cost {
     int64_t t_ns;    /* isolated; >= 1 */
-    int64_t load_ns; /* its bytes move in the first so many, then it computes; [1, t_ns] */
+    int64_t load_ns; /* the time of its DDR traffic, at the start; then it computes; [1, t_ns] */
     double bytes;    /* DDR traffic */
     double flop;
-    bool outside; /* outside the validity envelope of the calibration */
+    bool outside; /* the query is outside the calibrated range */
 };
 
 /* A floor that no kernel of an op on a device can beat. In isolation, before t_ns is rounded, n
  * rows over (query, key) pairs and keys take at least
  *   fixed_s + max(row_s max(n, rows_min) + pair_s pairs,
  *                 (bytes + row_bytes n + key_bytes keys) / bytes_per_s)
- * They move at least those bytes, at bytes_per_s at most. A share of an op's rows counts its share
- * of the pass's pairs and keys. Bounds rest on it (experiments/compare/bound.h). */
+ * They move at least the bytes in that sum, at bytes_per_s at most. For a share of an op's rows,
+ * pairs and keys are the same share of the pass's. experiments/compare/bound.h uses it. */
 struct kernel_floor {
     double fixed_s, row_s, rows_min, pair_s;
     double bytes, row_bytes, key_bytes;
@@ -48,13 +48,11 @@ struct hwmodel_ops {
     /* Ridge intensity I* = P_eff / B_eff of a device (agent-xpu-v2 App. B): below it a kernel is
      * memory-bound. */
     double (*ridge_flop_per_byte)(const struct hwmodel *m, uint8_t device);
-    /* The longest context inside the envelope. A model that has this function guarantees a property
-     * of ops without attention. Their kernels depend on the shape only by its rows, prefill rows
-     * and sequences, and on whether its context is longer than this limit. So a frequent caller may
-     * keep their costs. May be NULL. */
+    /* The longest context in the calibrated range. With this function, the model guarantees that
+     * ops without attention cost the same for shapes with equal rows, prefill_rows and sequences on
+     * the same side of this limit. So a frequent caller may cache costs. May be NULL. */
     uint32_t (*context_limit)(const struct hwmodel *m, uint8_t device);
-    /* The floor of kernels that pay one row, or more than one. NULL: the model has no floor but 0.
-     */
+    /* The floor of kernels of one row, or of more. NULL: the floor is 0. */
     void (*floor)(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                   struct kernel_floor *out);
 };
@@ -63,7 +61,7 @@ struct hwmodel {
     const struct hwmodel_ops *ops;
     const struct machine *machine; /* borrowed */
     const struct llm *llm;         /* borrowed */
-    const void *params;            /* the form's own */
+    const void *params;            /* private to the implementation */
 };
 
 static inline void hwmodel_kernel(const struct hwmodel *m, const struct kernel_query *q,

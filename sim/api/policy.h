@@ -1,17 +1,17 @@
 /* The scheduling policy contract.
  *
- * A policy is one `const struct policy_ops`. The core notifies it of events; notifications only
- * record. All actions happen in `schedule` (but sched_map and sched_graph, which `init` calls). Any
- * hook may count (sched_note), promise (sched_steady) and give up (sched_give_up). The core calls
- * `schedule` once after all events of an instant that changed something a policy can see. The end
- * of a kernel inside a launch does not count, unless the launch ends or yields there; frames do not
- * count either. A policy that waits for time to pass sets a timer. One call does all that there is
- * to do; a policy that acts in steps asks for another (sched_again).
+ * A policy is one `const struct policy_ops`. The core notifies it of events by hooks, which only
+ * record them. All actions happen in `schedule`, except sched_map and sched_graph, which `init`
+ * calls. Any hook may call sched_note, sched_steady and sched_give_up. If the events of an instant
+ * changed something that a policy can see, the core calls `schedule` once after all of them. The
+ * end of a kernel is no such event, unless its launch ends or yields there; nor is a frame. A
+ * policy that waits for time to pass sets a timer. One call does all that there is to do; a policy
+ * that acts in steps asks for another call (sched_again).
  *
- * Event order at one instant is: kernel done, load done, compile done, pass done (iteration
- * boundary), a session's next turn, arrival, cancellation, timer. Within a kind it is by device,
- * then request id (docs/clauses.md 0.2). So when a launch ends or yields at the instant at which a
- * request arrives, one schedule call sees both.
+ * Events of one instant come in this order: kernel done, load done, compile done, pass done
+ * (iteration boundary), a session's next turn, arrival, cancellation, timer. Events of one kind are
+ * ordered by device, then request id (docs/clauses.md 0.2). So when a launch ends or yields at the
+ * instant at which a request arrives, one schedule call sees both.
  *
  * Life of a request, for a policy that runs one request at a time on device d:
  *
@@ -24,29 +24,28 @@
  *   schedule: sched_pass_form(decode of r) ; sched_launch(...)        ... until
  *   pass_done(p)                          r->state FINISHED: forget r
  *
- * A launch that was stopped ends with outcome YIELDED before its end. Its pass is READY again, at
- * p->op with p->rows_todo rows, for as long as the policy likes. To continue, launch the rest, on
- * any device. r->pass is const: keep the struct pass * of sched_pass_form.
- * docs/recipes/preempt-and-resume.c is such a policy.
+ * A stopped launch has outcome YIELDED. Its pass is READY again, at p->op with p->rows_todo rows,
+ * for as long as the policy likes. To continue, launch the remaining ops on any device. r->pass is
+ * const: keep the struct pass * of sched_pass_form. Example: docs/recipes/preempt-and-resume.c.
  *
- * Memory. KV is reserved when a pass is formed, and -ENOMEM means that too little is free. No
- * hook says that KV became free; look again in `schedule` after pass_done or kv_moved. A policy
- * that lets several requests hold KV must be able to take some back, or all of them wait for each
- * other. It does so by sched_kv_move of a request in no live pass; a stopped pass is cancelled
- * first. A policy that takes only from younger requests keeps the oldest going, and so all of them.
- * One request by itself always fits: one that cannot ends the run when it comes. While other
- * programs have memory (machine_state), it is shed instead.
- * docs/recipes/evict.c is such a policy. Compiled kernels take no KV (a machine may state a budget
- * of their own); graph blocks do. The number of residents is not limited.
+ * Memory. KV is reserved when a pass is formed, and -ENOMEM means that too little is free. No hook
+ * reports that KV became free; look again in `schedule` after pass_done or kv_moved. If several
+ * requests hold KV, the policy must be able to evict some, or they may all wait for each other.
+ * Evict a request by sched_kv_move while it is in no live pass; cancel a stopped pass first. A
+ * policy that evicts only younger requests finishes the oldest one, and so all of them. One request
+ * by itself always fits: a request that cannot fit ends the run when it arrives. While other
+ * programs hold memory (machine_state), it is shed instead. Example: docs/recipes/evict.c. Graph
+ * blocks take memory from KV. Compiled kernels do not, though a machine may limit their memory. The
+ * number of residents is unlimited.
  *
  * Models. A run may have several; request.model says which one a request asks for. A pass has
- * requests of one model: sched_pass_form refuses another (-EINVAL). Shipped policies follow one
- * rule: the first request that they choose decides, and those of other models wait for another
- * pass. Shapes and estimates have a model, too. KV in tokens is counted for the model that needs
- * most bytes a token, so that what sched_kv_free_tokens promises is there for all of them. Weights
- * are loaded and evicted by the core; a policy is notified of a request when those of its model are
- * there, so perhaps after requests that arrived later (sim/core/weights.c). Numbered
- * graphs are the default model's, and compiled attention is that of one model.
+ * requests of one model: sched_pass_form refuses another (-EINVAL). In shipped policies the first
+ * request that they choose determines the model, and others wait for another pass. Shapes and
+ * estimates have a model, too. sched_kv_free_tokens counts tokens of the model with most bytes a
+ * token, so the result holds for all models. The core loads and evicts weights. A policy is
+ * notified of a request when the weights of its model are in memory, so perhaps after requests that
+ * arrived later (sim/core/weights.c). Numbered graphs belong to the default model, and compiled
+ * attention to one model.
  *
  * Which device runs what (struct device):
  *
@@ -59,23 +58,23 @@
  *                                                      is READY (sched_compile): no batch, and
  *                                                      no decode
  *
- * So a pass that such a device cannot do whole is launched op by op, its attention elsewhere
- * (policies/npu-serial.c, policies/common/hetero.h). A change of device costs machine.sync_ns.
+ * A pass that such a device cannot run whole is launched op by op, with its attention on another
+ * device (policies/npu-serial.c, policies/common/hetero.h). A change of device costs
+ * machine.sync_ns.
  *
  * A policy acts only through `struct sched`, never through linked symbols. So the same object runs
  * on the virtual-time and the real-time executors, built in or as a .so. Actions return 0 or a
- * negative errno and leave everything unchanged when they fail; each refusal counts a named event.
- * One thing may be gone: a pass whose first segments had room takes it from cached prefixes, also
- * if a later segment has none.
- * Everything a policy is given is read-only except its state and its part of a request.
+ * negative errno. Each refusal counts a named event, and changes nothing, with one exception: a
+ * sched_pass_form that fails at a later segment may have dropped cached prefixes for the first
+ * ones. Everything that a policy gets is read-only except its state and request.own.
  *
  * Errors used:
- *   -EBUSY      device or pass not free
+ *   -EBUSY      device or pass is busy
  *   -EINVAL     malformed or impossible
  *   -ENOMEM     no KV space
  *   -ENOENT     resident missing, or a session without KV
- *   -EALREADY   nothing to do: it is there, on its way or asked for
- *   -EPERM      needs a capability the machine lacks, or is not allowed in this hook
+ *   -EALREADY   nothing to do: done, under way or requested already
+ *   -EPERM      needs a capability that the machine lacks, or is not allowed in this hook
  *   -ENODEV     from init: the machine lacks a device that the policy is to use
  */
 #pragma once
@@ -112,18 +111,18 @@ struct resident_key {
     uint32_t a, b;
 };
 
-/* A version of graphs. Its kernels are static and have `rows` rows. Its n layers are divided into
- * n_blocks blocks. Block i holds those from i n / n_blocks up to (i + 1) n / n_blocks; the last one
- * also holds the head. */
+/* A version of graphs. Its kernels are static and have `rows` rows. The model's n layers are
+ * divided into n_blocks blocks: block i has layers i n / n_blocks up to (i + 1) n / n_blocks, the
+ * last one excluded. The last block also has the head. */
 struct graph_shape {
     uint32_t rows, n_blocks;
 };
-#define GRAPH_VERSIONS 8 /* that can have one: 1 to GRAPH_VERSIONS */
+#define GRAPH_VERSIONS 8 /* versions are 1 to GRAPH_VERSIONS */
 
-/* ---- what a policy can ask ---- */
+/* ---- estimates ---- */
 
-/* The cost of one op as a policy may know it: the kernel-time model's, with the bias and noise of
- * the run (sim.annotation). Clauses call it the annotation. */
+/* The cost of one op as a policy sees it: that of the kernel-time model, with the bias and noise of
+ * the run (sim.annotation). docs/clauses.md calls it the annotation. */
 struct estimate {
     int64_t t_ns;         /* isolated duration */
     double bytes_per_s;   /* DDR demand */
@@ -135,32 +134,31 @@ struct estimate {
 
 /* ---- actions ---- */
 
-/* How a launch is to stop. All false: at its next yield point, and what it did is kept. */
+/* How to stop a launch. All false: at its next yield point, without loss of work. */
 struct preempt_spec {
-    bool now;     /* inside the running kernel. The device needs can_reset or can_suspend */
-    bool discard; /* with now: that kernel's work is lost and done again later (REEF) */
-    bool drain;   /* without now: kernels handed over ahead run first (XSched level 1), although the
-                     device could take them back (level 2) */
+    bool now;     /* stop inside the running kernel. The device needs can_reset or can_suspend */
+    bool discard; /* with now: the kernel's work is lost and must be repeated (REEF) */
+    bool drain; /* without now: let kernels in the device's queue finish (XSched level 1), although
+                   the device could withdraw them (level 2) */
 };
 
 /* In the order of the decision log. */
 #define PREEMPT_SPEC_FIELDS(X) X(now), X(discard), X(drain)
 
-/* A part of the KV: a request's from a token on, or the KV that a session's last turn left until
- * its next one comes. */
+/* A part of the KV: of a request, from from_token on; or of a session between two turns. */
 struct kv_part {
     const struct request *request;
     uint32_t from_token;
-    uint32_t session_id; /* with of_session, and nothing of the above */
+    uint32_t session_id; /* with of_session, instead of the above */
     bool of_session;
 };
 
-/* Where KV is, or goes. */
+/* Where to move KV (sched_kv_move). */
 enum kv_place {
-    KV_MEMORY, /* kept there */
-    KV_CACHE,  /* kept there while memory lasts, dropped in the order of sched_kv_rank: so that of a
-                  session begins. Not of a request that is here */
-    KV_FLASH,  /* written to flash through the loader */
+    KV_MEMORY, /* pinned in memory */
+    KV_CACHE, /* in memory, but may be dropped in the order of sched_kv_rank: the initial place of a
+                 session's KV. Not for live requests */
+    KV_FLASH, /* written to flash through the loader */
     KV_NOWHERE /* dropped; a request computes it again */
 };
 
@@ -180,19 +178,19 @@ struct sched {
     int64_t now_ns;
     const struct machine *machine;
     const struct llm *llm;
-    uint64_t epoch;      /* instants at which schedule was called, this one included */
-    uint64_t seed;       /* for policies that draw: of the run's seed and the policy's name */
-    void *state;         /* policy_ops.state_size_bytes zeroed bytes */
-    const void *context; /* from the run's owner (a log to replay), or NULL */
+    uint64_t epoch; /* instants at which schedule was called, this one included */
+    uint64_t seed;  /* for policies that draw: derived from the run's seed and the policy's name */
+    void *state;    /* policy_ops.state_size_bytes zeroed bytes */
+    const void *context; /* from the caller of the run (such as a log to replay), or NULL */
     const struct policy_params *params;
-    uint32_t kv_block_tokens;        /* KV is reserved in blocks of so many tokens */
+    uint32_t kv_block_tokens;        /* size of a KV block, the unit of reservation */
     const struct policy_ops *policy; /* the policy itself */
-    const struct llm *const *models; /* of the run: models[0] is llm, the default one */
+    const struct llm *const *models; /* the run's; models[0] is llm, the default one */
     uint32_t n_models;
     uint64_t core; /* of no use to a policy */
-    /* The model that drafts for requests of others (segments DRAFT), where the policy's parameter
-     * `drafter` asks for a model of the run. Its weights stay in memory, and a token of another
-     * model takes KV of both. 0: none. */
+    /* The model that drafts for requests of other models (SEGMENT_DRAFT), if the policy's parameter
+     * `drafter` names a model of the run. Its weights stay in memory, and a token of another model
+     * takes KV of both models. 0: none. */
     uint32_t draft_model;
 };
 
@@ -210,8 +208,8 @@ struct sched {
 #undef CALL
 #undef TELL
 
-/* Estimated cost of `rows` rows of one op of a pass of this shape on a device. rows = 0: all rows
- * of that op. Includes the device's static padding. Asking twice gives the same answer. O(1). */
+/* Estimates the cost of `rows` rows of one op of a pass of this shape on a device, with static
+ * padding. rows = 0: all rows of the op. Equal arguments give equal estimates. O(1). */
 static inline int sched_estimate(struct sched *s, const struct work_shape *shape, enum op_kind op,
                                  uint8_t device, uint32_t rows, struct estimate *out)
 {
@@ -219,7 +217,7 @@ static inline int sched_estimate(struct sched *s, const struct work_shape *shape
     return sched_estimate_graph(s, shape, op, device, rows, own, 0, out);
 }
 
-/* The rest of a pass, as the device runs it by default. */
+/* All remaining ops of a pass, with the device's defaults. */
 static inline struct launch_spec sched_launch_rest(const struct sched *s, struct pass *p,
                                                    uint8_t device, enum yield_point yield)
 {
@@ -232,13 +230,12 @@ static inline struct launch_spec sched_launch_rest(const struct sched *s, struct
                                 .inflight = 1};
 }
 
-/* The model of a shape or a request. */
 static inline const struct llm *sched_model(const struct sched *s, uint32_t model)
 {
     return s->models[model];
 }
 
-/* Bytes of a token's KV of a model, and of that of the model that drafts for it. */
+/* Bytes of a token's KV, including the drafting model's. */
 static inline double sched_kv_token_bytes(const struct sched *s, uint32_t model)
 {
     uint32_t draft = s->draft_model;
@@ -246,7 +243,7 @@ static inline double sched_kv_token_bytes(const struct sched *s, uint32_t model)
     return draft > 0 && draft != model ? own + sched_model(s, draft)->kv_bytes_per_token : own;
 }
 
-/* Bytes of the states that a sequence of a model has next to its KV, as above. */
+/* Bytes of a sequence's recurrent states, including those of the drafting model. */
 static inline double sched_kv_state_bytes(const struct sched *s, uint32_t model)
 {
     uint32_t draft = s->draft_model;
@@ -254,7 +251,7 @@ static inline double sched_kv_state_bytes(const struct sched *s, uint32_t model)
     return draft > 0 && draft != model ? own + sched_model(s, draft)->kv_state_bytes : own;
 }
 
-/* KV that these states take, in tokens of the model, in whole blocks. */
+/* KV space that these states take, in tokens of the model and whole blocks. */
 static inline uint64_t sched_kv_state_tokens(const struct sched *s, uint32_t model)
 {
     double block_bytes = s->kv_block_tokens * sched_kv_token_bytes(s, model);
@@ -305,7 +302,7 @@ struct policy_param {
         .help = (help_)                                                                            \
     }
 
-/* Parsed values, in table order. Numbers in v; INT, BOOL and CHOICE are exact in a double. */
+/* Parsed values, in table order. INT, BOOL and CHOICE are exact in a double. */
 struct policy_params {
     uint32_t n;
     double v[64];
@@ -331,17 +328,17 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_F_ORACLE 1u /* may ask for hidden output lengths */
 #define POLICY_F_BUSY_POLL                                                                         \
     2u /* its coordinator polls: machine.poll_watts while work is on a device */
-/* For speed only: what a policy promises saves messages where it runs in a process of its own.
- * LATE: launch_done and pass_done would do the same right before the next call of schedule. And
- * where schedule has launched all of a pass, it looks at neither the pass nor the launch before its
- * next action; `out` of that launch may be set as late as that. */
+/* For speed only: these promises save messages if the policy runs in its own process. LATE:
+ * launch_done and pass_done may be delayed until right before the next call of `schedule`. After
+ * `schedule` has launched all of a pass, it reads neither the pass nor the launch before its next
+ * action; `out` of that launch may be set as late as that. */
 #define POLICY_F_LATE 4u
-/* With LATE: schedule would do nothing where launches ended, each the last of its pass, and nothing
- * else happened. launch_done is called when more happens. */
+/* With LATE: `schedule` would do nothing if the only events are ends of launches, each the last of
+ * its pass. So the call is left out, and launch_done comes with the next other event. */
 #define POLICY_F_SLEEPS 8u
 
 /* Capabilities a policy needs; an executor that lacks one refuses it by name. */
-#define CAP_SPANS 1u     /* launches of less than a pass */
+#define CAP_SPANS 1u     /* launches of a part of a pass */
 #define CAP_ROW_SPLIT 2u /* shares of one op on several devices */
 #define CAP_YIELD_KERNEL 4u
 #define CAP_COMPILE 8u
@@ -352,18 +349,18 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define CAP_DEVICE(kind) (1u << (16 + (kind))) /* a device of that kind */
 #define CAP_NPU CAP_DEVICE(DEVICE_KIND_NPU)
 #define CAP_IGPU CAP_DEVICE(DEVICE_KIND_IGPU)
-/* Not needs of policies but what single actions ask for: an executor without them refuses those. */
-#define CAP_INFLIGHT 2048u     /* kernels handed to a device ahead of the running one */
-#define CAP_SUSPEND 4096u      /* stopping inside a kernel and going on there */
+/* Needed by single actions, not by policies: an executor without them refuses those actions. */
+#define CAP_INFLIGHT 2048u     /* several kernels in a device's queue */
+#define CAP_SUSPEND 4096u      /* stopping inside a kernel and continuing it later */
 #define CAP_COLUMN_SPLIT 8192u /* shares of an op's weights on several devices */
 
 /* ---- which contract this is ---- */
 
-/* Raised when a member comes to mean something else. */
+/* Incremented when the meaning of a member changes. */
 #define POLICY_API_VERSION 5
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, and of the helpers
- * that plug-ins share with the program (policies/common, plugin.list). By `make generate`; so none
- * of them changes unnoticed. Members of the first are appended, never put between. */
+ * that plug-ins share with the program (policies/common, plugin.list). `make generate` writes it,
+ * so that no change goes unnoticed. New members of these structs go to the end. */
 #define POLICY_LAYOUT 2242368835u
 
 /* Structs that a policy and its core both read or write. */
@@ -384,8 +381,8 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 #define POLICY_CONTRACT_COUNT_(name) +1
 #define POLICY_CONTRACT_SIZE_(name) sizeof(struct name),
 
-/* Description of the headers that a policy was compiled with. Stays first in policy_ops, so every
- * later xpusim can read it, and refuse in words what does not suit it. */
+/* Describes the headers that a policy was compiled with. It stays the first member of policy_ops,
+ * so that every later xpusim can read it and explain why it refuses a policy. */
 struct policy_contract {
     size_t size; /* sizeof(struct policy_ops) */
     uint32_t version;
@@ -410,33 +407,33 @@ struct policy_ops {
     size_t state_size_bytes;
     size_t request_state_size_bytes;   /* of request.own */
     const struct policy_param *params; /* NULL: none */
-    /* For the choices of the first parameter, one "key=value,..." each: what the other parameters
-     * are when that choice is given and they are not. NULL, and an empty text: their defaults. */
+    /* For each choice of the first parameter, a "key=value,..." that replaces the defaults of the
+     * other parameters. NULL or an empty text: no change. */
     const char *const *presets;
 
-    /* Optional hooks; NULL does what is written. init: nothing. Returns 0 or -errno. */
+    /* Hooks. Each comment says what NULL means. init returns 0 or -errno; NULL: nothing. */
     int (*init)(struct sched *s);
-    void (*exit)(struct sched *s); /* after init, also one that failed. NULL: nothing */
+    void (*exit)(struct sched *s); /* after init, even if it failed. NULL: nothing */
     /* NULL is not allowed for request_arrived and schedule. */
     void (*request_arrived)(struct sched *s, const struct request *r);
-    /* A launch ended or yielded. NULL: nothing (device_free_slots has the same information). */
+    /* A launch ended or yielded. NULL: nothing (sched_device_free_slots shows the free slot). */
     void (*launch_done)(struct sched *s, const struct launch *l);
-    /* A pass crossed the model: tokens are out, requests may have FINISHED. Or it is CANCELLED:
+    /* A pass is DONE: its tokens are available, and requests may have FINISHED. Or it is CANCELLED:
      * the users of all its requests gave up while it was on no device, and its requests are SHED.
      * NULL: nothing. */
     void (*pass_done)(struct sched *s, const struct pass *p);
     /* A compile or load finished. NULL: nothing. */
     void (*resident_ready)(struct sched *s, struct resident_key key);
-    /* A swap ended: out when r->kv_swapped, else back in. NULL: nothing. */
+    /* A swap ended: out if r->kv_swapped, else in. NULL: nothing. */
     void (*kv_moved)(struct sched *s, const struct request *r);
-    /* The user gave up on a request that is in no live pass; it is SHED when this is called. It
-     * must leave every queue. One that is in a pass leaves with it (pass_done). NULL: allowed only
+    /* The user gave up on a request that is in no live pass; it is SHED when this is called. Remove
+     * it from every queue. A request in a pass is removed in pass_done instead. NULL: allowed only
      * for policies that keep no queue. */
     void (*request_cancelled)(struct sched *s, const struct request *r);
     void (*schedule)(struct sched *s);
     void (*dump)(struct sched *s, FILE *out); /* on a stall or error. NULL: nothing */
-    /* For each mechanism the "key=value,..." that takes it away, ended by NULL: `xpusim ablate`
-     * compares the policy with itself so. NULL: none. */
+    /* For `xpusim ablate`: a "key=value,..." for each mechanism, which turns it off. Ends with
+     * NULL. NULL: none. */
     const char *const *ablations;
 };
 
@@ -445,10 +442,10 @@ struct policy_ops {
 /* A policy outside the tree is a shared object that defines this one function; `--policy PATH.so`
  * loads it (`xpusim new-policy` writes one to start from). It returns the same static ops at every
  * call and does nothing else: it is called before anything is configured. The ops must have
- * POLICY_CONTRACT, a name that no built-in policy has, a summary, request_arrived and schedule. One
- * that was built with other headers is refused: build it again.
- * The object stays loaded until the process ends, and one process may run it many times, so it
- * keeps everything in sched.state, nothing in static variables. It links against nothing: the
- * inline functions of sim/api are all a policy needs; those helpers of policies/common that
- * allocate take xmalloc, xcalloc and xrealloc from the program. */
+ * POLICY_CONTRACT, a name that no built-in policy has, a summary, request_arrived and schedule. An
+ * object that was built with other headers is refused: build it again. The object stays loaded
+ * until the process ends, and one process may run it many times, so it keeps everything in
+ * sched.state, nothing in static variables. It links against nothing, because all functions of
+ * sim/api are inline. Helpers of policies/common that allocate use xmalloc, xcalloc and xrealloc of
+ * the program. */
 const struct policy_ops *xpusim_policy(void);

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 
 class Device(NamedTuple):
-    name: str  # unique; that of its kind where it has one of it
+    name: str  # unique; the kind's name if it is the only one of its kind
     kind: str  # "npu", "igpu", "cpu", "gpu"
     sharing: str  # "serial", "time_shared"
-    inflight_depth: int  # serial: launches it takes at once, running one included; >= 1
-    max_shared: int  # time-shared: launches at once
+    inflight_depth: int  # serial: queue depth, the running launch included; >= 1
+    max_shared: int  # time-shared: launches that run at once
     shared_efficiency_frac: float  # time-shared with n > 1: total rate, (0,1]
     chunk_rows: int  # static kernel rows of token-level ops; 0 = dynamic shapes
     static_attention: bool  # MHA needs a compiled kernel of the prompt length
@@ -21,9 +21,9 @@ class Device(NamedTuple):
     decode_watts: float
     prefill_watts: float
     submit_ns: int  # host cost of one launch
-    completion_ns: int  # host cost of noticing its end
-    reset_ns: int  # of a kill or a suspension: until the device is free
-    ddr_weight: float  # > 0: of its traffic where the DDR is shared by weight (`weighted`)
+    completion_ns: int  # host cost of noticing the end of a launch
+    reset_ns: int  # from a kill or a suspension until the device is free
+    ddr_weight: float  # > 0; share of its traffic in the `weighted` contention model
     index: int
 
 
@@ -44,9 +44,9 @@ class MachineFields(NamedTuple):
     memory_usable_frac: float
     idle_watts: float  # platform, always drawn
     poll_watts: float  # a busy-polling coordinator, while work is on a device
-    swap_fixed_ns: int  # of one move of KV of any size
-    loader_evict_ns: int  # of a graph block, on the loader
-    compile_evict_ns: int  # of compiled attention, on the compiler's thread
+    swap_fixed_ns: int  # fixed cost of one move of KV
+    loader_evict_ns: int  # a graph block, on the loader
+    compile_evict_ns: int  # compiled attention, on the compiler's thread
     devices: Tuple[Device, ...]
 
 
@@ -73,12 +73,12 @@ class Llm(NamedTuple):
     n_experts: int  # 0, 0: dense
     experts_per_token: int  # 0, 0: dense
     sliding_window: int  # tokens that a row sees in a layer with a window; 0: none has one
-    sliding_layers: int  # how many have it; a runtime may not use it (SoC file)
-    max_context: int  # prompt and answer that it was made for, tokens; 0: not stated
+    sliding_layers: int  # layers with a window; a runtime may ignore it (SoC file)
+    max_context: int  # tokens of prompt and answer that it was trained for; 0: not stated
     shared_ffn: int  # inner width of experts that every token uses; 0: none
-    dense_layers: int  # layers with an FFN of dense_ffn instead of experts, or another
+    dense_layers: int  # layers whose FFN is dense, with inner width dense_ffn
     dense_ffn: int
-    kv_state_bytes: float  # states of recurrent layers, for each sequence
+    kv_state_bytes: float  # recurrent states of one sequence
     layer: Tuple[str, ...]  # qkv, mha, ffn, head, layer
 
 
@@ -90,9 +90,9 @@ class Shape(NamedTuple):
     attn_pairs: int  # (query, key) pairs, causal: sum over rows of position + 1
     kv_read_tokens: int  # keys read: sum over segments of last position + 1
     max_context_tokens: int  # longest last position + 1
-    model: int  # that all its requests ask for
-    far_pairs: int = 0  # of attn_pairs: farther apart than the model's sliding window
-    far_keys: int = 0  # of kv_read_tokens: behind the window of every row of a segment
+    model: int  # index of the model that its requests use
+    far_pairs: int = 0  # attn_pairs that are farther apart than the model's sliding window
+    far_keys: int = 0  # kv_read_tokens outside the window of every row of their segment
 
 
 class Estimate(NamedTuple):
@@ -104,12 +104,12 @@ class Estimate(NamedTuple):
 
 
 class MachineState(NamedTuple):
-    memory_taken_bytes: float  # by other programs, of what would be usable; begins at 0
+    memory_taken_bytes: float  # usable memory that other programs hold; 0 at first
     memory_free_bytes: float  # usable, and held by nobody
     power_limit_watts: float  # of the package; 0: none
     battery_frac: float  # state of charge; 1 where no battery is known
-    on_battery: bool  # else on mains; begins so
-    background_window: bool  # background work is welcome; begins true
+    on_battery: bool  # false: on mains, as at first
+    background_window: bool  # background work is welcome; true at first
 
 
 class RequestFields:
@@ -120,40 +120,40 @@ class RequestFields:
                  "preemptions", "calls_tool")
 
     id: int  # unique, dense, in trace order
-    session_id: int  # turns of one agent flow share it
+    session_id: int  # shared by all turns of one conversation
     turn: int  # from 0
     client_id: int
     cls: str  # "reactive", "proactive"
     priority: int  # from the trace; lower is more urgent; 0 where the trace has none
     arrival_ns: int
     input_tokens: int
-    max_output_tokens: int  # the user's limit, known; at least the hidden length
+    max_output_tokens: int  # the user's limit; >= the hidden output length
     ttft_slo_ns: Optional[int]  # None: none
     tbt_slo_ns: Optional[int]  # None: none
     deadline_ns: Optional[int]  # instant, None: none
-    # prompt tokens found in the KV cache before its first service; until then what a look-up finds now (prompts
-    # may share prefixes)
+    # prompt tokens found in the KV cache at first service; until then what a lookup would find now (prompts may
+    # share prefixes)
     reused_tokens: int
     kv_tokens: int  # tokens whose KV is resident (reserved ones of a pass excluded)
-    kv_swapped: bool  # KV is on flash: resume before forming a pass
+    kv_swapped: bool  # KV is on flash: move it back before forming a pass
     job_id: int  # requests of one graph share it; without a graph those of a session
     depth: int  # requests before it on the longest path of its job; without a graph: turn
-    # agents that have stopped until its session answers: 0 none; 1 the agent that sent a subagent out; 2 also
-    # the one that waits for that agent
+    # agents that wait for its session's answer: 0 none; 1 the agent that started this subagent; 2 also the
+    # agent that waits for that one
     waiters: int
-    background: bool  # no part of its job's completion: nobody waits for it
-    model: int  # that it asks for, of sched.models; a pass has requests of one model
-    # KV that its states will take with its next rows: so many tokens, in whole blocks. 0: they have it, or its
-    # model has none
+    background: bool  # its job may complete without it: nobody waits for it
+    model: int  # index in sched.models; a pass has requests of one model
+    # KV space that its recurrent states will take with its next rows, in tokens of whole blocks. 0: allocated,
+    # or the model has none
     kv_state_tokens: int
     state: str  # "queued", "decode", "finished", "shed"
     generated_tokens: int  # output tokens produced
-    pass_: Any  # the live pass it is in, of several (SEGMENT_AHEAD) that of its first tokens, or None
-    first_service_ns: Optional[int]  # its first kernel starts, or None
+    pass_: Any  # its live pass, or None; with SEGMENT_AHEAD the first of them
+    first_service_ns: Optional[int]  # start of its first kernel, or None
     first_token_ns: Optional[int]  # or None
     last_token_ns: Optional[int]  # or None
-    preemptions: int  # times it was stopped or evicted against its will
-    calls_tool: bool  # once FINISHED: its output ends in a tool call, whose result the session's next turn will bring
+    preemptions: int  # times it was stopped or evicted
+    calls_tool: bool  # once FINISHED: its output ends in a tool call, whose result is in the session's next turn
 
     def _arrived(self, row: Sequence[Any]) -> Sequence[Any]:
         (self.id, self.session_id, self.turn, self.client_id, self.cls, self.priority, self.arrival_ns,
@@ -181,12 +181,12 @@ class PassFields:
     __slots__ = ("state", "op", "rows_todo", "rows_active", "last_op_devices", "n_launches", "n_ops")
 
     state: str  # "ready", "running", "done", "cancelled"
-    op: int  # cursor: ops before it are complete; n_ops when all are
-    rows_todo: int  # rows of op `op` that no launch holds and that are not done
-    rows_active: int  # rows of op `op` held by launches
+    op: int  # cursor: all ops before it are complete; n_ops at the end
+    rows_todo: int  # rows of op `op` that are neither done nor in a launch
+    rows_active: int  # rows of op `op` in launches
     last_op_devices: int  # bit set of the devices that ran the previous op
     n_launches: int  # live launches
-    n_ops: int  # ops in all, HEAD included where logit_rows > 0
+    n_ops: int  # number of ops, including HEAD if logit_rows > 0
 
     def _changed(self, row: Sequence[Any]) -> Sequence[Any]:
         (self.state, self.op, self.rows_todo, self.rows_active, self.last_op_devices, self.n_launches,
@@ -206,7 +206,7 @@ class LaunchFields:
     start_ns: Optional[int]  # when the device began it
     op_begin: int  # first op
     op_end: int  # one past the last op
-    rows: int  # rows of the first op it holds; later ops always run whole
+    rows: int  # rows of the first op; later ops always run whole
 
     def _changed(self, row: Sequence[Any]) -> Sequence[Any]:
         (self.state, self.stop_requested, self.start_ns, *rest) = row
