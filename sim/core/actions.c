@@ -1,5 +1,5 @@
-/* struct sched_api: what a policy's calls do. Every action is validated, counted and logged here;
- * the work behind it is in pass.c, launch.c, resident.c and kv.c. */
+/* Implements struct sched_api. Every action is validated, counted and logged here; form.c, pass.c,
+ * launch.c, resident.c and kv_move.c do the work. */
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/core/core.h"
@@ -8,7 +8,7 @@
 #include "sim/core/memory.h"
 #include "sim/record/action.h"
 
-/* Notifications only record: an action from one is refused. */
+/* Actions are refused in hooks other than `schedule`. */
 static bool may_act(struct core *c)
 {
     if (c->hook != HOOK_schedule) {
@@ -18,9 +18,9 @@ static bool may_act(struct core *c)
     return c->hook == HOOK_schedule;
 }
 
-/* One line per action: epoch, instant, action, arguments, result. Policies decide the same way if
- * and only if these lines are the same, so tests compare them. An action from a hook, which is
- * refused, says which: "in=pass_done". */
+/* Writes one line per action: epoch, instant, action, arguments, result. Tests compare these lines,
+ * because two policies decide the same way if and only if they are equal. A refused action of
+ * another hook names it: "in=pass_done". */
 static void log_action(const struct core *c, const struct action *a, int rc)
 {
     FILE *log = c->setup->decision_log;
@@ -32,15 +32,15 @@ static void log_action(const struct core *c, const struct action *a, int rc)
     fprintf(log, " = %d\n", rc);
 }
 
-/* Every action ends here. logged: it, where a log wants it. */
+/* Called at the end of every action. logged: the action, or NULL without a log. */
 static inline int acted(struct core *c, int rc, enum action_kind kind, const struct action *logged)
 {
-    /* A timer is none for the fixed point: a policy may re-arm it in every call. */
+    /* Not a timer, which a policy that uses sched_again may set in every call. */
     if (rc == 0 && kind != ACTION_TIMER) {
         c->actions++;
         c->result->decisions++;
     }
-    if (rc == 0 && logged == NULL) { /* the usual one, in few instructions */
+    if (rc == 0 && logged == NULL) { /* fast path */
         c->last[0] = (struct core_decision){action_forms[kind].log, c->sched->now_ns};
         return 0;
     }
@@ -55,8 +55,8 @@ static inline int acted(struct core *c, int rc, enum action_kind kind, const str
           (c)->setup->decision_log == NULL ? NULL                                                  \
                                            : &(struct action){.kind = ACTION_##what, __VA_ARGS__})
 
-/* Defines the action of that name: its parameters, its result, and what the log says of it. That is
- * said after the fact, because objects that ended are there until the instant is over. */
+/* Defines an action: its parameters, its result, and its line in the log. The line is made after
+ * the action, because objects that ended exist until the end of the instant. */
 #define WITH(...) (struct sched * s, __VA_ARGS__)
 #define ACT_AS(name, parameters, result, what, ...)                                                \
     static int act_##name parameters                                                               \
@@ -69,10 +69,9 @@ static inline int acted(struct core *c, int rc, enum action_kind kind, const str
 #define ACT(name, parameters, result, ...)                                                         \
     ACT_AS(name, parameters, may_act(c) ? (result) : -EPERM, __VA_ARGS__)
 
-/* Annotation noise: the same question gets the same answer, for every policy. It belongs to the
- * work and the device, not to the number of rows asked about, so that shares of one op stay
- * comparable. Its mean is 1: it makes estimates uncertain, and only bias makes them wrong on
- * average. */
+/* Noise of estimates, equal for equal arguments and for all policies. It depends on the work and
+ * the device but not on `rows`, so that shares of one op stay comparable. Its mean is 1, so that
+ * only the bias makes estimates wrong on average. */
 static double annotation_noise(struct core *c, const struct work_shape *w, enum op_kind op,
                                uint8_t device, double sigma)
 {
@@ -103,7 +102,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
                               struct estimate *out)
 {
     struct core *c = core_of(s);
-    /* A question and no action: what makes no sense is answered so, and counts as no refusal. */
+    /* This is no action, so bad arguments do not count as a refusal. */
     if (device >= s->machine->n_devices || op >= OP_KIND_COUNT || w->rows == 0 ||
         w->model >= c->n_models) {
         return -EINVAL;
@@ -115,7 +114,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     if (rows == 0) {
         rows = all;
     }
-    if (rows == 0) { /* a head of a pass without logits */
+    if (rows == 0) { /* HEAD of a pass without logits */
         *out = (struct estimate){0};
         return 0;
     }
@@ -126,7 +125,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     double bytes = kernel_run_total_bytes(&k);
     double t = (double)kernel_run_total_ns(&k) * annotation_factor(c, w, op, device);
     SIM_ASSERT(t >= 0.0 && isfinite(t));
-    out->t_ns = t < 1.0 ? 1 : units_round(t); /* a policy divides by it */
+    out->t_ns = t < 1.0 ? 1 : units_round(t); /* policies divide by it */
     out->bytes_per_s = bytes / units_s_from_ns(out->t_ns);
     out->flop_per_byte = bytes > 0.0 ? kernel_run_total_flop(&k) / bytes : 0.0;
     out->watts = w->prefill_rows > 0 ? d->prefill_watts : d->decode_watts;
@@ -134,7 +133,7 @@ static int act_estimate_graph(struct sched *s, const struct work_shape *w, enum 
     return 0;
 }
 
-/* Defines the question of that name: its parameters, and the answer. */
+/* Defines a call without effect: its parameters and its result. */
 #define ASK(type, name, parameters, answer)                                                        \
     static type act_##name parameters                                                              \
     {                                                                                              \
@@ -159,8 +158,8 @@ ASK(uint64_t, prompt_hash, WITH(const struct request *r, uint32_t tokens),
 static int64_t act_oracle_output_tokens(struct sched *s, const struct request *r)
 {
     struct core *c = core_of(s);
-    /* Told like a wrong action: what knows hidden lengths must say so, or its results would pass
-     * for those of a policy that could exist. */
+    /* Reported like a refused action. A policy that uses hidden lengths must declare it, or its
+     * results could be taken for those of a realisable policy. */
     if ((c->setup->policy->flags & POLICY_F_ORACLE) == 0) {
         return core_acted(c, "oracle_output_tokens",
                           core_refuse(c, COUNTER_ORACLE_REFUSED, -EPERM,
@@ -185,8 +184,8 @@ static int act_pass_form(struct sched *s, const struct pass_spec *spec, struct p
 {
     struct core *c = core_of(s);
     int rc = may_act(c) ? core_pass_form(c, spec, out) : -EPERM;
-    /* After the fact: of a pass that was refused there are only the segments that were wanted, and
-     * of one with tokens ahead the formed one has another role. */
+    /* Log the segments of spec if the pass was refused, or if it has SEGMENT_AHEAD, which the
+     * formed segment replaces by another role. */
     bool wanted = rc != 0 || core_pass(*out)->before != NULL;
     return ACTED(c, rc, FORM, .fused = spec->fused_layers,
                  .segments = wanted ? spec->segments : (*out)->segments,
@@ -203,7 +202,7 @@ ACT(compile, WITH(struct resident_key key), core_compile(c, key), COMPILE, .key 
 ACT(load, WITH(struct resident_key key, double bytes), core_load(c, key, bytes), LOAD, .key = key,
     .bytes = bytes)
 ACT(resident_evict, WITH(struct resident_key key), core_resident_evict(c, key), DROP, .key = key)
-/* These two say themselves when: in init, where no other action may be. */
+/* These two check themselves that they are called in `init`. */
 ACT_AS(map, WITH(struct resident_key key, double bytes), core_map(c, key, bytes), MAP, .key = key,
        .bytes = bytes)
 ACT_AS(graph, WITH(uint8_t version, struct graph_shape shape), core_graph(c, version, shape), GRAPH,
@@ -294,7 +293,7 @@ static void act_steady(struct sched *s, int64_t until_ns, uint64_t left_out)
 
 static void act_give_up(struct sched *s, const char *why)
 {
-    /* The hook in progress continues; the run ends after it. */
+    /* The run ends when the present hook returns. */
     (void)core_fail(core_of(s), -EIO, "%s", why);
 }
 

@@ -63,7 +63,7 @@ bool ahead_is_early(const struct full_pass *p, uint32_t end)
     enum op_kind kind = OP_HEAD;
     uint32_t op = end;
     SIM_ASSERT(p->before != NULL && end > p->pub->op);
-    do { /* the last one that needs anything of them needs most */
+    do { /* of the ops that depend on earlier passes, the last one needs most */
         kind = pass_op_kind(p->pub, --op);
     } while (op > p->pub->op && kind != OP_MHA && kind != OP_HEAD);
     const struct full_pass *b = p->before;

@@ -1,4 +1,4 @@
-/* Requests that are cancelled: by their users, or by the machine. And its conditions. */
+/* Cancellation of requests by their users, and the conditions of the machine. */
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
@@ -6,13 +6,13 @@
 void core_request_cancel(struct core *c, struct full_request *r)
 {
     if (!r->alive) {
-        return; /* its user gave up on what had just ended */
+        return; /* it finished or was shed before its user gave up */
     }
-    /* Kernels and the loader work on its KV: it leaves when they are done with it. */
+    /* Kernels or the loader use its KV, so it leaves when they are done. */
     if (r->pub->pass != NULL || r->kv_moving) {
         r->cancel_pending = true;
         if (r->pub->pass != NULL) {
-            core_pass(r->pub->pass)->steady = false; /* a request is to leave */
+            core_pass(r->pub->pass)->steady = false; /* the pass will lose a request */
             core_pass_check_wanted(c, core_pass(r->pub->pass));
         }
         return;
@@ -22,12 +22,11 @@ void core_request_cancel(struct core *c, struct full_request *r)
 
 /* ---- conditions ---- */
 
-/* Conditions of the machine, as far as requests and memory go.
+/* Conditions of the machine that concern requests and memory.
  *
- * Memory that other programs take is taken from what is free, then from cached KV, then from KV of
- * requests as it becomes free. Until then no request gets any, so a policy takes it back from
- * whom it likes, as when memory is short for any other reason. A request that cannot have its KV
- * even by itself is shed, as a server refuses what its memory cannot hold. */
+ * Other programs get free memory, then cached KV, then KV that requests free. Until they have
+ * enough, no request gets KV, so the policy must evict as it does in any shortage. A request that
+ * cannot have its KV even by itself is shed, as a server refuses what its memory cannot hold. */
 
 struct machine_state core_machine_state(const struct core *c)
 {
@@ -51,7 +50,7 @@ static void shed_too_long(struct core *c)
             r = r->next_live;
         } else {
             shed(c, r);
-            r = c->live_head; /* another may have left with it */
+            r = c->live_head; /* other requests may have left with it */
         }
     }
     while (c->n_models > 1 && (r = weights_in_the_way(c)) != NULL) {
@@ -63,7 +62,7 @@ void core_machine_event(struct core *c, const struct machine_event *event)
 {
     struct machine_state *now = &c->conditions;
     c->result->events++;
-    c->expected = NULL; /* a promise to continue as before ends here */
+    c->expected = NULL; /* this ends a sched_steady promise */
     if ((event->sets & MACHINE_SETS_POWER_LIMIT) != 0) {
         now->power_limit_watts = event->power_limit_watts;
     }

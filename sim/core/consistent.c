@@ -9,7 +9,7 @@
 const unsigned after_request[] = {
     [REQUEST_STATE_QUEUED] =
         TO(REQUEST_STATE_QUEUED) | TO(REQUEST_STATE_DECODE) | TO(REQUEST_STATE_SHED),
-    /* Its KV may be dropped, and then its prompt is to be computed again. */
+    /* Back to QUEUED if its KV is dropped. */
     [REQUEST_STATE_DECODE] =
         TO(REQUEST_STATE_QUEUED) | TO(REQUEST_STATE_FINISHED) | TO(REQUEST_STATE_SHED),
     [REQUEST_STATE_FINISHED] = 0,
@@ -26,7 +26,7 @@ const unsigned after_pass[] = {
 const unsigned after_launch[] = {
     [LAUNCH_STATE_QUEUED] =
         TO(LAUNCH_STATE_QUEUED) | TO(LAUNCH_STATE_RUNNING) | TO(LAUNCH_STATE_ENDED),
-    /* One that continues (core_pass_repeated) is submitted once more. */
+    /* Back to QUEUED if it is repeated (core_pass_repeated). */
     [LAUNCH_STATE_RUNNING] = TO(LAUNCH_STATE_ENDED) | TO(LAUNCH_STATE_QUEUED),
     [LAUNCH_STATE_ENDED] = 0,
 };
@@ -69,16 +69,16 @@ static void check_request(const struct core *c, const struct full_request *r)
     check_times(c, pub);
     SIM_ASSERT(r->alive);
     SIM_ASSERT(pub->state == REQUEST_STATE_QUEUED || pub->state == REQUEST_STATE_DECODE);
-    SIM_ASSERT(pub->generated_tokens < r->output_tokens); /* with its last one it has left */
+    SIM_ASSERT(pub->generated_tokens < r->output_tokens); /* it leaves with its last token */
     SIM_ASSERT(pub->reused_tokens < pub->input_tokens);   /* a prompt's last token is computed */
     if (pub->state == REQUEST_STATE_DECODE) {
-        /* The newest token is the one whose KV the next pass makes. */
+        /* The next pass computes the KV of the newest token. */
         SIM_ASSERT(pub->generated_tokens > 0);
         SIM_ASSERT(pub->kv_tokens + 1 == request_length(pub));
     } else {
         SIM_ASSERT(pub->kv_tokens < request_prefill_target(pub));
     }
-    /* On flash it has all its tokens and no blocks, until those are taken to read it back. */
+    /* KV on flash keeps its tokens but no blocks, until the read back begins. */
     SIM_ASSERT(pub->kv_swapped || kv_has_room(c, r, 0));
     SIM_ASSERT(!pub->kv_swapped || r->kv_moving || r->kv_blocks == 0);
     SIM_ASSERT(!pub->kv_swapped || pub->kv_tokens > 0);
@@ -91,7 +91,7 @@ static void check_request(const struct core *c, const struct full_request *r)
         SIM_ASSERT(pub->kv_tokens == pub->reused_tokens && pub->kv_tokens > 0);
         SIM_ASSERT(pub->generated_tokens == 0 && !pub->kv_swapped && !r->kv_moving);
     }
-    /* A cancelled request leaves at once, or when nothing uses its KV any more. */
+    /* A cancelled request stays only while a pass or a move uses its KV. */
     SIM_ASSERT(!r->cancel_pending || pub->pass != NULL || r->kv_moving);
 }
 
@@ -146,7 +146,7 @@ static void check_segments(const struct core *c, const struct full_pass *p)
         uint32_t end = s->first_token + s->n_tokens;
         SIM_ASSERT(p->before != NULL ||
                    s->first_token == (drafts ? r->drafted_tokens : r->pub->kv_tokens));
-        /* Nobody takes the KV that a pass was formed with. A draft reserves none of its own. */
+        /* A pass keeps its reserved KV. A draft reserves none. */
         SIM_ASSERT(drafts || kv_has_room(c, r, end - r->pub->kv_tokens));
         SIM_ASSERT(s->emitted_tokens == 0 && s->gap_ns == 0);
         bool prefill = s->role == SEGMENT_PREFILL;
@@ -169,7 +169,7 @@ static void check_cursor(const struct full_pass *p)
     bool through = pub->op == pub->n_ops;
     SIM_ASSERT(pub->op <= pub->n_ops);
     SIM_ASSERT(pub->state == PASS_STATE_READY || pub->state == PASS_STATE_RUNNING);
-    /* While the host samples a pass counts as running, so that nobody cancels it. */
+    /* A pass is RUNNING while the host samples, so that it cannot be cancelled. */
     SIM_ASSERT((pub->state == PASS_STATE_RUNNING) ==
                (pub->n_launches > 0 || (through && p->before == NULL)));
     SIM_ASSERT(pub->n_launches > 0 || pub->rows_active == 0);
@@ -177,7 +177,7 @@ static void check_cursor(const struct full_pass *p)
     if (through) {
         SIM_ASSERT(pub->rows_todo == 0 && pub->n_launches == 0);
     } else {
-        SIM_ASSERT(pub->rows_todo + pub->rows_active > 0); /* or the cursor would be further */
+        SIM_ASSERT(pub->rows_todo + pub->rows_active > 0); /* else the cursor would have moved on */
         SIM_ASSERT(p->columns_todo + p->columns_active > 0 ||
                    pub->rows_todo + pub->rows_active <= pass_op_rows(pub, pub->op));
     }
@@ -186,11 +186,11 @@ static void check_cursor(const struct full_pass *p)
     SIM_ASSERT(p->columns_active == 0 || pub->rows_active == pass_op_rows(pub, pub->op));
 }
 
-/* Passes of one prompt follow each other, and none has computed, or computes, attention without the
- * keys of all before it. */
+/* Chunks of one prompt are consecutive, and attention of a chunk has run or runs only after the
+ * keys of all earlier chunks are computed. */
 static void check_before(const struct full_pass *p)
 {
-    uint32_t attended = 0; /* one past the last op of attention that is done or on a device */
+    uint32_t attended = 0; /* one past the last attention op that is done or in a launch */
     for (uint32_t op = 0; op < p->pub->op + (p->pub->rows_active > 0); op++) {
         attended = pass_op_kind(p->pub, op) == OP_MHA ? op + 1 : attended;
     }
@@ -204,7 +204,7 @@ static void check_before(const struct full_pass *p)
         SIM_ASSERT(p->pub->n_segments == 1 && p->segments[0].role == SEGMENT_PREFILL);
         SIM_ASSERT(p->segments[0].first_token == s->first_token + s->n_tokens);
         SIM_ASSERT(p->before->after == p && p->pub->shape.logit_rows <= 1);
-        /* Its head waits for them. */
+        /* The head of a pass waits for earlier passes. */
         SIM_ASSERT(p->pub->shape.logit_rows == 0 ||
                    p->pub->op + (p->pub->rows_active > 0) < p->pub->n_ops);
     }
@@ -216,16 +216,16 @@ bool pass_consistent(const struct core *c, const struct full_pass *p)
     SIM_ASSERT(p->pub->segments == p->segments);
     SIM_ASSERT(p->pub->n_segments > 0 && p->pub->n_segments <= p->capacity);
     SIM_ASSERT(p->pub->layer.n > 0 && p->pub->layer.n <= LAYER_MAX_OPS);
-    SIM_ASSERT(!core_pass_is_unwanted(p)); /* it would have been cancelled */
+    SIM_ASSERT(!core_pass_is_unwanted(p)); /* else it would have been cancelled */
     check_segments(c, p);
     check_cursor(p);
     check_before(p);
     return true;
 }
 
-/* ---- who there is ---- */
+/* ---- counts of objects ---- */
 
-/* Every request that was ever made is live, dead or free, and has a slot of its own. */
+/* Every request object is live, dead or free, and has its own slot. */
 static void check_slots(const struct core *c)
 {
     const struct full_request *const heads[] = {c->dead_requests, c->free_requests};
@@ -249,7 +249,7 @@ static void check_slots(const struct core *c)
     free(taken);
 }
 
-/* Each pass is looked at once, at the request of its first segment. */
+/* Checks each pass once, at the request of its first segment. */
 static void check_requests(const struct core *c)
 {
     uint64_t in_passes = 0;
@@ -270,12 +270,12 @@ static void check_requests(const struct core *c)
         }
     }
     SIM_ASSERT(c->live_tail == before);
-    SIM_ASSERT(in_passes == in_segments); /* a request is in one segment of one pass, or ahead */
+    SIM_ASSERT(in_passes == in_segments); /* a request has one segment, unless SEGMENT_AHEAD */
 }
 
 /* ---- memory ---- */
 
-/* Blocks of a list of cold KV, whose links agree and whose states belong there. */
+/* Returns the blocks of a list of cold KV, after a check of its links and states. */
 static uint64_t cold_blocks(const struct core *c, const struct ranked_list *l, bool cached)
 {
     uint64_t blocks = 0;
@@ -293,7 +293,7 @@ static uint64_t cold_blocks(const struct core *c, const struct ranked_list *l, b
     return blocks;
 }
 
-/* Every block belongs to one: it is free, lent, some request's or some finished turn's. */
+/* Every block has one owner: it is free, lent, or held by a request or a finished turn. */
 static void check_kv(const struct core *c)
 {
     uint64_t of_requests = 0;
@@ -330,7 +330,7 @@ static void check_residents(const struct core *c)
         n++;
     }
     SIM_ASSERT(n == c->residents.n);
-    /* Bytes are whole, or fractions of blocks of weights: sums in another order differ by less. */
+    /* Sums in another order differ by rounding only, which is less than a byte. */
     SIM_ASSERT(fabs(bytes - c->resident_bytes) < 1.0);
     for (const struct resident *r = c->free_residents; r != NULL; r = r->next_free) {
         SIM_ASSERT(r->state == RESIDENT_ABSENT && r->pins == 0);

@@ -1,5 +1,6 @@
-/* An instant of the run: what the executor reports (passes and launches apart), and then the call
- * of the policy. At the end the books: what every run guarantees, whichever executor ran it. */
+/* An instant of the run: events that the executor reports (except those of passes and launches),
+ * and then the call of the policy. And the audit of what every run guarantees, with any executor.
+ */
 #include "sim/core/core.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
@@ -22,8 +23,8 @@ void core_kv_moved(struct core *c, struct full_request *r, bool in)
     }
     r->pub->kv_swapped = !in;
     CORE_HOOK(c, kv_moved, c->sched, r->pub);
-    /* The policy is notified of the end of the move first, and only then that the request has left.
-     * So it never sees a move of a request that is gone. */
+    /* Notify the policy of the end of the move first, so that it never sees a move of a request
+     * that has left. */
     if (r->cancel_pending) {
         core_request_shed(c, r);
     }
@@ -41,7 +42,7 @@ void core_cold_moved(struct core *c, uint32_t row)
         if (shared != NULL) {
             prefix_drop(c, shared, k->session_id);
         }
-        BECOMES(cold, k->state, COLD_SWAPPED); /* in the same list: held */
+        BECOMES(cold, k->state, COLD_SWAPPED); /* stays in the list cold_held */
         kv_check_blocks(c);
     }
 }
@@ -61,7 +62,7 @@ void core_resident_done(struct core *c, struct resident *r)
     }
 }
 
-/* Objects of the instant that ended can be reused now: the policy has seen them. */
+/* Makes objects that ended in this instant reusable, after the policy has seen them. */
 #define BURY(kind, list, is_over)                                                                  \
     for (struct full_##kind * x; (x = c->dead_##list) != NULL;) {                                  \
         SIM_ASSERT(is_over);                                                                       \
@@ -75,8 +76,7 @@ static void bury_dead(struct core *c)
     BURY(request, requests, !x->alive)
 }
 
-/* Nothing is left to do at this instant: what the actions brought is no news, this call has seen
- * it. */
+/* Ends the instant. Events that the policy's own actions caused do not lead to another call. */
 static void rest(struct core *c)
 {
     c->events_seen = c->result->events;
@@ -84,7 +84,7 @@ static void rest(struct core *c)
     SIM_ASSERT(core_consistent(c));
 }
 
-/* A policy that says so wrongly would decide otherwise where it is not asked. */
+/* Fails the run if a sched_steady promise was broken. */
 static int steady_kept(struct core *c)
 {
     const struct full_pass *p = c->expected;
@@ -98,12 +98,12 @@ static int steady_kept(struct core *c)
 
 int core_schedule(struct core *c)
 {
-    /* Else results would depend on which kernels the executor made events of: a policy whose answer
-     * changes with time would be asked at more instants. */
+    /* Without this, results would depend on which kernel ends the executor simulates: a policy
+     * whose decisions change with time would be called at more instants. */
     if (c->result->events == c->events_seen) {
         return 0;
     }
-    SIM_ASSERT(core_consistent(c)); /* also after what the executor brought */
+    SIM_ASSERT(core_consistent(c)); /* also after the executor's events */
     if (c->n_held > 0) {
         weights_let_in(c);
     }
@@ -132,7 +132,7 @@ int core_schedule(struct core *c)
                      SCHEDULE_MAX_ROUNDS);
 }
 
-/* ---- the books ---- */
+/* ---- audit ---- */
 
 struct full_request *core_request_find(struct core *c, uint32_t id)
 {
@@ -143,15 +143,14 @@ struct full_request *core_request_find(struct core *c, uint32_t id)
     return r;
 }
 
-/* Both sides of every check were counted apart, by other functions than this: arrivals when they
- * came, departures when they went, who is left from the list of the living. A check of a sum
- * against itself would always hold. */
+/* Both sides of every check come from independent counts: arrivals, departures, and the list of
+ * live requests. A check of a sum against itself would always hold. */
 void core_audit(struct core *c, int64_t end_ns)
 {
     struct sim_audit *a = &c->result->audit;
     double live_sojourn_ns = 0.0;
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        /* A live request has been here until now: without it the integral would be too large. */
+        /* The integral includes live requests, so the sum must, too. */
         live_sojourn_ns += (double)(end_ns - r->pub->arrival_ns);
         bool waits = r->pub->first_service_ns == TIME_NEVER_NS;
         a->queued += waits;
@@ -162,8 +161,8 @@ void core_audit(struct core *c, int64_t end_ns)
     double sojourn = c->sojourn_ns + live_sojourn_ns;
     a->littles_law_residual_frac =
         sojourn > 0.0 ? fabs(c->area_request_ns - sojourn) / sojourn : 0.0;
-    /* Both sums are of the same watts, over the machine and by domains. Other orders of adding
-     * doubles differ by rounding only. */
+    /* The watts are summed over the machine and by domain. The two orders of addition differ by
+     * rounding only. */
     double energy = fabs(a->energy_integral_j - a->energy_sum_j);
     a->clean = a->arrived == a->finished + a->shed + a->running + a->queued &&
                a->tokens_expected == a->tokens_produced && a->double_bookings == 0 &&

@@ -1,12 +1,12 @@
 /* The core: request and pass state, KV ledger, residents, action validation. It has no clock: its
- * executor reports the time. So a virtual clock and a real device drive the same code.
+ * executor reports the time, so virtual-time and real-time executors share this code.
  *
  *   executor -> core : core_advance, core_request_arrives, core_launch_*, core_pass_tail_done,
  *                      core_resident_done, core_timer, core_schedule
  *   core -> executor : struct executor_ops
  *
- * Objects handed to a policy (requests, passes, launches) stay readable until core_schedule of the
- * instant in which they ended has returned; then they are reused.
+ * Objects that a policy sees (requests, passes, launches) stay readable until the core_schedule of
+ * the instant in which they ended returns. Then they are reused.
  */
 #pragma once
 
@@ -19,36 +19,34 @@
  * handles an action of the policy or an event of the executor. */
 struct executor_ops {
     uint32_t caps; /* CAP_ bits */
-    /* Takes a validated launch; ends it later by core_launch_ended. */
+    /* Starts or queues a validated launch; must lead to core_launch_ended. */
     void (*launch)(void *exec, struct full_launch *l);
-    /* Stops one (already marked stop_requested): must lead to core_launch_ended. Returns 0 or
-     * -EPERM. */
+    /* Stops a launch (stop_requested is set); must lead to core_launch_ended. 0 or -EPERM. */
     int (*stop)(void *exec, struct full_launch *l, struct preempt_spec how);
     uint32_t (*free_slots)(void *exec, uint8_t device);
     /* Must lead to core_resident_done(r) unless it is dropped. */
     void (*compile)(void *exec, struct resident *r, int64_t duration_ns);
     void (*load)(void *exec, struct resident *r, double bytes);
-    /* One is not wanted any more, pending or ready. The core then forgets it. */
+    /* The core frees a pending or ready resident after this call. */
     void (*resident_dropped)(void *exec, struct resident *r);
-    /* Moves KV bytes to or from flash: those of a request, must lead to core_kv_moved. Or, with r
-     * NULL, what a session left for the turn of that row, must lead to core_cold_moved. */
+    /* Moves KV to or from flash. For a request it must lead to core_kv_moved. With r NULL the KV is
+     * that of a session whose next turn is `row`, and it must lead to core_cold_moved. */
     void (*kv_move)(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);
     void (*timer)(void *exec, int64_t at_ns);
-    /* An idle device is taken until then; leads to core_timer. 0 or -EBUSY. NULL: it cannot. */
+    /* Makes an idle device busy; must lead to core_timer. 0 or -EBUSY. NULL: unsupported. */
     int (*occupy)(void *exec, uint8_t device, int64_t until_ns);
     /* Host work after the last op of a pass; must lead to core_pass_tail_done. */
     void (*pass_tail)(void *exec, struct full_pass *p, int64_t duration_ns);
     void (*arrive_later)(void *exec, int64_t at_ns, uint32_t row); /* a session's next turn */
     void (*cancel_later)(void *exec, int64_t at_ns, struct full_request *r);
-    /* The pass was given up: what p->exec holds can go. NULL: nothing to do. */
+    /* The pass was cancelled: frees p->exec. NULL: nothing to do. */
     void (*pass_cancelled)(void *exec, struct full_pass *p);
-    /* State of charge now, [0, 1]. NULL: it has no events of the machine, and refuses traces with
-     * any. */
+    /* State of charge now, [0, 1]. NULL: it refuses traces with events of the machine. */
     double (*battery_frac)(const void *exec);
 };
 
-/* The hook of the policy that is running, by its name in policy_ops. Actions are allowed in
- * `schedule`. A policy declares in `init` which graphs were in memory before the run. */
+/* The policy's hook that is running, by its name in policy_ops. Actions are allowed in `schedule`
+ * only, except for declarations of graphs in `init`. */
 #define CORE_HOOKS(X)                                                                              \
     X(outside), X(init), X(exit), X(request_arrived), X(launch_done), X(pass_done),                \
         X(resident_ready), X(kv_moved), X(request_cancelled), X(schedule), X(dump)
@@ -60,14 +58,14 @@ extern const char *const core_hook_names[HOOK_COUNT];
 struct core_model {
     const struct llm *llm;
     const struct hwmodel *truth;
-    uint32_t kv_units;        /* of the ledger that a block of its KV takes */
-    uint64_t kv_state_tokens; /* KV of a sequence's states (sched_kv_state_tokens) */
+    uint32_t kv_units;        /* ledger units in a block of its KV */
+    uint64_t kv_state_tokens; /* KV space of a sequence's states (sched_kv_state_tokens) */
     /* Used by weights.c, with several models: */
     struct resident *weights; /* NULL: absent */
-    bool stays;               /* they are never evicted */
-    uint32_t n_live;          /* requests that the policy knows of */
+    bool stays;               /* its weights are never evicted */
+    uint32_t n_live;          /* requests that the policy was notified of */
     uint64_t used;            /* number of its last use, 0: never */
-    int64_t since_ns;         /* the load in progress */
+    int64_t since_ns;         /* start of the load in progress */
 };
 
 struct core {
@@ -75,11 +73,11 @@ struct core {
     struct sim_result *result;
     const struct executor_ops *exec_ops;
     void *exec;
-    uint32_t caps;       /* CAP_ bits of the executor, as far as the run lets it have them */
-    struct sched *sched; /* what the policy holds, in `shown`; sched->api is the core's */
+    uint32_t caps;       /* CAP_ bits of both the executor and the run (sim_setup.caps) */
+    struct sched *sched; /* the policy's handle, in `shown` */
     struct arena arena;
     struct arena shown;   /* what the policy reads: its handle, requests, passes, launches */
-    struct arena policys; /* what it writes: its state and its part of requests */
+    struct arena policys; /* what it may write: its state and request.own */
 
     struct full_request *free_requests, *dead_requests;
     struct full_request *live_head, *live_tail; /* the newest and the oldest */
@@ -90,60 +88,62 @@ struct core {
 
     struct core_model models[SIM_MAX_MODELS]; /* by request.model */
     uint32_t n_models;
-    uint64_t n_held; /* live requests whose weights are not there */
+    uint64_t n_held; /* live requests that wait for weights (weights.c) */
     uint64_t weights_uses;
-    /* The ledger counts in units: blocks of one model, and with several the largest blocks that
-     * divide those of all. Members of requests and passes count blocks of their model. */
-    double kv_unit_bytes; /* of a token of a unit */
+    /* The ledger counts units. With one model a unit is its block; with several, the largest block
+     * that divides those of all models. Members of requests count blocks of their own model. */
+    double kv_unit_bytes; /* bytes per token of a unit */
     uint32_t kv_units_most;
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
-    uint64_t kv_blocks_mapped; /* of those lent or owed: to what init declared, and to others */
-    uint64_t kv_blocks_lent;   /* whose memory residents have; not free */
-    uint64_t kv_blocks_owed;   /* to be lent besides, as soon as requests give them back */
+    uint64_t kv_blocks_mapped; /* lent or owed for residents that init mapped and other programs */
+    uint64_t kv_blocks_lent;   /* units lent to residents and other programs; not free */
+    uint64_t kv_blocks_owed;   /* further units to lend as soon as requests free them */
     uint64_t kv_blocks_cold;
-    uint64_t kv_blocks_most; /* that were held: by requests and finished turns */
-    uint64_t kv_blocks_idle; /* prefixes of requests that have not started: cache, like cold ones */
+    uint64_t kv_blocks_most; /* peak of kv_blocks_held */
+    uint64_t kv_blocks_idle; /* cached prefixes of requests that have not started; may be dropped */
     struct map cold;         /* struct cold_kv *, by row of the turn that it is kept for */
     struct cold_kv *free_cold;
-    /* The first may be dropped. Held ones (pinned, moving, swapped) give no memory. */
+    /* Cached entries may be dropped, the first one first. Held ones (pinned, moving, swapped) may
+     * not. */
     struct ranked_list cold_cached, cold_held;
 
     struct map residents; /* struct resident *, by key */
     struct resident *free_residents;
     double resident_bytes;
-    double mapped_bytes; /* of residents that init declared */
-    bool weights_mapped; /* residents that were mapped are the weights: not both count */
-    double memory_bytes; /* for weights, residents and KV together, and other programs */
-    struct machine_state conditions; /* but memory_free_bytes and battery_frac, which are asked */
+    double mapped_bytes; /* residents that init mapped */
+    bool weights_mapped; /* mapped residents contain the weights, so only the larger of both counts
+                          */
+    double memory_bytes; /* for weights, residents, KV and other programs */
+    struct machine_state conditions; /* memory_free_bytes and battery_frac are computed on demand */
 
     struct joins *joins;       /* owned; NULL: the trace has no request graph */
     struct prefixes *prefixes; /* owned; NULL: none are shared */
     int64_t last_progress_ns;
-    uint64_t fruitless;      /* launches since then that ended with nothing done */
-    int64_t area_from_ns;    /* Little's law: last instant the integral was brought up to */
+    uint64_t fruitless;      /* launches since last_progress_ns that ended with nothing done */
+    int64_t area_from_ns;    /* Little's law: the integral is up to date at this instant */
     double area_request_ns;  /* integral of requests in system */
-    double sojourn_ns;       /* sum over departed of time in system */
-    uint32_t actions;        /* accepted in the current schedule call */
-    int64_t steady_until_ns; /* sched_steady, */
-    uint64_t steady_without; /* and how many live requests stay out of the pass */
-    /* A steady pass that ended in this instant, which the policy is to form again and to launch
-     * whole where it was; NULL: none, or it has. Only in runs that check it. */
+    double sojourn_ns;       /* sum of times in system over requests that left */
+    uint32_t actions;        /* actions accepted in the current call of schedule */
+    int64_t steady_until_ns; /* arguments of sched_steady */
+    uint64_t steady_without;
+    /* Checks a promise (sched_steady): a steady pass that ended in this instant, until the policy
+     * has launched it again. NULL: none. */
     const struct full_pass *expected;
-    const struct pass *expected_as;                /* the pass that it formed so, or NULL */
-    bool again;                                    /* sched_again, in the current call */
-    struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: nothing was said of it */
-    enum core_hook hook;                           /* of the policy, that is running */
-    bool begun;                                    /* its init was called, so its exit is */
+    const struct pass *expected_as;                /* the new pass, or NULL */
+    bool again;                                    /* sched_again was called in the current call */
+    struct graph_shape graphs[GRAPH_VERSIONS + 1]; /* by version; rows 0: not declared */
+    enum core_hook hook;                           /* the policy's hook that is running */
+    bool begun;                                    /* init was called, so exit must be */
     /* The last action that was accepted, and the last that was refused and why. */
     struct core_decision {
         const char *action; /* NULL: none */
         int64_t at_ns;
     } last[2];
     const struct sim_refusal *last_refusal;
-    enum counter refused_as; /* by the action that is being tried */
+    enum counter refused_as; /* by the action in progress */
     const char *refused_why;
-    uint64_t events_seen; /* by the policy, of result->events */
-    /* The noise of the last estimates (actions.c). A policy asks for one pass many times. */
+    uint64_t events_seen; /* result->events at the last call of schedule */
+    /* Cached noise of estimates (actions.c): a policy asks about one pass many times. */
     struct core_noise {
         uint64_t attn_pairs;
         uint32_t rows, prefill_rows, model; /* rows 0: none */
@@ -151,17 +151,18 @@ struct core {
     } noise[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
 };
 
-/* Life. core_init checks the setup (needs against caps, memory) and calls the policy's init. */
+/* core_init checks the setup (needs against caps, memory) and calls the policy's init. */
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result);
 void core_fini(struct core *c);
 
-/* Memory of what the policy reads and writes, and the handle in it (shown.c). */
+/* Allocates the memory that the policy reads and writes, and its handle (shown.c). */
 void core_memory_init(struct core *c);
-/* A copy that the policy may read: next to the original lies what it may not. NULL stays NULL. */
+/* Copies an object to memory that the policy may read: what is next to it is hidden. NULL stays
+ * NULL. */
 const void *core_shown(struct core *c, const void *of, size_t bytes);
-/* Makes the seed of a policy that draws. Equal for equal runs; the run's own seed would be enough
- * to generate its trace again. It fits a number of JSON. */
+/* Returns a seed for a policy that draws, equal in equal runs. It is not the run's own seed, with
+ * which a policy could generate the trace. JSON numbers hold it exactly. */
 uint64_t core_policy_seed(const struct sim_setup *setup);
 
 /* Executor events. now_ns never decreases. */
@@ -174,8 +175,8 @@ static inline void core_advance(struct core *c, int64_t now_ns)
 void core_request_arrives(struct core *c, uint32_t row);
 void core_request_cancel(struct core *c, struct full_request *r);
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
-/* The host's lead is over and a kernel of it begins: the requests of its pass are served from now
- * on. To be called at the first kernel of a launch; later calls do nothing. */
+/* The first kernel of a launch starts, after the host's lead: the requests of its pass are in
+ * service from now on. Later calls for the pass do nothing. */
 void core_first_kernel_started(struct core *c, const struct full_launch *l);
 static inline void core_kernel_started(struct core *c, const struct full_launch *l)
 {
@@ -184,12 +185,12 @@ static inline void core_kernel_started(struct core *c, const struct full_launch 
     }
 }
 
-/* ops_done: ops of the span completed; rows_done: rows of the next one. */
+/* ops_done: completed ops of the launch; rows_done: completed rows of the op after them. */
 void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcome outcome,
                        uint32_t ops_done, uint32_t rows_done, int64_t isolated_ns, int64_t lost_ns);
 void core_pass_tail_done(struct core *c, struct full_pass *p);
-/* Is it on no device, and has the user of each of its requests given up? Never one that overlaps
- * others: its request leaves with the last of them. */
+/* Whether a pass is on no device and the users of all its requests gave up. False for passes with
+ * SEGMENT_AHEAD, whose request leaves with the last one. */
 static inline bool core_pass_is_unwanted(const struct full_pass *p)
 {
     bool unwanted =
@@ -199,54 +200,55 @@ static inline bool core_pass_is_unwanted(const struct full_pass *p)
     }
     return unwanted;
 }
-/* Such a pass is cancelled, as a server that aborts a request drops what no step holds, and the
- * policy is notified. Any other pass stays. After a user gave up, and after a launch ended. */
+/* Cancels a pass that core_pass_is_unwanted, as a server does when requests are aborted, and
+ * notifies the policy. Called after a user gave up, and after a launch ended. */
 void core_pass_check_wanted(struct core *c, struct full_pass *p);
-/* Instead of core_launch_ended and core_pass_tail_done: the steady pass of a launch that has
- * started, and n - 1 like it that followed, ran whole; their tokens are out. Either requests that
- * have all their tokens have left, and the policy is notified. Or the pass continues: nobody has
- * all tokens, and KV of one more token each is free. It was formed and submitted once more at this
- * instant, its shape is that of this one, and the launch is to start now. */
+/* Replaces core_launch_ended and core_pass_tail_done after a steady pass and its repetitions, r->n
+ * in all, whose tokens are out. If not `continues`, requests that have all their tokens leave, and
+ * the policy is notified. If `continues`, no request has all its tokens, and one more token of each
+ * has KV. The pass is then formed and submitted once more, and the executor must start its launch
+ * now. */
 void core_pass_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r,
                         bool continues);
 void core_resident_done(struct core *c, struct resident *r);
 void core_kv_moved(struct core *c, struct full_request *r, bool in);
-/* If that turn has come meanwhile, nothing happens. */
+/* Does nothing if the turn has arrived in the meantime. */
 void core_cold_moved(struct core *c, uint32_t row);
 void core_timer(struct core *c);
-/* An event of the machine, as far as it concerns requests, memory or the policy. The executor does
- * its part before, on devices and energy. Requests that can never have enough KV now are shed. */
+/* Applies an event of the machine, after the executor has applied it to devices and energy. Sheds
+ * requests that can never have enough KV now. */
 void core_machine_event(struct core *c, const struct machine_event *event);
 /* The conditions now, as a policy sees them. */
 struct machine_state core_machine_state(const struct core *c);
 
-/* Calls the policy's schedule once, or as often as it asks (sched_again); buries the dead of the
- * instant. Only at an instant with events that it can see: an instant that only the executor knows
- * of (a kernel inside a launch, a frame) is none, whether it was simulated or skipped. Returns 0 or
- * -ELOOP (a policy that acts for ever), with result->message filled. */
+/* Calls the policy's schedule once, or as often as it asks (sched_again), and frees objects that
+ * ended in this instant. Does nothing at an instant without events that the policy can see, such as
+ * the end of a kernel inside a launch. Returns 0, or -ELOOP with result->message if the policy
+ * never stops acting. */
 int core_schedule(struct core *c);
 
 /* The live request of that id, or NULL. O(live). */
 struct full_request *core_request_find(struct core *c, uint32_t id);
 
-/* Closes the books at end_ns: counts who is left, takes Little's law, and fails a run that does not
- * add up. The executor fills its own fields of the audit (energy, DDR, bookings) before. */
+/* Audits the run at end_ns: counts the remaining requests, checks Little's law, and fails a run
+ * that does not add up. The executor has filled its fields of the audit (energy, DDR, bookings). */
 void core_audit(struct core *c, int64_t end_ns);
-/* For a run that failed before its end. Describes the state in the result's `scene`, and writes the
- * policy's dump to the decision log. */
+/* For a run that failed: describes the state in the result's `scene`, and writes the policy's dump
+ * to the decision log. */
 void core_dump(struct core *c);
-/* Fails the run: requests wait and nothing will ever happen. With the first line of the dump. */
+/* Fails the run: requests wait and no event is left. The message quotes the policy's dump. */
 void core_stall(struct core *c);
 
-/* "; the policy says: ..." of what its dump says first, "" when it says nothing. Returns buf. */
+/* Returns in buf "; the policy says: " and the first line of its dump, or "". */
 #define CORE_SAYS_BYTES 256
 const char *core_says(struct core *c, char buf[CORE_SAYS_BYTES]);
 
-/* Ends the run with an error that names time, seed, policy and place. Keeps the first. */
+/* Ends the run with an error that names time, seed, policy and place. Only the first error is kept.
+ */
 int core_fail(struct core *c, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The function fails the run if that holds, and returns. */
+/* Fails the run and returns from the calling function if the condition holds. */
 #define FAIL_IF(c, condition, ...)                                                                 \
     do {                                                                                           \
         if (condition) {                                                                           \
@@ -264,7 +266,7 @@ static inline int64_t core_launch_lead_ns(const struct core *c, const struct lau
     return others != 0 ? lead + m->sync_ns : lead;
 }
 
-/* Is it all of its pass? */
+/* Whether the launch has all ops and rows of its pass. */
 static inline bool core_launch_is_whole(const struct launch *l)
 {
     return l->op_begin == 0 && l->op_end == l->pass->n_ops && l->rows == l->pass->shape.rows &&
@@ -272,7 +274,7 @@ static inline bool core_launch_is_whole(const struct launch *l)
 }
 
 /* Passes and launches (form.c, pass.c, launch.c): the actions behind struct sched_api. */
-extern const char core_no_room[]; /* the one fault of a segment that is -ENOMEM */
+extern const char core_no_room[]; /* the only segment fault that is -ENOMEM */
 int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **out);
 int core_pass_cancel(struct core *c, struct pass *p);
 void core_member_back(struct core *c, struct full_pass *p, struct full_request *r);
@@ -281,21 +283,21 @@ int core_preempt(struct core *c, const struct launch *l, struct preempt_spec how
 void core_pass_complete(struct core *c, struct full_pass *p);
 void core_launch_over(struct core *c, struct full_launch *l); /* notifies the policy */
 void core_request_leave(struct core *c, struct full_request *r, enum request_state state);
-/* One that is in no pass and whose KV rests is dropped; the policy is notified. */
+/* Drops a request that is in no pass and whose KV is not moving, and notifies the policy. */
 void core_request_shed(struct core *c, struct full_request *r);
 
-/* Refusals (refuse.c). An action that fails says so by this: it counts, and remembers the
- * reason (a static clause) for core_acted. Returns status. */
+/* Refusals (refuse.c). Counts a refusal, and stores its reason (a static clause) for core_acted.
+ * Returns status. */
 int core_refuse(struct core *c, enum counter which, int status, const char *why);
-/* An action is refused if that holds: the function that tries it returns. */
+/* Refuses the action and returns from the calling function if the condition holds. */
 #define REFUSE_IF(c, condition, counter, status, why)                                              \
     do {                                                                                           \
         if (condition) {                                                                           \
             return core_refuse((c), COUNTER_##counter, (status), (why));                           \
         }                                                                                          \
     } while (0)
-/* Every action ends here. Remembers the action, and records a refusal by action, hook and reason.
- * Returns rc. */
+/* Called at the end of every action. Stores the action, and records a refusal by action, hook and
+ * reason. Returns rc. */
 int core_acted(struct core *c, const char *action, int rc);
 
 extern const struct sched_api core_sched_api; /* actions.c */
@@ -305,7 +307,7 @@ static inline struct core *core_of(struct sched *s)
     return (struct core *)(s->core ^ core_way);
 }
 
-/* Something was done that need not be done again. */
+/* Resets the stall watchdog: some work was completed. */
 static inline void core_progress(struct core *c)
 {
     c->last_progress_ns = c->sched->now_ns;
@@ -317,7 +319,7 @@ static inline void core_count(struct core *c, enum counter which)
     c->result->counters[which]++;
 }
 
-/* Calls a hook of the policy, if it has it. */
+/* Calls a hook of the policy if it is not NULL. */
 #define CORE_HOOK(c, h, ...)                                                                       \
     do {                                                                                           \
         if ((c)->setup->policy->h != NULL) {                                                       \

@@ -1,5 +1,5 @@
-/* Named counters of refused actions and rare events: a rising count says what a policy does wrong,
- * or what the machine had to do. Shown in results as counters.NAME. */
+/* Named counters of refused actions and rare events: they show what a policy does wrong, or what
+ * the machine had to do. Results have them as counters.NAME. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +13,6 @@ enum counter {
 
 extern const char *const counter_names[COUNTER_COUNT]; /* "launch_device_busy", ... */
 
-/* Is it a count of actions that were refused as wrong? KV that ran out is none: to ask is how a
- * policy finds out. */
+/* Whether the counter is of actions that were refused as wrong. Lack of KV is not wrong, because a
+ * policy finds out by trying. */
 bool counter_is_refusal(enum counter which);

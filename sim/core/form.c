@@ -1,4 +1,4 @@
-/* Forming passes: what a policy asks for is checked, KV is reserved, the shape is summed. */
+/* Forms passes: checks the spec, reserves KV, sums the shape. */
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
@@ -11,7 +11,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     FREE_TAKE(c->free_passes, &c->arena, p);
     struct pass *pub = p->pub != NULL ? p->pub : arena_alloc(&c->shown, sizeof *p->pub);
     if (p->capacity < n_segments) {
-        /* The arena keeps the smaller array until the run is over. */
+        /* The smaller array stays in the arena until the end of the run. */
         p->capacity = n_segments < 8 ? 8 : 2 * n_segments;
         p->segments = arena_alloc(&c->shown, p->capacity * sizeof *p->segments);
     }
@@ -20,7 +20,7 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
     return p;
 }
 
-/* Why a pass cannot have such a segment; NULL: it can. */
+/* Returns why a pass cannot have the segment, or NULL. */
 static inline const char *segment_fault(const struct segment *s, const struct full_request *r)
 {
     if (r == NULL || !r->alive) {
@@ -73,7 +73,7 @@ static inline void shape_add(struct pass *p, const struct segment *s, uint32_t w
     p->has_reactive |= s->request->cls == REQUEST_CLASS_REACTIVE;
 }
 
-/* Does it to the prefixes of the requests of those segments that a pass can have. */
+/* Calls `it` for the requests of valid segments from `from` on. */
 static void prefixes_do(struct core *c, const struct pass_spec *spec, uint32_t from,
                         void (*it)(struct core *c, struct full_request *r))
 {
@@ -85,7 +85,7 @@ static void prefixes_do(struct core *c, const struct pass_spec *spec, uint32_t f
     }
 }
 
-/* A request gets back what it gave to a pass that is not to be. */
+/* Takes a request out of a pass that was cancelled or not formed, and frees its reserved KV. */
 void core_member_back(struct core *c, struct full_pass *p, struct full_request *r)
 {
     SIM_ASSERT(r->alive && p->after == NULL);
@@ -98,24 +98,24 @@ void core_member_back(struct core *c, struct full_pass *p, struct full_request *
     kv_prefix_rest(c, r);
 }
 
-/* Gives back what the segments so far took. */
+/* Undoes the segments added so far. */
 static void pass_undo(struct core *c, struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
         core_member_back(c, p, core_member(&p->segments[i]));
     }
-    BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for whoever still holds its last life */
+    BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for holders of a stale pointer to it */
     FREE_PUT(c->free_passes, p);
 }
 
-/* The model that a segment goes through; 0 too where nobody drafts. */
+/* The model that computes a segment. A draft without a draft model gives 0. */
 static inline uint32_t model_of(const struct core *c, const struct segment *s)
 {
     return s->role == SEGMENT_DRAFT ? c->sched->draft_model : s->request->model;
 }
 
-/* The draft model reads what it has not read, or its own last token. Tokens that it drafted before
- * the request's last ones came out are right up to those. */
+/* A draft segment processes the tokens that the draft model lacks, or its own last token. If tokens
+ * came out since its last draft, what it drafted beyond them does not count. */
 static void draft_take(struct full_request *r, struct segment *s)
 {
     uint32_t known = r->pub->kv_tokens + 1;
@@ -126,7 +126,7 @@ static void draft_take(struct full_request *r, struct segment *s)
     s->n_tokens = r->drafted_tokens < known ? known - r->drafted_tokens : 1;
 }
 
-/* Appends a segment to a pass that has room for it. NULL, or why it cannot. */
+/* Appends a segment to a pass whose array has room. Returns NULL, or why it cannot. */
 static inline const char *segment_take(struct core *c, struct full_pass *p,
                                        const struct segment *want)
 {
@@ -163,14 +163,13 @@ static inline const char *segment_take(struct core *c, struct full_pass *p,
     return NULL;
 }
 
-/* All segments of the pass. */
 static int segments_take(struct core *c, struct full_pass *p, const struct pass_spec *spec)
 {
     const struct segment *want = spec->segments;
     const struct segment *end = want + spec->n_segments;
     const struct full_request *first = core_request(want->request);
     if (c->n_models > 1 && first != NULL && first->alive) {
-        p->pub->shape.model = model_of(c, want); /* the first request decides */
+        p->pub->shape.model = model_of(c, want); /* that of the first segment */
     }
     const char *fault = NULL;
     uint32_t decodes = 0;
@@ -188,7 +187,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     }
     if (fault != NULL) {
         pass_undo(c, p);
-        /* The one that found no room is none of those that the pass had, but was in use too. */
+        /* kv_prefix_used was called for the segment without room, too. */
         uint32_t reached = (uint32_t)(want - spec->segments) - (fault == core_no_room);
         prefixes_do(c, spec, reached, kv_prefix_rest);
         return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
@@ -202,8 +201,8 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     REFUSE_IF(c, spec->n_segments == 0 || spec->segments == NULL, PASS_BAD_SEGMENT, -EINVAL,
               "a pass without segments");
     struct full_pass *p = pass_new(c, spec->n_segments);
-    /* Prefixes of all requests of the pass are in use from here on: making room for one segment
-     * must not take what another one counts on. Shared ones may be in use, too. */
+    /* Mark the prefixes of all segments as used first, so that making room for one segment does not
+     * drop the prefix of another one. */
     if (c->kv_blocks_idle > 0 || c->prefixes != NULL) {
         prefixes_do(c, spec, 0, kv_prefix_used);
     }
@@ -212,11 +211,11 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
         return rc;
     }
     struct pass *pub = p->pub;
-    pub->id = ++c->next_pass_id; /* only now: refused ones leave no gap */
+    pub->id = ++c->next_pass_id; /* here, so that refused passes leave no gap */
     pub->state = PASS_STATE_READY;
     pub->fused_layers = spec->fused_layers;
     p->formed_events = c->result->events;
-    p->served = pub->shape.prefill_rows == 0; /* who decodes has been served */
+    p->served = pub->shape.prefill_rows == 0; /* requests in decode have been served */
     pub->policy_data = spec->policy_data;
     static const struct layer_ops fused = {1, {OP_LAYER}};
     const struct llm *llm = c->models[pub->shape.model].llm;

@@ -4,14 +4,14 @@
 
 struct join_row {
     uint32_t parents_left;
-    uint32_t depth, waiters; /* of the request (sim/api/request.h), once it has arrived */
-    uint32_t before;         /* the turn before, once it has ended; TRACE_NO_ROW */
-    uint32_t waited_for; /* the first row from here on in its session that a turn of another session
-                            waits for; TRACE_NO_ROW. Hidden from policies */
-    uint32_t first_end, next_end; /* rows that end with this one: a list; TRACE_NO_ROW ends it */
-    int64_t due_ns;               /* latest end of a parent so far, its gap included */
-    struct full_request *live;    /* while it is in the system */
-    bool dropped;                 /* another request has ended with which it ends */
+    uint32_t depth, waiters; /* those of struct request, once it has arrived */
+    uint32_t before;         /* previous turn, once it has ended, else TRACE_NO_ROW */
+    uint32_t waited_for;     /* next row of its session, or this one, that a turn of another session
+                                waits for, or TRACE_NO_ROW; hidden */
+    uint32_t first_end, next_end; /* list of the rows that end with this one */
+    int64_t due_ns;               /* latest end of a parent so far, plus its gap */
+    struct full_request *live;    /* its live request, or NULL */
+    bool dropped;                 /* the row that cancels it has ended */
 };
 
 struct joins {
@@ -19,15 +19,15 @@ struct joins {
     struct join_row *rows;
 };
 
-/* Does the child wait for a row of another session than its own? A session's first turn waits for
- * nobody: it has not begun. */
+/* Whether an agent of another session waits for the row to start its turn `child`. A session's
+ * first turn does not count: no agent waits there yet. */
 static bool is_wait(const struct joins *j, const struct trace *t, uint32_t row, uint32_t child)
 {
     return t->rows[child].turn > 0 && child != t->rows[row].next &&
            j->graph->job[child] == j->graph->job[row];
 }
 
-/* From the last turn of each session to its first. */
+/* Fills waited_for, from the last turn of each session to the first. */
 static void find_waits(struct joins *j, const struct trace *t)
 {
     OWNED uint32_t *turns = xmalloc((t->n + 1) * sizeof *turns);
@@ -46,8 +46,7 @@ static void find_waits(struct joins *j, const struct trace *t)
     }
 }
 
-/* Agents that wait for the session of a row that arrives now. Cost: edges of the rows waited for.
- */
+/* Agents that wait for an arriving row's session. Cost: edges of the rows waited for. */
 static uint32_t waiters_of(const struct core *c, uint32_t row)
 {
     const struct joins *j = c->joins;
@@ -57,7 +56,7 @@ static uint32_t waiters_of(const struct core *c, uint32_t row)
     while (r != TRACE_NO_ROW) {
         for (uint32_t k = j->graph->first[r]; k < j->graph->first[r + 1]; k++) {
             uint32_t child = j->graph->edges[k].row;
-            /* An agent that still works does not wait yet, and that it will is not known. */
+            /* An agent that still works does not wait yet, and its plan to wait is hidden. */
             uint32_t agent = is_wait(j, t, r, child) ? j->rows[child].before : TRACE_NO_ROW;
             uint32_t n = agent == TRACE_NO_ROW ? 0 : j->rows[agent].waiters + 1;
             most = n > most ? n : most;
@@ -83,7 +82,7 @@ struct joins *joins_new(struct core *c)
         j->rows[i].before = TRACE_NO_ROW;
         j->rows[i].first_end = TRACE_NO_ROW;
     }
-    for (uint32_t i = (uint32_t)t->n; i-- > 0;) { /* backwards, so that the first row comes first */
+    for (uint32_t i = (uint32_t)t->n; i-- > 0;) { /* backwards, so that lists are in row order */
         if (g->ends_with[i] != TRACE_NO_ROW) {
             uint32_t *first = &j->rows[g->ends_with[i]].first_end;
             j->rows[i].next_end = *first;
@@ -94,13 +93,13 @@ struct joins *joins_new(struct core *c)
     return j;
 }
 
-/* A row's last parent has ended, or the row was to arrive and does not. */
+/* Schedules the arrival of a row whose parents have all ended. */
 static void announce(struct core *c, uint32_t row)
 {
     const struct trace *t = c->setup->trace;
     const struct join_row *x = &c->joins->rows[row];
     int64_t due_ns = x->due_ns + t->rows[row].arrival_ns;
-    /* After its session's last instant it never arrives, and nobody who waits for it does. */
+    /* From until_ns on it never arrives, nor do rows that wait for it. */
     if (t->extras == NULL || due_ns < t->extras[row].until_ns) {
         c->exec_ops->arrive_later(c->exec, due_ns, row);
     }

@@ -1,5 +1,4 @@
-/* Request graphs: the rows that arrive when a request ends, and those that end with it. A trace
- * with chains of turns alone needs none of this. */
+/* Request graphs: rows that arrive when others have ended, and rows that end with another one. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -8,14 +7,14 @@ struct core;
 struct full_request;
 struct joins;
 
-/* NULL where the trace has no graph. Cost: rows and edges. It lives as long as the run. */
+/* NULL if the trace has no graph. Cost: rows and edges. Memory is the run's. */
 struct joins *joins_new(struct core *c);
 
-/* The instant of a row has come. False: the row ended with another request before. Its children
- * then start as if it had arrived and left. */
+/* Called when a row is due. Returns false if the row has ended with another one; its children then
+ * start as if it had arrived and left. */
 bool joins_may_arrive(struct core *c, uint32_t row);
-/* The row has arrived as this request: fills in what its client says of its job. */
+/* Fills in the members of an arrived request that describe its job. */
 void joins_arrived(struct core *c, uint32_t row, struct full_request *r);
-/* The request of a row has left. Children whose last parent it was are announced to the executor.
- * Requests that end with it are cancelled. */
+/* Called when the request of a row has left. Schedules the arrival of children whose last parent it
+ * was, and cancels requests that end with it. */
 void joins_left(struct core *c, uint32_t row);

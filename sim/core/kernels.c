@@ -1,4 +1,4 @@
-/* From rows of an op to kernels: the static chunks of an NPU, or one dynamic kernel. */
+/* Divides rows of an op into kernels: static chunks of an NPU, or one dynamic kernel. */
 #include "sim/core/kernels.h"
 #include "sim/core/core.h"
 

@@ -1,4 +1,4 @@
-/* A launch as kernels: how many it is, and what they take without contention. */
+/* The kernels of a launch: their number, and their cost without contention. */
 #pragma once
 
 #include "sim/api/hwmodel.h"
@@ -7,12 +7,12 @@
 /* The kernels of a launch's share of one op, and what each costs in isolation. */
 struct kernel_run {
     uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
-    bool outside;                  /* any of them */
-    struct kernel_cost full, last; /* of one full kernel, zero without one; of the last kernel */
+    bool outside;                  /* any kernel is outside the calibrated range */
+    struct kernel_cost full, last; /* a full kernel (zero if there is none), and the last one */
 };
 
-/* Kernels of `rows` rows of one op under chunk_rows (0: one dynamic kernel), with some of its
- * columns (0: all). O(1). */
+/* Fills *out for `rows` rows of one op in kernels of chunk_rows rows (0: one dynamic kernel), with
+ * some of its columns (0: all). O(1). */
 void kernel_run_fill(const struct hwmodel *m, const struct work_shape *shape, enum op_kind op,
                      uint8_t device, uint8_t graph, uint32_t rows, uint32_t chunk_rows,
                      uint32_t columns, struct kernel_run *out);

@@ -1,6 +1,6 @@
-/* The KV ledger: how many blocks there are, who has them, and who gives way. Every block is free,
- * lent to residents, cached, or held by a request. Cached ones give way to live ones, those of the
- * lowest rank and the oldest of them first (clauses.md B.10: finished-flow KV first). */
+/* The KV ledger. Every block is free, lent to residents, cached, or held by a request. Cached
+ * blocks are dropped for live requests, by rank, then LRU (clauses.md B.10: finished-flow KV
+ * first). */
 #include "sim/core/kv.h"
 
 static uint64_t divisor(uint64_t a, uint64_t b)
@@ -55,8 +55,8 @@ static void states_give_way(struct core *c, struct full_request *r)
     r->pub->kv_state_tokens = c->models[r->pub->model].kv_state_tokens;
 }
 
-/* The prefix a request found at arrival is still only cache until it is first worked on: the newest
- * such request gives it up when memory is short. Keeps policies without eviction from locking up.
+/* Drops the cached prefix of the newest request that has not started. Otherwise waiting requests
+ * could hold all KV, and policies without eviction would lock up.
  */
 static bool drop_idle_prefix(struct core *c, const struct full_request *but)
 {
@@ -91,7 +91,7 @@ void kv_prefix_used(struct core *c, struct full_request *r)
 
 void kv_prefix_rest(struct core *c, struct full_request *r)
 {
-    /* Also when passes of it have run and were cancelled: what they computed is gone. */
+    /* True also after passes of it were cancelled, because their results are gone. */
     bool untouched = r->pub->kv_tokens > 0 && r->pub->kv_tokens == r->pub->reused_tokens &&
                      r->pub->generated_tokens == 0 && r->pub->pass == NULL;
     if (untouched && !r->prefix_idle && !r->pub->kv_swapped) {
@@ -104,7 +104,7 @@ void kv_prefix_rest(struct core *c, struct full_request *r)
 
 int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but)
 {
-    /* Asked first: where it cannot be enough, nothing is dropped in vain. */
+    /* Check first, so that nothing is dropped in vain. */
     if (blocks > kv_blocks_there(c, but)) {
         return -ENOMEM;
     }
@@ -115,7 +115,7 @@ int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but
             SIM_ASSERT(c->cold_cached.first != NULL);
             cold_drop(c, (struct cold_kv *)c->cold_cached.first);
         } else if (!drop_idle_prefix(c, but)) {
-            return -ENOMEM; /* what is left belongs to this very pass */
+            return -ENOMEM; /* the rest belongs to the pass being formed */
         }
     }
     SIM_ASSERT(blocks <= c->kv_blocks_free);
@@ -125,12 +125,12 @@ int kv_make_free(struct core *c, uint64_t blocks, const struct full_request *but
 int kv_lend(struct core *c, uint64_t blocks)
 {
     if (blocks == c->kv_blocks_lent + c->kv_blocks_owed) {
-        return 0; /* it was promised already, there or not */
+        return 0; /* it is lent or owed already */
     }
     if (blocks > c->kv_blocks_lent && kv_make_free(c, blocks - c->kv_blocks_lent, NULL) != 0) {
         return -ENOMEM;
     }
-    kv_owe(c, blocks); /* nothing of it: they are there */
+    kv_owe(c, blocks); /* all of them are free, so none is owed */
     return 0;
 }
 
@@ -138,7 +138,7 @@ void kv_collect(struct core *c, const struct full_request *but)
 {
     uint64_t there = kv_blocks_there(c, but);
     uint64_t some = c->kv_blocks_owed < there ? c->kv_blocks_owed : there;
-    (void)kv_make_free(c, some, but); /* less where the rest belongs to the pass that is formed */
+    (void)kv_make_free(c, some, but); /* less, if the rest belongs to the pass being formed */
     some = some < c->kv_blocks_free ? some : c->kv_blocks_free;
     c->kv_blocks_free -= some;
     c->kv_blocks_lent += some;
@@ -159,7 +159,8 @@ void kv_owe(struct core *c, uint64_t blocks)
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
 {
     uint32_t keep = kv_blocks_for(c, keep_tokens);
-    SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks); /* or they would stay idle for ever */
+    SIM_ASSERT(!r->prefix_idle ||
+               keep == r->kv_blocks); /* else its blocks would count as idle for ever */
     if (keep < r->kv_blocks) {
         uint32_t shared = kv_blocks_shared(r);
         c->kv_blocks_free += kv_units(c, r, r->kv_blocks - (keep > shared ? keep : shared));

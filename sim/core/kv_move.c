@@ -1,18 +1,18 @@
-/* Where KV is: a policy evicts a request's, moves it to flash and back, and pins or drops what a
- * session left for its next turn. That turn takes it when it arrives. */
+/* Moves KV for a policy: evicts that of a request, moves it to flash and back, and pins or drops
+ * that of a session. The session's next turn takes it on arrival. */
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-/* A move to flash that is not through is given up: the KV is still here. */
+/* A move to flash that has not ended is abandoned, because the KV is still in memory. */
 uint32_t kv_take_cold(struct core *c, struct full_request *r, uint32_t want_tokens)
 {
     struct cold_kv *k = cold_of(c, r->row);
     SIM_ASSERT(k != NULL && r->kv_blocks == 0 && r->pub->kv_tokens == 0);
-    /* The request finds shared KV by itself: only flash is the session's own. */
+    /* prefix_match finds shared KV; then only KV on flash is the session's own. */
     bool own = c->prefixes == NULL || k->state == COLD_SWAPPED;
     uint32_t got = !own ? 0 : k->tokens < want_tokens ? k->tokens : want_tokens;
     cold_forget(c, k);
-    r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* of the same session: model */
+    r->kv_blocks = (uint32_t)(k->blocks / kv_units(c, r, 1)); /* the same model: one session */
     r->pub->kv_swapped = k->state == COLD_SWAPPED && got > 0;
     kv_shrink(c, r, got);
     return got;
@@ -33,13 +33,13 @@ static int request_read_back(struct core *c, struct full_request *r)
 {
     REFUSE_IF(c, !r->pub->kv_swapped || r->kv_moving, EVICT_REFUSED, -EINVAL,
               "the request's KV is not on flash, or is on its way");
-    /* Its blocks before its bytes: they are taken when the move begins. */
+    /* Blocks are reserved when the move begins. */
     bool there = kv_reserve(c, r, 0) == 0;
     REFUSE_IF(c, !there, EVICT_REFUSED, -ENOMEM, "not enough free KV to read it back");
     return request_transfer(c, r, COUNTER_KV_SWAP_INS, true);
 }
 
-/* A live request that loses KV against its will counts as preempted. */
+/* Evicts KV of a live request, which counts as a preemption. */
 static int request_evict(struct core *c, struct full_request *r, uint32_t keep, enum kv_place to)
 {
     REFUSE_IF(c, r->pub->pass != NULL, EVICT_REFUSED, -EINVAL, "the request is in a pass");
@@ -47,13 +47,14 @@ static int request_evict(struct core *c, struct full_request *r, uint32_t keep, 
               "the request's KV is on flash already, or on its way");
     REFUSE_IF(c, keep >= r->pub->kv_tokens || (to == KV_FLASH && keep > 0), EVICT_REFUSED, -EINVAL,
               "nothing would be moved, or a part to flash: KV goes there whole");
-    kv_prefix_used(c, r); /* or what is to be moved could be dropped while it is on its way */
+    kv_prefix_used(c, r); /* so that it cannot be dropped during the move */
     r->pub->preemptions++;
     if (to == KV_FLASH) {
         return request_transfer(c, r, COUNTER_KV_SWAP_OUTS, false);
     }
     if (c->prefixes != NULL) {
-        /* Whole blocks stay cached, and nobody writes into the middle of one. */
+        /* Whole blocks stay cached; nothing is written into a shared block, so keep is whole
+         * blocks. */
         prefix_share(c, r);
         uint32_t whole = keep - keep % c->setup->kv_block_tokens;
         keep = keep < kv_blocks_shared(r) * c->setup->kv_block_tokens ? whole : keep;
@@ -75,7 +76,7 @@ static int session_move(struct core *c, uint32_t session_id, enum kv_place to)
     REFUSE_IF(c, k == NULL, EVICT_REFUSED, -ENOENT, "the session has no KV between two turns");
     bool same =
         (to == KV_CACHE && k->state == COLD_CACHED) || (to == KV_MEMORY && k->state == COLD_PINNED);
-    /* KV on flash stays there until the session's next turn asks for it. */
+    /* KV on flash stays there until the session's next turn. */
     REFUSE_IF(c, same || k->state == COLD_MOVING || (k->state == COLD_SWAPPED && to != KV_NOWHERE),
               EVICT_REFUSED, -EALREADY,
               "the session's KV is there already, or on its way to flash");

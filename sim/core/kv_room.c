@@ -1,10 +1,10 @@
-/* The room for KV that a request sees: what is free to it, and how it grows. With several models,
- * idle weights give way, too. */
+/* KV room of a request: how much is free for it, and how its KV grows. With several models, idle
+ * weights are evicted for it, too. */
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* Adds the room of idle weights of several models, which give way. It is apart, because the
- * functions below are called often. */
+/* Adds the room of idle weights, with several models. A separate function keeps the hot functions
+ * below small. */
 __attribute__((noinline)) static uint64_t units_of_several(const struct core *c, uint64_t units)
 {
     units += resident_lent_for(c, c->resident_bytes) -
@@ -29,7 +29,7 @@ uint64_t kv_cached_tokens(const struct core *c, const struct full_request *r)
     }
     uint64_t blocks =
         (uint64_t)(r->kv_blocks - kv_blocks_shared(r)) + prefix_idle_blocks(r->prefix);
-    uint64_t tokens = blocks * c->setup->kv_block_tokens; /* the last one may be part full */
+    uint64_t tokens = blocks * c->setup->kv_block_tokens; /* the last block may be part empty */
     return tokens < r->pub->kv_tokens ? tokens : r->pub->kv_tokens;
 }
 
@@ -55,8 +55,7 @@ static inline void note_peak(struct core *c)
         c->kv_blocks_most = kv_blocks_held(c);
         c->result->kv_peak_tokens = kv_held_tokens(c);
     }
-    /* Less KV than once may be more memory, next to residents that were not there then; and of
-     * several models as many whole blocks. */
+    /* With residents or several models, the memory peak may come with less than the peak of KV. */
     if (most || c->resident_bytes > 0.0 || c->n_models > 1) {
         core_memory_note(c);
     }
@@ -68,7 +67,7 @@ uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, u
     return need > r->kv_blocks ? need - r->kv_blocks : 0;
 }
 
-/* Where all idle weights together cannot be enough, none goes in vain. */
+/* Whether evicting all idle weights would be enough. If not, none is evicted in vain. */
 static bool weights_suffice(const struct core *c, const struct full_request *r, uint64_t units)
 {
     return c->n_models > 1 && units <= units_of_several(c, kv_blocks_there(c, r));
@@ -82,7 +81,7 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
     uint64_t states = r->pub->kv_state_tokens / c->setup->kv_block_tokens;
     SIM_ASSERT(states > 0 || need > r->kv_blocks);
     uint64_t extra = kv_units(c, r, need - r->kv_blocks + states);
-    if (c->kv_blocks_owed > 0) { /* others were promised them first */
+    if (c->kv_blocks_owed > 0) { /* owed units come first */
         kv_collect(c, r);
     }
     while (extra > c->kv_blocks_free && kv_make_free(c, extra, r) != 0) {

@@ -1,4 +1,4 @@
-/* Launching spans, stopping them, and moving the cursor of their pass. */
+/* Launches ops of a pass, stops launches, and moves the pass's cursor. */
 #include "sim/core/ahead.h"
 #include "sim/core/consistent.h"
 #include "sim/core/memory.h"
@@ -7,14 +7,14 @@ static bool has_attention(const struct pass *p, uint32_t end)
 {
     SIM_ASSERT(p->op < end && end <= p->n_ops);
     bool has = p->fused_layers;
-    /* All layers have the same ops, so the ops of one layer are enough. */
+    /* All layers have the same ops, so checking one layer is enough. */
     for (uint32_t op = p->op; op < end && op < p->op + p->layer.n && !has; op++) {
         has = pass_op_kind(p, op) == OP_MHA;
     }
     return has;
 }
 
-/* Can this device run ops [op, end) of the pass at all? Finds the resident it must pin. */
+/* Checks that the device can run ops [op, end) of the pass. Finds the resident to pin. */
 static inline int launch_supported(struct core *c, const struct launch_spec *spec, uint32_t end,
                                    struct resident **pin)
 {
@@ -46,7 +46,7 @@ static inline int launch_supported(struct core *c, const struct launch_spec *spe
     } else {
         return 0;
     }
-    /* One that is on its way does not count: a launch would wait on the device, whom it blocks. */
+    /* PENDING is not enough: the launch would block the device while it waits. */
     REFUSE_IF(c, *pin == NULL || (*pin)->state != RESIDENT_READY, LAUNCH_MISSING_RESIDENT, -ENOENT,
               spec->graph > 0 ? "its graph block is not ready"
                               : "no attention was compiled for this prompt's length");
@@ -58,7 +58,7 @@ static inline bool is_cut_by_columns(const struct full_pass *p)
     return p->columns_todo + p->columns_active > 0;
 }
 
-/* May it have these columns of its op, or the op as a whole? */
+/* Checks a launch of columns, or of any part of an op that is split by columns. */
 static int columns_check(struct core *c, const struct launch_spec *spec)
 {
     const struct full_pass *p = core_pass(spec->pass);
@@ -77,7 +77,7 @@ static int columns_check(struct core *c, const struct launch_spec *spec)
     return 0;
 }
 
-/* Does the span fit the pass? launch_supported then asks what the device can do. */
+/* Checks that ops and rows fit the pass. launch_supported checks the device. */
 static inline int span_check(struct core *c, const struct launch_spec *spec)
 {
     const struct pass *p = spec->pass;
@@ -104,10 +104,10 @@ static inline int span_check(struct core *c, const struct launch_spec *spec)
     return columns ? columns_check(c, spec) : 0;
 }
 
-/* All rows are on devices with the last of the columns only. */
+/* Updates rows_todo and rows_active: all rows are to do while any column is. */
 static void columns_rows(struct full_pass *p, uint32_t rows)
 {
-    if (p->columns_todo == LAUNCH_COLUMNS) { /* all are back: it is whole */
+    if (p->columns_todo == LAUNCH_COLUMNS) { /* all launches were stopped: the op is whole again */
         p->columns_todo = 0;
         p->pub->rows_todo = rows;
         p->pub->rows_active = 0;
@@ -125,7 +125,7 @@ static void columns_take(struct full_pass *p, const struct launch_spec *spec)
     columns_rows(p, spec->rows);
 }
 
-/* A launch of columns has ended. True: it was the op's last. */
+/* Credits a launch of columns that has ended. Returns whether the op is complete. */
 static bool columns_credit(struct full_pass *p, const struct launch *l, bool done)
 {
     SIM_REQUIRE(p->columns_active >= l->columns, "launch %u: columns that pass %u lacks", l->id,
@@ -164,7 +164,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (rc != 0) {
         return rc;
     }
-    /* From here on nothing fails: what was refused has changed nothing. */
+    /* Nothing fails from here on, so a refused launch has changed nothing. */
     struct full_launch *l;
     FREE_TAKE(c->free_launches, &c->arena, l);
     l->pub = l->pub != NULL ? l->pub : arena_alloc(&c->shown, sizeof *l->pub);
@@ -208,7 +208,7 @@ int core_launch(struct core *c, const struct launch_spec *spec, const struct lau
     if (out != NULL) {
         *out = l->pub;
     }
-    /* Last: the executor may start the launch at once, and observers must receive launch_submitted
+    /* Last, because the executor may start the launch at once, and launch_submitted must come
      * before launch_started. */
     c->exec_ops->launch(c->exec, l);
     return 0;
@@ -247,12 +247,12 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
     SIM_REQUIRE(pub->n_launches > 0 && pub->rows_active >= l->rows, "a launch of pass %u it lacks",
                 pub->id);
     SIM_REQUIRE(l->op_begin + ops_done <= l->op_end, "launch %u: more ops than it had", l->id);
-    SIM_ASSERT(l->op_begin == pub->op); /* shares are of the cursor's op, spans begin there */
+    SIM_ASSERT(l->op_begin == pub->op); /* every launch begins at the cursor */
     SIM_ASSERT(rows_done < (ops_done == 0 ? l->rows : pub->shape.rows));
     SIM_ASSERT(l->op_begin + ops_done < l->op_end || rows_done == 0);
     pub->n_launches--;
     if (ops_done > 0 || rows_done > 0) {
-        p->op_devices |= 1u << l->device; /* one that never ran leaves no data there */
+        p->op_devices |= 1u << l->device; /* a launch that did nothing leaves no data there */
     }
     if (l->columns > 0) {
         if (!columns_credit(p, l, ops_done > 0)) {
@@ -264,18 +264,18 @@ static inline void pass_credit(struct full_pass *p, const struct launch *l, uint
         return;
     }
     if (l->columns == 0 &&
-        l->op_end == l->op_begin + 1) { /* a share: the op ends with its last share */
+        l->op_end == l->op_begin + 1) { /* one op, which is complete when all its launches are */
         pub->rows_active -= l->rows;
         if (pub->rows_todo > 0 || pub->rows_active > 0) {
             return;
         }
     }
-    SIM_ASSERT(pub->n_launches == 0); /* who has done a whole op was its last, or its only one */
+    SIM_ASSERT(pub->n_launches == 0); /* it was the last or only launch of the op */
     pub->op = l->op_begin + ops_done;
     pub->rows_active = 0;
     pub->last_op_devices = p->op_devices;
     p->op_devices = rows_done > 0 ? 1u << l->device : 0;
-    /* The last of several ops ran on this device alone, whoever had shares of the first. */
+    /* Only the first op can have been shared with other devices. */
     if (ops_done > 1) {
         pub->last_op_devices = 1u << l->device;
     }
@@ -316,7 +316,7 @@ void core_launch_ended(struct core *c, struct full_launch *l, enum launch_outcom
     }
     CORE_OBSERVE(c, launch_ended, c->sched->now_ns, l->pub, isolated_ns, lost_ns);
     core_launch_over(c, l);
-    /* Only now: the policy receives launch_done before pass_done. */
+    /* Here, because launch_done must come before pass_done. */
     if (p->pub->op == p->pub->n_ops && p->pub->n_launches == 0 && p->before == NULL) {
         core_pass_complete(c, p);
     } else {
@@ -332,7 +332,7 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
               -EINVAL,
               contradict ? "these facts of a stop do not go together"
                          : "the launch is over, or there is none");
-    /* One that was asked to stop at a boundary may still be stopped at once. */
+    /* A launch that is to stop at a boundary may still be stopped at once. */
     REFUSE_IF(c, pub->stop_requested && !how.now, PREEMPT_REFUSED, -EALREADY,
               "it was asked to stop already");
     REFUSE_IF(c, how.now && pub->columns > 0, PREEMPT_REFUSED, -EPERM,
@@ -344,7 +344,7 @@ int core_preempt(struct core *c, const struct launch *pub, struct preempt_spec h
     REFUSE_IF(c, pub->state == LAUNCH_STATE_QUEUED && (!d->can_withdraw || how.drain),
               PREEMPT_REFUSED, -EPERM,
               "it has not begun, and the device does not take back what it was given");
-    /* Before the executor is asked: it may end the launch by what it finds there. */
+    /* Set it first, because the executor may end the launch within the call. */
     l->pub->stop_requested = true;
     core_count(c, COUNTER_PREEMPT_ASKED);
     CORE_OBSERVE(c, preempt_asked, c->sched->now_ns, l->pub);

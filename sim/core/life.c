@@ -1,10 +1,10 @@
-/* Life of a request: it arrives and leaves. */
+/* Arrival and departure of requests. */
 #include "sim/core/consistent.h"
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* Brings the integral of requests in system up to now (Little's law). */
+/* Updates the integral of requests in the system (Little's law). */
 static void area_update(struct core *c)
 {
     int64_t dt = c->sched->now_ns - c->area_from_ns;
@@ -13,7 +13,7 @@ static void area_update(struct core *c)
     c->area_from_ns = c->sched->now_ns;
 }
 
-/* Zeroed, but for its slot and its policy's part. */
+/* Returns a zeroed request, except for its slot and `own`. */
 static struct full_request *request_new(struct core *c)
 {
     size_t own_bytes = c->setup->policy->request_state_size_bytes;
@@ -28,9 +28,9 @@ static struct full_request *request_new(struct core *c)
     } else if (own_bytes > 0) {
         memset(pub->own, 0, own_bytes);
     }
-    /* An object keeps its slot for good, so slots of the living differ and stay few. */
+    /* An object keeps its slot across reuse, so slots of live requests are unique and small. */
     *pub = (struct request){.slot = pub->slot, .own = pub->own, .core = (uintptr_t)r ^ core_way};
-    /* In front: the newest is the first that gives its idle prefix away (kv.c). */
+    /* At the head: kv.c drops the idle prefix of the newest request first. */
     *r = (struct full_request){.pub = pub, .alive = true, .next_live = c->live_head};
     *(c->live_head != NULL ? &c->live_head->prev_live : &c->live_tail) = r;
     c->live_head = r;
@@ -86,7 +86,7 @@ void core_request_arrives(struct core *c, uint32_t row)
         return;
     }
     c->result->events++;
-    area_update(c); /* with as many as there were until now */
+    area_update(c); /* before n_live changes */
     struct full_request *r = request_new(c);
     const struct trace_row t = trace_row_at(c->setup->trace, row);
     SIM_ASSERT(t.input_tokens > 0 && t.output_tokens > 0);
@@ -95,7 +95,7 @@ void core_request_arrives(struct core *c, uint32_t row)
         joins_arrived(c, row, r);
     }
     if (cold_of(c, row) != NULL) {
-        /* At least one prompt token is computed afresh: its logits start the answer. */
+        /* At least one prompt token must be computed, because its logits start the answer. */
         uint32_t want = t.prefix_tokens < t.input_tokens ? t.prefix_tokens : t.input_tokens - 1;
         r->pub->reused_tokens = kv_take_cold(c, r, want);
         r->pub->kv_tokens = r->pub->reused_tokens;
@@ -112,7 +112,7 @@ void core_request_arrives(struct core *c, uint32_t row)
         core_count(c, COUNTER_BEYOND_CONTEXT);
     }
     CORE_OBSERVE(c, request_arrived, c->sched->now_ns, r->pub);
-    /* Such a request would wait for ever, and all that come after it in many orders. */
+    /* Such a request would wait for ever, and with many policies block all later ones. */
     bool fits = core_request_fits(c, r);
     if (!fits && c->conditions.memory_taken_bytes <= 0.0) {
         core_fail(c, -ENOMEM,
@@ -133,8 +133,8 @@ void core_request_arrives(struct core *c, uint32_t row)
     }
 }
 
-/* The session's next turn and when it is due; TRACE_NO_ROW when it would come after its session's
- * last instant. */
+/* Returns the session's next turn and when it is due, or TRACE_NO_ROW if that is at until_ns or
+ * later. */
 static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64_t *due_ns)
 {
     const struct trace *trace = c->setup->trace;
@@ -142,7 +142,7 @@ static uint32_t next_turn(const struct core *c, const struct trace_row *t, int64
         return TRACE_NO_ROW;
     }
     if (c->joins != NULL) {
-        return t->next; /* it may wait for others, too */
+        return t->next; /* joins.c decides when it arrives */
     }
     *due_ns = c->sched->now_ns + trace_row_at(trace, t->next).arrival_ns;
     bool late = trace->extras != NULL && *due_ns >= trace->extras[t->next].until_ns;
@@ -163,7 +163,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
     BECOMES(request, r->pub->state, state);
     r->pub->calls_tool = state == REQUEST_STATE_FINISHED && next != TRACE_NO_ROW &&
                          trace_row_at(c->setup->trace, next).after_tool;
-    /* From a pass nobody leaves: its segments point to him until it is over. */
+    /* A pass has pointers to its requests until it ends, so none may leave before. */
     SIM_REQUIRE(r->alive && r->pub->pass == NULL && c->n_live > 0, "request %u leaves from a pass",
                 r->pub->id);
     r->alive = false;
@@ -184,8 +184,8 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
         c->result->audit.shed++;
         CORE_OBSERVE(c, request_shed, now, r->pub);
     }
-    /* A shed turn still ends: its user or agent continues with the next one. */
-    kv_prefix_used(c, r); /* its blocks become cold or free, and count as idle no more */
+    /* After a shed turn the session continues with the next one. */
+    kv_prefix_used(c, r); /* its blocks become cold or free, and no longer count as idle */
     if (c->prefixes != NULL) {
         prefix_share(c, r);
     }
@@ -193,7 +193,7 @@ void core_request_leave(struct core *c, struct full_request *r, enum request_sta
         kv_keep_cold(c, r, next);
     }
     kv_shrink(c, r, 0);
-    /* After its KV was put aside: the next turn gets its place. */
+    /* After kv_keep_cold, because the next turn looks for that KV. */
     if (c->joins != NULL) {
         joins_left(c, r->row);
     } else if (next != TRACE_NO_ROW) {
@@ -209,7 +209,7 @@ void core_request_shed(struct core *c, struct full_request *r)
 {
     bool held = r->held;
     core_request_leave(c, r, REQUEST_STATE_SHED);
-    if (!held) { /* else the policy never knew of it */
+    if (!held) { /* else the policy was never notified of it */
         CORE_HOOK(c, request_cancelled, c->sched, r->pub);
     }
 }

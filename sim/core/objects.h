@@ -6,32 +6,33 @@
 #include "sim/base/map.h"
 #include "sim/core/prefix.h"
 
-/* A request with the facts that its policy must not see. They are not next to `pub`, and `pub` does
- * not point here: `core` of it is this address, changed by a number of this process. */
+/* A request with the facts that its policy must not see. They are not next to `pub` in memory, and
+ * `pub` does not point here: pub->core is this address xor core_way. */
 struct full_request {
     struct request *pub;            /* owned by core.shown */
-    struct full_request *next_free; /* pool and graveyard link */
+    struct full_request *next_free; /* in the list of free or ended objects */
     struct full_request *prev_live, *next_live;
-    uint32_t row; /* of the trace */
+    uint32_t row; /* trace row */
     uint32_t output_tokens;
-    uint32_t kv_blocks;         /* held, reserved and shared ones included */
-    uint32_t kv_rank;           /* of what it leaves in the cache (sched_kv_rank) */
-    struct prefix_node *prefix; /* where the shared ones end; NULL: all are its own */
+    uint32_t kv_blocks;         /* its blocks, including reserved and shared ones */
+    uint32_t kv_rank;           /* rank of the KV that it leaves (sched_kv_rank) */
+    struct prefix_node *prefix; /* its deepest shared prefix; NULL: all blocks are its own */
     bool alive;
-    bool prefix_idle;    /* its KV is a reused prefix nobody has worked on */
-    bool cancel_pending; /* cancelled while in a pass: shed at its end */
+    bool prefix_idle;    /* its KV is a cached prefix that no pass has used yet */
+    bool cancel_pending; /* cancelled in a pass or move: shed at its end */
     bool kv_moving;      /* swap in progress */
-    bool held;           /* the policy does not know of it yet (weights.c) */
-    uint64_t draw;       /* decode steps done, with a draft or without; keys hidden draws */
-    /* Tokens that the draft model has read, drafted ones too, when there were so many of ours. */
+    bool held;           /* the policy was not notified of it yet (weights.c) */
+    uint64_t draw;       /* decode steps done, with or without a draft; index of hidden draws */
+    /* Tokens that the draft model has processed, including drafted ones, and kv_tokens at that
+     * time. */
     uint32_t drafted_tokens, drafted_kv;
     void *exec; /* the executor's; NULL at arrival */
 };
 
-/* Drawn once per process. */
+/* A random number, drawn once per process. */
 extern uintptr_t core_way;
 
-/* The ways from what a policy holds to the core's own part of it. NULL stays NULL. */
+/* From an object that a policy sees to the core's part of it. NULL stays NULL. */
 static inline struct full_request *core_request(const struct request *r)
 {
     return r == NULL ? NULL : (struct full_request *)(r->core ^ core_way);
@@ -46,18 +47,18 @@ static inline struct full_request *core_member(const struct segment *s)
 struct full_pass {
     struct pass *pub; /* as that of a request */
     struct full_pass *next_free;
-    struct full_pass *before, *after; /* live ones with the tokens before and after, or NULL */
-    struct segment *segments;         /* of pub, capacity kept across reuse */
+    struct full_pass *before, *after; /* live passes of the previous and next chunk, or NULL */
+    struct segment *segments;         /* pub->segments; its capacity is kept across reuse */
     uint32_t capacity;
     uint32_t op_devices; /* devices that ran shares of the current op */
-    /* Columns of an op that is split by them: those that no launch has, and those of launches. */
+    /* If the current op is split by columns: columns in no launch, and in launches. */
     uint32_t columns_todo, columns_active;
-    bool served; /* none of its requests waits for its first kernel */
-    bool steady; /* its policy would form it again (sched_steady) */
+    bool served; /* all its requests have had their first kernel */
+    bool steady; /* sched_steady holds for it */
     uint64_t formed_events;
-    uint32_t begun_on; /* bit set of devices that suspended a launch in a kernel: */
+    uint32_t begun_on; /* bit set of devices that suspended a launch inside a kernel */
     struct begun {
-        double frac; /* done of the next kernel of that op with so many rows left */
+        double frac; /* done part of the next kernel, while the op has `rows` left */
         uint32_t op, rows;
     } begun[MACHINE_MAX_DEVICES];
     void *exec; /* the executor's; NULL when formed */
@@ -67,7 +68,7 @@ struct full_launch {
     struct launch *pub; /* as that of a request */
     void *exec;         /* the executor's */
     struct full_launch *next_free;
-    struct resident *pin; /* kept in memory while the launch lives, or NULL */
+    struct resident *pin; /* resident that the launch keeps in memory, or NULL */
 };
 
 static inline struct full_pass *core_pass(const struct pass *p)
@@ -80,7 +81,7 @@ static inline struct full_launch *core_launch_of(const struct launch *l)
     return l == NULL ? NULL : (struct full_launch *)(l->core ^ core_way);
 }
 
-/* Stays where it is while it is used: executors and launches point to it. */
+/* Never moves in memory, because executors and launches point to it. */
 struct resident {
     struct resident_key key;
     struct resident *next_free;
@@ -94,14 +95,14 @@ struct resident {
 enum cold_state { COLD_CACHED, COLD_PINNED, COLD_MOVING, COLD_SWAPPED };
 
 struct cold_kv {
-    struct ranked place; /* in its list, with the rank of the request that left it */
+    struct ranked place; /* position in its list, with the rank of the finished request */
     struct cold_kv *next_free;
-    uint32_t row; /* trace row of the next turn: names it */
+    uint32_t row; /* trace row of the next turn, the key of this entry */
     uint32_t session_id;
     uint32_t tokens;
-    uint64_t blocks; /* units of the ledger */
+    uint64_t blocks; /* ledger units */
     enum cold_state state;
-    /* Where prefixes are shared, what a session left is in the tree, and an entry has no blocks: */
+    /* With shared prefixes the KV is in the tree, and an entry has no blocks of its own. */
     uint32_t left_by;           /* row of the finished turn */
-    struct prefix_node *prefix; /* held while it is pinned or moving, else NULL */
+    struct prefix_node *prefix; /* node held while pinned or moving, else NULL */
 };

@@ -3,7 +3,7 @@
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 
-/* Takes the requests out of the pass. Those whose users gave up on them leave the run. */
+/* Cancels a pass. Its requests stay, except those whose users gave up. */
 static void pass_cancel(struct core *c, struct full_pass *p)
 {
     struct pass *pub = p->pub;
@@ -17,7 +17,7 @@ static void pass_cancel(struct core *c, struct full_pass *p)
     }
     BECOMES(pass, pub->state, PASS_STATE_CANCELLED);
     core_count(c, COUNTER_PASS_CANCELLED);
-    /* Before it is buried: the executor finds what it keeps of it by the pass. */
+    /* Before the pass is freed, because the executor's part hangs on it. */
     if (c->exec_ops->pass_cancelled != NULL) {
         c->exec_ops->pass_cancelled(c->exec, p);
     }
@@ -35,8 +35,8 @@ int core_pass_cancel(struct core *c, struct pass *pub)
     return 0;
 }
 
-/* Output tokens a verify segment yields: all drafts accepted until the hidden draw says stop. The
- * core knows no acceptance model, so it asks the run's; without one nothing is accepted. */
+/* Returns the output tokens of a verify segment: one, plus the draft tokens that the run's
+ * acceptance model accepts (hidden). Without a model it accepts none. */
 static uint32_t verify_accepted(const struct core *c, struct full_request *r, uint32_t drafted)
 {
     if (c->setup->accept == NULL || drafted == 0) {
@@ -47,12 +47,12 @@ static uint32_t verify_accepted(const struct core *c, struct full_request *r, ui
     return a > drafted ? drafted : a;
 }
 
-/* KV and state after a segment; returns the tokens that come out. */
+/* Updates KV and state after a segment. Returns the output tokens. */
 static uint32_t rows_complete(struct core *c, struct full_request *r, const struct segment *s)
 {
     if (s->role == SEGMENT_DECODE) {
         r->pub->kv_tokens++;
-        r->draw++; /* the next draft has a hidden draw of its own */
+        r->draw++; /* index of the next draft's hidden draw */
         return 1;
     }
     if (s->role == SEGMENT_PREFILL) {
@@ -75,22 +75,22 @@ static uint32_t rows_complete(struct core *c, struct full_request *r, const stru
     uint32_t left = r->output_tokens - r->pub->generated_tokens;
     SIM_ASSERT(left > 0 && emit <= s->n_tokens);
     r->draw++;
-    r->pub->kv_tokens += emit;                              /* rejected rows' KV is dropped */
-    r->pub->kv_tokens -= emit > left ? emit - left - 1 : 0; /* and that behind an answer's end */
+    r->pub->kv_tokens += emit;                              /* KV of rejected tokens is dropped */
+    r->pub->kv_tokens -= emit > left ? emit - left - 1 : 0; /* and KV beyond the answer's end */
     kv_shrink(c, r, r->pub->kv_tokens);
     return emit < left ? emit : left;
 }
 
-/* Whether a request leaves when its pass is done: it has all its tokens, or was cancelled and is in
- * no other pass. */
+/* Whether a request leaves after its pass: it has all its tokens, or was cancelled and is in no
+ * other pass. */
 static inline bool leaves(const struct full_request *r)
 {
     return r->pub->generated_tokens == r->output_tokens ||
            (r->cancel_pending && r->pub->pass == NULL);
 }
 
-/* Credits one segment of a finished pass: KV, tokens, state. Its request is then in the pass with
- * its next tokens, if there is one. Returns whether it leaves. */
+/* Credits a segment of a finished pass: KV, tokens, state. `next`: the request's next pass
+ * (SEGMENT_AHEAD), or NULL. Returns whether the request leaves. */
 static inline bool segment_complete(struct core *c, struct segment *s, const struct pass *next,
                                     int64_t now)
 {
@@ -105,7 +105,7 @@ static inline bool segment_complete(struct core *c, struct segment *s, const str
     SIM_ASSERT(pub->generated_tokens + emit <= r->output_tokens);
     if (emit > 0) {
         int64_t since = pub->last_token_ns;
-        if (since == TIME_NEVER_NS) { /* its first */
+        if (since == TIME_NEVER_NS) { /* first token */
             since = pub->arrival_ns;
             pub->first_token_ns = now;
         }
@@ -117,8 +117,8 @@ static inline bool segment_complete(struct core *c, struct segment *s, const str
     return leaves(r);
 }
 
-/* Requests that have all their tokens leave, and so do those that were cancelled in the pass. The
- * caller has reported the tokens of all of them to the observers, before the first one leaves. */
+/* Removes requests that have all their tokens, and those that were cancelled in the pass. The
+ * caller must have reported all tokens of the pass to the observers before. */
 static void leave_with(struct core *c, const struct full_pass *p)
 {
     for (uint32_t i = 0; i < p->pub->n_segments; i++) {
@@ -130,12 +130,12 @@ static void leave_with(struct core *c, const struct full_pass *p)
     }
 }
 
-/* All ops are through, and of all passes before: the host samples, then the tokens are out. */
+/* All ops of this and earlier passes are complete: the host samples, then tokens are out. */
 void core_pass_complete(struct core *c, struct full_pass *p)
 {
     SIM_ASSERT(p->pub->state == PASS_STATE_READY && p->before == NULL);
     SIM_ASSERT(p->pub->op == p->pub->n_ops && p->pub->rows_todo == 0 && p->pub->rows_active == 0);
-    BECOMES(pass, p->pub->state, PASS_STATE_RUNNING); /* nobody may cancel it now */
+    BECOMES(pass, p->pub->state, PASS_STATE_RUNNING); /* so that it cannot be cancelled */
     int64_t tail = c->setup->machine->sample_ns_per_token * (int64_t)p->pub->shape.logit_rows;
     c->exec_ops->pass_tail(c->exec, p, tail);
 }
@@ -147,7 +147,7 @@ void core_launch_over(struct core *c, struct full_launch *l)
     FREE_PUT(c->dead_launches, l);
 }
 
-/* Has the ledger room for one more token of each of its requests? */
+/* Whether there is KV for one more token of each request of the pass. */
 static bool may_go_on(const struct core *c, const struct full_pass *p)
 {
     uint64_t blocks = 0;
@@ -160,9 +160,9 @@ static bool may_go_on(const struct core *c, const struct full_pass *p)
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->result->events++;
-    /* Its launch and itself have ended since it was formed, and nothing else happened. */
+    /* Since it was formed, the only events are the ends of its launch and of the pass. */
     bool alone = c->result->events == p->formed_events + 2;
-    bool checked = !c->setup->collapse || c->setup->decision_log != NULL; /* else believed */
+    bool checked = !c->setup->collapse || c->setup->decision_log != NULL; /* else trusted */
     if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && checked && may_go_on(c, p)) {
         c->expected = p;
         c->expected_as = NULL;
@@ -207,30 +207,30 @@ void core_pass_tail_done(struct core *c, struct full_pass *p)
 
 /* ---- repetition ---- */
 
-/* Counts the decisions of repeated iterations, for which nobody called `schedule`. An iteration has
- * two calls: when its launch ends, and when its tokens are out. The first one does nothing, because
- * the host samples. The second one forms and launches the next pass; a policy that uses sched_again
- * gets one more. Without sampling the launch and the tokens end together, in one call. `formed`:
- * the number of passes that the policy would have formed. */
+/* Counts the calls and decisions that repeated iterations would have had. An iteration has two
+ * calls of `schedule`. The first is at the end of the launch and does nothing, because the host
+ * samples. The second is when the tokens are out, and forms and launches the next pass; sched_again
+ * adds another call. Without sampling there is one call. `formed`: passes that the policy would
+ * have formed. */
 static void count_decisions(struct core *c, const struct repeat_record *r, uint32_t formed)
 {
     uint64_t idle = r->sample_ns > 0 ? r->n : 0;
     c->next_pass_id += formed;
     c->next_launch_id += formed;
     c->result->decisions += 2 * (uint64_t)formed;
-    c->result->events += 2 * (uint64_t)formed; /* the launch ended, the tokens came out */
+    c->result->events += 2 * (uint64_t)formed; /* end of the launch, tokens out */
     c->sched->epoch += idle + formed;
     c->result->counters[COUNTER_SCHEDULE_ROUNDS] += idle + (c->again ? 2 : 1) * (uint64_t)formed;
 }
 
-/* n tokens of a decode segment are out. */
+/* Credits r->n tokens to the request of a decode segment. */
 static inline void credit_many(struct core *c, struct segment *s, const struct repeat_record *r)
 {
     struct full_request *q = core_member(s);
     int64_t now = c->sched->now_ns;
     SIM_ASSERT(s->role == SEGMENT_DECODE && q->pub->state == REQUEST_STATE_DECODE &&
                !q->cancel_pending);
-    /* Block by block, as single passes do: what is dropped for them, and the peak, are the same. */
+    /* Block by block, so that evictions and the peak are those of single passes. */
     while (!kv_has_room(c, q, r->n)) {
         uint64_t room = (uint64_t)q->kv_blocks * c->setup->kv_block_tokens;
         int rc = kv_grow(c, q, (uint32_t)(room - q->pub->kv_tokens) + 1);
@@ -247,8 +247,8 @@ static inline void credit_many(struct core *c, struct segment *s, const struct r
                 "request %u is repeated beyond its end", q->pub->id);
 }
 
-/* The last iteration is over. The policy is notified of its launch and then of its pass, as it
- * would be without repetition. */
+/* Ends the last iteration: notifies the policy of its launch and then of its pass, as without
+ * repetition. */
 static void end_repeated(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = core_pass(l->pub->pass);
@@ -267,7 +267,7 @@ static void end_repeated(struct core *c, struct full_launch *l, const struct rep
     pass_notify(c, p);
 }
 
-/* It was formed and submitted once more at this instant. */
+/* Puts the pass and its launch in the state of one more submission at this instant. */
 static void submit_again(struct core *c, struct full_launch *l, const struct repeat_record *r)
 {
     struct full_pass *p = core_pass(l->pub->pass);

@@ -1,4 +1,4 @@
-/* Requests and the tree of prefixes: what an arriving one finds, and what it shares. */
+/* Lookup of cached prefixes for requests, and sharing of computed ones. */
 #include "sim/base/hash.h"
 #include "sim/core/prefix_impl.h"
 
@@ -6,7 +6,7 @@ void prefix_rank(struct full_request *r)
 {
     for (struct prefix_node *n = r->prefix; n != NULL && n->place.rank < r->kv_rank;
          n = n->parent) {
-        n->place.rank = r->kv_rank; /* it is held, and so in no order yet */
+        n->place.rank = r->kv_rank; /* held nodes are in no list, so no order changes */
     }
 }
 
@@ -30,11 +30,11 @@ uint64_t prefix_hash(const struct core *c, uint32_t row, uint32_t tokens)
     return hash_u64(hash_u64(HASH_INIT, stream), tokens);
 }
 
-/* The request holds this node instead. */
+/* Makes the request hold this node instead of r->prefix. */
 static void take(struct core *c, struct full_request *r, struct prefix_node *node)
 {
     enum prefix_hold how = r->prefix_idle ? PREFIX_IDLE : PREFIX_USED;
-    prefix_hold(c, node, PREFIX_FREE, how); /* first: the old one may be on its path */
+    prefix_hold(c, node, PREFIX_FREE, how); /* first, because the old node may be on its path */
     prefix_hold(c, r->prefix, how, PREFIX_FREE);
     r->prefix = node;
     prefix_rank(r);
@@ -47,7 +47,7 @@ void prefix_match(struct core *c, struct full_request *r)
     struct prefix_node *node = prefix_find(c, r->row, (r->pub->input_tokens - 1) / block_tokens);
     uint32_t blocks = node != NULL ? node->to : 0;
     uint32_t tokens = blocks * block_tokens;
-    /* KV on flash is read back only where it has more tokens than the cached prefix. */
+    /* KV on flash is kept only if it has more tokens than the cached prefix. */
     if (tokens > r->pub->kv_tokens || (r->pub->kv_swapped && tokens == r->pub->kv_tokens)) {
         r->prefix_idle = true;
         take(c, r, node);
@@ -66,7 +66,7 @@ void prefix_match_waiting(struct core *c)
     }
     p->matched = p->changes;
     for (struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
-        /* Neither served, nor made to give up what it had found. */
+        /* It was neither served nor evicted. */
         bool waits = r->pub->first_service_ns == TIME_NEVER_NS && r->pub->pass == NULL &&
                      r->pub->preemptions == 0;
         if (waits && !r->pub->kv_swapped && !r->kv_moving &&

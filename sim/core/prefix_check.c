@@ -1,4 +1,4 @@
-/* Is the tree of prefixes whole? Walked under SIM_ASSERT only. */
+/* Checks the tree of prefixes, under SIM_ASSERT only. */
 #include "sim/core/prefix_impl.h"
 
 /* Counts the holders of every node: requests, pinned sessions and children. Caller frees. */
@@ -49,7 +49,7 @@ bool prefixes_consistent(const struct core *c, uint64_t of[PREFIX_USED + 1])
             free_nodes += prefix_held(x) == PREFIX_FREE;
         }
     }
-    memset(n, 0, ((size_t)3 * p->n_nodes + 3) * sizeof *n); /* from here on: free children passed */
+    memset(n, 0, ((size_t)3 * p->n_nodes + 3) * sizeof *n); /* now: free children seen */
     const struct ranked *before = NULL;
     for (const struct ranked *x = p->free.first; x != NULL; before = x, x = x->after) {
         const struct prefix_node *node = (const struct prefix_node *)x;

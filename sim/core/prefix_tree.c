@@ -1,4 +1,4 @@
-/* The tree of prefixes: streams, nodes, who holds them, and the order in which they give way. */
+/* The tree of prefixes: streams, nodes, their holders, and the order of eviction. */
 #include "sim/core/prefix_impl.h"
 
 struct prefixes *prefixes_new(struct core *c)
@@ -12,17 +12,17 @@ struct prefixes *prefixes_new(struct core *c)
     p->n_texts = (uint32_t)t->n + t->graph->n_groups;
     p->n_streams = p->n_texts * c->n_models;
     p->last = arena_alloc(&c->arena, (p->n_streams + 1) * sizeof(struct prefix_node *));
-    p->way = arena_alloc(&c->arena, p->n_texts * sizeof *p->way); /* no text is on it twice */
+    p->way = arena_alloc(&c->arena, p->n_texts * sizeof *p->way); /* no text is twice on a path */
     return p;
 }
 
-/* A row's prompt and answer, in its model. */
+/* The stream of a row (its prompt and answer), in its model. */
 static uint32_t stream_of(const struct core *c, uint32_t row)
 {
     return row + c->prefixes->n_texts * trace_graph_model(c->prefixes->trace->graph, row);
 }
 
-/* The stream that a stream begins with, in the same model; TRACE_NO_ROW: none. */
+/* The source of a stream, in the same model, or TRACE_NO_ROW. */
 static uint32_t source_of(const struct prefixes *p, uint32_t stream)
 {
     uint32_t text = prefix_text_of(p, stream);
@@ -38,7 +38,7 @@ uint32_t prefix_own_from(const struct core *c, uint32_t stream)
     return begins ? p->trace->rows[text].prefix_tokens / c->setup->kv_block_tokens : 0;
 }
 
-/* Counts a node's blocks as held otherwise than before. */
+/* Moves a node's blocks from one count to another. */
 static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was,
                      enum prefix_hold is)
 {
@@ -54,8 +54,8 @@ static void count_as(struct core *c, struct prefix_node *n, enum prefix_hold was
     }
 }
 
-/* Up the path, as far as anything changes. A parent is let go after its children and has at least
- * their rank. It gives way after them, so that the first free node is a leaf. */
+/* Walks up the path while anything changes. A parent becomes free after its children and has at
+ * least their rank, so it is behind them in the list, and the first free node is a leaf. */
 void prefix_hold(struct core *c, struct prefix_node *node, enum prefix_hold from,
                  enum prefix_hold to)
 {
@@ -100,7 +100,7 @@ struct prefix_node *prefix_split(struct core *c, struct prefix_node *lower, uint
     upper->place.rank = lower->place.rank;
     enum prefix_hold how = prefix_held(lower);
     if (how == PREFIX_FREE) {
-        /* Before its parent: whoever asked for it may not take it. */
+        /* The lower part stays before its parent. The caller need not take the upper one. */
         ranked_add_behind(&c->prefixes->free, &lower->place, &upper->place);
     } else {
         upper->holders[how] = 1;
@@ -108,7 +108,7 @@ struct prefix_node *prefix_split(struct core *c, struct prefix_node *lower, uint
     return upper;
 }
 
-/* Takes blocks from the end of a free leaf, and the leaf where it has no more. */
+/* Frees blocks at the end of a free leaf, and the leaf if it has no more. */
 static void trim(struct core *c, struct prefix_node *n, uint32_t blocks)
 {
     struct prefixes *p = c->prefixes;
@@ -166,7 +166,7 @@ struct prefix_node *prefix_find(struct core *c, uint32_t row, uint32_t most_bloc
     const struct prefixes *p = c->prefixes;
     uint32_t most = most_blocks;
     uint32_t stream = stream_of(c, row);
-    /* Blocks are cached with all before them: the first stream that has any has the whole path. */
+    /* A cached block implies all earlier ones, so the first stream with nodes has the path. */
     while (stream != TRACE_NO_ROW && p->last[stream] == NULL) {
         uint32_t from = prefix_own_from(c, stream);
         most = from < most ? from : most;
@@ -193,7 +193,7 @@ uint32_t prefix_way(struct core *c, uint32_t row, uint32_t from, uint32_t to)
     return n;
 }
 
-/* The stream's node that begins at a block, or NULL. */
+/* The node of a stream that begins at a block, or NULL. */
 static struct prefix_node *node_at(const struct core *c, uint32_t stream, uint32_t block)
 {
     struct prefix_node *n = prefix_before(c->prefixes->last[stream], block + 1);
@@ -208,8 +208,7 @@ struct prefix_node *prefix_go_down(struct core *c, struct prefix_node *parent, s
     struct prefix_node *n = node_at(c, s.stream, at);
     if (n != NULL) {
         n = n->to > s.end ? prefix_split(c, n, s.end) : n;
-        c->kv_blocks_free +=
-            (uint64_t)(n->to - at) * n->units; /* there are two: the request's copy goes */
+        c->kv_blocks_free += (uint64_t)(n->to - at) * n->units; /* the request's copy is freed */
         return n;
     }
     n = node_new(c, s.stream, at, s.end, parent);
@@ -218,7 +217,7 @@ struct prefix_node *prefix_go_down(struct core *c, struct prefix_node *parent, s
     if (parent != NULL) {
         parent->children++;
     }
-    /* for a moment: whoever computed it holds it */
+    /* Free until the caller, whose request computed it, holds it. */
     c->kv_blocks_cold += (uint64_t)(s.end - at) * n->units;
     ranked_add(&c->prefixes->free, &n->place);
     return n;

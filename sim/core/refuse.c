@@ -1,6 +1,6 @@
 /* Refused actions, and the failure of a run. The result lists refusals by action, hook and reason,
- * with their number and the time of the first. So the author of a policy that ignores the status of
- * its actions still sees them. */
+ * with their number and the time of the first. So authors see them even if their policy ignores the
+ * status of its actions. */
 #include "sim/core/core.h"
 
 const char *const counter_names[COUNTER_COUNT] = {
@@ -14,14 +14,14 @@ const char *const core_hook_names[HOOK_COUNT] = {CORE_HOOKS(NAME)};
 int core_refuse(struct core *c, enum counter which, int status, const char *why)
 {
     SIM_ASSERT(status < 0 && why != NULL);
-    /* core_acted reports the refusal: the name of the action is known only there. */
+    /* core_acted reports the refusal, because only it gets the action's name. */
     core_count(c, which);
     c->refused_as = which;
     c->refused_why = why;
     return status;
 }
 
-/* Reasons are static texts: two refusals are of one kind when theirs is the same one. */
+/* Reasons are static texts, so a comparison of pointers is enough. */
 static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, const char *hook,
                                       const char *why)
 {
@@ -31,7 +31,7 @@ static struct sim_refusal *refusal_of(struct sim_result *r, const char *action, 
             return x;
         }
     }
-    /* A result has a fixed size. Only its counters count refusals of further kinds. */
+    /* The array is full. Refusals of further kinds are only in the counters. */
     return r->n_refusals < SIM_MAX_REFUSALS ? &r->refusals[r->n_refusals++] : NULL;
 }
 
@@ -50,7 +50,7 @@ int core_acted(struct core *c, const char *action, int rc)
     if (x != NULL && x->n++ == 0) {
         *x = (struct sim_refusal){action, hook, c->refused_why, c->refused_as, rc, 1, now_ns};
     }
-    c->refused_why = NULL; /* the next one has its own */
+    c->refused_why = NULL; /* for the next action */
     return rc;
 }
 
@@ -59,7 +59,7 @@ int core_fail(struct core *c, int status, const char *fmt, ...)
     struct sim_result *res = c->result;
     SIM_ASSERT(status < 0);
     if (res->status != 0) {
-        return res->status; /* what failed first is the reason of what failed then */
+        return res->status; /* keep the first failure, which caused the others */
     }
     res->status = status;
     int n = snprintf(res->message, sizeof res->message,

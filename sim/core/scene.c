@@ -1,17 +1,17 @@
 /* Describes the state in which a run failed, for the author of its policy: waiting requests, passes
- * that are on no device, KV, residents, devices, the last decisions and the refusals. */
+ * without a launch, KV, residents, devices, the last decisions and the refusals. */
 #include "sim/base/memory.h"
 #include "sim/base/words.h"
 #include "sim/core/core.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* Requests that wait, by what they could be given. */
+/* Waiting requests, by what they wait for. */
 struct waiting {
     uint64_t prefill, decode, moving, swapped, in_pass;
 };
 
-/* The live one that came first. */
+/* The live request that arrived first. */
 static const struct request *oldest(const struct core *c)
 {
     const struct full_request *first = c->live_head;
@@ -27,7 +27,7 @@ static void put_requests(const struct core *c, FILE *out)
     for (const struct full_request *r = c->live_head; r != NULL; r = r->next_live) {
         bool decodes = r->pub->state == REQUEST_STATE_DECODE;
         if (r->pub->pass != NULL) {
-            w.in_pass++; /* it waits for its pass, regardless of its KV and state */
+            w.in_pass++; /* the other counts are of requests without a pass */
             continue;
         }
         *(r->kv_moving         ? &w.moving
@@ -50,7 +50,7 @@ static void put_requests(const struct core *c, FILE *out)
     }
 }
 
-/* Passes that were formed and that nothing runs; each once, at its first request. */
+/* Lists passes without a launch, each at its first request. */
 static void put_passes(const struct core *c, FILE *out)
 {
     uint64_t idle = 0;

@@ -1,4 +1,4 @@
-/* Memory that a policy sees is apart from the core's own facts (core.h, full_request). */
+/* Memory that a policy sees, separate from the core's own (core.h, full_request). */
 #define _DEFAULT_SOURCE /* getrandom */
 #include <sys/random.h>
 
@@ -13,7 +13,7 @@ void core_memory_init(struct core *c)
     const struct core_memory *m = c->setup->memory;
     while (core_way == 0) {
         if (getrandom(&core_way, sizeof core_way, 0) < 0) {
-            core_way = (uintptr_t)&core_way; /* a kernel without it: the loader's randomness */
+            core_way = (uintptr_t)&core_way; /* no getrandom: use ASLR */
         }
     }
     arena_init(&c->shown, m != NULL ? &m->shown : &arena_fenced);

@@ -1,5 +1,5 @@
-/* Begin and end of a run: what the policy, the machine and the models must have, the memory that is
- * left for KV, and the policy's init. Before all, whether it was compiled with these headers. */
+/* Begin and end of a run: checks the policy's contract and needs, the machine and the models, finds
+ * the memory left for KV, and calls the policy's init and exit. */
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
@@ -9,13 +9,13 @@ static double usable_bytes(const struct sim_setup *s)
     return s->machine->memory_bytes * s->machine->memory_usable_frac;
 }
 
-/* Bytes of a token of the model that needs most KV. */
+/* KV bytes per token of the model with most. */
 static double kv_token_bytes(const struct core *c)
 {
     return c->kv_unit_bytes * c->kv_units_most;
 }
 
-/* Largest KV that memory leaves after the weights. */
+/* KV tokens that the weights leave room for. */
 static uint64_t kv_capacity(const struct core *c)
 {
     const struct sim_setup *s = c->setup;
@@ -62,7 +62,7 @@ static int check_needs(struct core *c)
     return 0;
 }
 
-/* Explains why an init failed (sim/api/policy.h, errors). */
+/* Explains an error of init (sim/api/policy.h, errors). */
 static const char *init_failure(int rc)
 {
     switch (-rc) {
@@ -92,7 +92,7 @@ static int init_failed(struct core *c, int rc)
                      has.n > 0 ? has.p : "");
 }
 
-/* Finds the room that the weights leave for KV. */
+/* Sets the KV capacity, or fails the run if there is none. */
 static int find_capacity(struct core *c)
 {
     const struct sim_setup *setup = c->setup;
@@ -135,7 +135,6 @@ static void models_init(struct core *c)
 int core_init(struct core *c, const struct sim_setup *setup, const struct executor_ops *ops,
               void *exec, struct sim_result *result)
 {
-    /* Runs share nothing: all that the one before left here is gone. */
     *result = (struct sim_result){0};
     *c = (struct core){.setup = setup,
                        .result = result,
@@ -154,7 +153,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     SIM_REQUIRE(setup->kv_block_tokens > 0, "KV blocks of no tokens");
     const struct policy_ops *p = setup->policy;
     char why[256];
-    /* First of all: of a policy of another contract no other member means anything. */
+    /* First, because other members are valid only if the contract is equal. */
     FAIL_IF(c, contract_mismatch(&p->contract, why, sizeof why) != NULL, -EINVAL, "built for %s",
             why);
     FAIL_IF(c, p->request_arrived == NULL || p->schedule == NULL, -EINVAL, "lacks a required hook");
@@ -166,7 +165,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
         fprintf(setup->decision_log, "policy %s flags=%u%s%s\n", p->name, p->flags,
                 drafts ? " drafter=" : "", drafts ? setup->drafter : "");
     }
-    /* Before the policy has said anything that needs them. */
+    /* Before init, which needs devices and memory. */
     if (check_needs(c) != 0 || find_capacity(c) != 0) {
         return result->status;
     }
@@ -185,7 +184,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
                 "writes has it)",
                 i + 1);
     }
-    /* A capacity that was stated may be more than the machine's memory leaves. */
+    /* A stated capacity may exceed what the machine's memory leaves. */
     c->memory_bytes =
         fmax(usable_bytes(setup), resident_weight_bytes(c) + setup->runtime_bytes +
                                       (double)result->kv_capacity_tokens * kv_token_bytes(c));
@@ -206,7 +205,7 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
 
 void core_fini(struct core *c)
 {
-    if (c->begun) { /* also after an init that failed: a policy gives back what it has */
+    if (c->begun) { /* also after an init that failed, so that the policy frees its memory */
         CORE_HOOK(c, exit, c->sched);
     }
     map_fini(&c->residents);
@@ -216,7 +215,8 @@ void core_fini(struct core *c)
     arena_fini(&c->arena);
 }
 
-/* Far above any policy_ops. Before version 2 the table began with a pointer, which is above it. */
+/* Above the size of any policy_ops, and below any pointer: before version 2 the table began with
+ * one. */
 #define MAX_OPS_BYTES 65536
 
 #define NAME(name) "struct " #name,

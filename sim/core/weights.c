@@ -1,18 +1,18 @@
-/* Weights of several models. They are residents like graph blocks, whose memory KV lends.
+/* Weights of several models. They are residents, like graph blocks, and their memory is lent by KV.
  *
- * The server holds a request back until the weights of its model are there: the policy is notified
- * of it only then, so that no policy needs to know of loads. Requests are let in by these rules:
+ * A request is held until the weights of its model are in memory. Only then the policy is notified
+ * of it, so that policies need not handle loads. Requests are admitted by these rules:
  *
- *   1. The first request that asks for absent weights has them loaded, at the rate of the loader.
- *      Memory comes from what is free, then from cached KV, then from weights that no request in
- *      the system uses, the longest unused first.
- *   2. Each request that is let in must find room for all its tokens beside the weights in use.
- *   3. Where 1 or 2 must wait for memory, all who come later wait too, so that the system empties.
- *      If it is empty, the first request whose weights are there goes on.
- *   4. Other programs may take the room of rule 2. Then requests are refused until each has it
- *      again: the newest first, and those of the oldest one's model last.
+ *   1. The first request for absent weights starts their load, at the rate of the loader. Memory
+ *      comes from what is free, then from cached KV, then from weights that no request in the
+ *      system uses, the longest unused first.
+ *   2. Each admitted request must find room for all its tokens next to the weights in use.
+ *   3. If 1 or 2 must wait for memory, all later requests wait too, so that the system empties. If
+ *      it is empty, the first request whose weights are in memory is admitted.
+ *   4. Other programs may take the room of rule 2. Then requests are shed until each has it again:
+ *      the newest first, and those of the oldest one's model last.
  *
- * With one model nobody is held back, and its weights are no resident. */
+ * With one model no request is held, and its weights are no resident. */
 #include "sim/core/consistent.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
@@ -22,7 +22,7 @@ static double bytes_of(const struct core *c, uint32_t model)
     return (double)c->setup->weight_copies * c->models[model].llm->weight_bytes;
 }
 
-/* Returns what a model takes next to the graphs that hold the first one's weights. */
+/* Bytes of a model's weights, without what mapped graphs contain of the first model's. */
 static double bytes_beside_graphs(const struct core *c, uint32_t model)
 {
     bool mapped = model == 0 && c->weights_mapped;
@@ -39,7 +39,7 @@ static bool is_ready(const struct core_model *m)
     return m->weights != NULL && m->weights->state == RESIDENT_READY;
 }
 
-/* Its weights could go: nobody in the system uses them. */
+/* Whether its weights may be evicted, because no request in the system uses them. */
 static bool is_idle(const struct core_model *m)
 {
     return is_ready(m) && m->n_live == 0 && !m->stays;
@@ -96,19 +96,19 @@ uint64_t weights_least_lent(const struct core *c, uint32_t model)
     return resident_lent_for(c, bytes);
 }
 
-/* Units of KV that a request needs for all its tokens. */
+/* KV units for all tokens of a request. */
 static uint64_t need_of(const struct core *c, const struct full_request *r)
 {
     return kv_units(c, r, kv_blocks_for(c, kv_tokens_of_all(c, r)));
 }
 
-/* In, and not about to leave. */
+/* Whether the request is admitted, and not about to leave. */
 static bool is_in(const struct full_request *r)
 {
     return !r->held && !r->cancel_pending;
 }
 
-/* Units of KV next to weights in use. All other residents may go. */
+/* KV units next to weights in use, if all other residents were evicted. */
 static uint64_t room_of_used(const struct core *c)
 {
     double bytes = c->mapped_bytes;
@@ -138,7 +138,7 @@ struct full_request *weights_in_the_way(const struct core *c)
     return last;
 }
 
-/* Rule 2, for all who are in: one by itself can always have its KV. */
+/* Rule 2, for the request and all admitted ones: each would have room for its KV by itself. */
 static bool has_room(const struct core *c, const struct full_request *r)
 {
     double bytes = c->resident_bytes - weights_idle_bytes(c);
@@ -158,7 +158,7 @@ static bool load(struct core *c, uint32_t model)
     struct core_model *m = &c->models[model];
     double bytes = bytes_of(c, model);
     uint64_t there = c->kv_blocks_lent + kv_blocks_there(c, NULL);
-    /* Where all idle weights together cannot be enough, none goes in vain. */
+    /* If evicting all idle weights is not enough, none is evicted in vain. */
     if (resident_lent_for(c, c->resident_bytes - weights_idle_bytes(c) + bytes) > there) {
         return false;
     }
@@ -189,7 +189,7 @@ void weights_left(struct core *c, uint32_t model)
 
 void weights_let_in(struct core *c)
 {
-    bool waits = false; /* somebody for memory */
+    bool waits = false; /* a request waits for memory */
     for (struct full_request *r = c->live_tail; r != NULL; r = r->prev_live) {
         if (!r->held) {
             continue;
