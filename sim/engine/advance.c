@@ -1,10 +1,10 @@
 /* The one function that moves jobs through time.
  *
- * The queue holds what a policy can see. Between two of its events only kernels end, and nobody but
- * their launch takes notice: advance() moves all running launches over these boundaries and stops
- * before the first that ends its launch or must yield. One launch alone at full speed jumps in
- * closed form. `sim.collapse=false` makes
- * every boundary an instant of the run instead, with the same results. */
+ * The queue has the events that a policy can see. Between two of them only kernels end, which
+ * concerns nothing but their launches. advance() processes these ends for all running launches, and
+ * stops before the first that ends its launch or must yield. For an isolated launch at full speed
+ * it uses a closed form. `sim.collapse=false` makes every end an instant of the run instead, with
+ * the same results. */
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
@@ -19,7 +19,7 @@ void advance_init(struct engine *e)
     }
 }
 
-/* Does nobody wait for the end of a kernel of the launch? */
+/* Whether neither a stop nor a frame waits for a kernel of the launch to end. */
 static inline bool unawaited(const struct engine *e, const struct vexec *v)
 {
     return (!v->l->pub->stop_requested ||
@@ -27,19 +27,20 @@ static inline bool unawaited(const struct engine *e, const struct vexec *v)
            (e->frames.phase != FRAMES_WAITING || e->frames.job.device != v->job.device);
 }
 
-/* Is the end of the present kernel no more than that? */
+/* Whether the end of the present kernel concerns only the launch. */
 static inline bool kernel_unnoticed(const struct engine *e, const struct vexec *v)
 {
     return !vexec_at_last(v) && unawaited(e, v);
 }
 
-/* Does nobody but its launch take notice of the end of what it does now? */
+/* Whether the end of a job's present piece of work concerns only its launch. */
 static inline bool unnoticed(const struct engine *e, const struct job *j)
 {
     return j->exec != NULL && (j->exec->compute_ns > 0 || kernel_unnoticed(e, j->exec));
 }
 
-/* The next boundary, of one launch or of several at once. False: it is to be noticed. */
+/* Processes the next ends of kernels, all at one instant. Returns false, without effect, if one
+ * concerns more than its launch. */
 static bool step(struct engine *e)
 {
     struct job *j = ddr_first(e, e->n_jobs);
@@ -59,8 +60,8 @@ static bool step(struct engine *e)
     return true;
 }
 
-/* Moves a launch that is alone at full speed over what ends before that instant. Its kernels end
- * after whole numbers of ns. */
+/* Moves an isolated launch at full speed over kernels that end before before_ns. Isolated kernels
+ * last whole numbers of ns. */
 static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct job *j = &v->job;
@@ -83,14 +84,14 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all jobs ---- */
 
 static inline bool at_full_speed(const struct job *j)
 {
     return j->exec == NULL || (j->share_frac == 1.0 && j->speed == 1.0);
 }
 
-/* Two launches, or one and the loader, that do not end what they do at once. */
+/* Whether there are two jobs whose present pieces end at different instants, both at full speed. */
 static inline bool is_pair(const struct engine *e)
 {
     return e->n_jobs == 2 && !e->kernels_seen && at_full_speed(e->jobs[0]) &&

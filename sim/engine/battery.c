@@ -1,7 +1,6 @@
-/* A battery that feeds the machine loses the energy of the run: the whole package, as it is
- * counted in power.c, through the supply, which adds its own. Watts are constant between their
- * changes, so the instant at which it is empty is exact. The machine is off then, and the run is
- * over. */
+/* A battery that feeds the machine loses the energy of the whole package (power.c) plus the losses
+ * of the supply. Power is piecewise constant, so the instant at which the battery is empty is
+ * exact. That ends the run. */
 #include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
@@ -11,7 +10,7 @@ static double at_battery_watts(const struct engine *e, double watts)
     return watts / s->efficiency_frac + s->rest_watts;
 }
 
-/* The energy of the run until now, had it all come from the battery. */
+/* Energy of the run until now, if all of it had come from the battery. */
 static double at_battery_j(const struct engine *e)
 {
     const struct sim_supply *s = &e->core.setup->supply;
@@ -45,7 +44,7 @@ int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t b
 {
     const struct power *p = &e->power;
     const struct machine *m = e->core.setup->machine;
-    /* The most that it draws at any instant of that: all at once. */
+    /* An upper bound of the power: everything draws at once. */
     double watts = p->total_watts - p->watts[device] + m->devices[device].decode_watts +
                    m->devices[device].idle_watts + m->poll_watts + m->compile_watts;
     double left_ns = battery_charge_j(e) / at_battery_watts(e, watts) * 1e9 * (1.0 - 1e-9);

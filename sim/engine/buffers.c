@@ -1,6 +1,6 @@
-/* A device keeps its kernels within a budget: when a launch brings one that it has not, those that
- * no launch uses give way, the least recently used first. A launch is never refused. Its own
- * kernels may exceed the budget, and go as soon as it is over. */
+/* A device keeps its kernels within a budget. When a launch needs a new one, kernels that no launch
+ * uses are evicted, in LRU order. A launch is never refused: its own kernels may exceed the budget,
+ * and are evicted after it. */
 #include "sim/core/memory.h"
 #include "sim/engine/engine.h"
 
@@ -15,7 +15,7 @@ void buffers_init(struct engine *e)
     }
 }
 
-/* ---- what a device has ---- */
+/* ---- kernels of a device ---- */
 
 static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, uint32_t rows)
 {
@@ -24,14 +24,14 @@ static double bytes_of(const struct engine *e, uint8_t device, uint32_t model, u
     return k->instructions_bytes + k->buffer_bytes * hidden * (double)rows;
 }
 
-/* Has the device compiled attention within a budget? Policies give it up, and nobody else. */
+/* Whether compiled attention counts in the device's budget. Only policies evict it. */
 static bool compiles(const struct engine *e, uint8_t device)
 {
     return e->core.setup->machine->devices[device].static_attention &&
            e->core.setup->kernels[device].budget_bytes > 0.0;
 }
 
-/* Kernels of launches, and compiled attention, which is a resident. */
+/* Bytes of kernels, and of compiled attention, which is a resident. */
 static double held_bytes(const struct engine *e, uint8_t device)
 {
     double bytes = e->buffers[device].bytes;
@@ -44,7 +44,7 @@ static double held_bytes(const struct engine *e, uint8_t device)
     return bytes;
 }
 
-/* Gives up what no launch uses until so many bytes more are within the budget. */
+/* Evicts unused kernels until `more` bytes fit the budget. */
 static void collect(struct engine *e, uint8_t device, double more)
 {
     struct device_buffers *d = &e->buffers[device];
@@ -57,7 +57,7 @@ static void collect(struct engine *e, uint8_t device, double more)
         }
         if (b->uses == 0) {
             ranked_remove(&d->kernels, x);
-            /* A sum of differences would not come back to zero. */
+            /* Exactly 0 at the end, without rounding errors. */
             d->bytes = d->kernels.first != NULL ? d->bytes - b->bytes : 0.0;
             FREE_PUT(e->free_buffers, b);
             e->core.result->kernel_memory.evictions++;
@@ -78,7 +78,7 @@ static void note_peak(struct engine *e)
 /* ---- kernels of a launch ---- */
 
 /* Static kernels have the chunk's rows. Others are built for the next power of two, as allocators
- * and caches of dynamic shapes do. One row has a kernel of its own. */
+ * and caches of dynamic shapes do. One row has its own kernel. */
 static uint32_t built_rows(const struct launch *l, enum op_kind op, uint32_t rows)
 {
     if (rows > 1 && l->chunk_rows > 0 && op != OP_MHA) {
@@ -104,7 +104,7 @@ static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t mode
     return b;
 }
 
-/* Holds the kernel for the launch. True: it had to be loaded. */
+/* Makes a launch use a kernel. Returns whether it had to be loaded. */
 static bool hold(struct engine *e, struct vexec *v, enum op_kind op, uint32_t rows)
 {
     const struct launch *l = v->l->pub;
@@ -134,7 +134,7 @@ int64_t buffers_take(struct engine *e, struct vexec *v)
     bool compiled = e->core.setup->machine->devices[l->device].static_attention;
     uint32_t loads = 0;
     v->n_buffers = 0;
-    if (k->budget_bytes <= 0.0 || l->graph > 0) { /* a graph's block has them */
+    if (k->budget_bytes <= 0.0 || l->graph > 0) { /* a graph block contains its kernels */
         return 0;
     }
     uint32_t seen = 0;

@@ -3,8 +3,8 @@
 #include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
-/* The first item begins. The loader stays among the jobs from item to item: it never stops using
- * the DDR between them. */
+/* Starts the first item. The loader stays active between consecutive items, because it uses the DDR
+ * without a pause. */
 static void begin(struct engine *e, struct channel *ch)
 {
     const struct channel_item *it = (const struct channel_item *)ch->items.first;
@@ -40,7 +40,7 @@ static void drop(struct engine *e, struct channel *ch, struct channel_item *it)
     FREE_PUT(e->free_items, it);
 }
 
-/* Attention is compiled, and all else is loaded. */
+/* Attention is compiled; other residents are loaded. */
 static struct channel *channel_of(struct engine *e, struct resident_key key)
 {
     return key.kind == RESIDENT_COMPILED_ATTENTION ? &e->compiler : &e->loader;
@@ -89,23 +89,23 @@ void channel_event(struct engine *e, struct channel *ch)
     struct channel_item *first = (struct channel_item *)ch->items.first;
     SIM_REQUIRE(first != NULL, "an idle channel ends something");
     SIM_ASSERT(ch->job.active == (ch == &e->loader));
-    /* A copy: this item is dropped and the next one begins before the core is notified. The core
-     * may append items then, and must find the channel in its new state. */
+    /* Copy the item, drop it and start the next one before notifying the core, which may append
+     * items to the channel. */
     struct channel_item it = *first;
     drop(e, ch, first);
     next(e, ch);
     if (it.resident != NULL) {
         core_resident_done(&e->core, it.resident);
     } else if (it.request != NULL) {
-        SIM_ASSERT(it.request->alive); /* who is cancelled stays until its KV has moved */
+        SIM_ASSERT(it.request->alive); /* a cancelled request stays until its KV has moved */
         core_kv_moved(&e->core, it.request, it.in);
     } else if (it.cold != TRACE_NO_ROW) {
         core_cold_moved(&e->core, it.cold);
     }
 }
 
-/* A pending resident leaves its channel. If it was under way, the next item begins now, for all of
- * its time. Giving back a ready one keeps the channel busy, where the machine says how long. */
+/* Removes a pending resident from its channel; if it was in progress, the next item starts now. The
+ * eviction of a ready one occupies the channel, for a time that the machine states. */
 void channel_drop(void *exec, struct resident *r)
 {
     struct engine *e = exec;
@@ -113,7 +113,7 @@ void channel_drop(void *exec, struct resident *r)
     struct channel *ch = channel_of(e, r->key);
     struct channel_item *it = r->exec;
     int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
-    if (r->state == RESIDENT_READY && ns > 0) { /* else an event more would be one for nothing */
+    if (r->state == RESIDENT_READY && ns > 0) { /* no event without a cost */
         append(e, ch, (struct channel_item){.cold = TRACE_NO_ROW, .isolated_ns = (double)ns});
     } else if (r->state == RESIDENT_PENDING) {
         SIM_REQUIRE(it != NULL && it->resident == r, "a resident that nobody brings is dropped");

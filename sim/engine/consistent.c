@@ -15,7 +15,7 @@ static void check_queue(const struct engine *e)
         of[q->heap[i].order >> 60]++;
     }
     SIM_ASSERT(of[EVENT_ARRIVAL] + of[EVENT_TURN] == e->arrivals_pending);
-    SIM_ASSERT(of[EVENT_ARRIVAL] <= 1); /* the trace's next one, and no more */
+    SIM_ASSERT(of[EVENT_ARRIVAL] <= 1); /* only the trace's next one */
     SIM_ASSERT(of[EVENT_PASS_TAIL] == e->power.tails);
 }
 
@@ -52,7 +52,7 @@ static void check_jobs(const struct engine *e)
     }
 }
 
-/* No engine gets more than it asks for, and together they get no more than there is. */
+/* No job gets more than its demand, and together they get at most the capacity. */
 static void check_ddr(const struct engine *e)
 {
     const struct machine *m = e->core.setup->machine;
@@ -109,11 +109,11 @@ static void check_device(const struct engine *e, uint32_t device)
         SIM_ASSERT(v->l->pub->state == (runs ? LAUNCH_STATE_RUNNING : LAUNCH_STATE_QUEUED));
         SIM_ASSERT(runs != (v->phase == VEXEC_QUEUED || v->outcome == LAUNCH_OUTCOME_WITHDRAWN));
         SIM_ASSERT(d->n_running != 1 || !runs || v->job.share_frac == 1.0);
-        SIM_ASSERT(d->n_running > 0 || v->phase == VEXEC_ENDING); /* nobody waits for nobody */
+        SIM_ASSERT(d->n_running > 0 || v->phase == VEXEC_ENDING); /* else a launch would start */
     }
 }
 
-/* Launches and rows that a pass counts are those that devices have. */
+/* A pass counts the launches and rows that are on devices. */
 static void check_shares(const struct engine *e, const struct pass *p)
 {
     uint32_t n = 0;
@@ -125,7 +125,7 @@ static void check_shares(const struct engine *e, const struct pass *p)
             const struct vexec *v = d->launches[k];
             if (v->l->pub->pass == p) {
                 n++;
-                rows += columns > 0 ? 0 : v->l->pub->rows; /* those of columns have the same rows */
+                rows += columns > 0 ? 0 : v->l->pub->rows; /* columns share rows */
                 columns += v->l->pub->columns;
             }
         }
@@ -134,7 +134,7 @@ static void check_shares(const struct engine *e, const struct pass *p)
     SIM_ASSERT(columns == core_pass(p)->columns_active);
 }
 
-/* A resident is kept for the launches that hold it, and for as many as it says. */
+/* A resident's pins are the launches that use it. */
 static void check_pins(const struct engine *e)
 {
     uint32_t at = 0;
@@ -177,7 +177,7 @@ static void check_frames(const struct engine *e)
     const struct frames *f = &e->frames;
     SIM_ASSERT(among_jobs(e, &f->job) == (f->phase == FRAMES_RUNNING));
     SIM_ASSERT(f->phase == FRAMES_IDLE || f->due_ns <= e->now_ns);
-    if (f->phase == FRAMES_RUNNING) { /* the device is the frame's */
+    if (f->phase == FRAMES_RUNNING) { /* the frame has the device */
         const struct vdevice *d = &e->devices[f->job.device];
         SIM_ASSERT(d->n_running == 0 || !d->launches[0]->job.active);
     }

@@ -1,21 +1,21 @@
-/* A launch that co-runs with one other job. A batch that decodes meets the same few kernels of
- * prompts again and again, so durations of co-running pieces of work are remembered. */
+/* A launch that co-runs with one other job. A decode batch meets the same few prefill kernels again
+ * and again, so durations of co-running pieces are cached. */
 #include "sim/base/hash.h"
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
-/* A piece of work: a kernel moves its bytes, or it computes. */
+/* A piece of work: the DDR traffic of a kernel, or its computation. */
 struct piece {
-    uint64_t key[4];        /* its bytes, its ns, the other job's demand, and both devices */
-    double demand;          /* its own */
+    uint64_t key[4];        /* bytes, isolated ns, the other job's demand, both devices */
+    double demand;          /* demand of the piece */
     double demands, shares; /* sums over both jobs */
     double rate, others_rate;
     int64_t lasts_ns;
-    uint64_t passed; /* intervals that are not reported yet */
+    uint64_t passed; /* intervals not reported yet */
 };
 
-/* Pieces are sorted by their kind of op, by full or last kernel, and by moving or computing. One
- * of each sort is remembered for each sort of the other job's work. */
+/* The sort of a piece: kind of op, full or last kernel, traffic or computation. The cache has one
+ * piece for each pair of sorts of the two jobs. */
 #define SORTS (OP_KIND_COUNT * 4)
 struct coruns {
     struct piece pieces[2][SORTS + 1][SORTS]; /* [launch's index in e->jobs][other's][launch's] */
@@ -44,7 +44,7 @@ void corun_report(struct engine *e)
     }
 }
 
-/* Equal demands have equal shares. Not inline, because registers are few in the loop that calls it.
+/* Computes an entry. Equal demands have equal shares. Not inline, to save registers of the caller.
  */
 __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, const uint64_t key[4])
 {
@@ -52,7 +52,8 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
     double bytes, demand[2];
     memcpy(&bytes, &key[0], sizeof bytes);
     memcpy(&demand[1 - i], &key[2], sizeof demand[1 - i]);
-    demand[i] = bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* as vexec_demand */
+    demand[i] =
+        bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* equals vexec_demand */
     report(e, x);
     if (demand[i] != x->demand || x->key[2] != key[2] || x->key[3] != key[3]) {
         struct ddr_sums sums;
@@ -70,7 +71,7 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
     x->lasts_ns = ns < (double)TIME_LAST_NS ? units_ceil(ns) : TIME_LAST_NS;
 }
 
-/* The launch's kernel computes, or it ends and the next one begins. Returns the new piece's ns. */
+/* Moves to the launch's next piece: computation, or the next kernel. Returns its ns. */
 static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, uint64_t *bytes)
 {
     const int64_t ns = v->compute_ns;
@@ -88,7 +89,7 @@ static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, 
     return (uint64_t)c->load_ns;
 }
 
-/* The piece is in progress from now on. */
+/* Starts the piece now. */
 static void begin(struct engine *e, struct job *j, const struct piece *x)
 {
     j->left_ns = (double)x->key[1];
@@ -126,14 +127,14 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
              (x->key[3] ^ devices)) != 0) {
             fill(e, x, (uint64_t[]){bytes, ns, demand, devices});
         }
-        if (x->others_rate != rate) { /* as job_progress does */
+        if (x->others_rate != rate) { /* like job_progress */
             double done = (double)(now_ns - updated_ns) * rate;
             left_ns -= done < left_ns ? done : left_ns;
             updated_ns = now_ns;
             rate = x->others_rate;
         }
         int64_t end_ns = now_ns + x->lasts_ns;
-        /* With a margin, because the other's end is a rounded number. */
+        /* With a margin, because the other job's end is rounded. */
         bool first = left_ns * (1.0 - 1e-9) > (double)(end_ns - updated_ns) * rate + 1.0;
         if (end_ns >= before_ns || !first || !passes || (v->compute_ns == 0 && vexec_at_last(v))) {
             break;

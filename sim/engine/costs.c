@@ -1,6 +1,6 @@
-/* Costs of kernels, remembered. Ops without attention cost the same in every pass of as many rows,
- * logits and sequences, so a run has a few hundred of them. Attention in another context is asked
- * for again. The DDR bytes of whole passes alone are reported many passes at once. */
+/* A cache of kernel costs. Ops without attention cost the same in all passes of equal rows, logit
+ * rows and sequences, so a run has a few hundred costs. Attention is computed again for each
+ * context. The DDR bytes of isolated whole passes are reported for many passes at once. */
 #include <string.h>
 
 #include "sim/base/rng.h"
@@ -12,10 +12,10 @@
 #define COST_BITS 10
 struct cost_cache {
     struct costs entries[1u << COST_BITS];
-    bool second[1u << (COST_BITS - 1)]; /* of the two at a place, used last */
-    bool keeps;                         /* the kernel-time model's times are known again, */
-    uint64_t number;                    /* else: of the last entry that was asked for */
-    /* By model of the run and device: longer contexts are outside the model's envelope. */
+    bool second[1u << (COST_BITS - 1)]; /* for each pair of entries: the second was used last */
+    bool keeps;      /* costs may be cached (hwmodel_ops.context_limit, no noise) */
+    uint64_t number; /* otherwise makes every key unique */
+    /* By model and device: longer contexts are outside the calibrated range. */
     uint32_t context_limit[SIM_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
 
@@ -34,7 +34,7 @@ void costs_init(struct engine *e)
 
 /* ---- one op ---- */
 
-/* Noise does not move bytes faster than the DDR can. */
+/* Applies noise, but never exceeds the DDR's peak bandwidth. */
 static void make_noisy(const struct engine *e, struct kernel_cost *c, double factor)
 {
     double least = ceil(c->bytes / e->core.setup->machine->ddr_peak_bytes_per_s * 1e9);
@@ -43,7 +43,7 @@ static void make_noisy(const struct engine *e, struct kernel_cost *c, double fac
     c->load_ns = (int64_t)fmax(round((double)c->load_ns * factor), least);
 }
 
-/* A kernel alone must not draw more than the DDR has, even if its model says so. */
+/* Audits that an isolated kernel needs at most the DDR's peak. */
 static inline void audit_kernel(struct engine *e, const struct kernel_cost *c)
 {
     double *over = &e->core.result->audit.ddr_max_over_capacity;
@@ -55,7 +55,7 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
     if (factor != 1.0) {
         make_noisy(e, &r->full, factor);
         make_noisy(e, &r->last, factor);
-        r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* else time would never pass */
+        r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* so that time passes */
         r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
     }
     audit_kernel(e, &r->last);
@@ -65,14 +65,13 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
     SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
 }
 
-/* Reality may differ from the model by a factor. It belongs to this piece of work, so that every
- * policy that launches it meets the same one. */
+/* The factor by which the true time differs from the model's. It depends on the work, so that it is
+ * equal for all policies. */
 static double drawn_factor(const struct engine *e, const struct launch *l)
 {
     double sigma = e->core.setup->truth_sigma;
     const struct segment *s = &l->pass->segments[0];
-    /* The key has the work and the device, but no number of a launch: those differ between
-     * policies. */
+    /* The key has no launch number, because these differ between policies. */
     uint64_t key =
         rng_key(e->core.setup->seed, RNG_TRUTH, ((uint64_t)s->request->id << 32) | s->first_token,
                 ((uint64_t)l->op_begin << 8) | l->device);
@@ -93,7 +92,7 @@ static inline double truth_factor(const struct engine *e, const struct launch *l
     return s->hang_frac > 0.0 && hangs(s, l) ? factor * s->hang_factor : factor;
 }
 
-/* Is a remembered cost what the model says now? */
+/* Whether a cached cost equals the model's. */
 static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
                     const struct kernel_run *run)
 {
@@ -110,7 +109,7 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
 
 /* ---- attention ---- */
 
-/* The op is known, and costs the same in every context. */
+/* Whether the entry has the op's cost and the op has no attention. */
 static inline bool is_other(const struct costs *p, enum op_kind op)
 {
     return p->known[op] && op != OP_MHA && op != OP_LAYER;
@@ -123,7 +122,7 @@ static inline bool same_context(const struct work_shape *x, const struct work_sh
            x->max_context_tokens == y->max_context_tokens;
 }
 
-/* Asks the model for kernels of one op. */
+/* Gets the cost of one op from the model. */
 __attribute__((noinline)) static void ask(struct engine *e, const struct launch *l, enum op_kind op,
                                           uint32_t rows, double factor, struct costs *p)
 {
@@ -136,7 +135,7 @@ __attribute__((noinline)) static void ask(struct engine *e, const struct launch 
     p->attention = is_other(p, op) ? p->attention : *w;
 }
 
-/* Kernels of one op; p: where their costs are kept. Those of attention hold for one context. */
+/* Returns the kernels of one op, from entry p if it has them. Attention is for one context. */
 static inline const struct kernel_run *cost_of(struct engine *e, const struct launch *l,
                                                enum op_kind op, uint32_t rows, double factor,
                                                struct costs *p)
@@ -172,7 +171,7 @@ void costs_report(struct engine *e)
     }
 }
 
-/* Makes room for costs of another key. */
+/* Clears an entry for another key. */
 static struct costs *reset(struct engine *e, struct costs *p)
 {
     report(e, p);
@@ -196,37 +195,37 @@ static inline bool same_key(const struct costs *p, const uint64_t key[4])
     return p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] && p->key[3] == key[3];
 }
 
-/* Where costs of the launch's kernels of so many rows are, or belong. Until the next call. */
+/* Returns the entry for the launch's kernels of that many rows, which may be empty. Valid until the
+ * next call. */
 static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
 {
     struct cost_cache *cache = e->costs;
     const struct work_shape *w = &l->pass->shape;
     SIM_ASSERT(rows > 0 && rows <= w->rows);
-    /* Beyond it kernels count as outside the model's envelope, though their times be the same. */
+    /* Longer contexts count as outside the calibrated range, even if times are equal. */
     bool beyond = w->max_context_tokens > cache->context_limit[w->model][l->device];
     uint64_t a = (uint64_t)rows << 32 | w->rows;
     uint64_t b = (uint64_t)w->prefill_rows << 32 | w->sequences;
     uint64_t c = (uint64_t)l->chunk_rows << 32 | (uint64_t)w->model << 24 |
                  (uint64_t)l->graph << 16 | (uint64_t)l->device << 8 |
                  (l->pass->fused_layers ? 2 : 0) | (beyond ? 1 : 0);
-    /* Logits: of the head. With noise, or of a model that vouches for nothing, every cost is new.
-     */
+    /* logit_rows are the rows of HEAD. If costs may not be cached, every key is new. */
     uint64_t d = cache->keeps ? (uint64_t)l->columns << 32 | w->logit_rows : ++cache->number;
     uint64_t key[4] = {a, b, c, d};
-    /* A polynomial, whose products do not wait for each other. */
+    /* A polynomial hash, whose products are independent. */
     uint64_t h = a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + d * MIX;
-    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* each place has two entries */
+    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* a hash has two entries */
     struct costs *two = &cache->entries[2 * at];
     bool second = !same_key(&two[0], key);
     if (second && !same_key(&two[1], key)) {
-        second = !cache->second[at];                          /* the other one was used last */
+        second = !cache->second[at]; /* replace the one used less recently */
         memcpy(reset(e, &two[second])->key, key, sizeof key); /* no key is all zeros: rows > 0 */
     }
     cache->second[at] = second;
     return &two[second];
 }
 
-/* Sums up the kernels of a whole pass but those of attention. */
+/* Sums up the kernels of a whole pass, without attention. */
 static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
 {
     uint32_t layers = e->core.models[pass->shape.model].llm->n_layers;
@@ -255,14 +254,13 @@ static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, dou
     if (l->op_end - l->op_begin == 1) {
         return;
     }
-    /* A share of its first op is asked for by its rows, what follows by those of the pass. The
-     * first place is copied from already: the second may be the same one, emptied. */
+    /* After a share of rows, later ops have all rows, and so another entry. v->first is a copy,
+     * because that entry may be the same one, cleared. */
     if (l->rows != p->shape.rows) {
         known = find(e, l, p->shape.rows);
     }
     bool head = vexec_has_head(l);
-    uint32_t n =
-        l->op_end - l->op_begin - 1 - head; /* later ops of layers: those of one tell of all */
+    uint32_t n = l->op_end - l->op_begin - 1 - head; /* later ops, without HEAD */
     uint32_t place = v->place;
     for (uint32_t i = 0; i < n && i < p->layer.n; i++) {
         place = place + 1 < p->layer.n ? place + 1 : 0;

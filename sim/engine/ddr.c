@@ -1,7 +1,7 @@
 /* The jobs that share the DDR, as a fluid resource: progress of a job = compute share * speed *
- * min(1, bandwidth share / demand). Capacity of several jobs is kappa * peak, but never below what
- * one of them takes alone: kappa is the efficiency of several masters together, so a single one is
- * not slowed by it. */
+ * min(1, bandwidth share / demand). The capacity of several jobs is kappa * peak, but at least the
+ * largest demand: kappa is the efficiency of several masters together, and does not slow a single
+ * one. */
 #include <string.h>
 
 #include "sim/engine/ddr.h"
@@ -16,7 +16,7 @@ void ddr_join(struct engine *e, struct job *j)
     ddr_touch(e);
     j->active = true;
     j->end_ns = TIME_NEVER_NS;
-    e->jobs[e->n_timed++] = e->jobs[e->n_jobs]; /* the first of those that wait, if there is one */
+    e->jobs[e->n_timed++] = e->jobs[e->n_jobs]; /* a waiting job makes room */
     e->jobs[e->n_jobs++] = j;
 }
 
@@ -32,10 +32,10 @@ static inline uint32_t place_of(const struct engine *e, const struct job *j, uin
 void ddr_leave(struct engine *e, struct job *j)
 {
     if (!j->active) {
-        return; /* a launch that was stopped in its lead, or while a frame had the device */
+        return; /* a launch that was stopped in its lead or while paused */
     }
     ddr_touch(e);
-    /* Others keep their order: sums of their shares are added in it. */
+    /* Other jobs keep their order, in which shares are added. */
     for (uint32_t i = place_of(e, j, 0); i + 1 < e->n_jobs; i++) {
         e->jobs[i] = e->jobs[i + 1];
     }
@@ -77,7 +77,7 @@ void job_start_at(struct engine *e, struct job *j, double isolated_ns, double de
     ddr_touch(e);
 }
 
-/* Brings a job to its new rate. An unchanged rate keeps its end, so nothing is rounded twice. */
+/* Sets a job's rate. If it is unchanged the end is, too, so nothing is rounded twice. */
 static inline void job_set_rate(struct engine *e, struct job *j, double rate, double speed)
 {
     bool began = j->end_ns == TIME_NEVER_NS;
@@ -95,8 +95,7 @@ static inline void job_set_rate(struct engine *e, struct job *j, double rate, do
     }
 }
 
-/* Power limits and steps of frequency slow what runs on devices, not the loader. Frames come first.
- */
+/* Power limits and frequency steps slow launches. The loader and frames have full speed. */
 static inline double job_speed(const struct engine *e, const struct job *j)
 {
     return j->exec != NULL ? e->throttle.speed * e->governors[j->device].speed : 1.0;
@@ -150,7 +149,7 @@ void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *r, d
 void ddr_settle(struct engine *e)
 {
     if (e->n_jobs == 1 && e->jobs[0]->exec != NULL && job_speed(e, e->jobs[0]) == 1.0 &&
-        e->jobs[0]->share_frac == 1.0) { /* the usual one */
+        e->jobs[0]->share_frac == 1.0) { /* fast path */
         e->ddr_dirty = false;
         e->ddr_demand = e->ddr_share = e->jobs[0]->demand_bytes_per_s;
         job_set_rate(e, e->jobs[0], 1.0, 1.0);

@@ -1,11 +1,11 @@
-/* Jobs that share the DDR: who is there, and at what rate each progresses (ddr.c). */
+/* The jobs that share the DDR, and the rate of each (ddr.c). */
 #pragma once
 
 #include <string.h>
 
 #include "sim/engine/engine.h"
 
-/* The first of n jobs to end, by the order of events at one instant; NULL: there is none. O(n). */
+/* The first of n jobs to end, in event order within an instant; NULL: n is 0. O(n). */
 static inline struct job *ddr_first(const struct engine *e, uint32_t n)
 {
     struct job *first = n > 0 ? e->jobs[0] : NULL;
@@ -20,14 +20,13 @@ static inline struct job *ddr_first(const struct engine *e, uint32_t n)
 
 void ddr_join(struct engine *e, struct job *j);
 void ddr_leave(struct engine *e, struct job *j);
-/* A job that does nothing ends then, unless its wait is over before, or it waits again. */
+/* Makes an idle job end at until_ns, unless job_wait_over or job_wait is called before. */
 void job_wait(struct engine *e, struct job *j, int64_t until_ns);
-/* It waits no more, if it did. */
+/* Ends a wait, if there is one. */
 void job_wait_over(struct engine *e, struct job *j);
-/* The work that occupies the device, if there is any, has the device's present speed from now on.
- */
+/* From now on the work of sched_occupy, if any, runs at the device's present speed. */
 void job_occupies(struct engine *e, uint8_t device);
-/* Observers see `count` intervals of that length, of which the last one ends now. */
+/* Reports `count` intervals of `ns` each to observers. The last one ends now. */
 static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, double demand,
                               double share)
 {
@@ -36,7 +35,7 @@ static inline void ddr_report(struct engine *e, uint64_t count, int64_t ns, doub
     }
 }
 
-/* Closes the current interval and marks rates for settling. */
+/* Reports the current interval, and marks rates for ddr_settle. */
 static inline void ddr_touch(struct engine *e)
 {
     if (e->now_ns > e->ddr_since_ns) {
@@ -48,17 +47,17 @@ static inline void ddr_touch(struct engine *e)
 
 /* Recomputes all rates and ends; called before time moves. */
 void ddr_settle(struct engine *e);
-/* Sets the progress of a job's current piece of work. */
+/* Starts a piece of work of a job. */
 void job_start(struct engine *e, struct job *j, double isolated_ns, double bytes);
 void job_start_at(struct engine *e, struct job *j, double isolated_ns, double demand_bytes_per_s);
-/* Brings what is left of a job up to now, at the rate it has had. */
+/* Updates left_ns of a job to now, at its present rate. */
 static inline void job_progress(struct engine *e, struct job *j)
 {
     double passed = (double)(e->now_ns - j->updated_ns);
     SIM_REQUIRE(passed >= 0.0, "a job was brought to a later instant");
     if (passed > 0.0) {
         double done = passed * j->rate;
-        done = done < j->left_ns ? done : j->left_ns; /* its end was rounded up */
+        done = done < j->left_ns ? done : j->left_ns; /* end_ns was rounded up */
         j->left_ns -= done;
         if (j->speed != 1.0) {
             j->slowed_ns += done * (1.0 / j->speed - 1.0);
@@ -67,7 +66,7 @@ static inline void job_progress(struct engine *e, struct job *j)
     j->updated_ns = e->now_ns;
 }
 
-/* When it ends, if its rate stays. */
+/* The end of a job at its present rate. */
 static inline int64_t job_end_ns(const struct job *j)
 {
     double ns = j->left_ns / j->rate;
@@ -76,29 +75,29 @@ static inline int64_t job_end_ns(const struct job *j)
 
 /* ---- shares ---- */
 
-/* Sums over the flows that share the DDR. */
+/* Sums over flows. */
 struct ddr_sums {
     double demand, share;
 };
 
-/* Shares the DDR out to the jobs, whose demands these are: sums, and the rate of each at its share
- * alone. */
+/* Divides the DDR among the jobs, with these demands. Fills the sums, and each job's rate due to
+ * its share. */
 void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *sums, double *rate);
 
 /* Moving jobs through time (advance.c). */
 void advance_init(struct engine *e);
-/* Moves kernels over their boundaries, as far as only their launches take notice and they come
- * before that instant. Time moves to the last one. */
+/* Processes ends of kernels that come before before_ns and concern nothing but their launches. Time
+ * moves to the last one. */
 void advance(struct engine *e, int64_t before_ns);
 
 /* A launch that co-runs with one other job (corun.c). */
 void corun_init(struct engine *e);
-/* Moves the launch over the end of its piece of work, and over later ends. Later ones come before
- * that instant and before the other job's end. Time moves to the last of them. Preconditions: the
- * two jobs share the DDR at full speed. The first end comes before the other's, and only the launch
- * takes notice of it. passes: this holds for ends of later kernels, too. The launch's last kernel
- * is never passed. */
+/* Processes the end of the launch's present piece of work, and later ones that end before before_ns
+ * and before the other job. Time moves to the last end. Preconditions: both jobs are at full speed
+ * and no other is active; the first end is before the other job's and concerns only the launch.
+ * passes: later ends concern only the launch, too. The end of its last kernel is never processed.
+ */
 void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passes,
                 int64_t before_ns);
-/* Reports the DDR intervals that are not reported yet. To be called at the end of a run. */
+/* Reports the remaining DDR intervals, at the end of a run. */
 void corun_report(struct engine *e);

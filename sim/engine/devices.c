@@ -1,4 +1,4 @@
-/* Virtual devices: they take launches, run their kernels one after another (vexec.c), and stop at
+/* Virtual devices: queue launches, run their kernels one after another (vexec.c), and stop them at
  * yield points. */
 #include <errno.h>
 
@@ -16,7 +16,7 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
     if (d->n_running > 1) {
         share = d->desc->shared_efficiency_frac / (double)d->n_running;
     }
-    bool any = false; /* of them uses the DDR: else no interval ends, for whoever does */
+    bool any = false; /* whether one of them uses the DDR; if none does, no DDR interval ends */
     for (uint32_t i = 0; i < d->n_running; i++) {
         SIM_ASSERT(share > 0.0 && share <= 1.0);
         d->launches[i]->job.share_frac = share;
@@ -32,7 +32,7 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->job.end_ns);
     vexec_place(v);
     vexec_continue(v);
-    /* The display does not wait for a launch that comes after its frame was due. */
+    /* A frame that was due before this kernel goes first. */
     if (frames_take(e, v->job.device)) {
         BECOMES(vexec, v->phase, VEXEC_PAUSED);
         return;
@@ -63,21 +63,21 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     device_begin(e, v, e->now_ns + lead_ns);
 }
 
-/* The device runs its first waiting launch that can: host work first, unless it overlapped with
- * what ran before. */
+/* Starts a queued launch with its lead, of which a part may have overlapped with the previous
+ * launch. */
 static void vexec_start(struct engine *e, struct vdevice *d, uint32_t i)
 {
     struct vexec *v = d->launches[i];
     SIM_ASSERT(d->n_running < (d->desc->sharing == DEVICE_SERIAL ? 1 : d->desc->max_shared));
-    for (; i > d->n_running; i--) { /* before those that are being withdrawn */
+    for (; i > d->n_running; i--) { /* in front of launches that are being withdrawn */
         d->launches[i] = d->launches[i - 1];
     }
     d->launches[d->n_running++] = v;
     int64_t lead = core_launch_lead_ns(&e->core, v->l->pub) + v->buffers_ns;
-    /* The host works from the submission on, also while the device still runs what came before. */
+    /* The lead begins at the submission, even if the device is busy then. */
     int64_t ready = v->l->pub->submit_ns + lead;
     int64_t begin = ready > e->now_ns ? ready : e->now_ns;
-    /* Counted, and not prevented: the audit is to say whether the engine ever does it. */
+    /* Counted, not prevented, so that the audit detects it. */
     if (d->desc->sharing == DEVICE_SERIAL && d->n_running > 1) {
         e->core.result->audit.double_bookings++;
     }
@@ -135,7 +135,7 @@ void device_leave(struct engine *e, struct vexec *v)
     SIM_ASSERT(!v->job.active && !v->job.waits);
     d->n_running -= i < d->n_running;
     d->n_launches--;
-    for (; i < d->n_launches; i++) { /* in their order */
+    for (; i < d->n_launches; i++) { /* keep the order */
         d->launches[i] = d->launches[i + 1];
     }
     FREE_PUT(e->free_execs, v);
@@ -144,7 +144,7 @@ void device_leave(struct engine *e, struct vexec *v)
     }
 }
 
-/* Ends a launch and notifies the core; then the next launch in flight starts at once. */
+/* Ends a launch and notifies the core. Then the next queued launch starts at once. */
 void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
@@ -159,17 +159,17 @@ void device_end(struct engine *e, struct vexec *v)
     uint32_t rows_done = v->k * l->chunk_rows;
     struct full_launch *fl = v->l;
     SIM_ASSERT(v->outcome != LAUNCH_OUTCOME_DONE || v->op == l->op_end);
-    SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* ops of one dynamic kernel end with it */
+    SIM_ASSERT(v->k == 0 || l->chunk_rows > 0); /* a dynamic kernel is the whole op */
     power_device(e, v->job.device);
-    /* A frame that waited for the kernel goes before launches that are queued. */
+    /* A waiting frame goes before queued launches. */
     if (d->n_running == 0) {
         (void)frames_take(e, v->job.device);
     }
     core_launch_ended(&e->core, fl, v->outcome, ops_done, rows_done,
                       v->isolated_ns + units_round(v->slowed_ns), v->lost_ns);
-    /* Last: the core must report this end before it reports the start of the next launch. */
+    /* Last, because the core must report this end before the start of the next launch. */
     for (uint32_t i = 0; d->n_running == 0 && i < d->n_launches; i++) {
-        if (d->launches[i]->phase == VEXEC_QUEUED) { /* not one being withdrawn at this instant */
+        if (d->launches[i]->phase == VEXEC_QUEUED) { /* not one that is being withdrawn */
             vexec_start(e, d, i);
         }
     }
@@ -223,11 +223,11 @@ void device_kernel_ended(struct engine *e, struct vexec *v)
     }
 }
 
-/* Ends it at an instant of its own, so that launch_done never comes from inside an action. */
+/* Schedules the end of a launch, so that launch_done never comes from inside an action. */
 static void end_at(struct engine *e, struct vexec *v, enum launch_outcome outcome, int64_t at_ns)
 {
-    job_wait_over(e, &v->job); /* the end of its lead comes no more */
-    if (v->job.active) {       /* while it is being reset it moves nothing */
+    job_wait_over(e, &v->job); /* cancel the end of its lead */
+    if (v->job.active) {       /* no DDR traffic during a reset */
         ddr_leave(e, &v->job);
     }
     SIM_ASSERT(at_ns >= e->now_ns && outcome != LAUNCH_OUTCOME_DONE);
@@ -244,7 +244,7 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct vexec *v = l->exec;
     SIM_ASSERT(v->l == l && l->pub->stop_requested);
     if (v->phase == VEXEC_ENDING) {
-        return 0; /* what was asked first is under way */
+        return 0; /* it is ending already */
     }
     if (v->phase == VEXEC_QUEUED) {
         end_at(e, v, LAUNCH_OUTCOME_WITHDRAWN, e->now_ns);
@@ -257,14 +257,14 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     if (l->pub->yield == YIELD_PASS && !how.now) {
         return 0; /* its only yield point is its end */
     }
-    ddr_touch(e); /* bytes are rounded for each interval: a stop begins a new one */
+    ddr_touch(e); /* a stop starts a new interval, for which bytes are rounded */
     bool paused = v->phase == VEXEC_PAUSED;
     bool untouched = paused || v->kernel_begin_ns == e->now_ns;
     const struct device *desc = e->devices[v->job.device].desc;
     if (how.now && how.discard) {
         v->lost_ns = paused ? 0 : e->now_ns - v->kernel_begin_ns;
         v->isolated_ns +=
-            vexec_skip_ns(v); /* booked by the launch that did it: lost with the kernel */
+            vexec_skip_ns(v); /* work of an earlier launch on this kernel is lost, too */
         end_at(e, v, LAUNCH_OUTCOME_RESET, e->now_ns + desc->reset_ns);
     } else if (how.now) {
         vexec_suspend(e, v);
@@ -272,7 +272,7 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     } else if ((how.drain || !desc->can_withdraw) && l->pub->inflight > 1) {
         v->in_flight_left = l->pub->inflight - 1;
     } else if (untouched && at_yield_point(v)) {
-        vexec_suspend(e, v); /* what an earlier launch did of it */
+        vexec_suspend(e, v); /* with the work of earlier launches on this kernel */
         end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
     }
     return 0;

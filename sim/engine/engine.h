@@ -1,9 +1,9 @@
 /* The virtual-clock executor: devices, the DDR they share, the loader, the compiler, power.
  *
- * Everything that shares the DDR is a `job`: isolated nanoseconds left, and a rate that is 1
- * when alone. It ends at ceil(now + left / rate). Rates change only when the set of jobs or a
- * demand changes. Ends of jobs are no events of the queue (advance.c). An end that may be taken
- * back is that of a job, which only waits. So the queue has what comes in any case.
+ * Everything that shares the DDR is a `job`: remaining isolated nanoseconds, and a rate, which is 1
+ * without contention. It ends at ceil(now + left / rate). Rates change only when the set of jobs or
+ * a demand changes. Ends of jobs are not in the queue (advance.c). Instants that may be cancelled
+ * are ends of jobs that only wait, so events of the queue always happen.
  */
 #pragma once
 
@@ -13,19 +13,19 @@
 
 /* Order of events at one instant (clauses.md 0.2). */
 enum event_kind {
-    EVENT_KERNEL,    /* the end of a kernel or lead, or the forced one of a launch: a job */
-    EVENT_LOAD,      /* loader, of a graph block or a KV move: a job */
+    EVENT_KERNEL,    /* end of a kernel or lead, or forced end of a launch: a job */
+    EVENT_LOAD,      /* end of a load or KV move: a job */
     EVENT_COMPILE,   /* a job */
     EVENT_PASS_TAIL, /* iteration boundary */
-    EVENT_TURN,      /* a session's next turn, after a tool or a person */
-    EVENT_ARRIVAL,   /* the next first turn of the trace */
+    EVENT_TURN,      /* arrival of a session's next turn */
+    EVENT_ARRIVAL,   /* arrival of the trace's next first turn */
     EVENT_CANCEL,
-    EVENT_TIMER,    /* also the end of what occupies a device: a job */
-    EVENT_FRAME,    /* of the graphics user: due or done; jobs, as all below but one */
-    EVENT_THROTTLE, /* the average power meets its limit */
-    EVENT_MACHINE,  /* one of the trace's events of the machine: of the queue */
+    EVENT_TIMER,    /* timer, or end of sched_occupy: a job */
+    EVENT_FRAME,    /* a frame is due or done; a job, as all below except EVENT_MACHINE */
+    EVENT_THROTTLE, /* the average power reaches its limit */
+    EVENT_MACHINE,  /* an event of the machine of the trace */
     EVENT_BATTERY,  /* the battery is empty */
-    EVENT_GOVERNOR, /* a period of a device's frequency governor is over */
+    EVENT_GOVERNOR, /* end of a period of a device's frequency governor */
     EVENT_KINDS
 };
 
@@ -36,21 +36,21 @@ enum event_kind {
 struct job {
     double left_ns;            /* isolated time left at updated_ns */
     double rate;               /* isolated ns per ns */
-    double speed;              /* part of it that power limits leave */
-    double slowed_ns;          /* what they cost this piece of work so far */
-    double share_frac;         /* compute share: 1, or efficiency/n on a time-shared device */
-    double demand_bytes_per_s; /* alone */
+    double speed;              /* factor of rate due to power limits and frequency steps */
+    double slowed_ns;          /* time that these cost the present piece of work */
+    double share_frac;         /* factor of rate: 1, or efficiency/n on a time-shared device */
+    double demand_bytes_per_s; /* isolated demand */
     int64_t updated_ns;
     int64_t end_ns;     /* TIME_NEVER_NS until its rate is known */
-    uint64_t order;     /* of its end among events of one instant */
+    uint64_t order;     /* order of its end within an instant */
     uint8_t device;     /* or ENGINE_LOADER_FLOW */
-    uint8_t kind;       /* enum event_kind of its end */
-    bool active;        /* among the engine's jobs that share the DDR */
-    bool waits;         /* ... or among those that only wait for their end */
+    uint8_t kind;       /* enum event_kind */
+    bool active;        /* shares the DDR: among the first n_jobs of engine.jobs */
+    bool waits;         /* only waits for its end: among the other engine.jobs */
     struct vexec *exec; /* the launch it belongs to, or NULL */
 };
 
-/* A job that has begun nothing. */
+/* An idle job. */
 static inline struct job job_of(enum event_kind kind, uint8_t device, struct vexec *exec)
 {
     return (struct job){.end_ns = TIME_NEVER_NS,
@@ -65,58 +65,58 @@ static inline struct job job_of(enum event_kind kind, uint8_t device, struct vex
 /* PAUSED: between two kernels, while a frame has the device. */
 enum vexec_phase { VEXEC_QUEUED, VEXEC_LEAD, VEXEC_RUNNING, VEXEC_PAUSED, VEXEC_ENDING };
 
-/* A launch on a virtual device. Position: op `op`, kernel `k` of it, in progress. */
+/* A launch on a virtual device. Its position: kernel `k` of op `op` is in progress. */
 struct vexec {
     struct full_launch *l;
     struct vexec *next_free;
     enum vexec_phase phase;
     enum launch_outcome outcome;          /* when ENDING */
-    struct kernel_run first;              /* of op_begin, for l->rows rows */
-    struct kernel_run run[OP_KIND_COUNT]; /* of later ops, whole */
-    int64_t layer_ns;                     /* all ops of one layer */
-    struct costs *costs;                  /* where those of a whole pass are, or NULL */
+    struct kernel_run first;              /* kernels of op_begin, for l->rows rows */
+    struct kernel_run run[OP_KIND_COUNT]; /* kernels of later ops, for all rows */
+    int64_t layer_ns;                     /* time of all ops of one layer */
+    struct costs *costs;                  /* cache entry for the whole pass, or NULL */
     uint32_t op, k;
-    uint32_t place;                   /* of op in its layer, */
-    enum op_kind kind;                /* its kind */
-    const struct kernel_run *kernels; /* and its kernels */
-    uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be taken back */
+    uint32_t place;                   /* index of op in its layer */
+    enum op_kind kind;                /* kind of op */
+    const struct kernel_run *kernels; /* kernels of op */
+    uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be withdrawn */
     int64_t kernel_begin_ns;
-    int64_t compute_ns;  /* left of the kernel when its bytes have moved; 0: they have */
-    int64_t isolated_ns; /* of completed kernels */
-    double slowed_ns;    /* of them, by power limits */
+    int64_t compute_ns; /* the kernel's time after its DDR traffic; 0: it is in that part already */
+    int64_t isolated_ns; /* isolated time of completed kernels */
+    double slowed_ns;    /* their delay by power limits */
     int64_t lost_ns;
-    int64_t skip_ns; /* of the first kernel: done by a launch that was suspended */
-    struct kernel_buffer *buffers[OP_KIND_COUNT]; /* that it holds (buffers.c) */
+    int64_t skip_ns; /* part of the first kernel that a suspended launch did */
+    struct kernel_buffer *buffers[OP_KIND_COUNT]; /* kernels that it holds in memory (buffers.c) */
     uint32_t n_buffers;
-    int64_t buffers_ns; /* of loading them */
-    bool breaks_off;    /* when ENDING: in a kernel, for which the device draws until it is free */
+    int64_t buffers_ns; /* host time to load them */
+    bool breaks_off; /* when ENDING: stopped inside a kernel, so the device draws power until it is
+                        free */
     struct job job;
 };
 
 struct vdevice {
     const struct device *desc;
-    struct vexec **launches; /* in order of submission: those that it runs, then those that wait */
-    uint32_t n_running, n_launches; /* those, and all */
-    uint32_t most;                  /* launches that it takes at once */
-    struct job occupied; /* its work for no pass (sched_occupy), until end_ns: it waits */
+    struct vexec **launches;        /* in order of submission: running ones, then queued ones */
+    uint32_t n_running, n_launches; /* running launches, and all */
+    uint32_t most;                  /* largest n_launches */
+    struct job occupied;            /* sched_occupy: waits until the end of that work */
 };
 
-/* One serial channel of work items: the loader. The compiler is the same without DDR demand. */
+/* A serial FIFO of work: the loader, or the compiler, which has no DDR demand. */
 struct channel_item {
-    struct ranked place; /* all have one rank */
+    struct ranked place; /* position in channel.items; all have the same rank */
     struct channel_item *next_free;
-    struct resident *resident;    /* or */
-    struct full_request *request; /* KV move, or NULL: */
-    uint32_t cold; /* KV that is kept for the turn of that row, to flash; TRACE_NO_ROW: memory is
-                      given back */
+    struct resident *resident;    /* to load or compile, or NULL */
+    struct full_request *request; /* whose KV moves, or NULL */
+    uint32_t cold; /* else cold KV of that row goes to flash; TRACE_NO_ROW: an eviction */
     bool in;
     double isolated_ns;
     double bytes;
 };
 
 struct channel {
-    struct ranked_list items; /* the first is in progress */
-    struct job job;           /* of the first: the compiler's only waits */
+    struct ranked_list items; /* first: in progress */
+    struct job job;           /* the first item's; the compiler's only waits */
 };
 
 enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
@@ -124,9 +124,9 @@ enum frames_phase { FRAMES_IDLE, FRAMES_WAITING, FRAMES_RUNNING };
 struct frames {
     enum frames_phase phase;
     double per_s;    /* 0: none */
-    int64_t from_ns; /* the first was due then */
-    uint64_t number; /* of the next frame */
-    int64_t due_ns;  /* of the one that waits or runs */
+    int64_t from_ns; /* when frame 0 was due */
+    uint64_t number; /* the next frame */
+    int64_t due_ns;  /* when the waiting or running frame was due */
     struct job next; /* waits until the next one is due */
     struct job job;
 };
@@ -138,41 +138,41 @@ struct power {
     double joules[OBSERVER_DOMAINS];
     double total_watts, total_joules;
     int64_t total_since_ns;
-    uint32_t tails;  /* passes for which the host samples */
-    bool polls;      /* the policy's coordinator does, which draws power */
-    bool host_draws; /* ever, in this run */
+    uint32_t tails;  /* passes that the host samples for */
+    bool polls;      /* the policy's coordinator polls, which draws power */
+    bool host_draws; /* the host domain drew power at some time */
 };
 
 struct throttle {
     bool on;                     /* there is a limit */
-    double cap_watts;            /* that an event of the machine set; 0: none */
-    double speed;                /* of everything on devices, (0, 1] */
-    double average_watts, watts; /* at since_ns, and since */
+    double cap_watts;            /* set by an event of the machine; 0: none */
+    double speed;                /* of all work on devices, (0, 1] */
+    double average_watts, watts; /* average at since_ns; power since then */
     int64_t since_ns;
-    struct job reaches; /* waits until the average meets the limit */
+    struct job reaches; /* waits until the average reaches the limit */
 };
 
-/* A device's step of frequency. Where it has none, speed and power are 1. */
+/* The frequency step of a device. Without steps, speed and power are 1. */
 struct governor {
     uint32_t step;
-    double speed, power; /* shares of what the device has at its highest step */
-    uint32_t cheapest[POWER_PHASE_PREFILL + 1]; /* the step of least energy, by phase */
+    double speed, power;                        /* as a share of the highest step's */
+    uint32_t cheapest[POWER_PHASE_PREFILL + 1]; /* step of least energy for each phase */
     bool busy;
     int64_t busy_since_ns;
-    int64_t busy_ns;   /* in the present period, until busy_since_ns */
-    struct job period; /* waits until it is over, if there is one */
+    int64_t busy_ns;   /* busy time in this period up to busy_since_ns */
+    struct job period; /* waits for the end of the period, if there is one */
 };
 
-/* Its charge falls by the energy of the run while that is drawn from it. */
+/* A battery. While it feeds the machine, its charge falls by the run's energy. */
 struct battery {
-    bool known; /* an event has stated a charge */
-    bool feeds; /* the machine, from now on */
-    bool empty; /* the run is over */
+    bool known; /* an event of the machine has set a charge */
+    bool feeds; /* it feeds the machine now */
+    bool empty; /* it ended the run */
     double full_j;
-    double charge_j; /* when the run's energy was since_j */
+    double charge_j; /* charge when the run's energy was since_j */
     double since_j;
-    double drawn_j;   /* until then */
-    struct job lasts; /* waits until it is empty, if watts stay */
+    double drawn_j;   /* energy drawn until then */
+    struct job lasts; /* waits until it is empty at the present power */
 };
 
 struct engine {
@@ -181,19 +181,19 @@ struct engine {
     int64_t now_ns;
     struct vdevice devices[MACHINE_MAX_DEVICES];
     struct vexec *free_execs;
-    /* The launch that was submitted last in this round, if its pass is steady, or NULL. */
+    /* The last launch submitted in this round if its pass is steady, else NULL. */
     struct vexec *fresh;
-    /* Active ones, in order of joining; then those that wait, in no order. */
+    /* Active jobs, in order of joining; then waiting ones, in no order. */
     struct job *jobs[ENGINE_MAX_JOBS + ENGINE_MAX_WAITING];
-    uint32_t n_jobs, n_timed;     /* active ones, and all */
-    double ddr_demand, ddr_share; /* sums over jobs, since ddr_since_ns */
+    uint32_t n_jobs, n_timed;     /* number of active jobs, and of all */
+    double ddr_demand, ddr_share; /* sums over jobs; constant since ddr_since_ns */
     int64_t ddr_since_ns;
     bool ddr_dirty;    /* rates must be settled before time moves */
-    bool kernels_seen; /* by an observer, each of those that are events */
-    bool may_jump;     /* boundaries of kernels need not be reported one by one */
-    bool unwatched;    /* nobody needs iterations of a steady pass one by one */
-    bool has_buffers;  /* kernels take memory on some device */
-    bool governed;     /* some device has steps of frequency */
+    bool kernels_seen; /* an observer has the hook `kernel` */
+    bool may_jump;     /* ends of kernels need not be reported one by one */
+    bool unwatched;    /* iterations of a steady pass need not be simulated one by one */
+    bool has_buffers;  /* some device has a budget for kernels */
+    bool governed;     /* some device has frequency steps */
     struct channel loader, compiler;
     struct channel_item *free_items;
     struct frames frames;
@@ -201,30 +201,30 @@ struct engine {
     struct throttle throttle;
     struct governor governors[MACHINE_MAX_DEVICES];
     struct battery battery;
-    /* Memories of the files of these names; from the core's arena. */
+    /* State of repeat.c, corun.c and costs.c, from the core's arena. */
     struct repeat *repeat;
     struct coruns *coruns;
     struct cost_cache *costs;
-    struct device_buffers *buffers; /* of each device */
+    struct device_buffers *buffers; /* one for each device */
     struct kernel_buffer *free_buffers;
-    size_t next_first;         /* next first turn of the trace */
+    size_t next_first;         /* index of the next first turn of the trace */
     uint64_t arrivals_pending; /* arrival and turn events in the queue */
     uint64_t next_order;
 };
 
-/* The first instant that is so long from now; past the last one of any run when that is long. */
+/* The instant `ns` from now, rounded up; TIME_NEVER_NS if that is beyond any run. */
 static inline int64_t engine_after(const struct engine *e, double ns)
 {
     return ns < (double)TIME_LAST_NS ? e->now_ns + units_ceil(ns) : TIME_NEVER_NS;
 }
 
-/* Key of an event: kind, then `sub` (device or request id), then order of creation. */
+/* The order of an event: kind, then `sub` (device or request id), then creation. */
 static inline uint64_t engine_order(struct engine *e, enum event_kind kind, uint32_t sub)
 {
     return ((uint64_t)kind << 60) | ((uint64_t)sub << 28) | (e->next_order++ & 0xfffffff);
 }
 
-/* The instant after the last one that is left to kernels alone. */
+/* Until (not including) this instant nothing but ends of active jobs can happen. */
 static inline int64_t engine_free_until_ns(const struct engine *e)
 {
     int64_t at_ns = eventq_empty(&e->queue) ? TIME_LAST_NS : eventq_peek(&e->queue)->time_ns;
@@ -237,55 +237,55 @@ static inline int64_t engine_free_until_ns(const struct engine *e)
 
 /* repeat.c */
 void repeat_init(struct engine *e);
-/* At the end of an instant: runs the iterations of a steady pass that was launched in it, which are
- * over before anything else happens. Time moves to the end of the last one. False: there are none.
+/* At the end of an instant: runs iterations of the steady pass launched in it, as long as they end
+ * before anything else happens. Time moves to the end of the last one. False: there are none.
  */
 bool repeat_run(struct engine *e);
 
-/* executor_ops calls these (channels.c). */
+/* Functions of executor_ops (channels.c). */
 void channel_load(void *exec, struct resident *r, double bytes);
 void channel_compile(void *exec, struct resident *r, int64_t duration_ns);
 void channel_kv_move(void *exec, struct full_request *r, uint32_t row, double bytes, bool in);
 void channel_drop(void *exec, struct resident *r);
-/* The item in progress is done. */
+/* Handles the end of the item in progress. */
 void channel_event(struct engine *e, struct channel *ch);
 
-/* Invariants of the machine when an instant is over: rates are settled, nobody is in the middle
- * of anything. Walks everything, the events in the queue too; called under SIM_ASSERT only. It
- * names the clause that is broken and ends the process. */
+/* Checks invariants of the machine at the end of an instant, when rates are settled. It walks all
+ * objects and the queue, so it is called under SIM_ASSERT only. A check that fails names the broken
+ * clause and ends the process. */
 bool engine_consistent(const struct engine *e);
 
 /* Frequency steps of devices (governor.c). */
 void governor_init(struct engine *e);
-/* The device is in that phase from now on. */
+/* Sets the phase of a device from now on. */
 void governor_phase(struct engine *e, uint8_t device, enum power_phase phase);
-/* A period of the device is over. True: it draws other watts from now on (power_device). */
+/* Handles the end of a device's period. Returns whether its power changes (power_device). */
 bool governor_event(struct engine *e, uint8_t device);
 void governor_finish(struct engine *e);
 
-/* Memory of kernels besides weights, and its collector (agent-xpu-v1 6.5). */
+/* Memory of kernels, without weights, and its collector (agent-xpu-v1 6.5). */
 
-/* A kernel that a device has in memory: one op of a model, for launches of up to so many rows. The
- * layers share it, because weights are its argument. */
+/* A kernel in a device's memory: one op of a model, for up to `rows` rows. All layers share it,
+ * because weights are arguments of the kernel. */
 struct kernel_buffer {
-    struct ranked place; /* by last use: all have one rank */
+    struct ranked place; /* in LRU order; all have the same rank */
     struct kernel_buffer *next_free;
     uint32_t model, rows;
     enum op_kind op;
-    uint32_t uses; /* launches that hold it */
+    uint32_t uses; /* launches that use it */
     double bytes;
 };
 
 struct device_buffers {
     struct ranked_list kernels;
-    double bytes; /* of these kernels */
+    double bytes; /* bytes of these kernels */
 };
 
 void buffers_init(struct engine *e);
-/* Loads what the launch needs and the device lacks. Returns how much longer the host works for it.
- * The kernels stay until buffers_release. O(kernels of the device). */
+/* Loads the kernels that the launch needs and the device lacks, and keeps them until
+ * buffers_release. Returns the host time for that. O(kernels of the device). */
 int64_t buffers_take(struct engine *e, struct vexec *v);
 void buffers_release(struct engine *e, struct vexec *v);
-void buffers_compiled(struct engine *e); /* more attention is compiled from now on */
-/* For assertions: sums and order. */
+void buffers_compiled(struct engine *e); /* another attention kernel was compiled */
+/* Checks sums and order, for assertions. */
 bool buffers_consistent(const struct engine *e);

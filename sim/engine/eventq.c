@@ -44,7 +44,7 @@ void eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t pay
     up(q, q->n++, (struct eventq_event){time_ns, order, payload});
 }
 
-/* Takes out event i. */
+/* Removes event i. */
 static void take(struct eventq *q, uint32_t i)
 {
     SIM_ASSERT(i < q->n);
@@ -52,7 +52,7 @@ static void take(struct eventq *q, uint32_t i)
     if (i == q->n) {
         return;
     }
-    /* It comes from another branch, and may be before its parent here, or after its children. */
+    /* The last event is from another branch, so it may have to move up or down. */
     if (i > 0 && eventq_before(&last, &q->heap[(i - 1) / 4])) {
         up(q, i, last);
     } else {

@@ -1,9 +1,8 @@
 /* Pending events: an implicit 4-ary heap.
  *
- * Order: (time_ns, order) lexicographically; `order` makes it total, so equal instants never depend
- * on insertion history, and names an event. Every operation is O(log n), but for cancelling, which
- * looks for the event in O(n): the simulator cancels none (engine.h). Memory doubles and never
- * shrinks. {0} is an empty queue.
+ * Order: (time_ns, order) lexicographically; `order` is unique: it names an event, and ties do not
+ * depend on the history of insertion. Operations are O(log n), except eventq_cancel, which is O(n)
+ * and which the simulator does not use. Memory doubles and never shrinks. {0} is an empty queue.
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 
 #include "sim/base/halt.h"
 
-#define EVENTQ_NONE UINT64_MAX /* no event has that order */
+#define EVENTQ_NONE UINT64_MAX /* never the order of an event */
 
 struct eventq_event {
     int64_t time_ns;
@@ -29,13 +28,13 @@ struct eventq {
 
 void eventq_fini(struct eventq *q);
 
-/* For assertions: events are in order. Ends the process at the clause that does not hold. O(n). */
+/* Checks the heap order, for assertions. Ends the process if it is broken. O(n). */
 bool eventq_consistent(const struct eventq *q);
 
 void eventq_push(struct eventq *q, int64_t time_ns, uint64_t order, uint64_t payload);
-/* Takes the earliest event; precondition: not empty. */
+/* Removes and returns the earliest event; precondition: not empty. */
 struct eventq_event eventq_pop(struct eventq *q);
-/* Takes out the event of that order; precondition: there is one. */
+/* Removes the event of that order; precondition: it exists. */
 void eventq_cancel(struct eventq *q, uint64_t order);
 
 static inline bool eventq_empty(const struct eventq *q)

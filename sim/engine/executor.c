@@ -1,5 +1,5 @@
-/* The core calls these functions of the simulated machine: they give work to devices (devices.c),
- * to the loader and the compiler (channels.c), and set instants at which something is to come. */
+/* The simulated machine's functions for the core: work for devices (devices.c), the loader and the
+ * compiler (channels.c), and future events. */
 #include <errno.h>
 
 #include "sim/engine/ddr.h"
@@ -14,7 +14,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     if (e->now_ns < d->occupied.end_ns) {
         return 0;
     }
-    /* Those on their way out still count: they have the device until they are gone. */
+    /* Launches that are ending count, because they have the device until the end. */
     return d->most - d->n_launches;
 }
 
@@ -36,7 +36,7 @@ static int exec_occupy(void *exec, uint8_t device, int64_t until_ns)
     d->occupied.left_ns = (double)(until_ns - e->now_ns);
     d->occupied.updated_ns = e->now_ns;
     d->occupied.end_ns = until_ns;
-    job_occupies(e, device); /* first: what the device draws follows from it */
+    job_occupies(e, device); /* first, because the device's power depends on it */
     power_device(e, device);
     return 0;
 }
@@ -64,7 +64,7 @@ static void exec_cancel_later(void *exec, int64_t at_ns, struct full_request *r)
 {
     struct engine *e = exec;
     SIM_ASSERT(at_ns >= e->now_ns);
-    /* By its number: by then it may have left, and its object be another request. */
+    /* By id, because the request may have left by then and its object be reused. */
     eventq_push(&e->queue, at_ns, engine_order(e, EVENT_CANCEL, r->pub->id), r->pub->id);
 }
 

@@ -1,13 +1,13 @@
-/* The graphics user: a frame is due every period on one device. It waits until the running kernel
- * ends, because GPUs switch contexts between kernels. Then it has the device to itself, but its
- * traffic shares the DDR. The interrupted launch continues at its next kernel. A frame that is not
- * done when the next one is due makes that one missed: the display shows the old picture again. */
+/* The screen: a frame is due every period on one device. It waits until the running kernel ends,
+ * because GPUs switch contexts between kernels. Then it has the device to itself, but its traffic
+ * shares the DDR. The interrupted launch continues at its next kernel. If a frame is not done when
+ * the next one is due, the next one is missed, and the screen shows the old picture again. */
 #include "sim/engine/ddr.h"
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 #include "sim/engine/vexec.h"
 
-/* From the number, so that a period that is no whole number of ns does not drift. */
+/* Computed from the number, so that rounding of the period does not accumulate. */
 static int64_t due_ns(const struct engine *e, uint64_t number)
 {
     const struct frames *f = &e->frames;
@@ -86,16 +86,16 @@ void frames_due(struct engine *e)
     f->phase = FRAMES_WAITING;
     f->due_ns = now_due;
     struct vdevice *d = &e->devices[f->job.device];
-    struct vexec *v = d->n_running > 0 ? d->launches[0] : NULL; /* the device is serial */
+    struct vexec *v = d->n_running > 0 ? d->launches[0] : NULL; /* serial device */
     if (v == NULL || v->phase == VEXEC_LEAD) {
         begin(e);
         return;
     }
     if (v->phase != VEXEC_RUNNING) {
-        return; /* it is ending: the device becomes free for the frame then */
+        return; /* it is ending; the frame starts after it */
     }
-    ddr_touch(e); /* bytes are rounded for each interval: a frame begins a new one */
-    /* Due between two kernels: it need not wait for the one that has just begun. */
+    ddr_touch(e); /* a frame starts a new interval, for which bytes are rounded */
+    /* A kernel that starts at this instant does not delay the frame. */
     if (v->kernel_begin_ns == e->now_ns) {
         (void)frames_pause(e, v);
     }

@@ -1,24 +1,24 @@
 /* Frequency steps of a device, and the rule that chooses among them (DVFS).
  *
- * At a step of speed s everything on the device takes 1 / s as long, and the device draws another
+ * At a step of speed s, work on the device takes 1 / s as long, and the device draws the step's
  * share of its watts above idle. Power limits come on top (throttle.c).
  *
- * By utilisation the governor works as Linux's schedutil. After every period it looks at the share
- * u of the period in which the device worked. It takes the lowest step with headroom x u x s. A
- * device at rest in its lowest step has no periods.
+ * The rule `utilisation` is that of Linux's schedutil. After every period it measures the share u
+ * of the period in which the device was busy, and takes the lowest step of speed >= headroom x u x
+ * s. An idle device at its lowest step has no periods.
  *
- * By energy it takes the step at which a piece of work costs least, by phase. The platform's power
- * and that of the device at rest are part of the cost, because they are drawn for as long. */
+ * The rule `energy` takes the step at which work costs least energy, for each phase. The cost
+ * includes the idle power of platform and device for the duration. */
 #include "sim/engine/ddr.h"
 
-#define LEAST_WORK_FRAC 1e-9 /* of a step that is fast enough: rounding of the utilisation */
+#define LEAST_WORK_FRAC 1e-9 /* tolerance of the utilisation's rounding, relative */
 
 static const struct sim_dvfs *dvfs_of(const struct engine *e, uint8_t device)
 {
     return &e->core.setup->dvfs[device];
 }
 
-/* Work of 1 s at full speed takes (platform + idle + above x power) / speed. */
+/* Work of 1 s at full speed costs (platform + idle + above x power) / speed joules. */
 static uint32_t cheapest(const struct engine *e, uint8_t device, double full_watts)
 {
     const struct sim_dvfs *d = dvfs_of(e, device);
@@ -55,7 +55,7 @@ void governor_init(struct engine *e)
     e->core.result->dvfs.known = e->governed;
 }
 
-/* Adds the busy time since the last call, at the speed that held since then. */
+/* Adds the busy time since the last call. */
 static void account(struct engine *e, uint8_t device)
 {
     struct governor *g = &e->governors[device];
@@ -67,7 +67,7 @@ static void account(struct engine *e, uint8_t device)
     e->core.result->dvfs.speed_ns += (double)ns * g->speed;
 }
 
-/* True: the step is another one. */
+/* Sets the step. Returns whether it changed. */
 static bool take_step(struct engine *e, uint8_t device, uint32_t step)
 {
     struct governor *g = &e->governors[device];

@@ -1,7 +1,6 @@
-/* The trace's events of the machine. Each is an event of the queue, so it ends every stretch of
- * kernels or iterations that is advanced over in one step. Everything that it changes has one
- * place: power limits slow devices in throttle.c, frames take the GPU in frames.c, memory belongs
- * to the core (conditions.c), and the charge of the battery is in battery.c. */
+/* The trace's events of the machine. They are in the queue, so no step over kernels or iterations
+ * passes one. Their effects are in other files: power limits in throttle.c, frames in frames.c,
+ * memory in the core's conditions.c, the battery's charge in battery.c. */
 #include <errno.h>
 
 #include "sim/engine/devices.h"

@@ -1,17 +1,17 @@
-/* Power domains and the exact integral of their watts. */
+/* Power domains, and the exact integral of their power. */
 #include "sim/engine/power.h"
 
 #include "sim/engine/engine.h"
 
-/* Summed afresh, in the order of all domains: a sum that is changed by differences would drift with
- * the history. */
+/* Sums all domains again, in a fixed order: a sum updated by differences would depend on the
+ * history. */
 __attribute__((noinline)) static void watts_change(struct engine *e, uint8_t domain, double watts)
 {
     struct power *p = &e->power;
     const struct machine *m = e->core.setup->machine;
     p->watts[domain] = watts;
     p->total_watts = m->idle_watts;
-    for (uint32_t i = 0; i < m->n_devices; i++) { /* other devices draw nothing */
+    for (uint32_t i = 0; i < m->n_devices; i++) { /* entries of absent devices are 0 */
         p->total_watts += p->watts[i];
     }
     p->total_watts += p->watts[OBSERVER_DOMAIN_COMPILER];
@@ -46,7 +46,7 @@ static inline void change(struct engine *e, uint8_t domain, enum power_phase pha
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
 }
 
-/* True: it is another state. */
+/* Sets a domain's state. Returns whether it changed. */
 static inline bool set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     bool other = e->power.phase[domain] != phase || e->power.watts[domain] != watts;
@@ -74,7 +74,7 @@ static bool power_host(struct engine *e)
     return set(e, OBSERVER_DOMAIN_HOST, watts > 0.0 ? POWER_PHASE_DECODE : POWER_PHASE_IDLE, watts);
 }
 
-/* At the device's step of frequency, without power limits. */
+/* A device's power at its frequency step, without power limits. */
 static inline double full_watts(const struct engine *e, uint8_t device, enum power_phase phase)
 {
     const struct device *d = e->devices[device].desc;
@@ -92,11 +92,11 @@ static inline double watts_of(const struct engine *e, uint8_t device, enum power
     return idle + (full_watts(e, device, phase) - idle) * share;
 }
 
-/* The speed that power limits leave, and the watts of devices at it. */
+/* Sets the speed that power limits allow, and the power of devices at that speed. */
 static void limits_follow(struct engine *e)
 {
     uint8_t n = (uint8_t)e->core.setup->machine->n_devices;
-    double above = 0.0; /* idle, without limits */
+    double above = 0.0; /* watts above idle at full speed */
     for (uint8_t i = 0; i < n; i++) {
         const struct device *d = e->devices[i].desc;
         above += full_watts(e, i, power_phase_of(e, i)) - d->idle_watts;
@@ -122,7 +122,7 @@ void power_changed_limited(struct engine *e)
 void power_cap(struct engine *e, double watts)
 {
     throttle_set_cap(e, watts);
-    limits_follow(e); /* also to full speed, where there is no limit any more */
+    limits_follow(e); /* also back to full speed, if the limit is gone */
     power_changed(e);
 }
 
@@ -138,7 +138,7 @@ static inline void enter_phase(struct engine *e, uint8_t device, enum power_phas
     power_changed(e);
 }
 
-/* The state of a device follows from what runs on it: prefill draws more than decode. */
+/* Sets a device's phase from what runs on it: prefill draws more than decode. */
 void power_device(struct engine *e, uint8_t device)
 {
     enter_phase(e, device, power_phase_of(e, device));
@@ -165,13 +165,13 @@ void power_tail(struct engine *e, int delta)
     power_changed(e);
 }
 
-/* Changes of state with nothing between them add nothing: a repetition has three states, of which
- * the first (the host's lead) draws what a machine at rest draws. */
+/* An iteration has three states: the host's lead, with the power of an idle machine, then the
+ * device's work, then sampling. States without duration add no energy. */
 void power_repeat(struct engine *e, struct repeat_record *r)
 {
     struct power *p = &e->power;
     uint8_t d = r->launch->device;
-    if (r->lead_ns > 0) { /* else it is in that phase already */
+    if (r->lead_ns > 0) { /* without a lead the device is in that phase already */
         e->now_ns = r->begin_ns + r->lead_ns;
         enter_phase(e, d, POWER_PHASE_DECODE);
     }
@@ -185,7 +185,8 @@ void power_repeat(struct engine *e, struct repeat_record *r)
     double tail_watts = p->total_watts;
     e->now_ns = r->begin_ns + r->gap_ns[0];
     power_tail(e, -1);
-    /* In local variables, added in the order of single launches: the same sums to the last bit. */
+    /* Local variables, added in the order of single launches, so that sums are equal to the last
+     * bit. */
     bool tail = r->tail_watts > 0.0 && r->sample_ns > 0;
     double sample_s = units_s_from_ns(r->sample_ns);
     int64_t idle_ns = r->lead_ns + r->sample_ns;
@@ -214,7 +215,7 @@ void power_repeat(struct engine *e, struct repeat_record *r)
         p->since_ns[d] = e->now_ns - r->sample_ns;
         p->total_since_ns = tail ? e->now_ns : p->since_ns[d];
     }
-    p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it draws nothing now */
+    p->since_ns[OBSERVER_DOMAIN_HOST] = e->now_ns; /* it is idle now */
     power_changed(e);
 }
 

@@ -6,18 +6,18 @@
 void power_init(struct engine *e);
 void power_device(struct engine *e, uint8_t device);
 void power_tail(struct engine *e, int delta);
-void power_channels(struct engine *e); /* another item is in progress, or none */
+void power_channels(struct engine *e); /* the item in progress has changed */
 void power_finish(struct engine *e);
-/* The energy of the run until now. */
+/* Energy of the run until now. */
 static inline double power_joules(const struct engine *e)
 {
     const struct power *p = &e->power;
     return p->total_joules + p->total_watts * units_s_from_ns(e->now_ns - p->total_since_ns);
 }
-/* Adds the energy of the iterations of r (repeat.c), and fills the watts of r. Observers see every
- * change of the first iteration. Time moves to the end of the last one. */
+/* Adds the energy of the iterations of r (repeat.c), and fills the watts of r. Reports the changes
+ * of the first iteration to observers. Time moves to the end of the last one. */
 void power_repeat(struct engine *e, struct repeat_record *r);
-/* The phase of a device by what runs on it. */
+/* The phase of a device, from the launches that run on it. */
 static inline enum power_phase power_phase_of(const struct engine *e, uint8_t device)
 {
     const struct vdevice *d = &e->devices[device];
@@ -39,7 +39,7 @@ static inline enum power_phase power_phase_of(const struct engine *e, uint8_t de
     return phase;
 }
 
-/* To be called after every change of power. */
+/* Call this after every change of power. */
 void power_changed_limited(struct engine *e);
 static inline void power_changed(struct engine *e)
 {
@@ -48,7 +48,7 @@ static inline void power_changed(struct engine *e)
     }
 }
 
-/* A limit of the package's watts at any instant, from now on; 0: none. */
+/* Limits the package's power at any instant from now on; 0: no limit. */
 void power_cap(struct engine *e, double watts);
 
 /* ---- limits (throttle.c) ---- */
@@ -56,22 +56,22 @@ void power_cap(struct engine *e, double watts);
 void throttle_init(struct engine *e);
 /* The share of its power above idle that a device draws at the present speed. */
 double throttle_share(const struct engine *e);
-/* Sets the speed, where devices at full speed draw that many watts above idle. */
+/* Sets the speed, given the watts above idle that devices would draw at full speed. */
 void throttle_decide(struct engine *e, double above);
-/* Finds out when the average meets its limit, if the watts stay. */
+/* Schedules the instant at which the average reaches its limit at the present power. */
 void throttle_watch(struct engine *e);
 void throttle_set_cap(struct engine *e, double watts);
 
 /* ---- the battery (battery.c) ---- */
 
 double battery_charge_j(const struct engine *e);
-/* Its state of charge, as the core asks for it. */
+/* State of charge (executor_ops). */
 double battery_frac(const void *exec);
-/* Closes the account of what was drawn so far, and takes what the event sets. */
+/* Accounts for the energy drawn so far, and applies the event. */
 void battery_set(struct engine *e, const struct machine_event *event);
-/* Finds out when the battery is empty, if the watts stay. */
+/* Schedules the instant at which the battery is empty at the present power. */
 void battery_follow(struct engine *e);
-/* An instant, at most before_ns, until which it lasts for sure while only that device decodes and
- * the host works for it. */
+/* A safe lower bound, at most before_ns, of the instant at which it is empty, while only that
+ * device decodes and the host works for it. */
 int64_t battery_lasts_until_ns(const struct engine *e, uint8_t device, int64_t before_ns);
 void battery_finish(struct engine *e);

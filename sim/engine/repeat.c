@@ -2,9 +2,9 @@
  * policy would form the same decode pass again (sched_steady), and if nothing else can happen
  * before the iteration is over. It then computes iteration after iteration. Instants, integrals and
  * counts are those of iterations that are formed, launched and reported one by one. An iteration in
- * which something happens begins and ends the ordinary way. One in which a request ends is the last
- * of its run. Only the attention kernels differ from one iteration to the next, because sequences
- * grow. */
+ * which something else happens is simulated event by event. An iteration in which a request ends is
+ * the last of its run. Iterations differ only in attention, because sequences grow.
+ */
 #include "sim/core/kernels.h"
 #include "sim/core/kv.h"
 #include "sim/engine/costs.h"
@@ -16,14 +16,14 @@
 #define REPEAT_MAX 512
 
 struct repeat {
-    int64_t isolated_ns[REPEAT_MAX]; /* of each iteration of a run, and tokens to tokens */
+    int64_t isolated_ns[REPEAT_MAX]; /* of each iteration; gap_ns: from its begin to its tokens */
     int64_t gap_ns[REPEAT_MAX];
-    struct kernel_cost attention[REPEAT_MAX]; /* of a layer, in each; and in the one after */
+    struct kernel_cost attention[REPEAT_MAX]; /* of one layer; one more than iterations */
 };
 
 void repeat_init(struct engine *e)
 {
-    const struct sim_setup *s = e->core.setup; /* with noise every iteration's kernels are new */
+    const struct sim_setup *s = e->core.setup; /* noise makes every iteration's kernels new */
     e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
     e->unwatched = e->may_jump && s->decision_log == NULL && !sim_setup_is_random(s) &&
                    !e->has_buffers && !e->governed;
@@ -36,8 +36,8 @@ void repeat_init(struct engine *e)
     }
 }
 
-/* Iterations up to one in which a request ends or fills the model's sliding window, as far as
- * blocks reach. `far`: how many have filled it. */
+/* Iterations until a request ends or fills the model's sliding window, or KV runs out. `far`:
+ * requests that have filled the window. */
 static uint32_t most_iterations(const struct engine *e, const struct full_pass *p, uint32_t *far)
 {
     const struct core *c = &e->core;
@@ -48,17 +48,17 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
         const struct full_request *r = core_member(&p->segments[i]);
         uint32_t left = r->output_tokens - r->pub->generated_tokens;
         most = left < most ? left : most;
-        if (window > 0) { /* none fills it on the way */
+        if (window > 0) { /* no request may fill it midway */
             uint32_t keys = p->segments[i].first_token + 1;
             *far += keys >= window;
             most = keys < window && window - keys < most ? window - keys : most;
         }
     }
-    SIM_ASSERT(most > 0); /* who has all tokens is in no pass */
+    SIM_ASSERT(most > 0); /* a request with all its tokens is in no pass */
     for (; most > 0; most /= 2) {
         uint32_t units = c->models[p->pub->shape.model].kv_units;
         uint64_t need = (uint64_t)p->pub->n_segments * (most / c->setup->kv_block_tokens + 1);
-        if (need * units <= kv_blocks_spare(c)) { /* enough even if their last blocks are full */
+        if (need * units <= kv_blocks_spare(c)) { /* an upper bound, quick to compute */
             break;
         }
         need = 0;
@@ -72,7 +72,7 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
     return most;
 }
 
-/* The shape of the pass n iterations later. `far` of its sequences fill the model's window. */
+/* Changes the shape to that of n iterations later; `far` sequences fill the model's window. */
 static void grow(struct work_shape *w, uint32_t n, uint32_t far)
 {
     w->attn_pairs += (uint64_t)n * w->rows;
@@ -82,8 +82,8 @@ static void grow(struct work_shape *w, uint32_t n, uint32_t far)
     w->max_context_tokens += n;
 }
 
-/* The launch of a steady pass is all there is on the machine. The pass was formed and launched
- * whole at this instant, and nothing has happened since. */
+/* Whether the launch is alone on the machine and its pass was formed and launched whole at this
+ * instant, without another event since. */
 static bool may_repeat(const struct engine *e, const struct vexec *v)
 {
     const struct launch *l = v->l->pub;
@@ -100,15 +100,15 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
            e->core.result->events == p->formed_events && !l->stop_requested && v->l->pin == NULL;
 }
 
-/* Instants of the iterations that end before the given one; returns how many. The price of the
- * pass's attention is that of the one after them then, unless *last. */
+/* Computes iterations that end before before_ns; returns their number. Sets p's cost of attention
+ * to that of the next iteration, or if *last of the last one. */
 static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
                                uint32_t far, int64_t before_ns, int64_t around_ns, bool *last)
 {
     struct repeat *rep = e->repeat;
     struct kernel_cost *a = rep->attention;
     const struct launch *l = v->l->pub;
-    struct work_shape w = l->pass->shape; /* of the iteration */
+    struct work_shape w = l->pass->shape; /* of iteration n */
     const struct kernel_query q = {.device = l->device,
                                    .graph = l->graph,
                                    .op = l->pass->fused_layers ? OP_LAYER : OP_MHA,
@@ -133,7 +133,7 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
             hwmodel_kernel(model->truth, &q, &a[n]);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
-        if (a[n].outside != outside) { /* the envelope's end makes all kernels new */
+        if (a[n].outside != outside) { /* the calibrated range ends: all kernels change */
             break;
         }
         int64_t gap_ns = others_ns + layers * a[n].t_ns;
@@ -146,11 +146,11 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
         rep->gap_ns[n] = gap_ns;
         rep->isolated_ns[n] = gap_ns - around_ns;
     }
-    *audited = over_capacity; /* by those that ran, and one that begins */
+    *audited = over_capacity; /* of the iterations that ran and the one that starts */
     *last = n < most && a[n].outside != outside;
     SIM_ASSERT(n > 0 || !*last);
     const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    uint64_t kernels = (uint64_t)n * (uint64_t)layers; /* of attention */
+    uint64_t kernels = (uint64_t)n * (uint64_t)layers; /* attention kernels */
     e->core.result->kernels += kernels;
     e->core.result->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += outside ? kernels : 0;
     costs_book(e, p, n);
@@ -158,13 +158,13 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
     return n;
 }
 
-/* Runs iterations that end before that instant; false: none does. */
+/* Runs iterations that end before before_ns; false: there are none. */
 static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
 {
     struct core *c = &e->core;
     struct full_launch *l = v->l;
     const struct full_pass *p = core_pass(l->pub->pass);
-    struct costs *prices = v->costs; /* found in this round */
+    struct costs *prices = v->costs; /* valid: found in this round */
     bool leads = v->phase == VEXEC_LEAD;
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = l->pub,
@@ -190,11 +190,11 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
-    /* If the run is over, its last iteration is reported, with its own shape. Otherwise the
-     * iteration after it has begun, and each sequence is one token longer. */
+    /* Set the shape of the last iteration if the run is over, else that of the next one, whose
+     * sequences are one token longer. */
     bool over = r.n == most || last;
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n, far);
-    prices->attention = l->pub->pass->shape; /* whose price run_iterations left */
+    prices->attention = l->pub->pass->shape; /* run_iterations left its cost */
     if (over) {
         device_leave(e, v);
     }
@@ -211,7 +211,7 @@ bool repeat_run(struct engine *e)
     if (!may_repeat(e, v)) {
         return false;
     }
-    job_wait_over(e, &v->job); /* the end of its lead is no other event */
+    job_wait_over(e, &v->job); /* so that the end of its lead does not count as another event */
     int64_t before_ns = engine_free_until_ns(e);
     if (e->battery.feeds) {
         before_ns = battery_lasts_until_ns(e, v->job.device, before_ns);

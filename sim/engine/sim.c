@@ -1,5 +1,5 @@
-/* The run: handle everything of one instant in the fixed order, let the policy act, settle the DDR
- * rates, move time (advance.c). */
+/* The main loop: handle all events of an instant in their fixed order, call the policy, settle the
+ * DDR rates, move time (advance.c). */
 #include "sim/engine/sim.h"
 
 #include <errno.h>
@@ -12,18 +12,18 @@
 #include "sim/engine/devices.h"
 #include "sim/engine/power.h"
 
-/* Events of one instant before the run is called a livelock (a policy that does work of zero length
- * for ever). A thousand times more than any real instant has. */
+/* With more events at one instant the run is a livelock, such as a policy that launches work of
+ * zero length for ever. Real instants have a thousandth of this. */
 #define MAX_EVENTS_PER_INSTANT 10000000ULL
 
-/* Launches that end without progress before a run that makes none may be called a livelock. */
+/* With fewer launches without progress, a run is no livelock. */
 #define MAX_FRUITLESS 1000
 
 void sim_setup_defaults(struct sim_setup *s)
 {
     memset(s, 0, sizeof *s);
     s->prefix_reuse = true;
-    s->kv_block_tokens = 16; /* vLLM's block, the field's usual one */
+    s->kv_block_tokens = 16; /* as in vLLM */
     s->weight_copies = 1;
     s->weights_at_start = true;
     s->supply = (struct sim_supply){1.0, 0.0};
@@ -36,17 +36,17 @@ void sim_setup_defaults(struct sim_setup *s)
 static void push_next_arrival(struct engine *e)
 {
     const struct trace *t = e->core.setup->trace;
-    /* One at a time: the queue stays as small as the machine, however long the trace. */
+    /* One at a time, so that the size of the queue does not depend on the trace's length. */
     if (e->next_first < t->n_first) {
         uint32_t row = (uint32_t)e->next_first++;
         e->arrivals_pending++;
         struct trace_row r = trace_row_at(t, row);
-        SIM_ASSERT(r.arrival_ns >= e->now_ns); /* traces are in order of arrival */
+        SIM_ASSERT(r.arrival_ns >= e->now_ns); /* first turns are sorted */
         eventq_push(&e->queue, r.arrival_ns, engine_order(e, EVENT_ARRIVAL, r.request_id), row);
     }
 }
 
-/* Is a launch under way, or does the host sample? */
+/* Whether a launch is on a device, or the host samples. */
 static bool passes_run(const struct engine *e)
 {
     bool run = e->power.tails > 0;
@@ -56,20 +56,20 @@ static bool passes_run(const struct engine *e)
     return run;
 }
 
-/* Nothing more can happen to any request: what is left are timers and compilations for nobody. */
+/* Whether nothing more can happen to any request. Timers and compilations may remain. */
 static bool drained(const struct engine *e)
 {
     return e->core.n_live == 0 && e->arrivals_pending == 0 && !passes_run(e);
 }
 
-/* Will a device, the loader or the compiler bring an event? */
+/* Whether a device, the loader or the compiler has work, which will end. */
 static bool work_in_progress(const struct engine *e)
 {
     return e->loader.items.first != NULL || e->compiler.items.first != NULL || passes_run(e);
 }
 
-/* Events do not show that a run is alive. Timers fire for ever, and a policy may launch and stop
- * for ever before any launch has done anything. So the time since the last progress decides. */
+/* Events do not prove progress: timers may fire for ever, and a policy may launch and stop launches
+ * for ever. So the time since the last progress decides. */
 static bool stalled(struct engine *e)
 {
     struct core *c = &e->core;
@@ -95,7 +95,7 @@ static bool stalled(struct engine *e)
     return false;
 }
 
-/* An event of the queue, or the end of a job, which waited for it or not. */
+/* Handles an event of the queue (job NULL), or the end of a job. waited: the job only waited. */
 static inline void handle(struct engine *e, enum event_kind kind, uint64_t payload, struct job *job,
                           bool waited)
 {
@@ -121,12 +121,12 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
     case EVENT_TURN:
         SIM_ASSERT(e->arrivals_pending > 0);
         e->arrivals_pending--;
-        /* Patience begins with work: a pause of all sessions is no stall. */
+        /* The stall watchdog starts with work: a pause of all sessions is no stall. */
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         core_request_arrives(c, (uint32_t)payload);
         break;
     case EVENT_CANCEL: {
-        /* Its user may give up on what has ended. */
+        /* The request may have ended already. */
         struct full_request *r = core_request_find(c, (uint32_t)payload);
         if (r != NULL) {
             core_request_cancel(c, r);
@@ -134,7 +134,7 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
         break;
     }
     case EVENT_TIMER:
-        if (job != NULL) { /* the end of what sched_occupy asked for */
+        if (job != NULL) { /* end of sched_occupy */
             power_device(e, job->device);
         }
         if (!stalled(e)) {
@@ -150,12 +150,12 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
         power_changed(e);
         break;
     case EVENT_MACHINE:
-        /* One that comes again would keep a stalled run going for ever. */
+        /* A periodic event must not keep a stalled run alive for ever. */
         if (c->setup->trace->machine[payload].every_ns == 0 || !stalled(e)) {
             machine_event(e, (uint32_t)payload);
         }
         break;
-    case EVENT_BATTERY: /* where nothing would happen with more, either, it is a stall */
+    case EVENT_BATTERY: /* if nothing would happen with more charge, either, it is a stall */
         e->battery.empty =
             !eventq_empty(&e->queue) || e->n_timed > e->n_jobs || work_in_progress(e);
         break;
@@ -169,7 +169,7 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
     }
 }
 
-/* The first thing to happen: the end of a job, or an event of the queue (job NULL). */
+/* The next thing to happen: the end of a job, or an event of the queue (job NULL). */
 struct next {
     int64_t at_ns; /* TIME_NEVER_NS: nothing */
     struct job *job;
@@ -189,8 +189,7 @@ static inline struct next next_of(const struct engine *e)
     return n;
 }
 
-/* Handles everything of this instant that is there before the policy is asked: it sees what they
- * come to. Returns how much it was. */
+/* Handles all events of this instant before the policy is called. Returns their number. */
 static uint64_t handle_all(struct engine *e, struct next next)
 {
     uint64_t n = 0;
@@ -210,7 +209,7 @@ static uint64_t handle_all(struct engine *e, struct next next)
     return n;
 }
 
-/* The next instant, and those after it that only iterations of a steady pass bring. */
+/* Runs the next instant, and iterations of a steady pass that follow it. */
 static void run_instant(struct engine *e, struct next next)
 {
     struct core *c = &e->core;
@@ -285,7 +284,7 @@ static void run_loop(struct engine *e)
         }
         over = over || c->result->status != 0 || e->battery.empty;
     }
-    ddr_touch(e); /* time ends here: what moved until now has moved */
+    ddr_touch(e); /* report the last DDR interval */
     if (c->result->status != 0) {
         core_dump(c);
     } else if (!over && c->n_live > 0) {
@@ -297,7 +296,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
 {
     struct engine *e = xlines(sizeof *e);
     for (uint32_t i = 0; i < setup->machine->n_devices; i++) {
-        struct vdevice *d = &e->devices[i]; /* a policy's init asks for free slots */
+        struct vdevice *d = &e->devices[i]; /* before the policy's init, which may use it */
         d->desc = &setup->machine->devices[i];
         bool serial = d->desc->sharing == DEVICE_SERIAL;
         d->most = serial ? d->desc->inflight_depth : d->desc->max_shared;
@@ -313,7 +312,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         battery_finish(e);
         costs_report(e);
         corun_report(e);
-        power_finish(e); /* before the audit, which compares what it sums */
+        power_finish(e); /* before the audit, which compares its sums */
         core_audit(&e->core, e->now_ns);
         CORE_OBSERVE(&e->core, run_ended, e->now_ns);
     }

@@ -1,8 +1,8 @@
-/* One simulation run on the virtual clock: everything goes in by sim_setup, everything comes out by
- * observers and sim_result. Runs share nothing, so any number may follow each other in a process.
+/* One simulation run in virtual time. Its input is sim_setup, its output sim_result and the calls
+ * of observers. Runs share no state, so a process may do any number of them.
  *
- * Cost: O(log n) per event in the number of pending events, a handful; memory grows with live
- * requests, not with the trace. */
+ * Cost: O(log n) per event, with n pending events (a handful). Memory grows with live requests, not
+ * with the trace. */
 #pragma once
 
 #include "sim/core/run.h"

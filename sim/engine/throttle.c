@@ -3,17 +3,17 @@
  * and its PL2 are such limits. An RC thermal model has the same equation. With a resistance R and a
  * capacity C, temperature - ambient = R x, tau = R C and limit = (T_max - ambient) / R.
  *
- * All devices slow together: at speed s all work takes 1 / s as long. The power that a device draws
- * above idle is then s^exponent of that at full speed. The exponent is 3 where voltage follows
- * frequency, and 1 where a governor inserts pauses. P is constant between changes, so x and the
- * instant at which x reaches the limit are exact. From then on P stays at the limit until the
- * devices need less. An event of the machine may cap P in addition. */
+ * All devices slow down together: at speed s all work takes 1 / s as long, and a device's power
+ * above idle is s^exponent of that at full speed. The exponent is 3 if voltage follows frequency,
+ * and 1 if a governor inserts pauses. P is piecewise constant, so x and the instant at which x
+ * reaches the limit are exact. From then on P is at the limit until the devices need less. An event
+ * of the machine may cap P in addition. */
 #include <math.h>
 
 #include "sim/engine/ddr.h"
 #include "sim/engine/power.h"
 
-#define REACHED_FRAC 1e-9 /* the average counts as at its limit: rounding of the crossing time */
+#define REACHED_FRAC 1e-9 /* tolerance of the limit, for the rounding of the crossing time */
 
 static bool averages(const struct engine *e)
 {
@@ -22,7 +22,7 @@ static bool averages(const struct engine *e)
 
 void throttle_init(struct engine *e)
 {
-    double watts = e->power.total_watts; /* at rest, and for long */
+    double watts = e->power.total_watts; /* idle for long */
     e->throttle = (struct throttle){.on = averages(e),
                                     .speed = 1.0,
                                     .average_watts = watts,
@@ -65,7 +65,7 @@ void throttle_watch(struct engine *e)
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     t->watts = e->power.total_watts;
-    /* Computed again at every change: the old instant is that of other watts. */
+    /* Computed again whenever the power changes. */
     job_wait_over(e, &t->reaches);
     if (averages(e) && t->watts > s->limit_watts &&
         t->average_watts < s->limit_watts * (1.0 - REACHED_FRAC)) {
@@ -80,7 +80,7 @@ void throttle_decide(struct engine *e, double above)
     struct throttle *t = &e->throttle;
     const struct sim_throttle *s = &e->core.setup->throttle;
     const struct machine *m = e->core.setup->machine;
-    average(e); /* with the watts that were, before they change */
+    average(e); /* with the old power, before it changes */
     double fixed = e->power.total_watts;
     for (uint8_t d = 0; d < m->n_devices; d++) {
         fixed -= e->power.watts[d] - m->devices[d].idle_watts;
@@ -93,7 +93,7 @@ void throttle_decide(struct engine *e, double above)
         s->limit_watts < allowed) {
         allowed = s->limit_watts;
     }
-    SIM_ASSERT(fixed > -REACHED_FRAC && isfinite(above)); /* below 0: less at work than at rest */
+    SIM_ASSERT(fixed > -REACHED_FRAC && isfinite(above)); /* < 0: device idle above the total */
     double speed = speed_for(s, fixed, above, allowed);
     SIM_ASSERT(speed >= s->min_speed && speed <= 1.0);
     if (speed != t->speed) {

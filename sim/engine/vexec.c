@@ -1,11 +1,11 @@
-/* The kernels of one launch: where it is among them, and moving it over them. A kernel moves its
- * bytes, and then computes: two pieces of work of one job. The second draws nothing. */
+/* The position of a launch among its kernels. A kernel is two pieces of work of one job: DDR
+ * traffic, and then computation, which needs no DDR. */
 #include "sim/engine/vexec.h"
 #include "sim/core/kernels.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 
-/* One that repeats begins with its lead once more (device_restart). */
+/* A repeated launch goes back to its lead (device_restart). */
 const unsigned after_vexec[] = {
     [VEXEC_QUEUED] = 1u << VEXEC_LEAD | 1u << VEXEC_ENDING,
     [VEXEC_LEAD] = 1u << VEXEC_LEAD | 1u << VEXEC_RUNNING | 1u << VEXEC_PAUSED | 1u << VEXEC_ENDING,
@@ -59,10 +59,10 @@ bool vexec_kernel_ends(struct engine *e, struct vexec *v)
 {
     v->job.end_ns = TIME_NEVER_NS;
     if (v->op == v->l->pub->op_end) {
-        return true; /* booked by vexec_jump */
+        return true; /* counted by vexec_jump */
     }
     job_progress(e, &v->job);
-    SIM_ASSERT(v->job.left_ns < 1.0); /* its end was rounded up to a whole ns */
+    SIM_ASSERT(v->job.left_ns < 1.0); /* end_ns was rounded up */
     if (v->compute_ns > 0) {
         compute(e, v);
         return false;
@@ -76,7 +76,7 @@ bool vexec_kernel_ends(struct engine *e, struct vexec *v)
     return true;
 }
 
-/* Rows that the op of the present kernel has still to do in this launch, that kernel included. */
+/* Rows that the present op has left in this launch, including those of the present kernel. */
 static uint32_t rows_left(const struct vexec *v)
 {
     const struct launch *l = v->l->pub;
@@ -100,7 +100,7 @@ void vexec_suspend(struct engine *e, struct vexec *v)
     struct begun *b = &p->begun[v->job.device];
     p->begun_on |= 1u << v->job.device;
     *b = (struct begun){done < 0.0 ? 0.0 : done, v->op, rows_left(v)};
-    v->isolated_ns += units_round(b->frac * (double)isolated_ns); /* the skip was taken off */
+    v->isolated_ns += units_round(b->frac * (double)isolated_ns); /* minus skip_ns already */
     v->slowed_ns += v->job.slowed_ns;
     v->skip_ns = 0;
 }
@@ -111,7 +111,7 @@ void vexec_continue(struct vexec *v)
     const struct begun *b = &p->begun[v->job.device];
     uint32_t on = 1u << v->job.device;
     bool same = (p->begun_on & on) != 0 && b->op == v->op && b->rows == rows_left(v);
-    p->begun_on &= ~on; /* gone on with: nobody else may */
+    p->begun_on &= ~on; /* no other launch may continue it */
     v->skip_ns = 0;
     v->isolated_ns = 0;
     if (!same) {
@@ -120,14 +120,14 @@ void vexec_continue(struct vexec *v)
     int64_t isolated_ns = vexec_kernel(&v->first, 0)->t_ns;
     v->skip_ns = units_round(b->frac * (double)isolated_ns);
     v->skip_ns =
-        v->skip_ns < isolated_ns ? v->skip_ns : isolated_ns - 1; /* something is left to do */
+        v->skip_ns < isolated_ns ? v->skip_ns : isolated_ns - 1; /* at least 1 ns is left */
     SIM_ASSERT(v->skip_ns >= 0 && b->frac >= 0.0 && b->frac <= 1.0);
-    v->isolated_ns = -v->skip_ns; /* booked by the launch that did it */
+    v->isolated_ns = -v->skip_ns; /* counted by the suspended launch */
 }
 
 /* ---- many kernels at once ---- */
 
-/* Books n kernels like one of a run, undisturbed. */
+/* Counts n isolated kernels of cost c. */
 static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r,
                          const struct kernel_cost *c, uint64_t n)
 {
@@ -136,7 +136,7 @@ static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_
     vexec_book(e, v, r, c, n);
 }
 
-/* Books kernels [from, to) of n ops like r, undisturbed. */
+/* Counts isolated kernels [from, to) of n ops like r. */
 static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t from,
                  uint32_t to, uint64_t n)
 {
@@ -149,7 +149,7 @@ static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, 
     }
 }
 
-/* Moves over kernels of the present op that end within left_ns. Returns how long they took. */
+/* Moves over kernels of the present op that end within left_ns. Returns their total time. */
 static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
 {
     const struct kernel_run *r = v->kernels;
@@ -171,20 +171,20 @@ static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
     return ns;
 }
 
-/* Moves over whole ops of layers that end within left_ns, from the present one on, which is not the
- * launch's first one. Returns how long they took. */
+/* Moves over whole ops that end within left_ns, without HEAD, from the present one on, which is not
+ * the launch's first. Returns their total time. */
 static int64_t over_ops(struct engine *e, struct vexec *v, int64_t left_ns)
 {
     const struct launch *l = v->l->pub;
     const struct layer_ops *layer = &l->pass->layer;
     const uint32_t end = l->op_end - vexec_has_head(l);
-    /* By division: any ops in a row that are as many as a layer's take as long as it. */
+    /* Any layer->n consecutive ops take layer_ns, so divide. */
     uint32_t layers = (end - v->op) / layer->n;
     int64_t fit = layers > 0 ? left_ns / v->layer_ns : 0;
     layers = fit < layers ? (uint32_t)fit : layers;
     int64_t ns = layers * v->layer_ns;
     uint32_t op = v->op + layers * layer->n;
-    uint32_t more = 0; /* ops, fewer than a layer's */
+    uint32_t more = 0; /* remaining ops, less than a layer */
     for (uint32_t i = 0; i < layer->n; i++) {
         const struct kernel_run *r = &v->run[layer->kind[(v->place + i) % layer->n]];
         if (more == i && op < end && ns + kernel_run_total_ns(r) <= left_ns) {

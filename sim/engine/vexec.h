@@ -5,20 +5,20 @@
 #include "sim/core/kernels.h"
 #include "sim/engine/engine.h"
 
-extern const unsigned after_vexec[]; /* for BECOMES: the phases that may follow one */
+extern const unsigned after_vexec[]; /* for BECOMES: phases that may follow each phase */
 
 static inline const struct kernel_cost *vexec_kernel(const struct kernel_run *r, uint32_t k)
 {
     return k + 1 == r->n ? &r->last : &r->full;
 }
 
-/* Its isolated demand while its bytes move, in bytes per second. */
+/* A kernel's isolated demand during its DDR traffic, in bytes per second. */
 static inline double vexec_demand(const struct kernel_cost *c)
 {
     return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
 }
 
-/* Books n kernels like one of a run as done; they are counted one by one in every statistic. */
+/* Counts n kernels with cost c as done in all statistics. */
 static inline void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r,
                               const struct kernel_cost *c, uint64_t n)
 {
@@ -30,7 +30,7 @@ static inline void vexec_book(struct engine *e, struct vexec *v, const struct ke
     }
 }
 
-/* The present one, the only one that power limits can have slowed. */
+/* Counts the present kernel, the only one that power limits can have slowed. */
 static inline void vexec_book_present(struct engine *e, struct vexec *v)
 {
     v->slowed_ns += v->job.slowed_ns;
@@ -39,17 +39,17 @@ static inline void vexec_book_present(struct engine *e, struct vexec *v)
 }
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v);
-/* Notes in the pass how far the kernel in progress is. A launch that starts there continues it.
- * Each launch books the isolated time that it spent. */
+/* Stores in the pass how much of the present kernel is done, so that a launch that starts there
+ * continues it. Each launch counts the isolated time that it spent itself. */
 void vexec_suspend(struct engine *e, struct vexec *v);
 void vexec_continue(struct vexec *v);
-/* Isolated time of the present kernel that an earlier launch has done. */
+/* Isolated time of the present kernel that a suspended launch did. */
 static inline int64_t vexec_skip_ns(const struct vexec *v)
 {
     return v->op == v->l->pub->op_begin && v->k == 0 ? v->skip_ns : 0;
 }
 
-/* Puts the position at the first kernel of an op, which is at that place in its layer. */
+/* Sets the position to the first kernel of an op, which has index `place` in its layer. */
 static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
 {
     const struct pass *p = v->l->pub->pass;
@@ -63,7 +63,7 @@ static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
     }
 }
 
-/* Puts the position at the first kernel of the launch. */
+/* Sets the position to the first kernel of the launch. */
 static inline void vexec_place(struct vexec *v)
 {
     const struct launch *l = v->l->pub;
@@ -77,7 +77,7 @@ static inline void vexec_next_op(struct vexec *v)
     vexec_enter(v, v->op + 1, v->place + 1 < n ? v->place + 1 : 0);
 }
 
-/* One kernel forward. */
+/* Moves the position to the next kernel. */
 static inline void vexec_next(struct vexec *v)
 {
     SIM_ASSERT(v->op < v->l->pub->op_end);
@@ -86,7 +86,7 @@ static inline void vexec_next(struct vexec *v)
     }
 }
 
-/* Is its last op the pass's head? */
+/* Whether its last op is HEAD. */
 static inline bool vexec_has_head(const struct launch *l)
 {
     return l->op_end == l->pass->n_ops && l->pass->shape.logit_rows > 0;
@@ -97,16 +97,17 @@ static inline bool vexec_whole_pass(const struct vexec *v)
     return core_launch_is_whole(v->l->pub) && v->l->pub->pass->shape.logit_rows > 0;
 }
 
-/* Is the present kernel the last one of its launch, or are all done (vexec_jump)? */
+/* Whether the present kernel is the last one, or all are done (after vexec_jump). */
 static inline bool vexec_at_last(const struct vexec *v)
 {
     uint32_t end = v->l->pub->op_end;
     return v->op + 1 >= end && (v->op == end || v->k + 1 == v->kernels->n);
 }
 
-/* Ends the kernel's piece of work in progress. Returns false if the kernel now computes. Otherwise
- * it has ended: it is booked and reported, and the position is after it. */
+/* Ends the present piece of work. Returns false if it was the kernel's DDR traffic and the kernel
+ * now computes. Otherwise the kernel has ended: it is counted and reported, and the position is
+ * after it. */
 bool vexec_kernel_ends(struct engine *e, struct vexec *v);
-/* Moves the position over kernels that end within left_ns from the begin of the present one, alone
- * at full speed. Books them; returns how long they took. O(ops of a layer). */
+/* Moves the position over kernels that end within left_ns, isolated and at full speed, from the
+ * start of the present kernel. Counts them, and returns their total time. O(ops of a layer). */
 int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
