@@ -1,5 +1,5 @@
-/* A batch under construction: the segments of one iteration. Grows as needed; lives in the policy's
- * state and is freed by batch_fini in its exit hook. */
+/* A batch under construction: the segments of one iteration. It grows as needed, is part of the
+ * policy's state, and is freed by batch_fini in the exit hook. */
 #pragma once
 
 #include "policies/common/order.h"
@@ -12,26 +12,26 @@ struct batch {
     uint32_t tokens; /* rows so far */
 };
 
-/* Every member has rows, and one model is that of all. `tokens` may exceed their sum: an owner adds
- * what else the budget pays for, and whoever leaves last may leave its own there. */
+/* All members have rows and the same model. `tokens` may exceed their sum, because an owner adds
+ * other work that the budget pays for, and batch_leave need not correct it. */
 static inline bool batch_ok(const struct batch *b)
 {
     return b->n <= b->cap && b->n <= b->tokens &&
            (b->n == 0 || b->segments[b->n - 1].request->model == b->segments[0].request->model);
 }
 
-/* A segment is a piece of the work that its request has next, and may be in a pass now. */
+/* Whether the segment is a part of its request's next work, and can be in a pass now. */
 static inline bool batch_may_run(const struct request *r, enum segment_role role, uint32_t n_tokens)
 {
     bool fits = role == SEGMENT_PREFILL
                     ? r->state == REQUEST_STATE_QUEUED && n_tokens <= request_prefill_left(r)
                     : r->state == REQUEST_STATE_DECODE && (role != SEGMENT_DECODE || n_tokens == 1);
-    /* How many tokens a draft reads is the core's to say. */
+    /* The core sets the tokens of a draft. */
     return fits && (n_tokens > 0) == (role != SEGMENT_DRAFT) && r->pass == NULL && !r->kv_swapped;
 }
 
-/* A pass can be formed of it: nobody is twice in it, and no more rows than were counted. A draft
- * that an owner adds to a decode is not counted (agent-xpu-v2). */
+/* Whether a pass can be formed: no request is in it twice, and there are no more rows than
+ * `tokens`. A draft that an owner adds to a decode is not counted (agent-xpu-v2). */
 static inline bool batch_may_form(const struct batch *b)
 {
     uint64_t rows = 0;
@@ -50,7 +50,7 @@ static inline bool batch_may_form(const struct batch *b)
     return rows <= b->tokens;
 }
 
-/* Whether a request may join: a pass has requests of one model, and the first decides which. */
+/* Whether a request may join: it must use the model of the first one. */
 static inline bool batch_takes(const struct batch *b, const struct request *r)
 {
     SIM_ASSERT(batch_ok(b));
@@ -83,7 +83,7 @@ static inline void batch_put(struct batch *b, const struct request *r, enum segm
     SIM_ASSERT(batch_ok(b));
 }
 
-/* Nothing where the batch does not take it: the request waits for another pass. */
+/* Does nothing if the batch does not take the request, which then waits for another pass. */
 static inline void batch_add(struct batch *b, const struct request *r, enum segment_role role,
                              uint32_t n_tokens)
 {
@@ -95,7 +95,7 @@ static inline void batch_add(struct batch *b, const struct request *r, enum segm
 /* Adds the next piece of work of a request: one decode token, or up to max_tokens of its prompt. */
 static inline void batch_add_next(struct batch *b, const struct request *r, uint32_t max_tokens)
 {
-    SIM_ASSERT(max_tokens > 0); /* who has no budget left asks for nobody's next piece */
+    SIM_ASSERT(max_tokens > 0); /* without budget the caller must not ask */
     if (r->state == REQUEST_STATE_DECODE) {
         batch_add(b, r, SEGMENT_DECODE, 1);
         return;
@@ -104,7 +104,7 @@ static inline void batch_add_next(struct batch *b, const struct request *r, uint
     batch_add(b, r, SEGMENT_PREFILL, left < max_tokens ? left : max_tokens);
 }
 
-/* Takes a request out again; its rows, 0 if it is not in the batch. */
+/* Removes a request. Returns its rows; 0 if it is not in the batch. */
 static inline uint32_t batch_leave(struct batch *b, const struct request *r)
 {
     uint32_t i = 0;
@@ -123,7 +123,7 @@ static inline uint32_t batch_leave(struct batch *b, const struct request *r)
     return rows;
 }
 
-/* The first of an order that the batch takes. */
+/* The first request of an order that the batch takes. */
 static inline const struct request *batch_first(const struct batch *b, const struct order *o)
 {
     const struct request *r = order_first(o);
@@ -133,7 +133,7 @@ static inline const struct request *batch_first(const struct batch *b, const str
     return r;
 }
 
-/* Forms the pass; -EINVAL for an empty batch. A decode by itself has fused layers if `fused`. */
+/* Forms the pass; -EINVAL for an empty batch. A single decode has fused layers if `fused`. */
 static inline int batch_form_layers(struct sched *s, const struct batch *b, bool fused,
                                     struct pass **out)
 {
@@ -142,7 +142,7 @@ static inline int batch_form_layers(struct sched *s, const struct batch *b, bool
     struct pass_spec spec = {
         .segments = b->segments, .n_segments = b->n, .fused_layers = alone && fused};
     int rc = sched_pass_form(s, &spec, out);
-    SIM_ASSERT(rc == 0 || rc == -ENOMEM || b->n == 0); /* only memory is ever short */
+    SIM_ASSERT(rc == 0 || rc == -ENOMEM || b->n == 0); /* only memory can be short */
     return rc;
 }
 

@@ -1,5 +1,5 @@
-/* The shared parts of policies rely on these where their schedule begins and ends. Only test builds
- * ask (SIM_ASSERT). */
+/* Invariants of the shared parts of policies, at the begin and end of `schedule`. Only test builds
+ * check them (SIM_ASSERT). */
 #include "policies/common/blocks.h"
 #include "policies/common/disagg.h"
 #include "policies/common/iter.h"
@@ -11,7 +11,7 @@ static bool is_on(const struct launch *l, const struct pass *p, int device)
     return l == NULL || (l->pass == p && l->device == device && l->state != LAUNCH_STATE_ENDED);
 }
 
-/* A prefill has the launches that it says, and a plan for all rows that are left of its op. */
+/* Launches of a prefill are its own, and all rows without a launch are planned. */
 static bool hetero_holds(const struct hetero *h, int npu, int igpu)
 {
     const struct pass *p = h->pass;
@@ -21,12 +21,13 @@ static bool hetero_holds(const struct hetero *h, int npu, int igpu)
         SIM_ASSERT(p->n_launches == n);
         SIM_ASSERT(is_on(h->on_npu, p, npu) && is_on(h->on_igpu, p, igpu));
         SIM_ASSERT(h->planned_op <= p->op || h->npu_rows + h->igpu_rows == p->rows_todo);
-        SIM_ASSERT(h->planned_op > 0 || h->npu_rows + h->igpu_rows == 0); /* or they would wait */
+        SIM_ASSERT(h->planned_op > 0 ||
+                   h->npu_rows + h->igpu_rows == 0); /* else they would never start */
     }
     return true;
 }
 
-/* A prompt's pass, or none; and nobody who waits. */
+/* The pass, if any, is of r's prompt, and r is in no queue. */
 static bool is_prompt_of(const struct pass *p, const struct request *r)
 {
     return r == NULL ? p == NULL
@@ -44,7 +45,7 @@ static bool is_live(const struct request *r)
     return r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE;
 }
 
-/* Members of a queue are as many as it counts, each linked with the next. */
+/* The number of members is right, and links agree. */
 static bool queue_holds(const struct reqq *q)
 {
     uint32_t n = 0;
@@ -55,7 +56,7 @@ static bool queue_holds(const struct reqq *q)
     return true;
 }
 
-/* As many members as it counts, each between its children in the order. */
+/* The number of members is right, and the tree is in order. */
 static bool order_holds(const struct order *o)
 {
     uint32_t n = 0;
@@ -74,7 +75,7 @@ static bool group_holds(const struct priority_group *g, bool paused)
     for (uint32_t i = 0; p != NULL && i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         double key = r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? 1e10 : 0.0);
-        SIM_ASSERT(key == g->key); /* or it could not be stopped for one of them */
+        SIM_ASSERT(key == g->key); /* one priority in a group */
         SIM_ASSERT(p->segments[i].role == SEGMENT_DECODE && order_of(r) == NULL);
     }
     SIM_ASSERT(p != NULL || (!paused && g->key == 0.0));
@@ -136,8 +137,8 @@ bool disagg_is_consistent(const struct disagg *d)
 
 /* ---- iter.h ---- */
 
-/* Waiting requests are in no pass. Live requests have a place in memory order, and holders of KV
- * its reverse, too. */
+/* Waiting requests are in no pass. All live requests are in `elders`, and those with KV to lose in
+ * `holders`. */
 bool iter_is_consistent(const struct iter *it)
 {
     SIM_ASSERT(iter_ok(it));
@@ -150,8 +151,7 @@ bool iter_is_consistent(const struct iter *it)
         SIM_ASSERT(own->arrived > 0 && own->arrived <= it->arrivals);
         SIM_ASSERT(own->losses <= ITER_MAX_LOSSES);
         SIM_ASSERT(!order_has(&it->holders, r) || own->holder.key == -own->elder.key);
-        /* The others have nothing to lose: none, or on flash, or a prefix that a look-up has
-         * found, which is cache until they run. */
+        /* The others have nothing to lose: no KV, KV on flash, or an unused cached prefix. */
         SIM_ASSERT(order_has(&it->holders, r) || r->kv_swapped || r->kv_tokens == 0 ||
                    blocks_only_cached(r));
         SIM_ASSERT(!r->kv_swapped || !order_has(&it->holders, r));
@@ -165,7 +165,7 @@ bool iter_is_consistent(const struct iter *it)
 
 /* ---- vllm.h ---- */
 
-/* No more run than may, and all are live and in one queue. */
+/* At most max_seqs run, and every request is in one queue. */
 bool vllm_is_consistent(const struct vllm *v)
 {
     SIM_ASSERT(vllm_ok(v));

@@ -15,7 +15,7 @@ static void coserve_joins(struct sched *s, const struct request *r)
 
 static void coserve_leaves(struct sched *s UNUSED, const struct request *r)
 {
-    SIM_ASSERT(reqq_of(r) != NULL); /* it waits or runs */
+    SIM_ASSERT(reqq_of(r) != NULL); /* waiting or running */
     reqq_remove(r);
 }
 
@@ -30,7 +30,7 @@ static bool fits(struct sched *s, const struct coserve *c, const struct request 
     return c->rules.predict_ns(s, &w) <= budget_ns;
 }
 
-/* Largest piece of a request's next work that budget and tokens allow; 0: none. */
+/* The largest piece of a request's next work within the budget of time and tokens; 0: none. */
 static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct request *r,
                          int64_t budget_ns)
 {
@@ -43,8 +43,8 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
     if (budget_ns == TIME_NEVER_NS || high == 0 || fits(s, c, r, high, budget_ns)) {
         return high;
     }
-    /* By bisection, as if a larger piece never took less time. Where it does, a smaller piece than
-     * possible is taken, never one beyond the budget. */
+    /* Bisection, which assumes that time grows with the piece. If it does not, the piece may be
+     * smaller than possible, but never exceeds the budget. */
     SIM_ASSERT(high <= left && high <= room);
     uint32_t low = 0;
     while (high - low > 1) {
@@ -62,13 +62,13 @@ static uint32_t piece_of(struct sched *s, const struct coserve *c, const struct 
 static void take(struct sched *s, struct coserve *c, const struct request *r, uint32_t n)
 {
     bool decode = r->state == REQUEST_STATE_DECODE;
-    SIM_ASSERT(batch_takes(&c->it.batch, r)); /* piece_of has asked, so batch and shape agree */
+    SIM_ASSERT(batch_takes(&c->it.batch, r)); /* piece_of checked it */
     batch_add(&c->it.batch, r, decode ? SEGMENT_DECODE : SEGMENT_PREFILL, n);
     cost_shape_add(s, &c->shape, r, n);
     SIM_ASSERT(c->shape.rows == c->it.batch.tokens && c->shape.sequences == c->it.batch.n);
 }
 
-/* Members of running in the given state, where online ones have left them a seat. */
+/* Adds running requests of a class and state, as far as they have a place. */
 static void add_running(struct sched *s, struct coserve *c, int cls, enum request_state state,
                         int64_t budget_ns)
 {
@@ -82,7 +82,8 @@ static void add_running(struct sched *s, struct coserve *c, int cls, enum reques
     }
 }
 
-/* An online request takes the seat of an offline one, which then waits with its KV. */
+/* Whether a request of the class has a place. Online requests take those of offline ones, which
+ * then wait with their KV. */
 static bool has_seat(const struct coserve *c, int cls)
 {
     return c->running[ONLINE].n + (cls == OFFLINE ? c->running[OFFLINE].n : 0) < c->max_seqs;
@@ -97,8 +98,8 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
                                       : c->waiting[cls].head;
         SIM_ASSERT(reqq_of(r) == &c->waiting[cls] && r->state == REQUEST_STATE_QUEUED);
         uint32_t n = piece_of(s, c, r, budget_ns);
-        /* An online request is admitted even where its KV lacks room: coserve_make_room then takes
-         * from offline ones. One that is alone always fits. */
+        /* An online request is admitted even without room for its KV, because coserve_make_room
+         * evicts offline ones. A single request always fits. */
         bool room = cls == ONLINE || c->running[ONLINE].n + c->running[OFFLINE].n == 0 ||
                     c->it.batch.tokens + blocks_prompt_tokens(s, r) <= sched_kv_free_tokens(s);
         if (n == 0 || !room) {
@@ -113,8 +114,8 @@ static void admit(struct sched *s, struct coserve *c, int cls, int64_t budget_ns
     }
 }
 
-/* Requests of a model wait as they came, and those that ran came before; but for offline ones that
- * a rule chooses. */
+/* Requests of one model wait in arrival order, behind those that ran, except offline ones that a
+ * rule chooses. */
 static bool waits_in_turn(const struct coserve *c, const struct request *r)
 {
     const struct request *prev = reqq_prev(r);
@@ -124,12 +125,12 @@ static bool waits_in_turn(const struct coserve *c, const struct request *r)
             (next == NULL || next->model != r->model || request_before(r, next)));
 }
 
-/* Admitted requests go back, to the front. */
+/* Undoes the admissions of a class: moves them back to the front. */
 static bool unadmit(struct coserve *c, int cls)
 {
     bool any = c->admitted[cls] > 0;
     for (; c->admitted[cls] > 0; c->admitted[cls]--) {
-        /* The last admitted was put at the tail and is not in a pass yet, so nothing is lost. */
+        /* The last admitted request is at the tail and in no pass yet, so no work is lost. */
         const struct request *r = c->running[cls].tail;
         SIM_ASSERT(r->pass == NULL && r->state == REQUEST_STATE_QUEUED && c->admissions[cls] > 0);
         reqq_remove(r);
@@ -144,8 +145,7 @@ static void fill(struct sched *s, struct coserve *c)
 {
     batch_clear(&c->it.batch);
     c->shape = (struct work_shape){0};
-    /* Not left over from the batch before: an iteration that stops short of offline admissions
-     * would else give back somebody else's. */
+    /* Reset: if this batch admits no offline request, an old count would undo others. */
     c->admitted[OFFLINE] = 0;
     add_running(s, c, ONLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
     add_running(s, c, ONLINE, REQUEST_STATE_QUEUED, TIME_NEVER_NS);
@@ -159,9 +159,9 @@ static void fill(struct sched *s, struct coserve *c)
     add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, budget);
     add_running(s, c, OFFLINE, REQUEST_STATE_QUEUED, budget);
     admit(s, c, OFFLINE, budget, c->most[OFFLINE]);
-    if (c->it.batch.n == 0 && budget != TIME_NEVER_NS) { /* not even one token within the budget */
+    if (c->it.batch.n == 0 && budget != TIME_NEVER_NS) { /* not even one token fits the budget */
         add_running(s, c, OFFLINE, REQUEST_STATE_DECODE, TIME_NEVER_NS);
-        /* One token alone breaks the budget least, and somebody must get on. */
+        /* One token exceeds the budget least, and some request must progress. */
         c->it.batch.n = c->it.batch.n > 1 ? 1 : c->it.batch.n;
     }
     if (c->it.batch.n == 0) {
@@ -172,11 +172,12 @@ static void fill(struct sched *s, struct coserve *c)
                c->admitted[OFFLINE] <= c->most[OFFLINE]);
 }
 
-/* The last one of a class loses its KV and waits again. */
+/* Evicts the last running request of a class, which waits again. */
 static bool preempt_last(struct sched *s, struct coserve *c, int cls)
 {
     const struct request *r = c->running[cls].tail;
-    SIM_ASSERT(c->admitted[cls] == 0 && (r == NULL || r->pass == NULL)); /* it has run, and rests */
+    SIM_ASSERT(c->admitted[cls] == 0 &&
+               (r == NULL || r->pass == NULL)); /* it ran, and is in no pass */
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }
@@ -187,7 +188,7 @@ static bool preempt_last(struct sched *s, struct coserve *c, int cls)
     return true;
 }
 
-/* Each step takes something away, offline work first. */
+/* Each call frees or removes something, offline work first. */
 static bool coserve_make_room(struct sched *s)
 {
     struct coserve *c = s->state;
@@ -196,17 +197,17 @@ static bool coserve_make_room(struct sched *s)
         SIM_ASSERT(n <= c->most[cls]);
         uint32_t others = c->running[ONLINE].n + c->running[OFFLINE].n;
         if (unadmit(c, cls)) {
-            /* fill is run again from the start with one admission less: pieces were cut to what the
-             * others left of the budget. */
+            /* Compose again with one admission less, because pieces were cut to what others left of
+             * the budget. */
             c->most[cls] = n - 1;
         } else if (others > 1 && preempt_last(s, c, cls)) {
-            /* The victim must not be admitted again into the room that it made. */
+            /* Do not admit the victim again. */
             c->most[cls] = 0;
         } else {
             continue;
         }
         fill(s, c);
-        SIM_ASSERT(n == 0 ? c->admitted[cls] == 0 : c->admitted[cls] < n); /* so it ends */
+        SIM_ASSERT(n == 0 ? c->admitted[cls] == 0 : c->admitted[cls] < n); /* terminates */
         return true;
     }
     return false;
@@ -225,15 +226,15 @@ static void coserve_compose(struct sched *s)
 
 static bool can_stop(const struct coserve *c)
 {
-    SIM_ASSERT(c->it.running.pass != NULL); /* asked of an iteration that is there */
+    SIM_ASSERT(c->it.running.pass != NULL); /* only while one runs */
     return c->rules.safepoint && !c->it.running.pass->has_reactive;
 }
 
 static bool coserve_outranked(struct sched *s)
 {
     const struct coserve *c = s->state;
-    /* A waiting online request has arrived since the iteration was composed, because compose takes
-     * at least one of those that wait. */
+    /* If online requests wait, they arrived after the iteration was composed, because compose takes
+     * at least one. */
     SIM_ASSERT(c->running[ONLINE].n <= c->max_seqs && reqq_ok(&c->waiting[ONLINE]));
     return can_stop(c) && !reqq_empty(&c->waiting[ONLINE]);
 }
@@ -255,8 +256,8 @@ int coserve_init(struct sched *s, struct coserve_rules rules)
     struct coserve *c = s->state;
     SIM_ASSERT(rules.budget_ns != NULL && rules.predict_ns != NULL);
     c->rules = rules;
-    /* HyGen never stops an iteration; ConServe's aborted one is lost, since here there is no second
-     * memory to which it could be copied. */
+    /* HyGen never stops an iteration. ConServe's aborted one is lost, because there is no second
+     * memory for its KV here. */
     c->it.loses = true;
     c->max_seqs = (uint32_t)param_int(s, COSERVE_MAX_SEQS);
     c->tokens = (uint32_t)param_int(s, COSERVE_TOKENS);

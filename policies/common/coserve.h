@@ -2,17 +2,18 @@
  * (proactive) work as long as the predicted iteration stays within a latency budget. Shared by
  * conserve-like and hygen-like (clauses.md E.12); each fills in the rules.
  *
- * An iteration takes all online decodes, online prompts in progress, and new online ones in arrival
- * order. Then it takes offline work in that sequence, each piece as large as the budget in time and
- * tokens allows. A budget of TIME_NEVER_NS limits by tokens alone. Online requests
- * have as many seats of an iteration as they need; an offline one without a seat waits with its KV.
+ * An iteration takes all online decodes, online prompts in progress, and new online prompts in
+ * arrival order. Then it takes offline work in the same sequence, each piece as large as the budget
+ * in time and tokens allows. With a budget of TIME_NEVER_NS only tokens limit it. Online requests
+ * have as many places in an iteration as they need; an offline request without a place waits with
+ * its KV.
  *
- * With `safepoint` an online
- * arrival aborts an iteration that holds only offline work, at the end of the layer that runs. The
- * work of that iteration is lost, and KV of earlier ones stays.
+ * With `safepoint` an online arrival aborts an iteration of only offline work, at the end of the
+ * running layer. The work of that iteration is lost; KV of earlier iterations stays.
  *
- * KV: an iteration that does not fit gives back its offline admissions, then recomputes the offline
- * request admitted last, and so on. Online requests lose KV only when nothing else is left.
+ * KV: if an iteration does not fit, its offline admissions are undone. Then the offline request
+ * admitted last is evicted and recomputed, and so on. Online requests lose KV only if nothing else
+ * is left.
  *
  * Cost of a decision: O(running * log token_budget + log waiting). */
 #pragma once
@@ -63,15 +64,15 @@ struct coserve {
     struct iteration it;
     struct coserve_rules rules;
     struct reqq waiting[REQUEST_CLASS_COUNT], running[REQUEST_CLASS_COUNT];
-    struct work_shape shape;                  /* of the batch under construction */
-    uint32_t most[REQUEST_CLASS_COUNT];       /* admissions, by the batch under construction */
-    uint32_t admitted[REQUEST_CLASS_COUNT];   /* tails of running, by that batch */
-    uint64_t admissions[REQUEST_CLASS_COUNT]; /* in all, those given back not counted */
+    struct work_shape shape;            /* of the batch under construction */
+    uint32_t most[REQUEST_CLASS_COUNT]; /* limit of admissions of the batch under construction */
+    uint32_t admitted[REQUEST_CLASS_COUNT];   /* admitted by that batch: the tails of `running` */
+    uint64_t admissions[REQUEST_CLASS_COUNT]; /* total, without undone ones */
     uint32_t max_seqs, tokens;
 };
 
-/* The batch, or the last one, has the shape that its cost is asked of. Admissions count only
- * until the pass is formed. */
+/* The shape is that of the batch, or of the last one. `admitted` is valid only until the pass is
+ * formed. */
 static inline bool coserve_ok(const struct coserve *c)
 {
     const struct reqq *on = &c->running[REQUEST_CLASS_REACTIVE];

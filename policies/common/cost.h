@@ -1,11 +1,11 @@
-/* Annotated time of an iteration before its pass is formed: what schedulers ask that fill a batch
- * up to a latency (clauses.md A.5, B.7, E.12). */
+/* Annotated time of an iteration before its pass is formed, for schedulers that fill a batch up to
+ * a latency (clauses.md A.5, B.7, E.12). */
 #pragma once
 
 #include "sim/api/policy.h"
 #include "sim/base/base.h"
 
-/* Every sequence has a row, and every row a key of its own and those before it. */
+/* Every sequence has at least one row, and every row at least one key. */
 static inline bool cost_shape_ok(const struct work_shape *w)
 {
     return w->sequences <= w->rows && w->prefill_rows <= w->rows && w->logit_rows <= w->rows &&
@@ -14,7 +14,7 @@ static inline bool cost_shape_ok(const struct work_shape *w)
            w->far_keys <= w->kv_read_tokens && w->far_pairs <= w->attn_pairs;
 }
 
-/* Adds the next `tokens` rows of a request: one of a decode, or a piece of its prompt. */
+/* Adds the next `tokens` rows of a request: one decode row, or a piece of its prompt. */
 static inline void cost_shape_add(const struct sched *s, struct work_shape *w,
                                   const struct request *r, uint32_t tokens)
 {
@@ -27,7 +27,7 @@ static inline void cost_shape_add(const struct sched *s, struct work_shape *w,
     SIM_ASSERT(cost_shape_ok(w));
 }
 
-/* Annotation of an op for so many rows; all zero for no rows. */
+/* Annotation of an op for `rows` rows; all zero if rows is 0. */
 static inline struct estimate cost_estimate(struct sched *s, const struct work_shape *w,
                                             enum op_kind op, int device, uint32_t rows)
 {
@@ -35,12 +35,12 @@ static inline struct estimate cost_estimate(struct sched *s, const struct work_s
     if (rows > 0) {
         (void)sched_estimate(s, w, op, (uint8_t)device, rows, &e);
     }
-    SIM_ASSERT(e.t_ns >= 0 && e.bytes_per_s >= 0.0); /* zero too where the device cannot */
+    SIM_ASSERT(e.t_ns >= 0 && e.bytes_per_s >= 0.0); /* also zero if the device cannot run it */
     return e;
 }
 
-/* To prefill that many tokens of a model from nothing: whole chunks of token-level ops on one
- * device, the rest on the other, one after the other. */
+/* Time to prefill that many tokens without cached KV: whole chunks of token-level ops on one
+ * device, the rest on the other, sequentially. */
 static inline int64_t cost_context_ns(struct sched *s, uint32_t model, uint32_t tokens, uint8_t npu,
                                       uint8_t igpu)
 {
@@ -66,7 +66,7 @@ static inline int64_t cost_context_ns(struct sched *s, uint32_t model, uint32_t 
     return layer * llm->n_layers + head;
 }
 
-/* All layers and the head, alone on the machine; 0 for an empty shape. O(1). */
+/* Isolated time of all layers and the head; 0 for an empty shape. O(1). */
 static inline int64_t cost_iteration_ns(struct sched *s, const struct work_shape *w, uint8_t device)
 {
     const struct llm *llm = sched_model(s, w->model);

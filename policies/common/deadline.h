@@ -1,4 +1,4 @@
-/* Deadlines of requests that carry none: what edf and llf share (clauses.md E.9). */
+/* Deadlines of requests, for edf and llf (clauses.md E.9). */
 #pragma once
 
 #include "policies/common/iter.h"
@@ -16,7 +16,7 @@ enum { DEADLINE_TTFT = ITER_PARAM_COUNT, DEADLINE_TBT, DEADLINE_PROACTIVE, DEADL
         POLICY_NUMBER("proactive_s", 600, 0, 1e9,                                                  \
                       "deadline of proactive requests, s after arrival (E.9: 10 min)")
 
-/* The next instant by which the request should show something. */
+/* The instant by which the request should produce its next token. */
 static inline int64_t deadline_ns(const struct sched *s, const struct request *r)
 {
     if (r->cls == REQUEST_CLASS_PROACTIVE || r->deadline_ns != TIME_NEVER_NS) {
@@ -33,7 +33,7 @@ static inline int64_t deadline_ns(const struct sched *s, const struct request *r
     }
     int64_t slo = r->tbt_slo_ns != TIME_NEVER_NS ? r->tbt_slo_ns
                                                  : units_ns_from_s(param_number(s, DEADLINE_TBT));
-    /* The clock of tokens starts again at each: the last is the newest, and never in the future. */
+    /* The limit on TBT counts from the newest token. */
     SIM_ASSERT(slo >= 0 && r->first_token_ns <= r->last_token_ns && r->last_token_ns <= s->now_ns);
     return r->last_token_ns + slo;
 }

@@ -28,11 +28,11 @@ void disagg_exit(struct sched *s)
     batch_fini(&d->batch);
 }
 
-/* Prompt tokens the NPU has still to do. */
+/* Prompt tokens that the NPU must still process. */
 static uint64_t npu_pending_tokens(const struct disagg *d)
 {
     uint64_t n = d->current == NULL ? 0 : request_prefill_left(d->current);
-    SIM_ASSERT((n > 0) == (d->current != NULL)); /* whose prompt is done is current no more */
+    SIM_ASSERT((n > 0) == (d->current != NULL)); /* current is unfinished */
     for (const struct request *r = d->npu_queue.head; r != NULL; r = reqq_next(r)) {
         n += request_prefill_left(r);
     }
@@ -42,18 +42,16 @@ static uint64_t npu_pending_tokens(const struct disagg *d)
 void disagg_request_arrived(struct sched *s, const struct request *r)
 {
     struct disagg *d = s->state;
-    /* Splitwise decides at arrival, too: a prompt stays where it was sent, however the queues move
-     * later. */
+    /* As in Splitwise the decision is made at arrival, and not changed later. */
     bool mixed = d->limit_tokens != UINT64_MAX && npu_pending_tokens(d) > d->limit_tokens;
-    SIM_ASSERT(!mixed || d->current != NULL ||
-               d->npu_queue.n > 0); /* the first is never sent away */
+    SIM_ASSERT(!mixed || d->current != NULL || d->npu_queue.n > 0); /* an idle NPU takes it */
     reqq_push(mixed ? &d->igpu_queue : &d->npu_queue, r);
 }
 
 void disagg_request_cancelled(struct sched *s, const struct request *r)
 {
     const struct disagg *d = s->state;
-    SIM_ASSERT(r != d->current && reqq_of(r) != NULL); /* in no live pass, so it waits */
+    SIM_ASSERT(r != d->current && reqq_of(r) != NULL); /* waiting */
     (void)d;
     reqq_remove(r);
 }
@@ -64,7 +62,7 @@ void disagg_launch_done(struct sched *s, const struct launch *l)
     if (!hetero_ended(&d->prefill, l)) {
         SIM_ASSERT(d->on_igpu == l && l->pass == d->iteration);
         d->on_igpu = NULL;
-        d->iteration_ready_ns = s->now_ns; /* what is left of it waits from now on */
+        d->iteration_ready_ns = s->now_ns; /* its remaining ops are ready now */
     }
 }
 
@@ -84,7 +82,7 @@ void disagg_pass_done(struct sched *s, const struct pass *p)
         SIM_ASSERT(r->pass == NULL);
         if (r->state == REQUEST_STATE_QUEUED) {
             SIM_ASSERT(reqq_of(r) == &d->igpu_queue);
-            continue; /* a chunk of the mixed iGPU: it stays where it is */
+            continue; /* a chunk on the mixed iGPU: it stays in its queue */
         }
         if (r->state != REQUEST_STATE_DECODE) {
             reqq_remove(r);
@@ -109,7 +107,7 @@ static void start_prefill(struct sched *s, struct disagg *d)
         reqq_remove(r);
         d->current = r;
         hetero_begin(&d->prefill, p);
-        SIM_ASSERT(p->shape.logit_rows == 1); /* whole: its end is its first token */
+        SIM_ASSERT(p->shape.logit_rows == 1); /* the whole prompt: yields the first token */
     }
 }
 
@@ -125,8 +123,8 @@ static void prefill(struct sched *s, struct disagg *d)
     (void)hetero_launch(s, &d->prefill, d->npu, true, UINT32_MAX, YIELD_PASS);
 }
 
-/* ---- the iGPU: attention and margins of the NPU's prefill, and iterations; first come, first
- * served ---- */
+/* ---- the iGPU: attention and margins of the NPU's prefill, and iterations, in order of readiness
+ * ---- */
 
 static void fill(struct disagg *d)
 {
@@ -135,20 +133,20 @@ static void fill(struct disagg *d)
          r = reqq_next(r)) {
         batch_add(&d->batch, r, SEGMENT_DECODE, 1);
     }
-    /* Decodes first, so that a prompt that the NPU could not take in time costs the others at most
-     * its chunk. */
+    /* Decodes first, so that a prompt costs them at most the time of its chunk. */
     uint32_t left = d->mixed_tokens;
     for (const struct request *r = d->igpu_queue.head; r != NULL && left > 0; r = reqq_next(r)) {
         uint32_t before = d->batch.tokens;
         batch_add_next(&d->batch, r, left);
-        SIM_ASSERT(d->batch.tokens - before <= left); /* a prompt's piece is cut to what is left */
+        SIM_ASSERT(d->batch.tokens - before <= left); /* prompts are cut */
         left -= d->batch.tokens - before;
     }
     SIM_ASSERT(d->batch.n <= d->decoding.n + d->igpu_queue.n);
 }
 
-/* KV is full: the youngest that decodes goes back to the NPU's queue, else a prompt half done on
- * the iGPU gives up its part. The oldest that decodes is never touched, so it ends. */
+/* Frees KV: the youngest decoding request goes back to the NPU's queue; if there is none, a partly
+ * done prompt on the iGPU is evicted. The oldest decoding request is never evicted, so it finishes.
+ */
 static bool give_way(struct sched *s, struct disagg *d)
 {
     const struct request *r = room_evict_last(s, &d->decoding, d->decoding.head);
@@ -173,10 +171,10 @@ static void form(struct sched *s, struct disagg *d)
         }
         d->iteration = NULL;
         uint32_t n = d->batch.n;
-        /* Memory goes to requests that can end with it, so a prompt leaves the batch before a
-         * decode does. Prompts are the last segments of the batch. */
+        /* Requests that can finish have priority, so prompts leave the batch before decodes. They
+         * are its last segments. */
         if (d->batch.segments[n - 1].role == SEGMENT_PREFILL && n > 1) {
-            d->batch.n--; /* the prompt waits */
+            d->batch.n--; /* this prompt waits */
             continue;
         }
         if (rc != -ENOMEM || !give_way(s, d)) {
@@ -204,14 +202,14 @@ static void iterate(struct sched *s, struct disagg *d)
         return;
     }
     SIM_ASSERT(d->iteration->n_launches == 0 && d->iteration->op < d->iteration->n_ops);
-    bool one_op = !d->yield_iteration && prefill_waits(d); /* then it is the other's turn */
+    bool one_op = !d->yield_iteration && prefill_waits(d); /* then the streams alternate */
     struct launch_spec spec = sched_launch_rest(s, d->iteration, (uint8_t)d->igpu,
                                                 d->yield_iteration ? YIELD_PASS : YIELD_KERNEL);
     spec.n_ops = one_op ? 1 : spec.n_ops;
     (void)sched_launch(s, &spec, &d->on_igpu);
 }
 
-/* Something waits for the iGPU that became ready while an iteration holds it: it is next. */
+/* Stops the iteration for a share of the prefill that became ready after it. */
 static void let_through(struct sched *s, struct disagg *d)
 {
     const struct launch *l = d->on_igpu;
@@ -234,8 +232,8 @@ void disagg_schedule(struct sched *s)
     } else if (d->iteration_ready_ns == TIME_NEVER_NS) {
         d->iteration_ready_ns = s->now_ns;
     }
-    /* The stream that became ready first gets the iGPU. At the same instant the prefill gets it,
-     * because the NPU idles until the prefill's attention is done. */
+    /* The stream that became ready first gets the iGPU. A tie goes to the prefill, because the NPU
+     * idles until its attention is done. */
     if (d->iteration_ready_ns < d->prefill.ready_ns) {
         iterate(s, d);
     }

@@ -1,12 +1,12 @@
-/* Prefill and decode on pools of their own (clauses.md E.10). The NPU is the prefill instance, with
- * attention on the iGPU. The iGPU is the decode instance, with one batch of everything that
- * decodes. Shared memory: nothing moves between them. Arrival order, no classes, no preemption of
- * requests. The two instances are two command streams to the iGPU. It takes kernels from either in
- * the order in which they become ready (or, with yield_iteration, an iteration as one piece).
+/* Disaggregated prefill and decode (clauses.md E.10). The NPU is the prefill instance, with
+ * attention on the iGPU. The iGPU is the decode instance, with one batch of all decodes. Memory is
+ * shared, so no KV moves between them. Requests are served in arrival order, without classes or
+ * preemption. The two instances are two command streams to the iGPU, which takes kernels in the
+ * order in which they become ready (with yield_iteration, an iteration as one piece).
  *
- * With a finite limit the iGPU becomes a mixed instance while it has prompts of its own. A prompt
- * that finds more than `limit` tokens waiting for the NPU goes to the iGPU, whose iterations then
- * take chunks of it together with the decodes. */
+ * With a finite limit the iGPU may become a mixed instance. A prompt that arrives while more than
+ * `limit` tokens wait for the NPU goes to the iGPU, whose iterations then take chunks of it
+ * together with decodes. */
 #pragma once
 
 #include "policies/common/batch.h"
@@ -16,16 +16,16 @@
 
 struct disagg {
     struct reqq npu_queue;  /* prompts for the NPU */
-    struct reqq igpu_queue; /* prompts for the iGPU, when it is mixed */
+    struct reqq igpu_queue; /* prompts for the mixed iGPU */
     struct reqq decoding;
-    const struct request *current; /* on the NPU, or NULL */
+    const struct request *current; /* the prompt on the NPU, or NULL */
     struct hetero prefill;
     struct batch batch;
-    struct pass *iteration;       /* of the iGPU, or NULL */
-    const struct launch *on_igpu; /* the iteration's, or NULL */
+    struct pass *iteration;       /* iteration of the iGPU, or NULL */
+    const struct launch *on_igpu; /* its launch, or NULL */
     int64_t iteration_ready_ns;
     uint64_t limit_tokens;
-    uint32_t mixed_tokens; /* prompt tokens in an iteration of the mixed iGPU */
+    uint32_t mixed_tokens; /* most prompt tokens in an iteration of the mixed iGPU */
     uint32_t max_batch;
     uint32_t chunk;
     bool margin_on_npu, yield_iteration;
@@ -50,7 +50,7 @@ extern const char *const disagg_margin_choices[], *const disagg_yield_choices[];
                       "where an iteration lets attention and margins of the other instance onto "  \
                       "the iGPU (E.10 [S]: two streams meet at kernels)")
 
-/* limit UINT64_MAX: the iGPU never prefills. -EINVAL when the NPU has no static chunk. */
+/* limit_tokens UINT64_MAX: the iGPU never prefills. -EINVAL if the NPU has no static chunk. */
 int disagg_init(struct sched *s, uint64_t limit_tokens, uint32_t mixed_tokens);
 void disagg_exit(struct sched *s);
 void disagg_request_arrived(struct sched *s, const struct request *r);
@@ -58,7 +58,7 @@ void disagg_request_cancelled(struct sched *s, const struct request *r);
 void disagg_launch_done(struct sched *s, const struct launch *l);
 void disagg_pass_done(struct sched *s, const struct pass *p);
 void disagg_schedule(struct sched *s);
-/* Does all hold that it relies on? (consistent.c) */
+/* Checks invariants (consistent.c). */
 bool disagg_is_consistent(const struct disagg *d);
 
 #define DISAGG_HOOKS                                                                               \

@@ -2,7 +2,7 @@
 
 const char *const flash_choices[] = {"off", "cheaper", "always", NULL};
 
-/* Both ways. A request without KV makes no room, so it is no victim. */
+/* Time to write and read back a victim's KV. */
 static int64_t transfers_ns(const struct sched *s, const struct request *r)
 {
     return 2 * gap_transfer_ns(s, r->model, r->kv_tokens);
@@ -18,11 +18,11 @@ bool flash_takes(struct sched *s, struct flash *f, const struct request *r, gap_
         return false;
     }
     f->out = r;
-    SIM_ASSERT(flash_writes(f) && !r->kv_swapped); /* until it is out, which flash_moved sees */
+    SIM_ASSERT(flash_writes(f) && !r->kv_swapped); /* until flash_moved */
     return true;
 }
 
-/* Reactive ones first, then by arrival. */
+/* Reactive requests first, then by arrival. */
 static bool goes_before(const struct request *x, const struct request *y)
 {
     return x->cls != y->cls ? x->cls == REQUEST_CLASS_REACTIVE : request_before(x, y);
@@ -34,7 +34,7 @@ bool flash_moved(struct flash *f, const struct request *r)
         SIM_ASSERT(f->out != r && reqq_of(r) == NULL); /* the policy may queue it */
         return true;
     }
-    SIM_ASSERT(f->out == r && reqq_of(r) == NULL); /* it has left the policy's queues meanwhile */
+    SIM_ASSERT(f->out == r && reqq_of(r) == NULL); /* the policy removed it from its queues */
     f->out = NULL;
     const struct request *at = f->there.tail;
     while (at != NULL && goes_before(r, at)) {
@@ -59,6 +59,6 @@ void flash_back(struct sched *s, struct flash *f, uint64_t spare_tokens, bool al
         }
         reqq_remove(r);
         alone = false;
-        sched_again(s); /* nobody waits for it any more */
+        sched_again(s); /* requests that waited for it may run now */
     }
 }

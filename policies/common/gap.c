@@ -11,18 +11,17 @@ void gap_init(struct sched *s, struct gap *g, uint32_t kv, uint32_t expected_s)
 {
     g->rule = (enum gap_kv)param_int(s, kv);
     g->expected_ns = units_ns_from_s(param_number(s, expected_s));
-    SIM_ASSERT(g->n == 0 && g->n_fresh == 0 && gap_ok(g)); /* state begins as zeros */
+    SIM_ASSERT(g->n == 0 && g->n_fresh == 0 && gap_ok(g)); /* zeroed state */
 }
 
-/* Decided once, and then kept or given up for good: never both. A session's call is remembered
- * when its answer ends. */
+/* A session is kept, done, or undecided. Its call began when its answer ended. */
 static bool session_ok(const struct sched *s, const struct gap_session *x)
 {
     return !(x->kept && x->done) && x->since_ns <= s->now_ns && x->next_ns >= x->since_ns &&
            x->tokens > 0 && x->model < s->n_models;
 }
 
-/* The one of this session, or `n`. */
+/* Index of a session, or `n`. */
 static uint32_t place_of(const struct gap *g, uint32_t session_id)
 {
     uint32_t i = 0;
@@ -45,9 +44,9 @@ void gap_finished(struct sched *s, struct gap *g, const struct request *r)
     if (g->rule == GAP_CACHE || g->rule == GAP_REACTIVE || !r->calls_tool) {
         return;
     }
-    SIM_ASSERT(r->state == REQUEST_STATE_FINISHED); /* before that nobody knows of the call */
-    SIM_ASSERT(place_of(g, r->session_id) == g->n); /* one turn at a time: it was forgotten */
-    /* The cache is what the core does anyway; only the other rules need to know of a call. */
+    SIM_ASSERT(r->state == REQUEST_STATE_FINISHED); /* calls_tool is valid then */
+    SIM_ASSERT(place_of(g, r->session_id) == g->n); /* one turn at a time */
+    /* Rule `cache` is the core's default and needs no list. */
     LIST_ADD(g->at, g->n,
              (struct gap_session){.session_id = r->session_id,
                                   .tokens = r->kv_tokens,
@@ -65,8 +64,8 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
     }
     for (uint32_t i = 0; r->turn > 0 && i < g->n; i++) {
         if (g->at[i].session_id == r->session_id) {
-            /* The gap as a scheduler sees it, from answer to next turn, regardless of the one in
-             * the trace. Only the last 64 count, so that a time to live follows tools that change.
+            /* The gap that a scheduler sees, from answer to next turn. Only the last 64 count, so
+             * that a time to live adapts to changes.
              */
             SIM_ASSERT(session_ok(s, &g->at[i]));
             g->history_ns[g->n_history++ % GAP_HISTORY] = s->now_ns - g->at[i].since_ns;
@@ -80,23 +79,23 @@ void gap_arrived(struct sched *s, struct gap *g, const struct request *r)
 bool gap_holds(struct gap *g, const struct request *r)
 {
     if (r->kv_swapped) {
-        SIM_ASSERT(r->turn > 0 && r->generated_tokens == 0); /* its session's, not its own */
+        SIM_ASSERT(r->turn > 0 && r->generated_tokens == 0); /* KV of the previous turn */
         reqq_push(&g->back, r);
     }
     return r->kv_swapped;
 }
 
-/* ---- what is done ---- */
+/* ---- actions ---- */
 
 static void keep(struct sched *s, struct gap_session *x)
 {
     SIM_ASSERT(!x->done && session_ok(s, x));
     if (!x->kept) {
         x->kept = sched_kv_move(s, kv_of_session(x->session_id), KV_MEMORY) == 0;
-        x->done = !x->kept; /* it gave way before it could be kept */
+        x->done = !x->kept; /* it was dropped before it could be pinned */
         (void)sched_note(s, "gap_kept", x->kept);
     }
-    SIM_ASSERT(x->kept != x->done); /* it is decided, one way or the other */
+    SIM_ASSERT(x->kept != x->done); /* decided */
 }
 
 static void discard(struct sched *s, struct gap_session *x)
@@ -122,7 +121,7 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
     bool ok = sched_kv_move(s, kv_of_session(x->session_id), KV_FLASH) == 0;
     (void)sched_note(s, "gap_swapped", ok);
     if (ok) {
-        /* one after the other */
+        /* transfers are sequential */
         int64_t from_ns = g->swap_until_ns > s->now_ns ? g->swap_until_ns : s->now_ns;
         g->swap_until_ns = from_ns + gap_transfer_ns(s, x->model, x->tokens);
         x->out_ns = g->swap_until_ns;
@@ -134,8 +133,8 @@ static void swap_out(struct sched *s, struct gap *g, struct gap_session *x)
 
 /* ---- infercept ---- */
 
-/* Bytes held by others than sessions whose tool runs. A block is of its own model, and the core
- * counts all in tokens of the model that needs most bytes a token. */
+/* KV bytes of all but sessions with a running tool. sched_kv_free_tokens counts tokens of the model
+ * with most bytes a token. */
 static double others_bytes(struct sched *s, const struct gap *g)
 {
     uint64_t capacity = sched_kv_capacity_tokens(s), free = sched_kv_free_tokens(s);
@@ -155,10 +154,10 @@ static double others_bytes(struct sched *s, const struct gap *g)
 }
 
 struct waste {
-    double preserve, discard, swap; /* ns of its model's tokens */
+    double preserve, discard, swap; /* token-ns, in tokens of the session's model */
 };
 
-/* Tokens of memory that its KV takes, its states included. */
+/* Tokens of memory that a session takes, including recurrent states. */
 static double held_tokens(const struct sched *s, const struct gap_session *x)
 {
     return (double)(x->tokens + sched_kv_state_tokens(s, x->model));
@@ -170,32 +169,32 @@ static struct waste waste_of(struct sched *s, const struct gap *g, const struct 
     int64_t elapsed = s->now_ns - x->since_ns;
     double token_bytes = sched_kv_token_bytes(s, x->model);
     SIM_ASSERT(session_ok(s, x) && others >= 0.0);
-    /* A call that has outlasted its estimate, or has none, is expected to take as long again as it
-     * has taken (E.16: InferCept). */
+    /* Without an estimate, or after its end, the remaining time is expected to equal the elapsed
+     * time (E.16: InferCept). */
     int64_t left = g->expected_ns > elapsed ? g->expected_ns - elapsed : elapsed;
     double again = (double)prefill(s, x->model, x->tokens);
     double both_ways = 2.0 * (double)gap_transfer_ns(s, x->model, x->tokens);
-    SIM_ASSERT(left >= 0 && again > 0.0); /* so no waste is below zero, and none is infinite */
+    SIM_ASSERT(left >= 0 && again > 0.0); /* wastes are finite and >= 0 */
     double held = held_tokens(s, x);
     return (struct waste){.preserve = (double)left * held,
                           .discard = again * (held - 0.5 * x->tokens + others / token_bytes),
                           .swap = both_ways * held};
 }
 
-/* When elapsed time alone will have wasted as much as the cheapest way out. */
+/* The instant at which the elapsed time has wasted as much as the cheapest alternative. */
 static int64_t break_even_ns(const struct sched *s, const struct gap *g,
                              const struct gap_session *x, const struct waste *w)
 {
     double out = w->discard < w->swap ? w->discard : w->swap;
     int64_t elapsed = (int64_t)(out / held_tokens(s, x)) + 1;
-    /* Before the expected end the estimate itself shrinks, and no later look could turn out worse
-     * than this one. */
+    /* Before the expected end the remaining time only shrinks, so a new decision would be the same.
+     */
     elapsed = elapsed > g->expected_ns ? elapsed : g->expected_ns + 1;
-    SIM_ASSERT(out >= 0.0 && elapsed > 0); /* later than the call: a timer that is ahead of it */
+    SIM_ASSERT(out >= 0.0 && elapsed > 0); /* after the begin of the call */
     return x->since_ns + elapsed;
 }
 
-/* Most wasteful first: the swap budget goes to the one that wastes most otherwise. */
+/* The due session that wastes most without a swap. It gets the swap budget. */
 static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double others,
                                          gap_prefill_ns *prefill, struct waste *out)
 {
@@ -204,15 +203,15 @@ static struct gap_session *most_wasteful(struct sched *s, struct gap *g, double 
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->at[i].due) {
             struct waste w = waste_of(s, g, &g->at[i], others, prefill);
-            /* Without the budget one of these two is its lot, so this is what a swap would save it,
-             * in bytes: tokens of two models differ. */
+            /* Without a swap it wastes the lesser of these. Compare bytes, because tokens of two
+             * models differ. */
             double least = fmin(w.preserve, w.discard) * sched_kv_token_bytes(s, g->at[i].model);
             most = least > worst ? &g->at[i] : most;
             *out = least > worst ? w : *out;
             worst = least > worst ? least : worst;
         }
     }
-    SIM_ASSERT((most == NULL) == (worst < 0.0)); /* nobody is due only where nothing was weighed */
+    SIM_ASSERT((most == NULL) == (worst < 0.0)); /* NULL if none is due */
     return most;
 }
 
@@ -223,8 +222,7 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         g->at[i].due = !g->at[i].done && s->now_ns >= g->at[i].next_ns;
         any = any || g->at[i].due;
     }
-    /* Once for all who are judged at this instant, so that it does not depend on who is judged
-     * first. */
+    /* Computed once, so that decisions of one instant do not depend on their order. */
     double others = any ? others_bytes(s, g) : 0.0;
     struct waste w = {0};
     struct gap_session *x;
@@ -238,12 +236,12 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         } else {
             keep(s, x);
             x->next_ns = break_even_ns(s, g, x, &w);
-            /* A swap would be cheapest but another transfer has the budget: it is judged again when
-             * that ends, not at every schedule call. */
+            /* A swap would be cheapest, but another transfer has the budget. Decide again when that
+             * ends, not at every call of schedule. */
             if (x->next_ns <= s->now_ns) {
-                x->next_ns = g->swap_until_ns; /* only the budget is missing */
+                x->next_ns = g->swap_until_ns; /* only the budget is lacking */
             }
-            SIM_ASSERT(x->done || x->next_ns > s->now_ns); /* else it would be due for ever */
+            SIM_ASSERT(x->done || x->next_ns > s->now_ns); /* not due again at once */
         }
         SIM_ASSERT(session_ok(s, x));
     }
@@ -251,9 +249,9 @@ static void infercept(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 
 /* ---- ttl ---- */
 
-/* Returns the time to live t with the least expected cost over the gaps d seen. A gap costs the
- * time in which memory is held, min(d, t), and `again` where d > t, because the prompt is then
- * computed again. Without any gap seen, t is `again`: this never costs more than twice the best t.
+/* Returns the time to live t with the least mean cost over the observed gaps d. A gap costs min(d,
+ * t), for which memory is held, plus `again` if d > t, because the prompt is then recomputed.
+ * Without observations t is `again`, which costs at most twice the best t.
  */
 static int64_t time_to_live_ns(const struct gap *g, int64_t again)
 {
@@ -261,8 +259,8 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
     if (g->expected_ns > 0 || n == 0) {
         return g->expected_ns > 0 ? g->expected_ns : again;
     }
-    /* The expected cost is least at one of the times seen, or at zero: between two of them only the
-     * time held grows. */
+    /* The minimum is at an observed gap or at zero: between two gaps only the holding time grows.
+     */
     SIM_ASSERT(again > 0 && n <= GAP_HISTORY);
     int64_t best = 0;
     double least = (double)again * n;
@@ -278,7 +276,7 @@ static int64_t time_to_live_ns(const struct gap *g, int64_t again)
             best = t;
         }
     }
-    SIM_ASSERT(best >= 0 && least <= (double)again * n); /* no worse than dropping all at once */
+    SIM_ASSERT(best >= 0 && least <= (double)again * n); /* at most the cost of t = 0 */
     return best;
 }
 
@@ -286,7 +284,7 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
 {
     SIM_ASSERT(!x->done && session_ok(s, x));
     if (!x->kept) {
-        /* one more ns: a tool that takes as long as it lives is still in time */
+        /* one more ns: a tool that takes exactly this long is in time */
         x->next_ns = x->since_ns + time_to_live_ns(g, prefill(s, x->model, x->tokens)) + 1;
         keep(s, x);
     } else if (s->now_ns >= x->next_ns) {
@@ -296,7 +294,7 @@ static void live(struct sched *s, struct gap *g, struct gap_session *x, gap_pref
 
 /* ---- */
 
-/* A timer that is set already would only wake the policy twice. */
+/* Sets a timer, unless it is set already. */
 static void wake_at(struct sched *s, struct gap *g, int64_t at_ns)
 {
     if (at_ns != TIME_NEVER_NS && at_ns > s->now_ns && at_ns != g->timer_ns) {
@@ -308,7 +306,7 @@ static void wake_at(struct sched *s, struct gap *g, int64_t at_ns)
 void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
 {
     SIM_ASSERT(gap_ok(g));
-    /* Where memory is short the first waits, and the others behind it. */
+    /* If memory is short the first request waits, and the others behind it. */
     while (!reqq_empty(&g->back) && sched_kv_move(s, kv_of(g->back.head), KV_MEMORY) == 0) {
         (void)reqq_pop(&g->back);
     }
@@ -342,13 +340,14 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
                 break;
             }
         }
-        SIM_ASSERT(x->kept != x->done && session_ok(s, x)); /* nobody is left undecided */
+        SIM_ASSERT(x->kept != x->done && session_ok(s, x)); /* all are decided */
         next = !x->done && x->next_ns < next ? x->next_ns : next;
     }
     wake_at(s, g, next);
 }
 
-/* KV on its way to flash makes room by itself. A turn that comes before ends the transfer unseen.
+/* Whether a transfer to flash will free memory. A turn that arrives earlier cancels the transfer
+ * without notice.
  */
 static bool awaits_transfer(struct sched *s, struct gap *g)
 {
@@ -373,7 +372,7 @@ bool gap_yield(struct sched *s, struct gap *g)
     }
     oldest->kept = false;
     oldest->done = true;
-    SIM_ASSERT(session_ok(s, oldest)); /* done: no rule pins it again */
+    SIM_ASSERT(session_ok(s, oldest)); /* done, so no rule pins it again */
     return sched_kv_move(s, kv_of_session(oldest->session_id), KV_CACHE) == 0;
 }
 

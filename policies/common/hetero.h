@@ -1,7 +1,7 @@
 /* One prefill pass placed op by op on an NPU and an iGPU: static chunks of token-level ops on the
- * NPU, attention, the LM head and (where wanted) the prompt's margin on the iGPU. An op's two
- * shares run at the same time; the next op begins when both are done. The policy decides how many
- * rows go where, and when each share may start.
+ * NPU; attention, the LM head and optionally the prompt's margin on the iGPU. The two shares of an
+ * op run concurrently; the next op begins when both are done. The policy decides how many rows each
+ * device gets, and when each share may start.
  *
  *   pass formed    -> hetero_begin
  *   schedule       -> while hetero_at_boundary: hetero_plan(rows for the NPU); hetero_launch_*
@@ -15,16 +15,16 @@
 
 struct hetero {
     struct pass *pass;            /* NULL: no prefill */
-    uint32_t planned_op;          /* + 1; 0: the cursor's op has no plan */
-    uint32_t npu_rows, igpu_rows; /* planned and not yet launched */
+    uint32_t planned_op;          /* planned op + 1; 0: no plan for the op at the cursor */
+    uint32_t npu_rows, igpu_rows; /* planned rows that are not launched yet */
     int64_t ready_ns;             /* when the planned op became ready */
     const struct launch *on_npu, *on_igpu;
-    uint32_t inflight; /* kernels handed over ahead; one, until set after hetero_begin */
+    uint32_t inflight; /* launch_spec.inflight; hetero_begin sets 1 */
 };
 
-/* Its launches are two of its own pass. Only the cursor's op has rows planned, no more than nobody
- * holds. An owner takes a plan back by planned_op = 0 alone (agent-xpu-v1), so rows say nothing
- * then. Not between the end of a launch and hetero_ended. */
+/* Invariants, except between the end of a launch and hetero_ended. Only the op at the cursor has
+ * planned rows, at most rows_todo. Planned rows are valid only if planned_op > 0, because
+ * agent-xpu-v1 cancels a plan by planned_op = 0. */
 static inline bool hetero_ok(const struct hetero *h)
 {
     const struct pass *p = h->pass;
@@ -38,7 +38,7 @@ static inline bool hetero_ok(const struct hetero *h)
            (h->planned_op == 0 || rows <= (h->planned_op == p->op + 1 ? p->rows_todo : 0));
 }
 
-/* Nothing of it is on a device any more. */
+/* Forgets the pass, which has no launch. */
 static inline void hetero_clear(struct hetero *h)
 {
     SIM_ASSERT(h->on_npu == NULL && h->on_igpu == NULL);
@@ -52,7 +52,7 @@ static inline void hetero_begin(struct hetero *h, struct pass *p)
     *h = (struct hetero){.pass = p, .inflight = 1};
 }
 
-/* The cursor is at an op of which nothing is on a device and which has no plan. */
+/* Whether the op at the cursor has neither a launch nor a plan. */
 static inline bool hetero_at_boundary(const struct hetero *h)
 {
     const struct pass *p = h->pass;
@@ -63,13 +63,13 @@ static inline bool hetero_at_boundary(const struct hetero *h)
 /* QKV and FFN can run in static chunks; attention and the head cannot (agent-xpu-v1 5.2). */
 static inline bool hetero_is_token_level(const struct pass *p)
 {
-    SIM_ASSERT(p->op < p->n_ops); /* beyond the last op a kind would be made up */
+    SIM_ASSERT(p->op < p->n_ops); /* there is no kind beyond the last op */
     enum op_kind op = pass_op_kind(p, p->op);
     return op == OP_QKV || op == OP_FFN;
 }
 
-/* Rows for the NPU under the eager default mapping: whole chunks; with margin_on_npu the last,
- * partial chunk too (padded). 0 for attention and the head. */
+/* Rows for the NPU in the eager default mapping: whole chunks, and with margin_on_npu the last,
+ * partial chunk (padded). 0 for attention and the head. */
 static inline uint32_t hetero_default_rows(const struct hetero *h, uint32_t chunk,
                                            bool margin_on_npu)
 {
@@ -77,11 +77,11 @@ static inline uint32_t hetero_default_rows(const struct hetero *h, uint32_t chun
     if (!hetero_is_token_level(p)) {
         return 0;
     }
-    SIM_ASSERT(chunk > 0 && p->shape.prefill_rows == p->shape.rows); /* decodes have no margin */
+    SIM_ASSERT(chunk > 0 && p->shape.prefill_rows == p->shape.rows); /* prefill only */
     return margin_on_npu ? p->rows_todo : p->rows_todo / chunk * chunk;
 }
 
-/* Splits what is left of the cursor's op. Precondition: npu_rows <= rows_todo. */
+/* Plans the remaining rows of the op at the cursor. Precondition: npu_rows <= rows_todo. */
 static inline void hetero_plan(const struct sched *s, struct hetero *h, uint32_t npu_rows)
 {
     SIM_ASSERT(npu_rows <= h->pass->rows_todo && hetero_at_boundary(h));
@@ -92,7 +92,7 @@ static inline void hetero_plan(const struct sched *s, struct hetero *h, uint32_t
     SIM_ASSERT(hetero_ok(h));
 }
 
-/* Launches up to `rows` of a planned share on its device; false when there is nothing to launch or
+/* Launches up to `rows` of a planned share on its device; false if there is nothing to launch or
  * the device is busy. */
 static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, bool npu,
                                  uint32_t rows, enum yield_point yield)
@@ -116,18 +116,18 @@ static inline bool hetero_launch(struct sched *s, struct hetero *h, int device, 
     return true;
 }
 
-/* Launches both shares that are planned, whole. */
+/* Launches both planned shares as a whole. */
 static inline void hetero_launch_both(struct sched *s, struct hetero *h, int npu, int igpu)
 {
     (void)hetero_launch(s, h, npu, true, UINT32_MAX, YIELD_PASS);
     (void)hetero_launch(s, h, igpu, false, UINT32_MAX, YIELD_PASS);
-    /* The barrier at the op's end waits for both, so what is not on its device has rows planned. */
+    /* The op ends after both shares, so rows without a launch must be planned. */
     SIM_ASSERT(h->pass == NULL || h->planned_op != h->pass->op + 1 ||
                h->npu_rows + h->igpu_rows == h->pass->rows_todo);
 }
 
-/* A launch ended. True when it was one of this prefill's. Rows left by a stopped one are planned
- * again when nothing of the op is on a device. */
+/* Handles the end of a launch. Returns whether it belongs to this prefill. Rows left by a stopped
+ * launch are planned again when the op has no launch. */
 static inline bool hetero_ended(struct hetero *h, const struct launch *l)
 {
     if (h->on_npu == l) {

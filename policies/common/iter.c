@@ -14,21 +14,20 @@ static bool batch_is_reactive(const struct iter *it)
     return it->it.batch.n > 0 && it->it.batch.segments[0].request->cls == REQUEST_CLASS_REACTIVE;
 }
 
-/* Proactive work waits while no window is open, with the KV that it has. Reactive requests go
- * first, so all behind it wait too. */
+/* Proactive requests wait with their KV while no window is open. Reactive requests are in front, so
+ * all behind a held request are held, too. */
 static bool is_held(struct sched *s, const struct request *r)
 {
     return param_int(s, ITER_CLASS) == ITER_WINDOW && r->cls == REQUEST_CLASS_PROACTIVE &&
            !sched_machine_state(s).background_window;
 }
 
-/* A key may grow while its owner waits: then it goes where it belongs now. One that shrank would
- * hold its owner back, so whoever changed it has moved it (iter_rekey). */
+/* Moves a waiting request whose key has grown. If a key shrinks, the order must call iter_rekey. */
 static bool key_has_grown(struct sched *s, struct iter *it, const struct request *r)
 {
     double known_key = order_node(&it->ready, r)->key;
-    /* Nobody is notified where the core drops a prefix that a prompt has not used yet, so a key by
-     * remaining work may then be an old one until its turn comes. */
+    /* The core may drop a cached prefix without notice, so until first service even a settled key
+     * may be out of date. */
     bool asks = !it->order->settled || r->first_service_ns == TIME_NEVER_NS;
     double now_key = asks ? iter_full_key(s, it, r) : known_key;
     SIM_ASSERT(asks || known_key == iter_full_key(s, it, r));
@@ -39,7 +38,7 @@ static bool key_has_grown(struct sched *s, struct iter *it, const struct request
     return now_key > known_key;
 }
 
-/* The first request that waits and may run, by keys of now; NULL: none. */
+/* The first waiting request that may run, by present keys, or NULL. */
 static const struct request *first_of(struct sched *s)
 {
     struct iter *it = s->state;
@@ -50,41 +49,41 @@ static const struct request *first_of(struct sched *s)
     return r == NULL || is_held(s, r) ? NULL : r;
 }
 
-/* Takes requests in order until the batch or the budget is full. Swapped ones start coming back
- * instead and wait outside the orders for kv_moved. */
+/* Takes requests in order until the batch or the budget is full. Swapped requests are read back
+ * instead, and are in no order until kv_moved. */
 static void fill(struct sched *s, struct iter *it, uint32_t most)
 {
     SIM_ASSERT(most > 0 && iter_ok(it));
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     batch_clear(&it->it.batch);
-    uint64_t committed = 0; /* blocks that the members still need to finish their prompts */
+    uint64_t committed = 0; /* blocks that members need to finish their prompts */
     const struct request *r;
     while (it->it.batch.n < most && it->it.batch.tokens < budget &&
            (r = batch_first(&it->it.batch, &it->ready)) != NULL) {
         if (key_has_grown(s, it, r)) {
             continue;
         }
-        /* XSched and REEF suspend what is not reactive: not even a free place in a reactive batch
-         * is proactive work's. */
+        /* With rt_alone, as in XSched and REEF, proactive work may not even use a free place in a
+         * reactive batch. */
         if (is_held(s, r) || (r->cls == REQUEST_CLASS_PROACTIVE && batch_is_reactive(it) &&
                               param_int(s, ITER_CLASS) == ITER_RT_ALONE)) {
             return;
         }
         uint32_t stopped = 0;
         if (it->it.batch.n == 0 && it->it.n_paused > 0 && iter_resumes(s, r, &stopped)) {
-            return; /* all who go before it wait for their KV to come back */
+            return; /* all requests before it wait for a read back */
         }
         uint32_t left = request_prefill_left(r);
         uint64_t needed = r->kv_swapped ? 0 : blocks_needed(s, r, left > 0 ? left : 1);
         bool begins = !r->kv_swapped && (r->kv_tokens == 0 || blocks_only_cached(r));
         if (begins && it->it.batch.n > 0 && committed + needed > blocks_free(s)) {
-            return; /* admitting it would only make the others evict it again */
+            return; /* its admission would lead to its eviction */
         }
         committed += needed;
         if (r->kv_swapped && sched_kv_move(s, kv_of(r), KV_MEMORY) != 0) {
             return;
         }
-        iter_take(s, it, r); /* who finds no memory is not taken */
+        iter_take(s, it, r); /* only after its KV was reserved */
         if (r->kv_swapped) {
             continue;
         }
@@ -93,12 +92,12 @@ static void fill(struct sched *s, struct iter *it, uint32_t most)
     }
 }
 
-/* The first in memory order, alone, which fits when nobody at the front of the order does. */
+/* Composes a batch of the first request in memory order alone, which fits if no other does. */
 static void compose_first(struct sched *s, struct iter *it)
 {
     const struct request *first = order_first(&it->elders);
     SIM_ASSERT(it->alone && iter_ok(it));
-    while (first != NULL && !order_has(&it->ready, first)) { /* its KV moves */
+    while (first != NULL && !order_has(&it->ready, first)) { /* not waiting: its KV moves */
         first = order_next(&it->elders, first);
     }
     batch_clear(&it->it.batch);
@@ -119,7 +118,7 @@ static void compose_first(struct sched *s, struct iter *it)
     }
     iter_take(s, it, first);
     batch_add_next(&it->it.batch, first, (uint32_t)param_int(s, ITER_TOKEN_BUDGET));
-    SIM_ASSERT(it->it.batch.n == 1 && it->stuck); /* until its pass is formed nobody got on */
+    SIM_ASSERT(it->it.batch.n == 1 && it->stuck); /* until its pass is formed */
 }
 
 static void iter_compose(struct sched *s)
@@ -137,23 +136,23 @@ static void iter_compose(struct sched *s)
 static void iter_formed(struct sched *s)
 {
     struct iter *it = s->state;
-    /* Members were taken in order, so the first has the best key; the pass is stopped only for
-     * somebody who goes before all of them. */
+    /* Members were taken in order, so the first has the least key, and the pass is stopped only for
+     * requests before all members. */
     SIM_ASSERT(it->it.running.pass != NULL && it->it.batch.n > 0);
     SIM_ASSERT(!it->alone || it->it.batch.n == 1);
     it->it.running.key = iter_full_key(s, it, it->it.batch.segments[0].request);
-    it->it.running.finish = it->alone; /* were it stopped and its work lost, nobody would get on */
+    it->it.running.finish = it->alone; /* if it lost its work, no request would progress */
     it->alone = false;
 }
 
-/* In turn: by the order, the first in memory order alone, and again with KV that a session gave up
- * between two turns. */
+/* Successive attempts: by the order; the first request in memory order alone; and again after a
+ * session's KV was unpinned. */
 static bool iter_again(struct sched *s)
 {
     struct iter *it = s->state;
     SIM_ASSERT(it->it.running.pass == NULL);
-    /* A stopped pass holds KV, and gives it back when it ends. It must continue before anybody else
-     * loses KV. */
+    /* A paused pass holds KV until its end, so it must continue before other requests are evicted.
+     */
     if (it->it.n_paused > 0) {
         return false;
     }
@@ -174,12 +173,12 @@ static void iter_refresh(struct sched *s)
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
-    SIM_ASSERT(iter_ok(it)); /* orders change keys, and nobody's membership */
+    SIM_ASSERT(iter_ok(it)); /* refresh changes only keys */
 }
 
 static bool outranked(struct sched *s)
 {
-    bool stops = param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION; /* else no key is asked */
+    bool stops = param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION; /* else keys are not used */
     return stops && iter_outranked(s, first_of(s));
 }
 
@@ -219,15 +218,15 @@ int iter_init(struct sched *s, const struct iter_order *order)
     it->it.stop = reset ? (struct preempt_spec){.now = true, .discard = true}
                         : xsched_stop(param_int(s, ITER_LEVEL));
     it->it.loses = param_int(s, ITER_KV) != ITER_KV_CHECKPOINT;
-    /* Not with rules for tool gaps: what they do depends on times between iterations. Nor where a
-     * stop compares keys that an iteration in between would have changed. */
+    /* Not with rules for tool gaps, which act at times between iterations. Nor if a stop would
+     * compare keys that each iteration changes. */
     bool stops = param_int(s, ITER_PREEMPT) != ITER_PREEMPT_ITERATION;
     if (order->steady && it->gap.rule == GAP_CACHE && (!stops || order->constant)) {
         sched_steady(s, TIME_NEVER_NS, 0);
     }
     const struct device *dev = &s->machine->devices[it->it.device];
-    /* Refused here and not at the first stop: a comparison would else run to its end with another
-     * mechanism than it names. */
+    /* Refused here, not at the first stop. Otherwise a comparison would run with a mechanism other
+     * than the configured one. */
     bool can = (!reset || dev->can_reset) && xsched_can(dev, param_int(s, ITER_LEVEL));
     return can ? 0 : -EPERM;
 }

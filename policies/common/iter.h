@@ -1,26 +1,27 @@
-/* An iteration-level scheduler on one device. Four axes are separate (clauses.md 0.3): *order*,
- * *class rule*, *preemption mechanism*, and *the fate of KV*. An order policy supplies one key
- * function and is otherwise this.
+/* An iteration-level scheduler on one device, with four independent axes (clauses.md 0.3): *order*,
+ * *class rule*, *preemption mechanism*, and *the fate of KV*. A policy on top of it only supplies
+ * the key function of the order.
  *
  * Each iteration takes requests in key order up to max_batch sequences and token_budget tokens. A
  * decoding request costs one token, a prompt as many as fit (chunked prefill). A request that is
- * not taken keeps its KV and waits. When a request arrives whose key precedes every member of the
- * running pass, the preemption axis says when that pass stops:
+ * not taken keeps its KV and waits. If a request arrives whose key is before those of all members
+ * of the running pass, the preemption axis decides when that pass stops:
  *
  *   iteration  not before its end (what iteration-level batching systems do)
  *   layer, kernel  at the next such boundary; the pass waits, its work is kept
  *   reset      at once; the running kernel is redone later (REEF; needs a device that can)
  *
- * The level axis says what that costs with `inflight` kernels handed over (XSched, clauses.md E.4):
+ * The level axis decides which of `inflight` queued kernels run before the stop (XSched, clauses.md
+ * E.4):
  *
- *   1          all of them run before the pass stops
- *   2          the running one only; the others are taken back
- *   3          nobody waits: the running kernel is interrupted and continues later
+ *   1          all of them
+ *   2          the running one; the others are withdrawn
+ *   3          none: the running one is interrupted and continues later
  *   device     1 or 2, by what the device can
  *
- * The kv axis says what becomes of the pass: checkpoint (resumed where it stopped), recompute (its
- * requests lose all KV), swap (KV goes to flash and comes back). The KV of a session while a tool
- * runs is in gap.h.
+ * The kv axis decides the fate of the pass: checkpoint (it resumes where it stopped), recompute
+ * (its requests lose all KV), swap (KV goes to flash and back). For KV during a tool call see
+ * gap.h.
  *
  * Cost of a decision: O(batch * log waiting). */
 #pragma once
@@ -85,74 +86,75 @@ extern const char *const iter_class_choices[],
 
 struct iter;
 
-/* Added to the key of proactive requests but under blind: larger than any key an order gives. */
+/* Added to the keys of proactive requests, except with class=blind. Larger than any key of an
+ * order. */
 #define ITER_CLASS_STEP 1e15
 
 /* Functions of an order. All but key are optional. */
 struct iter_order {
-    /* Smaller goes first. Asked when a request arrives or returns from an iteration, and again when
-     * it is about to be taken, unless settled. So a key may grow while its owner waits, at no cost;
-     * one that shrinks needs iter_rekey. All above 5e14 are one. Proactive requests are set behind
-     * by 1e15, where differences below 0.1 may be lost, so time counts in us or ns. */
+    /* Smaller goes first. Called when a request arrives or returns from an iteration, and unless
+     * `settled` again when it is about to be taken. So a key may grow while its request waits; if
+     * it shrinks, call iter_rekey. Keys above 5e14 count as equal. ITER_CLASS_STEP may absorb
+     * differences below 0.1, so use us or ns for times. */
     double (*key)(struct sched *s, const struct request *r);
-    /* A request took part in an iteration that ran for elapsed_ns. Before its new key is asked. */
+    /* A request took part in an iteration that ran for elapsed_ns. Called before its new key is
+     * computed. */
     void (*served)(struct sched *s, const struct request *r, const struct segment *seg,
                    int64_t elapsed_ns);
-    /* A request is no longer waiting: a pass took it, or its KV moves. Its key is asked when it
+    /* A request stops waiting: a pass took it, or its KV moves. Its key is computed again when it
      * returns. */
     void (*taken)(struct sched *s, const struct request *r);
     /* A request finished or was dropped. */
     void (*left)(struct sched *s, const struct request *r);
-    /* It has other KV than when its key was last asked. Before its first service a cache may have
-     * more or less of its prompt. Later it may have lost it. iter_rekey, where the key is work. */
+    /* A waiting request's KV changed: the cache has more or less of its prompt, or it was evicted.
+     * If the key depends on remaining work, call iter_rekey. */
     void (*found)(struct sched *s, const struct request *r);
-    /* Called at the start of schedule: orders whose keys move with time re-key here. */
+    /* Called at the start of schedule. Orders whose keys change with time call iter_rekey here. */
     void (*refresh)(struct sched *s);
-    /* Addition to the key of a request for each annotated ns of its work done inside a pass: -1
-     * where the key is remaining work in ns. A pass is stopped, and continued, by the keys that its
-     * members have by then. */
+    /* Change of a key for each annotated ns of work done inside a pass: -1 if the key is remaining
+     * work in ns. Stops and resumptions of a pass include it. */
     double key_per_done_ns;
-    /* While all live requests decode in one iteration, the next one is the same (sched_steady), and
-     * one call of served for several iterations adds up to what one for each does. */
+    /* While all live requests decode in one iteration, the next one is equal (sched_steady), and
+     * one call of `served` for several iterations has the effect of one call for each. */
     bool steady;
-    /* While its owner waits, a key changes by iter_rekey alone, and where the core drops a prefix
-     * that no pass has used. */
+    /* While its request waits, a key changes only by iter_rekey, or if the core drops a cached
+     * prefix. */
     bool settled;
-    /* A key never changes. Where passes stop for a more urgent request, only such an order is
-     * steady: a stop compares the members' keys of their last iteration. */
+    /* Keys never change. With preemption only such an order is steady, because a stop compares keys
+     * from the members' last iteration. */
     bool constant;
 };
 
-/* How often a request may lose its pass to preemption under recompute or swap: urgency can grow
- * with the loss (least laxity), and two requests would take turns for ever. */
+/* With recompute or swap, a request loses at most this many passes to preemption. Otherwise two
+ * requests could preempt each other for ever if the loss makes them more urgent (least laxity). */
 #define ITER_MAX_LOSSES 16
 
-/* Per-request bytes; an order's own follow in a struct that starts with this. */
+/* request.own. An order with its own members has them in a struct that starts with this one. */
 struct iter_request {
     struct order_node node;
-    struct order_node elder;  /* key: the place in memory order */
-    struct order_node holder; /* key: minus that */
-    uint64_t arrived;         /* from 1, in order of arrival; 0: not yet */
-    uint32_t losses;          /* passes stopped and thrown away */
-    uint32_t found;           /* reused_tokens that its key knows of */
+    struct order_node elder;  /* in elders; key: place in memory order */
+    struct order_node holder; /* in holders; key: minus that */
+    uint64_t arrived;         /* number of arrival, from 1; 0: not arrived */
+    uint32_t losses;          /* passes that were stopped and lost */
+    uint32_t found;           /* reused_tokens at the last computation of its key */
 };
 
 /* First member of every order's state. */
 struct iter {
-    struct iteration it; /* key of a pass: the best of its members, class rule included */
+    struct iteration it; /* key of a pass: the least of its members, with the class rule */
     const struct iter_order *order;
-    struct order ready;   /* live requests in no pass, KV not moving */
-    struct order elders;  /* all live requests, the first in memory order on top */
-    struct order holders; /* of these, those that returned with KV: the last on top */
+    struct order ready;   /* waiting requests: live, in no pass, KV not moving */
+    struct order elders;  /* all live requests, in memory order */
+    struct order holders; /* live requests with KV to lose, in reverse memory order */
     uint64_t arrivals;
-    struct map beginnings; /* of prompts, for orders that ask what is found: their first blocks */
-    bool shares;           /* two were the same, or a turn found its last one's KV */
+    struct map beginnings; /* hashes of first blocks of prompts, for orders with `found` */
+    bool shares;           /* two prompts began equally, or a turn reused KV */
     struct gap gap;
-    bool stuck; /* nothing could be done for anybody: not even KV is on its way back */
-    bool alone; /* the batch under construction is of the first in memory order alone */
+    bool stuck; /* no request could run, and no KV is being read back */
+    bool alone; /* the batch has only the first request in memory order */
 };
 
-/* Waiting requests and those that may lose KV are among the live ones. */
+/* Waiting requests and holders are live. */
 static inline bool iter_ok(const struct iter *it)
 {
     return it->ready.n <= it->elders.n && it->holders.n <= it->elders.n &&
@@ -165,20 +167,19 @@ int iter_init(struct sched *s, const struct iter_order *order);
 void iter_exit(struct sched *s);
 void iter_kv_moved(struct sched *s, const struct request *r);
 
-/* Calls between the files iter*.c (iter_wait.c). */
-/* The key of an order, with the class rule in it. */
+/* Internal functions of iter*.c (iter_wait.c). */
+/* The key with the class rule. */
 double iter_full_key(struct sched *s, const struct iter *it, const struct request *r);
-/* Puts a request among the waiting ones. */
+/* Adds a request to the waiting ones. */
 void iter_wait(struct sched *s, struct iter *it, const struct request *r);
-/* Takes it out of them. */
+/* Removes a request from the waiting ones. */
 void iter_take(struct sched *s, struct iter *it, const struct request *r);
-/* Asks the order again where a cache has more or less of a prompt than the key knows of.
- * O(requests). */
+/* Calls `found` for waiting requests whose cached prefix has changed. O(requests). */
 void iter_look_up(struct sched *s, const struct iter *it);
-/* Takes KV from the last one in memory order that waits and comes after `first`. It is dropped, not
- * swapped, so that the space is free at once. False where nobody comes after it. */
+/* Evicts the last waiting request behind `first` in memory order. Its KV is dropped, not swapped,
+ * to free the space at once. False if there is none. */
 bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first);
-/* The rules of iteration.h about requests. */
+/* Rules of iteration.h for requests. */
 void iter_joins(struct sched *s, const struct request *r);
 void iter_leaves(struct sched *s, const struct request *r);
 void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns);
@@ -192,19 +193,19 @@ bool iter_outranked(struct sched *s, const struct request *top);
 void iter_stopped(struct sched *s, const struct launch *l);
 bool iter_resumes(struct sched *s, const struct request *top, uint32_t *which);
 
-/* Does all hold that it relies on? (consistent.c) */
+/* Checks invariants (consistent.c). */
 bool iter_is_consistent(const struct iter *it);
 
-/* A waiting request's key changed; the keys of all did, O(waiting). */
+/* Call these if the key of a waiting request has changed, or those of all, O(waiting). */
 void iter_rekey(struct sched *s, const struct request *r);
 void iter_rekey_all(struct sched *s);
 
-/* Annotated time a request needs alone on a device: the rest of its prefill, and out_tokens decode
- * iterations of one sequence at its present length. O(1). */
+/* Annotated isolated time of a request on a device: for the rest of its prefill, and for out_tokens
+ * decode iterations at its present length. O(1). */
 int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device);
 int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
                        uint64_t out_tokens);
-/* To prefill that many tokens from nothing, a budget at a time. */
+/* Annotated time to prefill that many tokens without cached KV, in chunks of the token budget. */
 int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens);
 
 /* Members of policy_ops that every order needs; ITER_HOOKS adds those of an order without state. */

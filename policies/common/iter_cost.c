@@ -1,5 +1,4 @@
-/* Isolated times of work, by annotations: for keys that are times, and for what a tool call may
- * cost. */
+/* Annotated isolated times of work, for keys that are times and for costs of tool calls. */
 #include "policies/common/cost.h"
 #include "policies/common/iter.h"
 
@@ -21,7 +20,7 @@ static int64_t pass_ns(struct sched *s, const struct work_shape *w, uint8_t devi
     return layer * llm->n_layers + head;
 }
 
-/* n rows of a prompt after `before` tokens of context. */
+/* The shape of n prompt rows after `before` tokens of context. */
 static struct work_shape chunk_shape(const struct sched *s, uint32_t model, uint32_t before,
                                      uint32_t n, bool last)
 {
@@ -38,7 +37,7 @@ int64_t iter_prefill_ns(struct sched *s, const struct request *r, uint8_t device
         return 0;
     }
     SIM_ASSERT(r->kv_tokens + n == request_prefill_target(r));
-    /* As one pass, however the budget will cut it: keys are only compared with each other. */
+    /* As one pass, regardless of the token budget: keys are only compared with each other. */
     struct work_shape w = chunk_shape(s, r->model, r->kv_tokens, (uint32_t)n, true);
     return pass_ns(s, &w, device, false);
 }
@@ -49,18 +48,17 @@ int64_t iter_decode_ns(struct sched *s, const struct request *r, uint8_t device,
     uint32_t context = request_length(r) + 1;
     struct work_shape w = {.logit_rows = 1, .model = r->model};
     work_shape_add(&w, sched_model(s, r->model)->sliding_window, context - 1, 1);
-    /* The token that is fed has no KV yet, so the context is longer by one than what is there. */
+    /* The input token has no KV yet, so the context is kv_tokens + 1. */
     SIM_ASSERT(r->kv_tokens < context);
-    /* Takes one estimate at the present length instead of one for each token. A few hundred tokens
-     * of context add little to the weights that every decode reads. */
+    /* One estimate at the present length for all tokens: a few hundred tokens of context add little
+     * to the weights that every decode reads. */
     return (int64_t)out_tokens * pass_ns(s, &w, device, true);
 }
 
 int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
 {
     const struct iter *it = s->state;
-    /* In chunks, unlike a key: what a discarded context costs is what others wait for, iteration by
-     * iteration. */
+    /* In chunks, unlike a key, because other requests wait for each iteration. */
     uint32_t budget = (uint32_t)param_int(s, ITER_TOKEN_BUDGET);
     int64_t t = 0;
     for (uint32_t done = 0; done < tokens;) {
@@ -68,7 +66,7 @@ int64_t iter_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
         struct work_shape w = chunk_shape(s, model, done, n, done + n == tokens);
         t += pass_ns(s, &w, it->it.device, false);
         done += n;
-        SIM_ASSERT(n > 0 && done <= tokens); /* a budget of at least one, so it ends */
+        SIM_ASSERT(n > 0 && done <= tokens); /* terminates */
     }
     return t;
 }

@@ -3,8 +3,8 @@
 #include "policies/common/iter.h"
 #include "policies/common/progress.h"
 
-/* KV that the urgent one finds where the pass stops: what is free, what requests have that wait and
- * come after it in memory order, and what a stopped pass loses. */
+/* KV tokens that the urgent request finds if the pass stops: free ones, those of waiting requests
+ * behind it in memory order, and those that a stopped pass loses. */
 static uint64_t room_for(struct sched *s, const struct pass *p, const struct request *top)
 {
     const struct iter *it = s->state;
@@ -22,7 +22,8 @@ static uint64_t room_for(struct sched *s, const struct pass *p, const struct req
     return room;
 }
 
-/* Not when the urgent one would find no memory; and where stopping destroys work, not for ever. */
+/* A stop must give the urgent request memory. If it destroys work, the members must not have lost
+ * ITER_MAX_LOSSES passes. */
 static bool worth_stopping(struct sched *s, const struct pass *p, const struct request *top)
 {
     const struct iter *it = s->state;
@@ -41,13 +42,12 @@ static bool worth_stopping(struct sched *s, const struct pass *p, const struct r
     return fits;
 }
 
-/* The best key among the members of a pass by now. O(members) where work done changes keys. */
+/* The least present key of a pass's members. O(members) if work done changes keys. */
 static double pass_key(struct sched *s, const struct iter *it, const struct iteration_pass *ip)
 {
     const struct pass *p = ip->pass;
     double per_ns = it->order->key_per_done_ns;
-    /* Work in a pass is shared by its members: each has done of its own part what the pass has done
-     * of the whole. */
+    /* Each member has done the same fraction of its part as the pass of the whole. */
     SIM_ASSERT(p != NULL);
     int64_t all_ns = per_ns != 0.0 ? progress_ops_ns(s, p, p->n_ops, it->it.device) : 0;
     if (all_ns == 0) {
@@ -58,7 +58,7 @@ static double pass_key(struct sched *s, const struct iter *it, const struct iter
         done_ns += s->now_ns - ip->launch->start_ns;
         done_ns = progress_bounded_ns(s, p, ip->launch->op_end, done_ns, it->it.device);
     }
-    SIM_ASSERT(0 <= done_ns && done_ns <= all_ns); /* it has come between none and all of its way */
+    SIM_ASSERT(0 <= done_ns && done_ns <= all_ns); /* between none and all */
     double best = (double)INFINITY;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *seg = &p->segments[i];
@@ -92,9 +92,9 @@ void iter_stopped(struct sched *s, const struct launch *l)
     struct iter *it = s->state;
     struct iteration_pass *run = &it->it.running;
     const struct pass *p = run->pass;
-    SIM_ASSERT(p == l->pass && run->launch == NULL); /* so pass_key counts this launch once */
+    SIM_ASSERT(p == l->pass && run->launch == NULL); /* pass_key counts this launch once */
     if (it->order->key_per_done_ns != 0.0 && p->op < p->n_ops) {
-        bool lost = l->outcome == LAUNCH_OUTCOME_RESET; /* the kernel that ran will be redone */
+        bool lost = l->outcome == LAUNCH_OUTCOME_RESET; /* the running kernel will be repeated */
         run->ran_ns += lost || l->start_ns == TIME_NEVER_NS ? 0 : l->end_ns - l->start_ns;
         run->ran_ns =
             progress_bounded_ns(s, p, lost ? p->op : p->op + 1, run->ran_ns, it->it.device);
@@ -102,9 +102,9 @@ void iter_stopped(struct sched *s, const struct launch *l)
     }
 }
 
-/* The paused pass with the least key by now; of equal ones the last stopped. n_paused > 0. Where
- * keys fall with work done (srpt) that is the last stopped one; where they grow (llf) one that was
- * stopped earlier may have become more urgent than it. */
+/* Chooses the paused pass with the least present key; among equals the last stopped. n_paused > 0.
+ * If keys fall with work done (srpt), that is always the last stopped one. If they grow (llf), one
+ * that was stopped earlier may have become more urgent. */
 bool iter_resumes(struct sched *s, const struct request *top, uint32_t *which)
 {
     const struct iter *it = s->state;
@@ -119,6 +119,6 @@ bool iter_resumes(struct sched *s, const struct request *top, uint32_t *which)
         }
     }
     SIM_ASSERT(*which < it->it.n_paused);
-    /* At equal keys the stopped pass: it was begun, and a new one would only take turns with it. */
+    /* A tie goes to the paused pass, or it would alternate with new ones. */
     return top == NULL || order_node(&it->ready, top)->key >= least;
 }

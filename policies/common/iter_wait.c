@@ -1,9 +1,8 @@
-/* Waiting requests: by key, in memory order, and with KV to lose. The last in memory order makes
- * room. */
+/* Waiting requests, by key and in memory order, and eviction in reverse memory order. */
 #include "policies/common/blocks.h"
 #include "policies/common/iter.h"
 
-/* Greater keys are one: deadlines in more than 16 years, which a trace or a parameter may state. */
+/* Greater keys count as equal, such as deadlines in more than 16 years. */
 #define KEY_MOST 5e14
 
 double iter_full_key(struct sched *s, const struct iter *it, const struct request *r)
@@ -13,32 +12,30 @@ double iter_full_key(struct sched *s, const struct iter *it, const struct reques
     double key = fmin(own, KEY_MOST);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     key += behind ? ITER_CLASS_STEP : 0.0;
-    /* Waiting reactive requests are before proactive ones; sequences that run may be before all
-     * (vtc). */
+    /* Reactive requests are before proactive ones. Negative keys go before all (vtc). */
     SIM_ASSERT(behind ? key > KEY_MOST || key < 0.0 : key <= KEY_MOST);
     return key;
 }
 
-/* The first in a fixed order keep memory when it is short: class under rt_first, then as they came,
- * regardless of the key. With moving keys as the order two requests could take KV from each other
- * for ever, each more urgent for having lost it. */
+/* Memory order decides who is evicted: class (with rt_first), then arrival, regardless of the key.
+ * It is fixed, because with changing keys two requests could evict each other for ever. */
 static double memory_place(struct sched *s, const struct request *r)
 {
-    const struct iter_request *own = r->own; /* exact up to 2^50 requests */
+    const struct iter_request *own = r->own; /* exact for up to 2^50 requests */
     SIM_ASSERT(own->arrived > 0 && own->arrived < UINT64_C(1) << 50);
     bool behind = param_int(s, ITER_CLASS) != ITER_BLIND && r->cls == REQUEST_CLASS_PROACTIVE;
     return (double)own->arrived + (behind ? 0x1p50 : 0.0);
 }
 
-/* By the number that orders them: arrival_ns may order requests of two models otherwise. */
+/* By memory_place: arrival_ns may order requests of two models differently. */
 static bool keeps_memory_before(struct sched *s, const struct request *x, const struct request *y)
 {
-    SIM_ASSERT(x == y || memory_place(s, x) != memory_place(s, y)); /* of two, one gives way */
+    SIM_ASSERT(x == y || memory_place(s, x) != memory_place(s, y)); /* the order is total */
     return memory_place(s, x) < memory_place(s, y);
 }
 
-/* It has KV that makes room when it goes: a pass has worked on it, or flash has brought it back. A
- * prefix that it has only found counts as free. */
+/* Adds a request to `holders` if its eviction would free KV. An unused cached prefix counts as free
+ * already. */
 static void hold(struct sched *s, struct iter *it, const struct request *r)
 {
     if (!order_has(&it->holders, r)) {
@@ -46,7 +43,6 @@ static void hold(struct sched *s, struct iter *it, const struct request *r)
     }
 }
 
-/* Among the waiting requests. */
 void iter_wait(struct sched *s, struct iter *it, const struct request *r)
 {
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED || r->state == REQUEST_STATE_DECODE);
@@ -59,12 +55,10 @@ void iter_joins(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
     struct iter_request *own = r->own;
-    /* Numbered as they come: a count fits into a double next to the step between the classes,
-     * exactly, and ns need not. */
+    /* A count, not ns, is exact in a double together with the step between classes. */
     SIM_ASSERT(own->arrived == 0);
     own->arrived = ++it->arrivals;
-    /* Three orders: whose turn it is, who is the first to keep memory, who is the first to lose it.
-     * The last two never change while a request lives, so it is in them also when it runs. */
+    /* `elders` and `holders` do not depend on keys, so a request is in them also while it runs. */
     order_add(&it->elders, r, memory_place(s, r));
     gap_arrived(s, &it->gap, r);
     iter_wait(s, it, r);
@@ -75,25 +69,24 @@ void iter_joins(struct sched *s, const struct request *r)
         it->shares = map_number(&it->beginnings, begins) < others;
     }
     it->shares = it->shares || (it->order->found != NULL && own->found > 0);
-    /* It has at most what others left in the cache, and no pass has had it. */
+    /* At most a cached prefix, and no pass yet. */
     SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
 }
 
 void iter_returns(struct sched *s, const struct request *r)
 {
-    SIM_ASSERT(order_of(r) == NULL); /* a pass took it, and it joined nobody since */
+    SIM_ASSERT(order_of(r) == NULL); /* it is in no order */
     iter_wait(s, s->state, r);
     if (r->kv_tokens > 0) {
         hold(s, s->state, r);
     }
 }
 
-/* While KV moves a request is in no order: it could join no pass. */
+/* While KV moves a request is not in `ready`, because it can join no pass. */
 void iter_kv_moved(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(order_of(r) == NULL &&
-               r->kv_tokens > 0); /* on flash or in memory, it has it again */
+    SIM_ASSERT(order_of(r) == NULL && r->kv_tokens > 0); /* the move has ended */
     iter_wait(s, it, r);
     if (!r->kv_swapped) {
         hold(s, it, r);
@@ -118,7 +111,6 @@ void iter_rekey_all(struct sched *s)
     }
 }
 
-/* Out of the waiting requests. */
 void iter_take(struct sched *s, struct iter *it, const struct request *r)
 {
     SIM_ASSERT(order_has(&it->ready, r) && order_has(&it->elders, r));
@@ -131,7 +123,7 @@ void iter_take(struct sched *s, struct iter *it, const struct request *r)
 void iter_leaves(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
-    SIM_ASSERT(r->state == REQUEST_STATE_SHED || order_of(r) == NULL); /* in its pass to the end */
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED || order_of(r) == NULL); /* in a pass until now */
     gap_finished(s, &it->gap, r);
     order_remove(&it->ready, r);
     order_remove(&it->elders, r);
@@ -146,13 +138,13 @@ void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns)
 {
     const struct iter *it = s->state;
     SIM_ASSERT(elapsed_ns >= 0 &&
-               order_of(seg->request) == NULL); /* its new key is asked after this */
+               order_of(seg->request) == NULL); /* before its new key is computed */
     if (it->order->served != NULL) {
         it->order->served(s, seg->request, seg, elapsed_ns);
     }
 }
 
-/* Nobody is notified where a prefix comes into the cache or goes, so all who wait are asked. */
+/* Changes of the cache are not reported, so look at all waiting requests. */
 void iter_look_up(struct sched *s, const struct iter *it)
 {
     for (const struct request *r = order_first(&it->elders); r != NULL;
@@ -167,7 +159,7 @@ void iter_look_up(struct sched *s, const struct iter *it)
 
 /* ---- making room ---- */
 
-/* Takes a waiting request's KV, to nowhere or to flash. */
+/* Drops a waiting request's KV, or swaps it to flash. */
 static bool evict(struct sched *s, struct iter *it, const struct request *r, bool swap)
 {
     SIM_ASSERT(r->kv_tokens > 0 && !r->kv_swapped && r->pass == NULL && order_has(&it->ready, r));
@@ -175,23 +167,23 @@ static bool evict(struct sched *s, struct iter *it, const struct request *r, boo
         return false;
     }
     order_remove(&it->holders, r);
-    SIM_ASSERT(iter_ok(it)); /* it has nothing more to lose */
+    SIM_ASSERT(iter_ok(it)); /* removed from holders */
     if (swap) {
         iter_take(s, it, r);
     } else {
-        SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0); /* hence another key */
+        SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->kv_tokens == 0); /* so its key changes */
         (it->order->found != NULL ? it->order->found : iter_rekey)(s, r);
     }
     return true;
 }
 
-/* The last one in memory order that waits and makes room, or NULL. */
+/* The last waiting request in memory order whose eviction frees KV, or NULL. */
 static const struct request *last_holder(struct sched *s, struct iter *it)
 {
     const struct request *r = order_first(&it->holders);
     while (r != NULL && (!order_has(&it->ready, r) || blocks_held(s, r) == 0)) {
         const struct request *next = order_next(&it->holders, r);
-        if (order_has(&it->ready, r)) { /* the core has dropped it, or counts it as free */
+        if (order_has(&it->ready, r)) { /* its KV is gone, or counts as free */
             order_remove(&it->holders, r);
         }
         r = next;
@@ -199,20 +191,18 @@ static const struct request *last_holder(struct sched *s, struct iter *it)
     return r;
 }
 
-/* Takes KV from the last one in memory order that waits and comes after `first`; dropped, not
- * swapped, so that the space is free at once. */
 bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first)
 {
     const struct request *victim = last_holder(s, it);
     if (victim == NULL || !keeps_memory_before(s, first, victim) || !evict(s, it, victim, false)) {
         return false;
     }
-    SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* so two never take turns */
+    SIM_ASSERT(memory_place(s, victim) > memory_place(s, first)); /* no mutual eviction */
     return true;
 }
 
-/* For a batch: after its first member in memory order. That one, served again and again, is never a
- * victim, so everybody's turn comes. */
+/* Evicts a request behind the batch's first member in memory order. That member is never a victim,
+ * so it finishes, and every request's turn comes. */
 static bool evict_last(struct sched *s, struct iter *it)
 {
     SIM_ASSERT(it->it.batch.n > 0 && order_of(it->it.batch.segments[0].request) == NULL);
@@ -224,7 +214,7 @@ static bool evict_last(struct sched *s, struct iter *it)
     return iter_evict_after(s, it, first);
 }
 
-/* Those who are not in the batch lose their KV, last in order first; then the batch shrinks. */
+/* Evicts requests outside the batch, the last in memory order first. Then the batch shrinks. */
 bool iter_make_room(struct sched *s)
 {
     struct iter *it = s->state;
@@ -234,16 +224,16 @@ bool iter_make_room(struct sched *s)
     if (!evict_last(s, it)) {
         iter_wait(s, it, it->it.batch.segments[--it->it.batch.n].request);
     }
-    SIM_ASSERT(it->it.batch.n < members || it->holders.n < holders); /* so it ends */
+    SIM_ASSERT(it->it.batch.n < members || it->holders.n < holders); /* terminates */
     return it->it.batch.n > 0;
 }
 
-/* A request of a stopped pass loses its KV, to flash or to nowhere, as the kv axis says. */
+/* A request of a stopped pass loses its KV, or it goes to flash, as the kv axis demands. */
 void iter_lost(struct sched *s, const struct request *r)
 {
     struct iter *it = s->state;
     struct iter_request *own = r->own;
-    SIM_ASSERT(it->it.loses && own->losses < ITER_MAX_LOSSES); /* iter_outranked asked */
+    SIM_ASSERT(it->it.loses && own->losses < ITER_MAX_LOSSES); /* iter_outranked checked it */
     own->losses++;
     if (r->state != REQUEST_STATE_SHED && r->kv_tokens > 0) {
         (void)evict(s, it, r, param_int(s, ITER_KV) == ITER_KV_SWAP);

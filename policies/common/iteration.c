@@ -5,7 +5,7 @@ int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t
     struct iteration *it = s->state;
     int d = place_device(s->machine, device);
     SIM_ASSERT(rules->joins != NULL && rules->leaves != NULL && rules->compose != NULL);
-    SIM_ASSERT(it->batch.n == 0 && iteration_ok(s, it)); /* state begins as zeros */
+    SIM_ASSERT(it->batch.n == 0 && iteration_ok(s, it)); /* zeroed state */
     it->rules = rules;
     it->device = (uint8_t)d;
     return d < 0 ? d : 0;
@@ -29,7 +29,7 @@ void iteration_request_arrived(struct sched *s, const struct request *r)
 void iteration_request_cancelled(struct sched *s, const struct request *r)
 {
     struct iteration *it = s->state;
-    SIM_ASSERT(r->state == REQUEST_STATE_SHED && r->pass == NULL); /* in nobody's pass or batch */
+    SIM_ASSERT(r->state == REQUEST_STATE_SHED && r->pass == NULL); /* in no pass */
     it->rules->leaves(s, r);
 }
 
@@ -41,7 +41,7 @@ void iteration_part(struct sched *s, const struct pass *p)
     SIM_ASSERT(p->state == PASS_STATE_DONE || p->state == PASS_STATE_CANCELLED);
     for (const struct segment *seg = p->segments; seg < end; seg++) {
         const struct request *r = seg->request;
-        SIM_ASSERT(r->pass == NULL); /* so that it may be in the next one */
+        SIM_ASSERT(r->pass == NULL); /* it may join the next one */
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
             rules->leaves(s, r);
         } else if (rules->returns != NULL) {
@@ -50,7 +50,7 @@ void iteration_part(struct sched *s, const struct pass *p)
     }
 }
 
-/* The others keep their order: iter_resumes breaks ties by who was stopped last. */
+/* Removes a paused pass. The others keep their order, by which iter_resumes breaks ties. */
 static void take_paused(struct iteration *it, uint32_t i)
 {
     SIM_ASSERT(i < it->n_paused);
@@ -59,7 +59,7 @@ static void take_paused(struct iteration *it, uint32_t i)
     }
 }
 
-/* Nobody waits for it any more. */
+/* Removes a pass wherever it is. */
 static void forget(struct iteration *it, const struct pass *p)
 {
     if (it->running.pass == p) {
@@ -83,7 +83,7 @@ void iteration_pass_done(struct sched *s, const struct pass *p)
         iteration_part(s, p);
         return;
     }
-    SIM_ASSERT(it->running.pass == p && it->running.launch == NULL); /* its end came first */
+    SIM_ASSERT(it->running.pass == p && it->running.launch == NULL); /* launch_done came first */
     SIM_ASSERT(it->running.began_ns <= s->now_ns && p->state == PASS_STATE_DONE);
     int64_t elapsed = s->now_ns - it->running.began_ns;
     const struct iteration_rules *rules = it->rules;
@@ -117,9 +117,8 @@ static bool form_batch(struct sched *s, struct iteration *it)
         int rc = batch_form(s, &it->batch, &p);
         if (rc == 0) {
             SIM_ASSERT(p->n_segments == it->batch.n && p->state == PASS_STATE_READY);
-            /* Time counts from the forming of the pass, not from its launch. The time that a rule
-             * sees as served then includes the host's sampling, as in a scheduler that reads a
-             * clock around a step. */
+            /* Time counts from sched_pass_form. So the elapsed time that rules get includes the
+             * host's sampling, as in a scheduler that reads a clock around a step. */
             it->running = (struct iteration_pass){.pass = p, .began_ns = s->now_ns};
             if (it->rules->formed != NULL) {
                 it->rules->formed(s);
@@ -153,11 +152,11 @@ static void maybe_stop(struct sched *s, struct iteration *it)
         return;
     }
     run->stopping = true;
-    /* A stop that the device is not able to do has been refused by the policy's init. */
+    /* The policy's init refused stops that the device cannot do. */
     (void)sched_preempt(s, run->launch, it->stop);
 }
 
-/* The running pass has stopped: it is kept aside, or its work is lost. */
+/* Pauses a stopped pass, or cancels it. */
 static void put_aside(struct sched *s, struct iteration *it)
 {
     struct iteration_pass run = it->running;
@@ -167,7 +166,7 @@ static void put_aside(struct sched *s, struct iteration *it)
     it->running = (struct iteration_pass){0};
     if (!it->loses || sched_pass_cancel(s, run.pass) != 0) {
         it->paused[it->n_paused++] = run;
-        SIM_ASSERT(it->rules->resumes != NULL && iteration_ok(s, it)); /* somebody takes it back */
+        SIM_ASSERT(it->rules->resumes != NULL && iteration_ok(s, it)); /* it will be resumed */
         return;
     }
     iteration_part(s, run.pass);
@@ -180,13 +179,13 @@ static void resume(const struct sched *s, struct iteration *it, uint32_t i)
 {
     SIM_ASSERT(i < it->n_paused && it->running.pass == NULL && iteration_ok(s, it));
     it->running = it->paused[i];
-    it->running.began_ns += s->now_ns - it->running.aside_ns; /* nobody served it meanwhile */
+    it->running.began_ns += s->now_ns - it->running.aside_ns; /* the pause does not count */
     take_paused(it, i);
     SIM_ASSERT(it->running.pass->state == PASS_STATE_READY && iteration_ok(s, it));
 }
 
-/* The most urgent of: the stopped passes, a new iteration. A running pass is stopped for a request
- * that waits, never for a stopped pass: two whose keys grow with their work would take turns at
+/* Starts the most urgent of paused passes and a new iteration. A running pass is stopped for a
+ * waiting request, never for a paused pass: if keys grow with work, two passes would alternate at
  * every boundary. */
 static void choose(struct sched *s, struct iteration *it)
 {
@@ -198,21 +197,21 @@ static void choose(struct sched *s, struct iteration *it)
         form(s, it);
     }
     if (it->running.pass == NULL && it->n_paused > 0) {
-        /* No memory for new work: finish the old. Or nobody is left who goes before it. */
+        /* There is no memory for a new iteration, or no request goes before the paused pass. */
         bool next = it->rules->resumes(s, &which);
         resume(s, it, which);
         it->running.finish = !next;
     }
     SIM_ASSERT(it->running.pass != NULL ||
-               it->n_paused == 0); /* the device never waits for those */
+               it->n_paused == 0); /* paused passes never leave the device idle */
 }
 
 void iteration_schedule(struct sched *s)
 {
     struct iteration *it = s->state;
     struct iteration_pass *run = &it->running;
-    /* A pass that was asked to stop may have ended all the same; then pass_done has cleared it. A
-     * request that loses its work waits again, so keys are refreshed after that. */
+    /* If the pass ended in spite of the stop, pass_done has cleared it. Requests that lose work
+     * wait again, so refresh keys after this. */
     if (run->pass != NULL && run->launch == NULL && run->stopping &&
         run->pass->state == PASS_STATE_READY) {
         put_aside(s, it);

@@ -1,11 +1,11 @@
-/* The skeleton of every iteration-level batcher on one device: one pass at a time, and when its
- * tokens are out the next one. Systems differ in four rules, which a policy supplies:
+/* The skeleton of iteration-level batchers on one device: one pass at a time, and the next one when
+ * its tokens are out. A policy supplies the four rules in which systems differ:
  *
- *   order      who waits where: joins, leaves, ran
- *   compose    whom the next iteration takes, with how many tokens, as if their KV had room
- *   make room  what gives way when it has none
- *   stop       whether a running pass ends early for somebody who waits, what becomes of its work,
- *              and when a stopped one goes on
+ *   order      where requests wait: joins, leaves, ran
+ *   compose    requests of the next iteration and their tokens, as if KV had room
+ *   make room  what is evicted if it has none
+ *   stop       whether a running pass stops for a waiting request, what becomes of its work,
+ *              and when it continues
  *
  * The state of such a policy begins with a struct iteration.
  */
@@ -20,41 +20,42 @@
 struct iteration_pass {
     struct pass *pass;           /* NULL: none */
     const struct launch *launch; /* NULL: not on the device */
-    int64_t began_ns;            /* when it was formed; later by as long as it was aside */
-    int64_t aside_ns;            /* since when it is among those paused */
-    int64_t ran_ns;              /* the policy's: on the device, in launches that ended */
-    double key;                  /* the policy's: how urgent it is */
-    bool stopping;               /* it was asked to stop */
-    bool finish;                 /* continues because nothing else can: it runs to its end */
+    int64_t began_ns;            /* when it was formed, plus the time for which it was paused */
+    int64_t aside_ns;            /* when it was paused */
+    int64_t ran_ns;              /* for rules: device time of its ended launches */
+    double key;                  /* for rules: its urgency */
+    bool stopping;               /* a stop was requested */
+    bool finish;                 /* must run to its end, because no other request can run */
 };
 
-/* Only joins, leaves and compose must be there. */
+/* All but joins, leaves and compose may be NULL. */
 struct iteration_rules {
     /* order */
-    void (*joins)(struct sched *s, const struct request *r);  /* it arrived */
-    void (*leaves)(struct sched *s, const struct request *r); /* it is over: finished or shed */
-    /* It took part in an iteration that ran for elapsed_ns, over or not; before leaves. */
+    void (*joins)(struct sched *s, const struct request *r);  /* a request arrived */
+    void (*leaves)(struct sched *s, const struct request *r); /* a request finished or was shed */
+    /* A request took part in an iteration that ran for elapsed_ns; before `leaves`. */
     void (*ran)(struct sched *s, const struct segment *seg, int64_t elapsed_ns);
-    /* The request continues after an iteration, or after a pass that was given up. */
+    /* A request continues after an iteration, or after its pass was cancelled. */
     void (*returns)(struct sched *s, const struct request *r);
 
-    /* compose: fills the batch; empty: nothing to do */
+    /* compose: fills the batch; an empty batch means that there is nothing to do */
     void (*compose)(struct sched *s);
-    void (*formed)(struct sched *s); /* the batch is a pass now */
-    /* No batch could be formed: true to compose once more, another way. */
+    void (*formed)(struct sched *s); /* the batch has become a pass */
+    /* No pass could be formed. Returns true to compose once more. */
     bool (*again)(struct sched *s);
 
-    /* make room: memory is short for the batch. True: something gave way, or the batch has become
-     * smaller; each call must take something away. NULL: never. */
+    /* make room: the batch lacks memory. Returns true if memory was freed or the batch made
+     * smaller; so each call must do one of these. NULL: false. */
     bool (*make_room)(struct sched *s);
 
     /* stop */
-    void (*refresh)(struct sched *s);                          /* before every decision */
-    void (*launch)(struct sched *s, struct launch_spec *spec); /* where it yields, for instance */
-    bool (*outranked)(struct sched *s);                        /* stop it now? NULL: never */
-    void (*stopped)(struct sched *s, const struct launch *l);  /* a launch of it ended */
-    void (*lost)(struct sched *s, const struct request *r);    /* its pass was given up */
-    /* The stopped pass to continue with, and whether it goes before a new iteration. */
+    void (*refresh)(struct sched *s); /* called before every decision */
+    void (*launch)(struct sched *s,
+                   struct launch_spec *spec); /* changes a launch, for instance its yield point */
+    bool (*outranked)(struct sched *s);       /* whether to stop the pass. NULL: never */
+    void (*stopped)(struct sched *s, const struct launch *l); /* a launch of the pass ended */
+    void (*lost)(struct sched *s, const struct request *r);   /* its pass was cancelled */
+    /* Chooses the paused pass to continue, and returns whether it goes before a new iteration. */
     bool (*resumes)(struct sched *s, uint32_t *which);
 };
 
@@ -62,14 +63,14 @@ struct iteration {
     const struct iteration_rules *rules;
     struct batch batch; /* under construction */
     struct iteration_pass running;
-    struct iteration_pass paused[ITERATION_MAX_PAUSED]; /* the last was stopped last */
+    struct iteration_pass paused[ITERATION_MAX_PAUSED]; /* in order of their stops */
     uint32_t n_paused;
-    struct preempt_spec stop; /* how a pass is asked to */
-    bool loses;               /* a stopped pass is given up: KV of earlier iterations stays */
+    struct preempt_spec stop; /* how to stop a pass */
+    bool loses;               /* stopped passes are cancelled; KV of earlier iterations stays */
     uint8_t device;
 };
 
-/* A pass is on the device, or aside in order of its stop, or awaits its turn; and in one place. */
+/* Each pass is running, paused or waiting to resume, and only one of these. */
 static inline bool iteration_ok(const struct sched *s, const struct iteration *it)
 {
     const struct iteration_pass *run = &it->running;
@@ -90,7 +91,7 @@ static inline bool iteration_ok(const struct sched *s, const struct iteration *i
     return true;
 }
 
-/* device: the parameter's value. -ENODEV without it. */
+/* device: the parameter's value. -ENODEV if the machine lacks it. */
 int iteration_init(struct sched *s, const struct iteration_rules *rules, int64_t device);
 void iteration_exit(struct sched *s);
 void iteration_request_arrived(struct sched *s, const struct request *r);
@@ -99,7 +100,7 @@ void iteration_launch_done(struct sched *s, const struct launch *l);
 void iteration_pass_done(struct sched *s, const struct pass *p);
 void iteration_schedule(struct sched *s);
 
-/* Its requests that are over leave, the others return. */
+/* Calls `leaves` for finished requests of a pass, and `returns` for the others. */
 void iteration_part(struct sched *s, const struct pass *p);
 
 #define ITERATION_HOOKS                                                                            \

@@ -1,6 +1,6 @@
-/* Requests in order of (key, arrival, id), as a treap: the order of every decision that is not
- * FIFO. It can be walked, has both ends, and any member can leave. Every operation is O(log n) in
- * the mean, and nothing is allocated. */
+/* Requests in order of (key, arrival, id), as a treap: for all decisions that are not FIFO. Every
+ * operation, including removal of any member and steps to neighbours, is O(log n) on average.
+ * Nothing is allocated. */
 #pragma once
 
 #include "policies/common/reqq.h"
@@ -9,20 +9,20 @@
 struct order {
     const struct request *root;
     uint32_t n;
-    size_t at; /* bytes of per-request state before the node */
+    size_t at; /* offset of the node in request.own */
 };
 
-/* First bytes of the per-request state of every policy that orders requests. A request in a second
- * order needs a node of its own for it: `at` is its offset there. */
+/* First bytes of request.own in every policy that orders requests. Membership in a second order
+ * needs another node, whose offset is order.at. */
 struct order_node {
-    struct reqq_node queue; /* so that a request may be in an order now and in a queue then */
-    struct order *of;       /* that holds it, or NULL */
+    struct reqq_node queue; /* for policies with both orders and queues */
+    struct order *of;       /* the order that it is in, or NULL */
     const struct request *left, *right;
-    uint64_t level; /* looks random: whose is greater is above */
-    double key;     /* also of one that has left: by it the order knows who went before */
+    uint64_t level; /* pseudo-random priority of the treap */
+    double key;     /* also valid after the request left */
 };
 
-/* The order that holds it by the node in front, or NULL. */
+/* The order that r is in by its first node, or NULL. */
 static inline struct order *order_of(const struct request *r)
 {
     return ((const struct order_node *)r->own)->of;
@@ -30,7 +30,7 @@ static inline struct order *order_of(const struct request *r)
 
 static inline struct order_node *order_node(const struct order *o, const struct request *r)
 {
-    SIM_ASSERT(o->at % sizeof(void *) == 0); /* offsetof a node */
+    SIM_ASSERT(o->at % sizeof(void *) == 0); /* offset of a node */
     return (struct order_node *)(void *)((char *)r->own + o->at);
 }
 
@@ -39,7 +39,7 @@ static inline bool order_less(const struct order *o, const struct request *x,
 {
     double kx = order_node(o, x)->key;
     double ky = order_node(o, y)->key;
-    SIM_ASSERT(!isnan(kx) && !isnan(ky)); /* a search would lose its way */
+    SIM_ASSERT(!isnan(kx) && !isnan(ky)); /* NaN has no order */
     return kx != ky ? kx < ky : request_before(x, y);
 }
 
@@ -49,7 +49,7 @@ static inline bool order_above(const struct order *o, const struct request *x,
     return order_node(o, x)->level > order_node(o, y)->level;
 }
 
-/* A subtree's root is between its children in the order, and above them by the random numbers. */
+/* Checks the root of a subtree against its children: order of keys, and levels. */
 static inline bool order_root_ok(const struct order *o, const struct request *r)
 {
     const struct order_node *x = order_node(o, r);
@@ -63,8 +63,8 @@ static inline bool order_ok(const struct order *o)
     return o->root == NULL ? o->n == 0 : o->n > 0 && order_root_ok(o, o->root);
 }
 
-/* Makes one tree of two, at a link. All of x come before all of y. The root has the greatest of
- * numbers that look random, so that the depth is O(log n). */
+/* Merges two trees at a link. All of x are before all of y. The root has the greatest pseudo-random
+ * level, so that the depth is O(log n). */
 static inline void order_merge(struct order *o, const struct request **link,
                                const struct request *x, const struct request *y)
 {
@@ -83,7 +83,7 @@ static inline void order_merge(struct order *o, const struct request **link,
     *link = x != NULL ? x : y;
 }
 
-/* Cuts a tree into what comes before r, which is not in it, and after. */
+/* Splits a tree into members before and after r, which is not in it. */
 static inline void order_split(struct order *o, const struct request *tree, const struct request *r,
                                const struct request **before, const struct request **after)
 {
@@ -126,7 +126,7 @@ static inline bool order_has(const struct order *o, const struct request *r)
     return order_node(o, r)->of == o;
 }
 
-/* Takes r out, or does nothing when it is not in (or there is no order). */
+/* Removes r. Does nothing if r is not in the order, or o is NULL. */
 static inline void order_remove(struct order *o, const struct request *r)
 {
     if (o == NULL || !order_has(o, r)) {
@@ -136,7 +136,7 @@ static inline void order_remove(struct order *o, const struct request *r)
     struct order_node *node = order_node(o, r);
     const struct request **link = &o->root;
     while (*link != r) {
-        SIM_ASSERT(*link != NULL); /* its key has not changed since it was added */
+        SIM_ASSERT(*link != NULL); /* else its key was changed while in the order */
         struct order_node *t = order_node(o, *link);
         link = order_less(o, r, *link) ? &t->left : &t->right;
     }
@@ -147,7 +147,7 @@ static inline void order_remove(struct order *o, const struct request *r)
     SIM_ASSERT(order_ok(o));
 }
 
-/* The key of a member changed. */
+/* Changes the key of a member. */
 static inline void order_rekey(struct order *o, const struct request *r, double key)
 {
     SIM_ASSERT(order_has(o, r));
@@ -175,7 +175,7 @@ static inline const struct request *order_last(const struct order *o)
     return r;
 }
 
-/* The one after a member, or NULL. */
+/* The member after r, or NULL. */
 static inline const struct request *order_next(const struct order *o, const struct request *r)
 {
     SIM_ASSERT(order_node(o, r)->of == o);
@@ -189,7 +189,7 @@ static inline const struct request *order_next(const struct order *o, const stru
     return next;
 }
 
-/* The one before a member, or NULL. */
+/* The member before r, or NULL. */
 static inline const struct request *order_prev(const struct order *o, const struct request *r)
 {
     SIM_ASSERT(order_node(o, r)->of == o);

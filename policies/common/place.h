@@ -1,4 +1,4 @@
-/* Placement helpers: which device a policy that wants "one device" means. */
+/* Chooses the device of a policy that runs on one device. */
 #pragma once
 
 #include <errno.h>
@@ -30,13 +30,13 @@ static inline int place_device(const struct machine *m, int64_t choice)
 static inline int place_whole(struct sched *s, struct pass *p, uint8_t device,
                               enum yield_point yield)
 {
-    SIM_ASSERT(p->n_launches == 0 && p->op < p->n_ops); /* all that is left, and somebody's to do */
+    SIM_ASSERT(p->n_launches == 0 && p->op < p->n_ops); /* it is READY */
     struct launch_spec spec = sched_launch_rest(s, p, device, yield);
     return sched_launch(s, &spec, NULL);
 }
 
-/* For policies that divide prompts into the static chunks of an NPU: 0, or -EINVAL where it takes
- * any number of rows, with a message that says so. */
+/* For policies that divide prompts into static chunks of an NPU. Returns 0, or -EINVAL with a
+ * message if the NPU has dynamic shapes. */
 static inline int place_needs_chunks(struct sched *s, int npu)
 {
     if (s->machine->devices[npu].chunk_rows > 0) {

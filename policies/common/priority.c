@@ -14,13 +14,13 @@ const struct policy_param priority_params[] = {
     {.name = NULL},
 };
 
-/* Proactive after every priority that a trace can give a reactive request. */
+/* Larger than any priority of a trace. */
 #define CLASS_STEP 1e10
-#define NOBODY 1e300 /* key of nothing: after everybody */
+#define NOBODY 1e300 /* key of no request: after all keys */
 
 static double key_of(const struct request *r)
 {
-    /* Arrival is no part of the key: requests of one key are batched, and the order breaks ties by
+    /* The key excludes arrival, because requests of one key are batched. The order breaks ties by
      * arrival. */
     return r->priority + (r->cls == REQUEST_CLASS_PROACTIVE ? CLASS_STEP : 0.0);
 }
@@ -63,7 +63,7 @@ void priority_request_arrived(struct sched *s, const struct request *r)
 void priority_request_cancelled(struct sched *s, const struct request *r)
 {
     struct priority *h = s->state;
-    /* In no live pass, so its prompt is neither current nor suspended. */
+    /* It is in no live pass, so its prompt is neither current nor suspended. */
     SIM_ASSERT(order_of(r) != NULL && r != h->current && !is_suspended(r));
     order_remove(order_of(r), r);
 }
@@ -78,7 +78,7 @@ void priority_launch_done(struct sched *s, const struct launch *l)
     }
 }
 
-/* Everyone who left a pass goes where it belongs. */
+/* Adds unfinished requests of a pass to the orders again. */
 static void return_members(struct priority *h, const struct pass *p)
 {
     for (uint32_t i = 0; i < p->n_segments; i++) {
@@ -100,7 +100,7 @@ static void take_paused(struct priority *h, uint32_t i)
     }
 }
 
-/* An iteration that was displaced, or a prompt. */
+/* Forgets a cancelled pass, of a paused iteration or of a prompt. */
 static void forget_stopped(struct priority *h, const struct pass *p)
 {
     const struct request *first = p->segments[0].request;
@@ -128,7 +128,7 @@ void priority_pass_done(struct sched *s, const struct pass *p)
     } else if (p == h->iteration.pass) {
         SIM_ASSERT(h->on_igpu == NULL);
         h->iteration = (struct priority_group){0};
-    } else { /* stopped, and its users gave up */
+    } else { /* cancelled while stopped */
         SIM_ASSERT(p->state == PASS_STATE_CANCELLED);
         forget_stopped(h, p);
     }
@@ -138,7 +138,7 @@ void priority_pass_done(struct sched *s, const struct pass *p)
 
 static void stop(struct sched *s, const struct launch *l)
 {
-    SIM_ASSERT(l == NULL || l->state != LAUNCH_STATE_ENDED); /* its end would have cleared it */
+    SIM_ASSERT(l == NULL || l->state != LAUNCH_STATE_ENDED); /* launch_done clears it */
     if (l != NULL && !l->stop_requested) {
         (void)sched_preempt(s, l, xsched_stop(param_int(s, PRIORITY_LEVEL)));
     }
@@ -146,7 +146,7 @@ static void stop(struct sched *s, const struct launch *l)
 
 /* ---- making room ---- */
 
-/* The last of an order that comes after `first` and `holds` something. */
+/* The last request of an order that is behind `first` and for which `holds` is true. */
 static const struct request *last_after(const struct order *in, const struct request *first,
                                         bool (*holds)(const struct request *r))
 {
@@ -176,7 +176,7 @@ static bool cancel_group(struct sched *s, struct priority *h, struct priority_gr
     return true;
 }
 
-/* A stopped prompt gives up the KV reserved for it. */
+/* Cancels a stopped prompt, which frees its KV. */
 static bool cancel_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
     struct priority_request *own = r->own;
@@ -198,13 +198,13 @@ static bool cancel_prompt(struct sched *s, struct priority *h, const struct requ
     return true;
 }
 
-/* Somebody after `first` gives up memory: stopped iterations of lower priority first (their members
- * can then lose their KV), then prompts, then those that decode. */
+/* Frees memory behind `first`: cancels paused iterations of lower priority (so that members can be
+ * evicted), then prompts, then evicts requests in decode. */
 static bool make_room(struct sched *s, struct priority *h, const struct request *first)
 {
     double key = key_of(first);
     SIM_ASSERT(priority_ok(h));
-    /* The bottom of the stack is the least urgent. */
+    /* The bottom of the stack is least urgent. */
     if (h->n_paused > 0 && h->paused[0].key > key && cancel_group(s, h, &h->paused[0])) {
         take_paused(h, 0);
         SIM_ASSERT(priority_ok(h));
@@ -218,15 +218,14 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
     if (prompt != NULL && cancel_prompt(s, h, prompt)) {
         return true;
     }
-    /* Others that wait have at most a prefix that they have found: it counts as free, and to lose
-     * it would make no room. */
+    /* Other waiting requests have at most a cached prefix, which counts as free already. */
     const struct request *r = last_after(&h->decoding, first, holds_kv);
     if (r != NULL && sched_kv_move(s, kv_of(r), KV_NOWHERE) == 0) {
         order_remove(&h->decoding, r);
         order_add(&h->waiting, r, key_of(r));
         return true;
     }
-    /* The prompt on the devices comes last, and only while nothing of it runs. */
+    /* The current prompt is the last choice, and only while it has no launch. */
     return h->current != NULL && h->current != first &&
            order_less(&h->waiting, first, h->current) && cancel_prompt(s, h, h->current);
 }
@@ -236,7 +235,7 @@ static bool make_room(struct sched *s, struct priority *h, const struct request 
 static void begin_prompt(struct sched *s, struct priority *h, const struct request *r)
 {
     struct priority_request *own = r->own;
-    /* A prompt that was displaced continues with the pass that it had, which needs no new KV. */
+    /* A displaced prompt continues with its pass, which needs no new KV. */
     struct pass *p = own->suspended;
     SIM_ASSERT(h->current == NULL && priority_ok(h) && (p == NULL || p == r->pass));
     struct segment seg = {
@@ -256,7 +255,7 @@ static void begin_prompt(struct sched *s, struct priority *h, const struct reque
     SIM_ASSERT(p->segments[0].request == r && order_of(r) == NULL && priority_ok(h));
 }
 
-/* The most urgent prompt has the NPU; the one it displaces keeps its pass. */
+/* Gives the NPU to the most urgent prompt. The displaced one keeps its pass. */
 static void choose_prompt(struct sched *s, struct priority *h, double bound)
 {
     const struct request *top = order_first(&h->waiting);
@@ -266,8 +265,8 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
     if (h->current != NULL && key_of(top) < key_of(h->current)) {
         stop(s, h->prefill.on_npu);
         stop(s, h->prefill.on_igpu);
-        /* Its kernels run to the boundary that the level allows; until then the NPU is not free for
-         * the next. */
+        /* The displaced prompt has the NPU until its kernels reach the boundary that the level
+         * demands. */
         if (h->prefill.pass->state != PASS_STATE_READY) {
             return;
         }
@@ -285,7 +284,7 @@ static void choose_prompt(struct sched *s, struct priority *h, double bound)
 
 /* ---- iterations ---- */
 
-/* The next iteration of the most urgent that decode, all of one priority. */
+/* Forms an iteration of the most urgent decodes, all of one priority. */
 static void form(struct sched *s, struct priority *h)
 {
     uint32_t most = (uint32_t)param_int(s, PRIORITY_MAX_BATCH);
@@ -293,7 +292,7 @@ static void form(struct sched *s, struct priority *h)
     double key = top == NULL ? 0.0 : key_of(top);
     SIM_ASSERT(h->iteration.pass == NULL && h->on_igpu == NULL);
     batch_clear(&h->batch);
-    /* Never two priorities in one batch: it could not be suspended for one of them (E.4). */
+    /* A batch of two priorities could not be suspended for one of them (E.4). */
     while (top != NULL && key_of(top) == key && h->batch.n < most) {
         order_remove(&h->decoding, top);
         batch_add(&h->batch, top, SEGMENT_DECODE, 1);
@@ -312,20 +311,19 @@ static void form(struct sched *s, struct priority *h)
             order_add(&h->decoding, r, key_of(r));
         }
     }
-    /* Decodes without memory must not stop a prompt on the iGPU: neither could then continue. */
+    /* Decodes without memory must not stop a prompt, or neither could continue. */
     h->no_memory = true;
 }
 
-/* Sets the right group to work: the stopped one, the one it had displaced, or a new one. */
+/* Chooses the running group: the stopped one, a paused one, or a new one. */
 static void choose_group(struct sched *s, struct priority *h)
 {
     const struct request *top = order_first(&h->decoding);
     double key = top == NULL ? NOBODY : key_of(top);
     struct priority_group *g = &h->iteration;
     if (g->pass != NULL && g->pass->state == PASS_STATE_READY && key < g->key) {
-        /* With more priorities than that in the middle of iterations the work of one iteration is
-         * lost, nothing else. */
-        /* A stack: who was stopped last is the most urgent. */
+        /* The stack is full: the work of one iteration is lost, nothing else. */
+        /* The last stopped group is the most urgent. */
         SIM_ASSERT(h->n_paused == 0 || h->paused[h->n_paused - 1].key >= g->key);
         SIM_ASSERT(g->pass->n_launches == 0 && h->on_igpu == NULL);
         if (h->n_paused < PRIORITY_MAX_PAUSED) {
@@ -346,7 +344,7 @@ static void choose_group(struct sched *s, struct priority *h)
     SIM_ASSERT(priority_ok(h));
 }
 
-/* Best key among sequences ready to decode: NOBODY while the host samples. */
+/* Least key of sequences that are ready to decode; NOBODY while the host samples. */
 static double decode_key(const struct priority *h)
 {
     const struct pass *p = h->iteration.pass;
@@ -389,8 +387,9 @@ static bool iterate(struct sched *s, struct priority *h, bool one_op)
 
 /* ---- devices ---- */
 
-/* The iGPU: attention and margins of the prompt against iterations. The more urgent goes first and
- * stops the other; equals are two streams, kernel by kernel in the order they become ready. */
+/* The iGPU: attention and margins of the prompt compete with iterations. The more urgent one goes
+ * first and stops the other. With equal keys, kernels run in the order in which they become ready.
+ */
 static void igpu(struct sched *s, struct priority *h, double bound)
 {
     bool waits = h->prefill.igpu_rows > 0 && h->prefill.on_igpu == NULL;
@@ -399,8 +398,8 @@ static void igpu(struct sched *s, struct priority *h, double bound)
     double decode = decode_key(h);
     if (h->on_igpu != NULL) {
         const struct launch *l = h->on_igpu;
-        /* Between equals only an iteration launched whole gives way: one op at a time is taking
-         * turns already. */
+        /* With equal keys only an iteration launched whole is stopped; one launched op by op
+         * alternates already. */
         bool whole = l->op_end - l->op_begin > 1;
         if (decode < h->iteration.key || prompt < h->iteration.key || bound < h->iteration.key ||
             (prompt == h->iteration.key && whole)) {
@@ -432,7 +431,7 @@ static void npu(struct sched *s, struct priority *h, double bound)
     }
     if (hetero_at_boundary(&h->prefill)) {
         hetero_plan(s, &h->prefill, hetero_default_rows(&h->prefill, h->chunk, false));
-        SIM_ASSERT(h->prefill.npu_rows % h->chunk == 0); /* whole chunks: nothing is padded */
+        SIM_ASSERT(h->prefill.npu_rows % h->chunk == 0); /* whole chunks: no padding */
     }
     if (key_of(h->current) > bound) {
         stop(s, h->prefill.on_npu);
@@ -445,10 +444,10 @@ void priority_schedule(struct sched *s)
 {
     struct priority *h = s->state;
     SIM_ASSERT(priority_is_consistent(h));
-    sched_again(s); /* a launch that has begun may be in the way of one that is now due */
-    /* HHPF: nobody behind the most urgent request that is ready anywhere works on any device. */
+    sched_again(s); /* a new launch may have to be stopped for another one */
+    /* HHPF: no device works for requests behind the most urgent one that is ready on any device. */
     double bound = h->system_wide ? fmin(prompt_key(h), decode_key(h)) : NOBODY;
-    /* The NPU before the iGPU: a new prompt's plan says whether it has a share for the iGPU. */
+    /* The NPU first, because the plan of a new prompt may have a share for the iGPU. */
     choose_prompt(s, h, bound);
     npu(s, h, bound);
     if (decode_key(h) == NOBODY || h->on_igpu != NULL) {

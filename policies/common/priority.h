@@ -6,14 +6,13 @@
  *   HPF   a device works only for the most urgent of those that are ready on it
  *   HHPF  every device works only for the most urgent of those that are ready on any
  *
- * Deviation: while the host samples an iteration, nobody else decodes, and prompts continue
- * regardless of who waits to decode. In XSched the next queue that is ready would have the device.
+ * Deviation: while the host samples an iteration, no other request decodes, and prompts continue
+ * regardless of waiting decodes. In XSched the next ready queue would get the device.
  *
- * A request that is not allowed any more is stopped at the level asked for, and continues later
- * where it stopped. Memory follows the same fixed order: the last to be served gives up its KV
- * first.
+ * A request that may no longer run is stopped at the configured level, and continues later where it
+ * stopped. Memory follows the same fixed order: the last in it is evicted first.
  *
- * Cost of a decision: O(batch * log waiting); O(waiting) when memory is short. */
+ * Cost of a decision: O(batch * log waiting); O(waiting) if memory is short. */
 #pragma once
 
 #include "policies/common/batch.h"
@@ -28,10 +27,10 @@ extern const struct policy_param priority_params[]; /* the whole table */
 
 struct priority_request {
     struct order_node node;
-    struct pass *suspended; /* its prompt's, while another one has the NPU */
+    struct pass *suspended; /* pass of its prompt while another one has the NPU */
 };
 
-/* Decodes of one priority that cross the model together. */
+/* Decodes of one priority in one pass. */
 struct priority_group {
     struct pass *pass; /* NULL: none */
     double key;
@@ -40,23 +39,23 @@ struct priority_group {
 #define PRIORITY_MAX_PAUSED 8
 
 struct priority {
-    bool system_wide;                                  /* HHPF */
-    struct order waiting, decoding;                    /* decoding: those in no pass */
-    const struct request *current;                     /* whose prompt is on the devices, or NULL */
-    struct hetero prefill;                             /* of current */
-    struct priority_group iteration;                   /* of the iGPU */
+    bool system_wide;                /* HHPF */
+    struct order waiting, decoding;  /* prompts; requests in decode and in no pass */
+    const struct request *current;   /* request whose prompt is on the devices, or NULL */
+    struct hetero prefill;           /* prefill of `current` */
+    struct priority_group iteration; /* running on the iGPU */
     struct priority_group paused[PRIORITY_MAX_PAUSED]; /* a stack, the most urgent on top */
     uint32_t n_paused;
     const struct launch *on_igpu; /* the iteration's, or NULL */
-    int64_t decode_ready_ns;      /* since when decodes wait for the iGPU */
-    bool no_memory; /* no iteration could be formed since the last event: prompts continue */
+    int64_t decode_ready_ns;      /* since this instant decodes wait for the iGPU */
+    bool no_memory; /* no iteration could be formed at this event, so prompts continue */
     struct batch batch;
     uint32_t chunk;
     int npu, igpu;
 };
 
-/* Whoever has the NPU has its pass, and no launch outlives the pass that it is of. The stack has a
- * group above another only where it is more urgent. */
+/* `current` has its pass, and launches belong to live passes. In the stack a group is more urgent
+ * than the one below. */
 static inline bool priority_ok(const struct priority *h)
 {
     const struct priority_group *top = &h->paused[h->n_paused == 0 ? 0 : h->n_paused - 1];
@@ -67,7 +66,8 @@ static inline bool priority_ok(const struct priority *h)
            (h->on_igpu == NULL || h->prefill.on_igpu == NULL || h->on_igpu != h->prefill.on_igpu);
 }
 
-/* -EINVAL when the NPU has no static chunk, -EPERM when a device lacks the level asked for. */
+/* -EINVAL if the NPU has no static chunk, -EPERM if a device cannot stop at the configured level.
+ */
 int priority_init(struct sched *s, bool system_wide);
 void priority_exit(struct sched *s);
 void priority_request_arrived(struct sched *s, const struct request *r);
@@ -75,7 +75,7 @@ void priority_request_cancelled(struct sched *s, const struct request *r);
 void priority_launch_done(struct sched *s, const struct launch *l);
 void priority_pass_done(struct sched *s, const struct pass *p);
 void priority_schedule(struct sched *s);
-/* Does all hold that it relies on? (consistent.c) */
+/* Checks invariants (consistent.c). */
 bool priority_is_consistent(const struct priority *h);
 
 /* Members of policy_ops, all but name, summary and init. */

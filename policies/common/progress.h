@@ -1,17 +1,16 @@
-/* How far a pass has come, in annotated time: what orders by remaining work or laxity ask of a pass
- * that may be stopped inside (clauses.md E.6, E.9). Only for passes whose launches run one after
- * the other on one device. */
+/* Progress of a pass in annotated time, for orders by remaining work or laxity (clauses.md E.6,
+ * E.9). Only for passes whose launches run sequentially on one device. */
 #pragma once
 
 #include "policies/common/cost.h"
 
-/* Annotated time of the first n_ops ops of a pass, alone on the device. O(1). */
+/* Annotated isolated time of the first n_ops ops of a pass. O(1). */
 static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uint32_t n_ops,
                                       uint8_t device)
 {
     uint32_t layers = pass_op_layer(p, n_ops < p->n_ops ? n_ops : p->n_ops - 1);
     uint32_t per_layer = p->layer.n;
-    uint32_t more = n_ops - layers * per_layer; /* ops of the layer begun, or the head */
+    uint32_t more = n_ops - layers * per_layer; /* ops of the last, partial layer, or HEAD */
     SIM_ASSERT(n_ops <= p->n_ops && more <= per_layer);
     struct estimate e;
     int64_t t = 0;
@@ -27,8 +26,8 @@ static inline int64_t progress_ops_ns(struct sched *s, const struct pass *p, uin
     return t;
 }
 
-/* The time a pass has run, corrected by its cursor: ops before it are done, ops after the cursor's
- * are not. An op begun counts by the clock. */
+/* The time that a pass has run, within its bounds: ops before the cursor are done, and ops from
+ * op_end on have not begun. */
 static inline int64_t progress_bounded_ns(struct sched *s, const struct pass *p, uint32_t op_end,
                                           int64_t ran_ns, uint8_t device)
 {
@@ -44,7 +43,7 @@ static inline int64_t progress_segment_ns(struct sched *s, const struct segment 
 {
     const struct request *r = seg->request;
     struct work_shape w = {0};
-    SIM_ASSERT(seg->first_token == r->kv_tokens); /* its KV counts when the pass is done */
+    SIM_ASSERT(seg->first_token == r->kv_tokens); /* kv_tokens grows when the pass is done */
     cost_shape_add(s, &w, r, seg->n_tokens);
     return cost_iteration_ns(s, &w, device);
 }

@@ -10,9 +10,9 @@ struct reqq {
     uint32_t n;
 };
 
-/* First bytes of the per-request state of every policy that uses a queue. */
+/* First bytes of request.own in every policy that uses a queue. */
 struct reqq_node {
-    struct reqq *queue; /* that holds it, or NULL */
+    struct reqq *queue; /* the queue that it is in, or NULL */
     const struct request *prev, *next;
 };
 
@@ -21,7 +21,7 @@ static inline struct reqq_node *reqq_node(const struct request *r)
     return r->own;
 }
 
-/* Both ends are members; nobody is before the head or behind the tail. */
+/* Head and tail are members, without neighbours beyond them. */
 static inline bool reqq_ok(const struct reqq *q)
 {
     if (q->n == 0 || q->head == NULL || q->tail == NULL) {
@@ -33,7 +33,7 @@ static inline bool reqq_ok(const struct reqq *q)
            tail->queue == q && tail->next == NULL;
 }
 
-/* A member's neighbours are in its queue and have it as theirs; who is in no queue has none. */
+/* A member's neighbours are in its queue and link back to it; a request in no queue has none. */
 static inline bool reqq_links_ok(const struct request *r)
 {
     const struct reqq_node *x = reqq_node(r);
@@ -52,14 +52,14 @@ static inline bool reqq_empty(const struct reqq *q)
     return q->head == NULL;
 }
 
-/* The queue that holds it, or NULL. */
+/* The queue that r is in, or NULL. */
 static inline const struct reqq *reqq_of(const struct request *r)
 {
     SIM_ASSERT(reqq_links_ok(r));
     return reqq_node(r)->queue;
 }
 
-/* The one after a member. A walk on one that has left would end early, and nobody would see it. */
+/* The member after r, which must be in a queue, else a walk would silently end early. */
 static inline const struct request *reqq_next(const struct request *r)
 {
     SIM_ASSERT(reqq_of(r) != NULL);
@@ -72,7 +72,7 @@ static inline const struct request *reqq_prev(const struct request *r)
     return reqq_node(r)->prev;
 }
 
-/* Puts r after `before` (NULL: at the head). r must be in no queue. */
+/* Inserts r after `before` (NULL: at the head). r must be in no queue. */
 static inline void reqq_insert_after(struct reqq *q, const struct request *before,
                                      const struct request *r)
 {
@@ -89,7 +89,7 @@ static inline void reqq_insert_after(struct reqq *q, const struct request *befor
 static inline void reqq_push(struct reqq *q, const struct request *r)
 {
     reqq_insert_after(q, q->tail, r);
-    SIM_ASSERT(q->tail == r); /* admissions are taken back from here */
+    SIM_ASSERT(q->tail == r); /* admissions are undone from the tail */
 }
 
 static inline void reqq_push_front(struct reqq *q, const struct request *r)
@@ -98,7 +98,7 @@ static inline void reqq_push_front(struct reqq *q, const struct request *r)
     SIM_ASSERT(q->head == r);
 }
 
-/* Takes r out of the queue that holds it; nothing when none does. */
+/* Removes r from its queue, if it is in one. */
 static inline void reqq_remove(const struct request *r)
 {
     struct reqq_node n = *reqq_node(r);
@@ -113,7 +113,7 @@ static inline void reqq_remove(const struct request *r)
     SIM_ASSERT(reqq_ok(n.queue) && (n.next == NULL || reqq_links_ok(n.next)));
 }
 
-/* The request_cancelled of a policy whose requests are in queues alone. */
+/* request_cancelled of a policy whose requests are only in queues. */
 struct sched;
 static inline void reqq_leave(struct sched *s UNUSED, const struct request *r)
 {
@@ -125,7 +125,7 @@ static inline const struct request *reqq_pop(struct reqq *q)
     const struct request *r = q->head;
     if (r != NULL) {
         reqq_remove(r);
-        SIM_ASSERT(reqq_of(r) == NULL); /* its next owner may queue it at once */
+        SIM_ASSERT(reqq_of(r) == NULL); /* it may be queued again */
     }
     return r;
 }
@@ -133,11 +133,11 @@ static inline const struct request *reqq_pop(struct reqq *q)
 /* (arrival, id): the tie-break of every FIFO order. */
 static inline bool request_before(const struct request *a, const struct request *b)
 {
-    SIM_ASSERT(a == b || a->id != b->id); /* no two are equal, so every order has one result */
+    SIM_ASSERT(a == b || a->id != b->id); /* ids are unique, so the order is total */
     return a->arrival_ns != b->arrival_ns ? a->arrival_ns < b->arrival_ns : a->id < b->id;
 }
 
-/* Keeps a queue in arrival order even when an old request returns. */
+/* Inserts r in arrival order, even if it is an old request. */
 static inline void reqq_insert_by_arrival(struct reqq *q, const struct request *r)
 {
     const struct request *at = q->tail;

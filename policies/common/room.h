@@ -1,14 +1,14 @@
-/* Making room in the KV cache when a pass cannot be formed: the youngest request of a queue gives
- * up what it holds and is prefilled again (recompute), as vLLM and OpenVINO do. */
+/* Frees KV when a pass cannot be formed: the youngest request of a queue loses its KV and is
+ * prefilled again (recompute), as in vLLM and OpenVINO. */
 #pragma once
 
 #include "policies/common/blocks.h"
 #include "policies/common/reqq.h"
 #include "sim/api/policy.h"
 
-/* Takes all KV of the last request of the queue that holds some and is in no live pass, except
- * `keep` (may be NULL). A prefix that it has only found counts as free, and stays. Returns the
- * request, still in the queue and QUEUED again. NULL: there is none. O(n) from the tail. */
+/* Evicts the last request of the queue that has KV and is in no live pass, except `keep` (may be
+ * NULL). An unused cached prefix counts as free, and stays. Returns the request, which stays in the
+ * queue and is QUEUED again, or NULL. O(n) from the tail. */
 static inline const struct request *room_evict_last(struct sched *s, const struct reqq *q,
                                                     const struct request *keep)
 {

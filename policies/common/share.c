@@ -1,7 +1,7 @@
 #include "policies/common/share.h"
 
-/* Members have passes and launches of their own requests, on the one device. A device that takes
- * so many at once has room for all. */
+/* Passes and launches of members are of their requests and on the device, which has a slot for each
+ * if not emulated. */
 static bool share_ok(const struct sched *s, const struct share *sh)
 {
     const struct device *d = &s->machine->devices[sh->device];
@@ -14,7 +14,7 @@ static bool share_ok(const struct sched *s, const struct share *sh)
         for (uint32_t j = 0; j < i; j++) {
             SIM_ASSERT(m->request != sh->members[j].request);
         }
-        SIM_ASSERT(reqq_of(m->request) == NULL); /* in service, so it does not wait */
+        SIM_ASSERT(reqq_of(m->request) == NULL); /* in service, not waiting */
         SIM_ASSERT(m->pass == m->request->pass);
         SIM_ASSERT(m->pass == NULL || m->pass->n_segments == 1);
         SIM_ASSERT(m->launch == NULL ||
@@ -22,12 +22,12 @@ static bool share_ok(const struct sched *s, const struct share *sh)
         SIM_ASSERT(m->served_ns >= 0);
         launches += m->launch != NULL;
     }
-    SIM_ASSERT(!sh->emulated || launches <= 1); /* the others wait for their turn */
+    SIM_ASSERT(!sh->emulated || launches <= 1); /* one turn at a time */
     SIM_ASSERT(!sh->open_ended || launches == 1 || !sh->emulated);
     return true;
 }
 
-/* The member that serves a request, or `n`. */
+/* Index of a request's member, or `n`. */
 static uint32_t place_of(const struct share *sh, const struct request *r)
 {
     uint32_t i = 0;
@@ -47,17 +47,17 @@ void share_init(struct sched *s, struct share *sh, uint8_t device, uint32_t limi
                          .quantum_ns = quantum_ns,
                          .efficiency_frac = efficiency_frac};
     if (!sh->emulated && sh->limit > d->max_shared) {
-        /* More than it takes would hold KV and be refused at every launch. */
+        /* Further members would hold KV, and every launch would be refused. */
         sh->limit = d->max_shared;
     }
     SIM_ASSERT(sh->limit > 0 && quantum_ns >= 0);
-    SIM_ASSERT(efficiency_frac > 0.0 && efficiency_frac <= 1.0); /* a rest is never negative */
+    SIM_ASSERT(efficiency_frac > 0.0 && efficiency_frac <= 1.0); /* so that rests are >= 0 */
     SIM_ASSERT(share_ok(s, sh));
 }
 
 /* ---- membership ---- */
 
-/* One of the others has been served for so long. */
+/* Whether a member's served time is served_ns. */
 static bool is_served(const struct sched *s, const struct share *sh, int64_t served_ns)
 {
     bool found = false;
@@ -70,7 +70,7 @@ static bool is_served(const struct sched *s, const struct share *sh, int64_t ser
     return found;
 }
 
-/* The turn in progress counts as far as it has come. */
+/* The least served time, including the turn in progress. */
 static int64_t least_served_ns(const struct sched *s, const struct share *sh)
 {
     int64_t least = INT64_MAX;
@@ -86,20 +86,21 @@ static int64_t least_served_ns(const struct sched *s, const struct share *sh)
 
 static void join(const struct sched *s, struct share *sh, const struct request *r, struct pass *p)
 {
-    /* From zero a newcomer would have the device alone until it had caught up with those that were
-     * there. */
+    /* Starting at zero, a new member would have the device alone until it had caught up. */
     SIM_ASSERT(sh->n < sh->limit && reqq_of(r) == NULL && place_of(sh, r) == sh->n);
     int64_t from = least_served_ns(s, sh);
-    SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* behind nobody, and ahead of nobody */
+    SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* level with the least served member */
     sh->members[sh->n++] = (struct share_member){.request = r, .pass = p, .served_ns = from};
     sh->shared_since_ns = sh->n == 2 ? s->now_ns : sh->shared_since_ns;
-    SIM_ASSERT(least_served_ns(s, sh) == from); /* its own time counts from here */
+    SIM_ASSERT(least_served_ns(s, sh) == from); /* the new member starts there */
 }
 
-/* The others keep their order: the last is the youngest, which make_room takes first. */
+/* Removes a member. The others keep their order: the last is the youngest, which make_room evicts
+ * first. */
 static void leave(struct share *sh, uint32_t i)
 {
-    SIM_ASSERT(i < sh->n && sh->members[i].launch == NULL); /* its end would find nobody */
+    SIM_ASSERT(i < sh->n &&
+               sh->members[i].launch == NULL); /* no launch, whose end would find no member */
     for (sh->n--; i < sh->n; i++) {
         sh->members[i] = sh->members[i + 1];
     }
@@ -116,7 +117,7 @@ void share_launch_done(struct share *sh, const struct launch *l)
         SIM_ASSERT(took >= 0 && l->state == LAUNCH_STATE_ENDED && l->pass == m->pass);
         m->launch = NULL;
         m->served_ns += took;
-        bool among_several = !sh->open_ended; /* when it began: the other may have left */
+        bool among_several = !sh->open_ended; /* at the begin of the turn */
         sh->open_ended = false;
         if (sh->emulated && (sh->n > 1 || among_several) && sh->efficiency_frac < 1.0) {
             /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
@@ -124,7 +125,8 @@ void share_launch_done(struct share *sh, const struct launch *l)
                                   ? l->start_ns
                                   : sh->shared_since_ns;
             double rest = (double)(l->end_ns - from_ns) * (1.0 / sh->efficiency_frac - 1.0);
-            SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns); /* no turn in a rest */
+            SIM_ASSERT(rest >= 0.0 &&
+                       sh->rest_until_ns <= l->start_ns); /* no turn began in a rest */
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
         }
     }
@@ -158,25 +160,26 @@ void share_request_cancelled(struct share *sh, const struct request *r)
     SIM_ASSERT(place_of(sh, r) == sh->n);
 }
 
-/* KV is full: the youngest member starts over later. Only one that joined after `keep` gives way,
- * so the oldest always gets on. */
+/* Frees KV: evicts the youngest member that joined after `keep`, which starts over later. So the
+ * oldest always progresses. */
 static bool make_room(struct sched *s, struct share *sh, const struct request *keep)
 {
-    SIM_ASSERT(place_of(sh, keep) < sh->n); /* so the walk ends before who is older */
+    SIM_ASSERT(place_of(sh, keep) < sh->n); /* the walk ends there */
     for (uint32_t i = sh->n; i-- > 0;) {
         struct share_member *m = &sh->members[i];
         const struct request *r = m->request;
         if (r == keep) {
             return false;
         }
-        /* Not one whose kernel runs, and not one whose token is being sampled: their KV is in use.
+        /* Skip members whose kernel runs or whose token is being sampled, because their KV is in
+         * use.
          */
         if (m->launch != NULL || (m->pass != NULL && sched_pass_cancel(s, m->pass) != 0)) {
             continue;
         }
         leave(sh, i);
         if (r->state == REQUEST_STATE_SHED) {
-            return true; /* its user had given up */
+            return true; /* its user gave up, so it has left */
         }
         if (r->kv_tokens > 0) {
             (void)sched_kv_move(s, kv_of(r), KV_NOWHERE);
@@ -197,11 +200,11 @@ static int form(struct sched *s, const struct request *r, struct pass **p)
     struct pass_spec spec = {.segments = &seg, .n_segments = 1, .fused_layers = decode};
     SIM_ASSERT(r->pass == NULL);
     int rc = sched_pass_form(s, &spec, p);
-    SIM_ASSERT(rc == 0 || rc == -ENOMEM); /* only memory is ever short */
+    SIM_ASSERT(rc == 0 || rc == -ENOMEM); /* only memory can be short */
     return rc;
 }
 
-/* The next token of a member, at the cost of those behind it. */
+/* Forms a member's next pass, if necessary by evicting younger members. */
 static void go_on(struct sched *s, struct share *sh, uint32_t i)
 {
     const struct request *r = sh->members[i].request;
@@ -212,8 +215,8 @@ static void go_on(struct sched *s, struct share *sh, uint32_t i)
     }
 }
 
-/* A request joins when its prompt has found room: one that waited in service would come to have
- * been served least, and then have the device alone. */
+/* Admits requests whose prompt finds KV. A request that waited for KV in service would fall behind
+ * in device time, and then have the device alone. */
 static void admit(struct sched *s, struct share *sh)
 {
     for (uint32_t i = 0; i < sh->n; i++) {
@@ -230,12 +233,12 @@ static void admit(struct sched *s, struct share *sh)
 
 /* ---- turns ---- */
 
-/* Ops from the cursor on that take about one quantum; at least one. */
+/* Number of ops from the cursor that take about one quantum; at least one. */
 static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct pass *p)
 {
     int64_t sum = 0;
     uint32_t n = 0;
-    /* An op is not divided: a kernel longer than the quantum is a turn of its own. */
+    /* Ops are not split: one longer than the quantum is a turn. */
     while (p->op + n < p->n_ops && (n == 0 || sum < sh->quantum_ns)) {
         struct estimate e = {0};
         enum op_kind op = pass_op_kind(p, p->op + n);
@@ -243,7 +246,7 @@ static uint32_t turn_ops(struct sched *s, const struct share *sh, const struct p
         sum += e.t_ns;
         n++;
     }
-    SIM_ASSERT(n > 0 && p->op + n <= p->n_ops); /* a turn of no op would be the last */
+    SIM_ASSERT(n > 0 && p->op + n <= p->n_ops); /* else the loop would end */
     return n;
 }
 
@@ -259,10 +262,10 @@ static void give_turn(struct sched *s, struct share *sh)
             }
             return;
         }
-        /* Not while the host samples its last token. */
+        /* False while the host samples. */
         bool ready = m->pass != NULL && m->pass->state == PASS_STATE_READY;
-        /* The member that was served least goes first; among equals, the one that came first.
-         * Shares are therefore equal in the long run, regardless of how long one turn took. */
+        /* The least served member goes first; among equals, the oldest. So shares are equal in the
+         * long run, regardless of the length of turns. */
         if (ready && (next == NULL || m->served_ns < next->served_ns)) {
             next = m;
         }
@@ -274,8 +277,7 @@ static void give_turn(struct sched *s, struct share *sh)
         (void)sched_set_timer(s, sh->rest_until_ns);
         return;
     }
-    /* One alone has nobody to share with: it is given all of its pass, and stopped at the next op
-     * when another joins. */
+    /* A single member gets all of its pass, and is stopped at the next op when another joins. */
     SIM_ASSERT(next->served_ns >= 0 && next->pass->n_launches == 0);
     sh->open_ended = sh->n == 1;
     struct launch_spec spec = sched_launch_rest(s, next->pass, sh->device, YIELD_OP);

@@ -14,22 +14,22 @@ void speculate_observe(struct speculate *e, uint32_t drafted, uint32_t emitted)
         return;
     }
     e->hits += 1.0;
-    /* The first accepted token is the hit, which h counts; alpha is of those after it (D.7). */
+    /* h counts the first accepted token, alpha the tokens after it (D.7). */
     e->right += accepted - 1;
-    /* The one that ended the run was looked at too; a draft accepted whole has none. */
+    /* The first wrong token was tried, too, if there was one. */
     e->tried += accepted - 1 + (accepted < drafted ? 1 : 0);
     SIM_ASSERT(speculate_ok(e) && e->hits > 0.0);
 }
 
 void speculate_observe_pass(struct speculate *e, const struct pass *p)
 {
-    /* Before its end nothing is emitted, and members of a cancelled one are SHED. */
+    /* A cancelled pass emits nothing; its requests are SHED. */
     SIM_ASSERT(p->state == PASS_STATE_DONE || p->state == PASS_STATE_CANCELLED);
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->role == SEGMENT_VERIFY && s->request->state == REQUEST_STATE_DECODE) {
-            SIM_ASSERT(s->emitted_tokens > 0); /* the token that needs no draft, at least */
-            /* The segment holds the request's own last token and the draft. */
+            SIM_ASSERT(s->emitted_tokens > 0); /* at least the request's own token */
+            /* A segment is the request's last token and the draft. */
             speculate_observe(e, s->n_tokens - 1, s->emitted_tokens);
         }
     }
@@ -47,18 +47,17 @@ double speculate_emitted(const struct speculate *e, uint32_t drafted)
         sum += term;
         term *= alpha;
     }
-    SIM_ASSERT(sum <= drafted); /* no token twice */
+    SIM_ASSERT(sum <= drafted); /* a token counts once */
     return 1.0 + sum;
 }
 
-/* Next length to look at: none, whole passes, then what is offered. */
+/* The next candidate: 0, whole passes, then `offered`. */
 static uint32_t next_length(uint32_t length, uint32_t stride, uint32_t offered)
 {
     SIM_ASSERT(length <= offered && stride > 0);
-    /* The request's own token takes a row of the graph: one pass verifies stride - 1 drafted ones.
-     */
+    /* The request's own token takes a row, so one pass verifies stride - 1 drafted tokens. */
     uint32_t next = length == 0 && stride > 1 ? stride - 1 : length + stride;
-    /* The offered length comes last, although it fills no whole pass; the length after it ends the
+    /* `offered` is the last candidate, even if it fills no whole pass. The one after it ends the
      * loop. */
     return next <= offered || length == offered ? next : offered;
 }
@@ -68,21 +67,21 @@ uint32_t speculate_length(struct speculate *e, uint32_t offered, uint32_t stride
 {
     SIM_ASSERT(stride > 0 && speculate_ok(e));
     if (offered == 0) {
-        return 0; /* that is no choice */
+        return 0; /* no choice */
     }
     uint32_t best = 0;
     double best_rate = -1.0;
     for (uint32_t l = 0; l <= offered; l = next_length(l, stride, offered)) {
         double rate = speculate_emitted(e, l) / cost(ctx, l);
-        SIM_ASSERT(rate > 0.0); /* infinite where the cost is unknown, and 0: the first is best */
-        /* The shorter draft wins between equal rates: it wastes less when it is wrong. */
+        SIM_ASSERT(rate > 0.0); /* infinite if the cost is 0 (unknown): the first is best */
+        /* The shorter of two equal drafts wins, because it wastes less if it is wrong. */
         if (rate > best_rate) {
             best_rate = rate;
             best = l;
         }
     }
     e->idle = best > 0 ? 0 : e->idle + 1;
-    /* One token is enough to learn whether drafts hit again. It waits for an offer. */
+    /* One token is enough to learn whether drafts hit again. */
     if (e->idle >= SPECULATE_RETRY_STEPS) {
         e->idle = 0;
         return 1;
@@ -110,11 +109,10 @@ double speculate_pass_ns(struct sched *s, const struct work_shape *w, uint8_t to
 {
     const struct llm *llm = sched_model(s, w->model);
     const struct layer_ops *ops = &llm->layer;
-    /* Only a device that holds the static graph runs its head and attention in that graph, too. */
+    /* Head and attention have static rows only if they run on the device of the static graph. */
     uint32_t rest_chunk = token_level == rest ? chunk_rows : 0;
     double layer = 0.0;
-    SIM_ASSERT(w->prefill_rows == 0 &&
-               w->sequences > 0); /* who verifies has its prompt behind it */
+    SIM_ASSERT(w->prefill_rows == 0 && w->sequences > 0); /* verification is after the prompt */
     for (uint32_t i = 0; i < ops->n; i++) {
         layer += ops->kind[i] == OP_MHA ? op_ns(s, w, OP_MHA, rest, rest_chunk)
                                         : op_ns(s, w, ops->kind[i], token_level, chunk_rows);

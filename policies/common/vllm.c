@@ -6,7 +6,7 @@ const char *const vllm_requeue_choices[] = {"front", "back", NULL};
 
 /* ---- one iteration ---- */
 
-/* The nearest multiple, of two the even one: as numpy rounds, so that chunks are the source's. */
+/* The nearest multiple; ties go to the even one, as in numpy, so that chunks equal the source's. */
 static uint32_t nearest_multiple(uint32_t n, uint32_t of)
 {
     uint32_t k = n / of;
@@ -14,9 +14,9 @@ static uint32_t nearest_multiple(uint32_t n, uint32_t of)
     return (k + (twice > of || (twice == of && k % 2 == 1))) * of;
 }
 
-/* Tokens the budget leaves for this prompt's next chunk. With stages the budget falls from
- * chunk_high to chunk_low as more of the prompt is done, to multiples of 32, or of chunk_low where
- * that is less (Sarathi's dynamic chunk). */
+/* Tokens that the budget leaves for the prompt's next chunk. With stages the budget falls from
+ * chunk_high to chunk_low as the prompt progresses. It is rounded to multiples of 32, or of
+ * chunk_low if that is less (Sarathi's dynamic chunk). */
 static uint32_t room_for(const struct vllm *v, const struct request *r)
 {
     uint32_t budget = v->budget;
@@ -40,12 +40,12 @@ static uint32_t chunk_of(const struct vllm *v, const struct request *r)
 {
     uint32_t left = request_prefill_left(r);
     uint32_t room = room_for(v, r);
-    SIM_ASSERT(left > 0); /* asked of prompts: 0 would say that the budget is gone */
-    /* vLLM 0.11 held back a prompt that is alone, too; 0.32, which this follows, does not. */
+    SIM_ASSERT(left > 0); /* prompts only: 0 means no budget */
+    /* vLLM 0.11 limited a single request, too; 0.32, which this follows, does not. */
     if (v->rules.threshold > 0 && left > v->rules.threshold && v->company) {
         left = v->rules.threshold;
     }
-    if (!v->rules.chunked) { /* the budget cuts nothing, the threshold does */
+    if (!v->rules.chunked) { /* only the threshold may cut it */
         bool alone = v->it.batch.n == 0 && left > v->budget;
         return left <= room || alone ? left : 0;
     }
@@ -60,18 +60,19 @@ void vllm_add_prompts(struct vllm *v)
             batch_add(&v->it.batch, r, SEGMENT_PREFILL, n);
         }
     }
-    SIM_ASSERT(v->it.batch.n <= v->running.n); /* each at most once */
+    SIM_ASSERT(v->it.batch.n <= v->running.n); /* each request once */
 }
 
-/* Not in this iteration: it is for those whom the last one was stopped for. */
+/* Whether r must wait, because this iteration is for the class that the last one was stopped for.
+ */
 static bool stands_back(const struct vllm *v, const struct request *r)
 {
     SIM_ASSERT(v->rules.interrupt || !v->urgent);
     return v->urgent && r->cls != REQUEST_CLASS_REACTIVE;
 }
 
-/* Running requests in list order. One that finds no KV takes it from the victim, whoever that is;
- * when it is itself the victim, the iteration takes no more of them. */
+/* Adds running requests in list order. A request without KV evicts the victim; if it is the victim
+ * itself, no further running requests are added. */
 static void add_in_order(struct sched *s, struct vllm *v)
 {
     const bool several = s->n_models > 1;
@@ -81,11 +82,11 @@ static void add_in_order(struct sched *s, struct vllm *v)
          r = reqq_next(r)) {
         bool waits = stands_back(v, r) || (several && !batch_takes(&v->it.batch, r));
         uint32_t n = waits ? 0 : r->state == REQUEST_STATE_DECODE ? 1 : chunk_of(v, r);
-        /* In blocks, as vLLM counts: a token that fits into a block already held needs nothing. */
+        /* In blocks, as in vLLM: a token that fits an allocated block needs nothing. */
         while (n > 0 && blocks_needed(s, r, n) > vllm_free_left(s, v)) {
             const struct request *out = vllm_victim(v);
             v->preempted = true;
-            SIM_ASSERT(out != NULL && out->pass == NULL); /* r runs, so there is one */
+            SIM_ASSERT(out != NULL && out->pass == NULL); /* at least r */
             if (!vllm_evict(s, v, out) || out == r) {
                 return;
             }
@@ -96,9 +97,9 @@ static void add_in_order(struct sched *s, struct vllm *v)
     }
 }
 
-/* A token for each, in list order. The sources that reserve want a free block for every one, needed
- * or not; where there is none the victim gives way, and if it is the request itself the next one is
- * asked. */
+/* Adds one token of each, in list order. Sources that reserve require a free block for each, needed
+ * or not. If there is none they evict the victim; if that is the request itself, they go to the
+ * next one. */
 void vllm_add_decodes(struct sched *s, struct vllm *v, uint32_t budget)
 {
     const struct request *next;
@@ -118,18 +119,18 @@ void vllm_add_decodes(struct sched *s, struct vllm *v, uint32_t budget)
             vllm_plan(s, v, r, 1);
         }
     }
-    SIM_ASSERT(v->it.batch.n <= v->running.n); /* prompts that are in it already are others */
+    SIM_ASSERT(v->it.batch.n <= v->running.n); /* each request once */
 }
 
-/* Whether KV is there for a waiting request of which `chunk` rows would run now. */
+/* Whether there is KV for a waiting request of which `chunk` rows would run now. */
 static bool kv_fits(struct sched *s, const struct vllm *v, const struct request *r, uint32_t chunk)
 {
     if (reqq_empty(&v->running)) {
-        return true; /* every request fits alone */
+        return true; /* a single request fits */
     }
     SIM_ASSERT(chunk <= request_prefill_left(r) && reqq_of(r) != &v->running);
-    /* In whole blocks, as the sources have it. The watermark keeps the next decodes from taking
-     * back at once what an admission took (vLLM V0). */
+    /* In whole blocks, as in the sources. The watermark prevents that the next decodes evict the
+     * admitted request at once (vLLM V0). */
     uint64_t most = sched_kv_capacity_tokens(s) / s->kv_block_tokens;
     uint64_t spare = (uint64_t)(v->rules.watermark_frac * (double)most);
     bool whole = vllm_reserves(v) || v->rules.prompt_fits;
@@ -157,13 +158,13 @@ void vllm_admit(struct sched *s, struct vllm *v, uint32_t most)
     }
 }
 
-/* Admitted requests go back where they were. */
+/* Moves admitted requests back to where they waited. */
 void vllm_unadmit(struct vllm *v)
 {
     SIM_ASSERT(vllm_ok(v));
     for (; v->admitted > 0; v->admitted--) {
         const struct request *r = v->running.tail;
-        SIM_ASSERT(r->pass == NULL); /* it has not begun, so nothing is lost */
+        SIM_ASSERT(r->pass == NULL); /* it has not begun */
         reqq_remove(r);
         vllm_wait(v, r, true);
     }
@@ -180,14 +181,14 @@ static void fill_once(struct sched *s, struct vllm *v)
     switch (v->rules.order) {
     case VLLM_RUNNING_FIRST:
         add_in_order(s, v);
-        /* vLLM V1 admits nobody in a step that preempted: what is free then is the victim's, which
-         * would come back at once. */
+        /* vLLM V1 admits no request in a step with a preemption: the free KV is the victim's, which
+         * would return at once. */
         if (!v->preempted || v->rules.admit_after_preempt) {
             vllm_admit(s, v, v->most);
         }
         break;
-    /* Decodes are never cut by the budget: that is what makes the batching stall-free (Sarathi). At
-     * most max_num_seqs of them run. */
+    /* The budget never limits decodes, which makes the batching stall-free (Sarathi). At most
+     * max_num_seqs requests run. */
     case VLLM_DECODES_FIRST:
         vllm_add_decodes(s, v, UINT32_MAX);
         vllm_add_prompts(v);
@@ -217,12 +218,11 @@ static void fill(struct sched *s, struct vllm *v)
     } while (v->it.batch.n == 0 && v->preempted);
 }
 
-/* V0: the worst running request makes place for a better waiting one that cannot be admitted. */
+/* V0: evicts the worst running request for a better waiting one that cannot be admitted. */
 static void force_preempt(struct sched *s, struct vllm *v)
 {
     const struct request *head;
-    SIM_ASSERT(v->rules.by_priority &&
-               v->it.batch.n == 0); /* else nobody is worse than who waits */
+    SIM_ASSERT(v->rules.by_priority && v->it.batch.n == 0); /* else none is worse */
     while ((head = vllm_first_waiting(v)) != NULL && !reqq_empty(&v->running)) {
         bool admissible =
             v->running.n < v->max_seqs && kv_fits(s, v, head, request_prefill_left(head));
@@ -232,8 +232,8 @@ static void force_preempt(struct sched *s, struct vllm *v)
     }
 }
 
-/* Asynchronous scheduling: the next iteration takes of the waiting requests those that are there
- * now, into the places that are free now; and it is now that a request is or is not alone. */
+/* Asynchronous scheduling: the next iteration admits at most the requests that wait now, into
+ * places that are free now. Whether a request is the only one is decided now, too. */
 static void decide_ahead(struct vllm *v)
 {
     if (v->rules.async) {
@@ -244,8 +244,8 @@ static void decide_ahead(struct vllm *v)
     }
 }
 
-/* Admissions of this iteration. Where nothing runs and none was decided on, none was composed
- * ahead.
+/* Returns the limit of admissions. If nothing runs and none was decided, this iteration was not
+ * composed ahead, so there is no limit.
  */
 static uint32_t take_seats(struct vllm *v)
 {
@@ -262,14 +262,16 @@ static void vllm_compose(struct sched *s)
 {
     struct vllm *v = s->state;
     SIM_ASSERT(vllm_is_consistent(v));
-    SIM_ASSERT(v->admitted == 0 && v->it.running.pass == NULL); /* every one has run or went back */
+    SIM_ASSERT(v->admitted == 0 && v->it.running.pass == NULL); /* all have run or were undone */
     vllm_begin(s, v);
     if (v->rules.force_preempt) {
         force_preempt(s, v);
     }
     const struct request *head = vllm_first_waiting(v);
-    v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* still there */
-    if (v->urgent && v->rules.order == VLLM_RUNNING_FIRST) { /* elsewhere admissions come first */
+    v->urgent =
+        v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* it still waits */
+    if (v->urgent &&
+        v->rules.order == VLLM_RUNNING_FIRST) { /* with other orders admissions come first */
         vllm_wait_no_more(v, head);
         reqq_push_front(&v->running, head);
     }
@@ -284,8 +286,9 @@ static void vllm_launch(struct sched *s, struct launch_spec *spec)
     spec->yield = v->rules.interrupt ? YIELD_KERNEL : spec->yield;
 }
 
-/* Everybody in the running pass is of a worse class than the first waiting, who has a seat and KV:
- * each stop admits somebody, so it happens no more often than requests come. */
+/* Whether all members of the running pass are of a worse class than the first waiting request,
+ * which has a place and KV. Each stop admits a request, so there are at most as many stops as
+ * arrivals. */
 static bool vllm_outranked(struct sched *s)
 {
     struct vllm *v = s->state;
@@ -300,12 +303,12 @@ static bool vllm_outranked(struct sched *s)
             return false;
         }
     }
-    vllm_begin(s, v); /* it is on the device; nothing is planned beyond */
+    vllm_begin(s, v); /* nothing is planned beyond the running pass */
     v->urgent = kv_fits(s, v, head, chunk_of(v, head));
     return v->urgent;
 }
 
-/* Where whole prompts are admissions, one that was stopped is none any more. */
+/* If only whole prompts are admitted, a stopped one must be admitted again. */
 static void vllm_lost(struct sched *s, const struct request *r)
 {
     struct vllm *v = s->state;
@@ -316,7 +319,7 @@ static void vllm_lost(struct sched *s, const struct request *r)
     }
 }
 
-/* There is a free block for every decode until all have ended. */
+/* Whether there is a free block for every decode until all have ended. */
 static bool never_short(struct sched *s, const struct vllm *v)
 {
     uint64_t blocks = 1;
@@ -329,7 +332,8 @@ static bool never_short(struct sched *s, const struct vllm *v)
 static void vllm_formed(struct sched *s)
 {
     struct vllm *v = s->state;
-    /* A sequence may give way for a block that nobody needs yet: the core would not ask. */
+    /* Policies that reserve may evict for a block that is not needed yet, which the core would not
+     * notice. */
     sched_steady(s, !vllm_reserves(v) || never_short(s, v) ? TIME_NEVER_NS : 0, 0);
     SIM_ASSERT(vllm_ok(v) && v->it.running.pass->n_segments <= v->running.n);
     v->admitted = 0;
@@ -337,7 +341,7 @@ static void vllm_formed(struct sched *s)
     decide_ahead(v);
 }
 
-/* First the admissions go back, the last one for good; then the victim loses its KV. */
+/* Undoes admissions, with one less to come; if there are none, evicts the victim. */
 static bool vllm_make_room(struct sched *s)
 {
     struct vllm *v = s->state;
@@ -353,7 +357,7 @@ static bool vllm_make_room(struct sched *s)
         return false;
     }
     fill(s, v);
-    SIM_ASSERT(n == 0 || v->admitted < n); /* one fewer each time, so it ends */
+    SIM_ASSERT(n == 0 || v->admitted < n); /* one less each time: terminates */
     return true;
 }
 
@@ -375,7 +379,7 @@ void vllm_rule(struct sched *s, struct vllm_rules rules, uint32_t max_seqs, uint
     v->max_seqs = max_seqs;
     v->budget = budget;
     v->seats = UINT32_MAX;
-    SIM_ASSERT(max_seqs > 0 && budget > 0); /* or nobody would ever run */
+    SIM_ASSERT(max_seqs > 0 && budget > 0); /* else no request would run */
     SIM_ASSERT(!rules.force_preempt || rules.by_priority);
     SIM_ASSERT(vllm_ok(v));
 }

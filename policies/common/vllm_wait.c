@@ -1,10 +1,10 @@
-/* The queues, the KV of an iteration under construction, and who gives way. */
+/* Queues, KV of an iteration under construction, and victims. */
 #include "policies/common/blocks.h"
 #include "policies/common/vllm.h"
 
 /* ---- queues ---- */
 
-/* RT 0, BE 1 (E.3), and the id last. */
+/* Class (RT 0, BE 1; E.3), priority, arrival, id. */
 bool vllm_before(const struct request *a, const struct request *b)
 {
     if (a->cls != b->cls) {
@@ -28,7 +28,7 @@ const struct request *vllm_first_waiting(const struct vllm *v)
 
 void vllm_wait(struct vllm *v, const struct request *r, bool front)
 {
-    /* It has lost all that it had computed, so it has a prompt to do. */
+    /* It has lost all KV, so it must prefill. */
     SIM_ASSERT(r->state == REQUEST_STATE_QUEUED && r->pass == NULL && reqq_of(r) == NULL);
     if (v->rules.by_priority) {
         order_add(&v->by_key, r, key_of(r));
@@ -45,7 +45,8 @@ void vllm_wait_no_more(struct vllm *v, const struct request *r)
         order_remove(&v->by_key, r);
     }
     reqq_remove(r);
-    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || order_of(r) == NULL)); /* nor ran */
+    SIM_ASSERT(reqq_of(r) == NULL &&
+               (!v->rules.by_priority || order_of(r) == NULL)); /* not running */
 }
 
 void vllm_joins(struct sched *s, const struct request *r)
@@ -58,22 +59,22 @@ void vllm_leaves(struct sched *s, const struct request *r)
 {
     struct vllm *v = s->state;
     const struct request *x = v->waiting.head;
-    /* A place that was decided on for it stays empty: the iteration is composed already. */
+    /* If the iteration composed ahead has r, its place stays empty. */
     for (uint32_t i = 0; v->rules.async && x != NULL && i < v->seats; i++) {
         v->seats -= x == r;
         x = reqq_next(x);
     }
     vllm_wait_no_more(v, r);
-    SIM_ASSERT(vllm_ok(s->state)); /* nobody leaves between an admission and its pass */
+    SIM_ASSERT(vllm_ok(s->state)); /* never between an admission and its pass */
 }
 
 const struct request *vllm_victim(const struct vllm *v)
 {
-    const struct request *worst = v->running.tail; /* the latest */
+    const struct request *worst = v->running.tail; /* the last admitted */
     for (const struct request *r = v->running.head; v->rules.by_priority && r != NULL;
          r = reqq_next(r)) {
         worst = vllm_before(worst, r) ? r : worst;
-        SIM_ASSERT(key_of(r) <= key_of(worst)); /* the queue's order and that of keys are one */
+        SIM_ASSERT(key_of(r) <= key_of(worst)); /* same order */
     }
     SIM_ASSERT(worst == NULL || reqq_of(worst) == &v->running);
     return worst;
@@ -91,7 +92,7 @@ static uint64_t blocks_left(struct sched *s, const struct request *r)
     return blocks_needed(s, r, request_prefill_left(r));
 }
 
-/* For the prompts that were admitted and have not run. */
+/* Blocks reserved for the prompts that were admitted and have not run. */
 static uint64_t reserved(struct sched *s, const struct vllm *v)
 {
     uint64_t blocks = 0;
@@ -110,7 +111,7 @@ void vllm_begin(struct sched *s, struct vllm *v)
 
 uint64_t vllm_free_left(struct sched *s, const struct vllm *v)
 {
-    /* Nothing is planned that finds no room; what is reserved other programs may take. */
+    /* Planned blocks are free, but other programs may take reserved ones. */
     SIM_ASSERT(vllm_reserves(v) || v->planned_blocks <= blocks_free(s));
     uint64_t free = blocks_free(s);
     return free > v->planned_blocks ? free - v->planned_blocks : 0;
@@ -124,7 +125,7 @@ void vllm_plan(struct sched *s, struct vllm *v, const struct request *r, uint32_
     SIM_ASSERT(reqq_of(r) == &v->running && v->it.batch.n <= v->running.n);
 }
 
-/* The planned blocks are those that members of the batch take, and those reserved. */
+/* Planned blocks are the sum of those of the batch and the reserved ones. */
 static bool plan_adds_up(struct sched *s, const struct vllm *v)
 {
     uint64_t blocks = reserved(s, v);
@@ -136,7 +137,7 @@ static bool plan_adds_up(struct sched *s, const struct vllm *v)
     return blocks == v->planned_blocks;
 }
 
-/* A victim that is in the batch already leaves it. */
+/* Removes a victim from the batch. */
 static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 {
     SIM_ASSERT(plan_adds_up(s, v));
@@ -149,7 +150,7 @@ static void unplan(struct sched *s, struct vllm *v, const struct request *r)
 
 bool vllm_evict(struct sched *s, struct vllm *v, const struct request *r)
 {
-    SIM_ASSERT(r == NULL || r->pass == NULL); /* between iterations: nobody's KV is in use */
+    SIM_ASSERT(r == NULL || r->pass == NULL); /* between iterations, when no KV is in use */
     if (r != NULL) {
         unplan(s, v, r);
     }
@@ -164,6 +165,6 @@ bool vllm_evict(struct sched *s, struct vllm *v, const struct request *r)
 
 bool vllm_preempt(struct sched *s, struct vllm *v)
 {
-    SIM_ASSERT(v->admitted == 0); /* the tail has run before: admissions are given back first */
+    SIM_ASSERT(v->admitted == 0); /* admissions were undone first */
     return vllm_evict(s, v, vllm_victim(v));
 }

@@ -1,5 +1,5 @@
-/* XSched's preemption levels as a parameter (clauses.md E.4), with kernels handed to the device
- * ahead:
+/* XSched's preemption levels as a parameter (clauses.md E.4). On a stop, of the kernels in the
+ * device's queue:
  *   1       all of them run
  *   2       those not begun are taken back
  *   3       the running one is interrupted, and continues later
