@@ -136,6 +136,11 @@ static struct version version_of(const char *runtime)
     return v;
 }
 
+bool soc_runtime_versioned(const char *runtime)
+{
+    return version_of(runtime).toolchain > 0;
+}
+
 /* Versions apart; infinite where they are not of one toolchain and build. */
 static double versions_apart(const char *a, const char *b)
 {

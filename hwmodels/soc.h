@@ -290,6 +290,9 @@ enum soc_match {
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           enum soc_match *match);
 
+/* Whether a name states a version. */
+bool soc_runtime_versioned(const char *runtime);
+
 /* The keys of the parts of a SoC file (soc_fields.c), for its reader (soc_parse.c). */
 
 /* A row of a runtime's table, as it is read. */

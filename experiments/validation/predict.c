@@ -251,15 +251,19 @@ static bool known_source(const struct catalog *c, const struct point *p, const s
     return n == 0; /* the table does not state it */
 }
 
+/* An entry that a data sheet scaled is of the version of its original's rows. If it does not say
+ * which that is, a row that states a version may be of another. */
 static enum conformal_left class_of(const struct catalog *c, const struct point *p,
                                     const struct predict_case *k)
 {
     enum device_kind kind = k->soc->machine.devices[k->device].kind;
-    return k->match != SOC_MATCH_EXACT ? CONFORMAL_RUNTIME
-           : point_is_latency(p) && !k->soc->devices[k->device].runtimes[k->runtime].start.given
-               ? CONFORMAL_SOC
-           : known_source(c, p, k->soc, kind) ? CONFORMAL_MODEL
-                                              : CONFORMAL_SOURCE;
+    const struct soc_runtime *r = &k->soc->devices[k->device].runtimes[k->runtime];
+    bool scaled = point_is_latency(p) && !r->start.given;
+    bool other = scaled && soc_runtime_versioned(p->runtime) && !soc_runtime_versioned(r->runtime);
+    return k->match != SOC_MATCH_EXACT || other ? CONFORMAL_RUNTIME
+           : scaled                             ? CONFORMAL_SOC
+           : known_source(c, p, k->soc, kind)   ? CONFORMAL_MODEL
+                                                : CONFORMAL_SOURCE;
 }
 
 /* Scores of the row's own model are left out: it counts as one that nobody has measured. */

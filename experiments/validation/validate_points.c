@@ -146,6 +146,8 @@ static void show_row(const struct point *p, const struct prediction *q, struct f
                           q->runtime_default
                               ? document_format(", by %s", q->entry != NULL ? entry_text(q)
                                                                             : "another runtime's")
+                          : q->unseen == CONFORMAL_RUNTIME && !isnan(q->low)
+                              ? ", by an entry of no stated version"
                               : "",
                           q->outside ? ", outside" : "",
                           !isnan(q->low) && q->unseen == CONFORMAL_SOC      ? ", SoC unfitted"

@@ -40,6 +40,38 @@ static struct point row(const char *device, const char *runtime, const char *mod
 
 /* ---- the class of an interval ---- */
 
+/* An entry without a version was of some version of its runtime. A row that states its own is of
+ * that one only where rows of it were fitted. */
+START_TEST(a_scaled_entry_without_a_version_is_not_the_rows_version)
+{
+    struct soc_device *d = &soc->devices[machine_find(&soc->machine, DEVICE_KIND_IGPU)];
+    struct soc_runtime *r = &d->runtimes[d->fallback];
+    struct soc_runtime was = *r;
+    memset(r->error_sd, 0, sizeof r->error_sd);
+    static const struct {
+        const char *entry, *row;
+        bool fitted;
+        enum conformal_left left;
+    } all[] = {
+        {"tool", "tool-7", false, CONFORMAL_RUNTIME}, {"tool", "tool", false, CONFORMAL_SOC},
+        {"tool", "tool-fast", false, CONFORMAL_SOC},  {"tool-7", "tool-7.2", false, CONFORMAL_SOC},
+        {"tool", "tool-7", true, CONFORMAL_MODEL},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct point p = row("igpu", all[i].row, "llama-2-7b", POINT_TPOT_MS);
+        p.weight_bits = r->weight_bits;
+        p.input_tokens = 512;
+        p.source = "";
+        (void)snprintf(r->runtime, sizeof r->runtime, "%s", all[i].entry);
+        r->start.given = all[i].fitted;
+        struct prediction q = predict_row(&c, &p);
+        ck_assert_msg(q.unseen == all[i].left, "%zu: %s", i, conformal_left_names[q.unseen]);
+        ck_assert(!q.runtime_default);
+    }
+    *r = was;
+}
+END_TEST
+
 /* Its own entry, fitted or not; of a publication that the fits know or do not; of another runtime.
  */
 START_TEST(an_interval_is_of_the_class_that_was_not_seen)
@@ -213,6 +245,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("intervals of predictions", .once = once),
+    TEST(a_scaled_entry_without_a_version_is_not_the_rows_version),
     TEST(an_interval_is_of_the_class_that_was_not_seen),
     TEST(an_interval_is_of_the_passs_time),
     TEST(a_tokens_energy_is_watts_over_its_time),
