@@ -8,6 +8,31 @@
 #include "sim/base/quantile.h"
 #include "tests/helpers/suite.h"
 
+/* llama.cpp printed these as recommendedMaxWorkingSetSize on machines of that memory, in GB. */
+START_TEST(gpus_of_apple_may_use_what_llama_cpp_printed)
+{
+    static const struct {
+        const char *name;
+        double gb;
+    } printed[] = {{"apple-m1-max-32core", 51.53961},
+                   {"apple-m2-ultra-76core", 154.61882},
+                   {"apple-m5-max-40core", 115.44873},
+                   {"apple-m5-10core", 26.80060}};
+    for (size_t i = 0; i < sizeof printed / sizeof printed[0]; i++) {
+        struct err e = ERR_INIT;
+        char path[64];
+        (void)snprintf(path, sizeof path, "hwmodels/soc/%s.json", printed[i].name);
+        cJSON *soc = json_read_file(datadir_path(path), &e);
+        const cJSON *memory = json_member(soc, "memory");
+        double gb = json_number(json_member(memory, "capacity"), "value") *
+                    json_number(json_member(memory, "usable"), "value");
+        ck_assert_double_eq_tol(gb, printed[i].gb, 0.002 * printed[i].gb);
+        cJSON_Delete(soc);
+        err_fini(&e);
+    }
+}
+END_TEST
+
 /* The peak is twice as high, with fills of 1024 rows and 4096 columns. A usual prompt takes (1 +
  * 1)(1 + 1) = 4 times its work before and (1 + 2)(1 + 2) = 9 times after. So half the time needs 2
  * x 9/4 of the rate. */
@@ -106,6 +131,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(a_larger_engine_takes_more_rows_to_fill),
     TEST(an_npu_gets_what_engines_reach_that_fill_their_memory),
+    TEST(gpus_of_apple_may_use_what_llama_cpp_printed),
     TEST(more_cores_do_all_sooner_and_faster_ones_the_rows),
 };
 SUITE_MAIN("resizing", suite)
