@@ -28,7 +28,8 @@
  *
  *      eviction     its KV was dropped and it was not served since, or it is swapped out (no hook
  *                   tells of a swap: it is seen at the next event)
- *      compile      the static attention of its length is being compiled or queued for that
+ *      compile      the static attention of its length and model is being compiled or queued for
+ *                   that
  *      graph_load   a graph block is being loaded, and its pass is formed and on no device, or its
  *                   device is idle
  *      kernel_tail  its device runs a launch that was asked to stop (the rest of a kernel, an op, a

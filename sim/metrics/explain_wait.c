@@ -30,7 +30,8 @@ static bool compiles_for(const struct explain *x, const struct explain_live *v)
 {
     for (size_t i = 0; !v->decodes && i < x->n_pending; i++) {
         const struct resident_key *k = &x->pending[i];
-        if (k->kind == RESIDENT_COMPILED_ATTENTION && k->a == v->prefill_target) {
+        if (k->kind == RESIDENT_COMPILED_ATTENTION && k->a == v->prefill_target &&
+            k->b == v->request->model) {
             return true;
         }
     }

@@ -7,6 +7,7 @@
 #include "experiments/conformance/randomload.h"
 #include "hwmodels/roofline.h"
 #include "policies/registry.h"
+#include "sim/metrics/explain.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/two_models.h"
@@ -341,6 +342,38 @@ START_TEST(compiled_attention_is_its_model_s)
 }
 END_TEST
 
+/* Compiles for one of the models, and serves the request of the second one after 30 ms. */
+static uint8_t compiled_for;
+static void compile_and_wait(struct sched *s, struct script *y)
+{
+    if (y->rc[0]++ == 0) {
+        ck_assert_int_eq(sched_compile(s, kernel_of(64, compiled_for)), 0);
+    }
+    if (y->request[0] != NULL && script_at(s, y, 0, 30)) {
+        y->pass[0] = script_form(s, y->request[0]);
+        ck_assert_int_eq(script_launch(s, y->pass[0], CPU, YIELD_PASS, NULL), 0);
+    }
+}
+
+/* A compilation takes 50 ms. A request that is served after 30 of them waits for it if it is of its
+ * model and length, and else for the policy. */
+START_TEST(a_request_waits_for_the_kernel_of_its_own_model)
+{
+    static const struct scenario_request one[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1}};
+    sc.machine.compile_fixed_ns = MS(50);
+    struct explain *why = explain_new(&sc.machine, EXPLAIN_ALL);
+    sc.setup.observers[sc.setup.n_observers++] = explain_observer(why);
+    compiled_for = _i == 1;
+    run(one, (const uint8_t[]){1}, NULL, 1, compile_and_wait);
+    const struct explanation *e = explain_find(why, 0);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_int_eq(e->ns[EXPLAIN_COMPILE], _i == 1 ? MS(30) : 0);
+    ck_assert_int_eq(e->ns[EXPLAIN_HELD], _i == 1 ? 0 : MS(30));
+    explain_free(why);
+}
+END_TEST
+
 /* ---- shipped policies ---- */
 
 /* Before any tool call was seen, KV of one lives as long as its prompt takes to compute again. That
@@ -526,6 +559,7 @@ static const struct suite_row suite[] = {
     LOOP(a_request_may_have_all_memory_in_its_own_tokens, 4),
     TEST(models_share_no_prefix),
     TEST(compiled_attention_is_its_model_s),
+    LOOP(a_request_waits_for_the_kernel_of_its_own_model, 2),
     LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),
     TEST(hygen_predicts_an_iteration_of_its_model),
     TEST(sequences_of_another_model_take_no_place_in_a_batch),
