@@ -144,24 +144,25 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
     r->prefix = tokens(span, CACHED, 0.0, p);
 }
 
-/* An exporter that got no answer sends its spans again. */
-static bool is_known(const struct spans *all, uint64_t id, uint64_t trace)
+/* A span's number is its own within its trace. */
+static uint64_t id_of(const cJSON *span, const char *key)
 {
-    size_t at = id != 0 ? map_find(&all->places, id) : IMPORT_NONE;
-    return at != IMPORT_NONE && all->v[at].trace == trace;
+    const char *number = json_string(span, key);
+    OWNED char *whole = xformat("%s %s", json_string(span, "traceId"), number);
+    return number[0] != '\0' ? import_key(whole) : 0;
 }
 
 static void span_read(struct spans *all, const cJSON *span, const struct import_place *p)
 {
-    uint64_t id = key_of(json_string(span, "spanId"));
-    if (is_known(all, id, key_of(json_string(span, "traceId")))) {
-        return;
+    uint64_t id = id_of(span, "spanId");
+    if (id != 0 && map_find(&all->places, id) != IMPORT_NONE) {
+        return; /* an exporter that got no answer sends its spans again */
     }
     all->v = xgrow(all->v, all->n, sizeof *all->v);
     struct span *s = &all->v[all->n];
     *s = (struct span){
         .id = id,
-        .parent = key_of(json_string(span, "parentSpanId")),
+        .parent = id_of(span, "parentSpanId"),
         .conversation = key_of(fact_text(span, CONVERSATION)),
         .trace = key_of(json_string(span, "traceId")),
         .agent = is_agent(fact_text(span, OPERATION)),

@@ -69,7 +69,55 @@ START_TEST(spans_of_openinference_are_agents_and_their_requests)
 }
 END_TEST
 
+/* A span of an agent's answer, of a trace; seconds. */
+static void answer(struct text *file, const char *trace, const char *id, const char *parent,
+                   uint32_t from, uint32_t to)
+{
+    text_format(file,
+                "{\"traceId\":\"%s\",\"spanId\":\"%s\",\"parentSpanId\":\"%s\","
+                "\"startTimeUnixNano\":\"%u000000000\",\"endTimeUnixNano\":\"%u000000000\","
+                "\"attributes\":[{\"key\":\"openinference.span.kind\",\"value\":{\"stringValue\":"
+                "\"%s\"}}%s]},",
+                trace, id, parent, from, to, parent[0] == '\0' ? "AGENT" : "LLM",
+                parent[0] == '\0' ? "" : COUNT("prompt", "100") COUNT("completion", "10"));
+}
+
+/* Two traces number their spans equally, and the first is there twice: an exporter that got no
+ * answer sent it again. So there are two agents of two requests each. The second request begins at
+ * the instant at which the first ends, and is its next turn, after 0 s. */
+START_TEST(spans_are_known_by_their_number_and_trace)
+{
+    SCOPED(text_fini) struct text file = {0};
+    text_string(&file, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    static const char *const traces[] = {"t", "u", "t"};
+    for (int i = 0; i < 3; i++) {
+        answer(&file, traces[i], "a", "", 0, 60);
+        answer(&file, traces[i], "b", "a", 1, 10);
+        answer(&file, traces[i], "c", "a", 10, 20);
+    }
+    file.n--; /* the last comma */
+    text_string(&file, "]}]}]}");
+    const char *path = tempfile_make("");
+    tempfile_put(text_end(&file));
+    SCOPED(err_fini) struct err err = ERR_INIT;
+    SCOPED(trace_fini) struct trace t = {0};
+    struct trace_import_losses lost;
+    struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
+    ck_assert_msg(trace_import(&o, path, &t, &lost, &err) == 0, "%s", err.lines[0]);
+    tempfile_remove();
+    ck_assert_uint_eq(t.n, 4);
+    ck_assert_uint_eq(t.n_first, 2);
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t next = t.rows[i].next;
+        ck_assert_uint_lt(next, 4);
+        ck_assert_uint_eq(t.rows[next].turn, 1);
+        ck_assert_int_eq(t.rows[next].arrival_ns, 0);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(spans_are_known_by_their_number_and_trace),
     TEST(spans_of_openinference_are_agents_and_their_requests),
 };
 SUITE_MAIN("import_spans", suite)
