@@ -2,6 +2,7 @@
  * So a prompt takes more of the free room than it has left to compute. Times are computed by hand
  * from those of tests/helpers/rules.h, with blocks of 16 tokens. */
 #include "tests/helpers/rules.h"
+#include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 
 static uint32_t lost[4];
@@ -251,6 +252,51 @@ START_TEST(prompts_have_room_in_whole_blocks)
 }
 END_TEST
 
+/* ---- what a session left ---- */
+
+static uint32_t on_flash;
+
+/* Pins the session's KV and releases it. Then a prompt of 6 blocks comes. Afterwards it is moved to
+ * flash, and its next turn has what is there. */
+static void move_what_is_left(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[1];
+    static const enum kv_place to[] = {KV_MEMORY, KV_CACHE, KV_FLASH};
+    static const double ms[] = {100, 120, 400};
+    for (uint32_t i = 0; i < 3; i++) {
+        if (script_at(s, y, i, ms[i])) {
+            ck_assert_int_eq(sched_kv_move(s, kv_of_session(7), to[i]), 0);
+        }
+    }
+    if (r != NULL && r->kv_swapped && y->stage == 3) {
+        y->stage = 4;
+        on_flash = r->kv_tokens;
+        ck_assert_int_eq(sched_kv_move(s, kv_of(r), KV_MEMORY), 0);
+    }
+    y->device = IGPU;
+    script_serve(s, y);
+}
+
+/* There are 8 blocks. The first turn leaves 64 tokens, 4 blocks. While they are cached the prompt
+ * takes 2 of them, so that 32 tokens go to flash and come back. */
+START_TEST(kv_that_gave_way_in_part_goes_to_flash_in_part)
+{
+    static struct script x = {.step = move_what_is_left};
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 128;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,7,0,proactive,0,,64,1,16,5\n"
+                "1,7,1,proactive,,1,96,1,64,\n"
+                "2,2,0,proactive,0.2,,90,1,0,");
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    ck_assert_msg(scenario_again(&sc) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(x.stage, 4);
+    ck_assert_uint_eq(on_flash, 32);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(who_has_only_found_its_kv_is_no_victim),
@@ -265,5 +311,6 @@ static const struct suite_row suite[] = {
     LOOP(who_begins_has_room_for_its_prefix_too, 7),
     LOOP(a_prefix_that_is_in_use_takes_no_room, 5),
     TEST(nothing_stops_for_who_has_no_room_beside_its_prefix),
+    TEST(kv_that_gave_way_in_part_goes_to_flash_in_part),
 };
 SUITE_MAIN("prefix room", suite)

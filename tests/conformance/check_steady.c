@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "policies/registry.h"
-#include "tests/helpers/scenario.h"
+#include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/two_models.h"
 
@@ -310,7 +310,61 @@ START_TEST(repetitions_take_no_memory)
 }
 END_TEST
 
+/* ---- drafts after repeated iterations ---- */
+
+static uint32_t n_verified;
+
+/* Before a draft of this request each token but the first was an iteration of its own, and has used
+ * a draw. All drafts are rejected, so that this holds for each of them. */
+static uint32_t reject(const void *params, uint64_t seed, const struct request *r,
+                       const struct trace_text *text, uint64_t draw, uint32_t drafted)
+{
+    (void)params, (void)seed, (void)text, (void)drafted;
+    ck_assert_uint_eq(draw, r->generated_tokens - 1);
+    n_verified++;
+    return 0;
+}
+
+/* Promises to decode until 100 ms, and verifies drafts of two tokens from then on. */
+static void decode_then_verify(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[0];
+    if (r == NULL || r->pass != NULL) {
+        return;
+    }
+    if (s->now_ns < MS(100)) {
+        sched_steady(s, MS(100), 0);
+        y->pass[0] = script_form(s, r);
+    } else {
+        struct segment drafts = {.request = r, .role = SEGMENT_VERIFY, .n_tokens = 3};
+        struct pass_spec spec = {.segments = &drafts, .n_segments = 1};
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), 0);
+    }
+    ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
+}
+
+START_TEST(a_repeated_iteration_uses_a_draw)
+{
+    static struct script x = {.step = decode_then_verify};
+    static const struct scenario_request q = {BE, 0, 32, TOKENS, 0, 0};
+    scenario_init(&sc);
+    scenario_cost(&sc, -1, OP_LAYER, 1, 0, 5);
+    scenario_cost(&sc, -1, OP_MHA, 1, 0, 5);
+    struct observer o = {
+        .pass_done = nothing, .repeated = on_repeated, .request_finished = on_finished};
+    sc.setup.observers[0] = &o;
+    sc.setup.n_observers = 1;
+    sc.setup.accept = reject;
+    n_verified = 0;
+    ck_assert_msg(script_run(&sc, &x, &q, 1) == 0, "%s", sc.result.message);
+    ck_assert_uint_gt(n_repeated, 50);
+    ck_assert_uint_gt(n_verified, 50);
+    scenario_fini(&sc);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
+    TEST(a_repeated_iteration_uses_a_draw),
     TEST(a_repeated_pass_is_over_as_any_other),
     TEST(repetitions_take_no_memory),
     TEST(iterations_repeat_where_that_is_promised),

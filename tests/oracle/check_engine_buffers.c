@@ -5,6 +5,7 @@
 #include "tests/helpers/changedrun.h"
 
 #include "tests/helpers/byhand.h"
+#include "tests/helpers/two_models.h"
 
 #define MB(n) ((n)*1e6)
 #define WIDTH 64.0
@@ -58,6 +59,20 @@ START_TEST(a_kernel_is_loaded_once_where_there_is_room)
     tokens(0, 19 + 4 * 3, 19 + 4 * 3 + 11 + 3);
     tokens(1, 1019, 1030);
     counted(5, 0, MB(10) + 100 * WIDTH * (3 * 16 + 2));
+}
+END_TEST
+
+/* The second of two models is 160 wide. Each has its own four kernels: three with buffers of 16
+ * rows of 100 B and its width, and the head with one. */
+START_TEST(buffers_are_as_wide_as_their_own_model)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}, {BE, 1, 16, 1, 0, 0}};
+    static struct two_models both;
+    two_models_init(&sc, &both);
+    both.other.llm.hidden = 160;
+    kernels(IGPU, 100, 2, 100);
+    two_models_script(&sc, &x, q, (const uint8_t[]){0, 1}, NULL, 2, script_serve);
+    counted(8, 0, MB(16) + 100 * (WIDTH + 160) * (3 * 16 + 1));
 }
 END_TEST
 
@@ -232,6 +247,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = byhand_teardown),
+    TEST(buffers_are_as_wide_as_their_own_model),
     TEST(a_kernel_is_loaded_once_where_there_is_room),
     TEST(the_least_recently_used_gives_way),
     TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over),

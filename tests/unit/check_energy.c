@@ -275,8 +275,8 @@ START_TEST(a_run_reads_what_the_fit_says)
 }
 END_TEST
 
-/* hwmodels/metered.json is the fit of today, for machines like those that were read alone; a device
- * of which nobody read a power has none. */
+/* hwmodels/metered.json is the fit of today, for machines like those that were read alone, and
+ * those made from them; a device of which nobody read a power has none. */
 START_TEST(the_shared_numbers_are_the_fit)
 {
     static const char *const without[] = {"rk3588", "snapdragon-8gen3", "rtx-4090", "two-cores"};
@@ -295,6 +295,11 @@ START_TEST(the_shared_numbers_are_the_fit)
     }
     ck_assert_double_lt(m->joules_per_byte[DEVICE_KIND_CPU], 0.0);
     ck_assert_double_eq(m->factor, 1.0);
+    struct soc made = *catalog_soc(&c, "core-ultra-5-125h");
+    made.machine.name[0] = 'X';
+    (void)snprintf(made.like, sizeof made.like, "core-ultra-5-125h");
+    ck_assert_int_eq(metered_complete(&made, &err), 0);
+    ck_assert_int_eq(made.metered.meter, SOC_METER_PACKAGE);
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
         soc = *catalog_soc(&c, without[i]);
         ck_assert_int_eq(metered_complete(&soc, &err), 0);

@@ -35,8 +35,10 @@ static struct work_shape shape(const struct segment *s)
         .rows = s->n_tokens,
         .prefill_rows = s->role == SEGMENT_PREFILL ? s->n_tokens : 0,
         .sequences = 1,
-        .logit_rows =
-            s->role == SEGMENT_DECODE || s->first_token + s->n_tokens == s->request->input_tokens,
+        .logit_rows = s->role == SEGMENT_VERIFY ? s->n_tokens
+                      : s->role == SEGMENT_DECODE
+                          ? 1
+                          : s->first_token + s->n_tokens == s->request->input_tokens,
         .attn_pairs = pairs,
         .kv_read_tokens = s->first_token + s->n_tokens,
         .max_context_tokens = s->first_token + s->n_tokens,
@@ -49,23 +51,24 @@ START_TEST(a_share_is_that_of_its_own_kernels)
     static const uint8_t graphs[] = {0, 0, 1, 0};
     struct model m;
     model_init(&m, "llama-3.1-8b", "extended");
-    struct request requests[3];
+    struct request requests[4];
     memset(requests, 0, sizeof requests);
-    struct segment v[3] = {
+    struct segment v[4] = {
         {.request = &requests[0], .role = SEGMENT_PREFILL, .first_token = 40, .n_tokens = 150},
         {.request = &requests[1], .role = SEGMENT_DECODE, .first_token = 700, .n_tokens = 1},
         {.request = &requests[2], .role = SEGMENT_PREFILL, .first_token = 0, .n_tokens = 65},
+        {.request = &requests[3], .role = SEGMENT_VERIFY, .first_token = 500, .n_tokens = 6},
     };
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         requests[i].id = i;
         requests[i].input_tokens = i == 2 ? 65 : 400;
     }
     struct pass p;
     memset(&p, 0, sizeof p);
     p.segments = v;
-    p.n_segments = 3;
-    struct work_shape own[3];
-    for (uint32_t i = 0; i < 3; i++) {
+    p.n_segments = 4;
+    struct work_shape own[4];
+    for (uint32_t i = 0; i < 4; i++) {
         own[i] = shape(&v[i]);
         p.shape.rows += own[i].rows;
         p.shape.prefill_rows += own[i].prefill_rows;
@@ -77,7 +80,7 @@ START_TEST(a_share_is_that_of_its_own_kernels)
                                          ? own[i].max_context_tokens
                                          : p.shape.max_context_tokens;
     }
-    ck_assert_uint_eq(p.shape.logit_rows, 2);
+    ck_assert_uint_eq(p.shape.logit_rows, 8); /* each token of a draft is looked at */
     const struct hwmodel *models[] = {&m.r.model};
     struct explain x = {.models = models, .n_models = 1};
     for (int c = 0; c < 4; c++) {
@@ -89,9 +92,9 @@ START_TEST(a_share_is_that_of_its_own_kernels)
         works[0].ns[OP_MHA] = 3000000;
         works[0].ns[OP_HEAD] = 700000;
         works[1].ns[OP_FFN] = 9000000;
-        int64_t got[3] = {0, 0, 0};
+        int64_t got[4] = {0, 0, 0, 0};
         explain_share(&x, &p, works, 2, got);
-        for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t i = 0; i < 4; i++) {
             int64_t want = 0;
             for (int w = 0; w < 2; w++) {
                 for (int op = 0; op < OP_KIND_COUNT; op++) {

@@ -107,9 +107,10 @@ START_TEST(a_state_moves_once_for_each_sequence)
     model_near(c.flop, flop, 1e-9);
     model_near((double)c.t_ns, flop / 0.5 * 1e-3, 1e-4);
     model_near(c.bytes, 2 * 4 * state + 1000 * key + 1000 * io, 1e-9);
-    /* A half of the rows has half of the work. */
+    /* A half of the rows has half of the work, and of all bytes. */
     c = model_cost(&b, MODEL_IGPU, OP_MHA, &w, 500, 500);
     model_near(c.flop, flop / 2, 1e-9);
+    model_near(c.bytes, (2 * 4 * state + 1000 * key + 1000 * io) / 2, 1e-9);
 }
 END_TEST
 
@@ -170,6 +171,36 @@ START_TEST(layers_without_a_window_have_heads_of_their_own)
                (near * 1024 * 4096 + far * 5024 * 2048) * b.llm.kv_bytes_per_element +
                    2.0 * 2 * (near * 4096 + far * 8192),
                1e-12);
+}
+END_TEST
+
+/* Llama 3.2 3B has 28 layers, 24 heads of 128 over 8, and is 3072 wide. Here a gate doubles the
+ * queries, 7 layers have no keys of their own, and 12 have 24 heads of 64 over 4, without values.
+ * Each goes with each other one. All kinds of layers have as large a share without keys. */
+START_TEST(gates_shared_keys_and_other_heads_go_together)
+{
+    for (int combined = 0; combined < 16; combined++) {
+        bool gated = (combined & 1) != 0, shared = (combined & 2) != 0;
+        bool global = (combined & 4) != 0, as_values = global && (combined & 8) != 0;
+        struct model b;
+        model_init(&b, "llama-3.2-3b", "extended");
+        struct llm_attention *a = &b.llm.attention;
+        a->gated = gated;
+        a->shared_kv_layers = shared ? 7 : 0;
+        a->global_head_dim = global ? 64 : 0;
+        a->global_kv_heads = global ? 4 : 0;
+        a->keys_as_values = as_values;
+        b.llm.sliding_layers = global ? 16 : 0;
+        roofline_init(&b.r, hwmodel_find("extended"), &b.soc, &b.llm);
+        double weights = 0.0;
+        for (int layer = 0; layer < 28; layer++) {
+            bool other = global && layer >= 16;
+            double queries = (gated ? 2 : 1) * 24.0 * (other ? 64 : 128);
+            double kv = other ? (as_values ? 1 : 2) * 4.0 * 64 : 2 * 8.0 * 128;
+            weights += 3072 * (queries + kv * (shared ? 21.0 / 28 : 1.0));
+        }
+        model_near(b.r.ops[OP_QKV].flop_per_row, 2 * weights / 28, 1e-12);
+    }
 }
 END_TEST
 
@@ -371,6 +402,7 @@ static const struct suite_row suite[] = {
     TEST(a_layer_has_its_share_of_the_products_of_each_kind),
     TEST(latent_attention_runs_in_its_space),
     TEST(layers_without_a_window_have_heads_of_their_own),
+    TEST(gates_shared_keys_and_other_heads_go_together),
     TEST(a_layer_reads_one_row_of_its_embeddings),
     TEST(tables_have_bytes_of_their_own),
     TEST(streams_have_products_at_both_ends_of_a_pass),

@@ -208,6 +208,29 @@ START_TEST(replicas_serve_what_their_queue_sends_them)
 }
 END_TEST
 
+/* A policy that batches lets later requests end before earlier ones. Asked for the first n, a
+ * replay continues until all of these have ended. Each has the latency that it has in the whole. */
+START_TEST(the_first_requests_are_all_there_whoever_ends_before_them)
+{
+    struct config_policy batches;
+    struct measured_latency whole[REQUESTS];
+    uint32_t overtaken = 0;
+    ck_assert_int_eq(config_policy_parse(&batches, "vllm-v1", &err), 0);
+    ck_assert_int_eq(run_replay_one(&config, &batches, &run, REQUESTS, 1, whole, &err), 0);
+    for (size_t n = 1; n < REQUESTS; n++) {
+        struct measured_latency first[REQUESTS];
+        memset(first, 0, sizeof first);
+        ck_assert_int_eq(run_replay_one(&config, &batches, &run, n, 1, first, &err), 0);
+        for (size_t i = 0; i < n; i++) {
+            ck_assert(first[i].e2e_s == whole[i].e2e_s && first[i].ttft_s == whole[i].ttft_s);
+            overtaken += run.trace.rows[n].arrival_ns + llround(whole[n].e2e_s * 1e9) <
+                         run.trace.rows[i].arrival_ns + llround(whole[i].e2e_s * 1e9);
+        }
+    }
+    ck_assert_uint_gt(overtaken, 0);
+}
+END_TEST
+
 /* ---- what is printed ---- */
 
 static void put_numbers(struct text *t, const char *label, const struct again *a, int n)
@@ -540,6 +563,7 @@ static const struct suite_row suite[] = {
     CASE("a run told", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(errors_are_of_the_requests_asked_for),
     TEST(replicas_serve_what_their_queue_sends_them),
+    TEST(the_first_requests_are_all_there_whoever_ends_before_them),
     TEST(a_replay_is_told_whole),
     TEST(a_fit_is_told_whole),
     TEST(limits_are_of_the_errors),
