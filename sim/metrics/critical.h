@@ -1,8 +1,9 @@
 /* Why a job took as long as it did: its critical path, from the last foreground request that ended
- * back to the first. Each step goes to the parent whose end and gap came last, so that a step's
- * request arrived exactly one gap after the end of the step before. The job's time is the sum of
- * the latencies on the path, which explanations split into causes, and of the gaps between them.
- * The sum is exact to the nanosecond.
+ * back to the first. Each step goes to the parent whose end and gap came last. So a step's request
+ * arrived exactly one gap after the end of the step before. Of several parents that came at one
+ * instant it is the first in the trace. The job's time is the sum of the latencies on the path and
+ * of the gaps between them. Explanations split latencies into causes. The sum is exact to the
+ * nanosecond.
  *
  * A job is that of a request graph. In a trace without one it is a session with its turns. */
 #pragma once

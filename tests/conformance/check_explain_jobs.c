@@ -55,6 +55,7 @@ static void same_ms(int64_t ns, double ms)
     ck_assert_msg(llabs(ns - MS(ms)) <= 20, "%lld ns, not %g ms", (long long)ns, ms);
 }
 
+/* parents: digits; by letters from `a` on they are followed by a gap of 5 ms. */
 static void row(struct trace_builder *b, uint32_t id, uint32_t session, uint16_t turn,
                 uint32_t output, double gap_ms, bool tool, bool background, const char *parents)
 {
@@ -71,7 +72,9 @@ static void row(struct trace_builder *b, uint32_t id, uint32_t session, uint16_t
     node.background = background;
     for (; *parents != '\0'; parents++) {
         node.parents = xgrow(node.parents, node.n_parents, sizeof *node.parents);
-        node.parents[node.n_parents++] = (struct trace_parent){(uint32_t)(*parents - '0'), 0};
+        bool later = *parents >= 'a';
+        node.parents[node.n_parents++] =
+            (struct trace_parent){(uint32_t)(*parents - (later ? 'a' : '0')), later ? MS(5) : 0};
     }
     trace_builder_add(b, &r, NULL);
     trace_builder_node(b, &node);
@@ -144,6 +147,25 @@ START_TEST(a_path_may_begin_after_the_job)
     same_ms(path.gap_ns[CRITICAL_GAP_START], 3);
     same_ms(path.ns[EXPLAIN_QUEUE_SAME], 5);
     same_ms(path.end_ns - path.first_ns, 19);
+    explain_free(x);
+}
+END_TEST
+
+/* Requests 1 and 2 run 5 to 10 and 10 to 15. Request 3 waits for 1 and 5 ms more, and for 2. Both
+ * are over at 15 ms, and the first in the trace is on the path, whichever is named first. */
+START_TEST(of_two_that_are_over_at_once_the_first_is_on_the_path)
+{
+    struct trace_builder b;
+    trace_builder_init(&b);
+    row(&b, 0, 0, 0, 1, 0, false, false, "");
+    row(&b, 1, 1, 0, 1, 0, false, false, "0");
+    row(&b, 2, 2, 0, 1, 0, false, false, "0");
+    row(&b, 3, 3, 0, 1, 0, true, false, _i == 0 ? "b2" : "2b");
+    build(&b);
+    struct explain *x = run(3);
+    ck_assert_uint_eq(path.n_steps, 3);
+    ck_assert_uint_eq(sc.trace.rows[path.v[path.steps[1]].row].request_id, 1);
+    ck_assert_int_eq(path.end_ns - path.first_ns, MS(20));
     explain_free(x);
 }
 END_TEST
@@ -256,6 +278,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(a_fork_and_a_join_by_hand),
     TEST(a_path_may_begin_after_the_job),
+    LOOP(of_two_that_are_over_at_once_the_first_is_on_the_path, 2),
     TEST(a_conversation_is_a_job),
     CASE("random", .timeout_s = 120),
     TEST(jobs_of_random_graphs_take_what_their_paths_take),
