@@ -128,6 +128,24 @@ static void check_rows(void)
     }
 }
 
+/* On the wall's clock the report has the submission of each launch that ran and met an idle device:
+ * what others waited for is no cost of theirs. */
+static void check_submissions(void)
+{
+    static bool counted[LIVEWATCH_LAUNCHES];
+    uint64_t n = 0;
+    memset(counted, 0, sizeof counted);
+    for (size_t i = 0; i < now.report.n_kernels && now.draw.wall; i++) {
+        uint32_t launch = now.report.kernels[i].launch % LIVEWATCH_LAUNCHES;
+        n += now.watch.on_idle[launch] && !counted[launch];
+        counted[launch] = true;
+    }
+    if (now.report.submit.n != n) {
+        liverun_finding("%" PRIu64 " submissions are reported, not %" PRIu64, now.report.submit.n,
+                        n);
+    }
+}
+
 static void check_whole(void)
 {
     const struct sim_audit *a = &now.scenario.result.audit;
@@ -144,6 +162,7 @@ static void check_whole(void)
         }
     }
     check_rows();
+    check_submissions();
     check_tokens(true);
     bool steady = now.draw.fault == LIVE_NONE || now.draw.fault == LIVE_DISK;
     if (steady && now.draw.wall &&

@@ -77,6 +77,7 @@ static void on_submitted(void *self, int64_t now_ns, const struct launch *l)
     struct livewatch *w = self;
     at(w, now_ns, 5, l->id);
     w->pass_of[l->id % LIVEWATCH_LAUNCHES] = l->pass->id % LIVEWATCH_LAUNCHES;
+    w->on_idle[l->id % LIVEWATCH_LAUNCHES] = w->live[l->device]++ == 0;
     step(&w->launches[l->id % LIVEWATCH_LAUNCHES], 0, 1, "launch", l->id);
 }
 
@@ -131,6 +132,7 @@ static void on_ended(void *self, int64_t now_ns, const struct launch *l, int64_t
 {
     struct livewatch *w = self;
     at(w, now_ns, 7 + (uint64_t)l->outcome, l->id);
+    w->live[l->device]--;
     check_order(w, now_ns, l);
     w->history = hash_u64(hash_u64(w->history, (uint64_t)isolated_ns), (uint64_t)lost_ns);
     uint8_t *state = &w->launches[l->id % LIVEWATCH_LAUNCHES];

@@ -24,6 +24,8 @@ struct livewatch {
     int64_t asked_ns[LIVEWATCH_LAUNCHES];  /* to stop; 0: not */
     int64_t begin_ns[LIVEWATCH_LAUNCHES];  /* of the first kernel, on the processor's clock */
     uint32_t pass_of[LIVEWATCH_LAUNCHES];  /* by launch */
+    bool on_idle[LIVEWATCH_LAUNCHES];      /* by launch: its device had no other one */
+    uint32_t live[MACHINE_MAX_DEVICES];    /* launches that were submitted and have not ended */
     uint32_t rows[LIVEWATCH_LAUNCHES];     /* by pass, once its tokens are out: of all its ops */
     uint8_t requests[LIVEWATCH_REQUESTS];  /* by id: 1 arrived, 2 left */
     uint32_t tokens[LIVEWATCH_REQUESTS];
