@@ -200,6 +200,68 @@ START_TEST(schedules_obey_the_rules_and_none_is_below_exact)
 }
 END_TEST
 
+/* When a block computes next after the instant t, if no load is added to those that interval `load`
+ * follows; INT64_MAX: never. *runs: it computes at t. */
+static int64_t used_next(const struct graphs_instance *g, const struct graphs_result *r,
+                         size_t load, uint32_t block, bool *runs, bool *there)
+{
+    const int64_t t = r->intervals[load].start;
+    bool switched[GRAPHS_MAX_BLOCKS] = {false};
+    int64_t at = t;
+    uint32_t position = 0;
+    *runs = false;
+    for (size_t i = 0; i < r->n_intervals; i++) {
+        const struct graphs_interval *a = &r->intervals[i];
+        if (a->kind == GRAPHS_LOAD_G2) {
+            switched[a->block] = switched[a->block] || (i < load && a->end <= t);
+        } else if (a->start < t) {
+            position++;
+            at = a->end > t ? a->end : at;
+            *runs = *runs || (a->end > t && a->block == block);
+        }
+    }
+    *there = switched[block];
+    while (position < g->n_blocks * g->n_chunks && position % g->n_blocks != block) {
+        uint32_t b = position++ % g->n_blocks;
+        at += switched[b] ? g->d[b] : g->p[b];
+    }
+    return position < g->n_blocks * g->n_chunks ? at : INT64_MAX;
+}
+
+/* Each load of farthest-next-use ends before its block is used, and of all blocks of which that can
+ * be said its block is used last. The highest of equal ones is taken. */
+START_TEST(the_block_that_is_used_last_is_loaded)
+{
+    uint32_t loads = 0;
+    for (uint64_t k = 0; k < 2 * N_INSTANCES; k++) {
+        struct switch_instance x;
+        struct graphs_result r;
+        switch_random(&x, k / 2, 5, 5, 12);
+        x.g.keep_old = k % 2 == 1;
+        graphs_strategy_find("farthest-next-use")->solve(&x.g, &r);
+        for (size_t i = 0; i < r.n_intervals; i++) {
+            const struct graphs_interval *l = &r.intervals[i];
+            if (l->kind != GRAPHS_LOAD_G2 || l->start >= r.prefill_end) {
+                continue;
+            }
+            bool runs, there;
+            int64_t last = used_next(&x.g, &r, i, l->block, &runs, &there);
+            ck_assert_int_le(l->end, last);
+            for (uint32_t b = 0; b < x.g.n_blocks; b++) {
+                int64_t use = used_next(&x.g, &r, i, b, &runs, &there);
+                bool may = !there && (!runs || x.g.keep_old) && l->start + x.g.s[b] <= use;
+                ck_assert_msg(!may || use < last || (use == last && b <= l->block),
+                              "instance %lu: block %u is loaded at %ld, not %u", (unsigned long)k,
+                              l->block, (long)l->start, b);
+            }
+            loads++;
+        }
+        graphs_result_fini(&r);
+    }
+    ck_assert_uint_gt(loads, 2 * N_INSTANCES);
+}
+END_TEST
+
 START_TEST(keep_both_is_faster_and_twice_as_large)
 {
     /* No load and no G2 prefill: C * sum p = 120 < 125, at 2 * 6 blocks of memory. */
@@ -329,6 +391,7 @@ static const struct suite_row suite[] = {
     TEST(modular_vectors_are_exact),
     TEST(progressive_follows_the_figure_of_the_paper),
     TEST(schedules_obey_the_rules_and_none_is_below_exact),
+    TEST(the_block_that_is_used_last_is_loaded),
     TEST(keep_both_is_faster_and_twice_as_large),
     TEST(keeping_the_old_graph_hides_a_load_behind_its_own_block),
     TEST(loads_of_length_zero_switch_at_once),

@@ -318,7 +318,7 @@ static int wait_and_show(struct backend_device *d, int64_t ticket, int64_t timeo
 /* As on a real machine, whose counter of the NPU grows by 700 us with every launch of any device.
  * All n launches of a window take alone ms each, so the NPU was busy for n 700 us of n alone ms.
  * Other devices have what their backend says, and so has an NPU whose counter began again: all the
- * time. */
+ * time. The file that is written states the memory of the machine. */
 START_TEST(a_counter_of_the_npu_is_its_busy_time)
 {
     char folder[] = "/tmp/check_windows.XXXXXX";
@@ -340,6 +340,12 @@ START_TEST(a_counter_of_the_npu_is_its_busy_time)
     (void)snprintf(counter_path, sizeof counter_path, "%s/npu_busy_time_us", path[1]);
     ck_assert(mkdir(path[0], 0700) == 0 && mkdir(path[1], 0700) == 0);
     options.accel_dir = folder;
+    char meminfo[60];
+    options.proc_dir = folder;
+    (void)snprintf(meminfo, sizeof meminfo, "%s/meminfo", folder);
+    counter = fopen(meminfo, "w");
+    ck_assert(counter != NULL && fputs("MemTotal:  31250 kB\n", counter) >= 0);
+    ck_assert_int_eq(fclose(counter), 0);
     counter_us = 1000000000;
     counter_step_us = _i == 0 ? 700 : -700;
     counter = fopen(counter_path, "w");
@@ -365,6 +371,8 @@ START_TEST(a_counter_of_the_npu_is_its_busy_time)
         }
     }
     ck_assert_uint_gt(seen, 10);
+    ck_assert_double_eq(rows.memory_bytes, 32e6); /* as the file's head says */
+    ck_assert_int_eq(unlink(meminfo), 0);
     ck_assert(unlink(counter_path) == 0 && rmdir(path[1]) == 0 && rmdir(path[0]) == 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
