@@ -172,8 +172,8 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     int rc = graph_block_new(c, key, bytes, &r);
     if (rc == 0) {
         BECOMES(resident, r->state, RESIDENT_READY);
-        /* Mapped graphs stay for the whole run, so a request can have only the KV that they leave
-         * (kv_capacity_tokens). */
+        /* A request can have only the KV that mapped graphs leave (kv_capacity_tokens), also where
+         * they are evicted: graphs of another version replace them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
         c->mapped_bytes = c->resident_bytes;
         CORE_OBSERVE(c, resident, c->sched->now_ns, key, RESIDENT_READY);

@@ -94,6 +94,9 @@ static void fill_memory(struct sched *s, struct script *y)
         y->rc[9] = sched_load(s, block(4), 235e6);
         y->rc[10] = sched_resident_evict(s, block(3));
         y->rc[11] = (int)sched_kv_free_tokens(s);
+        y->rc[12] = sched_resident_evict(s, block(2));
+        y->rc[13] = (int)sched_kv_free_tokens(s);
+        y->rc[14] = (int)sched_kv_capacity_tokens(s);
     }
 }
 
@@ -105,7 +108,9 @@ static void fill_memory(struct sched *s, struct script *y)
  *   250 MB more        438 MB over, 28 blocks fewer: 15, of which 14 are free
  *   235 MB more        673 MB over, 43 blocks fewer: none would be left for the request, so refused
  *
- * Evicting the 250 MB gives the 480 tokens back. */
+ * Evicting the 250 MB gives the 480 tokens back. Evicting a mapped graph leaves 0.6 GB of graphs,
+ * less than the weights. So KV has all its blocks again, of which 42 are free. A request can still
+ * count on 31 alone, since the graph may come back. */
 START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
 {
     sc.machine.memory_bytes = 1.7e9;
@@ -124,6 +129,9 @@ START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
     ck_assert_int_eq(x.rc[9], -ENOMEM);
     ck_assert_int_eq(x.rc[10], 0);
     ck_assert_int_eq(x.rc[11], 480);
+    ck_assert_int_eq(x.rc[12], 0);
+    ck_assert_int_eq(x.rc[13], 42 * 16);
+    ck_assert_int_eq(x.rc[14], 31 * 16);
     ck_assert_double_eq_tol(sc.result.memory_peak_bytes, 1.2e9 + 250e6 + 16e6, 1.0);
 }
 END_TEST
