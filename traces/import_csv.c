@@ -9,7 +9,8 @@ struct columns {
     const char *arrival, *input, *output;
     const char *cls, *prefix, *session, *elapsed, *user, *tool; /* optional columns, or NULL */
     bool is_timestamp;                                          /* "YYYY-MM-DD HH:MM:SS.fff" */
-    bool ours; /* arrivals may be either, seconds stay as they are, other columns are noted */
+    bool ours;  /* arrivals may be either, and seconds stay as they are */
+    bool noted; /* other columns with a name are */
 };
 
 /* Days since 1970-01-01 of a civil date (proleptic Gregorian, years from March). */
@@ -100,7 +101,7 @@ static const char *unread(struct csvfile *f, const int *read, size_t n)
         for (size_t k = 0; k < n; k++) {
             known = known || read[k] == i;
         }
-        if (!known) {
+        if (!known && csvfile_column_name(f, i)[0] != '\0') {
             text_format(&names, "%s%s", names.n > 0 ? ", " : "", csvfile_column_name(f, i));
         }
     }
@@ -136,7 +137,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     bool dated = c->is_timestamp;
     bool is_unix = false;
     bool first = true; /* which decides: both would be a span of fifty years */
-    if (c->ours) {
+    if (c->noted) {
         const int read[] = {at, input, output, cls, prefix, session, elapsed, user, tool};
         im->lost.unread = unread(f, read, sizeof read / sizeof read[0]);
     }
@@ -194,7 +195,8 @@ static bool csv_is(const struct import_format *format, const cJSON *first, const
 }
 
 static const struct columns azure = {"TIMESTAMP", "ContextTokens", "GeneratedTokens",
-                                     .is_timestamp = true};
+                                     .is_timestamp = true,
+                                     .noted = true}; /* a file of 2025 has images */
 static const struct columns burstgpt = {"Timestamp", "Request tokens", "Response tokens",
                                         .session = "Session ID", .elapsed = "Elapsed time"};
 static const struct columns plain = {"arrival_s",
@@ -206,7 +208,8 @@ static const struct columns plain = {"arrival_s",
                                      .elapsed = "e2e_s",
                                      .user = "user",
                                      .tool = "after_tool",
-                                     .ours = true};
+                                     .ours = true,
+                                     .noted = true};
 static const struct columns splitwise = {"arrival_timestamp", "prompt_size", "token_size",
                                          .is_timestamp = false};
 static const struct columns vidur = {"arrived_at", "num_prefill_tokens", "num_decode_tokens",

@@ -1,4 +1,5 @@
-/* Logs of one's own (`plain`): dates, ends of answers, users and tools. */
+/* Logs of one's own (`plain`): dates, ends of answers, users and tools. And columns that no
+ * importer reads. */
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
@@ -8,17 +9,22 @@ static struct trace t;
 static struct trace_import_losses lost;
 
 /* Returns the first error, kept, or NULL. */
-static const char *error_of(const char *text)
+static const char *error_as(const char *format, const char *text)
 {
     SCOPED(err_fini) struct err err = ERR_INIT;
     struct trace_import_options o = TRACE_IMPORT_DEFAULTS;
-    o.format = "plain";
+    o.format = format;
     trace_fini(&t);
     const char *path = tempfile_make("");
     tempfile_put(text);
     int rc = trace_import(&o, path, &t, &lost, &err);
     tempfile_remove();
     return rc != 0 ? xkeep(xstrdup(err.lines[0])) : NULL;
+}
+
+static const char *error_of(const char *text)
+{
+    return error_as("plain", text);
 }
 
 static void import(const char *text)
@@ -84,10 +90,25 @@ START_TEST(plain_files_may_have_users_and_tools)
 }
 END_TEST
 
+/* Azure's file of 2025 says how many images a prompt has, which a trace cannot. An index that a
+ * table wrote into the file has no name. */
+START_TEST(azure_images_are_noted)
+{
+    ck_assert_ptr_null(error_as("azure", ",TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n"
+                                         "0,2024-10-15T12:00:00.269Z,0,770,491\n"
+                                         "1,2024-10-15T12:00:05.819Z,1,949,126\n"));
+    ck_assert_uint_eq(t.n, 2);
+    ck_assert_int_eq(t.rows[1].arrival_ns, 5550 * NS_PER_MS);
+    ck_assert_uint_eq(t.rows[1].input_tokens, 949);
+    ck_assert_str_eq(lost.unread, "NumImages");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("import of own logs", .teardown = teardown),
     TEST(plain_files_may_have_dates_ends_and_columns_without_a_use),
     TEST(plain_files_have_dates_or_seconds),
     TEST(plain_files_may_have_users_and_tools),
+    TEST(azure_images_are_noted),
 };
 SUITE_MAIN("own logs", suite)
