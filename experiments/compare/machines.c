@@ -215,16 +215,25 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
     }
 }
 
+/* A number of the machine, or the file's where it is certain. */
+static double at_path(const struct machines *m, uint32_t draw, uint32_t k, double x,
+                      const char *path, double certain)
+{
+    for (uint32_t i = 0; i < m->n_factors; i++) {
+        if (strcmp(m->factor[i].path, path) == 0) {
+            return at(m, draw, k, x, i);
+        }
+    }
+    return certain;
+}
+
 int machines_load(const struct machines *m, const struct config_options *o, uint32_t draw,
                   uint32_t k, double x, struct config *c, struct err *e)
 {
     struct config_options with = *o;
-    double peak = m->ddr_peak; /* nothing draws more than the DDR has */
-    for (uint32_t i = 0; i < m->n_factors; i++) {
-        if (strcmp(m->factor[i].path, "soc.ddr.peak") == 0) {
-            peak = at(m, draw, k, x, i);
-        }
-    }
+    /* Nothing draws more than the DDR has, and no package for long what it may not for a moment. */
+    double peak = at_path(m, draw, k, x, "soc.ddr.peak", m->ddr_peak);
+    double pl2 = at_path(m, draw, k, x, "soc.package.pl2", m->pl2_watts);
     for (uint32_t i = 0; i < m->n_factors; i++) {
         const struct machine_factor *f = &m->factor[i];
         double v = at(m, draw, k, x, i);
@@ -233,8 +242,8 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
             continue;
         }
         SIM_ASSERT(with.n_sets < CONFIG_MAX_SETS); /* machines_draw counted */
-        with.sets[with.n_sets++] =
-            xkeep(xformat("%s=%.17g", f->path, f->number->capped ? fmin(v, peak) : v));
+        double most = f->number->capped ? peak : strcmp(f->path, "soc.package.pl1") == 0 ? pl2 : v;
+        with.sets[with.n_sets++] = xkeep(xformat("%s=%.17g", f->path, fmin(v, most)));
     }
     int rc = config_load(c, &with, e);
     if (rc == 0) {

@@ -9,7 +9,7 @@
  *              a draw of the left-out errors (hwmodels/conformal.h), as a factor of time; it moves
  *              the entry's rate (prefill) or bandwidth (decode)
  * Only runtime entries that the model runs on count. Peaks of datasheets, which no time depends on,
- * do not.
+ * do not. Neither do the memory, which an owner knows, and steps of frequency, whose speeds rise.
  *
  * Draws are a Latin hypercube: each factor's n values come one from each n-th of its distribution,
  * paired at random, so that means settle faster than with independent draws. */
@@ -47,7 +47,8 @@ struct machines {
     struct machine_factor factor[MACHINES_MAX_FACTORS];
     uint32_t n_factors;
     uint32_t n_draws;
-    double ddr_peak; /* GB/s, of the file */
+    double ddr_peak;  /* GB/s, of the file */
+    double pl2_watts; /* of the file */
     /* Measured rows that residuals are drawn from, by kind of device and phase, and those of them
      * between the 2.5 and 97.5 % points of draws made without their model. */
     size_t n_rows, n_rows_inside;

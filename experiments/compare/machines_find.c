@@ -219,6 +219,7 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     struct finder *f = &finder;
     size_t before = e->n;
     m->ddr_peak = c->soc.machine.ddr_peak_bytes_per_s / 1e9;
+    m->pl2_watts = c->soc.package_pl2_watts;
     static const char *const parts[] = {"ddr", "host", "compiler", "loader"};
     const cJSON *soc = json_member(c->tree, "soc");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -249,5 +250,11 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
         add_fit(f, r, path);
         add_residuals(f, &c->soc.machine.devices[d]);
     }
+    f->device = -1;
+    f->prefix = strlen("soc.");
+    if (c->sim.power.limit == CONFIG_LIMIT_PACKAGE) { /* nothing else reads them */
+        add_object(f, json_member(soc, "package"), "soc.package", NULL, "");
+    }
+    add_object(f, json_member(soc, "supply"), "soc.supply", NULL, "");
     return e->n == before ? 0 : -EINVAL;
 }

@@ -260,14 +260,27 @@ static double wrong_when_known(const struct work *w, double share, double zero)
 
 SORT_BY(larger_share, struct uncertainty_share, SORT_DOWN(share), SORT_UP(factor))
 
+/* Settings or events of the machine limit it. And a battery that gives out ends a run. */
+static bool is_power_limited(const struct uncertainty *u)
+{
+    static const char *const signs[] = {"throttle.lost_frac", "battery.end_frac"};
+    bool limited = u->plan->config->sim.power.limit != CONFIG_LIMIT_NONE;
+    for (uint32_t i = 0; i < 2 * u->n_policies; i++) {
+        const double *x = compare_values(u->nominal, i / 2, signs[i % 2]);
+        for (uint32_t k = 0; x != NULL && k < u->nominal->replications; k++) {
+            limited = limited || isfinite(x[k]);
+        }
+    }
+    return limited;
+}
+
 /* A power bears on powers and energies, and where power is limited on every time too. */
 static bool bears_on(const struct uncertainty *u, const struct machine_factor *f,
                      const char *metric)
 {
     const struct metric_descriptor *d = metric_describe(metric);
     bool of_power = d != NULL && (d->unit[0] == 'J' || d->unit[0] == 'W');
-    return strcmp(f->unit, "W") != 0 || of_power ||
-           u->plan->config->sim.power.limit != CONFIG_LIMIT_NONE;
+    return strcmp(f->unit, "W") != 0 || of_power || is_power_limited(u);
 }
 
 static void shares(struct work *w, uint64_t seed, struct uncertainty_pair *p)

@@ -20,6 +20,8 @@ static struct config_options options;
 static struct machines machines;
 static struct err err;
 
+static enum config_limit draw_limited;
+
 static void draw(const char *soc, uint32_t n)
 {
     err = (struct err)ERR_INIT;
@@ -28,6 +30,7 @@ static void draw(const char *soc, uint32_t n)
     options.llm = "llama-3.2-3b";
     options.seed = 7;
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    config.sim.power.limit = draw_limited;
     ck_assert_msg(machines_draw(&config, &options, n, &machines, &err) == 0, "%s",
                   err.n > 0 ? err.lines[0] : "");
 }
@@ -120,6 +123,35 @@ START_TEST(drawn_machines_load)
 }
 END_TEST
 
+/* Budgets of the package are drawn where they limit something, behind all other numbers, which stay
+ * as they were. No machine has a PL1 of the range [28, 65] above its PL2 of [64, 115]. */
+START_TEST(budgets_are_drawn_where_they_limit)
+{
+    static struct config c;
+    draw("core-ultra-5-125h", 64);
+    uint32_t n = machines.n_factors;
+    uint32_t k = factor("soc.ddr.queueing");
+    double before = value(5, k);
+    teardown();
+    draw_limited = CONFIG_LIMIT_PACKAGE;
+    draw("core-ultra-5-125h", 64);
+    draw_limited = CONFIG_LIMIT_NONE;
+    ck_assert_uint_eq(machines.n_factors, n + 3);
+    ck_assert_double_eq(value(5, k), before);
+    uint32_t pl1 = factor("soc.package.pl1");
+    ck_assert_str_eq(machines.factor[pl1].name, "package.pl1");
+    machines.value[pl1] = 65;
+    machines.value[factor("soc.package.pl2")] = 64;
+    for (uint32_t i = 0; i < 64; i++) {
+        ck_assert_msg(machines_load(&machines, &options, i, 0, 0.0, &c, &err) == 0, "%s",
+                      err.n > 0 ? err.lines[0] : "");
+        ck_assert_double_eq_tol(c.soc.package_pl1_watts, i == 0 ? 64 : value(i, pl1), 1e-9);
+        ck_assert_double_eq_tol(c.soc.package_tau_s, value(i, factor("soc.package.tau")), 1e-9);
+        config_fini(&c);
+    }
+}
+END_TEST
+
 /* A residual of 1.25 in prefill slows the engine's matrix products down to 0.8 of their rate and
  * leaves decode alone. */
 START_TEST(residuals_are_factors_of_time)
@@ -160,15 +192,17 @@ END_TEST
 
 /* Two policies in one metric on drawn machines: the difference is 2 z + 0.2 of the score z of
  * factor k plus a trace effect that the nominal comparison knows. */
+static const char *beside = "other"; /* a metric that the policy's runs have, too */
+
 static struct uncertainty decided_by(uint32_t k, const char *metric)
 {
     static struct config_policy policies[2] = {{.label = "base"}, {.label = "other"}};
     static struct compare_plan plan;
-    static double nominal[20];
+    static double nominal[40]; /* of each policy the metric, and the other one */
     static const char *metrics[1];
-    static struct metric name;
+    static struct metric name[2];
     static struct compare_result r = {
-        .n_policies = 2, .replications = 10, .n_metrics = 1, .names = &name, .values = nominal};
+        .n_policies = 2, .replications = 10, .n_metrics = 2, .names = name, .values = nominal};
     plan = (struct compare_plan){.config = &config,
                                  .options = &options,
                                  .policies = policies,
@@ -176,10 +210,13 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
                                  .relevance_frac = 0.05,
                                  .replications = 10};
     metrics[0] = metric;
-    (void)snprintf(name.name, sizeof name.name, "%s", metric);
+    (void)snprintf(name[0].name, sizeof name[0].name, "%s", metric);
+    (void)snprintf(name[1].name, sizeof name[1].name, "%s", beside);
     for (int i = 0; i < 10; i++) {
         nominal[i] = 20.0;                              /* the baseline */
-        nominal[10 + i] = 20.0 + 0.2 + 3.0 * (i - 4.5); /* mean 0.2 more */
+        nominal[20 + i] = 20.0 + 0.2 + 3.0 * (i - 4.5); /* mean 0.2 more */
+        nominal[10 + i] = (double)NAN;
+        nominal[30 + i] = i == 3 ? 0.0 : (double)NAN;
     }
     struct uncertainty u = {.plan = &plan,
                             .nominal = &r,
@@ -193,7 +230,7 @@ static struct uncertainty decided_by(uint32_t k, const char *metric)
             double z = machines.z[(size_t)i * machines.n_factors + k];
             uint32_t rep = uncertainty_replication(&plan, i, j);
             u.value[(i * UNCERTAINTY_REPEATS + j) * 2] = 20.0;
-            u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 2.0 * z + nominal[10 + rep];
+            u.value[(i * UNCERTAINTY_REPEATS + j) * 2 + 1] = 2.0 * z + nominal[20 + rep];
         }
     }
     uncertainty_analyse(&u);
@@ -421,25 +458,30 @@ START_TEST(numbers_that_change_nothing_are_left_out)
 }
 END_TEST
 
-/* A power decides energies; times only where power is limited. */
+/* A power decides energies; times only where power is limited, by settings, by events of the
+ * machine or by a battery. One run of one policy has been slowed, or has a charge at its end. */
 START_TEST(a_power_is_a_cause_where_it_bears_on_the_metric)
 {
     static const struct {
         const char *metric;
         enum config_limit limit;
         bool bears;
+        const char *beside;
     } row[] = {
-        {"reactive.e2e_s.mean", CONFIG_LIMIT_NONE, false},
-        {"reactive.e2e_s.mean", CONFIG_LIMIT_PACKAGE, true},
-        {"reactive.e2e_s.mean", CONFIG_LIMIT_THERMAL, true},
-        {"system.energy_j", CONFIG_LIMIT_NONE, true},
-        {"system.peak_power_watts", CONFIG_LIMIT_NONE, true},
-        {"system.energy_j_per_token", CONFIG_LIMIT_NONE, true},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_NONE, false, "other"},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_PACKAGE, true, "other"},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_THERMAL, true, "other"},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_NONE, true, "throttle.lost_frac"},
+        {"reactive.e2e_s.mean", CONFIG_LIMIT_NONE, true, "battery.end_frac"},
+        {"system.energy_j", CONFIG_LIMIT_NONE, true, "other"},
+        {"system.peak_power_watts", CONFIG_LIMIT_NONE, true, "other"},
+        {"system.energy_j_per_token", CONFIG_LIMIT_NONE, true, "other"},
     };
     draw("core-ultra-5-125h", N);
     uint32_t k = factor("soc.idle_power");
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         config.sim.power.limit = row[i].limit;
+        beside = row[i].beside;
         struct uncertainty u = decided_by(k, row[i].metric);
         const struct uncertainty_share *first = &u.pairs[0].top[0];
         ck_assert_msg((first->factor == k && first->share > 0.98) == row[i].bears, "%s, limit %d",
@@ -454,6 +496,7 @@ static const struct suite_row suite[] = {
     TEST(ranges_are_drawn_evenly_about_their_value),
     TEST(fitted_parameters_are_drawn_with_their_covariance),
     TEST(drawn_machines_load),
+    TEST(budgets_are_drawn_where_they_limit),
     TEST(residuals_are_factors_of_time),
     TEST(first_order_indices_of_a_known_sum),
     TEST(noise_is_no_sure_order),
