@@ -53,8 +53,8 @@ static int one_way(const struct prepared *p, const struct options *o, int side, 
     falsify_document(&f, &runs, r, d);
     if (r->n_out == r->n_tried) {
         return err_add(e,
-                       "%s against %s: no scenario has a result: a run fails in each, or has no %s "
-                       "above 0",
+                       "%s against %s: no scenario has a result: a run fails in each, ends with an "
+                       "empty battery, or has no %s above 0",
                        p->policy[side].label, p->policy[1 - side].label, f.metric);
     }
     return runs.reason.message[0] == '\0' ? 0 : err_add(e, "%s", runs.reason.message);

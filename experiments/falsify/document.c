@@ -6,6 +6,9 @@
 /* "2.31 times [1.9, 2.8], n=12 the baseline's"; "not defined" where no replication has a ratio. */
 static const char *times(const struct stats_interval *s, const char *of)
 {
+    if (s->n == 1) {
+        return document_format("%.3g times (n=1, no interval)%s", exp(s->mean), of);
+    }
     return s->n == 0 ? "not defined"
                      : document_format("%.3g times [%.3g, %.3g], n=%" PRIu32 "%s", exp(s->mean),
                                        exp(s->low), exp(s->high), s->n, of);
@@ -135,6 +138,12 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
                     "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
     put_failures(runs, d);
+    if (runs->n_cut > 0) {
+        document_note(d,
+                      "in %" PRIu32 " pair%s of runs a battery was empty before all requests were "
+                      "served: no ratio",
+                      runs->n_cut, text_plural(runs->n_cut));
+    }
     document_note(d, "as given: %s", times(&r->given, of));
     put_interval(d, "given", &r->given);
     if (isfinite(r->worst_searched)) {

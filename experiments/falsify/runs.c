@@ -57,12 +57,20 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
     return runs;
 }
 
+static bool is_cut(const struct study_outcome *sides)
+{
+    return study_value(&sides[FALSIFY_POLICY], "all.unfinished") > 0.0 ||
+           study_value(&sides[FALSIFY_BASELINE], "all.unfinished") > 0.0;
+}
+
 /* NaN where one of the two has no value. */
 static double loss_of(const struct falsify_runs *r, const struct study_outcome *sides)
 {
     double ratio = log(study_value(&sides[FALSIFY_POLICY], r->metric) /
                        study_value(&sides[FALSIFY_BASELINE], r->metric));
-    return !isfinite(ratio) ? (double)NAN : metric_is_gain(r->metric) ? -ratio : ratio;
+    return !isfinite(ratio) || is_cut(sides) ? (double)NAN
+           : metric_is_gain(r->metric)       ? -ratio
+                                             : ratio;
 }
 
 static void note_failures(struct falsify_runs *r, const struct study_outcome *sides)
@@ -81,6 +89,7 @@ void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
     for (uint32_t i = 0; i < runs.n / FALSIFY_SIDES; i++) {
         loss[i] = loss_of(r, &runs.v[i * FALSIFY_SIDES]);
         note_failures(r, &runs.v[i * FALSIFY_SIDES]);
+        r->n_cut += is_cut(&runs.v[i * FALSIFY_SIDES]);
     }
 }
 

@@ -31,11 +31,13 @@ struct falsify_runs {
     uint32_t n_runs;
     uint32_t n_failed[FALSIFY_SIDES]; /* runs of one side that failed where the other's did not */
     char message[FALSIFY_SIDES][JOBS_MESSAGE_BYTES]; /* why the first of them did */
-    struct falsify_reason reason;                    /* of the loss that is left in the end */
+    uint32_t n_cut; /* pairs of which an empty battery ended a run: they have no ratio */
+    struct falsify_reason reason; /* of the loss that is left in the end */
 };
 
 /* Simulates both sides; ctx: struct falsify_runs. Runs that fail, also those of a scenario that
- * cannot be (a request larger than the KV), give NaN. */
+ * cannot be (a request larger than the KV), give NaN. So do runs that a battery ends, since no
+ * metric has what the unfinished requests lost. */
 falsify_measure falsify_simulate;
 /* Runs two cells of the same requests, and finds the request that lost most. The cells are complete
  * or complete themselves (load). Their observers are set here. */

@@ -9,6 +9,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 static struct config_options options;
 static struct config config;
@@ -240,6 +241,31 @@ START_TEST(a_loss_without_a_value_is_none)
 }
 END_TEST
 
+/* 5 W at rest use 500 J up in 100 s at most, of 300 s with requests. Whoever finishes fewer of them
+ * would look faster. */
+START_TEST(a_battery_that_ends_a_run_leaves_no_loss)
+{
+    const char *machine = tempfile_make(".json");
+    tempfile_put("{\"machine\": [{\"at_s\": 0, \"battery_j\": 500, \"battery_full_j\": 500, "
+                 "\"source\": \"battery\"}]}");
+    open_space("mixed:duration_s=300", "machine");
+    options.machine = _i == 0 ? machine : NULL;
+    struct config_policy a = policy("fcfs");
+    struct space_point p = space_nominal(&space);
+    struct falsify_runs runs = {.space = &space,
+                                .policy = {&a, &a},
+                                .metric = wide.metric,
+                                .how.parallel = 1,
+                                .how.cpu_limit_s = 60.0};
+    double loss[2] = {0.0, 0.0};
+    falsify_simulate(&runs, &(struct falsify_ask){&p, 1, 0, 2}, loss);
+    ck_assert_uint_eq(runs.n_cut, _i == 0 ? 2 : 0);
+    ck_assert(isnan(loss[0]) == (_i == 0) && isnan(loss[1]) == (_i == 0));
+    close_space();
+    tempfile_remove();
+}
+END_TEST
+
 START_TEST(policy_does_not_lose_to_itself)
 {
     open_space("mixed:duration_s=60", "workload,machine");
@@ -363,6 +389,7 @@ static const struct suite_row suite[] = {
     TEST(worlds_without_a_value_are_out),
     TEST(planted_policy_is_found_out_and_explained),
     TEST(a_loss_without_a_value_is_none),
+    LOOP(a_battery_that_ends_a_run_leaves_no_loss, 2),
     TEST(policy_does_not_lose_to_itself),
     TEST(what_is_not_changed_is_run_as_it_was_given),
     TEST(agents_vary_by_factors_on_their_numbers),
