@@ -4,16 +4,16 @@
  * area under the expected one.
  *
  *   gain   QoE after the horizon if the request is served from now on, less QoE if it waits. It is
- *          0 while the user still has enough to read
- *   order  gain per token of context, largest first: the greedy packing of the paper's knapsack
+ * 0 while the user has enough unread tokens order  gain per token of context, largest first: the
+ * greedy packing of the paper's knapsack
  *
- * A request that is not taken keeps its KV, until memory is short. So being preempted costs a user
- * who has tokens to read nothing.
+ * A request that is not taken keeps its KV until memory is short, so a preemption costs nothing
+ * while the user has tokens to read.
  *
  * Deviations: the paper searches the batch size; here max_batch and token_budget are given, and the
  * speed of a request is that of its own decodes. It limits preemptions per request, because KV is
- * swapped or computed again; here it stays. It decides only where memory is nearly full; here the
- * order matters only where not all fit. Classes are not in the paper (`class`). */
+ * swapped or computed again; here it stays. It acts only if memory is nearly full; here the order
+ * matters only if not all requests fit. Classes are not in the paper (`class`). */
 #include "policies/common/iter.h"
 
 enum { ANDES_TTFT = ITER_PARAM_COUNT, ANDES_SPEED, ANDES_HORIZON, ANDES_PER_TOKEN };
@@ -33,28 +33,29 @@ struct andes_request {
     struct iter_request iter;
     double read_tokens;
     uint32_t arrived_tokens;
-    int64_t at_ns;              /* both are of then */
-    double token_s, lead_s;     /* its next token and the rest of its prompt alone, at */
-    uint32_t length, kv_tokens; /* such a length and KV; 0: not yet asked */
+    int64_t at_ns;              /* instant of the two members above */
+    double token_s, lead_s;     /* isolated time of its next token, and of the rest of its prompt */
+    uint32_t length, kv_tokens; /* length and KV for which they were computed; 0: not yet */
 };
 
-/* Tokens read in so many s of a buffer that `per_s` tokens arrive into; the area under it. */
+/* Tokens read in `s` seconds from a buffer that gets `per_s` tokens a second. *area: the area under
+ * their curve. */
 static double read_in(double buffer, double per_s, double speed, double s, double *area)
 {
     double empty_s = per_s < speed ? buffer / (speed - per_s) : s;
-    double full_s = empty_s < s ? empty_s : s; /* at the speed of reading, then as they arrive */
+    double full_s = empty_s < s ? empty_s : s; /* reading speed first, then arrival rate */
     double rest_s = s - full_s;
     *area = speed * full_s * full_s / 2.0 + speed * full_s * rest_s + per_s * rest_s * rest_s / 2.0;
     return speed * full_s + per_s * rest_s;
 }
 
-/* Nobody reads before the first token is expected. */
+/* The user begins to read when the first token is expected. */
 static int64_t begins_ns(struct sched *s, const struct request *r)
 {
     return r->arrival_ns + units_ns_from_s(param_number(s, ANDES_TTFT));
 }
 
-/* Brings read_tokens up to now. */
+/* Updates read_tokens to now. */
 static void read_on(struct sched *s, const struct request *r)
 {
     struct andes_request *x = r->own;
@@ -69,7 +70,7 @@ static void read_on(struct sched *s, const struct request *r)
     }
 }
 
-/* The tokens that are read in the horizon anyway, and those before it, are in both areas. */
+/* Tokens read before the horizon, or in it in either case, are in both areas. */
 static double gain(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
@@ -88,13 +89,13 @@ static double gain(struct sched *s, const struct request *r)
     double expected_s = reads_s - to_begin_s;
     double buffer = x->arrived_tokens - x->read_tokens;
     double served_buffer = buffer;
-    if (to_begin_s > 0.0) { /* until then tokens arrive that nobody reads */
+    if (to_begin_s > 0.0) { /* until then tokens only arrive */
         reads_s -= to_begin_s;
         served_buffer += lead_s < to_begin_s ? (to_begin_s - lead_s) / token_s : 0.0;
         lead_s = lead_s > to_begin_s ? lead_s - to_begin_s : 0.0;
     }
     if (reads_s <= 0.0) {
-        return 0.0; /* nothing is expected of it yet */
+        return 0.0; /* no token is expected in the horizon */
     }
     double before_s = lead_s < reads_s ? lead_s : reads_s;
     double waits = 0.0;
@@ -111,7 +112,7 @@ static double andes_key(struct sched *s, const struct request *r)
 {
     read_on(s, r);
     double tokens = param_bool(s, ANDES_PER_TOKEN) ? (double)request_length(r) : 1.0;
-    /* To a billionth, so that the first to come goes first where gains are equal but for rounding.
+    /* Rounded to a billionth, so that arrival decides between gains that differ by rounding only.
      */
     return -1e3 * nearbyint(1e9 * gain(s, r)) / tokens;
 }
@@ -124,7 +125,7 @@ static void andes_served(struct sched *s, const struct request *r, const struct 
     x->arrived_tokens = r->generated_tokens;
 }
 
-/* Every gain moves with time. */
+/* All gains change with time. */
 static void andes_refresh(struct sched *s)
 {
     const struct iter *it = s->state;

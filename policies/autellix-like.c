@@ -3,10 +3,10 @@
  * A call inherits the service of its program (client): PLAS the sum over the program's finished
  * calls, ATLAS their longest path so far. A finished call ends a path of what it inherited and what
  * it got. The inherited service falls into one of K queues. A call drops one queue when it uses up
- * the quantum. It moves to the top when program and call have waited beta times what they got; its
- * own part of that then begins from nothing.
+ * the quantum. It moves to the top when program and call have waited beta times the service that
+ * they got; then the call's own part of both restarts at 0.
  *
- * Deviation: what a program has waited and got is that of the call's arrival, not of now. */
+ * Deviation: a program's waiting and service are those at the call's arrival, not those of now. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 
@@ -37,7 +37,7 @@ struct autellix_program {
 struct autellix {
     struct iter iter;
     struct map programs;     /* struct autellix_program by id */
-    struct order to_promote; /* calls below the top, by the instant at which they are due there */
+    struct order to_promote; /* calls below the top queue, by the instant of their promotion */
 };
 
 struct autellix_request {
@@ -45,20 +45,20 @@ struct autellix_request {
     struct order_node promote; /* key: ns */
     bool known;
     int queue;
-    double program_service_ns, program_wait_ns; /* at arrival; whole, as all that follow */
+    double program_service_ns, program_wait_ns; /* at arrival; whole ns, as all members below */
     double served_ns, at_queue_ns;
-    int64_t since_ns; /* waiting and service count from then: arrival, or the last promotion */
-    double served_before_ns; /* of served_ns, until then */
+    int64_t since_ns;        /* arrival or last promotion: waiting and service count from here */
+    double served_before_ns; /* served_ns at since_ns */
 };
 
-/* When (program waiting + own waiting) / (program service + own service) reaches beta, ns, if
- * nobody serves the call before. */
+/* The instant, ns, at which (program waiting + own waiting) / (program service + own service)
+ * reaches beta if the call is not served before. */
 static double due_ns(struct sched *s, const struct request *r)
 {
     const struct autellix_request *own = r->own;
-    /* The program's sums are known at arrival, and only the waiting of a call that waits grows. So
-     * the instant is known in advance, and nobody is looked at before it. Whole after arrival, so
-     * that it does not depend on when the run began. */
+    /* The program's sums are fixed at arrival, and of a waiting call only the waiting grows, so the
+     * instant is known in advance. It is a whole number of ns after arrival, so that it does not
+     * depend on the begin of the run. */
     double served_ns = own->served_ns - own->served_before_ns;
     double got_ns = own->program_service_ns + served_ns;
     double wait_ns = param_number(s, AUTELLIX_BETA) * got_ns - own->program_wait_ns;
@@ -76,7 +76,8 @@ static double autellix_key(struct sched *s, const struct request *r)
         own->program_service_ns = program->service;
         own->program_wait_ns = program->waiting;
         double bound = 2e9 * param_number(s, AUTELLIX_T0);
-        /* A program that has had much starts below: its calls need not work their way down again.
+        /* Calls of a program with much service start in a lower queue, without being demoted step
+         * by step.
          */
         while (own->program_service_ns >= bound && own->queue + 1 < AUTELLIX_QUEUES) {
             bound *= 2.0;
@@ -107,8 +108,7 @@ static void autellix_served(struct sched *s, const struct request *r,
     }
 }
 
-/* Those who are due go to the top. One that is being served is not waiting: it returns by
- * autellix_served. */
+/* Promotes calls that are due. A call in service does not wait: autellix_served returns it. */
 static void autellix_refresh(struct sched *s)
 {
     struct autellix *a = s->state;
@@ -121,7 +121,8 @@ static void autellix_refresh(struct sched *s)
             struct autellix_request *own = r->own;
             own->queue = 0;
             own->at_queue_ns = 0.0;
-            /* Whenever somebody looks. A program may have waited enough before the call came. */
+            /* The instant of promotion, not of this call. A program may have waited enough before
+             * the call arrived. */
             own->since_ns = due > (double)own->since_ns ? (int64_t)due : own->since_ns;
             own->served_before_ns = own->served_ns;
             iter_rekey(s, r);
@@ -134,7 +135,7 @@ static void autellix_left(struct sched *s, const struct request *r)
     struct autellix *a = s->state;
     const struct autellix_request *own = r->own;
     struct autellix_program *program = map_add(&a->programs, r->client_id);
-    /* Counted when the call ends: calls of one program that run side by side inherit the same. */
+    /* Counted when the call ends, so concurrent calls of one program inherit the same. */
     bool sum = param_int(s, AUTELLIX_MODE) == AUTELLIX_PLAS;
     program->service = sum ? program->service + own->served_ns
                            : fmax(program->service, own->program_service_ns + own->served_ns);

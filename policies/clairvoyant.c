@@ -6,14 +6,14 @@
 #include "policies/common/iter.h"
 #include "policies/common/order.h"
 
-#define OTHER_CLASS 1e15 /* ns, 11 days: added to the keys of the class that goes second */
+#define OTHER_CLASS 1e15 /* ns, 11 days: added to keys of the second class */
 
 struct clairvoyant {
-    struct order queued, decoding; /* not in a pass */
+    struct order queued, decoding; /* requests in no pass */
     struct batch batch;
     struct pass *prefill, *iteration; /* live, or NULL */
-    struct hetero hetero;             /* the prefill, when it runs op by op on NPU and iGPU */
-    int attention;                    /* device of it, or -1: the prefill runs in one piece */
+    struct hetero hetero;             /* the prefill, if it runs op by op on NPU and iGPU */
+    int attention;                    /* device for attention; -1: the prefill is one launch */
 };
 
 static bool is_static(const struct machine *m, uint8_t device)
@@ -40,7 +40,7 @@ static int init(struct sched *s)
         !clairvoyant_can_decode(s->machine, p->decode_device)) {
         return -EINVAL;
     }
-    /* A device whose attention is compiled for one length leaves it to the iGPU. */
+    /* With static attention on the prefill device, attention runs on the iGPU. */
     bool split = is_static(s->machine, p->prefill_device);
     c->attention = split ? machine_find(s->machine, DEVICE_KIND_IGPU) : -1;
     return 0;
@@ -62,18 +62,17 @@ static double key_of(struct sched *s, const struct request *r)
     double second = p->reactive_first && r->cls != REQUEST_CLASS_REACTIVE ? OTHER_CLASS : 0.0;
     if (p->order != NULL) {
         uint32_t rank = 0;
-        /* Requests that the order lacks get the rank behind its end; among themselves they go by
-         * arrival. */
+        /* Requests that the order lacks have the last rank, and are ordered by arrival. */
         while (rank < p->n_order && p->order[rank] != r->id) {
             rank++;
         }
         return second + rank;
     }
     int64_t left = sched_oracle_output_tokens(s, r) - r->generated_tokens;
-    left -= request_prefill_left(r) > 0; /* the end of a prefill gives a token */
+    left -= request_prefill_left(r) > 0; /* the prefill yields a token */
     uint8_t d = p->decode_device;
-    /* Shortest remaining isolated time minimises the mean on one machine that can be interrupted;
-     * here it is a good start for the search of plans, no optimum. */
+    /* Shortest remaining isolated time minimises the mean on one preemptive machine. Here it is
+     * only a good start for the search of plans. */
     return second + (double)(iter_prefill_ns(s, r, d) + iter_decode_ns(s, r, d, (uint64_t)left));
 }
 
@@ -82,8 +81,7 @@ static void enqueue(struct sched *s, const struct request *r)
     struct clairvoyant *c = s->state;
     bool queued = r->state == REQUEST_STATE_QUEUED;
     ((struct iter_request *)r->own)->found = r->reused_tokens;
-    /* The key is taken when the request comes back: what is left of it has changed in the meantime.
-     */
+    /* The key is computed here, because the remaining work has changed. */
     order_add(queued ? &c->queued : &c->decoding, r, key_of(s, r));
 }
 
@@ -92,8 +90,7 @@ static void arrived(struct sched *s, const struct request *r)
     enqueue(s, r);
 }
 
-/* A prefix has come into the cache or has gone, and what is left of a waiting prompt has changed.
- * Nobody is notified of that. */
+/* Updates keys of waiting prompts whose cached prefix has changed, which is not reported. */
 static void look_up(struct sched *s, struct clairvoyant *c)
 {
     const struct clairvoyant_plan *p = s->context;
@@ -137,7 +134,7 @@ static void launch_done(struct sched *s, const struct launch *l)
 
 /* ---- passes ---- */
 
-/* KV is full: the one furthest back that holds any, and is in no pass, is computed again later. */
+/* Frees KV: evicts the last request of the order that has KV and is in no pass. */
 static bool give_way(struct sched *s, struct clairvoyant *c, const struct request *keep)
 {
     const struct request *last = NULL;
@@ -149,13 +146,12 @@ static bool give_way(struct sched *s, struct clairvoyant *c, const struct reques
         }
         last = last == NULL || (r != NULL && order_less(orders[i], last, r)) ? r : last;
     }
-    /* Never from somebody further ahead: two could take KV from each other for ever. */
+    /* Never a request before `keep`: two could evict each other for ever. */
     if (last == NULL || (keep != NULL && order_less(&c->queued, last, keep))) {
         return false;
     }
     order_remove(order_of(last), last);
-    /* Taken out first and put back after: without KV its state, its order and its key are others.
-     */
+    /* Queue it again after the eviction, which changes its state, order and key. */
     int rc = sched_kv_move(s, kv_of(last), KV_NOWHERE);
     enqueue(s, last);
     return rc == 0;
@@ -193,8 +189,8 @@ static void start_iteration(struct sched *s, struct clairvoyant *c)
     int rc;
     while ((rc = batch_form(s, &c->batch, &c->iteration)) == -ENOMEM) {
         if (!give_way(s, c, NULL)) {
-            /* One that does not fit alone waits for the prefill to end: only then can that give
-             * way. */
+            /* A single request that does not fit waits for the end of the prefill, which can be
+             * evicted then. */
             if (c->batch.n == 1) {
                 break;
             }
@@ -219,7 +215,7 @@ static void launch_whole(struct sched *s, struct pass *p, uint8_t device)
     }
 }
 
-/* Does what is left of the prefill come before the iteration, on a device that both use? */
+/* Whether the rest of the prefill goes before the iteration on a device that both use. */
 static bool prefill_goes_first(const struct clairvoyant *c)
 {
     return c->prefill != NULL && c->iteration != NULL && c->iteration->state == PASS_STATE_READY &&
@@ -249,7 +245,7 @@ static void schedule(struct sched *s)
     bool free_p = c->prefill == NULL && order_first(&c->queued) != NULL;
     bool free_d = c->iteration == NULL && order_first(&c->decoding) != NULL;
     if (one && (c->prefill != NULL || c->iteration != NULL)) {
-        /* An iteration in progress is not joined, and a prompt not interrupted: a list schedule. */
+        /* A list schedule: no request joins a running iteration, and no prompt is interrupted. */
         free_p = free_d = false;
     } else if (one && free_p && free_d) {
         free_p = order_less(&c->queued, order_first(&c->queued), order_first(&c->decoding));
@@ -259,9 +255,9 @@ static void schedule(struct sched *s)
         start_prefill(s, c);
     }
     if (free_d || (one && free_p && c->prefill == NULL && order_first(&c->decoding) != NULL)) {
-        start_iteration(s, c); /* also where the prompt found no room */
+        start_iteration(s, c); /* also if the prompt found no room */
     }
-    /* Both may want the iGPU at this instant, and the first to be launched has it. */
+    /* Both may need the iGPU now. The first launch gets it. */
     if (prefill_goes_first(c)) {
         advance_prefill(s, c, p->prefill_device);
         launch_whole(s, c->iteration, p->decode_device);

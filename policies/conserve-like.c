@@ -23,7 +23,7 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
-/* This online request allows its iteration so much time. */
+/* The time that an online request allows its iteration. */
 static int64_t allowance_ns(const struct sched *s, const struct request *r)
 {
     if (r->first_token_ns != TIME_NEVER_NS) {
@@ -33,7 +33,7 @@ static int64_t allowance_ns(const struct sched *s, const struct request *r)
     int64_t slo = r->ttft_slo_ns != TIME_NEVER_NS ? r->ttft_slo_ns
                                                   : units_ns_from_s(param_number(s, PARAM_TTFT_S));
     int64_t left = r->arrival_ns + slo - s->now_ns;
-    /* Late already: proactive work would make it later. */
+    /* 0 if it is late already. */
     return left > 0 ? left : 0;
 }
 

@@ -1,6 +1,6 @@
 /* critical-path: an order of ours for the requests of agents' jobs (clauses.md E.22). A client
- * states which requests are a job, who is in the background, and how many agents wait for an answer
- * (sim/api/request.h). Nothing else of the job's future is used.
+ * states which requests belong to a job, which are background, and how many agents wait for an
+ * answer (sim/api/request.h). Nothing else about the job's future is used.
  *
  *   remaining   isolated time of the rest of a prompt and of an expected answer. Each agent that
  *               waits will answer once more at least, so it adds one expected answer
@@ -25,28 +25,28 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
-/* After all awaited ones, us. */
+/* Behind all awaited requests, us. */
 #define CP_BACKGROUND 1e14
 
 struct cp_job {
-    const struct request *first; /* here, in no order; NULL: none */
+    const struct request *first; /* list of its live requests, unordered */
     double path_ns;
-    bool changed; /* somebody got on or left */
+    bool changed; /* a request progressed or left */
 };
 
 struct critical_path {
     struct iter iter;
-    struct map index;    /* places in jobs */
+    struct map index;    /* indices of jobs */
     struct cp_job *jobs; /* owned */
     uint32_t n_jobs;
-    uint32_t *changed; /* owned: places of those */
+    uint32_t *changed; /* owned; indices of changed jobs */
     uint32_t n_changed;
 };
 
 struct cp_request {
     struct iter_request iter;
-    const struct request *next, *prev; /* in its job */
-    uint32_t job;                      /* + 1; 0: it has just come */
+    const struct request *next, *prev; /* list of its job */
+    uint32_t job;                      /* index + 1; 0: not yet in the list */
 };
 
 static struct cp_request *own(const struct request *r)
@@ -100,7 +100,7 @@ static void note_change(struct sched *s, const struct request *r)
     }
 }
 
-/* A path that grows, for who comes, makes keys grow: that needs no new order. */
+/* A new request can only make keys of others grow, which needs no iter_rekey. */
 static double cp_key(struct sched *s, const struct request *r)
 {
     struct critical_path *c = s->state;
@@ -137,7 +137,7 @@ static void cp_left(struct sched *s, const struct request *r)
     }
 }
 
-/* Where somebody got on, the path may be shorter, and with it the keys of waiting requests. */
+/* After progress the path may be shorter, and with it the keys of waiting requests. */
 static void cp_refresh(struct sched *s)
 {
     struct critical_path *c = s->state;
@@ -155,7 +155,7 @@ static void cp_refresh(struct sched *s)
     }
 }
 
-/* Work that is annotated as more may be less, so that KV that is lost can make a path shorter. */
+/* Annotations are noisy: even a loss of KV can make a path shorter. */
 static void cp_found(struct sched *s, const struct request *r)
 {
     note_change(s, r);

@@ -30,8 +30,8 @@ static void fcfs_request_arrived(struct sched *s, const struct request *r)
     reqq_push(&f->waiting, r);
 }
 
-/* There is no launch_done hook: a pass that runs whole is over when its tokens are out, and nothing
- * is decided between the end of its last kernel and that. */
+/* There is no launch_done hook, because nothing is decided between the end of the launch and the
+ * tokens of the pass. */
 static void fcfs_pass_done(struct sched *s, const struct pass *p)
 {
     struct fcfs *f = s->state;
@@ -41,7 +41,7 @@ static void fcfs_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-/* It waits, or it was to have its next pass at this instant. */
+/* It is queued, or would get its next pass at this instant. */
 static void fcfs_request_cancelled(struct sched *s, const struct request *r)
 {
     struct fcfs *f = s->state;
@@ -56,8 +56,8 @@ static void fcfs_schedule(struct sched *s)
         f->current = reqq_pop(&f->waiting);
     }
     const struct request *r = f->current;
-    /* schedule is called whenever anything changed. A request in a pass is being served, or its
-     * tokens are on their way out. */
+    /* schedule is called after every change. A request in a pass is in service, or the host samples
+     * its token. */
     if (r == NULL || r->pass != NULL) {
         return;
     }
@@ -69,8 +69,7 @@ static void fcfs_schedule(struct sched *s)
     struct pass *p;
     struct pass_spec spec = {
         .segments = &seg, .n_segments = 1, .fused_layers = seg.role == SEGMENT_DECODE};
-    /* It cannot fail for want of memory: one request alone always fits, and nobody else holds any.
-     */
+    /* It cannot fail for lack of memory: one request by itself always fits, and no other has KV. */
     if (sched_pass_form(s, &spec, &p) == 0) {
         (void)place_whole(s, p, f->device, YIELD_PASS);
     }

@@ -1,14 +1,14 @@
 /* hetero-split: HeteroLLM's static tensor partition, the second baseline of the public Agent.xpu v2
- * (clauses.md E.11). For every operator a partition is chosen from annotated times alone, min over
- * m of max(NPU, iGPU) + barrier, and never changed: no classes, no preemption, arrival order.
- * Prefill token-level ops are cut by tokens in whole NPU chunks (one may be padded, HeteroLLM's
- * hybrid cut); attention and the head stay on the iGPU.
+ * (clauses.md E.11). For every operator a partition is chosen once from annotated times, min over m
+ * of max(NPU, iGPU) + barrier. There are no classes and no preemption; requests run in arrival
+ * order. Prefill token-level ops are cut by tokens in whole NPU chunks (one may be padded,
+ * HeteroLLM's hybrid cut); attention and the head stay on the iGPU.
  *
- * Decode. HeteroLLM cuts the weight matrix, so that both engines read their part of it at the same
- * time. `decode=columns` does so: both end together by annotated time. Where launching op by op
- * costs more, the iGPU takes the pass alone. `decode=solver` takes the better of iGPU alone and a
- * cut by rows, each of which reads all weights; `decode=rows` always cuts batches of two and more
- * by bandwidth share, as the specification words it. The operators of an FFN share one cut, and
+ * Decode. HeteroLLM cuts the weight matrix, so that both engines read their parts at the same time.
+ * `decode=columns` does this, and both parts end together by annotated time. If launches op by op
+ * would cost more, the iGPU runs the whole pass. `decode=solver` takes the better of iGPU alone and
+ * a cut by rows, each of which reads all weights; `decode=rows` always cuts batches of two and more
+ * by bandwidth share, as the specification says. The operators of an FFN share one cut, and
  * barriers between them are not counted. */
 #include "policies/common/batch.h"
 #include "policies/common/blocks.h"
@@ -35,11 +35,11 @@ static const struct policy_param params[] = {
 
 struct hetero_split {
     struct reqq waiting;
-    struct reqq running;              /* prefilled or about to be; arrival order */
+    struct reqq running;              /* admitted requests, in arrival order */
     struct hetero work;               /* the pass in progress, prefill or decode */
-    uint32_t npu_rows[OP_KIND_COUNT]; /* of its ops, in every layer */
+    uint32_t npu_rows[OP_KIND_COUNT]; /* rows for the NPU of each op, in every layer */
     struct batch batch;
-    uint64_t short_epoch; /* instant at which KV was last short: none is admitted then */
+    uint64_t short_epoch; /* epoch in which KV was last short: nothing is admitted then */
     uint32_t chunk;
     int npu, igpu;
 };
@@ -85,19 +85,19 @@ static void split_pass_done(struct sched *s, const struct pass *p)
 
 /* ---- the partition ---- */
 
-/* argmin over m of max(T_NPU(m), T_iGPU(rows - m)) + barrier where both work; ties to the NPU. */
+/* argmin over m of max(T_NPU(m), T_iGPU(rows - m)) + barrier if both work. Ties go to the NPU. */
 static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
                           enum op_kind op, uint32_t step)
 {
     uint32_t rows = p->shape.rows;
     uint32_t best = 0;
     int64_t best_ns = INT64_MAX;
-    /* The last candidate is all rows, whole chunks or not: then the NPU pads the last one. */
+    /* The last candidate is all rows, and the NPU may pad the last chunk. */
     for (uint32_t m = 0;; m = rows - m < step ? rows : m + step) {
         int64_t npu = cost_estimate(s, &p->shape, op, h->npu, m).t_ns;
         int64_t igpu = cost_estimate(s, &p->shape, op, h->igpu, rows - m).t_ns;
-        /* All rows on the NPU count no barrier. Attention is the iGPU's, so a layer pays two
-         * barriers where QKV, FFN or both are the NPU's: the second of them adds none. */
+        /* No barrier counts if all rows are on the NPU. With attention on the iGPU a layer pays two
+         * barriers if QKV, FFN or both are on the NPU, so the second op adds none. */
         int64_t t = (npu > igpu ? npu : igpu) + (m > 0 && m < rows ? s->machine->sync_ns : 0);
         if (t <= best_ns) {
             best_ns = t;
@@ -109,7 +109,7 @@ static uint32_t best_rows(struct sched *s, const struct hetero_split *h, const s
     }
 }
 
-/* Rows by share of bandwidth: what a GEMV draws on either engine. */
+/* Rows by share of bandwidth, from the demand of a GEMV on each engine. */
 static uint32_t bandwidth_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
                                enum op_kind op)
 {
@@ -128,11 +128,11 @@ static bool cuts_columns(const struct sched *s, const struct pass *p)
 }
 
 struct cut {
-    uint32_t columns; /* that the NPU takes */
+    uint32_t columns; /* the NPU's part */
     double saved_ns;
 };
 
-/* A part of the weights takes that part of the time, so both end together. */
+/* Time is proportional to the part of the weights, so both parts can end together. */
 static struct cut best_cut(struct sched *s, const struct hetero_split *h, const struct pass *p,
                            enum op_kind op)
 {
@@ -144,7 +144,7 @@ static struct cut best_cut(struct sched *s, const struct hetero_split *h, const 
                           : (struct cut){0};
 }
 
-/* Weights are cut where that saves more than the launches of a layer op by op cost the host. */
+/* Whether a cut saves more time than launches op by op cost the host. */
 static bool worth_cutting(struct sched *s, const struct hetero_split *h, const struct pass *p)
 {
     const struct device *d = &s->machine->devices[h->igpu];
@@ -152,7 +152,7 @@ static bool worth_cutting(struct sched *s, const struct hetero_split *h, const s
     return best_cut(s, h, p, OP_QKV).saved_ns + best_cut(s, h, p, OP_FFN).saved_ns > launches_ns;
 }
 
-/* Rows of a QKV or FFN that the NPU takes. */
+/* Rows of a QKV or FFN for the NPU. */
 static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const struct pass *p,
                          enum op_kind op)
 {
@@ -174,19 +174,19 @@ static uint32_t npu_rows(struct sched *s, const struct hetero_split *h, const st
 
 /* ---- one pass at a time over both engines ---- */
 
-/* The running ones keep a few blocks each to grow. */
+/* Leaves a few blocks for the growth of each running request. */
 static bool has_room(struct sched *s, const struct hetero_split *h, const struct request *r)
 {
     return h->running.n == 0 ||
            blocks_prompt_tokens(s, r) + 64ULL * (h->running.n + 1) <= sched_kv_free_tokens(s);
 }
 
-/* The next prompt, else one token for everyone (whole prompts first, as vLLM's first scheduler). A
- * prompt takes its KV before another is asked whether it has room. */
+/* The next prompt, else one token of each request (whole prompts first, as in vLLM's first
+ * scheduler). One prompt at a time, because has_room must see its KV. */
 static void fill(struct sched *s, struct hetero_split *h)
 {
     batch_clear(&h->batch);
-    /* Not to take back at once who has just given way. */
+    /* Do not admit a victim again at once. */
     uint32_t most = h->short_epoch == s->epoch ? 1 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
     bool prompt = h->running.n > 0 && h->running.tail->state == REQUEST_STATE_QUEUED;
     if (!prompt && !reqq_empty(&h->waiting) && h->running.n < most &&
@@ -203,7 +203,7 @@ static void fill(struct sched *s, struct hetero_split *h)
     }
 }
 
-/* KV is full: the youngest starts over at another instant. */
+/* Frees KV: evicts the youngest, which starts over at another instant. */
 static bool give_way(struct sched *s, struct hetero_split *h)
 {
     const struct request *r = h->running.tail;
@@ -227,7 +227,7 @@ static void form(struct sched *s, struct hetero_split *h)
         if (h->batch.n == 0) {
             return;
         }
-        /* A fused layer has no weights that could be cut. */
+        /* Fused layers cannot be cut. */
         bool whole = param_int(s, PARAM_DECODE) != DECODE_COLUMNS;
         if (batch_form_layers(s, &h->batch, whole, &p) == 0) {
             hetero_begin(&h->work, p);
@@ -239,7 +239,7 @@ static void form(struct sched *s, struct hetero_split *h)
     }
 }
 
-/* The columns of the cursor's op on one engine; none of them: nothing. */
+/* Launches columns of the op at the cursor on one engine, unless columns is 0. */
 static void launch_columns(struct sched *s, struct hetero_split *h, int device, uint32_t columns,
                            const struct launch **on)
 {
@@ -251,7 +251,7 @@ static void launch_columns(struct sched *s, struct hetero_split *h, int device, 
     }
 }
 
-/* Launches the cursor's op, its weights cut; a pass whose weights are not cut goes whole. */
+/* Launches the op at the cursor with cut weights, or the whole pass if weights are not cut. */
 static void place_columns(struct sched *s, struct hetero_split *h)
 {
     struct pass *p = h->work.pass;
@@ -261,17 +261,16 @@ static void place_columns(struct sched *s, struct hetero_split *h)
     }
     uint32_t npu = hetero_is_token_level(p) ? best_cut(s, h, p, pass_op_kind(p, p->op)).columns : 0;
     hetero_plan(s, &h->work, 0);
-    h->work.igpu_rows = 0; /* what is launched here is all of the op */
+    h->work.igpu_rows = 0; /* all columns are launched here */
     launch_columns(s, h, h->npu, npu, &h->work.on_npu);
     launch_columns(s, h, h->igpu, LAUNCH_COLUMNS - npu, &h->work.on_igpu);
 }
 
-/* Launches the cursor's op on both engines, as in every layer; a pass that never needs the NPU goes
- * whole. */
+/* Launches the op at the cursor on both engines, or the whole pass if no op needs the NPU. */
 static void place(struct sched *s, struct hetero_split *h)
 {
     struct pass *p = h->work.pass;
-    /* Op by op such a pass would pay a submission for every kernel and gain nothing. */
+    /* Such a pass would gain nothing from launches op by op. */
     if (p->op == 0) {
         h->npu_rows[OP_QKV] = npu_rows(s, h, p, OP_QKV);
         h->npu_rows[OP_FFN] = npu_rows(s, h, p, OP_FFN);
@@ -280,7 +279,7 @@ static void place(struct sched *s, struct hetero_split *h)
         (void)place_whole(s, p, (uint8_t)h->igpu, YIELD_PASS);
         return;
     }
-    hetero_plan(s, &h->work, h->npu_rows[pass_op_kind(p, p->op)]); /* others go to the iGPU */
+    hetero_plan(s, &h->work, h->npu_rows[pass_op_kind(p, p->op)]); /* the rest on the iGPU */
     hetero_launch_both(s, &h->work, h->npu, h->igpu);
 }
 

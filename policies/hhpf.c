@@ -1,5 +1,5 @@
 /* hhpf: XSched's heterogeneous highest priority first: reactive work on any device stops proactive
- * work on every device (clauses.md E.4). The worth of piggybacking shows against it. */
+ * work on every device (clauses.md E.4). A comparison with it shows the value of piggybacking. */
 #include "policies/common/priority.h"
 
 static int hhpf_init(struct sched *s)

@@ -2,12 +2,12 @@
  * iteration has a latency budget: all online work joins first, even beyond the budget, and then
  * offline work within it. A predictor gives the time of an iteration. It is linear in prefill
  * tokens P, decode tokens D and their squares, and fitted at the start to five profiled iterations
- * of each model. Offline requests are admitted by the length of their cached prefix; a share of the
- * admissions goes by age, so that none starves.
+ * of each model. Offline requests are admitted by the length of their cached prefix. A share of
+ * admissions is by age, so that none starves.
  *
- * Deviations: the source orders offline prompts by the prefixes that they share with each other,
- * and here the prefix in the cache counts. The source finds the budget by profiling a load, and
- * here it is a parameter. */
+ * Deviations: the source orders offline prompts by the prefixes that they share with each other;
+ * here the cached prefix counts. The source profiles a load to find the budget; here it is a
+ * parameter. */
 #include "policies/common/coserve.h"
 
 enum { PARAM_BUDGET_MS = COSERVE_PARAM_COUNT, PARAM_CONTEXT, PARAM_UTILITY };
@@ -32,7 +32,7 @@ struct fit {
 
 struct hygen {
     struct coserve co;
-    struct fit *fits; /* by model */
+    struct fit *fits; /* one for each model */
 };
 
 /* ---- predictor ---- */
@@ -54,10 +54,10 @@ static double profile_ns(struct sched *s, uint8_t model, uint32_t prompt, uint32
     return (double)cost_iteration_ns(s, &w, h->co.it.device);
 }
 
-/* The quadratic through three prompts, and the two decode terms that meet two decode batches. */
+/* The quadratic through three prompts, and the two decode terms through two decode batches. */
 static void fit(struct sched *s, uint8_t model, struct fit *f)
 {
-    static const double x[] = {64, 256, 512}; /* prompt tokens: within one iteration's budget */
+    static const double x[] = {64, 256, 512}; /* prompt tokens, within one iteration's budget */
     double y[3];
     for (int i = 0; i < 3; i++) {
         y[i] = profile_ns(s, model, (uint32_t)x[i], 0);
@@ -66,7 +66,7 @@ static void fit(struct sched *s, uint8_t model, struct fit *f)
     f->p2 = ((y[2] - y[0]) / (x[2] - x[0]) - slope) / (x[2] - x[1]);
     f->p1 = slope - f->p2 * (x[0] + x[1]);
     f->a0 = y[0] - f->p1 * x[0] - f->p2 * x[0] * x[0];
-    /* Per decode, less the constant: a straight line in their number, whose slope is d2. 16 is the
+    /* Time per decode, without the constant, is linear in their number with slope d2. 16 is the
      * default limit of sequences. */
     double few = (profile_ns(s, model, 0, 4) - f->a0) / 4;
     double many = (profile_ns(s, model, 0, 16) - f->a0) / 16;
@@ -91,8 +91,8 @@ static int64_t hygen_budget_ns(struct sched *s, const struct coserve *c UNUSED)
 
 /* ---- order of offline work ---- */
 
-/* The waiting request that finds most of its prompt in the cache now. Every admission looks at all,
- * because what others compute and drop changes what is found, and nobody is notified. */
+/* The waiting request with the largest part of its prompt in the cache now. Every admission looks
+ * at all requests, because changes of the cache are not reported. */
 static const struct request *longest_prefix(const struct coserve *c)
 {
     const struct request *best = c->waiting[REQUEST_CLASS_PROACTIVE].head;
@@ -107,8 +107,7 @@ static const struct request *hygen_next_offline(struct sched *s, struct coserve 
 {
     double share = param_number(s, PARAM_UTILITY);
     double n = (double)c->admissions[REQUEST_CLASS_PROACTIVE];
-    /* The admissions by prefix are spread evenly, without a random draw: of n of them n times the
-     * share. */
+    /* Spreads admissions by prefix evenly, without a random draw: n * share of any n. */
     bool prefix = floor((n + 1) * share) > floor(n * share);
     return prefix ? longest_prefix(c) : c->waiting[REQUEST_CLASS_PROACTIVE].head;
 }

@@ -3,13 +3,14 @@
  *   server  continuous batching of the public server (agent-xpu-v2): requests wait in arrival order
  *           for one of a few slots; a step is one token for every generating slot, then prompt
  *           tokens slot by slot, by number, up to n_batch; it runs in micro-batches of n_ubatch
- *           tokens. Who gets which slot is in free_slot and leave_in_order: of a burst at a fresh
- *           server the newest is served first. As the server's own loop does, step by step
+ *           tokens. free_slot and leave_in_order follow the server's loop: after a burst at a new
+ *           server the newest request is served first
  *   ps      no batching (agent-xpu-v1): up to `slots` requests share the CPU's time
  *
- * No classes in either. Generating slots ride in a step's last micro-batch, because the server
- * hands out a step's tokens at its end; a prompt that is complete in an earlier micro-batch answers
- * that much too early. When KV is full who entered last starts over (the server refuses everybody).
+ * No classes in either. Generating slots are in a step's last micro-batch, because the server
+ * returns a step's tokens at its end; a prompt that is complete in an earlier micro-batch answers
+ * too early by that time. If KV is full, the last request that entered a slot starts over (the
+ * server refuses all).
  */
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
@@ -54,29 +55,29 @@ static const struct policy_param params[] = {
 /* A request's slot, and its work in the present step. */
 struct llama_slot {
     struct reqq_node node;
-    uint32_t prompt_tokens; /* still to run */
+    uint32_t prompt_tokens; /* prompt tokens left in this step */
     bool generates;
-    uint32_t number;  /* of the slot, from 1; 0: none */
-    uint64_t entered; /* how many had entered one by then */
+    uint32_t number;  /* slot number, from 1; 0: none */
+    uint64_t entered; /* n_entered at that time */
     bool deferred;    /* found no free slot at an earlier step */
 };
 
-/* A slot's past: what decides who gets it next. */
+/* The history of a slot, which decides the next request in it. */
 struct llama_past {
-    uint64_t left; /* how many had left one by then; 0: unused so far */
-    bool left_now; /* in the step that ends */
-    bool holds;    /* a turn of this session, until somebody enters any slot */
+    uint64_t left; /* n_left at that time; 0: unused so far */
+    bool left_now; /* at the end of this step */
+    bool holds;    /* still has KV of `session`, until any slot is entered */
     uint32_t session;
 };
 
 struct llama {
-    struct iteration it; /* form server; an iteration is a micro-batch */
-    struct share ps;     /* form ps */
-    struct reqq waiting; /* form server: for a slot */
-    struct reqq slots;   /* taken ones, by number */
+    struct iteration it; /* `server`; an iteration is a micro-batch */
+    struct share ps;     /* `ps` */
+    struct reqq waiting; /* `server`: requests that wait for a slot */
+    struct reqq slots;   /* requests in slots, by number */
     struct llama_past past[MACHINE_MAX_SHARED];
     uint64_t n_entered, n_left;
-    bool full; /* somebody had to start over, and nobody has ended since: nobody enters a slot */
+    bool full; /* a request was evicted and none has ended since: no slot may be entered */
 };
 
 static struct llama_slot *slot_of(const struct request *r)
@@ -84,8 +85,8 @@ static struct llama_slot *slot_of(const struct request *r)
     return r->own;
 }
 
-/* A request of a later turn gets the free slot that still holds the turn before, if that is enough
- * of the prompt. Otherwise it gets the free slot left first; among unused ones, the last. */
+/* A later turn gets the free slot that has KV of the previous turn, if that is enough of the
+ * prompt. Otherwise a request gets the slot that was left first, or the last unused one. */
 static uint32_t free_slot(struct sched *s, const struct llama *l, const struct request *r)
 {
     uint32_t n = (uint32_t)param_int(s, PARAM_SLOTS);
@@ -119,7 +120,7 @@ static void enter_slot(struct llama *l, const struct request *r, uint32_t number
     *slot_of(r) = (struct llama_slot){.number = number, .entered = ++l->n_entered};
     reqq_insert_after(&l->slots, before, r);
     for (uint32_t i = 0; i < MACHINE_MAX_SHARED; i++) {
-        l->past[i].holds = false; /* what idle slots hold moves to the cache in main memory */
+        l->past[i].holds = false; /* KV of idle slots moves to the cache in main memory */
     }
 }
 
@@ -136,7 +137,7 @@ static void leave_slot(struct llama *l, const struct request *r)
     }
 }
 
-/* Most tokens of a step: the server makes it no larger than its KV cache. */
+/* Most tokens of a step, which the server limits to the size of its KV cache. */
 static uint32_t step_most(struct sched *s)
 {
     uint64_t n_batch = (uint64_t)param_int(s, PARAM_N_BATCH);
@@ -162,7 +163,7 @@ static void server_leaves(struct sched *s, const struct request *r)
     l->full = false;
 }
 
-/* Rows that the present step has not run yet; of these, prompt tokens. */
+/* Remaining rows of the present step, and prompt tokens among them. */
 static uint32_t step_left(const struct llama *l, uint32_t *prompt_tokens)
 {
     uint32_t generating = 0;
@@ -174,11 +175,11 @@ static uint32_t step_left(const struct llama *l, uint32_t *prompt_tokens)
     return *prompt_tokens + generating;
 }
 
-/* A step has ended: its slots are left in the order of their numbers. Each puts the first of those
- * that found no slot before at the head of the server's queue: several come in reverse order. */
+/* After a step, requests leave slots in the order of their numbers. Each departure moves the first
+ * deferred request to the head of the server's queue, so several end up in reverse order. */
 static void leave_in_order(struct llama *l, uint32_t n_slots)
 {
-    const struct request *last = NULL; /* of those put at the head */
+    const struct request *last = NULL; /* last one moved */
     bool more = true;
     for (uint32_t i = 0; i < n_slots; i++) {
         if (!l->past[i].left_now) {
@@ -209,7 +210,7 @@ static void fill_slots(struct sched *s, struct llama *l)
     }
 }
 
-/* Says what each slot does in the step: one token first, then prompts up to n_batch. */
+/* Starts a step: one token of each generating slot, then prompts up to n_batch. */
 static void step_begin(struct sched *s, struct llama *l)
 {
     fill_slots(s, l);
@@ -232,7 +233,8 @@ static void step_begin(struct sched *s, struct llama *l)
     }
 }
 
-/* The next micro-batch: prompt tokens slot by slot; in the last one the generating slots too. */
+/* Composes the next micro-batch: prompt tokens slot by slot, and in the last one also generating
+ * slots. */
 static void server_fill(struct sched *s, struct llama *l)
 {
     uint32_t most = (uint32_t)param_int(s, PARAM_N_UBATCH);
@@ -254,7 +256,7 @@ static void server_fill(struct sched *s, struct llama *l)
     }
 }
 
-/* A shared prefix that came since the step began is no longer to be computed. */
+/* Tokens of a prefix that was cached since the step began need not be computed. */
 static void step_shrink(struct llama *l)
 {
     for (const struct request *r = l->slots.head; r != NULL; r = reqq_next(r)) {
@@ -275,7 +277,7 @@ static void server_compose(struct sched *s)
     server_fill(s, l);
 }
 
-/* The batch is on the device: its part of the step is taken care of. */
+/* Removes the batch from the remaining work of the step. */
 static void server_formed(struct sched *s)
 {
     struct llama *l = s->state;
@@ -290,7 +292,8 @@ static void server_formed(struct sched *s)
     }
 }
 
-/* The last to enter a slot starts over when somebody has ended; false when only one is left. */
+/* Evicts the request that entered a slot last. It may enter again after another one has ended.
+ * False if only one is left. */
 static bool server_make_room(struct sched *s)
 {
     struct llama *l = s->state;
@@ -317,7 +320,7 @@ static const struct iteration_rules server = {.joins = server_joins,
                                               .formed = server_formed,
                                               .make_room = server_make_room};
 
-/* ---- both forms ---- */
+/* ---- both modes ---- */
 
 static int llama_init(struct sched *s)
 {

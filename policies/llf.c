@@ -1,5 +1,5 @@
 /* llf: least laxity first (clauses.md E.9). Laxity = deadline - now - work to the next deadline;
- * `now` is the same for all who wait, so deadline - work orders them and does not move with time.
+ * `now` is common to all waiting requests, so deadline - work orders them and is constant in time.
  */
 #include "policies/common/deadline.h"
 

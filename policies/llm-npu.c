@@ -7,9 +7,9 @@
  *   order       subgraphs of a prompt's chunks run out of order (3.4): each chunk is a pass, and a
  *               free processor takes the ready subgraph that leaves the NPU idle least (eq. 5)
  *
- * Deviations. The first of several prompts takes what it can, and the others what it leaves: the
- * paper has one. Outliers are input channels there and output columns here: the CPU's part of an
- * op's weights is what counts. An executor that does not cut weights gets rows. Accuracy is not
+ * Deviations. If there are several prompts, the first has priority; the paper has one prompt.
+ * Outliers are input channels there and output columns here, because only the CPU's part of an op's
+ * weights matters. With an executor that does not cut weights they are rows. Accuracy is not
  * simulated. */
 #include "policies/common/batch.h"
 #include "policies/common/blocks.h"
@@ -34,21 +34,21 @@ static const struct policy_param params[] = {
 
 /* A chunk of a prompt. */
 struct chunk {
-    struct pass *pass;         /* NULL: it is done */
+    struct pass *pass;         /* NULL: done */
     uint32_t planned;          /* + 1: the operator whose parts follow; 0: none */
-    bool todo[2];              /* its parts that are left to launch: the CPU's, the NPU's */
-    int64_t ns[OP_KIND_COUNT]; /* annotated, on the processor of that subgraph */
+    bool todo[2];              /* parts left to launch: the CPU's, the NPU's */
+    int64_t ns[OP_KIND_COUNT]; /* annotated times, each on its processor */
 };
 
 struct llm_npu_request {
     struct reqq_node node;
-    struct chunk *chunks; /* owned while its prompt is in progress */
+    struct chunk *chunks; /* owned; during the prompt */
     uint32_t n;
 };
 
 struct llm_npu {
     struct reqq waiting, running;
-    struct pass *decode; /* on the CPU, or NULL */
+    struct pass *decode; /* decode pass on the CPU, or NULL */
     struct batch batch;
     int npu, cpu;
     bool by_rows; /* the executor does not cut weights */
@@ -98,7 +98,7 @@ static void llm_npu_pass_done(struct sched *s, const struct pass *p)
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
-        if (r->pass == NULL) { /* its last chunk, or a token */
+        if (r->pass == NULL) { /* after its last chunk, or a token */
             forget_chunks(r);
         }
         if (r->state == REQUEST_STATE_FINISHED || r->state == REQUEST_STATE_SHED) {
@@ -127,7 +127,7 @@ static int chunk_form(struct sched *s, const struct llm_npu *n, struct chunk *k,
     return 0;
 }
 
-/* A pass for each chunk of a prompt, or none where memory is short. */
+/* Forms a pass for each chunk of a prompt; none if memory is short. */
 static bool begin(struct sched *s, const struct llm_npu *n, const struct request *r)
 {
     struct llm_npu_request *own = own_of(r);
@@ -155,7 +155,8 @@ static bool begin(struct sched *s, const struct llm_npu *n, const struct request
     return rc == 0;
 }
 
-/* In arrival order, while there is memory; who decodes keeps a few blocks to grow. */
+/* Admits prompts in arrival order while there is memory, and leaves a few blocks for the growth of
+ * each request in decode. */
 static void admit(struct sched *s, struct llm_npu *n)
 {
     while (!reqq_empty(&n->waiting) && n->running.n < (uint32_t)param_int(s, PARAM_IN_PROGRESS)) {
@@ -177,20 +178,20 @@ static enum op_kind op_of(const struct chunk *k)
     return pass_op_kind(k->pass, k->pass->op);
 }
 
-/* QKV and FFN are the NPU's, but for their outliers; attention and the head are the CPU's. */
+/* QKV and FFN run on the NPU, except for outliers; attention and the head on the CPU. */
 static bool is_for_npu(const struct chunk *k)
 {
     return op_of(k) == OP_QKV || op_of(k) == OP_FFN;
 }
 
-/* Outliers among `whole` columns or rows; 0 where they would be all. */
+/* Number of outliers among `whole` columns or rows; 0 if they would be all. */
 static uint32_t outliers_of(const struct sched *s, uint32_t whole)
 {
     uint32_t some = (uint32_t)ceil(param_number(s, PARAM_OUTLIERS) * whole);
     return some < whole ? some : 0;
 }
 
-/* At an operator of which nothing is launched. */
+/* Plans an operator that has no launch yet. */
 static void plan(const struct sched *s, const struct llm_npu *n, struct chunk *k)
 {
     const struct pass *p = k->pass;
@@ -203,7 +204,7 @@ static void plan(const struct sched *s, const struct llm_npu *n, struct chunk *k
     k->todo[false] = !is_for_npu(k) || outliers > 0;
 }
 
-/* Puts the part of a processor there. */
+/* Launches the part of a processor. */
 static bool launch(struct sched *s, struct llm_npu *n, struct chunk *k, bool npu)
 {
     struct launch_spec l =
@@ -217,7 +218,7 @@ static bool launch(struct sched *s, struct llm_npu *n, struct chunk *k, bool npu
         l.columns = npu ? LAUNCH_COLUMNS - outliers : outliers;
     }
     int rc = sched_launch(s, &l, NULL);
-    if (rc == -EPERM && l.columns > 0) { /* it says so at the first one */
+    if (rc == -EPERM && l.columns > 0) { /* no column split: fall back to rows */
         n->by_rows = true;
         return launch(s, n, k, npu);
     }
@@ -227,14 +228,15 @@ static bool launch(struct sched *s, struct llm_npu *n, struct chunk *k, bool npu
 
 /* ---- the order of subgraphs (3.4) ---- */
 
-/* Has it done all operators before this one? */
+/* Whether a chunk has done all operators before `op`. */
 static bool has_come_to(const struct chunk *k, uint32_t op)
 {
     return k->pass == NULL || k->pass->op >= op;
 }
 
-/* Is its part for a processor left to launch, and what it needs of chunks before it done? Attention
- * needs their keys (eq. 2), and the head all of them; other operators nothing (eq. 3). */
+/* Whether a chunk's part for a processor is left to launch and its dependencies are done. Attention
+ * depends on the keys of earlier chunks (eq. 2), the head on all of them, other operators on none
+ * (eq. 3). */
 static bool is_ready(const struct llm_npu_request *own, uint32_t i, bool npu)
 {
     const struct pass *p = own->chunks[i].pass;
@@ -250,8 +252,8 @@ static bool is_ready(const struct llm_npu_request *own, uint32_t i, bool npu)
     return k == i;
 }
 
-/* Eq. 5: the time of what the other processor can do once the subgraph is done, and could not
- * before; of one on the NPU its negative. After an FFN that is nothing. */
+/* Eq. 5: the time of work that the subgraph enables on the other processor; negative for a subgraph
+ * on the NPU. An FFN enables none. */
 static int64_t contribution(const struct llm_npu_request *own, uint32_t i)
 {
     const struct chunk *of = &own->chunks[i];
@@ -265,14 +267,14 @@ static int64_t contribution(const struct llm_npu_request *own, uint32_t i)
         bool waits = k > i && c->pass != NULL && c->pass->op == mha && c->todo[false];
         ns += k == i || waits ? c->ns[OP_MHA] : 0;
         if (k != i && !has_come_to(c, mha)) {
-            break; /* those behind it wait for it, too */
+            break; /* later chunks wait for this one, too */
         }
     }
     return -ns;
 }
 
-/* The ready subgraph with the largest contribution, the first chunk among equals; outliers before
- * all others, because they hold an operator of the NPU back. NULL: none is ready. */
+/* The ready subgraph with the largest contribution, or NULL. Ties go to the first chunk. Outliers
+ * go before all others, because an operator of the NPU waits for them. */
 static struct chunk *choose(const struct llm_npu_request *own, bool npu)
 {
     struct chunk *best = NULL;
@@ -288,7 +290,7 @@ static struct chunk *choose(const struct llm_npu_request *own, bool npu)
     return best;
 }
 
-/* False: no prompt has a subgraph for the processor. */
+/* Launches a subgraph on a processor. False: no prompt has one. */
 static bool feed(struct sched *s, struct llm_npu *n, bool npu)
 {
     struct chunk *k = NULL;
@@ -300,7 +302,7 @@ static bool feed(struct sched *s, struct llm_npu *n, bool npu)
 
 /* ---- decoding ---- */
 
-/* Memory is short for a batch: the last to begin starts over. */
+/* Frees KV for a batch: evicts the request that began last. */
 static bool give_way(struct sched *s, struct llm_npu *n)
 {
     for (const struct request *r = n->running.tail; r != NULL && r != n->running.head;
@@ -314,7 +316,7 @@ static bool give_way(struct sched *s, struct llm_npu *n)
     return false;
 }
 
-/* One token for all that decode, on the CPU. */
+/* One token of each request in decode, on the CPU. */
 static void decode(struct sched *s, struct llm_npu *n)
 {
     int rc = -ENOMEM;

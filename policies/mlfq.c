@@ -1,14 +1,13 @@
 /* mlfq: FastServe's skip-join multi-level feedback queue (clauses.md E.5). Level k has the quantum
  * q0 2^k. A request enters at the smallest level whose quantum holds its predicted prefill. It
  * drops one level when its time at a level exceeds the quantum, and returns to the top after
- * starving. Arrivals join the back of a level. A request that was served or promoted returns to the
- * front, the last of a batch before the others (LLMServe/FastServe, scheduler.py).
+ * starving. Arrivals join the back of a level. A served or promoted request returns to the front,
+ * so the last of a batch is first (LLMServe/FastServe, scheduler.py).
  *
  * Deviations: a scan promotes in order of waiting, gives a whole quantum, and leaves requests of
- * the top level where they are. FastServe promotes level by level, those of the top level too, and
- * keeps the time that they have used. It counts a request that was never served as starving. It
- * runs prompts whole, and its budget is of prompts only; here they are cut at the budget, which
- * decodes share.
+ * the top level where they are. FastServe promotes level by level, the top level included, and
+ * keeps the used time. A request that was never served counts as starving there. It runs whole
+ * prompts, and its budget is for prompts only; here the budget cuts prompts and includes decodes.
  *
  * FastServe swaps KV to the host's memory before it runs short. Here host and accelerators share
  * one memory, and KV that does not fit is dropped and computed again. policies/README.md says what
@@ -35,8 +34,8 @@ static const struct policy_param params[] = {
 struct mlfq {
     struct iter iter;
     uint64_t iterations;
-    uint64_t returns;        /* to the front of some level */
-    struct order to_promote; /* below the top, the longest unserved first */
+    uint64_t returns;        /* number of returns to the front of a level */
+    struct order to_promote; /* requests below the top, the longest unserved first */
     int64_t last_iteration_ns;
 };
 
@@ -45,11 +44,12 @@ struct mlfq_request {
     struct order_node promote; /* key: last_ns */
     bool joined;
     int32_t level;
-    double place; /* in the level: 0 at its back, in order of arrival; negative: returned */
+    double
+        place; /* within the level; 0: at the back, by arrival; negative: returned to the front */
     int64_t at_level_ns, last_ns;
 };
 
-/* Between levels: more than there are returns; fifty levels stay below the class step of iter.c. */
+/* Distance between levels, above any number of returns. Fifty levels are below ITER_CLASS_STEP. */
 #define MLFQ_LEVEL_STEP 1e12
 
 static struct mlfq_request *own(const struct request *r)
@@ -66,15 +66,14 @@ static double mlfq_key(struct sched *s, const struct request *r)
         m->last_ns = r->arrival_ns;
         double prefill_ms = units_ms_from_ns(iter_prefill_ns(s, r, q->iter.it.device));
         double quantum = param_number(s, MLFQ_Q0);
-        /* A prompt that cannot be done within the top quantum would only be demoted through every
-         * level on its way. */
+        /* Skip levels that the prompt would exceed, and from which it would only be demoted. */
         while (param_bool(s, MLFQ_SKIP_JOIN) && quantum < prefill_ms) {
             quantum *= 2;
             m->level++;
         }
     }
-    /* A request at the top has no level to be promoted to. The key is asked whenever a request
-     * begins to wait, so this is where it enters. */
+    /* The key is computed when a request begins to wait, so it is added here. A request at the top
+     * cannot be promoted. */
     if (m->level > 0 && !order_has(&q->to_promote, r)) {
         order_add(&q->to_promote, r, (double)m->last_ns);
     }
@@ -92,7 +91,7 @@ static void mlfq_served(struct sched *s, const struct request *r, const struct s
 {
     struct mlfq *q = s->state;
     struct mlfq_request *m = own(r);
-    q->iterations += q->last_iteration_ns != s->now_ns; /* one per pass, not per member */
+    q->iterations += q->last_iteration_ns != s->now_ns; /* count passes, not members */
     q->last_iteration_ns = s->now_ns;
     m->at_level_ns += elapsed_ns;
     m->last_ns = s->now_ns;
@@ -120,7 +119,7 @@ static void mlfq_refresh(struct sched *s)
            order_node(&q->to_promote, r)->key <= latest) {
         struct mlfq_request *m = own(r);
         order_remove(&q->to_promote, r);
-        if (r->pass == NULL) { /* one that is being served waits no more */
+        if (r->pass == NULL) { /* a request in service does not wait */
             m->level = 0;
             m->at_level_ns = 0;
             to_front(s, m);

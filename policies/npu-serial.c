@@ -32,8 +32,7 @@ static int npu_serial_init(struct sched *s)
     n->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     n->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     n->chunk = s->machine->devices[n->npu].chunk_rows;
-    /* The baseline is one of static graphs; on an NPU that takes any rows there is no margin to
-     * place. */
+    /* The baseline needs static graphs: an NPU of dynamic shapes has no margin. */
     return place_needs_chunks(s, n->npu);
 }
 
@@ -59,7 +58,7 @@ static void npu_serial_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-/* It waits, or it was to have its next pass at this instant. */
+/* It is queued, or would get its next pass at this instant. */
 static void npu_serial_request_cancelled(struct sched *s, const struct request *r)
 {
     struct npu_serial *n = s->state;
@@ -98,7 +97,7 @@ static void npu_serial_schedule(struct sched *s)
         form(s, n, n->current);
     }
     if (hetero_at_boundary(&n->prefill)) {
-        /* With padding nothing but attention and head leaves the NPU, so the two devices strictly
+        /* With padding only attention and head run on the iGPU, so the two devices strictly
          * alternate. */
         bool pad = param_int(s, PARAM_MARGIN) == MARGIN_NPU;
         hetero_plan(s, &n->prefill, hetero_default_rows(&n->prefill, n->chunk, pad));

@@ -1,6 +1,6 @@
 /* openvino-cb: continuous batching on one device as OpenVINO GenAI's public scheduler does it
- * (clauses.md C.2), compared with the library step by step (tests/originals). It knows no classes;
- * the arrival order of the groups is their priority. Two modes:
+ * (clauses.md C.2), compared with the library step by step (tests/originals). It has no classes;
+ * groups have priority by arrival. Two modes:
  *
  *   split fuse  first the groups that generate, then prompts in order, in chunks, until the token
  *               budget is used up. Prompts take what KV is free and never take any from others.
@@ -12,16 +12,15 @@
  *   whole   split fuse without budget: what the plain pipeline (LLMPipeline) gives
  *   vllm    split fuse off
  *
- * A generating group that finds no KV takes it from the last group that holds any, but never from
- * itself or an earlier one. The victim sits the step out and loses as many blocks from its end as
- * the other wants in all (not only those that lack), or everything if it has no more than that. It
- * computes the lost tokens again as a generating group: as many as the budget gives or none, and
- * without a new token before all are there again, which costs it a step. With split fuse off
- * a victim that would lose part of its prompt loses all, and on a GPU every victim does and comes
- * back as a prompt.
+ * A generating group without KV takes it from the last group that has any, if that is a later one.
+ * The victim skips the step and loses as many blocks from its end as the other group needs in total
+ * (not only the missing ones), or everything if it has no more. It recomputes the lost tokens as a
+ * generating group, as far as the budget allows, and yields no new token until a step after that.
+ * With split fuse off a victim that would lose part of its prompt loses all. On a GPU every victim
+ * loses all, and is a prompt again.
  *
- * The first group can always continue, since every request fits alone. Deviation: with split fuse
- * off the library refuses prompts longer than the budget; here they run alone.
+ * The first group can always continue, because every request fits by itself. Deviation: with split
+ * fuse off the library refuses prompts longer than the budget; here they run by themselves.
  */
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
@@ -46,18 +45,18 @@ static const struct policy_param params[] = {
 
 struct openvino {
     struct iteration it;
-    struct reqq waiting;  /* not begun, arrival order */
-    struct reqq running;  /* begun, arrival order */
-    uint64_t step;        /* present one, from 1 */
-    uint64_t free_blocks; /* that the batch under construction leaves */
+    struct reqq waiting;  /* not begun, in arrival order */
+    struct reqq running;  /* begun, in arrival order */
+    uint64_t step;        /* number of the present step, from 1 */
+    uint64_t free_blocks; /* free blocks that the batch under construction leaves */
     uint32_t budget;
     bool split_fuse;
-    bool partial; /* victims may keep a part */
+    bool partial; /* victims may keep a part of their KV */
 };
 
 struct group {
     struct reqq_node node;
-    uint64_t sits_out; /* the step in which it was a victim last */
+    uint64_t sits_out; /* the step in which it was last a victim */
 };
 
 static void openvino_joins(struct sched *s, const struct request *r)
@@ -73,8 +72,8 @@ static bool sits_out(const struct openvino *o, const struct request *r)
     return ((const struct group *)r->own)->sits_out == o->step;
 }
 
-/* Tokens it can process next. A request that lost its KV computes all tokens but the last: that
- * one gives the next token, in a step of its own. */
+/* Tokens that r can process next. After a loss of KV it first computes all tokens but the last.
+ * That one yields the next token, in another step. */
 static uint32_t available_tokens(const struct request *r)
 {
     uint32_t left = request_prefill_left(r);
@@ -86,7 +85,7 @@ static uint32_t budget_left(const struct openvino *o)
     return o->budget - o->it.batch.tokens;
 }
 
-/* A request that the batch takes. blocks: those it needs for the n tokens. */
+/* Adds n tokens of a request that the batch takes. blocks: blocks for them. */
 static inline void add(struct openvino *o, const struct request *r, uint32_t n, uint64_t blocks)
 {
     o->free_blocks -= blocks;
@@ -94,7 +93,7 @@ static inline void add(struct openvino *o, const struct request *r, uint32_t n, 
               n);
 }
 
-/* Takes KV from a group for another one that wants so many blocks. */
+/* Takes KV from a victim for a group that needs `wanted` blocks. */
 static bool preempt(struct sched *s, struct openvino *o, const struct request *victim,
                     uint64_t wanted)
 {
@@ -111,7 +110,7 @@ static bool preempt(struct sched *s, struct openvino *o, const struct request *v
     return taken;
 }
 
-/* The last group that holds KV, if it comes after r. */
+/* The last group with KV, if it is behind r, or NULL. */
 static const struct request *last_holder_after(struct sched *s, const struct openvino *o,
                                                const struct request *r)
 {
@@ -123,7 +122,7 @@ static const struct request *last_holder_after(struct sched *s, const struct ope
     return NULL;
 }
 
-/* Takes KV from groups after r until so many blocks are free; false: they cannot be. */
+/* Takes KV from groups behind r until `wanted` blocks are free. False: impossible. */
 static bool take_for(struct sched *s, struct openvino *o, const struct request *r, uint64_t wanted)
 {
     while (wanted > o->free_blocks) {
@@ -151,10 +150,10 @@ static void add_generating(struct sched *s, struct openvino *o)
     }
 }
 
-/* As much of a prompt as budget and KV leave; 0: nothing. */
+/* Adds as much of a prompt as budget and KV allow. Returns the tokens. */
 static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct request *r)
 {
-    uint64_t cached = blocks_cached(s, r); /* counted as free, but its own */
+    uint64_t cached = blocks_cached(s, r); /* its own blocks that count as free */
     uint64_t held = blocks_of(s, r->kv_tokens) - cached;
     uint64_t states = r->kv_state_tokens / s->kv_block_tokens;
     uint64_t free = o->free_blocks;
@@ -173,7 +172,7 @@ static uint32_t add_chunk(struct sched *s, struct openvino *o, const struct requ
 
 static void add_prompt_chunks(struct sched *s, struct openvino *o)
 {
-    bool all_decode = o->it.batch.n == o->running.n; /* no prompt of theirs is left */
+    bool all_decode = o->it.batch.n == o->running.n; /* no unfinished prompt among them */
     for (const struct request *r = o->running.head; r != NULL && budget_left(o) > 0 && !all_decode;
          r = reqq_next(r)) {
         if (r->generated_tokens == 0 && !sits_out(o, r)) {

@@ -1,8 +1,8 @@
 /* orca: continuous batching at iteration level, scheme (c) of the Agent.xpu papers' motivation
  * (clauses.md C.4 c and E.1, Orca form). At each iteration boundary every running request gets one
- * token, then waiting ones are admitted in arrival order while there is a place and their largest
- * possible KV (prompt and output limit) can be reserved. A new request's whole prompt runs in that
- * same iteration: no chunks, no classes, no preemption. */
+ * token, then waiting requests are admitted in arrival order while there is a place and their
+ * largest possible KV (prompt and output limit) can be reserved. A new request's whole prompt runs
+ * in the same iteration. There are no chunks, classes or preemption. */
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
@@ -29,8 +29,8 @@ struct orca {
 
 static uint64_t most_kv_blocks(const struct sched *s, const struct request *r)
 {
-    /* Orca does not know how long an answer will be, so it reserves for the longest that the
-     * request allows; then KV does not run out in the middle of one that was reserved for. */
+    /* The length of the answer is unknown, so Orca reserves for the longest that the request
+     * allows. So KV cannot run out during a request. */
     uint64_t states = sched_kv_state_tokens(s, r->model);
     return blocks_of(s, states + r->input_tokens + r->max_output_tokens);
 }
@@ -50,7 +50,7 @@ static void orca_leaves(struct sched *s, const struct request *r)
     reqq_remove(r);
 }
 
-/* A request that could never be reserved for runs when it is alone. */
+/* A request whose reservation never fits runs by itself. */
 static bool fits(struct sched *s, const struct orca *o, const struct request *r)
 {
     if (o->running.n == 0) {
@@ -68,12 +68,10 @@ static void orca_compose(struct sched *s)
     struct orca *o = s->state;
     batch_clear(&o->it.batch);
     for (const struct request *r = o->running.head; r != NULL; r = reqq_next(r)) {
-        /* There is no token budget: Orca's selective batching joins prompts of any length with
-         * decodes. */
+        /* No token budget: selective batching joins prompts of any length with decodes. */
         batch_add_next(&o->it.batch, r, UINT32_MAX);
     }
-    /* Admission is first come, first served: a request that does not fit ends it, even where a
-     * later one would fit. */
+    /* Admission is first come, first served: it ends at a request that does not fit. */
     while (!reqq_empty(&o->waiting) && o->running.n < (uint64_t)param_int(s, PARAM_MAX_SEQS) &&
            batch_takes(&o->it.batch, o->waiting.head) && fits(s, o, o->waiting.head)) {
         const struct request *r = reqq_pop(&o->waiting);
@@ -83,8 +81,8 @@ static void orca_compose(struct sched *s)
     }
 }
 
-/* KV ran out all the same (no reservation, or a request beyond capacity): the youngest waits and
- * starts over. */
+/* KV ran out (without reservation, or with a request beyond capacity): the youngest request starts
+ * over later. */
 static bool orca_make_room(struct sched *s)
 {
     struct orca *o = s->state;
@@ -97,7 +95,8 @@ static bool orca_make_room(struct sched *s)
     }
     orca_leaves(s, r);
     reqq_push_front(&o->waiting, r);
-    o->it.batch.tokens -= o->it.batch.segments[--o->it.batch.n].n_tokens; /* it is last there too */
+    o->it.batch.tokens -=
+        o->it.batch.segments[--o->it.batch.n].n_tokens; /* its segment is the last */
     return true;
 }
 

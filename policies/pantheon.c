@@ -1,14 +1,14 @@
 /* pantheon: reactive requests preempt each other by deadline, and proactive ones (clauses.md E.17;
- * Pantheon, MobiSys 2024, from its abstract). A model is divided into blocks, here layers, and at
- * the end of each the request with the earliest deadline continues. Nothing is batched, and
- * proactive requests run while no reactive one is there.
+ * Pantheon, MobiSys 2024, from its abstract). A model is divided into blocks, here layers, and
+ * after each the request with the earliest deadline runs. There is no batching, and proactive
+ * requests run only without reactive ones.
  *
- * A request has one deadline, for its last token, as an inference has there. edf has one for every
- * token, so a request that has begun to answer comes before new ones.
+ * A request has one deadline, for its last token, like an inference in the paper. (edf has one for
+ * every token, so a request that has begun to answer goes before new ones.)
  *
- * Deviations: the paper's networks can end early to meet a deadline, which answers cannot. It runs
- * the preempted work at the same time, on a GPU stream of lower priority; here a device runs one
- * kernel at a time. */
+ * Deviations: the paper's networks can end early to meet a deadline, which answers cannot. There
+ * preempted work continues on a GPU stream of lower priority; here a device runs one kernel at a
+ * time. */
 #include "policies/common/iter.h"
 
 enum { PANTHEON_DEADLINE = ITER_PARAM_COUNT };

@@ -52,7 +52,7 @@ static bool parse_number(const struct policy_param *p, const char *text, double 
     /* strtod also takes leading blanks, "nan" and "infinity"; a parameter must be written as a
      * number. */
     bool starts = *text != '\0' && strchr("+-.0123456789", *text) != NULL;
-    bool inf = strcmp(text, "inf") == 0 && isinf(p->max); /* "never" of a timeout */
+    bool inf = strcmp(text, "inf") == 0 && isinf(p->max); /* a timeout of "never" */
     if ((!starts && !inf) || *end != '\0' || isnan(x) || x < p->min || x > p->max) {
         return false;
     }
@@ -90,7 +90,7 @@ static int unknown_key(const struct policy_ops *ops, const char *key, struct err
                    text_end(&names), nearest_hint(&near));
 }
 
-/* One "key=value". given: bit set of the keys seen. */
+/* Parses one "key=value". given: bit set of the keys so far. */
 static int parse_entry(const struct policy_ops *ops, char *entry, struct policy_params *out,
                        uint64_t *given, struct err *e)
 {
@@ -112,7 +112,7 @@ static int parse_entry(const struct policy_ops *ops, char *entry, struct policy_
     return unknown_key(ops, entry, e);
 }
 
-/* Every "key=value" of a text. */
+/* Parses every "key=value" of a text. */
 static int parse_entries(const struct policy_ops *ops, const char *text, struct policy_params *out,
                          struct err *e)
 {
@@ -121,7 +121,7 @@ static int parse_entries(const struct policy_ops *ops, const char *text, struct 
     for (const char *p = text; p != NULL && *p != '\0';) {
         size_t len = strcspn(p, ",");
         OWNED char *entry = xformat("%.*s", (int)len, p);
-        /* The others are read on all the same, so that one run names every mistake. */
+        /* Continue after an error, so that all errors are reported. */
         if (parse_entry(ops, entry, out, &given, e) != 0) {
             rc = -EINVAL;
         }
@@ -142,9 +142,9 @@ int policy_params_parse(const struct policy_ops *ops, const char *text, struct p
     if (rc != 0 || ops->presets == NULL) {
         return rc;
     }
-    /* Now that the choice is known: its preset, and on top of it once more what was given. */
+    /* The choice is known now: apply its preset. */
     rc = parse_entries(ops, ops->presets[(uint32_t)out->v[0]], out, e);
-    /* A preset never wins over what the user wrote. */
+    /* The user's values override the preset. */
     return rc == 0 ? parse_entries(ops, text, out, e) : rc;
 }
 
@@ -163,8 +163,7 @@ void policy_param_add(struct text *t, const struct policy_param *p, double value
     case PARAM_NUMBER:
         break;
     }
-    /* Fifteen digits give back every number that was written with as many, without the tail of a
-     * binary fraction. */
+    /* 15 digits reproduce every number that was written with at most 15. */
     text_format(t, "%.15g", value);
 }
 
@@ -192,7 +191,7 @@ char *policy_params_with(const char *defaults, const char *text)
     }
     text_string(&t, text);
     if (t.n > 0 && *text == '\0') {
-        t.n--; /* the last comma */
+        t.n--; /* drop the last comma */
     }
     return xstrdup(text_end(&t));
 }

@@ -4,7 +4,7 @@
 #include "sim/api/policy.h"
 #include "sim/base/base.h"
 
-/* Parameters a policy's table has (a NULL table: 0). */
+/* Number of parameters in a policy's table (NULL: 0). */
 uint32_t policy_params_count(const struct policy_ops *ops);
 
 /* Defaults, overridden by the preset of the first parameter's choice (policy_ops.presets), both
@@ -15,13 +15,13 @@ uint32_t policy_params_count(const struct policy_ops *ops);
 int policy_params_parse(const struct policy_ops *ops, const char *text, struct policy_params *out,
                         struct err *e);
 
-/* A list with what it adds to another one: the "key=value" of `defaults` whose keys are not in
- * text, then text. The caller frees. */
+/* Merges two lists: entries of `defaults` whose keys are not in text, then text. The caller frees
+ * the result. */
 char *policy_params_with(const char *defaults, const char *text);
 
-/* One value as policy_params_parse reads it, behind a text. */
+/* Appends one value, in the syntax of policy_params_parse. */
 void policy_param_add(struct text *t, const struct policy_param *p, double value);
 
-/* All values, "key=value,...", in table order: part of every fingerprint. "" without parameters.
- * Nobody frees it (xkept, sim/base/arena.h). */
+/* All values, "key=value,...", in table order, for fingerprints. "" without parameters. The result
+ * is kept until the command ends (xkept, sim/base/arena.h). */
 const char *policy_params_format(const struct policy_ops *ops, const struct policy_params *params);

@@ -1,6 +1,6 @@
 /* pd-mixed: disaggregation whose decode instance helps out (clauses.md E.10; Splitwise's mixed
- * pool). As pd-static, but prompts that find too many tokens waiting for the NPU are prefilled by
- * the iGPU between its decodes, until it has none left. */
+ * pool). Like pd-static, but prompts that arrive while too many tokens wait for the NPU are
+ * prefilled on the iGPU, together with its decodes. */
 #include "policies/common/disagg.h"
 
 enum { PARAM_LIMIT = DISAGG_PARAM_COUNT, PARAM_MIXED };

@@ -1,5 +1,5 @@
 /* pd-static: prefill on the NPU, decode on the iGPU, fixed (clauses.md E.10; Splitwise, DistServe
- * on one SoC). The gain of agent-xpu over plain disaggregation shows against it. */
+ * on one SoC). A comparison with it shows the gain of agent-xpu over plain disaggregation. */
 #include "policies/common/disagg.h"
 
 static const struct policy_param params[] = {

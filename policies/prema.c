@@ -1,14 +1,14 @@
-/* prema: predictive multi-task scheduling of PREMA (clauses.md E.7). Waiting earns tokens:
- * token += priority * idle / isolated time. Those at or above a threshold are candidates; the
- * candidate with the shortest estimated remaining time runs. While a request waits its tokens grow
- * evenly, so it is known when they reach the next threshold; only then, and when the threshold of
- * all changes, keys move.
+/* prema: predictive multi-task scheduling of PREMA (clauses.md E.7). Waiting earns tokens: token +=
+ * priority * idle / isolated time. Requests at or above a threshold are candidates; the candidate
+ * with the shortest estimated remaining time runs. Tokens of a waiting request grow linearly, so
+ * the instant at which they reach the next threshold is known. Keys change only then, or when the
+ * candidates' threshold changes.
  *
  * Deviations: PREMA chooses at each preemption whether to checkpoint the running task or to let it
- * end (drain), whichever costs less. Here the axes `preempt` and `kv` say it for the whole run, by
- * default the end of the iteration. PREMA runs one task at a time (max_batch=1). A wait is counted
- * once. The Dysta artifact adds all of the wait since a task last ran again at every decision, and
- * chooses the threshold without the tasks that have just come. */
+ * end (drain), whichever costs less. Here the axes `preempt` and `kv` decide it for the whole run;
+ * the default is the end of the iteration. PREMA runs one task at a time (max_batch=1). A wait is
+ * counted once; the Dysta artifact adds the whole wait since a task last ran at every decision, and
+ * chooses the threshold without tasks that have just arrived. */
 #include "policies/common/iter.h"
 
 enum { PREMA_RT = ITER_PARAM_COUNT, PREMA_BE, PREMA_EXPECTED };
@@ -31,16 +31,16 @@ enum { PREMA_BANDS = 4 };
 
 struct prema {
     struct iter iter;
-    struct order to_rise; /* by the instant at which they reach the next threshold */
+    struct order to_rise; /* waiting requests by the instant of their next threshold */
     uint32_t in_band[PREMA_BANDS];
-    int threshold; /* index: of candidates' band, at least 1 */
+    int threshold; /* lowest band of candidates, >= 1 */
 };
 
 struct prema_request {
     struct iter_request iter;
     struct order_node rise; /* key: ns */
     double token, isolated_ns;
-    int64_t since_ns; /* token is of then; it has waited since */
+    int64_t since_ns; /* instant of `token`; waiting since then */
     int band;         /* thresholds[band] is the largest not above its tokens */
     bool joined;
 };
@@ -58,20 +58,19 @@ static double priority(struct sched *s, const struct request *r)
 static double remaining_ns(struct sched *s, const struct request *r)
 {
     const struct iter *it = s->state;
-    /* PREMA knows how long a network runs. The length of an answer is not known here, so a mean
-     * replaces it; an answer that is longer than the mean counts as one token from its end. */
+    /* PREMA knows how long a network runs. Here an expected mean replaces the unknown length of the
+     * answer. An answer beyond the mean counts as one token from its end. */
     int64_t left = param_int(s, PREMA_EXPECTED) - r->generated_tokens;
     return (double)(iter_prefill_ns(s, r, it->it.device) +
                     iter_decode_ns(s, r, it->it.device, left > 1 ? (uint64_t)left : 1));
 }
 
-/* Counts what was earned by waiting until t. */
+/* Adds the tokens of waiting until t. */
 static void earn(struct sched *s, const struct request *r, int64_t t_ns)
 {
     struct prema_request *p = own(r);
     if (t_ns > p->since_ns) {
-        /* Over the isolated time, so that tokens grow with the slowdown: a long task is slowed down
-         * less by the same wait. */
+        /* Relative to the isolated time, so that tokens measure slowdown. */
         p->token += priority(s, r) * (double)(t_ns - p->since_ns) / p->isolated_ns;
         p->since_ns = t_ns;
     }
@@ -107,8 +106,7 @@ static double prema_key(struct sched *s, const struct request *r)
     double remaining = remaining_ns(s, r);
     if (!p->joined) {
         p->joined = true;
-        /* The first tokens are the priority itself (E.7), so a reactive request is a candidate from
-         * the start. */
+        /* Tokens start at the priority (E.7), so a reactive request is a candidate at once. */
         p->token = priority(s, r);
         p->isolated_ns = remaining;
         p->since_ns = s->now_ns;
@@ -124,8 +122,8 @@ static void prema_served(struct sched *s, const struct request *r, const struct 
                          int64_t elapsed_ns)
 {
     earn(s, r, s->now_ns - elapsed_ns);
-    own(r)->since_ns = s->now_ns;      /* it was not idle */
-    int band = band_of(own(r)->token); /* rounding does not take a band away */
+    own(r)->since_ns = s->now_ns;      /* it was in service */
+    int band = band_of(own(r)->token); /* despite rounding, never a lower band */
     settle(s, r, band > own(r)->band ? band : own(r)->band);
 }
 
@@ -136,7 +134,7 @@ static void prema_left(struct sched *s, const struct request *r)
     order_remove(&q->to_rise, r);
 }
 
-/* A decision point is the end of an iteration, or its stop: nobody is being served. */
+/* Decides at the end or stop of an iteration, when no request is in service. */
 static void prema_refresh(struct sched *s)
 {
     struct prema *q = s->state;
@@ -144,19 +142,18 @@ static void prema_refresh(struct sched *s)
     const struct request *r;
     while (decides && (r = order_first(&q->to_rise)) != NULL &&
            order_node(&q->to_rise, r)->key <= (double)s->now_ns) {
-        if (r->pass != NULL) { /* prema_served counts the time aside, and not that in service */
+        if (r->pass != NULL) { /* prema_served counts time paused, but not in service */
             order_remove(&q->to_rise, r);
             continue;
         }
         earn(s, r, s->now_ns);
-        /* The band follows from the event, not from the tokens: rounding may leave them just below
-         * it. */
+        /* The event gives the band, because rounding may leave the tokens just below it. */
         settle(s, r, own(r)->band + 1);
         iter_rekey(s, r);
     }
     int top = PREMA_BANDS - 1;
-    /* Finds the largest threshold of 9, 3 and 1 that any request reaches. Where none reaches 1, no
-     * request is a candidate, and the shortest runs. */
+    /* The largest threshold of 9, 3 and 1 that any request reaches. If none reaches 1, there is no
+     * candidate, and the shortest request runs. */
     while (top > 1 && q->in_band[top] == 0) {
         top--;
     }

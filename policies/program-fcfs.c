@@ -1,6 +1,6 @@
 /* program-fcfs: serves programs in the order in which their first requests arrived (clauses.md
- * E.16: Continuum; InferCept keeps the arrival time over interceptions). A turn after a tool call
- * then does not queue behind requests that came meanwhile. A program is a session. With
+ * E.16: Continuum; InferCept keeps the arrival time over interceptions). So a turn after a tool
+ * call does not queue behind requests that arrived during the call. A program is a session. With
  * preempt=reset and class=rt_alone this is REEF (E.8): reactive requests are served first come,
  * first served, and never preempt each other. */
 #include "policies/common/iter.h"

@@ -1,8 +1,8 @@
 /* recompute-preempt: scheme (a) of the Agent.xpu papers' motivation (clauses.md C.4 a), instant
- * preemption without context on one device. A reactive arrival kills the proactive work in progress
- * at its next kernel boundary (or at once), and what was killed starts over later: its KV is gone,
- * prompt and generated tokens are prefilled again. Reactive requests run alone; proactive ones only
- * when there is no reactive one. Arrival order inside each class. */
+ * preemption without context on one device. A reactive arrival kills the running proactive work at
+ * its next kernel boundary (or at once). Killed requests lose their KV and start over later: prompt
+ * and generated tokens are prefilled again. Proactive requests run only without reactive ones.
+ * Arrival order inside each class. */
 #include "policies/common/blocks.h"
 #include "policies/common/iteration.h"
 #include "policies/common/reqq.h"
@@ -31,9 +31,9 @@ static const struct policy_param params[] = {
 
 struct recompute {
     struct iteration it;
-    struct reqq waiting[REQUEST_CLASS_COUNT]; /* without KV of their own */
-    struct reqq running;                      /* of one class, in progress */
-    uint64_t short_epoch; /* instant at which KV was last short: none is admitted then */
+    struct reqq waiting[REQUEST_CLASS_COUNT]; /* without KV, except cached prefixes */
+    struct reqq running;                      /* in progress, all of one class */
+    uint64_t short_epoch; /* epoch in which KV was last short: nothing is admitted then */
 };
 
 static void recompute_joins(struct sched *s, const struct request *r)
@@ -42,11 +42,10 @@ static void recompute_joins(struct sched *s, const struct request *r)
     reqq_push(&c->waiting[r->cls], r);
 }
 
-/* All of the class that runs loses what it holds and waits again, in arrival order. */
+/* Evicts all running requests, which wait again in arrival order. */
 static void drop_running(struct sched *s, struct recompute *c)
 {
-    /* Takes them from the head and inserts them by arrival. They then precede later requests of
-     * their class, as if they had never begun. */
+    /* Insert by arrival, so that they precede later requests of their class. */
     while (!reqq_empty(&c->running)) {
         const struct request *r = reqq_pop(&c->running);
         if (r->kv_tokens > 0 && !param_bool(s, PARAM_KEEP)) {
@@ -61,7 +60,7 @@ static void recompute_lost(struct sched *s, const struct request *r UNUSED)
     drop_running(s, s->state);
 }
 
-/* A reactive request waits and proactive work is in progress. */
+/* Whether a reactive request waits while proactive work runs. */
 static bool recompute_kills(struct sched *s)
 {
     const struct recompute *c = s->state;
@@ -70,8 +69,8 @@ static bool recompute_kills(struct sched *s)
            param_int(s, PARAM_KILL) != KILL_NEVER;
 }
 
-/* KV that an admission must leave to each running request, so that the one that gave way is not
- * taken back before somebody has ended: a few blocks. */
+/* KV that an admission must leave to each running request, a few blocks, so that a victim is not
+ * admitted again before another request ends. */
 #define HEADROOM_TOKENS 64
 
 static bool fits(struct sched *s, const struct recompute *c, const struct request *r)
@@ -80,7 +79,7 @@ static bool fits(struct sched *s, const struct recompute *c, const struct reques
     return c->running.n == 0 || need <= sched_kv_free_tokens(s);
 }
 
-/* Whole prompts go one at a time, in arrival order; then all of the class decode together. */
+/* Whole prompts one at a time, in arrival order; then decodes of all running requests together. */
 static void fill(struct sched *s, struct recompute *c)
 {
     enum request_class cls = REQUEST_CLASS_REACTIVE;
@@ -93,10 +92,10 @@ static void fill(struct sched *s, struct recompute *c)
     bool yields =
         cls == REQUEST_CLASS_PROACTIVE && !reqq_empty(&c->waiting[REQUEST_CLASS_REACTIVE]);
     uint32_t most = yields ? 0 : (uint32_t)param_int(s, PARAM_MAX_BATCH);
-    /* One may always run: alone it fits. */
+    /* A single request always fits. */
     most = c->short_epoch == s->epoch && most > 1 ? 1 : most;
-    /* Up to the first whose prompt is to be computed: its KV is taken before anybody else is
-     * asked whether there is room. */
+    /* Up to the first request with a prompt to compute, whose KV must be reserved before the next
+     * one is checked. */
     bool prompt = false;
     while (!prompt && !reqq_empty(&c->waiting[cls]) && c->running.n < most &&
            fits(s, c, c->waiting[cls].head)) {
@@ -104,8 +103,7 @@ static void fill(struct sched *s, struct recompute *c)
         reqq_push(&c->running, reqq_pop(&c->waiting[cls]));
     }
     for (const struct request *r = c->running.head; r != NULL; r = reqq_next(r)) {
-        /* The scheme's figure has whole prompts (3.2): a prompt is not mixed with anybody's
-         * decodes. */
+        /* The scheme's figure has whole prompts (3.2), so a prompt is not mixed with decodes. */
         if (r->state == REQUEST_STATE_QUEUED) {
             batch_add_next(&c->it.batch, r, UINT32_MAX);
             return;
@@ -124,15 +122,15 @@ static void recompute_compose(struct sched *s)
     fill(s, s->state);
 }
 
-/* KV is full: the youngest of the batch starts over when there is room; with one left, the waiting
- * give up what they hold. */
+/* Frees KV: the youngest of the batch starts over later; if only one runs, waiting requests are
+ * evicted. */
 static bool recompute_make_room(struct sched *s)
 {
     struct recompute *c = s->state;
     const struct request *r = c->running.tail;
     c->short_epoch = s->epoch;
-    /* The only running request must fit, so requests that wait lose the KV that they still hold: a
-     * cached prefix, or with keep_context what they had computed. */
+    /* The only running request must fit, so evict waiting requests, which may have a cached prefix,
+     * or with keep_context what they had computed. */
     if (c->running.n < 2) {
         if (room_evict_last(s, &c->waiting[REQUEST_CLASS_PROACTIVE], NULL) == NULL &&
             room_evict_last(s, &c->waiting[REQUEST_CLASS_REACTIVE], NULL) == NULL) {
@@ -151,7 +149,7 @@ static bool recompute_make_room(struct sched *s)
 
 static void recompute_launch(struct sched *s UNUSED, struct launch_spec *spec)
 {
-    spec->yield = YIELD_KERNEL; /* reactive passes yield at kernels too, but nobody asks them to */
+    spec->yield = YIELD_KERNEL; /* for reactive passes, too, which are never stopped */
 }
 
 static const struct iteration_rules rules = {.joins = recompute_joins,

@@ -5,16 +5,16 @@
 
 #include "sim/api/policy.h"
 
-/* A system that is another policy with these parameters. */
+/* A name for a policy with these parameters. */
 struct policy_alias {
-    const char *name; /* no policy has it */
+    const char *name; /* not the name of a policy */
     const char *policy, *params;
     const char *summary;
 };
-/* NULL when there is none of that name; NULL name: all of them, ended by one without a name. */
+/* Finds an alias by name, or NULL. name NULL: the array of all, ended by one without a name. */
 const struct policy_alias *policy_alias_find(const char *name);
 
-/* NULL when there is none of that name. */
+/* Finds a policy by name, or NULL. */
 const struct policy_ops *policy_find(const char *name);
-/* All of them, sorted by name; *n receives how many. Static storage. */
+/* All *n policies, sorted by name. Static storage. */
 const struct policy_ops *const *policy_list(size_t *n);

@@ -24,7 +24,7 @@ struct replay {
 
 struct replay_state {
     size_t next;
-    /* Objects by number: logs name them so, and numbers are handed out in the same order again. */
+    /* Objects by id, as in logs: a faithful replay gives the same ids. */
     struct map requests, passes, launches;
 };
 
@@ -77,19 +77,18 @@ static void replay_actions(struct sched *s)
 {
     struct replay_state *st = s->state;
     const struct replay *r = s->context;
-    /* By epoch and not by time: what a log says belongs to the call of schedule that it was decided
-     * in. */
+    /* By epoch, not by time: an action belongs to the call of schedule that decided it. */
     for (; st->next < r->n && r->lines[st->next].epoch <= s->epoch; st->next++) {
         const struct line *line = &r->lines[st->next];
-        /* An action whose epoch has passed is a mismatch, and so is one whose result differs from
-         * the log. The replay continues, so that the count shows how far it diverges. */
+        /* An action whose epoch has passed, or whose result differs, is a mismatch. The replay
+         * continues, so the count shows how much it diverges. */
         if (line->epoch < s->epoch || act(s, line) != line->result) {
             (void)sched_note(s, "replay_mismatch", 1);
         }
     }
 }
 
-/* The log of a run that stalls may have lost its end. */
+/* A stalled replay may be due to a log that lost its end. */
 static void replay_dump(struct sched *s, FILE *out)
 {
     const struct replay_state *st = s->state;
@@ -103,7 +102,7 @@ static void replay_exit(struct sched *s)
 {
     struct replay_state *st = s->state;
     const struct replay *r = s->context;
-    /* The actions left were never due: the run ended before the log did. */
+    /* The run ended before the log. */
     if (st->next < r->n) {
         (void)sched_note(s, "replay_mismatch", r->n - st->next);
     }
@@ -112,10 +111,10 @@ static void replay_exit(struct sched *s)
     map_fini(&st->launches);
 }
 
-/* Epoch 0 is what the policy declared in its own init. */
+/* Epoch 0 has the declarations of the policy's init. */
 static int replay_init(struct sched *s)
 {
-    /* Counted from zero, so that a faithful replay reports the number too. */
+    /* Create the counter, so that a faithful replay reports 0. */
     (void)sched_note(s, "replay_mismatch", 0);
     if (s->context == NULL) {
         return -EINVAL;
@@ -140,12 +139,12 @@ static int read_line(struct replay *r, const char *path, unsigned long number, c
         return err_add(e, "%s:%lu: not a line of a decision log", path, number);
     }
     if (strstr(text, " in=") != NULL) {
-        return 0; /* asked for in a hook, and refused: nothing came of it */
+        return 0; /* an action in a hook, which was refused */
     }
     r->lines = xgrow(r->lines, r->n, sizeof *r->lines);
     struct line *line = &r->lines[r->n++];
     line->epoch = epoch;
-    /* The last equals sign of a line is before the result. */
+    /* The last '=' of a line is before the result. */
     line->result = atoi(equals + 1);
     *equals = '\0';
     line->text = xstrdup(text + used);
@@ -189,7 +188,7 @@ struct replay *replay_read(const char *path, struct err *e)
     /* The drafter decides how many tokens a verification gives. */
     r->drafters[0] = r->drafter;
     r->params[0] = (struct policy_param)POLICY_CHOICE("drafter", 0, r->drafters, "as recorded");
-    /* Under the recorded policy's own name and flags: a policy that polls pays for it in energy. */
+    /* With the recorded policy's flags, because polling costs energy. */
     r->ops = (struct policy_ops){.name = r->name,
                                  .summary = "replays a decision log",
                                  .contract = POLICY_CONTRACT,

@@ -1,8 +1,8 @@
 /* sarathi-hetero: Sarathi's stall-free budget over two devices (clauses.md E.2 [ours], from
  * microsoft/sarathi-serve). An iteration is two passes at once: one token of every decoding request
  * on the iGPU, and prompt chunks of what the budget leaves on the NPU. The next iteration begins
- * when both are over. Attention of the chunks runs on the NPU where its attention is dynamic, else
- * on the iGPU, kernel by kernel between the decodes; the head on the iGPU. Parameters: the table
+ * when both are done. Attention of the chunks runs on the NPU if its attention is dynamic, else on
+ * the iGPU, kernel by kernel between the decodes. The head runs on the iGPU. Parameters: the table
  * below. Deviations: as sarathi. */
 #include "policies/common/hetero.h"
 #include "policies/common/vllm.h"
@@ -22,9 +22,9 @@ static const struct policy_param params[] = {
 };
 
 struct sarathi_hetero {
-    struct vllm v; /* pass: the decodes */
+    struct vllm v; /* its pass: the decodes */
     struct hetero prefill;
-    const struct launch *on_igpu; /* the decodes' */
+    const struct launch *on_igpu; /* launch of the decodes */
     int npu, igpu;
 };
 
@@ -33,8 +33,8 @@ static int hetero_init(struct sched *s)
     struct sarathi_hetero *h = s->state;
     h->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     h->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
-    /* The queues, admission and preemption of the policies on vllm.h; only forming and launching
-     * are its own, because one iteration is two passes here. */
+    /* Queues, admission and preemption are those of vllm.h. Only forming and launching differ,
+     * because an iteration is two passes. */
     struct vllm_rules rules = {.order = VLLM_DECODES_FIRST,
                                .chunked = true,
                                .watermark_frac = param_number(s, PARAM_WATERMARK)};
@@ -61,8 +61,8 @@ static void hetero_pass_done(struct sched *s, const struct pass *p)
     iteration_part(s, p);
 }
 
-/* One token of every decoding request; the tail gives way when KV is short. False after that:
- * nothing is admitted then. */
+/* Forms the pass of all decodes, and evicts the tail if KV is short. Returns false after an
+ * eviction: nothing may be admitted then. */
 static bool form_decodes(struct sched *s, struct vllm *v)
 {
     bool enough = true;
@@ -70,7 +70,7 @@ static bool form_decodes(struct sched *s, struct vllm *v)
         vllm_begin(s, v);
         vllm_add_decodes(s, v, UINT32_MAX);
         enough = enough && !v->preempted;
-        /* Collects the decodes again after each preemption: the victim may be one of them. */
+        /* Collects the decodes again after each eviction, because the victim may be one of them. */
         if (v->it.batch.n == 0 || batch_form(s, &v->it.batch, &v->it.running.pass) == 0) {
             return enough;
         }
@@ -82,9 +82,9 @@ static bool form_decodes(struct sched *s, struct vllm *v)
     }
 }
 
-/* Chunks in what the decodes leave of the budget. Admissions that do not fit wait; a prompt in
- * progress that does not fit starts over if it is the last, and waits for the next iteration if
- * not. */
+/* Forms the pass of chunks within the rest of the budget. Admissions that do not fit are undone. A
+ * prompt in progress that does not fit is evicted if it is the last request, else it waits for the
+ * next iteration. */
 static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
 {
     struct vllm *v = &h->v;
@@ -92,7 +92,7 @@ static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
     uint32_t most = admit ? UINT32_MAX : 0;
     for (;;) {
         vllm_begin(s, v);
-        v->it.batch.tokens = decodes; /* the budget is shared */
+        v->it.batch.tokens = decodes; /* one budget for both passes */
         vllm_add_prompts(v);
         vllm_admit(s, v, most);
         struct pass *p = NULL;
@@ -111,7 +111,7 @@ static void form_prompts(struct sched *s, struct sarathi_hetero *h, bool admit)
         }
         most = 0;
         if (v->running.tail->pass != NULL || !vllm_preempt(s, v)) {
-            return; /* the tail decodes in this iteration */
+            return; /* the tail is among the decodes */
         }
     }
 }
@@ -125,12 +125,13 @@ static void launch_decodes(struct sched *s, struct sarathi_hetero *h)
     }
     bool shared = h->prefill.pass != NULL && param_bool(s, PARAM_PARALLEL);
     struct launch_spec spec = sched_launch_rest(s, p, (uint8_t)h->igpu, YIELD_PASS);
-    /* An op at a time lets the attention of the chunks in between. */
+    /* One op at a time, so that attention of the chunks can run in between. */
     spec.n_ops = shared ? 1 : spec.n_ops;
     (void)sched_launch(s, &spec, &h->on_igpu);
 }
 
-/* The chunks' kernels go first: the NPU waits for them, and the decodes run while it works. */
+/* Attention of the chunks goes first, because the NPU waits for it; decodes run while the NPU
+ * works. */
 static void launch_prompts(struct sched *s, struct sarathi_hetero *h)
 {
     struct hetero *f = &h->prefill;
@@ -145,8 +146,8 @@ static void launch_prompts(struct sched *s, struct sarathi_hetero *h)
 static void hetero_schedule(struct sched *s)
 {
     struct sarathi_hetero *h = s->state;
-    /* Both at once or neither: what one budget holds is one iteration, and the next begins when the
-     * later of its passes is over. */
+    /* Both passes start together: they share one budget, and the next iteration begins after the
+     * later one. */
     if (h->v.it.running.pass == NULL && h->prefill.pass == NULL) {
         bool enough = form_decodes(s, &h->v);
         form_prompts(s, h, enough);

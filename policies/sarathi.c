@@ -1,7 +1,7 @@
 /* sarathi: stall-free batching on one device (clauses.md E.2 [code]: microsoft/sarathi-serve).
- * Every iteration has a token for each decoding request first; prompts in progress, then waiting
- * ones, share what the budget leaves. A prompt is admitted when KV for all of it and the watermark
- * is free. Short of KV, the last running request is recomputed. Parameters: the table below.
+ * Every iteration first has a token of each decoding request. Prompts in progress, then waiting
+ * ones, get the rest of the budget. A prompt is admitted if KV for all of it and the watermark is
+ * free. If KV is short, the last running request is recomputed. Parameters: the table below.
  * Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 

@@ -1,8 +1,8 @@
 /* srpt: shortest remaining isolated time first (clauses.md E.6): the rest of the prefill plus the
  * rest of the output. sigma = 0 knows the output length (an oracle); sigma > 0 knows O exp(sigma Z
  * - sigma^2/2). With limit < 1 a request that has produced that share of its predicted output
- * cannot be displaced any more (TRAIL's limited preemption). Work done inside a pass counts: with
- * preempt=layer, kernel or reset a running request is compared by what it has left at that moment.
+ * cannot be preempted any more (TRAIL's limited preemption). With preempt=layer, kernel or reset
+ * the work done inside a running pass counts.
  */
 #include "policies/common/iter.h"
 #include "sim/base/rng.h"
@@ -25,10 +25,10 @@ static double predicted_tokens(struct sched *s, const struct request *r)
     double sigma = param_number(s, SRPT_SIGMA);
     uint64_t draw = 1 + (uint64_t)param_int(s, SRPT_DRAW);
     double tokens = (double)sched_oracle_output_tokens(s, r);
-    /* Drawn from the request's number: the prediction of a request is the same whenever it is
-     * asked, and under every other parameter. */
+    /* Drawn from the request's id, so that the prediction does not depend on the time or on other
+     * parameters. */
     double z = sigma > 0 ? rng_normal_of_key(rng_key(s->seed, RNG_POLICY, r->id, draw)) : 0.0;
-    /* Less half the variance, so that predictions are right in the mean. */
+    /* Minus half the variance, so that predictions are unbiased. */
     return tokens * exp(sigma * z - sigma * sigma / 2);
 }
 
@@ -42,7 +42,7 @@ static double srpt_key(struct sched *s, const struct request *r)
     }
     double left = predicted - r->generated_tokens;
     uint64_t tokens = left > 1.0 ? (uint64_t)llround(left) : 1;
-    tokens -= request_prefill_left(r) > 0; /* the end of a prefill gives a token */
+    tokens -= request_prefill_left(r) > 0; /* the prefill yields a token */
     return (double)(iter_prefill_ns(s, r, it->it.device) +
                     iter_decode_ns(s, r, it->it.device, tokens));
 }

@@ -1,6 +1,6 @@
 /* time-share: scheme (b) of the Agent.xpu papers' motivation (clauses.md C.4 b). All requests in
- * service share one device equally, regardless of their class; the rest wait in arrival order. A
- * request in service has activation buffers of its own, which the simulator does not charge. */
+ * service share one device equally, regardless of their class; others wait in arrival order. Each
+ * request in service would need its own activation buffers, which the simulator does not count. */
 #include "policies/common/place.h"
 #include "policies/common/share.h"
 

@@ -1,12 +1,12 @@
-/* vllm-priority: vLLM's priority scheduling (clauses.md E.3 [code]: vllm-project/vllm). Key
- * (class, priority, arrival), lower first. It orders admission, and short of KV the largest key
- * running is recomputed. v0 also preempts the worst running request while a better one waits and
- * cannot be admitted. Neither interrupts an iteration; `interrupt` adds the kernel-level preemption
- * of XSched and Agent.xpu to vLLM's queue. Parameters: the table below. Deviations: the class comes
- * before the trace's priority (RT 0, BE 1). Its V0 sorts the waiting requests only in a step that
- * admits nobody, so that an urgent one may wait behind others until then. In that step it takes
- * places for the first of them, who enters with the next; here the order always holds, and the
- * place is taken in the same step. Else policies/common/vllm.h. */
+/* vllm-priority: vLLM's priority scheduling (clauses.md E.3 [code]: vllm-project/vllm). Key (class,
+ * priority, arrival), lower first. It orders admission; if KV is short, the running request with
+ * the largest key is recomputed. v0 also preempts the worst running request while a better one
+ * waits and cannot be admitted. Neither interrupts an iteration; `interrupt` adds the kernel-level
+ * preemption of XSched and Agent.xpu to vLLM's queue. Parameters: the table below. Deviations: the
+ * class comes before the trace's priority (RT 0, BE 1). Its V0 sorts waiting requests only in a
+ * step without admissions, so an urgent one may wait behind others until then. In that step it
+ * frees places, and the request enters in the next step; here the order always holds, and the
+ * request enters in the same step. Others: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
 enum {

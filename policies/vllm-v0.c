@@ -1,7 +1,7 @@
 /* vllm-v0: vLLM's first scheduler (clauses.md E.1 [code]: vllm-project/vllm). A step is either the
  * whole prompts of all requests that can be admitted, in arrival order up to the first that cannot,
- * or one token for every running request. Short of KV, the latest arrival is recomputed, from the
- * front of waiting. Parameters: the table below. Deviations: policies/common/vllm.h. */
+ * or one token for every running request. If KV is short, the latest arrival is recomputed; it
+ * waits at the front. Parameters: the table below. Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 
 enum { PARAM_WATERMARK = VLLM_PARAM_COUNT, PARAM_MIXED };

@@ -1,6 +1,6 @@
 /* vllm-v1: vLLM's present scheduler (clauses.md E.1 [code]: vllm-project/vllm). No phases: a token
  * budget goes to running requests in list order, then, if nothing was preempted, to waiting ones.
- * Short of KV, the last running request is recomputed, from the front of waiting. Parameters: the
+ * If KV is short, the last running request is recomputed; it waits at the front. Parameters: the
  * table below. Deviations: policies/common/vllm.h. */
 #include "policies/common/vllm.h"
 

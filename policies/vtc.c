@@ -1,19 +1,19 @@
 /* vtc: virtual token counter, fair service among agents (clauses.md E.14). Every client has a
  * counter of the service it got. Counters order admission only. While there is room, the earliest
  * request of the client with the smallest counter joins the batch. Its client is charged w_in for
- * every prompt token that no cache holds; w_out follows with every token that comes out. A request
- * that runs stays until its end, ahead of all that wait, regardless of counters. Under rt_first and
- * blind it also stays regardless of class. A client that had nothing queued is lifted to the
- * smallest counter of the others, so idling earns no credit. Weighted: reactive service counts 1/4,
- * a soft priority.
+ * every uncached prompt token at admission, and w_out for every output token. A running request
+ * stays until its end, ahead of all waiting ones, regardless of counters; with rt_first and blind
+ * also regardless of class. A client that had nothing queued is lifted to the smallest counter of
+ * the others, so that idling earns no credit. Weighted: reactive service counts 1/4, a soft
+ * priority.
  *
- * Deviations: memory is not reserved for the whole answer at admission as in the source. A running
- * request may then lose its KV to one that came earlier, or find no memory for its first pass. It
- * queues again and is not charged twice; with KV, found or read back, it stays in the batch.
- * Between two clients with equal counters, the one whose request came first is served; in the
- * authors' VTC-artifact it is the client that was seen first. A first token is charged like every
- * other, as the paper defines service; the artifact does not charge it. A client that comes when
- * nobody waits is not lifted, as in the artifact. */
+ * Deviations: memory is not reserved for the whole answer at admission as in the source. So a
+ * running request may lose its KV to an earlier one, or find no memory for its first pass. It
+ * queues again, and is not charged twice; with KV it stays in the batch. Between two clients with
+ * equal counters, the one whose request arrived first is served; in the authors' VTC-artifact it is
+ * the client that was seen first. A first token is charged like every other, as the paper defines
+ * service; the artifact does not charge it. A client that comes when no request waits is not
+ * lifted, as in the artifact. */
 #include "policies/common/iter.h"
 #include "sim/base/map.h"
 
@@ -31,30 +31,30 @@ static const struct policy_param params[] = {
 
 struct account {
     double service;
-    struct reqq *waiting; /* by model and class: a batch has one model */
+    struct reqq *waiting; /* a queue for each model and class */
 };
 
 struct vtc {
     struct iter iter;
-    struct map clients; /* struct account *, owned: requests point to them */
-    /* Requests that wait, by their client's counter when it was last looked at: never above it. */
+    struct map clients; /* struct account *, owned; requests point to them */
+    /* Waiting requests by a lower bound of their client's counter, which is updated on use. */
     struct order waiting;
     uint64_t admissions;
 };
 
 struct vtc_request {
     struct iter_request iter;
-    struct order_node waits; /* key: service */
+    struct order_node waits; /* key: service of the client */
     struct account *client;  /* NULL: not seen yet */
     uint64_t admitted;       /* from 1, in order of admission; 0: queued */
-    bool charged;            /* for its prompt */
+    bool charged;            /* its prompt was charged */
     uint32_t paid_tokens;    /* output tokens charged so far */
 };
 
-/* Only the first waiting request of a client and model has the client's counter as its key. The
- * others are behind everybody until it is taken, so that a charge moves one key. */
+/* Only the first waiting request of a client and model has the client's counter as its key. Its
+ * others are behind all requests until it is taken, so that a charge changes one key. */
 #define VTC_NOT_FIRST 1e14
-/* Before every counter. */
+/* Before all counters. */
 #define VTC_RUNNING (-1e14)
 
 static struct vtc_request *of(const struct request *r)
@@ -67,7 +67,7 @@ static struct reqq *mates(const struct request *r)
     return &of(r)->client->waiting[r->model * REQUEST_CLASS_COUNT + r->cls];
 }
 
-/* In order of arrival. A request that returns from an iteration is near the head. */
+/* Queues r in arrival order, from the head, because a returning request is near it. */
 static void join(struct sched *s, const struct request *r)
 {
     struct vtc *v = s->state;
@@ -84,7 +84,7 @@ static void join(struct sched *s, const struct request *r)
     order_add(&v->waiting, r, of(r)->client->service);
 }
 
-/* The smallest counter of clients that have requests waiting; -1 when there is none. */
+/* The smallest counter of clients with waiting requests; -1 if there are none. */
 static double least_service(struct vtc *v)
 {
     const struct request *r;
@@ -107,7 +107,7 @@ static void arrive(struct sched *s, const struct request *r)
         (*client)->waiting =
             xcalloc((size_t)s->n_models * REQUEST_CLASS_COUNT, sizeof *(*client)->waiting);
     }
-    /* Asked before this request waits: the client's own old counter must not be the least. */
+    /* Before this request is queued, so that the client's own counter does not count. */
     double least = least_service(v);
     if (param_bool(s, VTC_LIFT) && least > (*client)->service) {
         (*client)->service = least;
@@ -121,9 +121,9 @@ static double vtc_key(struct sched *s, const struct request *r)
     if (own->client == NULL) {
         arrive(s, r);
     }
-    /* Without KV and a pass it has been put out of the batch, and queues like the others. */
+    /* A request with neither KV nor a pass was evicted from the batch, and queues again. */
     if (own->admitted > 0 && (r->kv_tokens > 0 || r->pass != NULL)) {
-        /* Also before reactive ones that wait, unless the class says who may run at all. */
+        /* Also before waiting reactive requests, unless the class rule forbids it. */
         bool orders = param_int(s, ITER_CLASS) == ITER_RT_FIRST;
         bool behind = orders && r->cls == REQUEST_CLASS_PROACTIVE;
         return VTC_RUNNING - (behind ? ITER_CLASS_STEP : 0.0) + (double)own->admitted;
@@ -146,7 +146,7 @@ static void unqueue(struct sched *s, const struct request *r)
     reqq_remove(r);
     order_remove(&v->waiting, r);
     if (!reqq_empty(mates(r))) {
-        /* The next of this client has been behind everybody until now. */
+        /* The client's next request gets its counter as key. */
         iter_rekey(s, mates(r)->head);
     }
 }
@@ -161,8 +161,8 @@ static void vtc_taken(struct sched *s, const struct request *r)
     own->admitted = ++v->admissions;
     if (!own->charged) {
         own->charged = true;
-        /* At admission, not when it runs: else one client could fill the batch before its counter
-         * had moved. */
+        /* At admission, not in service: otherwise one client could fill the batch before its
+         * counter grows. */
         charge(s, r, param_number(s, VTC_W_IN) * request_prefill_left(r));
     }
     unqueue(s, r);
@@ -172,8 +172,8 @@ static void vtc_served(struct sched *s, const struct request *r, const struct se
                        int64_t elapsed_ns UNUSED)
 {
     struct vtc_request *own = of(r);
-    /* All tokens since the last call: that may be several iterations (sched_steady). One by one, so
-     * that the sum of doubles is the same. */
+    /* All tokens since the last call, which may be several iterations (sched_steady). One by one,
+     * so that the sum of doubles does not depend on the grouping. */
     for (; own->paid_tokens < r->generated_tokens; own->paid_tokens++) {
         charge(s, r, param_number(s, VTC_W_OUT));
     }

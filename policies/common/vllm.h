@@ -45,7 +45,7 @@ struct vllm_rules {
     bool by_priority;   /* key (class, priority, arrival) instead of arrival */
     bool force_preempt; /* the first waiting request may replace a worse running one */
     bool interrupt;     /* the first waiting request stops an iteration of only worse classes at the
-                           next kernel; its work is lost, and the next iteration has that class alone */
+                           next kernel; its work is lost, and the next one has that class alone */
     bool admit_after_preempt; /* ablation: V1 admits nothing after a preemption */
     bool async;               /* compose an iteration when the previous one starts */
     double watermark_frac;    /* share of the KV capacity that admissions leave free */
