@@ -168,7 +168,7 @@ static int to_slurm(const struct options *o, uint32_t n, struct err *e)
 static int print_all(struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {
     struct document *d = document_new();
-    judge_document_suite(s, "all", n, s->references[0], d);
+    judge_document_suite(s, "public", n, s->references[0], d);
     int rc = judge_all(o, s, n, d, e);
     if (rc == 0) {
         document_print(d, &o->output, stdout);
