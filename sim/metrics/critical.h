@@ -1,7 +1,7 @@
 /* Why a job took as long as it did: its critical path, from the last foreground request that ended
  * back to the first. Each step goes to the parent whose end and gap came last. So a step's request
- * arrived exactly one gap after the end of the step before. Of several parents that came at one
- * instant it is the first in the trace. The job's time is the sum of the latencies on the path and
+ * arrived exactly one gap after the end of the step before. When several parents come at one
+ * instant, it is the first in the trace. The job's time is the sum of the latencies on the path and
  * of the gaps between them. Explanations split latencies into causes. The sum is exact to the
  * nanosecond.
  *
