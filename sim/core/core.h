@@ -95,8 +95,8 @@ struct core {
     double kv_unit_bytes; /* bytes per token of a unit */
     uint32_t kv_units_most;
     uint64_t kv_blocks_total, kv_blocks_free; /* cold blocks are not free */
-    uint64_t kv_blocks_mapped; /* lent or owed for other programs, and for what init mapped, evicted or
-                                * not */
+    uint64_t kv_blocks_mapped; /* lent or owed for other programs, and for what init mapped, evicted
+                                * or not */
     uint64_t kv_blocks_lent;   /* units lent to residents and other programs; not free */
     uint64_t kv_blocks_owed;   /* further units to lend as soon as requests free them */
     uint64_t kv_blocks_cold;
