@@ -2,10 +2,10 @@
 
 #define FIRST_WIDTH_NS NS_PER_MS
 #define MIN_BINS_FOR_SLOPE 3
-#define MIN_BINS_FOR_STATUS 32 /* below, the limits of the rule have not been computed */
+#define MIN_BINS_FOR_STATUS 32 /* the limits of the rule have not been computed for fewer */
 #define STRETCHES 10
-/* A long drain must not make the bins of the arrival window wide: they stop this many windows after
- * the last arrival. A later arrival starts them again. */
+/* Bins stop this many arrival windows after the last arrival, so that a long drain does not widen
+ * them. A later arrival restarts them. */
 #define WINDOWS_IN_BINS (BACKLOG_BINS / MIN_BINS_FOR_STATUS / 2)
 
 const char *const metrics_verdict_names[] = {"STABLE", "UNDECIDED", "OVERLOADED", "BATTERY_EMPTY"};
@@ -32,7 +32,7 @@ static void widen(struct backlog *b)
     b->bin_end_ns = (b->bin + 1) * b->width_ns;
 }
 
-/* Into the bins from now_ns to `to_ns`: so much of each kind at every instant. */
+/* Adds these levels to the bins from now_ns to `to_ns`. */
 static inline void fill(struct backlog *b, const double *level, int64_t to_ns)
 {
     while (to_ns >= b->bin_end_ns) {
@@ -52,7 +52,7 @@ static inline void fill(struct backlog *b, const double *level, int64_t to_ns)
     b->now_ns = to_ns;
 }
 
-/* The bins do not reach `to_ns`: wider ones, or none while the run drains. */
+/* Widens bins until they reach `to_ns`. False if they must stop instead, in the drain. */
 static bool fits(struct backlog *b, int64_t to_ns)
 {
     int64_t window_ns = b->last_ns - b->first_ns;
@@ -65,7 +65,7 @@ static bool fits(struct backlog *b, int64_t to_ns)
     return true;
 }
 
-/* Spreads the present number over the time since the last change. */
+/* Adds the present counts over the time since the last change. */
 static inline void advance(struct backlog *b, int64_t now_ns)
 {
     int64_t to_ns = now_ns - b->first_ns;
@@ -85,7 +85,7 @@ static inline void advance(struct backlog *b, int64_t now_ns)
     b->now_ns = to_ns;
 }
 
-/* An arrival after the bins had stopped: what came between is spread evenly. */
+/* Restarts the bins at an arrival. `late` is spread evenly over the time in between. */
 static void resume(struct backlog *b, int64_t now_ns)
 {
     double level[BACKLOG_KINDS];
@@ -137,7 +137,7 @@ void backlog_leave(struct backlog *b, int64_t now_ns, uint32_t prompt_tokens,
     b->last_leave_ns = now_ns;
 }
 
-/* Do bins hold what they were given, however often they were widened? */
+/* Whether the sum of the bins is right after widening. */
 static bool bins_sum(const struct backlog *b)
 {
     double sum = b->late[BACKLOG_REQUESTS];
@@ -161,7 +161,7 @@ void backlog_finish(struct backlog *b, int64_t now_ns)
 static double slope(const struct backlog *b, int64_t from_ns, int64_t to_ns)
 {
     int64_t first = (from_ns + b->width_ns - 1) / b->width_ns;
-    int64_t end = to_ns / b->width_ns; /* one past the last whole bin */
+    int64_t end = to_ns / b->width_ns; /* exclusive */
     double n = (double)(end - first);
     if (end - first < MIN_BINS_FOR_SLOPE) {
         return 0.0;
@@ -175,7 +175,8 @@ static double slope(const struct backlog *b, int64_t from_ns, int64_t to_ns)
     return sxy / sxx / (double)b->width_ns;
 }
 
-/* Mean work in the system in every whole bin of the window, ns of machine time; how many. */
+/* Fills work[] with the mean work in the system, in ns of machine time, of every whole bin in the
+ * window. Returns their number. */
 static uint32_t work_of(const struct backlog *b, int64_t window_ns, double *work)
 {
     uint32_t n = (uint32_t)(window_ns / b->width_ns);
@@ -202,7 +203,7 @@ static double longest_rise(const double *work, uint32_t n)
     return (double)longest / n;
 }
 
-/* Mean growth over the stretches, the system being empty before the first, in standard errors. */
+/* Mean growth between stretches, from an empty system, in standard errors. */
 static double growth_t(const double *work, uint32_t n)
 {
     double sum = 0.0;

@@ -1,4 +1,4 @@
-/* From samples and totals to the flat list of named metrics. */
+/* Makes the flat list of named metrics from samples and totals. */
 #include "sim/metrics/metrics_impl.h"
 
 static const char *const group_names[GROUP_COUNT] = {"reactive", "proactive", "all"};
@@ -31,7 +31,7 @@ bool metrics_quantile_is_usual(double percent)
     return found;
 }
 
-/* ---- what waits goes into its distribution ---- */
+/* ---- pending values ---- */
 
 void metrics_gaps_flush(struct metrics *m, enum request_class cls)
 {
@@ -71,8 +71,8 @@ static double per(double x, double y)
     return y > 0.0 ? x / y : METRIC_UNDEFINED;
 }
 
-/* Quantile of a sample and `zeros` further zeros, none of whose values is negative: rank
- * ceil(p * (zeros + n)) is a zero, or a rank among the sample's own. */
+/* Quantile of a sample of non-negative values and `zeros` further zeros: rank ceil(p * (zeros + n))
+ * is a zero, or a rank within the sample. */
 static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
 {
     if (zeros == 0) {
@@ -82,11 +82,11 @@ static double quantile_with_zeros(struct sample *s, uint64_t zeros, double p)
     if (rank <= (double)zeros) {
         return 0.0;
     }
-    /* Half a rank less, so that no rounding of the quotient reaches the next rank. */
+    /* Half a rank less, so that rounding cannot reach the next rank. */
     return sample_quantile(s, (rank - (double)zeros - 0.5) / (double)s->n);
 }
 
-/* The values are the sample's and so many zeros. */
+/* Adds the shares of a sample with `zeros` further zeros. */
 static void put_shares(const struct metrics *m, struct metric_list *out, const struct sample *s,
                        uint64_t zeros, const char *prefix, const char *name)
 {
@@ -123,7 +123,7 @@ static void put_distribution(const struct metrics *m, struct metric_list *out, s
     metric_list_put(out, n, "%s.%s.n", prefix, name);
 }
 
-/* The union of the two classes. */
+/* Fills GROUP_ALL from the two classes. */
 static void merge_all(struct series *s)
 {
     sample_merge(&s->of[GROUP_ALL], &s->of[GROUP_REACTIVE]);
@@ -222,7 +222,7 @@ static void collect_truncated(struct metrics *m, struct metric_list *out)
 }
 
 /* Jain's index (sum x)^2 / (n sum x^2) of the tokens served per client; summed in slot order, which
- * depends on the ids only. */
+ * depends only on ids. */
 static double jain(const struct metrics *m)
 {
     double sum = m->closed_clients.sum;
@@ -249,7 +249,7 @@ static void collect_system(struct metrics *m, struct metric_list *out)
 #include "sim/metrics/metrics.def"
 }
 
-/* Sessions whose last turn nothing announced end with the run. */
+/* Ends open sessions at the end of the run. */
 static void close_sessions(struct metrics *m)
 {
     uint32_t at = 0;
@@ -278,7 +278,7 @@ static void close_class(struct metrics *m, enum request_class cls)
     metrics_ended_flush(m, cls);
 }
 
-/* All values into their distributions: once, a list may be made twice. */
+/* Adds all pending values to distributions, once, because a list may be made twice. */
 static void close_distributions(struct metrics *m)
 {
     if (m->closed) {

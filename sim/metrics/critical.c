@@ -7,7 +7,7 @@ const char *const critical_gap_texts[CRITICAL_GAPS] = {
     [CRITICAL_GAP_THINK] = "a person thought, or no tool is stated",
     [CRITICAL_GAP_START] = "the job began with another request"};
 
-/* ---- who waits for whom ---- */
+/* ---- dependencies ---- */
 
 static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, int64_t gap_ns)
 {
@@ -20,7 +20,7 @@ static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, in
     }
 }
 
-/* A request that starts a job has parents in another one: it gets no edge. */
+/* A request that starts a job has parents in another one: no edge. */
 static void gather_edges(const struct trace *t, struct critical_path *p)
 {
     const struct trace_graph *g = t->graph;
@@ -39,8 +39,8 @@ static void gather_edges(const struct trace *t, struct critical_path *p)
     }
 }
 
-/* Whom a request waited for last, and when one that never arrived would have. A request's parents
- * are resolved first; graphs have no circles. */
+/* Finds the request that a request waited for last, and when it was due if it never arrived.
+ * Resolves its parents first; graphs have no cycles. */
 static void resolve(const struct trace *t, struct critical_path *p, bool *known, uint32_t at)
 {
     struct critical_request *r = &p->v[at];
@@ -75,8 +75,8 @@ static bool of_job(const struct trace *t, uint32_t row, uint32_t like)
                             : t->rows[row].session_id == t->rows[like].session_id;
 }
 
-/* The job's requests, and when it began and ended. Returns the place of its last foreground
- * request; CRITICAL_NONE: none has ended. */
+/* Collects the job's requests, its begin and its end. Returns the index of its last foreground
+ * request, or CRITICAL_NONE if none has ended. */
 static uint32_t gather(const struct trace *t, const struct explain *x, uint32_t like,
                        struct critical_path *p)
 {
@@ -116,8 +116,8 @@ int64_t critical_gap_of(const struct critical_path *p, const struct trace *t, si
     return r->arrival_ns - p->v[p->steps[step - 1]].end_ns;
 }
 
-/* The first step is one that arrived: others before it were due, took no time, and may have been
- * due before the job began. */
+/* The first step must have arrived. Earlier ones that did not took no time, and may have been due
+ * before the job began. */
 static void take_steps(struct critical_path *p, uint32_t last)
 {
     size_t n = 0;

@@ -11,8 +11,8 @@
 #include "sim/api/trace.h"
 #include "sim/metrics/explain.h"
 
-/* A gap before a step: a tool ran, somebody thought, or (of the first step) the job had begun with
- * another request. */
+/* A gap before a step: a tool ran, a user thought, or (first step) the job had begun with another
+ * request. */
 enum critical_gap { CRITICAL_GAP_TOOL, CRITICAL_GAP_THINK, CRITICAL_GAP_START, CRITICAL_GAPS };
 extern const char *const critical_gap_names[CRITICAL_GAPS]; /* "tool", "think", "start" */
 extern const char *const critical_gap_texts[CRITICAL_GAPS]; /* for people */
@@ -21,13 +21,13 @@ extern const char *const critical_gap_texts[CRITICAL_GAPS]; /* for people */
 
 struct critical_request {
     uint32_t row;
-    const struct explanation *why; /* borrowed; NULL: it has not left, or never arrived */
-    int64_t arrival_ns, end_ns;    /* of one that never arrived, both are when it was due */
-    uint32_t after; /* place in v of the one that it waited for last; CRITICAL_NONE: nobody */
+    const struct explanation *why; /* borrowed; NULL: still in the system, or never arrived */
+    int64_t arrival_ns, end_ns;    /* if it never arrived, both are when it was due */
+    uint32_t after; /* index in v of the request that it waited for last, or CRITICAL_NONE */
     bool background, on_path;
 };
 
-/* Places in v; the gap after the end of `from`, before `to` arrives. */
+/* Indices in v, and the gap between the end of `from` and the arrival of `to`. */
 struct critical_edge {
     uint32_t from, to;
     int64_t gap_ns;
@@ -35,19 +35,19 @@ struct critical_edge {
 
 struct critical_path {
     struct critical_request *v;  /* kept, as all lists; the job's requests by row */
-    struct critical_edge *edges; /* who waits for whom */
-    uint32_t *steps;             /* places in v, the first step first */
+    struct critical_edge *edges; /* dependencies */
+    uint32_t *steps;             /* indices in v, the first step first */
     size_t n, n_edges, n_steps;
-    int64_t first_ns, end_ns; /* of the job: first arrival, end of its last foreground request */
-    int64_t ns[EXPLAIN_CAUSE_COUNT]; /* sums over the path; with gap_ns they make the job's time */
+    int64_t first_ns,
+        end_ns; /* the job's first arrival, and the end of its last foreground request */
+    int64_t ns[EXPLAIN_CAUSE_COUNT]; /* sums over the path; with gap_ns the job's time */
     int64_t gap_ns[CRITICAL_GAPS];
     bool complete; /* all its foreground requests have finished */
 };
 
-/* The critical path of the job that the request belongs to. x has explained all requests of a run
- * of t; both are borrowed. Returns 0, or -ENOENT where there is no such request
- * or no foreground request of its job has ended. Cost: rows of the trace, and requests of the job
- * times what x has explained. */
+/* Finds the critical path of a request's job. x has explained all requests of a run of t; both are
+ * borrowed. Returns 0, or -ENOENT if there is no such request or no foreground request of its job
+ * has ended. Cost: rows of the trace, and requests of the job times what x has explained. */
 int critical_find(const struct trace *t, const struct explain *x, uint32_t request_id,
                   struct critical_path *out);
 /* The gap before a step, and its kind. */

@@ -81,7 +81,7 @@ static void blockers_take(struct explanation *e, const struct explain_live *v)
     qsort(e->blockers, e->n_blockers, sizeof *e->blockers, longest_first);
 }
 
-/* Is every nanosecond since its arrival some cause's? */
+/* Whether the causes sum to the time since arrival. */
 static bool all_is_explained(const struct explain_live *v, int64_t now_ns)
 {
     int64_t sum_ns = 0;
@@ -92,12 +92,11 @@ static bool all_is_explained(const struct explain_live *v, int64_t now_ns)
     return sum_ns == now_ns - v->request->arrival_ns;
 }
 
-/* The explanation of v ends now. */
+/* Ends the explanation of v. */
 static void conclude(struct explain *x, struct explain_live *v, int64_t now_ns, bool finished)
 {
     const struct request *r = v->request;
-    explain_wait_settle(v,
-                        x->last_device); /* nobody serves it any more: one that the policy uses */
+    explain_wait_settle(v, x->last_device); /* no device will serve it */
     SIM_ASSERT(!v->served && v->since_ns == now_ns && all_is_explained(v, now_ns));
     x->done = xgrow(x->done, x->n_done, sizeof *x->done);
     struct explanation *e = &x->done[x->n_done++];
@@ -165,7 +164,7 @@ static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
     struct explain *x = self;
     explain_advance(x, now_ns);
     if (p->shape.prefill_rows == p->shape.rows) {
-        return; /* nobody could have joined */
+        return; /* no batch of decodes */
     }
     uint32_t at = 0;
     uint64_t id = 0;
@@ -201,7 +200,7 @@ static void on_resident(void *self, int64_t now_ns, struct resident_key key, enu
         x->pending = xroom(x->pending, x->n_pending + 1, &x->cap_pending, sizeof *x->pending);
         x->pending[x->n_pending++] = key;
         x->loading += key.kind != RESIDENT_COMPILED_ATTENTION;
-    } else if (i < x->n_pending) { /* otherwise something that was ready is dropped */
+    } else if (i < x->n_pending) { /* else a ready resident was dropped */
         x->pending[i] = x->pending[--x->n_pending];
         x->loading -= key.kind != RESIDENT_COMPILED_ATTENTION;
     }

@@ -20,14 +20,14 @@
  *                      was stopped inside (a reset throws it away, a suspension keeps it), and the
  *                      time that stopping takes
  *    When parts of the pass run at once, the last to finish counts: from the end backwards, the
- *    launch that ends last, until its start; before that the one that ends last of those that ran
- *    then. Of a kernel cut that way slowdown is taken in proportion, rounded down.
- * 2. Its pass is through the model and the host samples: host.
- * 3. Waiting. "Its device" is the one that serves it next (of a request that is shed while it
- *    waits, the one of the last launch). The first that holds:
+ *    launch that ends last, until its start; before that, the launch that ends last of those
+ * running then. A kernel that is cut in this way has slowdown in proportion, rounded down.
+ * 2. All ops of its pass are complete and the host samples: host.
+ * 3. Waiting. "Its device" is the one that serves it next; if it is shed while it waits, the device
+ *    of the last launch. The first that holds:
  *
  *      eviction     its KV was dropped and it was not served since, or it is swapped out (no hook
- *                   tells of a swap: it is seen at the next event)
+ *                   reports a swap: it is seen at the next event)
  *      compile      the static attention of its length and model is being compiled or queued for
  *                   that
  *      graph_load   a graph block is being loaded, and its pass is formed and on no device, or its
@@ -44,11 +44,11 @@
  *      host         its device is idle while the host samples for some pass
  *      held         its device is idle: the policy lets it wait (admission, memory, order)
  *
- *    Of kernel_tail, held_back, batching and the queues it is noted which request was in the way:
- * the first one of the launch that has run there longest.
+ *    For kernel_tail, held_back, batching and the queues, the request in the way is stored: the
+ *    first one of the launch that has run there longest.
  *
- * Conditions are read at events: launches, passes, arrivals, residents. Results of the run stay the
- * same; it only runs kernel by kernel. Cost O(tracked live requests) per launch. */
+ * Conditions are read at events: launches, passes, arrivals, residents. The run's results do not
+ * change, but it is simulated kernel by kernel. Cost O(tracked live requests) per launch. */
 /* clang-format on */
 #pragma once
 
@@ -80,7 +80,7 @@ enum explain_cause {
 extern const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT]; /* "eviction", ... */
 extern const char *const explain_cause_texts[EXPLAIN_CAUSE_COUNT]; /* for people */
 
-/* A request that was in the way, and for how long: in kernel_tail, in batching and the queues
+/* A request that delayed another one, and for how long: in kernel_tail, in batching and the queues
  * together, and in shared_pass. */
 struct explain_blocker {
     uint32_t request_id;
@@ -91,10 +91,10 @@ struct explain_blocker {
 struct explanation {
     uint32_t request_id;
     enum request_class cls;
-    bool finished; /* else shed */
+    bool finished; /* false: shed */
     uint32_t input_tokens, output_tokens;
     int64_t arrival_ns, first_service_ns, first_token_ns; /* the latter two may be TIME_NEVER_NS */
-    int64_t end_ns;                   /* of an explanation up to the first token: that token */
+    int64_t end_ns;                   /* with explain_until_first_token: the first token */
     int64_t ns[EXPLAIN_CAUSE_COUNT];  /* sum: end_ns - arrival_ns */
     struct explain_blocker *blockers; /* owned; longest first, then by id */
     size_t n_blockers;
@@ -107,13 +107,13 @@ struct explain; /* opaque */
 /* Follows one request, or EXPLAIN_ALL. machine is borrowed until explain_free. One object observes
  * one run. */
 struct explain *explain_new(const struct machine *machine, uint32_t request_id);
-/* Before the run, once for each of its models, the default one first: what prices its kernels,
- * borrowed until explain_free. Without any nothing counts as shared_pass, and all isolated time as
+/* Call it before the run for each model, the default one first. `model` gives kernel costs and is
+ * borrowed until explain_free. Without models nothing is shared_pass, and all isolated time is
  * compute. */
 void explain_price(struct explain *x, const struct hwmodel *model);
-/* Before the run: explanations end with the first token. */
+/* Call it before the run: explanations end with the first token. */
 void explain_until_first_token(struct explain *x);
 void explain_free(struct explain *x);
 struct observer *explain_observer(struct explain *x);
-/* The explanation of a request that has left, or NULL. Lives as long as x. O(requests). */
+/* The explanation of a request that has left, or NULL. Owned by x. O(requests). */
 const struct explanation *explain_find(const struct explain *x, uint32_t request_id);

@@ -1,11 +1,11 @@
-/* Inside the explanation: what is known of waiting requests (explain_wait.c), and of passes on
- * devices (explain_pass.c). */
+/* Internals of the explanation: waiting requests (explain_wait.c) and passes on devices
+ * (explain_pass.c). */
 #pragma once
 
 #include "sim/base/map.h"
 #include "sim/metrics/explain.h"
 
-/* Waits are summed for every device until it is known which one serves the request. */
+/* Waits are summed for every device, until one serves the request. */
 struct explain_wait {
     int64_t ns[EXPLAIN_CAUSE_COUNT];
 };
@@ -13,45 +13,45 @@ struct explain_wait {
 struct explain_in_way {
     uint32_t request_id;
     enum request_class cls;
-    int64_t tail_ns[MACHINE_MAX_DEVICES], queue_ns[MACHINE_MAX_DEVICES]; /* not settled yet */
+    int64_t tail_ns[MACHINE_MAX_DEVICES], queue_ns[MACHINE_MAX_DEVICES]; /* of the present wait */
     int64_t tail_sum_ns, queue_sum_ns, shared_sum_ns;
 };
 
 struct explain_live {
     const struct request *request;
-    int64_t since_ns; /* explained up to here; while served, to the start of that */
+    int64_t since_ns; /* explained up to here; in service, up to its start */
     bool served, sampled;
     bool evicted; /* KV dropped and not served since */
-    /* As they were at the last event. */
+    /* State at the last event. */
     bool in_pass, decodes, swapped;
-    bool left_out; /* a batch of decodes was formed without it since it was served */
+    bool left_out; /* since its last service a batch of decodes was formed without it */
     uint32_t prefill_target, preemptions;
-    uint32_t kv_before_loss; /* tokens below this position were computed before */
+    uint32_t kv_before_loss; /* tokens below this position had KV before */
     int64_t ns[EXPLAIN_CAUSE_COUNT];
     struct explain_wait wait[MACHINE_MAX_DEVICES];
     struct explain_in_way *in_way; /* owned */
     size_t n_in_way;
 };
 
-/* A stretch of one launch. */
+/* A time interval of one launch. */
 struct explain_piece {
     int64_t begin_ns, end_ns;
-    int64_t slow_ns;               /* of kernels: actual - isolated */
-    enum explain_cause cause;      /* of what is not slow */
-    enum explain_cause slow_cause; /* of what is */
-    enum op_kind op;               /* of a kernel (cause: compute) */
+    int64_t slow_ns;               /* kernels: actual - isolated */
+    enum explain_cause cause;      /* cause of the rest */
+    enum explain_cause slow_cause; /* cause of slow_ns */
+    enum op_kind op;               /* kernels (cause: compute) */
 };
 
 struct explain_launch {
     uint32_t id, first_request, first_token;
-    uint64_t work_id; /* of its pass, or of all of one prompt (explain_pass.c) */
+    uint64_t work_id; /* of its pass, or of all passes of one prompt (explain_pass.c) */
     enum request_class first_class;
     uint8_t device, graph;
     uint32_t chunk_rows;
     bool running, stopping;
     bool has_class[REQUEST_CLASS_COUNT];
-    bool throttled; /* during the kernel in progress */
-    bool shared;    /* another kernel ran during the kernel in progress */
+    bool throttled; /* at some time during the present kernel */
+    bool shared;    /* another launch ran during the present kernel */
     int64_t start_ns, lead_end_ns, end_ns, last_ns;
     struct explain_piece *v; /* owned */
     size_t n;
@@ -60,28 +60,28 @@ struct explain_launch {
 struct explain {
     struct observer observer;
     const struct machine *machine;
-    const struct hwmodel **models; /* owned list, by the number of a pass's model */
-    size_t n_models;               /* 0: nothing has a price */
+    const struct hwmodel **models; /* owned; indexed by model */
+    size_t n_models;               /* 0: no costs */
     uint32_t only;
     bool until_first_token;
     struct map live;
-    /* Launches of passes on a device, ended ones until nothing of their work runs, oldest first. */
+    /* Launches on devices, oldest first; ended ones stay until no launch of their work runs. */
     struct explain_launch *launches;
     size_t n_launches;
-    struct resident_key *pending; /* being compiled or loaded, or queued for it */
+    struct resident_key *pending; /* residents that are PENDING */
     size_t n_pending, cap_pending;
-    uint32_t loading;                            /* of these, graph blocks */
+    uint32_t loading;                            /* graph blocks among them */
     int64_t frame_since_ns[MACHINE_MAX_DEVICES]; /* TIME_NEVER_NS: no frame on it */
-    uint32_t prompt_devices;                     /* that have run a prefill, bits */
+    uint32_t prompt_devices;                     /* bit set of devices that have run a prefill */
     uint8_t last_device;                         /* of the last launch that started */
-    double speed;                                /* by power limits */
-    double step[MACHINE_MAX_DEVICES];            /* the speed of its step of frequency */
-    uint32_t sampling;                           /* passes the host samples for */
+    double speed;                                /* due to power limits */
+    double step[MACHINE_MAX_DEVICES];            /* speed of the device's frequency step */
+    uint32_t sampling;                           /* passes that the host samples for */
     struct explanation *done;
     size_t n_done;
 };
 
-/* Isolated time of the kernels of one launch of a pass, by op. */
+/* Isolated time of one launch's kernels, by op. */
 struct explain_work {
     const struct explain_launch *launch;
     int64_t ns[OP_KIND_COUNT];
@@ -89,22 +89,22 @@ struct explain_work {
 
 /* explain_wait.c */
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id);
-/* Notes the state of its request, which holds until the next event. */
+/* Stores the state of its request until the next event. */
 void explain_look_at(struct explain_live *v);
-/* Brings every waiting request up to now by what was so since the last event. */
+/* Adds the time since the last event to the waits of all waiting requests. */
 void explain_advance(struct explain *x, int64_t now_ns);
-/* It is served by a device from now on: what it waited counts as waiting for that one. */
+/* The device serves the request from now on: its wait was for this device. */
 void explain_wait_settle(struct explain_live *v, uint8_t device);
 
-/* The place where it is noted how long a request was in the way of v. */
+/* The entry of v for a request that delays it; adds it if it is missing. */
 struct explain_in_way *explain_in_way_of(struct explain_live *v, uint32_t request_id,
                                          enum request_class cls);
 
-/* explain_share.c: of n works, what the tokens of each segment of the pass take themselves. own_ns
+/* explain_share.c: divides n works into the time that each segment's tokens take themselves. own_ns
  * has room for all segments. */
 void explain_share(const struct explain *x, const struct pass *p, const struct explain_work *works,
                    size_t n, int64_t *own_ns);
-/* Charges shared_ns of segment i to the others, in proportion to what theirs take. */
+/* Charges shared_ns of segment i to the other segments, in proportion to their own_ns. */
 void explain_share_charge(struct explain_live *v, const struct pass *p, uint32_t i,
                           int64_t shared_ns, const int64_t *own_ns);
 

@@ -1,7 +1,7 @@
-/* Passes on devices: what their launches did, and whose time it was. */
+/* Passes on devices: the time of their launches, and its causes. */
 #include "sim/metrics/explain_impl.h"
 
-/* Passes of one prompt may run at the same time (SEGMENT_AHEAD): what they do is one work. */
+/* Passes of one prompt may run at the same time (SEGMENT_AHEAD): they are one work. */
 static uint64_t work_id_of(const struct pass *p)
 {
     return p->n_segments == 1 ? (uint64_t)p->segments[0].request->id << 32 : p->id;
@@ -104,7 +104,7 @@ void explain_kernel(void *self, const struct kernel_record *k)
               g->shared      ? EXPLAIN_DEVICE_SHARING
               : g->throttled ? EXPLAIN_THROTTLING
                              : EXPLAIN_DDR_SLOWDOWN);
-    if (g->n > before) { /* none of a real kernel that ended before the host saw it begin */
+    if (g->n > before) { /* a real kernel may end before the host saw it begin */
         g->v[g->n - 1].op = k->op;
     }
     g->shared = false;
@@ -130,7 +130,7 @@ void explain_step(void *self, int64_t now_ns UNUSED, uint8_t device, double spee
     }
 }
 
-/* Adds the pieces of a launch until a frame came, and the time that the frame then kept it. */
+/* Adds the pieces of a launch before a frame, and the time of the frame. */
 static void frame_pieces(const struct explain *x, struct explain_launch *g, int64_t now_ns)
 {
     int64_t lead_ns = g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns;
@@ -171,14 +171,14 @@ void explain_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 
 /* ---- a pass leaves its devices ---- */
 
-/* Time of a pass by cause, and its launches in the order that follow_last_finisher meets them. */
+/* Time of a pass by cause, and its launches in the order of follow_last_finisher. */
 struct served {
     int64_t ns[EXPLAIN_CAUSE_COUNT];
-    struct explain_work *works; /* owned: of compute */
+    struct explain_work *works; /* owned; compute time */
     size_t n;
 };
 
-/* The share of a piece that lies before `to`. */
+/* Counts the part of a piece before to_ns. */
 static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *sum,
                         struct explain_work *work)
 {
@@ -197,7 +197,7 @@ static void piece_count(const struct explain_piece *q, int64_t to_ns, int64_t *s
     work->ns[q->op] += q->cause == EXPLAIN_COMPUTE ? part_ns - slow_ns : 0;
 }
 
-/* From the end of the stretch in which launches of the pass ran, backwards to its start. */
+/* Walks backwards from the end of the time in which launches of the pass ran to its start. */
 static void follow_last_finisher(const struct explain *x, uint64_t work_id, int64_t end_ns,
                                  struct served *out)
 {
@@ -218,7 +218,7 @@ static void follow_last_finisher(const struct explain *x, uint64_t work_id, int6
             piece_count(&last->v[i], to_ns, out->ns, &work);
         }
         LIST_ADD(out->works, out->n, work);
-        SIM_ASSERT(last->start_ns < to_ns); /* or it would never end */
+        SIM_ASSERT(last->start_ns < to_ns); /* so the loop ends */
         to_ns = last->start_ns;
     }
 }
@@ -236,7 +236,7 @@ static void forget_work(struct explain *x, uint64_t work_id)
     x->n_launches = n;
 }
 
-/* Returns the part of a segment's time that computed lost KV again. */
+/* Returns the part of a segment's time that recomputed lost KV. */
 static int64_t again_ns(const struct explain_live *v, const struct pass *p, uint32_t i,
                         const struct served *done, int64_t own_ns)
 {
@@ -254,7 +254,7 @@ static int64_t again_ns(const struct explain_live *v, const struct pass *p, uint
     return sum;
 }
 
-/* Books what the pass took, of which own_ns were for its own tokens, as the request's. */
+/* Adds the time of the pass to the request's causes. own_ns of it were for its own tokens. */
 static void settle_one(struct explain_live *v, const int64_t *sum, int64_t own_ns, int64_t again)
 {
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
@@ -273,7 +273,7 @@ static void settle(struct explain *x, const struct pass *p, int64_t now_ns)
     for (int c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         total_ns += done.ns[c];
     }
-    OWNED int64_t *own_ns = NULL; /* once somebody asks */
+    OWNED int64_t *own_ns = NULL; /* computed on demand */
     bool sampled = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
     x->sampling += sampled;
     for (uint32_t i = 0; i < p->n_segments; i++) {
@@ -308,15 +308,15 @@ void explain_launch_ended(void *self, int64_t now_ns, const struct launch *l,
     }
     piece_add(g, g->lead_end_ns < now_ns ? g->lead_end_ns : now_ns, 0, EXPLAIN_HOST, EXPLAIN_HOST);
     if (x->frame_since_ns[l->device] != TIME_NEVER_NS) {
-        frame_pieces(x, g, now_ns); /* stopped while it was paused */
+        frame_pieces(x, g, now_ns); /* it was stopped while paused */
     }
-    /* A real executor is notified of the end of a launch a little after that of its last kernel. */
+    /* A real executor sees the end of a launch a little after that of its last kernel. */
     enum explain_cause rest = l->outcome == LAUNCH_OUTCOME_DONE ? EXPLAIN_HOST : EXPLAIN_KILLED;
     piece_add(g, now_ns, 0, rest, rest);
     g->end_ns = now_ns;
     g->running = false;
-    /* A launch that began at this instant was marked as sharing the device with the one that ends
-     * only now. Its mark depends on the launches that are left. */
+    /* A launch that began at this instant was marked as sharing with the one that ends now. Mark it
+     * by the remaining launches. */
     for (size_t i = 0; i < x->n_launches; i++) {
         if (x->launches[i].device == l->device && x->launches[i].last_ns == now_ns) {
             x->launches[i].shared = false;

@@ -1,8 +1,8 @@
-/* The price of sharing a pass: of the time of its kernels, what the tokens of each request take in
- * kernels of their own, and who is charged for the rest. */
+/* The cost of sharing a pass: how much of its kernels' time each request's tokens would take in
+ * their own kernels, and which requests are charged for the rest. */
 #include "sim/metrics/explain_impl.h"
 
-/* The shape of a pass of this segment alone. */
+/* The shape of a pass with only this segment. */
 static struct work_shape shape_of(const struct segment *s, const struct llm *m)
 {
     uint64_t end = (uint64_t)s->first_token + s->n_tokens;
@@ -15,8 +15,8 @@ static struct work_shape shape_of(const struct segment *s, const struct llm *m)
     return w;
 }
 
-/* Isolated time of an op's kernels for a pass of this shape, launched as g was: static chunks and a
- * last one, or one kernel (sim/core/kernels.c). */
+/* Isolated time of an op's kernels for a pass of this shape, divided into kernels like those of g
+ * (sim/core/kernels.c). */
 static int64_t op_ns(const struct hwmodel *m, const struct explain_launch *g, enum op_kind op,
                      const struct work_shape *shape)
 {
@@ -46,8 +46,8 @@ static int64_t op_ns(const struct hwmodel *m, const struct explain_launch *g, en
     return ns + cost.t_ns;
 }
 
-/* The part of a work that a segment's tokens take: as much of each op as its own kernels are of
- * those of the whole pass. Random kernel times keep their proportion. */
+/* The part of a work that a segment's tokens take: for each op the ratio of its own kernels' model
+ * time to that of the whole pass, applied to the measured time. */
 static int64_t own_part(const struct hwmodel *m, const struct explain_work *work,
                         const struct work_shape *whole, const struct work_shape *own)
 {
@@ -86,11 +86,11 @@ void explain_share(const struct explain *x, const struct pass *p, const struct e
 void explain_share_charge(struct explain_live *v, const struct pass *p, uint32_t i,
                           int64_t shared_ns, const int64_t *own_ns)
 {
-    double all = 0.0; /* of the others */
+    double all = 0.0; /* sum over the other segments */
     for (uint32_t k = 0; k < p->n_segments; k++) {
         all += k == i ? 0.0 : (double)own_ns[k];
     }
-    /* Each gets what a rounded running sum grows by, so that nothing is lost. */
+    /* Differences of a rounded running sum, so that the total is exact. */
     double so_far = 0.0;
     int64_t charged_ns = 0;
     for (uint32_t k = 0; k < p->n_segments && shared_ns > 0; k++) {

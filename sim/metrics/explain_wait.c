@@ -1,4 +1,4 @@
-/* Finds what requests wait for from event to event, and who is in their way. */
+/* Finds what requests wait for between events, and which requests are in the way. */
 #include "sim/metrics/explain_impl.h"
 
 struct explain_live *explain_live_find(const struct explain *x, uint32_t id)
@@ -6,7 +6,8 @@ struct explain_live *explain_live_find(const struct explain *x, uint32_t id)
     return x->only == EXPLAIN_ALL || x->only == id ? map_record(&x->live, id) : NULL;
 }
 
-/* The launch that has run on a device longest, or NULL; what else there is to know of the others.
+/* The launch that has run on a device longest, or NULL. *stopping and *has_class are over all
+ * launches there.
  */
 static const struct explain_launch *oldest_on(const struct explain *x, uint8_t device,
                                               bool *stopping, bool *has_class)
@@ -51,7 +52,7 @@ struct explain_in_way *explain_in_way_of(struct explain_live *v, uint32_t reques
     return &v->in_way[v->n_in_way++];
 }
 
-/* Could the policy have served it, though its device runs something else? */
+/* Whether the policy could have served it, although its device runs something else. */
 static bool held_back(const struct explain *x, const struct explain_live *v, uint8_t device)
 {
     if (v->decodes) {
@@ -64,7 +65,7 @@ static bool held_back(const struct explain *x, const struct explain_live *v, uin
     return idle != 0;
 }
 
-/* dt more of waiting, if it is for this device. The order is the header's. */
+/* Adds dt of waiting, as if for this device. The order of causes is that of the header. */
 static void wait_more(const struct explain *x, struct explain_live *v, uint8_t device, int64_t dt)
 {
     bool stopping = false;
@@ -101,7 +102,8 @@ void explain_look_at(struct explain_live *v)
     v->decodes = r->state == REQUEST_STATE_DECODE;
     v->left_out = v->left_out && !v->in_pass;
     v->prefill_target = request_prefill_target(r);
-    /* A swap out counts as a preemption when it starts; it is over when it is in a pass again. */
+    /* A swap out increments preemptions at its start, and counts until the request is in a pass
+     * again. */
     v->swapped = !v->in_pass && (r->kv_swapped || r->preemptions != v->preemptions);
     if (v->in_pass) {
         v->preemptions = r->preemptions;

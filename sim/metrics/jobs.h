@@ -1,6 +1,4 @@
-/* Jobs of a request graph: when the first request of each arrived and its last foreground one
- * ended.
- */
+/* Jobs of a request graph: arrival of the first request, and end of the last foreground request. */
 #pragma once
 
 #include "sim/api/request.h"
@@ -10,7 +8,7 @@
 struct job {
     int64_t first_arrival_ns;
     uint32_t left; /* foreground requests that have not ended */
-    uint8_t cls;   /* of the request that began it */
+    uint8_t cls;   /* class of its first request */
     bool begun, broken;
 };
 
@@ -20,10 +18,10 @@ struct jobs {
     uint64_t n_complete;
 };
 
-/* Without a graph, or a trace, it costs nothing. */
+/* Does nothing without a trace or a graph. */
 void jobs_init(struct jobs *j, const struct trace *t);
 void jobs_fini(struct jobs *j);
 void jobs_arrived(struct jobs *j, const struct request *r);
-/* A request has finished, or was shed. The job that is complete now, or NULL: one that lost a
- * foreground request never is. */
+/* Call it when a request finished or was shed. Returns the job if that completes it, else NULL. A
+ * job with a shed foreground request never completes. */
 const struct job *jobs_left(struct jobs *j, const struct request *r, bool finished);

@@ -1,4 +1,4 @@
-/* The glossary, and names taken apart. The rows are in metrics.def. */
+/* The table of metrics (rows: metrics.def), and the parser of names. */
 #include "sim/metrics/metric_table.h"
 
 #include "sim/base/words.h"
@@ -41,14 +41,14 @@ static const struct metric_descriptor rows[] = {
 static const char *const statistics[] = {"mean", "max", "n", NULL};
 static const char *const statistic_titles[] = {"mean", "maximum", ""};
 
-/* A name taken apart; texts are borrowed from it. */
+/* The parts of a name, borrowed from it. */
 struct parts {
-    const char *who; /* the group, device or part before the row's name; not 0-terminated */
+    const char *who; /* group, device or part before the row's name; not NUL-terminated */
     size_t who_length;
     const struct metric_descriptor *row;
     int statistic;  /* index; -1: none */
-    double percent; /* of a quantile; 0: none */
-    double limit;   /* of a share; NaN: none */
+    double percent; /* quantile in percent; 0: none */
+    double limit;   /* limit of a share; NaN: none */
 };
 
 static const struct metric_descriptor *row_of(const char *part, size_t length)
@@ -61,7 +61,7 @@ static const struct metric_descriptor *row_of(const char *part, size_t length)
     return NULL;
 }
 
-/* Where ".p97.5" begins at the end of a name; NULL: nowhere. */
+/* Begin of ".p97.5" at the end of a name, or NULL. */
 static const char *quantile_at(const char *name, double *percent)
 {
     const char *found = NULL;
@@ -84,7 +84,7 @@ double metric_quantile(const char *name)
     return percent;
 }
 
-/* Where ".below:2" begins at the end of a name; NULL: nowhere. */
+/* Begin of ".below:2" at the end of a name, or NULL. */
 static const char *limit_at(const char *name, double *limit)
 {
     static const char below[] = ".below:";
@@ -106,7 +106,7 @@ double metric_limit(const char *name)
     return limit;
 }
 
-/* The row whose name is all of it, or what follows the first dots; the longest one that fits. */
+/* Parses a name. The row is the longest one that equals it or its end after a dot. */
 static void take_apart(const char *name, struct parts *p)
 {
     static const char cut[] = "truncated.";
@@ -134,8 +134,7 @@ static void take_apart(const char *name, struct parts *p)
     }
 }
 
-/* "ttft_s.n", whose unit and direction are not those of the values. Events are counted themselves.
- */
+/* Whether it is a number of values, such as "ttft_s.n", with its own unit and direction. */
 static bool is_number_of_values(const struct parts *p)
 {
     return p->row != NULL && p->statistic >= 0 && strcmp(statistics[p->statistic], "n") == 0 &&
@@ -181,7 +180,7 @@ double metric_scale(const char *name)
     return p.row != NULL && isnan(p.limit) && !is_number_of_values(&p) ? p.row->scale : 1.0;
 }
 
-/* "device.busy_frac" is a device's, "reactive.e2e_s" a group's; "all" goes without saying. */
+/* The group or device for a title; "all" is left out. */
 static const char *who_of(const struct parts *p)
 {
     if (p->who_length == 0 || (p->who_length == 3 && memcmp(p->who, "all", 3) == 0)) {

@@ -17,9 +17,9 @@ extern const char *const metric_better_names[];
 struct metric_descriptor {
     const char *part;    /* "ttft_s" */
     const char *title;   /* "time to first token" */
-    const char *unit;    /* of a value: "s", "requests/min", "B", "1" for a share */
-    const char *printed; /* in titles; the same but for bytes, "GB" */
-    double scale;        /* of a value, to be in that: 1e-9 of bytes as GB */
+    const char *unit;    /* of values: "s", "requests/min", "B", "1" for a share */
+    const char *printed; /* in titles; equal, except "GB" for bytes */
+    double scale;        /* factor from unit to printed: 1e-9 for bytes */
     enum metric_better better;
     const char *definition; /* one sentence */
 };
@@ -28,24 +28,24 @@ struct metric_descriptor {
 const struct metric_descriptor *metric_table(size_t *n);
 /* The row of a metric's name; NULL when none fits (a policy's own counter, say). Cost: rows. */
 const struct metric_descriptor *metric_describe(const char *name);
-/* Which way is better. A share below a limit is better the higher it is where less is better.
- * NEITHER of what has no row, and of a number of values. */
+/* Whether lower or higher is better. For a share below a limit it is the opposite of the values'.
+ * NEITHER for a number of values and without a row. */
 enum metric_better metric_better(const char *name);
-/* More of it is better. */
+/* Whether higher is better. */
 bool metric_is_gain(const char *name);
-/* A quantile that a name asks for ("reactive.ttft_s.p97.5": 97.5), or 0. A name with a pattern in
- * it will do. */
+/* The quantile in a name ("reactive.ttft_s.p97.5": 97.5), or 0. The name may have wildcards. */
 double metric_quantile(const char *name);
-/* The limit of a share that a name asks for ("reactive.ttft_s.below:2": 2), or NaN. */
+/* The limit of a share in a name ("reactive.ttft_s.below:2": 2), or NaN. */
 double metric_limit(const char *name);
-/* The factor that brings a value to the unit of its title; 1 without a row, and of a share or a
- * number of values. */
+/* The factor from a value to the unit of its title; 1 without a row, for a share, and for a number
+ * of values. */
 double metric_scale(const char *name);
-/* "reactive time to first token, P90 (s)"; the name itself when it has no row. Nobody frees it.
+/* "reactive time to first token, P90 (s)"; the name itself without a row. Kept until the command
+ * ends.
  */
 const char *metric_title(const char *name);
 
-/* The metric that decides a comparison unless its user names another. */
+/* The default metric of comparisons. */
 #define METRIC_PRIMARY "reactive.e2e_s.mean"
-/* The names that comparisons print when none is asked for; ends with NULL. */
+/* The metrics that comparisons print by default; ends with NULL. */
 extern const char *const metric_usual[];

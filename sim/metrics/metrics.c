@@ -26,14 +26,14 @@ static void note_gap(struct class_totals *t, int64_t now_ns)
         double gap = (double)(now_ns - t->last_arrival_ns);
         SIM_ASSERT(gap >= 0.0);
         double d = gap - t->gap_mean_ns;
-        t->gap_mean_ns += d / (double)t->arrived; /* gaps so far = arrivals before this one */
+        t->gap_mean_ns += d / (double)t->arrived; /* number of gaps = arrivals before this one */
         t->gap_m2 += d * (gap - t->gap_mean_ns);
     }
     t->last_arrival_ns = now_ns;
     t->arrived++;
 }
 
-/* Nobody who finished so far is left out of truncated distributions. */
+/* All requests that have finished belong to truncated distributions. */
 static void settle_ended(struct metrics *m)
 {
     for (int c = 0; c < REQUEST_CLASS_COUNT; c++) {
@@ -44,14 +44,14 @@ static void settle_ended(struct metrics *m)
 
 static struct live *live_add(struct metrics *m, const struct request *r)
 {
-    SIM_ASSERT(metrics_live(m, r) == NULL); /* slots of the living differ */
+    SIM_ASSERT(metrics_live(m, r) == NULL); /* slots are unique */
     while (r->slot >= m->live_cap) {
         uint32_t cap = m->live_cap == 0 ? 64 : 2 * m->live_cap;
         m->live = xrealloc(m->live, cap * sizeof *m->live);
         memset(&m->live[m->live_cap], 0, (cap - m->live_cap) * sizeof *m->live);
         m->live_cap = cap;
     }
-    struct live *v = &m->live[r->slot]; /* the instants of its devices: service_arrived */
+    struct live *v = &m->live[r->slot]; /* service_arrived fills the rest */
     v->request = r;
     v->suspended_ns = 0;
     v->decode_pending_ns = 0;
@@ -69,13 +69,13 @@ static inline void live_remove(struct metrics *m, const struct request *r)
     }
 }
 
-/* Is this the last turn of its session in the trace? */
+/* Whether this is the last turn of its session in the trace. */
 static inline bool ends_session(const struct metrics *m, const struct request *r)
 {
     return m->opt.trace != NULL && map_record(&m->inner_turns, r->id) == NULL;
 }
 
-/* A turn of a session of several begins, and the one before it is over. */
+/* Begins a turn of a session with several turns, and ends the previous turn. */
 static void session_turn(struct metrics *m, const struct request *r)
 {
     struct session *s = map_add(&m->sessions, r->session_id);
@@ -149,7 +149,7 @@ static double session_leave(struct metrics *m, const struct request *r, int64_t 
 {
     int64_t first_ns = r->arrival_ns;
     struct session *s = map_record(&m->sessions, r->session_id);
-    if (s != NULL) { /* not its only turn */
+    if (s != NULL) { /* it had other turns */
         s->last_finish_ns = now_ns;
         s->cls = r->cls;
         if (!ends_session(m, r)) {
@@ -176,7 +176,7 @@ static void client_close(struct metrics *m, uint64_t tokens)
 static inline void client_leave(struct metrics *m, const struct request *r, uint64_t tokens)
 {
     bool closes = m->client_is_session && ends_session(m, r);
-    if (closes && r->turn == 0) { /* it had this turn only */
+    if (closes && r->turn == 0) { /* a single turn */
         m->closed_clients.open--;
         client_close(m, tokens);
         return;
@@ -280,7 +280,7 @@ static void on_finished(void *self, int64_t now_ns, const struct request *r)
     live_remove(m, r);
 }
 
-/* Has one that does not finish waited longer than the threshold? */
+/* Whether an unfinished request has waited longer than the threshold. */
 static bool starves(const struct metrics *m, const struct live *v, int64_t now_ns)
 {
     const struct request *r = v->request;

@@ -20,8 +20,8 @@
  *                        agent-xpu-v2's figure is the active form
  *   fairness_jain        clients that got nothing included
  *
- * The span is first arrival to last finish of the run. So for work that is all there at the start
- * it is the busy time. Where a run ended with requests in the system, the span ends with the run.
+ * The span is first arrival to last finish of the run. If all work is there at the start, it is the
+ * busy time. If a run ended with requests in the system, the span ends with the run.
  *
  * `truncated.` metrics are over requests that finished by the cut: the last arrival, or the run's
  * end when a horizon stopped it. They are e2e_s, ttft_s, norm_e2e_per_token_s, and
@@ -40,43 +40,42 @@ enum metrics_verdict {
     METRICS_STABLE,
     METRICS_UNDECIDED,
     METRICS_OVERLOADED,
-    METRICS_BATTERY_EMPTY, /* the run ended by that, with work left: nothing is said of its load */
+    METRICS_BATTERY_EMPTY, /* that ended the run, with work left: no statement about its load */
     METRICS_VERDICTS
 };
-extern const char *const metrics_verdict_names[]; /* by the enum: "STABLE", ... */
+extern const char *const metrics_verdict_names[]; /* indexed by enum: "STABLE", ... */
 
-/* The status of a run says whether the machine kept up with what arrived. docs/concepts/verdicts.md
- * states the rule and where its two limits come from. */
+/* Limits of the run status, which says whether the machine kept up with arrivals.
+ * docs/concepts/verdicts.md has the rule and the source of the limits. */
 struct metrics_verdict_rule {
     double settled_max_frac; /* longest stretch of work above its mean / arrival window */
     double growing_min_t;    /* growth of the work / its standard error */
 };
 
-/* The calibrated range of a device: kernels of at most so many rows in passes of at most so long a
- * context. Times beyond are extrapolated. 0: no limit. */
+/* The calibrated range of a device: most rows of a kernel, and longest context of a pass. Times
+ * beyond are extrapolated. 0: no limit. */
 struct metrics_range {
     uint32_t rows_max, context_max;
 };
 
-/* Numbers of a meter (hwmodels/metered.h): joules = factor (idle x time + watts of each device x
- * its busy time) + compiling. */
+/* A meter (hwmodels/metered.h): joules = factor (idle x time + watts of each device x its busy
+ * time) + compiling. */
 struct metrics_meter {
-    double factor; /* 0: no meter, and no such metrics */
+    double factor; /* 0: no meter, and no metrics of it */
     double idle_watts;
-    double device_watts[MACHINE_MAX_DEVICES]; /* above idle, while it works; or NaN */
+    double device_watts[MACHINE_MAX_DEVICES]; /* above idle, while busy; NaN: unknown */
 };
 
-/* A user who reads while tokens arrive: when the first one is expected, and the speed of reading.
- */
+/* A user who reads while tokens arrive: expected TTFT, and reading speed. */
 struct metrics_reader {
-    double ttft_s, tokens_per_s; /* 0 tokens per second: there is no such user, and no qoe */
+    double ttft_s, tokens_per_s; /* tokens_per_s 0: no user, and no qoe */
 };
 
 /* An answer within a second, and 4.8 tokens per second: 217 words a minute of 1.33 tokens. Ours. */
 #define METRICS_READER ((struct metrics_reader){1.0, 4.8})
 
-/* Statistics that only some runs have. Each distribution gets the quantiles (percentages: 97.5 is
- * `.p97.5`) and the shares up to the limits (2 is `.below:2`). */
+/* Optional statistics. Each distribution gets these quantiles (in percent: 97.5 is `.p97.5`) and
+ * shares up to these limits (2 is `.below:2`). */
 #define METRICS_MAX_ASKED 8
 struct metrics_asked {
     double percent[METRICS_MAX_ASKED]; /* in (0, 100) */
@@ -85,7 +84,7 @@ struct metrics_asked {
     struct metrics_reader reader;
 };
 
-/* Is it one of those that every run has? */
+/* Whether every run has this quantile. */
 bool metrics_quantile_is_usual(double percent);
 
 struct metrics_options {
@@ -95,17 +94,16 @@ struct metrics_options {
     double tier_medium_frac, tier_high_frac; /* lower bounds of the pressure tiers, of DDR peak */
     double starvation_s;
     struct metrics_verdict_rule verdict;
-    int64_t warmup_ns;  /* requests that arrive before are served, counted in totals and machine
-                           metrics, but left out of distributions and of truncated. */
-    int64_t horizon_ns; /* the run's; TIME_NEVER_NS drains */
+    int64_t warmup_ns;  /* requests that arrive before it count in totals and machine metrics, but
+                           not in distributions and truncated. */
+    int64_t horizon_ns; /* horizon of the run, or TIME_NEVER_NS */
     struct metrics_range range[MACHINE_MAX_DEVICES];
     struct metrics_meter meter;
     struct metrics_asked asked;
-    bool
-        limited; /* a power limit can slow the machine: throttle.* is there where it did not, too */
-    bool frames; /* frames can be drawn: graphics.* is there where none was, too */
-    /* Which turns end a session; borrowed until metrics_free. NULL: sessions and clients are closed
-     * only at the end, so that memory grows with their number. */
+    bool limited; /* there are power limits, so report throttle.*, even if 0 */
+    bool frames;  /* frames may be drawn, so report graphics.*, even if 0 */
+    /* Shows which turns end a session; borrowed until metrics_free. NULL: sessions and clients are
+     * closed at the end of the run, so memory grows with their number. */
     const struct trace *trace;
 };
 
@@ -114,7 +112,7 @@ struct metrics_options {
  * exactly one (tests/oracle/check_run_status.c computes them). */
 struct metrics_options metrics_options_default(void);
 
-#define METRIC_UNDEFINED ((double)NAN) /* no such event in this run: a mean of nothing */
+#define METRIC_UNDEFINED ((double)NAN) /* no event in this run, such as the mean of no values */
 
 struct metric {
     char name[64];
@@ -131,22 +129,22 @@ struct metrics; /* opaque */
 /* machine is borrowed until metrics_free. One object observes one run. */
 struct metrics *metrics_new(const struct metrics_options *opt, const struct machine *machine);
 void metrics_free(struct metrics *m);
-/* The observer to register; lives as long as m. */
+/* The observer to register; owned by m. */
 struct observer *metrics_observer(struct metrics *m);
 
-/* After run_ended: all metrics, always the same names in the same order for one machine. */
+/* Call it after run_ended. Returns all metrics, with equal names in equal order for one machine. */
 void metrics_collect(struct metrics *m, struct metric_list *out);
 enum metrics_verdict metrics_verdict(const struct metrics *m);
-/* Before metrics_collect: the run ended because the battery was empty. */
+/* Call it before metrics_collect if an empty battery ended the run. */
 void metrics_battery_empty(struct metrics *m);
 
 /* Per-request CSV (request_id to state, then prefill_pending_s, prefill_suspended_s,
  * decode_pending_s, client_id, reused_tokens, recomputed_tokens), sorted by request_id. Needs
- * opt.records. about: comment lines to begin with, which say what run it is; NULL: none. */
+ * opt.records. about: comment lines at the top that describe the run; NULL: none. */
 void metrics_requests_write(struct metrics *m, const char *about, FILE *out);
 
 void metric_list_put(struct metric_list *l, double value, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* NULL when there is no metric of that name. O(n). */
+/* Finds a metric by name, or NULL. O(n). */
 const struct metric *metric_list_find(const struct metric_list *l, const char *name);
 void metric_list_fini(struct metric_list *l);

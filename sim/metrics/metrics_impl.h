@@ -1,4 +1,4 @@
-/* Inside of struct metrics, shared by the files of sim/metrics only. */
+/* Internals of struct metrics, for files of sim/metrics only. */
 #pragma once
 
 #include "sim/base/map.h"
@@ -22,17 +22,17 @@ enum series_id {
 enum truncated_id { TRUNCATED_TTFT, TRUNCATED_E2E, TRUNCATED_NORM_TOKEN, TRUNCATED_COUNT };
 
 struct series {
-    struct sample of[GROUP_COUNT]; /* ALL is filled when collecting */
+    struct sample of[GROUP_COUNT]; /* ALL is filled by metrics_collect */
 };
 
 struct class_totals {
     uint64_t arrived, finished, shed;
-    uint64_t input_tokens, output_tokens; /* came out: prompt counts with its first token */
-    uint64_t zero_gaps;                   /* tokens that shared a step with the one before */
+    uint64_t input_tokens, output_tokens; /* done; a prompt counts with its first output token */
+    uint64_t zero_gaps;                   /* tokens in one step with the previous token */
     units_sum e2e_ns;                     /* sums over finished requests */
     uint64_t tokens;
     uint64_t preemptions, evictions, recomputed_tokens;
-    uint64_t prompt_tokens, cached_tokens; /* of finished requests */
+    uint64_t prompt_tokens, cached_tokens; /* over finished requests */
     uint64_t starved;
     uint64_t stops_asked;
     uint64_t slo_carriers, slo_met;
@@ -41,22 +41,22 @@ struct class_totals {
     uint64_t truncated;
 };
 
-#define RESIDUAL_NONE (-2)   /* the device was free, or had reactive work */
-#define RESIDUAL_ACTIVE (-1) /* its launch of the request's arrival still runs */
+#define RESIDUAL_NONE (-2)   /* at arrival the device was free or had reactive work */
+#define RESIDUAL_ACTIVE (-1) /* the launch that ran at arrival still runs */
 
-/* How far the reader of a request's answer is. */
+/* Progress of the reader of an answer. */
 struct reading {
     uint32_t tokens;
-    int64_t read_ns;   /* begins to read the last of them */
-    units_sum late_ns; /* sum over tokens: begin minus when it was expected */
+    int64_t read_ns;   /* when the reader begins the last of them */
+    units_sum late_ns; /* sum over tokens: actual minus expected begin */
 };
 
 /* State of a live request. */
 struct live {
-    const struct request *request; /* NULL: of none */
-    int64_t since_ns;              /* its pass has ended or stopped without a token for it */
+    const struct request *request; /* NULL: unused */
+    int64_t since_ns;              /* end or stop of its last service */
     int64_t suspended_ns, decode_pending_ns;
-    /* usage_clear_ns at its arrival, and when the launch that ran there then had ended */
+    /* usage_clear_ns at its arrival, and at the end of the launch that ran then */
     int64_t clear_ns[MACHINE_MAX_DEVICES], residual_end_ns[MACHINE_MAX_DEVICES];
     uint32_t recomputed_tokens;
     struct reading reading;
@@ -65,20 +65,20 @@ struct live {
 
 struct session {
     int64_t first_arrival_ns, last_finish_ns;
-    int64_t turn_arrival_ns; /* of its last turn so far */
-    uint32_t cls, turn_cls;  /* of the last turn that finished, that arrived */
-    bool broken;             /* a turn was shed: it has no latency */
+    int64_t turn_arrival_ns; /* arrival of its last turn so far */
+    uint32_t cls, turn_cls;  /* class of the last finished turn, and of the last arrived one */
+    bool broken;             /* a turn was shed, so the session has no latency */
 };
 
 struct client {
     uint64_t tokens;
 };
 
-/* Clients from which nothing more can come. */
+/* Clients that are complete. */
 struct closed_clients {
     uint64_t n;
-    double sum, squares; /* of their tokens */
-    uint64_t open;       /* of one turn that has not ended: they got nothing so far */
+    double sum, squares; /* sums over their tokens */
+    uint64_t open;       /* clients with one unfinished turn, which have no tokens yet */
 };
 
 /* Values that a finished request adds to distributions. */
@@ -91,10 +91,11 @@ enum ended_id {
     ENDED_COUNT
 };
 
-/* Requests of a class that finished after the last arrival. Their values are in no distribution
- * until one more arrives, or the run ends: truncated distributions are what the others are then. */
+/* Requests of a class that finished after the last arrival. Their values are added to distributions
+ * at the next arrival or the end of the run. Truncated distributions are those at the last arrival.
+ */
 struct ended {
-    double (*rows)[ENDED_COUNT]; /* owned; NaN: has none */
+    double (*rows)[ENDED_COUNT]; /* owned; NaN: no value */
     size_t n, cap;
 };
 
@@ -102,7 +103,7 @@ struct request_record {
     uint32_t request_id, session_id, turn, client_id;
     uint8_t cls, state;
     uint32_t input_tokens, output_tokens, reused_tokens, recomputed_tokens, preemptions;
-    int64_t arrival_ns, start_ns, first_token_ns, finish_ns; /* TIME_NEVER_NS: did not happen */
+    int64_t arrival_ns, start_ns, first_token_ns, finish_ns; /* TIME_NEVER_NS: never */
     int64_t last_token_ns;
     int64_t suspended_ns, decode_pending_ns;
 };
@@ -116,8 +117,8 @@ struct waiters {
     size_t n;
 };
 
-/* Equal gaps before tokens of one class that followed each other, because they are of a batch. They
- * are in no distribution yet. */
+/* Consecutive equal gaps between tokens of one class, as a batch has them. They are not in the
+ * distribution yet. */
 struct gap_run {
     int64_t gap_ns;
     uint32_t count;
@@ -134,10 +135,10 @@ struct metrics {
     struct live *live; /* owned, by slot */
     uint32_t live_cap;
     struct map sessions, clients;
-    struct map inner_turns; /* request ids that have a next turn */
-    bool client_is_session; /* the trace names no clients: each session is one, and ends with it */
+    struct map inner_turns; /* ids of requests that have a next turn */
+    bool client_is_session; /* the trace has no clients, so each session is one */
     struct closed_clients closed_clients;
-    struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive ones behind a running launch */
+    struct waiters waiting[MACHINE_MAX_DEVICES]; /* reactive requests behind a running launch */
     struct ended ended[REQUEST_CLASS_COUNT];
     struct request_record *records; /* owned */
     size_t n_records;
@@ -145,22 +146,22 @@ struct metrics {
     struct jobs jobs;
     struct usage usage;
     uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
-    /* Solo time of launches of passes with and without prompt tokens, and what they did. */
+    /* Isolated time of launches of passes with and without prompt tokens, and their work. */
     units_sum prefill_ns, decode_ns;
     uint64_t prefill_rows;
     int64_t last_finish_ns, end_ns;
-    bool closed; /* every value is in its distribution */
+    bool closed; /* all values are in distributions */
     bool battery_empty;
 };
 
-/* The record of a request; NULL: it has none. */
+/* The record of a request, or NULL. */
 static inline struct live *metrics_live(const struct metrics *m, const struct request *r)
 {
     bool has = r->slot < m->live_cap && m->live[r->slot].request != NULL;
     return has ? &m->live[r->slot] : NULL;
 }
 
-/* Nothing of it has run since. */
+/* The end of its last service, or its arrival. */
 static inline int64_t metrics_since_ns(const struct live *v)
 {
     int64_t token_ns = v->request->last_token_ns;
@@ -177,7 +178,7 @@ static inline void series_add(struct series *s, enum request_class cls, double x
     series_add_n(s, cls, x, 1);
 }
 
-/* The distribution of which a truncated one is the first part. */
+/* The full distribution for a truncated one. */
 static inline struct series *metrics_whole(struct metrics *m, enum truncated_id which)
 {
     static const enum series_id of[TRUNCATED_COUNT] = {[TRUNCATED_TTFT] = SERIES_TTFT,
@@ -186,9 +187,9 @@ static inline struct series *metrics_whole(struct metrics *m, enum truncated_id 
     return &m->series[of[which]];
 }
 
-/* Puts the gaps that wait into their distribution. */
+/* Adds the pending gaps to their distribution. */
 void metrics_gaps_flush(struct metrics *m, enum request_class cls);
-/* That many tokens of the class came out so long after the ones before. */
+/* Adds `count` tokens of a class, gap_ns after the previous ones. */
 static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_t gap_ns,
                                uint32_t count)
 {
@@ -200,7 +201,7 @@ static inline void metrics_gap(struct metrics *m, enum request_class cls, int64_
     g->count += count;
 }
 
-/* Puts the finished requests of a class that wait into their distributions. */
+/* Adds the pending finished requests of a class to distributions. */
 void metrics_ended_flush(struct metrics *m, enum request_class cls);
 
 /* Observer hooks of service.c, and its part of an arrival. */
@@ -214,19 +215,19 @@ bool service_runs(const struct metrics *m, const struct request *r);
 void service_preempt_asked(void *self, int64_t now_ns, const struct launch *l);
 void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r);
 void service_tokens(void *self, int64_t now_ns, const struct pass *p);
-/* Inputs of the run status beyond times of arrival and departure (metrics.h). */
+/* Sets the inputs of the run status other than arrivals and departures. */
 void service_judge_work(struct metrics *m);
 
 void records_add(struct metrics *m, const struct request *r, const struct live *v, bool finished,
                  int64_t now_ns);
 
-/* Arrived after the warm-up: part of the distributions. */
+/* Whether a request arrived after the warm-up, and so is in distributions. */
 static inline bool metrics_measured(const struct metrics *m, int64_t arrival_ns)
 {
     return arrival_ns >= m->opt.warmup_ns;
 }
 
-/* A turn ends with the arrival of the next one of its session, or with its own last token. */
+/* Adds the session's last turn, which ends with the next turn's arrival or its last token. */
 static inline void metrics_turn(struct metrics *m, const struct session *s, int64_t now_ns)
 {
     if (metrics_measured(m, s->turn_arrival_ns)) {
@@ -241,10 +242,10 @@ static inline bool metrics_has_reader(const struct metrics *m)
 {
     return m->opt.asked.reader.tokens_per_s > 0.0;
 }
-/* The tokens of a pass come out, and of several equal ones. Call with a reader only, and before the
- * instants of their requests change. Cost: O(tokens). */
+/* Adds tokens of a pass, or of several equal ones. Call these only with a reader, before
+ * last_token_ns of the requests changes. Cost: O(tokens). */
 void qoe_tokens(struct metrics *m, int64_t now_ns, const struct pass *p);
 void qoe_repeated(struct metrics *m, const struct repeat_record *r);
-/* The quality of a request that has all its tokens: 1 as expected, towards 0 the later they came.
+/* The quality of a finished request: 1 if all tokens were in time, towards 0 the later they came.
  */
 double qoe_of(const struct metrics *m, const struct live *v);

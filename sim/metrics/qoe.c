@@ -1,10 +1,10 @@
-/* Quality of experience (Andes, arXiv 2404.16283): how far a reader is, against how far one would
- * be whose first token comes when expected and who never waits for another.
+/* Quality of experience (Andes, arXiv 2404.16283): the progress of a reader, compared with a reader
+ * whose first token comes when expected and who never waits for another.
  *
- * Token i of an answer is expected at e_i = arrival + ttft + i / speed. The reader begins it at
- * c_i = max(it is out, c_(i-1) + 1 / speed), the first one not before e_0: nobody is rewarded for
- * tokens that come sooner than they are read. A token takes 1 / speed to read. Both curves are
- * areas over time until the last one has been read, so that the quality is
+ * Token i of an answer is expected at e_i = arrival + ttft + i / speed. The reader begins it at c_i
+ * = max(its time, c_(i-1) + 1 / speed), and the first one not before e_0, so tokens that come
+ * earlier than they are read have no effect. A token takes 1 / speed to read. Both curves are areas
+ * over time until the last one has been read, so that the quality is
  *
  *     1 - sum(c_i - e_i) / sum(end - e_i - 1 / (2 speed)),   end = c_last + 1 / speed */
 #include "sim/metrics/metrics_impl.h"
@@ -14,7 +14,7 @@ static int64_t token_ns(const struct metrics *m)
     return units_ns_from_s(1.0 / m->opt.asked.reader.tokens_per_s);
 }
 
-/* A token is out at that instant. */
+/* Adds a token that comes at out_ns. */
 static inline void read_token(struct reading *g, int64_t arrival_ns, int64_t out_ns,
                               int64_t ttft_ns, int64_t each_ns)
 {

@@ -33,7 +33,7 @@ void records_add(struct metrics *m, const struct request *r, const struct live *
              });
 }
 
-/* A difference of instants, exact to the nanosecond; empty when one of them never came. */
+/* Writes a difference of instants, exact to the nanosecond; empty if one is TIME_NEVER_NS. */
 static void put_time(FILE *f, int64_t to_ns, int64_t from_ns)
 {
     if (to_ns == TIME_NEVER_NS || from_ns == TIME_NEVER_NS) {

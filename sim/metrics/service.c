@@ -1,7 +1,7 @@
-/* When requests are served and when they wait: what the launches and passes of a run tell. */
+/* Times in which requests are served or wait, from the launches and passes of a run. */
 #include "sim/metrics/metrics_impl.h"
 
-/* Which devices the newcomer finds busy with proactive work only. */
+/* Stores which devices an arriving request finds busy with proactive work only. */
 void service_arrived(struct metrics *m, struct live *v, const struct request *r)
 {
     uint32_t proactive = 0;
@@ -21,7 +21,7 @@ void service_arrived(struct metrics *m, struct live *v, const struct request *r)
     }
 }
 
-/* The wait that ends now belongs to prefill until the first token is out, then to decode. */
+/* Ends a wait, which counts for prefill until the first token, then for decode. */
 static void close_wait(struct live *v, int64_t now_ns)
 {
     int64_t *sum = v->request->generated_tokens > 0 ? &v->decode_pending_ns : &v->suspended_ns;
@@ -40,7 +40,7 @@ static const struct usage_launch *launch_of(const struct metrics *m, const struc
 }
 
 /* Adds the wait of a reactive request behind proactive work. Time in which its device ran other
- * reactive requests does not count: they would have been before it on a machine of their own. */
+ * reactive requests does not count, because it would wait for them without proactive work, too. */
 void service_first_service(void *self, int64_t now_ns, const struct request *r,
                            const struct launch *l)
 {
@@ -67,7 +67,7 @@ void service_first_service(void *self, int64_t now_ns, const struct request *r,
     series_add(&m->series[SERIES_PREEMPT_REST], cls, latency - residual);
 }
 
-/* Nothing of the request's pass runs any more. */
+/* The request's service has ended. */
 static void set_since(struct metrics *m, const struct request *r, int64_t now_ns)
 {
     struct live *v = metrics_live(m, r);
@@ -76,7 +76,7 @@ static void set_since(struct metrics *m, const struct request *r, int64_t now_ns
     }
 }
 
-/* Does anything of the request run? */
+/* Whether a launch of the request runs. */
 bool service_runs(const struct metrics *m, const struct request *r)
 {
     for (uint32_t i = 0; i < m->usage.n_running; i++) {
@@ -123,7 +123,7 @@ void service_launch_ended(void *self, int64_t now_ns, const struct launch *l, in
     }
     w->n = 0;
     const struct pass *p = l->pass;
-    /* While the host samples, it is still served. */
+    /* A request is in service while the host samples. */
     bool in_tail = p->op == p->n_ops && p->n_launches == 0 && p->shape.logit_rows > 0;
     bool served = in_tail || usage_runs(&m->usage, p);
     for (uint32_t i = 0; i < p->n_segments && !served; i++) {
@@ -196,7 +196,8 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
         const struct request *q = p->segments[i].request;
         m->totals[q->cls].output_tokens += r->n;
         if (metrics_measured(m, q->arrival_ns)) {
-            metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1); /* each has its own first */
+            metrics_gap(m, q->cls, first_ns - q->last_token_ns,
+                        1); /* each request's first gap is its own */
             measured[q->cls]++;
         }
     }

@@ -29,13 +29,13 @@ static void counter_write(struct timeline *t, struct timeline_counter *c, int64_
     trace_event_end(&t->out);
 }
 
-/* The value holds up to now_ns: writes the means of the cells that are over. */
+/* The value is constant up to now_ns: writes the means of complete cells. */
 static void counter_fill(struct timeline *t, struct timeline_counter *c, int64_t now_ns)
 {
     while (c->at_ns < now_ns) {
         int64_t begin_ns = c->at_ns - c->at_ns % c->cell_ns;
         int64_t to_ns = begin_ns + c->cell_ns < now_ns ? begin_ns + c->cell_ns : now_ns;
-        bool all = c->at_ns == begin_ns; /* then one value may hold for many cells */
+        bool all = c->at_ns == begin_ns; /* one value for many cells */
         for (int i = 0; i < 2; i++) {
             c->sum[i] += c->value[i] * (double)(to_ns - c->at_ns);
         }
@@ -62,12 +62,12 @@ static void counter_set(struct timeline *t, struct timeline_counter *c, int64_t 
     c->value[1] = b;
 }
 
-/* Writes the values that hold since the last change, as the timeline ends. */
+/* Writes the last values at the end of the timeline. */
 static void counter_end(struct timeline *t, struct timeline_counter *c, int64_t now_ns)
 {
     if (c->cell_ns > 0) {
         counter_fill(t, c, now_ns);
-        double part_ns = (double)(now_ns % c->cell_ns); /* of a cell that is not over */
+        double part_ns = (double)(now_ns % c->cell_ns); /* of an incomplete cell */
         double mean[2] = {c->sum[0] / part_ns, c->sum[1] / part_ns};
         if (part_ns > 0.0) {
             counter_write(t, c, now_ns - now_ns % c->cell_ns, mean);
@@ -132,7 +132,7 @@ static void counters_begin(struct timeline *t)
     }
 }
 
-/* At the begin of the window what holds then is new. */
+/* Writes all counters at the begin of the window. */
 static void counters_show(struct timeline *t, int64_t now_ns)
 {
     for (uint32_t i = 0; i < N_COUNTERS; i++) {
@@ -179,7 +179,7 @@ static void phase_change(struct timeline *t, int64_t now_ns, const struct reques
     }
 }
 
-/* Its track, and its slice from now on. */
+/* Draws a request's track, and its slices from now on. */
 static void request_show(struct timeline *t, int64_t now_ns, uint32_t id,
                          const struct timeline_request *v)
 {
@@ -252,8 +252,7 @@ static void on_kv_lost(void *self, int64_t now_ns, const struct request *r, uint
     }
 }
 
-/* No hook reports a swap when it happens. The request's next pass shows it: the count of
- * preemptions has grown. */
+/* No hook reports a swap. The request's next pass shows it by its number of preemptions. */
 static void on_pass_formed(void *self, int64_t now_ns, const struct pass *p)
 {
     struct timeline *t = timeline_at(self, now_ns);
@@ -276,7 +275,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     if (r->state == REQUEST_STATE_SHED) {
         trace_instant(&t->out, TIMELINE_PID_REQUESTS, r->id, now_ns, "shed");
     }
-    slice_end(t, now_ns, r->id); /* the phase */
+    slice_end(t, now_ns, r->id); /* of the phase */
     slice_end(t, now_ns, r->id);
     count_live(t, now_ns, r->cls, -1);
     map_remove(&t->requests, r->id);
@@ -293,7 +292,7 @@ static void window_begin(struct timeline *t)
     uint32_t at = 0;
     uint64_t id = 0;
     for (struct timeline_request *v; (v = map_next(&t->requests, &at, &id)) != NULL;) {
-        v->drawn = true; /* no arrow from an arrival that is not in it */
+        v->drawn = true; /* no arrow from an arrival before the window */
         request_show(t, t->o.from_ns, (uint32_t)id, v);
     }
 }
@@ -349,7 +348,7 @@ struct timeline *timeline_open(const char *path, const struct machine *machine,
     }
     trace_process_name(&t->out, TIMELINE_PID_MACHINE, "machine");
     trace_process_name(&t->out, TIMELINE_PID_REQUESTS, "requests");
-    /* Viewers skip names that they do not know. */
+    /* Viewers ignore unknown names. */
     trace_event_begin(&t->out, 'M', TIMELINE_PID_MACHINE, 0, 0, "machine");
     trace_args_begin(&t->out);
     trace_decimal(&t->out, "ddr_peak_gb_per_s", machine->ddr_peak_bytes_per_s / 1e9);

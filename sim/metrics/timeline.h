@@ -18,16 +18,16 @@
  *   request  a slice from arrival to finish, in it queued (to first service), prefill (to first
  *            token), decode, and recompute after KV loss. Instants: "evicted", "swapped" (seen
  *            when its next pass forms), "shed"
- * Arrows lead from a request's arrival to its first kernel. Counters: DDR GB/s demanded and
- * carried, watts of each power domain, live requests of each class.
+ * Arrows lead from a request's arrival to its first kernel. Counters: DDR demand and traffic in
+ * GB/s, watts of each power domain, live requests of each class.
  *
- * Without kernels (launches only) the leads are left out too. The counters of DDR and power are
- * then means over cells of TIMELINE_CELL_NS, written where they change: an hour is some megabytes
- * and not gigabytes. A window cuts what reaches over its ends, and the rest is not written.
+ * Without kernels (launches only) leads are left out, too. The counters of DDR and power are then
+ * means over cells of TIMELINE_CELL_NS, written on changes: an hour is some megabytes, not
+ * gigabytes. A window cuts slices at its ends.
  *
- * Events of a track are written in time order, and slices are nested or disjoint. An instant's
- * counter is its last value there. Results of the run stay the same; it only runs kernel by kernel
- * (wants_kernels). Memory: O(live requests). */
+ * Events of a track are written in time order, and slices are nested or disjoint. If a counter
+ * changes several times at an instant, the last value is written. The run's results do not change,
+ * but it is simulated kernel by kernel (wants_kernels). Memory: O(live requests). */
 #pragma once
 
 #include "sim/api/observer.h"
@@ -36,29 +36,29 @@
 #define TIMELINE_PID_MACHINE 1u
 #define TIMELINE_PID_REQUESTS 2u
 #define TIMELINE_LANES MACHINE_MAX_SHARED
-/* Tracks of the machine: lanes of device d from TIMELINE_TID_DEVICE(d) on. */
+/* Tracks of the machine: lanes of device d begin at TIMELINE_TID_DEVICE(d). */
 #define TIMELINE_TID_DEVICE(d) (1u + (uint32_t)(d)*TIMELINE_LANES)
 #define TIMELINE_TID_LOADER TIMELINE_TID_DEVICE(MACHINE_MAX_DEVICES)
 #define TIMELINE_TID_COMPILER (TIMELINE_TID_LOADER + 1u)
 #define TIMELINE_TID_FRAMES (TIMELINE_TID_COMPILER + 1u)
 #define TIMELINE_TID_CONDITIONS (TIMELINE_TID_FRAMES + 1u)
 
-#define TIMELINE_CELL_NS 10000000 /* 10 ms: a thousandth of what a screen shows of a run */
+#define TIMELINE_CELL_NS 10000000 /* 10 ms */
 
 struct timeline; /* opaque */
 
-/* {0}: all of the run, every kernel, nothing said of it. */
+/* {0}: the whole run, every kernel, no description. */
 struct timeline_options {
-    int64_t from_ns, to_ns; /* the window; to_ns 0: to the end */
+    int64_t from_ns, to_ns; /* the window; to_ns 0: the end of the run */
     bool only_launches;
-    const char *about; /* a JSON object on one line: what run this is. NULL: nothing */
+    const char *about; /* a JSON object on one line that describes the run, or NULL */
 };
 
-/* The file is whole or not there (output.h); a name in .gz packs it. machine is borrowed until
- * close. NULL with an error when it cannot be written. One object observes one run. */
+/* The file is complete or absent (output.h); a name in .gz compresses it. machine is borrowed until
+ * close. NULL with an error if it cannot be written. One object observes one run. */
 struct timeline *timeline_open(const char *path, const struct machine *machine,
                                const struct timeline_options *o, struct err *e);
 struct observer *timeline_observer(struct timeline *t);
-/* keep: it takes its place; otherwise it is removed. Frees t, which may be NULL. 0 or -EINVAL
- * with an error. */
+/* Completes the file if `keep`, else removes it. Frees t, which may be NULL. 0 or -EINVAL with an
+ * error. */
 int timeline_close(struct timeline *t, bool keep, struct err *e);

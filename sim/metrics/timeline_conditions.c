@@ -1,9 +1,9 @@
-/* The track of the machine's conditions: a slice for each stretch between two events, whose name
- * says what holds. */
+/* The track of the machine's conditions: a slice for the time between two events, named by the
+ * conditions. */
 #include "sim/metrics/timeline_impl.h"
 
-/* "battery 25 % at 120 s, 20 W, 6.3 GB taken, window closed": what is not as it begins. The charge
- * falls until the next event, so it has its instant, which a picture of a later window needs. */
+/* "battery 25 % at 120 s, 20 W, 6.3 GB taken, window closed": conditions that differ from the
+ * initial ones. The charge has its instant, because it changes until the next event. */
 static void describe(int64_t now_ns, const struct machine_state *now, char *buf, size_t size)
 {
     SCOPED(text_fini) struct text t = {0};

@@ -1,4 +1,4 @@
-/* Inside the timeline: its state, and the machine's half (timeline_machine.c). */
+/* Internals of the timeline: its state, and the machine's tracks (timeline_machine.c). */
 #pragma once
 
 #include "sim/base/map.h"
@@ -10,31 +10,31 @@ enum timeline_phase { PHASE_QUEUED, PHASE_PREFILL, PHASE_DECODE, PHASE_RECOMPUTE
 struct timeline_request {
     uint8_t phase;
     bool reactive;
-    bool drawn; /* its first kernel is, or need not be */
+    bool drawn; /* its first kernel was drawn, or need not be */
     uint32_t preemptions;
     uint32_t session, turn, input_tokens, reused_tokens;
 };
 
 /* The launch on one lane of a device. */
 struct timeline_lane {
-    bool used; /* its track has a name */
+    bool used; /* its track has been named */
     bool running;
     uint32_t launch_id, pass_id, request, sequences, rows;
     bool reactive;
     const char *name;
     int64_t lead_ns;
-    bool has_newcomers;  /* some request of it has no kernel yet */
-    int64_t lead_end_ns; /* or TIME_NEVER_NS when the lead is drawn */
-    int64_t last_ns;     /* end of what was drawn last */
-    int64_t asked_ns;    /* a preemption not drawn yet, or TIME_NEVER_NS */
+    bool has_newcomers;  /* a request of its pass has had no kernel yet */
+    int64_t lead_end_ns; /* TIME_NEVER_NS: the lead is drawn */
+    int64_t last_ns;     /* end of the last drawn slice */
+    int64_t asked_ns; /* when a preemption was requested that is not drawn yet, or TIME_NEVER_NS */
 };
 
-/* Values of one instant are written when time has moved on, and only if they differ. With cells
- * the means of the cells are. */
+/* A counter. The last value of an instant is written, if it has changed. With cells it is the mean
+ * of each cell. */
 struct timeline_counter {
     const char *name;
     const char *keys[2];                 /* the second may be NULL */
-    double value[2], written[2], sum[2]; /* sum: value x ns in the cell of at_ns */
+    double value[2], written[2], sum[2]; /* sum: integral in the cell of at_ns */
     int64_t at_ns, cell_ns;              /* cell_ns 0: no cells */
     bool any;
 };
@@ -45,7 +45,7 @@ struct timeline_channel { /* FIFO, head first */
         int64_t since_ns;
     } * v;
     size_t n;
-    int64_t free_ns; /* when the item before the head was through */
+    int64_t free_ns; /* when the item before the head ended */
 };
 
 struct timeline {
@@ -53,20 +53,20 @@ struct timeline {
     struct observer observer;
     const struct machine *machine;
     struct timeline_options o;
-    bool begun, ended; /* the window */
+    bool begun, ended; /* state of the window */
     struct map requests;
     struct timeline_lane lanes[MACHINE_MAX_DEVICES][TIMELINE_LANES];
     struct timeline_channel loader, compiler;
     struct timeline_counter ddr, live, watts[OBSERVER_DOMAINS];
     char watts_names[OBSERVER_DOMAINS][32];
     int64_t ddr_end_ns, frame_begin_ns;
-    bool has_frames, has_conditions; /* the track has a name */
-    char conditions[96];             /* since conditions_ns; "": no event so far */
+    bool has_frames, has_conditions; /* the track has been named */
+    char conditions[96];             /* since conditions_ns; "": no event yet */
     int64_t conditions_ns;
     uint32_t n_live[REQUEST_CLASS_COUNT];
 };
 
-/* First thing in every hook: opens and closes the window as time passes its ends. */
+/* Called first in every hook: opens and closes the window. */
 struct timeline *timeline_at(void *self, int64_t now_ns);
 
 /* timeline_machine.c */
@@ -82,8 +82,8 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
 void timeline_conditions(void *self, int64_t now_ns, const struct machine_state *now);
 void timeline_conditions_end(struct timeline *t, int64_t now_ns);
 
-/* The window begins: names of tracks, launches that run. */
+/* Writes names of tracks and running launches at the begin of the window. */
 void timeline_machine_show(struct timeline *t, int64_t now_ns);
-/* The run or the window is over: closes what is open; `name` is what has run since the last kernel
- * that ended. */
+/* Closes open slices at the end of the run or the window. `name` is for the time since the last
+ * kernel. */
 void timeline_machine_end(struct timeline *t, int64_t now_ns, const char *name);

@@ -66,7 +66,7 @@ static void lane_open(struct timeline *t, uint32_t tid, int64_t now_ns,
 
 void timeline_machine_show(struct timeline *t, int64_t now_ns)
 {
-    t->has_frames = false; /* its name is written again */
+    t->has_frames = false; /* to write its name again */
     t->has_conditions = false;
     for (uint8_t d = 0; d < t->machine->n_devices; d++) {
         t->lanes[d][0].used = true;
@@ -148,7 +148,7 @@ static void draw_asked(struct timeline *t, struct timeline_lane *lane, uint32_t 
     }
 }
 
-/* Arrows from the arrivals of those that meet their first kernel here. */
+/* Draws arrows from arrivals of requests whose first kernel this is. */
 static void draw_arrows(struct timeline *t, const struct kernel_record *k, uint32_t tid)
 {
     const struct pass *p = k->launch->pass;
@@ -206,7 +206,7 @@ void timeline_kernel(void *self, const struct kernel_record *k)
     draw_asked(t, lane, tid);
 }
 
-/* The graphics user's frames on a track of their own, drawn when they are done. */
+/* Frames of the screen, on their own track, drawn when they end. */
 void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state to, int64_t due_ns)
 {
     struct timeline *t = timeline_at(self, now_ns);
@@ -231,7 +231,7 @@ void timeline_frame(void *self, int64_t now_ns, uint8_t device, enum frame_state
     }
 }
 
-/* The kernel in progress is drawn when it ends, so the question waits for it. */
+/* Drawn after the kernel in progress, whose slice comes first. */
 void timeline_preempt_asked(void *self, int64_t now_ns, const struct launch *l)
 {
     struct timeline *t = timeline_at(self, now_ns);
@@ -253,7 +253,7 @@ void timeline_launch_ended(void *self, int64_t now_ns, const struct launch *l,
 {
     struct timeline *t = timeline_at(self, now_ns);
     uint32_t i = lane_of(t, l);
-    if (i == TIMELINE_LANES) { /* withdrawn from the queue: no slice of its own */
+    if (i == TIMELINE_LANES) { /* withdrawn: no slice */
         trace_instant(&t->out, TIMELINE_PID_REQUESTS, l->pass->segments[0].request->id, now_ns,
                       "withdrawn");
         return;
@@ -288,7 +288,7 @@ void timeline_resident(void *self, int64_t now_ns, struct resident_key key, enum
     while (i < c->n && !(c->v[i].key.a == key.a && c->v[i].key.b == key.b)) {
         i++;
     }
-    if (i == c->n) { /* something that was ready is dropped */
+    if (i == c->n) { /* a ready resident was dropped */
         return;
     }
     int64_t begin_ns = c->v[i].since_ns > c->free_ns ? c->v[i].since_ns : c->free_ns;

@@ -4,7 +4,7 @@
 
 static void flush(struct trace_events *w)
 {
-    /* output_close says what failed */
+    /* output_close reports errors */
     (void)fwrite(w->text.p, 1, w->text.n, output_stream(w->out));
     w->text.n = 0;
 }
@@ -22,7 +22,7 @@ static void put_thousandths(struct text *t, int64_t v)
     }
 }
 
-/* Names come from files: what JSON does not take as it is becomes a question mark. */
+/* Names come from files: replaces characters that JSON would escape by question marks. */
 static void put_string(struct text *t, const char *s)
 {
     text_char(t, '"');

@@ -1,6 +1,6 @@
 #include "sim/metrics/usage.h"
 
-/* The lowest demand that is at least that part of the peak, as the division rounds it. */
+/* The lowest demand whose rounded quotient with the peak is at least frac. */
 static double demand_from(double frac, double peak_bytes_per_s)
 {
     double x = frac * peak_bytes_per_s;
@@ -30,7 +30,7 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     }
 }
 
-/* Sums all terms again in a fixed order, so that rounding does not depend on earlier states. */
+/* Sums all terms in a fixed order, so that rounding does not depend on the history. */
 static inline double total_watts(const struct usage *u)
 {
     double watts = u->machine->idle_watts;
@@ -41,7 +41,7 @@ static inline double total_watts(const struct usage *u)
     return watts + u->watts[OBSERVER_DOMAIN_HOST];
 }
 
-/* States of zero length leave no trace: several domains may change at one instant. */
+/* Several domains may change at one instant, so states of zero length have no effect. */
 static inline void advance(struct usage *u, int64_t now_ns)
 {
     SIM_ASSERT(now_ns >= u->now_ns);
@@ -111,7 +111,7 @@ void usage_speed(struct usage *u, int64_t now_ns, double speed)
     u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
-/* The host's time in a state of r's, from the second launch on. */
+/* Adds the host's time in a state of r, from the second launch on. */
 static void repeated_host(struct usage *u, const struct repeat_record *r, int64_t busy_ns,
                           int64_t end_ns)
 {
@@ -123,8 +123,8 @@ static void repeated_host(struct usage *u, const struct repeat_record *r, int64_
     u->since_ns[host] = end_ns;
 }
 
-/* Counts the bytes that attention of repeated launches moved, each as in usage_ddr. They are whole
- * numbers, so that they may be summed before. */
+/* Adds the DDR bytes of attention in repeated launches, as usage_ddr does. They are whole numbers,
+ * so sums do not depend on the order. */
 static void repeated_ddr(struct usage *u, const struct repeat_record *r)
 {
     int64_t bytes = 0;
@@ -144,9 +144,9 @@ static void repeated_ddr(struct usage *u, const struct repeat_record *r)
     }
 }
 
-/* Between launches the device idles. busy_ns: of those from the second on. Sums of doubles are made
- * in local variables, in the order in which single launches would have added: so they are the same
- * to the last bit. */
+/* Adds energy from the second launch on; busy_ns is their time. The device idles between launches.
+ * Doubles are added in local variables in the order of single launches, so sums are equal to the
+ * last bit. */
 static void repeated_power(struct usage *u, const struct repeat_record *r, int64_t busy_ns)
 {
     uint8_t d = r->launch->device;
@@ -181,7 +181,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
 {
     uint8_t d = r->launch->device;
     int64_t all_ns = now_ns - r->begin_ns - (int64_t)r->n * (r->lead_ns + r->sample_ns);
-    int64_t busy_ns = all_ns - r->isolated_ns[0]; /* from the second on */
+    int64_t busy_ns = all_ns - r->isolated_ns[0]; /* from the second launch on */
     SIM_ASSERT(r->n > 0);
     repeated_power(u, r, busy_ns);
     repeated_ddr(u, r);
@@ -192,7 +192,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->isolated_ns += all_ns;
     struct usage_range *x = &u->range[d];
     const struct pass *p = r->launch->pass;
-    uint64_t longest = 0; /* context of the first; each further one has a token more */
+    uint64_t longest = 0; /* context of the first; grows by a token each */
     for (uint32_t i = 0; i < p->n_segments; i++) {
         uint64_t context = (uint64_t)p->segments[i].request->kv_tokens + 1;
         longest = context > longest ? context : longest;
@@ -204,7 +204,7 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     return all_ns;
 }
 
-/* Was the domain in one phase or another at every instant, and in no two? */
+/* Whether the phases of a domain sum to the run's time. */
 static bool phases_sum_to(const struct usage *u, uint8_t domain, int64_t end_ns)
 {
     int64_t sum_ns = 0;
@@ -218,7 +218,8 @@ static bool phases_sum_to(const struct usage *u, uint8_t domain, int64_t end_ns)
 void usage_finish(struct usage *u, int64_t now_ns)
 {
     usage_speed(u, now_ns, u->speed);
-    u->frame_ns += u->frame_runs ? now_ns - u->frame_since_ns : 0; /* the run ends within it */
+    u->frame_ns +=
+        u->frame_runs ? now_ns - u->frame_since_ns : 0; /* a frame at the end of the run */
     advance(u, now_ns);
     for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
         close_phase(u, now_ns, i);
@@ -227,8 +228,7 @@ void usage_finish(struct usage *u, int64_t now_ns)
     SIM_ASSERT(u->ddr_denied_bytes >= 0 && u->overlap_ns <= now_ns);
 }
 
-/* Whether the machine's file says of anything what it draws. Where it says nothing, energy is
- * unknown and not 0. */
+/* Whether the machine's file states any power. If not, energy is unknown, not 0. */
 static bool powers_are_known(const struct machine *m)
 {
     bool known = m->idle_watts > 0.0 || m->poll_watts > 0.0 || m->compile_watts > 0.0;
@@ -289,7 +289,7 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
 #include "sim/metrics/metrics.def"
 }
 
-/* Watts that nobody knows do not matter where there was no such work. */
+/* Unknown watts do not matter without such work. */
 static double joules_of(double watts, int64_t ns)
 {
     return ns > 0 ? watts * units_s_from_ns(ns) : 0.0;

@@ -16,7 +16,7 @@ struct usage_launch {
     uint8_t device;
     bool has_reactive;
     int64_t lead_ns;
-    int64_t clear_ns; /* usage_clear_ns of its device when it started, itself left out */
+    int64_t clear_ns; /* usage_clear_ns of its device at its start, without itself */
 };
 
 /* Time in which a device ran reactive launches. */
@@ -25,8 +25,8 @@ struct usage_reactive {
     int64_t since_ns, sum_ns;
 };
 
-/* Isolated time of a device's launches, and of those beyond its calibrated range: too many rows,
- * too long a context, either. */
+/* Isolated time of a device's launches, and of those outside its calibrated range: by rows, by
+ * context, by either. */
 struct usage_range {
     struct metrics_range limit;
     units_sum all_ns, rows_ns, context_ns, outside_ns;
@@ -44,26 +44,28 @@ struct usage {
     double watt_ns[OBSERVER_DOMAINS][USAGE_PHASES]; /* energy by phase */
     double peak_watts;
     int64_t overlap_ns; /* NPU and iGPU busy at once */
-    /* Asked for, and of it not had: whole bytes per interval, so that collapsing is invisible. */
+    /* Demand, and its unserved part: whole bytes per interval, so that grouping does not matter. */
     units_sum ddr_demand_bytes, ddr_denied_bytes;
-    units_sum tier_ns[USAGE_TIERS];          /* time with traffic, by its demand */
+    units_sum tier_ns[USAGE_TIERS];          /* time with traffic in each tier of demand */
     double tier_medium_from, tier_high_from; /* the lowest demands of these tiers */
     struct usage_launch running[USAGE_MAX_LAUNCHES];
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
-    units_sum actual_ns, isolated_ns, killed_ns; /* of ended launches */
-    double speed, speed_lost_ns, speed_least; /* by power limits; integral of 1 - speed; lowest */
+    units_sum actual_ns, isolated_ns, killed_ns; /* over ended launches */
+    double speed, speed_lost_ns,
+        speed_least; /* due to power limits; integral of 1 - speed; lowest speed */
     int64_t speed_since_ns;
-    uint64_t frames, frames_missed; /* of the graphics user: begun, never begun */
+    uint64_t frames, frames_missed; /* frames begun, and missed */
     bool frame_runs;
-    int64_t frame_since_ns, frame_ns, frame_wait_ns, frame_late_ns; /* begun at; sums; longest */
+    int64_t frame_since_ns, frame_ns, frame_wait_ns,
+        frame_late_ns; /* start of the present frame; sums; longest delay */
 };
 
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
                 double tier_high_frac, const struct metrics_range *range);
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
                  double watts);
-/* The tier of the DDR's pressure at that demand: 0, 1 or 2. */
+/* The tier of DDR pressure at a demand: 0, 1 or 2. */
 static inline int usage_tier(const struct usage *u, double demand_bytes_per_s)
 {
     return demand_bytes_per_s >= u->tier_high_from     ? 2
@@ -88,10 +90,10 @@ static inline void usage_ddr(struct usage *u, uint64_t count, int64_t duration_n
 
 void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t due_ns);
 void usage_speed(struct usage *u, int64_t now_ns, double speed);
-/* Launches that ran alone from begin to end, the last one's tokens now; what the first one drew is
- * known. Returns how long they ran in all. */
+/* Adds repeated launches; the last one's tokens are out now. The power hook has reported the first
+ * one. Returns their total time. */
 int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t now_ns);
-/* Does anything of the pass run, or of other passes of its one prompt (SEGMENT_AHEAD)? */
+/* Whether a launch of the pass runs, or of another pass of its prompt (SEGMENT_AHEAD). */
 static inline bool usage_runs(const struct usage *u, const struct pass *p)
 {
     uint32_t i = 0;
@@ -110,7 +112,7 @@ static inline int64_t usage_clear_ns(const struct usage *u, uint8_t device, int6
     return (x->running > 0 ? x->since_ns : now_ns) - x->sum_ns;
 }
 
-/* More reactive launches, or fewer, run on the device from now on. */
+/* Changes the number of reactive launches that run on the device. */
 static inline void usage_reactive_add(struct usage *u, uint8_t device, int64_t now_ns, int more)
 {
     struct usage_reactive *x = &u->reactive[device];
@@ -132,7 +134,7 @@ static inline void usage_launch_started(struct usage *u, const struct launch *l,
     }
 }
 
-/* The launch does not run any more; false: it never did. */
+/* Removes a launch. Returns false if it never started. */
 static inline bool usage_leave(struct usage *u, const struct launch *l, int64_t end_ns,
                                int64_t *lead_ns)
 {
@@ -166,7 +168,7 @@ static inline uint32_t usage_kernel_rows(const struct launch *l)
     return l->chunk_rows > 0 && l->chunk_rows < rows ? l->chunk_rows : rows;
 }
 
-/* Where a range has no limit, nothing is beyond it. */
+/* Replaces 0 (no limit) by the largest value. */
 static inline struct metrics_range usage_range_limit(struct metrics_range x)
 {
     x.rows_max = x.rows_max > 0 ? x.rows_max : UINT32_MAX;
@@ -174,7 +176,7 @@ static inline struct metrics_range usage_range_limit(struct metrics_range x)
     return x;
 }
 
-/* Has a launch more rows, or a longer context, than its device was calibrated for? */
+/* Whether a launch has more rows or a longer context than its device's calibrated range. */
 static inline bool usage_rows_outside(const struct metrics_range *limit, const struct launch *l)
 {
     return usage_kernel_rows(l) > limit->rows_max;
@@ -185,7 +187,7 @@ static inline bool usage_context_outside(const struct metrics_range *limit, cons
     return l->pass->shape.max_context_tokens > limit->context_max;
 }
 
-/* False when the launch had never started (it was withdrawn). */
+/* Returns false if the launch never started (withdrawn). */
 static inline bool usage_launch_ended(struct usage *u, const struct launch *l, int64_t isolated_ns,
                                       int64_t lost_ns)
 {
@@ -209,6 +211,6 @@ static inline bool usage_launch_ended(struct usage *u, const struct launch *l, i
 /* Closes every integral at the end of the run. Call once. */
 void usage_finish(struct usage *u, int64_t now_ns);
 
-/* For the energy ratios: prompt and output tokens that came out, and jobs that were completed. */
+/* tokens, output_tokens, jobs: completed ones, for energy ratios. */
 void usage_collect(const struct usage *u, const struct metrics_options *opt, double tokens,
                    double output_tokens, double jobs, struct metric_list *out);
