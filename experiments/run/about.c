@@ -12,8 +12,8 @@ static void put(cJSON *o, const char *key, const char *text)
     }
 }
 
-/* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, what there is of them.
- * The caller frees. */
+/* {kind, policy, soc, llm, workload, seed, command, version, fingerprint}, without what is unknown.
+ * The caller frees it. */
 static cJSON *tree_of(const struct about *a)
 {
     cJSON *o = cJSON_CreateObject();
@@ -55,8 +55,7 @@ char *about_comment(const struct about *a)
     size_t size = 0;
     FILE *f = memory_stream(&text, &size);
     const cJSON *fact;
-    cJSON_DeleteItemFromObject(tree,
-                               "version"); /* a table of numbers is the same in the next one */
+    cJSON_DeleteItemFromObject(tree, "version"); /* tables do not depend on it */
     cJSON_ArrayForEach (fact, tree) {
         (void)fprintf(f, "# %s: ", fact->string);
         if (cJSON_IsNumber(fact)) {

@@ -6,18 +6,18 @@
 #include "experiments/shell/document.h"
 
 struct about {
-    const char *kind;                   /* "requests": the word plots/figure.c knows it by */
-    const struct config *config;        /* or NULL: no machine */
-    const struct config_policy *policy; /* or NULL: none, or several that the result names */
-    const struct trace *trace;          /* of the one run; NULL: no run, or many */
+    const char *kind;                   /* "requests": the key of plots/figure.c */
+    const struct config *config;        /* NULL: no machine */
+    const struct config_policy *policy; /* NULL: none, or several, which the result names */
+    const struct trace *trace;          /* of the run; NULL: no run, or many */
     uint64_t seed;
-    bool workload; /* many runs of the configuration's */
+    bool workload; /* many runs of the configuration's workload */
 };
 
-/* As the member "about" of a document. */
+/* Adds it to a document as the member "about". */
 void about_document(const struct about *a, struct document *d);
-/* As one line of JSON; the caller frees it. */
+/* Returns it as one line of JSON; the caller frees it. */
 char *about_text(const struct about *a);
-/* As the lines "# key: value" that a CSV begins with, without double quotes, which readers of CSV
- * would look into; the caller frees it. */
+/* Returns it as lines "# key: value" for the top of a CSV file, without double quotes, which CSV
+ * readers interpret; the caller frees it. */
 char *about_comment(const struct about *a);

@@ -16,7 +16,7 @@ struct chunk chunks_price(const struct roofline *r, uint8_t device, uint32_t row
     }
     k.request_s = k.layer_s * l->n_layers + price_op(&cut, device, OP_HEAD, &w).seconds;
     k.tokens_per_s = CHUNKS_PROMPT / k.request_s;
-    /* the widest step of a layer: FFN's hidden activations and its input, at act_bits */
+    /* The widest step of a layer: input and hidden activations of the FFN. */
     k.activation_bytes =
         (double)rows * (l->ffn_hidden * (l->gated_ffn ? 2.0 : 1.0) + l->hidden) * l->act_bits / 8.0;
     return k;

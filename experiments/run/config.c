@@ -13,8 +13,8 @@
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
-/* Numbers mean what their model makes of them: a SoC file runs with the models that it states,
- * unless an option says otherwise. */
+/* Numbers of a SoC file are valid with the models that it states, so these are the defaults of the
+ * options. */
 static void take_models(cJSON *tree)
 {
     static const char *const keys[] = {"hwmodel", "contention"};
@@ -29,7 +29,7 @@ static void take_models(cJSON *tree)
     }
 }
 
-/* Keys that --set may add where a file leaves them out. */
+/* Keys that --set may add if a file lacks them. */
 static const struct json_field file_rows[] = {
     {JSON_OBJECT("soc", &soc_fields, "The machine.")},
     {JSON_OBJECT("llm", &llm_fields, "The default model.")},
@@ -42,7 +42,7 @@ static void apply_sets(cJSON *tree, const struct config_options *o, const char *
         if (strncmp(o->sets[i], of, strlen(of)) != 0) {
             continue;
         }
-        OWNED char *path = xstrdup(o->sets[i]); /* of any length: files hold settings too */
+        OWNED char *path = xstrdup(o->sets[i]); /* of any length: also from files */
         char *equals = strchr(path, '=');
         *equals = '\0';
         json_fields_complete(&file_fields, tree, path);
@@ -50,7 +50,7 @@ static void apply_sets(cJSON *tree, const struct config_options *o, const char *
     }
 }
 
-/* The file as errors name it: what a --set has made of it may be wrong where the file is not. */
+/* The name of a file in errors, which mentions --set, because that may have caused the error. */
 static const char *as_set(const char *file, const struct config_options *o, const char *of)
 {
     bool set = false;
@@ -66,7 +66,7 @@ static int unknown_form(const char *key, const char *name, const char *const *na
     return err_add(e, "%s: no form is called '%s'; there are %s", key, name, list);
 }
 
-/* The device people look at, or -1. */
+/* The device that drives the screen, or -1. */
 static int display_device(const struct machine *m)
 {
     int d = machine_find(m, DEVICE_KIND_IGPU);
@@ -107,7 +107,7 @@ static void bind_graphics(struct config *c, struct err *e)
     soc_reserve(&c->soc.devices[d], g->reserve_time_frac, g->reserve_rate_frac);
 }
 
-/* Finds the named forms and builds the cost model. */
+/* Finds the named models and builds the kernel-time model. */
 static void bind_forms(struct config *c, struct err *e)
 {
     c->contention = contention_find(c->sim.contention);
@@ -129,7 +129,7 @@ static void bind_forms(struct config *c, struct err *e)
             c->truth.machine.devices[d].chunk_rows = chunks_knee(&c->truth);
         }
     }
-    c->soc.machine = c->truth.machine; /* the machine as its runtimes make it, whoever asks */
+    c->soc.machine = c->truth.machine; /* the machine as changed by its runtimes */
     c->contention_params = c->sim.contention_params;
     c->contention_params.latency = c->soc.queueing_frac;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
@@ -146,7 +146,7 @@ static uint64_t tree_hash(const cJSON *tree)
     return hash_string(HASH_INIT, text);
 }
 
-/* From the tree to what it means. */
+/* Parses the tree. */
 static void parse(struct config *c, const char *soc_file, const char *llm_file, struct err *e)
 {
     size_t before = e->n;
@@ -163,12 +163,12 @@ static void parse(struct config *c, const char *soc_file, const char *llm_file, 
     if (e->n == before) {
         models_price(c);
     }
-    /* A configuration is that of the file without them. */
+    /* Unread members do not belong to the configuration or its hash. */
     json_fields_drop_unread(&soc_fields, json_member(c->tree, "soc"));
     c->hash = tree_hash(c->tree);
 }
 
-/* Only where there are some: a configuration without has the hash that it always had. */
+/* Only if there are any, so that other configurations keep their hash. */
 static void add_numbers(cJSON *tree, const char *key, const double *v, uint32_t n)
 {
     if (n > 0) {
@@ -197,7 +197,7 @@ int config_load(struct config *c, const struct config_options *o, struct err *e)
     apply_sets(c->tree, o, "soc.", e);
     if (e->n == before) {
         config_store_models(c->tree, e);
-        apply_sets(c->tree, o, "", e); /* what is asked of a model is stronger than an entry */
+        apply_sets(c->tree, o, "", e); /* settings override values from runtime entries */
     }
     if (o->n_recordings > 1 && !o->several) {
         (void)err_add(e, "--trace: %u recordings; this command takes one (`compare` takes several)",
@@ -254,7 +254,7 @@ static void compress(struct trace *t, double starts, double gaps)
     for (uint32_t k = 0; t->graph != NULL && k < t->graph->first[t->n]; k++) {
         t->graph->edges[k].gap_ns = sooner(t->graph->edges[k].gap_ns, gaps);
     }
-    t->hash = hash_u64(t->hash, (uint64_t)llround(starts * 1e6)); /* another trace now */
+    t->hash = hash_u64(t->hash, (uint64_t)llround(starts * 1e6)); /* a different trace */
     t->hash = gaps != 1.0 ? hash_u64(t->hash, (uint64_t)llround(gaps * 1e6)) : t->hash;
 }
 
@@ -333,7 +333,7 @@ int config_trace_packed(const struct config_options *o, uint64_t seed,
     return rc;
 }
 
-/* Both limits are the same equation (sim/engine/throttle.c). */
+/* Both kinds of limits have the same equation (sim/engine/throttle.c). */
 static void throttle_setup(const struct config *c, struct sim_throttle *out)
 {
     const struct config_power *p = &c->sim.power;
@@ -369,7 +369,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     out->more = c->setup_more;
     out->n_more = c->n_more;
     out->weights_at_start = c->weights_at_start;
-    out->draft_model = c->draft_model; /* if the policy asks for it: config_speculation_setup */
+    out->draft_model = c->draft_model; /* config_speculation_setup may clear it */
     out->annotation = c->sim.annotation;
     out->truth_sigma = c->sim.truth_sigma;
     out->hang_frac = c->sim.hang_frac;
@@ -402,7 +402,7 @@ void config_setup(const struct config *c, const struct config_policy *p, const s
     }
     const struct config_graphics *g = &c->sim.graphics;
     int display = display_device(out->machine);
-    if (display >= 0) { /* also without frames: an event of the machine may want some */
+    if (display >= 0) { /* also without frames, because an event of the machine may start them */
         out->frames = (struct sim_frames){.per_s = g->frames_per_s,
                                           .device = (uint8_t)display,
                                           .device_ns = units_ns_from_s(g->frame_s),

@@ -16,30 +16,30 @@
 #include "sim/core/run.h"
 #include "sim/metrics/metrics.h"
 
-#define CONFIG_MAX_SETS 192 /* a drawn machine sets every uncertain number */
+#define CONFIG_MAX_SETS 192 /* a machine draw sets every uncertain number */
 #define CONFIG_PARAMS_BYTES 2048
 
 #define CONFIG_DEFAULT_SOC "core-ultra-5-125h"
 #define CONFIG_DEFAULT_LLM "llama-3.2-3b"
 #define CONFIG_DEFAULT_WORKLOAD "mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
 
-/* The user's options: a value, to be copied as it is. Its texts are argv's or the process's
- * (xkeep), and nobody frees them. */
+/* The user's options. The struct may be copied: its texts belong to argv or are kept until the
+ * command ends (xkeep). */
 struct config_options {
     const char *soc;              /* shipped name or path ending in .json */
-    const char *llm;              /* so, for each model of the run (models.h) */
+    const char *llm;              /* the same, for each model of the run (models.h) */
     bool soc_given, llm_given;    /* on the command line */
     const char *trace, *workload; /* at most one; neither: CONFIG_DEFAULT_WORKLOAD */
     const char *machine;          /* events of the machine: path; NULL: those of the workload */
-    const char **recordings;      /* kept: every --trace, `trace` the first (recordings.h) */
+    const char **recordings; /* kept; every --trace, of which `trace` is the first (recordings.h) */
     uint32_t n_recordings;
-    bool several;       /* the command replicates, so it takes several recordings */
+    bool several;       /* the command replicates, so it accepts several recordings */
     bool resample;      /* sessions of the recording are redrawn for every seed */
-    bool resample_jobs; /* or its jobs */
-    bool no_notes;      /* the command itself chose these values: it prints no notes of them */
+    bool resample_jobs; /* jobs are redrawn instead */
+    bool no_notes;      /* the command itself chose these values: print no notes on them */
     uint64_t seed;
     bool seed_given;               /* on the command line */
-    double ttft_slo_s, tpot_slo_s; /* targets of requests that carry none; 0: none */
+    double ttft_slo_s, tpot_slo_s; /* default targets of requests; 0: none */
     struct metrics_asked asked;
     const char *sets[CONFIG_MAX_SETS]; /* "path=value", in order */
     uint32_t n_sets;
@@ -54,22 +54,21 @@ struct config_power {
     double ambient_c, limit_c, resistance_k_per_w, capacity_j_per_k; /* thermal */
 };
 
-/* The graphics user of the iGPU (of the GPU where there is no iGPU). A reserve holds for the whole
- * run: of time, the device does everything at 1 - reserve of its speed; of rate, it computes at 1 -
- * reserve of its flop/s and keeps its bandwidth. Policies' estimates know of it. Frames come and
- * go, and no estimate knows of them. */
+/* Graphics load on the iGPU (without one, on the GPU). A reserve is constant. With a reserve of
+ * time, the device works at 1 - reserve of its speed. With a reserve of rate, it has 1 - reserve of
+ * its flop/s but all of its bandwidth. Policies' estimates include reserves, but not frames. */
 struct config_graphics {
     double reserve_time_frac, reserve_rate_frac; /* [0, 0.99] */
     double frames_per_s;                         /* 0: none */
-    double frame_s, frame_bytes;                 /* of one frame: device time alone, DDR traffic */
+    double frame_s, frame_bytes; /* isolated device time and DDR traffic of one frame */
 };
 
 enum config_nonlinear { CONFIG_NONLINEAR_FUSED, CONFIG_NONLINEAR_SPLIT, CONFIG_NONLINEAR_OFFLOAD };
 
 /* The `sim` object. The table of config_sim.h describes each member, its range and its default. */
 struct config_sim {
-    const char *contention;                     /* borrowed; a form of sim/api/contention.h */
-    const char *hwmodel;                        /* borrowed; a form of hwmodels */
+    const char *contention;                     /* borrowed; a model of sim/api/contention.h */
+    const char *hwmodel;                        /* borrowed; a kernel-time model of hwmodels */
     struct contention_params contention_params; /* ceilings come from the SoC */
     uint32_t kv_capacity_tokens, kv_block_tokens, weight_copies;
     bool prefix_reuse, collapse, chunk_auto;
@@ -81,55 +80,55 @@ struct config_sim {
     struct config_drafts drafts;
 };
 
-/* One of the run's further models. */
+/* A model other than the default one. */
 struct config_model {
     struct llm llm;
     struct roofline truth;
 };
 
-/* Holds pointers into itself: never copy one. */
+/* Has pointers into itself: never copy it. */
 struct config {
     cJSON *tree; /* owned {soc, llm, sim}, with several models also `models`: the effective
                     configuration */
     struct soc soc;
     struct llm llm;
     struct roofline truth;
-    struct config_model *more; /* owned; after the first, n_more of them */
+    struct config_model *more; /* owned; n_more models after the first */
     struct sim_model *setup_more;
     uint32_t n_more;
-    bool weights_at_start; /* of several models */
-    uint32_t draft_model;  /* the one called "draft"; 0: none, or the default one */
-    const char *models;    /* all of them, for people */
+    bool weights_at_start; /* with several models */
+    uint32_t draft_model;  /* the model named "draft"; 0: none, or the default one */
+    const char *models;    /* names of all models, for people */
     struct config_sim sim;
     struct config_speculation speculation;
     const struct contention_ops *contention;
     struct contention_params contention_params;
-    struct metrics_asked asked; /* of the options */
+    struct metrics_asked asked; /* from the options */
     uint64_t hash;              /* of the tree */
-    const char *workload;       /* what the requests come from, for people */
+    const char *workload;       /* the source of the requests, for people */
 };
 
 struct config_policy {
     const struct policy_ops *ops;
     struct policy_params params;
-    const char *params_text; /* every value, canonical; nobody frees it */
+    const char *params_text; /* all values, canonical; kept */
     const char *label;       /* as the user wrote it; borrowed */
 };
 
 /* ---- options, shared by every command that simulates ---- */
 
 extern const struct option_table config_option_table; /* of struct config_options */
-/* Sets a path, which has one value: another one it had before is replaced. text, "path=value", is
- * borrowed. The caller leaves room. */
+/* Sets the value of a path, and replaces an earlier one. text, "path=value", is borrowed.
+ * Precondition: there is room. */
 void config_options_set(struct config_options *o, const char *text);
 /* Whether the path of text has a value. */
 bool config_options_sets(const struct config_options *o, const char *text);
-/* Options given to `over` replace those of base, settings those of the same path. For the second
- * side of a comparison: over is read without defaults. */
+/* Options that `over` has replace those of base, and settings those of the same path. For the
+ * second side of a comparison; over is parsed without defaults. */
 void config_options_overlay(struct config_options *base, const struct config_options *over);
 
-/* Words of a command line with all that runs depend on but the seed: an option without its dashes,
- * and its value. The texts are kept or borrowed. Returns how many there are. */
+/* Fills the words of a command line with all options that results depend on, except the seed:
+ * option without dashes, and value. Texts are kept or borrowed. Returns their number. */
 struct config_word {
     const char *option, *value;
 };
@@ -137,8 +136,8 @@ struct config_word {
 uint32_t config_options_words(const struct config_options *o,
                               struct config_word words[CONFIG_MAX_WORDS]);
 
-/* Where a metric's name asks for a quantile, a share or a quality of experience that is not
- * computed anyway, adds it (before config_load). Cost: what is there. */
+/* Adds the quantile, share or quality of experience that a metric's name asks for, unless it is
+ * computed anyway. Call it before config_load. */
 void config_options_metric(struct config_options *o, const char *metric);
 struct config_options config_options_default(void);
 
@@ -147,55 +146,55 @@ struct config_options config_options_default(void);
 /* Reads and checks everything but the workload. On failure errors are added and -EINVAL returned;
  * config_fini is needed in both cases. */
 int config_load(struct config *c, const struct config_options *o, struct err *e);
-/* Does so from a configuration in a store (config.tree as text), for reports. It reads no file, and
- * the result has neither workload nor drafter. */
+/* Like config_load, from config.tree as text, for reports from a store. It reads no file, and the
+ * result has neither workload nor drafter. */
 int config_of_text(struct config *c, const char *tree, struct err *e);
 void config_fini(struct config *c);
 
-/* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or one from outside (plugin.h); the
- * policy keeps spec as its label. 0 or -EINVAL with an error that lists the names there are, or
- * says what is wrong with the plug-in. */
+/* "NAME" or "NAME:key=value,..."; NAME is a built-in policy or one from outside (plugin.h); spec is
+ * borrowed as the label. Returns 0, or -EINVAL with an error that lists the known names or
+ * describes the fault of the plug-in. */
 int config_policy_parse(struct config_policy *p, const char *spec, struct err *e);
 
-/* How arrivals differ from what the options say. A factor of 0 is 1: {0} leaves them as they are.
- */
+/* Changes of the arrivals. A factor of 0 counts as 1, so {0} is no change. */
 struct config_arrivals {
-    double rate_scale; /* a generated workload: rates times this, over the same duration. A trace
-                          file has no rates: its requests arrive that much faster */
-    double compress;   /* > 1: the same requests, first arrivals and gaps divided by this */
+    double rate_scale; /* generated workload: factor on its rates, with the same duration. Trace
+                          file: its requests arrive that much faster */
+    double compress;   /* > 1: the same requests, with first arrivals and gaps divided by this */
     bool swap_classes; /* every request gets the other class's label (a negative control) */
 };
 #define CONFIG_AS_WRITTEN ((struct config_arrivals){1.0, 1.0, false})
 
-/* The seed of a replication: the first has the seed itself, so that `xpusim run --seed` repeats it,
- * and every policy has the same ones. The others are 53 bits of a hash, all different. */
+/* The seed of a replication, equal for all policies. The first has the seed itself, so that `xpusim
+ * run --seed` repeats it. The others are 53 bits of a hash, all different. */
 static inline uint64_t config_seed(uint64_t seed, uint32_t replication)
 {
-    /* 2^64 / golden ratio spreads successive numbers. Mixed, so that a replication of one seed is
-     * not a replication of the next seed. */
+    /* 2^64 / golden ratio spreads successive numbers. The mixing prevents that replications of
+     * successive seeds coincide. */
     const uint64_t golden = 0x9e3779b97f4a7c15;
     return replication == 0 ? seed : rng_seed(rng_mix64(rng_mix64(seed) + golden * replication));
 }
 
-/* The trace of the options for one seed: the replication's recording is read, or a workload
- * generated. Owned by the caller (trace_fini). */
+/* Reads the replication's recording, or generates the workload, for one seed. Owned by the caller
+ * (trace_fini). */
 int config_trace(const struct config_options *o, uint64_t seed, struct config_arrivals arrivals,
                  struct trace *out, struct err *e);
-/* Like config_trace, for callers that only simulate it: packed where possible (sim/api/trace.h). */
+/* Like config_trace, but packed if possible (sim/api/trace.h), for callers that only simulate it.
+ */
 int config_trace_packed(const struct config_options *o, uint64_t seed,
                         struct config_arrivals arrivals, struct trace *out, struct err *e);
 
-/* Whether they can be made; their hash unless NULL. 0 or -EINVAL. */
+/* Checks that config_trace would succeed. Fills *hash unless NULL. Returns 0 or -EINVAL. */
 int config_trace_check(const struct config_options *o, uint64_t seed,
                        struct config_arrivals arrivals, uint64_t *hash, struct err *e);
-/* Reads once, before many runs, what all of them will read: the configuration, n policies into p,
- * and the trace of the options' seed. 0 or -EINVAL when the configuration is wrong; what else is
- * wrong is in e alone. config_fini is needed in both cases. */
+/* Checks before many runs, and only once, what all of them need: the configuration, n policies into
+ * p, and the trace of the options' seed. Returns 0, or -EINVAL if the configuration is wrong; other
+ * errors are only in e. config_fini is needed in both cases. */
 int config_load_all(struct config *c, const struct config_options *o,
                     struct config_arrivals arrivals, const char *const *policies, uint32_t n,
                     struct config_policy *p, struct err *e);
 
-/* A setup that borrows from all four; observers and the decision log are the caller's to add. */
+/* Fills a setup, which borrows from c, p and t. The caller adds observers and the decision log. */
 void config_setup(const struct config *c, const struct config_policy *p, const struct trace *t,
                   uint64_t seed, struct sim_setup *out);
 

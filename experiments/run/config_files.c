@@ -57,7 +57,7 @@ void config_set_width(cJSON *llm, const char *what, const char *width, struct er
     }
 }
 
-/* ---- how a runtime stores a model ---- */
+/* ---- storage of a model by a runtime ---- */
 
 static const struct {
     const char *entry, *model; /* keys of quantities */
@@ -84,7 +84,7 @@ static bool states_any(const cJSON *soc)
     return false;
 }
 
-/* The tree of a device's entry for a width; NULL: it has none of its own. */
+/* The tree of a device's entry for a width, or NULL. */
 static const cJSON *entry_of(const cJSON *soc, const struct soc_device *d, uint32_t bits)
 {
     enum soc_match match;
@@ -115,7 +115,7 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
             }
             first = first == NULL ? q : first;
         }
-        const cJSON *least = json_member(llm, "dense_bytes_per_weight"); /* holds for heads */
+        const cJSON *least = json_member(llm, "dense_bytes_per_weight"); /* applies to heads */
         if (first != NULL && least != NULL && strcmp(stored[i].entry, "head_bytes") == 0 &&
             json_number(first, "value") < json_number(least, "value")) {
             first = least;
@@ -129,7 +129,7 @@ static void store_as(cJSON *llm, const cJSON *tree, const struct soc *soc, struc
 
 void config_store_models(cJSON *tree, struct err *e)
 {
-    SCOPED(err_fini) struct err reported = ERR_INIT; /* when the machine is read for the run */
+    SCOPED(err_fini) struct err reported = ERR_INIT; /* reported when the run's machine is read */
     const cJSON *machine = json_member(tree, "soc");
     const cJSON *models = json_member(tree, "models");
     cJSON *more = json_member(models, "more");

@@ -13,7 +13,7 @@ static void say_and_free(const struct listener *l, char *text)
     free(text);
 }
 
-/* Any measured kernels of the file, and those of the entry that this LLM uses. */
+/* Measured kernels of the file: of the entry that this LLM uses (used), or any. */
 static const struct soc_ops *measured(const struct config *c, bool used)
 {
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
@@ -43,7 +43,7 @@ void config_notes(const struct config *c, void (*say)(void *to, const char *text
 {
     const struct listener l = {say, to};
     const struct soc_ops *any = measured(c, false);
-    /* A file with measured kernels need not say which model reads them: there is one. */
+    /* Only one model reads measured kernels, so a file need not state it. */
     const char *fitted = any != NULL ? "per-op" : c->soc.hwmodel;
     other_model(&l, c, "hwmodel", fitted, c->sim.hwmodel);
     other_model(&l, c, "contention", c->soc.contention, c->sim.contention);
@@ -60,7 +60,7 @@ void config_notes(const struct config *c, void (*say)(void *to, const char *text
 
 static void print_once(void *to UNUSED, const char *text)
 {
-    static char *said; /* one process loads one configuration many times */
+    static char *said; /* a process loads a configuration many times */
     if (said == NULL || strstr(said, text) == NULL) {
         char *all = xformat("%s\n%s", said != NULL ? said : "", text);
         free(said);

@@ -1,10 +1,10 @@
-/* Warnings that a configuration needs before its results. */
+/* Warnings about a configuration, before its results. */
 #pragma once
 
 #include "experiments/run/config.h"
 
-/* Calls say(to, sentence) for each. `text` is valid during the call. The configuration is loaded.
- * The cases are:
+/* Calls say(to, sentence) for each warning. `text` is valid during the call. The configuration is
+ * loaded. The cases are:
  *   an option chose another kernel-time or contention model than the file's numbers were fitted
  *   with;
  *   the file holds measured kernels of another LLM only;

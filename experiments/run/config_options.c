@@ -1,5 +1,5 @@
-/* The options that every simulating command takes. Simulation settings have no options of their
- * own: --set is the one way in, so that a setting is one row of config_sim.c. */
+/* The options that every simulating command takes. Simulation settings have no separate options,
+ * only --set, so that a setting is one row of config_sim.c. */
 #include "experiments/run/recordings.h"
 #include "sim/metrics/metric_table.h"
 
@@ -23,7 +23,7 @@ static int take_llm(void *target, const struct option_row *row, const char *arg,
     return 0;
 }
 
-/* The place of the value that a path has, n_sets where it has none. text: "path=value". */
+/* The index of a path's value, or n_sets. text: "path=value". */
 static uint32_t place_of(const struct config_options *o, const char *text)
 {
     size_t n = strcspn(text, "=") + 1;
@@ -55,7 +55,7 @@ static int take_set(void *target, const struct option_row *row UNUSED, const cha
     if (equals == NULL || equals == arg) {
         return err_add(e, "--set %s: must be PATH=VALUE, as in sim.contention=none", arg);
     }
-    /* As of any other option: the second value would drop the first in silence. */
+    /* As for other options: a second value would silently replace the first. */
     if (config_options_sets(o, arg)) {
         return err_add(e, "--set %.*s: given twice; it takes one value", (int)(equals - arg), arg);
     }
@@ -66,8 +66,7 @@ static int take_set(void *target, const struct option_row *row UNUSED, const cha
     return 0;
 }
 
-/* Those that every run has come as they are; the most that there is room for is enough for people.
- */
+/* Adds a number, unless it is there already. Returns false if there is no room. */
 static bool add_number(double v[METRICS_MAX_ASKED], uint32_t *n, double x)
 {
     uint32_t i = 0;
@@ -101,7 +100,7 @@ void config_options_metric(struct config_options *o, const char *metric)
     }
 }
 
-/* Names of metrics have %g: with more digits two of them would have one name. */
+/* Metric names print %g, so numbers with more digits could share a name. */
 static bool is_nameable(double x)
 {
     OWNED char *text = xformat("%g", x);
@@ -212,7 +211,7 @@ void config_options_overlay(struct config_options *base, const struct config_opt
     base->soc = over->soc != NULL ? over->soc : base->soc;
     base->llm = over->llm != NULL ? over->llm : base->llm;
     base->llm_given = base->llm_given || over->llm != NULL;
-    if (over->trace != NULL || over->workload != NULL) { /* one way to say what runs */
+    if (over->trace != NULL || over->workload != NULL) { /* a trace or a workload, not both */
         base->trace = over->trace;
         base->workload = over->workload;
         base->recordings = over->recordings;

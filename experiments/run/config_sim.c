@@ -1,6 +1,6 @@
 #include "experiments/run/config_sim.h"
 
-#define MAX_SIGMA 2.0 /* a factor of 7 either way: beyond it an annotation means nothing */
+#define MAX_SIGMA 2.0 /* a factor of 7: with more an annotation has no information */
 
 #define S struct config_sim
 #define NUMBER(key, member, preset, low, high, unit_, help)                                        \

@@ -3,7 +3,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/words.h"
 
-/* Draft lengths other than the method's own; constants of the paper's text. */
+/* Applies a draft length other than the method's own; constants are from the paper. */
 static void lengths_apply(const struct speculation_data *data, struct speculation_model *m,
                           enum speculation_length length)
 {
@@ -45,8 +45,8 @@ static const struct {
     [CONFIG_DRAFTER_EAGLE] = {SPECULATION_EAGLE, false},
 };
 
-/* Drafters of token texts have the longest drafts of the published methods that they are. Among the
- * other lengths, only the one by the match is theirs. */
+/* Drafters on token texts have the longest drafts of their published methods. The only other rule
+ * for lengths that they have is the one by match. */
 static void texts_fit(const struct speculation_constants *k, const struct config_drafts *c,
                       struct config_speculation *out)
 {
@@ -89,7 +89,7 @@ int config_speculation_fit(const struct config_drafts *c, struct config_speculat
     return 0;
 }
 
-/* Value of a policy's parameter `drafter`; NULL: it has none. */
+/* The value of a policy's parameter `drafter`, or NULL. */
 static const char *drafter_word(const struct policy_ops *ops, const struct policy_params *params)
 {
     for (uint32_t i = 0; i < params->n; i++) {
@@ -116,8 +116,8 @@ const struct drafter *config_speculation_texts(const struct config_speculation *
     return i >= 0 ? &s->texts[i] : NULL;
 }
 
-/* The drafter a policy asks for; without a parameter of that name, the run's. So it is for a model
- * of the run: how many of its drafts are accepted is stated by the run. */
+/* The drafter of a policy; without the parameter, or with a model of the run, the run's, which
+ * states the acceptance. */
 static enum config_drafter drafter_of(const char *word)
 {
     static const char *const names[] = {"run", "none", "pld", "sam", "ours", "eagle", NULL};

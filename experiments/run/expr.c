@@ -4,7 +4,7 @@
 
 #include "sim/base/base.h"
 
-#define MAX_DEPTH 32 /* parentheses, so that no text can exhaust the stack */
+#define MAX_DEPTH 32 /* of parentheses, so that no text can exhaust the stack */
 
 struct parser {
     const char *text, *at;
@@ -56,8 +56,7 @@ static double call(struct parser *p, const char *name)
     if (!take(p, ')')) {
         return fail(p, "a closing parenthesis is missing");
     }
-    /* fmin and fmax pass over a number that is none, and a claim on it would then be judged by the
-     * other one. */
+    /* fmin and fmax ignore a NaN, and a claim would be evaluated on the other number. */
     if (strcmp(name, "min") == 0) {
         return isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
     }

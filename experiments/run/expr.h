@@ -1,6 +1,6 @@
 /* Arithmetic over named values: numbers, names, + - * /, unary -, parentheses, and the functions
- * min(a, b), max(a, b), abs(a). A name is letters, digits and underscores, and may carry a part
- * after a colon that also holds dots: agent:reactive.e2e_s.mean. */
+ * min(a, b), max(a, b), abs(a). A name is letters, digits and underscores, and may have a part with
+ * dots after a colon: agent:reactive.e2e_s.mean. */
 #pragma once
 
 #include <stddef.h>
@@ -10,10 +10,10 @@
 
 struct expr_names {
     void *ctx;
-    /* Value of a name. 0, or -1 with a message of at most EXPR_MESSAGE_BYTES: what is wrong. */
+    /* Finds the value of a name. Returns 0, or -1 with a message of at most EXPR_MESSAGE_BYTES. */
     int (*lookup)(void *ctx, const char *name, double *out, char *message);
 };
 
-/* 0 and the value, which may be NaN or infinite (x/0 as IEEE has it); or -1 with a message that
- * names the place in the text. Cost: one pass over the text. */
+/* Returns 0 and the value, which may be NaN or infinite (IEEE division by 0), or -1 with a message
+ * that names the position in the text. Cost: one pass over the text. */
 int expr_eval(const char *text, const struct expr_names *names, double *out, char *message);

@@ -61,7 +61,7 @@ bool interval_is_transfer(const struct soc *soc, uint8_t device)
     return soc->like[0] != '\0' && !r->start.given && r->measured_rows == 0;
 }
 
-/* Uses the sibling's own transfers where there are any, else all of the kind of device. */
+/* Transfers of the sibling if there are any, else all of that kind of device. */
 static struct transfer_error transfers(const struct conformal *t, const struct soc *soc,
                                        uint8_t device, enum conformal_phase phase)
 {
@@ -72,7 +72,7 @@ static struct transfer_error transfers(const struct conformal *t, const struct s
     return x.n > 0 ? x : transfer_error_of(t, &q);
 }
 
-/* ", 21 % in the median in prefill (4 to 60 % by pair)"; nothing without a row. */
+/* ", 21 % in the median in prefill (4 to 60 % by pair)"; "" without a row. */
 static void put_phase(const struct transfer_error *x, const char *phase, struct text *t)
 {
     if (x->n > 0) {

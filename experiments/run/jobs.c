@@ -6,7 +6,7 @@
 struct batch {
     const struct jobs *jobs;
     struct job_result *results;
-    bool *ended; /* owned; by job */
+    bool *ended; /* owned; indexed by job */
     uint32_t next, done;
     struct progress progress;
 };
@@ -14,7 +14,7 @@ struct batch {
 static bool next(void *ctx, uint64_t *job)
 {
     struct batch *b = ctx;
-    SIM_ASSERT(b->done <= b->next); /* what ended was handed out */
+    SIM_ASSERT(b->done <= b->next); /* a job ends after its start */
     *job = b->next;
     return b->next++ < b->jobs->n;
 }
@@ -57,10 +57,10 @@ void jobs_run(const struct jobs *j, struct job_result *results)
     int rc = pool_run(&pool);
     progress_end(&b.progress);
     SIM_ASSERT(rc != 0 || b.done == j->n);
-    if (rc == -ENOMEM) { /* the machine's fault, not the job's: no result without it */
+    if (rc == -ENOMEM) { /* not the job's fault, so there is no result without it */
         out_of_memory(0);
     }
-    for (uint32_t i = 0; i < j->n && rc != 0; i++) { /* not even one process */
+    for (uint32_t i = 0; i < j->n && rc != 0; i++) { /* no process could be started */
         if (!b.ended[i]) {
             results[i].status = -EIO;
             (void)snprintf(results[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",

@@ -9,13 +9,13 @@
 
 #define WIDTH ":bits="
 
-/* Keys of the tree where there are several. */
+/* Keys of the tree with several models. */
 #define MODELS "models"
-#define DEFAULT "default"   /* the name of the first */
-#define AT_START "at_start" /* weights are in memory from the beginning */
+#define DEFAULT "default"   /* name of the first */
+#define AT_START "at_start" /* weights are in memory at the start */
 #define MORE "more"         /* the others by name */
 
-/* Name of a file, without folder and ending. */
+/* The name of a file, without folder and ending. */
 static const char *name_of(const char *model)
 {
     char *name = xstrdup(text_base(model));
@@ -31,7 +31,7 @@ static struct model_option option_of(const char *part)
     struct model_option m = {.name = NULL};
     const char *equals = strchr(part, '=');
     OWNED char *name = equals != NULL ? xformat("%.*s", (int)(equals - part), part) : xstrdup("");
-    bool named = trace_model_is_name(name); /* not the = of a width, nor one of a path */
+    bool named = trace_model_is_name(name); /* not the '=' of a width or a path */
     m.text = xkeep(xstrdup(named ? equals + 1 : part));
     m.bits = strstr(m.text, WIDTH);
     size_t n = m.bits != NULL ? (size_t)(m.bits - m.text) : strlen(m.text);
@@ -68,7 +68,7 @@ int models_parse(const char *llm, struct model_option **out, uint32_t *n, struct
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* `observe` takes none: its server has the models. */
+/* Whether the options name at most one model. `observe` names none. */
 static bool is_one(const struct config_options *o)
 {
     return o->llm == NULL || strchr(o->llm, ',') == NULL;
@@ -108,7 +108,8 @@ int models_bind(const struct config_options *o, struct trace *t, struct err *e)
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* The first is that of requests that name none, and `draft` drafts. */
+/* Prints which models no row names. The first is for rows without a name, and `draft` for drafts.
+ */
 static void note_unnamed(const struct config_options *o, const struct trace *t)
 {
     struct model_option *m = NULL;
@@ -134,7 +135,7 @@ static void note_unnamed(const struct config_options *o, const struct trace *t)
 
 void models_note(const struct config_options *o, const struct trace *t)
 {
-    static bool said; /* one process checks many traces */
+    static bool said; /* a process checks many traces */
     if (said || t->n == 0) {
         return;
     }
@@ -183,7 +184,7 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e)
         if (part != NULL) {
             cJSON_AddItemToObject(i == 0 ? tree : more, i == 0 ? "llm" : m[i].name, part);
         }
-        first = i == 0 ? xstrdup(path) : first; /* path may be the name itself, which goes */
+        first = i == 0 ? xstrdup(path) : first; /* a copy: path may be the name, which is freed */
     }
     free(m);
     return first;
@@ -237,7 +238,7 @@ void models_read(struct config *c, struct err *e)
     c->models = xkeep(text_end(&all));
 }
 
-/* Tokens of the longest prompt of each of the run's models; one that drafts reads all prompts. */
+/* Tokens of the longest prompt of each model; a draft model processes all prompts. */
 static void longest_prompts(const struct config *c, const struct trace *t, uint32_t longest[])
 {
     for (uint32_t i = 0; t != NULL && i < t->n; i++) {

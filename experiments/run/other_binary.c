@@ -8,7 +8,7 @@
 #define FIXED_ARGUMENTS 20
 #define COMPLAINT "xpusim: error: "
 
-/* A run of another binary, and where its two streams go. */
+/* A run of another binary, and the files of its two streams. */
 struct other_run {
     const char *binary;
     const struct config_options *options;
@@ -16,7 +16,7 @@ struct other_run {
     FILE *out, *err;
 };
 
-/* In a worker process: it becomes the binary, so this does not return. */
+/* In a worker process: executes the binary, and does not return. */
 static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED)
 {
     const struct other_run *l = ctx;
@@ -51,7 +51,7 @@ static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED
     }
     args[n] = NULL;
     if (dup2(fileno(l->out), STDOUT_FILENO) >= 0 && dup2(fileno(l->err), STDERR_FILENO) >= 0) {
-        /* execv takes pointers to non-const for history's sake and changes nothing. */
+        /* execv takes non-const pointers for historical reasons, and changes nothing. */
         union {
             const char **in;
             char **out;
@@ -63,8 +63,8 @@ static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED
     _exit(127);
 }
 
-/* Runs it. NULL with a message when it failed: the first line of what it said, without the
- * program's name, if it said anything. */
+/* Runs it. If it fails, returns NULL with the first line of its error, without the program's name,
+ * if there is one. */
 static cJSON *result_of(struct other_run *l, char *message, size_t size)
 {
     struct job_result r;

@@ -46,7 +46,7 @@ static bool made_of(const char *text, const char *letters)
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';
 }
 
-/* A value that the command line takes, too. */
+/* Whether the default is a valid value. */
 static bool has_default(const struct policy_param *p)
 {
     uint32_t n = 0;
@@ -90,7 +90,7 @@ static int check_params(const char *path, const struct policy_ops *ops, struct e
     return 0;
 }
 
-/* The contract comes first: the other members mean nothing under another one. */
+/* Check the contract first: with another one, other members are invalid. */
 static int check_ops(const char *path, const struct policy_ops *ops, struct err *e)
 {
     if (ops == NULL) {
@@ -121,9 +121,9 @@ static int check_ops(const char *path, const struct policy_ops *ops, struct err 
     return check_params(path, ops, e);
 }
 
-/* A file that was cut, or is being written: its headers name bytes behind its end. The linker would
- * map them, and the first access would end this process. Other kinds of files are the linker's to
- * refuse. */
+/* Whether a file is truncated or still being written, so that its headers refer to bytes behind its
+ * end. The linker would map these, and the first access would kill this process. The linker refuses
+ * other kinds of files. */
 static bool is_cut(int fd)
 {
     ElfW(Ehdr) head;
@@ -144,9 +144,9 @@ static bool is_cut(int fd)
     return cut;
 }
 
-/* Loads a copy of the file, so that whoever overwrites it (a build, while a sweep runs) does not
- * change the code under a run. A name of this process's own file descriptor needs no folder and
- * leaves nothing behind. NULL: dlerror says why, or an error was added. */
+/* Loads a copy of the file, so that overwriting it (a build during a sweep) does not change the
+ * code of a run. The copy is a memfd, which needs no folder and leaves nothing behind. NULL: see
+ * dlerror, or an error was added. */
 static void *open_copy(const char *path, struct err *e)
 {
     char name[64];
@@ -171,7 +171,7 @@ static void *open_copy(const char *path, struct err *e)
         (void)close(from);
     }
     if (copy >= 0 && handle == NULL) {
-        (void)close(copy); /* else kept: the linker identifies an open library by its file */
+        (void)close(copy); /* kept open on success: the linker identifies a library by its file */
     }
     return handle;
 }
@@ -183,12 +183,12 @@ static const struct policy_ops *load_external(const char *spec, struct err *e)
     return ops != NULL && check_ops(path, ops, e) == 0 ? ops : NULL;
 }
 
-/* In a jail there is no /proc, and only the name of the file leads to it. */
+/* copied: false in a jail, where there is no /proc to name the copy. */
 static const struct policy_ops *load_file(const char *path, bool copied, struct err *e)
 {
     size_t before = e->n;
     struct stat st;
-    if (stat(path, &st) != 0) { /* dlopen does not distinguish it from a missing library */
+    if (stat(path, &st) != 0) { /* dlopen cannot distinguish a missing file from a bad one */
         return err_null(e, "--policy %s: cannot read: %s", path, strerror(errno));
     }
     void *handle = copied ? open_copy(path, e) : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -197,7 +197,8 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
     }
     if (handle == NULL) {
         const char *why = dlerror();
-        const char *after = strstr(why, ": "); /* the linker names the copy first */
+        const char *after =
+            strstr(why, ": "); /* the linker's message begins with the copy's name */
         return err_null(e, "--policy %s: cannot load: %s", path, after != NULL ? after + 2 : why);
     }
     void *symbol = dlsym(handle, SYMBOL);
@@ -205,7 +206,8 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
         (void)dlclose(handle);
         return err_null(e, "--policy %s: it has no function " SYMBOL " (sim/api/policy.h)", path);
     }
-    plugin_entry *entry; /* ISO C has no cast from an object pointer; POSIX makes them one size */
+    plugin_entry
+        *entry; /* ISO C cannot cast object pointers to functions; POSIX gives them one size */
     memcpy(&entry, &symbol, sizeof entry);
     const struct policy_ops *ops = entry();
     return check_ops(path, ops, e) == 0 ? ops : NULL;
@@ -218,7 +220,7 @@ void plugin_confine(void)
     confined = true;
 }
 
-/* Is a plug-in to be loaded by a process in a jail? */
+/* Whether plug-ins are loaded by a process in a jail. */
 static bool is_confined(void)
 {
     static bool said;
@@ -246,7 +248,8 @@ static const struct policy_ops *load_hosted(const char *path, struct err *e)
 int plugin_host(int argc, char **argv)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
-    OWNED char *address = argc > 3 ? hosted_address(argv[3]) : NULL; /* before it is loaded */
+    OWNED char *address =
+        argc > 3 ? hosted_address(argv[3]) : NULL; /* before the plug-in is loaded */
     const struct policy_ops *ops = argc > 2 ? load_file(argv[2], false, &e) : NULL;
     if (ops != NULL && address != NULL) {
         hosted_serve(ops, address);
@@ -255,7 +258,7 @@ int plugin_host(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
-/* dlopen looks for a name without a slash in the system's folders, never in this one. */
+/* Adds "./" to names without a slash, which dlopen would only search in system folders. */
 static char *path_of(const char *spec)
 {
     int len = (int)plugin_path_length(spec);

@@ -11,11 +11,11 @@
 
 #define TICK_MS 50
 #define GRACE_S 0.5
-#define MAX_MESSAGE_BYTES (64u << 20) /* more is not a message */
+#define MAX_MESSAGE_BYTES (64u << 20) /* larger sizes are errors */
 
 enum message_kind { MESSAGE_ASK = 1, MESSAGE_DONE };
 
-/* Head of a worker's message. Its bytes follow: a key to ask about, or a job's data. */
+/* Header of a worker's message. A key for `wanted`, or a job's data, follows. */
 struct head {
     uint32_t kind;
     int32_t status;
@@ -33,16 +33,16 @@ struct place {
     pid_t pid; /* 0: empty */
     int fd;
     bool busy;
-    uint32_t n_jobs; /* it was given */
+    uint32_t n_jobs; /* jobs given to this worker */
     uint64_t job;
-    double since_s;  /* monotonic clock, when the job was given */
-    double looked_s; /* when its process was last looked at */
-    double waited_s; /* of the job, as far as was seen */
-    double told_s;   /* when SIGTERM was sent */
+    double since_s;  /* start of the job, monotonic clock */
+    double looked_s; /* when its process was last checked */
+    double waited_s; /* observed waiting time of the job */
+    double told_s;   /* time of the SIGTERM */
     bool timed_out;
 };
 
-/* For assertions: only a process has a job, and none has had more than it may. */
+/* For assertions: only a process has a job, and at most jobs_per_worker were given to it. */
 static bool place_is_sound(const struct pool *p, const struct place *w)
 {
     return !(w->busy && w->pid == 0) && w->n_jobs <= p->jobs_per_worker &&
@@ -53,8 +53,7 @@ static bool send_all(int fd, const void *data, size_t n)
 {
     const unsigned char *p = data;
     while (n > 0) {
-        /* Without the signal: a peer that died shows as an error, and not as the death of the whole
-         * program. */
+        /* No SIGPIPE: a dead peer is an error, and must not kill this program. */
         ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
         if (k < 0 && errno == EINTR) {
             continue;
@@ -90,21 +89,20 @@ static bool read_all(int fd, void *data, size_t n)
 bool pool_wanted(struct pool_worker *w, const char *key)
 {
     struct head h = {.kind = MESSAGE_ASK, .size = strlen(key) + 1};
-    SIM_ASSERT(h.size <= MAX_MESSAGE_BYTES); /* the parent would take it for a death */
+    SIM_ASSERT(h.size <= MAX_MESSAGE_BYTES); /* the parent would report a dead worker */
     uint8_t answer = 0;
     if (!send_all(w->fd, &h, sizeof h) || !send_all(w->fd, key, h.size) ||
         !read_all(w->fd, &answer, sizeof answer)) {
-        _exit(EXIT_FAILURE); /* the parent is gone */
+        _exit(EXIT_FAILURE); /* the parent has died */
     }
     return answer != 0;
 }
 
 static _Noreturn void work(const struct pool *p, int fd)
 {
-    (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is the parent's */
+    (void)signal(SIGINT, SIG_IGN); /* the parent handles Ctrl-C */
     worker_isolate();
-    /* The limit is for this process only: a run that takes all memory ends one worker, and the
-     * machine keeps its other work. */
+    /* The limit is for this process, so that a run that exhausts it kills only one worker. */
     if (p->memory_limit_bytes > 0) {
         struct rlimit memory = {(rlim_t)p->memory_limit_bytes, (rlim_t)p->memory_limit_bytes};
         (void)setrlimit(RLIMIT_AS, &memory);
@@ -112,7 +110,7 @@ static _Noreturn void work(const struct pool *p, int fd)
     struct pool_worker w = {fd};
     uint64_t job = 0;
     while (read_all(fd, &job, sizeof job)) {
-        /* Anew for every job: what the process has used before does not count. */
+        /* Set again for every job, without earlier use. */
         worker_limit_cpu(p->cpu_limit_s);
         struct job_result r;
         memset(&r, 0, sizeof r);
@@ -133,19 +131,20 @@ static _Noreturn void work(const struct pool *p, int fd)
 
 static int start(const struct pool *p, struct place *places, uint32_t at)
 {
-    SIM_ASSERT(places[at].pid == 0 && !places[at].busy); /* else its process is lost */
+    SIM_ASSERT(places[at].pid == 0 && !places[at].busy); /* else the process would be lost */
     int fds[2];
-    /* A process and not a thread: policies may be plug-ins that crash, loop or leak, and a run must
-     * not take the others with it. */
+    /* A process, not a thread, because plug-ins may crash, loop or leak, which must not affect
+     * other runs. */
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) {
         return -errno;
     }
-    (void)fflush(NULL); /* nothing buffered may be written twice */
+    (void)fflush(NULL); /* so that buffers are not written twice */
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
         worker_become(parent);
-        for (uint32_t i = 0; i < p->parallel; i++) { /* others must see their ends close */
+        for (uint32_t i = 0; i < p->parallel;
+             i++) { /* so that other workers see their sockets close */
             if (places[i].pid != 0) {
                 (void)close(places[i].fd);
             }
@@ -166,7 +165,7 @@ static int start(const struct pool *p, struct place *places, uint32_t at)
 static int reap(struct place *w)
 {
     int wait_status = 0;
-    SIM_ASSERT(w->pid > 0); /* 0 and less mean any of the program's processes */
+    SIM_ASSERT(w->pid > 0); /* <= 0 would mean any child */
     while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
     (void)close(w->fd);
@@ -174,7 +173,7 @@ static int reap(struct place *w)
     return wait_status;
 }
 
-/* An idle worker reads the end of its line, and ends. */
+/* Closes the socket of an idle worker, which then exits. */
 static void retire(struct place *w)
 {
     (void)shutdown(w->fd, SHUT_RDWR);
@@ -186,8 +185,9 @@ static double wait_limit_s(const struct pool *p)
     return p->cpu_limit_s < POOL_WAIT_LIMIT_S ? p->cpu_limit_s : POOL_WAIT_LIMIT_S;
 }
 
-/* The worker hung up: between jobs it was its time, within one it died. -ENOMEM when it ran out of
- * memory that nobody limited: no property of the job, which is not reported. */
+/* The worker's socket is closed. Between jobs that is its normal end; during a job it died. Returns
+ * -ENOMEM if it ran out of memory without a limit, which is not the job's fault: the job is not
+ * reported. */
 static int lost(const struct pool *p, struct place *w)
 {
     SIM_ASSERT(place_is_sound(p, w));
@@ -216,7 +216,7 @@ static int lost(const struct pool *p, struct place *w)
     return 0;
 }
 
-/* Gives the worker a job if there is one; false when there is none. */
+/* Gives the worker a job; false if there is none. */
 static bool feed(const struct pool *p, struct place *w)
 {
     SIM_ASSERT(w->pid > 0 && !w->busy && w->n_jobs < p->jobs_per_worker);
@@ -228,11 +228,11 @@ static bool feed(const struct pool *p, struct place *w)
     w->timed_out = false;
     w->since_s = w->looked_s = clock_now_s();
     w->waited_s = 0.0;
-    (void)send_all(w->fd, &w->job, sizeof w->job); /* a dead one shows when it is read */
+    (void)send_all(w->fd, &w->job, sizeof w->job); /* reading detects a dead worker */
     return true;
 }
 
-/* Takes one message in. 0, or as lost. */
+/* Handles one message. Returns 0, or as `lost`. */
 static int listen_to(const struct pool *p, struct place *w)
 {
     struct head h;
@@ -259,7 +259,8 @@ static int listen_to(const struct pool *p, struct place *w)
     return rc;
 }
 
-/* Jobs to the idle. Returns workers that are busy then, or -errno when there is none to start. */
+/* Gives jobs to idle workers, and starts workers. Returns the number of busy workers, or -errno if
+ * none can be started. */
 static int hand_out(const struct pool *p, struct place *places)
 {
     int busy = 0;
@@ -279,12 +280,12 @@ static int hand_out(const struct pool *p, struct place *places)
         busy += w->busy ? 1 : 0;
         SIM_ASSERT(place_is_sound(p, w));
     }
-    SIM_ASSERT(!more || (uint32_t)busy == p->parallel); /* nobody idles while there are jobs */
+    SIM_ASSERT(!more || (uint32_t)busy == p->parallel); /* no worker is idle while there are jobs */
     return busy;
 }
 
-/* Waiting is what a look in every tick finds: a stretch in which this process did not look, because
- * it had no processor or work of its own, is not held against the worker. */
+/* Checks whether a worker waits. Only checks at every tick count as waiting: time in which this
+ * process could not check is not charged to the worker. */
 static void look(struct place *w, double now_s)
 {
     double since_s = now_s - w->looked_s;
@@ -301,12 +302,11 @@ static void end_late(const struct pool *p, struct place *places)
     for (uint32_t i = 0; i < p->parallel && p->cpu_limit_s > 0.0; i++) {
         struct place *w = &places[i];
         if (!w->busy || now_s - w->since_s < GRACE_S) {
-            continue; /* most jobs are done before anybody looks */
+            continue; /* most jobs end before the first check */
         }
-        /* First it is asked, so that files of its own are cleared away; then it is made to end. */
+        /* SIGTERM first, so that the worker removes its files; later SIGKILL. */
         if (w->timed_out) {
-            SIM_ASSERT(w->told_s >= w->since_s &&
-                       w->told_s <= now_s); /* of this job, and no other */
+            SIM_ASSERT(w->told_s >= w->since_s && w->told_s <= now_s); /* sent in this job */
             (void)(now_s - w->told_s > GRACE_S && kill(w->pid, SIGKILL));
             continue;
         }
@@ -320,7 +320,7 @@ static void end_late(const struct pool *p, struct place *places)
     }
 }
 
-/* Waits for a message, and takes in all that are there. 0, or as lost. */
+/* Waits for messages, and handles all. Returns 0, or as `lost`. */
 static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
 {
     for (uint32_t i = 0; i < p->parallel; i++) {
@@ -329,8 +329,8 @@ static int turn(const struct pool *p, struct place *places, struct pollfd *fds)
     int rc = 0;
     if (poll(fds, p->parallel, TICK_MS) > 0) {
         for (uint32_t i = 0; i < p->parallel; i++) {
-            /* A hang-up is an event, too. The read that follows finds the end of the stream, and
-             * listen_to reports the job as lost. */
+            /* A hang-up is an event, too: listen_to then reads the end of the stream, and reports
+             * the job as lost. */
             if (fds[i].revents != 0 && listen_to(p, &places[i]) != 0) {
                 rc = -ENOMEM;
             }
@@ -368,7 +368,7 @@ int pool_run(const struct pool *p)
         if (rc != 0) {
             (void)kill(places[i].pid, SIGKILL);
         }
-        /* An idle worker ends by itself; one with a job is waited for only when it was killed. */
+        /* Idle workers exit by themselves. Busy ones were killed. */
         SIM_ASSERT(rc != 0 || !places[i].busy);
         retire(&places[i]);
     }

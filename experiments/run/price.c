@@ -3,7 +3,7 @@
 #include "hwmodels/llm_layers.h"
 #include "sim/core/kernels.h"
 
-/* `batch` segments of n rows each, behind `context` tokens. */
+/* The shape of `batch` segments of n rows each, behind `context` tokens. */
 static struct work_shape shape_of(const struct llm *m, uint64_t context, uint64_t n, uint32_t batch)
 {
     struct work_shape w = {0};
@@ -35,14 +35,14 @@ struct work_shape price_decode_shape(const struct llm *m, uint32_t context, uint
     return w;
 }
 
-/* Work that a result needs. */
+/* The flop that the result needs. */
 static double useful_flop(const struct roofline *r, enum op_kind op, uint32_t rows,
                           const struct work_shape *w)
 {
     bool attends = op == OP_MHA || op == OP_LAYER;
     struct llm_layer l;
     llm_layer_fill(r->model.llm, &l);
-    double far = (double)w->far_pairs * l.far_pair_frac; /* computed or not */
+    double far = (double)w->far_pairs * l.far_pair_frac; /* whether computed or not */
     return r->ops[op].flop_per_row * rows +
            (attends ? r->attn_flop_per_pair * ((double)w->attn_pairs - far) +
                           r->state_flop_per_row * rows
@@ -80,7 +80,7 @@ struct price price_pass(const struct roofline *r, uint8_t device, const struct w
         p.seconds += p.op_s[op];
         p.outside = p.outside || k.outside;
     }
-    /* An isolated pass hides none of the host's work, so all of it adds to the time. */
+    /* An isolated pass overlaps with no host work, so all of it counts. */
     int64_t host_ns = r->model.machine->schedule_ns + d->submit_ns + d->completion_ns;
     host_ns += r->model.machine->sample_ns_per_token * w->logit_rows;
     p.seconds += units_s_from_ns(host_ns);

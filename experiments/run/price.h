@@ -1,32 +1,32 @@
-/* The isolated time of one whole pass on a device: the kernels of every layer and the LM head, cut
- * as the simulator cuts them, with the host costs of one launch and of sampling. So validation and
- * calibration compare the costs that runs use. */
+/* The isolated time of one whole pass on a device: kernels of all layers and the LM head, divided
+ * as in the simulator, and host costs of one launch and of sampling. So validation and calibration
+ * use the costs of runs. */
 #pragma once
 
 #include "hwmodels/roofline.h"
 
 struct price {
     double seconds;
-    double op_s[OP_KIND_COUNT]; /* of which in each kind of kernel */
+    double op_s[OP_KIND_COUNT]; /* the part of each kind of op */
     double bytes;
-    bool outside; /* some kernel lies outside the validity envelope */
+    bool outside; /* a kernel is outside the calibrated range */
 };
 
-/* Shapes for a model, whose window decides what is far (work_shape).
- * `batch` prompts of `tokens` each, from an empty cache. */
+/* Shapes of passes for a model, whose window decides what is far (work_shape). This one: `batch`
+ * prompts of `tokens` each, without cached KV. */
 struct work_shape price_prefill_shape(const struct llm *m, uint32_t tokens, uint32_t batch);
-/* One token of `batch` sequences that each hold `context` tokens before it. */
+/* One decode token of each of `batch` sequences, after `context` tokens. */
 struct work_shape price_decode_shape(const struct llm *m, uint32_t context, uint32_t batch);
 
-/* One verification: `tokens` rows (the drafts and one more) of a sequence with `context` before. */
+/* One verification: `tokens` rows (the drafts and one more) after `context` tokens. */
 struct work_shape price_verify_shape(const struct llm *m, uint32_t context, uint32_t tokens);
 
-/* One layer's op of a pass, in the kernels that its device's static shapes make of it. */
+/* One op of one layer of a pass, as kernels of the device's static shapes. */
 struct price_op {
     double seconds, bytes;
-    double flop;         /* of the rows and keys that were asked for */
-    double padding_flop; /* computed beyond them, because shapes are static */
-    double longest_s;    /* of its kernels */
+    double flop;         /* of the useful rows and keys */
+    double padding_flop; /* additional flop due to static shapes */
+    double longest_s;    /* longest of its kernels */
     uint32_t kernels;
     bool outside;
 };

@@ -15,7 +15,7 @@ int recordings_add(struct config_options *o, const char *arg, struct err *e)
     const bool there = stat(arg, &s) == 0;
     const bool folder = there && S_ISDIR(s.st_mode);
     if (!folder && (there || strpbrk(arg, "*?[") == NULL)) {
-        add(o, arg); /* a missing file is reported when it is read */
+        add(o, arg); /* the reader reports a missing file */
         return 0;
     }
     OWNED char *pattern = xformat("%s%s", arg, folder ? "/*.csv" : "");
@@ -57,7 +57,8 @@ const char *recordings_note(const struct config_options *o)
         const char *note = xkeep(xformat("%s redrawn from one recording (block bootstrap): "
                                          "intervals are as good as the recording is typical",
                                          o->resample_jobs ? "jobs" : "sessions"));
-        SCOPED(err_fini) struct err quiet = ERR_INIT; /* one that is gone: it was stored */
+        SCOPED(err_fini)
+        struct err quiet = ERR_INIT; /* the file may be gone if runs are in a store */
         SCOPED(trace_fini) struct trace t = {0};
         size_t fixed = trace_read(o->trace, &t, &quiet) == 0 ? trace_resample_fixed(&t) : 0;
         return fixed == 0 ? note
@@ -74,10 +75,10 @@ const char *recordings_note(const struct config_options *o)
            "of a request graph (compare --resample)";
 }
 
-/* A replication has its own recording. Another seed, for instance of tuning, gets any of them. */
+/* Each replication has its own recording. Other seeds, for instance of tuning, get any of them. */
 static const char *recording_of(const struct config_options *o, uint64_t seed)
 {
-    if (o->n_recordings == 0 || o->trace != o->recordings[0]) { /* not of the command line */
+    if (o->n_recordings == 0 || o->trace != o->recordings[0]) { /* not from the command line */
         return o->trace;
     }
     for (uint32_t k = 0; k < o->n_recordings; k++) {

@@ -1,8 +1,8 @@
 /* Recorded traces as a sample.
  *
- * A recording is one observation, however often it is simulated: runs of it differ in estimate
- * noise only. Several recordings are a sample, one per replication. Sessions redrawn from
- * one recording approximate a sample; their spread is the standard error (block bootstrap over
+ * A recording is one observation, regardless of the number of runs, which differ only in the noise
+ * of estimates. Several recordings are a sample, one per replication. Sessions redrawn from one
+ * recording approximate a sample; their spread is the standard error (block bootstrap over
  * sessions).
  */
 #pragma once
@@ -10,19 +10,20 @@
 #include "experiments/run/config.h"
 #include "traces/traces.h"
 
-/* Adds what one --trace names: a file, the *.csv files of a folder, or the files that a pattern
- * matches (glob), in the order of their names. 0, or -EINVAL with an error. */
+/* Adds what one --trace names: a file, the *.csv files of a folder, or files that match a glob
+ * pattern, in the order of names. 0, or -EINVAL with an error. */
 int recordings_add(struct config_options *o, const char *arg, struct err *e);
 
-/* How many replications the recordings allow, of `asked`: all of a generated workload, or of
- * redrawn sessions. */
+/* The number of replications that the recordings allow, at most `asked`. A generated workload and
+ * redrawn sessions allow any number. */
 uint32_t recordings_replications(const struct config_options *o, uint32_t asked);
 
-/* A sentence on what the results hold for; NULL of a generated workload. */
+/* A sentence that limits the validity of results; NULL for a generated workload. */
 const char *recordings_note(const struct config_options *o);
 /* "generated", "one recording", "recordings", "redrawn sessions" or "redrawn jobs". */
 const char *recordings_sample(const struct config_options *o);
 
-/* The recording of a replication, by the replication's seed (config_seed); redrawn where asked. */
+/* Reads the recording of a replication, given its seed (config_seed), and redraws it if requested.
+ */
 int recordings_read(const struct config_options *o, uint64_t seed, struct trace *out,
                     struct err *e);

@@ -6,7 +6,7 @@
 #include "sim/engine/sim.h"
 #include "sim/metrics/metric_table.h"
 
-/* Energy of the run at the battery's meter, from that at the devices' meter. */
+/* Converts the run's energy from the devices' meter to the battery's. */
 static double battery_j(const struct config *c, const struct sim_result *s,
                         const struct metric_list *l)
 {
@@ -55,7 +55,7 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
     }
     if (changes_frequency(c)) {
         SIM_ASSERT(s->dvfs.speed_ns <=
-                   (double)s->dvfs.busy_ns * (1.0 + 1e-9)); /* 1 is full speed */
+                   (double)s->dvfs.busy_ns * (1.0 + 1e-9)); /* speeds are <= 1 */
         metric_list_put(out, s->dvfs.speed_ns / (double)s->dvfs.busy_ns, "dvfs.speed_frac");
         metric_list_put(out, (double)s->dvfs.changes, "dvfs.changes");
     }
@@ -71,7 +71,8 @@ static void add_run_metrics(const struct config *c, const struct sim_result *s,
     metric_list_put(out, known ? s->battery.drawn_j : METRIC_UNDEFINED, "battery.drawn_j");
 }
 
-/* A run that failed says what was refused before: often the reason. The whole is in the scene. */
+/* Adds the most frequent refusal to the message of a failed run, because it is often the reason.
+ * The scene has all. */
 static void tell_refusals(struct sim_result *s)
 {
     char text[RUNNER_REFUSAL_BYTES];
@@ -83,7 +84,7 @@ static void tell_refusals(struct sim_result *s)
         }
     }
     if (most != NULL) {
-        SIM_ASSERT(most->n > 0 && s->message[0] != '\0'); /* "before" what is said first */
+        SIM_ASSERT(most->n > 0 && s->message[0] != '\0'); /* the message has a first part */
         size_t n = strlen(s->message);
         (void)snprintf(s->message + n, sizeof s->message - n, "; refused before: %s",
                        runner_refusal_text(most, text));
@@ -96,7 +97,7 @@ static bool adds_up(const struct sim_audit *a)
     return a->arrived == a->finished + a->shed + a->running + a->queued;
 }
 
-/* For assertions: refusals are in the order of their first, each of a kind that was refused. */
+/* For assertions: refusals are ordered by their first time, and have counts. */
 static bool are_in_order(const struct sim_result *s)
 {
     bool in_order = true;
@@ -123,7 +124,7 @@ struct metrics_meter runner_meter(const struct config *c)
     if (m->meter == SOC_METER_UNSTATED) {
         return out;
     }
-    SIM_ASSERT(m->factor > 0.0); /* 0 says that there is no meter */
+    SIM_ASSERT(m->factor > 0.0); /* 0: no meter */
     out.factor = m->factor;
     out.idle_watts = m->idle_watts >= 0.0 ? m->idle_watts : c->soc.machine.idle_watts;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
@@ -135,7 +136,7 @@ struct metrics_meter runner_meter(const struct config *c)
     return out;
 }
 
-/* A limit of the power can slow the machine. */
+/* Whether a power limit can slow the machine. */
 static bool is_limited(const struct config *c, const struct trace *t)
 {
     bool limited = c->sim.power.limit != CONFIG_LIMIT_NONE;
@@ -157,7 +158,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     setup.policy_context = opt->policy_context;
     const struct arena_source *own = hosted_memory(p->ops);
     struct core_memory memory;
-    if (own != NULL) { /* its process shares it */
+    if (own != NULL) { /* shared with the policy's process */
         memory = (struct core_memory){own[0], own[1]};
         setup.memory = &memory;
     }
@@ -192,8 +193,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     if (rc == 0) {
         metrics_collect(m, &out->metrics);
         out->verdict = metrics_verdict(m);
-        SIM_ASSERT(out->verdict <
-                   METRICS_VERDICTS); /* it has a name, as only other binaries' may not */
+        SIM_ASSERT(out->verdict < METRICS_VERDICTS); /* the verdict has a name */
         add_run_metrics(c, &out->sim, &out->metrics);
         if (opt->requests != NULL) {
             metrics_requests_write(m, opt->requests_about, output_stream(opt->requests));
@@ -201,7 +201,7 @@ int runner_run(const struct config *c, const struct config_policy *p, const stru
     }
     int closed = output_close(opt->requests, rc == 0, e);
     rc = rc != 0 ? rc : closed;
-    SIM_ASSERT((out->metrics.n > 0) == (out->sim.status == 0)); /* numbers, or why there are none */
+    SIM_ASSERT((out->metrics.n > 0) == (out->sim.status == 0)); /* metrics or an error */
     SIM_ASSERT(worker_stdout_bytes() >= printed_bytes);
     out->printed_bytes = worker_stdout_bytes() - printed_bytes;
     tell_refusals(&out->sim);
@@ -236,14 +236,13 @@ void runner_metric_names(const struct config *c, bool conditional, struct metric
     metrics_collect(m, out);
     add_run_metrics(c, &nothing, out);
     metrics_free(m);
-    SIM_ASSERT(metric_list_find(out, "events") !=
-               NULL); /* of the run, too, not of its metrics alone */
+    SIM_ASSERT(metric_list_find(out, "events") != NULL); /* of a run, too */
 }
 
 int runner_no_metric(const char *option, const char *name, const struct metric_list *names,
                      struct err *e)
 {
-    OWNED char *mean = xformat("%s.mean", name); /* of a distribution, perhaps */
+    OWNED char *mean = xformat("%s.mean", name); /* if it is a distribution */
     const char *const words[] = {name, mean};
     struct nearest near[2];
     for (int w = 0; w < 2; w++) {

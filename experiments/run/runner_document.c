@@ -1,4 +1,4 @@
-/* Results of one run as a document. */
+/* Makes the document of one run's results. */
 #include "experiments/run/runner.h"
 #include "experiments/run/warnings.h"
 
@@ -10,7 +10,7 @@ static double value_of(const struct runner_result *r, const char *name)
     return m != NULL ? m->value : METRIC_UNDEFINED;
 }
 
-/* A metric whose name is made of two parts; counts without decimals. */
+/* The value of the metric WHO.WHAT; counts have no decimals. */
 static struct frame_value shown(const struct runner_result *r, const char *who, const char *what)
 {
     double x = value_of(r, document_format("%s.%s", who, what));
@@ -109,7 +109,7 @@ static void put_warnings(const struct config *c, const struct runner_result *r, 
     }
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void show_latencies(const struct runner_result *r, const char *group, struct document *d)
 {
@@ -146,7 +146,7 @@ static void show_latencies(const struct runner_result *r, const char *group, str
     }
 }
 
-/* ", 0.2 J per token"; nothing where no token came out. */
+/* ", 0.2 J per token"; "" without tokens. */
 static const char *per_token(const struct runner_result *r, const char *metric)
 {
     double joules = value_of(r, metric);
@@ -158,7 +158,7 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
     OWNED char *meter = warnings_meter(c);
     DOCUMENT_VALUES(d, "energy_meter", meter);
     bool stated = strcmp(meter, soc_meter_names()[SOC_METER_UNSTATED]) != 0;
-    if (!isnan(value_of(r, "energy_j"))) { /* a real run has none */
+    if (!isnan(value_of(r, "energy_j"))) { /* undefined in a real run */
         document_note(d,
                       "  energy %s J%s%s (%s idle)%s, peak %.3g W; DDR %.1f %% used, "
                       "%.1f %% of time at high pressure",
@@ -176,7 +176,7 @@ static void show_energy(const struct config *c, const struct runner_result *r, s
     }
 }
 
-/* The lowest of all power limits slows every device. */
+/* Whether power limits slowed the machine. */
 static bool is_slowed(const struct runner_result *r)
 {
     return value_of(r, "throttle.lost_frac") > 0.0;
@@ -194,12 +194,12 @@ static void show_slowed(const struct runner_result *r, struct document *d)
 static void show_metered(const struct config *c, const struct runner_result *r, struct document *d)
 {
     const struct metered *m = &c->soc.metered;
-    if (metric_list_find(&r->metrics, "metered.energy_j") == NULL) { /* nor has a real run it */
+    if (metric_list_find(&r->metrics, "metered.energy_j") == NULL) { /* not in a real run */
         return;
     }
     const char *meter = soc_meter_names()[m->meter];
     double joules = value_of(r, "metered.energy_j");
-    SIM_ASSERT(!(m->spread_factor < 1.0)); /* or the interval would not hold its reading */
+    SIM_ASSERT(!(m->spread_factor < 1.0)); /* the interval includes the value */
     DOCUMENT_VALUES(d, "metered_meter", meter, "metered_spread", m->spread_factor);
     if (!isnan(joules)) {
         document_note(d, "  a %s meter would read %s J (%s to %s)%s, %.3g W in the mean%s", meter,
@@ -222,7 +222,7 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
         FRAME_CELLS(f, device);
         for (size_t k = 0; k < 3; k++) {
             double share = value_of(r, document_format("%s.%s", device, shares[k]));
-            SIM_ASSERT(!(share < 0.0) && !(share > 1.0 + 1e-9)); /* of a device's time */
+            SIM_ASSERT(!(share < 0.0) && !(share > 1.0 + 1e-9)); /* a share of time */
             FRAME_CELLS(f, document_format("%.1f %%", 100.0 * share));
         }
         FRAME_CELLS(f, shown(r, device, "energy_j"));
@@ -230,12 +230,12 @@ static void show_machine(const struct config *c, const struct runner_result *r, 
     show_energy(c, r, d);
     show_slowed(r, d);
     show_metered(c, r, d);
-    if (value_of(r, "battery.drawn_j") >= 0.0) { /* by events of the machine */
+    if (value_of(r, "battery.drawn_j") >= 0.0) { /* with events of the machine */
         document_note(d, "  battery %s J drawn, %.1f %% of its charge at the end",
                       document_short(value_of(r, "battery.drawn_j")),
                       100.0 * value_of(r, "battery.end_frac"));
     }
-    if (value_of(r, "graphics.frames") > 0.0) { /* by a setting, or by events of the machine */
+    if (value_of(r, "graphics.frames") > 0.0) { /* from a setting or events of the machine */
         document_note(
             d,
             "  frames %.0f, missed %.2f %%, wait %.3g ms in the mean, latest %.3g ms after "
@@ -275,7 +275,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     OWNED char *fingerprint = config_fingerprint(c, p, t, seed);
     const char *verdict = metrics_verdict_names[r->verdict];
     const struct sim_audit *a = &r->sim.audit;
-    /* A closed loop has turns for instant answers, and a horizon ends before the last. */
+    /* A trace may have more requests than arrived: a closed loop, or a horizon. */
     OWNED char *of = a->future > 0 ? xformat(" of %zu", t->n) : xstrdup("");
     document_note(d, "%s on %s, %s\n%s: %" PRIu64 "%s request%s%s, seed %" PRIu64 ": %s", p->label,
                   c->soc.machine.name, c->models, c->workload, a->arrived, of,
@@ -285,7 +285,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     struct document *config = document_within(d, "config");
     document_members(config, c->tree);
     DOCUMENT_VALUES(config, "workload", c->workload, "policy", p->ops->name, "params",
-                    p->params_text, "seed", seed); /* exact in the fingerprint */
+                    p->params_text, "seed", seed); /* a double; the fingerprint is exact */
     struct document *metrics = document_within(d, "metrics");
     for (size_t i = 0; i < r->metrics.n; i++) {
         DOCUMENT_VALUES(metrics, r->metrics.v[i].name, r->metrics.v[i].value);
@@ -301,7 +301,7 @@ void runner_document(const struct config *c, const struct config_policy *p, cons
     document_note(d, "\n%s", fingerprint);
 }
 
-/* ---- what a policy was refused, in words and as data ---- */
+/* ---- refused actions, as text and as data ---- */
 
 static const char *errno_name(int status)
 {
@@ -320,7 +320,7 @@ static const char *errno_name(int status)
 
 const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_REFUSAL_BYTES])
 {
-    SIM_ASSERT(x->n > 0 && x->first_ns >= 0 && x->status < 0); /* a row is made by its first */
+    SIM_ASSERT(x->n > 0 && x->first_ns >= 0 && x->status < 0); /* a row has at least one */
     bool in_hook = strcmp(x->hook, "schedule") != 0;
     (void)snprintf(text, RUNNER_REFUSAL_BYTES,
                    "%s %" PRIu64 " time%s%s%s, first at %.6g s: %s (%s)", x->action, x->n,
@@ -329,7 +329,7 @@ const char *runner_refusal_text(const struct sim_refusal *x, char text[RUNNER_RE
     return text;
 }
 
-/* Actions that were refused as wrong; those that asked for KV there was none of are no fault. */
+/* Adds refused wrong actions. Refusals for lack of KV are no error. */
 void runner_refusals(const struct sim_result *s, struct document *d)
 {
     struct frame *f = document_data(d, "refused", 0, "action hook reason error count first_s");

@@ -8,10 +8,10 @@
 
 struct inside {
     const struct sandbox *s;
-    int results_fd; /* where results go: standard output, which a policy is kept from */
+    int results_fd; /* for results: the real standard output */
 };
 
-/* In a process of its own: all of the work, with what it prints. */
+/* Does the work in a separate process, including its output. */
 static void work_in_worker(void *ctx, uint32_t index UNUSED, struct job_result *r)
 {
     const struct inside *in = ctx;
@@ -45,10 +45,9 @@ static int run_outside(const struct sandbox *s, int *died)
     struct inside in = {s, -1};
     struct jobs j = {
         .n = 1, .parallel = 1, .cpu_limit_s = s->time_limit_s, .ctx = &in, .run = work_in_worker};
-    /* A worker begins with a copy of what is buffered here and would print it a second time. */
+    /* A forked worker would print buffered text again. */
     (void)fflush(stdout);
-    /* A copy from before the worker starts: the worker's own standard output is not the user's, so
-     * that a policy may print what it likes. */
+    /* Duplicate it before the fork, because the worker's standard output is redirected. */
     in.results_fd = dup(STDOUT_FILENO);
     jobs_run(&j, &r);
     (void)close(in.results_fd);
@@ -72,8 +71,7 @@ int sandbox_run(const struct sandbox *s, int *died, struct err *e)
     int unused = 0;
     died = died != NULL ? died : &unused;
     *died = 0;
-    /* Only a policy from elsewhere costs a process; a built-in one runs here, with its time
-     * limited. */
+    /* Only plug-ins need a process. A built-in policy runs here, with a time limit. */
     if (plugin_path_length(s->policy) > 0) {
         return run_outside(s, died);
     }

@@ -6,16 +6,15 @@
 #include "experiments/shell/progress.h"
 #include "sim/base/memory.h"
 
-#define CELLS_PER_WORKER 40 /* what a cell's `load` allocates stays as long as its worker */
+#define CELLS_PER_WORKER 40 /* limits memory that `load` allocates and a worker keeps */
 
 struct running {
     const struct study_stream *study;
-    struct study_names *names; /* owned until study_run hands them on */
-    bool reads;                /* found runs come with their values */
+    struct study_names *names; /* owned; study_run moves them to its result */
+    bool reads;                /* read values of runs in the store */
 };
 
-/* For assertions: a run failed and says why, or is in the store, or has its values; no two of them
- * contradict each other. */
+/* For assertions: a run failed with a message, or is in the store, or has values. */
 static bool outcome_is_sound(const struct study_outcome *o)
 {
     bool failed = o->status != 0;
@@ -33,22 +32,22 @@ static bool next_cell(void *ctx, uint64_t *job)
     return s->next(s->ctx, job);
 }
 
-/* Returns the study's only copy of the names of an outcome. `text` has them one after the other. */
+/* Returns the study's shared copy of names. `text` has them concatenated. */
 static const struct study_names *intern(struct study_names **names, const char *text, size_t size,
                                         size_t n)
 {
-    /* Runs of a study have nearly all the same names. They are kept once, so that a run is an array
-     * of numbers. */
+    /* Most runs of a study have equal names, so store these once, and an array of numbers per run.
+     */
     for (const struct study_names *i = *names; i != NULL; i = i->next) {
         if (i->size == size && (size == 0 || memcmp(i->text, text, size) == 0)) {
-            SIM_ASSERT(i->n == n); /* equal texts hold equally many names */
+            SIM_ASSERT(i->n == n); /* equal texts have equal counts */
             return i;
         }
     }
     struct study_names *new = xcalloc(1, sizeof *new);
     *new = (struct study_names){.next = *names, .n = n, .size = size};
     new->text = xmalloc(size + 1);
-    if (size > 0) { /* none has no text */
+    if (size > 0) { /* no names, no text */
         memcpy(new->text, text, size);
     }
     new->v = xcalloc(n + 1, sizeof *new->v);
@@ -56,14 +55,14 @@ static const struct study_names *intern(struct study_names **names, const char *
     for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
         new->v[i] = at;
     }
-    SIM_ASSERT(at == new->text + size); /* n names are the whole text */
+    SIM_ASSERT(at == new->text + size); /* n names fill the text */
     *names = new;
     return new;
 }
 
-/* A run read back. */
+/* A run that is read from the store. */
 struct reading {
-    FILE *names; /* one after the other */
+    FILE *names; /* concatenated */
     double *values;
     size_t n;
 };
@@ -71,7 +70,7 @@ struct reading {
 static void take_value(void *ctx, const char *name, double value)
 {
     struct reading *r = ctx;
-    SIM_ASSERT(name[0] != '\0'); /* its zero alone would be taken for the end of the one before */
+    SIM_ASSERT(name[0] != '\0'); /* "" would end the list */
     (void)fwrite(name, 1, strlen(name) + 1, r->names);
     LIST_ADD(r->values, r->n, value);
 }
@@ -79,7 +78,7 @@ static void take_value(void *ctx, const char *name, double value)
 /* Fills names and values of a run of the store. */
 static void read_values(struct store *s, struct study_outcome *o, struct study_names **names)
 {
-    SIM_ASSERT(o->found && o->run > 0 && o->values == NULL); /* or those would be lost */
+    SIM_ASSERT(o->found && o->run > 0 && o->values == NULL); /* else values would be lost */
     OWNED char *text = NULL;
     size_t size = 0;
     struct reading r = {.names = memory_stream(&text, &size)};
@@ -90,12 +89,12 @@ static void read_values(struct store *s, struct study_outcome *o, struct study_n
     SIM_ASSERT(outcome_is_sound(o));
 }
 
-/* Asked by workers: is a run to be made, is a configuration to be sent? */
+/* Answers workers: whether to make a run, and whether to send a configuration. */
 static bool is_wanted(void *ctx, uint64_t job, const char *key)
 {
     struct running *running = ctx;
     const struct study_stream *s = running->study;
-    SIM_ASSERT(s->how.store != NULL); /* without one every run is made, and no worker asks */
+    SIM_ASSERT(s->how.store != NULL); /* workers ask only if there is a store */
     if (strncmp(key, STUDY_ASKS_CONFIGURATION, strlen(STUDY_ASKS_CONFIGURATION)) == 0) {
         return !store_has_configuration(s->how.store, key + strlen(STUDY_ASKS_CONFIGURATION));
     }
@@ -106,7 +105,8 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
     }
     if (o.run != 0) {
         SIM_ASSERT(!running->reads || outcome_is_sound(&o));
-        SIM_ASSERT((o.values != NULL) == running->reads); /* as study.h says of both calls */
+        SIM_ASSERT((o.values != NULL) ==
+                   running->reads); /* study_run: values; study_stream: none */
         s->done(s->ctx, job, &o);
     }
     free(o.values);
@@ -124,7 +124,7 @@ static void free_names(struct study_names *names)
     }
 }
 
-/* For assertions: the configuration of a record's hash is kept, now or earlier. */
+/* For assertions: the store has the record's configuration. */
 static bool store_has_its_configuration(struct store *s, const struct study_record *record)
 {
     char hash[24];
@@ -132,14 +132,14 @@ static bool store_has_its_configuration(struct store *s, const struct study_reco
     return store_has_configuration(s, hash);
 }
 
-/* Keeps a run; the same run may have come in from elsewhere meanwhile. */
+/* Stores a run, which another process may have stored in the meantime. */
 static int64_t keep(const struct study_stream *s, const struct study_record *record,
                     const struct study_names *names, const double *values)
 {
     if (record->tree[0] != '\0') {
         char hash[24];
         (void)snprintf(hash, sizeof hash, "%016" PRIx64, record->run.config_hash);
-        /* Before the run that names it: a store that was cut off never names what is not there. */
+        /* Before the run that refers to it, in case the process is killed in between. */
         store_configuration(s->how.store, hash, record->tree);
     }
     SIM_ASSERT(names->n == record->n);
@@ -151,7 +151,7 @@ static void take(void *ctx, uint64_t job, const struct job_result *r)
 {
     struct running *running = ctx;
     const struct study_stream *s = running->study;
-    if (r->status == 0 && r->data == NULL) { /* found: is_wanted has reported it */
+    if (r->status == 0 && r->data == NULL) { /* found in the store and reported by is_wanted */
         SIM_ASSERT(s->how.store != NULL);
         return;
     }
@@ -176,8 +176,7 @@ static bool goes_on(void *ctx)
 {
     const struct study_stream *s = ((const struct running *)ctx)->study;
     if (s->how.store != NULL) {
-        /* At every look of the pool, so that an interrupted study loses no more than the last
-         * moment. */
+        /* At every check of the pool, so that an interrupted study loses little. */
         store_commit(s->how.store, false);
     }
     return s->go_on == NULL || s->go_on(s->ctx);
@@ -202,7 +201,7 @@ static int stream(struct running *r)
                         .work = work,
                         .done = take,
                         .go_on = goes_on};
-    SIM_ASSERT(pool.parallel >= 1); /* or nobody would run the cells, and all would be well */
+    SIM_ASSERT(pool.parallel >= 1); /* else no cell would run, without an error */
     int rc = pool_run(&pool);
     if (s->how.store != NULL) {
         store_commit(s->how.store, true);
@@ -218,12 +217,12 @@ int study_stream(const struct study_stream *s)
     return rc;
 }
 
-/* ---- all in memory ---- */
+/* ---- outcomes in memory ---- */
 
 struct batch {
     const struct study_cell *cells;
     struct study_outcomes out;
-    bool *ended; /* owned; by cell */
+    bool *ended; /* owned; indexed by cell */
     uint32_t next, done;
     struct progress progress;
 };
@@ -269,10 +268,10 @@ static void *copy(const void *data, size_t bytes)
 static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome *o)
 {
     struct batch *b = ctx;
-    SIM_ASSERT(index < b->next && !b->ended[index]); /* handed out, and reported once */
+    SIM_ASSERT(index < b->next && !b->ended[index]); /* started, and reported once */
     struct study_outcome *out = &b->out.v[index];
     *out = *o;
-    /* The outcome is the stream's, valid for this call only. */
+    /* Copy: the stream's outcome is valid only in this call. */
     out->values = o->values != NULL ? copy(o->values, o->names->n * sizeof *out->values) : NULL;
     out->observed = o->observed_bytes > 0 ? copy(o->observed, o->observed_bytes) : NULL;
     b->ended[index] = true;
@@ -280,8 +279,8 @@ static void done_of_batch(void *ctx, uint64_t index, const struct study_outcome 
     SIM_ASSERT(batch_is_sound(b));
 }
 
-/* A fork costs as much as a run of a minute. Policies of this tree, and those that are a process of
- * their own in each run, leave nothing behind; a shared object and an observer may. */
+/* A fork costs as much as a run of a minute. Built-in policies, and those with a process for each
+ * run, leave no state behind. A shared object and an observer may. */
 static uint32_t cells_of_a_worker(const struct study_cell *cells, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -304,7 +303,7 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
                              .cell = cell_of_batch,
                              .next = next_of_batch,
                              .done = done_of_batch};
-    /* No more processes than cells: each would be started for nothing. */
+    /* Not more processes than cells. */
     s.how.parallel = how->parallel < n ? how->parallel : n;
     if (how->cells_per_worker == 0) {
         s.how.cells_per_worker = cells_of_a_worker(cells, n);
@@ -313,18 +312,18 @@ struct study_outcomes study_run(const struct study_cell *cells, uint32_t n,
     progress_start(&b.progress, how->progress, n);
     int rc = n > 0 ? stream(&running) : 0;
     progress_end(&b.progress);
-    SIM_ASSERT(rc != 0 || b.done == n); /* all are reported, or none could be started */
-    if (rc == -ENOMEM) { /* the machine's fault, not the cell's: no result without it */
+    SIM_ASSERT(rc != 0 || b.done == n); /* all reported, or an error */
+    if (rc == -ENOMEM) {                /* not the cell's fault, so there is no result without it */
         out_of_memory(0);
     }
-    for (uint32_t i = 0; i < n && rc != 0; i++) { /* not even one process */
+    for (uint32_t i = 0; i < n && rc != 0; i++) { /* no process could be started */
         if (!b.ended[i]) {
             b.out.v[i].status = -EIO;
             (void)snprintf(b.out.v[i].message, JOBS_MESSAGE_BYTES, "cannot start a process: %s",
                            strerror(-rc));
         }
     }
-    SIM_ASSERT(rc == -ENOMEM || all_are_sound(&b.out)); /* also where nothing could be started */
+    SIM_ASSERT(rc == -ENOMEM || all_are_sound(&b.out)); /* also after errors */
     b.out.names = running.names;
     free(b.ended);
     return b.out;
@@ -337,7 +336,7 @@ void study_outcomes_open(struct study_outcomes *o, uint32_t n)
 
 void study_outcomes_read(struct study_outcomes *o, uint32_t index, struct store *s, int64_t run)
 {
-    SIM_ASSERT(index < o->n && o->v[index].values == NULL); /* read once */
+    SIM_ASSERT(index < o->n && o->v[index].values == NULL); /* not read before */
     o->v[index] = (struct study_outcome){.run = run, .found = true};
     read_values(s, &o->v[index], &o->names);
 }
@@ -353,7 +352,7 @@ void study_outcomes_fini(struct study_outcomes *o)
     *o = (struct study_outcomes){0};
 }
 
-/* Its index; SIZE_MAX: none. */
+/* Index of a name, or SIZE_MAX. */
 static size_t place_of(const struct study_outcome *o, const char *name)
 {
     for (size_t i = 0; o->values != NULL && i < o->names->n; i++) {
@@ -384,8 +383,7 @@ double study_left(const struct study_outcome *o)
 
 double study_value_near(const struct study_outcome *o, size_t index, const char *name)
 {
-    /* Runs list their metrics in one order, so the index at which another run had this name is
-     * usually right here, too. */
+    /* Runs list metrics in equal order, so the index from another run is usually right. */
     bool there = o->values != NULL && index < o->names->n && strcmp(o->names->v[index], name) == 0;
     return there ? o->values[index] : study_value(o, name);
 }

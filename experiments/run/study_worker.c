@@ -1,4 +1,4 @@
-/* A cell in its worker: simulated, unless the store has it, and sent to the parent. */
+/* Runs a cell in its worker, unless the store has it, and sends the result to the parent. */
 #include "experiments/run/other_binary.h"
 #include "experiments/run/plugin.h"
 #include "experiments/run/runner.h"
@@ -10,15 +10,14 @@
 
 static void fail(struct job_result *out, const char *message)
 {
-    SIM_ASSERT(message[0] != '\0' && out->data == NULL); /* a failure says why, and nothing else */
+    SIM_ASSERT(message[0] != '\0' && out->data == NULL); /* a failure has only a message */
     out->status = -1;
     (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1, message);
 }
 
-/* ---- what is sent ---- */
+/* ---- the message ---- */
 
-/* Part of fixed size. The values, the names, the observations and the texts of struct store_run
- * follow. */
+/* The header. Values, names, observations and the texts of struct store_run follow. */
 struct head {
     uint64_t n, names_bytes, observed_bytes, seed, config_hash, trace_hash;
     double rate_scale;
@@ -26,7 +25,7 @@ struct head {
 
 struct values {
     double *v;   /* owned */
-    char *names; /* owned: one after the other */
+    char *names; /* owned; concatenated */
     size_t n, most, names_bytes;
     FILE *texts;    /* fills names */
     char *observed; /* owned; NULL: nothing */
@@ -43,14 +42,14 @@ static void values_add(struct values *x, const struct study_stream *s, const cha
                        double value)
 {
     if (s->keeps == NULL || s->keeps(s->ctx, name)) {
-        SIM_ASSERT(x->n < x->most && name[0] != '\0'); /* as many as were announced */
+        SIM_ASSERT(x->n < x->most && name[0] != '\0'); /* within the announced number */
         x->v[x->n++] = value + 0.0;                    /* -0 is 0: a store has one zero */
         (void)fputs(name, x->texts);
         (void)fputc('\0', x->texts);
     }
 }
 
-/* For assertions: texts, each with its zero, in so many bytes. */
+/* For assertions: the number of NUL-terminated texts in `bytes` bytes. */
 static size_t texts_in(const char *texts, size_t bytes)
 {
     size_t n = 0;
@@ -77,7 +76,7 @@ static void send(struct values *x, const struct store_run *run, const char *tree
     (void)fwrite(&h, sizeof h, 1, f);
     (void)fwrite(x->v, sizeof *x->v, x->n, f);
     (void)fwrite(x->names, 1, x->names_bytes, f);
-    if (x->observed_bytes > 0) { /* most cells observe nothing: there is no text then */
+    if (x->observed_bytes > 0) { /* NULL without an observer */
         (void)fwrite(x->observed, 1, x->observed_bytes, f);
     }
     const char *const texts[] = {run->fingerprint, run->soc,    run->llm,     run->workload,
@@ -98,7 +97,7 @@ void study_record_read(void *data, size_t size, struct study_record *out)
     struct head h;
     char *at = data;
     SIM_ASSERT(size >= sizeof h &&
-               (uintptr_t)data % sizeof(double) == 0); /* values are read there */
+               (uintptr_t)data % sizeof(double) == 0); /* aligned for the values */
     memcpy(&h, at, sizeof h);
     *out = (struct study_record){
         .n = h.n, .names_bytes = h.names_bytes, .observed_bytes = h.observed_bytes};
@@ -131,10 +130,10 @@ void study_record_read(void *data, size_t size, struct study_record *out)
 
 /* ---- runs ---- */
 
-/* A key identifies a run: it has the fingerprint, and everything that this leaves out. */
+/* The key of a run: its fingerprint, and everything that is not in it. */
 static void put_key(const struct study_cell *c, const struct trace *t, struct text *key)
 {
-    /* A run with a context is another run, and one without has no such text. */
+    /* The context belongs to the key. */
     SIM_ASSERT(key->n == 0 && (c->policy_context == NULL) == (c->context_key == NULL));
     OWNED char *fingerprint = config_fingerprint(c->config, c->policy, t, c->seed);
     text_string(key, fingerprint);
@@ -182,7 +181,7 @@ static void pack(const struct study_stream *s, const struct study_cell *c, const
                  const struct runner_result *r, const char *key, struct pool_worker *w,
                  struct job_result *out)
 {
-    SIM_ASSERT(r->sim.status == 0 && r->metrics.n > 0); /* a run that failed has no numbers */
+    SIM_ASSERT(r->sim.status == 0 && r->metrics.n > 0); /* only successful runs have metrics */
     struct values x;
     values_open(&x, r->metrics.n + COUNTER_COUNT + r->sim.n_policy_counters);
     for (size_t i = 0; i < r->metrics.n; i++) {
@@ -220,7 +219,7 @@ static void simulate(const struct study_stream *s, const struct study_cell *c,
                      const struct trace *t, const char *key, struct pool_worker *w,
                      struct job_result *out)
 {
-    /* A store that has the run would have no observer's data. */
+    /* A store has no data of observers, so these cells have no key. */
     SIM_ASSERT(key[0] == '\0' || c->observer_write == NULL);
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct runner_options opt = {.samples = c->samples,
@@ -235,7 +234,7 @@ static void simulate(const struct study_stream *s, const struct study_cell *c,
     }
 }
 
-/* By another binary: its metrics. An older one may give no number of its verdict. */
+/* Runs the cell with another binary. An older one may not report the verdict. */
 static void simulate_there(const struct study_stream *s, const struct study_cell *c,
                            struct job_result *out)
 {
@@ -270,7 +269,7 @@ static void simulate_there(const struct study_stream *s, const struct study_cell
 
 static void leave_first(struct trace *t)
 {
-    SIM_ASSERT(t->n == 0 || t->n_first > 0); /* the first row follows on no other */
+    SIM_ASSERT(t->n == 0 || t->n_first > 0); /* a trace has a first turn */
     t->n = t->n_first = t->n > 0 ? 1 : 0;
     trace_graph_free(t->graph);
     t->graph = NULL;
@@ -283,7 +282,7 @@ static void leave_first(struct trace *t)
 void study_work(const struct study_stream *s, uint64_t index, struct pool_worker *w,
                 struct job_result *out)
 {
-    SIM_ASSERT(out->status == 0 && out->data == NULL); /* untouched means: it was found */
+    SIM_ASSERT(out->status == 0 && out->data == NULL); /* unchanged: found in the store */
     struct study_cell c = {0};
     SCOPED(err_fini) struct err e = ERR_INIT;
     SCOPED(trace_fini) struct trace t = {0};

@@ -6,7 +6,7 @@
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
 #define BATCH_CONTEXT 1024
-#define DEAR_BATCH 1.3 /* times one sequence's time: from here on two are said */
+#define DEAR_BATCH 1.3 /* warn if two sequences take this many times as long as one */
 
 struct document *warnings_of(struct document *d)
 {
@@ -23,7 +23,7 @@ void warnings_add(struct document *list, const char *fmt, ...)
     document_note(list, "\nwarning: %s", text);
 }
 
-/* A machine that nobody measured says how far machines like it were off. */
+/* Warns about an unmeasured machine, with the error of similar machines. */
 static void transfer(const struct config *c, struct document *list)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -39,8 +39,8 @@ static void transfer(const struct config *c, struct document *list)
     }
 }
 
-/* The cost of a decode batch comes from short prompts where no file states it. Whether a policy
- * should batch hangs on it, so a batch that is dear by that rule is said. */
+/* Without data in the file, the cost of a decode batch is derived from short prompts. Whether
+ * batching pays depends on it, so warn if a batch is expensive by that rule. */
 static void batches(const struct config *c, struct document *list)
 {
     for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
@@ -63,7 +63,7 @@ static void batches(const struct config *c, struct document *list)
     }
 }
 
-/* Prefixes are shared at any block, and states are kept for none. */
+/* Warns that cached prefixes end at any block, though engines keep recurrent states at few. */
 static void states(const struct llm *m, struct document *list)
 {
     if (m->kv_state_bytes > 0.0) {
@@ -75,7 +75,7 @@ static void states(const struct llm *m, struct document *list)
     }
 }
 
-/* One width for all weights is what `:bits=N` and the shipped files say of a mixture. */
+/* Warns that one width is assumed for all weights of a mixture of experts. */
 static void mixture(const cJSON *llm, struct document *list)
 {
     const double bits = json_number(llm, "weight_bits");
@@ -133,10 +133,10 @@ void warnings_sketch(bool sketch, struct document *list)
     }
 }
 
-/* The meters of the devices that have powers, each device with its own. */
+/* The meters of devices with powers. */
 struct meters {
     bool different;
-    int first;           /* of the first such device; below 0: no device has powers */
+    int first;           /* meter of the first such device; < 0: none */
     struct text devices; /* "npu rail, igpu package" */
 };
 
@@ -229,7 +229,7 @@ void warnings_formats(const struct config *c, const double *busy, const char *co
     }
 }
 
-/* Its device's entry, made when it is new; NULL: there are more devices than a machine has. */
+/* Index of a device's entry, which is added if it is new. */
 static uint32_t device_index(struct extrapolated *x, const char *name, size_t bytes)
 {
     uint32_t i = 0;
@@ -285,7 +285,7 @@ char *extrapolated_text(const struct extrapolated *x)
         const char *why = rows && context ? " (longer contexts, more rows)"
                           : context       ? " (longer contexts)"
                           : rows          ? " (more rows)"
-                                          : ""; /* each part is too small to be shown */
+                                          : ""; /* each part is too small to print */
         char *text = xformat("%s%s%s %.3g %% of its kernel time%s", all != NULL ? all : "",
                              all != NULL ? ", " : "", x->of[i].device, 100.0 * x->of[i].frac, why);
         free(all);

@@ -18,9 +18,10 @@ void worker_limit_cpu(double limit_s)
         getrlimit(RLIMIT_CPU, &limit) != 0) {
         return;
     }
-    /* The kernel's limit counts from the start of the process and in whole seconds. */
+    /* The kernel's limit counts from the start of the process, in whole seconds. */
     rlim_t until = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (rlim_t)ceil(limit_s);
-    SIM_ASSERT(until > (rlim_t)used.ru_utime.tv_sec); /* 0 s would end a job that has not begun */
+    SIM_ASSERT(until >
+               (rlim_t)used.ru_utime.tv_sec); /* a limit in the past would kill it at once */
     limit.rlim_cur =
         limit.rlim_max == RLIM_INFINITY || until < limit.rlim_max ? until : limit.rlim_max;
     (void)setrlimit(RLIMIT_CPU, &limit);
@@ -28,19 +29,19 @@ void worker_limit_cpu(double limit_s)
 
 void worker_become(pid_t parent)
 {
-    SIM_ASSERT(getpid() != parent); /* in the child */
-    /* A message reports a crash of a policy, and a core file per run would fill the disk. */
+    SIM_ASSERT(getpid() != parent); /* called in the child */
+    /* Crashes are reported by a message, and core files of many runs would fill the disk. */
     struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    /* Ends with its parent, also where that was killed and could not say so. It removes the files
-     * that it has open, so it is not killed itself. */
+    /* Ends with its parent, even if that was killed. SIGTERM, not SIGKILL, so that it removes the
+     * files that it has open. */
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) { /* it died before that */
+    if (getppid() != parent) { /* the parent died before prctl */
         _exit(EXIT_FAILURE);
     }
 }
 
-/* ---- what is not its own: standard output ---- */
+/* ---- standard output ---- */
 
 static uint64_t stdout_bytes;
 
@@ -52,15 +53,15 @@ static ssize_t pass_on(void *cookie UNUSED, const char *text, size_t n)
 
 static void clean_up_when_it_dies(void)
 {
-    (void)atexit(halt_remove_all); /* it ends by _exit itself: an exit is a policy's */
+    (void)atexit(halt_remove_all); /* workers use _exit, so an exit is a policy's */
     static const int deadly[] = {
-        SIGTERM, SIGXCPU, SIGABRT, /* these replace handlers of the parent */
-#ifndef __SANITIZE_ADDRESS__       /* AddressSanitizer reports the others itself */
+        SIGTERM, SIGXCPU, SIGABRT, /* replace the parent's handlers */
+#ifndef __SANITIZE_ADDRESS__       /* AddressSanitizer handles the others */
         SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,
 #endif
     };
 #ifndef __SANITIZE_ADDRESS__
-    static char stack[16384]; /* a stack that overflowed is of no use */
+    static char stack[16384]; /* in case the stack overflowed */
     stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     (void)sigaltstack(&other, NULL);
 #endif
@@ -69,17 +70,17 @@ static void clean_up_when_it_dies(void)
 
 void worker_isolate(void)
 {
-    SIM_ASSERT(stdout_bytes == 0); /* once in a process: a second one would pass on to itself */
+    SIM_ASSERT(stdout_bytes == 0); /* only once per process */
     clean_up_when_it_dies();
     cookie_io_functions_t only_write = {.write = pass_on};
     FILE *f = fopencookie(NULL, "w", only_write);
-    /* Standard output is the parent's: results are printed there, and a policy's own printing would
-     * be in the middle of them. */
+    /* The parent prints results on standard output, so a policy's own output must not go there. */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     if (f == NULL) {
         out_of_memory(0);
     }
-    (void)setvbuf(f, NULL, _IOLBF, BUFSIZ); /* what it says before it crashes is said */
+    (void)setvbuf(f, NULL, _IOLBF,
+                  BUFSIZ); /* line buffered, so that text before a crash is printed */
     stdout = f;
 }
 
@@ -89,7 +90,7 @@ uint64_t worker_stdout_bytes(void)
     return stdout_bytes;
 }
 
-/* The first characters of a file of /proc; "" when there is none. */
+/* Reads the first characters of a file of /proc; "" without the file. */
 static const char *glance(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -108,18 +109,18 @@ bool worker_waits(pid_t pid)
     char text[512];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     const char *state = strrchr(glance(path, text, sizeof text), ')'); /* "PID (name) S ..." */
-    /* From the last bracket on: a process's name may hold brackets itself. */
+    /* From the last bracket on, because a process's name may contain brackets. */
     if (state == NULL || strncmp(state, ") S", 3) != 0) {
         return false;
     }
     (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    /* With children it waits for a policy that is a program, whose time is its own. */
+    /* With children it waits for a policy that is a program, whose time counts itself. */
     return access(path, R_OK) == 0 && glance(path, text, sizeof text)[0] == '\0';
 }
 
 void worker_describe_death(int wait_status, double cpu_limit_s, struct job_result *r)
 {
-    SIM_ASSERT(WIFSIGNALED(wait_status) || WIFEXITED(wait_status)); /* dead, and not only stopped */
+    SIM_ASSERT(WIFSIGNALED(wait_status) || WIFEXITED(wait_status)); /* dead, not stopped */
     r->status = -EIO;
     r->exit_status =
         WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
@@ -139,9 +140,9 @@ void worker_describe_death(int wait_status, double cpu_limit_s, struct job_resul
     }
 }
 
-/* ---- one process ---- */
+/* ---- commands in one process ---- */
 
-/* A signal handler reaches nothing but static storage. */
+/* static, for the signal handler */
 static const char *limit_message;
 
 static void limit_reached(int sig UNUSED)
@@ -153,7 +154,7 @@ static void limit_reached(int sig UNUSED)
 
 void worker_limit_self(double cpu_limit_s, const char *message)
 {
-    limit_message = xkeep(xformat("xpusim: error: %s\n", message)); /* however long it is */
+    limit_message = xkeep(xformat("xpusim: error: %s\n", message)); /* of any length */
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = limit_reached;
