@@ -1,5 +1,5 @@
-/* Which rows of a table of errors count, and how far they are from a query. Texts that are compared
- * many thousand times are kept ones: equal texts are one pointer. Within hwmodels/conformal.c. */
+/* The rows of a table of errors that count, and their distance from a query. Texts are interned,
+ * because they are compared many thousand times. For hwmodels/conformal*.c only. */
 #pragma once
 
 #include "hwmodels/conformal.h"
@@ -12,9 +12,8 @@ struct conformal_left_out {
 
 struct conformal_left_out conformal_rows_left_out(const struct conformal_query *q);
 
-/* A row of the phase, and of no model or SoC that is left out. Errors that such a SoC made go with
- * those that others made about it: the one error of a pair of machines is about the other's, turned
- * round. */
+/* Whether a row is of the phase, and not of a model or SoC that is left out. Rows predicted by such
+ * a SoC are left out, too: errors of the two directions of a pair of machines mirror each other. */
 static inline bool conformal_rows_counts(const struct conformal_row *r,
                                          const struct conformal_left_out *out)
 {
@@ -23,9 +22,9 @@ static inline bool conformal_rows_counts(const struct conformal_row *r,
     return r->phase == out->phase && !left_out;
 }
 
-/* To the nearest row of the query's family, device and phase that a fit has kept; 0 where there is
- * none. */
+/* The distance to the nearest row of the query's family, device and phase that fits used; 0 if
+ * there is none. */
 double conformal_rows_distance(const struct conformal *c, const struct conformal_query *q);
 
-/* Fills in the distance of each row of a prepared table. */
+/* Sets the distance of each row of a prepared table. */
 void conformal_rows_measure(struct conformal *c);

@@ -2,10 +2,10 @@
  *
  * An NPU runs static graphs. G1 has the shape that suits prefill, G2 the shape that suits decoding,
  * and they cannot share weights, so keeping both doubles memory. The model is cut into N blocks of
- * consecutive layers; the prompt passes in C chunks. Compute visits chunk 1 block 1..N, chunk 2
- * block 1..N, and so on, in this order and one at a time. One loader brings in G2, block by block.
- * The aim is the least max(end of prefill, end of the last load). Paper: sd.npu (CoordGen), section
- * 3.2 and appendix A, where the problem is shown to be NP-hard.
+ * consecutive layers; the prompt passes in C chunks. Compute runs chunk 1 on blocks 1..N, then
+ * chunk 2 on blocks 1..N, and so on, one at a time. One loader brings in G2, block by block. The
+ * aim is the least max(end of prefill, end of the last load). Paper: sd.npu (CoordGen), section 3.2
+ * and appendix A, where the problem is shown to be NP-hard.
  *
  * Rules of the machine, the same for every strategy:
  *  - a block computes with the graph it has when its compute starts: p with G1, d with G2 (d is the
@@ -50,7 +50,7 @@ struct graphs_interval {
 };
 
 enum graphs_label {
-    GRAPHS_SIMULATED,    /* what this strategy does */
+    GRAPHS_SIMULATED,    /* simulated strategy */
     GRAPHS_OPTIMAL,      /* proven least total under the rules above */
     GRAPHS_LEFT_SHIFTED, /* proven least total of the schedules whose loads start at boundaries of
                             compute and ends of loads; a later start may do better. The optimum
@@ -77,20 +77,20 @@ struct graphs_result {
 struct graphs_strategy {
     const char *name;
     const char *what; /* one line */
-    /* At most one graph per block is resident (or one more with keep_old) and all blocks end on G2:
-     * the class over which `exact` is optimal. With keep_old it is over left-shifted schedules
-     * only, and says so by its label; graphs_strategy_title is its name then. */
+    /* At most one graph per block is resident (one more with keep_old), and all blocks end on G2.
+     * `exact` is optimal over this class; with keep_old only over left-shifted schedules, for which
+     * graphs_strategy_title has another name. */
     bool switches;
     /* Fills `out`. Precondition: graphs_instance_check passed. */
     void (*solve)(const struct graphs_instance *g, struct graphs_result *out);
 };
 
-/* The printed name of a strategy: its name, but "left-shifted" for `exact` with keep_old. */
+/* The printed name of a strategy: its name, or "left-shifted" for `exact` with keep_old. */
 const char *graphs_strategy_title(const struct graphs_strategy *st, bool keep_old);
 
 /* All strategies in the order in which they are printed; *n gets their number. */
 const struct graphs_strategy *graphs_strategies(size_t *n);
-/* By name, or NULL. */
+/* Finds a strategy by name, or NULL. */
 const struct graphs_strategy *graphs_strategy_find(const char *name);
 
 /* 0, or -EINVAL with one line per violated bound. `where` names the input in the messages. */

@@ -1,5 +1,5 @@
 /* The machine on which every switch strategy runs: one compute server, one loader. A strategy steps
- * it from event to event and starts loads; the machine keeps the rules (graphs.h) and the record.
+ * it from event to event and starts loads; the machine enforces the rules (graphs.h) and records.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 struct graphs_machine {
     const struct graphs_instance *g; /* borrowed */
     int64_t now;
-    uint32_t position;    /* stream position of the compute that runs or comes next */
+    uint32_t position;    /* stream position of the present or next compute */
     uint32_t n_positions; /* N * C */
     bool computing;
     int64_t compute_end; /* while computing */
@@ -44,18 +44,18 @@ bool graphs_machine_can_load(const struct graphs_machine *m, uint32_t block);
 /* Precondition: graphs_machine_can_load. */
 void graphs_machine_load(struct graphs_machine *m, uint32_t block);
 
-/* Starts the next compute if it can start, then moves to the next instant at which a compute or a
- * load ends, and ends what ends there. False, without moving, when nothing is under way. */
+/* Starts the next compute if possible, moves to the next end of a compute or a load, and handles
+ * it. Returns false, without moving, if nothing runs. */
 bool graphs_machine_step(struct graphs_machine *m);
 
 /* Steps until `position` computes are complete. */
 void graphs_machine_run_to(struct graphs_machine *m, uint32_t position);
 
-/* Runs to the end of the prefill and of the current load, loads what is still on G1 one after the
- * other (highest block first: the order does not matter), and completes *out. */
+/* Runs to the end of the prefill and of the present load, then loads the blocks that are still on
+ * G1, highest first (the order does not matter), and completes *out. */
 void graphs_machine_finish(struct graphs_machine *m);
 
-/* Strategies that live in files of their own; graphs.c puts them into the table. */
+/* Strategies in separate files; graphs.c has them in its table. */
 void graphs_progressive_solve(const struct graphs_instance *g, struct graphs_result *out);
 void graphs_late_start_solve(const struct graphs_instance *g, struct graphs_result *out);
 void graphs_farthest_solve(const struct graphs_instance *g, struct graphs_result *out);

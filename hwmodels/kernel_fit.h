@@ -1,4 +1,4 @@
-/* From measured kernels to the numbers of a SoC file.
+/* Fits the numbers of a SoC file to measured kernels.
  *
  * Nonlinear least squares (GSL) of kernel_model.h on the logarithms of all trusted rows, in two
  * stages. The first fits isolated times. The second fits slowdowns of pairs with the first stage's
@@ -14,8 +14,8 @@
  * (Bonferroni), 95 %. Drift between repetitions is taken out of the residuals and put into the
  * errors of every rate, because it moves them all together. A lack-of-fit test compares the misfit
  * of the model with the scatter of repetitions. It flags a model that is wrong by more than 1 %
- * (root mean square) beyond chance at the 1 % level. Rows of set "held" are never fitted; they
- * compare the model with two others (kernel_form). */
+ * (root mean square) beyond chance at the 1 % level. Rows of set "held" are never fitted; they are
+ * for the comparison with two other models (kernel_form). */
 #pragma once
 
 #include "hwmodels/kernel_model.h"
@@ -42,8 +42,8 @@ enum kernel_param {
 
 struct kernel_estimate {
     enum kernel_param param;
-    const char *device, *runtime; /* the rows'; "" for the machine */
-    uint32_t weight_bits;         /* 0 where it does not matter */
+    const char *device, *runtime; /* from the rows; "" for the machine */
+    uint32_t weight_bits;         /* 0: any */
     enum kernel_op op;            /* LAMBDA */
     double value, low, high;      /* interval; its ends may be infinite */
     bool resolved;                /* the data determine it: the interval is narrower than half its
@@ -52,36 +52,36 @@ struct kernel_estimate {
 
 /* One kernel of one device, isolated or co-running with one partner, over all repetitions. */
 struct kernel_cell {
-    const struct kernel_row *row; /* any of its rows: amounts, names; borrowed from the rows */
-    int partner;                  /* cell of the partner alone; -1: this cell is alone */
+    const struct kernel_row *row; /* one of its rows, for amounts and names; borrowed */
+    int partner;                  /* isolated cell of the partner; -1: this cell is isolated */
     int group;                    /* products and attention: index of the curve; -1 none */
     int device;
     bool held_out;
     uint32_t n;       /* trusted rows */
-    double log_mean;  /* of seconds, or of the slowdown */
+    double log_mean;  /* mean logarithm of seconds or of the slowdown */
     double low, high; /* over repetitions */
-    double predicted; /* by the fit, seconds or slowdown */
+    double predicted; /* the fit's seconds or slowdown */
 };
 
 struct kernel_lack_of_fit {
-    bool tested; /* needs repetitions and more cells than parameters */
+    bool tested; /* false without repetitions, or with fewer cells than parameters */
     double f, p;
     double misfit_frac; /* root mean square beyond scatter */
     double noise_frac;  /* scatter of one repetition */
     bool wrong;
 };
 
-/* Three forms judged on shapes that none of them has seen. */
+/* Three models, compared on held-out shapes. */
 enum kernel_form {
     KERNEL_FORM_TWO_ANCHOR, /* max() through the most memory- and the most compute-bound shape */
     KERNEL_FORM_PNORM,      /* the fit */
-    KERNEL_FORM_TABLE,      /* interpolation of what was measured */
+    KERNEL_FORM_TABLE,      /* interpolation of measurements */
     KERNEL_FORM_COUNT
 };
 
 struct kernel_form_error {
     uint32_t n;
-    double median_frac, worst_frac; /* of the absolute relative error */
+    double median_frac, worst_frac; /* absolute relative errors */
 };
 
 struct kernel_fit {
@@ -103,19 +103,19 @@ const char *kernel_form_name(enum kernel_form f);
  * convergence; *fit is then empty. Cost: seconds for some thousand rows. */
 int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struct err *e);
 
-/* NULL when there is none. weight_bits 0 where it does not matter. */
+/* Finds an estimate, or NULL. weight_bits 0: any. */
 const struct kernel_estimate *kernel_fit_find(const struct kernel_fit *fit, enum kernel_param p,
                                               const char *device, uint32_t weight_bits);
 
-/* Numbers that a SoC file needs beyond the fit. */
+/* Numbers of a SoC file that are not fitted. */
 struct kernel_soc_options {
     const char *name;
-    double ddr_peak_bytes_per_s; /* datasheet; 0: what the fit shows is reached */
+    double ddr_peak_bytes_per_s; /* datasheet; 0: the highest that the fit shows */
     double memory_bytes;         /* 0: from the rows, else assumed */
 };
 
 /* Writes a strict SoC file (soc.h): fitted numbers with their intervals, all others assumed and
- * marked so. Replaces path only when complete. 0 or -EINVAL with errors: also where a rate or
+ * marked so. Replaces path only when complete. Returns 0, or -EINVAL with errors, also if a rate or
  * bandwidth is not resolved. */
 int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows *rows,
                          const struct kernel_soc_options *o, const char *path, struct err *e);

@@ -6,7 +6,7 @@
 #define FIT_MAX_DEVICES 8
 #define FIT_MAX_GROUPS 24
 
-/* Where the parameters of a device are; -1: it has none. */
+/* Indices of a device's parameters; -1: none. */
 struct fit_device {
     const struct kernel_row *row; /* names */
     int attention, read, copy, knob_rate, knob_knee;
@@ -22,9 +22,9 @@ struct fit_group {
 struct fit_point {
     int cell;
     uint32_t repetition;
-    double log_value; /* drift between repetitions taken out */
-    double var;       /* that its window's samples leave; pooled over its cell */
-    double weight;    /* of its residual: one over the standard deviation */
+    double log_value; /* without the drift between repetitions */
+    double var;       /* variance due to the samples of its window; pooled over its cell */
+    double weight;    /* weight of its residual: 1 / standard deviation */
 };
 
 struct fit_problem {
@@ -36,17 +36,17 @@ struct fit_problem {
     struct fit_point *points; /* owned; fitted ones only */
     uint32_t n_points;
     double x[KERNEL_FIT_MAX_PARAMS]; /* in fitting coordinates */
-    double *
-        covariance; /* owned, n x n, of x: the blocks alone and together, each from its residuals */
-    double dof[2];  /* alone, together */
-    double drift_var; /* of the mean over repetitions */
+    double *covariance; /* owned, n x n, of x; the blocks of isolated and co-running parameters,
+                           each from its residuals */
+    double dof[2];      /* isolated, co-running */
+    double drift_var;   /* variance of the mean over repetitions */
 };
 
 /* Rates are fitted as logarithms, knees and sharpness as inverses, launch costs in microseconds. */
 double fit_to_x(enum kernel_param p, double value);
 double fit_from_x(enum kernel_param p, double x);
 
-/* Index of the cell's latency sensitivity; -1: taken as 0. */
+/* Index of the cell's latency sensitivity; -1: 0. */
 int fit_lambda(const struct kernel_fit *fit, const struct kernel_cell *c);
 
 /* kernel_fit_cells.c: cells, parameters and points from rows, starting values. */

@@ -13,13 +13,14 @@
  *   s = F(D) / F(d)         factor of the memory part; 1 when isolated
  *   u = (D - d) / (C F(D))  share of the memory that the others keep busy, at most about 1
  *
- * Factor s does not change compute-bound kernels. For large q it lets memory-bound ones share the
- * cap in proportion to their draws. A kernel's sensitivity to loaded memory latency is lambda, also
- * below the cap: the fraction of T added when others use the whole memory. */
+ * Factor s does not change compute-bound kernels. For large q memory-bound ones share the cap in
+ * proportion to their draws. A kernel's sensitivity to loaded memory latency is lambda: the
+ * fraction of T that is added if others use the whole memory. It applies below the cap, too.
+ */
 #pragma once
 
 struct kernel_curve {
-    double flop_per_s;  /* P; infinite where a kernel computes nothing */
+    double flop_per_s;  /* P; infinite if a kernel computes nothing */
     double bytes_per_s; /* B */
     double launch_s;    /* t */
     double knee;        /* p > 0 */
@@ -30,7 +31,7 @@ struct kernel_contention {
     double sharpness;       /* q > 0 */
 };
 
-/* Alone on the machine, in seconds. */
+/* Isolated time in seconds. */
 double kernel_model_seconds(const struct kernel_curve *c, double flop, double bytes);
 
 /* T'/T next to kernels that draw others_bytes_per_s in isolation; at least 1 for lambda >= 0. */

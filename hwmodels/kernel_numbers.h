@@ -1,5 +1,5 @@
-/* Numbers that kernels work on: IEEE half precision, and data that no kernel minds. Inline, because
- * the shared objects of engines call nothing of the program. */
+/* Numbers for kernels: IEEE half precision, and data without special values. Inline, because the
+ * shared objects of backends call no function of the program. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -27,7 +27,7 @@ static inline uint16_t half_from_float(float f)
     memcpy(&u, &f, sizeof u);
     uint32_t sign = (u >> 16) & 0x8000u;
     u &= 0x7fffffffu;
-    if (u >= (127u + 16u) << 23) { /* above every half; not a number */
+    if (u >= (127u + 16u) << 23) { /* above every half, or NaN */
         return (uint16_t)(sign | (u > 0x7f800000u ? 0x7e00u : 0x7c00u));
     }
     if (u < (127u - 14u) << 23) { /* subnormal: an addition rounds to multiples of 2^-24 */
@@ -37,13 +37,13 @@ static inline uint16_t half_from_float(float f)
         memcpy(&u, &sum, sizeof u);
         return (uint16_t)(sign | (u - 0x3f000000u));
     }
-    /* Rounding may carry into the exponent, which is what the encoding wants. */
+    /* A carry of rounding into the exponent is correct in this encoding. */
     u += 0xfffu + ((u >> 13) & 1u);
     return (uint16_t)(sign | ((u - ((127u - 15u) << 23)) >> 13));
 }
 
 /* Every 16 bits are +-2^-4 to 2^-3 as half precision; two of them are a normal float near 1e-12;
- * each byte is some integer. So one pool serves all widths, and no kernel meets a special value. */
+ * each byte is an integer. So one pool serves all widths, without special values. */
 static inline void kernel_fill(uint8_t *to, size_t bytes)
 {
     uint64_t x = 0x9E3779B97F4A7C15ULL;

@@ -22,14 +22,14 @@ struct kernel_spec {
     enum kernel_op op;
     uint32_t weight_bits; /* weights; KV cache of attention; 32 for streams */
     uint32_t act_bits;
-    /* GEMM; attention: new tokens (when decoding: sequences); 1 elsewhere */
+    /* GEMM; attention: new tokens (decode: sequences); else 1 */
     uint32_t rows;
     uint32_t n, k;                      /* products: outputs, inputs */
     uint32_t heads, kv_heads, head_dim; /* attention */
     uint32_t context_tokens;            /* attention: all keys of one sequence */
     uint32_t intensity_flop_per_byte;   /* KNOB */
-    uint64_t stream_bytes;              /* READ, COPY, KNOB: what is read */
-    bool held_out;                      /* for judging a fit, not for making it */
+    uint64_t stream_bytes;              /* READ, COPY, KNOB: bytes read */
+    bool held_out;                      /* only to check a fit */
 };
 
 /* "gemm", "decode", ... */
@@ -41,8 +41,8 @@ bool kernel_op_is_product(enum kernel_op op);
 double kernel_spec_flop(const struct kernel_spec *s);
 /* DDR traffic. */
 double kernel_spec_bytes(const struct kernel_spec *s);
-/* The part of the traffic a measurement must not find in a cache: weights, KV, the stream. */
+/* The traffic that must not be cached in a measurement: weights, KV, the stream. */
 uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s);
 
-/* "gemm-w16-m64-n4096-k4096"; unique among specs with different work. Nobody frees it. */
+/* "gemm-w16-m64-n4096-k4096"; unique for different work. Kept until the command ends. */
 const char *kernel_spec_name(const struct kernel_spec *s);

@@ -10,13 +10,13 @@
 
 #include "sim/base/base.h"
 
-/* Whether a tree is such a file, and not one of this project's. */
+/* Whether a tree is a config.json, not an LLM file. */
 bool llm_hf_is(const cJSON *root);
 
 /* The LLM file, or NULL with errors that name `file` and the key. With weight_bits 4, 8 or 16 it
  * has the format soc_format_of_width. With 0 it has the stored weights (`quantization_config`,
- * `dtype`), and a 16-bit head where that leaves it. If name is NULL, the model has the name of the
- * file or its folder. */
+ * `dtype`), and a 16-bit head if the quantisation excludes it. If name is NULL, the model has the
+ * name of the file or its folder. */
 cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32_t weight_bits,
                    struct err *e);
 

@@ -1,4 +1,4 @@
-/* A config.json that is being read (llm_hf.c), and how it stores weights (llm_hf_storage.c). */
+/* Internals of the config.json reader (llm_hf.c), and its storage of weights (llm_hf_storage.c). */
 #pragma once
 
 #include <math.h>
@@ -22,13 +22,13 @@ struct reader {
     const cJSON *model; /* the text part */
     const char *file, *path;
     struct err *e;
-    bool experts; /* its architecture has them */
+    bool experts; /* the architecture has experts */
 };
 
 static inline const cJSON *member(const cJSON *o, const char *key)
 {
     const cJSON *c = json_member(o, key);
-    /* Configurations write null where a key does not apply; it means the same as leaving it out. */
+    /* Configurations write null for keys that do not apply, as if they were absent. */
     return cJSON_IsNull(c) ? NULL : c;
 }
 
@@ -39,7 +39,7 @@ static inline double number_of(const cJSON *o, const char *key, const char *othe
     return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
 }
 
-/* A whole number from 1 on; `otherwise` when the key is not there (0: then it must be). */
+/* A whole number >= 1. Without the key `otherwise`, or if that is 0 an error. */
 static inline uint32_t count(const struct reader *r, const char *key, uint32_t otherwise)
 {
     const cJSON *c = member(r->model, key);
@@ -55,16 +55,16 @@ static inline uint32_t count(const struct reader *r, const char *key, uint32_t o
     return (uint32_t)v;
 }
 
-/* "5, 9": what a key holds, for people; nothing of what counts as absent. */
+/* Whether a value counts as present. */
 static inline bool says_something(const cJSON *c)
 {
     return c != NULL && !cJSON_IsFalse(c) && !(cJSON_IsNumber(c) && c->valuedouble == 0.0) &&
            !(cJSON_IsArray(c) && cJSON_GetArraySize(c) == 0);
 }
 
-/* Refuses kinds of attention that are not read of the architecture. */
+/* Refuses kinds of attention that are not supported for the architecture. */
 void llm_hf_refuse_attention(const struct reader *r, const struct architecture *a);
-/* Writes what an LLM file says of attention beyond heads and their width. */
+/* Writes the keys for attention other than heads and their width. */
 void llm_hf_put_attention(cJSON *to, const struct reader *r, const cJSON *root,
                           const struct architecture *a, uint32_t layers, uint32_t head_dim);
 
@@ -72,12 +72,11 @@ struct storage {
     uint32_t bits, act_bits;
     double body, head, kv; /* bytes per weight, element */
     double head_low;
-    double dense; /* outside of experts, where that is another; 0: as the body */
+    double dense; /* outside of experts; 0: as the body */
     char source[160];
 };
 
-/* Reads `quantization_config` and `dtype`. False, with errors, where an LLM file cannot say them.
- */
+/* Reads `quantization_config` and `dtype`. False, with errors, if an LLM file cannot have them. */
 bool llm_hf_stored(const struct reader *r, const cJSON *root, struct storage *s);
 /* Writes the widths and bytes of an LLM file. */
 void llm_hf_put_storage(cJSON *to, const struct storage *s);

@@ -8,13 +8,13 @@ static inline bool roofline_has_attention(enum op_kind op)
     return op == OP_MHA || op == OP_LAYER;
 }
 
-/* A layer in one kernel pays the runtime's share of the launches of its ops. */
+/* Launches of a kernel. A fused layer has the runtime's share of the launches of its ops. */
 static inline double roofline_launches(const struct soc_runtime *p, enum op_kind op, double prims)
 {
     return op == OP_LAYER ? prims * p->fused_launch_frac : prims;
 }
 
-/* Lower bounds of kernel times, by form (struct hwmodel_ops, floor). */
+/* Lower bounds of kernel times for each model (hwmodel_ops.floor). */
 void roofline_floor_extended(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                              struct kernel_floor *out);
 void roofline_floor_roofline(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,

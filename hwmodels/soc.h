@@ -1,9 +1,9 @@
-/* A SoC file: the machine a policy sees, and the numbers a kernel's time is made of.
+/* A SoC file: the machine that a policy sees, and the parameters of kernel times.
  *
- * Kernel-time parameters are kept per (device, runtime, weight width): the same silicon under
- * another toolchain is another machine (1.3 to 1.7 times between OpenVINO versions). One
- * entry of each device is its default; a model whose width has no entry uses it, and the choice is
- * marked. */
+ * Parameters are per (device, runtime, weight width), because toolchains matter (1.3 to 1.7 times
+ * between OpenVINO versions). One entry of each device is its default, which a model without an
+ * entry for its width uses; that is marked as fallback.
+ */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -19,7 +19,7 @@
 /* Rates of one kind of kernel. */
 struct soc_curve {
     double flop_per_s;  /* P: token-level matrix products */
-    double bytes_per_s; /* B: what one engine draws from DDR */
+    double bytes_per_s; /* B: DDR bandwidth of one engine */
     double launch_s;    /* t_launch, per primitive op */
 };
 
@@ -29,11 +29,11 @@ struct soc_format {
     double kv_bytes;               /* per element */
 };
 
-/* Formats of a runtime that states none (README). 4 bit has group scales 0.56 B, 8 bit 1.01 B; the
- * head has 8 bit below 16. Quantised weights come with an 8-bit KV cache, as in OpenVINO 2025. */
+/* The default format of a runtime (README). 4 bit has group scales 0.56 B, 8 bit 1.01 B; the head
+ * has 8 bit below 16. Quantised weights come with an 8-bit KV cache, as in OpenVINO 2025. */
 struct soc_format soc_format_of_width(uint32_t weight_bits);
 
-/* A measured table: measured over modelled time of kernels with that many rows. */
+/* A table of measured over modelled time, by the rows of a kernel. */
 #define SOC_MAX_TABLE 16
 struct soc_table {
     uint32_t n;
@@ -41,12 +41,12 @@ struct soc_table {
     double factor[SOC_MAX_TABLE];
 };
 
-/* Between two measured row counts linear in ln rows; beyond the ends the end's factor. 1 without a
+/* The factor for `rows`: linear in ln rows between points, constant beyond the ends, 1 without a
  * table. */
 double soc_table_factor(const struct soc_table *t, double rows);
 
-/* Where a calibration starts from, and what it stays at without points: kept in the file, so that
- * calibrating a calibrated file again, or leaving points out, does not know its own result. */
+/* Start values of a calibration, which remain without points. They are in the file, so that a
+ * further calibration, or one that leaves points out, does not start from the earlier result. */
 struct soc_start {
     bool given;
     double flop_per_s, bytes_per_s, launch_s, fill_rows, attention_frac, width_fill;
@@ -56,65 +56,64 @@ struct soc_start {
 struct soc_runtime {
     char runtime[32];         /* also used for its later versions: "x-2025" for "x-2025.3" */
     uint32_t weight_bits;     /* 4, 8, 16 */
-    struct soc_format format; /* optional keys; else of the width */
+    struct soc_format format; /* optional keys; default: soc_format_of_width */
     uint32_t chunk_rows;      /* static shape of this runtime; 0: none */
-    bool chunk_rows_own;      /* the file states it; else the device's */
+    bool chunk_rows_own;      /* the file states it; false: the device's */
     struct soc_curve many;    /* more than one row */
-    struct soc_curve one;     /* one row (GEMV); equal to `many` unless the file says otherwise */
-    bool one_row_own;         /* it does */
-    double fill_rows;         /* m0: rows that filling the engine costs */
-    double batch_fill_frac;   /* of m0, what a pass without prompt rows pays */
+    struct soc_curve one;     /* one row (GEMV); equal to `many` unless one_row_own */
+    bool one_row_own;         /* the file states `one` */
+    double fill_rows;         /* m0: rows that the fill of the engine costs */
+    double batch_fill_frac;   /* share of m0 in a pass without prompt rows */
     bool batch_fill_own;      /* the file states it */
-    double expert_fill;       /* as width_fill, of the products of one of a mixture's experts */
-    double expert_rows;       /* rows that each chosen expert costs beyond those routed to it */
-    double enqueue_s;         /* host time per op, hidden behind the work of the ops before it */
+    double expert_fill;       /* width_fill for the products of one expert of a mixture */
+    double expert_rows;       /* additional rows that each used expert costs */
+    double enqueue_s;         /* host time per op, overlapped with earlier ops */
     bool enqueue_own;         /* the file states it */
-    double prompt_enqueue_s;  /* the same in passes with prompt rows; 0: as enqueue_s */
+    double prompt_enqueue_s;  /* in passes with prompt rows; 0: enqueue_s */
     bool prompt_enqueue_own;  /* the file states it */
-    double width_fill;        /* n0: columns that filling the engine costs, of the model's width */
-    bool width_fill_own;      /* the file states it */
-    bool is_default;          /* the device's entry for widths without one of their own */
-    double attention_frac;    /* e_a: attention runs at this share of P */
-    /* e_d: of a decoding sequence's own row over its keys; 0: no measurement sets it apart */
+    double width_fill;     /* n0: columns of the model's width that the fill of the engine costs */
+    bool width_fill_own;   /* the file states it */
+    bool is_default;       /* the device's entry for widths without an entry */
+    double attention_frac; /* e_a: attention runs at this share of P */
+    /* e_d: in decode; 0: as e_a */
     double decode_attention_frac;
-    double special_attention_frac; /* e_s: of prompts, where the model's is special; 0: as e_a */
+    double special_attention_frac; /* e_s: prompts of models with special_attention; 0: as e_a */
     bool special_attention_own;    /* the file states it */
-    uint32_t few_rows;             /* prompts with fewer rows of a sequence run at e_d, too */
-    double knee;                   /* exponent of the p-norm form */
-    /* Costs of a batch beyond its rows, per sequence beyond the first (README): */
-    double decode_batch_frac;   /* share of the weights that a further decode reads again */
-    double decode_stretch_frac; /* of the memory time of a pass that only decodes */
-    double attention_launches;  /* launches of attention */
-    double kv_gather_frac;      /* KV traffic of gathering */
-    double fused_launch_frac;   /* of a layer's launches, what a layer in one kernel pays */
-    uint32_t min_rows;          /* rows a many-row kernel pays at least (systolic height) */
-    uint32_t micro_batch;       /* rows that the runtime takes through the model at once; 0: all */
-    bool sliding_window;        /* layers with a window read and compute no key behind it */
+    uint32_t few_rows;             /* prompts with fewer rows per sequence run at e_d, too */
+    double knee;                   /* exponent of `p-norm` */
+    /* Additional costs of a batch, per sequence after the first (README): */
+    double decode_batch_frac;   /* share of the weights that a decode reads again */
+    double decode_stretch_frac; /* share of the memory time of a pure decode pass */
+    double attention_launches;  /* attention launches */
+    double kv_gather_frac;      /* gathering, as a share of KV traffic */
+    double fused_launch_frac;   /* share of a layer's launches that a fused layer has */
+    uint32_t min_rows;          /* least rows of a many-row kernel (systolic height) */
+    uint32_t micro_batch;       /* most rows of a pass in the runtime; 0: no limit */
+    bool sliding_window;        /* layers with a window skip keys outside it */
     bool pad_attention;         /* attention reads the KV padded to the static chunk */
-    uint32_t window;            /* keys that every row attends to, masked or not; 0: its own */
+    uint32_t window;            /* keys that every row computes, masked or not; 0: its own */
     struct soc_start start;
-    /* Standard deviations of ln(measured / predicted) where the machine was measured by a few rows:
-     * of models of usual size and of small ones, by phase (hwmodels/conformal.h). 0: not stated. */
+    /* Standard deviations of ln(measured / predicted) if the machine was measured by a few rows:
+     * [usual or small models][phase] (hwmodels/conformal.h). 0: not stated. */
     double error_sd[2][3];
     uint32_t measured_rows;
-    struct soc_table table; /* of the form `table` */
-    struct soc_ops ops;     /* of the form `per-op` */
-    /* Validity envelope of the calibration; 0: unbounded. */
+    struct soc_table table; /* for `table` */
+    struct soc_ops ops;     /* for `per-op` */
+    /* Calibrated range; 0: unbounded. */
     uint32_t valid_rows_max, valid_context_max;
 };
 
-/* A device of several cards that share every layer (tensor parallel): after the output projection
- * and after the FFN each card's part of the rows is summed over all (two all-reduces a layer). */
+/* A device of several cards that share every layer (tensor parallel): the cards' partial results
+ * are summed after the output projection and after the FFN (two all-reduces a layer). */
 struct soc_exchange {
-    uint32_t cards;     /* 0: one card, nothing to exchange */
-    double latency_s;   /* of one all-reduce */
-    double bytes_per_s; /* of one card's link, one way */
+    uint32_t cards;     /* 0: one card */
+    double latency_s;   /* latency of one all-reduce */
+    double bytes_per_s; /* one card's link, one way */
 };
 
-/* The meter of a device's powers. A rail supplies the device alone: memory and fabric, which it
- * keeps busy, are missing. A package meter has all of the chip in it, a board meter the board's
- * supply, a battery meter all of a phone or laptop, a wall meter the power supply as well. Power at
- * rest is a number of its own. */
+/* The meter of a device's powers. A rail supplies only the device, without memory and fabric. A
+ * package meter includes the whole chip, a board meter the board's supply, a battery meter the
+ * whole phone or laptop, a wall meter also the power supply. Idle power is separate. */
 enum soc_meter {
     SOC_METER_UNSTATED,
     SOC_METER_RAIL,
@@ -123,12 +122,12 @@ enum soc_meter {
     SOC_METER_BATTERY,
     SOC_METER_WALL
 };
-const char *const *soc_meter_names(void); /* by the enum, NULL-terminated */
+const char *const *soc_meter_names(void); /* indexed by enum, NULL-terminated */
 
 /* Memory of a process that runs a model on the device (hwmodels/footprint.h). */
 struct soc_memory {
-    char runtime[32];        /* of which the numbers are; "": the file has none */
-    bool counted;            /* runs count it; else `memory.usable` leaves room for it */
+    char runtime[32];        /* runtime of these numbers; "": none */
+    bool counted;            /* runs count it; false: `memory.usable` excludes it */
     double fixed_bytes;      /* host, driver, compiled kernels */
     double weights_frac;     /* resident bytes per byte of weights */
     double tokenizer_bytes;  /* per entry of the vocabulary */
@@ -157,8 +156,8 @@ struct soc_dvfs {
 };
 const char *const *soc_governor_names(void); /* NULL-terminated */
 
-/* A battery gives watts / efficiency + rest where the meter reads watts. Regulators lose the first
- * part. The rest (display, storage, radio) is behind no meter of the file's. */
+/* If the meter reads `watts`, a battery supplies watts / efficiency + rest. The efficiency is that
+ * of regulators. The rest (display, storage, radio) is not in the meter's reading. */
 struct soc_supply {
     double efficiency_frac; /* (0, 1]; 0: not stated */
     double rest_watts;
@@ -170,41 +169,41 @@ struct soc_device {
     struct soc_dvfs dvfs;
     int meter;              /* enum soc_meter */
     double peak_flop_per_s; /* datasheet, for reports */
-    uint32_t cores;         /* datasheet, for machines made from it; 0: not stated */
-    /* Measured: how much longer a memory-bound kernel takes while another engine works, minus 1; of
-     * the contention form `beside`. 0: not measured. */
+    uint32_t cores;         /* datasheet, for siblings; 0: not stated */
+    /* Measured slowdown of a memory-bound kernel while another engine works, minus 1, for the
+     * contention model `beside`. 0: not measured. */
     double beside_frac;
-    /* Share of a kernel's isolated time behind its loading; 0: it loads all the time. */
+    /* Share of a kernel's isolated time after its DDR traffic; 0: it has traffic all the time. */
     double compute_only_frac;
     struct soc_exchange exchange;
     uint32_t tiles, partitions; /* >= 1; after soc_partition `tiles` are those of this device */
-    uint32_t entry;             /* of the file's devices */
+    uint32_t entry;             /* index in the file's devices */
     struct soc_runtime runtimes[SOC_MAX_RUNTIMES];
     uint32_t n_runtimes;
-    uint32_t fallback; /* the entry whose runtime runs take, and of widths that have none */
+    uint32_t fallback; /* the entry whose runtime runs use; also for widths without an entry */
     uint32_t n_defaults;
-    char chosen[32]; /* runtime that runs take; "": the default entry's */
+    char chosen[32]; /* runtime that runs use; "": the default entry's */
 };
 
 struct soc {
     struct machine machine;
     struct soc_device devices[MACHINE_MAX_DEVICES];
-    uint32_t n_numbers[QUANTITY_KINDS]; /* how many are of each kind */
+    uint32_t n_numbers[QUANTITY_KINDS]; /* numbers of each kind */
     double queueing_frac;   /* slowdown of a memory-bound kernel next to a full DDR, minus 1 */
-    struct metered metered; /* what a meter reads of a run */
+    struct metered metered; /* numbers of the meter */
     double package_pl1_watts, package_pl2_watts, package_tau_s; /* 0: no package budget */
     struct soc_supply supply;
-    double ddr_likely_bytes_per_s; /* of the memory that its numbers were measured with */
-    char family[32]; /* SoCs of one family share silicon: calibration pools their points; "" none */
-    char like[48];   /* SoC whose file this one was made from by data sheet; "" none */
-    char hwmodel[16];      /* kernel-time model its numbers were fitted with; "": the usual one */
+    double ddr_likely_bytes_per_s; /* memory that its numbers were measured with */
+    char family[32];  /* SoCs of one family share silicon, so calibration pools their points; "" */
+    char like[48];    /* SoC whose file this one was made from by data sheet; "" none */
+    char hwmodel[16]; /* kernel-time model its numbers were fitted with; "": the usual one */
     char contention[16];   /* the contention model, in the same way */
-    bool extrapolated_npu; /* the file says its NPU numbers come from other parts */
+    bool extrapolated_npu; /* its NPU numbers come from other SoCs */
     char note[256];
 };
 
-/* The supply of a battery, where the file states it, or where all that draws power was read at the
- * battery: then it is {1, 0}. Else its efficiency is 0, and the energy at the battery unknown. */
+/* The supply of a battery: as the file states it, or {1, 0} if all powers were read at the battery.
+ * Otherwise efficiency_frac is 0, and the energy at the battery unknown. */
 struct soc_supply soc_supply_of(const struct soc *soc);
 
 extern const char *const soc_error_names[2][3]; /* keys of fit.error_sd */
@@ -216,64 +215,63 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
 /* Path of a shipped name ("core-ultra-5-125h") or of a file, as datadir_named. */
 const char *soc_path(const char *name);
 const char *llm_path(const char *name);
-/* An LLM file into the model everyone may know. */
+/* Parses an LLM file. */
 int llm_parse(const cJSON *root, const char *file, struct llm *out, struct err *e);
-/* Whether a model's file has this number measured, or by its tensors. A runtime loads a file as it
- * is, so such bytes stay. */
+/* Whether a model's file has this number measured or from its tensors. Such bytes take precedence,
+ * because a runtime loads a file as it is. */
 bool llm_knows(const cJSON *root, const char *key);
-/* Weights of a model with all experts and the embedding: its size by name, less norms, biases and
+/* Weights of a model with all experts and the embedding: its nominal size without norms, biases and
  * routers. */
 double llm_stored_weights(const struct llm *m);
-/* Those of all experts, shared ones left out. */
+/* Weights of all experts, without shared ones. */
 double llm_expert_weights(const struct llm *m);
-/* Share of the experts of a layer that so many rows touch, each routed to experts_per_token of them
- * by itself; 1 for a dense model. Rows may be a fraction. */
+/* Share of a layer's experts that `rows` rows use, if each is routed independently to
+ * experts_per_token of them; 1 for a dense model. rows may be fractional. */
 double llm_experts_touched(const struct llm *m, double rows);
 
-/* Reserves a part of a device for other software for the whole run. A share time_frac of its time
- * goes, so everything takes 1 / (1 - time_frac) as long. A share rate_frac of its compute rate goes
- * (flop/s times 1 - rate_frac), and nothing else. */
+/* Reserves a part of a device for other software for the whole run: shares of its time and of its
+ * compute rate. All work takes 1 / (1 - time_frac) as long. */
 void soc_reserve(struct soc_device *d, double time_frac, double rate_frac);
 
-/* Divides each device with `partitions` above 1 into so many equal devices, named NPU-1, NPU-2 ...
- * after it. A partition of share s has s of the bandwidth, of the powers and of attention's rate,
- * and the launch costs of the whole. Its engine is smaller, so that fewer rows fill it
- * (soc_resize). Errors name the file. */
+/* Divides each device with `partitions` above 1 into that many equal devices, named NPU-1, NPU-2
+ * ... A partition with share s has a share s of bandwidth, powers and attention's rate, and all of
+ * the launch costs. Its engine is smaller, so fewer rows fill it (soc_resize). Errors name the
+ * file. */
 void soc_partition(struct soc *soc, const char *file, struct err *e);
 
 /* How an entry scales to a device of `peak` times the peak and `cores` times the cores.
  *
- * Filling with rows is work for each weight, however few the rows are: 4 or 8 bits become 16, and a
- * tile is set up. Each core does its share of it, with a wider matrix engine no sooner. So its time
- * follows the cores, and in rows of the new rate it is peak / cores times as many. Columns fill the
- * engines of all cores together, so width_fill follows the peak. The rate that a usual prompt
- * reaches follows the peak, too: 1024 rows of a model 4096 wide. Without fills the rate's factor is
+ * The row fill is work for each weight, regardless of the rows: 4 or 8 bits become 16, and a tile
+ * is set up. Each core does its share, and a wider matrix engine is not faster. So its time scales
+ * with the cores, and in rows of the new rate it is peak / cores times as many. Columns fill the
+ * engines of all cores together, so width_fill scales with the peak. The rate is scaled so that a
+ * usual prompt (1024 rows of a model 4096 wide) scales with the peak. Without fills its factor is
  * `peak`. */
 struct soc_resize {
     double rate, row_fill, width_fill;
 };
 struct soc_resize soc_resize(double row_fill, double width_fill, double peak, double cores);
 
-/* A device's bandwidth follows `ddr`, the ratio of two memories' peaks. An NPU reads through a port
- * of its own, which no wider memory widens: one Snapdragon part has 42 GB/s of 68, and one 36 of
- * 135. Its factor is 1. */
+/* The factor of a device's bandwidth is `ddr`, the ratio of two memories' peaks. For an NPU it is
+ * 1, because its own port limits it: one Snapdragon part has 42 GB/s of 68, and one 36 of 135. */
 double soc_resize_bandwidth(enum device_kind kind, double ddr);
 
-/* Engines that fill their memory reach a share of its peak (hwmodels/shares.json). In a memory that
- * is slower than its port an NPU is such an engine. 0, or -EINVAL with errors. */
+/* Reads the share of the peak that engines reach if the memory limits them (hwmodels/shares.json).
+ * An NPU is limited in this way if the memory is slower than its port. Returns 0, or -EINVAL with
+ * errors. */
 int soc_share_read(double *npu, struct err *e);
-/* The largest share of a memory's peak that a device is taken to read where it had `own` of
- * another. `npu` is the one that soc_share_read gives. */
+/* The largest assumed share of a memory's peak for a device that had `own` of another memory.
+ * `npu`: from soc_share_read. */
 double soc_share_of_ddr(enum device_kind kind, double own, double npu);
 
-/* Cores of `b` over those of `a`; 1 where a data sheet states none. */
+/* Cores of `b` over those of `a`; 1 if not stated. */
 double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b);
 
-/* The model as another width and format make it. Bytes of 0 stay. */
+/* Changes a model to another width and format. Bytes of 0 do not change. */
 void llm_requantise(struct llm *m, uint32_t weight_bits, uint32_t act_bits,
                     const struct soc_format *format);
 
-/* How the entry that was found relates to the runtime that was asked for. */
+/* How well an entry matches the requested runtime. */
 enum soc_match {
     SOC_MATCH_EXACT,
     SOC_MATCH_VERSION, /* another version of the same toolchain */
@@ -295,7 +293,7 @@ bool soc_runtime_versioned(const char *runtime);
 
 /* The keys of the parts of a SoC file (soc_fields.c), for its reader (soc_parse.c). */
 
-/* A row of a runtime's table, as it is read. */
+/* A row of a runtime's table while it is read. */
 struct soc_table_row {
     uint32_t rows;
     double factor;

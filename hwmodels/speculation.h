@@ -1,5 +1,5 @@
-/* Speculative decoding as a stochastic process: how long drafts are and how many of their tokens
- * the target model accepts. Paper: sd.npu (CoordGen), sections 2.2, 3.3, 3.4, 4.5.
+/* Speculative decoding as a stochastic process: lengths of drafts, and accepted tokens. Paper:
+ * sd.npu (CoordGen), sections 2.2, 3.3, 3.4, 4.5.
  *
  * One verification step: with probability h the draft starts right (a hit), and then the run of
  * right tokens is geometric, P(run >= k) = alpha^(k-1) for k >= 1; otherwise the run is 0. Accepted
@@ -8,9 +8,9 @@
  * Table 4 of the paper gives the mean for drafts of 10 (PLD) and of 40 tokens (SAM): two equations
  * for (alpha, h), solved in speculation_data.h.
  *
- * Everything here is a pure function of (model, request key, step number): no state, no order, so
- * two policies that verify the same request see the same drafts and the same fate of each token.
- * Drafts longer than what a policy verifies are cut; the accepted count follows.
+ * Everything here is a pure function of (model, request key, step number): there is no state, so
+ * two policies that verify the same request get the same drafts and results. If a policy verifies
+ * less than the draft, the draft is cut, and so is the number of accepted tokens.
  *
  * Two extensions, both off by default:
  *  - draft reuse (3.4): after a hit that ended in a rejection the next step hits with probability
@@ -29,7 +29,7 @@
 
 #define SPECULATION_MAX_DRAFT 255 /* tokens */
 
-/* How long a drafter's drafts are. Lengths do not depend on whether the draft is right. */
+/* The distribution of draft lengths, which is independent of acceptance. */
 enum speculation_length {
     SPECULATION_FIXED,     /* always max_draft_tokens (SAM pads its drafts) */
     SPECULATION_PROP,      /* min(max, 1 + tokens_per_match * m), m >= 0 geometric */
@@ -53,7 +53,7 @@ struct speculation_model {
         unfriendly_frac; /* max_draft_tokens is below a range, lengths are cut to it */
 };
 
-/* Hit probability with `history` earlier requests of the task behind it, before reuse. */
+/* Hit probability after `history` earlier requests of the task, without reuse. */
 double speculation_hit_frac(const struct speculation_model *m, double history);
 
 /* The key of a request's stream: depends on seed and request only. */
@@ -62,14 +62,14 @@ uint64_t speculation_key(uint64_t seed, uint32_t request_id);
 /* Tokens drafted at step number `step` (0, 1, ...) of a request. O(max_draft_tokens). */
 uint32_t speculation_draft(const struct speculation_model *m, uint64_t key, uint64_t step);
 
-/* How many of the first `draft_tokens` drafted tokens the target accepts at that step; never more
- * than speculation_draft. With reuse the walk back over earlier steps has expected length below
- * 1 / (1 - r). */
+/* Number of the first `draft_tokens` drafted tokens that the target accepts at that step; at most
+ * speculation_draft. With reuse the walk back over earlier steps has expected length below 1 / (1 -
+ * r). */
 uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uint64_t step,
                             double history, uint32_t draft_tokens);
 
 /* Inputs of a simulation: `draft` and `accept` of struct sim_setup (sim/core/run.h) are these two
- * functions, with a struct speculation_run as params. A class without a model drafts nothing. */
+ * functions, with a struct speculation_run as params. A class without a model has no drafts. */
 enum speculation_history {
     SPECULATION_HISTORY_FULL,  /* long-running: Table 4's level from the first request */
     SPECULATION_HISTORY_TURN,  /* earlier turns of the same session */

@@ -6,7 +6,7 @@
 
 /* Time of a step that verifies `drafted` tokens and the last emitted one on a graph as long as the
  * draft. It is the line through Figure 6's two points for Qwen2.5-1.5B (51.1 ms at 1, 5.7 ms per
- * token at 32). It contradicts static graphs, whose cost is constant in a pass. */
+ * token at 32). It contradicts static graphs, in which a pass has a constant cost. */
 double speculation_linear_ms(const struct speculation_constants *c, uint32_t drafted);
 
 /* Table 3 from the calibrated constants, milliseconds per output token:

@@ -31,7 +31,7 @@ enum speculation_system {
     SPECULATION_SYSTEM_COUNT
 };
 
-/* Nobody frees the texts of these. No published number is without a source. */
+/* Texts are kept. Every published number has a source. */
 struct speculation_acceptance {
     const char *dataset, *model, *source;
     enum speculation_method method;
@@ -57,8 +57,8 @@ struct speculation_amortized {
     struct quantity prefill_ms, prefill_graph_ms; /* prefill and switch per output token, without
                                                      and with graph switching */
     struct quantity pass_ms;                      /* one pass of the decode graph */
-    struct quantity graph_tokens;                 /* its rows */
-    struct quantity sam_tokens_per_step, ours_tokens_per_step; /* emitted */
+    struct quantity graph_tokens;                 /* rows of the graph */
+    struct quantity sam_tokens_per_step, ours_tokens_per_step; /* tokens emitted per step */
 };
 
 struct speculation_constants {
@@ -73,7 +73,7 @@ struct speculation_constants {
 };
 
 struct speculation_data {
-    struct speculation_acceptance *acceptance; /* kept, as these */
+    struct speculation_acceptance *acceptance; /* kept, like the lists below */
     struct speculation_ablation *ablation;
     struct speculation_cause *causes;
     size_t n_acceptance, n_ablation, n_causes;
@@ -85,7 +85,7 @@ struct speculation_data {
 /* Reads the four files of a folder (datadir_path of SPECULATION_DIR). 0, or -EINVAL with every
  * problem of every file. */
 int speculation_data_read(const char *dir, struct speculation_data *out, struct err *e);
-/* Reads SPECULATION_DIR once, since a fit asks for it thousands of times. NULL with errors. */
+/* Reads SPECULATION_DIR once, because a fit needs it thousands of times. NULL with errors. */
 const struct speculation_data *speculation_data_shipped(struct err *e);
 
 /* (alpha, h) of a (dataset, model, with or without the paper's techniques) from its PLD and SAM

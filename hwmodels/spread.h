@@ -1,5 +1,5 @@
-/* The parts that errors of predictions split into, as standard deviations of ln(predicted /
- * measured), for one kind of device and one phase:
+/* The components of prediction errors, as standard deviations of ln(predicted / measured), for one
+ * kind of device and one phase:
  *   row      rows of one model on one machine around their mean
  *   model    means of models around their machine's fit, which has not seen them
  *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs. Of n
@@ -7,13 +7,14 @@
  *   machine  offsets of machines from their siblings, shared by all widths of weights
  *   width    offsets of single widths around that
  *
- * The first three are robust: 1.48 times a median absolute deviation. Models of fewer weights than
- * SPREAD_SMALL_WEIGHTS are a class of their own, because launches and host decide their times. The
- * last two are a random effects analysis of variance with widths nested in pairs of machines, and
- * count every model. They differ by kin: chips of one family have the same kernels for each width,
- * so all widths of one are off together. Across families it is the kernels of single widths that
- * differ. A class with fewer than SPREAD_MIN_ROWS rows gets the numbers of all sizes and kin, and
- * then of all kinds of devices. Kin without two widths of one pair gets those of all. */
+ * The first three are robust: 1.48 times a median absolute deviation. Models with fewer weights
+ * than SPREAD_SMALL_WEIGHTS are a separate class, because launches and the host dominate their
+ * times. The last two are a random effects analysis of variance with widths nested in pairs of
+ * machines, and count every model. They depend on kinship: chips of one family have the same
+ * kernels for each width, so errors of all widths are correlated; across families the kernels of
+ * single widths differ. A class of fewer than SPREAD_MIN_ROWS rows gets the numbers of all sizes
+ * and kinships. If that is not enough, it gets those of all kinds of devices. A kinship without two
+ * widths of one pair gets those of all. */
 #pragma once
 
 #include "hwmodels/transfers.h"
@@ -26,8 +27,8 @@ struct spread {
     double machine_sd, width_sd;
 };
 
-/* Rows of `without_soc`, and of predictions by it, do not count; NULL: all count. Without any row
- * every number is 0.2, a guess. Cost: the square of the rows. */
+/* Excludes rows of `without_soc` and of predictions by it (NULL: none). Without any row every
+ * number is 0.2, a guess. Cost: the square of the rows. */
 struct spread spread_of(const struct conformal *c, enum device_kind kind,
                         enum conformal_phase phase, bool small, enum transfer_kin kin,
                         const char *without_soc);

@@ -1,7 +1,7 @@
-/* The error of a machine file derived from a similar chip (its sibling): of every row that another
+/* The error of a machine file derived from a similar chip (its sibling), over all rows that another
  * SoC's fitted entry predicted, scaled by datasheet rate and DDR peak (left_out "soc" of
- * hwmodels/residuals.csv). The fit of the sibling has not seen a row of the machine, of its
- * family's pool neither. */
+ * hwmodels/residuals.csv). The fit of the sibling included no row of the machine, not even in the
+ * pool of its family. */
 #pragma once
 
 #include "hwmodels/conformal.h"
@@ -17,19 +17,19 @@ struct transfer_query {
 
 /* |predicted / measured - 1| of the rows that match. */
 struct transfer_error {
-    size_t n, pairs;              /* rows; (from, to) with a row */
-    double median_frac, p90_frac; /* of rows; NaN without one */
+    size_t n, pairs;              /* rows, and pairs (from, to) with a row */
+    double median_frac, p90_frac; /* over rows; NaN without rows */
     double bias_frac;             /* median of predicted / measured - 1 */
-    double least_frac, most_frac; /* of the pairs' medians */
+    double least_frac, most_frac; /* range of the pairs' medians */
 };
 
-/* How a machine of the family is related to the SoC whose numbers it has; TRANSFER_ANY where the
- * table has no row of that SoC. */
+/* How a machine of the family is related to the SoC whose numbers it has; TRANSFER_ANY if the table
+ * has no row of that SoC. */
 enum transfer_kin transfer_kin_of(const struct conformal *c, const char *from, const char *family);
 
 struct transfer_error transfer_error_of(const struct conformal *c, const struct transfer_query *q);
 
-/* The pairs of the table in its order; at most `max` are written. Returns how many there are. */
+/* Lists the pairs of the table in its order, at most `max`. Returns their total number. */
 struct transfer_pair {
     const char *from, *to; /* borrowed from the table */
     enum device_kind kind;

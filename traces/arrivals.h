@@ -1,7 +1,7 @@
 /* When requests arrive: gap processes, recorded events, and the activity that modulates them.
  *
- * A process runs in operational time at its mean rate; the activity maps operational to real time,
- * so that every process can be modulated and both classes share one activity. */
+ * A process runs in operational time at its mean rate. The activity maps operational to real time,
+ * so that every process can be modulated, and both classes share one activity. */
 #pragma once
 
 #include <gsl/gsl_rng.h>
@@ -13,19 +13,18 @@ enum arrival_kind {
     ARRIVAL_POISSON,
     ARRIVAL_GAMMA,  /* gaps with a given coefficient of variation */
     ARRIVAL_REPLAY, /* gaps of recorded events, scaled to the rate */
-    ARRIVAL_CLOSED  /* no process: users answer answers */
+    ARRIVAL_CLOSED  /* no process: closed loop */
 };
 
-/* Gaps of recorded events in their order, those inside one recording only. */
+/* Gaps of recorded events in order, without gaps between recordings. */
 struct events {
     double *gap_s; /* owned */
     size_t n;
     double mean_s;
 };
 
-/* A shipped name ("proactivebench_events") or a CSV path with arrival_s and, where there are
- * several recordings, session_id. Errors: a time before the one above it, a recording in two parts,
- * nothing but one instant. */
+/* Reads a shipped name ("proactivebench_events") or a CSV path with arrival_s and, with several
+ * recordings, session_id. Errors: decreasing times, a recording in two parts, a single instant. */
 int events_load(const char *name, struct events *out, struct err *e);
 void events_fini(struct events *ev);
 
@@ -39,8 +38,8 @@ struct arrivals {
     double op_s; /* operational time of the last arrival; 0 before it */
 };
 
-/* Stationary from the start on: n requests are expected in n mean gaps, for any distribution of
- * gaps. Replay starts anywhere in the recording, so that seeds differ, and wraps around. */
+/* Stationary from the start: n requests are expected in n mean gaps, for any distribution of gaps.
+ * Replay starts at a random place of the recording, and wraps around. */
 void arrivals_init(struct arrivals *a, enum arrival_kind kind, double mean_s, double cv,
                    const struct events *events, uint64_t key);
 void arrivals_fini(struct arrivals *a);

@@ -2,7 +2,7 @@
  *
  * In JSON: 800, {"distribution": "uniform", "min": 2, "max": 8}, {"distribution": "exponential",
  * "mean": 30}, {"distribution": "gamma" or "lognormal", "mean": 4, "cv": 2}, or {"dataset":
- * "mtrag", "column": "output_tokens"}. `min` and `max` cut what is drawn. */
+ * "mtrag", "column": "output_tokens"}. `min` and `max` limit drawn values. */
 #pragma once
 
 #include "sim/base/json.h"
@@ -17,7 +17,7 @@ enum draw_kind {
     DRAW_CONSTANT
 };
 
-/* The values of one column; a list of them. */
+/* The values of one column, in a linked list. */
 struct draw_column {
     const char *file, *name;
     double *v; /* owned */
@@ -38,12 +38,12 @@ struct draw_rule {
     bool whole; /* rounded */
 };
 
-/* Reads a key that may be missing. Errors name file and key path. Columns that were not read yet
- * are added to the list; draw_columns_free takes it. */
+/* Reads a key that may be missing. Errors name file and key path. New columns are added to the
+ * list, for draw_columns_free. */
 struct draw draw_read(struct json_obj *o, const struct draw_rule *rule,
                       struct draw_column **columns);
 void draw_columns_free(struct draw_column *columns);
 
 /* The value of a stream: a pure function of its arguments. Numbers of one stream are independent,
- * but those that name one data set take the same row of it. Precondition: there is a value. */
+ * except that those of one data set are from one row. Precondition: d is not DRAW_NONE. */
 double draw_value(const struct draw *d, uint64_t stream, uint32_t number, bool whole);

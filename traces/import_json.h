@@ -4,9 +4,9 @@
 #include "sim/base/json.h"
 #include "traces/import.h"
 
-#define IMPORT_MAX_NS 4e18 /* of clocks that count from 1970 */
+#define IMPORT_MAX_NS 4e18 /* for clocks that count from 1970 */
 
-/* Where an error is: a line of a file, or the n-th request of a document. */
+/* The place of an error: a line of a file, or the n-th request of a document. */
 struct import_place {
     const char *path;
     const char *what; /* "" or "request " */
@@ -20,26 +20,26 @@ static inline bool import_text_is(const cJSON *o, const char *key, const char *v
 }
 
 void import_refuse(const struct import_place *p, const char *key, const char *what);
-/* Numbers of a key; min and an error where c is none in the range. */
+/* The number of a key. Outside the range, returns min and adds an error. */
 double import_number(const cJSON *c, const char *key, double min, double max,
                      const struct import_place *p);
 uint64_t import_tokens(const cJSON *c, const char *key, double min, const struct import_place *p);
-/* 0 where o has no such key, or null. */
+/* 0 if o has no such key, or null. */
 uint64_t import_tokens_or_none(const cJSON *o, const char *key, const struct import_place *p);
-/* A whole number, also as a text of digits. */
+/* A whole number, which may be a text of digits. */
 uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
                         const struct import_place *p);
-/* An instant; 0 and an error where c, said to be of this key, is none. */
+/* An instant. If c is none, returns 0 and adds an error for this key. */
 int64_t import_ns(const cJSON *c, const char *key, const struct import_place *p);
-/* Adds the blocks of a prompt, numbers or texts, to im->blocks and says in *row where. */
+/* Adds the blocks of a prompt, numbers or texts, to im->blocks, and their range to *row. */
 void import_blocks(struct import *im, const cJSON *ids, struct import_row *row,
                    const struct import_place *p);
-/* Draws when the index-th session begins, some time after the one before it (--rate-per-min). */
+/* Draws the begin of the index-th session, after that of the previous one (--rate-per-min). */
 int64_t import_begin(struct import *im, uint64_t index, const struct import_place *p);
-/* Reads and closes a file. Returns what the caller deletes; NULL and an error if it is no JSON. */
+/* Reads and closes a file. The caller deletes the result. NULL with an error if it is no JSON. */
 cJSON *import_document(FILE *in, const char *path, struct err *e);
 
-/* Calls each for every JSON value of a file, one or several a line; closes it. */
+/* Calls `each` for every JSON value of a file, with one or several per line, and closes it. */
 typedef void import_line_fn(struct import *im, const cJSON *o, const struct import_place *p);
 void import_values(struct import *im, FILE *in, const char *path, import_line_fn *each,
                    struct err *e);

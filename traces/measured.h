@@ -14,7 +14,7 @@ struct measured_latency {
     double ttft_s, e2e_s;
 };
 
-/* Equal machines behind one queue that served the run. A request stays where it was sent. */
+/* Equal machines behind one queue that served the run. A request never moves to another machine. */
 enum measured_queue { MEASURED_ROUND_ROBIN, MEASURED_LEAST_OUTSTANDING };
 struct measured_replicas {
     uint32_t n; /* 0 and 1: one machine */
@@ -22,9 +22,9 @@ struct measured_replicas {
 };
 
 struct measured_run {
-    struct measured_replicas replicas; /* the caller's; the file does not state it */
+    struct measured_replicas replicas; /* set by the caller; not in the file */
     struct trace trace;                /* reactive single requests, numbered in order of arrival */
-    struct measured_latency *measured; /* kept; of trace.rows[i] */
+    struct measured_latency *measured; /* kept; parallel to trace.rows */
     uint32_t *ids;                     /* kept; request_id in the file */
     size_t n_prompts_unknown;          /* rows whose input_tokens the server did not count */
     size_t n_prefixes;                 /* rows with prefix_tokens */
@@ -32,5 +32,5 @@ struct measured_run {
 
 /* `name`: a shipped run, or a path (with a slash, or ending in .csv). 0, or -EINVAL with errors
  * "FILE:LINE: column NAME: ...": values that are no numbers, not positive or absurd, a last token
- * before the first, an id twice, no rows. The trace is the caller's in both cases. */
+ * before the first, an id twice, no rows. The caller owns the trace in both cases. */
 int measured_run_read(const char *name, struct measured_run *out, struct err *e);

@@ -1,8 +1,8 @@
 /* The `mixed` generator: a reactive and a proactive stream of requests with real lengths.
  *
- * Streams are keyed by purpose and class: changing one class's rate moves nothing of the other, and
- * every policy of a comparison meets the same trace. All randomness is drawn here, none in the
- * engine. */
+ * Random streams are keyed by purpose and class, so that a change of one class's rate does not
+ * change the other class, and every policy of a comparison gets the same trace. The engine draws no
+ * randomness of the workload. */
 #pragma once
 
 #include "sim/api/trace.h"
@@ -23,7 +23,7 @@ enum {
     MIXED_BURST,
     MIXED_ACTIVE_SHARE,
     MIXED_ACTIVITY_PERIOD_S,
-    MIXED_REACTIVE_INPUT_SCALE, /* four scales: class by class, inputs first */
+    MIXED_REACTIVE_INPUT_SCALE, /* the first of four scales: by class, inputs first */
     MIXED_PROACTIVE_INPUT_SCALE,
     MIXED_REACTIVE_OUTPUT_SCALE,
     MIXED_PROACTIVE_OUTPUT_SCALE,
@@ -32,15 +32,15 @@ enum {
 };
 enum {
     MIXED_REACTIVE,  /* dataset of reactive requests */
-    MIXED_PROACTIVE, /* and of proactive ones */
+    MIXED_PROACTIVE, /* dataset of proactive requests */
     MIXED_ARRIVAL,
-    MIXED_EVENTS, /* recorded arrivals for replay */
+    MIXED_EVENTS, /* recorded events for replay */
     MIXED_TEXTS
 };
 
 struct mixed {
     double v[MIXED_NUMBERS];
-    const char *t[MIXED_TEXTS]; /* nobody frees them */
+    const char *t[MIXED_TEXTS]; /* kept or borrowed */
     enum arrival_kind arrival;
     uint64_t seed;
 };

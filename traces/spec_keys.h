@@ -1,4 +1,4 @@
-/* "key=value,..." of a workload: a generator's numbers and texts by one table of its keys. */
+/* Parses "key=value,..." of a workload: numbers and texts, by a generator's table of keys. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -13,20 +13,20 @@ struct spec_key {
 struct spec_keys {
     const struct spec_key *numbers; /* borrowed */
     uint32_t n_numbers;
-    const char *const *texts; /* names; NULL at their end, or NULL for none */
-    double *v;                /* of the numbers: borrowed */
-    const char **t; /* of the texts, parallel to the keys; nobody frees what they point to */
-    uint64_t seen;  /* bit per number, then per text, that was set */
+    const char *const *texts; /* names, NULL-terminated; NULL: none */
+    double *v;                /* values of the numbers; borrowed */
+    const char **t;           /* values of the texts, parallel to `texts` */
+    uint64_t seen;            /* bit set of numbers, then texts, that were set */
 };
 
-/* Every number its default; nothing seen. */
+/* Sets every number to its default; clears `seen`. */
 void spec_keys_init(struct spec_keys *k);
-/* Index of a key: numbers, then texts; -1: unknown. */
+/* Index of a key, numbers first, then texts; -1: unknown. */
 int spec_keys_find(const struct spec_keys *k, const char *key);
-/* Errors name spec and key: unknown, twice, no number, out of range, no text. */
+/* Sets a key. Errors name spec and key: unknown, repeated, no number, out of range, no text. */
 void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const char *value,
                    struct err *e);
-/* "key=value,...": every problem is an error. */
+/* Parses "key=value,..." and reports all errors. */
 void spec_keys_parse(struct spec_keys *k, const char *spec, const char *list, struct err *e);
-/* A line per number: its name, default and meaning. */
+/* Prints a line per number: name, default and meaning. */
 void spec_keys_help(const struct spec_key *numbers, uint32_t n, FILE *out);
