@@ -231,6 +231,28 @@ START_TEST(nobody_stops_who_was_admitted)
 }
 END_TEST
 
+/* Flash moves 24 tokens in 1 ms, and 31 blocks are there. R (96) ends at 4.88, and its KV is out at
+ * 8.88. X (240) ends at 14.08. R's next turn comes at 8.9 and has its six blocks back at 12.9. X's
+ * KV goes out until 24.08, and that of Y (48), which ends at 17.52, until 26.08. W (192) came
+ * before the turn and needs twelve blocks, where seven are free. The turn keeps its KV, since X's
+ * is on its way out: W runs from 24.08 for 7.76 ms, and the turn for 16 rows, 2.48. */
+START_TEST(nobody_loses_kv_while_either_of_two_goes_out)
+{
+    rules_machine(1);
+    sc.gaps_are_tools = true;
+    sc.machine.swap_bytes_per_s = 24e9;
+    sc.setup.kv_capacity_tokens = 31 * 16;
+    struct scenario_request q[] = {{RT, 0, 96, 1, 5, 0},         {RT, 0.001, 240, 1, 6, 0},
+                                   {RT, 0.002, 48, 1, 7, 0},     {RT, 0.003, 192, 1, 0, 0},
+                                   {RT, 0.00402, 112, 1, 5, 96}, {RT, 1, 256, 1, 6, 240},
+                                   {RT, 1, 64, 1, 7, 48}};
+    rules_run(_i == 0 ? "agent-xpu-v1" : "agent-xpu-v2", "gap_kv=swap", "", q, 7);
+    ck_assert(rules_finishes(2, 17.52));
+    ck_assert(rules_starts(3, 24.08) && rules_finishes(3, 31.84));
+    ck_assert(rules_finishes(4, 34.32));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("stopped order"),
     TEST(who_is_served_earns_no_tokens),
@@ -247,5 +269,6 @@ static const struct suite_row suite[] = {
     TEST(states_of_a_pass_that_is_lost_are_memory_to_take),
     TEST(nothing_stops_for_who_finds_no_room_for_its_states),
     TEST(a_pass_stops_for_who_gets_the_memory_that_it_loses),
+    LOOP(nobody_loses_kv_while_either_of_two_goes_out, 2),
 };
 SUITE_MAIN("stopped order", suite)
