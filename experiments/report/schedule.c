@@ -104,7 +104,7 @@ static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l,
         x->running = false;
         x->end_ns = now_ns;
         x->busy_ns = now_ns - x->start_ns;
-        const struct metrics_range *range = &s->o.range[l->device];
+        const struct metrics_range *range = &s->o.range[l->pass->shape.model][l->device];
         bool outside = usage_rows_outside(range, l) || usage_context_outside(range, l);
         x->outside_ns = outside ? x->busy_ns : 0;
         x->outcome = (int64_t)l->outcome;
@@ -227,8 +227,9 @@ struct schedule *schedule_new(const struct machine *machine, const struct trace 
     s->machine = machine;
     s->trace = trace;
     s->o = *o;
-    for (uint32_t d = 0; d < machine->n_devices; d++) {
-        s->o.range[d] = usage_range_limit(o->range[d]);
+    for (uint32_t i = 0; i < METRICS_MAX_MODELS * MACHINE_MAX_DEVICES; i++) {
+        struct metrics_range *x = &s->o.range[i / MACHINE_MAX_DEVICES][i % MACHINE_MAX_DEVICES];
+        *x = usage_range_limit(*x);
     }
     s->explain = explain_new(machine, EXPLAIN_ALL);
     spool_init(&s->launches, launches);

@@ -21,7 +21,7 @@ struct schedule; /* opaque */
 struct schedule_options {
     /* Kernels that begin in the window are recorded one by one, too. */
     int64_t from_ns, to_ns; /* to_ns 0: no kernels */
-    struct metrics_range range[MACHINE_MAX_DEVICES];
+    struct metrics_range range[METRICS_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
 
 /* Everything is borrowed, and the schedule is kept. One object observes one run. */

@@ -109,11 +109,22 @@ static bool are_in_order(const struct sim_result *s)
     return in_order;
 }
 
-void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES])
+_Static_assert(METRICS_MAX_MODELS == SIM_MAX_MODELS, "metrics of every model");
+
+/* The entry of a device that a model of the run runs on: models of other widths have others. */
+static const struct soc_runtime *entry_of(const struct config *c, uint32_t model, uint32_t device)
 {
-    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
-        const struct soc_runtime *x = c->truth.runtime[d];
-        out[d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
+    return (model == 0 ? &c->truth : &c->more[model - 1].truth)->runtime[device];
+}
+
+void runner_ranges(const struct config *c,
+                   struct metrics_range out[METRICS_MAX_MODELS][MACHINE_MAX_DEVICES])
+{
+    for (uint32_t m = 0; m <= c->n_more; m++) {
+        for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+            const struct soc_runtime *x = entry_of(c, m, d);
+            out[m][d] = (struct metrics_range){x->valid_rows_max, x->valid_context_max};
+        }
     }
 }
 
@@ -129,9 +140,11 @@ struct metrics_meter runner_meter(const struct config *c)
     out.idle_watts = m->idle_watts >= 0.0 ? m->idle_watts : c->soc.machine.idle_watts;
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         double joules_per_byte = m->joules_per_byte[c->soc.machine.devices[d].kind];
-        out.device_watts[d] = joules_per_byte >= 0.0
-                                  ? joules_per_byte * c->truth.runtime[d]->one.bytes_per_s
-                                  : METRIC_UNDEFINED;
+        for (uint32_t i = 0; i <= c->n_more; i++) {
+            out.device_watts[i][d] = joules_per_byte >= 0.0
+                                         ? joules_per_byte * entry_of(c, i, d)->one.bytes_per_s
+                                         : METRIC_UNDEFINED;
+        }
     }
     return out;
 }

@@ -35,7 +35,8 @@ struct runner_result {
 };
 
 /* The calibrated range of each device of the configuration. */
-void runner_ranges(const struct config *c, struct metrics_range out[MACHINE_MAX_DEVICES]);
+void runner_ranges(const struct config *c,
+                   struct metrics_range out[METRICS_MAX_MODELS][MACHINE_MAX_DEVICES]);
 /* The machine's meter; factor 0: none. */
 struct metrics_meter runner_meter(const struct config *c);
 

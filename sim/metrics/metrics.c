@@ -416,7 +416,7 @@ struct metrics *metrics_new(const struct metrics_options *opt, const struct mach
     m->client_is_session = opt->trace != NULL && opt->trace->extras == NULL;
     backlog_init(&m->backlog);
     jobs_init(&m->jobs, opt->trace);
-    usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac, opt->range);
+    usage_init(&m->usage, machine, opt->tier_medium_frac, opt->tier_high_frac, &opt->range[0][0]);
     m->observer = (struct observer){
         .self = m,
         .request_arrived = on_arrived,

@@ -52,8 +52,10 @@ struct metrics_verdict_rule {
     double growing_min_t;    /* growth of the work / its standard error */
 };
 
-/* The calibrated range of a device: most rows of a kernel, and longest context of a pass. Times
- * beyond are extrapolated. 0: no limit. */
+#define METRICS_MAX_MODELS 8 /* of a run */
+
+/* The calibrated range of a device for a model: most rows of a kernel, and longest context of a
+ * pass. Times beyond are extrapolated. 0: no limit. */
 struct metrics_range {
     uint32_t rows_max, context_max;
 };
@@ -63,7 +65,8 @@ struct metrics_range {
 struct metrics_meter {
     double factor; /* 0: no meter, and no metrics of it */
     double idle_watts;
-    double device_watts[MACHINE_MAX_DEVICES]; /* above idle, while busy; NaN: unknown */
+    /* Above idle, while the device works on a model; NaN: unknown */
+    double device_watts[METRICS_MAX_MODELS][MACHINE_MAX_DEVICES];
 };
 
 /* A user who reads while tokens arrive: expected TTFT, and reading speed. */
@@ -97,7 +100,7 @@ struct metrics_options {
     int64_t warmup_ns;  /* requests that arrive before it count in totals and machine metrics, but
                            not in distributions and truncated. */
     int64_t horizon_ns; /* horizon of the run, or TIME_NEVER_NS */
-    struct metrics_range range[MACHINE_MAX_DEVICES];
+    struct metrics_range range[METRICS_MAX_MODELS][MACHINE_MAX_DEVICES];
     struct metrics_meter meter;
     struct metrics_asked asked;
     bool limited; /* there are power limits, so report throttle.*, even if 0 */

@@ -26,7 +26,9 @@ void usage_init(struct usage *u, const struct machine *machine, double tier_medi
     u->speed = u->speed_least = 1.0;
     for (uint32_t i = 0; i < machine->n_devices; i++) {
         u->watts[i] = machine->devices[i].idle_watts;
-        u->range[i].limit = usage_range_limit(range[i]);
+        for (uint32_t m = 0; m < METRICS_MAX_MODELS; m++) {
+            u->range[i].limit[m] = usage_range_limit(range[m * MACHINE_MAX_DEVICES + i]);
+        }
     }
 }
 
@@ -192,13 +194,15 @@ int64_t usage_repeated(struct usage *u, const struct repeat_record *r, int64_t n
     u->isolated_ns += all_ns;
     struct usage_range *x = &u->range[d];
     const struct pass *p = r->launch->pass;
+    const struct metrics_range *limit = &x->limit[p->shape.model];
+    x->work_ns[p->shape.model] += all_ns;
     uint64_t longest = 0; /* context of the first; grows by a token each */
     for (uint32_t i = 0; i < p->n_segments; i++) {
         uint64_t context = (uint64_t)p->segments[i].request->kv_tokens + 1;
         longest = context > longest ? context : longest;
     }
     for (uint32_t k = 0; k < r->n; k++) {
-        usage_range_add(x, p->n_segments > x->limit.rows_max, longest + k > x->limit.context_max,
+        usage_range_add(x, p->n_segments > limit->rows_max, longest + k > limit->context_max,
                         r->isolated_ns[k]);
     }
     return all_ns;
@@ -289,18 +293,30 @@ static void collect_energy(const struct usage *u, double tokens, double output_t
 #include "sim/metrics/metrics.def"
 }
 
-/* Unknown watts do not matter without such work. */
-static double joules_of(double watts, int64_t ns)
+/* The busy time is divided among models as the isolated time of their launches. Without launches
+ * all of it belongs to the first model. Unknown watts do not matter without such work. */
+static double device_joules(const struct usage *u, const struct metrics_meter *m, uint32_t device)
 {
-    return ns > 0 ? watts * units_s_from_ns(ns) : 0.0;
+    const int64_t *phase_ns = u->phase_ns[device];
+    int64_t busy_ns = phase_ns[POWER_PHASE_PREFILL] + phase_ns[POWER_PHASE_DECODE];
+    const units_sum *work_ns = u->range[device].work_ns;
+    double all_ns = 0.0;
+    for (uint32_t i = 0; i < METRICS_MAX_MODELS; i++) {
+        all_ns += (double)work_ns[i];
+    }
+    double joules = 0.0;
+    for (uint32_t i = 0; i < METRICS_MAX_MODELS && busy_ns > 0; i++) {
+        double share = all_ns > 0.0 ? (double)work_ns[i] / all_ns : i == 0 ? 1.0 : 0.0;
+        joules += share > 0.0 ? m->device_watts[i][device] * units_s_from_ns(busy_ns) * share : 0.0;
+    }
+    return joules;
 }
 
 static double metered_joules(const struct usage *u, const struct metrics_meter *m)
 {
-    double joules = joules_of(m->idle_watts, u->now_ns);
+    double joules = m->idle_watts * units_s_from_ns(u->now_ns);
     for (uint32_t i = 0; i < u->machine->n_devices; i++) {
-        joules += joules_of(m->device_watts[i], u->phase_ns[i][POWER_PHASE_PREFILL] +
-                                                    u->phase_ns[i][POWER_PHASE_DECODE]);
+        joules += device_joules(u, m, i);
     }
     return m->factor * joules + domain_joules(u, OBSERVER_DOMAIN_COMPILER);
 }

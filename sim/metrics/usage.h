@@ -26,10 +26,11 @@ struct usage_reactive {
 };
 
 /* Isolated time of a device's launches, and of those outside its calibrated range: by rows, by
- * context, by either. */
+ * context, by either. work_ns is the isolated time by model. */
 struct usage_range {
-    struct metrics_range limit;
+    struct metrics_range limit[METRICS_MAX_MODELS];
     units_sum all_ns, rows_ns, context_ns, outside_ns;
+    units_sum work_ns[METRICS_MAX_MODELS];
 };
 
 struct usage {
@@ -61,6 +62,7 @@ struct usage {
         frame_late_ns; /* start of the present frame; sums; longest delay */
 };
 
+/* range: of METRICS_MAX_MODELS models, MACHINE_MAX_DEVICES each. */
 void usage_init(struct usage *u, const struct machine *machine, double tier_medium_frac,
                 double tier_high_frac, const struct metrics_range *range);
 void usage_power(struct usage *u, int64_t now_ns, uint8_t domain, enum power_phase phase,
@@ -197,11 +199,13 @@ static inline bool usage_launch_ended(struct usage *u, const struct launch *l, i
     }
     SIM_ASSERT(isolated_ns >= 0 && lost_ns >= 0 && l->end_ns >= l->start_ns);
     int64_t actual_ns = l->end_ns - l->start_ns - lead_ns - lost_ns;
+    struct usage_range *x = &u->range[l->device];
+    const struct metrics_range *limit = &x->limit[l->pass->shape.model];
     if (actual_ns > 0) { /* killed during its lead: no kernel ran */
         u->actual_ns += actual_ns;
         u->isolated_ns += isolated_ns;
-        struct usage_range *x = &u->range[l->device];
-        usage_range_add(x, usage_rows_outside(&x->limit, l), usage_context_outside(&x->limit, l),
+        x->work_ns[l->pass->shape.model] += actual_ns;
+        usage_range_add(x, usage_rows_outside(limit, l), usage_context_outside(limit, l),
                         isolated_ns);
     }
     u->killed_ns += lost_ns;

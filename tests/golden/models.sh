@@ -73,6 +73,18 @@ for w in "--workload leader-subagents" "--trace leader.csv"; do
 done
 cmp -s rw rt && [ -s rw ] || { echo "FAILED: the written trace runs otherwise"; status=1; }
 
+# A model is measured by the entries of its own width, also where it is not the first. That is what a
+# meter reads (258V), and how far kernels are calibrated. A GB10's are up to 4,096 rows at 4 bits, and
+# up to 8,192 at 8.
+printf '%s\n' '# xpusim-trace v2' "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,model" 0,0,0,reactive,0,,8000,40,0,b >second.csv
+for soc in core-ultra-7-258v nvidia-gb10; do
+    for first in "--llm a=qwen3-4b:bits=4" ""; do
+        # shellcheck disable=SC2086
+        "$x" run --policy fcfs --soc $soc $first --llm b=qwen3-4b --trace second.csv --json -q 2>/dev/null | grep -E '"(igpu.extrapolated_frac|metered.energy_j)"' >"m${first:+2}"
+    done
+    cmp -s m m2 && [ -s m ] || { echo "FAILED: $soc measures a second model otherwise"; status=1; }
+done
+
 # Two models on other ways: a log and its replay, Python, compare, sweep's one text.
 # shellcheck disable=SC2086
 "$x" run --policy edf --trace two.csv $both --decisions log -q --json 2>/dev/null | grep -E '"(reactive|proactive)\.' >a

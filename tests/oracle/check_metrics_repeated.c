@@ -69,10 +69,11 @@ static struct metric_list run(const char *policy, uint64_t seed, bool repeats)
                                      .n_limits = 2,
                                      .reader = {0.002, 250.0}};
     o.warmup_ns = seed % 3 == 0 ? MS(200) : 0;
-    o.range[IGPU] = (struct metrics_range){.rows_max = 3}; /* the model has the limit of contexts */
+    o.range[0][IGPU] =
+        (struct metrics_range){.rows_max = 3}; /* the model has the limit of contexts */
     o.meter = (struct metrics_meter){.factor = 1.1, .idle_watts = 4.5};
     for (int d = 0; d < MACHINE_MAX_DEVICES; d++) {
-        o.meter.device_watts[d] = 9.0 + d;
+        o.meter.device_watts[0][d] = 9.0 + d;
     }
     struct metrics *m = metrics_new(&o, &sc.machine);
     struct observer counting = {.repeated = on_repeated};

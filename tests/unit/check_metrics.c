@@ -232,7 +232,7 @@ static void setup(void)
     struct metrics_options opt = metrics_options_default();
     opt.records = true;
     opt.starvation_s = 5.0;
-    opt.meter = (struct metrics_meter){2.0, 5.0, {3.0, 6.0}};
+    opt.meter = (struct metrics_meter){2.0, 5.0, {{3.0, 6.0}}};
     start(&opt);
 }
 

@@ -189,7 +189,7 @@ END_TEST
 START_TEST(a_meters_factor_is_of_its_own_numbers)
 {
     sc.machine.idle_watts = 4.0;
-    opt.meter = (struct metrics_meter){2.0, 5.0, {3.0, 6.0, 9.0}};
+    opt.meter = (struct metrics_meter){2.0, 5.0, {{3.0, 6.0, 9.0}}};
     metrics = metrics_new(&opt, &sc.machine);
     struct observer *o = metrics_observer(metrics);
     const uint8_t compiler = OBSERVER_DOMAIN_COMPILER;

@@ -78,7 +78,8 @@ START_TEST(a_tier_begins_where_demand_over_peak_reaches_it)
         struct usage u;
         double medium = k % 10 / 10.0;
         double high = 0.9 + k / 3000.0;
-        usage_init(&u, &machine, medium, high, (struct metrics_range[MACHINE_MAX_DEVICES]){{0}});
+        usage_init(&u, &machine, medium, high,
+                   (struct metrics_range[METRICS_MAX_MODELS * MACHINE_MAX_DEVICES]){{0}});
         for (int step = -3; step <= 3; step++) {
             for (int which = 0; which < 2; which++) {
                 double demand = (which == 0 ? medium : high) * machine.ddr_peak_bytes_per_s;
