@@ -96,16 +96,34 @@ static void add_data(void *list, const char *text)
     DOCUMENT_VALUES(list, NULL, text);
 }
 
-void warnings_machine(const struct config *c, struct document *list)
+static uint32_t width_of(const struct config *c, uint32_t model)
 {
-    for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        if (c->truth.fallback[i]) {
-            warnings_add(
-                list,
-                "%s has no parameters for %u-bit weights: those of its default runtime are used",
-                c->soc.machine.devices[i].name, c->llm.weight_bits);
+    return (model == 0 ? &c->llm : &c->more[model - 1].llm)->weight_bits;
+}
+
+/* Each width of the run's models once. */
+static void widths(const struct config *c, struct document *list)
+{
+    for (uint32_t m = 0; m <= c->n_more; m++) {
+        uint32_t first = 0;
+        while (width_of(c, first) != width_of(c, m)) {
+            first++;
+        }
+        const struct roofline *truth = m == 0 ? &c->truth : &c->more[m - 1].truth;
+        for (uint32_t i = 0; i < c->soc.machine.n_devices && first == m; i++) {
+            if (truth->fallback[i]) {
+                warnings_add(list,
+                             "%s has no parameters for %u-bit weights: those of its default "
+                             "runtime are used",
+                             c->soc.machine.devices[i].name, width_of(c, m));
+            }
         }
     }
+}
+
+void warnings_machine(const struct config *c, struct document *list)
+{
+    widths(c, list);
     if (c->soc.extrapolated_npu) {
         warnings_add(list,
                      "the NPU numbers of %s are extrapolated from other parts (hwmodels/README.md)",

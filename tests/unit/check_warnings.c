@@ -181,8 +181,12 @@ END_TEST
 
 /* ---- machines ---- */
 
+/* The run has four models: of 4 bits, of 16 bits twice, and of 4 bits again. Each width is said
+ * once.
+ */
 START_TEST(numbers_of_other_parts_are_said)
 {
+    static struct config_model more[3];
     device(0, "igpu", 0, 0, 0);
     device(1, "npu", 0, 0, 0);
     (void)snprintf(c.soc.machine.name, sizeof c.soc.machine.name, "m");
@@ -191,14 +195,23 @@ START_TEST(numbers_of_other_parts_are_said)
     warnings_sketch(true, list);
     c.truth.fallback[1] = true;
     c.soc.extrapolated_npu = true;
+    for (int i = 0; i < 3; i++) {
+        more[i] = (struct config_model){.llm.weight_bits = i < 2 ? 16 : 4};
+        more[i].truth.fallback[0] = true;
+    }
+    c.more = more;
+    c.n_more = 3;
     warnings_machine(&c, list);
+    c.more = NULL;
+    c.n_more = 0;
     cJSON *tree = document_json(d);
     const cJSON *all = cJSON_GetObjectItem(tree, "warnings");
     static const char *const want[] = {
         "quantiles are from a sketch, within 0.5 % (--exact keeps every sample)",
         "npu has no parameters for 4-bit weights: those of its default runtime are used",
+        "igpu has no parameters for 16-bit weights: those of its default runtime are used",
         "the NPU numbers of m are extrapolated from other parts (hwmodels/README.md)"};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         ck_assert_str_eq(cJSON_GetArrayItem(all, i)->valuestring, want[i]);
     }
     cJSON_Delete(tree);
