@@ -76,13 +76,29 @@ int64_t import_timestamp_ns(const char *text)
     return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
 }
 
+/* A double is a tenth of a microsecond off where seconds count from 1970, so digits are added one
+ * by one. s: the value of the text, or another one where that was refused. */
+static int64_t seconds_ns(const char *text, double s)
+{
+    const char *digit = strchr(text, '.');
+    double whole = floor(strtod(text, NULL));
+    if (digit == NULL || strpbrk(text, "eE") != NULL || whole > s || whole < s - 1.0) {
+        return units_ns_from_s(s);
+    }
+    int64_t ns = strtoll(text, NULL, 10) * NS_PER_S;
+    for (int64_t unit = NS_PER_S / 10; unit > 0 && *++digit >= '0' && *digit <= '9'; unit /= 10) {
+        ns += (*digit - '0') * unit;
+    }
+    return ns + (*digit != '\0' && digit[1] >= '5' && digit[1] <= '9'); /* the tenth digit */
+}
+
 static int64_t arrival_of(struct csvfile *f, bool is_timestamp, bool is_unix, int col,
                           struct err *e)
 {
     if (!is_timestamp) {
         double min_s = is_unix ? IMPORT_MAX_S : 0.0;
-        return units_ns_from_s(
-            csvfile_number(f, col, min_s, is_unix ? UNIX_MAX_S : IMPORT_MAX_S, e));
+        double s = csvfile_number(f, col, min_s, is_unix ? UNIX_MAX_S : IMPORT_MAX_S, e);
+        return seconds_ns(csvfile_text(f, col), s);
     }
     int64_t t_ns = import_timestamp_ns(csvfile_text(f, col));
     if (t_ns < 0) {

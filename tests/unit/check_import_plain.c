@@ -56,6 +56,33 @@ START_TEST(plain_files_may_have_dates_ends_and_columns_without_a_use)
 }
 END_TEST
 
+/* Seconds since 1970 keep their nanoseconds, which a double has not. The second row is 1 - 0.123456
+ * s after the first, then 1 - 0.123456789 s. A tenth digit rounds. A time just below a second stays
+ * there, although its double is the next second.*/
+START_TEST(times_are_read_to_the_nanosecond)
+{
+    static const struct {
+        const char *first, *second;
+        int64_t apart_ns;
+    } rows[] = {
+        {"1715300000.123456", "1715300001", 876544000},
+        {"1715300000.123456789", "1715300001.0", 876543211},
+        {"1715300000.1234567894", "1715300001.00000000051", 876543212},
+        {"1715300000.9999999", "1715300000.99999994", 40},
+        {"1.7153e9", "1715300000.5", 500000000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        OWNED char *text = xformat("arrival_s,input_tokens,output_tokens\n%s,1,1\n%s,1,1\n",
+                                   rows[i].first, rows[i].second);
+        import(text);
+        ck_assert_int_eq(t.rows[0].arrival_ns, 0);
+        ck_assert_int_eq(t.rows[1].arrival_ns, rows[i].apart_ns);
+    }
+    ck_assert_ptr_nonnull(
+        error_of("arrival_s,input_tokens,output_tokens\n99999999999999999999.5,1,1\n"));
+}
+END_TEST
+
 /* The first row decides. Seconds next to dates would be fifty years apart. */
 START_TEST(plain_files_have_dates_or_seconds)
 {
@@ -107,6 +134,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("import of own logs", .teardown = teardown),
     TEST(plain_files_may_have_dates_ends_and_columns_without_a_use),
+    TEST(times_are_read_to_the_nanosecond),
     TEST(plain_files_have_dates_or_seconds),
     TEST(plain_files_may_have_users_and_tools),
     TEST(azure_images_are_noted),
