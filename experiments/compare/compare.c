@@ -275,9 +275,15 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
         const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
         const double *arrived = compare_values(&r, 0, "all.arrived");
         const double *window = compare_values(&r, 0, "arrival_window_s");
+        const double *verdict = compare_values(&r, 0, "backlog.verdict");
         struct compare_offered sum = {0.0, 0.0};
         int rc = 0;
         for (uint32_t i = 0; i < CAPACITY_REPLICATIONS && rc == 0; i++) {
+            if (verdict[i] == (double)METRICS_BATTERY_EMPTY) { /* what it did until then is none */
+                return err_add(e,
+                               "--load: the battery is empty before the capacity of %s is measured",
+                               plan->policies[plan->baseline].label);
+            }
             out->req_per_min += done[i] / CAPACITY_REPLICATIONS;
             rc = compare_offered(plan, i, arrived[i], window[i] * CAPACITY_COMPRESS, &sum, e);
         }

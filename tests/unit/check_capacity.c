@@ -105,6 +105,24 @@ START_TEST(a_search_says_how_many_come_in_the_workloads_time)
 }
 END_TEST
 
+/* No machine does a hundred prompts of 2,000 tokens with 1 J, and its rate until then is no
+ * capacity. */
+START_TEST(an_empty_battery_leaves_no_capacity)
+{
+    folder_enter();
+    folder_put("jobs.json",
+               "{\"duration_s\": 100, \"machine\": [{\"at_s\": 0, \"battery_j\": 1, "
+               "\"battery_full_j\": 1, \"source\": \"battery\"}], \"clients\": [{\"name\": \"a\", "
+               "\"every_s\": 1, \"prompt_tokens\": 2000, \"answer_tokens\": 4}]}");
+    SCOPED(said_fini) struct said s = loaded();
+    folder_leave();
+    ck_assert_int_eq(s.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strstr(s.err, "--load: the battery is empty before the capacity of edf is "
+                                "measured") != NULL,
+                  "%s", s.err);
+}
+END_TEST
+
 START_TEST(a_closed_loop_has_no_rate)
 {
     folder_enter();
@@ -195,6 +213,7 @@ static const struct suite_row suite[] = {
     TEST(a_recorded_trace_offers_its_own_rate),
     TEST(one_job_in_the_time_of_one_is_a_rate),
     TEST(a_search_says_how_many_come_in_the_workloads_time),
+    TEST(an_empty_battery_leaves_no_capacity),
     TEST(a_closed_loop_has_no_rate),
     TEST(a_closed_loop_among_others_leaves_no_rate),
     TEST(a_point_without_a_load_is_one_point),
