@@ -1,10 +1,10 @@
 /* andes: token delivery against reading speed (clauses.md E.23; Andes, arXiv 2404.16283). A user
- * expects the first token after ttft_s, and then reads so many tokens per second, but no more than
+ * expects the first token after ttft_s, and then reads at a constant speed, but no more tokens than
  * have arrived. Quality of experience (QoE) is the area under the curve of tokens read over the
  * area under the expected one.
  *
  *   gain   QoE after the horizon if the request is served from now on, less QoE if it waits. It is
- * 0 while the user has enough unread tokens order  gain per token of context, largest first: the
+ * 0 while the user has enough unread tokens order gain per token of context, largest first: the
  * greedy packing of the paper's knapsack
  *
  * A request that is not taken keeps its KV until memory is short, so a preemption costs nothing

@@ -1,10 +1,10 @@
 /* autellix-like: program-level least attained service (clauses.md E.13, from section 4.2 of the
  * paper and third-party code; the number of queues, their bounds and quanta are ours, hence -like).
  * A call inherits the service of its program (client): PLAS the sum over the program's finished
- * calls, ATLAS their longest path so far. A finished call ends a path of what it inherited and what
- * it got. The inherited service falls into one of K queues. A call drops one queue when it uses up
- * the quantum. It moves to the top when program and call have waited beta times the service that
- * they got; then the call's own part of both restarts at 0.
+ * calls, ATLAS their longest path so far. A finished call ends a path, whose length is the service
+ * that it inherited plus its own. The inherited service falls into one of K queues. A call drops
+ * one queue when it uses up the quantum. It moves to the top when program and call have waited beta
+ * times the service that they got; then the call's own part of both restarts at 0.
  *
  * Deviation: a program's waiting and service are those at the call's arrival, not those of now. */
 #include "policies/common/iter.h"

@@ -15,9 +15,9 @@
  * A generating group without KV takes it from the last group that has any, if that is a later one.
  * The victim skips the step and loses as many blocks from its end as the other group needs in total
  * (not only the missing ones), or everything if it has no more. It recomputes the lost tokens as a
- * generating group, as far as the budget allows, and yields no new token until a step after that.
- * With split fuse off a victim that would lose part of its prompt loses all. On a GPU every victim
- * loses all, and is a prompt again.
+ * generating group: as many as the budget allows, or none without KV for all of these. These steps
+ * yield no new token. With split fuse off a victim that would lose part of its prompt loses all. On
+ * a GPU every victim loses all, and is a prompt again.
  *
  * The first group can always continue, because every request fits by itself. Deviation: with split
  * fuse off the library refuses prompts longer than the budget; here they run by themselves.

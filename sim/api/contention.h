@@ -8,7 +8,7 @@
 #define CONTENTION_MAX_FLOWS 64
 
 struct flow {
-    double demand_bytes_per_s; /* what it draws in isolation: an upper bound of its share */
+    double demand_bytes_per_s; /* bandwidth in isolation: an upper bound of its share */
     double weight;             /* > 0; used by `weighted` only */
     uint8_t device;            /* device index, for models with per-device parameters */
     double share_bytes_per_s;  /* result: 0 <= share <= demand */

@@ -90,7 +90,7 @@ struct machine {
  * machine change them (docs/concepts/machine.md). */
 struct machine_state {
     double memory_taken_bytes; /* usable memory that other programs hold; 0 at first */
-    double memory_free_bytes;  /* usable, and held by nobody */
+    double memory_free_bytes;  /* usable and free */
     double power_limit_watts;  /* of the package; 0: none */
     double battery_frac;       /* state of charge; 1 where no battery is known */
     bool on_battery;           /* false: on mains, as at first */
@@ -157,7 +157,7 @@ struct llm {
     struct llm_attention attention;
     double kv_state_bytes; /* recurrent states of one sequence */
     /* Additional products and tables (hwmodels/llm_layers.h); 0: none. */
-    uint32_t layer_embedding; /* width of the token embedding that each layer has of its own */
+    uint32_t layer_embedding; /* width of a token embedding that each layer has */
     uint32_t laurel_rank, altup_inputs;
     double layer_embedding_bytes; /* bytes per weight of those embeddings */
 };

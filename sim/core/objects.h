@@ -45,7 +45,7 @@ static inline struct full_request *core_member(const struct segment *s)
 }
 
 struct full_pass {
-    struct pass *pub; /* as that of a request */
+    struct pass *pub; /* owned by core.shown */
     struct full_pass *next_free;
     struct full_pass *before, *after; /* live passes of the previous and next chunk, or NULL */
     struct segment *segments;         /* pub->segments; its capacity is kept across reuse */
@@ -65,7 +65,7 @@ struct full_pass {
 };
 
 struct full_launch {
-    struct launch *pub; /* as that of a request */
+    struct launch *pub; /* owned by core.shown */
     void *exec;         /* the executor's */
     struct full_launch *next_free;
     struct resident *pin; /* resident that the launch keeps in memory, or NULL */

@@ -3,7 +3,7 @@
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 
-/* One number for each key that can be there: a version of graphs is a byte, as a model is. */
+/* A unique number for each valid key. Versions of graphs and models fit in a byte. */
 static uint64_t number_of(struct resident_key key)
 {
     return ((uint64_t)key.kind << 62) ^ ((uint64_t)key.b << 32) ^ key.a;
@@ -31,9 +31,8 @@ double resident_weight_bytes(const struct core *c)
     return (double)c->setup->weight_copies * most;
 }
 
-/* Returns the bytes that the runtime, the weights and so many bytes of residents take together.
- * Mapped weights are residents, too, and count once. Weights of several models are residents
- * themselves. */
+/* Returns the total bytes of the runtime, the weights and the residents. Mapped graphs contain the
+ * weights, so the larger of both counts. Weights of several models are residents. */
 static double held_bytes(const struct core *c, double residents)
 {
     double weights = c->n_models > 1 ? 0.0 : resident_weight_bytes(c);
@@ -46,8 +45,9 @@ static double kv_block_bytes(const struct core *c)
     return c->kv_unit_bytes * c->setup->kv_block_tokens;
 }
 
-/* KV was given what the weights leave: residents and other programs that take more take it from KV.
- * Less than a byte is rounding: blocks of weights need not sum to the weights. */
+/* Returns the blocks by which all holders exceed the memory. KV has all that the weights left, so
+ * residents and other programs take memory from KV. Less than a byte is rounding, because blocks
+ * need not sum exactly to the weights. */
 static uint64_t blocks_over(const struct core *c, double residents)
 {
     double kv = (double)c->kv_blocks_total * kv_block_bytes(c);
@@ -57,7 +57,7 @@ static uint64_t blocks_over(const struct core *c, double residents)
     return over < 1.0 ? 0 : (uint64_t)ceil(over / kv_block_bytes(c));
 }
 
-/* Returns the blocks that KV gives up for them, where nobody asks whether they fit: at most all. */
+/* Returns the blocks that KV lends, at most all, without a check that they fit. */
 uint64_t resident_lent_for(const struct core *c, double residents)
 {
     uint64_t blocks = blocks_over(c, residents);
@@ -80,9 +80,9 @@ double core_memory_free_bytes(const struct core *c)
 
 struct resident *resident_add(struct core *c, struct resident_key key, double bytes)
 {
-    SIM_ASSERT(resident_find(c, key) == NULL); /* one of a key */
-    /* Memory first: where it is refused, nothing has changed. A resident without bytes is not
-     * refused, even where other programs want more than there is. */
+    SIM_ASSERT(resident_find(c, key) == NULL); /* keys are unique */
+    /* Take memory first, so that a refusal changes nothing. A resident without bytes is never
+     * refused, even if other programs demand more than there is. */
     if (bytes > 0.0 && kv_lend(c, blocks_over(c, c->resident_bytes + bytes)) != 0) {
         return NULL;
     }
@@ -106,7 +106,7 @@ void resident_remove(struct core *c, struct resident *r)
     map_remove(&c->residents, number_of(r->key));
     FREE_PUT(c->free_residents, r);
     c->resident_bytes -= r->bytes;
-    kv_owe(c, resident_lent_for(c, c->resident_bytes)); /* KV gets back what it lent */
+    kv_owe(c, resident_lent_for(c, c->resident_bytes)); /* KV gets its memory back */
     BECOMES(resident, r->state, RESIDENT_ABSENT);
     CORE_OBSERVE(c, resident, c->sched->now_ns, r->key, RESIDENT_ABSENT);
 }
@@ -129,7 +129,7 @@ int core_compile(struct core *c, struct resident_key key)
     return 0;
 }
 
-/* Adds a graph block for load or map. Its version must be absent, and its bytes positive. */
+/* Adds a graph block for core_load or core_map. It must be absent and have bytes. */
 static int graph_block_new(struct core *c, struct resident_key key, double bytes,
                            struct resident **out)
 {
@@ -142,8 +142,8 @@ static int graph_block_new(struct core *c, struct resident_key key, double bytes
               "only a graph block of version 1 on, of some bytes, is loaded");
     REFUSE_IF(c, resident_find(c, key) != NULL, RESIDENT_REFUSED, -EALREADY,
               "it is there already, or being loaded");
-    /* It takes its memory when its load begins, not when it is there: two loads under way could
-     * otherwise both be promised the same. */
+    /* It takes memory at the start of its load, not at the end, so that two pending loads cannot be
+     * promised the same memory. */
     *out = resident_add(c, key, bytes);
     REFUSE_IF(c, *out == NULL, RESIDENT_REFUSED, -ENOMEM,
               "not enough KV is free to give way to it");
@@ -197,13 +197,13 @@ int core_resident_evict(struct core *c, struct resident_key key)
 {
     struct resident *r = resident_find(c, key);
     REFUSE_IF(c, r == NULL, RESIDENT_REFUSED, -ENOENT, "it is not there");
-    /* A launch that waits in a device's queue counts too: its block must be there when it begins.
-     */
+    /* Queued launches count, too, because their block must be READY when they start. */
     REFUSE_IF(c, r->pins > 0, RESIDENT_REFUSED, -EBUSY, "a launch uses it");
     REFUSE_IF(c, key.kind == RESIDENT_WEIGHTS, RESIDENT_REFUSED, -EPERM,
               "weights go when their memory is needed");
     c->result->counters[COUNTER_COMPILES_CANCELLED] += r->state == RESIDENT_PENDING;
-    /* The executor first: it still holds the resident, which is used again once it is dropped. */
+    /* Notify the executor first, which has a pointer to the resident, because the object is reused
+     * after resident_remove. */
     c->exec_ops->resident_dropped(c->exec, r);
     resident_remove(c, r);
     return 0;

@@ -5,7 +5,7 @@
  * of the gaps between them. Explanations split latencies into causes. The sum is exact to the
  * nanosecond.
  *
- * A job is that of a request graph. In a trace without one it is a session with its turns. */
+ * A job is one of the request graph, or without a graph a session with its turns. */
 #pragma once
 
 #include "sim/api/trace.h"

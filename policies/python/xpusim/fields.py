@@ -105,7 +105,7 @@ class Estimate(NamedTuple):
 
 class MachineState(NamedTuple):
     memory_taken_bytes: float  # usable memory that other programs hold; 0 at first
-    memory_free_bytes: float  # usable, and held by nobody
+    memory_free_bytes: float  # usable and free
     power_limit_watts: float  # of the package; 0: none
     battery_frac: float  # state of charge; 1 where no battery is known
     on_battery: bool  # false: on mains, as at first
