@@ -47,11 +47,17 @@ def interval_text(mean, low, high):
     return f"{mean:.{d}f} [{low:.{d}f}, {high:.{d}f}]"
 
 
+def short(x):
+    """Four significant digits, without an exponent below ten millions."""
+    text = f"{x:.4g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < 1e7 else text
+
+
 def number(x):
     """Four digits, counts as they are, - for nothing."""
     if x is None:
         return "-"
-    return f"{x:.0f}" if x == math.floor(x) and abs(x) < 1e9 else f"{x:.4g}"
+    return f"{x:.0f}" if x == math.floor(x) and abs(x) < 1e9 else short(x)
 
 
 # ---- statistics

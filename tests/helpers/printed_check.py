@@ -9,7 +9,7 @@ import sys
 
 import printed_more as more
 from printed import (Program, bootstrap_interval, fieller, holm, interval_text, method_of, moments, nearest_rank, number,
-                     p_of, rows_of, student_above, student_interval)
+                     p_of, rows_of, short, student_above, student_interval)
 
 WORK = "mixed:reactive_per_min=6,proactive_per_min=12,duration_s=120"
 STATS = ("mean", "p50", "p90", "p95", "p99", "max")
@@ -73,7 +73,7 @@ def run(x, *options):
         lines += [f"{group}: {m[group + '.finished']:.0f} of {m[group + '.arrived']:.0f} requests finished, "
                   f"{m[group + '.throughput_req_per_min']:.3g} per minute", " ".join(STATS)]
         lines += [f"{t} " + " ".join(number(m[f"{group}.{name}.{s}"]) for s in STATS) for name, t in title.items()]
-    lines += [f"machine over {m['duration_s']:.4g} s", "busy prefill decode J"]
+    lines += [f"machine over {short(m['duration_s'])} s", "busy prefill decode J"]
     devices = [k[:-len(".prefill_frac")] for k in m if k.endswith(".prefill_frac")]
     for name in devices:
         shares = [f"{100 * m[f'{name}.{s}_frac']:.1f} %" for s in ("busy", "prefill", "decode")]
@@ -82,15 +82,15 @@ def run(x, *options):
     x.same("run energy", m["energy_j"], m["energy_idle_j"] + m["energy_active_j"], 1e-6)
     tokens = sum(int(r["input_tokens"]) + int(r["output_tokens"]) for r in rows_of(path) if r["state"] == "finished")
     x.same("run energy per token", m["energy_j_per_token"], m["energy_j"] / tokens, 1e-6)
-    lines.append(f"energy {m['energy_j']:.4g} J ({m['energy_idle_j']:.4g} idle), {m['energy_j_per_token']:.4g} J per token, "
+    lines.append(f"energy {short(m['energy_j'])} J ({short(m['energy_idle_j'])} idle), {m['energy_j_per_token']:.4g} J per token, "
                  f"peak {m['peak_power_watts']:.3g} W; DDR {100 * m['ddr.util_frac']:.1f} % used, "
                  f"{100 * m['ddr.tier_high_frac']:.1f} % of time at high pressure")
     read = m.get("metered.energy_j")
     if read is not None:
         x.same("run metered per token", m["metered.energy_j_per_token"], read / tokens, 1e-6)
         x.same("run metered watts", m["metered.watts"], read / m["duration_s"], 1e-6)
-        lines.append(f"a {d['metered_meter']} meter would read {read:.4g} J ({read / d['metered_spread']:.4g} to "
-                     f"{read * d['metered_spread']:.4g}), {read / tokens:.4g} J per token, {read / m['duration_s']:.3g} W in the mean")
+        lines.append(f"a {d['metered_meter']} meter would read {short(read)} J ({short(read / d['metered_spread'])} to "
+                     f"{short(read * d['metered_spread'])}), {read / tokens:.4g} J per token, {read / m['duration_s']:.3g} W in the mean")
     x.printed("run", x.text("run", *options), lines + warnings(d) + [d["fingerprint"]])
 
 
