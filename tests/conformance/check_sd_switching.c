@@ -286,10 +286,14 @@ START_TEST(init_declares_the_graphs_of_the_strategy)
     sc.llm.head_bytes_per_weight = 1.0;
     (void)snprintf(params, sizeof params, "blocks=2,g1=300,g2=24,%s", inits[_i].params);
     scenario_policy(&sc, policy_find("sd-npu"), params);
+    sc.setup.drafter = _i % 2 == 1 ? "suffix" : NULL;
     sc.setup.decision_log = open_memstream(&log, &size);
     ck_assert_msg(scenario_run(&sc, q, 1, false) == 0, "%s", sc.result.message);
     (void)fclose(sc.setup.decision_log);
-    const char *first = strchr(log, '\n') + 1; /* after the policy's name */
+    OWNED char *policy = xformat("policy sd-npu flags=%u%s\n", policy_find("sd-npu")->flags,
+                                 _i % 2 == 1 ? " drafter=suffix" : "");
+    ck_assert_msg(strncmp(log, policy, strlen(policy)) == 0, "%.200s", log);
+    const char *first = log + strlen(policy);
     size_t n = strlen(inits[_i].declared);
     ck_assert_msg(strncmp(first, inits[_i].declared, n) == 0 && strncmp(first + n, "0 ", 2) != 0,
                   "%s:\n%.500s", inits[_i].params, log);

@@ -123,5 +123,9 @@ $x compare --policy fcfs --policy edf --workload w1:n=8 --replications 4 -q >"$d
 says "$dir/one" "all 4 replications are the same run, because nothing in it depends on the seed. They count as one observation"
 says "$dir/one" "(n=1, no interval)"
 grep -F "(significant)" "$dir/one" && fail "one run shows a difference"
+# llm.npu decodes on the CPU, whose runtime is llama.cpp. EDF has the iGPU alone.
+$x compare --policy edf --policy llm-npu --policy srpt --workload mixed:duration_s=60 --replications 2 -q >"$dir/makers" 2>&1
+says "$dir/makers" "llm-npu: npu (openvino-2025), cpu (llama.cpp) read one copy of the weights and one KV here"
+[ "$(grep -c "read one copy" "$dir/makers")" = 1 ] || fail "runtimes of two makers: $(cat "$dir/makers")"
 [ "$bad" = 0 ] && echo "warnings: ok"
 exit "$bad"

@@ -310,6 +310,32 @@ START_TEST(work_without_progress_ends)
 }
 END_TEST
 
+static void unless_it_stalls(struct sched *s)
+{
+    if (!param_bool(s, 1)) { /* behind the device */
+        fcfs->schedule(s);
+    }
+}
+
+/* Whole with the defaults alone. */
+START_TEST(a_value_that_stalls_is_found)
+{
+    ck_assert_ptr_null(fcfs->params[1].name);
+    const struct policy_param both[] = {
+        fcfs->params[0], POLICY_BOOL("stalls", 0, "Does nothing."), {.name = NULL}};
+    ops.params = both;
+    ops.schedule = unless_it_stalls;
+    c.n_loads = 30; /* 0.15 of them have it */
+    OWNED char *with_defaults = fails(whole);
+    ck_assert_msg(with_defaults == NULL, "%s", with_defaults);
+    OWNED char *random = fails(parameters);
+    ck_assert_ptr_nonnull(random);
+    (void)fflush(c.out);
+    ck_assert_ptr_nonnull(strstr(said, "stalls=true"));
+    ck_assert_ptr_nonnull(strstr(said, " --capable --params '"));
+}
+END_TEST
+
 /* ---- two runs ---- */
 
 static int begins(struct sched *s)
@@ -423,6 +449,7 @@ static const struct suite_row suite[] = {
     TEST(an_action_outside_of_schedule_is_told),
     TEST(shedding_is_told),
     TEST(work_without_progress_ends),
+    TEST(a_value_that_stalls_is_found),
     TEST(a_policy_that_remembers_is_found_by_each_pair),
     TEST(pairs_say_in_what_runs_differ),
     TEST(an_oracle_must_look),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/datadir.h"
 #include "sim/base/rng.h"
 #include "tests/helpers/madetrace.h"
 #include "tests/helpers/suite.h"
@@ -270,6 +271,22 @@ START_TEST(a_workload_of_agents_runs_for_a_stated_duration)
 }
 END_TEST
 
+/* Next to the file that names it, if it is there. */
+START_TEST(a_file_is_looked_for_next_to_who_names_it)
+{
+    const char *name = strrchr(path, '/') + 1;
+    OWNED char *sibling = xformat("%.*sno-such.json", (int)(name - path), path);
+    ck_assert_str_eq(datadir_next_to(sibling, name), name); /* it is not there yet */
+    tempfile_put("{}");
+    ck_assert_str_eq(datadir_next_to(sibling, name), path);
+    ck_assert_str_eq(datadir_next_to("no-such.json", name), name);
+    ck_assert_str_eq(datadir_next_to("/no/such/folder.json", name), name);
+    ck_assert_str_eq(datadir_next_to("/no/such/folder.json", path), path);
+    ck_assert_str_eq(datadir_next_to(sibling, path), path);
+    ck_assert_str_eq(datadir_next_to("/.", "tmp"), "tmp"); /* a name of a shipped file */
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("workload_spec", .setup = setup, .teardown = teardown),
     TEST(a_json_file_says_the_same_as_a_list),
@@ -280,5 +297,6 @@ static const struct suite_row suite[] = {
     TEST(a_battery_has_a_charge_before_it_is_drawn_from),
     TEST(bad_spec_files_are_refused_with_file_and_key),
     TEST(a_workload_of_agents_runs_for_a_stated_duration),
+    TEST(a_file_is_looked_for_next_to_who_names_it),
 };
 SUITE_MAIN("workload_spec", suite)
