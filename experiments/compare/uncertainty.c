@@ -67,6 +67,17 @@ static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32
     return true;
 }
 
+/* Runs that a battery or the horizon ended. */
+static uint32_t count_cut(const struct study_outcome *o, uint32_t n)
+{
+    uint32_t cut = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        cut += study_value(&o[i], "all.unfinished") > 0.0 ||
+               study_value(&o[i], "backlog.verdict") == (double)METRICS_BATTERY_EMPTY;
+    }
+    return cut;
+}
+
 /* Every policy on every drawn machine, UNCERTAINTY_REPEATS times. */
 static void run_machines(struct uncertainty *u)
 {
@@ -90,6 +101,7 @@ static void run_machines(struct uncertainty *u)
         /* A machine counts when all policies ran on it, else they would be compared on different
          * ones. */
         bool ran = all_ran(u, of, policies);
+        u->n_cut += ran ? count_cut(of, policies) : 0;
         for (size_t k = 0; k < n; k++) {
             u->value[i * n + k] =
                 ran ? study_value(&of[k / u->n_metrics], u->metrics[k % u->n_metrics])

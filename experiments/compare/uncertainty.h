@@ -72,6 +72,7 @@ struct uncertainty {
     struct machines machines; /* drawn for the plan's configuration */
     /* The results. */
     uint32_t n_policies, n_failed, runs;
+    uint32_t n_cut;                 /* of the machines' runs: they left requests unserved */
     double *value;                  /* [machine][repeat][policy][metric] */
     struct uncertainty_pair *pairs; /* policy by policy, metric by metric */
     uint32_t n_pairs;

@@ -174,6 +174,12 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                   "%u runs, %.1f times the %u of the plain comparison; a probability of 0.5 is "
                   "known to +- %.2f with so many machines",
                   u->runs, (double)u->runs / plain, plain, 0.5 / sqrt((double)u->machines.n_draws));
+    if (u->n_cut > 0) {
+        document_note(d,
+                      "%u of %u runs on these machines ended with requests unserved; latencies do "
+                      "not cover them",
+                      u->n_cut, u->machines.n_draws * UNCERTAINTY_REPEATS * u->n_policies);
+    }
     put_pairs(plan, u, d);
     put_best(plan, u, d);
     put_rows(u, d);

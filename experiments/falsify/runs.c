@@ -57,10 +57,12 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
     return runs;
 }
 
+/* A battery was empty before all requests were served, those that had not come included. */
 static bool is_cut(const struct study_outcome *sides)
 {
-    return study_value(&sides[FALSIFY_POLICY], "all.unfinished") > 0.0 ||
-           study_value(&sides[FALSIFY_BASELINE], "all.unfinished") > 0.0;
+    const double empty = (double)METRICS_BATTERY_EMPTY;
+    return study_value(&sides[FALSIFY_POLICY], "backlog.verdict") == empty ||
+           study_value(&sides[FALSIFY_BASELINE], "backlog.verdict") == empty;
 }
 
 /* NaN where one of the two has no value. */

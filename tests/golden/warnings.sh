@@ -115,6 +115,8 @@ search="search --policy edf --workload mixed:duration_s=60 --slo reactive.ttft_s
 # shellcheck disable=SC2086
 $x $search --machine "$dir/flat.json" >"$dir/flat" 2>&1
 grep -q "^edf: the battery was empty at the end of [1-9][0-9]* runs, which count as overloaded$" "$dir/flat" || fail "an empty battery in a search: $(cat "$dir/flat")"
+$x compare --policy edf --policy fcfs --workload mixed:duration_s=60 --machine "$dir/flat.json" --uncertainty 16 --replications 2 --metric all.finished -q >"$dir/flat"
+says "$dir/flat" "64 of 64 runs on these machines ended with requests unserved; latencies do not cover them"
 # shellcheck disable=SC2086
 $x $search 2>&1 | grep -q "battery" && fail "a battery in a search without one"
 # A workload without random numbers gives one run, however often it is simulated: no interval, and
