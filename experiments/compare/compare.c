@@ -160,6 +160,12 @@ void compare_result_fini(struct compare_result *r)
     *r = (struct compare_result){0};
 }
 
+bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy, uint32_t replication)
+{
+    return r->verdicts != NULL && r->verdicts[(size_t)policy * r->replications + replication] ==
+                                      (double)METRICS_BATTERY_EMPTY;
+}
+
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     /* Callers that print every metric pass the names that are here. Comparing texts took a sixth of

@@ -70,6 +70,9 @@ struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t poli
 
 /* Values of one metric over the replications, or NULL when there is none of that name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
+/* Did a battery end that run? Requests may then be unfinished, and others never came. */
+bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy,
+                              uint32_t replication);
 
 /* Description of a comparison. */
 struct compare_head {

@@ -106,7 +106,8 @@ static double *values_of(const struct compare_result *r, uint32_t policy, const 
     const double *unfinished = compare_values(r, policy, "all.unfinished");
     double *out = xmalloc((r->replications + 1) * sizeof *out);
     for (uint32_t i = 0; i < r->replications; i++) {
-        bool all = x != NULL && shed[i] == 0.0 && unfinished[i] == 0.0;
+        bool all = x != NULL && shed[i] == 0.0 && unfinished[i] == 0.0 &&
+                   !compare_battery_gave_out(r, policy, i);
         out[i] = all ? x[i] : METRIC_UNDEFINED;
     }
     return out;

@@ -93,7 +93,7 @@ static bool served_all(const struct compare_result *r, uint32_t policy, uint32_t
     const double *unfinished = compare_values(r, policy, "all.unfinished");
     const double *ended = compare_values(r, policy, "counters.ended_with");
     return shed != NULL && ended != NULL && shed[replication] == ended[replication] &&
-           unfinished[replication] == 0.0;
+           unfinished[replication] == 0.0 && !compare_battery_gave_out(r, policy, replication);
 }
 
 /* Training mean; NaN when the configuration is out. */

@@ -112,7 +112,8 @@ double study_value(const struct study_outcome *o, const char *name);
 bool study_has(const struct study_outcome *o, const char *name);
 /* Number of requests that the policy shed or did not finish. Requests that ended with their job do
  * not count, because a faster policy cancels more of them; in runs stored before that counter
- * existed they count as shed. NaN if the run failed. */
+ * existed they count as shed. If a battery ended the run, all requests that never arrived count as
+ * one more. NaN if the run failed. */
 double study_left(const struct study_outcome *o);
 /* Like study_value, with the expected index of the name: O(1) if it is right. */
 double study_value_near(const struct study_outcome *o, size_t index, const char *name);

@@ -229,10 +229,33 @@ START_TEST(every_replication_has_its_own_references)
 }
 END_TEST
 
+/* The battery of 500 J is empty after 100 s at 5 W, when the first request has its answer and the
+ * long one, at 300 s, has not come. The bound is of both. A mean of the first alone would be below
+ * it. */
+START_TEST(a_battery_that_gave_out_has_no_regret)
+{
+    folder_put("t.csv", "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens\n0,0,0,reactive,0,,200,5,0\n"
+                        "1,1,0,reactive,300,,8000,400,0\n");
+    folder_put("b.json",
+               "{\"machine\": [{\"at_s\": 0, \"battery_j\": 500, \"battery_full_j\": 500, "
+               "\"source\": \"battery\"}]}");
+    for (int with = 0; with < 2; with++) {
+        SCOPED(said_fini)
+        struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace",
+                                  "t.csv", "--regret", "--soc", "core-ultra-7-258v", "-q",
+                                  with == 1 ? "--machine" : "--seed", with == 1 ? "b.json" : "1");
+        ck_assert_int_eq(s.status, EXIT_OK);
+        ck_assert_msg((strstr(s.out, ", x") == NULL) == (with == 1), "%s", s.out);
+    }
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("regret", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(people_see_distances_and_ratios),
     TEST(data_have_every_metric),
     TEST(every_replication_has_its_own_references),
+    TEST(a_battery_that_gave_out_has_no_regret),
 };
 SUITE_MAIN("regret", rows)
