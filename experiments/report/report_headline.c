@@ -36,26 +36,42 @@ static void write_close_ones(const cJSON *policies, const cJSON *best, FILE *out
     (void)fputs(any ? "." : "", out);
 }
 
-/* A mean over an overloaded run measures how long the run was. */
-static void write_overload(const cJSON *tree, FILE *out)
+static void write_status(const cJSON *tree, const char *status,
+                         unsigned (*count)(const cJSON *, const char *, unsigned *),
+                         const char *why, FILE *out)
 {
     const cJSON *p;
     bool any = false;
     cJSON_ArrayForEach (p, json_member(tree, "policies")) {
         unsigned runs;
-        unsigned overloaded = report_overloaded(tree, p->string, &runs);
-        if (overloaded == 0) {
+        unsigned n = count(tree, p->string, &runs);
+        if (n == 0) {
             continue;
         }
-        (void)fputs(any ? ", " : "<p class=overloaded>OVERLOADED: ", out);
-        markup_format(out, "%s in %u of %u replication%s", p->string, overloaded, runs,
-                      text_plural(runs));
+        if (any) {
+            (void)fputs(", ", out);
+        } else {
+            markup_format(out, "<p class=overloaded>%s: ", status);
+        }
+        markup_format(out, "%s in %u of %u replication%s", p->string, n, runs, text_plural(runs));
         any = true;
     }
-    (void)fputs(any ? ". Its queue grew to the end of those runs, so a mean over them grows with "
-                      "their length and is no property of the policy.</p>\n"
-                    : "",
-                out);
+    if (any) {
+        markup_format(out, ". %s</p>\n", why);
+    }
+}
+
+/* A mean over an overloaded run measures how long the run was. */
+static void write_statuses(const cJSON *tree, FILE *out)
+{
+    write_status(tree, "OVERLOADED", report_overloaded,
+                 "Its queue grew to the end of those runs, so a mean over them grows with their "
+                 "length and is no property of the policy.",
+                 out);
+    write_status(tree, "BATTERY_EMPTY", report_battery_empty,
+                 "The battery was empty before all requests were served, so means cover those that "
+                 "were.",
+                 out);
 }
 
 static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
@@ -141,7 +157,7 @@ void report_write_headline(const cJSON *tree, FILE *out)
         write_other_firsts(policies, best, out);
     }
     (void)fputs("</p>\n", out);
-    write_overload(tree, out);
+    write_statuses(tree, out);
     double failed = json_number(tree, "failed_runs");
     if (failed > 0) {
         (void)fprintf(out, "<p class=overloaded>%.0f run%s failed: missing from every mean.</p>\n",

@@ -27,6 +27,8 @@ bool report_is_shown(const char *verdict);
 void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);
 /* "overloaded in 5 of 20" of a policy; 0 where it is not said. */
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs);
+/* And so many of its runs ended with an empty battery. */
+unsigned report_battery_empty(const cJSON *tree, const char *policy, unsigned *runs);
 
 /* ---- report_tables.c ---- */
 

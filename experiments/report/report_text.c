@@ -54,11 +54,24 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
     }
 }
 
-unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs)
+static unsigned of_status(const cJSON *tree, const char *policy, const char *status, unsigned *runs)
 {
     const cJSON *v = json_member(json_member(tree, "verdicts"), policy);
-    double overloaded = json_number(v, "overloaded");
-    double all = overloaded + json_number(v, "stable") + json_number(v, "undecided");
+    double empty = json_number(v, "battery_empty"); /* there where a run ended so */
+    double all =
+        json_number(v, "overloaded") + json_number(v, "stable") + json_number(v, "undecided");
+    all += isfinite(empty) ? empty : 0.0;
+    double n = json_number(v, status);
     *runs = isfinite(all) ? (unsigned)all : 0;
-    return isfinite(all) ? (unsigned)overloaded : 0;
+    return isfinite(all) && isfinite(n) ? (unsigned)n : 0;
+}
+
+unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs)
+{
+    return of_status(tree, policy, "overloaded", runs);
+}
+
+unsigned report_battery_empty(const cJSON *tree, const char *policy, unsigned *runs)
+{
+    return of_status(tree, policy, "battery_empty", runs);
 }

@@ -118,6 +118,13 @@ START_TEST(overloaded_runs_are_of_all_runs)
     ck_assert_uint_eq(runs, 0);
     ck_assert_uint_eq(report_overloaded(tree, "c", &runs), 0);
     ck_assert_uint_eq(runs, 0);
+    of("{\"verdicts\": {\"a\": {\"stable\": 3, \"undecided\": 2, \"overloaded\": 1, "
+       "\"battery_empty\": 4}}}");
+    ck_assert_uint_eq(report_overloaded(tree, "a", &runs), 1);
+    ck_assert_uint_eq(runs, 10);
+    ck_assert_uint_eq(report_battery_empty(tree, "a", &runs), 4);
+    ck_assert_uint_eq(runs, 10);
+    ck_assert_uint_eq(report_battery_empty(tree, "b", &runs), 0);
 }
 END_TEST
 
@@ -164,7 +171,7 @@ static const char three[] =
     "{'mean':5.0,'low':4.0,'high':6.0},"
     "'energy_j_per_token':"
     "{'mean':2.0,'low':1.5,'high':2.5}}},"
-    "'verdicts':{'x':{'stable':3,'undecided':0,'overloaded':2},"
+    "'verdicts':{'x':{'stable':2,'undecided':0,'overloaded':2,'battery_empty':1},"
     "'y':{'stable':1,'undecided':0,'overloaded':4}}}";
 
 START_TEST(the_winner_is_told_with_its_price)
@@ -183,6 +190,8 @@ START_TEST(the_winner_is_told_with_its_price)
         "<p class=overloaded>OVERLOADED: x in 2 of 5 replications, y in 4 of 5 replications. Its "
         "queue grew to the end of those runs, so a mean over them grows with their length and is "
         "no property of the policy.</p>\n"
+        "<p class=overloaded>BATTERY_EMPTY: x in 1 of 5 replications. The battery was empty before "
+        "all requests were served, so means cover those that were.</p>\n"
         "<p class=overloaded>3 runs failed: missing from every mean.</p>\n",
         ttft, rate, ttft, energy);
     OWNED char *text = written(report_write_headline, tree);
