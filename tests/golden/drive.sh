@@ -58,6 +58,13 @@ refuses 'print text only' --policy fcfs --repeat 2 --json
 refuses 'print text only' --calibrate "$tmp/t.csv" -o "$tmp/none" --json
 refuses '-o is the SoC file of --calibrate' --policy fcfs -o "$tmp/none"
 [ ! -e "$tmp/none" ] || fail "a refused option made its file"
+# Where one output cannot be written, what was there of the others stays.
+echo kept >"$tmp/kept"
+refuses 'no/such.csv: cannot write' --policy fcfs --decisions "$tmp/kept" --requests "$tmp/no/such.csv"
+[ "$(cat "$tmp/kept")" = kept ] || fail "a run that did not begin left $(wc -c <"$tmp/kept") bytes"
+# Machine and model by default are such as this computer can be.
+$x drive --policy fcfs --clock cpu --workload w1:n=1 --json -q >"$tmp/out"
+grep -q '"name":.*"two-cores"' "$tmp/out" && grep -q '"name":.*"random-1024"' "$tmp/out" || fail "defaults: $(grep '"name"' "$tmp/out")"
 # A device that is missing has its whole name in the message, at any length.
 for name in "$(printf '%0300d' 0 | tr 0 n)" "$(printf '%05000d' 0 | tr 0 p)"; do
     status=0
