@@ -155,7 +155,7 @@ struct kv_part {
 
 /* Where to move KV (sched_kv_move). */
 enum kv_place {
-    KV_MEMORY, /* pinned in memory */
+    KV_MEMORY, /* in memory: a session's is pinned, a request's is read back */
     KV_CACHE, /* in memory, but may be dropped in the order of sched_kv_rank: the initial place of a
                  session's KV. Not for live requests */
     KV_FLASH, /* written to flash through the loader */
