@@ -129,7 +129,7 @@ struct sim_setup {
     uint32_t (*accept)(const void *params, uint64_t seed, const struct request *r,
                        const struct trace_text *text, uint64_t step, uint32_t drafted);
     const void *speculation_params;
-    const char *drafter;    /* its name in the policy's words, for the decision log; or NULL */
+    const char *drafter;    /* the policy's parameter `drafter`, for the decision log, or NULL */
     bool drafts_on_texts;   /* the drafter needs a trace with texts */
     bool drafts_calibrated; /* the drafter needs their calibration, too */
     struct observer *observers[SIM_MAX_OBSERVERS];
