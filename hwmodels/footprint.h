@@ -4,24 +4,24 @@
  *           + (activations x width of the model + KV bytes) x tokens
  *           + scores x heads x tokens^2
  *
- * The numbers are a device's (`footprint` in its SoC file), of the runtime that they name. The
+ * The numbers are those of a device (`footprint` in its SoC file) and the runtime named there. The
  * first four were fitted to published peaks of the resident set (`xpusim calibrate --points
- * reference --memory`). The resident set has the interpreter, compiled kernels and their blobs in
- * it. `scores` is the device's own and is not fitted. It is 2 bytes where attention is not fused:
- * one layer's matrix of scores is whole there. Elsewhere it is 0. */
+ * reference --memory`). The resident set includes the interpreter, compiled kernels and their
+ * blobs. `scores` is not fitted. It is 2 bytes if attention is not fused, because one layer's
+ * matrix of scores is in memory then; else 0. */
 #pragma once
 
 #include "hwmodels/soc.h"
 
-#define FOOTPRINT_OTHER "other" /* numbers of a runtime that nobody measured: a mean of others */
+#define FOOTPRINT_OTHER "other" /* for an unmeasured runtime: the mean of the others */
 
 double footprint_bytes(const struct soc_memory *m, const struct llm *llm, double tokens);
 
 struct footprint_model {
     const struct llm *llm;
-    double tokens; /* of its longest prompt that one pass holds */
+    double tokens; /* of its longest prompt, as far as one pass has them */
 };
-/* The runtime's addition to the ledger's weights and KV, at least 0, where one process holds n
- * models: each has weights and a tokenizer, and one pass at a time has activations. */
+/* The runtime's memory on top of the ledger's weights and KV, >= 0, for one process with n models.
+ * Each model has weights and a tokenizer, and one pass at a time has activations. */
 double footprint_extra_bytes(const struct soc_memory *m, const struct footprint_model *of,
                              uint32_t n);

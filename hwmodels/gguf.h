@@ -23,8 +23,8 @@ struct gguf {
 };
 
 /* Reads a file, and all parts of a model that is split ("-00001-of-00003.gguf"). 0, or -EINVAL with
- * errors. End with gguf_fini in either case. */
+ * errors. gguf_fini is needed in both cases. */
 int gguf_read(const char *path, struct gguf *out, struct err *e);
 void gguf_fini(struct gguf *g);
-/* Does a file begin as one? False where it cannot be opened. */
+/* Whether a file begins as GGUF. False if it cannot be opened. */
 bool gguf_is(const char *path);

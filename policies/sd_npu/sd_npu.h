@@ -31,13 +31,13 @@ enum sd_param {
     SD_DRAFT_ON,
 };
 
-/* Order of the drafters in the parameter's choices; the run's owner knows them by name. */
+/* Indices of drafters in the parameter's choices; the caller of the run uses their names. */
 #define SD_DRAFTER_EAGLE 5
 #define SD_DRAFTER_MODEL 6
 
 enum sd_length { SD_LENGTH_OFFERED, SD_LENGTH_PASS, SD_LENGTH_ADAPTIVE };
 
-/* Versions of block 0 that are no NPU graph: what else is in memory. */
+/* Versions of block 0 for memory other than NPU graphs. */
 enum { SD_CPU_COPY = 3, SD_DRAFT_MODEL, SD_CALIBRATED };
 
 enum sd_strategy {
@@ -52,8 +52,8 @@ enum sd_strategy {
 
 struct sd_block {
     uint8_t graph;   /* 1 or 2: version in memory; 0: none */
-    uint8_t loading; /* version on its way, 0: none */
-    uint8_t old;     /* version that was replaced and has still to leave memory, 0: none */
+    uint8_t loading; /* version that is being loaded; 0: none */
+    uint8_t old;     /* replaced version that is still in memory; 0: none */
 };
 
 enum sd_phase { SD_IDLE, SD_PREFILL, SD_WAIT, SD_DECODING };
@@ -66,46 +66,47 @@ struct sd {
     const struct request *current;
     enum sd_phase phase;
     struct pass *pass;
-    uint32_t next_block; /* of the pass */
+    uint32_t next_block; /* next block of the pass */
     bool launched;
-    int64_t stalled_since_ns; /* the next block waits for its graph; 0: it does not */
+    int64_t stalled_since_ns; /* since then the next block waits for its graph; 0: it does not */
     bool block_ended;         /* a launch ended since the last schedule call */
-    uint32_t chunks_left;     /* of the prompt, the one in progress included */
+    uint32_t chunks_left;     /* chunks of the prompt, including the present one */
     int64_t wait_until_ns;    /* SD_WAIT: calibration or drafting */
     uint32_t draft;           /* tokens drafted for the next verification */
-    uint32_t to_draft;        /* of them, passes of the draft model to come */
+    uint32_t to_draft;        /* of these, passes of the draft model that are still due */
     /* progressive: blocks to compute before the round ends */
     uint32_t round_left;
-    struct speculate estimate; /* of acceptance, over all requests */
+    struct speculate estimate; /* estimate of acceptance, over all requests */
 };
 
-/* Maps the graphs that are in memory before the first request. Once. */
+/* Maps the initial graphs, once. */
 int sd_graphs_map(struct sched *s, struct sd *d);
-/* A prompt starts: chunks_left is set. Graphs of the last decode go back where the strategy needs
- * it. */
+/* Starts a prompt, after chunks_left was set. Switches graphs of the last decode back if the
+ * strategy needs it. */
 void sd_graphs_prefill_begin(struct sched *s, struct sd *d);
-/* Called before each block of a prefill is launched: progressive switching takes its decisions. */
+/* Call it before the launch of each block of a prefill, for the decisions of progressive switching.
+ */
 void sd_graphs_before_block(struct sched *s, struct sd *d);
-/* A block of a prefill pass has been computed. */
+/* Call it when a block of a prefill pass was computed. */
 void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block);
-/* The prompt is through: load what decoding still needs. */
+/* Ends a prompt: loads the graphs that decode needs. */
 void sd_graphs_prefill_end(struct sched *s, struct sd *d);
-/* Drops graphs that were kept until their successors had come. */
+/* Drops graphs that were kept until their successors were loaded. */
 void sd_graphs_drop_old(struct sched *s, struct sd *d);
 void sd_graphs_ready(struct sched *s, struct resident_key key);
-/* Version a block can run with now in that stage; 0: it must wait. */
+/* The version with which a block can run now in that stage; 0: it must wait. */
 uint8_t sd_graphs_version(const struct sched *s, const struct sd *d, uint32_t block, bool prefill);
 uint32_t sd_graph_rows(const struct sched *s, uint8_t version);
-/* The version that decodes on the NPU. */
+/* The version for decode on the NPU. */
 uint8_t sd_decode_version(const struct sched *s);
 
-/* Drafted tokens of the next verification: at most what is offered, and with the verification's own
- * token what the request may still produce. */
+/* Drafted tokens of the next verification, limited by the offer, and with the verification's own
+ * token by the rest of the request's output limit. */
 uint32_t sd_draft_length(struct sched *s, struct sd *d);
-/* Time that drafting so many tokens takes, apart from passes; `passes`: and that of the draft
- * model's, by annotation. */
+/* Time to draft that many tokens; with `passes` including the annotated passes of the draft model.
+ */
 double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool passes);
-/* Maps the memory other than the NPU's graphs. */
+/* Maps memory other than NPU graphs. */
 int sd_map_extras(struct sched *s);
 
 /* First op of a block; block n_blocks: one past the last op. */
