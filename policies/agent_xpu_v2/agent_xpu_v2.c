@@ -1,12 +1,12 @@
-/* agent-xpu-v2: Agent.xpu, second text (clauses.md B; "Agent.xpu: Efficient Scheduling of
- * Agentic LLM Workloads on Heterogeneous SoC", version with Llama-3B/8B on a NUC 14 Pro+).
+/* agent-xpu-v2: Agent.xpu, second text (clauses.md B; "Agent.xpu: Efficient Scheduling of Agentic
+ * LLM Workloads on Heterogeneous SoC", version with Llama-3B/8B on a NUC 14 Pro+).
  *
- * Two loops over one machine. Prefill is serial, NPU first, kernel-boundary preemptible; decode is
- * a continuous batch on the iGPU that gives way to every prefill kernel. Reactive before proactive
- * in both. Deviations and choices where the paper is silent are marked [S] as in clauses.md and
- * are parameters. Out of memory (the paper expects none): a proactive request loses its KV and is
- * prefilled again, a reactive one when only reactive ones hold any. With `flash` the KV is written
- * to flash instead and read back, which the paper would prefer (4.1 (6)). */
+ * Two loops over one machine. Prefill is serial, NPU first, and preemptible at kernel boundaries.
+ * Decode is a continuous batch on the iGPU that yields to every prefill kernel. Reactive requests
+ * go first in both. Deviations and choices where the paper is silent are marked [S] as in
+ * clauses.md and are parameters. If memory runs out (which the paper does not expect), a proactive
+ * request is evicted and prefilled again, or a reactive one if only these have KV. With `flash` the
+ * KV is written to flash instead and read back, which the paper would prefer (4.1 (6)). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
 #include "policies/common/place.h"
@@ -128,7 +128,7 @@ static int axpu_init(struct sched *s)
     a->npu = machine_find(s->machine, DEVICE_KIND_NPU);
     a->igpu = machine_find(s->machine, DEVICE_KIND_IGPU);
     a->chunk = s->machine->devices[a->npu].chunk_rows;
-    a->n_batches = 1; /* none: a request that was in no batch is no survivor */
+    a->n_batches = 1; /* no batch yet; > 0, because requests start with batch 0 */
     a->young.at = offsetof(struct axpu_request, young);
     a->decode_rt.by_arrival.at = offsetof(struct axpu_request, by_arrival);
     a->decode_be.by_arrival.at = offsetof(struct axpu_request, by_arrival);
@@ -158,7 +158,7 @@ static void axpu_exit(struct sched *s)
     gap_fini(&a->gap);
 }
 
-/* Queues by phase and class. */
+/* Adds a request to the queue of its phase and class. */
 static void enqueue(struct sched *s, struct axpu *a, const struct request *r)
 {
     if (r->state == REQUEST_STATE_DECODE) {
@@ -172,7 +172,7 @@ static void axpu_request_arrived(struct sched *s, const struct request *r)
 {
     struct axpu *a = s->state;
     if (r->cls == REQUEST_CLASS_PROACTIVE) {
-        /* All by arrival, so they have one key, and the tie-break is the order. */
+        /* Equal keys: ordered by arrival, the tie-break. */
         order_add(&a->young, r, 0.0);
     }
     gap_arrived(s, &a->gap, r);
@@ -230,8 +230,8 @@ static void axpu_request_cancelled(struct sched *s, const struct request *r)
     axpu_forget(s->state, r);
 }
 
-/* Somebody waits, and nobody could begin: kept KV of a session is in the way, or KV of a turn that
- * has come back from flash and is not yet to begin. */
+/* Whether requests wait and none could begin, because of kept KV of a session, or KV that was read
+ * back for a turn that has not begun. */
 static bool stuck(const struct axpu *a)
 {
     bool waits = !reqq_empty(&a->prefill_rt.q) || !reqq_empty(&a->prefill_be.q) ||
@@ -241,8 +241,8 @@ static bool stuck(const struct axpu *a)
            a->decode == NULL && a->draft_ready_ns == 0;
 }
 
-/* A reactive prompt takes memory before KV comes back from flash. KV comes back with four blocks
- * for every sequence, so that it is not taken again at once. */
+/* Reads back KV from flash, after reactive prompts got memory. Requires four free blocks for every
+ * sequence, so that the KV is not evicted again at once. */
 static void read_back(struct sched *s, struct axpu *a)
 {
     if (flash_waits(&a->flash) && reqq_empty(&a->prefill_rt.q)) {
@@ -253,8 +253,8 @@ static void read_back(struct sched *s, struct axpu *a)
     }
 }
 
-/* Prefill plans before decode acts, so that the iGPU goes to prefill first (B.4); then decode fills
- * what is left; then the compiler thread gets what still waits. */
+/* Prefill plans before decode acts, so that prefill gets the iGPU first (B.4). Decode uses the
+ * rest. Then the compiler thread works for prompts that still wait. */
 static void axpu_schedule(struct sched *s)
 {
     struct axpu *a = s->state;
@@ -270,7 +270,7 @@ static void axpu_schedule(struct sched *s)
         axpu_decode_schedule(s, a);
     }
     if (a->prefill_rt.q.n > waiting || a->decode_short) {
-        axpu_prefill_schedule(s, a); /* who gave up its KV is a reactive prompt again */
+        axpu_prefill_schedule(s, a); /* an evicted sequence is a reactive prompt again */
     }
     read_back(s, a);
     if (stuck(a) && (gap_yield(s, &a->gap) || gap_evict_last(s, &a->gap, &a->prefill_be.q) ||

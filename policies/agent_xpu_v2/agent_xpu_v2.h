@@ -157,7 +157,7 @@ struct axpu {
                          waits */
 
     struct batch batch;
-    uint64_t n_batches;        /* number of batches formed */
+    uint64_t n_batches;        /* number of the last batch; 1 before the first */
     struct speculate estimate; /* estimate of acceptance, over all requests */
     int64_t draft_ready_ns;    /* end of drafting; 0: no drafting */
     bool has_drafts;           /* drafts for the next batch are ready */

@@ -1,23 +1,23 @@
-/* Which prompt agent-xpu-v2 prefills next: order, preemption, ageing (B.2, B.4, B.8). */
+/* Chooses the next prompt of agent-xpu-v2: order, preemption, ageing (B.2, B.4, B.8). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
-/* Memory is full and a reactive prompt waits: the last of the proactive sequences that wait to
- * decode loses its KV, else a suspended prefill its progress. The last in the queue is who came
- * back from a batch last, and so not always the newest request (as in free_kv). */
+/* Frees memory for a reactive prompt: evicts the last of the proactive sequences that wait to
+ * decode, else cancels a suspended prefill. The last in the queue came back from a batch last, so
+ * it is not always the newest request (as in free_kv). */
 static bool make_room(struct sched *s, struct axpu *a)
 {
     const struct request *r = a->decode_be.q.tail;
     if (flash_writes(&a->flash)) {
-        return false; /* it will be free soon */
+        return false; /* memory will be free soon */
     }
     if (r != NULL && axpu_give_up(s, a, r)) {
         return true;
     }
     for (uint32_t i = a->n_suspended; i-- > 0;) {
         struct axpu_prefill *f = &a->suspended[i];
-        /* One whose kernel still runs gives its memory when that has ended. */
+        /* A prefill whose kernel still runs can be cancelled after that. */
         if (f->pass->state == PASS_STATE_READY && sched_pass_cancel(s, f->pass) == 0) {
-            if (f->request->state == REQUEST_STATE_QUEUED) { /* its user may have given up */
+            if (f->request->state == REQUEST_STATE_QUEUED) { /* unless its user gave up */
                 axpu_wait(a, f->request, true);
             } else {
                 axpu_forget(a, f->request);
@@ -46,8 +46,8 @@ static bool start(struct sched *s, struct axpu *a, struct axpu_prefill *f, const
     axpu_prefill_clear(f);
     f->request = r;
     f->pass = p;
-    /* Asked once, when it starts: a kernel that comes later is not waited for, nor taken up in the
-     * middle of a pass (B.6). */
+    /* Decided once, at the start: a kernel that is compiled later is not used by this pass (B.6).
+     */
     f->npu_attention = axpu_warmup_take(s, a, r);
     return true;
 }
@@ -60,7 +60,7 @@ static void resume(struct sched *s, struct axpu *a, struct axpu_prefill *f, uint
     }
     a->n_suspended--;
     f->plan = AXPU_PLAN_NONE;
-    /* A kernel compiled while it waited counts from here on; one that it had before, it keeps. */
+    /* Use a kernel that was compiled while it waited, or the one it had. */
     f->npu_attention = axpu_warmup_take(s, a, f->request) || f->npu_attention;
 }
 
@@ -72,10 +72,10 @@ static const struct request *oldest_aged(const struct axpu *a)
 }
 
 /* The shortest proactive prompt that may start while reactive requests decode: its attention is
- * compiled, and so takes no iGPU from them, or else it has waited long enough. O(n). */
+ * compiled, so that it does not use the iGPU, or it has waited long enough. O(n). */
 static const struct request *next_warm(const struct sched *s, const struct axpu *a)
 {
-    const struct request *best[2] = {NULL, NULL}; /* without, with a kernel */
+    const struct request *best[2] = {NULL, NULL}; /* [has a kernel] */
     for (const struct request *r = a->prefill_be.q.head; r != NULL; r = reqq_next(r)) {
         bool warm = axpu_warmup_has(a, r);
         const struct request *b = best[warm];
@@ -87,7 +87,7 @@ static const struct request *next_warm(const struct sched *s, const struct axpu 
     return best[1] != NULL ? best[1] : best[0];
 }
 
-/* The first of a queue, or its shortest prompt. O(1), or O(n). */
+/* The first prompt of a queue, O(1), or the shortest, O(n). */
 static const struct request *next_of(const struct sched *s, const struct axpu *a,
                                      const struct reqq *q)
 {
@@ -107,8 +107,8 @@ static const struct request *next_of(const struct sched *s, const struct axpu *a
 static void choose_current(struct sched *s, struct axpu *a)
 {
     if (!reqq_empty(&a->prefill_rt.q)) {
-        /* Also where it finds no memory: no proactive prompt passes a reactive one that waits for
-         * KV. */
+        /* Even without memory: no proactive prompt may overtake a reactive one that waits for KV.
+         */
         (void)start(s, a, &a->current, next_of(s, a, &a->prefill_rt.q));
         return;
     }
@@ -128,7 +128,7 @@ static void choose_current(struct sched *s, struct axpu *a)
     }
 }
 
-/* A reactive request waits behind a proactive prefill: stop that one where `preempt` allows. */
+/* Stops a proactive prefill for a waiting reactive request, as `preempt` allows. */
 static void preempt_current(struct sched *s, struct axpu *a)
 {
     struct axpu_prefill *f = &a->current;
@@ -146,14 +146,14 @@ static void preempt_current(struct sched *s, struct axpu *a)
     }
     axpu_stop(s, f->on_npu);
     axpu_stop(s, f->on_igpu);
-    /* Now, though its kernel still runs: the reactive prompt takes over the other device at once,
-     * and this one when the kernel ends. */
+    /* Suspend it now, although its kernel still runs: the reactive prompt gets the other device at
+     * once, and this one when the kernel ends. */
     a->suspended[a->n_suspended++] = *f;
     axpu_prefill_clear(f);
 }
 
-/* B.8: next to a reactive prefill, the oldest aged proactive one gets the iGPU. It needs the one
- * proactive activation buffer, so a suspended prefill comes before any other. */
+/* B.8: during a reactive prefill, the oldest aged proactive prompt gets the iGPU. It needs the only
+ * proactive activation buffer, so a suspended prefill goes first. */
 static void choose_aged(struct sched *s, struct axpu *a)
 {
     if (a->aged.request != NULL || !axpu_is_reactive(&a->current)) {
@@ -178,7 +178,7 @@ void axpu_prefill_choose(struct sched *s, struct axpu *a)
         preempt_current(s, a);
     }
     if (a->current.request == NULL && a->aged.request != NULL && reqq_empty(&a->prefill_rt.q)) {
-        a->current = a->aged; /* no reactive prefill any more: it is the serial one */
+        a->current = a->aged; /* without a reactive prefill it is the serial one */
         a->current.igpu_only = false;
         axpu_prefill_clear(&a->aged);
     }

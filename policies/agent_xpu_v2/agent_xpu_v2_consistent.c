@@ -1,4 +1,4 @@
-/* agent-xpu-v2 relies on these where its schedule begins and ends. Only test builds ask
+/* Invariants of agent-xpu-v2 at the begin and end of `schedule`, checked by test builds only
  * (SIM_ASSERT). */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
@@ -7,15 +7,15 @@ static bool is_of(const struct request *r, enum request_class cls, enum request_
     return r->cls == cls && r->state == state && r->pass == NULL;
 }
 
-/* A proactive request that waits is among the young ones until it is promoted. */
+/* A waiting proactive request is in `young` until it is promoted. */
 static bool age_holds(const struct axpu *a, const struct request *r, uint32_t *promoted)
 {
     *promoted += axpu_is_aged(r);
     return order_has(&a->young, r) != axpu_is_aged(r);
 }
 
-/* Prompts wait in a queue of their class, and those before `uncompiled` have a kernel. The table
- * has as many of the first one's length as wait. */
+/* Prompts are in the queue of their class, and those before `uncompiled` have a kernel. The count
+ * of the first one's key in `waiting` is right. */
 static bool prompts_hold(struct sched *s, const struct axpu *a, const struct axpu_queue *w,
                          enum request_class cls, uint32_t *promoted)
 {
@@ -37,7 +37,8 @@ static bool prompts_hold(struct sched *s, const struct axpu *a, const struct axp
     return found;
 }
 
-/* Sequences wait by turn, and proactive ones in the order that their age and last batch say. */
+/* Sequences are queued by readiness, and proactive ones in the order for their age and last batch.
+ */
 static bool decodes_hold(const struct sched *s, const struct axpu *a, const struct axpu_decode *w,
                          enum request_class cls, uint32_t *promoted)
 {
@@ -67,7 +68,7 @@ static bool is_on(const struct launch *l, const struct pass *p, int device)
     return l == NULL || (l->pass == p && l->device == device);
 }
 
-/* A prefill has a pass of its own, the launches that it says, and a plan for all rows left. */
+/* A prefill has its own pass and launches, and a plan for all rows that are left. */
 static bool prefill_holds(const struct axpu *a, const struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
@@ -110,8 +111,8 @@ static bool decode_holds(const struct sched *s, const struct axpu *a)
            (!a->verify_on_npu || npu);
 }
 
-/* A reactive memory-bound kernel on the NPU holds decode, and a batch without reactive sequences
- * leaves the iGPU. */
+/* decode_hold: a reactive memory-bound kernel runs on the NPU, and a proactive batch leaves the
+ * iGPU. */
 static bool hold_holds(const struct axpu *a)
 {
     const struct launch *l = a->decode_launch;
@@ -120,7 +121,7 @@ static bool hold_holds(const struct axpu *a)
             (l == NULL || l->device != a->igpu || a->decode->has_reactive || l->stop_requested));
 }
 
-/* Kernels that are kept are ready, each once, and no more of them than there may be. */
+/* Kept kernels are READY, unique, and within the limit. */
 static bool kernels_hold(struct sched *s, const struct axpu *a)
 {
     uint32_t n = 0;
@@ -156,8 +157,8 @@ bool axpu_is_consistent(struct sched *s, const struct axpu *a)
            prefills_hold(s, a) && decode_holds(s, a) && hold_holds(a) && kernels_hold(s, a);
 }
 
-/* A prefill that wants the iGPU at the end of a call has no device that is free, and decode leaves
- * it (B.4), or has not begun on a device that takes back nothing. */
+/* If a prefill still wants the iGPU at the end of a call, the device is busy. Then decode was asked
+ * to leave it (B.4), or has not begun on a device that cannot withdraw launches. */
 static bool has_asked(struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
     const struct launch *l = a->decode_launch;

@@ -2,16 +2,16 @@
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
-/* The batch that a candidate joined and has stayed in since; whoever was not in the last one is a
- * new arrival, an evicted one that comes back too. */
+/* The batch since which a candidate has stayed. A request that was not in the last batch counts as
+ * a new arrival, even if it was evicted before. */
 static uint64_t joined(const struct axpu *a, const struct request *r)
 {
     const struct axpu_request *x = axpu_request(r);
     return x->batch == a->n_batches ? x->joined : UINT64_MAX;
 }
 
-/* Eviction order of B.7: longer bucket first, then who joined the batch last ("newly arrived tasks,
- * to minimise churn": survivors stay), then newest request, then larger id. */
+/* Eviction order of B.7: longer bucket first, then the last to join the batch ("newly arrived
+ * tasks, to minimise churn": survivors stay), then the newest request, then the larger id. */
 static bool evicted_before(const struct axpu *a, const struct request *x, const struct request *y,
                            uint32_t bucket)
 {
@@ -75,7 +75,7 @@ static bool over_cap(struct sched *s, const struct axpu *a, double longest)
     return (double)iteration_ns(s, a, false) > longest;
 }
 
-/* Aged requests are not evicted either (B.8, second privilege). */
+/* Whether a request may not be evicted: reactive, or aged (B.8, second privilege). */
 static bool is_exempt(const struct request *r)
 {
     return r->cls != REQUEST_CLASS_PROACTIVE || axpu_is_aged(r);
@@ -101,12 +101,12 @@ static void evict_proactive(struct sched *s, struct axpu *a)
         if (worst == b->n) {
             return;
         }
-        /* It stays in its queue with its KV, and is a candidate again at the next boundary. */
+        /* It stays in its queue with its KV, and is a candidate at the next boundary. */
         remove_at(b, worst);
     }
 }
 
-/* The first of a queue, up to so many in the batch. */
+/* Adds requests of a queue, until the batch has `most`. */
 static void collect(struct batch *b, const struct reqq *q, uint32_t most)
 {
     for (const struct request *r = q->head; r != NULL && b->n < most; r = reqq_next(r)) {
@@ -121,8 +121,8 @@ static int by_turn(const void *x, const void *y)
     return (tx > ty) - (tx < ty);
 }
 
-/* Adds proactive candidates to the first n: all of age, all of the last batch, and the first `most`
- * of the others. */
+/* Adds proactive candidates after the first n: all aged ones, all of the last batch, and the first
+ * `most` of the others. */
 static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
 {
     struct batch *b = &a->batch;
@@ -132,7 +132,7 @@ static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
         uint32_t left = i < 2 ? UINT32_MAX : most;
         for (const struct request *r = order_first(from[i]); r != NULL && left > 0;
              r = order_next(from[i], r)) {
-            if (batch_takes(b, r)) { /* others wait for a batch of their model */
+            if (batch_takes(b, r)) { /* others wait for their model */
                 batch_put(b, r, SEGMENT_DECODE, 1);
                 left--;
             }
@@ -140,9 +140,9 @@ static void add_candidates(struct axpu *a, uint32_t n, uint32_t most)
     }
 }
 
-/* Both classes decode, and the limit evicts proactive sequences. Those that it is sure to evict are
- * not even looked at. With a limit in time they are sure to go where an iteration takes twice as
- * long as it may: annotations are noisy. */
+/* Mixes both classes, and evicts proactive sequences to the limit. Sequences that are certain to be
+ * evicted are not added. With a limit in time this is certain at twice the limit, because
+ * annotations are noisy. */
 static void mix(struct sched *s, struct axpu *a)
 {
     uint32_t reactive = a->batch.n;
@@ -168,21 +168,21 @@ static void choose_batch(struct sched *s, struct axpu *a)
     uint32_t most = (uint32_t)param_int(s, AXPU_MAX_BATCH);
     bool capped = param_int(s, AXPU_CAP) != AXPU_CAP_FIXED || param_int(s, AXPU_B_RF) > 0;
     batch_clear(b);
-    /* Reactive ones first, so that a limit on the batch cuts off proactive ones. */
+    /* Reactive requests first, so that a limit on the batch cuts proactive ones. */
     collect(b, &a->decode_rt.q, most);
-    /* With one class alone there is no cap (B.7, B.11). */
+    /* The cap is for mixed batches only (B.7, B.11). */
     if (b->n > 0 && b->n < most && !reqq_empty(&a->decode_be.q) && capped) {
         mix(s, a);
-        b->n = b->n < most ? b->n : most; /* each class in the order it became ready */
+        b->n = b->n < most ? b->n : most; /* each class by readiness */
     } else {
         collect(b, &a->decode_be.q, most);
     }
 }
 
-/* The next iteration is the same where everybody decodes in the batch, or where its members are all
- * those whom nobody evicts. Neither holds where one of several models waits for another's turn. An
- * evictable member could grow into a longer bucket than others. The promise ends when a compiled
- * kernel is out of date, which every call looks for. */
+/* The next iteration is equal if all decodes are in the batch, or if its members are all sequences
+ * that cannot be evicted (an evictable member could grow into a longer bucket). Neither holds if
+ * requests of another model wait. The promise ends when a compiled kernel expires, which every call
+ * checks. */
 static void declare_steady(struct sched *s, const struct axpu *a)
 {
     const struct batch *b = &a->batch;
@@ -199,8 +199,8 @@ static void declare_steady(struct sched *s, const struct axpu *a)
     sched_steady(s, steady ? axpu_warmup_until_ns(s, a) : 0, all - b->n);
 }
 
-/* Frees KV when it is full: the newest proactive sequence that is in no pass gives its KV up. Where
- * reactive ones hold all of it, the newest of them does, or none could ever continue. */
+/* Frees KV: evicts the newest proactive sequence that is in no pass. If only reactive ones have KV,
+ * evicts the newest of these, or none could ever continue. */
 static bool free_kv(struct sched *s, struct axpu *a)
 {
     const struct request *victim = order_last(
@@ -219,13 +219,13 @@ static void form(struct sched *s, struct axpu *a)
         struct speculate before = a->estimate;
         bool drafts = axpu_speculate_batch(s, a);
         if (drafts && !axpu_makes_drafts(s, a)) {
-            a->estimate = before; /* it is chosen again when they are there */
+            a->estimate = before; /* the length is chosen again when drafts are ready */
             a->verify_on_npu = false;
             return;
         }
         declare_steady(s, a);
         int rc = batch_form(s, &a->batch, &a->decode);
-        if (rc == -ENOMEM && drafts) { /* there may be room for one token each */
+        if (rc == -ENOMEM && drafts) { /* there may be KV for one token each */
             a->verify_on_npu = false;
             choose_batch(s, a);
             rc = batch_form(s, &a->batch, &a->decode);
@@ -238,15 +238,16 @@ static void form(struct sched *s, struct axpu *a)
             }
         }
     }
-    /* A pass that drafts is a part of the batch to come: who lacks no draft stays in that, too. */
+    /* A drafting pass belongs to the next batch, so sequences that have their drafts stay in that
+     * batch. */
     bool begins = a->batch.segments[0].role != SEGMENT_DRAFT;
     for (uint32_t i = 0; i < a->batch.n; i++) {
         const struct request *r = a->batch.segments[i].request;
         struct axpu_request *x = axpu_request(r);
         if (begins) {
             x->joined = x->batch == a->n_batches ? x->joined : a->n_batches + 1;
-            /* A sequence of the batch before keeps the number of the batch that it joined:
-             * evictions spare the sequences that have stayed longest. */
+            /* A sequence of the last batch keeps `joined`, because evictions spare the sequences
+             * that have stayed longest. */
             x->batch = a->n_batches + 1;
         }
         axpu_decode_leave(a, r);
@@ -257,7 +258,7 @@ static void form(struct sched *s, struct axpu *a)
     }
 }
 
-/* The batch is formed when it can start, so that whoever has become ready by then takes part. */
+/* The batch is formed when it can start, so that it has every sequence that is ready by then. */
 void axpu_decode_schedule(struct sched *s, struct axpu *a)
 {
     bool first = param_bool(s, AXPU_PREFILL_FIRST);

@@ -2,9 +2,9 @@
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
-/* ---- where its ops run ---- */
+/* ---- placement of ops ---- */
 
-/* May the NPU have the rows beyond whole chunks, padded to another? (4.2) */
+/* Whether the NPU may run the rows beyond whole chunks, padded to a chunk (4.2). */
 static bool takes_margin(struct sched *s, const struct axpu *a, uint32_t rows)
 {
     return rows % a->chunk > 0 && param_int(s, AXPU_MARGIN) == AXPU_MARGIN_CHOOSE;
@@ -25,14 +25,14 @@ static int64_t makespan_ns(struct sched *s, const struct axpu *a, const struct a
     return npu > igpu ? npu : igpu;
 }
 
-/* A split minimises this (B.5): the makespan. Algorithm 1 of the public text: |m t_N(g) - (M - m)
- * t_G(g) - t_G(rest)|, with a kernel for every chunk. */
+/* The objective of a split (B.5): the makespan, or by Algorithm 1 of the public text |m t_N(g) - (M
+ * - m) t_G(g) - t_G(rest)|, with a kernel for every chunk. */
 static int64_t split_ns(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
                         enum op_kind op, uint32_t rows, uint32_t m)
 {
     if (param_int(s, AXPU_SPLIT) == AXPU_SPLIT_BALANCE && m * a->chunk <= rows) {
         uint32_t left = rows / a->chunk - m;
-        /* None of a chunk that the prompt has not. */
+        /* m = 0: the prompt may lack a whole chunk. */
         int64_t npu = m * cost_estimate(s, &f->pass->shape, op, a->npu, m > 0 ? a->chunk : 0).t_ns;
         int64_t igpu =
             left * cost_estimate(s, &f->pass->shape, op, a->igpu, left > 0 ? a->chunk : 0).t_ns +
@@ -61,13 +61,13 @@ static uint32_t best_chunks(struct sched *s, const struct axpu *a, struct axpu_p
     return (uint32_t)*known;
 }
 
-/* How much longer the NPU share takes than the iGPU's, if it does. */
+/* The time by which the NPU share is longer than the iGPU's, >= 0. */
 static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                        enum op_kind op)
 {
     uint32_t i = op == OP_QKV ? 0 : 1;
     uint32_t rows = f->npu_rows + f->igpu_rows;
-    /* Splits of a prompt repeat from layer to layer; so does the answer. */
+    /* Cached, because splits repeat in every layer. */
     if (f->late[i].npu_rows != f->npu_rows || f->late[i].rows != rows) {
         int64_t ns = cost_estimate(s, &f->pass->shape, op, a->npu, f->npu_rows).t_ns -
                      cost_estimate(s, &f->pass->shape, op, a->igpu, f->igpu_rows).t_ns;
@@ -79,8 +79,8 @@ static int64_t late_ns(struct sched *s, const struct axpu *a, struct axpu_prefil
 }
 
 /* 4.2: the coordinator chooses a device for the dynamic part "depending on request priority,
- * accelerator load, and bandwidth pressure". Next to reactive decodes a proactive margin leaves the
- * iGPU to them; else it goes where the op ends sooner, and to the iGPU where that is equal. */
+ * accelerator load, and bandwidth pressure". During reactive decodes a proactive margin goes to the
+ * NPU. Otherwise it goes to the device with the earlier end of the op, and to the iGPU in a tie. */
 static bool margin_leaves_igpu(struct sched *s, const struct axpu *a, const struct axpu_prefill *f,
                                enum op_kind op, uint32_t rows)
 {
@@ -101,8 +101,7 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
         m = best_chunks(s, a, f, op, rows);
         if (elastic != AXPU_ELASTIC_STATIC && f->layer_busy) {
             double share = param_number(s, AXPU_BUSY_SHARE);
-            /* Up to a whole chunk: the NPU has no kernel of less, and the iGPU's share is a bound.
-             */
+            /* Rounded up to a chunk, because the iGPU's share is a bound. */
             uint32_t least = (uint32_t)ceil((1.0 - share) * (double)chunks);
             m = m > least ? m : least;
             defer = true;
@@ -113,14 +112,15 @@ static void split(struct sched *s, struct axpu *a, struct axpu_prefill *f, enum 
     f->npu_rows = rows_of_chunks(a, rows, m);
     f->igpu_rows = rows - f->npu_rows;
     if (defer && f->npu_rows > 0 && f->igpu_rows > 0) {
-        /* The iGPU share ends no earlier than its NPU counterpart, whenever that one starts: the
-         * longer share too waits for that, since the NPU may still be another prompt's. */
+        /* The iGPU share must not end before the NPU share. Both wait for the start of the NPU
+         * share, because another prompt may still have the NPU. */
         f->igpu_late_ns = late_ns(s, a, f, op);
         f->igpu_not_before_ns = TIME_NEVER_NS;
     }
 }
 
-/* B.6: is this NPU share one that must not overlap with iGPU decode of another class? */
+/* B.6: whether this NPU share is memory-bound, so that it must not overlap with iGPU decode of
+ * another class. */
 static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                          uint32_t rows)
 {
@@ -134,17 +134,17 @@ static bool memory_bound(struct sched *s, const struct axpu *a, struct axpu_pref
     return f->bound[op];
 }
 
-/* Then a proactive one is "deferred until the higher-priority side completes". That is when nothing
- * reactive decodes any more: between two iterations it is not complete, although nothing of it is
- * on the iGPU. An aged prefill waits no longer. */
+/* Whether a proactive kernel is "deferred until the higher-priority side completes". That is when
+ * no reactive sequence decodes any more, not in the pause between two iterations. An aged prefill
+ * is not deferred. */
 static bool deferred(struct sched *s, const struct axpu *a, struct axpu_prefill *f, uint32_t rows)
 {
     return axpu_reactive_decodes(a) && !axpu_is_reactive(f) && !axpu_is_aged(f->request) &&
            memory_bound(s, a, f, rows);
 }
 
-/* A deferred kernel may run on the iGPU instead, one after the other with decode: the head, which
- * is faster there and would hold up every prompt, or (ours) attention too. */
+/* Whether a deferred kernel runs on the iGPU instead, alternating with decode: the head, which is
+ * faster there and would delay every prompt, or (ours) attention, too. */
 static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_prefill *f,
                          enum op_kind op)
 {
@@ -152,7 +152,7 @@ static bool goes_to_igpu(struct sched *s, const struct axpu *a, struct axpu_pref
            deferred(s, a, f, f->pass->rows_todo);
 }
 
-/* Does the op at the pass's cursor still need its split between the devices? */
+/* Whether the op at the cursor still needs its split. */
 static inline bool unplanned(const struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
@@ -163,8 +163,7 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
 {
     const struct pass *p = f->pass;
     enum op_kind op = pass_op_kind(p, p->op);
-    /* Once a layer, at its boundary (B.5): QKV and FFN of one layer are split by the same answer.
-     */
+    /* Once per layer, at its boundary (B.5), so QKV and FFN of a layer use one decision. */
     if (op == OP_QKV || f->plan == AXPU_PLAN_NONE) {
         f->layer_busy = param_int(s, AXPU_ELASTIC) == AXPU_ELASTIC_CLASS ? axpu_reactive_decodes(a)
                                                                          : axpu_decode_busy(a);
@@ -187,8 +186,8 @@ static void plan(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     }
 }
 
-/* With a guard, an iteration with reactive requests ends before a proactive prefill has the iGPU:
- * also one that a reactive prefill has stopped. */
+/* With a guard, an iteration with reactive requests ends before a proactive prefill gets the iGPU,
+ * even if a reactive prefill has stopped it. */
 static bool guarded(const struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
     const struct pass *p = a->decode;
@@ -208,9 +207,9 @@ bool axpu_prefill_wants_igpu(const struct sched *s, const struct axpu *a)
     return wants_igpu(s, a, &a->current) || wants_igpu(s, a, &a->aged);
 }
 
-/* 4.4: token-wise ops are chunked, on the iGPU too, so that a kernel of a whole long prompt does
- * not keep a reactive one waiting. An elastic share is reactive and a margin is less than a chunk,
- * so only an aged prefill has more there. */
+/* 4.4: token-level ops are chunked on the iGPU, too, so that a kernel of a whole long prompt does
+ * not delay a reactive one. Only an aged prefill has more than a chunk there, because an elastic
+ * share is reactive and a margin is less than a chunk. */
 static bool in_chunks(const struct sched *s, const struct axpu *a, const struct axpu_prefill *f)
 {
     enum op_kind op = pass_op_kind(f->pass, f->pass->op);
@@ -237,7 +236,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
     if (deferred(s, a, f, f->npu_rows)) {
         return;
     }
-    /* Asked before the launch, whose rows are then no longer planned. */
+    /* Before the launch, which reduces npu_rows. */
     bool apart = axpu_is_reactive(f) && memory_bound(s, a, f, f->npu_rows);
     f->on_npu = launch_share(s, f, a->npu, f->npu_rows, a->chunk);
     if (f->on_npu == NULL) {
@@ -251,7 +250,7 @@ static void launch_npu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         }
     }
     if (apart) {
-        a->decode_hold = true; /* also for a batch that forms while the kernel runs */
+        a->decode_hold = true; /* also for batches formed while the kernel runs */
         if (a->decode != NULL && !a->decode->has_reactive) {
             axpu_stop(s, a->decode_launch);
         }
@@ -264,7 +263,7 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         return;
     }
     if (sched_device_free_slots(s, (uint8_t)a->igpu) > 0) {
-        /* Whole chunks, then what is left of them: the iGPU pads no kernel. */
+        /* Whole chunks first, then the rest: the iGPU pads no kernel. */
         bool chunks = in_chunks(s, a, f);
         uint32_t rows = chunks ? f->igpu_rows / a->chunk * a->chunk : f->igpu_rows;
         uint32_t chunk = chunks ? a->chunk : s->machine->devices[a->igpu].chunk_rows;
@@ -272,8 +271,7 @@ static void launch_igpu(struct sched *s, struct axpu *a, struct axpu_prefill *f)
         f->igpu_rows -= f->on_igpu == NULL ? 0 : rows;
         return;
     }
-    /* The iGPU is busy with decode or with an aged prefill; either makes room at its next kernel
-     * boundary (B.4). */
+    /* Decode or an aged prefill has the iGPU, and leaves it at its next kernel boundary (B.4). */
     axpu_stop(s, a->decode_launch);
     if (f == &a->current) {
         axpu_stop(s, a->aged.on_igpu); /* reactive attention first */
@@ -302,7 +300,7 @@ void axpu_prefill_schedule(struct sched *s, struct axpu *a)
     }
 }
 
-/* ---- what happened ---- */
+/* ---- ends of launches ---- */
 
 static bool ended(struct axpu *a, struct axpu_prefill *f, const struct launch *l)
 {
@@ -315,7 +313,7 @@ static bool ended(struct axpu *a, struct axpu_prefill *f, const struct launch *l
         return false;
     }
     if (l->outcome != LAUNCH_OUTCOME_DONE) {
-        f->plan = AXPU_PLAN_NONE; /* the rest of the op is split again */
+        f->plan = AXPU_PLAN_NONE; /* split the rest of the op again */
         f->npu_rows = 0;
         f->igpu_rows = 0;
     } else if (f->pass->op > l->op_begin) {
@@ -344,7 +342,7 @@ void axpu_prefill_pass_done(struct axpu *a, const struct request *r)
         axpu_prefill_clear(&a->aged);
     } else {
         for (uint32_t i = 0; i < a->n_suspended; i++) {
-            if (a->suspended[i].request == r) { /* its last kernel ended as it was suspended */
+            if (a->suspended[i].request == r) { /* its last kernel ended after the suspension */
                 for (; i + 1 < a->n_suspended; i++) {
                     a->suspended[i] = a->suspended[i + 1];
                 }

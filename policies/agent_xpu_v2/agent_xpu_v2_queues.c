@@ -1,12 +1,12 @@
-/* Requests of agent-xpu-v2 that wait: prompts, sequences between two batches, who of them is of age
- * (B.8), and who loses KV. */
+/* Waiting requests of agent-xpu-v2: prompts, sequences between two batches, ageing (B.8), eviction.
+ */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
 /* ---- prompts ---- */
 
-/* Every prompt enters and leaves a prefill queue here, so that "does any prompt of this length
- * wait" is one look-up however long the queue. A prompt keeps its length while it waits. */
+/* All prompts enter and leave queues here, so that axpu_waits_for is one lookup. A prompt's length
+ * does not change while it waits. */
 void axpu_wait(struct axpu *a, const struct request *r, bool at_front)
 {
     struct axpu_queue *w = r->cls == REQUEST_CLASS_REACTIVE ? &a->prefill_rt : &a->prefill_be;
@@ -41,7 +41,7 @@ bool axpu_waits_for(const struct axpu *a, uint32_t kernel)
 
 /* ---- sequences ---- */
 
-/* Its place among the proactive sequences that wait. */
+/* Adds a waiting proactive sequence to its order. */
 static void rank(struct axpu *a, const struct request *r, uint32_t bucket)
 {
     struct axpu_request *x = axpu_request(r);
@@ -97,8 +97,8 @@ bool axpu_reactive_decodes(const struct axpu *a)
 
 /* ---- age ---- */
 
-/* B.8: the oldest proactive requests above the age are promoted, as many as may be at once. Ageing
- * acts on time: a timer for the next one. */
+/* B.8: promotes the oldest proactive requests above the age, up to the limit. A timer makes sure
+ * that ageing is on time. */
 void axpu_promote(struct sched *s, struct axpu *a)
 {
     uint32_t most = (uint32_t)param_int(s, AXPU_AGED_MAX);
@@ -109,8 +109,7 @@ void axpu_promote(struct sched *s, struct axpu *a)
         }
         int64_t age_ns = a->age_ns;
         if (s->now_ns - r->arrival_ns < age_ns) {
-            /* One timer for the next to come of age; the same again would only wake the policy
-             * twice. */
+            /* One timer for the next one, set once. */
             if (r->arrival_ns + age_ns != a->age_timer_ns) {
                 a->age_timer_ns = r->arrival_ns + age_ns;
                 (void)sched_set_timer(s, a->age_timer_ns);
@@ -121,7 +120,7 @@ void axpu_promote(struct sched *s, struct axpu *a)
         axpu_request(r)->promoted = true;
         a->n_promoted++;
         if (reqq_of(r) == &a->decode_be.q) {
-            rank(a, r, 1); /* by turn: its length counts no more */
+            rank(a, r, 1); /* by readiness, regardless of length */
         }
     }
 }

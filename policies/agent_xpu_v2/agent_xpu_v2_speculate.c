@@ -9,10 +9,10 @@
  *
  * The drafter is sim.speculation's; drafting takes host time before the batch is formed. With
  * drafter=model a model of the run drafts, in passes on the iGPU. A pass has a row of every
- * sequence that lacks a draft, so one that becomes ready meanwhile drafts along. No sequence waits
+ * sequence that lacks drafts, including those that become ready in the meantime. No sequence waits
  * for more passes than the longest draft has tokens. Acceptance is sim.speculation's in both cases.
- * How many tokens each sequence verifies follows what was accepted so far (common/speculate.h). The
- * static graph is taken to be in memory: sim.weight_copies=2 counts it. */
+ * The number of verified tokens follows earlier acceptance (common/speculate.h). The static graph
+ * is assumed to be in memory; sim.weight_copies=2 counts it. */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 #include "policies/common/cost.h"
 
@@ -26,15 +26,14 @@ bool axpu_drafts_by_model(const struct sched *s)
     return how(s) != AXPU_SPECULATE_NONE && param_int(s, AXPU_DRAFTER) == AXPU_DRAFTER_MODEL;
 }
 
-/* Prompts own the NPU. */
+/* Whether no prompt needs the NPU. */
 static bool npu_idle(const struct axpu *a)
 {
     return a->current.request == NULL && a->aged.request == NULL && reqq_empty(&a->prefill_rt.q) &&
            reqq_empty(&a->prefill_be.q) && a->n_suspended == 0;
 }
 
-/* Tokens that may be drafted for a request now, where a verification gives one more than it
- * accepts. */
+/* Tokens that may be drafted for a request now. A verification yields one more than it accepts. */
 static uint32_t offered(struct sched *s, const struct request *r)
 {
     uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
@@ -48,7 +47,8 @@ struct step {
     bool npu;
 };
 
-/* A pass in which a model of the run drafts a token for every sequence; 0 without such a model. */
+/* Time of a pass in which a model of the run drafts a token for every sequence; 0 without such a
+ * model. */
 static double draft_pass_ns(const struct step *x)
 {
     const struct batch *b = &x->a->batch;
@@ -66,7 +66,7 @@ static double draft_pass_ns(const struct step *x)
     return speculate_pass_ns(x->s, &w, igpu, igpu, 0); /* its layers are not fused */
 }
 
-/* An iteration in which every sequence verifies `drafted` tokens, without their drafting. */
+/* Time of an iteration in which every sequence verifies `drafted` tokens, without drafting. */
 static double verify_ns(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
@@ -81,15 +81,15 @@ static double verify_ns(void *ctx, uint32_t drafted)
         double plain = (double)cost_iteration_ns(x->s, &w, igpu);
         return drafted == 0 ? plain : speculate_pass_ns(x->s, &w, igpu, igpu, 0);
     }
-    /* Each layer crosses to the iGPU for attention and back. */
+    /* Each layer goes to the iGPU for attention and back. */
     double barriers = 2.0 * sched_model(x->s, w.model)->n_layers * (double)x->s->machine->sync_ns;
     return speculate_pass_ns(x->s, &w, (uint8_t)x->a->npu, igpu,
                              (uint32_t)param_int(x->s, AXPU_VERIFY_ROWS)) +
            barriers;
 }
 
-/* Adds the time of drafting to verify_ns. Drafts that are made already count, too: the next batch
- * will wait for its own. */
+/* Adds the time of drafting to verify_ns. Drafts that exist count, too, because the next batch will
+ * wait for its own. */
 static double iteration_ns(void *ctx, uint32_t drafted)
 {
     const struct step *x = ctx;
@@ -99,8 +99,8 @@ static double iteration_ns(void *ctx, uint32_t drafted)
     return verify_ns(ctx, drafted) + drafted * draft_pass_ns(ctx) + host_ns;
 }
 
-/* Leaves the sequences in the batch that lack drafts of that length; false: none does, or there
- * were enough passes. */
+/* Reduces the batch to the sequences that lack drafts of that length. False: there are none, or
+ * there were enough passes. */
 static bool draft_pass(struct sched *s, struct axpu *a, uint32_t length)
 {
     struct batch *b = &a->batch;
@@ -129,7 +129,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
         most = n > most ? n : most;
     }
     bool npu = how(s) == AXPU_SPECULATE_NPU && npu_idle(a) && most > 0;
-    /* Whole passes of the static graph, shared by the batch: so many rows are each sequence's. */
+    /* Rows of each sequence in a pass of the static graph. */
     uint32_t rows = (uint32_t)param_int(s, AXPU_VERIFY_ROWS) / b->n;
     struct step x = {s, a, npu};
     uint32_t length =
@@ -154,7 +154,7 @@ bool axpu_speculate_batch(struct sched *s, struct axpu *a)
     return true;
 }
 
-/* Has a request that waits to decode a draft? */
+/* Whether a waiting sequence has a draft on offer. */
 static bool any_offered(struct sched *s, const struct reqq *q)
 {
     const struct request *r = q->head;
@@ -187,8 +187,8 @@ bool axpu_drafted(struct sched *s, struct axpu *a)
         a->draft_ready_ns = 0;
         return true;
     }
-    /* The batch is not formed yet: whoever becomes ready while drafts are made takes part. Where
-     * the last one wanted none, the next has to want them first. */
+    /* The batch is not formed yet, so sequences that become ready during drafting join. If the last
+     * batch wanted no drafts, do not draft before the next one wants them. */
     bool wants_none = a->draft_ready_ns == 0 && a->estimate.idle > 0;
     return wants_none || axpu_makes_drafts(s, a);
 }

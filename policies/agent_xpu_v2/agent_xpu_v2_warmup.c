@@ -1,9 +1,9 @@
 /* On-the-fly NPU attention kernels of agent-xpu-v2 (B.6): one CPU thread compiles, for each waiting
- * or preempted proactive prompt, a static kernel of its length; all layers share it. Only a kernel
- * that is ready when a prefill starts (or resumes) is used. */
+ * or preempted proactive prompt, a static kernel of its length; all layers share it. A prefill uses
+ * only a kernel that is READY when it starts or resumes. */
 #include "policies/agent_xpu_v2/agent_xpu_v2.h"
 
-/* Prompts of another model need another kernel: see axpu_kernel_of. */
+/* The resident of a kernel (axpu_kernel_of). */
 static struct resident_key key_of(uint32_t kernel)
 {
     return (struct resident_key){RESIDENT_COMPILED_ATTENTION, kernel & AXPU_KERNEL_TOKENS,
@@ -15,7 +15,7 @@ static bool used_by(const struct axpu_prefill *f, uint32_t tokens)
     return f->npu_attention && f->request != NULL && axpu_kernel_of(f->request) == tokens;
 }
 
-/* An aged prefill still has use for its kernel: it may become the serial one. */
+/* An aged prefill keeps its kernel, because it may become the serial prefill. */
 static bool in_use(const struct axpu *a, uint32_t tokens)
 {
     return used_by(&a->current, tokens) || used_by(&a->aged, tokens);
@@ -38,11 +38,11 @@ static void cache_drop(struct sched *s, struct axpu_kernel *k)
     }
 }
 
-/* Reclaims what is unused and expired [S: TTL]. */
+/* Drops unused, expired kernels [S: TTL]. */
 static inline void expire(struct sched *s, struct axpu *a)
 {
     if (s->now_ns < a->expiry_ns) {
-        return; /* uses since then have only put it off */
+        return; /* a use only postpones expiry */
     }
     int64_t ttl = a->ttl_ns;
     a->expiry_ns = s->now_ns + ttl;
@@ -57,14 +57,14 @@ static inline void expire(struct sched *s, struct axpu *a)
     }
 }
 
-/* Those that are out of date already are dropped in this call, or kept until something happens. */
+/* Kernels that have expired already are dropped in this call, or kept until the next event. */
 int64_t axpu_warmup_until_ns(const struct sched *s, const struct axpu *a)
 {
     if (!param_bool(s, AXPU_WARMUP)) {
         return TIME_NEVER_NS;
     }
     int64_t ttl = a->ttl_ns;
-    int64_t until_ns = s->now_ns + ttl + 1; /* of one that is compiled or used from now on */
+    int64_t until_ns = s->now_ns + ttl + 1; /* for kernels that are compiled or used from now on */
     for (uint32_t i = 0; i < AXPU_MAX_CACHE; i++) {
         int64_t at_ns = a->cache[i].used_ns + ttl + 1;
         if (a->cache[i].prompt_tokens != 0 && at_ns > s->now_ns && at_ns < until_ns) {
@@ -89,8 +89,8 @@ void axpu_warmup_ready(struct sched *s, struct resident_key key)
     }
 }
 
-/* Is there room for one more kernel, if `goes` is dropped (NULL: none must)? That is the least
- * recently used one of those that neither run nor have a prompt that waits for them. */
+/* Whether there is room for one more kernel if *goes is dropped (NULL: none must). It is the LRU
+ * one of the kernels that are not in use and that no waiting prompt wants. */
 static bool has_room(struct sched *s, struct axpu *a, struct axpu_kernel **goes)
 {
     uint32_t n = 0;
@@ -111,8 +111,8 @@ static bool has_room(struct sched *s, struct axpu *a, struct axpu_kernel **goes)
     return !full || oldest != NULL;
 }
 
-/* The first prompt of a queue that has no kernel and none on its way; 0: none. Each prompt is
- * passed once: a kernel that a waiting prompt wants is never dropped. */
+/* The kernel of the first prompt of a queue without a READY or PENDING one; 0: none. Each prompt is
+ * visited once, because a kernel that a waiting prompt wants is never dropped. */
 static inline uint32_t first_uncompiled(struct sched *s, struct axpu_queue *w)
 {
     for (; w->uncompiled != NULL; w->uncompiled = reqq_next(w->uncompiled)) {
@@ -135,7 +135,7 @@ static uint32_t next_prompt(struct sched *s, struct axpu *a)
     if (t != 0 || a->warm_ns == 0) {
         return t != 0 ? t : first_uncompiled(s, &a->prefill_be);
     }
-    /* Prompts wait for kernels, the shortest is next, and so is its kernel. O(n). */
+    /* Prompts wait for kernels: the shortest prompt is next, so compile its kernel. O(n). */
     const struct request *best = NULL;
     for (const struct request *r = a->prefill_be.q.head; r != NULL; r = reqq_next(r)) {
         bool shorter = best == NULL || request_prefill_left(r) < request_prefill_left(best);
@@ -153,12 +153,12 @@ void axpu_warmup_schedule(struct sched *s, struct axpu *a)
     }
     expire(s, a);
     if (a->compiling_tokens != 0) {
-        /* One at a time, on the one compiler thread, and never two kernels of a length: all prompts
-         * of that length share it. */
+        /* One compilation at a time, and one kernel per length, shared by all prompts of that
+         * length. */
         if (wanted(a, a->compiling_tokens)) {
             return;
         }
-        /* Its prefill began without it: too late, stop compiling. */
+        /* Its prefill has begun without it: stop compiling. */
         (void)sched_resident_evict(s, key_of(a->compiling_tokens));
         a->compiling_tokens = 0;
     }

@@ -1,6 +1,6 @@
 /* sd-npu: one request at a time on the NPU with two static graphs, and verified speculation
- * (clauses.md D; "sd.npu" / CoordGen). `system` names what the paper evaluates; every
- * other parameter given with it changes that system:
+ * (clauses.md D; "sd.npu" / CoordGen). `system` names a system of the paper; other parameters
+ * change it:
  *
  *   npu           one graph for both stages, in the shape that decodes; the paper does not say
  *                 which [S], but its Table 3 has +G save the same with and without speculation, so
@@ -105,9 +105,9 @@ static int sd_init(struct sched *s)
         return -EINVAL;
     }
     if (s->machine->devices[npu].static_attention) {
-        return -EPERM; /* its graphs hold the attention */
+        return -EPERM; /* attention is in the block graphs */
     }
-    /* A block without a layer would have no op to launch. */
+    /* Every block needs a layer, or it would have no op. */
     int rc = d->n_blocks <= s->llm->n_layers ? sd_graphs_map(s, d) : -EINVAL;
     return rc == 0 ? sd_map_extras(s) : rc;
 }
@@ -149,7 +149,7 @@ static void sd_pass_done(struct sched *s, const struct pass *p)
     }
 }
 
-/* Until `ms` from now nothing happens for this request: host work. */
+/* Host work of `ms` for the request, before its next step. */
 static void wait_ms(struct sched *s, struct sd *d, double ms)
 {
     d->phase = SD_WAIT;
@@ -180,8 +180,8 @@ static void advance(struct sched *s, struct sd *d)
         if (d->phase == SD_IDLE) {
             d->phase = SD_PREFILL;
         }
-        /* One pass per chunk of the prefill graph: switching is decided between the blocks of a
-         * chunk, and a chunk is what a static graph takes. Another model's chunk is the NPU's. */
+        /* One pass per chunk of the prefill graph, because switching is decided between the blocks
+         * of a chunk. Other models use the NPU's chunk. */
         uint32_t own = s->machine->devices[d->npu].chunk_rows;
         uint32_t left = request_prefill_left(r);
         uint32_t rows = r->model == 0 ? sd_graph_rows(s, 1) : own > 0 ? own : left;
@@ -204,8 +204,7 @@ static void advance(struct sched *s, struct sd *d)
         d->draft = sd_draft_length(s, d);
         double ms = d->draft > 0 ? sd_draft_ms(s, d, d->draft, false) : 0.0;
         d->to_draft = param_int(s, SD_DRAFTER) == SD_DRAFTER_MODEL ? d->draft : 0;
-        /* Drafting is a wait of its own, because the NPU idles meanwhile and a graph switch may
-         * continue. */
+        /* Drafting is a separate wait, in which the NPU idles and a graph switch may continue. */
         if (ms > 0.0) {
             wait_ms(s, d, ms);
             if (param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) { /* its draft model is computed */
@@ -223,12 +222,13 @@ static void advance(struct sched *s, struct sd *d)
     uint32_t draft = speculates(s) ? d->draft : 0;
     d->draft = UINT32_MAX;
     form(s, d, draft > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE, 1 + draft);
-    if (d->pass == NULL && draft > 0) { /* KV has no room for the draft, but may for one token */
+    if (d->pass == NULL &&
+        draft > 0) { /* KV lacks room for the draft, but maybe not for one token */
         form(s, d, SEGMENT_DECODE, 1);
     }
 }
 
-/* Static graphs cost rows that nobody asked for, and time to wait for a graph. */
+/* Counts padded rows of static graphs, and time stalled for graphs. */
 static void note_block(struct sched *s, struct sd *d, uint32_t graph_rows)
 {
     uint32_t rows = d->pass->shape.rows;
@@ -252,19 +252,18 @@ static void launch(struct sched *s, struct sd *d)
     bool on_cpu = !prefill && param_int(s, drafts ? SD_DRAFT_ON : SD_DECODE) == 1;
     struct launch_spec spec = sched_launch_rest(s, p, on_cpu ? d->cpu : d->npu, YIELD_PASS);
     if (sched_device_free_slots(s, spec.device) == 0) {
-        return; /* EAGLE drafts on it, slower than it was to, or for a request that is gone */
+        return; /* EAGLE still drafts on the NPU, late, or for a cancelled request */
     }
     if (on_cpu) {
         spec.chunk_rows = 0;
-    } else if (p->shape.model ==
-               0) { /* graphs are the default model's; others have the NPU's own */
+    } else if (p->shape.model == 0) { /* only the default model has graphs */
         uint8_t v = sd_graphs_version(s, d, d->next_block, prefill);
-        if (v == 0) { /* it loads: stall until resident_ready */
+        if (v == 0) { /* loading: stall until resident_ready */
             d->stalled_since_ns = d->stalled_since_ns > 0 ? d->stalled_since_ns : s->now_ns;
             return;
         }
         if (prefill) {
-            sd_graphs_before_block(s, d); /* which leaves this block its graph */
+            sd_graphs_before_block(s, d); /* keeps this block's graph */
         }
         note_block(s, d, sd_graph_rows(s, v));
         spec.n_ops = sd_block_op(s, d, p, d->next_block + 1) - p->op;
@@ -280,7 +279,7 @@ static void sd_schedule(struct sched *s)
     struct sd *d = s->state;
     sd_graphs_drop_old(s, d);
     if (d->current == NULL) {
-        sd_graphs_prefill_begin(s, d); /* back to the prefill graphs while nobody waits */
+        sd_graphs_prefill_begin(s, d); /* switch back while no request waits */
         d->current = reqq_pop(&d->waiting);
         d->phase = SD_IDLE;
     }
@@ -294,7 +293,7 @@ static void sd_schedule(struct sched *s)
         d->phase = SD_DECODING;
     }
     if (d->block_ended && d->phase == SD_PREFILL) {
-        /* launch_done has moved on to the next block, or pass_done back to the first. */
+        /* next_block is the one after it, or the first after pass_done. */
         sd_graphs_block_done(s, d, (d->next_block + d->n_blocks - 1) % d->n_blocks);
     }
     d->block_ended = false;

@@ -1,5 +1,5 @@
-/* Drafts of sd-npu: how many of the offered tokens are verified, what drafting takes, and what
- * drafters and second copies of the weights hold in memory (clauses.md D.6, D.8, D.10, E.20). */
+/* Drafts of sd-npu: number of verified tokens, time of drafting, and memory of drafters and second
+ * copies of weights (clauses.md D.6, D.8, D.10, E.20). */
 #include "policies/common/cost.h"
 #include "policies/sd_npu/sd_npu.h"
 
@@ -8,14 +8,14 @@ static uint8_t decoder(const struct sched *s, const struct sd *d)
     return param_int(s, SD_DECODE) == 1 ? d->cpu : d->npu;
 }
 
-/* Rows of the graph that decodes; 0: other models have the NPU's own shapes, and a CPU no graph. */
+/* Rows of the decode graph; 0 for other models, which use the NPU's shapes, and on a CPU. */
 static uint32_t graph_rows(const struct sched *s, const struct sd *d)
 {
     bool has = decoder(s, d) == d->npu && d->current->model == 0;
     return has ? sd_graph_rows(s, sd_decode_version(s)) : 0;
 }
 
-/* Annotated time of a pass over the model, with the kernels the policy would launch. */
+/* Annotated time of a pass with the kernels that the policy would launch. */
 static double pass_ms(struct sched *s, const struct sd *d, const struct work_shape *w)
 {
     uint8_t device = decoder(s, d);
@@ -30,7 +30,7 @@ static struct work_shape shape_of(const struct sched *s, const struct request *r
     return w;
 }
 
-/* Annotated time of one token of the draft model, which has read the context. */
+/* Annotated time of one token of the draft model, after the context. */
 static double draft_pass_ms(struct sched *s, const struct sd *d)
 {
     struct work_shape w = shape_of(s, d->current, 0);
@@ -50,8 +50,8 @@ double sd_draft_ms(struct sched *s, const struct sd *d, uint32_t drafted, bool p
     /* EAGLE: a draft model of one layer and the head, in kernels as those that decode. The paper's
      * own simulation seems to charge one forward per step (D.10 [S]); EAGLE-2 makes six and
      * verifies a tree of 60 tokens, of which as many are right
-     * (sim.speculation.max_draft_tokens=60). Drafting occupies the device that decodes, at its
-     * power and speed; its DDR traffic disturbs nobody. */
+     * (sim.speculation.max_draft_tokens=60). Drafting occupies the decode device, at its power and
+     * speed, without DDR traffic. */
     struct work_shape with = shape_of(s, d->current, 0);
     struct work_shape without = with;
     without.logit_rows = 0;
@@ -78,8 +78,8 @@ uint32_t sd_draft_length(struct sched *s, struct sd *d)
 {
     const struct request *r = d->current;
     uint32_t offered = sched_draft_tokens(s, r);
-    /* A verification gives one token more than it accepts; what goes beyond the answer's limit is
-     * cut, so verifying it would be for nothing. */
+    /* A verification yields one token more than it accepts. Tokens beyond the answer's limit need
+     * not be verified. */
     uint32_t most = r->max_output_tokens - r->generated_tokens - 1;
     offered = offered < most ? offered : most;
     uint32_t rows = graph_rows(s, d);
@@ -107,7 +107,7 @@ int sd_map_extras(struct sched *s)
     const struct llm *m = s->llm;
     bool drafts = param_int(s, SD_SPECULATE) != 0;
     int rc = 0;
-    if (param_int(s, SD_DECODE) == 1) { /* the CPU reads its own format of the weights */
+    if (param_int(s, SD_DECODE) == 1) { /* the CPU has its own copy of the weights */
         rc = map_extra(s, SD_CPU_COPY, m->weight_bytes);
     }
     if (rc == 0 && drafts && param_int(s, SD_DRAFTER) == SD_DRAFTER_EAGLE) {

@@ -1,6 +1,5 @@
-/* Graph switching of sd-npu. Weights cannot be shared between the two graphs of a block, so a
- * switch drops one and loads the other through the loader; from start to end the block is unusable
- * (D.1). */
+/* Graph switching of sd-npu. The two graphs of a block cannot share weights, so a switch drops one
+ * and loads the other. During the load the block is unusable (D.1). */
 #include "policies/sd_npu/sd_npu.h"
 
 static enum sd_strategy strategy(const struct sched *s)
@@ -48,7 +47,7 @@ int sd_graphs_map(struct sched *s, struct sd *d)
     return rc;
 }
 
-/* With keep_old one block at a time is there twice: whether that one is still on its way. */
+/* Whether a block still has two versions, which keep_old allows for one block at a time. */
 static bool pair_exists(const struct sd *d)
 {
     for (uint32_t i = 0; i < d->n_blocks; i++) {
@@ -69,10 +68,10 @@ static bool drop(struct sched *s, struct sd *d, uint32_t i)
     return true;
 }
 
-/* Starts loading a version; what the block holds goes before, or with keep_old after. Where memory
- * does not hold both the old one goes before all the same: to wait for room would be to wait for
- * the request that waits for the graph. The other version, if it is on its way, is taken back: its
- * request ended early. */
+/* Starts to load a version. The old version is dropped before, or with keep_old afterwards. If
+ * memory cannot have both, it is dropped before, too, because the request that has the memory waits
+ * for this graph. A pending load of the other version, for a request that ended early, is
+ * cancelled. */
 static void switch_block(struct sched *s, struct sd *d, uint32_t i, uint8_t version)
 {
     struct sd_block *b = &d->block[i];
@@ -108,7 +107,7 @@ void sd_graphs_drop_old(struct sched *s, struct sd *d)
     for (uint32_t i = 0; i < d->n_blocks; i++) {
         struct sd_block *b = &d->block[i];
         if (b->old != 0 && sched_resident_evict(s, key_of(i, b->old)) == 0) {
-            b->old = 0; /* else a kernel still runs on it */
+            b->old = 0; /* else a kernel still uses it */
         }
     }
 }
@@ -129,7 +128,7 @@ void sd_graphs_prefill_begin(struct sched *s, struct sd *d)
 
 void sd_graphs_prefill_end(struct sched *s, struct sd *d)
 {
-    bool uses = switches(s) && d->current->model == 0; /* other models have no graphs */
+    bool uses = switches(s) && d->current->model == 0; /* only the default model has graphs */
     for (uint32_t i = d->n_blocks; uses && i-- > 0;) {
         switch_block(s, d, i, 2);
     }
@@ -138,7 +137,7 @@ void sd_graphs_prefill_end(struct sched *s, struct sd *d)
 void sd_graphs_block_done(struct sched *s, struct sd *d, uint32_t block)
 {
     if (strategy(s) == SD_NAIVE_ASYNC && switches(s) && d->chunks_left == 1) {
-        switch_block(s, d, block, 2); /* the last chunk needs it no more */
+        switch_block(s, d, block, 2); /* the last chunk has used it */
     }
     if (d->round_left > 0) {
         d->round_left--;
@@ -177,7 +176,7 @@ static int64_t block_ns(struct sched *s, const struct sd *d, uint8_t version)
     return t * s->llm->n_layers / d->n_blocks;
 }
 
-/* Time that one switch keeps the loader busy. */
+/* Loader time of one switch. */
 static int64_t load_ns(const struct sched *s, const struct sd *d)
 {
     const struct machine *m = s->machine;
@@ -185,8 +184,8 @@ static int64_t load_ns(const struct sched *s, const struct sd *d)
     return m->loader_evict_ns + m->loader_fixed_ns + units_ns_from_s(load_s);
 }
 
-/* Whether `left` blocks of prefill under the prefill graph outlast the loads still to come: then
- * switching now would only slow the prompt down. */
+/* Whether `left` blocks of prefill with the prefill graph take longer than the remaining loads.
+ * Then a switch now would only slow down the prompt. */
 static bool too_early(struct sched *s, const struct sd *d, uint32_t left)
 {
     int64_t loads = 0;
@@ -203,8 +202,7 @@ static uint32_t hiding_blocks(struct sched *s, const struct sd *d, uint32_t at)
     int64_t time[3] = {0, block_ns(s, d, 1), block_ns(s, d, 2)};
     int64_t sum = 0;
     uint32_t k = 0;
-    /* The bound is for a loader so slow that nothing hides a load: a window that holds every block
-     * says the same as a larger one. */
+    /* Bounded, for a very slow loader: a window with every block is as good as a larger one. */
     while (sum < load && k < 4 * SD_MAX_BLOCKS) {
         uint8_t v = d->block[(at + k) % d->n_blocks].graph;
         sum += time[v == 2 ? 2 : 1];
@@ -226,7 +224,7 @@ void sd_graphs_before_block(struct sched *s, struct sd *d)
     }
     for (uint32_t i = 0; i < d->n_blocks; i++) {
         if (d->block[i].loading != 0) {
-            d->round_left = 1; /* the loader is still busy: no new round */
+            d->round_left = 1; /* the loader is busy: no new round */
             return;
         }
     }
@@ -240,7 +238,8 @@ void sd_graphs_before_block(struct sched *s, struct sd *d)
         if (d->block[j].graph != 1) {
             continue;
         }
-        /* Tail: fewer blocks left than the window; only one that computes no more can load. */
+        /* Tail: fewer blocks are left than the window, and only a block that will not compute again
+         * can load. */
         uint32_t window = k < left ? k : left;
         if (!in_window(d, j, at, window)) {
             switch_block(s, d, j, 2);
@@ -248,5 +247,5 @@ void sd_graphs_before_block(struct sched *s, struct sd *d)
             return;
         }
     }
-    d->round_left = 1; /* every unswitched block is in the window: compute one without loading */
+    d->round_left = 1; /* all unswitched blocks are in the window: compute one without a load */
 }

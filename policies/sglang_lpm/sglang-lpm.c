@@ -54,7 +54,7 @@ static void lpm_joins(struct sched *s, const struct request *r)
     reqq_push(&v->waiting, r);
 }
 
-/* A request whose user gave up ends as any other: SGLang lets it run to the end of a step of
+/* Cancelled requests are treated like finished ones: SGLang lets them run to the end of a step of
  * decodes. */
 static void lpm_leaves(struct sched *s, const struct request *r)
 {
@@ -70,7 +70,7 @@ static void lpm_leaves(struct sched *s, const struct request *r)
     reqq_remove(r);
 }
 
-/* The steps of decodes since: it may have been several (sched_steady). */
+/* Counts the steps of decodes since the last call, which may be several (sched_steady). */
 static void lpm_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns UNUSED)
 {
     struct lpm *v = s->state;
@@ -85,9 +85,9 @@ static void lpm_ran(struct sched *s, const struct segment *seg, int64_t elapsed_
     }
 }
 
-/* ---- whose turn it is ---- */
+/* ---- order of service ---- */
 
-/* Members of the last step with prompts join the running ones, but for the one that was cut. */
+/* Moves members of the last step with prompts to `running`, except the cut one. */
 static void merge(struct lpm *v)
 {
     const uint32_t n = v->begun_n;
@@ -96,18 +96,19 @@ static void merge(struct lpm *v)
     v->begun_n = 0;
     for (const struct request *r; (r = reqq_pop(&v->begun)) != NULL;) {
         if (r->state == REQUEST_STATE_QUEUED) {
-            SIM_ASSERT(v->cut == NULL); /* only the last of a step is cut */
+            SIM_ASSERT(v->cut == NULL); /* only the last member is cut */
             v->cut = r;
         } else {
             reqq_push(&v->running, r);
             complete++;
         }
     }
-    /* The source keeps this with the batch, and an empty one takes that of the new one. */
+    /* In the source this flag belongs to the batch, and an empty batch takes that of the new one.
+     */
     v->full = v->full && complete == n && !(first && complete > 0);
 }
 
-/* The request that has produced least; of equals the longest prompt, then the last. */
+/* The request with the fewest output tokens; among equals the longest prompt, then the last. */
 static const struct request *victim(const struct lpm *v)
 {
     const struct request *worst = v->running.head;
@@ -176,7 +177,7 @@ static void lpm_compose(struct sched *s)
         if (!v->decodes && (v->cut != NULL || (!v->full && v->waiting.n > 0))) {
             lpm_add_prompts(s, v);
         }
-        /* Nobody was left to run: a step of none takes no time, and then there are places. */
+        /* No request was left to run: an empty step takes no time, and frees places. */
         once_more = v->it.batch.n == 0 && !v->decodes && v->full + v->ended > 0;
         if (v->it.batch.n == 0) {
             add_decodes(s, v);
@@ -203,7 +204,7 @@ static bool is_admission(const struct request *r)
 }
 
 /* Memory is short in a way that the source does not count (pages of several requests, other models'
- * KV): the last admission goes back, else somebody starts over. */
+ * KV): undoes the last admission, else evicts a victim. */
 static bool lpm_make_room(struct sched *s)
 {
     struct lpm *v = s->state;

@@ -1,11 +1,11 @@
-/* sglang-lpm: the order of the queue, and who is admitted. */
+/* sglang-lpm: order of the queue, and admission. */
 #include "policies/sglang_lpm/sglang_lpm.h"
 
-#define LPM_MOST_OUTPUT 4096 /* tokens of an answer that are reserved for */
+#define LPM_MOST_OUTPUT 4096 /* most tokens reserved for an answer */
 
-/* Tokens and rows that admissions may still take. */
+/* Tokens and rows that are left for admissions. */
 struct lpm_left {
-    double total; /* KV, with what all may produce taken off */
+    double total; /* KV minus reservations for answers */
     double now;   /* KV */
     uint32_t rows;
 };
@@ -17,7 +17,7 @@ static struct lpm_request *own(const struct request *r)
 
 /* ---- the queue ---- */
 
-/* In the order of the queue, as SGLang fills its second radix tree. */
+/* Visits requests in the order of the queue, as SGLang fills its second radix tree. */
 static void mark_in_batch(struct sched *s, const struct request *const *v, uint32_t n)
 {
     uint32_t tokens = (uint32_t)param_int(s, LPM_THRESHOLD);
@@ -39,7 +39,7 @@ static bool goes_before(const struct request *x, const struct request *y)
     return equal ? !own(x)->behind && x->kv_tokens > y->kv_tokens : own(y)->behind;
 }
 
-/* The order stays, so the next sort finds it nearly done. */
+/* Keeps the order in the queue, so that the next sort is nearly done. */
 static void arrange(struct sched *s, struct reqq *waiting)
 {
     const struct request *v[LPM_MOST];
@@ -85,7 +85,7 @@ uint32_t lpm_may_produce(struct sched *s, const struct request *r, uint32_t so_f
     return left < LPM_MOST_OUTPUT ? left : LPM_MOST_OUTPUT;
 }
 
-/* SGLang counts whole pages, and wants its budget to be a multiple of one. A smaller budget counts
+/* SGLang counts whole pages, and requires a budget of whole pages. A budget below one page counts
  * tokens. */
 static uint32_t page(const struct sched *s)
 {
@@ -115,7 +115,7 @@ static void begin(struct sched *s, struct lpm *v, const struct request *r, uint3
     take(s, left, rows, whole ? lpm_may_produce(s, r, 0) : 0);
 }
 
-/* The prompt that was cut continues, also where nothing is left for what it may produce. */
+/* Continues the cut prompt, even without KV for its answer. */
 static void go_on(struct sched *s, struct lpm *v, struct lpm_left *left)
 {
     const struct request *r = v->cut;
@@ -130,7 +130,7 @@ static void go_on(struct sched *s, struct lpm *v, struct lpm_left *left)
     }
 }
 
-/* False: nobody else in this step. */
+/* Admits a request. False: no more admissions in this step. */
 static bool admit(struct sched *s, struct lpm *v, const struct request *r, struct lpm_left *left)
 {
     const uint64_t runs = v->running.n + v->ended;
@@ -139,7 +139,7 @@ static bool admit(struct sched *s, struct lpm *v, const struct request *r, struc
         v->full = true;
         return false;
     }
-    /* Its prefix is cache until it runs. */
+    /* Its prefix counts as free until it runs. */
     uint64_t cached = blocks_prompt_tokens(s, r) - rows;
     uint64_t all = cached + rows + lpm_may_produce(s, r, r->generated_tokens);
     if ((double)all >= left->total && v->it.batch.n + runs > 0) {
@@ -157,7 +157,7 @@ static bool admit(struct sched *s, struct lpm *v, const struct request *r, struc
     return !v->full && left->rows > 0;
 }
 
-/* Running requests get a token next to the prompts. */
+/* Adds a decode of each running request to a step with prompts. */
 static void mix(struct lpm *v)
 {
     const struct request *r = v->running.head;
