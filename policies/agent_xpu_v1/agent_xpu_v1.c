@@ -126,8 +126,7 @@ static int v1_init(struct sched *s)
     v->pending.at = offsetof(struct v1_context, pending);
     gap_init(s, &v->gap, V1_GAP_KV, V1_GAP_S);
     v->flash.rule = (enum flash_rule)param_int(s, V1_FLASH);
-    /* Splits and margins are counted in the static chunks of the NPU; one that takes any rows has
-     * none. */
+    /* Splits and margins need the NPU's static chunks. */
     return place_needs_chunks(s, v->npu);
 }
 
@@ -166,7 +165,7 @@ static void v1_kv_moved(struct sched *s, const struct request *r)
     if (r->state == REQUEST_STATE_DECODE) {
         v1_enter(v, v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
     } else {
-        v1_prefill_wait(s, v, r); /* a session's KV, for its next turn */
+        v1_prefill_wait(s, v, r); /* a turn whose KV was read back */
     }
 }
 
@@ -196,8 +195,7 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
     struct v1 *v = s->state;
     if (p == v->decode) {
         v->decode = NULL;
-        /* A gap is one between two reactive iterations: those of proactive sequences alone open
-         * none. */
+        /* A gap is between two iterations with reactive sequences. */
         v->gap_used = p->has_reactive ? false : v->gap_used;
     } else {
         v1_prefill_done(v, p->segments[0].request);
@@ -219,7 +217,7 @@ static void v1_request_cancelled(struct sched *s, const struct request *r)
     v1_leave(s->state, r);
 }
 
-/* Ageing acts on time: wake when the next proactive prefill comes of age. */
+/* Sets a timer for the instant at which the next proactive prefill is aged. */
 static void watch_age(struct sched *s, struct v1 *v)
 {
     int64_t age = units_ns_from_s(param_number(s, V1_T_AGE_S));
@@ -234,7 +232,7 @@ static void watch_age(struct sched *s, struct v1 *v)
     }
 }
 
-/* A reactive prompt that waits takes memory before KV comes back from flash. */
+/* Reads back KV from flash, after waiting reactive prompts got memory. */
 static void read_back(struct sched *s, struct v1 *v)
 {
     if (flash_waits(&v->flash) && reqq_empty(&v->rt_queue.q)) {
@@ -246,12 +244,12 @@ static void v1_schedule(struct sched *s)
 {
     struct v1 *v = s->state;
     SIM_ASSERT(v1_is_consistent(s, v));
-    sched_again(s); /* a stage may make work for one before it: a call begins one fresh prefill */
+    sched_again(s); /* stages may make work for earlier ones, and a call begins one fresh prefill */
     /* A launch that runs now began at an earlier instant, so it has run since the last update; one
      * that ended at this instant was counted by its launch_done. */
     update_busy(s, v, !v1_is_idle(v, v->igpu));
-    /* A dropped request must not begin, so this comes before anything is chosen; limits and ages
-     * are watched last, when it is known what runs. */
+    /* Shed first, because a shed request must not begin. Limits and ages are watched last, when all
+     * running work is known. */
     v1_shed(s, v);
     gap_schedule(s, &v->gap, v1_context_ns);
     v1_prefill_choose(s, v);
@@ -260,7 +258,7 @@ static void v1_schedule(struct sched *s)
     bool waits = !reqq_empty(&v->rt_queue.q) || !reqq_empty(&v->be_queue.q) ||
                  !reqq_empty(&v->gap.back) || flash_waits(&v->flash);
     if (waits && v1_nothing_holds(v) && !gap_yield(s, &v->gap)) {
-        /* nobody could begin: kept KV is in the way, or a turn that has come back from flash */
+        /* no prompt could begin, because of kept KV, or KV that was read back for a waiting turn */
         (void)(gap_evict_last(s, &v->gap, &v->be_queue.q) ||
                gap_evict_last(s, &v->gap, &v->rt_queue.q));
     }

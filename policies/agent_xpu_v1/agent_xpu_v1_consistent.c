@@ -1,7 +1,8 @@
-/* agent-xpu-v1 relies on these where its schedule begins. Only test builds ask (SIM_ASSERT). */
+/* Invariants of agent-xpu-v1 at the begin of `schedule`, checked by test builds only (SIM_ASSERT).
+ */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
-/* A queue holds requests of its class and state without a pass of their own, by arrival. */
+/* A queue has requests of its class and state that are in no pass, by arrival. */
 static bool queue_holds(const struct v1_queue *w, bool reactive, enum request_state state)
 {
     const struct request *before = NULL;
@@ -15,7 +16,7 @@ static bool queue_holds(const struct v1_queue *w, bool reactive, enum request_st
     return n == w->q.n;
 }
 
-/* Fresh proactive requests are in both orders, and the longer ones in theirs. */
+/* Fresh proactive requests are in `fresh` and `pending`, and the longer ones in `whole_chunk`. */
 static bool fresh_hold(const struct v1 *v)
 {
     uint32_t whole = 0;
@@ -58,7 +59,7 @@ static bool devices_hold(const struct sched *s, const struct v1 *v)
             continue;
         }
         const struct pass *p = a->request == NULL ? v->decode : v1_context(a->request)->h.pass;
-        /* One that came of age counts as reactive, too. */
+        /* An aged request counts as reactive, too. */
         if (a->launch->device != d || a->launch->pass != p || p == NULL ||
             (a->request != NULL && v1_reactive(a->request) && !a->reactive)) {
             return false;

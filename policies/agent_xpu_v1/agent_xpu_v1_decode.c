@@ -2,7 +2,7 @@
  * costs next to nothing. All on the iGPU; formed at iteration boundaries. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
-/* One layer: fused when there is one sequence (its kernels run back to back all the same). */
+/* Annotation of one layer, which is fused with one sequence. */
 static void layer_estimate(struct sched *s, const struct v1 *v, const struct work_shape *w,
                            bool fused, struct estimate *out)
 {
@@ -47,9 +47,9 @@ void v1_decode_estimate(struct sched *s, const struct v1 *v, const struct v1_ite
     out->t_ns = out->t_ns * (n - (with_head ? 1u : 0u)) / it->per_layer + (with_head ? head : 0);
 }
 
-/* B_max = max{B : t_iter(B) <= (1 + eps) t_iter(|RT|)}, at most the cap; reactive ones always
- * stay. It bounds what backfill may cost them (6.3); without them there is nothing to bound, and
- * all proactive sequences decode together, throughput being the only objective (8.2). */
+/* B_max = max{B : t_iter(B) <= (1 + eps) t_iter(|RT|)}, at most the cap; reactive ones always stay.
+ * It bounds the cost of backfill for them (6.3). Without reactive sequences all proactive ones
+ * decode together, because throughput is the only objective (8.2). */
 static void choose_batch(struct sched *s, struct v1 *v)
 {
     struct work_shape w = {0};
@@ -78,8 +78,8 @@ static void choose_batch(struct sched *s, struct v1 *v)
             continue;
         }
         cost_shape_add(s, &w, r, 1);
-        /* The first that is too long ends the search, although a later one with less context might
-         * fit: proactive sequences join in the order of their arrival. */
+        /* Proactive sequences join in order of arrival, so the first that does not fit ends the
+         * search. */
         if (v->batch.n >= cap || (double)iteration_ns(s, v, &w) > most_ns) {
             return;
         }
@@ -119,7 +119,7 @@ bool v1_decode_form(struct sched *s, struct v1 *v)
         if (rc != -ENOMEM || !v1_make_room(s, v, true)) {
             return false;
         }
-        choose_batch(s, v); /* who made room may have been in it */
+        choose_batch(s, v); /* a victim may have been in it */
     }
     for (uint32_t i = 0; i < v->batch.n; i++) {
         v1_leave(v, v->batch.segments[i].request);

@@ -21,7 +21,7 @@ static void annotate(const struct sched *s, const struct v1 *v, int device,
                        (!e->memory_bound || pair <= param_number(s, V1_TAU_HIGH));
 }
 
-/* The waiting share of a prefill's op on a device; false when there is none. */
+/* The waiting share of a prefill's op on a device; false if there is none. */
 static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *r, int device,
                            struct v1_kernel *k)
 {
@@ -32,7 +32,7 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     if (rows == 0 || (npu ? c->h.on_npu : c->h.on_igpu) != NULL) {
         return false;
     }
-    /* A stopped prefill pays for the context switch when it continues. To stop it costs nothing,
+    /* The cost of a context switch is due when a stopped prefill continues. Stopping is free,
      * because its state is in DDR already (6.2). */
     if (c->stopped) {
         c->stopped = false;
@@ -60,7 +60,7 @@ static bool prefill_kernel(struct sched *s, struct v1 *v, const struct request *
     return true;
 }
 
-/* The next n ops of an iteration, at most as many as are left. */
+/* The next n_ops ops of an iteration, or the remaining ones if fewer. */
 static struct v1_kernel decode_span(struct sched *s, const struct v1 *v,
                                     const struct v1_iteration *it, uint32_t n_ops)
 {
@@ -72,7 +72,7 @@ static struct v1_kernel decode_span(struct sched *s, const struct v1 *v,
     return k;
 }
 
-/* All that is left of the iteration; false when nothing decodes. */
+/* The rest of the iteration; false without decodes. */
 static bool decode_kernel(struct sched *s, struct v1 *v, struct v1_kernel *k)
 {
     struct v1_iteration it;
@@ -83,14 +83,14 @@ static bool decode_kernel(struct sched *s, struct v1 *v, struct v1_kernel *k)
     return true;
 }
 
-/* Launches a kernel that Algorithm 1 lets pass. */
+/* Launches a kernel if Algorithm 1 admits it. */
 static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
 {
     int device = k->on_npu ? v->npu : v->igpu;
     struct v1_context *c = k->request == NULL ? NULL : v1_context(k->request);
     int64_t *refused = c == NULL ? &v->decode_refused_ns : &c->refused_ns;
-    /* One launch a device, also where it could queue more: a kernel is bound to a device as late as
-     * possible (A.9), and what runs is all that a reactive arrival waits for. */
+    /* One launch per device, even if it could queue more: a kernel is bound to a device as late as
+     * possible (A.9), and a reactive arrival waits only for the running one. */
     if (!v1_is_idle(v, device) || sched_device_free_slots(s, (uint8_t)device) == 0 ||
         !v1_admit(s, v, k, refused)) {
         return false;
@@ -98,7 +98,7 @@ static bool try_launch(struct sched *s, struct v1 *v, const struct v1_kernel *k)
     const struct launch *l = NULL;
     if (c == NULL) {
         if (v->decode == NULL && !v1_decode_form(s, v)) {
-            return false; /* what was formed instead is looked at in the next call */
+            return false; /* the next call handles the batch that was formed instead */
         }
         struct launch_spec spec = sched_launch_rest(s, v->decode, (uint8_t)device, YIELD_KERNEL);
         spec.n_ops = k->n_ops;
@@ -131,9 +131,9 @@ static void checkpoint(struct sched *s, const struct v1 *v, int device)
     }
 }
 
-/* Stops all work that is not reactive, because memory pressure kept a reactive kernel from its
- * start. It stops nothing for a kernel that is refused even on an idle machine: that would waste
- * work, again and again. */
+/* Stops all proactive work if memory pressure refused a reactive kernel. It does nothing for a
+ * kernel that would be refused on an idle machine, too, because that would waste work repeatedly.
+ */
 static void make_way(struct sched *s, const struct v1 *v, const struct v1_kernel *k)
 {
     if (!v1_admits_alone(s, k)) {
@@ -174,7 +174,8 @@ static void dispatch_reactive(struct sched *s, struct v1 *v)
             make_way(s, v, &k);
         }
     }
-    /* Only now: how long a device may be kept depends on what the other one has just begun. */
+    /* After the launches, because the window of a device depends on the work that the other one has
+     * just begun. */
     end_in_time(s, v, v->npu);
     end_in_time(s, v, v->igpu);
 }
@@ -185,7 +186,7 @@ static bool reactive_wants_igpu(const struct v1 *v)
 }
 
 /* Affinity `boundary`: between two reactive iterations one proactive kernel of bounded length may
- * use the iGPU. The text lets none, so a proactive prefill stalls at its first attention. */
+ * use the iGPU. The text allows none, so that a proactive prefill stalls at its first attention. */
 static bool fill_gap(struct sched *s, struct v1 *v)
 {
     bool boundary = v->decode == NULL || v->decode->op == 0;
@@ -232,8 +233,8 @@ static void decode_makes_way(struct sched *s, struct v1 *v)
 }
 
 /* Without reactive work throughput is the only objective (8.2). The primary prefill goes before a
- * decode iteration: whoever is prefilled joins the decode batch, which reads its weights once for
- * all (6.2). */
+ * decode iteration, because prefilled requests join the decode batch, which reads the weights once
+ * for all (6.2). */
 static void dispatch_due(struct sched *s, struct v1 *v)
 {
     struct v1_kernel k[2];
@@ -248,8 +249,8 @@ static void dispatch_due(struct sched *s, struct v1 *v)
         v1_balance(s, v, v->primary);
         n += prefill_kernel(s, v, v->primary, v->igpu, &k[n]) ? 1 : 0;
     }
-    /* First come, first served: the order counts for Algorithm 1. A refused kernel does not hold up
-     * the other. */
+    /* First come, first served, which matters for Algorithm 1. A refused kernel does not block the
+     * other one. */
     uint32_t first = n == 2 && k[1].ready_ns < k[0].ready_ns ? 1 : 0;
     for (uint32_t i = 0; i < n; i++) {
         (void)try_launch(s, v, &k[i == 0 ? first : 1 - first]);
@@ -262,7 +263,7 @@ static void dispatch_due(struct sched *s, struct v1 *v)
     decode_makes_way(s, v);
 }
 
-/* A.8: the iGPU is given to an aged proactive prefill, but for the reactive one's attention. */
+/* A.8: an aged proactive prefill gets the iGPU, except for the attention of the reactive one. */
 static void dispatch_aged(struct sched *s, struct v1 *v)
 {
     struct v1_kernel k;
@@ -270,7 +271,7 @@ static void dispatch_aged(struct sched *s, struct v1 *v)
         return;
     }
     struct hetero *h = &v1_context(v->aged)->h;
-    if (h->on_igpu == NULL) { /* planned for the NPU before it came of age */
+    if (h->on_igpu == NULL) { /* planned for the NPU before it was aged */
         h->igpu_rows += h->npu_rows;
         h->npu_rows = 0;
     }
@@ -302,14 +303,14 @@ static bool goes_before(const struct sched *s, const struct v1_kernel *x, const 
     return request_before(x->request, y->request);
 }
 
-/* Cuts a candidate to what ends inside the window (A.5, duration): static chunks on the NPU can be
- * cut, an iGPU kernel cannot. False when nothing fits. */
+/* Cuts a candidate to the window (A.5, duration): static chunks on the NPU can be cut, an iGPU
+ * kernel cannot. False if nothing fits. */
 static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k, int64_t window_ns)
 {
     if (k->t_ns <= window_ns || !param_bool(s, V1_DURATION)) {
         return window_ns > 0;
     }
-    /* The time of a chunk is taken as the mean; what is cut is annotated again before it is judged.
+    /* Assumes that chunks take equally long. A cut kernel is annotated again before it is compared.
      */
     uint32_t chunks = (k->rows + v->chunk - 1) / v->chunk;
     uint32_t fit = (uint32_t)(window_ns / (k->t_ns / chunks > 0 ? k->t_ns / chunks : 1));
@@ -326,8 +327,8 @@ static bool fit_window(struct sched *s, const struct v1 *v, struct v1_kernel *k,
 /* Started prefills whose next share waits for this device, in the order of goes_before. */
 static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t window_ns)
 {
-    /* A refused launch leaves the order as it was, so the next to try is the best of those behind
-     * it: no list has to be built and sorted at every kernel end. */
+    /* A refused launch does not change the order, so the next candidate is the best one behind it.
+     * So no list needs to be sorted at every kernel end. */
     struct v1_kernel last = {0};
     for (;;) {
         struct v1_kernel best = {0};
@@ -342,7 +343,7 @@ static bool backfill_context(struct sched *s, struct v1 *v, int device, int64_t 
             }
             if (!prefill_kernel(s, v, r, device, &k) || !fit_window(s, v, &k, window_ns) ||
                 (last.request != NULL && !goes_before(s, &last, &k))) {
-                continue; /* no kernel, no room, or tried already */
+                continue; /* no kernel, it does not fit, or tried already */
             }
             if (best.request == NULL || goes_before(s, &k, &best)) {
                 best = k;
@@ -366,7 +367,7 @@ static bool backfill_fresh(struct sched *s, struct v1 *v, int device, int64_t wi
     /* A prompt below one chunk has no kernel for the NPU: under the default mapping its margin,
      * which is all of it, runs on the iGPU (A.1). */
     if (r != NULL && device == v->npu && request_prefill_left(r) < v->chunk) {
-        /* Less than a chunk is left of those that found the beginning of their prompt. */
+        /* Requests that found a cached prefix may have less than a chunk left. */
         r = order_first(&v->whole_chunk);
         while (r != NULL && request_prefill_left(r) < v->chunk) {
             r = order_next(&v->whole_chunk, r);
@@ -396,8 +397,8 @@ static bool backfill_decode(struct sched *s, struct v1 *v, int64_t window_ns)
     if (k.t_ns > window_ns && param_bool(s, V1_DURATION)) {
         struct estimate layer;
         v1_decode_estimate(s, v, &it, it.per_layer, &layer);
-        /* Counted in layers, of which there is an annotation; the first of them may have begun, and
-         * all may end in time where the head does not. */
+        /* Counted in layers, which have an annotation. The first may have begun, and the head may
+         * not fit. */
         int64_t layers = layer.t_ns > 0 ? window_ns / layer.t_ns : 0;
         int64_t ops = layers * it.per_layer - (layers > 0 ? it.op % it.per_layer : 0);
         uint32_t body = it.n_ops - it.op - 1;
@@ -421,7 +422,7 @@ static void dispatch_backfill(struct sched *s, struct v1 *v)
         if (window <= 0) {
             continue;
         }
-        /* Work in progress goes before fresh work: it holds KV that only its end gives back. */
+        /* Work in progress goes before fresh work, because its KV is freed only at its end. */
         bool filled = backfill_context(s, v, devices[i], window) ||
                       (devices[i] == v->igpu && backfill_decode(s, v, window)) ||
                       backfill_fresh(s, v, devices[i], window);
@@ -433,8 +434,8 @@ static void dispatch_backfill(struct sched *s, struct v1 *v)
 
 void v1_dispatch(struct sched *s, struct v1 *v)
 {
-    /* The paper has one reactive request at a time (A.0), whose prefill and decode never meet.
-     * Where traces have more, prefill goes first, and decode finds the iGPU wanted. */
+    /* The paper has one reactive request at a time (A.0), whose prefill and decode never meet. If
+     * traces have more, prefill goes first. */
     dispatch_reactive(s, v);
     dispatch_reactive_decode(s, v);
     if (v->rt == NULL) {

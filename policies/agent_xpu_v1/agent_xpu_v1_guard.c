@@ -11,9 +11,9 @@ void v1_wake_at(struct sched *s, struct v1 *v, int64_t at_ns)
     }
 }
 
-/* Stops a kernel that takes far longer than annotated, as if it had failed, and kills it where the
- * device can be reset. The policy dispatches its work once more, on the other device where that is
- * legal (token-level ops). sim.hang_frac injects such faults. */
+/* Stops a kernel that takes far longer than annotated, as if it had failed, and kills it if the
+ * device can be reset. Its work is dispatched again, on the other device if possible (token-level
+ * ops). sim.hang_frac injects such faults. */
 static void recover(struct sched *s, struct v1 *v, int device)
 {
     struct v1_active *a = &v->active[device];
@@ -53,14 +53,14 @@ void v1_watch(struct sched *s, struct v1 *v)
     }
 }
 
-/* Extreme load: the newest proactive request that has not begun goes (A.8). */
+/* Extreme load: sheds the newest proactive request that has not begun (A.8). */
 void v1_shed(struct sched *s, struct v1 *v)
 {
     if (!param_bool(s, V1_SHED)) {
         return;
     }
-    /* The wait of one that comes now if prefills are served one after the other; decode is left
-     * out, its length is unknown. */
+    /* The wait of a new request if prefills are served sequentially, without decode, whose length
+     * is unknown. */
     int64_t wait = 0;
     for (const struct request *r = v->contexts.head; r != NULL; r = reqq_next(r)) {
         wait += v1_etc_ns(s, v, r);
@@ -71,7 +71,7 @@ void v1_shed(struct sched *s, struct v1 *v)
     int64_t most = units_ns_from_s(param_number(s, V1_SHED_WAIT_S));
     while (!reqq_empty(&v->be_queue.q) &&
            (v->be_queue.q.n > (uint32_t)param_int(s, V1_SHED_QUEUE) || wait > most)) {
-        /* 6.5 sheds the tasks of lowest priority; among equal ones the newest has waited least. */
+        /* 6.5 sheds the tasks of lowest priority; of equal ones the newest has waited least. */
         const struct request *r = v->be_queue.q.tail;
         wait -= v1_etc_ns(s, v, r);
         if (sched_shed(s, r) != 0) {

@@ -1,5 +1,6 @@
-/* Where prefill kernels of agent-xpu-v1 go (A.1, A.5, A.8): the eager default mapping, the elastic
- * split of reactive prefill, load balancing, and the windows a reactive request leaves open. */
+/* Placement of prefill kernels of agent-xpu-v1 (A.1, A.5, A.8): the eager default mapping, the
+ * elastic split of reactive prefill, load balancing, and windows that a reactive request leaves
+ * open. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
@@ -9,7 +10,7 @@ int64_t v1_busy_for_ns(const struct sched *s, const struct v1 *v, int device)
         return 0;
     }
     bool runs = a->launch->state == LAUNCH_STATE_RUNNING;
-    /* One that waits for its submission or a barrier has all of its time before it. */
+    /* A launch that waits for its lead has all of its time left. */
     int64_t end = (runs ? a->launch->start_ns : s->now_ns) + a->t_ns;
     return end > s->now_ns ? end - s->now_ns : 0;
 }
@@ -37,7 +38,7 @@ static uint32_t best_split(struct sched *s, const struct v1 *v, struct v1_contex
     return best;
 }
 
-/* Rows of an op that go to the NPU, of `rows` in all. */
+/* Rows for the NPU, of `rows` of an op. */
 static uint32_t npu_rows(struct sched *s, const struct v1 *v, const struct request *r,
                          enum op_kind op, uint32_t rows)
 {
@@ -45,10 +46,10 @@ static uint32_t npu_rows(struct sched *s, const struct v1 *v, const struct reque
         return 0;
     }
     if (r == v->aged) {
-        return 0; /* the iGPU is given to it */
+        return 0; /* an aged prefill has the iGPU */
     }
     if (r == v->rt && v->aged != NULL) {
-        return rows; /* and the reactive one keeps the NPU only: its margin is padded */
+        return rows; /* so the reactive one has only the NPU: its margin is padded */
     }
     bool elastic = r == v->rt && param_bool(s, V1_ELASTIC) && !v1_reactive_decodes(v);
     return elastic ? best_split(s, v, v1_context(r), op, rows) : rows / v->chunk * v->chunk;
@@ -79,8 +80,8 @@ void v1_place(struct sched *s, struct v1 *v, const struct request *r)
     hetero_plan(s, h, npu);
 }
 
-/* Time of an op of the reactive prefill on the device that is not `device`; 0 in *uses when it
- * needs `device` at all. */
+/* Time of an op of the reactive prefill on the device other than `device`. *uses: whether it needs
+ * `device`, too. */
 static int64_t other_ns(struct sched *s, const struct v1 *v, uint32_t op, int device, bool *uses)
 {
     const struct pass *p = v1_context(v->rt)->h.pass;
@@ -104,7 +105,7 @@ int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
     if ((npu ? h->npu_rows : h->igpu_rows) > 0) {
         return 0;
     }
-    /* The walk below would find the same after an estimate of every op that is left. */
+    /* A shortcut for the loop below. */
     if (npu && npu_rows(s, v, v->rt, OP_QKV, p->shape.rows) == 0 &&
         npu_rows(s, v, v->rt, OP_FFN, p->shape.rows) == 0) {
         return TIME_NEVER_NS; /* a prompt below one chunk */
@@ -125,7 +126,7 @@ int64_t v1_window_ns(struct sched *s, struct v1 *v, int device)
         }
         t += ns;
     }
-    return npu ? TIME_NEVER_NS : t; /* then it decodes, on the iGPU */
+    return npu ? TIME_NEVER_NS : t; /* after the prefill it decodes on the iGPU */
 }
 
 void v1_balance(struct sched *s, struct v1 *v, const struct request *r)
@@ -145,7 +146,7 @@ void v1_balance(struct sched *s, struct v1 *v, const struct request *r)
     enum op_kind op = pass_op_kind(p, p->op);
     struct estimate on_npu = cost_estimate(s, &p->shape, op, v->npu, h->npu_rows);
     struct estimate on_igpu = cost_estimate(s, &p->shape, op, v->igpu, h->npu_rows + h->igpu_rows);
-    /* slow_x: what the pair would ask of the memory beyond its peak */
+    /* slow_x: demand of the pair beyond the peak */
     double over = v1_pressure(s, v) + on_igpu.bytes_per_s / s->machine->ddr_peak_bytes_per_s - 1.0;
     double igpu_ns = (double)on_igpu.t_ns * (1.0 + (over > 0.0 ? over : 0.0));
     double npu_ns = (double)(v1_busy_for_ns(s, v, v->npu) + on_npu.t_ns);

@@ -45,7 +45,7 @@ int64_t v1_etc_ns(struct sched *s, const struct v1 *v, const struct request *r)
     return sum;
 }
 
-/* Puts a fresh one in its place; true when it was not there. */
+/* Updates the key of a fresh request. Returns whether it changed. */
 static bool moves(struct sched *s, struct v1 *v, const struct request *r)
 {
     double key = (double)v1_etc_ns(s, v, r);
@@ -56,8 +56,7 @@ static bool moves(struct sched *s, struct v1 *v, const struct request *r)
     return true;
 }
 
-/* A waiting request may find a cached prefix where a prompt or an answer has ended. It then has
- * less to compute, and may be first. */
+/* Updates fresh requests whose cached prefix has grown, so that they have less to compute. */
 static void look_up(struct sched *s, struct v1 *v)
 {
     if (!v->cache_grew) {
@@ -110,7 +109,7 @@ int64_t v1_context_ns(struct sched *s, uint32_t model, uint32_t tokens)
     return cost_context_ns(s, model, tokens, (uint8_t)v->npu, (uint8_t)v->igpu);
 }
 
-/* A context gives up its pass, unless a kernel of it still runs; its request is fresh again. */
+/* Cancels the pass of a context, unless a kernel of it still runs. Its request is fresh again. */
 static bool cancel_context(struct sched *s, struct v1 *v, const struct request *r)
 {
     struct pass *p = v1_context(r)->h.pass;
@@ -120,7 +119,7 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     v->primary = v->primary == r ? NULL : v->primary;
     v->aged = v->aged == r ? NULL : v->aged;
     v1_leave(v, r);
-    /* Its work is lost, its waiting is not: the time until it counts as starved runs on. */
+    /* Its work is lost, but pending_since_ns is kept. */
     *v1_context(r) = (struct v1_context){.pending_since_ns = v1_context(r)->pending_since_ns,
                                          .refused_ns = TIME_NEVER_NS};
     if (r->state != REQUEST_STATE_SHED) {
@@ -132,11 +131,12 @@ static bool cancel_context(struct sched *s, struct v1 *v, const struct request *
     return true;
 }
 
-/* The youngest sequence that decodes is prefilled again later, or read back from flash. */
+/* Evicts the youngest sequence in decode, which is prefilled again later, or read back from flash.
+ */
 static bool evict_decoding(struct sched *s, struct v1 *v, const struct v1_queue *w)
 {
     const struct request *r = w->q.tail;
-    /* The last one that decodes stays: only its end frees memory for good. */
+    /* The only sequence in decode stays, because its end frees memory for good. */
     if (r == NULL || v->decode_be.q.n + v->decode_rt.q.n < 2) {
         return false;
     }
@@ -158,10 +158,10 @@ bool v1_make_room(struct sched *s, struct v1 *v, bool for_decode)
 {
     v->short_epoch = s->epoch;
     if (flash_writes(&v->flash)) {
-        return false; /* there will be some soon */
+        return false; /* memory will be free soon */
     }
-    /* Prefills before sequences that decode, and the last begun of them first: these would have to
-     * compute their answers' KV again too. */
+    /* Prefills first, the last begun first. Sequences in decode would have to recompute the KV of
+     * their answers, too. */
     for (const struct request *r = v->contexts.tail; r != NULL; r = reqq_prev(r)) {
         if (cancel_context(s, v, r)) {
             return true;
@@ -184,7 +184,7 @@ uint64_t v1_growth_tokens(const struct v1 *v)
     return 64 * sequences;
 }
 
-/* A proactive prefill begins only after requests whose KV is on flash have it back. */
+/* A proactive prefill begins only after KV on flash was read back. */
 static bool may_begin(struct sched *s, const struct v1 *v, const struct request *r)
 {
     uint64_t need = blocks_prompt_tokens(s, r) + v1_growth_tokens(v);
@@ -201,8 +201,7 @@ bool v1_prefill_start(struct sched *s, struct v1 *v, const struct request *r)
     if (!v1_reactive(r) && !may_begin(s, v, r)) {
         return false;
     }
-    /* Only a reactive prefill takes memory from others; a proactive one waits until there is some.
-     */
+    /* Only a reactive prefill evicts others; a proactive one waits for memory. */
     int rc = sched_pass_form(s, &spec, &p);
     while (rc == -ENOMEM && v1_reactive(r) && v1_make_room(s, v, false)) {
         rc = sched_pass_form(s, &spec, &p);
@@ -230,8 +229,8 @@ void v1_prefill_done(struct v1 *v, const struct request *r)
 
 /* ---- choosing ---- */
 
-/* A.4: whoever has been pending longer than T_starve, longest first; else the smallest estimated
- * time to completion. Preempted and fresh ones compete in one list [S]. */
+/* A.4: requests pending longer than T_starve first, the longest of them first; then the smallest
+ * estimated time to completion. Preempted and fresh requests compete in one list [S]. */
 static bool resumes_before(struct sched *s, const struct v1 *v, const struct request *x,
                            const struct request *y)
 {
@@ -264,9 +263,10 @@ static const struct request *next_primary(struct sched *s, struct v1 *v, bool wi
     if (!with_fresh || v->contexts.n >= (uint32_t)param_int(s, V1_CONTEXTS)) {
         return best;
     }
-    /* Three fresh requests are enough candidates: the first to arrive, the one that is pending
-     * longest, and the one with the smallest ETC. A request that loses its KV or its pass is
-     * pending only since then. */
+    /* Three fresh requests are enough candidates: the first to arrive, the longest pending one, and
+     * the one with the smallest ETC. The first two may differ: an evicted sequence is pending only
+     * since its eviction.
+     */
     const struct request *fresh[] = {v->be_queue.q.head, order_first(&v->pending),
                                      v1_shortest_fresh(s, v)};
     for (int i = 0; i < 3; i++) {
@@ -277,7 +277,7 @@ static const struct request *next_primary(struct sched *s, struct v1 *v, bool wi
     return best;
 }
 
-/* The oldest proactive prefill that has come of age. */
+/* The oldest aged proactive prefill. */
 static const struct request *oldest_aged(const struct sched *s, const struct v1 *v)
 {
     const struct request *best = NULL;
@@ -307,7 +307,7 @@ static void choose_reactive(struct sched *s, struct v1 *v)
     }
     v->rt = r;
     if (v->primary != NULL) {
-        v1_context(v->primary)->pending_since_ns = s->now_ns; /* it is preempted from now on */
+        v1_context(v->primary)->pending_since_ns = s->now_ns; /* preempted now */
         v->primary = NULL;
     }
 }
@@ -332,7 +332,7 @@ void v1_prefill_choose(struct sched *s, struct v1 *v)
     if (v->primary == NULL) {
         const struct request *r = next_primary(s, v, true);
         if (r != NULL && v1_context(r)->h.pass == NULL && !v1_prefill_start(s, v, r)) {
-            r = next_primary(s, v, false); /* no memory to begin another */
+            r = next_primary(s, v, false); /* no memory for a fresh one */
         }
         v->primary = r;
     }

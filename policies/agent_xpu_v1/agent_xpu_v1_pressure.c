@@ -1,5 +1,5 @@
 /* Algorithm 1 of agent-xpu-v1 (A.6): dispatch by memory pressure, P_mem = sum of the bandwidths of
- * all that runs, as a share of the peak. */
+ * all running work, as a share of the peak. */
 #include "policies/agent_xpu_v1/agent_xpu_v1.h"
 
 double v1_pressure(const struct sched *s, const struct v1 *v)
@@ -57,7 +57,7 @@ static const char *refused_by(struct sched *s, const struct v1 *v, const struct 
 
 bool v1_admits_alone(struct sched *s, const struct v1_kernel *k)
 {
-    /* The two forms that are not the printed one never refuse a kernel on an idle machine. */
+    /* Only the printed variant can refuse a kernel on an idle machine. */
     return param_int(s, V1_PRESSURE) != V1_PRESSURE_TEXT || param_bool(s, V1_IDLE_GUARD) ||
            k->bytes_per_s <= param_number(s, V1_TAU_HIGH) * s->machine->ddr_peak_bytes_per_s;
 }
