@@ -168,8 +168,10 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     struct resident *r;
     /* Before resident_add computes whether the block fits: mapped graphs hold the weights, which
      * must not count twice. */
+    bool mapped = c->weights_mapped;
     c->weights_mapped = true;
     int rc = graph_block_new(c, key, bytes, &r);
+    c->weights_mapped = rc == 0 || mapped;
     if (rc == 0) {
         BECOMES(resident, r->state, RESIDENT_READY);
         /* A request can have only the KV that mapped graphs leave (kv_capacity_tokens), also where

@@ -64,7 +64,9 @@ def python_type(c, name, words):
         return "str"
     if c == "int64_t" and name.endswith("_ns"):
         return "int"
-    return {"bool": "bool", "double": "float", "const struct pass *": "Any"}.get(c, "int")
+    if re.fullmatch(r"u?int\d+_t", c):
+        return "int"
+    return {"bool": "bool", "double": "float", "const struct pass *": "Any"}[c]
 
 
 def attribute(name):

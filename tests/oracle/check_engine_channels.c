@@ -136,6 +136,36 @@ START_TEST(residents_take_memory_from_kv_and_are_refused_beyond_it)
 }
 END_TEST
 
+static int map_too_much(struct sched *s, struct script *y)
+{
+    y->rc[0] = sched_map(s, block(1), 9e9);
+    return 0;
+}
+
+static void load_after_a_refusal(struct sched *s, struct script *y)
+{
+    script_serve(s, y);
+    if (script_at(s, y, 0, 5)) {
+        y->rc[1] = sched_load(s, block(1), 250e6);
+        y->rc[2] = (int)sched_kv_free_tokens(s);
+    }
+}
+
+/* The weights and 43 blocks of KV are there, as above. A graph that was refused holds no weights,
+ * so one of 250 MB takes memory next to them: 1938 - 1700 = 238 MB over, 15 blocks fewer. The
+ * request has one of the 28. */
+START_TEST(a_refused_graph_holds_no_weights)
+{
+    sc.machine.memory_bytes = 1.7e9;
+    scenario_cost(&sc, IGPU, OP_QKV, 30, 0, 0);
+    x.init = map_too_much;
+    byhand_run(load_after_a_refusal, keep, 1);
+    ck_assert_int_eq(x.rc[0], -ENOMEM);
+    ck_assert_int_eq(x.rc[1], 0);
+    ck_assert_int_eq(x.rc[2], 27 * 16);
+}
+END_TEST
+
 static void load_between_two(struct sched *s, struct script *y)
 {
     script_serve(s, y);
@@ -539,6 +569,7 @@ static const struct suite_row suite[] = {
     TEST(a_request_is_measured_by_what_the_mapped_graphs_leave),
     TEST(mapped_graphs_count_whatever_other_programs_take),
     TEST(residents_take_memory_from_kv_and_are_refused_beyond_it),
+    TEST(a_refused_graph_holds_no_weights),
     TEST(a_cancelled_load_makes_way_for_the_next),
     TEST(a_load_shares_the_ddr_with_kernels),
     TEST(a_launch_needs_its_graph_block_and_holds_it),
