@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "policies/registry.h"
+#include "sim/drive/topk.h"
 #include "tests/helpers/plain_engine.h"
 #include "tests/helpers/realrun.h"
 #include "tests/helpers/suite.h"
@@ -55,8 +56,33 @@ START_TEST(the_hosts_head_is_that_of_the_engine)
 }
 END_TEST
 
+/* exp of a logit of 1000 is no number: probabilities are of differences to the largest one,
+ * wherever it is. 1 / (1 + 1 / e) is 0.731058579, and a difference of 1000 leaves nothing. */
+START_TEST(large_logits_have_probabilities)
+{
+    for (uint32_t n = 1; n <= 9; n++) {
+        float logits[9];
+        struct topk out = {0};
+        for (uint32_t at = 0; at < n; at++) {
+            for (uint32_t i = 0; i < n; i++) {
+                logits[i] = i == at ? 1000.0f : i == (at + 1) % n ? 999.0f : (float)i - 100.0f;
+            }
+            topk_fill(logits, n, &out);
+            ck_assert_uint_eq(out.n, n < TOPK ? n : TOPK);
+            ck_assert_int_eq(out.token[0], (int32_t)at);
+            ck_assert_double_eq_tol(out.probability[0], n == 1 ? 1.0 : 0.731058579, 1e-6);
+            for (uint32_t k = 1; k < out.n; k++) {
+                ck_assert(k > 1 || out.token[k] == (int32_t)((at + 1) % n));
+                ck_assert_double_eq_tol(out.probability[k], k == 1 ? 0.268941421 : 0.0, 1e-6);
+            }
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 60),
     TEST(the_hosts_head_is_that_of_the_engine),
+    TEST(large_logits_have_probabilities),
 };
 SUITE_MAIN("likeliest tokens of real runs", suite)

@@ -607,7 +607,7 @@ from xpusim import Param, Policy
 
 class Restless(Policy):
     """Does nothing for ever."""
-    params = (Param("how", "ask", choices=("ask", "sync", "timer")),)
+    params = (Param("how", "ask", choices=("ask", "sync", "timer", "patient")),)
     def init(self):
         pass
     def request_arrived(self, r):
@@ -615,6 +615,10 @@ class Restless(Policy):
     def schedule(self):
         if self.param["how"] == "timer":
             self.set_timer(self.now_ns + 1)
+        if self.param["how"] == "patient":
+            for _ in range(10):
+                self.resident_state("graph_block", 0)
+            self.set_timer(self.now_ns + 1_000_000_000)
         while self.param["how"] == "ask":
             self.resident_state("graph_block", 0)
         while self.param["how"] == "sync":
@@ -624,6 +628,8 @@ for how in ask sync timer; do
     refuse 1 "wrote more than 20000 lines within a millisecond of simulated time" \
         timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=$how" --workload "$load" --trouble ''
 done
+# 3600 s of ten questions a second are twice as many lines, and never too many at a time.
+refuse 1 "nothing on any device for 3600 s of simulated time, only timers" timeout 300 "$x" run --policy "python:$dir/restless.py:Restless:how=patient" --workload "$load" --trouble ''
 
 # The child ends with its parent, for any end of that.
 cat >"$dir/sleeper.py" <<'END'

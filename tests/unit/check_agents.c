@@ -455,7 +455,7 @@ static const struct {
     {SUB(", \"background\": true, \"before\": true"), ".subagents[0].before: a turn cannot wait"},
     {"{" CLIENT ", \"subagents\": [{\"name\": \"b\", \"prompt_tokens\": 5, \"answer_tokens\": 5,"
      " \"with_context\": true, \"shared_prompt\": \"p\"}]}",
-     ".subagents[0].shared_prompt: must be the name"},
+     ".subagents[0].shared_prompt: excludes with_context: a prompt begins with one text"},
     {SUB(", \"ends_with_job\": true"), ".subagents[0].ends_with_job: needs background"},
     {SUB(", \"probability\": 2"), ": clients[0].subagents[0].probability: must be a number from 0"},
     {SUB(", \"on_turns\": [0]"), ": clients[0].subagents[0].on_turns: must be whole numbers"},
@@ -480,7 +480,8 @@ END_TEST
 START_TEST(what_is_no_workload_is_refused_with_its_key)
 {
     char text[1024];
-    (void)snprintf(text, sizeof text, "{\"clients\": [%s]}", BAD[_i].clients);
+    (void)snprintf(text, sizeof text, "{\"shared_prompts\": {\"p\": 5}, \"clients\": [%s]}",
+                   BAD[_i].clients);
     tempfile_put(text);
     ck_assert_int_eq(trace_generate(path, 1, 1.0, &t, &err), -EINVAL);
     ck_assert_msg(strstr(err.lines[0], BAD[_i].says) != NULL, "%s", err.lines[0]);
