@@ -42,6 +42,16 @@ START_TEST(a_stopped_prefill_is_pending_since_its_kernel_ended)
 }
 END_TEST
 
+/* BE0 (256) alone: QKV until 4, attention until 14, FFN until 22, head until 23. Its launches end
+ * and none is stopped, so no context switch of 5 ms is due between them. */
+START_TEST(a_prefill_that_nobody_stopped_pays_no_context_switch)
+{
+    static const struct scenario_request q[] = {{BE, 0, 256, 1, 0, 0}};
+    run("ctx_switch_us=5000", q, 1);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(23));
+}
+END_TEST
+
 /* BE0 (256) is between two kernels when RT2 comes, at 4, and pending since then. At 27 it has been
  * so for 23 ms, less than T_starve, and BE1 for 25, so BE1 goes first. */
 START_TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then)
@@ -147,6 +157,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
+    TEST(a_prefill_that_nobody_stopped_pays_no_context_switch),
     TEST(a_stopped_prefill_is_pending_since_its_kernel_ended),
     TEST(a_prefill_displaced_between_two_kernels_is_pending_since_then),
     TEST(a_preemption_makes_nobody_young),
