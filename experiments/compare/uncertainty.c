@@ -72,8 +72,7 @@ static uint32_t count_cut(const struct study_outcome *o, uint32_t n)
 {
     uint32_t cut = 0;
     for (uint32_t i = 0; i < n; i++) {
-        cut += study_value(&o[i], "all.unfinished") > 0.0 ||
-               study_value(&o[i], "backlog.verdict") == (double)METRICS_BATTERY_EMPTY;
+        cut += study_value(&o[i], "all.unfinished") > 0.0 || study_battery_empty(&o[i]);
     }
     return cut;
 }

@@ -60,9 +60,8 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
 /* A battery was empty before all requests were served, those that had not come included. */
 static bool is_cut(const struct study_outcome *sides)
 {
-    const double empty = (double)METRICS_BATTERY_EMPTY;
-    return study_value(&sides[FALSIFY_POLICY], "backlog.verdict") == empty ||
-           study_value(&sides[FALSIFY_BASELINE], "backlog.verdict") == empty;
+    return study_battery_empty(&sides[FALSIFY_POLICY]) ||
+           study_battery_empty(&sides[FALSIFY_BASELINE]);
 }
 
 /* NaN where one of the two has no value. */

@@ -374,12 +374,16 @@ double study_value(const struct study_outcome *o, const char *name)
     return i != SIZE_MAX ? o->values[i] : METRIC_UNDEFINED;
 }
 
+bool study_battery_empty(const struct study_outcome *o)
+{
+    return study_value(o, "backlog.verdict") == (double)METRICS_BATTERY_EMPTY;
+}
+
 double study_left(const struct study_outcome *o)
 {
     double ended = study_value(o, "counters.ended_with");
     double refused = study_value(o, "all.shed") - (isfinite(ended) ? ended : 0.0);
-    bool empty = study_value(o, "backlog.verdict") == (double)METRICS_BATTERY_EMPTY;
-    return refused + study_value(o, "all.unfinished") + (empty ? 1.0 : 0.0);
+    return refused + study_value(o, "all.unfinished") + (study_battery_empty(o) ? 1.0 : 0.0);
 }
 
 double study_value_near(const struct study_outcome *o, size_t index, const char *name)

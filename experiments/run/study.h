@@ -110,6 +110,8 @@ void study_outcomes_fini(struct study_outcomes *o);
 /* A value by its name; NaN if the run failed or lacks it. Cost: names. */
 double study_value(const struct study_outcome *o, const char *name);
 bool study_has(const struct study_outcome *o, const char *name);
+/* Did an empty battery end the run? */
+bool study_battery_empty(const struct study_outcome *o);
 /* Number of requests that the policy shed or did not finish. Requests that ended with their job do
  * not count, because a faster policy cancels more of them; in runs stored before that counter
  * existed they count as shed. If a battery ended the run, all requests that never arrived count as
