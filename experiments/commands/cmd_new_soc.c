@@ -179,8 +179,9 @@ static const struct option_row rows[] = {
     OPTION_TEXTS(
         OPTIONS, peaks, "peak", "DEVICE=TFLOP/s[:CORES]", MAX_PEAKS,
         "datasheet rate of a device, at the precision of the similar chip's (`list soc SOC`; of "
-        "Intel's FP16, half of the INT8 TOPS), and how many cores it has. Its rates follow the "
-        "one, short prompts both; repeated (default: the similar chip's)"),
+        "Intel's FP16, half of the INT8 TOPS), and of its matrix units where it has them; behind "
+        "the colon its cores. Rates follow the first, short prompts both; repeated (default: the "
+        "similar chip's)"),
     OPTION_TEXTS(OPTIONS, measured, "measured", "ROWS", MAX_MEASURED,
                  "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
                  "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
