@@ -5,7 +5,7 @@
 
 #include "sim/base/base.h"
 
-/* The search for leaks does not look for pointers in mapped pages by itself. */
+/* LeakSanitizer does not search mapped pages for pointers unless they are registered. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #define LEAKS_LOOK_AT(p, bytes) __lsan_register_root_region(p, bytes)
@@ -15,12 +15,12 @@
 #define LEAKS_LEAVE(p, bytes) ((void)(p), (void)(bytes))
 #endif
 
-/* Blocks double from 64 KiB up to 4 MiB: few mallocs for long runs, little waste for short ones. */
+/* Blocks double from 64 KiB to 4 MiB: few mallocs in long runs, little waste in short ones. */
 #define ARENA_FIRST_BYTES ((size_t)64 << 10)
 #define ARENA_LARGEST_BYTES ((size_t)4 << 20)
 
-/* A block of the heap has its data in `own`. Data of a source are apart: whoever writes to them may
- * be kept from everything else. */
+/* A block from the heap has its data in `own`. A source's blocks are separate from this header,
+ * because code may be allowed to write to them and to nothing else. */
 struct arena_block {
     struct arena_block *next;
     size_t size, used;
@@ -65,8 +65,8 @@ void *xrealloc(void *old, size_t bytes)
     return p;
 }
 
-/* Length and size of a list change places easily, as both are numbers. Then the first elements
- * would have no list, or no size. */
+/* The arguments n and element_bytes are easily swapped, as both are numbers. This catches it if the
+ * list has no elements yet, or elements of size 0. */
 static void require_list(const void *v, size_t n, size_t element_bytes)
 {
     SIM_REQUIRE(element_bytes > 0 && (n == 0 || v != NULL), "a list of %zu x %zu bytes is nowhere",
@@ -80,7 +80,7 @@ void *xgrow(void *v, size_t n, size_t element_bytes)
     return full ? xrealloc(v, (n > 0 ? 2 * n : 1) * element_bytes) : v;
 }
 
-/* Whoever looks for leaks finds it from here. */
+/* Keeps the memory reachable, so that leak checkers do not report it. */
 static struct kept {
     struct kept *before;
     void *memory;
@@ -149,7 +149,7 @@ const char *xkeep(char *text)
     return *found;
 }
 
-/* ---- pages ---- */
+/* ---- guarded pages ---- */
 
 static size_t fence_bytes(void)
 {
@@ -205,7 +205,7 @@ void *arena_alloc(struct arena *a, size_t bytes)
     if (b == NULL || b->size - b->used < bytes) {
         size_t size = b == NULL ? ARENA_FIRST_BYTES : b->size * 2;
         size = size < ARENA_LARGEST_BYTES ? size : ARENA_LARGEST_BYTES;
-        /* One thing that is larger has a block of its own. Others are put where they were. */
+        /* An object larger than a block gets its own, after the head, which stays in use. */
         struct arena_block **at = size < bytes && b != NULL ? &b->next : &a->head;
         size = size < bytes ? bytes : size;
         b = xlines(sizeof *b + (a->source == NULL ? size : 0));

@@ -1,7 +1,7 @@
-/* The common ground of every file: the standard headers, errors, memory, texts and units.
+/* Common includes of all files: the standard headers, errors, memory, texts and units.
  *
- * Headers include it, and sources have it from their headers. So the includes of a file name only
- * what it works with. */
+ * Headers include it, and sources get it from their headers. So the includes of a file name only
+ * the modules that it uses. */
 #pragma once
 
 #include <errno.h>
@@ -21,10 +21,10 @@
 #include "sim/base/text.h"
 #include "sim/base/units.h"
 
-/* Marks a parameter that the type of a hook has, and the function does not look at. */
+/* Marks a parameter that a hook's type requires and the function does not use. */
 #define UNUSED __attribute__((unused))
 
-/* Orders for qsort and bsearch, a line each:
+/* Defines comparison functions for qsort and bsearch in one line:
  *
  *     SORT_BY(by_start, struct start, SORT_UP(ns), SORT_UP(row))
  *

@@ -5,7 +5,7 @@
 
 #include "sim/base/base.h"
 
-#define STEP_NS 1000000 /* readings of two processors may differ by less, and take no step */
+#define STEP_NS 1000000 /* smaller steps back are differences between processors' clocks */
 
 int64_t clock_ns(clockid_t clock)
 {
@@ -22,7 +22,7 @@ int64_t clock_now_ns(void)
     int64_t now = clock_ns(CLOCK_MONOTONIC) + shift;
     int64_t last = atomic_load(&last_ns);
     if (now < last) {
-        if (last - now > STEP_NS) { /* what came between is unknown: time continues from there */
+        if (last - now > STEP_NS) { /* set back by an unknown time: continue from `last` */
             (void)atomic_compare_exchange_strong(&shift_ns, &shift, shift + last - now);
         }
         return last;

@@ -18,7 +18,7 @@ int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_fi
 static const char *text_of(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
 {
     const char *text = csvfile_text(f, column);
-    SIM_ASSERT(c->min <= 1.0); /* of a text it says whether it may be empty */
+    SIM_ASSERT(c->min <= 1.0); /* min of a text is 1 if it must not be empty */
     if (c->min > 0.0 && text[0] == '\0') {
         csvfile_refuse(f, column, e, "must not be empty");
     }
@@ -39,8 +39,8 @@ static int64_t unit_ns(const struct csv_field *c)
     return c->kind == CSV_SECONDS ? NS_PER_S : NS_PER_MS;
 }
 
-/* Plain decimals are read as whole numbers: through a double, instants beyond 104 days (2^53 ns)
- * would not come back as written. */
+/* Plain decimals are parsed as integers. A double would not give instants beyond 104 days (2^53 ns)
+ * exactly. */
 static int64_t time_ns(struct csvfile *f, int column, const struct csv_field *c, struct err *e)
 {
     int64_t place = unit_ns(c);
@@ -50,7 +50,7 @@ static int64_t time_ns(struct csvfile *f, int column, const struct csv_field *c,
     const char *frac = text + whole_n + (text[whole_n] == '.');
     size_t frac_n = strspn(frac, "0123456789");
     if (frac[frac_n] != '\0' || frac_n > (c->kind == CSV_SECONDS ? 9 : 6) || !(v > 0.0)) {
-        return llround(v * (double)place); /* exponents, more digits than ns; refused values */
+        return llround(v * (double)place); /* exponents, more digits than ns, or refused values */
     }
     int64_t t = (int64_t)strtoull(text, NULL, 10) * place;
     for (size_t i = 0; i < frac_n; i++) {
@@ -163,7 +163,7 @@ void csv_write_text(FILE *out, const char *text, bool quoted)
     (void)fprintf(out, "%s\"", text);
 }
 
-/* Exact, without trailing zeros. */
+/* Writes all digits, without trailing zeros. */
 static void write_time(FILE *out, const struct csv_field *c, int64_t t_ns)
 {
     int64_t unit = unit_ns(c);

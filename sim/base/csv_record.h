@@ -1,4 +1,4 @@
-/* Rows of a CSV file as structs, by one table of their columns: it reads, checks and writes them.
+/* Reads, checks and writes the rows of a CSV file as structs, by a table of their columns.
  *
  *     #define OF(member) CSV_MEMBER(struct cause, member)
  *     static const struct csv_field fields[] = {
@@ -14,29 +14,29 @@
 #define CSV_MAX_FIELDS 32
 
 enum csv_kind {
-    CSV_TEXT,    /* const char *, kept (xkeep): of `min` bytes at least */
+    CSV_TEXT,    /* const char *, never freed (xkeep); min 1: must not be empty */
     CSV_NUMBER,  /* double */
     CSV_WHOLE,   /* bool or an unsigned integer of up to 32 bits */
     CSV_SIGNED,  /* int32_t */
-    CSV_SECONDS, /* int64_t, ns: plain decimals exactly; TIME_NEVER_NS is an empty cell */
-    CSV_MS,      /* milliseconds, read as a time */
-    CSV_CHOICE   /* as CSV_WHOLE, or an enum: the index of the text among `choices` */
+    CSV_SECONDS, /* int64_t, ns; plain decimals are exact; TIME_NEVER_NS: an empty cell */
+    CSV_MS,      /* int64_t, ns; the file has milliseconds */
+    CSV_CHOICE   /* as CSV_WHOLE, or an enum: index of the text in `choices` */
 };
 
 struct csv_field {
     const char *column;
     enum csv_kind kind;
-    size_t at, size;            /* of the member: CSV_MEMBER */
+    size_t at, size;            /* of the member, from CSV_MEMBER */
     double min, max;            /* in the unit of the column */
-    const char *const *choices; /* NULL ends them */
-    bool or_empty;      /* an empty cell leaves the member as it is; a number below 0 is one */
-    bool or_missing;    /* the same, and the whole column may be missing */
-    const char *format; /* of a number that is written, one double: "%.9g" when NULL */
-    bool quoted;        /* a text that is in quotes even where it need not be */
+    const char *const *choices; /* ends with NULL */
+    bool or_empty; /* an empty cell leaves the member as it is; numbers below 0 are written empty */
+    bool or_missing;    /* as or_empty, and the whole column may be missing */
+    const char *format; /* printf format of a CSV_NUMBER, of one double; NULL: "%.9g" */
+    bool quoted;        /* always quote the text */
 };
 #define CSV_MEMBER(type, member) .at = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
-/* The fields of one open file. */
+/* Columns of one open file. */
 struct csv_record {
     struct csvfile *f;              /* borrowed */
     const struct csv_field *fields; /* borrowed, at most CSV_MAX_FIELDS */
@@ -44,32 +44,32 @@ struct csv_record {
     int columns[CSV_MAX_FIELDS]; /* -1: missing */
 };
 
-/* Finds the columns: 0, or -EINVAL with an error for each that is missing. */
+/* Finds the columns. Returns 0, or -EINVAL with an error for each missing column. */
 int csv_record_init(struct csv_record *r, struct csvfile *f, const struct csv_field *fields,
                     size_t n, struct err *e);
-/* Sets the members of *out from the current row, with an error for each cell that is wrong. */
+/* Sets the members of *out from the current row. Adds an error for each wrong cell. */
 void csv_record_take(const struct csv_record *r, void *out, struct err *e);
 
-/* A whole file of rows. */
+/* Description of a file that is read as a whole. */
 struct csv_table {
     const struct csv_field *fields;
     size_t n_fields, row_bytes;
-    const void *blank; /* a row before its cells are read; NULL: zeros */
-    /* Refuses a row whose cells are right but do not go together, or NULL. */
+    const void *blank; /* initial value of each row; NULL: zeros */
+    /* Adds an error if the valid cells of a row contradict each other. May be NULL. */
     void (*check)(void *row, const struct csvfile *f, struct err *e);
-    const char *holds; /* "points": to have none is an error; NULL: it is none */
+    const char *holds; /* name of the rows, "points", if a file must have some; or NULL */
 };
 #define CSV_TABLE(rows_, row_bytes_, ...)                                                          \
     {                                                                                              \
         .fields = (rows_), .n_fields = sizeof(rows_) / sizeof(rows_)[0],                           \
         .row_bytes = (row_bytes_), __VA_ARGS__                                                     \
     }
-/* Returns all n rows, which are kept (xkept); NULL with errors, which name every wrong cell. */
+/* Returns all n rows, never freed (xkept). Returns NULL with an error for every wrong cell. */
 void *csv_table_read(const struct csv_table *t, const char *path, size_t *n, struct err *e);
 
-/* Writes a text as a cell: in quotes where it has commas, quotes or ends of lines, or is `quoted`.
- */
+/* Writes a text as a cell. Quotes it if it has commas, quotes or line ends, or if `quoted` is
+ * set. */
 void csv_write_text(FILE *out, const char *text, bool quoted);
-/* Some columns' names, and their cells of a row; neither ends the line. */
+/* Write the column names, or one row's cells, without a line end. */
 void csv_record_write_head(FILE *out, const struct csv_field *fields, size_t n);
 void csv_record_write(FILE *out, const struct csv_field *fields, size_t n, const void *row);

@@ -5,14 +5,14 @@
 #include "sim/base/input.h"
 #include "sim/base/words.h"
 
-/* Limits for broken files, above any result. */
+/* Limits for broken files, above those of any valid one. */
 #define MAX_COLUMNS 4096
 #define MAX_FIELD 65536 /* NUL included */
 
-/* One row: its fields behind each other, each with its NUL. */
+/* A row: its fields one after the other, each with a NUL. */
 struct fields {
     struct text text;
-    size_t *at; /* owned: where each begins */
+    size_t *at; /* owned: offset of each field in text */
     size_t cap_n;
     int n;
 };
@@ -26,7 +26,7 @@ struct csvfile {
     uint64_t row_line; /* first line of the current row */
     struct fields names, row;
     bool row_done, too_long, too_many;
-    bool unended; /* the last line has no end */
+    bool unended; /* the last line has no line end */
 };
 
 static void on_field(void *text, size_t len, void *data)
@@ -69,7 +69,7 @@ static bool too_large(const struct csvfile *f, struct err *e)
     return f->too_many || f->too_long;
 }
 
-/* Parses up to the end of one row: 1 got one, 0 end of file, -EINVAL with an error. */
+/* Parses up to the end of a row. Returns 1, 0 at the end of the file, or -EINVAL with an error. */
 static int read_row(struct csvfile *f, struct err *e)
 {
     f->row.n = 0;
@@ -256,7 +256,7 @@ double csvfile_number(struct csvfile *f, int col, double min, double max, struct
     const char *text = csvfile_text(f, col);
     char *end = NULL;
     double v = strtod(text, &end);
-    bool decimal = text[strspn(text, "+-.0123456789eE")] == '\0'; /* not hex, inf, nan */
+    bool decimal = text[strspn(text, "+-.0123456789eE")] == '\0'; /* excludes hex, inf and nan */
     if (col < 0 || end == text || *end != '\0' || !decimal || !isfinite(v) || v < min || v > max) {
         csvfile_refuse(f, col, e, "\"%s\" must be a number from %g to %g", text, min, max);
         return min;
@@ -270,7 +270,7 @@ uint64_t csvfile_u64(struct csvfile *f, int col, uint64_t min, uint64_t max, str
     char *end = NULL;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
-    if (*end == '.' && end != text) { /* "100.0", as spreadsheets and data frames write it */
+    if (*end == '.' && end != text) { /* "100.0", as spreadsheets and data frames write 100 */
         end += 1 + strspn(end + 1, "0");
     }
     if (col < 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v < min ||

@@ -14,8 +14,8 @@ static bool holds_data(const char *dir)
     return access(probe, R_OK) == 0;
 }
 
-/* The nearest ancestor of the executable that holds the data, as a source tree does, or has it in
- * share/xpusim, as a prefix does wherever it was moved. NULL without one; the caller frees it. */
+/* The nearest ancestor folder of the executable that has the data (a source tree), or its
+ * share/xpusim (a relocatable prefix). NULL without one; the caller frees it. */
 static char *beside_program(void)
 {
     static const char *const within[] = {"", "/share/xpusim"};
@@ -69,7 +69,7 @@ const char *datadir_built(const char *name)
 
 bool datadir_is_path(const char *name)
 {
-    const char *end = strrchr(name, '.'); /* "llama-3.2-3b" has a dot, and is none */
+    const char *end = strrchr(name, '.'); /* the dot of "llama-3.2-3b" is no file extension */
     size_t n = 0;
     while (end != NULL && isalpha((unsigned char)end[1 + n])) {
         n++;

@@ -1,9 +1,8 @@
-/* Errors of outside input, collected: a file's errors are all reported at once.
+/* A list of errors in outside input, so that all errors of a file are reported at once.
  *
- * Every loader takes a `struct err *` and appends one line per problem, each naming file and place
- * (line, or key path) and the accepted form. Functions return 0 or -errno; the caller prints the
- * lines and exits with status 2. An err object never frees anything of its user.
- */
+ * Every loader takes a `struct err *` and appends one line per problem, with the file, the place
+ * (line, or key path) and the accepted values. Functions return 0 or -errno; the caller prints the
+ * lines and exits with status 2. An err object owns nothing but its lines. */
 #pragma once
 
 #include <stddef.h>
@@ -24,9 +23,9 @@ struct err {
 /* Appends one formatted line. Always returns -EINVAL, so that `return err_add(...)` reads well. */
 int err_add(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Returns NULL instead. */
+/* As err_add, but returns NULL. */
 void *err_null(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Writes "xpusim: error: LINE" for each, and a count of those not stored. */
+/* Writes "xpusim: error: LINE" for each line, and the number of lines not stored. */
 void err_print(const struct err *e, FILE *out);
 
 /* Frees the lines; the object is then empty and can be used again. */

@@ -50,7 +50,7 @@ void frame_columns(struct frame *f, const struct frame_column *c, size_t n)
         f->right = xgrow(f->right, f->n_columns, sizeof *f->right);
         f->right[f->n_columns] = c[i].kind == FRAME_NUMBER && !c[i].left;
         f->columns[f->n_columns] = c[i];
-        /* People alone see a column without a name. The first of several with one name has it. */
+        /* Only text prints a column without a name. The first column of a name is the one found. */
         if (c[i].name != NULL && frame_find(f, c[i].name) < 0) {
             map_put(&f->by_name, hash_string(HASH_INIT, c[i].name), f->n_columns);
         }
@@ -94,7 +94,7 @@ void frame_cell(struct frame *f, struct frame_value v)
     SIM_REQUIRE(f->n_columns > 0, "columns before cells");
     const struct frame_column *c = &f->columns[f->n_cells % f->n_columns];
     if (c->kind == FRAME_FLAG && v.kind == FRAME_VALUE_NUMBER) {
-        v = frame_value_flag(v.number != 0.0); /* comparisons are ints in C */
+        v = frame_value_flag(v.number != 0.0); /* comparisons have type int in C */
     }
     SIM_REQUIRE(c->kind == FRAME_ANY || v.kind >= FRAME_VALUE_NULL || v.kind == kinds[c->kind],
                 "a cell of column %s", c->name);
@@ -131,7 +131,7 @@ void frame_begin_row(struct frame *f)
     f->near = 0;
 }
 
-/* A column behind the others; rows that are there have no value in it. */
+/* Appends a column; existing rows have absent cells in it. */
 static void widen(struct frame *f, const char *name)
 {
     size_t n = f->n_columns;
@@ -142,7 +142,7 @@ static void widen(struct frame *f, const char *name)
         f->cells[row * (n + 1) + n] = frame_cell_of(FRAME_ABSENT);
     }
     size_t n_cells = f->n_cells + rows;
-    f->n_cells = 0; /* columns before cells */
+    f->n_cells = 0; /* frame_columns requires that there are no cells */
     frame_add_column(f, name);
     f->n_cells = n_cells;
 }
@@ -163,7 +163,7 @@ void frame_set(struct frame *f, const char *column, struct frame_value v)
     *c = frame_cell_of(v);
 }
 
-/* ---- asking ---- */
+/* ---- access ---- */
 
 uint32_t frame_rows(const struct frame *f)
 {

@@ -1,4 +1,4 @@
-/* Files of results as frames: CSV as it is, JSON by the way to its rows. */
+/* Reads files of results as frames: CSV, and JSON by a path to its rows. */
 #include "sim/base/csvfile.h"
 #include "sim/base/frame_impl.h"
 #include "sim/base/json.h"
@@ -48,7 +48,7 @@ struct frame *frame_read_csv(const char *path, struct err *e)
 
 /* ---- JSON ---- */
 
-#define MOST_OUTER 256 /* values of the objects that a row lies in */
+#define MOST_OUTER 256 /* limit on values of the objects that contain a row */
 
 struct reading {
     struct frame *f;
@@ -59,7 +59,7 @@ struct reading {
     size_t n_outer;
 };
 
-/* Absent of what is no value: an object, an array. */
+/* Absent for objects and arrays. */
 static struct frame_value value_of_node(const cJSON *o)
 {
     if (cJSON_IsNumber(o)) {
@@ -150,7 +150,7 @@ struct frame *frame_of_json(const cJSON *root, const char *at, const char *path)
     return r.f;
 }
 
-/* ---- what must be there ---- */
+/* ---- required columns and numbers ---- */
 
 int frame_require(const struct frame *f, const char *columns, struct err *e)
 {

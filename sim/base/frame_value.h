@@ -1,4 +1,4 @@
-/* One value of a frame or document, made from any C type, and the macros that make rows of them. */
+/* A value of a frame or document, made from any C type, and macros that make rows of values. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -7,14 +7,14 @@ enum frame_value_kind {
     FRAME_VALUE_NUMBER,
     FRAME_VALUE_TEXT,
     FRAME_VALUE_FLAG,
-    FRAME_VALUE_NULL,   /* known to have no value: null in JSON */
-    FRAME_VALUE_ABSENT, /* does not apply here: its key is left out of JSON, its cell is blank */
+    FRAME_VALUE_NULL,   /* applies, but has no value: null in JSON */
+    FRAME_VALUE_ABSENT, /* does not apply: JSON leaves out its key, its cell is blank */
 };
 
 struct frame_value {
     enum frame_value_kind kind;
     double number;
-    const char *text; /* borrowed; of a number: what people see of it, or NULL */
+    const char *text; /* borrowed; of a number: how it is printed, or NULL */
 };
 
 static inline struct frame_value frame_value_number(double x)
@@ -49,7 +49,7 @@ static inline struct frame_value frame_value_same(struct frame_value x)
     return x;
 }
 
-/* A number of which people see a text of the caller: an interval, a count with its unit. */
+/* A number that is printed as the caller's text: an interval, a count with its unit. */
 static inline struct frame_value frame_shown(double x, const char *text)
 {
     struct frame_value v = frame_value_number(x);
@@ -68,7 +68,7 @@ static inline struct frame_value frame_shown(double x, const char *text)
         default: frame_value_number)(x)
 #define FRAME_NONE ((struct frame_value){.kind = FRAME_VALUE_NULL, .number = (double)NAN})
 #define FRAME_ABSENT ((struct frame_value){.kind = FRAME_VALUE_ABSENT, .number = (double)NAN})
-/* x where it applies, else absent. x is evaluated in either case. */
+/* x if it applies, else absent. x is evaluated in both cases. */
 #define FRAME_IF(applies, x) ((applies) ? FRAME_VALUE(x) : FRAME_ABSENT)
 
 /* At most 20 values, at most 10 pairs. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A signal handler reaches nothing but this. */
+/* The only state that the signal handler uses. */
 static struct halt_file *volatile files;
 
 void halt_removes(struct halt_file *file)
@@ -42,7 +42,7 @@ _Noreturn void out_of_memory(size_t bytes)
     }
     (void)fputc('\n', stderr);
     halt_remove_all();
-    _exit(EXIT_NO_MEMORY); /* nothing buffered is flushed: half a result is none */
+    _exit(EXIT_NO_MEMORY); /* does not flush buffers: partial results must not be printed */
 }
 
 _Noreturn void sim_require_failed(const char *file, int line, const char *func, const char *cond,

@@ -1,4 +1,4 @@
-/* Signals, which a simulator for pages has not. */
+/* Signal handling, in a file of its own because the WebAssembly build has no signals. */
 #define _GNU_SOURCE /* SA_ONSTACK */
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static void remove_and_end(int sig)
 {
     halt_remove_all();
-    (void)raise(sig); /* SA_RESETHAND: the default action now, once this one has returned */
+    (void)raise(sig); /* SA_RESETHAND: takes the default action when this handler returns */
 }
 
 void halt_on(const int *signals, size_t n)

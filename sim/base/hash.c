@@ -18,7 +18,7 @@ uint64_t hash_string(uint64_t h, const char *s)
     return hash_bytes(h, s, strlen(s) + 1);
 }
 
-/* Zero bytes at its end only multiply: most numbers are small. */
+/* The high bytes of small numbers are 0, and each of these only multiplies by PRIME. */
 uint64_t hash_u64(uint64_t h, uint64_t x)
 {
     static const uint64_t zeros[9] = {1ULL,

@@ -57,7 +57,7 @@ const char *input_utf16_hint(const char *text, size_t n)
 int input_next(FILE *f, const char *path, struct input_line *l, struct err *e)
 {
     unsigned long long number = ++l->number;
-    size_t n = 0; /* not l->n, which a compiler must store for each character */
+    size_t n = 0; /* not l->n, which the compiler would have to store for each character */
     for (int c = 0; c != '\n';) {
         c = getc_unlocked(f);
         if (c == EOF) {

@@ -1,4 +1,4 @@
-/* Streams that unpack and look ahead. */
+/* Streams that decompress gzip and allow a look at their first bytes. */
 #define _GNU_SOURCE /* fopencookie */
 #include <sys/types.h>
 #include <unistd.h>
@@ -7,19 +7,19 @@
 #include "sim/base/input.h"
 
 struct any {
-    gzFile from; /* hands on what is not gzip's as it is */
+    gzFile from; /* passes data that is not gzip through */
     char head[INPUT_HEAD_BYTES];
-    size_t at, n; /* of the head: what is still to be read again */
+    size_t at, n; /* head[at..n) has still to be read again */
 };
 
-/* Up to n bytes, or -1 with errno. */
+/* Reads up to n bytes. Returns their number, or -1 with errno. */
 static ssize_t gz_some(gzFile from, char *out, size_t n)
 {
     errno = 0;
     int got = gzread(from, out, (unsigned)n);
     int state = Z_OK;
     (void)gzerror(from, &state);
-    if (got < 0 || state != Z_OK) { /* Z_BUF_ERROR: the file ends inside */
+    if (got < 0 || state != Z_OK) { /* Z_BUF_ERROR: the file is truncated */
         errno = state == Z_MEM_ERROR ? ENOMEM : errno != 0 ? errno : EBADMSG;
         return -1;
     }

@@ -7,7 +7,7 @@
 #include "sim/base/output.h"
 #include "sim/base/words.h"
 
-/* A configuration file is small; a larger one is a mistake (a trace, a log). */
+/* Configuration files are small; a larger file is a mistake (a trace, a log). */
 #define MAX_FILE_BYTES ((size_t)8 << 20)
 
 static unsigned long line_of(const char *text, const char *at)
@@ -19,7 +19,7 @@ static unsigned long line_of(const char *text, const char *at)
     return line;
 }
 
-/* The caller frees it. */
+/* "path.key". The caller frees it. */
 static char *path_join(const char *path, const char *key)
 {
     struct text t = {0};
@@ -28,7 +28,7 @@ static char *path_join(const char *path, const char *key)
     return text_end(&t);
 }
 
-/* Duplicate keys and non-finite numbers, anywhere in the tree below `path`. */
+/* Reports duplicate keys and non-finite numbers anywhere in the tree at `path`. */
 static void check_tree(const cJSON *node, struct text *path, const char *file, struct err *e)
 {
     const size_t above = path->n;
@@ -67,7 +67,7 @@ cJSON *json_read_of(FILE *in, const char *path, struct err *e)
     return text == NULL ? NULL : json_read_text(text, path, e);
 }
 
-/* Ends within a string, an object or an array, as what is left of a longer file does. */
+/* Whether the text ends within a string, an object or an array, as a truncated file does. */
 static bool ends_early(const char *text)
 {
     size_t depth = 0;
@@ -119,7 +119,7 @@ static void note_asked(struct json_obj *o, const char *key)
     }
 }
 
-/* The child of that name, marked as asked for; NULL when there is none. */
+/* The child of that name, which is marked as read; NULL if there is none. */
 static const cJSON *find(struct json_obj *o, const char *key)
 {
     uint64_t bit = 1;
@@ -144,8 +144,8 @@ int json_refuse(const struct json_obj *o, const char *key, const char *fmt, ...)
     return err_add(o->err, "%s: %s: %s", o->file, path, what);
 }
 
-/* Reports that the child c must be of this form, or without c that it is missing. A missing object
- * had its own error. */
+/* Adds the error that child c must be as `form` says, or is missing (c NULL). If the object itself
+ * is missing, that was reported before. */
 static void refuse(struct json_obj *o, const char *key, const cJSON *c, const char *form)
 {
     if (c != NULL) {
@@ -155,7 +155,7 @@ static void refuse(struct json_obj *o, const char *key, const cJSON *c, const ch
     }
 }
 
-/* The child of a type; NULL with an error when it is missing or of another. */
+/* The child, if is(child); otherwise NULL with an error. */
 static const cJSON *get_as(struct json_obj *o, const char *key, const char *form,
                            cJSON_bool (*is)(const cJSON *))
 {
@@ -358,7 +358,7 @@ void json_done(struct json_obj *o)
         if ((o->seen & bit) == 0 && c->string != NULL) {
             struct nearest near;
             nearest_init(&near, c->string);
-            for (uint32_t i = 0; i < o->n_asked; i++) { /* one that is there is not meant */
+            for (uint32_t i = 0; i < o->n_asked; i++) { /* suggest no key that is present */
                 if (json_member(o->node, o->asked[i]) == NULL) {
                     nearest_look(&near, o->asked[i]);
                 }
@@ -368,7 +368,7 @@ void json_done(struct json_obj *o)
     }
 }
 
-/* ---- trees that nobody checks ---- */
+/* ---- unchecked access ---- */
 
 double json_number(const cJSON *o, const char *key)
 {

@@ -84,7 +84,7 @@ static void take_default(const struct json_field *f, char *target)
     case JSON_FIELD_COUNT:
         *(uint32_t *)to = (uint32_t)f->otherwise;
         return;
-    default: /* the caller's preset */
+    default: /* the caller has set the default */
         return;
     }
 }
@@ -102,7 +102,7 @@ void json_fields_read(struct json_obj *o, const struct json_fields *t, void *tar
     }
 }
 
-/* ---- looking rows up ---- */
+/* ---- look-up of rows ---- */
 
 static const struct json_field *row_of(const struct json_fields *t, const char *key, size_t len)
 {

@@ -1,52 +1,52 @@
 /* Objects of configuration files as tables: one row per key.
  *
- * A row gives the key's type, unit, range, meaning, and the member that it fills. The strict
- * reader, the JSON Schema (`list soc --keys`, docs/schemas/make.py), and `--set` of a key that a
- * file leaves out all use the same rows. A table describes one object; nested objects name their
- * own table. */
+ * A row has the key's type, unit, range, meaning, and the member that it fills. The strict reader,
+ * the JSON Schema (`list soc --keys`, docs/schemas/make.py), and `--set` of a key that a file
+ * leaves out use the same rows. A table describes one object; nested objects have their own
+ * table. */
 #pragma once
 
 #include "sim/base/json.h"
 
 enum json_field_kind {
-    JSON_FIELD_QUANTITY, /* double: value times scale; counted by its kind */
+    JSON_FIELD_QUANTITY, /* double: value times scale; n_kinds counts it */
     JSON_FIELD_SPAN,     /* int64_t, ns: a quantity; scale is seconds per unit */
-    JSON_FIELD_NUMBER,   /* double: a bare number times scale */
+    JSON_FIELD_NUMBER,   /* double: a plain number times scale */
     JSON_FIELD_COUNT,    /* uint32_t */
     JSON_FIELD_BOOL,     /* bool */
     JSON_FIELD_TEXT,     /* char[size] */
     JSON_FIELD_WORD,     /* const char *, borrowed from the tree */
-    JSON_FIELD_CHOICE,   /* an enum: the index among its words */
-    JSON_FIELD_OBJECT,   /* an object of the table `below`; NULL: of keys that nobody checks */
+    JSON_FIELD_CHOICE,   /* an enum: index in its words */
+    JSON_FIELD_OBJECT,   /* an object with table `below`; NULL: its keys are not checked */
     JSON_FIELD_ARRAY     /* an array of such objects */
 };
 
-/* One key. With size 0 a value is checked and not kept, and an object is the caller's to read;
- * the caller always reads arrays. */
+/* One key. With size 0 a value is checked but not stored, and the caller reads an object. The
+ * caller always reads arrays. */
 struct json_field {
-    const char *key, *unit; /* NULL: no quantity */
-    const char *about;      /* a sentence for people */
-    double min, max, scale; /* the range is in the file's unit; an array's is of its length */
-    double otherwise;       /* the member's value where an optional number is missing; in a tree of
-                               defaults that of every number, flag and choice */
-    const char *text;       /* and that of a word */
-    size_t offset, size;    /* of the member in the struct that json_fields_read fills */
-    const char *const *(*choices)(void); /* of a choice, or */
+    const char *key, *unit; /* unit NULL: not a quantity */
+    const char *about;      /* help text, a sentence */
+    double min, max, scale; /* range in the file's unit; of an array: of its length */
+    double otherwise; /* the member's value if an optional number is missing; json_fields_defaults
+                         uses it for numbers, flags and choices */
+    const char *text; /* default of a text or word */
+    size_t offset, size;                 /* of the member in the target of json_fields_read */
+    const char *const *(*choices)(void); /* words of a choice; or `words` */
     const char *const *words;
     const struct json_fields *below;
     enum json_field_kind kind;
     bool optional;
-    bool unread; /* for makers of files: no run reads it */
+    bool unread; /* for programs that write the file: runs do not read it */
 };
 
 struct json_fields {
     const struct json_field *rows;
     uint32_t n;
-    const struct json_fields *also; /* more keys of the same object, filling another struct; NULL */
+    const struct json_fields *also; /* more keys of this object, for another struct; or NULL */
 };
 
-/* A row is {JSON_QUANTITY(...)}, or {JSON_QUANTITY(...), JSON_DEFAULT(v)} where a file may leave
- * the key out. S is the struct that the table fills. */
+/* A row is {JSON_QUANTITY(...)}, or {JSON_QUANTITY(...), JSON_DEFAULT(v)} for an optional key. S is
+ * the struct that the table fills. */
 #define JSON_ROW_(name, text, type) .key = (name), .about = (text), .kind = JSON_FIELD_##type
 #define JSON_INTO_(S, member) .offset = offsetof(S, member), .size = sizeof(((S *)0)->member)
 #define JSON_RANGE_(low, high, factor) .min = (low), .max = (high), .scale = (factor)
@@ -79,23 +79,23 @@ struct json_fields {
 void json_fields_read(struct json_obj *o, const struct json_fields *t, void *target,
                       uint32_t n_kinds[QUANTITY_KINDS]);
 
-/* Adds the optional key of a path such as "devices.igpu.beside" to the tree, with its default,
- * where the tree lacks it; objects on the way too. Does nothing where no row allows the key. */
+/* Adds the optional key at a path such as "devices.igpu.beside" with its default if the tree lacks
+ * it, and missing objects on the path. Does nothing if no row has the key. */
 void json_fields_complete(const struct json_fields *t, cJSON *root, const char *path);
 
-/* Adds every key of the table with its default, also of objects below. */
+/* Adds the default of every key of the table (not of `also`) but arrays, and of nested objects. */
 void json_fields_defaults(const struct json_fields *t, cJSON *to);
 
-/* Removes the keys that no run reads. */
+/* Removes keys with `unread` set. */
 void json_fields_drop_unread(const struct json_fields *t, cJSON *object);
 
-/* Words that a choice has; NULL of other kinds. */
+/* The words of a choice; NULL for other kinds. */
 static inline const char *const *json_field_words(const struct json_field *f)
 {
     return f->choices != NULL ? f->choices() : f->words;
 }
 
-/* Calls each(key path, row) for every row, depth first; elements of arrays are called "[]". */
+/* Calls each(to, key path, row) for every row, depth first. Array elements have the path "[]". */
 void json_fields_each(const struct json_fields *t,
                       void (*each)(void *to, const char *path, const struct json_field *f),
                       void *to);

@@ -1,4 +1,4 @@
-/* Finds places in a JSON tree by a dotted path, and overrides their values. */
+/* Finds nodes of a JSON tree by a dotted path, and overrides their values. */
 #include "sim/base/json.h"
 #include "sim/base/nearest.h"
 
@@ -15,8 +15,8 @@ char *json_label(const cJSON *c)
                : NULL;
 }
 
-/* The child that the path begins with; *len: how much of the path names it. Labels may hold dots,
- * so they are tried whole. */
+/* The child named by the first step of the path; *len: length of the step. Labels may contain dots,
+ * so each is compared as a whole. */
 static cJSON *step(cJSON *node, const char *path, size_t *len)
 {
     char *end = NULL;
@@ -54,8 +54,8 @@ cJSON *json_find_element(cJSON *array, const char **path)
     return c;
 }
 
-/* A quantity takes the number as its value; its range grows to hold it; it is now an assumption.
- * One that the file left out had no range: it is the number. */
+/* Sets a quantity's value and makes its kind "assumed". The range is widened to include v. If the
+ * file left the quantity out, the range becomes v. */
 static cJSON *quantity_value(cJSON *node, double v)
 {
     cJSON *value = json_member(node, "value");
@@ -97,7 +97,7 @@ cJSON *json_find_path(cJSON *root, const char *path, const char **bad)
     return node;
 }
 
-/* The names at a place, and the one that `bad` is likely to mean. */
+/* Lists the names at a node, with a hint at the one that `bad` may mean. */
 static char *names_there(const cJSON *node, const char *bad, const char *begins)
 {
     SCOPED(text_fini) struct text names = {0};

@@ -19,7 +19,7 @@ void *library_open(const struct library *l, const struct library_function *f, si
             (void)dlclose(handle);
             return NULL;
         }
-        /* dlsym returns an object pointer; POSIX lets it be read as a function's this way. */
+        /* dlsym returns an object pointer; POSIX allows this conversion to a function pointer. */
         memcpy(f[i].pointer, &symbol, sizeof symbol);
     }
     return handle;

@@ -1,4 +1,4 @@
-/* Libraries that are loaded when something first needs them: most runs need none. */
+/* Libraries loaded on first use, because most runs need none of them. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -9,12 +9,12 @@ struct library {
     const char *lacks, *needs;    /* "observe: libcurl lacks", "version 7.66 is needed" */
 };
 
-/* A function to find, and the pointer to it that is set. */
+/* A function to look up, and the address of the pointer to set. */
 struct library_function {
     const char *name;
     void *pointer;
 };
 
-/* The handle, for dlclose; NULL with one error: "MISSING (why): REMEDY", or "LACKS name: NEEDS". */
+/* The handle, for dlclose; NULL with an error: "MISSING (why): REMEDY", or "LACKS name: NEEDS". */
 void *library_open(const struct library *l, const struct library_function *f, size_t n,
                    struct err *e);

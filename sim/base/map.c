@@ -3,7 +3,7 @@
 #define FIRST_CAP 64u
 #define FIRST_SHIFT 26u
 
-/* Does a look-up of every record's key end at that record? */
+/* Whether a look-up of every record's key finds that record. */
 static bool all_found(const struct map *m)
 {
     uint32_t n = 0;
@@ -48,7 +48,7 @@ void *map_add(struct map *m, uint64_t key)
     return s + 1;
 }
 
-/* A look-up ends at the first free slot, so a hole would hide the records behind it. Each later
+/* A look-up stops at the first free slot, so a hole would hide the records after it. Each later
  * record of the run that may be in the hole therefore moves into it, which leaves a new hole. */
 void map_remove(struct map *m, uint64_t key)
 {
@@ -66,7 +66,7 @@ void map_remove(struct map *m, uint64_t key)
     }
     map_slot(m, hole)->used = 0;
     m->n--;
-    SIM_ASSERT(mask >= 4096 || all_found(m)); /* of large ones it would cost too much each time */
+    SIM_ASSERT(mask >= 4096 || all_found(m)); /* too slow in large maps to do at each removal */
 }
 
 void *map_next(const struct map *m, uint32_t *at, uint64_t *key)

@@ -23,7 +23,7 @@ void memory_guard(void)
     (void)gsl_set_error_handler(gsl_failed);
 }
 
-/* A text that somebody else owns from the beginning. */
+/* A stream whose text is published to the caller's pointers. */
 struct stream {
     struct text text;
     char **to;
@@ -52,8 +52,8 @@ static int stream_close(void *cookie)
     return 0;
 }
 
-/* Not open_memstream: where the C library's text cannot grow, fwrite and fputs lose what they were
- * given, and ferror does not know. */
+/* Not open_memstream: if its buffer cannot grow, fwrite and fputs lose data, and ferror does not
+ * report it. */
 FILE *memory_stream(char **text, size_t *size)
 {
     struct stream *s = xcalloc(1, sizeof *s);

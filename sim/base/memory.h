@@ -1,16 +1,16 @@
-/* Memory that runs out ends the process with exit status 3 (arena.h), in libraries too. Half a JSON
- * tree, or a line that stops where the buffer could not grow, must not pass for a result. */
+/* If memory runs out, the process ends with exit status 3 (arena.h), in libraries too. An
+ * incomplete JSON tree or a truncated line must not be taken for a result. */
 #pragma once
 
 #include <stdio.h>
 
-/* Once, first in main: cJSON and GSL allocate through this. (SQLite's store and libcsv's readers
- * set theirs where they start.) */
+/* Makes cJSON and GSL allocate so. Call it once, first in main. (SQLite's and libcsv's allocators
+ * are set where they are initialised.) */
 void memory_guard(void);
 
-/* As open_memstream, but memory that runs out ends the process. The text is whole after a flush. */
+/* As open_memstream, but exits if memory runs out. The text is complete after a flush. */
 FILE *memory_stream(char **text, size_t *size);
-/* Before the text is used, as fflush: it is whole, or the process ends. */
+/* As fflush, but ends the process on failure. Call it before the text is used. */
 void memory_stream_flush(FILE *f);
-/* memory_stream_flush, then fclose; text: the stream's. */
+/* memory_stream_flush, then fclose. text: the pointer that memory_stream got. */
 void memory_stream_close(FILE *f, char *const *text);

@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-/* Edit distance of two words, regardless of their case; rows of a small matrix. */
+/* Edit distance of two words, ignoring case; keeps one row of the matrix. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[NEAREST_NAME_BYTES];
@@ -31,7 +31,7 @@ static size_t distance(const char *a, const char *b)
 void nearest_init(struct nearest *n, const char *word)
 {
     *n = (struct nearest){.word = word};
-    n->least = strlen(word) / 3 + 2; /* as many slips as a third of the letters, and one */
+    n->least = strlen(word) / 3 + 2; /* edits: at most a third of the letters, plus one */
 }
 
 void nearest_look(struct nearest *n, const char *name)

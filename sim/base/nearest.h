@@ -1,24 +1,23 @@
-/* The name that a misspelt word is likely to mean, for messages. */
+/* Finds the name that a misspelt word probably means, for error messages. */
 #pragma once
 
 #include <stddef.h>
 
-#define NEAREST_NAME_BYTES 64 /* what a name, longer or not, is compared by, with its '\0' */
+#define NEAREST_NAME_BYTES 64 /* names are compared up to this length, with the '\0' */
 
 struct nearest {
     const char *word; /* borrowed */
-    size_t least;     /* edits to the best so far */
+    size_t least;     /* edit distance of the best name so far */
     char best[NEAREST_NAME_BYTES];
     char hint[NEAREST_NAME_BYTES + 32];
 };
 
-/* Nothing is near yet. word outlives n. */
+/* Starts a search. `word` must outlive n. */
 void nearest_init(struct nearest *n, const char *word);
 
-/* One name that there is; the first of equals stays. A letter in another case is no slip. Cost:
+/* Considers one name; of equally near names the first wins. Upper and lower case are equal. Cost:
  * product of the lengths. */
 void nearest_look(struct nearest *n, const char *name);
 
-/* "; did you mean NAME?", or "" when no name is so near that it is likely to be meant. Lives as
- * long as n. */
+/* "; did you mean NAME?", or "" if no name is near enough. Lives as long as n. */
 const char *nearest_hint(struct nearest *n);

@@ -8,24 +8,24 @@
 #ifndef PATH_MAX
 #define PATH_MAX 4096
 #endif
-#define MAX_LINKS 40 /* as the kernel: more are a circle */
+#define MAX_LINKS 40 /* as in the kernel: more links are a loop */
 
 struct output {
     FILE *f;
-    char *path;                 /* as the user wrote it, for messages */
-    char *target;               /* the place, links followed */
-    char *beside;               /* name of the file that will take the place */
-    struct halt_file temporary; /* the same while it is there; NULL: none is, or written through */
+    char *path;                 /* as the user gave it, for messages */
+    char *target;               /* the path, symbolic links resolved */
+    char *beside;               /* temporary name in the target's folder */
+    struct halt_file temporary; /* path NULL: no temporary file (written directly, or none yet) */
 };
 
-/* Where a path leads in the end, and whether that can be replaced by a rename. */
+/* A resolved path, and whether a rename can replace it. */
 struct place {
     char path[PATH_MAX];
-    bool through; /* a device, a pipe, an open descriptor */
-    mode_t mode;  /* permissions of a new file, or those of the one that is there */
+    bool through; /* write directly: a device, a pipe, an open descriptor */
+    mode_t mode;  /* permissions of the existing or the new file */
 };
 
-/* Replaces p->path by what the link there says. -errno when it does not fit. */
+/* Replaces p->path by the target of that link. Returns 0 or -errno. */
 static int follow(struct place *p)
 {
     char says[PATH_MAX];
@@ -43,7 +43,7 @@ static int follow(struct place *p)
     return 0;
 }
 
-/* 0 or -errno. */
+/* Resolves the path. Returns 0 or -errno. */
 static int find_place(const char *path, struct place *p)
 {
     mode_t mask = umask(0);
@@ -64,7 +64,7 @@ static int find_place(const char *path, struct place *p)
             p->through = !S_ISREG(s.st_mode);
             return p->through || access(p->path, W_OK) == 0 ? 0 : -errno;
         }
-        if (strncmp(p->path, "/proc/", 6) == 0) { /* names something open, wherever it lies */
+        if (strncmp(p->path, "/proc/", 6) == 0) { /* an open file, wherever it is */
             p->through = true;
             return 0;
         }
@@ -75,23 +75,23 @@ static int find_place(const char *path, struct place *p)
     }
 }
 
-/* Opens the place itself, or a temporary file in its folder. Returns the descriptor, or -1 with
+/* Opens the target itself, or a temporary file in its folder. Returns the descriptor, or -1 with
  * errno. */
 static int open_at(const struct place *p, struct output *o)
 {
-    if (output_is_stdout(o->path)) { /* opening it again would begin at its start */
+    if (output_is_stdout(o->path)) { /* reopening would write from the start of the file */
         int fd = dup(STDOUT_FILENO);
         return fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
     }
     if (p->through) {
         return open(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
     }
-    /* A signal finds no file, or finds one that it knows of. */
+    /* Atomic for the signal handler: a file that exists is always registered. */
     halt_hold();
     int fd = mkstemp(o->beside);
     o->temporary.path = fd >= 0 ? o->beside : NULL;
     halt_resume();
-    if (fd >= 0) { /* of file systems without permissions fchmod fails, and need not work */
+    if (fd >= 0) { /* ignore errors: fchmod fails on file systems without permissions */
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         (void)fchmod(fd, p->mode);
     }
@@ -121,7 +121,7 @@ struct output *output_open(const char *path, struct err *e)
     }
     struct output *o = xcalloc(1, sizeof *o);
     size_t n = strlen(p.path) + sizeof ".XXXXXX";
-    halt_removes(&o->temporary); /* before there is anything to remove */
+    halt_removes(&o->temporary); /* registered before the file exists */
     o->path = xstrdup(path);
     o->target = xstrdup(p.path);
     o->beside = xmalloc(n);
@@ -136,7 +136,7 @@ struct output *output_open(const char *path, struct err *e)
     if (o->f == NULL) {
         out_of_memory(0);
     }
-    if (output_is_stdout(path)) { /* results may come between its lines */
+    if (output_is_stdout(path)) { /* other output may be printed between its lines */
         (void)setvbuf(o->f, NULL, _IOLBF, BUFSIZ);
     }
     return o;
@@ -154,7 +154,7 @@ int output_close(struct output *o, bool keep, struct err *e)
     }
     errno = 0;
     bool bad = ferror(o->f) != 0;
-    if (bad) { /* the reason is forgotten: a byte more fails for it again */
+    if (bad) { /* errno is lost by now: write one more byte to fail again */
         clearerr(o->f);
         (void)fputc('\n', o->f);
     }

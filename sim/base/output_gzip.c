@@ -1,4 +1,4 @@
-/* A stream that packs what is written to it. */
+/* A stream that compresses what is written to it. */
 #define _GNU_SOURCE /* fopencookie */
 #include <sys/types.h>
 #include <zlib.h>
@@ -14,11 +14,11 @@ static ssize_t gzip_write(void *cookie, const char *bytes, size_t n)
 {
     struct packed *p = cookie;
     errno = 0;
-    int put = gzwrite(p->to, bytes, (unsigned)n); /* a buffer of stdio: far below 4 GB */
+    int put = gzwrite(p->to, bytes, (unsigned)n); /* n is a buffer of stdio, far below 4 GB */
     if (put <= 0 && n > 0) {
         p->failed = p->failed != 0 ? p->failed : errno != 0 ? errno : EIO;
         errno = p->failed;
-        return 0; /* to fopencookie an error, which errno names */
+        return 0; /* how fopencookie's write reports errors; errno is set */
     }
     return put;
 }

@@ -3,17 +3,16 @@
 #include <float.h>
 #include <gsl/gsl_statistics_double.h>
 
-/* A sketch's bucket is a double's exponent and the first bits of its fraction: 128 buckets of one
- * width between a power of two and the next. So a bucket's middle is within 1/256 of every value in
- * it, and which bucket a value has rests on no library's logarithm. From 2^-30 to 2^30; bucket 0
- * has what is below, and the last one what is above.
- */
+/* A sketch's bucket is the exponent of a double and the first 7 bits of its fraction: 128 buckets
+ * of equal width between two powers of two. So the middle of a bucket is within 1/256 of its
+ * values, and no library's logarithm decides on the bucket. Buckets cover 2^-30 to 2^30. Bucket 0
+ * has all smaller values, and the last one all greater values. */
 #define SKETCH_SHIFT (52 - 7)
 #define SKETCH_FIRST ((uint64_t)(1023 - 30) << 7)
 #define SKETCH_BINS (1 + (60 << 7))
 #define SKETCH_LOW 0x1p-30
 
-/* The bucket of a value. */
+/* Index of the bucket of x. */
 static size_t bin_of(double x)
 {
     if (!(x >= SKETCH_LOW)) {
@@ -42,9 +41,9 @@ void sample_fini(struct sample *s)
 
 static inline void add_sum(struct sample *s, double add)
 {
-    SIM_ASSERT(!isnan(add)); /* one would make every mean of the run none */
+    SIM_ASSERT(!isnan(add)); /* would make all means of the run NaN */
     double t = s->sum + add;
-    /* Neumaier: keeps what the addition lost. */
+    /* Neumaier: adds up the rounding errors. */
     s->comp += fabs(s->sum) >= fabs(add) ? (s->sum - t) + add : (add - t) + s->sum;
     s->sum = t;
 }
@@ -56,7 +55,7 @@ static inline void note(struct sample *s, double x, uint32_t count)
     s->max = x > s->max ? x : s->max;
 }
 
-/* Most samples of a run stay empty, so bins come with the first value. */
+/* Allocates the bins with the first value, because most samples of a run stay empty. */
 static void bins_make(struct sample *s)
 {
     if (s->bins == NULL) {
@@ -64,8 +63,8 @@ static void bins_make(struct sample *s)
     }
 }
 
-/* Adds the first values of a sketch, or any to a sample that keeps all. It is apart, so that other
- * calls save no registers. */
+/* Adds the first values of a sketch, or any to an exact sample. Not inlined, so that the fast path
+ * saves no registers. */
 __attribute__((noinline)) static void add_apart(struct sample *s, double x, uint32_t count)
 {
     if (s->sketch) {
@@ -105,7 +104,7 @@ void sample_merge(struct sample *s, const struct sample *o)
     if (s->sketch) {
         bins_make(s);
         size_t last = bin_of(o->max);
-        for (size_t i = bin_of(o->min); i <= last; i++) { /* greater values, later buckets */
+        for (size_t i = bin_of(o->min); i <= last; i++) { /* bin_of is monotonic */
             s->bins[i] += o->bins[i];
         }
     } else {
@@ -124,7 +123,7 @@ void sample_copy(struct sample *out, const struct sample *s)
 {
     SIM_ASSERT(out->n == 0 && out->sketch == s->sketch);
     sample_merge(out, s);
-    out->sum = s->sum; /* as they are: a merge adds them up */
+    out->sum = s->sum; /* copy exactly; a merge adds comp to sum */
     out->comp = s->comp;
 }
 
@@ -134,7 +133,7 @@ double sample_mean(const struct sample *s)
     return s->n == 0 ? (double)NAN : (s->sum + s->comp) / (double)s->n;
 }
 
-/* The value by which a bucket is reported. */
+/* The value that is reported for a bucket. */
 static double middle_of(size_t bin)
 {
     uint64_t bits = ((2 * (bin - 1 + SKETCH_FIRST)) | 1) << (SKETCH_SHIFT - 1);
@@ -184,7 +183,8 @@ size_t sample_count_upto(const struct sample *s, double x)
     return n;
 }
 
-/* Selection between the nearest ranks that are known: others need not be looked at again. */
+/* Selects between the nearest known ranks; the values outside are known to be smaller or
+ * greater. */
 static double value_at(struct sample *s, size_t rank)
 {
     uint32_t above = 0;
@@ -213,8 +213,8 @@ double sample_quantile(struct sample *s, double p)
     if (s->n == 0) {
         return (double)NAN;
     }
-    /* Rounding may put p*n just above the whole number that is meant (0.07 * 100 is one case). A
-     * slack of two roundings keeps ceil from taking the next value. */
+    /* Rounding may put p*n just above the intended whole number (0.07 * 100 is one case). A slack
+     * of two roundings keeps ceil from taking the next value. */
     double rank_exact = ceil(p * (double)s->n * (1.0 - 2.0 * DBL_EPSILON));
     SIM_ASSERT(p >= 0.0 && p <= 1.0);
     size_t rank = rank_exact < 1.0 ? 1 : (size_t)rank_exact;

@@ -1,5 +1,5 @@
-/* Things in the order in which they give way: by rank, and of one rank the oldest first. A thing
- * has its place as its first member, so that the place's address is its own. */
+/* Intrusive lists in eviction order: by rank, and first in first out within a rank. `struct ranked`
+ * is the first member of an object, so that both have the same address. */
 #pragma once
 
 #include <stddef.h>
@@ -7,14 +7,14 @@
 
 struct ranked {
     struct ranked *before, *after; /* NULL at the ends */
-    uint32_t rank;                 /* does not change while it is in a list */
+    uint32_t rank;                 /* constant while x is in a list */
 };
 
 struct ranked_list { /* {0}: empty */
     struct ranked *first, *last;
 };
 
-/* Puts it right behind another one, which has its rank or less; NULL: first. */
+/* Inserts x after `before`, whose rank is not above x's; NULL: at the head. */
 static inline void ranked_add_behind(struct ranked_list *l, struct ranked *before, struct ranked *x)
 {
     x->before = before;
@@ -24,7 +24,7 @@ static inline void ranked_add_behind(struct ranked_list *l, struct ranked *befor
     *(x->after != NULL ? &x->after->before : &l->last) = x;
 }
 
-/* Puts it behind those of its rank. O(things of higher rank). */
+/* Inserts x after all elements of its rank. O(elements of higher rank). */
 static inline void ranked_add(struct ranked_list *l, struct ranked *x)
 {
     struct ranked *before = l->last;

@@ -45,7 +45,7 @@ static double uniform_of(uint64_t x)
     return (double)(x >> 11) * 0x1.0p-53;
 }
 
-/* In (0,1): the midpoint of one of 2^53 equal cells, so that inverses stay finite. */
+/* In (0,1): the midpoint of one of 2^53 equal intervals, so that inverses stay finite. */
 static double open_uniform_of(uint64_t x)
 {
     return ((double)(x >> 11) + 0.5) * 0x1.0p-53;
@@ -58,8 +58,8 @@ double rng_uniform(struct rng *r)
 
 uint32_t rng_below(struct rng *r, uint32_t n)
 {
-    /* Above the last whole run of n values it draws again. That one starts within n of the end, so
-     * where it does is hardly ever computed: a division costs more than the draw. */
+    /* Rejects draws above the largest multiple of n. It is within n of UINT64_MAX, so it is rarely
+     * computed: a division costs more than the draw. */
     SIM_ASSERT(n > 0);
     uint64_t x = rng_u64(r);
     while (x > UINT64_MAX - n && x >= UINT64_MAX - UINT64_MAX % n) {
@@ -71,7 +71,7 @@ uint32_t rng_below(struct rng *r, uint32_t n)
 double rng_exponential(struct rng *r, double mean)
 {
     SIM_ASSERT(mean >= 0.0);
-    return -mean * log1p(-rng_uniform(r)); /* of 1 - u in (0, 1]: never an infinite one */
+    return -mean * log1p(-rng_uniform(r)); /* log of 1 - u in (0, 1] is finite */
 }
 
 double rng_normal(struct rng *r)
@@ -84,7 +84,7 @@ double rng_normal_of_key(uint64_t key)
     return gsl_cdf_ugaussian_Pinv(open_uniform_of(rng_mix64(key)));
 }
 
-/* ---- as a GSL generator ---- */
+/* ---- GSL's interface ---- */
 
 static void gsl_set(void *state, unsigned long seed)
 {

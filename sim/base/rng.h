@@ -1,10 +1,9 @@
-/* Random numbers: keyed streams, so that adding a policy or a purpose shifts nobody else's draws.
+/* Random numbers in keyed streams, so that a new policy or purpose changes no other draws.
  *
  * Generator: xoshiro256++ (Blackman and Vigna 2019, public domain algorithm), state filled by
  * splitmix64 from a 64-bit key. A stream's key mixes (seed, purpose, a, b); two different tuples
- * give independent streams for all practical purposes. Exposed as a gsl_rng_type so GSL's
- * distributions draw from it.
- */
+ * give independent streams for all practical purposes. GSL's distributions can draw from it as a
+ * gsl_rng_type. */
 #pragma once
 
 #include <gsl/gsl_rng.h>
@@ -39,7 +38,7 @@ enum rng_purpose {
 };
 
 /* One step of splitmix64 (Steele, Lea, Flood 2014), constants as published: a bijective 64-bit
- * mixer, also used for hashing keys. The state of the next step is greater by RNG_MIX_STEP. */
+ * mixer, also used for hashing keys. Each step adds RNG_MIX_STEP to the state. */
 #define RNG_MIX_STEP 0x9E3779B97F4A7C15ULL
 static inline uint64_t rng_mix64(uint64_t x)
 {
@@ -51,10 +50,10 @@ static inline uint64_t rng_mix64(uint64_t x)
 
 uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
-/* The largest seed of people and files: beyond 2^53 a number of JSON does not hold each one. */
+/* The largest seed in options and files: a JSON number is exact up to 2^53. */
 #define RNG_SEED_MAX 9007199254740992ULL
 
-/* A seed for people and files: the upper 53 bits. */
+/* A seed for options and files: the upper 53 bits. */
 static inline uint64_t rng_seed(uint64_t key)
 {
     return key >> 11;
@@ -67,10 +66,10 @@ uint32_t rng_below(struct rng *r, uint32_t n);      /* [0,n), unbiased; n > 0 */
 double rng_exponential(struct rng *r, double mean); /* by inversion */
 double rng_normal(struct rng *r);                   /* standard normal by inversion */
 
-/* A standard normal that is a pure function of its key: no state, no order. */
+/* A standard normal as a pure function of its key, without state. */
 double rng_normal_of_key(uint64_t key);
 
-/* This generator with GSL's interface; gsl_rng_set seeds it with rng_init(seed). */
+/* This generator behind GSL's interface; gsl_rng_set calls rng_init(seed). */
 extern const gsl_rng_type *rng_gsl_type;
-/* A GSL generator with a stream's key; caller frees with gsl_rng_free. */
+/* A GSL generator for a stream's key; the caller frees it with gsl_rng_free. */
 gsl_rng *rng_gsl_new(uint64_t key);

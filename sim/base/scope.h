@@ -1,18 +1,18 @@
-/* Memory of a scope: a local says at its declaration how it is freed, and every way out of its
- * scope frees it, the last one declared first.
+/* Cleanup at the end of a scope: a local's declaration names its destructor. Every exit from the
+ * scope calls it, in reverse order of declaration.
  *
  *     OWNED char *name = xformat("%u", n);
  *     SCOPED(text_fini) struct text t = {0};
  *
- * It has a value before the first way out. A local that outlives its scope is not declared so. */
+ * Initialise the local before the first exit. It must not outlive its scope. */
 #pragma once
 
 #include <stdlib.h>
 #include <string.h>
 
-/* fini(&object) at the end of the scope. */
+/* Calls fini(&object) at the end of the scope. */
 #define SCOPED(fini) __attribute__((cleanup(fini)))
-/* A pointer that free() frees; NULL is one. */
+/* A pointer that is freed at the end of the scope; may be NULL. */
 #define OWNED SCOPED(scope_free)
 
 static inline void scope_free(void *pointer)

@@ -1,4 +1,4 @@
-/* Vectors and matrices of GSL that belong to a scope (scope.h). */
+/* Destructors of GSL's vectors and matrices for SCOPED (scope.h). */
 #pragma once
 
 #include <gsl/gsl_matrix.h>

@@ -6,22 +6,22 @@
 
 /* A class of substrings that end at the same places. */
 struct state {
-    uint32_t length;    /* of the longest one */
-    uint32_t link;      /* class of its longest suffix that ends elsewhere too */
-    uint32_t first_end; /* where it ends first */
-    uint32_t edges;     /* first of a list; NONE */
+    uint32_t length;    /* of the longest substring */
+    uint32_t link;      /* class of the longest suffix that also ends elsewhere */
+    uint32_t first_end; /* end of the first occurrence */
+    uint32_t edges;     /* first edge of a list, or NONE */
 };
 
 struct edge {
     uint32_t number, to;
-    uint32_t next; /* of the same state */
+    uint32_t next; /* next edge of the same state, or NONE */
 };
 
 struct suffix {
     struct state *states; /* owned */
     struct edge *edges;   /* owned */
     size_t n_states, cap_states, n_edges, cap_edges;
-    struct map places; /* owned; edges by class and number */
+    struct map places; /* owned; index of the edge of a state and a number */
     uint32_t last, n;
 };
 
@@ -68,7 +68,7 @@ void suffix_free(struct suffix *s)
     }
 }
 
-/* The part of class q that `from` reaches by the number: a class of its own from now on. */
+/* Makes a new class of the part of class q that `from` reaches by the number. */
 static uint32_t split(struct suffix *s, uint32_t from, uint32_t number, uint32_t q)
 {
     uint32_t part = state_add(s, (struct state){.length = s->states[from].length + 1,
@@ -108,7 +108,7 @@ void suffix_add(struct suffix *s, uint32_t number)
     s->last = all;
 }
 
-/* The first place of a substring of class `at`, or of its last `most` numbers. */
+/* The first occurrence of a substring of class `at`, or of its last `most` numbers. */
 static struct suffix_match match_of(const struct suffix *s, uint32_t at, uint32_t length,
                                     uint32_t most)
 {
@@ -123,8 +123,7 @@ static struct suffix_match match_of(const struct suffix *s, uint32_t at, uint32_
 
 struct suffix_match suffix_longest(const struct suffix *s, uint32_t most)
 {
-    /* The whole sequence ends at its end alone; its longest suffix that ends earlier is its link.
-     */
+    /* The whole sequence occurs once; its longest suffix that also ends earlier is its link. */
     uint32_t at = s->states[s->last].link;
     return match_of(s, at, at == NONE ? 0 : s->states[at].length, most);
 }

@@ -6,9 +6,9 @@
 #include "sim/base/output.h"
 
 #define BLOCK 512
-#define END_BLOCKS 2 /* of zeros */
+#define END_BLOCKS 2 /* blocks of zeros at the end */
 
-/* Numbers are octal digits with an end. */
+/* Numbers are octal digits with a terminator. */
 struct header {
     char name[TAR_NAME_BYTES], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8];
     char type, link[100], magic[6], version[2], user[32], group[32], major[8], minor[8];
@@ -44,7 +44,7 @@ void tar_fini(struct tar *t)
     *t = (struct tar){0};
 }
 
-/* Sums all bytes; those of the sum itself count as blanks. */
+/* Sum of all bytes; the sum field counts as blanks. */
 static unsigned checksum(const struct header *h)
 {
     const unsigned char *bytes = (const unsigned char *)h;
@@ -96,7 +96,7 @@ int tar_write(const struct tar *t, const char *path, struct err *e)
 struct reader {
     const char *path;
     gzFile in;
-    uint64_t at, most; /* bytes read; allowed */
+    uint64_t at, most; /* bytes read; limit */
     struct err *e;
 };
 
@@ -105,7 +105,7 @@ static int damaged(const struct reader *r, uint64_t at, const char *what)
     return err_add(r->e, "%s: byte %" PRIu64 " of the unpacked archive: %s", r->path, at, what);
 }
 
-/* Whether what was read so far is as it was packed: its end has a sum. */
+/* Whether the data read so far were intact. zlib checks a sum at the end. */
 static bool is_whole(const struct reader *r)
 {
     int state = Z_OK;
@@ -120,7 +120,7 @@ static int cut(const struct reader *r)
                                : "the packed file is damaged or cut off from here on");
 }
 
-/* n bytes, or an error. */
+/* Reads n bytes. Returns 0, or -EINVAL with an error. */
 static int take(struct reader *r, void *to, size_t n)
 {
     if (n > r->most - r->at) {
@@ -147,7 +147,7 @@ static bool is_zero(const struct header *h)
     return memcmp(h, &zero, sizeof zero) == 0;
 }
 
-/* A name like a file's here: no folder, nothing that a terminal obeys. */
+/* A valid name for this archive: no folder, and no control characters. */
 static bool good_name(const char *name)
 {
     static const char letters[] =

@@ -13,7 +13,7 @@ char *text_visible(char *text, const char *keep)
 {
     for (unsigned char *p = (unsigned char *)text; *p != '\0'; p++) {
         bool ascii = (*p < ' ' || *p == 0x7f) && strchr(keep, *p) == NULL;
-        bool c1 = *p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f; /* in UTF-8; 0x9b begins a sequence */
+        bool c1 = *p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f; /* UTF-8; 0x9b starts an escape */
         if (ascii || c1) {
             *p = '?';
             p[1] = c1 ? '?' : p[1];
@@ -96,9 +96,9 @@ void texts_fini(struct texts *l)
     *l = (struct texts){0};
 }
 
-/* ---- lists in one text ---- */
+/* ---- lists in one string ---- */
 
-/* An item ends at its separator; what is compared of it may end before. */
+/* Compares each item up to the first character of `ends` (a key ends before its item). */
 static const char *list_find(const char *list, char separator, const char *ends, const char *what,
                              size_t n)
 {

@@ -1,4 +1,4 @@
-/* A text under construction, for output that is too frequent for printf. */
+/* A string builder, for output that is too frequent for printf. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ static inline void text_room(struct text *t, size_t more)
 static inline void text_add(struct text *t, const char *s, size_t n)
 {
     text_room(t, n);
-    if (n > 0) { /* an empty text may have no bytes at all */
+    if (n > 0) { /* p may be NULL then */
         memcpy(t->p + t->n, s, n);
     }
     t->n += n;
@@ -50,7 +50,7 @@ static inline void text_u64(struct text *t, uint64_t v)
     text_add(t, digits + at, sizeof digits - at);
 }
 
-/* A time; that which never comes is null. */
+/* A time in ns; TIME_NEVER_NS is "null". */
 static inline void text_ns(struct text *t, int64_t ns)
 {
     if (ns == TIME_NEVER_NS) {
@@ -66,7 +66,7 @@ static inline void text_bool(struct text *t, int yes)
     text_string(t, yes ? "true" : "false");
 }
 
-/* After a comma. */
+/* A comma and a number. */
 static inline void text_next_u64(struct text *t, uint64_t v)
 {
     text_char(t, ',');
@@ -79,18 +79,18 @@ static inline void text_double(struct text *t, double v)
     text_add(t, digits, (size_t)snprintf(digits, sizeof digits, "%.17g", v));
 }
 
-/* By printf. */
+/* Appends as printf does. */
 void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds an item of a list: `between` comes before all but the first. */
+/* Appends a list item, with `between` before it unless it is the first. */
 static inline void text_item(struct text *t, const char *between, const char *item)
 {
     text_string(t, t->n > 0 ? between : "");
     text_string(t, item);
 }
 
-/* With its NUL, which does not count. Borrowed, until it grows; or the caller frees it, and does
- * not fini. */
+/* The text with its NUL, which n does not count. Borrowed until the next append; or the caller
+ * frees it and does not call text_fini. */
 static inline char *text_end(struct text *t)
 {
     text_room(t, 1);
@@ -98,9 +98,9 @@ static inline char *text_end(struct text *t)
     return t->p;
 }
 
-/* Makes a text of others fit for a terminal, in place: control characters become '?', but those in
- * `keep` stay. Everything that people read passes through it; data formats escape in their own way.
- * Returns the text. */
+/* Makes an untrusted text safe for a terminal, in place: control characters become '?', except
+ * those in `keep`. All messages pass through it; data formats escape in their own way. Returns the
+ * text. */
 char *text_visible(char *text, const char *keep);
 
 static inline void text_fini(struct text *t)
@@ -109,37 +109,37 @@ static inline void text_fini(struct text *t)
     *t = (struct text){0};
 }
 
-/* The end of a noun after the number n. */
+/* The plural ending of a noun after n. */
 static inline const char *text_plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
 
-/* A number for people: four significant digits, without an exponent below ten millions. Returns
+/* A number for display: four significant digits, and no exponent below ten millions. Returns
  * buf. */
 #define TEXT_SHORT_BYTES 32
 const char *text_short(char buf[TEXT_SHORT_BYTES], double x);
 
 bool text_begins(const char *text, const char *with);
-/* Is there something, and then this end? */
+/* Whether the text ends so, and is longer than the ending. */
 bool text_ends(const char *text, const char *with);
-/* A path without its folders. */
+/* The file name of a path. */
 const char *text_base(const char *path);
 
-/* A list of texts. */
+/* A list of strings. */
 struct texts {
-    char **v; /* owned, as its texts are */
+    char **v; /* owned, as are its strings */
     size_t n;
 };
 void texts_add(struct texts *l, const char *text);
-/* The place of an equal text; n where there is none. */
+/* Index of an equal string; n if there is none. */
 size_t texts_find(const struct texts *l, const char *text);
-/* Its place in the list, to which it is added when it is not there yet. */
+/* Index of an equal string, which is added if there is none. */
 size_t texts_index(struct texts *l, const char *text);
 void texts_sort(struct texts *l);
 void texts_fini(struct texts *l);
 
-/* ---- lists in one text ---- */
+/* ---- lists in one string ---- */
 
 /* The item of n characters in "a,b,c" (separator ','), or NULL. */
 const char *text_list_item(const char *list, char separator, const char *item, size_t n);

@@ -1,4 +1,4 @@
-/* Units and conversions: the only place where one unit becomes another.
+/* Units and conversions: units are converted only here.
  *
  * Instants and durations are int64_t nanoseconds; rates are double. A duration computed in floating
  * point becomes an integer once, here, by rounding to the nearest nanosecond. So every later sum is
@@ -12,10 +12,10 @@
 #define NS_PER_MS 1000000LL
 #define NS_PER_US 1000LL
 #define TIME_NEVER_NS INT64_MAX
-/* No run goes beyond it (146 years), so that an instant and a duration can be added. */
+/* The last instant of a run (146 years): adding a duration to an instant cannot overflow. */
 #define TIME_LAST_NS (INT64_MAX / 2)
 
-/* Nanoseconds or bytes summed over many requests, kernels or engines: exact, and without an end. */
+/* Exact sum of nanoseconds or bytes over many requests, kernels or engines; cannot overflow. */
 __extension__ typedef __int128 units_sum;
 
 static inline double units_s_from_ns(int64_t t_ns)
@@ -33,14 +33,14 @@ static inline double units_us_from_ns(int64_t t_ns)
     return (double)t_ns / 1e3;
 }
 
-/* llround of what is neither negative nor 2^62 or more, inline: exact, since x - i is. */
+/* llround for 0 <= x < 2^62, inline; exact, because x - i is. */
 static inline int64_t units_round(double x)
 {
     int64_t i = (int64_t)x;
     return i + (x - (double)i >= 0.5 ? 1 : 0);
 }
 
-/* ceil of such a number, inline and exact. */
+/* ceil for 0 <= x < 2^62, inline and exact. */
 static inline int64_t units_ceil(double x)
 {
     int64_t i = (int64_t)x;

@@ -1,5 +1,5 @@
-/* The version every result carries. The revision comes from the build (git describe), so that
- * results of different sources never mix; "unknown" when built outside a repository. */
+/* The version in every result. The revision comes from the build (git describe), so that results of
+ * different sources are not mixed; "unknown" if built outside a repository. */
 #pragma once
 
 #define XPUSIM_VERSION "1.0.0"

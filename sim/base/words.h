@@ -1,10 +1,10 @@
-/* Lists of words, NULL at their end: the names that something may have. */
+/* NULL-terminated lists of names. */
 #pragma once
 
 #include <stddef.h>
 
-/* Names of the enums of sim/api, in their order, as results, traces and policies in other processes
- * use them. */
+/* Names of the enums of sim/api, in their order, as in results, traces and the protocol of external
+ * policies. */
 extern const char *const words_classes[];        /* of requests: "reactive", "proactive" */
 extern const char *const words_request_states[]; /* "queued", "decode", "finished", "shed" */
 extern const char *const words_ops[];            /* "qkv", "mha", "ffn", "head", "layer" */
@@ -17,7 +17,7 @@ extern const char *const words_pass_states[];   /* "ready", "running", "done", "
 extern const char *const words_launch_states[]; /* "queued", "running", "ended" */
 extern const char *const words_outcomes[];      /* "done", "yielded", "withdrawn", "reset" */
 
-/* Place of a word in the list; -1: it is not there, or NULL. */
+/* Index of a word in the list; -1: not found, or word is NULL. */
 int words_find(const char *const *words, const char *word);
 /* "a, b, c" or, with last " or ", "a, b or c". The caller frees it. */
 char *words_list(const char *const *words, const char *last);
