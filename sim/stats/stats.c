@@ -5,7 +5,7 @@
 #define UNDEFINED ((double)NAN)
 #define MAX_DECIMALS 9
 
-/* Two passes, so that nearly equal values keep their digits. */
+/* Two passes, because sums of squares would cancel for nearly equal values. */
 static struct stats_interval interval_of(const double *x, size_t n, double level_frac)
 {
     struct stats_interval s = {UNDEFINED, UNDEFINED, UNDEFINED, UNDEFINED, 0};
@@ -77,7 +77,7 @@ enum stats_finding stats_judge(const struct stats_paired *p)
         return STATS_IDENTICAL;
     }
     if (fmax(fabs(d->low), fabs(d->high)) <= p->relevance_frac * fabs(p->base_mean)) {
-        return STATS_EQUAL; /* both one-sided tests at (1 - level) / 2 (Schuirmann 1987) */
+        return STATS_EQUAL; /* two one-sided tests at (1 - level) / 2 (Schuirmann 1987) */
     }
     if (d->high < 0.0) {
         return STATS_LOWER;
@@ -97,7 +97,7 @@ double stats_p(const struct stats_paired *p)
     return 2.0 * portable_student_above(fabs(d->mean) / (d->sd / sqrt(d->n)), d->n - 1);
 }
 
-/* "12 %" or, against a baseline of 0, the plain difference. */
+/* "12 %", or the absolute difference for a baseline of 0. */
 static const char *size_text(const struct stats_paired *p)
 {
     double d = fabs(p->diff.mean);
@@ -105,8 +105,8 @@ static const char *size_text(const struct stats_paired *p)
         return xkeep(xformat("%.3g", d));
     }
     double percent = 100.0 * d / fabs(p->base_mean);
-    percent = percent >= 1000.0 ? 10.0 * round(percent / 10.0) : percent; /* three digits */
-    /* Near -100 % more digits tell 91 from 99.7. */
+    percent = percent >= 1000.0 ? 10.0 * round(percent / 10.0) : percent; /* to 3 digits */
+    /* Near -100 % a decimal distinguishes 99.1 from 99.7. */
     int decimals = percent < 0.1                                           ? 3
                    : percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1
                                                                            : 0;
@@ -135,9 +135,9 @@ const char *stats_verdict(const struct stats_paired *p)
     return "not defined";
 }
 
-#define ROUNDING_FRAC 1e-12 /* of the mean: sums of equal values differ by no more */
+#define ROUNDING_FRAC 1e-12 /* relative to the mean: error of sums of equal values */
 
-/* Decimals that show two significant digits of x. */
+/* Number of decimals that show two significant digits of x. */
 static int decimals_for(double x)
 {
     if (!(x > 0.0) || !isfinite(x)) {

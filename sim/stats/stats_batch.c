@@ -6,14 +6,14 @@
 #define MIN_VALUES 200
 #define BATCHES 10
 #define DROPPED_FRAC 0.1
-#define MIN_GROUPS 200 /* of a scale: fewer say little about how often a series changes sides */
-#define MIN_LENGTHS 60 /* correlation times that a series needs */
+#define MIN_GROUPS 200 /* of a scale: fewer give no reliable number of crossings */
+#define MIN_LENGTHS 60 /* correlation lengths that a series must have */
 #define WIDEN_LENGTHS 50.0
 #define HEAVY_TAIL 5.0
 
 /* Correlation of neighbours from how often they lie on different sides of the median: for normal
- * values P(different) = acos(phi) / pi (Rice). Unlike products it does not depend on how large the
- * largest values are, whose absence is what makes a short series look calm. spare: k doubles. */
+ * values P(different) = acos(phi) / pi (Rice). Unlike products it does not depend on the largest
+ * values, whose absence makes a short series look uncorrelated. spare: k doubles. */
 static double side_correlation(const double *y, size_t k, double *spare)
 {
     memcpy(spare, y, k * sizeof *y);
@@ -24,7 +24,7 @@ static double side_correlation(const double *y, size_t k, double *spare)
         above += y[i] > median;
         changes += i > 0 && (y[i] > median) != (y[i - 1] > median);
     }
-    double p = (double)above / (double)k; /* a half, but for ties */
+    double p = (double)above / (double)k; /* 0.5, except for ties */
     if (p <= 0.0) {
         return 0.0; /* no value is above the median */
     }
@@ -32,11 +32,11 @@ static double side_correlation(const double *y, size_t k, double *spare)
     return different < 0.5 ? cos(M_PI * different) : 0.0;
 }
 
-/* The number of values that say as much about the mean as one independent value, at least 1. It is
- * the largest over scales (single values, pairs, fours, ...), so that a slow change under quick
- * noise shows. For an autoregression it would be (1 + phi) / (1 - phi). Waiting times in M/M/1 have
- * rare long busy periods, which the median does not see. HEAVY_TAIL makes the result right for them
- * at loads from 0.3 to 0.95: 4, 12, 37, 410, 1700. */
+/* The number of values with the information of one independent value about the mean, at least 1. It
+ * is the maximum over scales (single values, pairs, fours, ...), which also detects slow changes
+ * under fast noise. For an autoregression it would be (1 + phi) / (1 - phi). Waiting times in M/M/1
+ * have rare long busy periods, which the median does not show. HEAVY_TAIL makes the result right
+ * for them at loads from 0.3 to 0.95: 4, 12, 37, 410, 1700. */
 static double correlation_length(const double *x, size_t n)
 {
     OWNED double *y = xmalloc(2 * n * sizeof *y);
@@ -55,7 +55,7 @@ static double correlation_length(const double *x, size_t n)
     return longest;
 }
 
-/* Means of `batches` equal batches of the last values of x. */
+/* Means of BATCHES equal batches at the end of x. */
 static void batch_means(const double *x, size_t n, double *means)
 {
     size_t size = n / BATCHES;

@@ -5,7 +5,7 @@
 
 #define UNDEFINED ((double)NAN)
 
-#define KEPT_VALUES 1024 /* of so many the draws are kept: 8 MB of a thread */
+#define KEPT_VALUES 1024 /* up to this size the draws are cached: 8 MB per thread */
 
 static void draw(struct rng *r, uint32_t n, size_t places, uint32_t *at)
 {
@@ -14,14 +14,14 @@ static void draw(struct rng *r, uint32_t n, size_t places, uint32_t *at)
     }
 }
 
-/* Which of n values each place of each resample has. That depends on n alone, and a comparison asks
- * for all its metrics in turn with the same n, so the last table is kept. NULL for many values:
- * they are drawn resample by resample from r, which gives the same. */
+/* For each element of each resample, the index of a value. It depends on n only, and a comparison
+ * computes all its metrics with the same n, so the last table is cached. NULL for large n: the
+ * caller then draws equal indices from r, resample by resample. */
 static const uint32_t *draws(uint32_t n, struct rng *r)
 {
     static _Thread_local struct {
         uint32_t n;
-        uint32_t *at; /* kept to the end */
+        uint32_t *at; /* never freed */
     } last;
     rng_init(r, rng_key(0, RNG_BOOTSTRAP, 0, 0));
     if (n > KEPT_VALUES) {
@@ -36,10 +36,10 @@ static const uint32_t *draws(uint32_t n, struct rng *r)
     return last.at;
 }
 
-/* Mean and standard error of the resample that `at` says. */
+/* Mean and standard error of the resample with the indices `at`. */
 static void resample(const double *x, uint32_t n, const uint32_t *at, double *mean, double *se)
 {
-    /* Deviations from x[0] keep the digits that sums of squares would lose. */
+    /* Deviations from x[0]: sums of squares of x would cancel. */
     double sum = 0.0;
     double squares = 0.0;
     for (uint32_t i = 0; i < n; i++) {
@@ -53,7 +53,7 @@ static void resample(const double *x, uint32_t n, const uint32_t *at, double *me
     *se = sqrt(fmax(variance, 0.0) / n);
 }
 
-/* t values of the resamples into t; returns how many have one. */
+/* Stores the t values of the resamples in t; returns the number of those that are defined. */
 static size_t t_values(const double *x, uint32_t n, double mean, double spread, double *t)
 {
     struct rng r;
@@ -67,7 +67,7 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
             draw(&r, n, n, own);
         }
         resample(x, n, own != NULL ? own : kept + b * n, &m, &se);
-        if (se > 1e-9 * spread) { /* else one value was drawn n times */
+        if (se > 1e-9 * spread) { /* otherwise one value was drawn n times */
             t[used++] = (m - mean) / se;
         }
     }
@@ -101,7 +101,7 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
     return s;
 }
 
-/* |skewness| of the finite values; 0 where they are all equal. */
+/* |skewness| of the finite values; 0 if they are all equal. */
 static double skewness(const double *x, size_t n)
 {
     double mean = 0.0;
@@ -125,7 +125,7 @@ static double skewness(const double *x, size_t n)
 struct stats_interval stats_reported(const double *x, size_t n, enum stats_method *method)
 {
     struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
-    double least = s.n < 8 ? 1.0 : s.n < 12 ? 0.3 : 0.5; /* the fewer, the less they show of it */
+    double least = s.n < 8 ? 1.0 : s.n < 12 ? 0.3 : 0.5; /* small samples show less skewness */
     bool skewed = s.n >= 3 && s.n < 20 && skewness(x, n) > least;
     enum stats_method of = !skewed ? STATS_STUDENT : s.n < 8 ? STATS_TOO_FEW : STATS_BOOTSTRAP;
     if (method != NULL) {

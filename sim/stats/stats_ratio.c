@@ -3,7 +3,7 @@
 
 #define UNDEFINED ((double)NAN)
 
-/* Means of the pairs with both values, and the variances and covariance of those means. */
+/* Number and means of the pairs with two finite values; variances and covariance of the means. */
 struct moments {
     double n, x, y, xx, yy, xy;
 };
@@ -45,14 +45,14 @@ struct stats_interval stats_ratio(const double *x, const double *base, size_t n,
     if (m.n < 2.0) {
         return s;
     }
-    /* The interval has every r with (x - r y)^2 <= t^2 Var(x - r y). That is quadratic in r:
+    /* The interval consists of all r with (x - r y)^2 <= t^2 Var(x - r y). That is quadratic in r:
      *   r^2 (y^2 - t^2 yy) - 2 r (x y - t^2 xy) + x^2 - t^2 xx <= 0 */
     double t = portable_student_quantile(0.5 + 0.5 * level_frac, m.n - 1.0);
     double a = m.y * m.y - t * t * m.yy;
     double b = m.x * m.y - t * t * m.xy;
     double c = m.x * m.x - t * t * m.xx;
     double root = b * b - a * c;
-    if (a > 0.0) { /* then the roots are real: r = x / y satisfies the inequality */
+    if (a > 0.0) { /* the roots are real, because r = x / y satisfies the inequality */
         double half = sqrt(fmax(root, 0.0));
         s.low = (b - half) / a;
         s.high = (b + half) / a;

@@ -5,12 +5,12 @@
 #include "sim/base/portable.h"
 
 #define UNDEFINED ((double)NAN)
-#define DEPENDENT 1e-9 /* of a column's length: what is left of one that the others explain */
+#define DEPENDENT 1e-9 /* a column with a smaller relative residual is dependent */
 
-/* Both samples together, values that are not finite left out. Columns are contiguous, n each. */
+/* Finite values of both samples. Columns are contiguous, with equal stride. */
 struct design {
     size_t n;
-    double *y, *second; /* second: 1 in the second sample, else 0 */
+    double *y, *second; /* second: 1 for the second sample, 0 for the first */
     double *columns;    /* 1, then the covariates */
 };
 
@@ -35,7 +35,7 @@ static uint32_t add_sample(struct design *d, size_t n_all, struct stats_sample s
     return used;
 }
 
-/* Takes out of v what the orthonormal columns q explain; twice, which leaves rounding only. */
+/* Subtracts from v its projection on the orthonormal columns q; twice, against rounding. */
 static void residual(double *v, const double *q, size_t n_q, size_t stride, size_t n)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -46,8 +46,8 @@ static void residual(double *v, const double *q, size_t n_q, size_t stride, size
     }
 }
 
-/* Gram-Schmidt: columns become orthonormal, those that others explain are dropped. Returns how many
- * are left. */
+/* Gram-Schmidt: makes the columns orthonormal, and drops dependent ones. Returns the number
+ * left. */
 static size_t orthonormal(double *columns, size_t n_columns, size_t stride, size_t n)
 {
     size_t kept = 0;
@@ -66,8 +66,8 @@ static size_t orthonormal(double *columns, size_t n_columns, size_t stride, size
     return kept;
 }
 
-/* Least squares with the nuisance columns taken out of both y and the indicator first (Frisch,
- * Waugh and Lovell): what is left is a regression on one column. */
+/* Least squares by projecting the nuisance columns out of both y and the indicator first (Frisch,
+ * Waugh and Lovell): the rest is a regression on one column. */
 static void fit(struct design *d, size_t n_all, size_t k, struct stats_shift *out)
 {
     int n = (int)d->n;
@@ -78,7 +78,7 @@ static void fit(struct design *d, size_t n_all, size_t k, struct stats_shift *ou
     double length = cblas_dnrm2(n, d->second, 1);
     double df = (double)d->n - (double)kept - 1.0;
     if (df < 1.0 || length <= DEPENDENT * whole) {
-        return; /* covariates explain which sample a value is of */
+        return; /* the covariates determine the sample of a value */
     }
     out->df = df;
     out->shift = cblas_ddot(n, d->second, 1, d->y, 1) / (length * length);
@@ -114,7 +114,7 @@ double stats_shift_p_above(const struct stats_shift *s, double by)
     if (!isfinite(d) || !isfinite(s->se)) {
         return 1.0;
     }
-    /* Equal values leave rounding only: a spread below it is none. */
+    /* A spread below rounding errors counts as none. */
     if (s->se <= 1e-13 * (fabs(s->base_mean) + fabs(s->shift))) {
         return d > 1e-12 * (fabs(s->base_mean) + fabs(by)) ? 0.0 : 1.0;
     }
