@@ -87,8 +87,8 @@ const struct action_form action_forms[ACTION_KINDS] = {
 
 /* ---- decision logs ---- */
 
-/* Arguments are " name=value". A resident's key comes first, as " kind:a:b"; segments come last,
- * as " request:role:tokens" each. */
+/* Logs have arguments as " name=value". A resident's key comes first, as " kind:a:b"; segments come
+ * last, each as " request:role:tokens". */
 
 void action_write(FILE *out, const struct action *a)
 {
@@ -116,7 +116,7 @@ void action_write(FILE *out, const struct action *a)
     }
 }
 
-/* One argument. NULL: the text has another. */
+/* Parses one argument. Returns the end, or NULL if the text has another argument. */
 static const char *read_arg(const char *p, struct action *a, const struct field *f)
 {
     p += *p == ' ' || *p == ':';
@@ -142,7 +142,7 @@ static int read_args(const char *p, struct action *a,
             p = read_arg(p, a, &form->args[i].field);
         }
     }
-    struct segment *segments = NULL; /* as many as the line has: a batch has no largest size */
+    struct segment *segments = NULL; /* grows with the line: batches have no maximal size */
     uint32_t id = 0;
     uint32_t tokens = 0;
     int role = 0;
@@ -165,7 +165,7 @@ int action_read(const char *text, struct action *a,
     for (uint32_t k = 0; k < ACTION_KINDS; k++) {
         const char *log = action_forms[k].log;
         *a = (struct action){.kind = (enum action_kind)k};
-        /* Two forms may have one name: the arguments tell which it is. */
+        /* Two kinds may have one name in logs; their arguments differ. */
         if (strlen(log) == n && strncmp(log, text, n) == 0 &&
             read_args(text + n, a, find, of) == 0) {
             return 0;

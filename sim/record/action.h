@@ -1,8 +1,8 @@
 /* Actions of a policy as data.
  *
- * One table says which arguments an action has, what a decision log calls them, and where a line
- * of the protocol of programs has them. The log, its replay and policies in other processes all
- * use that table. A new member of a launch or a stop is a row below its struct in sim/api. */
+ * One table has each action's arguments, their names in a decision log, and their positions in a
+ * line of the protocol of external policies. The log, its replay and policies in other processes
+ * use it. A new member of struct launch_spec or preempt_spec is a row below it in sim/api. */
 #pragma once
 
 #include "sim/api/policy.h"
@@ -27,7 +27,7 @@ enum action_kind {
     ACTION_KINDS
 };
 
-/* One action. The members that its kind has no argument for are not read. */
+/* One action. Only the members that are arguments of its kind are used. */
 struct action {
     enum action_kind kind;
     uint32_t request, session, pass, launch; /* numbers; UINT32_MAX or 0: none */
@@ -35,7 +35,7 @@ struct action {
     uint32_t n_segments;
     bool fused;
     uint32_t device;
-    struct launch_spec span; /* its pass and device are those above */
+    struct launch_spec span; /* without `pass` and `device`, which are above */
     struct preempt_spec how;
     struct resident_key key;
     double bytes;
@@ -46,36 +46,36 @@ struct action {
     int64_t at_ns;
 };
 
-/* The objects that its numbers mean, for action_do; NULL: there is none. */
+/* The objects with the numbers of an action, for action_do; NULL: none. */
 struct action_objects {
     const struct request *request;
     struct pass *pass;           /* set by ACTION_FORM */
     const struct launch *launch; /* set by ACTION_LAUNCH */
-    void *policy_data;           /* of a pass that is formed */
+    void *policy_data;           /* for the pass to form */
 };
 
 enum arg_role {
     ARG_VALUE,
-    ARG_REQUEST, /* these three: the number of one that there is */
+    ARG_REQUEST, /* this and the next two: the number of an existing object */
     ARG_PASS,
     ARG_LAUNCH,
-    ARG_NEW,     /* a number that the program gives what this action makes; no log has it */
-    ARG_SEGMENTS /* [request, role, tokens] each */
+    ARG_NEW,     /* number that an external policy assigns to the new object; not in logs */
+    ARG_SEGMENTS /* a list of [request, role, tokens] */
 };
 
-/* One argument, in the order of the log. */
+/* One argument. Arguments are in the order of the log. */
 struct action_arg {
-    struct field field; /* of struct action; .name is the log's */
+    struct field field; /* member of struct action; .name is its name in logs */
     enum arg_role role;
-    uint8_t at;       /* place in a line of the protocol, from 1; 0: a member of the object at its
-                         end, where it is called `key` */
-    bool optional;    /* a line may end before it */
-    const char *key;  /* with at = 0 */
-    const char *what; /* that a malformed line lacks */
+    uint8_t at;    /* position in a line of the protocol, from 1; 0: the member `key` of the object
+                      at the end of the line */
+    bool optional; /* the line may end before it */
+    const char *key;  /* if at is 0 */
+    const char *what; /* what a malformed line lacks, for messages */
 };
 
 struct action_form {
-    const char *name, *log; /* in the protocol and in a decision log */
+    const char *name, *log; /* names in the protocol and in a decision log */
     const struct action_arg *args;
     uint32_t n_args;
 };
@@ -84,10 +84,10 @@ extern const struct action_form action_forms[ACTION_KINDS];
 /* Writes the action's name and arguments, without an end of line. */
 void action_write(FILE *out, const struct action *a);
 
-/* Reads what action_write wrote. Segments are those of `find`, which gives the request of a number
- * or NULL; the caller frees a->segments. 0, or -EPROTO where the text is no action. */
+/* Parses a line of action_write. `find` maps a number to a request, or NULL. The caller frees
+ * a->segments. Returns 0, or -EPROTO if the text is not an action. */
 int action_read(const char *text, struct action *a,
                 const struct request *(*find)(void *of, uint32_t id), void *of);
 
-/* Performs the action through the policy's calls, and returns what the call returns. */
+/* Performs the action through the policy's calls, and returns the call's result. */
 int action_do(struct sched *s, const struct action *a, struct action_objects *o);

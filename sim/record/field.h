@@ -1,8 +1,8 @@
-/* Members of the structs of sim/api as rows of a table: name, type, place.
+/* Members of the structs of sim/api as rows of a table: name, type, offset.
  *
- * Below a struct whose members cross the boundary to a log or another process, sim/api lists them:
- * PREEMPT_SPEC_FIELDS(X), for example. FIELD() makes a row of such a member; its type is the one
- * that the struct declares. Two lines make a table:
+ * Below a struct whose members are logged or sent to another process, sim/api lists them:
+ * PREEMPT_SPEC_FIELDS(X), for example. FIELD() makes a row of a listed member; its type is taken
+ * from the declaration. Two lines make a table:
  *
  *   #define X(member) FIELD(device, member, #member, NULL)
  *   static const struct field device_fields[] = {DEVICE_FIELDS(X, W)}; */
@@ -14,10 +14,10 @@ struct pass;
 
 enum field_type {
     FIELD_U8,
-    FIELD_U32, /* enums too */
+    FIELD_U32, /* and enums */
     FIELD_U64,
     FIELD_I32,
-    FIELD_NS, /* int64_t: an instant or a duration; TIME_NEVER_NS: there is none */
+    FIELD_NS, /* int64_t: an instant or a duration; TIME_NEVER_NS: none */
     FIELD_NUMBER,
     FIELD_FLAG,
     FIELD_TEXT, /* char[] */
@@ -28,7 +28,7 @@ struct field {
     const char *name;
     enum field_type type;
     size_t offset;
-    const char *const *words; /* an enum's, in its order; NULL: no enum */
+    const char *const *words; /* names of an enum's values, in order; NULL: not an enum */
 };
 
 #define FIELD_TYPE(value)                                                                          \
@@ -48,7 +48,7 @@ struct field {
         .offset = offsetof(struct S, member), .words = (words_)                                    \
     }
 
-/* The value of a member that is a whole number or a flag. */
+/* The value of an integer or boolean member. */
 static inline uint64_t field_u64(const void *of, const struct field *f)
 {
     const char *at = (const char *)of + f->offset;
@@ -75,7 +75,7 @@ static inline double field_number(const void *of, const struct field *f)
     return *(const double *)(const void *)((const char *)of + f->offset);
 }
 
-/* Sets such a member. The caller knows that the value fits. */
+/* Sets a U8, U32, U64 or boolean member. The value must fit. */
 static inline void field_set(void *of, const struct field *f, uint64_t v)
 {
     char *at = (char *)of + f->offset;
