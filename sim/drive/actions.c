@@ -1,11 +1,11 @@
-/* The core calls these functions of the real executor. The two clocks differ in how a launch runs
- * and stops; everything else is the same. */
+/* The functions that the core calls. The two clocks differ in how a launch runs and stops; all else
+ * is equal. */
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 #include "sim/drive/topk.h"
 
-/* For assertions: a device's launches are its own, in the order of their submission. The first one
- * may run, and all others wait. */
+/* For assertions: the launches of a device are its own, in submission order, and only the first may
+ * be running. */
 static bool device_ok(const struct drive *d, const struct real_device *v)
 {
     bool ok = v->n_live <= d->machine->devices[v->index].inflight_depth;
@@ -18,7 +18,7 @@ static bool device_ok(const struct drive *d, const struct real_device *v)
     return ok;
 }
 
-/* Reports the phase of a device for the shares of its time; nobody knows its watts. */
+/* Reports a device's phase, for the shares of its time. Its power is unknown. */
 static void observe_device(struct drive *d, uint8_t device)
 {
     const struct real_device *v = &d->devices[device];
@@ -45,7 +45,7 @@ static void exec_launch(void *exec, struct full_launch *l)
         cpuclock_start(d, v);
     }
     r->on_idle = v->n_live == 1;
-    SIM_ASSERT(r->on_idle == (l->pub->state == LAUNCH_STATE_RUNNING)); /* the first one begins */
+    SIM_ASSERT(r->on_idle == (l->pub->state == LAUNCH_STATE_RUNNING)); /* the first one starts */
     if (v->n_live == 1) {
         observe_device(d, l->pub->device);
     }
@@ -57,12 +57,12 @@ static int exec_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     struct real_device *v = &d->devices[l->pub->device];
     struct real_launch *r = l->exec;
     SIM_ASSERT(r->l == l && device_ok(d, v));
-    SIM_ASSERT(!how.now || how.discard); /* nothing suspends here */
+    SIM_ASSERT(!how.now || how.discard); /* kernels cannot be suspended */
     if (r->over) {
         return 0;
     }
     r->how = how;
-    /* The first one of its kind counts. The launch may have ended by it already, unseen. */
+    /* The first request of each kind counts. The launch may have ended meanwhile, unnoticed. */
     int64_t *asked_ns = how.now ? &r->asked_now_ns : &r->asked_ns;
     if (*asked_ns == 0) {
         *asked_ns = d->wall ? drive_wall_ns(d) : d->now_ns;
@@ -83,7 +83,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
         i++;
         SIM_ASSERT(i < v->n_live);
     }
-    SIM_ASSERT(device_ok(d, v) && (i == 0 || r->over)); /* only a stop ends one that waits */
+    SIM_ASSERT(device_ok(d, v) && (i == 0 || r->over)); /* only a stop ends a waiting launch */
     for (uint32_t k = i; k + 1 < v->n_live; k++) {
         v->live[k] = v->live[k + 1];
     }
@@ -91,8 +91,7 @@ void drive_launch_ended(struct drive *d, struct real_launch *r)
     report_launch(d, r);
     struct full_launch *l = r->l;
     SIM_ASSERT(r->op >= l->pub->op_begin && r->op <= l->pub->op_end && l->exec == r);
-    uint32_t ops_done =
-        r->op - l->pub->op_begin; /* read before r goes back, and is another launch */
+    uint32_t ops_done = r->op - l->pub->op_begin; /* read before r is freed and reused */
     uint32_t rows_done = r->rows_done;
     d->core.result->kernels += r->n_log;
     uint8_t device = l->pub->device;
@@ -124,7 +123,7 @@ static uint32_t exec_free_slots(void *exec, uint8_t device)
     return live < depth ? depth - live : 0;
 }
 
-/* How long it takes is what is to be found out: the file's figures are not used. */
+/* The duration is measured: duration_ns, from the SoC file, is not used. */
 static void exec_compile(void *exec, struct resident *r, int64_t duration_ns UNUSED)
 {
     SIM_ASSERT(r->state == RESIDENT_PENDING && r->exec == NULL);
@@ -183,7 +182,7 @@ static void exec_pass_tail(void *exec, struct full_pass *p, int64_t duration_ns 
 static void exec_arrive_later(void *exec, int64_t at_ns, uint32_t row)
 {
     struct drive *d = exec;
-    /* The turn before has left it a slot, so both have one rule of who comes. */
+    /* The previous turn has left its slot: next_turn in state.c follows the core's rule. */
     SIM_ASSERT(row < d->core.setup->trace->n && d->requests[row].tokens == NULL);
     SIM_ASSERT(d->turns[row].tokens != NULL || d->core.joins != NULL);
     d->arrivals_pending++;

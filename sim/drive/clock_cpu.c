@@ -1,5 +1,5 @@
-/* --clock cpu: kernels really run, one after another, each by its device's thread while the host
- * waits, and take the processor time that they took on a virtual clock. */
+/* --clock cpu: kernels really run, one at a time, on their device's thread while the host waits. On
+ * the virtual clock each takes its measured processor time. */
 #include "sim/drive/drive_impl.h"
 
 static void run_one(struct job *j)
@@ -9,7 +9,7 @@ static void run_one(struct job *j)
     j->status = launch_kernel(r, r->kernel_begin_ns, &r->end_ns);
 }
 
-/* The kernel runs now; its virtual end lies ahead. */
+/* Runs the kernel now; its virtual end is in the future. */
 static void begin_kernel(struct drive *d, struct real_launch *r)
 {
     struct lane *w = &d->devices[r->l->pub->device].lane;
@@ -19,7 +19,7 @@ static void begin_kernel(struct drive *d, struct real_launch *r)
     if (rc != 0) {
         bool hangs = rc == -ETIMEDOUT || rc == -EINTR;
         if (rc == -ECANCELED && d->interrupted_ns > 0) {
-            r->over = true; /* the run ends without an error: there is nothing to stop */
+            r->over = true; /* the run is interrupted, which is not an error */
         } else {
             core_fail(&d->core, hangs ? rc : -EIO, "device %s: %s", w->name, lane_why(&r->job, rc));
         }
@@ -57,7 +57,7 @@ static void end_at(struct drive *d, struct real_launch *r, enum launch_outcome o
 
 bool cpuclock_step(struct drive *d, struct real_launch *r)
 {
-    /* Only the first launch of a device runs; others end as they were asked. */
+    /* Only the first launch of a device runs; the others end because of a stop. */
     SIM_ASSERT(r->event != EVENTQ_NONE && r->l->exec == r);
     SIM_ASSERT(r->over || d->devices[r->l->pub->device].live[0] == r);
     SIM_ASSERT(r->over || r->begin_ns < 0 || r->n_log > 0);
@@ -78,7 +78,7 @@ bool cpuclock_step(struct drive *d, struct real_launch *r)
     return false;
 }
 
-/* Undoes the kernel whose virtual end has not come: it wrote nothing that it reads. */
+/* Undoes a kernel whose virtual end is in the future. Its inputs are unchanged. */
 static void undo_kernel(struct drive *d, struct real_launch *r)
 {
     SIM_ASSERT(r->n_log > 0 && r->kernel_rows > 0 && r->event != EVENTQ_NONE);
@@ -101,10 +101,10 @@ static void undo_kernel(struct drive *d, struct real_launch *r)
 
 void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r)
 {
-    /* Each kind is asked for once: the core refuses the second, or the launch is over. */
+    /* Each kind of stop occurs once: the core refuses a second one, or the launch is over. */
     SIM_ASSERT(!r->over && (r->how.now ? r->asked_now_ns : r->asked_ns) == d->now_ns);
     if (r != v->live[0]) {
-        SIM_ASSERT(r->n_log == 0 && r->event == EVENTQ_NONE); /* it waits, and no event of it */
+        SIM_ASSERT(r->n_log == 0 && r->event == EVENTQ_NONE); /* waiting, without an event */
         end_at(d, r, LAUNCH_OUTCOME_WITHDRAWN, d->now_ns);
     } else if (r->begin_ns < 0) {
         end_at(d, r, LAUNCH_OUTCOME_YIELDED, d->now_ns);

@@ -1,5 +1,5 @@
-/* --clock wall: every device's thread runs its launches by itself; the host sleeps until one of
- * them ends or something is due. */
+/* --clock wall: every device's thread runs its launches without the host, which sleeps until one of
+ * them ends or an event is due. */
 #include <time.h>
 
 #include "sim/drive/drive_impl.h"
@@ -27,7 +27,7 @@ static void run_launch(struct job *j)
             break;
         }
         if (!launch_done(r) && atomic_load(&r->kill) != 0) {
-            r->outcome = LAUNCH_OUTCOME_RESET; /* between two kernels: nothing is lost */
+            r->outcome = LAUNCH_OUTCOME_RESET; /* between kernels: no work is lost */
             break;
         }
         if (!launch_done(r) && atomic_load(&r->stop) != 0 && launch_may_yield(r)) {
@@ -43,7 +43,7 @@ static void run_launch(struct job *j)
 void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r)
 {
     r->job.run = run_launch;
-    SIM_ASSERT(drive_on_host(d) && v->live[v->n_live - 1] == r); /* the newest waits last */
+    SIM_ASSERT(drive_on_host(d) && v->live[v->n_live - 1] == r); /* the newest is the last */
     if (v->n_live == 1) {
         core_launch_started(&d->core, r->l, 0);
         core_kernel_started(&d->core, r->l);
@@ -53,12 +53,12 @@ void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch
 
 static void end_now(struct drive *d, struct real_launch *r, enum launch_outcome outcome)
 {
-    SIM_ASSERT(!r->over && r->n_log == 0 && r->rows_done == 0); /* its thread never saw it */
+    SIM_ASSERT(!r->over && r->n_log == 0 && r->rows_done == 0); /* its thread has not seen it */
     r->over = true;
     r->outcome = outcome;
     r->begin_ns = r->end_ns = drive_wall_ns(d);
     drive_lock(d);
-    r->job.next = d->done.head; /* the host itself looks next */
+    r->job.next = d->done.head; /* the host itself will handle it */
     d->done.head = &r->job;
     d->done.tail = d->done.tail == NULL ? &r->job : d->done.tail;
     SIM_ASSERT(lane_list_ok(&d->done));
@@ -85,7 +85,7 @@ void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *
 bool wallclock_wait(struct drive *d)
 {
     struct core *c = &d->core;
-    SIM_ASSERT(drive_on_host(d) && d->instant.head == NULL); /* the last one handled all of its */
+    SIM_ASSERT(drive_on_host(d) && d->instant.head == NULL); /* the last instant handled all */
     int64_t before_ns = d->now_ns;
     drive_lock(d);
     for (;;) {
@@ -113,12 +113,12 @@ bool wallclock_wait(struct drive *d)
         drive_wait(d, &d->ended, &until);
     }
     drive_unlock(d);
-    d->now_ns = drive_wall_ns(d); /* after the ends of all that this instant is about */
+    d->now_ns = drive_wall_ns(d); /* read after the end of all jobs of this instant */
     SIM_ASSERT(d->now_ns >= before_ns);
     return c->result->status == 0;
 }
 
-/* The next of a lane's jobs, taken out: who is notified of its end may use its memory again. */
+/* Removes and returns the lane's next job, because its end may free its memory. */
 static struct job *take(struct job_list *all, const struct lane *w)
 {
     struct job **at = &all->head;

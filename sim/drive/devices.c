@@ -1,5 +1,5 @@
-/* Engines and devices: opened before the run, engines by the compiler's thread and each device by
- * the one that runs its kernels, and closed after it. */
+/* Opens engines and devices before the run, and closes them after it. The compiler's thread opens
+ * engines; each device is opened and closed by the thread that runs its kernels. */
 #include "sim/drive/drive_impl.h"
 
 static void open_engine(struct job *j)
@@ -18,7 +18,7 @@ static const char *why_not_open(const struct job *j, int rc)
     return rc == -ETIMEDOUT ? "opening it does not come back" : lane_why(j, rc);
 }
 
-/* Engines open on the compiler's thread: the host stays able to see that one hangs. */
+/* Opens engines on the compiler's thread, so that the host can detect a hang. */
 static int engine_handle(struct drive *d, const struct engine_ops *ops, void **handle)
 {
     for (uint32_t i = 0; i < d->n_engines; i++) {
@@ -27,7 +27,7 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
             return 0;
         }
     }
-    /* Each device names one engine, and all before it are open. */
+    /* Each device has one engine, so there are at most as many engines as devices. */
     SIM_ASSERT(d->n_engines < d->machine->n_devices && d->compiler.started);
     struct opened *e = &d->engines[d->n_engines];
     *e = (struct opened){.job.run = open_engine, .ops = ops};
@@ -40,7 +40,7 @@ static int engine_handle(struct drive *d, const struct engine_ops *ops, void **h
     return 0;
 }
 
-/* On the opening thread. Each kernel that is compiled is a sign of life. */
+/* Called on the opening thread. Each compiled kernel shows that it does not hang. */
 static void kernel_compiled(void *self, uint32_t done, uint32_t n)
 {
     struct lane *w = self;
@@ -56,7 +56,7 @@ static void open_device(struct job *j)
 {
     struct real_device *v = (struct real_device *)((char *)j - offsetof(struct real_device, job));
     const struct device *desc = &j->lane->drive->machine->devices[v->index];
-    SIM_ASSERT(lane_runs(&v->lane, j) && v->handle == NULL); /* its kernels' thread, too */
+    SIM_ASSERT(lane_runs(&v->lane, j) && v->handle == NULL); /* the thread of its kernels, too */
     const struct engine_device_options o = {.name = v->options->name,
                                             .index = v->index,
                                             .static_rows = desc->chunk_rows,
@@ -64,7 +64,7 @@ static void open_device(struct job *j)
                                             .compiled = kernel_compiled,
                                             .self = j->lane};
     j->status = v->engine->device_open(v->engine_handle, &o, &v->handle, j->why);
-    SIM_ASSERT(j->status <= 0 && (j->status != 0 || v->handle != NULL)); /* else it never closes */
+    SIM_ASSERT(j->status <= 0 && (j->status != 0 || v->handle != NULL)); /* needed to close it */
 }
 
 static void close_device(struct job *j)
@@ -95,7 +95,7 @@ int device_start(struct drive *d, uint32_t i)
     }
     v->job.run = open_device;
     SIM_ASSERT(v->n_live == 0 && d->n_engines > 0 && d->n_engines <= i + 1);
-    /* Compiling may take minutes where kernels take milliseconds: its limit is another one. */
+    /* compile_ns, because opening compiles kernels, which may take minutes. */
     rc = lane_call(&v->lane, &v->job, d->compile_ns);
     return rc == 0 ? 0
                    : core_fail(&d->core, rc, "device %s (%s on engine %s): %s",
@@ -106,7 +106,7 @@ int device_start(struct drive *d, uint32_t i)
 bool devices_stop(struct drive *d)
 {
     drive_kill(d);
-    lane_stop(&d->loader); /* they work on devices, so they end first */
+    lane_stop(&d->loader); /* first, because they use the devices */
     lane_stop(&d->compiler);
     bool whole = !d->loader.hung && !d->compiler.hung;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {

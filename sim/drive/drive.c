@@ -1,5 +1,5 @@
-/* The life of a real run: refuse what cannot be real, start the devices, and the loop of instants,
- * which is the simulator's: events in the contract's order, then schedule. */
+/* The life of a real run: refuses unsupported setups, starts the devices, and runs the simulator's
+ * loop of instants: events in the contract's order, then schedule. */
 #include "sim/drive/drive.h"
 
 #include <sched.h>
@@ -8,16 +8,16 @@
 #include "sim/drive/drive_impl.h"
 #include "sim/drive/topk.h"
 
-#define HOST_PRIORITY 10 /* SCHED_FIFO; above the devices' */
+#define HOST_PRIORITY 10 /* SCHED_FIFO; above DEVICE_PRIORITY */
 #define DEFAULT_LIMIT_S 600.0
 #define DEFAULT_HANG_S 60.0
 #define DEFAULT_COMPILE_S 600.0
 
-/* ---- what cannot be real ---- */
+/* ---- unsupported setups ---- */
 
 static int refuse(struct drive *d, const char *what)
 {
-    SIM_ASSERT(!d->compiler.started && d->n_engines == 0); /* before anything is opened */
+    SIM_ASSERT(!d->compiler.started && d->n_engines == 0); /* nothing is open yet */
     return core_fail(&d->core, -EINVAL, "real execution has no %s", what);
 }
 
@@ -52,7 +52,7 @@ static int check_setup(struct drive *d)
                    : 0;
 }
 
-/* The largest static kernel there can be: of a device, or of a graph. */
+/* Rows of the largest static kernel of a device or a graph. */
 static uint32_t largest_kernel(const struct drive *d)
 {
     uint32_t rows = 0;
@@ -83,7 +83,7 @@ static int start(struct drive *d)
         rc = device_start(d, i);
     }
     rc = rc != 0 ? rc : service_start(d, &d->loader, "loader");
-    SIM_ASSERT((rc == 0) == (d->core.result->status == 0)); /* whoever failed has said so */
+    SIM_ASSERT((rc == 0) == (d->core.result->status == 0)); /* core_fail was called on failure */
     SIM_ASSERT(rc != 0 || (d->n_engines > 0 && d->n_engines <= d->machine->n_devices));
     return rc == 0 ? service_graphs(d) : rc;
 }
@@ -113,13 +113,13 @@ static void arrive(struct drive *d, uint32_t row)
 
 static void service_event(struct drive *d, struct service_job *j)
 {
-    /* On the wall clock only work that there is none of ends by an event. */
+    /* On the wall clock an event ends a job only if there was nothing to do for it. */
     SIM_ASSERT(j->event != EVENTQ_NONE && (!d->wall || j->job.lane == NULL));
     j->event = EVENTQ_NONE;
     service_done(d, j);
 }
 
-/* On the wall clock. */
+/* A lane's job has ended, on the wall clock. */
 static void job_ended(struct drive *d, struct job *j)
 {
     if (j->status != 0) {
@@ -129,7 +129,7 @@ static void job_ended(struct drive *d, struct job *j)
     } else {
         struct real_launch *r = (struct real_launch *)j;
         SIM_ASSERT(r->l->exec == r && r->begin_ns <= r->end_ns && r->end_ns <= d->now_ns);
-        SIM_ASSERT(r->over || r == d->devices[r->l->pub->device].live[0]); /* in their order */
+        SIM_ASSERT(r->over || r == d->devices[r->l->pub->device].live[0]); /* in order */
         if (!r->over) {
             drive_times_add(&d->report->completion, drive_wall_ns(d) - r->end_ns);
         }
@@ -183,7 +183,7 @@ static void handle(struct drive *d, const struct eventq_event *ev)
 static bool drained(const struct drive *d)
 {
     bool idle = d->core.n_live == 0 && d->arrivals_pending == 0;
-    SIM_ASSERT(!idle || d->tails == 0); /* a pass is of requests that live, and so is a launch: */
+    SIM_ASSERT(!idle || d->tails == 0); /* live passes and launches have live requests */
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
         SIM_ASSERT(!idle || d->devices[i].n_live == 0);
     }
@@ -211,7 +211,7 @@ static void instant(struct drive *d)
     }
     int64_t began = d->host->now_ns();
     if (c->result->status == 0) {
-        SIM_ASSERT(!due(d) && c->sched->now_ns == d->now_ns); /* it sees all of the instant */
+        SIM_ASSERT(!due(d) && c->sched->now_ns == d->now_ns); /* schedule sees the whole instant */
         (void)core_schedule(c);
     }
     if (d->wall) {
@@ -231,7 +231,7 @@ static void loop(struct drive *d)
             core_fail(c, -ETIMEDOUT,
                       "stalled: %" PRIu64 " request%s live, nothing on any device and no event to "
                       "come",
-                      c->n_live, text_plural(c->n_live)); /* the first failure stays */
+                      c->n_live, text_plural(c->n_live)); /* only the first failure is kept */
             break;
         }
         if (d->now_ns > c->setup->horizon_ns || d->report->interrupted) {
@@ -254,7 +254,7 @@ static void write_tokens(const struct drive *d)
     FILE *out = d->options->tokens;
     const struct trace *t = d->core.setup->trace;
     for (size_t i = 0; out != NULL && i < t->n; i++) {
-        const struct real_request *q = &d->requests[i]; /* zero, where it has not arrived */
+        const struct real_request *q = &d->requests[i]; /* zero if it has not arrived */
         SIM_ASSERT(state_request_ok(d, q) && (q->tokens == NULL || q->id == t->rows[i].request_id));
         (void)fprintf(out, "%u", t->rows[i].request_id);
         for (uint32_t k = q->input; k < q->n; k++) {
@@ -264,13 +264,13 @@ static void write_tokens(const struct drive *d)
     }
 }
 
-/* The host must get in between when a device's thread has its core. */
+/* The host must preempt a device's thread on the same core. */
 static void host_priority(struct drive *d, bool on)
 {
     struct sched_param p = {.sched_priority = on ? HOST_PRIORITY : 0};
     bool granted = true;
     for (uint32_t i = 0; i < d->machine->n_devices; i++) {
-        SIM_ASSERT(d->devices[i].handle != NULL); /* its thread has said whether it was granted */
+        SIM_ASSERT(d->devices[i].handle != NULL); /* its thread has set lane.granted */
         granted = granted && d->devices[i].lane.granted;
     }
     if (d->wall && d->options->realtime) {
@@ -341,7 +341,7 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
     struct sim_setup setup = *setup0;
     SIM_REQUIRE(setup.n_observers < SIM_MAX_OBSERVERS, "%u observers", setup.n_observers);
     memmove(setup.observers + 1, setup.observers, setup.n_observers * sizeof *setup.observers);
-    setup.observers[0] = &d->observer; /* others may look at requests: theirs come after */
+    setup.observers[0] = &d->observer; /* first, because others may use its request data */
     setup.n_observers++;
     if (!loads_graphs(o, setup.machine)) {
         setup.caps &= ~(uint32_t)CAP_LOAD;
@@ -354,7 +354,7 @@ int drive_run(const struct drive_options *o, const struct sim_setup *setup0,
     bool whole = devices_stop(d);
     report->interrupted = report->interrupted || result->status == -EINTR;
     SIM_ASSERT(!report->interrupted || (o->interrupt != NULL && *o->interrupt != 0));
-    if (whole) { /* else a thread that hangs still uses it */
+    if (whole) { /* otherwise a hung thread still uses it */
         state_fini(d);
         eventq_fini(&d->queue);
         core_fini(&d->core);

@@ -1,5 +1,5 @@
-/* Inside the real executor. The host thread (the caller of drive_run) owns everything here but the
- * position of a launch while its device's lane runs it. */
+/* Internals of the real executor. The host thread (the caller of drive_run) owns all data here,
+ * except the position of a launch while its device's lane runs it. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,11 +15,11 @@ struct drive;
 
 struct job {
     struct job *next;
-    /* On the lane's thread. Takes what it needs from the object it is the first member of. */
+    /* Called on the lane's thread. The job is the first member of the object with its data. */
     void (*run)(struct job *j);
     struct lane *lane;
     int status;                     /* of run: 0 or -errno */
-    char why[ENGINE_MESSAGE_BYTES]; /* of a failure */
+    char why[ENGINE_MESSAGE_BYTES]; /* error message if status is not 0 */
 };
 
 struct job_list {
@@ -33,50 +33,50 @@ struct lane {
     bool realtime, granted;
     pthread_t thread;
     pthread_cond_t wake;
-    struct job_list queue; /* these four under drive.mutex */
+    struct job_list queue; /* protected by drive.mutex, with the next three */
     struct job *running;
     _Atomic int64_t began_ns;
     bool quit;
     bool started, hung;
 };
 
-/* 0 or -errno. The lane waits for jobs. */
+/* Starts a thread that runs posted jobs. Returns 0 or -errno. */
 int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime);
-/* Ends it after the job in progress; one that hangs is left behind. */
+/* Ends the thread after the job in progress; a hung thread is detached. */
 void lane_stop(struct lane *w);
 void lane_post(struct lane *w, struct job *j);
-/* Takes back a job that has not begun: true when it was still waiting. */
+/* Removes a job from the queue. False if it has begun. */
 bool lane_withdraw(struct lane *w, struct job *j);
-/* Posts and waits for the end. -ETIMEDOUT: it hangs, since nothing has happened for limit_ns (the
- * job began then, or moved lane.began_ns). -EINTR: it did not end soon after a signal. After both
- * the lane counts as hung. Finished jobs of others stay in drive.done. */
+/* Posts a job and waits for its end. Returns its status. -ETIMEDOUT: it hangs, since lane.began_ns
+ * has not changed for limit_ns. -EINTR: it did not end soon after an interrupt. After both the lane
+ * counts as hung. Other finished jobs stay in drive.done. */
 int lane_call(struct lane *w, struct job *j, int64_t limit_ns);
-/* Words for what lane_call returned. */
+/* Error message for a result of lane_call. */
 const char *lane_why(const struct job *j, int rc);
-/* The first lane whose job has run longer than hang_s (the compiler's: compile_s), or NULL. */
+/* The first lane whose job has exceeded hang_s (the compiler: compile_s), or NULL. */
 struct lane *lane_hung(struct drive *d);
-/* On the host. When it sees a signal first, it asks all kernels to stop. */
+/* Whether an interrupt was requested. At the first, asks all kernels to stop. On the host. */
 bool drive_interrupted(struct drive *d);
-/* Asks the kernels of all launches to stop: nobody wants their work any more. */
+/* Asks the kernels of all launches to stop, because their results are not needed. */
 void drive_kill(struct drive *d);
-#define DRIVE_LOOK_NS (NS_PER_S / 4) /* the host looks so often: at signals, and for what hangs */
-/* For assertions: both ends are of one list. Under the mutex, where others have the list too. */
+#define DRIVE_LOOK_NS (NS_PER_S / 4) /* how often the host checks for interrupts and hung jobs */
+/* For assertions: head and tail belong to one list. Needs the mutex if the list is shared. */
 bool lane_list_ok(const struct job_list *l);
-/* For assertions: the calling thread is the lane's, and works on that job. */
+/* For assertions: the calling thread is the lane's, and runs this job. */
 bool lane_runs(const struct lane *w, const struct job *j);
 
-/* ---- the real side of requests and passes (state.c) ---- */
+/* ---- tokens and activations of requests and passes (state.c) ---- */
 
 struct real_request {
     int32_t *tokens;   /* prompt and generated */
-    struct topk *next; /* after each of them; NULL without options->topk (topk.h) */
+    struct topk *next; /* per token: likeliest next tokens; NULL without options->topk (topk.h) */
     uint32_t n, input, room;
     uint32_t id, slot;
 };
 
-/* State that a turn leaves for the session's next one, by that one's trace row. */
+/* The state that a turn leaves to its session's next one. Indexed by the next turn's row. */
 struct real_turn {
-    int32_t *tokens; /* NULL: none */
+    int32_t *tokens; /* NULL: no earlier turn has ended */
     uint32_t n, slot;
 };
 
@@ -84,56 +84,56 @@ struct span {
     uint32_t row0, n;
 };
 
-#define MAX_SPANS 32 /* holes in one op: at most one per launch that shares it, and one */
+#define MAX_SPANS 32 /* holes in one op: at most one per launch in it, and one */
 
 struct real_pass {
-    struct engine_pass engine; /* borrows the arrays below */
-    struct arena memory;       /* of all of them */
+    struct engine_pass engine; /* its arrays are allocated in `memory` */
+    struct arena memory;       /* of all arrays */
     struct real_pass *next, *next_free;
     struct engine_segment *segments;
     uint32_t *logit_rows;
     uint32_t cap_segments, cap_rows, cap_logits;
-    uint32_t op;                 /* whose rows these are; UINT32_MAX: none yet */
-    struct span free[MAX_SPANS]; /* rows no launch holds, rising */
+    uint32_t op;                 /* the op of `free`; UINT32_MAX: none yet */
+    struct span free[MAX_SPANS]; /* rows that no launch holds, in ascending order */
     uint32_t n_free;
 };
 
 struct real_kv {
-    uint16_t **k, **v; /* by layer; owned mappings */
+    uint16_t **k, **v; /* per layer; owned mappings */
     size_t bytes;      /* of one mapping */
     struct engine_kv view;
     uint32_t slot_tokens, n_slots;
-    uint32_t *holders; /* by slot: 0 free */
-    int file;          /* swapped slots, each at its own place */
+    uint32_t *holders; /* per slot; 0: free */
+    int file;          /* swapped slots, each at its own offset */
 };
 
 int state_init(struct drive *d);
 void state_fini(struct drive *d);
 struct real_request *state_request(const struct request *r);
-/* Makes the pass's activations ready when it has none yet: rows, positions, cells, embeddings. */
+/* Fills the activations of a pass that has none yet: rows, positions, cells, embeddings. */
 struct real_pass *state_pass(struct drive *d, struct full_pass *p);
 void state_pass_drop(struct drive *d, struct full_pass *p);
-/* Greedy sampling of every row that yields a token. */
+/* Samples greedily from every row with logits. */
 void state_sample(struct drive *d, struct full_pass *p);
-/* For assertions: tokens and their room; zero where the request has not arrived. */
+/* For assertions: n, room and slot are consistent; zero before the request arrives. */
 bool state_request_ok(const struct drive *d, const struct real_request *q);
-/* For assertions: all that was taken for requests and passes is back. */
+/* For assertions: requests and passes have returned all that they took. */
 bool state_all_back(const struct drive *d);
 uint64_t state_token_hash(const struct drive *d);
 
 /* ---- slots of KV (slots.c) ---- */
 
-/* 0, or the run has failed. slots_close in every case. */
+/* Returns 0, or fails the run. Call slots_close in both cases. */
 int slots_open(struct drive *d);
 void slots_close(struct drive *d);
-/* A free one, for a session; where there is none the run has failed. */
+/* Takes a free slot for a session. Fails the run if there is none. */
 uint32_t slot_take(struct drive *d);
-/* For assertions. A slot is one session's: a live request has it, or the next turn that is still to
- * come. */
+/* For assertions: the number of owners of a slot. A slot belongs to one session: to its live
+ * request, or to its next turn before it arrives. */
 uint32_t slot_owners(const struct drive *d, uint32_t slot);
-/* Moves `tokens` of a slot to or from the file; returns 0 or -errno. On the loader. */
+/* Copies `tokens` of a slot to the swap file, or back (in). Returns 0 or -errno. On the loader. */
 int slot_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in);
-/* The slot's memory goes back to the system. */
+/* Returns the slot's memory to the system. */
 void slot_release(struct drive *d, uint32_t slot);
 
 /* ---- launches (launches.c) ---- */
@@ -144,35 +144,35 @@ struct real_launch {
     struct real_pass *pass;
     struct real_launch *next_free;
     struct drive *drive;
-    struct span span[MAX_SPANS]; /* rows of the first op */
+    struct span span[MAX_SPANS]; /* rows of the first op that it holds */
     uint32_t n_spans;
-    _Atomic int stop, kill;                   /* yield; reset */
-    uint32_t op, at_span, in_span, rows_done; /* position: rows_done of op `op` */
-    uint32_t kernel_rows;                     /* of the kernel in progress */
+    _Atomic int stop, kill;                   /* requests to yield, and to reset */
+    uint32_t op, at_span, in_span, rows_done; /* position: rows_done rows of `op` are done */
+    uint32_t kernel_rows;                     /* rows of the kernel in progress */
     int64_t submit_ns, kernel_begin_ns, begin_ns, end_ns, isolated_ns, lost_ns;
-    int64_t asked_ns, asked_now_ns; /* to yield, to reset; 0: not */
+    int64_t asked_ns, asked_now_ns; /* time of the first request to yield, and to reset; 0: none */
     struct preempt_spec how;
     enum launch_outcome outcome;
-    bool on_idle;             /* its device had nothing else when it came */
-    bool over;                /* cpu clock: ended, waits for the host */
-    uint64_t event;           /* cpu clock: order of that of its next step, or EVENTQ_NONE */
-    struct drive_kernel *log; /* of this launch, copied to the report at its end */
+    bool on_idle;             /* its device was idle when it was submitted */
+    bool over;                /* ended early; the host has not handled it yet */
+    uint64_t event;           /* cpu clock: order of its next event, or EVENTQ_NONE */
+    struct drive_kernel *log; /* kernels of this launch, copied to the report at its end */
     uint32_t n_log, cap_log;
 };
 
 struct real_launch *launch_new(struct drive *d, struct full_launch *l);
-/* Gives rows that were not done back to the pass and frees r. */
+/* Frees r. Returns rows that were not done to the pass. */
 void launch_free(struct drive *d, struct real_launch *r);
-/* Runs the kernel at the position and moves on. 0, -ECANCELED, or -errno with job.why. now: the
- * clock's, for the log; took_ns: by which the clock measures. */
+/* Runs the kernel at the position and advances. Returns 0, -ECANCELED, or -errno with job.why.
+ * now_ns is for the log. *took_ns: duration by drive_meter_ns. */
 int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns);
 bool launch_done(const struct real_launch *r);
-/* For assertions, by whoever owns the position: its members say the same place in the rows it
- * holds. Not after a kernel was undone: then only op and rows_done say it. */
+/* For assertions, by the owner of the position: its members are consistent. Not after a kernel was
+ * undone: then only op and rows_done are valid. */
 bool launch_position_ok(const struct real_launch *r);
-/* For assertions: places of rows are those that the core counts as nobody's. */
+/* For assertions: the free rows are as many as the core counts as to do. */
 bool launch_rows_ok(const struct real_pass *p, const struct pass *pub);
-/* Between kernels: a stop takes effect here. */
+/* Whether a stop may take effect here, between kernels. */
 bool launch_may_yield(const struct real_launch *r);
 
 /* ---- the executor ---- */
@@ -181,33 +181,33 @@ struct real_device {
     struct lane lane;
     const struct drive_device *options;
     const struct engine_ops *engine;
-    void *engine_handle, *handle; /* of open and device_open */
+    void *engine_handle, *handle; /* of engine_ops open and device_open */
     uint32_t index;
-    struct real_launch **live; /* in order; the first runs */
+    struct real_launch **live; /* in submission order; the first one runs */
     uint32_t n_live;
-    struct job job; /* opening and closing */
+    struct job job; /* to open and to close the device */
 };
 
-/* KV moves and compilations: work apart from the devices, one after another per channel. */
+/* A KV move, compilation or load. The loader and the compiler each run one at a time. */
 struct service_job {
     struct job job;
     struct drive *drive;
-    struct service_job *next; /* of makes, or of those that are free */
+    struct service_job *next; /* in drive.makes, or in drive.free_jobs */
     enum drive_work work;
-    struct resident *resident; /* of a compile or a load; NULL once cancelled */
+    struct resident *resident; /* to compile or load; NULL if cancelled */
     struct resident_key key;
     enum engine_step step;
-    struct full_request *request; /* of a KV move, or NULL: */
-    uint32_t cold;                /* row of the turn that it is kept for */
+    struct full_request *request; /* of a KV move; NULL: of a session between turns */
+    uint32_t cold;                /* trace row of that session's next turn */
     uint32_t slot, tokens;
     double size;
     int64_t took_ns;
-    uint64_t event; /* cpu clock: order of that of its end, or EVENTQ_NONE */
+    uint64_t event; /* cpu clock: order of the event of its end, or EVENTQ_NONE */
 };
 
 struct drive {
     struct core core;
-    /* Copies, for threads: one that hangs outlives the caller, who frees what it gave. */
+    /* Copies of the caller's data: a hung thread may use them after the caller frees its own. */
     struct {
         struct drive_options options;
         struct machine machine;
@@ -220,18 +220,18 @@ struct drive {
     const struct llm *llm;
     const char *scratch;
     bool wall;
-    int64_t epoch_ns; /* wall: instant 0 */
-    int64_t now_ns;   /* of the instant in progress */
+    int64_t epoch_ns; /* wall: real time of instant 0 */
+    int64_t now_ns;   /* the current instant */
 
     pthread_t main;        /* the host thread */
-    pthread_mutex_t mutex; /* lanes and done */
-    bool locked;           /* somebody has the mutex: for assertions */
-    pthread_cond_t ended;  /* a job: it is in done */
+    pthread_mutex_t mutex; /* protects lanes and `done` */
+    bool locked;           /* for assertions: the mutex is held */
+    pthread_cond_t ended;  /* signalled when a job is put in `done` */
     struct job_list done;
-    struct job_list instant; /* wall: what the instant in progress is about */
+    struct job_list instant; /* wall: ended jobs that the current instant handles */
     int64_t hang_ns, compile_ns, limit_ns;
-    int64_t interrupted_ns; /* when the host saw that it is to end; 0: it is not */
-    uint32_t padding_rows;  /* the largest static kernel: how far one may reach beyond a pass */
+    int64_t interrupted_ns; /* when the host noticed the interrupt; 0: not */
+    uint32_t padding_rows;  /* rows of the largest static kernel: the most padding */
 
     struct eventq queue;
     uint64_t next_order, arrivals_pending, tails;
@@ -239,27 +239,27 @@ struct drive {
 
     struct real_device devices[MACHINE_MAX_DEVICES];
     struct lane loader, compiler;
-    int64_t loader_free_ns, compiler_free_ns; /* cpu clock */
+    int64_t loader_free_ns, compiler_free_ns; /* cpu clock: when each is free */
     uint32_t n_engines;
     struct opened {
-        struct job job; /* opening */
+        struct job job; /* to open the engine */
         const struct engine_ops *ops;
         void *handle;
     } engines[MACHINE_MAX_DEVICES];
 
     struct observer observer;
     struct real_kv kv;
-    struct real_turn *turns; /* by trace row */
+    struct real_turn *turns; /* indexed by trace row */
     struct real_request *requests;
-    float *head, *head_logits;              /* of topk.c */
-    struct real_pass *passes, *free_passes; /* all; those not in use */
+    float *head, *head_logits;              /* used by topk.c */
+    struct real_pass *passes, *free_passes; /* all passes; unused ones */
     struct real_launch *free_launches;
-    struct service_job *makes; /* compilations and loads on their way */
+    struct service_job *makes; /* compilations and loads in progress */
     struct service_job *free_jobs;
 };
 
 enum drive_event {
-    DRIVE_EVENT_STEP, /* cpu clock: a launch begins or a kernel of it ends */
+    DRIVE_EVENT_STEP, /* cpu clock: a launch begins, or its kernel ends */
     DRIVE_EVENT_MOVED,
     DRIVE_EVENT_COMPILED,
     DRIVE_EVENT_TAIL,
@@ -269,13 +269,13 @@ enum drive_event {
     DRIVE_EVENT_TIMER
 };
 
-/* For assertions: the calling thread is the host's, who owns the core. */
+/* For assertions: the calling thread is the host's, which owns the core. */
 static inline bool drive_on_host(const struct drive *d)
 {
     return pthread_equal(d->host->thread_self(), d->main) != 0;
 }
 
-/* Returns the event's order. */
+/* Queues an event. Returns its order. */
 static inline uint64_t drive_later(struct drive *d, int64_t at_ns, enum drive_event kind,
                                    uint32_t sub, uint64_t payload)
 {
@@ -285,7 +285,7 @@ static inline uint64_t drive_later(struct drive *d, int64_t at_ns, enum drive_ev
     return order;
 }
 
-/* The clock by which the run measures durations. */
+/* The clock that measures durations in this run. */
 static inline int64_t drive_meter_ns(const struct drive *d)
 {
     return d->wall ? d->host->now_ns() : d->host->cpu_ns();
@@ -309,7 +309,7 @@ static inline void drive_unlock(struct drive *d)
     d->locked = false;
     (void)d->host->mutex_unlock(&d->mutex);
 }
-/* Waits under the mutex, which others have meanwhile. until: NULL: without end. */
+/* Waits and releases the mutex meanwhile. until NULL: no timeout. */
 static inline void drive_wait(struct drive *d, pthread_cond_t *c, const struct timespec *until)
 {
     SIM_ASSERT(d->locked);
@@ -321,43 +321,43 @@ static inline void drive_wait(struct drive *d, pthread_cond_t *c, const struct t
 }
 
 /* devices.c */
-/* 0, or the run has failed. Engines open with their first device; the compiler runs already. */
+/* Returns 0, or fails the run. The first device of an engine opens the engine, on the compiler. */
 int device_start(struct drive *d, uint32_t i);
-/* Ends all threads, and closes devices and engines. False: a thread hangs, and what it uses must
- * stay. */
+/* Ends all threads, and closes devices and engines. False if a thread hangs: its data must not be
+ * freed. */
 bool devices_stop(struct drive *d);
 
-/* actions.c: what the core asks for. */
+/* actions.c: the functions that the core calls. */
 extern const struct executor_ops drive_ops;
-/* The launch has ended: notifies the core, and begins the next one of its device. */
+/* Handles the end of a launch: notifies the core, and starts the device's next launch. */
 void drive_launch_ended(struct drive *d, struct real_launch *r);
 
-/* clock_wall.c, clock_cpu.c: taking launches, and waiting for the next instant. */
+/* clock_wall.c, clock_cpu.c: running launches, and waiting for the next instant. */
 void wallclock_launch(struct drive *d, struct real_device *v, struct real_launch *r);
 void wallclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
-bool wallclock_wait(struct drive *d); /* false: nothing will come, or the run has failed */
-/* The next job that ended meanwhile, taken out; NULL: none. Kernels before loads before compiles,
- * kernels by device (sim/api/policy.h). */
+bool wallclock_wait(struct drive *d); /* false: no event will come, or the run has failed */
+/* Removes and returns the next ended job of this instant; NULL: none. Order: kernels by device,
+ * then loads, then compilations (sim/api/policy.h). */
 struct job *wallclock_ended(struct drive *d);
 void cpuclock_start(struct drive *d, struct real_device *v);
 void cpuclock_stop(struct drive *d, struct real_device *v, struct real_launch *r);
 bool cpuclock_wait(struct drive *d);
-/* The event of a launch has come. True: the launch has ended. */
+/* Handles the event of a launch. Returns true if the launch has ended. */
 bool cpuclock_step(struct drive *d, struct real_launch *r);
 
 /* services.c */
-/* The device that compiled attention and graphs are for: the one whose attention is static, else
- * the NPU, else the first. */
+/* The device of compiled attention and graphs: the first with static attention, else the NPU, else
+ * the first device. */
 uint32_t service_device(const struct machine *m);
 void service_compile(struct drive *d, struct resident *r);
 void service_load(struct drive *d, struct resident *r, double bytes);
-/* Prepares and brings in the graph blocks that the policy mapped. 0, or the run has failed. */
+/* Prepares the declared graph blocks, and loads the mapped ones. Returns 0, or fails the run. */
 int service_graphs(struct drive *d);
 void service_cancel(struct resident *r);
 void service_evicted(struct drive *d, struct resident_key key);
 void service_kv(struct drive *d, struct full_request *r, bool in);
 void service_cold(struct drive *d, uint32_t row);
-/* On the host, when the work is done (and its time has come). */
+/* Called on the host when the work is done (cpu clock: when its virtual time is over). */
 void service_done(struct drive *d, struct service_job *j);
 void service_run(struct job *j);
 

@@ -1,4 +1,4 @@
-/* The computer itself as the executor's host. */
+/* Implements struct drive_host by POSIX functions of this computer. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* O_DIRECT, on_exit */
 #endif
@@ -15,7 +15,7 @@ static int64_t cpu_ns(void)
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* O_DIRECT where the file system has it: otherwise a write costs a copy into the page cache. */
+/* Uses O_DIRECT if the file system supports it, to avoid copies into the page cache. */
 static int swap_open(const char *folder)
 {
     OWNED char *path = xformat("%s/xpusim-swap-XXXXXX", folder);
@@ -35,7 +35,7 @@ static int swap_open(const char *folder)
     return fd;
 }
 
-static bool detached; /* some thread, by the host's */
+static bool detached; /* thread_detach was called */
 
 static void leave(int status, void *nothing UNUSED)
 {
@@ -43,9 +43,9 @@ static void leave(int status, void *nothing UNUSED)
     _exit(status);
 }
 
-/* A thread that hangs continues while the process ends. Libraries that clean up at the end take
- * away what it works on, so then the process ends without them. Whoever calls exit is covered
- * unless the thread registers more clean-up meanwhile; main calls drive_host_leave. */
+/* A hung thread continues while the process exits. Libraries' exit handlers would free its data, so
+ * the process must end without them. on_exit's handlers run in reverse order, so this covers exit()
+ * unless the thread registers more handlers later; main calls drive_host_leave. */
 static int thread_detach(pthread_t t)
 {
     if (!detached) {

@@ -1,5 +1,5 @@
-/* Threads, clocks and the swap file, as the executor asks for them. A row is the POSIX function of
- * its name, with the same contract. A test can run the executor on a virtual host
+/* The threads, clocks and files that the executor uses. Each member is the POSIX function of its
+ * name, with the same contract. A test can run the executor on a virtual host
  * (tests/helpers/virtual.h), where a seed chooses every interleaving. */
 #pragma once
 
@@ -19,20 +19,19 @@ struct drive_host {
     int (*cond_timedwait)(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until);
     int (*cond_signal)(pthread_cond_t *c);
     int (*cond_broadcast)(pthread_cond_t *c);
-    int64_t (*now_ns)(void);              /* clock_now_ns: it never goes back, but may jump */
+    int64_t (*now_ns)(void);              /* clock_now_ns: never goes back, but may jump */
     struct timespec (*after)(int64_t ns); /* clock_after: for cond_timedwait */
     int64_t (*cpu_ns)(void);              /* processor time of the calling thread */
     ssize_t (*pread)(int file, void *data, size_t bytes, off_t at);
     ssize_t (*pwrite)(int file, const void *data, size_t bytes, off_t at);
     int (*fdatasync)(int file);
-    /* Opens a new file without a name in a folder. A descriptor that the caller closes, or -errno.
-     */
+    /* Creates an unnamed file in a folder. Returns a descriptor that the caller closes, or
+     * -errno. */
     int (*swap_open)(const char *folder);
 };
 
 extern const struct drive_host drive_host_posix;
 
-/* Ends the process with that status where one of its threads was detached because it hangs. Else
- * it returns. exit() begins with the clean-up that was registered last, by libraries of that
- * thread: it would take away what the thread works on. */
+/* If a thread was detached because it hangs, ends the process with that status without the exit
+ * handlers of libraries, whose data the thread may use. Otherwise it returns. */
 void drive_host_leave(int status);

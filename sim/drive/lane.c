@@ -1,5 +1,5 @@
 /* Threads of the real executor: one per device, one loader, one compiler. They run jobs and never
- * touch the core. The host waits for them, and looks for what hangs and for signals. */
+ * access the core. The host waits for them, and detects hung jobs and interrupts. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #endif
@@ -8,15 +8,15 @@
 
 #include "sim/drive/drive_impl.h"
 
-#define GRACE_NS (NS_PER_S / 2) /* after a signal, for work in progress */
-#define DEVICE_PRIORITY 5       /* SCHED_FIFO; below the host thread's, which must get in between */
+#define GRACE_NS (NS_PER_S / 2) /* after an interrupt, for work in progress */
+#define DEVICE_PRIORITY 5       /* SCHED_FIFO; below HOST_PRIORITY, so that the host can preempt */
 
 bool lane_list_ok(const struct job_list *l)
 {
     return (l->head == NULL) == (l->tail == NULL) && (l->tail == NULL || l->tail->next == NULL);
 }
 
-/* A job is in one list at most: its link leads to the next of one. */
+/* A job is in at most one list, because it has one link. */
 static void list_append(struct job_list *l, struct job *j)
 {
     SIM_ASSERT(lane_list_ok(l) && l->tail != j && l->head != j);
@@ -61,7 +61,7 @@ static void settle(struct lane *w)
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET((size_t)w->core, &set);
-        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* else it floats */
+        (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* unpinned on failure */
     }
     struct sched_param p = {.sched_priority = DEVICE_PRIORITY};
     SIM_ASSERT(w->running == NULL && !w->granted); /* the host reads it after the first job */
@@ -83,12 +83,12 @@ static void *lane_main(void *arg)
         SIM_ASSERT(w->running == NULL && j->lane == w && j->status == 0);
         w->running = j;
         int64_t now_ns = d->host->now_ns();
-        SIM_ASSERT(now_ns >= w->began_ns); /* each sign of life is later than the one before */
+        SIM_ASSERT(now_ns >= w->began_ns); /* began_ns only increases */
         w->began_ns = now_ns;
         drive_unlock(d);
         j->run(j);
         drive_lock(d);
-        SIM_ASSERT(w->running == j && j->lane == w); /* nobody takes back what has begun */
+        SIM_ASSERT(w->running == j && j->lane == w); /* a running job cannot be withdrawn */
         SIM_ASSERT(j->status <= 0);
         w->running = NULL;
         list_append(&d->done, j);
@@ -106,7 +106,7 @@ bool lane_runs(const struct lane *w, const struct job *j)
 
 int lane_start(struct lane *w, struct drive *d, const char *name, int core, bool realtime)
 {
-    SIM_ASSERT(drive_on_host(d) && !w->started && w->queue.head == NULL); /* once */
+    SIM_ASSERT(drive_on_host(d) && !w->started && w->queue.head == NULL); /* only once */
     *w = (struct lane){.drive = d, .name = name, .core = core, .realtime = realtime};
     pthread_cond_init(&w->wake, NULL);
     int rc = -d->host->thread_create(&w->thread, NULL, lane_main, w);
@@ -140,8 +140,8 @@ bool drive_interrupted(struct drive *d)
     return d->interrupted_ns != 0;
 }
 
-/* Waits once for a job's end, or finds that the lane hangs: its job has shown no life for limit_ns,
- * or does not end after a signal. Under the mutex. */
+/* Waits once for the end of a job. Sets w->hung if the job exceeds limit_ns since since_ns or
+ * lane.began_ns, or GRACE_NS after an interrupt. Needs the mutex. */
 static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
 {
     struct drive *d = w->drive;
@@ -164,7 +164,7 @@ static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
 static int64_t limit_of(const struct lane *w)
 {
     const struct drive *d = w->drive;
-    SIM_ASSERT(d->hang_ns > 0 && d->compile_ns > 0); /* 0 would be a lane that always hangs */
+    SIM_ASSERT(d->hang_ns > 0 && d->compile_ns > 0); /* 0 would always count as hung */
     return w == &d->compiler ? d->compile_ns : d->hang_ns;
 }
 
@@ -186,7 +186,7 @@ void lane_stop(struct lane *w)
         (void)d->host->thread_detach(w->thread);
     } else {
         (void)d->host->thread_join(w->thread, NULL);
-        SIM_ASSERT(w->running == NULL && lane_list_ok(&w->queue)); /* some may be left in it */
+        SIM_ASSERT(w->running == NULL && lane_list_ok(&w->queue)); /* the queue may have jobs */
         pthread_cond_destroy(&w->wake);
     }
 }
@@ -194,7 +194,7 @@ void lane_stop(struct lane *w)
 void lane_post(struct lane *w, struct job *j)
 {
     struct drive *d = w->drive;
-    /* To a lane that hangs, too: a run that fails continues to the end of its instant. */
+    /* May be a hung lane: a failed run continues to the end of its instant. */
     SIM_ASSERT(drive_on_host(d) && w->started && !w->quit && j->run != NULL);
     j->lane = w;
     j->status = 0;
@@ -210,7 +210,7 @@ bool lane_withdraw(struct lane *w, struct job *j)
     SIM_ASSERT(drive_on_host(w->drive) && j->lane == w);
     drive_lock(w->drive);
     bool waited = list_remove(&w->queue, j);
-    SIM_ASSERT(!waited || w->running != j); /* it waits, it runs or it has ended */
+    SIM_ASSERT(!waited || w->running != j); /* waiting, running and ended exclude each other */
     drive_unlock(w->drive);
     return waited;
 }
@@ -232,7 +232,7 @@ int lane_call(struct lane *w, struct job *j, int64_t limit_ns)
 
 const char *lane_why(const struct job *j, int rc)
 {
-    /* A job that hangs is its thread's: nobody looks at its status. */
+    /* The status of a hung job belongs to its thread, and is not read. */
     SIM_ASSERT(rc == -ETIMEDOUT || rc == -EINTR || (rc < 0 && rc == j->status));
     return rc == -ETIMEDOUT ? "its work does not come back"
            : rc == -EINTR   ? "its work does not end after a signal"
@@ -241,7 +241,7 @@ const char *lane_why(const struct job *j, int rc)
 
 static bool hung(struct lane *w, int64_t now_ns)
 {
-    SIM_ASSERT(w->started && w->drive->locked); /* those of devices, and of both services */
+    SIM_ASSERT(w->started && w->drive->locked); /* devices and both services have started */
     w->hung = w->hung || (w->started && w->running != NULL && now_ns - w->began_ns > limit_of(w));
     return w->hung;
 }

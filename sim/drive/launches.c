@@ -1,12 +1,12 @@
-/* A launch on a real device: which rows it holds, and its kernels one after another. The core only
- * counts rows; here they have places. */
+/* A launch on a real device: the rows that it holds, and its kernels one after another. The core
+ * only counts rows; here they have indices. */
 #include "sim/base/words.h"
 #include "sim/drive/drive_impl.h"
 
 /* ---- rows ---- */
 
-/* Rows of an op that a launch starts on belong to nobody yet. Ops are begun in their order, and
- * perhaps not by a launch of their own: spans run through. */
+/* Resets the free rows for an op that a launch starts on. Ops are begun in order; a launch of
+ * several ops may have run some of them. */
 static void pass_begin_op(struct real_pass *p, const struct pass *pub, uint32_t op)
 {
     SIM_ASSERT(op == pub->op && op < pub->n_ops && (p->op == UINT32_MAX || p->op <= op));
@@ -17,7 +17,7 @@ static void pass_begin_op(struct real_pass *p, const struct pass *pub, uint32_t 
     }
 }
 
-/* Rows that nobody holds: rising, apart, and inside the op. */
+/* Whether the free spans are ascending, separate, and inside the op. */
 static bool holes_fit(const struct real_pass *p, const struct pass *pub)
 {
     uint32_t end = 0;
@@ -40,7 +40,7 @@ bool launch_rows_ok(const struct real_pass *p, const struct pass *pub)
 static uint32_t rows_held(const struct real_launch *r)
 {
     uint32_t rows = 0;
-    for (uint32_t i = 0; i < r->n_spans; i++) { /* rising: the lowest hole is taken first */
+    for (uint32_t i = 0; i < r->n_spans; i++) { /* ascending: claim takes the lowest hole first */
         SIM_ASSERT(i == 0 || r->span[i].row0 > r->span[i - 1].row0 + r->span[i - 1].n);
         rows += r->span[i].n;
     }
@@ -64,10 +64,10 @@ static void claim(struct real_launch *r)
         }
     }
     SIM_ASSERT(r->n_spans > 0 && r->n_spans <= MAX_SPANS && rows_held(r) == r->l->pub->rows);
-    SIM_ASSERT(launch_rows_ok(p, r->l->pub->pass)); /* the core has taken them from it, too */
+    SIM_ASSERT(launch_rows_ok(p, r->l->pub->pass)); /* the core has subtracted them, too */
 }
 
-/* Puts rows back in order, joined with their neighbours. */
+/* Inserts a free span in order, and merges it with its neighbours. */
 static void give_back(struct real_pass *p, struct span s)
 {
     SIM_ASSERT(s.n > 0);
@@ -96,7 +96,7 @@ static void give_back_rest(const struct real_launch *r)
     struct real_pass *p = r->pass;
     const struct launch *l = r->l->pub;
     SIM_ASSERT(r->op < l->op_end && r->rows_done < (r->op > l->op_begin ? UINT32_MAX : l->rows));
-    if (r->op > l->op_begin) { /* later ops run whole, from row 0 on */
+    if (r->op > l->op_begin) { /* only this launch runs later ops, whole, from row 0 */
         SIM_ASSERT(l->pass->n_launches == 1 && r->rows_done < pass_op_rows(l->pass, r->op));
         p->op = r->op;
         p->n_free = 1;
@@ -115,9 +115,9 @@ static void give_back_rest(const struct real_launch *r)
     SIM_ASSERT(done == 0 && p->n_free > 0 && holes_fit(p, l->pass));
 }
 
-/* ---- life ---- */
+/* ---- allocation ---- */
 
-/* Kernels that the launch can have: its thread then logs without allocating. */
+/* Makes room for the log of all kernels of the launch, so that its thread need not allocate. */
 static void log_room(struct drive *d, struct real_launch *r)
 {
     const struct launch *l = r->l->pub;
@@ -145,7 +145,7 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
         r->cap_log = cap_log;
     }
     SIM_ASSERT(drive_on_host(d) && l->exec == NULL && l->pub->state == LAUNCH_STATE_QUEUED);
-    SIM_ASSERT(r->n_spans == 0 && !r->over && r->stop == 0 && r->kill == 0); /* nothing is left */
+    SIM_ASSERT(r->n_spans == 0 && !r->over && r->stop == 0 && r->kill == 0); /* all is reset */
     r->drive = d;
     r->l = l;
     r->event = EVENTQ_NONE;
@@ -160,7 +160,7 @@ struct real_launch *launch_new(struct drive *d, struct full_launch *l)
 
 void launch_free(struct drive *d, struct real_launch *r)
 {
-    /* No event and no list leads to it any more. */
+    /* No event and no list refers to it. */
     SIM_ASSERT(drive_on_host(d) && r->event == EVENTQ_NONE && r != d->free_launches);
     if (r->op < r->l->pub->op_end) {
         give_back_rest(r);
@@ -181,7 +181,7 @@ static struct span present_span(const struct real_launch *r)
 bool launch_position_ok(const struct real_launch *r)
 {
     const struct launch *l = r->l->pub;
-    uint32_t before = 0; /* rows of the spans before */
+    uint32_t before = 0; /* rows of the spans before at_span */
     for (uint32_t i = 0; r->op == l->op_begin && i < r->at_span; i++) {
         before += r->span[i].n;
     }
@@ -190,8 +190,8 @@ bool launch_position_ok(const struct real_launch *r)
                                : r->in_span < present_span(r).n);
 }
 
-/* The rule of kernel_run_fill: attention is never cut into chunks, and one row has its own kernel;
- * but a numbered graph has only the one it was built with. */
+/* The rule of kernel_run_fill. Attention is never cut into chunks, and a single row has its own
+ * kernel. A numbered graph has only the chunk that it was built with. */
 static uint32_t chunk_of(const struct real_launch *r)
 {
     const struct launch *l = r->l->pub;
@@ -211,7 +211,7 @@ static struct engine_kernel next_kernel(const struct real_launch *r)
     enum op_kind op = pass_op_kind(l->pass, r->op);
     bool compiled = op == OP_MHA && r->l->pin != NULL && l->graph == 0;
     SIM_ASSERT(rows > 0 && s.row0 + r->in_span + rows <= pass_op_rows(l->pass, r->op));
-    /* A padded kernel writes beyond the pass, but in its room. */
+    /* A padded kernel writes beyond the pass, but within its room. */
     SIM_ASSERT(s.row0 + r->in_span + (chunk > 0 ? chunk : rows) <= r->pass->engine.room);
     SIM_ASSERT(chunk == 0 || rows <= chunk);
     return (struct engine_kernel){
@@ -253,7 +253,7 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
     const struct work_shape *w = &r->l->pub->pass->shape;
     SIM_REQUIRE(r->n_log < r->cap_log, "launch %u: more kernels than %u", r->l->pub->id,
                 r->cap_log);
-    /* In order, one after another, and one that was stopped is the last. */
+    /* Kernels are in order, and a stopped one is the last. */
     SIM_ASSERT(r->n_log == 0 || begin_ns >= r->log[r->n_log - 1].begin_ns);
     SIM_ASSERT(r->n_log == 0 || !r->log[r->n_log - 1].stopped);
     r->log[r->n_log++] = (struct drive_kernel){.launch = r->l->pub->id,
@@ -273,8 +273,8 @@ static void log_kernel(struct real_launch *r, const struct engine_kernel *k, int
                                                .stopped = stopped};
 }
 
-/* 0, or -EINVAL: activations have no room for it beyond the pass, and no backend has compiled it.
- */
+/* Returns 0, or -EINVAL for a static kernel larger than the padding of activations: no backend has
+ * compiled it. */
 static int larger_than_any(struct real_launch *r)
 {
     if (chunk_of(r) <= r->drive->padding_rows) {
@@ -300,7 +300,7 @@ int launch_kernel(struct real_launch *r, int64_t now_ns, int64_t *took_ns)
     int rc = v->engine->kernel(v->handle, &k, r->job.why);
     *took_ns = drive_meter_ns(d) - began;
     *took_ns = *took_ns < 1 ? 1 : *took_ns;
-    SIM_ASSERT(rc <= 0 && (rc != -ECANCELED || r->kill != 0)); /* none stops by itself */
+    SIM_ASSERT(rc <= 0 && (rc != -ECANCELED || r->kill != 0)); /* stopped on request only */
     log_kernel(r, &k, now_ns, *took_ns, rc != 0);
     if (rc == 0) {
         r->kernel_rows = k.rows;

@@ -1,7 +1,7 @@
 /* The report of a real run: its times, kernels and residents. */
 #include "sim/drive/drive_impl.h"
 
-/* Octaves are parts of the whole: of its number, and within rounding of its sums. */
+/* Octaves sum up to the totals: exactly for n, within rounding for sums. */
 static bool times_ok(const struct drive_times *t)
 {
     uint64_t n = 0;
@@ -46,12 +46,12 @@ struct drive_times drive_times_screened(const struct drive_times *t)
         below += t->octave[i].n;
         last = last == DRIVE_OCTAVES && 2 * below > t->n ? i + 3 : last;
     }
-    SIM_ASSERT(out.n <= t->n && 2 * out.n >= t->n); /* at least those up to the median */
+    SIM_ASSERT(out.n <= t->n && 2 * out.n >= t->n); /* all up to the median */
     return out;
 }
 
-/* Observers are notified of kernels when their launch ends: the host may read the times only then.
- * Nobody knows the isolated time of a real kernel, so the record has the measured one. */
+/* Notifies observers of a kernel after its launch has ended, because the host may read the times
+ * only then. The isolated time of a real kernel is unknown; the record has the measured one. */
 static void observe_kernel(struct drive *d, const struct launch *l, const struct drive_kernel *k,
                            uint32_t index)
 {
@@ -68,7 +68,7 @@ static void observe_kernel(struct drive *d, const struct launch *l, const struct
     }
 }
 
-/* The sequences of a kernel's rows. Layers of one launch share their list. */
+/* Records the sequences of a kernel's rows. Layers of one launch share the list. */
 static void name_segments(struct drive_report *out, const struct pass *p, struct drive_kernel *k)
 {
     if (k->op != OP_MHA && k->op != OP_LAYER) {
@@ -101,10 +101,10 @@ static void name_segments(struct drive_report *out, const struct pass *p, struct
         row = end;
     }
     k->n_segments = (uint32_t)out->n_segments - k->segment0;
-    SIM_ASSERT(row == p->shape.rows && rows == k->rows); /* each row is of one sequence */
+    SIM_ASSERT(row == p->shape.rows && rows == k->rows); /* each row is in one sequence */
 }
 
-/* The isolated time of a launch is the sum of its kernels, but for one that was stopped. */
+/* isolated_ns is the sum of the launch's kernels, except a stopped one. */
 static bool log_ok(const struct real_launch *r)
 {
     int64_t isolated_ns = 0;

@@ -1,11 +1,11 @@
-/* Work of the loader and the compiler: KV to and from a file, graph blocks, compiled attention.
- * Each of the two does one thing after another, as the contract says. */
+/* Jobs of the loader and the compiler: KV to and from a file, graph blocks, compiled attention.
+ * Each of the two runs one at a time, as the contract says. */
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
 #include "sim/drive/drive_impl.h"
 
-/* On the host, who owns a job but while its lane runs it. Attention is the compiler's, all else the
- * loader's. A resident that is waited for waits for this one. */
+/* For assertions, on the host, which owns a job unless its lane runs it. The compiler handles
+ * attention, the loader all else. A pending resident points to its job. */
 static bool job_ok(const struct drive *d, const struct service_job *j)
 {
     bool compiles = j->work == DRIVE_COMPILE || j->work == DRIVE_EVICT_ATTENTION;
@@ -53,12 +53,12 @@ uint32_t service_device(const struct machine *m)
 static struct real_device *compiled_device(struct drive *d)
 {
     struct real_device *v = &d->devices[service_device(d->machine)];
-    SIM_ASSERT(v->engine != NULL); /* services begin after devices are open */
+    SIM_ASSERT(v->engine != NULL); /* devices are open */
     return v;
 }
 
-/* Returns the graph shape that the policy declared for the block; NULL: it declared none. A
- * drafter's weights take memory of graphs, and are no block. */
+/* Returns the graph shape that the policy declared for the block, or NULL. NULL also for a
+ * drafter's weights, which use memory of graphs but are no block. */
 static const struct graph_shape *graph_of(const struct drive *d, struct resident_key key)
 {
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK && key.b <= GRAPH_VERSIONS;
@@ -79,7 +79,7 @@ static struct engine_resident engine_resident(const struct drive *d, struct resi
         r.head = end == d->llm->n_layers;
         r.rows = g->rows;
         SIM_ASSERT(r.n_layers > 0 && end <= d->llm->n_layers && r.rows > 0);
-        SIM_ASSERT(r.head == (key.a + 1 == g->n_blocks)); /* the last block has it */
+        SIM_ASSERT(r.head == (key.a + 1 == g->n_blocks)); /* the last block has the head */
     }
     return r;
 }
@@ -88,7 +88,7 @@ void service_run(struct job *job)
 {
     struct service_job *j = (struct service_job *)job;
     struct drive *d = j->drive;
-    SIM_ASSERT(lane_runs(job->lane, job)); /* so the job is this thread's */
+    SIM_ASSERT(lane_runs(job->lane, job)); /* so this thread owns the job */
     int64_t began = d->host->now_ns();
     if (j->work == DRIVE_SWAP_OUT || j->work == DRIVE_SWAP_IN) {
         job->status = slot_swap(d, j->slot, j->tokens, j->work == DRIVE_SWAP_IN);
@@ -104,8 +104,8 @@ void service_run(struct job *job)
     SIM_ASSERT(j->took_ns >= 0);
 }
 
-/* On the cpu clock the work is done at once, and has taken its real time when the channel was free.
- */
+/* Starts a job. On the cpu clock it runs at once, and takes its real time from when its lane is
+ * free. */
 static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_t *free_ns)
 {
     SIM_ASSERT(job_ok(d, j) && j->event == EVENTQ_NONE);
@@ -126,8 +126,8 @@ static void begin(struct drive *d, struct lane *w, struct service_job *j, int64_
     j->event = drive_later(d, *free_ns, kind, 0, (uint64_t)(uintptr_t)j);
 }
 
-/* A job that makes r; it is of its channel from here on. NULL: one that was cancelled is still on
- * its way, and is wanted again. Another one would make it twice, and then lose it once. */
+/* Makes the job that creates resident r, and links both. NULL if a cancelled job for this key is in
+ * progress: it is used again, as a second one would create the resident twice. */
 static struct service_job *make_new(struct drive *d, struct resident *r, enum drive_work work,
                                     double size)
 {
@@ -157,7 +157,7 @@ static void make_over(struct drive *d, const struct service_job *j)
 {
     struct service_job **at = &d->makes;
     while (*at != j) {
-        SIM_ASSERT(*at != NULL); /* it is there until now */
+        SIM_ASSERT(*at != NULL); /* it is in the list */
         at = &(*at)->next;
     }
     *at = j->next;
@@ -193,8 +193,7 @@ void service_load(struct drive *d, struct resident *r, double bytes)
     }
 }
 
-/* Attention leaves on the compiler's thread and graphs on the loader's, so that what was made first
- * goes first. */
+/* The compiler drops attention, and the loader graphs, so that a drop follows the creation. */
 static void drop(struct drive *d, struct resident_key key)
 {
     bool graph = key.kind == RESIDENT_GRAPH_BLOCK;
@@ -212,7 +211,7 @@ static void drop(struct drive *d, struct resident_key key)
           graph ? &d->loader_free_ns : &d->compiler_free_ns);
 }
 
-/* One step for one block, at once and before the run. */
+/* Runs one step for one block before the run, and waits for it. */
 static int graph_step(struct drive *d, struct resident_key key, enum engine_step step)
 {
     struct service_job *j = job_new(d);
@@ -255,7 +254,7 @@ void service_cancel(struct resident *r)
 {
     struct service_job *j = r->exec;
     SIM_ASSERT(j->resident == r && job_ok(j->drive, j));
-    j->resident = NULL; /* when it comes, it goes */
+    j->resident = NULL; /* service_done drops it */
 }
 
 void service_evicted(struct drive *d, struct resident_key key)

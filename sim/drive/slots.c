@@ -1,4 +1,4 @@
-/* KV of sessions: slots of cells, and their places in the swap file. */
+/* KV of sessions: slots of cells, and their offsets in the swap file. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_NORESERVE */
 #endif
@@ -7,9 +7,9 @@
 
 #include "sim/drive/drive_impl.h"
 
-#define MAX_SLOTS 512    /* sessions that hold KV at once */
+#define MAX_SLOTS 512    /* sessions with KV at the same time */
 #define SLOT_UNIT 64     /* tokens */
-#define IO_BYTES 1048576 /* of one write or read; aligned for O_DIRECT */
+#define IO_BYTES 1048576 /* per write or read; aligned for O_DIRECT */
 #define PAGE 4096
 
 static void *map_lazily(size_t bytes)
@@ -19,14 +19,14 @@ static void *map_lazily(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Slots are whole pages: one is given back, and written to the file, without its neighbours. */
+/* Slots are whole pages, so that one can be released or swapped without its neighbours. */
 static uint32_t slot_unit(uint32_t kv_dim)
 {
     uint32_t unit = SLOT_UNIT;
     while (unit * kv_dim * sizeof(uint16_t) % PAGE != 0) {
         unit *= 2;
     }
-    SIM_ASSERT(unit == SLOT_UNIT || unit <= PAGE / 2); /* one number is 2 bytes */
+    SIM_ASSERT(unit == SLOT_UNIT || unit <= PAGE / 2); /* a cell's number has 2 bytes */
     return unit;
 }
 
@@ -49,7 +49,7 @@ int slots_open(struct drive *d)
     uint32_t unit = slot_unit(kv->view.kv_dim);
     kv->slot_tokens = (longest_sequence(t) + unit - 1) / unit * unit;
     for (size_t i = 0; i < t->n && kv->n_slots < MAX_SLOTS; i++) {
-        kv->n_slots += t->rows[i].turn == 0; /* a session */
+        kv->n_slots += t->rows[i].turn == 0; /* one per session */
     }
     kv->n_slots = kv->n_slots == 0 ? 1 : kv->n_slots;
     kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;
@@ -105,7 +105,7 @@ uint32_t slot_take(struct drive *d)
 static size_t slot_bytes(const struct drive *d)
 {
     size_t bytes = (size_t)d->kv.slot_tokens * d->kv.view.kv_dim * sizeof(uint16_t);
-    SIM_ASSERT(bytes > 0 && bytes % PAGE == 0); /* a neighbour's KV is on no page of it */
+    SIM_ASSERT(bytes > 0 && bytes % PAGE == 0); /* slots do not share pages */
     return bytes;
 }
 
@@ -119,7 +119,7 @@ void slot_release(struct drive *d, uint32_t slot)
     }
 }
 
-/* One K or V part of a slot, through an aligned buffer. */
+/* Copies one K or V part of a slot, through an aligned buffer. */
 static int transfer(const struct drive *d, off_t at, char *data, size_t bytes, char *buffer,
                     bool in)
 {
@@ -143,14 +143,14 @@ static int transfer(const struct drive *d, off_t at, char *data, size_t bytes, c
     return 0;
 }
 
-/* The next turn may come while KV of its session is on its way to the file. Then nobody uses the
- * copy (service_done), and kernels may write cells that are still read here. */
+/* The next turn may arrive while KV of its session is being written to the file. Then the copy is
+ * not used (service_done), so kernels may change cells that are still read here. */
 int slot_swap(struct drive *d, uint32_t slot, uint32_t tokens, bool in)
 {
     size_t place = slot_bytes(d);
     size_t bytes = (size_t)tokens * d->kv.view.kv_dim * sizeof(uint16_t);
     size_t room = bytes < IO_BYTES ? (bytes + PAGE - 1) / PAGE * PAGE : IO_BYTES;
-    /* On the loader. Each slot has its own place in the file, of which whole pages are written. */
+    /* On the loader. Each slot has its own offset in the file. Whole pages are written. */
     SIM_ASSERT(pthread_equal(d->host->thread_self(), d->loader.thread) != 0);
     SIM_ASSERT(slot < d->kv.n_slots && tokens > 0 && (bytes + PAGE - 1) / PAGE * PAGE <= place);
     void *buffer = NULL;

@@ -1,4 +1,4 @@
-/* A real run has more than the core's ledger: tokens and activations. */
+/* Tokens and activations of a real run, which the core does not have. */
 #include "sim/base/hash.h"
 #include "sim/drive/drive_impl.h"
 
@@ -10,7 +10,7 @@ bool state_request_ok(const struct drive *d, const struct real_request *q)
            (q->tokens == NULL || (q->slot < d->kv.n_slots && q->n < d->kv.slot_tokens + 1));
 }
 
-/* A prompt is made up: a hash of who asks and where. */
+/* Prompts are artificial: a hash of request id and position. */
 static int32_t prompt_token(const struct drive *d, uint32_t id, uint32_t pos)
 {
     uint64_t h = hash_u64(HASH_INIT, ((uint64_t)id << 32) | pos);
@@ -24,7 +24,7 @@ struct real_request *state_request(const struct request *r)
     return core_request(r)->exec;
 }
 
-/* The turn before was this prompt's beginning, as far as the trace says. */
+/* Creates a request's tokens. By the trace, the prompt begins with the previous turn's tokens. */
 static void on_arrived(void *self, int64_t now_ns UNUSED, const struct request *r)
 {
     struct drive *d = self;
@@ -34,7 +34,7 @@ static void on_arrived(void *self, int64_t now_ns UNUSED, const struct request *
     struct real_request *q = &d->requests[f->row];
     uint32_t shared = t->prefix_tokens < before->n ? t->prefix_tokens : before->n;
     SIM_ASSERT(q->tokens == NULL && f->exec == NULL && r->input_tokens == t->input_tokens);
-    /* KV that it need not compute is its own session's: no other slot has any for it. */
+    /* Reused KV is of its own session, because other slots have no KV for it. */
     SIM_ASSERT(r->reused_tokens <= shared && (before->tokens != NULL || shared == 0));
     *q = (struct real_request){.id = r->id,
                                .n = r->input_tokens,
@@ -50,7 +50,7 @@ static void on_arrived(void *self, int64_t now_ns UNUSED, const struct request *
     SIM_ASSERT(slot_owners(d, q->slot) == 1 || d->core.result->status != 0);
 }
 
-/* The session's next turn, where one will arrive: the core's rule (sim/core/life.c). */
+/* Row of the session's next turn if it will arrive, by the core's rule (sim/core/life.c). */
 static uint32_t next_turn(const struct drive *d, const struct trace_row *t, int64_t now_ns)
 {
     const struct trace *trace = d->core.setup->trace;
@@ -67,7 +67,7 @@ static void on_left(void *self, int64_t now_ns, const struct request *r)
     const struct trace_row *t = &d->core.setup->trace->rows[f->row];
     const struct real_request *q = f->exec;
     SIM_ASSERT(state_request_ok(d, q) && d->kv.holders[q->slot] == 1 && !f->alive);
-    SIM_ASSERT(q->n - q->input == r->generated_tokens); /* the core's count */
+    SIM_ASSERT(q->n - q->input == r->generated_tokens); /* as the core counts */
     uint32_t row = next_turn(d, t, now_ns);
     if (row == TRACE_NO_ROW) {
         d->kv.holders[q->slot] = 0;
@@ -85,7 +85,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* A pass that another used before has the room of the largest so far. */
+/* Makes room for a pass. A reused pass never shrinks. */
 static void pass_room(struct drive *d, struct real_pass *p, const struct pass *pub, uint32_t room)
 {
     struct engine_pass *e = &p->engine;
@@ -113,7 +113,7 @@ static void pass_room(struct drive *d, struct real_pass *p, const struct pass *p
                p->cap_logits >= pub->shape.logit_rows);
 }
 
-/* Whether the last row of a segment, or all of them, give a token. */
+/* Whether a segment yields tokens: the last row of a prefill, or all rows of other segments. */
 static bool completes(const struct segment *s)
 {
     SIM_ASSERT(s->n_tokens > 0 && s->first_token + s->n_tokens <= request_length(s->request));
@@ -126,7 +126,7 @@ static void fill_segment(struct drive *d, struct real_pass *p, const struct segm
 {
     const struct real_request *q = state_request(s->request);
     struct engine_pass *e = &p->engine;
-    /* Its cells are of its slot, and no pass of another session writes them. */
+    /* Its cells are in its slot, and only passes of its session write them. */
     SIM_ASSERT(s->first_token + s->n_tokens <= d->kv.slot_tokens && d->kv.holders[q->slot] == 1);
     SIM_ASSERT(row + s->n_tokens <= p->cap_rows && s->request->kv_tokens <= s->first_token);
     *out = (struct engine_segment){.cell0 = (size_t)q->slot * d->kv.slot_tokens,
@@ -146,7 +146,7 @@ static void fill_segment(struct drive *d, struct real_pass *p, const struct segm
     }
 }
 
-/* Arrays of engines have room for the pass, and segments follow one another through its rows. */
+/* Arrays have room for the pass, and segments are consecutive in its rows. */
 static bool pass_ok(const struct real_pass *p, const struct pass *pub)
 {
     const struct engine_pass *e = &p->engine;
@@ -156,12 +156,12 @@ static bool pass_ok(const struct real_pass *p, const struct pass *pub)
     for (uint32_t i = 0; i < e->n_segments && ok; i++) {
         const struct engine_segment *s = &e->segments[i];
         ok = s->row == row && s->n_rows == pub->segments[i].n_tokens;
-        for (uint32_t k = 0; k < s->n_rows && ok; k++, row++) { /* in consecutive cells */
+        for (uint32_t k = 0; k < s->n_rows && ok; k++, row++) { /* consecutive cells */
             ok = e->pos[row] == (int32_t)(s->first_token + k) &&
                  e->cell[row] == (int64_t)(s->cell0 + s->first_token + k);
         }
     }
-    for (uint32_t i = 1; i < pub->shape.logit_rows && ok; i++) { /* topk_take counts on it */
+    for (uint32_t i = 1; i < pub->shape.logit_rows && ok; i++) { /* required by topk_take */
         ok = p->logit_rows[i] > p->logit_rows[i - 1];
     }
     return ok && row == e->rows;
@@ -212,7 +212,7 @@ struct real_pass *state_pass(struct drive *d, struct full_pass *full)
 void state_pass_drop(struct drive *d, struct full_pass *full)
 {
     struct real_pass *p = full->exec;
-    SIM_ASSERT(full->pub->n_launches == 0); /* no kernel has its rows */
+    SIM_ASSERT(full->pub->n_launches == 0); /* no kernel uses it */
     if (p != NULL) {
         SIM_ASSERT(p != d->free_passes);
         FREE_PUT(d->free_passes, p);
@@ -265,7 +265,7 @@ uint64_t state_token_hash(const struct drive *d)
     return h;
 }
 
-/* ---- all ---- */
+/* ---- whole run ---- */
 
 bool state_all_back(const struct drive *d)
 {
@@ -277,7 +277,7 @@ bool state_all_back(const struct drive *d)
         passes--;
     }
     for (uint32_t i = 0; i < d->kv.n_slots; i++) {
-        /* In a request graph a turn may be called off (ends_with): what waits for it stays. */
+        /* A request graph may call off a turn (ends_with); the slot left for it stays taken. */
         SIM_ASSERT(d->kv.holders[i] == (d->core.joins != NULL ? slot_owners(d, i) : 0));
     }
     return passes == 0;

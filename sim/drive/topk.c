@@ -4,7 +4,7 @@
 
 #define NORM_EPSILON 1e-5f /* sim/api/engine.h */
 
-/* The likeliest comes first, and each is a token of its own. */
+/* The likeliest is first, and tokens differ. */
 static bool topk_ok(const struct topk *t, uint32_t vocab)
 {
     bool ok = t->n == (vocab < TOPK ? vocab : TOPK);
@@ -42,14 +42,14 @@ void topk_fill(const float *logits, uint32_t vocab, struct topk *out)
     for (uint32_t k = 0; k < out->n; k++) {
         out->probability[k] = (float)(exp((double)logits[out->token[k]] - most) / sum);
     }
-    SIM_ASSERT(topk_ok(out, vocab) && sum >= 1.0); /* the likeliest one is exp(0) */
+    SIM_ASSERT(topk_ok(out, vocab) && sum >= 1.0); /* the first has exp(0) */
 }
 
-/* The model's head, and room for one row of logits. Made when the first prompt needs it. */
+/* Allocates the model's head and one row of logits, when the first prompt needs them. */
 static void head_open(struct drive *d)
 {
     const struct llm *m = d->llm;
-    SIM_ASSERT(d->options->topk != NULL && d->head_logits == NULL); /* nobody else pays for it */
+    SIM_ASSERT(d->options->topk != NULL && d->head_logits == NULL); /* only with options->topk */
     d->head = arena_alloc(&d->core.arena, (size_t)m->vocab * m->hidden * sizeof *d->head);
     d->head_logits = arena_alloc(&d->core.arena, m->vocab * sizeof *d->head_logits);
     for (uint32_t i = 0; i < m->vocab; i++) {
@@ -97,7 +97,7 @@ void topk_take(struct drive *d, const struct full_pass *full)
             if (samples) {
                 topk_fill(e->logits + (size_t)n_logits * d->llm->vocab, d->llm->vocab, out);
                 n_logits++;
-            } else if (out->n == 0) { /* the same again, where it is computed again */
+            } else if (out->n == 0) { /* recomputed rows give equal results */
                 if (d->head == NULL) {
                     head_open(d);
                 }
@@ -105,7 +105,7 @@ void topk_take(struct drive *d, const struct full_pass *full)
             }
         }
     }
-    SIM_ASSERT(row == e->rows && n_logits == full->pub->shape.logit_rows); /* all had their turn */
+    SIM_ASSERT(row == e->rows && n_logits == full->pub->shape.logit_rows); /* all are handled */
 }
 
 static void write_numbers(FILE *out, const char *key, const int32_t *tokens, uint32_t n)

@@ -1,23 +1,23 @@
-/* The likeliest next tokens after each token of a request, for drafters that are calibrated with
- * the model's own distribution (sd.npu 3.3). */
+/* The likeliest next tokens after each token of a request, to calibrate drafters with the model's
+ * own distribution (sd.npu 3.3). */
 #pragma once
 
 #include "sim/drive/drive_impl.h"
 
 #define TOPK 8
 
-/* After one token; n = 0: nobody computed it. The likeliest comes first. */
+/* The tokens after one position, the likeliest first. n = 0: not computed. */
 struct topk {
     uint32_t n;
     int32_t token[TOPK];
     float probability[TOPK];
 };
 
-/* Fills one from the logits of a vocabulary. */
+/* Computes them from the logits of one row. */
 void topk_fill(const float *logits, uint32_t vocab, struct topk *out);
-/* Takes what a pass that has ended says after each of its rows. Rows that sample have the engine's
- * logits. For other rows of a prompt the host computes the head, with weights that no engine has
- * quantised: vocabulary x width products a row. Before the pass's tokens are taken. */
+/* Records the next tokens for all rows of an ended pass, before state_sample. Rows that are sampled
+ * have the engine's logits. For the other rows of a prompt the host computes the head, with
+ * unquantised weights: vocabulary x width products per row. */
 void topk_take(struct drive *d, const struct full_pass *full);
-/* Writes a line per request that has an answer, as token texts (traces/README.md). */
+/* Writes a line per request with generated tokens (traces/README.md). */
 void topk_write(const struct drive *d);
