@@ -1,5 +1,5 @@
-/* A clairvoyant reference: the best that a stated class of schedules does on a workload, found in
- * hindsight by running them.
+/* A clairvoyant reference: the best result of a stated class of schedules on a workload, found in
+ * hindsight by running all of them.
  *
  * The class is list schedules (policies/clairvoyant.h) in every order of the requests, on every
  * placement (a device for prefill, one for decode), one request at a time or all decodes in one
@@ -8,13 +8,12 @@
  *
  *   up to CLAIRVOYANT_MAX_JOBS requests
  *       All n! orders. The result is the best of the class, not of all schedules: a policy that
- *       splits a prompt over devices, stops a kernel, holds a device idle or mixes prompts into
- *       a batch is outside it and may do better.
+ *       splits a prompt over devices, stops a kernel, keeps a device idle or mixes prompts into a
+ *       batch is not in the class and may do better.
  *   more
- *       A heuristic, labelled so, without a guarantee: shortest remaining isolated time first
- *       with known output lengths, blind to classes and with reactive requests first, on every
- *       placement.
- */
+ *       A heuristic without a guarantee, and reported as one: shortest remaining isolated time
+ *       first with known output lengths, once without classes and once with reactive requests
+ *       first, on every placement. */
 #pragma once
 
 #include "experiments/compare/compare.h"
@@ -33,21 +32,22 @@ struct clairvoyant_best {
     bool exhaustive;                   /* all orders; else the heuristic */
 };
 
-/* Placements and batch caps that this machine can run, orders open; returns how many. */
+/* Fills one plan, without an order, for each placement and batch cap that this machine can run.
+ * Returns their number. */
 uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out);
 
-/* How many schedules of one plan are tried on a trace, numbered from 0: all orders of its requests,
- * or the heuristic's two. */
+/* Number of schedules of one plan to try on a trace: all orders of its requests, or the two of the
+ * heuristic. */
 uint32_t clairvoyant_members(const struct trace *t, bool *exhaustive);
-/* Makes a plan the member of that number. order: room for CLAIRVOYANT_MAX_JOBS, which the plan then
- * borrows. */
+/* Sets the plan's order to that of member `number` (from 0). order: room for CLAIRVOYANT_MAX_JOBS;
+ * the plan borrows it. */
 void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
                         struct clairvoyant_plan *plan);
 
-/* Takes over what is better in a schedule that finished every request: values by
- * clairvoyant_metrics. Start from clairvoyant_nothing. */
+/* Updates the best with a schedule that finished every request. values: by clairvoyant_metrics.
+ * Start from clairvoyant_nothing. */
 void clairvoyant_take(struct clairvoyant_best *best, const double *values);
 struct clairvoyant_best clairvoyant_nothing(void);
 
-/* Runs every schedule on every replication of a plan: the best of each into best[replication]. */
+/* Runs every schedule on every replication of a plan. best[replication]: the best of each. */
 void clairvoyant_run(const struct compare_plan *plan, struct clairvoyant_best *best);

@@ -1,7 +1,7 @@
-/* Several policies on the same requests, replicated: runs, and what the numbers allow to say.
+/* Compares policies on the same requests: replicated runs, and statistics of their differences.
  *
- * Replication k of every policy meets the same trace and the same noise (common random numbers):
- * its seed is config_seed(seed, k). So differences between policies are taken pair by pair. */
+ * Replication k of every policy has the same trace and the same noise (common random numbers): its
+ * seed is config_seed(seed, k). So differences between policies are paired. */
 #pragma once
 
 #include "experiments/run/config.h"
@@ -12,22 +12,21 @@
 #include "sim/stats/stats.h"
 
 struct compare_plan {
-    const struct config *config;          /* borrowed, as all of these */
+    const struct config *config;          /* borrowed, like all pointers here */
     const struct config_options *options; /* workload and seed */
     const struct config_policy *policies;
     uint32_t n_policies, baseline, replications;
-    uint32_t first; /* the replications are first, first + 1, ... (0: all from the start) */
+    uint32_t first; /* number of the first replication; later ones have first + 1, ... */
     struct study_how how;
-    double
-        relevance_frac; /* differences within are equality (stats.h); 0: there is no such thing */
+    double relevance_frac; /* smaller differences count as equality (stats.h); 0: none does */
     struct config_arrivals arrivals;
     enum runner_samples samples;
-    /* As which experiment the store keeps it (stored.h), and the point of its first policy; 0: as
-     * runs that belong to none. */
+    /* Number of its experiment in the store (stored.h); 0: its runs belong to none. first_point:
+     * the point of its first policy. */
     int64_t experiment;
     uint32_t first_point;
-    const char *where; /* "load 0.5 of fcfs": in the tables of LaTeX; NULL or "": nothing */
-    const struct texts *warnings; /* of other machines and models than `config`; NULL: none */
+    const char *where;            /* "load 0.5 of fcfs", for LaTeX tables; NULL or "": nothing */
+    const struct texts *warnings; /* about machines and models other than `config`; NULL: none */
 };
 
 struct compare_failure {
@@ -42,45 +41,46 @@ struct compare_result {
     double *values;            /* owned; [policy][metric][replication], NaN where the run failed */
     struct compare_failure *failures; /* owned */
     uint32_t n_failures;
-    uint32_t n_not_run; /* that a store does not have: a sweep stopped earlier, or is not done */
-    uint32_t *not_run;  /* owned; [policy], how many of these are its own */
-    double *verdicts;   /* owned; [policy][replication], by enum metrics_verdict; NaN: it failed */
+    uint32_t n_not_run; /* runs that a store lacks: a sweep was stopped, or is not finished */
+    uint32_t *not_run;  /* owned; [policy], its share of n_not_run */
+    double *verdicts; /* owned; [policy][replication], enum metrics_verdict; NaN: the run failed */
 };
 
-/* Runs every policy on every replication. Failed runs are listed. Where sessions are redrawn, every
- * value moves away from its metric's mean by sqrt(replications). More draws of one recording know
- * no more than the recording: the error of their mean is the spread of one. */
+/* Runs every policy on every replication. Failed runs are listed. If sessions are redrawn from a
+ * recording, every value's distance from its metric's mean is multiplied by sqrt(replications).
+ * More draws add no information beyond the recording, so the standard error of the mean is the
+ * spread of single draws. */
 void compare_run(const struct compare_plan *plan, struct compare_result *out);
-/* Makes the result of runs that exist: number replication * n_policies + policy. */
+/* Makes the result from existing runs. Run number: replication * n_policies + policy. */
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *runs,
                   struct compare_result *out);
 void compare_result_fini(struct compare_result *r);
 /* Prints each failed run to stderr. */
 void compare_report_failures(const struct compare_plan *plan, const struct compare_result *r);
 
-/* The cell of one of its policies in one replication, counted from plan->first. */
+/* The study cell of a policy in a replication, counted from plan->first. */
 struct study_cell compare_cell(const struct compare_plan *plan, uint32_t policy,
                                uint32_t replication);
 
-/* How far a policy's kernels lie outside the calibrated range, in the mean over replications. */
+/* Mean share of a policy's kernel time outside the calibrated range, over replications. */
 struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_t policy);
 
-/* The plan of one of its policies alone. */
+/* A plan with only this policy. */
 struct compare_plan compare_alone(const struct compare_plan *plan, uint32_t policy);
 
-/* Values of one metric over the replications, or NULL when there is none of that name. */
+/* Values of a metric over the replications; NULL: unknown name. */
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric);
-/* Did a battery end that run? Requests may then be unfinished, and others never came. */
+/* Whether the run ended with an empty battery, so that requests may be missing or unfinished. */
 bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy,
                               uint32_t replication);
 
 /* Description of a comparison. */
 struct compare_head {
-    const char *command; /* that made it; NULL: not known */
-    const char *kind;    /* what figures are drawn of it (plots/about.h) */
+    const char *command; /* command line that made it; NULL: unknown */
+    const char *kind;    /* kind of figures to draw from it (plots/about.h) */
     const char *version, *soc, *llm, *workload, *baseline;
     uint64_t config_hash, seed;
-    const struct cJSON *config; /* {soc, llm, sim}; NULL: not known */
+    const struct cJSON *config; /* {soc, llm, sim}; NULL: unknown */
     uint32_t replications;
     double relevance_frac;
     const char *sample; /* recordings_sample */
@@ -88,24 +88,24 @@ struct compare_head {
 };
 void compare_head_document(const struct compare_head *h, struct document *d);
 
-/* Adds a comparison's results: how the replications went, and the metrics named (every: all there
- * are). As data they are "policies": {policy: {metric: {mean, low, high, method, n, diff,
- * diff_low, diff_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}.
- * The baseline has no members from diff on. All policies and metrics named enter p_holm; the first
- * metric is the question. A metric not named has no p_holm, and its verdict is not corrected. */
+/* Adds a comparison's results: the outcomes of the replications, and the named metrics (every: all
+ * metrics). As data they are "policies": {policy: {metric: {mean, low, high, method, n, diff,
+ * diff_low, diff_high, ratio, ratio_low, ratio_high, p, verdict, p_holm}}}. The baseline has no
+ * members from diff on. p_holm covers all policies and all named metrics; the first metric is the
+ * primary one. Other metrics have no p_holm, and their verdicts are not corrected. */
 void compare_document(const struct compare_plan *plan, const struct compare_result *r,
                       const char *const *metrics, uint32_t n_metrics, bool every,
                       struct document *d);
 
-/* Requests that workloads ask for, and the time for which they do. Their quotient is a rate: the
- * mean of quotients would be that of replications whose few requests came close together. */
+/* Sums of requests and of arrival time over replications. Their quotient is the offered rate. A
+ * mean of the replications' rates would be dominated by those whose few requests arrived close
+ * together. */
 struct compare_offered {
     double requests, time_s;
 };
-/* Adds a replication, of which so many requests arrived, the last of them so long after the first.
- * A generator draws first turns for a time, and each brings its later ones. Otherwise n first turns
- * span n - 1 gaps; fewer than two say nothing, nor does a closed loop. 0, or -EINVAL with an
- * error. */
+/* Adds a replication with `arrived` requests, the last window_s after the first. A generator draws
+ * first turns for a fixed time, so that is the time. Otherwise n first turns span n - 1 gaps; fewer
+ * than two, or a closed loop, give no rate. Returns 0, or -EINVAL with an error. */
 int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
                     double window_s, struct compare_offered *sum, struct err *e);
 

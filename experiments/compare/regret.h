@@ -1,8 +1,8 @@
-/* Regret: how far policies stay behind oracle-lb (bound.h), which no schedule beats, and behind a
- * clairvoyant reference (clairvoyant.h), the best of a stated class in hindsight. Both are taken of
- * every replication's own workload, so regret is paired: its interval is of value minus reference
- * per replication. Against the bound it is never negative; a policy outside the reference's class
- * may beat the reference. */
+/* Regret: the distance of policies from oracle-lb (bound.h), which no schedule beats, and from a
+ * clairvoyant reference (clairvoyant.h), the best of a stated class in hindsight. Both are computed
+ * for each replication's workload, so regret is paired: its interval is that of value minus
+ * reference per replication. Against the bound it is never negative; a policy whose schedules are
+ * not in the reference's class may beat the reference. */
 #pragma once
 
 #include "experiments/compare/clairvoyant.h"
@@ -19,7 +19,8 @@ struct regret {
  * may be cancelled. 0 or -EINVAL. */
 int regret_check(const struct compare_plan *plan, struct err *e);
 
-/* Computes the bound and runs the reference of a plan that regret_check passed. Kept. */
+/* Computes the bound and runs the reference. Precondition: regret_check passed. The results are
+ * kept. */
 void regret_run(struct regret *r, const struct compare_plan *plan);
 
 /* Adds a block per metric: both references, then every policy with its distances. Data: {class,

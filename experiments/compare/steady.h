@@ -1,6 +1,6 @@
-/* Steady-state means of one long run: latencies of its requests in order of arrival, the transient
- * dropped, the rest in batches (stats_steady). For when one long trace says more than many short
- * ones. */
+/* Steady-state means of one long run: latencies of requests in order of arrival, without the
+ * initial transient, in batches (stats_steady). Use it where one long trace is more informative
+ * than many short ones. */
 #pragma once
 
 #include "experiments/shell/document.h"
@@ -9,10 +9,10 @@
 struct steady; /* latencies of finished requests; O(requests) memory */
 
 struct steady *steady_new(void);
-/* The observer to register; lives as long as s. */
+/* The observer to register. It lives as long as s. */
 struct observer *steady_observer(struct steady *s);
 
-/* After the run: adds "steady", a row per class and latency. Classes without requests are left out.
- * 0, or -EINVAL with a reason per series that has no steady state; overloaded: the run's verdict.
- */
+/* Called after the run. Adds the table "steady", a row per class and latency, without empty
+ * classes. overloaded: the run's verdict. Returns 0, or -EINVAL with an error for each series
+ * without a steady state. */
 int steady_document(const struct steady *s, bool overloaded, struct document *d, struct err *e);

@@ -1,4 +1,4 @@
-/* The statistics of uncertainty.h, on runs that are done. */
+/* The statistics of uncertainty.h, from completed runs. */
 #pragma once
 
 #include "experiments/compare/uncertainty.h"
@@ -6,16 +6,16 @@
 /* Fills pairs and best_frac from value and the machines' scores. */
 void uncertainty_analyse(struct uncertainty *u);
 
-/* Leaves the factors that are shown: the first that are not idle, UNCERTAINTY_TOP of them. Finds
- * the one whose measurement helps most. */
+/* Keeps the factors to show: the first UNCERTAINTY_TOP that are not idle. Finds the one whose
+ * measurement helps most. */
 void uncertainty_conclude(struct uncertainty_pair *p);
 
-/* Which replication run `repeat` on a machine is: all take turns. */
+/* The replication that run `repeat` on a machine uses. Replications take turns. */
 static inline uint32_t uncertainty_replication(const struct compare_plan *plan, uint32_t machine,
                                                uint32_t repeat)
 {
-    /* The replications of the comparison itself, in turn: their differences on the file's machine
-     * are known and serve as a control. */
+    /* These are the replications of the plain comparison, whose differences on the file's machine
+     * are known and serve as a control variate. */
     return (machine * UNCERTAINTY_REPEATS + repeat) % plan->replications;
 }
 
