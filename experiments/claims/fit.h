@@ -1,23 +1,25 @@
-/* Which published results can hold together: history matching over what no source settles.
+/* Finds which published results can hold together, by history matching over parameters that no
+ * source states.
  *
- *   1. A design that fills the space of the open parameters (Sobol) is simulated on a few traces.
- *   2. Per check an emulator (a quadratic, and a Gaussian process on what it leaves) says mean and
- *      spread of single traces anywhere, with the error that it makes on points left out.
+ *   1. A space-filling design of the open parameters (Sobol) is simulated on a few traces.
+ *   2. Per check an emulator (a quadratic, and a Gaussian process of its residuals) predicts mean
+ *      and spread of single traces at any point, with its error on left-out points.
  *   3. A check's implausibility at a point is the distance of the published value from the mean, in
  *      standard deviations of a single trace, the emulator and a stated model error together; a
- *      claim's is its worst check's. A claim may hold up to FIT_HOLDS, and is ruled out beyond
- *      FIT_RULED_OUT.
- *   4. The next wave simulates where most claims may hold. Waves end when eight in a row promise
- *      no more, or the budget is spent.
- *   5. The best points are judged as any claim is, on fresh traces, and the best of these again on
- *      others: what holds there is a fact with a witness; what the emulators rule out is an
- *      inference with their error.
+ *      claim has that of its worst check. Up to FIT_HOLDS a claim may hold, and beyond
+ *      FIT_RULED_OUT it is ruled out.
+ *   4. The next wave simulates where most claims may hold. Waves end when eight in a row bring no
+ *      improvement, or the budget is spent.
+ *   5. The best points get verdicts (claims.h) on fresh traces, and the best of these again on
+ *      others. Claims that hold there are facts with a witness; claims that the emulators rule out
+ *      are inferences with the emulators' error.
  *
- * Claims may be constraints (`under`): those of their checks that need no run. They are priced from
- * the cost model, on a grid of the parameters that they hang on. The search stays among points
- * where all hold. Where there is none, the answer is the smallest sets of them that hold nowhere.
+ * Checks of a claim that need no run may be constraints (`under`). They are computed from the cost
+ * model, on a grid of the parameters that they depend on. The search uses only points where all
+ * hold. If there is none, the result is the smallest sets of constraints that hold nowhere
+ * together.
  *
- * All of it is deterministic. The search knows the claims: its witness is fitted, not predicted. */
+ * The search is deterministic. It uses the claims, so its witness is fitted, not predicted. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -28,18 +30,18 @@
 #define FIT_MAX_PARAMETERS 24
 #define FIT_MAX_LEVELS 8
 #define FIT_MAX_CLAIMS 31 /* a bit each in a set */
-#define FIT_CONFIRMED 8   /* points judged on fresh traces; the best again, on others */
+#define FIT_CONFIRMED 8   /* points with verdicts on fresh traces; the best again on others */
 #define FIT_HOLDS 2.0
 #define FIT_RULED_OUT 3.0
-#define FIT_MODEL_ERROR_FRAC 0.05 /* of the effect published: what a simulator may be off; ours */
+#define FIT_MODEL_ERROR_FRAC 0.05 /* assumed model error, share of the published effect; ours */
 
-/* ---- what is open ---- */
+/* ---- open parameters ---- */
 
 struct fit_parameter {
     const char *name, *unit, *what, *measure; /* borrowed from the tree */
     double low, high;
     bool log_scale;
-    const char *levels[FIT_MAX_LEVELS]; /* instead of numbers; n_levels 0 for a number */
+    const char *levels[FIT_MAX_LEVELS]; /* texts instead of numbers; n_levels 0: a number */
     uint32_t n_levels;
     struct setup changes; /* with {x} for the value */
 };
@@ -59,10 +61,10 @@ void fit_setup(const struct fit_parameters *p, const double *u, struct setup *ou
 
 /* ---- points ---- */
 
-/* One check as the fit sees it: of claim `claim`. */
+/* A check of the fitted claims. */
 struct fit_check {
     uint32_t claim;
-    const struct claim_check *check; /* of the fit's own claims */
+    const struct claim_check *check; /* in fit.claims */
 };
 
 struct fit_point {
@@ -80,87 +82,87 @@ struct fit_options {
     struct quantities_options run; /* replications: traces of a point; seed: of the search */
     uint32_t budget;               /* points */
     uint32_t confirm;              /* traces of the confirmation */
-    uint32_t confirm_each;         /* traces of each of the best points before; 0: a quarter */
+    uint32_t confirm_each;         /* traces of each of the best points before that; 0: a quarter */
     const char *state;             /* file that keeps the points; or NULL */
-    const struct setup *fixed;     /* what the command line changes throughout */
+    const struct setup *fixed;     /* changes of the command line, for all points */
     bool quiet;
 };
 
 #define FIT_MAX_CONFLICTS 64
 
-/* A point where the constraints were priced. */
+/* A point at which the constraints were computed. */
 struct fit_priced {
     double u[FIT_MAX_PARAMETERS];
-    double miss[FIT_MAX_CLAIMS]; /* how far a claim's checks are from what they want; 0: it holds */
-    double sum;                  /* of all checks' values: another one, another machine */
+    double miss[FIT_MAX_CLAIMS]; /* distance of a claim's checks from holding; 0: it holds */
+    double sum;                  /* of all checks' values; it differs between machines */
     uint32_t holds;              /* set of constraints, a bit each */
 };
 
 struct fit_under {
     struct claims stated;
     uint32_t n_claims;
-    uint32_t active[FIT_MAX_PARAMETERS], n_active; /* parameters that they hang on */
-    struct fit_priced *seen;                       /* all that were priced */
+    uint32_t active[FIT_MAX_PARAMETERS], n_active; /* parameters that they depend on */
+    struct fit_priced *seen;                       /* all computed points */
     uint32_t n_seen, n_grid;                       /* the first n_grid of them are the grid */
-    struct fit_priced *pool;                       /* where all hold */
+    struct fit_priced *pool;                       /* points where all hold */
     uint32_t n_pool;
-    uint32_t conflicts[FIT_MAX_CONFLICTS], n_conflicts; /* sought only where the pool is empty */
+    uint32_t conflicts[FIT_MAX_CONFLICTS], n_conflicts; /* only searched if the pool is empty */
 };
 
-/* One of the best points, as fresh traces judge it. */
+/* One of the best points, with its verdicts on fresh traces. */
 struct fit_confirmed {
     uint32_t point;
     uint32_t holds, compatible; /* sets of claims, a bit each */
 };
 
-/* A point judged on fresh traces. */
+/* A point with verdicts on fresh traces. */
 struct fit_witness {
     double u[FIT_MAX_PARAMETERS];
     struct claims judged;
     uint32_t holds;      /* set of claims, a bit each */
-    uint32_t compatible; /* those that are not decided */
+    uint32_t compatible; /* the undecided ones */
 };
 
-/* A search with all that it found. A command has one, until it ends. */
+/* A search and its results. Kept by the command until it ends. */
 struct fit {
     const struct fit_options *o;
     struct fit_parameters parameters;
     struct fit_under under;
-    struct claims claims; /* what is fitted, read once for names and published values */
+    struct claims claims; /* the fitted claims, for names and published values */
     struct fit_check *checks;
     uint32_t n_checks;
     struct fit_point *points;
     uint32_t n_points, n_waves;
-    double cpu_s; /* of all points, by the processes that ran them */
+    double cpu_s; /* CPU time of all points, in their processes */
     struct fit_emulator *emulator;
     struct err *e; /* of fit_init */
     struct fit_confirmed confirmed[FIT_CONFIRMED];
     uint32_t n_confirmed;
-    struct fit_witness witness; /* until fit_conclude */
+    struct fit_witness witness; /* valid until fit_conclude */
 };
 
 int fit_init(struct fit *f, const struct fit_options *o, struct err *e);
 
-/* The claims to fit, as the files state them. */
+/* Reads the claims to fit, as the files state them. */
 int fit_claims_read(const struct fit_options *o, struct claims *c, struct err *e);
 struct fit_point *fit_point_add(struct fit *f, const double *u);
-/* Into the state file, if there is one. */
+/* Writes the points to the state file, if there is one. */
 int fit_points_keep(const struct fit *f, struct err *e);
-/* Takes over the points of a state file of the same search; none when there is no file. */
+/* Reads the points of a state file of the same search; none if there is no file. */
 int fit_points_resume(struct fit *f, struct err *e);
 
-/* The rows of c once more for every set-up: row s * n + i is claim i under set-up s. */
+/* Repeats the rows of c for every set-up: row s * n + i is claim i under set-up s. */
 int fit_spread(struct claims *c, const struct setup *setups, uint32_t n, struct err *e);
 
 /* ---- constraints ---- */
 
-/* Prices the constraints on a grid, and finds points where all hold, or the sets that hold nowhere.
- * 0 either way; f->under.n_pool has how many. Nothing to do without constraints. */
+/* Computes the constraints on a grid, and finds f->under.n_pool points where all hold, or else the
+ * sets that hold nowhere. Returns 0 in both cases. Does nothing without constraints. */
 int fit_under_find(struct fit *f);
-/* The constraints as any claim is judged, at u. claims_fini in every case. */
+/* Fills the constraints' verdicts at u. claims_fini in every case. */
 int fit_under_judge(const struct fit *f, const double *u, struct claims *out, struct err *e);
-/* Puts into u what the constraints hang on, of any point where all hold, or of the nearest. u stays
- * as it is where no claim is a constraint. */
+/* Sets the parameters of u on which the constraints depend to those of a random point where all
+ * hold, or of the nearest one. Does nothing without constraints. */
 void fit_under_draw(const struct fit *f, struct rng *r, double *u);
 void fit_under_nearest(const struct fit *f, double *u);
 
@@ -178,9 +180,9 @@ const double *fit_emulator_error(const struct fit_emulator *m);
 void fit_implausibility(const struct fit *f, const double *mean, const double *sd,
                         const double *error, double *out);
 
-/* Implausibility of a simulated point, from means between its own and the emulators', because the
- * best of many points with a few traces each is the luckiest. The spreads are the emulators'.
- * Without emulators it uses the point's own values. */
+/* Implausibility of a simulated point. Its means are shrunk towards the emulators', because the
+ * best of many points with few traces each is mostly the luckiest. Spreads are those of the
+ * emulators. Without emulators it uses the point's own values. */
 void fit_point_implausibility(const struct fit *f, const struct fit_point *p, double *out);
 
 /* ---- search and findings ---- */
@@ -188,36 +190,36 @@ void fit_point_implausibility(const struct fit *f, const struct fit_point *p, do
 /* Searches and confirms, after fit_init. 0, or -errno with errors. */
 int claims_fit(struct fit *f);
 
-/* Simulates points until the budget is spent or nothing is gained any more. */
+/* Simulates points until the budget is spent or waves bring no improvement. */
 int fit_search(struct fit *f);
 /* Simulates n points and adds them. */
 int fit_points_run(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n);
-/* Traces that judge each of the best points. */
+/* Traces for the verdicts of each of the best points. */
 uint32_t fit_confirm_each(const struct fit_options *o);
-/* The points that look best, best first, at most FIT_CONFIRMED; returns how many. */
+/* Fills the most promising points, best first, at most FIT_CONFIRMED. Returns their number. */
 uint32_t fit_best_points(const struct fit *f, uint32_t *points);
 
 struct fit_findings {
     struct fit_witness best;
     struct claims under;                   /* the constraints at the witness */
-    uint32_t conflicts[FIT_MAX_CONFLICTS]; /* smallest sets ruled out, a bit each */
+    uint32_t conflicts[FIT_MAX_CONFLICTS]; /* smallest sets that are ruled out, a bit per claim */
     uint32_t n_conflicts;
-    /* Share of the space left, and range of each parameter (u), by each claim alone, then by the
-     * best set; low > high where nothing is left. */
+    /* Share of the space that is not ruled out, and range of each parameter (u) in it: by each
+     * single claim, then by the best set. low > high: nothing is left. */
     double left_frac[FIT_MAX_CLAIMS + 1];
     uint32_t plausible[FIT_MAX_CLAIMS]; /* simulated points where the claim may hold */
     double low[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS],
         high[FIT_MAX_CLAIMS + 1][FIT_MAX_PARAMETERS];
-    double together_frac[FIT_MAX_CLAIMS][FIT_MAX_CLAIMS]; /* of the space where both may hold */
-    /* Share of the doubt about each claim that knowing a parameter removes. */
+    double together_frac[FIT_MAX_CLAIMS][FIT_MAX_CLAIMS]; /* share of space where both may */
+    /* Share of the uncertainty of each claim that a known parameter would remove. */
     double settles_frac[FIT_MAX_CLAIMS][FIT_MAX_PARAMETERS];
 };
 
-/* How many claims a set has. */
+/* Number of claims in a set. */
 uint32_t fit_set_size(uint32_t set);
-/* Draws the conclusions, once all is simulated. */
+/* Computes the findings after all simulations. */
 int fit_conclude(struct fit *f, struct fit_findings *out);
 
 void fit_document(const struct fit *f, const struct fit_findings *g, struct document *d);
-/* The witness as a profile: what `xpusim claims --profile FILE` reads. Caller owns. */
+/* The witness as a profile for `xpusim claims --profile FILE`. The caller owns it. */
 cJSON *fit_profile(const struct fit *f, const struct fit_findings *g);

@@ -1,11 +1,11 @@
-/* Named things that claims and other tables compute with. Each has one value per replication.
+/* Named quantities, the variables in expressions of claims. Each has one value per replication.
  *
  *   {"run": {policy, workload, [soc], [llm], [set: ["path=value"]]}}
  *       a simulation; its metrics are NAME:metric.name in expressions
  *   {"sustained": {run as above with {rate} in the workload, rates: [..], metric, at_most}}
  *       the highest rate at which the metric stays at or below the limit: rates are run in rising
- *       order up to the first above it, and the crossing is linear between the two. Not defined
- *       (NaN) when the first rate is above already or the last one is not
+ *       order up to the first one above it, with linear interpolation of the crossing. NaN if
+ *       already the first rate is above it, or not even the last one
  *   {"kernel": {device, op, field, [prefill_tokens], [prompts], [sequences], [context_tokens],
  *               [causal], [soc], [llm], [set]}}
  *       cost of one layer's op (QKV, MHA, FFN, HEAD, LAYER, or SUM of the first three) for a batch
@@ -14,9 +14,9 @@
  * tflop_per_s, watts
  *   {"corun": {kernel: {device, op, batch as above}, beside: {the same}, [field], [soc], [llm],
  *              [set]}}
- *       how many times longer `kernel` takes while `beside` runs all the time on its own device
- *       (slowdown, the default); or isolated_ms, shared_ms, and its bandwidth, isolated_gb_per_s,
- *       shared_gb_per_s
+ *       field slowdown (the default): time of `kernel` while `beside` runs continuously on its
+ *       device, over its isolated time. Others: isolated_ms, shared_ms; isolated_gb_per_s and
+ *       shared_gb_per_s, bandwidth of `kernel`
  *   {"machine": {field, [soc], [llm], [set]}}
  *       DEVICE.decode_watts, DEVICE.prefill_watts, idle_watts (of the platform), compile_watts,
  * util_prefill_frac, util_decode_frac (weights of igpu.weighted_util_frac)
@@ -25,17 +25,16 @@
  *   {"amortized": {model, system}}
  *       ms per output token in the calibrated account (hwmodels/speculation_cost.h)
  *   {"verification": {drafted_tokens}}
- *       ms per drafted token of a graph as long as the draft (the line through Figure 6)
+ *       ms per drafted token of a graph of the draft's length (the line through Figure 6)
  *   {"graphs": {p, d, s, chunks, strategy}}
  *       total of one switching strategy (hwmodels/graphs.h)
  *   {"lengths": {dataset, column: input or output, quantile}}
  *       tokens at this quantile of a data set's requests
  *   {"drafts": {dataset, model, method, [ours], from, below}}
- *       percent of 5,000 drafts of the published lengths (SPECULATION_EMPIRICAL) that are this long
+ *       percent with from <= length < below of 5,000 drafts (published, SPECULATION_EMPIRICAL)
  *   {"texts": {file, drafter: lookup or suffix, field, history: 0 or 1}}
- *       drafts on token texts (hwmodels/drafters.h): drafted or accepted tokens a verification;
- *       missing, synonym, redundant: percent of the verifications that ended at a wrong token
- */
+ *       drafts on token texts (hwmodels/drafters.h): drafted or accepted tokens per verification;
+ *       missing, synonym, redundant: percent of the verifications that ended at a wrong token */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -49,9 +48,9 @@
 struct quantities_options {
     uint32_t replications;
     uint64_t seed;
-    /* Machines within the known ranges (compare/machines.h), drawn for every run: replication k has
-     * machine k / QUANTITIES_MACHINE_TRACES, and the trace of replication
-     * k % QUANTITIES_MACHINE_TRACES. 0: the file's machine. Costs of kernels keep it always. */
+    /* Number of machines to draw within the known ranges (compare/machines.h): replication k has
+     * machine k / QUANTITIES_MACHINE_TRACES, and the trace of replication k %
+     * QUANTITIES_MACHINE_TRACES. 0: the file's machine, which kernel costs always use. */
     uint32_t machines;
     struct study_how how;
 };
@@ -67,11 +66,11 @@ struct speculation_model;
 
 struct quantity_def {
     const char *name; /* borrowed from the tree */
-    uint32_t setup;   /* under which set-up: an index, 0 as the file states it */
+    uint32_t setup;   /* index of its set-up; 0: as the file states it */
     enum quantity_form form;
     bool used;
-    uint32_t cell;                        /* index, of RUN and SUSTAINED */
-    const char *metric;                   /* of SUSTAINED */
+    uint32_t cell;                        /* index, for RUN and SUSTAINED */
+    const char *metric;                   /* for SUSTAINED */
     double fixed;                         /* value of FIXED */
     struct speculation_model *acceptance; /* of ACCEPTANCE; owned */
 };
@@ -84,10 +83,10 @@ struct quantities {
     uint32_t n_cells;
     struct json_obj definitions; /* the object that quantities_read was given */
     struct setup *setups;        /* owned; the first is empty */
-    cJSON **copies;              /* owned; of each set-up the definitions that were asked for */
+    cJSON **copies;              /* owned; definitions used by each set-up */
     uint32_t n_setups;
     uint32_t replications;
-    uint64_t seed; /* of the first trace; before a run, of the trace that is checked: 1 */
+    uint64_t seed; /* of the first trace; before a run 1, that of the checked trace */
 };
 
 /* Reads the object `quantities` of a file. Runs nothing; loads no configuration. The tree must
@@ -95,29 +94,28 @@ struct quantities {
 int quantities_read(struct quantities *q, struct json_obj *o);
 void quantities_fini(struct quantities *q);
 
-/* Index of a further set-up under which quantities can be asked for (an equal one's if there is
- * one); 0 for an empty one. */
+/* Adds a set-up under which quantities can be used, and returns its index: that of an equal one if
+ * it exists, 0 for an empty one. */
 uint32_t quantities_setup(struct quantities *q, const struct setup *s);
 
-/* Marks what a name needs. -1 with a message when there is no such quantity or metric. The
- * signature is expr_names.lookup's, for a dry evaluation; *out is 1. ctx: struct quantity_scope. */
+/* Marks the runs that a name needs. Returns -1 with a message if the quantity or metric is unknown.
+ * An expr_names.lookup for a dry evaluation: *out is 1. ctx: struct quantity_scope. */
 struct quantity_scope {
     struct quantities *q;
     uint32_t setup;
 };
 int quantities_mark(void *ctx, const char *name, double *out, char *message);
 
-/* Whether a name needs no run: 0, or -1 with a message. The signature is expr_names.lookup's; *out
- * is
- * 1. ctx: struct quantities, of which nothing need be marked. */
+/* Checks that a name needs no run. Returns 0, or -1 with a message. An expr_names.lookup; *out is
+ * 1. ctx: struct quantities, without any marks. */
 int quantities_fixed(void *ctx, const char *name, double *out, char *message);
 
-/* Runs what is marked, of all books together, and fills the values. An error is added for each run
- * that failed: 0 or -EIO. */
+/* Runs the marked runs of all books together, and fills the values. Returns 0, or -EIO with an
+ * error for each run that failed. */
 int quantities_run(struct quantities *books, uint32_t n_books, const struct quantities_options *o,
                    struct err *e);
 
-/* Value of a name at a replication, when all is known. ctx: struct quantity_reader. */
+/* Value of a name at a replication, after quantities_run. ctx: struct quantity_reader. */
 struct quantity_reader {
     const struct quantities *q;
     uint32_t setup, replication;

@@ -13,12 +13,12 @@ struct quantity_place {
     const cJSON *sets; /* array of "path=value", or NULL */
 };
 
-/* A run that quantities ask for, or a search over runs of rising rates. */
+/* A run that quantities need, or a search over runs of rising rates. */
 struct quantity_cell {
     struct quantity_place place;
     const char *policy;                 /* borrowed */
     const char *workload;               /* borrowed */
-    const char *path;                   /* of the first quantity that asks for it, for messages */
+    const char *path;                   /* of the first quantity that needs it, for messages */
     double rates[QUANTITIES_MAX_RATES]; /* a search for the sustained rate; else n_rates 0 */
     uint32_t n_rates;
     const char *metric; /* of the search */
@@ -28,22 +28,22 @@ struct quantity_cell {
     struct config config;
     struct config_policy chosen;
     struct metric_list names;
-    struct machines drawn; /* without draws: it runs on the file's machine */
+    struct machines drawn; /* no draws: it runs on the file's machine */
     double *values;        /* owned; [metric][replication] */
 };
 
 #define QUANTITY_RATE_MARK "{rate}"
 
-/* The workload with {rate} replaced, which the caller frees. NULL when there is no {rate}. */
+/* Returns the workload with {rate} replaced, for free(), or NULL if it has no {rate}. */
 char *quantity_put_rate(const char *workload, double rate);
 
-/* Forms with one value: reads the object and computes it. */
+/* Quantities with one value: each function reads the object and computes it. */
 typedef double quantity_form(struct json_obj *o);
 quantity_form quantity_kernel, quantity_corun, quantity_machine, quantity_amortized,
     quantity_verification, quantity_graphs, quantity_lengths, quantity_drafts, quantity_texts;
 
-/* Acceptance: the model of a cell, owned by the caller (free; NULL or errors when there is none),
- * and its mean accepted tokens over one replication's drafts. */
+/* Acceptance: reads the model, which the caller frees (NULL or errors if there is none), and draws
+ * its mean accepted tokens over the drafts of one replication. */
 struct speculation_model *quantity_acceptance(struct json_obj *o);
 double quantity_acceptance_draw(const struct speculation_model *m, uint64_t seed,
                                 uint32_t replication);

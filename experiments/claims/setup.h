@@ -1,17 +1,17 @@
-/* How a run departs from what a claims file states: one reading of a paper's set-up, or what the
- * command line asks for.
+/* Changes to the set-up that a claims file states: by a reading of the paper, or by the command
+ * line.
  *
- *   set       PATH=VALUE of the SoC file or of the simulation, for whatever runs or is priced; with
- *             " @NAME" behind it, for runs of that policy only
- *   policy    NAME:key=value,...: every run of that policy gets these parameters, instead of its
- *             own where both have one
- *   workload  KIND:key=value,...: every workload of that kind (mixed, summary, ...) likewise
- *   metric    NAME=OTHER: where a check names the metric, the other one is taken
- *   soc       NAME=OTHER: a run or kernel on machine NAME is on OTHER. It has the last word: `set`
- *             and `?soc=` go by the machine of the file
+ *   set       PATH=VALUE of the SoC file or of the simulation, for all runs and kernel costs;
+ *             followed by " @NAME", only for runs of that policy
+ *   policy    NAME:key=value,...: every run of that policy gets these parameters, which replace its
+ *             own ones of the same key
+ *   workload  KIND:key=value,...: the same for every workload of that kind (mixed, summary, ...)
+ *   metric    NAME=OTHER: checks use metric OTHER where they name metric NAME
+ *   soc       NAME=OTHER: runs and kernels on machine NAME use OTHER. It is applied last: `set` and
+ *             `?soc=` match the machine of the file
  *
- * NAME may be NAME?key=value&...: only where it says so already, or runs there (llm=, soc=):
- * sd-npu?system=npu-sam&llm=qwen2.5-0.5b. */
+ * NAME may be NAME?key=value&...: the change then applies only to texts that have these values, or
+ * to runs with this llm= or soc=: sd-npu?system=npu-sam&llm=qwen2.5-0.5b. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -31,7 +31,7 @@ struct setup {
         struct {
             struct setup_texts set, policy, workload, metric, soc;
         };
-        struct setup_texts list[SETUP_LISTS]; /* the same, one after the other */
+        struct setup_texts list[SETUP_LISTS]; /* the same, as an array */
     };
 };
 extern const char *const setup_keys[SETUP_LISTS]; /* "set", ... */
@@ -43,12 +43,12 @@ int setup_add(struct setup *s, const struct setup *more, struct err *e);
 bool setup_is_empty(const struct setup *s);
 bool setup_is_same(const struct setup *a, const struct setup *b);
 
-/* "NAME:key=value,..." with the keys of `with` ("NAME:key=value,..."); as it is when that means
- * another. place: "llm=NAME,soc=NAME". The caller frees it. */
+/* Returns spec "NAME:key=value,..." with the keys of `with`, or unchanged if `with` is for another
+ * NAME. place: "llm=NAME,soc=NAME". The caller frees it. */
 char *setup_merge(const char *spec, const char *with, const char *place);
 
 /* A copy of a quantity's definition (quantities.h) with the set-up applied; the caller owns it. */
 cJSON *setup_apply(const struct setup *s, const cJSON *definition);
 
-/* The metric that is to be taken for this one. */
+/* The metric that replaces this one, or the metric itself. */
 const char *setup_metric(const struct setup *s, const char *metric);
