@@ -1,9 +1,9 @@
-/* How far predictions are off and what their intervals are worth, by what of a row nobody had
- * measured: one table by device and phase, one by machine and runtime.
+/* Errors of predictions and coverage of their intervals, by what was not measured before (model,
+ * SoC, runtime or source): a table by device and phase, and one by machine and runtime.
  *
- * Rows come from three places. hwmodels/residuals.csv has rows whose model, SoC, runtime or source
- * was left out. leave_machine.h makes machines of which one model was measured. The points that the
- * shipped files were fitted to are the last. Interval and scores of a row never rest on what was
+ * Rows have three sources. hwmodels/residuals.csv has rows whose model, SoC, runtime or source was
+ * left out. leave_machine.h makes machines of which one model was measured. The third are the
+ * points that the shipped files were fitted to. Interval and scores of a row never use what was
  * left out with it. */
 #pragma once
 
@@ -11,31 +11,31 @@
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/points.h"
 
-#define ACCURACY_MIN_ROWS 30 /* a class with fewer says nothing of a 95 % level */
+#define ACCURACY_MIN_ROWS 30 /* fewer rows cannot show a 95 % level */
 
 struct accuracy_row {
     const char *unseen, *soc, *runtime; /* borrowed; unseen: a name of conformal_left_names or "" */
     enum device_kind kind;
     enum conformal_phase phase;
     double ln_error; /* ln(predicted / measured) */
-    double half;     /* of ln, of the 95 % interval; NaN: none */
+    double half;     /* half-width of the 95 % interval of ln; NaN: none */
 };
 
-/* Rows of a class together. */
+/* Statistics of the rows of a class. */
 struct accuracy_class {
     size_t n;
     double median_frac, p90_frac; /* of |predicted / measured - 1| */
-    double inside_frac;           /* of intervals; NaN without */
-    double half;                  /* median, as a factor of time; NaN without */
-    double width_ratio; /* ln of the intervals over ln of those that just hold 95 %; NaN without */
+    double inside_frac;           /* coverage of the intervals; NaN: none */
+    double half;                  /* median half-width, as a factor of time; NaN: none */
+    double width_ratio; /* ln width over that of intervals which just hold 95 %; NaN: none */
 };
 
 struct accuracy_class accuracy_class_of(const struct accuracy_row *row, size_t n);
 
-/* Both tables into d (the first also as data); `against`: an earlier result (its path) to compare
- * with, or NULL. Returns how many classes of at least ACCURACY_MIN_ROWS rows got worse: the median
- * by more than a tenth, or coverage below 93 % and below the earlier one, or no row left. Every
- * such class is a line on stderr. -EINVAL with errors. Cost: seconds; the square of the table's
- * rows. */
+/* Adds both tables to d (the first also as data). `against`: path of an earlier result to compare
+ * with, or NULL. Returns the number of classes with at least ACCURACY_MIN_ROWS rows that got worse,
+ * or -EINVAL with errors. Worse is: a median error more than a tenth higher, coverage below 93 %
+ * and below the earlier one, or no rows any more. Each such class is printed on stderr. Cost:
+ * quadratic in the table's rows; seconds. */
 int accuracy_document(struct catalog *c, const struct points *points, const char *against,
                       struct document *d, struct err *e);

@@ -6,8 +6,7 @@
 #include "experiments/validation/calibrate.h"
 
 #define CALIBRATE_OFFSET_SD                                                                        \
-    0.15 /* prior of a group's ln rate and ln bandwidth around the pool's                          \
-          */
+    0.15 /* prior sd of a group's ln rate and ln bandwidth around the pool's \ */
 
 /* Parameter k in terms of v: exp(v), or `offset` (exp(v) - 1) for those that may be 0. A coordinate
  * u of the search is v's logit between its bounds. If the rows are of several groups, each group's
@@ -16,31 +15,31 @@ struct calibrate_space {
     double low[CALIBRATE_N_PARAMS], high[CALIBRATE_N_PARAMS]; /* of v */
     double start[CALIBRATE_N_PARAMS];                         /* of v: the file's values */
     double offset[CALIBRATE_N_PARAMS];                        /* 0: v is ln x */
-    int index[CALIBRATE_N_PARAMS];                            /* parameter of each free one */
+    int index[CALIBRATE_N_PARAMS];                            /* parameter of each coordinate */
     int n;                                                    /* free parameters */
     int n_groups;                                             /* with offsets; 0: none */
 };
 
-/* By parameter: what is added before its logarithm is taken, in SI units; 0: nothing. */
+/* By parameter: the offset added before the logarithm, in SI units; 0: none. */
 extern const double calibrate_offsets[CALIBRATE_N_PARAMS];
 
 /* Physical bounds: at most the DDR's peak and the datasheet's rate in FP16 (twice that in INT8, of
  * quantised weights), at least a thousandth. */
 void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runtime *r,
                           struct calibrate_space *s);
-/* Takes a parameter out of the search; what it is held at is the caller's. */
+/* Removes a parameter from the search. The caller sets its value. */
 void calibrate_space_hold(struct calibrate_space *s, int k);
 /* All coordinates: parameters and offsets. */
 size_t calibrate_space_size(const struct calibrate_space *s);
 
 double calibrate_v_of(double x, double offset);
 double calibrate_x_of(double v, double offset);
-/* v of the i-th free parameter, where it lies between its bounds (0 to 1), and the coordinate of a
+/* v of the i-th free parameter; its position between the bounds (0 to 1); and the coordinate u of a
  * parameter's v. */
 double calibrate_v_at(const struct calibrate_space *s, const gsl_vector *u, int i);
 double calibrate_t_at(const struct calibrate_space *s, const gsl_vector *u, int i);
 double calibrate_u_at(const struct calibrate_space *s, int k, double v);
-/* ln of what a group's rate (which 0) or bandwidth (1) is over the pool's. */
+/* ln of a group's rate (which 0) or bandwidth (1) over the pool's. */
 double calibrate_offset_at(const struct calibrate_space *s, const gsl_vector *u, int group,
                            int which);
 

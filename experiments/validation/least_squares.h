@@ -1,13 +1,13 @@
-/* Robust least squares with numbers of at least 0, for few numbers.
+/* Robust non-negative least squares with few unknowns.
  *
- * Minimises the sum of w (sum over k of a[k] x[k] - y)^2. Rows further off than 1.5 robust standard
- * deviations weigh less (Huber). A row whose y is 1 and whose columns are divided by what was
- * measured has a relative error. Pure, deterministic; some 20 x rows x numbers^2. */
+ * Minimises the sum of w (sum over k of a[k] x[k] - y)^2. Rows with errors above 1.5 robust
+ * standard deviations have less weight (Huber). For relative errors, divide a row's columns by its
+ * measured value and set y to 1. Pure, deterministic; some 20 x rows x numbers^2. */
 #pragma once
 
 #include <stddef.h>
 
-#define LEAST_SQUARES_MAX 8 /* numbers */
+#define LEAST_SQUARES_MAX 8 /* unknowns */
 
-/* a: n rows of `numbers` columns, one after another. x, in and out: where to start, 0 is fine. */
+/* a: n rows of `numbers` columns. x, in and out: the start, which may be 0. */
 void least_squares_fit(const double *a, const double *y, size_t n, int numbers, double *x);

@@ -1,4 +1,4 @@
-/* Readers of measured rows, and what they share. */
+/* Declarations shared by the readers of measured rows. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -6,7 +6,7 @@
 #include "experiments/validation/measured.h"
 #include "sim/base/csvfile.h"
 
-/* Keys of the command line; what is not given is NULL or 0. Nobody frees the texts. */
+/* Keys of the command line; missing ones are NULL or 0. The texts are kept. */
 struct measured_keys {
     const char *file;
     const char *device, *runtime, *model;
@@ -14,15 +14,15 @@ struct measured_keys {
     const char *soc; /* borrowed */
 };
 
-/* A row with the keys' values over those of `p`, whose texts may be NULL; `place` is kept. */
+/* Adds row p, with values of the keys where given. Texts of p may be NULL; `place` is kept. */
 void measured_add(struct measured *m, const struct measured_keys *k, const struct point *p,
                   const char *place);
 
-/* Benchmarks as files (measured_bench.c). 0 or -EINVAL with errors. */
+/* Reads a benchmark file (measured_bench.c). Returns 0, or -EINVAL with errors. */
 int measured_read_file(const char *path, const struct measured_keys *k, struct measured *out,
                        struct err *e);
 
-/* Where a file's rows go; all borrowed. */
+/* The destination of a file's rows; everything is borrowed. */
 struct measured_sink {
     const char *path;
     const struct measured_keys *keys;
@@ -30,11 +30,11 @@ struct measured_sink {
     struct err *e;
 };
 
-/* Adds a row of `p` with this metric. */
+/* Sets the metric of p, and adds it as a row. */
 void measured_put(struct measured_sink *s, struct point *p, enum point_metric metric, double tokens,
                   double value, const char *place);
 
-/* Output of llama-bench (measured_llama.c). 0 or -EINVAL with errors. */
+/* Read output of llama-bench (measured_llama.c). Return 0, or -EINVAL with errors. */
 int measured_llama_json(struct measured_sink *s, const cJSON *root);
 int measured_llama_csv(struct measured_sink *s, struct csvfile *f);
 int measured_llama_markdown(struct measured_sink *s, FILE *f);

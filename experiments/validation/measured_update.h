@@ -1,4 +1,4 @@
-/* A machine file that rows of a user update (update.h), and the report of it. */
+/* Updates a machine file with a user's rows (update.h), and reports the changes. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -7,9 +7,9 @@
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/measured.h"
 
-/* Updates every device that has rows: its kernel-time numbers with ranges and covariance, and the
- * errors of models that were not measured (`fit.error_sd`). `tree` is a file that soc_parse takes.
- * Its machine is added to `c`. The report goes into `d`, with the benchmark to run next. Returns 0,
- * or -EINVAL with an error for each bad row; the tree is invalid then. */
+/* Updates every device with rows: its kernel-time numbers with ranges and covariance, and the
+ * errors of models that were not measured (`fit.error_sd`). `tree` is a valid SoC file; its machine
+ * is added to `c`. The report goes into `d`, with the benchmark to run next. Returns 0, or -EINVAL
+ * with an error for each bad row; then the tree is invalid. */
 int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct document *d,
                     struct err *e);

@@ -1,11 +1,11 @@
-/* Published measurements of kernels, models and machines: one number per row, read from CSV.
+/* Reads published measurements of kernels, models and machines from CSV: one number per row.
  *
  * The columns are soc, device, runtime, model, weight_bits, act_bits, input_tokens, batch, metric,
  * value. A column source may follow: a publication, then " @" and a revision, or " (" and a remark.
- * A column bytes_per_weight may follow, the mean of the model's file, and dense_bytes_per_weight,
- * that of its weights outside experts, head and embedding included; 0: not stated.
- * The value of input_tokens is the prompt's length, for decode metrics the context at the start; 0:
- * not stated. Rows that are not about a model have empty weight_bits and act_bits. */
+ * A column bytes_per_weight may follow, the mean over the model's file, and dense_bytes_per_weight,
+ * the mean over its weights outside experts, including head and embedding; 0: not stated. The value
+ * of input_tokens is the prompt's length, for decode metrics the context at the start; 0: not
+ * stated. Rows that are not about a model have empty weight_bits and act_bits. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -27,13 +27,13 @@ enum point_metric {
 
 struct point {
     uint64_t line;
-    const char *soc, *device, *runtime, *model, *metric_name; /* nobody frees them, as of source */
-    const char *source;             /* publication; "" where the table has no such column */
-    uint32_t weight_bits, act_bits; /* 0: empty */
+    const char *soc, *device, *runtime, *model, *metric_name; /* kept, like source */
+    const char *source;                                       /* publication; "": no such column */
+    uint32_t weight_bits, act_bits;                           /* 0: empty */
     uint32_t input_tokens, batch;
     enum point_metric metric;
-    double value;                  /* > 0, in the metric's unit; NaN: asked for */
-    double weights;                /* of the model, as a benchmark states them; 0: not stated */
+    double value;                  /* > 0, in the metric's unit; NaN: to predict */
+    double weights;                /* of the model, as stated by a benchmark; 0: not stated */
     double bytes_per_weight;       /* of the model's file; 0: not stated */
     double dense_bytes_per_weight; /* of its weights outside experts; 0: not stated */
 };
@@ -41,24 +41,24 @@ struct point {
 struct points {
     struct point *v; /* kept */
     size_t n;
-    size_t n_asked; /* behind the n: rows with an empty value (NaN), for `validate` to predict */
+    size_t n_asked; /* rows v[n ..] with an empty value (NaN), which `validate` predicts */
 };
 
-/* Reads a file. 0, or -EINVAL with every malformed row named. An empty value is malformed, unless
- * asked. */
+/* Reads a file. Returns 0, or -EINVAL with an error for every malformed row. An empty value is
+ * malformed, except in points_read_asked. */
 int points_read(const char *path, struct points *out, struct err *e);
 int points_read_asked(const char *path, struct points *out, struct err *e);
 
-/* Time of a prefill or of one token of a decode: the metrics a serving simulation rests on. */
+/* Whether the metric is the time of a prefill or of a decode step. */
 bool point_is_latency(const struct point *p);
 bool point_is_prefill(const struct point *p);
-/* Seconds of the whole pass that a latency row measures: a rate in tokens per second is turned
- * round. 0 where that needs a prompt length the row does not state. */
+/* Time of the pass that a latency row measures; a rate in tokens per second is converted. 0: the
+ * row lacks the prompt length for this. */
 double point_pass_seconds(const struct point *p);
 /* Length of the part of the source that names the publication: before the revision and the remark.
  */
 size_t point_source_length(const char *source);
-/* Are two rows of one publication? */
+/* Whether two rows are from the same publication. */
 bool point_same_source(const char *a, const char *b);
-/* The inverse: what the row would say if its pass took so long. */
+/* The inverse of point_pass_seconds: the row's value for this time of the pass. */
 double point_value_of_seconds(const struct point *p, double seconds);

@@ -1,11 +1,11 @@
-/* Errors of calibrations on rows that they have not seen, as a table. Intervals rest on it
+/* Writes the errors of calibrations on left-out rows as a table, from which intervals are made
  * (hwmodels/conformal.h).
  *
  * With left_out "model", the row's model was left out of the fit of its SoC's own entry. With
  * left_out "soc", the entry of another SoC (`by`) predicts the row, scaled by datasheet rate and
- * DDR peak. It is an entry of the same kind of device, runtime family and weight width. Where a
- * family pools SoCs, it was fitted again without the row's SoC. That is the error of a machine made
- * from a similar chip. */
+ * DDR peak. It is an entry of the same kind of device, runtime family and weight width. If a family
+ * pools SoCs, it is fitted again without the row's SoC. So this is the error of a machine made from
+ * a similar chip. */
 #pragma once
 
 #include "experiments/validation/calibrate.h"
@@ -16,7 +16,7 @@
 size_t residuals_write(const struct catalog *c, const struct points *points, const char *name,
                        double npu_share, FILE *out);
 
-/* Such a table for people: models by family and phase, and machines made from a sibling pair by
- * pair. Decode rows count from a context of 100 tokens on, as prefill rows do from that length. */
+/* Print such a table: models by family and phase; machines made from a sibling, by pair. Only
+ * prompts and contexts of at least 100 tokens count. */
 void left_out_table_print(const struct conformal *c, FILE *out);
 void transfer_table_print(const struct conformal *c, FILE *out);

@@ -1,15 +1,16 @@
-/* Updating the kernel-time parameters of one device by a few measured rows (linear-Gaussian).
+/* Updates the kernel-time parameters of a device with a few measured rows (linear-Gaussian).
  *
- * A state x holds the logarithm of every number that has a range, in all runtime entries of the
- * device. Numbers that may be 0 are 1 + number / offset there. The prior of x is normal. Its mean
- * is the file's value, and the file's range is taken as 95 %. Two entries' values of one number are
+ * The state x has the logarithm of every number with a range, in all runtime entries of the device.
+ * For numbers that may be 0 it is ln(1 + number / offset). The prior of x is normal. Its mean is
+ * the file's value, and the file's range is taken as 95 %. Two entries' values of one number are
  * correlated, because machines differ from their siblings more than widths do (hwmodels/spread.h).
- * They share the variance of the one that is known better, and the rest of a wide range is its
- * entry's own. So a machine that is slower by a factor is slower by it in every entry.
+ * Their covariance is the variance of the more certain one, and the rest of a wide range is
+ * specific to its entry. So a machine that is slower by a factor is slower by it in every entry.
  *
- * A row's logarithm is normal around the model's. Rows of one model and phase share an error (the
- * model's), and each has one of its own. The update finds the mode with GSL's trust region solver,
- * and takes the covariance there. For a model linear in x this is the exact posterior.
+ * The logarithm of a row's time is normal around the predicted one. Rows of one model and phase
+ * share an error (the model's), and each row has an additional error. The update finds the mode
+ * with GSL's trust region solver, and takes the covariance there. For a model linear in x this is
+ * the exact posterior.
  *
  * Bandwidths stay at most the DDR's peak. */
 #pragma once
@@ -22,7 +23,7 @@
 #include "hwmodels/spread.h"
 
 #define UPDATE_PHASES 3 /* enum conformal_phase */
-#define UPDATE_MODELS 8 /* that intervals are stated for */
+#define UPDATE_MODELS 8 /* for which intervals are reported */
 
 struct update_param {
     uint32_t runtime; /* entry of the device */
@@ -35,7 +36,7 @@ struct update {
     struct spread spread[2][UPDATE_PHASES]; /* of models of usual size, and of small ones */
     struct update_param *params;            /* owned, [n] */
     size_t n;
-    gsl_vector *mean;       /* owned: of x; the prior's until update_take */
+    gsl_vector *mean;       /* owned; of x; that of the prior until update_take */
     gsl_matrix *covariance; /* owned */
 };
 
@@ -47,19 +48,20 @@ struct update_row {
 
 bool update_is_small(const struct llm *m); /* hwmodels/spread.h */
 
-/* The prior: `tree` is the file that `soc` was parsed from. update_fini in every case. */
+/* Makes the prior. `tree` is the file from which `soc` was parsed. update_fini in every case. */
 void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uint8_t device,
                  const struct conformal *table);
 void update_fini(struct update *u);
 
-/* Takes the rows in. 0, or -EINVAL where the solver finds no mode; the state is then as before. */
+/* Updates the state with rows. Returns 0, or -EINVAL without a mode; then the state is unchanged.
+ */
 int update_take(struct update *u, const struct update_row *rows, size_t n, struct err *e);
 
 /* A runtime entry with the present mean. */
 struct soc_runtime update_entry(const struct update *u, uint32_t runtime);
 
-/* ln of the seconds of a row, and standard deviations of it: `state_sd` of the parameters alone,
- * and `sd` of a measurement of a model that was not measured. */
+/* ln of a row's seconds, with standard deviations: `state_sd` from the parameters only, and `sd`
+ * for a new measurement of a model that was not measured. */
 struct update_prediction {
     double ln_seconds, state_sd, sd;
 };
@@ -81,18 +83,18 @@ struct update_usual {
     size_t n;
 };
 
-/* The benchmarks of the models that published tables have most often (at most `max`, of usual size
- * or small), on each entry of the runtime that fits them. `c` has the update's soc. */
+/* Makes benchmarks of the most frequent models of published tables (at most `max`, of usual size or
+ * small), on each entry of the runtime that suits them. `c` has the update's soc. */
 void update_usual(const struct update *u, const struct catalog *c, const char *runtime, bool small,
                   size_t max, struct update_usual *out);
 void update_usual_fini(struct update_usual *x);
 
-/* Standard deviation of ln(measured / predicted) of a benchmark's phase on an entry, where its
- * model was not measured: the root of the mean variance of the usual ones. NaN without one. */
+/* Standard deviation of ln(measured / predicted) of a phase on an entry, for a model that was not
+ * measured: the root of the mean variance over the usual benchmarks. NaN: there are none. */
 double update_error_sd(const struct update *u, const struct update_usual *x, uint32_t runtime,
                        enum conformal_phase phase);
 
-/* For each benchmark the share of the mean variance of all usual rows that measuring it is expected
- * to remove (state variance alone: the errors of models stay). share: [x->n]. Cost: cubic in the
- * numbers of the state, times benchmarks. */
+/* For each benchmark, fills the share of the mean variance of all usual rows that its measurement
+ * is expected to remove (only state variance, because errors of models remain). share: [x->n].
+ * Cost: cubic in the numbers of the state, times benchmarks. */
 void update_gains(const struct update *u, const struct update_usual *x, double *share);
