@@ -1,19 +1,19 @@
-/* A policy that is another process. At each call of schedule, one line to the process carries the
- * facts that changed, and its answer carries the actions to perform. The process starts with a run
- * and ends with it, so that nothing of one run reaches another. */
+/* A policy in another process. At each call of schedule, the simulator sends a line with the facts
+ * that changed, and receives a line with the actions to perform. The process is started for a run
+ * and ends with it, so that runs cannot affect each other. */
 #include "policies/external/external_impl.h"
 #include "sim/base/json.h"
 
 #include <unistd.h>
 
-#define SHOWN_BYTES 120 /* of a line that makes no sense */
+#define SHOWN_BYTES 120 /* of a malformed line, in an error */
 
 static struct external *own(const struct sched *s)
 {
     return (struct external *)(uintptr_t)s->policy;
 }
 
-/* ---- the end of a run that cannot go on ---- */
+/* ---- failure of a run ---- */
 
 static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -24,9 +24,9 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
     va_start(ap, fmt);
     OWNED char *why = xvformat(fmt, ap);
     va_end(ap);
-    /* The run has its reason to end. A later failure of the process would hide it. */
+    /* The run has its error now. A later failure of the process must not replace it. */
     x->failed = true;
-    (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace */
+    (void)snprintf(x->process.failure, sizeof x->process.failure, "failed"); /* no grace period */
     sched_give_up(s, why);
     process_end(&x->process);
 }
@@ -34,8 +34,8 @@ static void fail(struct sched *s, struct external_run *x, const char *fmt, ...)
 static void fail_nonsense(struct sched *s, struct external_run *x, const char *what,
                           const char *line)
 {
-    /* The usual mistake is a print() left in a program. It has a message of its own, because the
-     * remedy is not that of a malformed answer. */
+    /* Usually this is a print() left in a program, which needs a remedy other than that of a
+     * malformed answer. */
     if (line[0] == '[' || line[0] == '{') {
         fail(s, x, "answered nonsense: %s: %.*s", what, SHOWN_BYTES, line);
     } else {
@@ -46,7 +46,7 @@ static void fail_nonsense(struct sched *s, struct external_run *x, const char *w
     }
 }
 
-/* ---- a conversation ---- */
+/* ---- conversation ---- */
 
 static bool say(struct sched *s, struct external_run *x)
 {
@@ -56,7 +56,7 @@ static bool say(struct sched *s, struct external_run *x)
     return !x->failed;
 }
 
-/* Returns the next line of the process, or NULL when the run has failed. */
+/* Returns the next line of the process; NULL if the run failed. */
 static char *next_line(struct sched *s, struct external_run *x)
 {
     if (s->now_ns - x->lines_since_ns >= EXTERNAL_LINES_NS) {
@@ -77,15 +77,14 @@ static char *next_line(struct sched *s, struct external_run *x)
     return line;
 }
 
-/* One line of the process, as far as it goes: true when it has more to ask before it is done. */
+/* Handles one line of the process. Returns true if the process will send another. */
 static bool hear(struct sched *s, struct external_run *x)
 {
     char *line = next_line(s, x);
     if (line == NULL) {
         return false;
     }
-    /* A second line would be taken for the answer to the next question, and everything after it for
-     * the answer to the one before. */
+    /* A second line would be taken for the next answer, and all later answers would be shifted. */
     if (process_unasked(&x->process) > 0) {
         fail(s, x, "wrote more than one line where one answers: %.*s", SHOWN_BYTES, line);
         return false;
@@ -100,8 +99,7 @@ static bool hear(struct sched *s, struct external_run *x)
         more = name[0] == 's';
         wrong = external_act(s, x, what);
         x->again = what == NULL || !cJSON_IsFalse(what->next);
-        /* The answer to a sync is written before the caller speaks: say() below sends what is in
-         * the line. */
+        /* Writes the answer to a sync into the line, which say() sends below. */
         if (more && wrong == NULL) {
             external_tell(s, x, "result");
         }
@@ -119,7 +117,7 @@ static bool hear(struct sched *s, struct external_run *x)
     return more && !x->failed && say(s, x);
 }
 
-/* Sends x->line, and handles the lines of the process until it is done. */
+/* Sends x->line, and handles lines of the process until it is done. */
 static void talk(struct sched *s, struct external_run *x)
 {
     if (say(s, x)) {
@@ -130,7 +128,7 @@ static void talk(struct sched *s, struct external_run *x)
 
 /* ---- hooks ---- */
 
-/* The process of a run. */
+/* Starts the process of a run. */
 static int start(struct external *e, struct process *p, double limit_s)
 {
     struct zygote *z = e->python && e->confined ? external_zygote(e, limit_s) : NULL;
@@ -143,7 +141,7 @@ static int external_init(struct sched *s)
 {
     struct external_run *x = s->state;
     struct external *e = own(s);
-    /* The user's limit first, then the program's own, then the protocol's. */
+    /* In order of precedence: the user's limit, the program's, the protocol's. */
     double given = s->params->v[e->n_params];
     double limit_s = given > 0.0 ? given : e->limit_s;
     if (start(e, &x->process, limit_s) != 0) {
@@ -159,7 +157,7 @@ static int external_init(struct sched *s)
     if (e->steady) {
         sched_steady(s, TIME_NEVER_NS, 0);
     }
-    if (external_content(e) != e->content) { /* read by now: this is what runs */
+    if (external_content(e) != e->content) { /* checked after the program has read it */
         fail(s, x, "%s", EXTERNAL_CHANGED);
         return -EIO;
     }
@@ -188,8 +186,7 @@ static void external_exit(struct sched *s)
 
 static void event(struct external_run *x, const char *name)
 {
-    /* A program that `sleeps` said that it does nothing where launches ended and nothing else
-     * happened. */
+    /* A program with `sleeps` does nothing if launches ended and nothing else happened. */
     x->awake = x->awake || strcmp(name, "launch_done") != 0;
     text_format(&x->events, "%s[\"%s\"", x->events.n > 0 ? "," : "", name);
 }
@@ -200,13 +197,13 @@ static void external_request_arrived(struct sched *s, const struct request *r)
     struct facts *told = r->own;
     x->requests = xroom(x->requests, x->n_requests + 1, &x->cap_requests, sizeof r);
     uint32_t at = x->n_requests++;
-    /* Kept in the order of ids, for find_request. That is nearly the order of arrival: only a later
-     * turn of a session, which comes when the one before has ended, goes further to the front. */
+    /* Sorted by id, for find_request. Nearly the order of arrival: only a later turn of a session,
+     * which arrives after the one before has ended, moves further to the front. */
     for (; at > 0 && x->requests[at - 1]->id > r->id; at--) {
         x->requests[at] = x->requests[at - 1];
     }
     x->requests[at] = r;
-    /* The arrival event reports all of this: only what changes from here on is news. */
+    /* The arrival event has all of these facts; later messages have changes only. */
     *told = external_request_facts(r);
     event(x, "arrived");
     external_write(&x->events, r, &external_arrival);
@@ -265,9 +262,9 @@ static void external_kv_moved(struct sched *s, const struct request *r)
     text_char(&x->events, ']');
 }
 
-/* At a new instant the process is asked, unless it sleeps through all that happened. It is asked
- * again at the same one while it acts and has not said that once is enough. An event or a refusal
- * that it does not know yet is also a reason. */
+/* Asks the process at a new instant, unless it sleeps through all that happened. Asks again at the
+ * same instant as long as it acts and wants that (`again`), or if there is an event or a refusal to
+ * send. */
 static void external_schedule(struct sched *s)
 {
     struct external_run *x = s->state;
@@ -275,8 +272,8 @@ static void external_schedule(struct sched *s)
     x->awake = external_conditions_differ(&x->conditions, &now) || x->awake;
     x->conditions = now;
     bool ask = s->epoch != x->epoch || x->again || x->events.n > 0 || x->n_refusals > 0;
-    /* The next message reports the events of this call: a process that sleeps misses the call, but
-     * no event. A call without an event would not show why it came, so the process is asked. */
+    /* The next message has the events of this call, so a sleeping process misses no event. A call
+     * without an event may have any cause, so the process is asked. */
     bool slept = own(s)->sleeps && !x->awake && !x->timers && x->events.n > 0;
     if (slept) {
         external_bury(x);

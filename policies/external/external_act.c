@@ -1,17 +1,17 @@
-/* The lines of an external policy: its actions and its questions. A line that breaks the protocol
- * ends the run. An action that the contract refuses, or that names an object which has ended, gets
- * a named error in the next message. */
+/* Lines of an external policy: its actions and its questions. A line that breaks the protocol ends
+ * the run. If the contract refuses an action, or its object has ended, the next message has a named
+ * error. */
 #include "policies/external/external_impl.h"
 #include "sim/record/action.h"
 
-/* Never an errno of the contract: the action named what has ended, or was never accepted. */
+/* Not an errno of the contract: the action's object has ended, or was never accepted. */
 #define GONE (-4096)
 
-/* The members of an array, one after the other. The first that is not what it should be is
- * remembered, and nothing is read after it. */
+/* A cursor over the members of an array. After the first wrong one it records the error, and reads
+ * nothing more. */
 struct args {
     const cJSON *at;
-    const char *wrong; /* NULL: nothing so far */
+    const char *wrong; /* NULL: no error so far */
 };
 
 static const cJSON *next(struct args *a)
@@ -21,8 +21,8 @@ static const cJSON *next(struct args *a)
     return it;
 }
 
-/* Limits come before every cast: a double beyond an integer's range has no defined value there, and
- * beyond 2^53 not every whole number is one. */
+/* Checks limits before the cast: a double outside an integer's range has no defined value there,
+ * and above 2^53 some integers are missing. */
 static double number(struct args *a, double min, double max, bool whole, const char *wrong)
 {
     const cJSON *it = next(a);
@@ -58,10 +58,10 @@ static int word(struct args *a, const char *const *list, const char *wrong)
     return w < 0 ? 0 : w;
 }
 
-/* The value of a member, within the limits of its type. */
+/* Reads the value of a member, within the limits of its type. */
 static void read_value(struct args *a, void *of, const struct field *f, const char *what)
 {
-    /* Beyond 2^53 not every whole number is one, and instants stay below that. */
+    /* Above 2^53 some integers are missing; instants stay below that. */
     double max = f->type == FIELD_U8    ? UINT8_MAX
                  : f->type == FIELD_U32 ? UINT32_MAX
                  : f->type == FIELD_U64 ? 9e15
@@ -77,7 +77,7 @@ static void read_value(struct args *a, void *of, const struct field *f, const ch
     }
 }
 
-/* ---- who is meant ---- */
+/* ---- look-up of objects ---- */
 
 static const struct request *find_request(const struct external_run *x, uint32_t id)
 {
@@ -127,9 +127,9 @@ static struct resident_key key_of(struct args *a)
 
 /* ---- actions ---- */
 
-/* Reads [[request, role, tokens], ...] for the action; the caller frees it. A request that has
- * ended refuses the pass but does not end the run, because the program may not know of it yet.
- * Reading continues to the end of the line, so that a malformed part is found. */
+/* Reads [[request, role, tokens], ...] for the action; the caller frees it. An ended request
+ * refuses the pass but not the run, because the program may not know of the end yet. Reading
+ * continues to the end of the line, to find malformed parts. */
 static struct segment *read_segments(const struct external_run *x, struct args *a,
                                      struct action *act, bool *gone)
 {
@@ -151,7 +151,7 @@ static struct segment *read_segments(const struct external_run *x, struct args *
     return segments;
 }
 
-/* The object at the end of an action, each member as the table calls it. */
+/* Reads the object at the end of an action, whose members are the keys of the table. */
 static void read_options(struct args *a, struct action *act, const struct action_form *form)
 {
     const cJSON *options = a->wrong == NULL ? next(a) : NULL;
@@ -173,7 +173,7 @@ static void read_options(struct args *a, struct action *act, const struct action
     }
 }
 
-/* Finds the object that a number of the program names. False: there is none, or no longer. */
+/* Finds the object of a program's number. False: none, or it has ended. */
 static bool find_object(const struct external_run *x, struct args *a, const struct action *act,
                         enum arg_role role, struct action_objects *o)
 {
@@ -190,7 +190,7 @@ static bool find_object(const struct external_run *x, struct args *a, const stru
         o->launch = find_launch(x, act->launch);
         return o->launch != NULL;
     case ARG_NEW:
-        /* 0 says of a request that it is in no pass, so no pass may be called so. */
+        /* 0 means "in no pass" in a request, so no pass may have that number. */
         if (act->kind == ACTION_FORM ? act->pass == 0 || find_pass(x, act->pass) != NULL
                                      : act->launch == 0 || find_launch(x, act->launch) != NULL) {
             a->wrong = a->wrong == NULL ? "the number of what it makes is not new" : a->wrong;
@@ -213,11 +213,11 @@ static const struct action_arg *arg_at(const struct action_form *form, uint32_t 
     return NULL;
 }
 
-/* Performs an accepted action, and remembers what it made under the program's number. */
+/* Performs a valid action, and stores the new object with the program's number. */
 static int perform(struct sched *s, struct external_run *x, const struct action *act,
                    struct action_objects *o)
 {
-    /* The core gives this back with pass_done, which names the pass by the program's number. */
+    /* pass_done gets this as policy_data, and sends the program's number of the pass. */
     struct told_pass *told = act->kind == ACTION_FORM ? xcalloc(1, sizeof *told) : NULL;
     o->policy_data = told;
     x->timers = x->timers || act->kind == ACTION_TIMER || act->kind == ACTION_OCCUPY;
@@ -232,15 +232,14 @@ static int perform(struct sched *s, struct external_run *x, const struct action 
     if (rc == 0 && act->kind == ACTION_LAUNCH) {
         x->launches = xroom(x->launches, x->n_launches + 1, &x->cap_launches, sizeof *x->launches);
         x->launches[x->n_launches++] = (struct told_launch){.id = act->launch, .l = o->launch};
-        /* Reported in any case. One that is stopped in the same line leaves its pass as it was, and
-         * the program has taken it to be running. */
+        /* Send the pass in any case. A launch that is stopped in the same line leaves it unchanged,
+         * but the program believes that it is running. */
         find_pass(x, act->pass)->told.v[0] = UINT64_MAX;
     }
     return rc;
 }
 
-/* Reads what follows an action's name, and acts unless something is wrong with that. Returns what
- * the contract does. */
+/* Reads an action's arguments, and performs it if they are valid. Returns the contract's result. */
 static int act(struct sched *s, struct external_run *x, struct args *a, enum action_kind kind)
 {
     const struct action_form *form = &action_forms[kind];
@@ -263,8 +262,8 @@ static int act(struct sched *s, struct external_run *x, struct args *a, enum act
     if (kind == ACTION_LAUNCH && a->wrong == NULL && act.device >= s->machine->n_devices) {
         a->wrong = "there is no such device";
     }
-    /* Options change the launch that most want, of all that is left of a pass; so programs in other
-     * languages need not know how many ops and rows that is. */
+    /* The default is the most common launch, of all that is left of the pass, so that programs need
+     * not know its ops and rows. Options change it. */
     if (kind == ACTION_LAUNCH && a->wrong == NULL && !gone) {
         act.span = sched_launch_rest(s, o.pass, (uint8_t)act.device, YIELD_PASS);
     }
@@ -285,7 +284,7 @@ static int act_note(struct sched *s, struct args *a)
     return sched_note(s, name->valuestring, (uint64_t)add);
 }
 
-/* Notes are no actions: no log has them. */
+/* A note is not in the table, because it is no action and not logged. */
 static int act_by_name(struct sched *s, struct external_run *x, struct args *a)
 {
     const cJSON *name = next(a);
@@ -325,8 +324,8 @@ static void refuse(struct sched *s, struct external_run *x, uint32_t index, int 
     text_format(t, "%s[%" PRIu32 ",\"%s\"]", t->n > 0 ? "," : "", index,
                 rc == GONE ? "gone" : error_name(rc));
     x->n_refusals++;
-    /* Refused by name and counted, so that a metric shows a program that lives in the past. */
-    if (rc == GONE) { /* the core counts what it refuses itself */
+    /* Counted, so that a metric shows programs that act on outdated facts. */
+    if (rc == GONE) { /* the core counts its own refusals */
         (void)sched_note(s, "refused_gone", 1);
     }
 }
@@ -346,8 +345,8 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
         if (a.wrong != NULL) {
             return a.wrong;
         }
-        /* A refused action does not keep the later ones from being tried. One that names the object
-         * of a refused action is refused as gone. */
+        /* After a refused action the later ones are still tried. Those that need its object are
+         * refused as gone. */
         if (rc != 0) {
             refuse(s, x, index, rc);
         }
@@ -357,13 +356,13 @@ const char *external_act(struct sched *s, struct external_run *x, const cJSON *a
 
 /* ---- questions ---- */
 
-/* [shape], op, device, rows?, chunk_rows?, graph?; without chunk_rows those of the device */
+/* Answers [shape], op, device, rows?, chunk_rows?, graph?; default chunk_rows: the device's. */
 static void answer_estimate(struct sched *s, struct args *a, struct text *t)
 {
     const cJSON *shape = next(a);
     struct args w = {.at = cJSON_IsArray(shape) ? shape->child : NULL};
     struct work_shape ws = {0};
-    /* The model, and what is behind it, may be left out. */
+    /* The last three members (from the model on) may be left out. */
     for (uint32_t i = 0; i < external_shape.n && (w.at != NULL || i + 3 < external_shape.n); i++) {
         read_value(&w, &ws, &external_shape.rows[i], "the numbers of a shape");
     }
@@ -380,8 +379,8 @@ static void answer_estimate(struct sched *s, struct args *a, struct text *t)
     }
     int rc = usual ? sched_estimate(s, &ws, (enum op_kind)op, device, rows, &e)
                    : sched_estimate_graph(s, &ws, (enum op_kind)op, device, rows, chunk, graph, &e);
-    /* An answer with an error's name instead of numbers: a shape that no device takes is a fact
-     * that a policy may ask for, not a mistake in its line. */
+    /* On error, the answer is its name instead of numbers: that no device takes a shape is a fact
+     * to ask for, not a mistake in the line. */
     if (rc != 0) {
         text_format(t, "\"%s\"", error_name(rc));
         return;
@@ -409,8 +408,8 @@ static void answer_one(struct sched *s, struct external_run *x, const char *what
     } else if (strcmp(what, "draft") == 0 || strcmp(what, "cached") == 0 ||
                strcmp(what, "oracle") == 0) {
         const struct request *r = find_request(x, whole(a, "which request"));
-        /* Hidden lengths are given to those that declared the flag `oracle` alone; the core
-         * decides, as for policies in C. */
+        /* Only policies with the flag `oracle` get hidden lengths; the core decides, as for
+         * policies in C. */
         int64_t tokens = r == NULL        ? GONE
                          : what[0] == 'd' ? (int64_t)sched_draft_tokens(s, r)
                          : what[0] == 'c' ? (int64_t)sched_kv_cached_tokens(s, r)

@@ -1,6 +1,6 @@
 #define _DEFAULT_SOURCE /* realpath */
-/* A program sees a part of the file system: its interpreter, and the files that its specification
- * names. A user who wants more visible names it there. */
+/* The jail of a program: its interpreter, and the files in its specification. Users can make more
+ * visible by naming it there. */
 #include <dirent.h>
 #include <limits.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include "sim/base/input.h"
 
 struct paths {
-    const char **of; /* owned, NULL-terminated, as its texts are: for the life of the process */
+    const char **of; /* owned with its strings, NULL-terminated; never freed */
     size_t n;
 };
 
-/* By their real names, so that no link leads into what holds everything. */
+/* Adds the real path, so that no link leads to a folder that holds everything. */
 static void add(struct paths *p, const char *path)
 {
     char real[PATH_MAX];
@@ -33,7 +33,7 @@ static void add_in(struct paths *p, const char *folder, const char *name)
     add(p, path);
 }
 
-/* The folder of a file: "." where it is named without one. */
+/* The folder of a file: "." if the name has none. */
 static char *folder_of(const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -42,7 +42,7 @@ static char *folder_of(const char *file)
                            : xformat("%.*s", (int)(slash - file), file);
 }
 
-/* PREFIX of PREFIX/bin/program: where its libraries and packages are. */
+/* Adds libraries and packages of PREFIX, if the program is PREFIX/bin/program. */
 static void add_prefix(struct paths *p, const char *program)
 {
     OWNED char *bin = folder_of(program);
@@ -55,7 +55,7 @@ static void add_prefix(struct paths *p, const char *program)
     }
 }
 
-/* The program, and what is behind its links. */
+/* Adds the program, and the target of its links. */
 static void add_program(struct paths *p, const char *name)
 {
     char real[PATH_MAX];
@@ -78,8 +78,8 @@ static void add_each(struct paths *p, const char *variable)
     }
 }
 
-/* A Python file may import the modules and packages next to it: code, and no data. The folder's
- * names are then read, too, because the import system looks them up. */
+/* Adds the modules and packages next to a Python file, which it may import, but no data. Python's
+ * import lists the folder, so names in it are readable, too. */
 static void add_modules(struct paths *reads, struct paths *lists, const char *file)
 {
     OWNED char *folder = folder_of(file);
@@ -100,7 +100,7 @@ static void add_modules(struct paths *reads, struct paths *lists, const char *fi
     }
 }
 
-/* The words of a command that are files or folders. */
+/* Adds the words of a command that are files or folders. */
 static void add_words(struct paths *reads, struct paths *lists, const char *command)
 {
     static const char between[] = " \t\n'\"`$(){}<>|&;=";
@@ -122,7 +122,7 @@ static void add_words(struct paths *reads, struct paths *lists, const char *comm
     }
 }
 
-/* ---- interpreters that are scripts ---- */
+/* ---- interpreters started by scripts ---- */
 
 static bool is_script(const char *path)
 {
@@ -150,7 +150,7 @@ char *external_interpreter(const char *name)
     return real != NULL ? real : xstrdup(name);
 }
 
-/* ---- what a jail reads ---- */
+/* ---- files of a jail ---- */
 
 const char *const *external_reads(const char *const *paths)
 {
@@ -179,7 +179,7 @@ struct jail external_jail(char *const argv[], bool python)
     add_each(&reads, "LD_LIBRARY_PATH");
     const char *home = getenv("HOME");
     if (home != NULL) {
-        add_in(&reads, home, ".local/lib"); /* packages that a user installed */
+        add_in(&reads, home, ".local/lib"); /* packages installed by the user */
     }
     return (struct jail){
         .reads = reads.of, .lists = lists.of, .folder = python ? "/" : NULL, .forks = !python};

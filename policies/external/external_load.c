@@ -1,8 +1,8 @@
-/* From a specification to a policy: what its program says that it is. */
+/* From a specification to a policy: reads the program's description. */
 #include "policies/external/hosted_impl.h"
 #include "sim/base/json.h"
 
-#define MAX_PARAMS 63 /* of its own: limit_s is one more */
+#define MAX_PARAMS 63 /* its own; limit_s is added */
 
 static const char *const flag_names[] = {"oracle", "busy_poll", NULL};
 static const char *const need_names[] = {
@@ -37,7 +37,7 @@ static uint32_t bits_of(struct external *x, struct json_obj *o, const char *key,
     return bits;
 }
 
-/* How many. They are kept for ever. */
+/* Reads a list of strings; returns their number. Never freed. */
 static int texts_of(struct json_obj *o, const char *key, const char *const **out)
 {
     const cJSON *list = json_member(o->node, key);
@@ -85,14 +85,14 @@ static void params_of(struct external *x, struct json_obj *o)
     }
     x->ops.params = x->params;
     if (x->hosted) {
-        return; /* its parameters are those of its file, wherever it runs */
+        return; /* a plug-in has the parameters of its file only */
     }
     x->params[x->n_params] = (struct policy_param)POLICY_NUMBER(
         "limit_s", x->limit_s, 0, 1e6,
         "wall clock for one answer of the process, its start included, s; 0: the default");
 }
 
-/* A plug-in has more than a program. */
+/* Members of a description that only plug-ins have. */
 static void plugin_of(struct external *x, struct json_obj *o)
 {
     x->ops.flags = json_get_u32(o, "flag_bits", 0, UINT32_MAX);
@@ -109,7 +109,7 @@ static void description_of(struct external *x, const cJSON *tree, const char *pl
 {
     struct json_obj o = json_root(tree, place, e);
     uint32_t version = json_get_u32(&o, "protocol", 0, UINT32_MAX);
-    /* Nothing else of it is read: the other members may mean something else there. */
+    /* In another version the other members may have other meanings. */
     if (version != EXTERNAL_PROTOCOL) {
         (void)err_add(e, "--policy %s: it speaks version %u of the protocol, this xpusim %u",
                       x->spec, version, EXTERNAL_PROTOCOL);
@@ -142,9 +142,9 @@ int external_ask(struct external *x, struct err *e)
     static const char hello[] = EXTERNAL_HELLO;
     size_t before = e->n;
     char *line = NULL;
-    /* The protocol's limit: the program's own is what it is being asked for. */
+    /* The protocol's limit, because the program's own is not known yet. */
     if (process_start(&p, x->argv, external_confines(x), EXTERNAL_LIMIT_S) == 0) {
-        (void)process_send(&p, hello, sizeof hello - 1); /* it may have said it and gone */
+        (void)process_send(&p, hello, sizeof hello - 1); /* it may have answered and exited */
         line = process_receive(&p);
     }
     SCOPED(json_drop) cJSON *tree = line != NULL ? cJSON_Parse(line) : NULL;
@@ -160,7 +160,7 @@ int external_ask(struct external *x, struct err *e)
     } else if (line == NULL) {
         (void)err_add(e, "--policy %s: %s before it said what it is", x->spec, p.failure);
     } else if (cJSON_IsString(error)) {
-        /* A plug-in's file is named already. */
+        /* A plug-in's error names the file already. */
         (void)err_add(e, x->hosted ? "%.0s%s" : "--policy %s: %s", x->spec, error->valuestring);
     } else if (!cJSON_IsObject(tree)) {
         (void)err_add(e,
@@ -190,8 +190,7 @@ void external_begin(struct external *x, char *spec)
 {
     x->spec = spec;
     x->limit_s = EXTERNAL_LIMIT_S;
-    /* Before the program is asked: an edit between the two is then seen by the first run, where it
-     * would be missed the other way round. */
+    /* Before the program is asked, so that the first run detects an edit made between the two. */
     x->content = external_content(x);
     x->ops.contract = (struct policy_contract)POLICY_CONTRACT;
     x->next = external_loaded;
@@ -201,9 +200,9 @@ void external_begin(struct external *x, char *spec)
 const struct policy_ops *external_load(const char *spec, struct err *e)
 {
     size_t n = external_spec_length(spec);
-    /* Once a specification, though every run of a study names it: the program is started to be
-     * asked, and metrics and tables hold the strings of its parameters. One that was asked in vain
-     * is asked again; its error belongs to each who names it. */
+    /* One policy per specification, though every run of a study names it: a start is slow, and
+     * metrics and tables use its strings. Failed ones are asked again, because each caller needs
+     * the error. */
     struct external *x = external_known(spec, n);
     if (x != NULL) {
         return &x->ops;

@@ -1,6 +1,5 @@
 #define _DEFAULT_SOURCE /* realpath */
-/* Specifications of programs: where one ends, the file that it names, and how its program is
- * started. */
+/* Specifications of external policies: their end, their file, and the command line. */
 #include <unistd.h>
 
 #include "policies/external/external_impl.h"
@@ -11,7 +10,7 @@
 #define PYTHON "python:"
 #define KEY_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* "key=" */
+/* Whether the text begins with "key=". */
 static bool is_params(const char *text)
 {
     size_t n = strspn(text, KEY_LETTERS);
@@ -21,7 +20,7 @@ static bool is_params(const char *text)
 size_t external_spec_length(const char *spec)
 {
     if (text_begins(spec, EXEC)) {
-        /* A command may hold colons: the last one with a key behind it. */
+        /* A command may contain colons: parameters follow the last one, if a key does. */
         const char *colon = strrchr(spec + strlen(EXEC) - 1, ':');
         bool params = colon > spec + strlen(EXEC) && (is_params(colon + 1) || colon[1] == '\0');
         return params ? (size_t)(colon - spec) : strlen(spec);
@@ -29,9 +28,9 @@ size_t external_spec_length(const char *spec)
     if (!text_begins(spec, PYTHON)) {
         return 0;
     }
-    /* A file's name and a class have no colons; so everything behind the second one is parameters,
-     * in any form, and errors in them are named as such. */
-    size_t n = strlen(PYTHON) + strcspn(spec + strlen(PYTHON), ":"); /* the file */
+    /* File names and classes have no colons. So all text after the second colon is parameters, even
+     * if malformed, and errors name them as such. */
+    size_t n = strlen(PYTHON) + strcspn(spec + strlen(PYTHON), ":"); /* the end of the file */
     return spec[n] == ':' ? n + 1 + strcspn(spec + n + 1, ":") : n;
 }
 
@@ -65,8 +64,8 @@ int external_command(struct external *x, struct err *e)
             return err_add(e, "--policy %s: a command is missing: exec:./program arguments",
                            x->spec);
         }
-        /* The shell becomes the program: the process that is waited for and killed is the policy
-         * itself and not a shell that leaves it behind. */
+        /* With exec the shell is replaced by the program, so that waiting and killing affect the
+         * policy and not a shell that leaves it behind. */
         size_t first = strcspn(command, " ");
         char *word = xformat("%.*s", (int)first, command);
         if (text_begins(word, "python") && jail_works(NULL)) {
@@ -91,8 +90,7 @@ int external_command(struct external *x, struct err *e)
     python = python != NULL && *python != '\0' ? python : "python3";
     x->argv[0] = jail_works(NULL) ? external_interpreter(python) : xstrdup(python);
     x->argv[1] = external_real_name(datadir_path("policies/python"));
-    /* Asked here, so that the error is one line about the specification and not what an interpreter
-     * prints. */
+    /* Check here, for an error about the specification instead of an interpreter's message. */
     OWNED char *program = external_file(x->spec);
     if (access(program, R_OK) != 0) {
         return err_add(e, "--policy %s: cannot read: %s", program, strerror(errno));

@@ -1,11 +1,11 @@
-/* The messages to an external policy: the facts of a run once, then the changes. */
+/* Messages to an external policy: first the facts of a run, then the changes. */
 #include "policies/external/external_impl.h"
 
 /* ---- fields of the messages ---- */
 
 static const char *const words_device_kinds[] = {DEVICE_KINDS(DEVICE_KIND_NAME_) NULL};
 
-/* A table of the members that a list of sim/api names. */
+/* Tables of the members that the lists of sim/api name. */
 #define X(member) FIELD(ROW_OF, member, #member, NULL)
 #define W(member, words) FIELD(ROW_OF, member, #member, words)
 #define N(rows) (sizeof(rows) / sizeof((rows)[0]))
@@ -56,8 +56,7 @@ static const struct fields made_fields = {made_rows, N(made_rows)};
 
 /* ---- the facts of a run ---- */
 
-/* cJSON prints 15 digits where these are near enough. A program decides by the number that a policy
- * in C has. */
+/* cJSON may print 15 digits only. A program must get exactly the number that a policy in C has. */
 static void add_number(cJSON *o, const char *name, double x)
 {
     char digits[32];
@@ -132,13 +131,13 @@ void external_tell_init(struct sched *s, struct external_run *x)
     SCOPED(json_drop) cJSON *root = cJSON_CreateObject();
     cJSON *o = cJSON_AddObjectToObject(root, "init");
     cJSON *params = cJSON_AddObjectToObject(o, "params");
-    /* Its own alone: limit_s behind them is for this side. */
+    /* Without limit_s, which is for this side. */
     for (uint32_t i = 0; i < own->n_params; i++) {
         external_add_param(params, own->params[i].name, &own->params[i], s->params->v[i]);
     }
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
-    cJSON_AddItemToObject(o, "seed", cJSON_CreateRaw(seed)); /* all 64 bits of it */
+    cJSON_AddItemToObject(o, "seed", cJSON_CreateRaw(seed)); /* all 64 bits */
     JSON_MEMBERS(o, "kv_block_tokens", s->kv_block_tokens, "kv_capacity_tokens",
                  (double)sched_kv_capacity_tokens(s));
     add_machine(o, s->machine);
@@ -194,7 +193,7 @@ static struct facts facts_of(const void *of, const struct fields *fields)
     SIM_ASSERT(fields->n <= N(now.v));
     for (uint32_t i = 0; i < fields->n; i++) {
         now.v[i] = field_u64(of, &fields->rows[i]);
-        if (fields->rows[i].type == FIELD_PASS) { /* as the program numbers it; 0: none */
+        if (fields->rows[i].type == FIELD_PASS) { /* the program's number; 0: none */
             const struct pass *p = (const struct pass *)(uintptr_t)now.v[i];
             now.v[i] = p != NULL ? ((const struct told_pass *)p->policy_data)->id : 0;
         }
@@ -207,14 +206,12 @@ struct facts external_request_facts(const struct request *r)
     return facts_of(r, &request_fields);
 }
 
-/* Begins a row when a field differs from the last reported one, or when this is the first report.
- */
+/* Begins a row if a field differs from the last sent one, or if this is the first row (news). */
 static bool begin_row(struct text *t, uint32_t id, const void *of, const struct fields *fields,
                       struct facts *told, bool news)
 {
     struct facts now = facts_of(of, fields);
-    /* Facts are all of one type and without gaps between them, so that bytes compare as values do.
-     */
+    /* memcmp is sufficient, because facts have one type and no padding. */
     if (!news && memcmp(&now, told, sizeof now) == 0) {
         return false;
     }
@@ -273,8 +270,8 @@ static void section(struct text *line, struct text *t)
     t->n = 0;
 }
 
-/* Compares with the last report instead of noting each change: the core changes these fields in
- * dozens of places, and only objects that live are compared. */
+/* Compares with the last sent facts instead of recording changes: the core changes these fields in
+ * dozens of places, and only live objects are compared. */
 static void all_changes(struct external_run *x)
 {
     for (uint32_t i = 0; i < x->n_requests; i++) {
@@ -315,8 +312,8 @@ void external_tell(struct sched *s, struct external_run *x, const char *what)
 }
 
 /* Removes ended objects after the call and not at their event, because the answer to the message
- * that reports an end may still name the object. Their last changes are written for the next
- * message now: the core uses their structs again after this call. */
+ * about an end may still name the object. Writes their last changes now, for the next message: the
+ * core reuses their structs after this call. */
 void external_bury(struct external_run *x)
 {
     uint32_t n = 0;

@@ -14,7 +14,7 @@ static void fail(struct sched *s, struct hosted *h, const char *why)
     process_end(&h->process);
 }
 
-/* ---- objects ---- */
+/* ---- known objects ---- */
 
 static uint8_t *object_at(const struct hosted *h, const void *p)
 {
@@ -29,7 +29,7 @@ static void know(const struct hosted *h, const void *p, enum hosted_object what)
     *known = (uint8_t)what;
 }
 
-/* NULL is for the core to refuse. */
+/* NULL is known, because the core refuses it. */
 static bool is_known(const struct hosted *h, const void *p, enum hosted_object what)
 {
     const uint8_t *known = object_at(h, p);
@@ -38,7 +38,7 @@ static bool is_known(const struct hosted *h, const void *p, enum hosted_object w
 
 /* ---- calls ---- */
 
-/* The core trusts types, and the process of a plug-in may write anything. */
+/* Checks what the core does not: the process of a plug-in may write any bytes. */
 static bool makes_sense(const struct hosted *h, const struct action *a,
                         const struct action_objects *o)
 {
@@ -62,7 +62,7 @@ static bool act(struct sched *s, struct hosted *h, struct action *a, struct acti
     bool forms = a->kind == ACTION_FORM && a->n_segments <= HOST_SEGMENTS;
     size_t bytes = forms ? a->n_segments * sizeof *l->segments : 0;
     OWNED struct segment *segments = xmalloc(bytes);
-    memcpy(segments, l->segments, bytes); /* the process can change its own at any time */
+    memcpy(segments, l->segments, bytes); /* the process can change its copy at any time */
     a->segments = segments;
     bool fine = makes_sense(h, a, o);
     *result = fine ? action_do(s, a, o) : 0;
@@ -81,7 +81,7 @@ static void copy_text(const struct hosted *h, const struct hosted_message *m, ch
     text[n] = '\0';
 }
 
-/* False: it makes no sense. */
+/* Answers a call. False if the message is invalid. */
 static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
 {
     char text[HOST_TEXT];
@@ -128,7 +128,7 @@ static bool answer(struct sched *s, struct hosted *h, struct hosted_message *m)
     }
 }
 
-/* False: it did not wait for the answer to a launch, and would have had to. */
+/* Performs a late launch. False if it fails, which the process ruled out. */
 static bool launch_late(struct sched *s, struct hosted *h, const struct launch_spec *spec)
 {
     struct action a = {.kind = ACTION_LAUNCH, .span = *spec, .device = spec->device};
@@ -164,9 +164,9 @@ static bool do_late(struct sched *s, struct hosted *h, const struct hosted_messa
     return fine;
 }
 
-/* ---- a conversation ---- */
+/* ---- conversation ---- */
 
-/* Gives the turn away and waits for it. False: the run has ended. */
+/* Passes the turn and waits for it. False: the run has ended. */
 static bool turn(struct sched *s, struct hosted *h)
 {
     struct hosted_letter *l = hosted_letter_of(h->region);
@@ -195,7 +195,7 @@ static void tell_facts(struct sched *s, const struct hosted *h, struct hosted_me
     m->conditions = sched_machine_state(s);
 }
 
-/* A hook from its begin to its end. Returns what it returns. */
+/* Runs a hook, and answers its calls. Returns the hook's result. */
 static int converse(struct sched *s, struct hosted_message *m)
 {
     struct hosted *h = own(s);
@@ -210,7 +210,7 @@ static int converse(struct sched *s, struct hosted_message *m)
         if (!turn(s, h)) {
             break;
         }
-        *m = l->m; /* what is checked is what is used */
+        *m = l->m; /* a copy, so that checked values are used */
         m->n_news = 0;
         bool fine = do_late(s, h, m);
         if (fine && m->what == HOST_DONE) {
@@ -231,8 +231,8 @@ static void hear(struct sched *s, struct hosted_message m)
     (void)converse(s, &m);
 }
 
-/* A hook that may wait, where the policy says so (POLICY_F_LATE): what it is given stays as it is
- * until something new is formed or launched. */
+/* Delays a hook until the next message if the policy allows it (POLICY_F_LATE). Its arguments do
+ * not change until a pass is formed or launched. */
 static void news(struct sched *s, struct hosted_message m)
 {
     struct hosted *h = own(s);
@@ -318,8 +318,8 @@ static void hosted_request_cancelled(struct sched *s, const struct request *r)
     hear(s, (struct hosted_message){.what = HOST_request_cancelled, .request = r});
 }
 
-/* Not where the policy sleeps. An event of the machine calls no hook, and conditions have changed.
- */
+/* Skips calls through which the policy sleeps (POLICY_F_SLEEPS). An event of the machine calls no
+ * hook, but changes the conditions. */
 static void hosted_schedule(struct sched *s)
 {
     struct hosted *h = own(s);
@@ -351,6 +351,6 @@ void hosted_hooks(struct policy_ops *o, uint32_t there)
     if ((o->flags & POLICY_F_SLEEPS) != 0) {
         o->launch_done = hosted_launch_done;
     }
-    o->init = hosted_init; /* they start the process and end it */
+    o->init = hosted_init; /* always: they start and end the process */
     o->exit = hosted_exit;
 }

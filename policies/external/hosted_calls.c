@@ -1,12 +1,11 @@
-/* The process of a plug-in asks its run: for turns, and by calls of the contract, each of which is
- * a message. */
+/* Calls of the contract in the process of a plug-in, each of which is a message to the run. */
 #include <poll.h>
 #include <unistd.h>
 
 #include "policies/external/hosted_child.h"
 #include "sim/base/hash.h"
 
-#define MEMO 4096 /* estimates that are remembered; a power of two */
+#define MEMO 4096 /* cached estimates; a power of two */
 #define MOST_COUNTERS 16
 
 struct hosted_here hosted_here;
@@ -27,10 +26,10 @@ void hosted_listen(void)
     while (!hosted_wait(hosted_here.letter, HOST_CHILD)) {
         struct pollfd parent = {.fd = hosted_here.parent};
         if (poll(&parent, 1, 0) != 0) {
-            _exit(EXIT_SUCCESS); /* it has closed its end: the run is over */
+            _exit(EXIT_SUCCESS); /* closed by the parent: the run is over */
         }
     }
-    /* The late calls are done now. */
+    /* The parent has performed the late calls. */
     if (hosted_here.launch.waits && hosted_here.launch.out != NULL) {
         *hosted_here.launch.out = hosted_here.letter->m.launched;
     }
@@ -65,7 +64,7 @@ void hosted_text(const char *of)
     memcpy(hosted_here.letter->text, of, m->n_text);
 }
 
-/* Room for one more call that nothing waits for. */
+/* Returns room for another late call. */
 static struct hosted_late *late(void)
 {
     struct hosted_message *m = &hosted_here.letter->m;
@@ -76,9 +75,9 @@ static struct hosted_late *late(void)
     return &hosted_here.letter->late[m->n_late++];
 }
 
-/* ---- questions ---- */
+/* ---- calls without effect ---- */
 
-/* Equal questions have equal answers, for a run. */
+/* Cached, because equal arguments give equal results within a run. */
 static int call_estimate_graph(struct sched *s UNUSED, const struct work_shape *shape,
                                enum op_kind op, uint8_t device, uint32_t rows, uint32_t chunk_rows,
                                uint8_t graph, struct estimate *out)
@@ -168,7 +167,7 @@ static uint64_t call_kv_cached_tokens(struct sched *s UNUSED, const struct reque
 
 static const struct action_objects nothing;
 
-/* For the simulator schedule has begun by now: a late hook is refused here. */
+/* In the simulator, `schedule` has begun when a late hook runs, so this refuses its actions. */
 static int act(struct action a, struct action_objects o)
 {
     struct hosted_message *m = question();
@@ -206,7 +205,7 @@ static bool in_state(const void *p)
     return (uintptr_t)p - (uintptr_t)hosted_here.letter < HOST_REGION_BYTES;
 }
 
-/* The first launch of a whole new pass, on a device that takes it: nothing can refuse that. */
+/* Whether a launch cannot be refused: the first launch of a whole new pass, on a free device. */
 static bool need_not_wait(struct sched *s, const struct launch_spec *l, const struct launch **out)
 {
     const struct pass *p = l->pass;
@@ -284,7 +283,7 @@ static int call_kv_rank(struct sched *s UNUSED, const struct request *r, uint32_
                (struct action_objects){.request = r});
 }
 
-/* In schedule one that is not past is accepted, and nobody waits for the answer. */
+/* In schedule a timer that is not past cannot be refused, so the call is late. */
 static int call_set_timer(struct sched *s, int64_t at_ns)
 {
     if (hosted_here.hook == HOST_schedule && at_ns >= s->now_ns) {
@@ -305,7 +304,7 @@ static int call_shed(struct sched *s UNUSED, const struct request *r)
     return act((struct action){.kind = ACTION_SHED}, (struct action_objects){.request = r});
 }
 
-/* A counter that was accepted once is accepted again. */
+/* A counter that was accepted before cannot be refused, so the call is late. */
 static int call_note(struct sched *s UNUSED, const char *counter, uint64_t add)
 {
     for (uint32_t i = 0; i < n_counters; i++) {

@@ -1,4 +1,4 @@
-/* The process of a plug-in: hooks as they come. */
+/* The process of a plug-in: receives and runs hooks. */
 #define _GNU_SOURCE /* MAP_FIXED_NOREPLACE */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ static void dump(struct sched *s)
     hosted_text(all);
 }
 
-/* Also where the policy has no such hook: its ends are what a policy sleeps through. */
+/* Also called if the policy has no such hook (POLICY_F_SLEEPS). */
 static void launch_done(struct sched *s, const struct launch *l)
 {
     if (hosted_here.ops->launch_done != NULL) {
@@ -80,7 +80,7 @@ static int run_hook(struct sched *s, const struct hosted_message *m)
     return 0;
 }
 
-/* The regions are descriptors 3 and 4. */
+/* Maps the regions, descriptors 3 and 4. */
 static char *map_regions(const char *address)
 {
     const size_t bytes = HOST_REGION_BYTES;
@@ -106,8 +106,8 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
 {
     hosted_here.ops = ops;
     hosted_here.letter = hosted_letter_of(map_regions(address));
-    /* The plug-in's output goes to standard error. The parent sees by the pipe, which stays
-     * open, that this process is there. */
+    /* Output of the plug-in goes to standard error. The pipe stays open, so that the parent sees
+     * whether this process lives. */
     hosted_here.parent = dup(STDIN_FILENO);
     hosted_here.open = dup(STDOUT_FILENO);
     (void)close(STDIN_FILENO);
@@ -115,7 +115,7 @@ _Noreturn void hosted_serve(const struct policy_ops *ops, const char *address)
     for (;;) {
         hosted_listen();
         struct hosted_message *m = &hosted_here.letter->m;
-        const struct hosted_message now = *m; /* what late hooks ask takes its place */
+        const struct hosted_message now = *m; /* a copy, because calls of late hooks overwrite it */
         hosted_here.sched = *m->sched;
         hosted_here.sched.api = &hosted_calls;
         hosted_here.sched.policy = ops;

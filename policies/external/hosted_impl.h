@@ -8,7 +8,7 @@
 #include "sim/base/json.h"
 #include "sim/record/action.h"
 
-/* Hooks, in the order of policy_ops. */
+/* The hooks, in the order of policy_ops. */
 #define HOST_HOOKS(X)                                                                              \
     X(init)                                                                                        \
     X(exit)                                                                                        \
@@ -23,10 +23,10 @@
 #define HOST_HOOK_(name) HOST_##name,
 
 enum hosted_what {
-    HOST_HOOKS(HOST_HOOK_) /* to the process */
-    HOST_DONE,             /* from it: the hook has returned */
-    HOST_ACT,              /* these are calls, and answers to them */
-    HOST_FLUSH,            /* only what is late */
+    HOST_HOOKS(HOST_HOOK_) /* from the parent: run the hook */
+    HOST_DONE,             /* to the parent: the hook has returned */
+    HOST_ACT,              /* to the parent, as are all below: a call, which it answers */
+    HOST_FLUSH,            /* no call; perform the late calls */
     HOST_NOTE,
     HOST_ESTIMATE,
     HOST_RESIDENT,
@@ -37,16 +37,16 @@ enum hosted_what {
     HOST_GIVE_UP
 };
 
-/* Address space of each region; memory is taken as it is used. */
+/* Address space of each region; memory is allocated on use. */
 #define HOST_REGION_BYTES ((size_t)1 << 30)
-#define HOST_SEGMENTS 65536u /* of a pass */
+#define HOST_SEGMENTS 65536u /* of one pass */
 #define HOST_TEXT 16384u
 #define HOST_LATE 64u
 #define HOST_NEWS 64u
-/* After so long a side looks whether the other one is still there. */
+/* How often a waiting side checks whether the other one still lives. */
 #define HOST_LOOK_NS 20000000
 
-/* A call that nothing waits for: it is done with the next message, before it. */
+/* A call that needs no answer: the parent performs it before it handles the next message. */
 enum hosted_late_kind { HOST_LATE_TIMER, HOST_LATE_NOTE, HOST_LATE_LAUNCH };
 struct hosted_late {
     enum hosted_late_kind kind;
@@ -56,22 +56,22 @@ struct hosted_late {
     struct launch_spec launch;
 };
 
-/* launch_done or pass_done that waits for the next message and is run before it. */
+/* A call of launch_done or pass_done that is sent, and run, before the next hook. */
 struct hosted_news {
-    const struct launch *launch; /* NULL: of the pass */
+    const struct launch *launch; /* NULL: pass_done */
     const struct pass *pass;
 };
 
 struct hosted_message {
     enum hosted_what what;
     int64_t result;
-    struct sched *sched; /* the run's, which the process copies */
-    /* Arguments of a hook, or of a question. */
+    struct sched *sched; /* the run's; the process copies it */
+    /* Arguments of a hook or of a call. */
     const struct request *request;
     const struct pass *pass;
     const struct launch *launch;
     struct resident_key key;
-    /* Answers that change only when something happens: nobody asks for them. */
+    /* Results of calls that change only between messages, so that no call need ask for them. */
     uint64_t kv_free_tokens, kv_capacity_tokens;
     uint32_t free_slots[MACHINE_MAX_DEVICES];
     struct machine_state conditions;
@@ -82,21 +82,21 @@ struct hosted_message {
     struct work_shape shape;
     struct estimate estimate;
     uint32_t op, device, rows, chunk_rows, graph, tokens;
-    /* Calls that nothing waits for. */
+    /* Calls that need no answer. */
     bool again, steady;
     int64_t until_ns;
     uint64_t left_out;
     uint32_t n_late, n_text;
-    /* To the process: news, and the last launch that it did not wait for. */
+    /* To the process: number of `news`, and the launch of the last late call. */
     uint32_t n_news;
     const struct launch *launched;
 };
 
 enum hosted_side { HOST_PARENT, HOST_CHILD };
 
-/* At the begin of the region that the process may write. */
+/* Shared data, at the begin of the region that the process may write. */
 struct hosted_letter {
-    _Atomic uint32_t turn; /* enum hosted_side: who may touch the rest */
+    _Atomic uint32_t turn; /* enum hosted_side: which side may use the rest */
     _Atomic uint32_t asleep[2];
     struct hosted_message m;
     struct hosted_late late[HOST_LATE];
@@ -107,22 +107,22 @@ struct hosted_letter {
 
 /* A policy in such a process. */
 struct hosted {
-    struct external external; /* stays first */
+    struct external external; /* first, because it is cast */
     struct arena_source memory[2];
-    /* A run: */
+    /* State of a run: */
     struct process process;
     bool running, failed;
     uint32_t n_news;
-    const struct launch *launched; /* the last one of those that are late */
-    /* For POLICY_F_SLEEPS: since the last call of schedule passes went to the host, and something
-     * happened that it does not sleep through. It has asked for an instant. */
+    const struct launch *launched; /* of the last late call */
+    /* For POLICY_F_SLEEPS, since the last call of schedule: passes reached their sampling;
+     * something happened that the policy does not sleep through. timers: it has set one. */
     bool sampled, awake, timers;
-    struct machine_state conditions; /* at the last call */
-    int fd[2];                       /* of the regions */
-    char *region;                    /* both; NULL: none */
+    struct machine_state conditions; /* at the last call of schedule */
+    int fd[2];                       /* memfd of each region */
+    char *region;                    /* both regions; NULL: none */
     size_t used[2];
-    uint32_t given;   /* blocks that arenas hold */
-    uint8_t *objects; /* by 16 bytes of the first region: what lies there, enum hosted_object */
+    uint32_t given;   /* number of blocks that arenas hold */
+    uint8_t *objects; /* per 16 bytes of the first region: enum hosted_object at that address */
 };
 enum hosted_object { HOST_NOTHING, HOST_REQUEST, HOST_PASS, HOST_LAUNCH };
 
@@ -131,7 +131,7 @@ static inline struct hosted_letter *hosted_letter_of(char *region)
     return (struct hosted_letter *)(void *)(region + HOST_REGION_BYTES);
 }
 
-/* True: it is my turn. */
+/* Waits up to HOST_LOOK_NS. Returns whether it is the turn of `me`. */
 bool hosted_wait(struct hosted_letter *l, enum hosted_side me);
 void hosted_give_turn(struct hosted_letter *l, enum hosted_side to);
 void hosted_hooks(struct policy_ops *o, uint32_t there);

@@ -1,4 +1,4 @@
-/* From the file of a plug-in to a policy whose code runs elsewhere, and the memory of its runs. */
+/* Loads a plug-in as a policy that runs in another process, with memory for its runs. */
 #define _GNU_SOURCE /* memfd_create, F_ADD_SEALS, realpath */
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 /* ---- memory ---- */
 
-/* Where no address space of a Linux process has anything, on machines of 48 and of 39 bits. */
+/* Addresses that Linux processes do not use, with 48 and with 39 address bits. */
 static const uintptr_t places[] = {(uintptr_t)0x200000000000, (uintptr_t)0x2000000000, 0};
 
 static char *address_space(size_t bytes)
@@ -25,11 +25,11 @@ static char *address_space(size_t bytes)
     out_of_memory(bytes);
 }
 
-/* A region, mapped here to be written. only_read: nobody else can map it so. */
+/* Creates a region and maps it writable. only_read: later mappings cannot be writable. */
 static int region_of(char *at, bool only_read)
 {
     int fd = memfd_create("xpusim-run", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 64) : -1; /* far from where a child has it */
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 64) : -1; /* above the descriptors of a child */
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -93,7 +93,7 @@ static void *take_policys(void *ctx, size_t *bytes)
     return take(ctx, 1, bytes);
 }
 
-/* A run's blocks go together, at its end. */
+/* All blocks of a run are freed together, at its end. */
 static void give(void *ctx, void *block UNUSED, size_t bytes UNUSED)
 {
     struct hosted *h = ctx;
@@ -111,7 +111,7 @@ const struct arena_source *hosted_memory(const struct policy_ops *ops)
     return x != NULL && x->hosted ? ((struct hosted *)(void *)x)->memory : NULL;
 }
 
-/* ---- what a plug-in is ---- */
+/* ---- description of a plug-in ---- */
 
 static void add_texts(cJSON *o, const char *name, const char *const *texts, uint32_t n)
 {
@@ -170,7 +170,7 @@ void hosted_describe(const struct policy_ops *ops, const struct err *e, FILE *ou
     cJSON_free(line);
 }
 
-/* ---- from a file to a policy ---- */
+/* ---- loading ---- */
 
 const struct policy_ops *hosted_load(const char *path, struct err *e)
 {
@@ -189,7 +189,7 @@ const struct policy_ops *hosted_load(const char *path, struct err *e)
     x->argv[2] = external_real_name(path);
     OWNED char *libraries =
         xformat("%.*s/../lib/xpusim", (int)(strrchr(x->argv[0], '/') - x->argv[0]),
-                x->argv[0]); /* that a wheel brings */
+                x->argv[0]); /* libraries in a Python wheel */
     const char *const reads[] = {x->argv[0], x->argv[2], libraries, NULL};
     x->jail = (struct jail){.reads = external_reads(reads), .folder = "/"};
     x->usable = external_ask(x, e) == 0;

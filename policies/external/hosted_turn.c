@@ -1,5 +1,5 @@
-/* The turn is a number that both processes see. A process sleeps in the kernel while it is the
- * other's turn. */
+/* Passes the turn between two processes: a number in shared memory. A process sleeps in the kernel
+ * (futex) during the other's turn. */
 #define _GNU_SOURCE /* syscall */
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -20,7 +20,7 @@ bool hosted_wait(struct hosted_letter *l, enum hosted_side me)
         return true;
     }
     atomic_store(&l->asleep[me], 1);
-    /* It sleeps only while the turn is the other side's, which the kernel looks up. */
+    /* Sleeps only if the turn is still the other side's, which the kernel checks. */
     (void)syscall(SYS_futex, &l->turn, FUTEX_WAIT, (uint32_t)!me, &look, NULL, 0);
     atomic_store(&l->asleep[me], 0);
     return is_mine(l, me);

@@ -17,12 +17,12 @@
 
 /* ---- files: Landlock ---- */
 
-/* The kernel's, up to its version 6; a shorter one is what older kernels know. */
+/* The kernel's struct landlock_ruleset_attr up to version 6; older kernels take a prefix. */
 struct ruleset {
     uint64_t fs, net, scoped;
 };
-#define NET_ALL 3u    /* bind and connect of TCP, version 4 */
-#define SCOPED_ALL 3u /* abstract sockets and signals, version 6 */
+#define NET_ALL 3u    /* bind and connect of TCP; from version 4 */
+#define SCOPED_ALL 3u /* abstract sockets and signals; from version 6 */
 
 #define READ_FILES (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE)
 #define READS (READ_FILES | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -32,10 +32,10 @@ static int landlock_version(void)
     return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-/* Every right of files that this version knows. */
+/* All file access rights of this version. */
 static uint64_t rights_of(int version)
 {
-    static const uint64_t n[] = {13, 14, 15, 15, 16}; /* of versions 1 to 5 */
+    static const uint64_t n[] = {13, 14, 15, 15, 16}; /* number of rights in versions 1 to 5 */
     return (UINT64_C(1) << n[version > 5 ? 4 : version - 1]) - 1;
 }
 
@@ -46,7 +46,7 @@ static int allow(int ruleset, const char *path, uint64_t rights)
     if (fd < 0 || fstat(fd, &st) != 0) {
         return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : -errno;
     }
-    /* Rights that only folders have are an error of files. */
+    /* For a file, rights of folders would be an error. */
     uint64_t of_file = READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE;
     struct landlock_path_beneath_attr rule = {
         .allowed_access = S_ISDIR(st.st_mode) ? rights : rights & of_file, .parent_fd = fd};
@@ -105,7 +105,7 @@ static int confine_files(const struct jail *j)
     return rc;
 }
 
-/* ---- the rest ---- */
+/* ---- capabilities and limits ---- */
 
 static void limit(int what, rlim_t most)
 {
@@ -121,7 +121,7 @@ static void drop_capabilities(void)
     struct __user_cap_data_struct none[2];
     memset(none, 0, sizeof none);
     for (int i = 0; i < 64; i++) {
-        (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* else root has them again after exec */
+        (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* otherwise root regains them on exec */
     }
     (void)syscall(SYS_capset, &who, none);
 }
@@ -132,19 +132,19 @@ int jail_enter(const struct jail *j)
         return -errno;
     }
     limit(RLIMIT_DATA, (rlim_t)4 << 30);
-    limit(RLIMIT_FSIZE, (rlim_t)1 << 30); /* standard error may be a file */
+    limit(RLIMIT_FSIZE, (rlim_t)1 << 30); /* for standard error, which may be a file */
     limit(RLIMIT_NOFILE, 256);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_MSGQUEUE, 0);
     limit(RLIMIT_MEMLOCK, 0);
-    /* Before the capabilities go. Where it is not allowed, the filter does all of it. */
+    /* Before capabilities are dropped. Where it is not permitted, the filter suffices. */
     (void)unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;
     }
     int rc = confine_files(j);
     drop_capabilities();
-    /* Descriptors above those of the streams: the parent's pipes, stores and traces. */
+    /* Close the parent's pipes, stores and traces. */
     int first = 3 + j->keeps;
     if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) != 0) {
         for (int fd = first; fd < 4096; fd++) {
@@ -154,9 +154,9 @@ int jail_enter(const struct jail *j)
     return rc != 0 ? rc : jail_filter(j->forks, j->warms);
 }
 
-/* ---- before ---- */
+/* ---- preparation ---- */
 
-/* Names what this machine lacks; NULL: nothing. A child tries it, as in a run. */
+/* The reason why a jail does not work here, or NULL. Tests it in a child, as in a run. */
 static const char *try_it(void)
 {
     if (landlock_version() < 1) {
@@ -189,7 +189,7 @@ bool jail_works(const char **why)
     return lacks == NULL;
 }
 
-/* A list of folders, with each relative one from here. */
+/* A list of folders with relative ones made absolute. */
 static char *absolute(const char *dirs)
 {
     OWNED char *here = realpath(".", NULL);
@@ -224,7 +224,7 @@ char **jail_environment(bool warms)
     if (all[0] != NULL) {
         return all;
     }
-    all[n++] = xstrdup("PYTHONHASHSEED=0"); /* else sets have another order in every run */
+    all[n++] = xstrdup("PYTHONHASHSEED=0"); /* otherwise the order of Python's sets changes */
     all[n++] = xstrdup("PYTHONDONTWRITEBYTECODE=1");
     for (const char *const *k = kept; *k != NULL; k++) {
         const char *value = getenv(*k);

@@ -1,5 +1,5 @@
-/* A list of what is refused and not of what is allowed: a policy may be in any language, and what
- * its run-time system needs is not known. Landlock guards the files; here is what it does not. */
+/* Lists the refused calls, not the allowed ones: a policy may be in any language, and the calls
+ * that its run-time system needs are unknown. Landlock protects the files; this covers the rest. */
 #define _GNU_SOURCE
 #include "policies/external/jail_filter.h"
 
@@ -25,7 +25,7 @@
 #endif
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
-/* The lower half of an argument, on these little-endian machines. */
+/* The low half of an argument; these machines are little-endian. */
 #define LOAD_ARGUMENT(i)                                                                           \
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (i))
 #define IF(k, then, other) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), then, other)
@@ -55,7 +55,7 @@ static const uint32_t refused[] = {
     SYS_setsid,
     SYS_sched_setscheduler,
     SYS_sched_setparam,
-    /* the network, and what else is shared */
+    /* the network and other shared objects */
     SYS_socket,
     SYS_connect,
     SYS_bind,
@@ -100,7 +100,7 @@ static const uint32_t refused[] = {
     SYS_setdomainname,
     SYS_personality,
     SYS_lookup_dcookie,
-    /* files, where Landlock is silent */
+    /* files, beyond Landlock */
     SYS_mount,
     SYS_umount2,
     SYS_pivot_root,
@@ -140,21 +140,21 @@ static const uint32_t refused[] = {
 };
 #define N_REFUSED (sizeof refused / sizeof refused[0])
 
-/* The first argument of these calls is a process: any but the caller itself is refused. */
+/* The first argument of these calls is a pid: any but the caller's own is refused. */
 static const uint32_t of_itself[] = {SYS_kill, SYS_tgkill, SYS_prlimit64, SYS_sched_setattr,
                                      SYS_sched_setaffinity};
 #define N_OF_ITSELF (sizeof of_itself / sizeof of_itself[0])
 
 static struct sock_filter code[32 + 2 * N_REFUSED + 6 * N_OF_ITSELF];
 
-/* Fills `code`; returns its length. */
+/* Fills `code`; returns the number of instructions. */
 static size_t make(bool forks, bool warms, uint32_t pid)
 {
     size_t n = 0;
 #define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
     ADD(LOAD(arch));
     ADD(IF(ARCHITECTURE, 1, 0));
-    ADD(RETURN(SECCOMP_RET_KILL_PROCESS)); /* calls of another table */
+    ADD(RETURN(SECCOMP_RET_KILL_PROCESS)); /* calls of another ABI */
     ADD(LOAD(nr));
 #ifdef __x86_64__
     ADD(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1)); /* x32 */
@@ -165,7 +165,7 @@ static size_t make(bool forks, bool warms, uint32_t pid)
         ADD(REFUSE);
     }
     for (size_t i = 0; !warms && i < N_OF_ITSELF; i++) {
-        bool zero = of_itself[i] != SYS_kill; /* 0 is itself, and of kill the whole group */
+        bool zero = of_itself[i] != SYS_kill; /* 0 is the caller, except for kill: its group */
         ADD(IF(of_itself[i], 0, 5));
         ADD(LOAD_ARGUMENT(0));
         ADD(IF(pid, 2, 0));
@@ -174,8 +174,8 @@ static size_t make(bool forks, bool warms, uint32_t pid)
         ADD(RETURN(SECCOMP_RET_ALLOW));
     }
     if (!forks && !warms) {
-        /* Threads, and no processes. The flags of clone3 are behind a pointer, which a filter
-         * cannot follow; C libraries then use clone. */
+        /* Allow threads, but no processes. A filter cannot read the flags of clone3, which are
+         * behind a pointer; C libraries fall back to clone. */
         ADD(IF(SYS_clone3, 0, 1));
         ADD(LACKS);
         ADD(IF(SYS_clone, 0, 4));
@@ -189,7 +189,7 @@ static size_t make(bool forks, bool warms, uint32_t pid)
         ADD(REFUSE);
 #endif
     }
-    /* A terminal takes what is written so for the user's typing. */
+    /* Refuse to insert input into a terminal, as if typed by the user. */
     ADD(IF(SYS_ioctl, 0, 4));
     ADD(LOAD_ARGUMENT(1));
     ADD(IF(TIOCSTI, 1, 0));

@@ -14,7 +14,7 @@
 #define MAX_LINE_BYTES ((size_t)64 << 20)
 #define END_GRACE_MS 1000
 #define STAY_NS 20000000
-#define NOT_FOUND 127 /* the exit status that shells have for a program that is not there */
+#define NOT_FOUND 127 /* the exit status of shells for a missing program */
 #define NOT_CONFINED 125
 
 extern char **environ;
@@ -28,7 +28,7 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
                              pid_t parent)
 {
     struct rlimit no_core = {0, 0};
-    (void)setpgid(0, 0); /* Ctrl-C is the parent's */
+    (void)setpgid(0, 0); /* keeps Ctrl-C from the child */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) {
         _exit(EXIT_FAILURE);
@@ -39,7 +39,7 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int i = 0; jail != NULL && i < jail->keeps; i++) { /* theirs are far above */
+    for (int i = 0; jail != NULL && i < jail->keeps; i++) { /* kept descriptors are far above */
         (void)dup2(jail->kept[i], 3 + i);
     }
     if (jail != NULL) {
@@ -48,14 +48,13 @@ static _Noreturn void become(char *const argv[], const struct jail *jail, int in
             _exit(NOT_CONFINED);
         }
     }
-    /* By name through PATH, as a shell would find it, and without one: nothing in a program's name
-     * is expanded. */
+    /* Searches PATH but runs no shell, so nothing in the name is expanded. */
     (void)execvp(argv[0], argv);
     _exit(NOT_FOUND);
 }
 
-/* Makes a write to a process that has ended an error instead of a signal. SIGPIPE is blocked as
- * long as the process lives: that costs two system calls in all, and not two for each line. */
+/* Blocks SIGPIPE, so that writing to an ended process gives an error. It stays blocked as long as
+ * the process lives, which saves two system calls per line. */
 static void quiet(struct process *p)
 {
     sigset_t pipe_only;
@@ -64,7 +63,7 @@ static void quiet(struct process *p)
     p->quiet = pthread_sigmask(SIG_BLOCK, &pipe_only, &p->before) == 0;
 }
 
-/* Discards a signal of this pipe. One of another pipe, such as standard output, acts now. */
+/* Discards a SIGPIPE of this pipe. One of another pipe, such as standard output, is delivered. */
 static void no_longer_quiet(struct process *p)
 {
     sigset_t pipe_only;
@@ -102,18 +101,18 @@ void process_together(struct process *p)
     int cpu = sched_getcpu();
     cpu_set_t here;
     CPU_ZERO(&here);
-    CPU_SET((unsigned)cpu, &here); /* does nothing with -1 */
+    CPU_SET((unsigned)cpu, &here); /* no effect if cpu is -1 */
     p->together = sched_getaffinity(0, sizeof p->home, &p->home) == 0 && CPU_COUNT(&p->home) > 1 &&
                   sched_setaffinity(0, sizeof here, &here) == 0;
     if (p->together) {
         (void)sched_setaffinity(p->pid, sizeof here, &here);
     } else {
-        p->chosen_ns = INT64_MAX; /* there is no choice */
+        p->chosen_ns = INT64_MAX; /* only one processor is allowed */
     }
 }
 
-/* Both pipes: ours[0] is written and ours[1] read; its[0] is what it reads. Closed in every other
- * child that is started meanwhile: a pipe ends only when nobody holds its other end. */
+/* Opens both pipes: p->to and p->from, and the other ends its[0] (to read) and its[1]. Close on
+ * exec, because a pipe ends only when all copies of its other end are closed. */
 static int open_pipes(struct process *p, int its[2])
 {
     int to[2];
@@ -135,7 +134,7 @@ static int open_pipes(struct process *p, int its[2])
     return 0;
 }
 
-/* It is there: of its pipes it has its ends, and this process the others. */
+/* Closes the child's pipe ends after its start, or reports that there is no child. */
 static int opened(struct process *p, pid_t pid, const int its[2], int error)
 {
     (void)close(its[0]);
@@ -147,7 +146,7 @@ static int opened(struct process *p, pid_t pid, const int its[2], int error)
         (void)snprintf(p->failure, sizeof p->failure, "no process: %s", strerror(error));
         return -EIO;
     }
-    /* A program that does not read must not block the run for ever; it has limit_s. */
+    /* Non-blocking, so that a child that does not read cannot stop the run beyond limit_s. */
     (void)fcntl(p->to, F_SETFL, O_NONBLOCK);
     (void)fcntl(p->from, F_SETFL, O_NONBLOCK);
     p->pid = pid;
@@ -162,11 +161,11 @@ int process_start(struct process *p, char *const argv[], const struct jail *jail
     if (open_pipes(p, its) != 0) {
         return -EIO;
     }
-    (void)setenv("PYTHONHASHSEED", "0", 1); /* else sets have another order in every run */
+    (void)setenv("PYTHONHASHSEED", "0", 1); /* fixes the order of Python's sets */
     (void)fflush(NULL);
     if (jail != NULL) {
-        (void)jail_environment(jail->warms); /* built here: the child makes system calls only */
-#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces this process at its end */
+        (void)jail_environment(jail->warms); /* build it here: the child only makes system calls */
+#ifndef __SANITIZE_ADDRESS__                 /* LeakSanitizer traces this process at the end */
         (void)prctl(PR_SET_DUMPABLE, 0);
 #endif
     }
@@ -209,32 +208,32 @@ static pid_t look_for_end(const struct process *p, int *status, bool wait)
                              : waitpid(p->pid, status, wait ? 0 : WNOHANG);
 }
 
-/* Its end, waited for: until `until_ms`, then by force. Its wait status. */
+/* Waits for the end until until_ms, then kills the process. Returns the wait status. */
 static int reap(struct process *p, int64_t until_ms)
 {
     int status = 0;
-    /* Polled: there is no wait with a time limit for one child. */
+    /* Polls, because there is no wait for one child with a time limit. */
     while (look_for_end(p, &status, false) == 0) {
         struct timespec tick = {0, 1000000};
         if (clock_ms() >= until_ms) {
-            (void)kill(p->pid, SIGKILL); /* its group may not be made yet */
+            (void)kill(p->pid, SIGKILL); /* its group may not exist yet */
             (void)look_for_end(p, &status, true);
             break;
         }
         (void)nanosleep(&tick, NULL);
     }
     if (p->zygote == NULL) {
-        (void)kill(-p->pid, SIGKILL); /* whom it left behind */
+        (void)kill(-p->pid, SIGKILL); /* kill the processes it left behind */
     }
     p->pid = 0;
     return status;
 }
 
-/* Why it says and takes nothing more. */
+/* Sets `failure` for a process whose pipe ended. */
 static void describe_end(struct process *p)
 {
     if (p->pid == 0) {
-        return; /* it is described */
+        return; /* it is set already */
     }
     int64_t now = clock_ms();
     int status = reap(p, now + END_GRACE_MS);
@@ -260,7 +259,7 @@ static void describe_lateness(struct process *p, const char *what)
     (void)snprintf(p->failure, sizeof p->failure, "%s within %g s (limit_s)", what, p->limit_s);
 }
 
-/* Waits until fd is ready. False when it is too late. */
+/* Waits until fd is ready. False after until_ms. */
 static bool wait_for(int fd, short events, int64_t until_ms)
 {
     for (;;) {
@@ -291,7 +290,7 @@ int process_send(struct process *p, const char *bytes, size_t n)
             bytes += k;
             n -= (size_t)k;
         } else if (k < 0 && errno == EAGAIN) {
-            /* The clock is asked only when the pipe is full: for nearly every line it is not. */
+            /* Read the clock only if the pipe is full, which is rare. */
             until_ms = until_ms == 0 ? deadline_ms(p) : until_ms;
             if (!wait_for(p->to, POLLOUT, until_ms)) {
                 describe_lateness(p, "did not read its messages");
@@ -308,8 +307,7 @@ int process_send(struct process *p, const char *bytes, size_t n)
 
 char *process_receive(struct process *p)
 {
-    /* The line handed out before is overwritten now, and not when it was answered: its owner still
-     * read it. */
+    /* Discard the last returned line only now, because its reader has used it until this call. */
     if (p->used > 0) {
         memmove(p->in.p, p->in.p + p->used, p->in.n - p->used);
         p->in.n -= p->used;
@@ -324,7 +322,7 @@ char *process_receive(struct process *p)
             return p->in.p;
         }
         from = p->in.n;
-        /* A program that never ends its line must not take all memory. */
+        /* Limits the memory of a line that never ends. */
         if (p->in.n > MAX_LINE_BYTES) {
             (void)snprintf(p->failure, sizeof p->failure, "wrote a line of more than %zu MB",
                            MAX_LINE_BYTES >> 20);
@@ -380,7 +378,7 @@ void process_end(struct process *p)
     }
     int64_t until_ms = clock_ms() + (p->failure[0] == '\0' ? END_GRACE_MS : 0);
     if (p->from >= 0) {
-        char rest[4096]; /* a process that still writes must not wait for a reader */
+        char rest[4096]; /* read on, so that a writing process can end */
         ssize_t k = 1;
         while (p->pid > 0 && k != 0 && wait_for(p->from, POLLIN, until_ms)) {
             k = read(p->from, rest, sizeof rest);

@@ -1,4 +1,4 @@
-/* This process asks a running zygote for a fork, and for the end of one. */
+/* Requests to a running zygote, for a fork and for the end of one. */
 #include "policies/external/zygote.h"
 
 #include <sys/socket.h>
@@ -13,7 +13,7 @@ static void drop(struct zygote *z)
     z->useless = true;
 }
 
-/* An answer of two numbers; false: it is gone. */
+/* Receives an answer of two numbers. False if the zygote is gone. */
 static bool hear(struct zygote *z, long *a, long *b)
 {
     char text[64];

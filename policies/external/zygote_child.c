@@ -1,4 +1,4 @@
-/* A zygote in C: what zygote.py is for Python. */
+/* A zygote in C; zygote.py is one in Python. */
 #define _GNU_SOURCE /* SYS_close_range */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,7 +13,7 @@
 #define CONTROL 3
 #define NOT_CONFINED 125
 
-/* A request: its text, and the descriptors that came with it. False: nobody asks any more. */
+/* Receives a request: its text and its descriptors. False if the parent closed the socket. */
 static bool take(char text[ZYGOTE_TEXT], int fds[ZYGOTE_FDS], int *n)
 {
     struct iovec into = {text, ZYGOTE_TEXT - 1};
@@ -41,7 +41,7 @@ static bool take(char text[ZYGOTE_TEXT], int fds[ZYGOTE_FDS], int *n)
     return true;
 }
 
-/* In a fork: its streams, the descriptors of the run from 3 on, and nothing else. */
+/* In a fork: sets up its streams and the run's descriptors from 3 on, and closes all others. */
 static void become(const int *fds, int n, pid_t parent)
 {
     bool fine = dup2(fds[0], STDIN_FILENO) >= 0 && dup2(fds[1], STDOUT_FILENO) >= 0;

@@ -1,4 +1,4 @@
-/* How a zygote is started, and when a policy has one. */
+/* Starts a zygote, for policies that need one. */
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include "policies/external/external_impl.h"
 #include "policies/external/jail_filter.h"
 
-#define FORK_LIMIT_S 30 /* for an answer of the zygote, which does nothing but fork */
+#define FORK_LIMIT_S 30 /* limit of an answer of the zygote, which only forks */
 
 bool zygote_start(struct zygote *z, char *const argv[], const struct jail *jail, double limit_s)
 {
@@ -16,7 +16,7 @@ bool zygote_start(struct zygote *z, char *const argv[], const struct jail *jail,
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return false;
     }
-    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 64); /* far from where a child has it */
+    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 64); /* above the descriptors of a child */
     struct jail of_it = *jail;
     of_it.keeps = 1;
     of_it.kept[0] = high;

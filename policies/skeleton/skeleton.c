@@ -1,5 +1,5 @@
-/* skeleton: one request at a time, in arrival order, on one device. Say here what your order or
- * mechanism is, and where it comes from. The contract is sim/api/policy.h. */
+/* skeleton: one request at a time, in arrival order, on one device. Describe here your order or
+ * mechanism, with its source. The contract is sim/api/policy.h. */
 #include "policies/common/place.h"
 #include "policies/common/reqq.h"
 
@@ -10,10 +10,10 @@ static const struct policy_param params[] = {
     {.name = NULL},
 };
 
-struct skeleton { /* zeroed before init; nothing may live in static variables */
+struct skeleton { /* zeroed before init; do not use static variables */
     struct reqq waiting;
     const struct request *current; /* NULL when idle */
-    struct pass *pass;             /* of it; NULL when none is formed */
+    struct pass *pass;             /* of `current`; NULL: not formed */
     uint8_t device;
 };
 
@@ -28,7 +28,7 @@ static int skeleton_init(struct sched *s)
 static void skeleton_request_arrived(struct sched *s, const struct request *r)
 {
     struct skeleton *p = s->state;
-    reqq_push(&p->waiting, r); /* your order goes here */
+    reqq_push(&p->waiting, r); /* insert your order here */
 }
 
 static void skeleton_pass_done(struct sched *s, const struct pass *done)
@@ -48,9 +48,9 @@ static void skeleton_request_cancelled(struct sched *s, const struct request *r)
     p->current = p->current == r ? NULL : p->current;
 }
 
-/* Forms the next pass of the request that is served. False when there is none, or no room for its
- * KV: then the request keeps its place, and a later call of schedule tries again. A request that
- * has left its queue by now would never be served. */
+/* Forms the next pass of the current request, or of the next one. False if there is none, or no
+ * room for its KV: then the request stays in the queue, and a later call of schedule tries
+ * again. */
 static bool skeleton_form(struct sched *s, struct skeleton *p)
 {
     const struct request *r = p->current != NULL ? p->current : p->waiting.head;
@@ -73,13 +73,13 @@ static bool skeleton_form(struct sched *s, struct skeleton *p)
     return true;
 }
 
-/* All actions are here, none in the hooks above. */
+/* Actions are only allowed here, not in the hooks above. */
 static void skeleton_schedule(struct sched *s)
 {
     struct skeleton *p = s->state;
     sched_again(s); /* if it acts, it is called once more at this instant */
     bool formed = p->pass != NULL || skeleton_form(s, p);
-    if (formed && p->pass->state == PASS_STATE_READY) { /* also after a launch that was refused */
+    if (formed && p->pass->state == PASS_STATE_READY) { /* or a launch was refused */
         (void)place_whole(s, p->pass, p->device, YIELD_PASS);
     }
 }
@@ -88,7 +88,7 @@ static const struct policy_ops ops = {
     .name = "skeleton",
     .summary = "one request at a time, in arrival order (to be changed)",
     .contract = POLICY_CONTRACT,
-    .flags = POLICY_F_LATE | POLICY_F_SLEEPS, /* promises: without them it is judged more slowly */
+    .flags = POLICY_F_LATE | POLICY_F_SLEEPS, /* promises, for speed */
     .state_size_bytes = sizeof(struct skeleton),
     .request_state_size_bytes = sizeof(struct reqq_node),
     .params = params,
