@@ -3,7 +3,7 @@
 #include "sim/base/input.h"
 #include "sim/base/json.h"
 
-/* "# key: value" lines, up to the first that is none. */
+/* Parses "# key: value" lines, up to the first other line. */
 static cJSON *of_comments(char *head)
 {
     cJSON *about = cJSON_CreateObject();
@@ -18,8 +18,8 @@ static cJSON *of_comments(char *head)
     return about;
 }
 
-/* Returns the description of a timeline, or NULL for any other file. The first line of a timeline
- * holds it, so this need not parse the rest, which can be hundreds of MB. */
+/* The description of a timeline; NULL for other files. It is in a timeline's first line, so the
+ * rest, which can be hundreds of MB, is not parsed. */
 static cJSON *of_timeline(char *head)
 {
     static const char key[] = "\"otherData\":";
@@ -52,7 +52,7 @@ cJSON *about_read(const char *path, cJSON **tree, struct err *e)
     if (in == NULL) {
         return NULL;
     }
-    const char *kind = "timeline"; /* where it is not said */
+    const char *kind = "timeline"; /* default */
     cJSON *about = NULL;
     char first = head[strspn(head, " \n\t\r")];
     if (first != '{' && first != '[') {

@@ -1,20 +1,20 @@
-/* The description inside a file of results (experiments/run/about.h writes it): its kind, policy,
- * model, machine and workload. JSON has it as the member "about", a timeline as otherData, a CSV as
- * comment lines "# key: value" before its header. */
+/* The description in a file of results (written by experiments/run/about.h): its kind, policy,
+ * model, machine and workload. In JSON it is the member "about", in a timeline otherData, and in a
+ * CSV comment lines "# key: value" before the header. */
 #pragma once
 
 #include <cjson/cJSON.h>
 
 #include "sim/base/base.h"
 
-/* An object of texts, empty but for its kind when the file says nothing: of a JSON file without
- * "about" the kind is "json", of a CSV "table", of several comparisons (`compare --store --json`)
- * "compare-store". *tree is all of a JSON file but a timeline, else NULL. The caller frees both.
- * Errors when it cannot be opened (NULL) or is malformed. */
+/* Reads the description, an object of strings. A file without one gets a kind only: "json" for
+ * JSON, "table" for CSV, "compare-store" for several comparisons (`compare --store --json`). *tree
+ * is the whole tree of a JSON file that is no timeline, else NULL. The caller frees both. Returns
+ * NULL with an error if the file cannot be opened; adds errors if it is malformed. */
 cJSON *about_read(const char *path, cJSON **tree, struct err *e);
-/* Reads it from a tree. The caller frees it. */
+/* The description in a tree. The caller frees it. */
 cJSON *about_of(const cJSON *tree);
-/* "" when it is not said. */
+/* The value of a key, or "". */
 const char *about_fact(const cJSON *about, const char *key);
-/* Is one of the words of `kinds` among those of its kind? */
+/* Whether the kind, a list of words, has a word of `kinds`. */
 bool about_is(const cJSON *about, const char *kinds);

@@ -1,4 +1,4 @@
-/* Reads the inputs of a figure, and keeps the data that gnuplot draws. */
+/* Inputs of figures, and the data for gnuplot. */
 #include "plots/figure.h"
 
 #include <gsl/gsl_sort.h>
@@ -18,7 +18,7 @@ const char *const *figure_metrics(const struct figure_request *q, const struct f
     return q->n_metrics > 0 ? q->metrics : own;
 }
 
-/* A file says of which policy it is; its name is what somebody called it. */
+/* Uses the policy in the description, else the file's name. */
 static void put_label(struct figure_input *in)
 {
     const char *policy = about_fact(in->about, "policy");
@@ -45,7 +45,7 @@ int figure_input_add(struct figure_request *r, const char *text, struct err *e)
     size_t before = e->n;
     const char *eq = strchr(text, '=');
     const char *slash = strchr(text, '/');
-    /* LABEL=FILE; behind a slash the sign belongs to a folder's name. */
+    /* LABEL=FILE; an '=' after a slash is part of the path. */
     bool labelled = eq != NULL && eq > text && (slash == NULL || eq < slash);
     in->path = labelled ? eq + 1 : text;
     in->about = xkept(about_read(in->path, &in->tree, e));
@@ -113,7 +113,7 @@ struct frame *figure_values(struct figure_data *d, const struct frame_column *c,
     return d->values;
 }
 
-/* Replaces characters that would break a row: a tab, a line end, a quote, a comment sign. */
+/* Replaces characters that would break a row: control characters, a quote, a comment sign. */
 static void put_clean(FILE *out, const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {
@@ -128,8 +128,8 @@ void figure_block(struct figure_data *d, const char *fmt, ...)
     va_start(ap, fmt);
     OWNED char *name = xvformat(fmt, ap);
     va_end(ap);
-    /* Two empty lines end a block for gnuplot (`index`), and its first line is the block's name for
-     * whoever reads the file. */
+    /* Two empty lines end a block for gnuplot (`index`). A block's first line is its name, for
+     * readers of the file. */
     (void)fputs(d->blocks > 0 ? "\n\n" : "", d->tsv);
     put_clean(d->tsv, name[0] == '\0' ? "-" : name);
     (void)fputc('\n', d->tsv);
@@ -161,7 +161,7 @@ void figure_var(struct figure_data *d, const char *name, double v)
 {
     if (isfinite(v)) {
         (void)fprintf(d->vars, "%s = %.12g\n", name, v);
-    } else { /* "nan" would be the name of a variable to gnuplot */
+    } else { /* gnuplot would take "nan" as a variable's name */
         (void)fprintf(d->vars, "%s = NaN\n", name);
     }
 }
@@ -171,8 +171,8 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
     (void)fprintf(d->vars, "%s = '", name);
     for (const char *p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
-        /* gnuplot reads two single quotes as one within a text. A line break would end the text and
-         * begin a command, so a space replaces it. */
+        /* In a gnuplot string, a single quote is written twice. A line break would end the string
+         * and start a command, so a space replaces it. */
         (void)fprintf(d->vars, "%s%c", c == '\'' ? "'" : "", c < ' ' ? ' ' : c);
     }
     (void)fputs("'\n", d->vars);
@@ -180,7 +180,7 @@ void figure_var_text(struct figure_data *d, const char *name, const char *text)
 
 void figure_texts_put(struct texts *l, const char *name, struct figure_data *d)
 {
-    /* One more than there are: gnuplot has no array of none. */
+    /* One element more, because gnuplot has no empty arrays. */
     (void)fprintf(d->vars, "array %s[%zu]\n", name, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
         OWNED char *at = xformat("%s[%zu]", name, i + 1);
@@ -190,7 +190,7 @@ void figure_texts_put(struct texts *l, const char *name, struct figure_data *d)
     texts_fini(l);
 }
 
-#define BARS_OUTLIER 4.0 /* times the rest */
+#define BARS_OUTLIER 4.0 /* times the next shorter bar */
 
 double figure_bars_end(const double *mean, const double *high, size_t n)
 {
@@ -202,9 +202,9 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
         }
     }
     gsl_sort(v, 1, m);
-    double most = m > 0 ? v[m - 1] : 0.0; /* of those that are drawn whole */
-    /* From the middle on: half of the bars at least are drawn whole, and what is cut is far from
-     * its next neighbour, not merely large. */
+    double most = m > 0 ? v[m - 1] : 0.0; /* longest bar that is drawn whole */
+    /* Start in the middle: at least half of the bars are drawn whole, and a cut bar is far above
+     * the next shorter one, not merely long. */
     for (size_t kept = (m + 1) / 2; kept < m; kept++) {
         if (v[kept - 1] > 0.0 && v[kept] > BARS_OUTLIER * v[kept - 1]) {
             most = v[kept - 1];
@@ -214,8 +214,8 @@ double figure_bars_end(const double *mean, const double *high, size_t n)
     double end = most;
     for (size_t i = 0; i < n; i++) {
         bool whole = isfinite(mean[i]) && mean[i] <= most;
-        /* An interval may take as much room as the bars and no more, or a wide one presses all of
-         * them flat. */
+        /* Limits the room for intervals to that of the bars, so that a wide one does not flatten
+         * them. */
         end = whole && isfinite(high[i]) ? fmax(end, fmin(high[i], 2.0 * most)) : end;
     }
     return most < (m > 0 ? end : 0.0) ? end : 1.05 * most;
@@ -249,5 +249,5 @@ void figure_slots_put(const char *const *names, size_t n, struct figure_data *d)
         longest = strlen(names[i]) > longest ? strlen(names[i]) : longest;
         (void)fprintf(d->vars, "slot[%zu] = %u\n", i + 1, palette_slot(names[i]));
     }
-    figure_var(d, "longest", (double)longest); /* of a legend */
+    figure_var(d, "longest", (double)longest); /* for the legend */
 }

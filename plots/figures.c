@@ -1,4 +1,4 @@
-/* All figures, and how one is prepared. */
+/* The list of figures, and their preparation. */
 #include <sys/stat.h>
 
 #include "plots/about.h"
@@ -98,7 +98,7 @@ const struct figure *figure_find(const char *name)
     return NULL;
 }
 
-/* Different values of a fact over the inputs, as far as there is room. */
+/* Lists the distinct values of a fact over the inputs, up to MOST. */
 static void put_fact(const struct figure_request *r, const char *key, FILE *out, bool *any)
 {
     enum { MOST = 4 };
@@ -124,7 +124,7 @@ static void put_fact(const struct figure_request *r, const char *key, FILE *out,
 
 static void put_subject(const struct figure_request *r, struct figure_data *d)
 {
-    /* Several inputs are named in the figure itself. */
+    /* With several inputs the figure itself names the policies. */
     static const char *const all[] = {"policy", "llm", "soc", "workload", "failed"};
     const char *const *facts = r->n_inputs > 1 ? all + 1 : all;
     size_t n = r->n_inputs > 1 ? 4 : 5;
@@ -148,7 +148,7 @@ size_t figure_takes_metrics(const struct figure *f)
                                          : f->prepare == figure_heatmap;
 }
 
-/* A metric that a figure has no place for would be another one in silence. */
+/* An error, because a figure would silently ignore metrics that it cannot draw. */
 static int check_metrics(const struct figure *f, size_t n, struct err *e)
 {
     size_t most = figure_takes_metrics(f);
@@ -161,7 +161,7 @@ static int check_metrics(const struct figure *f, size_t n, struct err *e)
                          n, text_plural(n));
 }
 
-/* Tables and timelines are read again, by each figure. */
+/* Figures read tables and timelines again, which a pipe does not permit. */
 static bool is_in_a_file(const struct figure_input *in)
 {
     struct stat is;
@@ -173,8 +173,7 @@ int figure_prepare(const struct figure *f, const struct figure_request *r, struc
 {
     for (size_t i = 0; i < r->n_inputs; i++) {
         const struct figure_input *in = &r->inputs[i];
-        /* All inputs are looked at before any is drawn, so that every wrong one is named at once.
-         */
+        /* Checks all inputs before any is drawn, to report every wrong one at once. */
         if (about_fact(in->about, "kind")[0] != '\0' && !about_is(in->about, f->kinds)) {
             (void)err_add(e, "%s: of the kind \"%s\"; %s reads: %s", in->path,
                           about_fact(in->about, "kind"), f->name, f->reads);

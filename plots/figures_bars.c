@@ -1,9 +1,9 @@
-/* Bars: one per policy, with intervals. */
+/* Bars, one per policy, with intervals. */
 #include "plots/results.h"
 #include "plots/series.h"
 #include "sim/metrics/metric_table.h"
 
-/* Names of the policies, their colours, and what is to be said of a mean of theirs. */
+/* Writes the policies' names and colours, and marks on their means. */
 static void put_rows(const struct results *r, struct figure_data *d)
 {
     struct texts rows = {.n = 0};
@@ -21,7 +21,7 @@ static void put_rows(const struct results *r, struct figure_data *d)
     figure_var(d, "marked", marked ? 1.0 : 0.0);
 }
 
-/* One panel and block per metric: a row per point with name, mean, low, high, end of the axis. */
+/* Writes a metric's block: a row per point with name, mean, low, high, end of the axis. */
 static void put_panel(const struct results *r, const char *metric, struct figure_data *d)
 {
     double scale = metric_scale(metric);
@@ -50,7 +50,7 @@ int figure_bars(const struct figure_request *q, struct figure_data *d, struct er
     size_t n_shown = 0;
     for (size_t i = 0; rc == 0 && i < n && n_shown < FIGURE_MAX_METRICS; i++) {
         bool asked = q->n_metrics > 0 || (i + 1 == n && n_shown == 0);
-        if (asked) { /* of those that nobody asked for a workload need not have all */
+        if (asked) { /* a default metric may be missing in the results */
             rc = results_require(r, metrics[i], e);
         }
         if (rc == 0 && (asked || results_has(r, metrics[i]))) {
@@ -68,11 +68,11 @@ int figure_bars(const struct figure_request *q, struct figure_data *d, struct er
     return rc;
 }
 
-/* ---- where latency goes ---- */
+/* ---- breakdown of latency ---- */
 
 #define N_PARTS 5
 
-/* Edges of the parts of one policy and class, from 0 to the whole. NaN: it has no such request. */
+/* Boundaries of the parts of a class's latency, from 0 to the whole. NaN: no such request. */
 static void edges_of(const struct results *r, size_t i, const char *cls, double *edge,
                      struct results_value *whole)
 {
@@ -85,15 +85,15 @@ static void edges_of(const struct results *r, size_t i, const char *cls, double 
         v[k].mean = isfinite(v[k].mean) ? v[k].mean : 0.0;
     }
     edge[0] = 0.0;
-    edge[1] = v[0].mean;                      /* waits for prefill */
-    edge[2] = edge[1] + v[1].mean;            /* suspended in it */
-    edge[3] = fmax(v[2].mean, edge[2]);       /* the rest to the first token: prefill */
-    edge[4] = edge[3] + v[3].mean;            /* waits in decode */
-    edge[N_PARTS] = fmax(v[4].mean, edge[4]); /* the rest: decode */
+    edge[1] = v[0].mean;                      /* pending before prefill */
+    edge[2] = edge[1] + v[1].mean;            /* suspended in prefill */
+    edge[3] = fmax(v[2].mean, edge[2]);       /* prefill: the rest to the first token */
+    edge[4] = edge[3] + v[3].mean;            /* pending in decode */
+    edge[N_PARTS] = fmax(v[4].mean, edge[4]); /* decode: the rest */
     *whole = v[4];
 }
 
-/* Name, edges, low and high of the whole, end of the axis. */
+/* Writes rows: name, boundaries, low and high of the whole, end of the axis. */
 static void put_parts(const struct results *r, const char *cls, struct figure_data *d)
 {
     size_t n = results_n(r);

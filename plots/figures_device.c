@@ -1,11 +1,11 @@
-/* Kernels and devices: the roofline, and what `characterize` measures. */
+/* Kernels and devices: the roofline, and measurements of `characterize`. */
 #include "plots/figure.h"
 
 #define UNDEFINED ((double)NAN)
 #define ROOF_FROM 0.3 /* flop per byte */
 #define ROOF_TO 3000.0
 
-#define NEAR_LOG 0.15 /* points whose names would cover each other */
+#define NEAR_LOG 0.15 /* labels of points nearer than this (natural log) overlap */
 
 static bool are_near(const struct frame *f, uint32_t a, uint32_t b)
 {
@@ -14,8 +14,8 @@ static bool are_near(const struct frame *f, uint32_t a, uint32_t b)
            fabs(log(frame_get(f, a, "flop_per_s") / frame_get(f, b, "flop_per_s"))) < NEAR_LOG;
 }
 
-/* A point near an earlier one that has a name is named there. The row of the one that has its name,
- * by row; the caller frees them. */
+/* For each row, the row with its label: a point near an earlier labelled one of the same device
+ * shares its label. The caller frees the array. */
 static uint32_t *named_at(const struct frame *f)
 {
     uint32_t *at = xcalloc((size_t)frame_rows(f) + 1, sizeof *at);
@@ -29,7 +29,7 @@ static uint32_t *named_at(const struct frame *f)
     return at;
 }
 
-/* "QKV FFN" where points of one device lie on each other. */
+/* Appends the names of all points with the label of row k: "QKV FFN". */
 static void put_names(const struct frame *f, const uint32_t *at, uint32_t k, struct text *text)
 {
     SCOPED(texts_fini) struct texts known = {.n = 0};
@@ -49,7 +49,7 @@ static const struct frame_column dot_columns[] = {
     {.name = "flop_per_byte", .title = "flop/byte", .unit = "flop/byte"},
     {.name = "tflop_per_s", .title = "TFLOP/s", .unit = "TFLOP/s"}};
 
-/* The kernels of a device: intensity, flop/s, names, whether it is one of decode. */
+/* Writes the kernels of a device: intensity, flop/s, names, 1 for decode. */
 static void put_dots(const struct frame *kernels, const uint32_t *at, const char *device,
                      struct figure_data *d)
 {
@@ -68,7 +68,7 @@ static void put_dots(const struct frame *kernels, const uint32_t *at, const char
     }
 }
 
-/* Blocks: the roofs (intensity, flop/s) of each device, then the kernels of each. */
+/* Blocks: the roof (intensity, flop/s) of each device, then the kernels of each. */
 int figure_roofline(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     SCOPED(frame_drop) struct frame *kernels = figure_rows(&q->inputs[0], "kernels", e);
@@ -82,7 +82,7 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
     for (uint32_t i = 0; e->n == 0 && i < frame_rows(roofs); i++) {
         double flop = frame_get(roofs, i, "flop_per_s");
         double bytes = frame_get(roofs, i, "bytes_per_s");
-        const double at[] = {ROOF_FROM, flop / bytes, ROOF_TO}; /* one corner: the knee */
+        const double at[] = {ROOF_FROM, flop / bytes, ROOF_TO}; /* the knee is the only corner */
         texts_add(&devices, frame_text(roofs, i, "device"));
         figure_block(d, "%s", devices.v[i]);
         for (size_t k = 0; k < 3; k++) {
@@ -101,7 +101,7 @@ int figure_roofline(const struct figure_request *q, struct figure_data *d, struc
 
 /* ---- kernels: operators by device ---- */
 
-/* "GEMM, decode 1" of `list kernels`; a table may have operators alone. */
+/* "GEMM, decode 1" from `list kernels`; only "GEMM" from a table without `work`. */
 static const char *op_of(const struct frame *f, uint32_t row)
 {
     const char *work = frame_text(f, row, "work");
@@ -159,7 +159,7 @@ static void put_curve(const struct frame *f, uint32_t row, const char *x, const 
                (isfinite(high) ? high : v) * 1e3, 0.0, 0.0);
 }
 
-/* x, y, low, high in a block per device (one, where there is no such column); seconds as ms. */
+/* Writes x, y, low, high in a block per device (or one block), with seconds as ms. */
 static int curves(const struct figure_request *q, const char *x, const char *y,
                   struct figure_data *d, struct err *e)
 {
@@ -208,7 +208,7 @@ int figure_draft(const struct figure_request *q, struct figure_data *d, struct e
     return curves(q, "draft_tokens", "verify_s", d, e);
 }
 
-/* Victim by aggressor: rows of column index, row index, slowdown. */
+/* Rows: index of the aggressor's column, of the victim's row, slowdown. */
 int figure_corun(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     if (figure_is_study(q)) {

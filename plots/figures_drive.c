@@ -1,8 +1,8 @@
-/* Real against simulated: a dot per request, and the order of policies. Reads drive --compare
+/* Real against simulated runs: a dot per request, and the order of policies. Reads drive --compare
  * --json. */
 #include "plots/figure.h"
 
-/* Dots of one class and metric over all policies: real, simulated. */
+/* Dots of a class and metric over all policies: real, simulated. */
 static void dots(const struct frame *requests, const char *cls, const char *metric,
                  struct figure_data *d)
 {
@@ -16,7 +16,7 @@ static void dots(const struct frame *requests, const char *cls, const char *metr
     }
 }
 
-/* A row per policy of a class: number, real mean, simulated mean. */
+/* A row per policy for a class: index, real mean, simulated mean. */
 static void order(const struct frame *means, const char *cls, struct figure_data *d)
 {
     double at = 0.0;

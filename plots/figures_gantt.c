@@ -1,4 +1,4 @@
-/* Schedules as bars: a window of a timeline, and the strategies of switching NPU graphs. */
+/* Schedules as bars: a window of a timeline, and the strategies to switch NPU graphs. */
 #include "plots/figure.h"
 #include "plots/timeline_read.h"
 #include "sim/base/json.h"
@@ -7,7 +7,7 @@
 #define MAX_TRACKS 256
 #define MAX_DEPTH 4
 #define DEFAULT_WINDOW_S 10.0
-#define MAX_BARS 20000 /* of a window: beyond, a picture of it says nothing */
+#define MAX_BARS 20000 /* per window; more would be unreadable */
 
 enum bar_kind {
     BAR_REACTIVE_PREFILL,
@@ -29,7 +29,7 @@ struct bar {
     int track;
     enum bar_kind kind;
     double begin_s, end_s;
-    double request; /* the first of it; NOBODY where it has none, or bars of several are one */
+    double request; /* the first request of a bar's pass; NOBODY: none, or merged bars of several */
 };
 
 struct window {
@@ -42,24 +42,24 @@ struct window {
     struct asked {
         int track;
         double at_s;
-    } * asked; /* preemptions */
+    } * asked; /* requests to preempt */
     size_t n_asked;
     struct says {
         int track;
         double at_s;
         char *text;
-    } * says; /* what bars of conditions say */
+    } * says; /* labels of the bars of conditions */
     size_t n_says;
     struct number {
         int row;
         double at_s, request, room_s;
-    } * numbers; /* written in bars */
+    } * numbers; /* request numbers in bars */
     size_t n_numbers;
 };
 
 static void keep(struct window *w, struct bar b)
 {
-    /* The list keeps one bar above the limit, by which read_window sees that there are more. */
+    /* The list may exceed the limit by one bar, which read_window detects. */
     if (b.end_s <= w->from_s || b.begin_s >= w->to_s || w->n > MAX_BARS) {
         return;
     }
@@ -149,8 +149,8 @@ static void see(void *ctx, const cJSON *o)
     }
 }
 
-/* Devices have rows, and what else has bars in some input, so that who idles is seen: input by
- * input, the first track on top. row: of an input's tracks. */
+/* Makes the rows, input by input, with the first track on top: all devices, even if idle, and other
+ * tracks with bars in some input. row: per track of an input, its row or -1. */
 static void rows_of(const struct window *w, size_t n, const struct figure_request *q,
                     int (*row)[MAX_TRACKS], struct figure_data *d)
 {
@@ -176,11 +176,11 @@ static void rows_of(const struct window *w, size_t n, const struct figure_reques
     figure_texts_put(&rows, "rows", d);
 }
 
-#define PIXELS 1000.0 /* that a window is wide */
+#define PIXELS 1000.0 /* width of a window */
 
-#define NAME_PIXELS 26.0 /* that the number of a request needs */
+#define NAME_PIXELS 26.0 /* width of a request's number */
 
-/* A bar that is wide enough has the number of its request. */
+/* Puts the request's number into a bar that is wide enough. */
 static void put_name(struct window *w, int row, const struct bar *b)
 {
     double room_s = NAME_PIXELS * (w->to_s - w->from_s) / PIXELS;
@@ -191,14 +191,14 @@ static void put_name(struct window *w, int row, const struct bar *b)
     }
 }
 
-/* Draws the bars of a kind on each track. Bars less than a pixel apart become one bar: thousands of
- * bars that no reader can distinguish would only make the file large. */
+/* Draws the bars of a kind on each track. Merges bars less than a pixel apart: thousands of
+ * indistinguishable bars would only make the file large. */
 static void put_bars(struct window *w, int kind, const int *row, struct figure_data *d)
 {
     double near_s = (w->to_s - w->from_s) / PIXELS;
     for (int t = 0; t < MAX_TRACKS; t++) {
         struct bar open = {.end_s = -1.0};
-        bool between = false; /* something of another kind that shows */
+        bool between = false; /* a visible bar of another kind is between */
         for (size_t i = 0; i <= w->n && row[t] >= 0; i++) {
             const struct bar *b = i < w->n ? &w->bars[i] : NULL;
             if (b != NULL && ((int)b->kind != kind || b->track != t)) {
@@ -222,7 +222,7 @@ static void put_bars(struct window *w, int kind, const int *row, struct figure_d
 
 static void put_asked(const struct window *w, const int *row, struct figure_data *d)
 {
-    double last_s[MAX_TRACKS]; /* a row's own: both devices may be asked at one instant */
+    double last_s[MAX_TRACKS]; /* per track: both devices may be asked at one instant */
     for (int t = 0; t < MAX_TRACKS; t++) {
         last_s[t] = -HUGE_VAL;
     }
@@ -243,8 +243,8 @@ static int by_begin(const void *a, const void *b)
     return (x->begin_s > y->begin_s) - (x->begin_s < y->begin_s);
 }
 
-/* Time in which something of such kinds ran on a track: bars of two passes may overlap. *all: from
- * the first beginning to the last end. */
+/* Time in which bars of these kinds cover a track; bars of two passes may overlap. *all: from the
+ * first begin to the last end. */
 static double busy_s(const struct window *w, int track, enum bar_kind first, enum bar_kind last,
                      struct bar *all)
 {
@@ -266,7 +266,7 @@ static double busy_s(const struct window *w, int track, enum bar_kind first, enu
     return sum_s;
 }
 
-/* Puts how long each row does what, and the share of the window in which it is busy. */
+/* Writes the time of each kind of work per row, and the busy share of the window. */
 static void put_busy(const struct window *w, const char *label, const int *row,
                      struct figure_data *d)
 {
@@ -347,7 +347,7 @@ static void read_window(struct window *w, const struct figure_request *q, size_t
     w->from_s = q->from_s;
     w->to_s = q->to_s > 0.0 ? q->to_s : q->from_s + DEFAULT_WINDOW_S;
     (void)timeline_read(path, "MBEXi", NULL, see, w, e);
-    for (int t = 0; t < MAX_TRACKS; t++) { /* still open at the end of the file */
+    for (int t = 0; t < MAX_TRACKS; t++) { /* bars without an end in the file */
         while (w->depth[t] > 0) {
             struct bar b = w->open[t][--w->depth[t]];
             b.end_s = w->last_s;
@@ -379,7 +379,7 @@ int figure_gantt(const struct figure_request *q, struct figure_data *d, struct e
 
 static const char *const graph_kinds[] = {"compute_g1", "compute_g2", "load_g2"};
 static const char *const graph_names[] = {"compute with G1", "compute with G2", "load G2"};
-/* Times are in the units of the command that made the schedule. */
+/* Times have the units of the command that made the schedule. */
 static const struct frame_column graph_columns[] = {{.name = "strategy", .kind = FRAME_TEXT},
                                                     {.name = "work", .kind = FRAME_TEXT},
                                                     {.name = "begin", .title = "begins"},
@@ -387,7 +387,7 @@ static const struct frame_column graph_columns[] = {{.name = "strategy", .kind =
                                                     {.name = "busy"},
                                                     {.name = "blocks"}};
 
-/* All that a strategy does of a kind. */
+/* Adds up all work of a kind in a strategy. */
 static void put_work(const struct frame *f, const char *strategy, int kind, struct frame *values)
 {
     double begin = (double)INFINITY;

@@ -1,8 +1,8 @@
-/* The interference matrix of `explain --interference`, and its causes as bars. */
+/* The interference matrix of `explain --interference`, and the causes as bars. */
 #include "plots/figure.h"
 #include "sim/base/words.h"
 
-/* All inputs of explain --interference; -EINVAL with errors when one is something else. */
+/* Reads all inputs; -EINVAL with errors if one is not from explain --interference. */
 static int read_all(const struct figure_request *q, struct frame **v, struct err *e)
 {
     for (size_t i = 0; i < q->n_inputs; i++) {
@@ -18,7 +18,7 @@ static void free_all(const struct figure_request *q, struct frame **v)
     }
 }
 
-/* Seconds per request of a class in a column; 0 where there are none. */
+/* A column in seconds per request of a class; 0 without requests. */
 static double per_request(const struct frame *f, const char *cls, const char *column)
 {
     for (uint32_t row = 0; row < frame_rows(f); row++) {
@@ -30,7 +30,7 @@ static double per_request(const struct frame *f, const char *cls, const char *co
     return 0.0;
 }
 
-/* Block per input, victims as rows and aggressors as columns: column, row, seconds per victim. */
+/* Writes a block per input: aggressor's column, victim's row, seconds per victim. */
 static void put_matrix(const char *label, const struct frame *f, struct figure_data *d)
 {
     figure_block(d, "%s", label);
@@ -58,7 +58,7 @@ int figure_interference(const struct figure_request *q, struct figure_data *d, s
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* Causes that are drawn as one part, from the bottom of a bar; NULL ends a part. Every cause of
+/* Causes drawn as one part, from the bottom of a bar; NULL ends a part. Every cause of
  * sim/metrics/explain.h is in exactly one. */
 #define MAX_TOGETHER 4
 static const char *const parts[][MAX_TOGETHER + 1] = {
@@ -75,7 +75,7 @@ static const char *const parts[][MAX_TOGETHER + 1] = {
 };
 #define N_PARTS (sizeof parts / sizeof parts[0])
 
-/* The edges of the parts, from 0 to the whole. */
+/* Boundaries of the parts, from 0 to the whole. */
 static void edges_of(const struct frame *f, const char *cls, double *edge)
 {
     edge[0] = 0.0;
@@ -88,7 +88,7 @@ static void edges_of(const struct frame *f, const char *cls, double *edge)
     }
 }
 
-/* Puts the bars of a class, per input: name, edges, no interval, end of the axis. */
+/* Writes the bars of a class, per input: name, boundaries, no interval, end of the axis. */
 static void put_bars(const struct figure_request *q, struct frame *const *v, const char *cls,
                      struct figure_data *d)
 {

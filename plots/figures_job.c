@@ -1,11 +1,11 @@
-/* The request graph of one job on a time axis: a row per request, who waited for whom, and the
- * critical path. Reads explain --job --json. */
+/* The request graph of a job on a time axis: a row per request, dependencies, and the critical
+ * path. Reads explain --job --json. */
 #include "plots/figure.h"
 
-#define MAX_ROWS 200 /* of a job: beyond, a picture of it says nothing */
+#define MAX_ROWS 200 /* requests of a job; more would be unreadable */
 
 struct job_row {
-    uint32_t at; /* in the table */
+    uint32_t at; /* row in the table */
     double arrival_ns, id;
 };
 
@@ -36,8 +36,7 @@ static bool is_on_path(const struct frame *f, uint32_t row)
     return frame_at(f, row, (size_t)frame_find(f, "on_path")).number > 0.0;
 }
 
-/* Bars of a class (NULL: both) between two instants; a request that did not come so far has none.
- */
+/* Writes bars of a class (NULL: both) between two instants, for requests that reached the first. */
 static void bars(const struct frame *f, const struct job_row *v, const char *title, const char *cls,
                  const char *from, const char *to, struct figure_data *d)
 {
@@ -66,7 +65,7 @@ static void outlines(const struct frame *f, const struct job_row *v, struct figu
     }
 }
 
-/* From the end of a parent on its row to the child's arrival on the child's. */
+/* Edges from the end of a parent, on its row, to the child's arrival, on the child's row. */
 static void edges(const struct frame *e, const struct frame *f, const struct job_row *v,
                   bool on_path, struct figure_data *d)
 {
@@ -100,7 +99,7 @@ int figure_job(const struct figure_request *q, struct figure_data *d, struct err
         return err_add(e, "%s: a job of %u requests; at most %d can be drawn", q->inputs[0].path, n,
                        MAX_ROWS);
     }
-    /* A job of one request has no edges. */
+    /* Not figure_rows, because a job of one request has no edges. */
     SCOPED(frame_drop)
     struct frame *links = frame_of_json(q->inputs[0].tree, "edges", q->inputs[0].path);
     OWNED struct job_row *v = rows_of(requests, d);

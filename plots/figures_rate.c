@@ -3,8 +3,8 @@
 #include "plots/series.h"
 #include "sim/metrics/metric_table.h"
 
-/* The offered rate before the load that it follows from: requests a minute can be held against
- * another machine's. */
+/* In order of preference. The offered rate is first, because requests per minute are comparable
+ * between machines. */
 static const char *const rate_axes[] = {"offered_req_per_min", "rate", "load", "rate_scale", NULL};
 static const char *const no_axes[] = {NULL};
 
@@ -24,7 +24,7 @@ static const char *axis_title(const char *axis)
     return axis;
 }
 
-/* One panel per metric, in it a block per series: x, mean, low, high. */
+/* Writes a panel per metric, with a block per series: x, mean, low, high. */
 static int lines(const struct figure_request *q, const char *const *candidates, const char *what,
                  struct figure_data *d, struct err *e)
 {
@@ -73,7 +73,7 @@ int figure_chunk(const struct figure_request *q, struct figure_data *d, struct e
 
 struct pair {
     struct results_value a, b; /* throughput, latency */
-    unsigned overloaded;       /* runs */
+    unsigned overloaded;       /* overloaded runs */
 };
 
 static void put_pair(struct figure_data *d, const struct pair *p)
@@ -84,8 +84,7 @@ static void put_pair(struct figure_data *d, const struct pair *p)
                isfinite(p->b.high) ? p->b.high : p->b.mean, p->overloaded);
 }
 
-/* More of the metric is better. One that nothing is known of is as its axis is by default: much of
- * the first, little of the second. */
+/* Whether more of the metric is better. by_default: for metrics of unknown direction. */
 static bool is_gain(const char *metric, bool by_default)
 {
     enum metric_better better = metric_better(metric);
@@ -99,9 +98,9 @@ static bool beats(const struct pair *v, const struct pair *other, const bool *ga
     return a >= 0.0 && b >= 0.0 && (a > 0.0 || b > 0.0);
 }
 
-/* The points of one load that no other point of that load beats in both. By the first metric,
- * rising; returns how many. Points of several loads have no front in common: nobody chooses his
- * load. */
+/* Writes the points that no other point beats in both metrics, in order of the first. Returns their
+ * number. Only for points of one load: a front over several loads has no meaning, because the load
+ * cannot be chosen. */
 static size_t put_front(const struct pair *v, size_t n, const bool *gain, struct figure_data *d)
 {
     figure_block(d, "Pareto front of the means");
@@ -125,14 +124,14 @@ static size_t put_front(const struct pair *v, size_t n, const bool *gain, struct
     }
 }
 
-/* Where a series has its name: at its last point that is drawn. */
+/* Writes the position of a series' name: its last drawn point. */
 static void put_name(size_t k, const struct pair *p, struct figure_data *d)
 {
     figure_var(d, xkeep(xformat("at_x%zu", k + 1)), p->a.mean);
     figure_var(d, xkeep(xformat("at_y%zu", k + 1)), p->b.mean);
 }
 
-/* A metric in the unit of its title. False when the point does not have it. */
+/* A metric in the unit of its title. False if the point has none. */
 static bool value_at(const struct results *r, size_t i, const char *metric,
                      struct results_value *out)
 {
@@ -142,7 +141,7 @@ static bool value_at(const struct results *r, size_t i, const char *metric,
     return has;
 }
 
-/* The series' points, and of all of them. */
+/* Writes the points of each series, and collects all in `all`. Returns their number. */
 static size_t put_points(const struct series *s, const char *const *metrics, struct pair *all,
                          struct figure_data *d)
 {
@@ -180,14 +179,14 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
     if (rc != 0) {
         return rc;
     }
-    SCOPED(err_fini) struct err quiet = ERR_INIT; /* without an axis every series is one point */
+    SCOPED(err_fini) struct err quiet = ERR_INIT; /* without an axis, each series has one point */
     const char *x = results_pick_axis(r, q->x, rate_axes, NULL, "nothing", &quiet);
     const struct series *s = series_of(r, x, NULL);
     OWNED struct pair *all = xcalloc(results_n(r) + 1, sizeof *all);
     size_t n = put_points(s, metrics, all, d);
     const bool gain[] = {is_gain(metrics[0], true), is_gain(metrics[1], false)};
     size_t front = put_front(all, x == NULL ? n : 0, gain, d);
-    figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* one policy alone is no line */
+    figure_var(d, "front", front > 1 ? 1.0 : 0.0); /* a single policy makes no line */
     figure_var(d, "gain", gain[0]);
     struct texts names = {.n = 0};
     for (size_t k = 0; k < s->names.n; k++) {
@@ -202,7 +201,7 @@ int figure_pareto(const struct figure_request *q, struct figure_data *d, struct 
 
 /* ---- heat map ---- */
 
-/* Different values of an axis as texts: numbers by size, names in the order they come. */
+/* The distinct values of an axis as texts: numbers sorted, names in order of occurrence. */
 static struct texts values_of(const struct results *r, const char *axis)
 {
     struct texts l = {.n = 0};
@@ -215,7 +214,7 @@ static struct texts values_of(const struct results *r, const char *axis)
         double x;
         for (size_t k = l.n - 1;
              k > 0 && results_axis_number(r, i, axis, &x) && strtod(l.v[k - 1], NULL) > x;
-             k--) { /* few: insertion */
+             k--) { /* insertion sort: few values */
             char *swap = l.v[k];
             l.v[k] = l.v[k - 1];
             l.v[k - 1] = swap;
@@ -248,7 +247,7 @@ static void put_map(const struct series *s, size_t k, const char *const *axes, c
     }
 }
 
-/* An axis that was asked for may have names for values. */
+/* The requested axis, which may have names as values, or a numeric one. */
 static const char *map_axis(const struct results *r, const char *asked, const char *not_this,
                             const char *what, struct err *e)
 {

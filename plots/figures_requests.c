@@ -1,13 +1,13 @@
-/* Distributions over requests: latencies by class, and lengths. */
+/* Distributions over requests: latencies and lengths, by class. */
 #include <gsl/gsl_sort.h>
 
 #include "plots/figure.h"
 #include "sim/base/words.h"
 
-#define MAX_STEPS 120 /* of one curve: as many as a panel shows apart */
+#define MAX_STEPS 120 /* per curve: as many as a panel resolves */
 
-/* Values of a column, of one class. Where a table has states, of finished requests alone, as in
- * metrics: of the others some columns have numbers and some not. Caller frees. */
+/* Sorted values of a column for a class. If the table has states, only finished requests count, as
+ * in metrics, because others lack some columns. The caller frees them. */
 static double *values_of(const struct frame *f, const char *cls, const char *column, size_t *n)
 {
     bool states = frame_find(f, "state") >= 0;
@@ -16,7 +16,7 @@ static double *values_of(const struct frame *f, const char *cls, const char *col
     for (uint32_t row = 0; row < frame_rows(f); row++) {
         double x = frame_get(f, row, column);
         bool counts = !states || frame_is(f, row, "state", "finished");
-        if (counts && frame_is(f, row, "class", cls) && !isnan(x)) { /* empty: it has none */
+        if (counts && frame_is(f, row, "class", cls) && !isnan(x)) { /* empty cell */
             v[(*n)++] = x;
         }
     }
@@ -24,7 +24,7 @@ static double *values_of(const struct frame *f, const char *cls, const char *col
     return v;
 }
 
-/* Value and share of requests at or below it. */
+/* Writes values, and the share of requests at or below each. */
 static void put_steps(const double *v, size_t n, struct figure_data *d)
 {
     size_t step = n / MAX_STEPS + 1;
@@ -34,7 +34,7 @@ static void put_steps(const double *v, size_t n, struct figure_data *d)
     }
 }
 
-/* Do two files have the same values, whoever served them? */
+/* Whether two files have equal values in these columns. */
 static bool same_values(const struct frame *a, const struct frame *b, const char *const *columns,
                         size_t n)
 {
@@ -47,7 +47,7 @@ static bool same_values(const struct frame *a, const struct frame *b, const char
     return same;
 }
 
-/* Reads all inputs; 0 or -EINVAL with errors. */
+/* Reads all inputs. Returns 0, or -EINVAL with errors. */
 static int read_all(const struct figure_request *q, const char *const *columns, size_t n,
                     struct frame **f, struct err *e)
 {
@@ -63,8 +63,8 @@ static int read_all(const struct figure_request *q, const char *const *columns, 
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* A block per column, input and class, in that order; empty ones too. Inputs that are the same in
- * all columns are one. */
+/* Writes a block per column, input and class, in that order, even if empty. If inputs have equal
+ * columns, only the first is drawn. */
 int figure_distributions(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     const char *const *columns = d->figure->metrics;
@@ -72,7 +72,7 @@ int figure_distributions(const struct figure_request *q, struct figure_data *d, 
     while (columns[n] != NULL) {
         n++;
     }
-    struct frame *f[FIGURE_MAX_INPUTS] = {NULL}; /* of twins all but the first are dropped */
+    struct frame *f[FIGURE_MAX_INPUTS] = {NULL}; /* the distinct ones */
     const char *labels[FIGURE_MAX_INPUTS];
     size_t rows = 0;
     size_t shown = 0;

@@ -5,12 +5,13 @@
 #define MAX_PANELS 12
 #define MAX_SERIES 8
 
-/* How a study becomes a figure. */
+/* How a study is drawn. */
 struct study_form {
     const char *figure, *study;
-    const char *const *metrics; /* NULL-ended: a panel per metric and (by device) per subject */
-    bool by_what;               /* a line per `what`, not per device */
-    const char *x_metric;       /* the metric that is x; NULL: the column x */
+    const char *const
+        *metrics;         /* NULL-terminated: a panel per metric and, unless by_what, subject */
+    bool by_what;         /* a line per `what` instead of per device */
+    const char *x_metric; /* metric on the x axis; NULL: the column x */
     const char *xlabel;
     bool logx;
 };
@@ -41,8 +42,8 @@ bool figure_is_study(const struct figure_request *q)
     return t != NULL && frame_find(t, "study") >= 0;
 }
 
-/* Returns all rows of the file, which may also hold other studies. Returns NULL with errors when it
- * has no row of this study, or when an x or a value is no number. */
+/* Reads all rows of the file, which may have other studies, too. NULL with errors if it has no row
+ * of this study, or an x or a value is not a number. */
 static struct frame *read_study(const struct figure_request *q, const char *study, struct err *e)
 {
     struct frame *t = figure_rows(&q->inputs[0], "", e);
@@ -68,8 +69,8 @@ static struct frame *read_study(const struct figure_request *q, const char *stud
     return t;
 }
 
-/* Returns the value of `metric` in the row with the same study, device, subject and x as this one,
- * or NaN when there is no such row. */
+/* The value of `metric` in the row with equal study, device, subject and x; NaN without such a
+ * row. */
 static double beside(const struct frame *t, uint32_t row, const char *metric)
 {
     static const char *const same[] = {"study", "device", "what", "x_name", "x"};
@@ -88,7 +89,7 @@ static double beside(const struct frame *t, uint32_t row, const char *metric)
 /* ---- panels of lines ---- */
 
 struct panel {
-    const char *study, *metric, *what, *unit; /* what: NULL, all subjects */
+    const char *study, *metric, *what, *unit; /* what NULL: all subjects */
 };
 
 static bool in_panel(const struct frame *t, uint32_t row, const struct panel *p)
@@ -97,7 +98,7 @@ static bool in_panel(const struct frame *t, uint32_t row, const struct panel *p)
            (p->what == NULL || frame_is(t, row, "what", p->what));
 }
 
-/* A subject at a single x is no line: it stays out. */
+/* Whether the subject has several x, and so a line. */
 static bool has_line(const struct frame *t, const struct panel *p)
 {
     const char *x = NULL;
@@ -148,7 +149,7 @@ static size_t find_series(const struct frame *t, const struct study_form *f, con
     return n;
 }
 
-/* x, mean, low, high. A line without points gets one that is not drawn. */
+/* Writes x, mean, low, high. */
 static void put_line(const struct frame *t, const struct study_form *f, const struct panel *p,
                      const char *series, struct figure_data *d)
 {
@@ -166,15 +167,15 @@ static void put_line(const struct frame *t, const struct study_form *f, const st
         FIGURE_ROW(d, f->x_metric != NULL ? beside(t, row, f->x_metric) : frame_get(t, row, "x"), v,
                    v - half, v + half, 0.0, 0.0);
     }
-    /* A line without points is drawn as a block all the same: gnuplot finds series by the number of
-     * their block. */
+    /* A line without points needs a block, too, because gnuplot finds series by block number. It
+     * gets an invisible point. */
     if (!any) {
         const double none = (double)NAN;
         FIGURE_ROW(d, none, none, none, none, none, none);
     }
 }
 
-/* "LAYER, decode: time (s)"; a metric of runs is called as everywhere else. */
+/* "LAYER, decode: time (s)"; metrics of runs have their usual titles. */
 static void put_title(const struct study_form *f, const struct panel *p, size_t at,
                       struct figure_data *d)
 {
@@ -191,8 +192,7 @@ static void put_title(const struct study_form *f, const struct panel *p, size_t 
     figure_var_text(d, name, title);
 }
 
-/* Labels the axis with the x of the study, if they are few enough. A study whose x is a metric gets
- * no such labels. */
+/* Labels the axis with the study's x, if they are few. Not if x is a metric. */
 static void put_tics(const struct frame *t, const struct study_form *f, struct figure_data *d)
 {
     OWNED double *x = xcalloc(frame_rows(t), sizeof *x);
@@ -234,15 +234,15 @@ int figure_study(const struct figure_request *q, struct figure_data *d, struct e
     figure_var(d, "panels", (double)n_panels);
     figure_var(d, "series", (double)n_series);
     figure_var(d, "logx", f->logx ? 1.0 : 0.0);
-    figure_var(d, "points", f->x_metric != NULL ? 1.0 : 0.0); /* x may turn back: no lines */
+    figure_var(d, "points", f->x_metric != NULL ? 1.0 : 0.0); /* x may decrease, so draw no lines */
     figure_var_text(d, "xlabel_text", f->xlabel);
     return e->n > 0 ? -EINVAL : 0;
 }
 
 /* ---- kernel pairs ---- */
 
-/* The subject of a row names a pair of kernels, such as `GEMM beside GEMV`. The first is the victim
- * on the row's device, and the second the aggressor on the other device. */
+/* The subject of a row is a pair of kernels, such as `GEMM beside GEMV`. The first is the victim on
+ * the row's device, and the second the aggressor on the other device. */
 int figure_corun_study(const struct figure_request *q, struct figure_data *d, struct err *e)
 {
     SCOPED(frame_drop) struct frame *t = read_study(q, "corun", e);

@@ -4,18 +4,18 @@
 #include "sim/base/json.h"
 
 #define US_PER_S 1e6
-#define BINS 200 /* per figure: as many as lines of a page show apart */
+#define BINS 200 /* per figure: as many as a page resolves */
 #define MAX_CURVES 4
 #define MAX_TRACKS 256
 
-/* A step function of time, averaged over bins. Two passes: the end is known after the first. */
+/* Step functions of time, averaged over bins. Two passes, because the first finds the end. */
 struct steps {
     double begin_s, end_s;
     double sum[MAX_CURVES][BINS];
     double value[MAX_CURVES], since_s[MAX_CURVES];
     double last_s; /* of any event */
     double ddr_peak_gb_per_s;
-    double n_decode[MAX_TRACKS]; /* sequences of the decode launch on each lane, by track */
+    double n_decode[MAX_TRACKS]; /* per track: sequences of the running decode launch */
 };
 
 static void add_span(struct steps *s, int curve, double from_s, double to_s, double value)
@@ -42,8 +42,8 @@ static void set(struct steps *s, int curve, double now_s, double value)
     s->value[curve] = value;
 }
 
-/* Finds the end of the timeline. Half of its lines are counters, which need their time alone: a
- * parser would take four fifths of the time. */
+/* Finds the end of the timeline. Half of its lines are counters, of which only the time is needed:
+ * parsing these would take four fifths of the time. */
 static bool see_end(void *ctx, char phase, const char *line)
 {
     struct steps *s = ctx;
@@ -92,7 +92,7 @@ static void see_queue(void *ctx, const cJSON *o)
     }
     size_t track = (size_t)id;
     bool decode = phase == 'B' && strncmp(timeline_text(o, "name"), "decode", 6) == 0;
-    /* A track runs one thing at a time, so any other event on it ends its decode. */
+    /* A track runs one launch at a time, so any other event on it ends its decode. */
     double batch = decode ? timeline_arg(o, "sequences") : 0.0;
     if (batch != s->n_decode[track]) {
         double all = s->value[2] - s->n_decode[track] + batch;
@@ -102,7 +102,7 @@ static void see_queue(void *ctx, const cJSON *o)
     }
 }
 
-/* Fills the sums of the window; NULL after an error. Caller frees. */
+/* Sums up the window. NULL after an error. The caller frees it. */
 static struct steps *read_steps(const struct figure_request *q, const char *phases,
                                 const char *counter, void (*event)(void *ctx, const cJSON *o),
                                 struct err *e)
@@ -139,7 +139,7 @@ static void put_steps(const struct steps *s, int curve, const char *name, struct
     }
 }
 
-/* The mean batch while something decodes; of a bin without it NaN. */
+/* Writes the mean batch while launches decode; NaN for bins without any. */
 static void put_batch(const struct steps *s, struct figure_data *d)
 {
     double width = (s->end_s - s->begin_s) / BINS;

@@ -1,10 +1,10 @@
-/* Tornado of `compare --uncertainty`: the difference of two policies with one number alone at
- * either end of what it may be; and the share of machines on which each policy is best. */
+/* Tornado plot of `compare --uncertainty`: the difference of two policies if a single number is at
+ * either end of its range; and the share of machines on which each policy is best. */
 #include "plots/figure.h"
 #include "plots/series.h"
 #include "sim/base/json.h"
 
-/* A row of the frame, and how far it moves the difference. */
+/* A row of the frame, and the size of its effect on the difference. */
 struct factor {
     uint32_t row;
     double effect;
@@ -12,7 +12,7 @@ struct factor {
 
 SORT_BY(by_effect, struct factor, SORT_DOWN(effect), SORT_UP(row))
 
-/* Numbers of a metric that move the difference, the largest effect first. The caller frees them. */
+/* The numbers that affect a metric's difference, largest effect first. The caller frees them. */
 static struct factor *factors_of(const struct frame *f, const char *metric, size_t *n)
 {
     struct factor *v = xcalloc((size_t)frame_rows(f) + 1, sizeof *v);
@@ -30,8 +30,8 @@ static struct factor *factors_of(const struct frame *f, const char *metric, size
     return v;
 }
 
-/* Rows of a metric, by the number and its ends: place, difference at the file's value, at the low
- * and at the high end. */
+/* Writes the rows of a metric: index, difference at the file's value, at the low and at the high
+ * end. Their names have the number and its range. */
 static size_t put_factors(const struct frame *f, const char *metric, struct figure_data *d,
                           struct texts *rows)
 {

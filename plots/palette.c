@@ -2,7 +2,7 @@
 
 #include "sim/base/base.h"
 
-/* By slot; two colours are left to others. A device and a policy are never in one figure. */
+/* Per colour; two are left to other names. Devices and policies never share a figure. */
 static const char *const usual[PALETTE_COLOURS][3] = {
     {"openvino-cb", "igpu", NULL},
     {"agent-xpu-v2", "npu", NULL},
@@ -14,7 +14,7 @@ static const char *const usual[PALETTE_COLOURS][3] = {
     {NULL},
 };
 
-static char *names[PALETTE_SLOTS]; /* by slot; NULL: free */
+static char *names[PALETTE_SLOTS]; /* per slot; NULL: free */
 
 static bool is_usual(unsigned slot, const char *name, size_t n)
 {
@@ -26,7 +26,7 @@ static bool is_usual(unsigned slot, const char *name, size_t n)
     return false;
 }
 
-/* The colour of a family, a name without its parameters. */
+/* The colour of a policy's name without parameters. */
 static unsigned colour_of(const char *name, size_t n)
 {
     for (unsigned i = 0; i < PALETTE_COLOURS; i++) {
@@ -36,11 +36,11 @@ static unsigned colour_of(const char *name, size_t n)
     }
     for (unsigned i = 0; i < PALETTE_SLOTS; i++) {
         if (names[i] != NULL && strncmp(names[i], name, n) == 0 &&
-            strchr(":,", names[i][n]) != NULL) { /* its end too */
+            strchr(":,", names[i][n]) != NULL) { /* or the end of the name */
             return i % PALETTE_COLOURS;
         }
     }
-    for (unsigned i = 0; i < PALETTE_SLOTS; i++) { /* the first that is nobody's */
+    for (unsigned i = 0; i < PALETTE_SLOTS; i++) { /* the first free slot */
         bool taken = usual[i % PALETTE_COLOURS][0] != NULL && i < PALETTE_COLOURS;
         if (!taken && names[i] == NULL) {
             return i % PALETTE_COLOURS;
@@ -52,7 +52,7 @@ static unsigned colour_of(const char *name, size_t n)
 #define MAX_RENAMED 64u
 
 static struct {
-    char *from, *to; /* never freed: as long as the process */
+    char *from, *to; /* never freed */
 } renamed[MAX_RENAMED];
 static unsigned n_renamed;
 
@@ -81,10 +81,10 @@ unsigned palette_slot(const char *name)
             return i;
         }
     }
-    /* Variants of a policy share its colour and differ in the stroke, so that families are seen
-     * first. */
+    /* Variants of a policy share its colour and differ in the stroke, so that families are
+     * visible. */
     unsigned colour = colour_of(name, n);
-    bool own = usual[colour][0] != NULL; /* then the plain slot is its family's name's */
+    bool own = usual[colour][0] != NULL; /* the plain slot belongs to the usual name */
     for (unsigned i = own ? colour + PALETTE_COLOURS : colour; i < PALETTE_SLOTS;
          i += PALETTE_COLOURS) {
         if (names[i] == NULL) {
@@ -92,5 +92,5 @@ unsigned palette_slot(const char *name)
             return i;
         }
     }
-    return PALETTE_SLOTS - PALETTE_COLOURS + colour; /* more than a reader can distinguish */
+    return PALETTE_SLOTS - PALETTE_COLOURS + colour; /* no slot left */
 }

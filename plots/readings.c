@@ -1,4 +1,4 @@
-/* How to read each figure, for captions: what a mark is, and which direction is good. */
+/* How to read each figure, for captions: the meaning of marks, and which direction is better. */
 #include "plots/figure.h"
 
 static const char *const readings[][2] = {

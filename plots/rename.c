@@ -1,8 +1,8 @@
-/* Other names of policies in figures, as a paper calls them. */
+/* Renames policies in figures, to use a paper's names. */
 #include "plots/figure.h"
 #include "plots/palette.h"
 
-/* Keys and texts of the tree that are the policy. Returns how many there were. */
+/* Replaces keys and strings equal to the policy. Returns their number. */
 static size_t rename_tree(cJSON *node, const char *from, const char *to)
 {
     size_t n = 0;
@@ -28,7 +28,7 @@ static size_t rename_tree(cJSON *node, const char *from, const char *to)
 int figure_rename(struct figure_request *r, const char *text, struct err *e)
 {
     const char *eq = strchr(text, '=');
-    /* The parameters of a policy have signs of their own: the last one is meant. */
+    /* The last '=', because parameters of a policy contain others. */
     for (const char *p = eq; p != NULL; p = strchr(p + 1, '=')) {
         eq = p;
     }

@@ -11,7 +11,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/output.h"
 
-#define NO_PROGRAM 127 /* exit status of a child that could not start it */
+#define NO_PROGRAM 127 /* exit status of a child that cannot start gnuplot */
 
 int render_check_gnuplot(struct err *e)
 {
@@ -21,32 +21,32 @@ int render_check_gnuplot(struct err *e)
                                      "package gnuplot-nox)");
 }
 
-/* Where one figure is made. */
+/* Where a figure is made. */
 struct place {
     const struct figure *figure;
-    const char *name; /* of the files */
+    const char *name; /* base name of the files */
     const struct figure_data *data;
-    char *dir; /* owned; temporary, inside the one asked for */
+    char *dir; /* owned; temporary, inside the target folder */
 };
 
-/* By the bits of RENDER_SVG ..; the last is no picture. */
+/* Indexed by the bits of RENDER_SVG ..; the last is not a picture. */
 static const char *const endings[] = {"svg", "png", "pdf", "tsv"};
 #define PICTURES 3
 
-/* The caller frees it. */
+/* "DIR/NAME.ENDING". The caller frees it. */
 static char *file_in(const char *dir, const struct place *at, const char *ending)
 {
     return xformat("%s/%s.%s", dir, at->name, ending);
 }
 
-/* Names of files that start with one of < | ~ - are commands or options to gnuplot. */
+/* To gnuplot, file names that start with < | ~ or - are commands or options. */
 static const char *plain_start(const char *path)
 {
     return path[0] == '/' || path[0] == '.' ? "" : "./";
 }
 
-/* A name of a file. In single quotes nothing is special to gnuplot but the quote, and the end of
- * the line, which ends the string: what followed it would be commands. */
+/* Writes a file name as a gnuplot string. In single quotes only the quote is special, and a line
+ * end, which ends the string: text after it would be commands. */
 static int put_quoted(FILE *out, const char *name, const char *text, struct err *e)
 {
     (void)fprintf(out, "%s = '%s", name, plain_start(text));
@@ -63,7 +63,7 @@ static int put_quoted(FILE *out, const char *name, const char *text, struct err 
     return 0;
 }
 
-/* Writes the script that gnuplot runs: the variables, then the figure's script. */
+/* Writes gnuplot's input: the variables, then commands that load the figure's script. */
 static int write_driver(const struct place *at, const char *format, struct err *e)
 {
     OWNED char *driver = file_in(at->dir, at, "gp");
@@ -101,18 +101,18 @@ static int write_driver(const struct place *at, const char *format, struct err *
 
 static void child(const char *driver, const char *log)
 {
-    /* A script that pauses would wait for somebody at a terminal. */
+    /* A script that pauses must not wait for terminal input. */
     int in = open("/dev/null", O_RDONLY);
     int out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (in < 0 || out < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0) {
         _exit(NO_PROGRAM);
     }
-    (void)execlp("gnuplot", "gnuplot", "-d", driver, (char *)NULL); /* without ~/.gnuplot */
+    (void)execlp("gnuplot", "gnuplot", "-d", driver, (char *)NULL); /* -d: ignore ~/.gnuplot */
     _exit(NO_PROGRAM);
 }
 
-/* Reads gnuplot's messages as one line, and no more of them than a person reads. */
+/* Reads the begin of gnuplot's messages as one line. */
 static void read_log(const char *path, char *buf, size_t size)
 {
     SCOPED(input_drop) FILE *f = input_try(path);
@@ -160,7 +160,7 @@ static void clean_up(struct place *at)
     free(at->dir);
 }
 
-/* Not by rename: what is there may be a device or a link (output.h). */
+/* No rename, because the target may be a device or a link (output.h). */
 static int copy(const char *from, const char *to, struct err *e)
 {
     SCOPED(input_drop) FILE *f = input_open(from, e);
@@ -175,7 +175,7 @@ static int copy(const char *from, const char *to, struct err *e)
 
 #define MAX_SVG_BYTES ((size_t)256 << 20)
 
-/* The picture as it is kept: smaller than gnuplot leaves it. */
+/* Replaces gnuplot's SVG by a smaller one. */
 static int shrink(const struct place *at, struct err *e)
 {
     OWNED char *path = file_in(at->dir, at, "svg");
@@ -204,8 +204,8 @@ int render_figure_as(const struct figure *f, const char *name, const struct figu
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
         return err_add(e, "%s: cannot make the folder: %s", dir, strerror(errno));
     }
-    /* Draws in a new folder next to the result. Two commands that draw the same figure at once do
-     * not overwrite each other's files, and a figure that fails leaves the earlier one in place. */
+    /* Draws in a new folder next to the result. So commands that draw the same figure at once do
+     * not overwrite each other's files, and a failure leaves an earlier figure in place. */
     at.dir = xformat("%s%s/.%s-XXXXXX", plain_start(dir), dir, name);
     if (mkdtemp(at.dir) == NULL) {
         free(at.dir);

@@ -6,16 +6,16 @@
 #define RENDER_SVG 1u
 #define RENDER_PNG 2u
 #define RENDER_PDF 4u
-#define RENDER_TSV 8u /* also write the data, next to the pictures */
+#define RENDER_TSV 8u /* also write the data */
 
-/* 0, or -EINVAL with an error that says how to install it. */
+/* Returns 0, or -EINVAL with an error that says how to install gnuplot. */
 int render_check_gnuplot(struct err *e);
 
-/* Writes DIR/NAME.svg, .png, .pdf and .tsv, as asked for; DIR is made when it is not there.
- * Everything is written in a folder of its own inside DIR and moved when all of it is complete. 0,
- * or -EINVAL with an error, and nothing is left. */
+/* Writes DIR/NAME.svg, .png, .pdf and .tsv as requested. Creates DIR if needed. Files are made in a
+ * temporary folder inside DIR and moved when all are complete. Returns 0, or -EINVAL with an error
+ * and no files. */
 int render_figure(const struct figure *f, const struct figure_data *d, const char *dir,
                   unsigned formats, struct err *e);
-/* Like render_figure, with another name for the files. */
+/* As render_figure, with another name of the files. */
 int render_figure_as(const struct figure *f, const char *name, const struct figure_data *d,
                      const char *dir, unsigned formats, struct err *e);

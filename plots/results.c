@@ -10,7 +10,7 @@ static bool is_axis(const struct results *r, const char *name)
 
 void results_put_axis(struct results *r, const char *name, struct frame_value v)
 {
-    /* An axis begins with the first value that it has: inputs without it do not make a series of
+    /* An axis exists from its first value: inputs without it must not form a series of
      * "nothing". */
     if (v.kind == FRAME_VALUE_ABSENT || (v.text != NULL && v.text[0] == '\0')) {
         return;
@@ -63,7 +63,7 @@ bool results_axis_number(const struct results *r, size_t i, const char *axis, do
     return !isnan(x);
 }
 
-/* True when at least two points differ in it. */
+/* Whether two points differ in the axis. */
 static bool axis_varies(const struct results *r, const char *axis)
 {
     const char *first = results_axis(r, 0, axis);
@@ -119,8 +119,8 @@ const char *results_pick_axis(const struct results *r, const char *asked,
                     "compare --load R1,R2,.. --json and sweeps over it have it; --x names an axis");
 }
 
-/* Is `a` the axis b, or are both a measure of the arrival rate? Such an axis does not name a
- * series, because its value follows from x. */
+/* Whether `a` is the axis b, or both measure the arrival rate. Then a follows from b, and does not
+ * name a series. */
 static bool says_the_same(const char *a, const char *b)
 {
     static const char *const rates[] = {"load", "offered_req_per_min", "rate", "rate_scale"};
@@ -143,8 +143,8 @@ const char *results_label(const struct results *r, size_t i, const char *x, cons
         double number;
         bool policy = strcmp(a, "policy") == 0;
         if (text == NULL || says_the_same(a, x) || says_the_same(a, y) ||
-            /* A label always names the policy. It names another axis only where that differs
-             * between points, because the text above the figure gives the common values. */
+            /* A label always has the policy. It has other axes only if they vary, because the
+             * figure's heading shows common values. */
             !(policy || axis_varies(r, a))) {
             continue;
         }
@@ -186,8 +186,8 @@ const char *results_mark(const struct results *r, size_t i)
                                              text_plural(l.runs)));
 }
 
-/* Names of the first point's metrics that begin as this one, else those of the same quantity in
- * another group, else the first ones. */
+/* Lists metrics of the first point: those that begin as this one, else those of the same quantity
+ * in another group, else the first ones. */
 static void similar(const struct results *r, const char *metric, struct text *names)
 {
     const char *dot = strchr(metric, '.');

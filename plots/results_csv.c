@@ -1,4 +1,4 @@
-/* Rows of a CSV file as points, replications put together. */
+/* Rows of a CSV file as points, with replications combined. */
 #include "plots/results.h"
 #include "sim/base/words.h"
 #include "sim/stats/stats_intervals.h"
@@ -11,7 +11,7 @@ static const char *const sweep_facts[] = {
     "llm",        "workload",    "policy",      "params",      "seed",    "rate_scale",
     "verdict",    "config_hash", "trace_hash",  "fingerprint", NULL};
 
-/* Columns of other programs' tables that are neither an axis nor a metric. */
+/* Columns of other tables that are neither an axis nor a metric. */
 static const char *const table_facts[] = {"replication", "seed", "verdict", NULL};
 
 static const char *axis_name(const char *column)
@@ -64,7 +64,7 @@ static bool same_axes(const struct frame *f, const enum column *kind, uint32_t a
     return true;
 }
 
-/* Mean and interval over the rows; of a single one its own, where it has columns for them. */
+/* Mean and interval over the rows; for a single row its own interval, if the file has it. */
 static void put_metric(struct results *r, const struct frame *f, size_t column,
                        const uint32_t *rows, size_t n)
 {
@@ -97,7 +97,7 @@ static void add_rows(struct results *r, const struct figure_input *in, const str
             put_metric(r, f, c, rows, n);
         } else if (kind[c] == COLUMN_AXIS) {
             struct frame_value v = frame_at(f, rows[0], c);
-            v.text = v.kind == FRAME_VALUE_NUMBER ? NULL : v.text; /* 0.50 is 0.5 */
+            v.text = v.kind == FRAME_VALUE_NUMBER ? NULL : v.text; /* so that 0.50 equals 0.5 */
             results_put_axis(r, axis_name(frame_name(f, c)), v);
         }
     }
@@ -107,7 +107,7 @@ static void add_rows(struct results *r, const struct figure_input *in, const str
     }
 }
 
-/* A sweep says of what machine it is in columns: what is the same in every row names the figure. */
+/* Describes the figure by columns of a sweep that are equal in all rows. */
 static void add_facts(const struct figure_input *in, const struct frame *f)
 {
     static const char *const facts[] = {"policy", "soc", "llm", "workload"};
@@ -143,8 +143,8 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
         uint32_t n = 0;
         failed += frame_is(f, i, "status", "failed");
         for (uint32_t k = i; k < n_rows; k++) {
-            /* Rows of a point need not follow one another: a table may be sorted by replication, or
-             * joined of two. */
+            /* Rows of a point need not be adjacent: a table may be sorted by replication, or joined
+             * from two files. */
             if (!taken[k] && !frame_is(f, k, "status", "failed") && same_axes(f, kind, i, k)) {
                 taken[k] = true;
                 rows[n++] = k;

@@ -1,9 +1,9 @@
-/* Inputs as points, and what `compare --json` prints among them. */
+/* Reads inputs as points; parses `compare --json`. */
 #include "plots/about.h"
 #include "plots/results.h"
 #include "sim/base/json.h"
 
-/* How many replications of a row's policy, at its load, came to which verdict. */
+/* The number of runs, and of OVERLOADED ones, of a row's policy at its load. */
 static struct results_load load_of(const struct frame *f, uint32_t row,
                                    const struct frame *verdicts)
 {
@@ -20,7 +20,7 @@ static struct results_load load_of(const struct frame *f, uint32_t row,
     return (struct results_load){0, 0};
 }
 
-/* A row of f, a policy at a load, as a point. */
+/* Adds a point for a row of f: a policy at a load. */
 static void add_policy(struct results *r, const struct figure_input *in, const struct frame *f,
                        uint32_t row, const struct frame *verdicts)
 {
@@ -41,7 +41,7 @@ static void add_policy(struct results *r, const struct figure_input *in, const s
 
 static void put_failed(const struct figure_input *in)
 {
-    double failed = fmax(0.0, json_number(in->tree, "failed_runs")); /* NaN: not said */
+    double failed = fmax(0.0, json_number(in->tree, "failed_runs")); /* NaN: unknown */
     const cJSON *load;
     cJSON_ArrayForEach (load, json_member(in->tree, "loads")) {
         failed += fmax(0.0, json_number(load, "failed_runs"));

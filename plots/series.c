@@ -11,7 +11,7 @@ static double x_of(const struct series *s, size_t i)
     return x;
 }
 
-/* Few points, and equal ones keep their order: insertion. */
+/* Stable insertion sort; there are few points. */
 static void sort_points(struct series *s)
 {
     for (size_t i = 0; i < s->n_points; i++) {
@@ -52,8 +52,8 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
             if (s->of[at] != k || !results_metric(s->results, at, metric, &v)) {
                 continue;
             }
-            /* Under overload a mean depends on how long the run was. Such points are drawn and
-             * marked, not left out: where a line ends would say less. */
+            /* Means of overloaded runs depend on the length of the run. Such points are drawn and
+             * marked, because a line that ends there would say less. */
             struct results_load l = results_overload(s->results, at);
             FIGURE_ROW(d, x_of(s, at), scale * v.mean, scale * (isfinite(v.low) ? v.low : v.mean),
                        scale * (isfinite(v.high) ? v.high : v.mean), l.runs, l.overloaded);
@@ -63,7 +63,7 @@ size_t series_lines(const struct series *s, const char *metric, struct figure_da
     return overloaded;
 }
 
-/* ---- names of metrics ---- */
+/* ---- titles of metrics ---- */
 
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d)
 {

@@ -1,4 +1,4 @@
-/* Points of results put into named series, for the figures that draw them. */
+/* Points of results grouped into named series, for the figures that draw them. */
 #pragma once
 
 #include "plots/results.h"
@@ -8,14 +8,14 @@ struct series {
     const char *x;                 /* borrowed; may be NULL */
     struct texts names;
     size_t n_points;
-    size_t *of;    /* the series of each point */
-    size_t *order; /* points by x */
+    size_t *of;    /* per point: its series */
+    size_t *order; /* points in order of x */
 };
 
-/* x and y, which may be NULL, do not name a series. Kept. */
+/* Groups points by all axes except x and y, which may be NULL. Never freed. */
 const struct series *series_of(const struct results *r, const char *x, const char *y);
-/* A block per series: x, mean, low, high, runs, overloaded runs; points by x. Returns how many
- * points have overloaded runs. */
+/* Writes a block per series: x, mean, low, high, runs, overloaded runs; in order of x. Returns the
+ * number of points with overloaded runs. */
 size_t series_lines(const struct series *s, const char *metric, struct figure_data *d);
-/* Variables title1.. with what each metric is, and its unit: "reactive latency, mean (s)". */
+/* Writes variables title1.. with each metric's title and unit: "reactive latency, mean (s)". */
 void series_titles(const char *const *metrics, size_t n, struct figure_data *d);

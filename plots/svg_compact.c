@@ -2,14 +2,14 @@
 
 #define MAX_DEPTH 32
 
-/* A group that is open: where its tag begins and its content begins in the output; plain: what it
- * inherits is the canvas's, for nothing between says otherwise. */
+/* An open group: positions of its tag and its content in the output. plain: its content inherits
+ * the canvas's attributes unchanged. */
 struct group {
     size_t tag, content;
     bool plain;
 };
 
-/* A path that ends the output: its attributes but for d, and where d ends. */
+/* The path at the end of the output: positions of its attributes except d, of d, and of d's end. */
 struct shape {
     size_t attributes, d, end;
 };
@@ -35,7 +35,7 @@ static bool is(const char *text, size_t n, const char *want)
     return strlen(want) == n && memcmp(text, want, n) == 0;
 }
 
-/* The next attribute of a tag: moves *at behind it. False at the end. */
+/* Finds the next attribute of a tag, and advances *at past it. False at the end. */
 static bool next_attribute(const char **at, const char *end, struct attribute *a)
 {
     const char *p = *at;
@@ -62,7 +62,7 @@ static bool next_attribute(const char **at, const char *end, struct attribute *a
     return true;
 }
 
-/* Finds attributes of gnuplot's that the picture does not need. */
+/* Whether the picture does not need this attribute of gnuplot's. */
 static bool says_nothing(const struct attribute *a)
 {
     static const char *const defaults[][2] = {
@@ -81,7 +81,7 @@ static bool says_nothing(const struct attribute *a)
     return false;
 }
 
-/* Numbers to a tenth, blanks once. */
+/* Appends numbers, rounded to tenths, and merges blanks. */
 static void put_numbers(struct compact *c, const char *v, size_t n)
 {
     bool blank = true;
@@ -89,12 +89,12 @@ static void put_numbers(struct compact *c, const char *v, size_t n)
         bool number = (v[i] >= '0' && v[i] <= '9') || v[i] == '-' || v[i] == '.';
         if (number) {
             char *end = NULL;
-            /* A tenth of a pixel is less than any screen or printer shows of a line. */
+            /* A tenth of a pixel is finer than any screen or printer shows. */
             double x = round(10.0 * strtod(v + i, &end)) / 10.0;
             text_format(&c->out, "%.10g", x == 0.0 ? 0.0 : x);
             i = end > v + i ? (size_t)(end - v) : i + 1;
             blank = false;
-        } else if (v[i] == 'L') { /* what follows a point of a path is a line anyway */
+        } else if (v[i] == 'L') { /* points after the first are lines by default */
             i++;
         } else if (v[i] == ' ' || v[i] == '\n' || v[i] == '\t') {
             if (!blank) {
@@ -140,7 +140,7 @@ static void put_attribute(struct compact *c, const struct attribute *a)
 
 /* ---- tags ---- */
 
-/* On the canvas, so that the groups in it need not say it. */
+/* Set on the canvas, so that groups need not repeat it. */
 static const char inherited[] = " fill='none' color='#000' stroke='currentColor' "
                                 "stroke-width='1.12'";
 
@@ -166,7 +166,7 @@ static void put_tag(struct compact *c, const char *tag, const char *end)
     }
     if (group && c->depth == 0) {
         text_string(&c->out, inherited);
-        text_string(&c->out, "><style>text{fill:#222;stroke:none}</style"); /* the '>' follows */
+        text_string(&c->out, "><style>text{fill:#222;stroke:none}</style"); /* put_tag adds '>' */
     } else if (is(tag + 1, name - 1, "rect") && strstr(tag, "id=") > end) {
         text_string(&c->out, " stroke='none'"); /* the background */
     }
@@ -176,7 +176,7 @@ static void put_tag(struct compact *c, const char *tag, const char *end)
     text_string(&c->out, end[-1] == '/' ? "/>" : ">");
 }
 
-/* Is it an outline alone, which may be one with its neighbour? */
+/* Whether the tag is an outline without an id, which may be merged with its neighbour. */
 static bool is_shape(const char *tag, const char *end)
 {
     bool shape = strncmp(tag, "<path", 5) == 0 || strncmp(tag, "<polygon", 8) == 0;
@@ -186,8 +186,8 @@ static bool is_shape(const char *tag, const char *end)
     return shape;
 }
 
-/* Writes a line or a polygon as a path. With the attributes of the path before, it becomes a part
- * of that. */
+/* Writes a line or a polygon as a path. It is appended to the previous path if the attributes are
+ * equal. */
 static void put_shape(struct compact *c, const char *tag, const char *end)
 {
     size_t begin = c->out.n;
@@ -203,7 +203,7 @@ static void put_shape(struct compact *c, const char *tag, const char *end)
         }
     }
     bool polygon = line.name != NULL && line.name[0] == 'p';
-    bool point = true; /* and no line: tics of no length */
+    bool point = true; /* only a point: a tic of length 0 */
     for (size_t i = 0; line.name != NULL && i < line.value_n && point; i++) {
         point = strchr("LhvzZC", line.value[i]) == NULL;
     }
@@ -242,7 +242,7 @@ static void open_group(struct compact *c, const char *tag, const char *end)
     const struct group *before = &c->closed;
     if (after && before->content - before->tag == length &&
         memcmp(c->out.p + before->tag, c->out.p + begin, length) == 0) {
-        c->out.n = begin - strlen("</g>"); /* reopens the equal group before */
+        c->out.n = begin - strlen("</g>"); /* continue the equal group before */
         g = *before;
     }
     if (c->depth < MAX_DEPTH) {
@@ -261,12 +261,12 @@ static void close_group(struct compact *c)
         c->closed = g;
         c->closed_end = c->out.n;
     } else {
-        c->out.n = g.tag; /* nothing in it */
+        c->out.n = g.tag; /* empty: remove it */
         c->closed_end = 0;
     }
 }
 
-/* The tag that begins at p ends at the returned '>'. */
+/* The '>' that ends the tag at p. */
 static const char *end_of(const char *p)
 {
     char quote = '\0';
@@ -280,7 +280,7 @@ static const char *end_of(const char *p)
     return p;
 }
 
-/* Behind what is left out whole, or p. */
+/* The end of an element to remove at p, or p. */
 static const char *skip(const char *p)
 {
     static const char *const whole[][2] = {{"<?xml", "?>"},          {"<!--", "-->"},
@@ -295,12 +295,12 @@ static const char *skip(const char *p)
     return p;
 }
 
-/* Shapes of points, one a line as gnuplot defines them, that nothing refers to. Higher numbers
- * refer to lower ones. */
+/* Removes unused shapes of points, which gnuplot defines one per line. Higher numbers refer to
+ * lower ones, so it starts at the highest. */
 enum { N_POINTS = 15 };
 static void drop_unused(char *svg)
 {
-    for (int i = N_POINTS; i >= 0; i--) { /* the dot first */
+    for (int i = N_POINTS; i >= 0; i--) { /* first the dot */
         OWNED char *id = xformat(i < N_POINTS ? " id='gpPt%d'" : " id='gpDot'", i);
         OWNED char *use = xformat(i < N_POINTS ? "'#gpPt%d'" : "'#gpDot'", i);
         char *at = strstr(svg, id);
@@ -317,8 +317,8 @@ static void drop_unused(char *svg)
     }
 }
 
-/* A group of one text, which is how gnuplot writes all of them, as that text; its colour as style,
- * where it is not the usual one. Behind it, or NULL when p is something else. */
+/* Writes a group of one text, gnuplot's only way to write texts, as a text. A colour other than the
+ * usual becomes a style. Returns the end of the group, or NULL if p is something else. */
 static const char *put_label(struct compact *c, const char *p)
 {
     const char *tag_end = end_of(p);
@@ -374,7 +374,7 @@ char *svg_compact(const char *svg)
             p = after;
             continue;
         }
-        if (*p != '<') { /* text: blanks between tags go, an apostrophe ends nothing */
+        if (*p != '<') { /* drop blanks between tags */
             size_t n = strcspn(p, "<");
             if (strspn(p, " \t\n\r") < n) {
                 text_add(&c.out, p, n);

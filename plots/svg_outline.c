@@ -1,8 +1,8 @@
-/* An outline of straight lines in few letters: relative steps of tenths of a pixel, along an axis
- * where they are. */
+/* Writes straight outlines in few characters: relative steps in tenths of a pixel, with h and v if
+ * along an axis. */
 #include "plots/svg_compact.h"
 
-/* In tenths of a pixel, which is less than any screen or printer shows. */
+/* In tenths of a pixel, finer than any screen or printer shows. */
 struct point {
     long x, y;
 };
@@ -12,7 +12,7 @@ struct points {
     size_t n;
 };
 
-/* On the way from a to c, along an axis? */
+/* Whether b is on the straight way from a to c, along an axis. */
 static bool is_between(struct point a, struct point b, struct point c)
 {
     bool upright = a.x == b.x && b.x == c.x && (b.y - a.y) * (c.y - b.y) >= 0;
@@ -28,14 +28,14 @@ static void add(struct points *p, struct point at)
     LIST_ADD(p->v, p->n, at);
 }
 
-/* "12.3-4": a sign separates by itself. */
+/* "12.3-4": a sign needs no separator. */
 static void put_pair(struct text *out, char letter, long x, long y)
 {
     text_format(out, "%c%.10g%s%.10g", letter, (double)x / 10.0, y < 0 ? "" : " ",
                 (double)y / 10.0);
 }
 
-/* Writes the points so far, and forgets them; a point alone draws nothing. */
+/* Writes the points and clears the list. A single point draws nothing. */
 static void put_all(struct text *out, struct points *p, bool closes)
 {
     struct point at = p->n > 0 ? p->v[0] : (struct point){0, 0};
@@ -56,7 +56,7 @@ static void put_all(struct text *out, struct points *p, bool closes)
     p->n = 0;
 }
 
-/* x,y at *v, which is behind it afterwards. */
+/* Parses x,y at *v, and advances *v past it. */
 static bool read_point(const char **v, struct point *out)
 {
     char *after = NULL;

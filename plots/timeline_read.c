@@ -54,11 +54,11 @@ int timeline_lines(const char *path, const char *phases,
         last = l.number;
         whole = strncmp(line, "]}", 2) == 0;
         if (strncmp(line, EVENT_START, start) != 0) {
-            continue; /* the brackets around the events */
+            continue; /* brackets around the events */
         }
         events++;
-        /* Every line begins with its phase. This skips a line of a phase that the figure does not
-         * need before it is parsed: a timeline of an hour has hundreds of MB. */
+        /* Every line begins with its phase, so lines of unneeded phases are skipped without
+         * parsing: a timeline of an hour has hundreds of MB. */
         if (line[start] == '\0' || strchr(phases, line[start]) == NULL) {
             continue;
         }
@@ -90,7 +90,7 @@ static bool take_event(void *ctx, char phase, const char *line)
         return true;
     }
     SCOPED(json_drop)
-    cJSON *o = cJSON_Parse(line); /* what follows the object, a comma, is not read */
+    cJSON *o = cJSON_Parse(line); /* ignores the comma after the object */
     if (o != NULL) {
         r->event(r->ctx, o);
     }
