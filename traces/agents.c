@@ -1,4 +1,4 @@
-/* Workloads of agents as traces: the requests of every client, turn by turn. */
+/* Generates traces of agent workloads: the requests of every client, turn by turn. */
 #include "traces/agents.h"
 
 #include "sim/api/request.h"
@@ -11,51 +11,51 @@
 struct maker {
     const struct agents *a;
     struct trace_builder b;
-    struct arena memory; /* of waits */
+    struct arena memory; /* of struct wait */
     size_t max_rows;
     uint32_t n_ids, n_sessions;
     uint32_t client_id;
     bool too_long, too_many; /* a prompt; a session's turns */
 };
 
-/* Requests that another waits for. Lists may share the oldest. */
+/* A list of requests to wait for. Lists may share a tail. */
 struct wait {
     const struct wait *before;
     uint32_t id;
-    uint32_t n; /* of the list */
+    uint32_t n; /* length of the list from here */
 };
 
-/* When a request starts: at an instant, or some time after all of these have ended. */
+/* When a request starts: at ns, or ns after all parents have ended. */
 struct begin {
     const struct wait *parents;
     int64_t ns, until_ns;
     bool starts_job;
 };
 
-/* A subagent gets these from the job that started it, where it has none of its own. */
+/* Properties that a subagent inherits from the job that started it, unless it has its own. */
 struct place {
     int cls;
-    const char *model, *model_key; /* NULL: the default one */
+    const char *model, *model_key; /* NULL: the default model */
     bool background;
-    uint32_t ends_with; /* UINT32_MAX: nothing */
-    uint32_t context;   /* tokens that its prompt begins with, and the request that they are of */
+    uint32_t ends_with; /* request that ends this one; UINT32_MAX: none */
+    uint32_t context;   /* tokens of an earlier conversation in the prompt, and its request */
     uint32_t context_of;
 };
 
-/* A conversation so far; jobs share it where a client keeps its session. */
+/* A conversation so far. Jobs share one if a client keeps its session. */
 struct talk {
     uint32_t session_id, turn;
-    uint32_t prompt, answer; /* of the last turn, and its request */
+    uint32_t prompt, answer; /* tokens of the last turn */
     uint32_t id;
 };
 
-/* The last request of a job, and the least time that all of it takes. */
+/* The last request of a job, and the least duration of the job. */
 struct ended {
     uint32_t id, answer;
     double least_s;
 };
 
-/* ---- numbers ---- */
+/* ---- drawn numbers ---- */
 
 static bool has(const struct agents_job *j, int number)
 {
@@ -68,7 +68,7 @@ static double draw_s(const struct maker *m, const struct agents_job *j, int numb
     return x * m->a->factor[number];
 }
 
-/* With a factor as many as it makes, rounded; of something there is something left. */
+/* A whole number times its factor, rounded; at least 1 unless the drawn number is 0. */
 static uint32_t draw_whole(const struct maker *m, const struct agents_job *j, int number,
                            uint64_t stream, uint32_t otherwise)
 {
@@ -87,7 +87,7 @@ static int64_t draw_ns(const struct maker *m, const struct agents_job *j, int nu
     return has(j, number) ? units_ns_from_s(draw_s(m, j, number, stream)) : TIME_NEVER_NS;
 }
 
-/* ---- when ---- */
+/* ---- start times ---- */
 
 static void wait_for(struct maker *m, struct begin *w, uint32_t id)
 {
@@ -98,7 +98,7 @@ static void wait_for(struct maker *m, struct begin *w, uint32_t id)
 
 /* ---- requests ---- */
 
-/* Kinds of keys of a stream; they are above all of a job's own numbers (AGENTS_...). */
+/* Kinds of keys of a stream; above a job's own numbers (AGENTS_...). */
 enum { KEY_CLIENT = 100, KEY_COPY, KEY_JOB, KEY_TURN, KEY_SUBAGENT, KEY_PROBABILITY };
 
 static uint64_t below(uint64_t stream, int key, uint64_t value)
@@ -125,7 +125,7 @@ static uint32_t tokens(struct maker *m, uint64_t n)
     return n > MAX_TOKENS ? MAX_TOKENS : (uint32_t)n;
 }
 
-/* Prompt of a job's next turn. `answers`: tokens of the subagents that it waited for. */
+/* Tokens of a job's next prompt. `answers`: tokens of the subagents that it waited for. */
 static uint32_t prompt_of(struct maker *m, const struct agents_job *j, const struct place *p,
                           const struct talk *talk, uint64_t stream, bool first, uint64_t answers)
 {
@@ -136,14 +136,14 @@ static uint32_t prompt_of(struct maker *m, const struct agents_job *j, const str
         n += talk->turn > 0 ? so_far : (uint64_t)p->context + j->shared_tokens;
     } else if (has(j, AGENTS_GROWTH)) {
         n = (uint64_t)talk->prompt + draw_whole(m, j, AGENTS_GROWTH, stream, 0);
-        n = n > so_far ? n : so_far + 1; /* the answer is part of it, and something is new */
+        n = n > so_far ? n : so_far + 1; /* includes the last answer and at least one new token */
     } else {
         n = so_far + answers + draw_whole(m, j, AGENTS_NEW, stream, 1);
     }
     return tokens(m, n);
 }
 
-/* Adds the next turn of a conversation, with the prompt in talk. */
+/* Adds the next turn of a conversation, which updates `talk`. */
 static void request_add(struct maker *m, const struct agents_job *j, const struct place *p,
                         struct talk *talk, uint64_t stream, uint32_t id, const struct begin *when,
                         uint32_t prompt)
@@ -203,18 +203,18 @@ static bool is_on_turn(const struct agents_job *sub, uint32_t turn)
     return on;
 }
 
-/* A turn, from the view of its subagents. */
+/* A turn, as its subagents need it. */
 struct turn {
     uint32_t number; /* from 0 */
     uint64_t stream;
     bool last;
-    uint32_t last_id; /* of the job's last turn */
+    uint32_t last_id; /* the job's last turn */
     uint32_t context; /* tokens of the conversation so far, and its last request */
     uint32_t context_of;
 };
 
-/* Starts copies of one kind of subagent, at `when`. Those that are waited for join `joined`.
- * Returns the tokens of their answers. */
+/* Starts copies of a subagent at `when`. Adds those that are waited for to `joined`. Returns the
+ * tokens of their answers. */
 static uint64_t copies_add(struct maker *m, const struct agents_job *sub, const struct place *p,
                            const struct turn *t, const struct begin *when, struct begin *joined)
 {
@@ -248,8 +248,8 @@ static uint64_t copies_add(struct maker *m, const struct agents_job *sub, const 
     return answers;
 }
 
-/* Steps before a turn, kind after kind: each waits for the one before it, and `when` becomes the
- * end of the last. Returns the tokens of their answers. */
+/* Adds the subagents before a turn, one kind after the other. `when` becomes the end of the last
+ * kind. Returns the tokens of their answers. */
 static uint64_t before_add(struct maker *m, const struct agents_job *j, const struct place *p,
                            const struct turn *t, uint32_t id, struct begin *when)
 {
@@ -263,7 +263,7 @@ static uint64_t before_add(struct maker *m, const struct agents_job *j, const st
         struct begin joined = {.until_ns = TIME_NEVER_NS};
         struct begin due = *when;
         if (first && t->number > 0) {
-            wait_for(m, &due, id - 1); /* of a later turn of the session it goes without saying */
+            wait_for(m, &due, id - 1); /* only here: later turns of a session wait anyway */
         }
         answers += copies_add(m, sub, p, t, &due, &joined);
         if (joined.parents != NULL) {
@@ -274,8 +274,8 @@ static uint64_t before_add(struct maker *m, const struct agents_job *j, const st
     return answers;
 }
 
-/* Those that a turn starts. After the last turn nobody is left to read an answer, and nothing left
- * to end with. */
+/* Adds the subagents that a turn starts. After the last turn, skips those whose answer would not be
+ * read, and those that end with the job. */
 static uint64_t after_add(struct maker *m, const struct agents_job *j, const struct place *p,
                           const struct turn *t, uint32_t id, struct begin *joined)
 {
@@ -340,7 +340,7 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
     bool closed = has(j, AGENTS_THINK);
     bool repeats = closed || has(j, AGENTS_EVERY);
     uint32_t jobs = draw_whole(m, j, AGENTS_JOBS, stream, repeats ? UINT32_MAX : 1);
-    double at_s = 0.0; /* of a closed loop: as if all were answered at once, so the earliest */
+    double at_s = 0.0; /* in a closed loop the earliest time: all requests answered at once */
     for (uint32_t k = 0; k < jobs && m->b.n <= m->max_rows; k++) {
         uint64_t job = below(stream, KEY_JOB, k);
         double gap_s = k == 0   ? draw_s(m, j, AGENTS_START, stream)
@@ -354,7 +354,7 @@ static void client_add(struct maker *m, const struct agents_job *j, uint64_t str
         if (closed && k > 0) {
             when.ns = units_ns_from_s(gap_s);
             when.starts_job = true;
-            /* A slow policy is not sent all the jobs that were made for instant answers. */
+            /* Jobs were generated for instant answers. A slow policy must not get all of them. */
             when.until_ns = isinf(duration_s) ? TIME_NEVER_NS : units_ns_from_s(duration_s);
             if (!j->same_session) {
                 wait_for(m, &when, last.id);
@@ -394,7 +394,7 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
 {
     struct maker m = {.a = a, .max_rows = max_rows};
     bool scaled = false;
-    bool open = true; /* every client sends jobs for as long as there is time */
+    bool open = true; /* every client sends jobs until duration_s */
     trace_builder_init(&m.b);
     *out = (struct trace){0};
     for (uint32_t i = 0; i < a->n_clients; i++) {

@@ -1,4 +1,4 @@
-/* Reads the file of a workload of agents. */
+/* Reads the file of an agent workload. */
 #include "sim/api/request.h"
 #include "sim/base/words.h"
 #include "traces/agents.h"
@@ -6,7 +6,7 @@
 
 #define MAX_TOKENS 1e8
 #define MAX_S 1e8
-#define MAX_DEPTH 8 /* of subagents in subagents */
+#define MAX_DEPTH 8 /* nested subagents */
 
 enum { OF_CLIENT = 1, OF_SUBAGENT = 2, OF_BOTH = 3, NEEDED = 4 };
 
@@ -37,7 +37,7 @@ struct reader {
     const cJSON *shared_prompts;
 };
 
-/* Place of a shared prompt from 1 on, and its length; 0 where the job has none. */
+/* Reads the index of a shared prompt, from 1, and its length; 0 without one. */
 static void shared_prompt_read(const struct reader *r, struct json_obj *o, struct agents_job *j)
 {
     if (!json_has(o, "shared_prompt")) {
@@ -93,7 +93,7 @@ static void numbers_read(const struct reader *r, struct json_obj *o, int of, str
     }
 }
 
-/* Reads the keys that every job may have. */
+/* Reads the keys common to clients and subagents. */
 static void job_read(const struct reader *r, struct json_obj *o, int of, struct agents_job *j)
 {
     j->name = json_get_string(o, "name");
@@ -119,7 +119,7 @@ static void jobs_free(struct agents_job *jobs, uint32_t n)
     free(jobs);
 }
 
-/* Names tell streams of random numbers apart. */
+/* Names must be unique, because they select streams of random numbers. */
 static void names_check(const struct json_obj *o, const char *key, const struct agents_job *jobs,
                         uint32_t n)
 {
@@ -237,7 +237,7 @@ int agents_read(cJSON *tree, const char *path, struct agents *out, struct err *e
     (void)json_string_or(&o, "description", "");
     out->duration_s = json_number_or(&o, "duration_s", 1e-3, MAX_S, (double)INFINITY);
     shared_prompts_read(&r, &o);
-    int n = json_get_array_size(&o, "clients", 1, 1000); /* asked for in any case: no unknown key */
+    int n = json_get_array_size(&o, "clients", 1, 1000); /* always read, so that it is known */
     if (e->n == before) {
         out->clients = xcalloc((size_t)n + 1, sizeof *out->clients);
         for (out->n_clients = 0; out->n_clients < (uint32_t)n; out->n_clients++) {

@@ -19,8 +19,7 @@ static double gaps_read(struct csvfile *f, struct events *out, struct err *e)
     while (at >= 0 && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
         double t_s = csvfile_number(f, at, 0.0, 1e9, e);
         uint64_t id = session < 0 ? 0 : csvfile_u64(f, session, 0, UINT32_MAX, e);
-        /* Gaps are those within a session; from the end of one to the begin of the next is nobody's
-         * waiting. */
+        /* Gaps are only counted within a session; the time between sessions is no gap. */
         if (id == last_session && t_s < last_s) {
             csvfile_refuse(f, at, e, "before the row above");
         } else if (id != last_session && map_find(&seen, id) != MAP_NONE) {
@@ -83,11 +82,11 @@ static double next_gap_s(struct arrivals *a)
 {
     switch (a->kind) {
     case ARRIVAL_GAMMA: {
-        double shape = 1.0 / (a->cv * a->cv); /* CV of a gamma law is 1/sqrt(shape) */
+        double shape = 1.0 / (a->cv * a->cv); /* CV of a gamma distribution is 1/sqrt(shape) */
         return gsl_ran_gamma(a->rng, shape, a->mean_s / shape);
     }
     case ARRIVAL_REPLAY: {
-        /* Only the shape of the recording is replayed; its rate is the workload's. */
+        /* Scale the recorded gap to the workload's rate. */
         double gap_s = a->events->gap_s[a->at] / a->events->mean_s * a->mean_s;
         a->at = (a->at + 1) % a->events->n;
         return gap_s;
@@ -99,13 +98,13 @@ static double next_gap_s(struct arrivals *a)
     return rng_exponential(a->rng->state, a->mean_s);
 }
 
-/* Returns the rest of a recorded gap at an instant anywhere in the recording, so that replications
- * with other seeds see other stretches of it. */
+/* The rest of a recorded gap at a random instant of the recording, so that replications with other
+ * seeds replay other parts of it. */
 static double first_recorded_s(struct arrivals *a)
 {
     const struct events *ev = a->events;
     double left_s = rng_uniform(a->rng->state) * ev->mean_s * (double)ev->n;
-    /* The last by its place: sums of gaps round. */
+    /* Checks the index, because sums of gaps have rounding errors. */
     while (a->at + 1 < ev->n && left_s >= ev->gap_s[a->at]) {
         left_s -= ev->gap_s[a->at++];
     }
@@ -114,15 +113,14 @@ static double first_recorded_s(struct arrivals *a)
     return gap_s;
 }
 
-/* From the start, which falls anywhere in time, to the first arrival. That is the rest of a gap,
- * and of a long one rather than a short one. Begun with a whole gap, as if somebody had just
- * arrived, a process comes early: with (CV^2 - 1) / 2 arrivals too many, however long it runs. */
+/* The time from the start, a random instant, to the first arrival. This is the rest of a gap, and
+ * more likely of a long one. A process that begins with a whole gap, as if at an arrival, has (CV^2
+ * - 1) / 2 arrivals too many, regardless of its length. */
 static double first_gap_s(struct arrivals *a)
 {
     switch (a->kind) {
     case ARRIVAL_GAMMA: {
-        /* The gap that holds the start has the gamma law weighted by length: its shape is 1 more.
-         */
+        /* The gap at the start has the length-weighted gamma distribution, with shape + 1. */
         double shape = 1.0 / (a->cv * a->cv);
         double gap_s = gsl_ran_gamma(a->rng, shape + 1.0, a->mean_s / shape);
         return gap_s * rng_uniform(a->rng->state);
@@ -133,7 +131,7 @@ static double first_gap_s(struct arrivals *a)
     case ARRIVAL_CLOSED:
         break;
     }
-    return next_gap_s(a); /* the rest of an exponential gap is as long as a whole one */
+    return next_gap_s(a); /* an exponential gap is memoryless */
 }
 
 double arrivals_next(struct arrivals *a)
@@ -148,12 +146,12 @@ double arrivals_next(struct arrivals *a)
 void activity_init(struct activity *a, double burst, double share, double period_s, uint64_t key)
 {
     *a = (struct activity){.burst = burst, .enabled = burst > 1.0};
-    /* So that the mean rate stays what was asked for: burst share + idle (1 - share) = 1. */
+    /* Keeps the mean rate: burst share + idle (1 - share) = 1. */
     a->idle_factor = share < 1.0 ? fmax(0.0, (1.0 - burst * share) / (1.0 - share)) : 1.0;
     a->mean_on_s = period_s * share;
     a->mean_off_s = period_s * (1.0 - share);
     rng_init(&a->rng, key);
-    /* In its long-run state from the start: no workload begins with a burst because it begins. */
+    /* Start in the stationary state, so that workloads do not always begin with a burst. */
     a->on = rng_uniform(&a->rng) < share;
     a->next_real_s = rng_exponential(&a->rng, a->on ? a->mean_on_s : a->mean_off_s);
 }
@@ -163,8 +161,8 @@ double activity_real(struct activity *a, double op_s)
     if (!a->enabled) {
         return op_s;
     }
-    /* Gaps are drawn in operational time, in which the rate is constant, and bent to real time
-     * here: the same draws give the same requests with bursts and without. */
+    /* Gaps are drawn in operational time, with a constant rate, and mapped to real time here. So
+     * the same draws give the same requests with and without bursts. */
     for (;;) {
         double rate = a->on ? a->burst : a->idle_factor;
         double end_op_s = a->op_s + rate * (a->next_real_s - a->real_s);

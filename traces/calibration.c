@@ -4,15 +4,15 @@
 #include "sim/base/hash.h"
 #include "sim/base/map.h"
 
-#define PATH_TOKENS 40 /* as the automaton's longest draft */
-#define SURE_TOKENS 2  /* a match of the text that goes before the tree */
+#define PATH_TOKENS 40 /* the automaton's longest draft */
+#define SURE_TOKENS 2  /* text matches of this length precede calibration */
 
-/* A token of the context, and what the model expects behind it most. */
+/* A token of the context, and the most likely token after it. */
 struct node {
     uint32_t token, best;
     double probability;
     uint32_t n_path;
-    uint32_t path[PATH_TOKENS]; /* the draft behind it */
+    uint32_t path[PATH_TOKENS]; /* the draft after this token */
 };
 
 struct calibration {
@@ -26,7 +26,7 @@ static const struct node *find(const struct calibration *c, uint32_t token)
     return at != MAP_NONE ? &c->nodes[at] : NULL;
 }
 
-/* Keeps the occurrence of a token with the surest expectation, and the first of equal ones. */
+/* Keeps the occurrence of a token with the highest probability; of equal ones the first. */
 static void node_add(struct calibration *c, const struct node *node)
 {
     size_t before = c->by_token.n;
@@ -36,7 +36,7 @@ static void node_add(struct calibration *c, const struct node *node)
     }
 }
 
-/* The likeliest path: to a token that the context does not have, or that the path has already. */
+/* Appends the most likely tokens, until one is not in the context or repeats in the path. */
 static void walk(const struct calibration *c, struct node *from)
 {
     bool ends = false;
@@ -64,7 +64,7 @@ static bool pair_read(const cJSON *pair, uint32_t *token, double *probability)
     return (double)*token == t->valuedouble && *probability > 0.0 && *probability <= 1.0;
 }
 
-/* Takes an entry of node->token; its probability stays 0 where nobody knows. False: it is none. */
+/* Reads the entry of node->token; its probability stays 0 if unknown. False if malformed. */
 static bool entry_read(const cJSON *entry, struct node *node, uint64_t *hash)
 {
     bool good = cJSON_IsArray(entry);
@@ -104,7 +104,7 @@ struct calibration *calibration_read(const cJSON *next, const uint32_t *tokens, 
             calibration_free(c);
             return NULL;
         }
-        /* A drafter does not know the answer's tokens before the answer. */
+        /* A drafter does not know the answer's tokens in advance. */
         if (i < n_context && node.probability > 0.0) {
             node_add(c, &node);
         }

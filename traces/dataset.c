@@ -1,5 +1,5 @@
-/* Token lengths of real requests: rows are sampled whole, so that input and output stay together.
- */
+/* Token lengths of real requests. Rows are sampled as a whole, which keeps input and output
+ * together. */
 #include "sim/base/csvfile.h"
 #include "sim/base/datadir.h"
 #include "sim/base/map.h"
@@ -21,7 +21,7 @@ void dataset_fini(struct dataset *d)
     *d = (struct dataset){0};
 }
 
-/* First of several names for the column that groups rows into conversations. */
+/* The column that groups rows into conversations, which has one of several names; or -1. */
 static int session_column(const struct csvfile *f)
 {
     static const char *const names[] = {"session_id", "conversation_id", "task_id"};
@@ -57,7 +57,7 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
         }
         if (session >= 0) {
             uint64_t key = csvfile_u64(f, session, 0, 1000000, e);
-            /* One task answered by several models is a conversation with each. */
+            /* A task answered by several models is a conversation with each. */
             key += model >= 0 ? csvfile_u64(f, model, 0, 1000, e) * 10000000u : 0;
             if (key != last && map_find(&seen, key) != MAP_NONE) {
                 csvfile_refuse(f, session, e,
@@ -73,8 +73,8 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
             bool first = out->n < 2 || out->rows[out->n - 2].session != r->session;
             r->turn = first ? 0 : out->rows[out->n - 2].turn + 1;
             if (first) {
-                /* The source's cache may have held a prefix before a conversation; a drawn first
-                 * turn finds none. */
+                /* The source's cache may have had a prefix before the conversation; our first turns
+                 * have none. */
                 r->prefix_tokens = 0;
             }
             if (r->turn >= UINT16_MAX) {
@@ -86,10 +86,10 @@ static void rows_read(struct csvfile *f, const char *path, struct dataset *out, 
     }
 }
 
-/* Shipped data sets that this process has read: workers make hundreds of traces of the same two. */
+/* Cache of shipped data sets: workers make hundreds of traces from the same two. */
 #define KEPT 4
 static struct kept {
-    const char *name; /* of `shipped`, or NULL */
+    const char *name; /* pointer into `shipped`, or NULL */
     struct dataset data;
 } kept[KEPT];
 
@@ -97,7 +97,7 @@ static void copy_of(const struct dataset *d, struct dataset *out)
 {
     *out = *d;
     out->rows = xmalloc(d->n * sizeof *out->rows);
-    /* A copy, because the caller frees what it was given. */
+    /* A copy, because the caller frees its rows. */
     memcpy(out->rows, d->rows, d->n * sizeof *out->rows);
 }
 

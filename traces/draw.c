@@ -38,7 +38,7 @@ static struct draw_column *column_load(const char *of, const char *file, const c
     return c;
 }
 
-/* An error names the key that asked for the column, too. */
+/* Finds or loads a column. An error also names the key that uses it. */
 static const struct draw_column *column_of(const struct json_obj *o, const char *file,
                                            const char *name, struct draw_column **columns)
 {
@@ -126,7 +126,7 @@ static double lognormal(struct rng *r, double mean, double cv)
 
 double draw_value(const struct draw *d, uint64_t stream, uint32_t number, bool whole)
 {
-    /* A stream for each number: one that is drawn in another way moves no other. */
+    /* One stream per number, so that another distribution for one does not change the others. */
     bool column = d->kind == DRAW_COLUMN;
     uint64_t row = column ? hash_string(HASH_INIT, d->column->file) : 0;
     struct rng r;
@@ -138,7 +138,7 @@ double draw_value(const struct draw *d, uint64_t stream, uint32_t number, bool w
     case DRAW_CONSTANT:
         return x;
     case DRAW_UNIFORM:
-        /* Each whole number is as likely as another, the ends included. */
+        /* All whole numbers from min to max are equally likely. */
         x = whole ? floor(d->min + rng_uniform(&r) * (d->max - d->min + 1.0))
                   : d->min + rng_uniform(&r) * (d->max - d->min);
         break;
@@ -146,7 +146,7 @@ double draw_value(const struct draw *d, uint64_t stream, uint32_t number, bool w
         x = rng_exponential(&r, d->mean);
         break;
     case DRAW_GAMMA: {
-        double shape = 1.0 / (d->cv * d->cv); /* CV of a gamma law is 1/sqrt(shape) */
+        double shape = 1.0 / (d->cv * d->cv); /* CV of a gamma distribution is 1/sqrt(shape) */
         x = gsl_ran_gamma(&gsl, shape, d->mean / shape);
         break;
     }

@@ -1,4 +1,4 @@
-/* Importers: other people's request traces into ours. A format is one table row in import_csv.c or
+/* Imports request traces of other programs. A format is one table row in import_csv.c or
  * import_json.c. */
 #include "traces/import.h"
 
@@ -44,9 +44,8 @@ static const struct import_format *named(const char *name)
     return NULL;
 }
 
-/* Finds the format that the head of a file has: it begins with a line of CSV, which comments may
- * precede, or with a JSON value. A document that is longer than the head is cut, so only its first
- * keys are seen. */
+/* Recognises a format by the head of a file: a line of CSV, perhaps after comments, or a JSON
+ * value. A longer document is cut, so only its first keys are seen. */
 static const struct import_format *recognised(const char *head)
 {
     const char *text = head + strspn(head, " \t\r\n");
@@ -76,13 +75,13 @@ const char *trace_format_of(const char *path)
     return f != NULL ? f->name : NULL;
 }
 
-/* The format to read by: the one asked for, unless the file is plainly another's. */
+/* The format for reading: `asked`, unless the file clearly has another one. */
 static const struct import_format *choose(const char *asked, const char *head, const char *path,
                                           struct err *e)
 {
     OWNED char *names = words_list(trace_formats(), ", ");
-    /* Also where a format was asked for: columns of two formats overlap, and what is plainly
-     * another's would be read without a word, and wrong. */
+    /* Checked even if a format was given: formats share columns, so a wrong one could be read
+     * without an error. */
     const struct import_format *seen = recognised(head);
     const struct import_format *f = asked == NULL ? seen : named(asked);
     if (asked != NULL && f == NULL) {
@@ -116,8 +115,7 @@ uint64_t import_key(const char *name)
 
 void import_add(struct import *im, const struct import_row *row)
 {
-    /* A request without an answer failed at its source: to replay it would be to guess what it
-     * asked for. */
+    /* A request without an answer failed at its source. Its intended length is unknown. */
     if (row->output == 0) {
         im->lost.failed++;
         return;
@@ -148,7 +146,7 @@ void import_blocks(struct import *im, const cJSON *ids, struct import_row *row,
     cJSON_ArrayForEach (id, ids) {
         known = known && (cJSON_IsNumber(id) || cJSON_IsString(id));
         im->blocks = xgrow(im->blocks, im->n_blocks, sizeof *im->blocks);
-        /* a text is its key, as far as a double holds it */
+        /* a text's key, as a double can hold it */
         im->blocks[im->n_blocks++] =
             cJSON_IsString(id) ? (double)(import_key(id->valuestring) >> 11) : id->valuedouble;
     }
@@ -171,11 +169,11 @@ int64_t import_begin(struct import *im, uint64_t index, const struct import_plac
     return units_ns_from_s(im->clock_s);
 }
 
-/* Options that were given, and that changed nothing: "--share, --history". NULL: none. */
+/* The options that were given but had no effect, "--share, --history"; or NULL. */
 static const char *without_effect(const struct import *im)
 {
     const struct trace_import_options *o = im->options;
-    bool chains = im->nodes == NULL; /* a graph has its own links and beginnings */
+    bool chains = im->nodes == NULL; /* a graph has its own links and start times */
     bool blocks = chains && im->n_blocks > 0;
     const struct {
         bool given, used;

@@ -1,5 +1,5 @@
-/* Traces of coding agents that say who waits for whom: Weka's sessions with nested subagents, and
- * the agentic form of Mooncake's. */
+/* Traces of coding agents with dependencies: Weka's sessions with nested subagents, and Mooncake's
+ * agentic format. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
@@ -7,21 +7,21 @@
 
 /* ---- weka ---- */
 
-/* A subagent that its parent's next request may wait for. */
+/* A subagent, for which its parent's next request may wait. */
 struct child {
     size_t first, n; /* rows */
     struct import_sent last;
-    bool waited; /* its parent has sent its next request */
+    bool waited; /* handled by a later request of the parent, or asynchronous */
 };
 
-/* The requests of one agent, in their order, and its subagents. */
+/* The requests of one agent, in order, and its subagents. */
 struct family {
     struct import_stream requests;
     struct child *children; /* owned */
     size_t n_children;
 };
 
-/* A session while it is read. */
+/* State while a session is read. */
 struct weka {
     struct import *im;
     const struct import_place *p;
@@ -29,7 +29,7 @@ struct weka {
     uint32_t job;
     uint64_t scope;
     int64_t begin_ns;
-    bool relative; /* times of nested requests count from their subagent's */
+    bool relative; /* nested times are relative to their subagent's start */
 };
 
 static int64_t seconds_of(const struct weka *w, const cJSON *o, const char *key)
@@ -45,8 +45,8 @@ static void in_background(struct import *im, const struct child *c)
     }
 }
 
-/* Waits for the subagents that had ended. Those that still ran are in the background: their parent
- * did not wait. Returns the later of the ends and `end_ns`. */
+/* Adds edges from the subagents that have ended. Those still running are in the background, because
+ * their parent did not wait. Returns the latest of their ends and `end_ns`. */
 static int64_t join(struct import *im, struct family *s, struct import_node *node, int64_t start_ns,
                     int64_t end_ns)
 {
@@ -84,7 +84,7 @@ static void request_read(struct weka *w, const cJSON *o, int64_t base_ns, struct
     import_stream_add(im, &s->requests, &r, &node, end_ns, known);
 }
 
-/* Returns the request that ended last; its row is IMPORT_NONE where there is none. */
+/* Reads an agent's requests. Returns the request that ended last; row IMPORT_NONE without any. */
 static struct import_sent stream_read(struct weka *w, const cJSON *requests, int64_t base_ns,
                                       const struct import_sent *origin, int depth)
 {
@@ -115,7 +115,7 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
     }
     const struct import_sent *last = import_last_before(&s.requests, INT64_MAX);
     struct import_sent result = last != NULL ? *last : (struct import_sent){.row = IMPORT_NONE};
-    for (size_t i = 0; i < s.n_children; i++) { /* those that nobody after them waits for */
+    for (size_t i = 0; i < s.n_children; i++) { /* subagents that no later request has joined */
         const struct child *c = &s.children[i];
         result = !c->waited && c->last.end_ns > result.end_ns ? c->last : result;
     }
@@ -124,7 +124,7 @@ static struct import_sent stream_read(struct weka *w, const cJSON *requests, int
     return result;
 }
 
-/* Whether a nested request comes before its subagent: then nested times count from there. */
+/* Whether a nested time is before its subagent's: then nested times are relative to it. */
 static bool times_are_relative(const cJSON *requests)
 {
     const cJSON *o;
@@ -171,7 +171,7 @@ static void weka_session(struct import *im, const cJSON *o, const struct import_
     }
     if (local) {
         import_sources(im, first);
-        im->n_blocks = 0; /* nobody else may share them */
+        im->n_blocks = 0; /* other sessions cannot share them */
         for (size_t i = first; i < im->n; i++) {
             im->rows[i].n_blocks = 0;
         }
@@ -193,7 +193,7 @@ static double ms_of(const cJSON *o, const char *key, const struct import_place *
     return import_number(json_member(o, key), key, 0.0, IMPORT_MAX_S * 1e3, p);
 }
 
-/* Names of requests and sessions belong to their play. */
+/* Names of requests and sessions are unique within their play only. */
 static uint64_t name_key(const cJSON *o, const cJSON *play, const char *key)
 {
     return rng_mix64(import_key(json_string(play, "play_id"))) ^ import_key(json_string(o, key));
@@ -210,8 +210,8 @@ static uint32_t job_of(struct import *im, const cJSON *o)
     return (uint32_t)job;
 }
 
-/* Reads what a request waits for: ends of others, or with `dispatch` the ends that the other waits
- * for. */
+/* Reads the dependencies of a request: the ends of others, or with `dispatch` the ends for which
+ * the other waits. */
 static void dependencies_read(struct import *im, const cJSON *o, struct import_node *node,
                               struct import_row *r, const struct import_place *p)
 {
@@ -243,8 +243,8 @@ static void dependencies_read(struct import *im, const cJSON *o, struct import_n
     }
 }
 
-/* The last request of its session is the turn before, where the request waits for it, and for no
- * other less long. Gaps of parents count from the shortest. */
+/* Sets the turn before: the last request of the session, if this one waits for it without extra
+ * delay. Gaps of parents become relative to the shortest. */
 static void turn_find(struct import *im, struct import_node *node, uint64_t session)
 {
     size_t last = map_find(&im->names, session);
@@ -290,11 +290,11 @@ static void agentic_line(struct import *im, const cJSON *o, const struct import_
     node.priority =
         priority == NULL ? 0 : (int32_t)import_number(priority, "priority", -1e6, 1e6, p);
     dependencies_read(im, o, &node, &r, p);
-    uint64_t session = rng_mix64(name_key(o, o, "session_id")); /* no request has this key */
+    uint64_t session = rng_mix64(name_key(o, o, "session_id")); /* unlike the keys of requests */
     turn_find(im, &node, session);
     bool waits = node.before != IMPORT_NONE || node.n_parents > 0;
     im->lost.not_before += waits && r.start_ns > 0;
-    for (uint32_t k = 0; k < node.n_parents; k++) { /* a beginning is nobody's who comes later */
+    for (uint32_t k = 0; k < node.n_parents; k++) { /* a start is not before its parents' */
         int64_t at_ns = im->rows[node.parents[k].request_id].start_ns;
         r.start_ns = at_ns > r.start_ns ? at_ns : r.start_ns;
     }

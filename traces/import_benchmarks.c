@@ -1,5 +1,5 @@
-/* Results of benchmarks that keep every request: the lifecycle metrics of inference-perf, and the
- * benchmarks.json of guidellm. Both count seconds. */
+/* Results of benchmarks with one record per request: the lifecycle metrics of inference-perf, and
+ * the benchmarks.json of guidellm. Both have seconds. */
 #include "sim/base/json.h"
 #include "traces/import.h"
 #include "traces/import_json.h"
@@ -9,7 +9,7 @@ static int64_t seconds_ns(const cJSON *o, const char *key, const struct import_p
     return units_ns_from_s(import_number(json_member(o, key), key, 0.0, 4e9, p));
 }
 
-/* A request that the benchmark saw from its start to its end. */
+/* The times of a request, from its record. */
 static struct import_row timed(const cJSON *o, const char *start, const char *end,
                                const struct import_place *p)
 {
@@ -21,7 +21,7 @@ static struct import_row timed(const cJSON *o, const char *start, const char *en
 
 /* ---- inference-perf ---- */
 
-/* Prefers the server's count of a length to the client's. */
+/* The server's count of a length if present, else the client's. */
 static const cJSON *said(const cJSON *usage, const char *key, const cJSON *counted)
 {
     const cJSON *c = json_member(usage, key);
@@ -44,14 +44,14 @@ void import_inference_perf(struct import *im, FILE *in, const char *path, struct
         }
         if (error != NULL && !cJSON_IsNull(error)) {
             im->lost.failed++;
-        } else if (info == NULL) { /* start_time is a word of many */
+        } else if (info == NULL) { /* start_time alone is too common a key */
             (void)err_add(e, "%s:request %llu: info: missing, so it is no result of inference-perf",
                           path, (unsigned long long)p.number);
         } else {
             struct import_row r = timed(o, "start_time", "end_time", &p);
             r.input = import_tokens(said(usage, "prompt_tokens", json_member(info, "input_tokens")),
                                     "info.input_tokens", 1.0, &p);
-            out = out != NULL ? out : json_member(info, "output_tokens"); /* before 2026 */
+            out = out != NULL ? out : json_member(info, "output_tokens"); /* versions before 2026 */
             r.output = import_tokens(said(usage, "completion_tokens", out),
                                      "info.response_metrics.output_tokens", 0.0, &p);
             import_add(im, &r);
@@ -76,7 +76,7 @@ static void guidellm_request(struct import *im, const cJSON *o, const struct imp
     import_add(im, &r);
 }
 
-/* Its benchmarks run one after another, so their times are those of one long run. */
+/* Its benchmarks run one after another, so their times form one long run. */
 void import_guidellm(struct import *im, FILE *in, const char *path, struct err *e)
 {
     SCOPED(json_drop) cJSON *all = import_document(in, path, e);

@@ -1,6 +1,6 @@
-/* Logs that coding agents leave on a user's disk: Claude Code's transcripts
- * (~/.claude/projects, a line per message) and rollouts of Codex (~/.codex/sessions). Both have the
- * tokens of every answer; texts are not read. Files of one session may follow each other. */
+/* Logs of coding agents on a user's disk: Claude Code's transcripts (~/.claude/projects, a line per
+ * message) and rollouts of Codex (~/.codex/sessions). Both have the tokens of every answer; texts
+ * are not read. Files of a session may be concatenated. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
@@ -8,28 +8,28 @@
 
 /* ---- claude code ---- */
 
-/* A line that others name as their parent. */
+/* A line, to which others refer as their parent. */
 struct line {
-    int64_t at_ns; /* -1: without a time */
+    int64_t at_ns; /* -1: no time */
     uint64_t root; /* key of the first line of its chain */
     uint64_t session;
-    size_t answer; /* record that it is a part of, or IMPORT_NONE */
-    bool tool;     /* the result of a tool */
+    size_t answer; /* index of its record, or IMPORT_NONE */
+    bool tool;     /* it is the result of a tool */
 };
 
 struct transcript {
     struct line *lines; /* owned */
     size_t n_lines;
-    struct map places;  /* of lines, by uuid */
-    struct map answers; /* of records, by message */
-    struct map copied;  /* of lines, by the session that begins with a copy of them */
+    struct map places;  /* lines, by uuid */
+    struct map answers; /* records, by message */
+    struct map copied;  /* by session that begins with a copy: a copied line */
     struct import_records records;
 };
 
 static bool has_tool_result(const cJSON *message)
 {
     const cJSON *c;
-    const cJSON *content = json_member(message, "content"); /* a text, or parts */
+    const cJSON *content = json_member(message, "content"); /* a string, or a list of parts */
     cJSON_ArrayForEach (c, content) {
         if (import_text_is(c, "type", "tool_result")) {
             return true;
@@ -38,8 +38,8 @@ static bool has_tool_result(const cJSON *message)
     return false;
 }
 
-/* The key of a line's session. One that was resumed or forked may begin with the lines of the
- * first, and is that one. */
+/* The key of a line's session. A resumed or forked session begins with a copy of the first
+ * session's lines, and belongs to it. */
 static uint64_t claude_session(struct transcript *t, const cJSON *o, size_t known)
 {
     uint64_t session = import_key(json_string(o, "sessionId"));
@@ -51,7 +51,7 @@ static uint64_t claude_session(struct transcript *t, const cJSON *o, size_t know
     return from != IMPORT_NONE ? t->lines[from].session : session;
 }
 
-/* The main conversation of a session, or one of its subagents, which are side chains. */
+/* Sets the agent: the main conversation of a session, or a subagent, which is a side chain. */
 static void claude_agent(const cJSON *o, const struct line *l, struct import_record *x)
 {
     const char *agent = json_string(o, "agentId");
@@ -63,8 +63,8 @@ static void claude_agent(const cJSON *o, const struct line *l, struct import_rec
     x->parent = l->session;
 }
 
-/* An answer comes in several lines of one message, each of which repeats the prompt's tokens and
- * has the output so far. It was sent when the line before its first one was there. */
+/* An answer has several lines of one message. Each repeats the prompt's tokens and has the output
+ * so far. It was sent at the time of the line before its first one. */
 static void claude_answer(struct import *im, const cJSON *o, const struct line *parent,
                           struct line *l, const struct import_place *p)
 {
@@ -107,7 +107,7 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
     const char *before = json_string(o, "parentUuid");
     const cJSON *message = json_member(o, "message");
     if (uuid[0] == '\0') {
-        return; /* a summary, a snapshot of files */
+        return; /* a summary or a file snapshot */
     }
     size_t known = map_find(&t->places, import_key(uuid));
     uint64_t session = claude_session(t, o, known);
@@ -120,8 +120,8 @@ static void claude_line(struct import *im, const cJSON *o, const struct import_p
                      .root = at != IMPORT_NONE ? t->lines[at].root : import_key(uuid),
                      .answer = IMPORT_NONE,
                      .tool = has_tool_result(message)};
-    /* Hooks, reminders and skills add lines between a result and the answer, which still follows a
-     * tool. */
+    /* Hooks, reminders and skills insert lines between a tool's result and the answer, which still
+     * follows the tool. */
     bool added = message == NULL || cJSON_IsTrue(json_member(o, "isMeta"));
     l.tool = l.tool || (added && at != IMPORT_NONE && t->lines[at].tool);
     bool answer = import_text_is(o, "type", "assistant") && json_member(message, "usage") != NULL;
@@ -161,18 +161,18 @@ void import_claude_code(struct import *im, FILE *in, const char *path, struct er
 
 struct rollout {
     struct import_records records;
-    uint64_t thread, parent, forked; /* keys; `forked`: whose history it begins with, or `parent` */
-    struct map threads, counts;      /* that came before */
-    bool copies;                     /* no count of its own yet: what comes may be copied */
+    uint64_t thread, parent, forked; /* keys; `forked`: whose history is copied, or `parent` */
+    struct map threads, counts;      /* seen so far */
+    bool copies;                     /* no own count yet: lines may be copies */
     const char *model;
-    int64_t sent_ns;     /* last input of the request in progress; -1: none */
-    int64_t answer_ns;   /* first part of its answer; -1: none yet */
+    int64_t sent_ns;     /* last input of the current request; -1: none */
+    int64_t answer_ns;   /* first part of the answer; -1: none yet */
     double total_tokens; /* of the thread at the last count; -1: none */
-    bool tool;           /* that input is the result of a tool */
+    bool tool;           /* the last input is the result of a tool */
 };
 
-/* A thread that another one started, or a fork, may begin with the history of that one, whose head
- * begins no thread then. */
+/* Starts a thread. A spawned or forked thread may begin with a copy of the other's history; the
+ * head in that copy starts no thread. */
 static void codex_thread(struct rollout *r, const cJSON *meta)
 {
     const char *id = json_string(meta, "id");
@@ -198,7 +198,7 @@ static void codex_thread(struct rollout *r, const cJSON *meta)
     r->total_tokens = -1.0;
 }
 
-/* Takes the time of an input of the model, or of the first item of its answer. */
+/* Records the time of an input of the model, or of the first part of its answer. */
 static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
 {
     const char *type = json_string(item, "type");
@@ -214,7 +214,7 @@ static void codex_item(struct rollout *r, const cJSON *item, int64_t at_ns)
     }
 }
 
-/* A count of tokens ends a request. It is repeated where only limits of the account changed, and
+/* A count of tokens ends a request. Counts are repeated if only limits of the account changed, and
  * copied with the history of another thread. */
 static void codex_count(struct import *im, struct rollout *r, const cJSON *info, int64_t at_ns,
                         const struct import_place *p)
@@ -263,7 +263,7 @@ static void codex_line(struct import *im, const cJSON *o, const struct import_pl
     } else if (import_text_is(o, "type", "turn_context")) {
         r->model = xkeep(xstrdup(json_string(payload, "model")));
     } else if (r->copies && import_text_is(payload, "type", "task_started")) {
-        r->sent_ns = r->answer_ns = -1; /* of what was copied before */
+        r->sent_ns = r->answer_ns = -1; /* times of copied lines */
     } else if (import_text_is(payload, "type", "token_count")) {
         codex_count(im, r, json_member(payload, "info"), at_ns, p);
     } else {

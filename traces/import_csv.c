@@ -1,19 +1,19 @@
-/* CSV formats: a format is a set of column names, as the publishers spell them; other columns are
- * ignored. Times are seconds, those since 1970 included, or a date and time of day. */
+/* CSV formats: a format is a set of column names, as the publishers spell them. Other columns are
+ * ignored. Times are seconds, perhaps since 1970, or a date and time of day. */
 #include "sim/base/words.h"
 #include "traces/import.h"
 
-#define UNIX_MAX_S 4e9 /* in 2096 */
+#define UNIX_MAX_S 4e9 /* in the year 2096 */
 
 struct columns {
     const char *arrival, *input, *output;
     const char *cls, *prefix, *session, *elapsed, *user, *tool; /* optional columns, or NULL */
     bool is_timestamp;                                          /* "YYYY-MM-DD HH:MM:SS.fff" */
-    bool ours;  /* arrivals may be either, and seconds stay as they are */
-    bool noted; /* other columns with a name are */
+    bool ours;  /* arrivals may be either; seconds are not rebased */
+    bool noted; /* unread columns are reported */
 };
 
-/* Days since 1970-01-01 of a civil date (proleptic Gregorian, years from March). */
+/* Days since 1970-01-01 of a Gregorian date (years start in March). */
 static int64_t days_from_civil(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
@@ -33,7 +33,7 @@ static bool date_exists(int y, int m, int d)
     return d <= next - days_from_civil(y, m, 1);
 }
 
-/* "", "Z" or "+HH:MM" into minutes east of Greenwich. */
+/* Parses "", "Z" or "+HH:MM" into minutes east of UTC. */
 static bool zone_parse(const char *text, int *minutes)
 {
     int h = 0;
@@ -62,7 +62,7 @@ int64_t import_timestamp_ns(const char *text)
     int zone = 0;
     double sec;
     char sep;
-    /* sscanf's %lf also reads "inf", "nan" and hexadecimal numbers, and %d signs. */
+    /* sscanf also accepts "inf", "nan" and hexadecimal for %lf, and signs for %d. */
     if (text[strspn(text, "0123456789-+:. TZ")] != '\0' ||
         sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%lf%n", &y, &mo, &d, &sep, &h, &mi, &sec, &used) != 7) {
         return -1;
@@ -76,8 +76,8 @@ int64_t import_timestamp_ns(const char *text)
     return minutes < 0 ? -1 : minutes * 60 * NS_PER_S + units_ns_from_s(sec);
 }
 
-/* A double is a tenth of a microsecond off where seconds count from 1970, so digits are added one
- * by one. s: the value of the text, or another one where that was refused. */
+/* Parses digit by digit, because a double of seconds since 1970 is off by a tenth of a microsecond.
+ * s: the value of the text, or a replacement if it was refused. */
 static int64_t seconds_ns(const char *text, double s)
 {
     const char *digit = strchr(text, '.');
@@ -89,7 +89,7 @@ static int64_t seconds_ns(const char *text, double s)
     for (int64_t unit = NS_PER_S / 10; unit > 0 && *++digit >= '0' && *digit <= '9'; unit /= 10) {
         ns += (*digit - '0') * unit;
     }
-    return ns + (*digit != '\0' && digit[1] >= '5' && digit[1] <= '9'); /* the tenth digit */
+    return ns + (*digit != '\0' && digit[1] >= '5' && digit[1] <= '9'); /* rounds the tenth digit */
 }
 
 static int64_t arrival_of(struct csvfile *f, bool is_timestamp, bool is_unix, int col,
@@ -108,7 +108,7 @@ static int64_t arrival_of(struct csvfile *f, bool is_timestamp, bool is_unix, in
     return t_ns;
 }
 
-/* Names of the columns that no importer reads. */
+/* Names of the columns that are not read, or NULL. */
 static const char *unread(struct csvfile *f, const int *read, size_t n)
 {
     struct text names = {0};
@@ -152,7 +152,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
     bool columns = at >= 0 && input >= 0 && output >= 0;
     bool dated = c->is_timestamp;
     bool is_unix = false;
-    bool first = true; /* which decides: both would be a span of fifty years */
+    bool first = true; /* the first row decides: a mix would span fifty years */
     if (c->noted) {
         const int read[] = {at, input, output, cls, prefix, session, elapsed, user, tool};
         im->lost.unread = unread(f, read, sizeof read / sizeof read[0]);
@@ -168,7 +168,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
         const char *name = session < 0 ? "" : csvfile_text(f, session);
         r.after = r.key = name[0] == '\0' ? 0 : import_key(name);
-        if (!csvfile_empty(f, elapsed)) { /* calls of the API may have none */
+        if (!csvfile_empty(f, elapsed)) { /* API calls may have none */
             r.end_ns =
                 r.start_ns + units_ns_from_s(csvfile_number(f, elapsed, 0.0, IMPORT_MAX_S, e));
         }
@@ -183,11 +183,11 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         r.cls = csvfile_empty(f, cls) ? 0 : (uint8_t)csvfile_choice(f, cls, words_classes, e);
         import_add(im, &r);
     }
-    /* Dates and the seconds of a log begin anywhere; the first request is at zero then. */
+    /* Dates and seconds of a log have any origin; the first request is set to zero. */
     im->rebase = dated || is_unix || (elapsed >= 0 && !c->ours);
 }
 
-/* A header that has the column. */
+/* Whether the header has the column. */
 static bool has(const char *header, const char *name)
 {
     size_t n = strlen(name);
@@ -207,12 +207,12 @@ static bool csv_is(const struct import_format *format, const cJSON *first, const
 {
     const struct columns *c = format->source;
     return first == NULL && has(text, c->arrival) && has(text, c->input) && has(text, c->output) &&
-           !(has(text, "session_id") && has(text, "turn")); /* that would be a trace of ours */
+           !(has(text, "session_id") && has(text, "turn")); /* a trace of xpusim */
 }
 
 static const struct columns azure = {"TIMESTAMP", "ContextTokens", "GeneratedTokens",
                                      .is_timestamp = true,
-                                     .noted = true}; /* a file of 2025 has images */
+                                     .noted = true}; /* a file of 2025 has an image column */
 static const struct columns burstgpt = {"Timestamp", "Request tokens", "Response tokens",
                                         .session = "Session ID", .elapsed = "Elapsed time"};
 static const struct columns plain = {"arrival_s",

@@ -1,11 +1,11 @@
-/* Rows of a source that says who waits for whom, as a request graph. */
+/* Builds a request graph from a source with dependencies. */
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
 
 #define MAX_TURNS 65535
 
-/* ---- what prompts begin with ---- */
+/* ---- sources of prefixes ---- */
 
 static uint64_t block_key(const struct import *im, size_t row, size_t k)
 {
@@ -76,11 +76,11 @@ void import_sources(struct import *im, size_t first)
 
 struct job {
     int64_t start_ns;
-    size_t first; /* row */
+    size_t first; /* its row + 1; 0: none */
     bool wanted;
 };
 
-/* Jobs by their earliest request. The caller frees. */
+/* The jobs, with start times and whether they are wanted. The caller frees them. */
 static struct job *jobs_of(const struct import *im, int64_t *zero_ns)
 {
     uint32_t n_jobs = 0;
@@ -95,7 +95,7 @@ static struct job *jobs_of(const struct import *im, int64_t *zero_ns)
     }
     *zero_ns = im->rebase ? INT64_MAX : 0;
     for (uint32_t k = 0; k < n_jobs && im->rebase; k++) {
-        /* Numbers of jobs are those of their first agents: that of a subagent is no job's. */
+        /* Job numbers are agent numbers, so those of subagents are unused. */
         bool earlier = jobs[k].first != 0 && jobs[k].start_ns < *zero_ns;
         *zero_ns = earlier ? jobs[k].start_ns : *zero_ns;
     }
@@ -106,7 +106,7 @@ static struct job *jobs_of(const struct import *im, int64_t *zero_ns)
     return jobs;
 }
 
-/* A request that waits for nobody comes at its place in its job; jobs come as often as asked. */
+/* Arrival of a request without parents: its offset in its job, after the job's scaled start. */
 static int64_t arrival_ns(const struct import *im, const struct job *j, int64_t zero_ns, size_t i)
 {
     const struct trace_import_options *o = im->options;
@@ -138,7 +138,7 @@ int import_graph(struct import *im, const char *path, struct trace *out, struct 
     OWNED size_t *session = xcalloc(im->n + 1, sizeof *session);
     size_t before = e->n;
     trace_builder_init(&b);
-    /* A row comes after the turn before it, so turns and sessions are known in one walk. */
+    /* A row is after its previous turn, so one pass finds turns and sessions. */
     for (size_t i = 0; i < im->n && e->n == before; i++) {
         const struct import_row *r = &im->rows[i];
         const struct import_node *from = &im->nodes[i];

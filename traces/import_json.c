@@ -1,5 +1,5 @@
-/* JSON formats: lines of objects (bailian, aiperf, openai), and whole documents (vllm). Other files
- * read the rest. Other keys are ignored. */
+/* JSON formats: lines of objects (bailian, aiperf, openai), and documents (vllm). Other files have
+ * the rest. Unknown keys are ignored. */
 #include "traces/import_json.h"
 #include "sim/base/input.h"
 #include "sim/base/json.h"
@@ -34,7 +34,7 @@ static uint64_t chat_key(const cJSON *c, const char *key, const struct import_pl
     return id < 0.0 ? 0 : import_key(name);
 }
 
-/* Qwen-Bailian: Mooncake's with seconds, blocks of 16 tokens, and whose next turn a chat is. */
+/* Qwen-Bailian: as Mooncake's, with seconds, blocks of 16 tokens, and each chat's parent. */
 static void bailian_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number};
@@ -83,8 +83,8 @@ static void aiperf_line(struct import *im, const cJSON *o, const struct import_p
     import_add(im, &r);
 }
 
-/* A whole answer of OpenAI's interface, chat completions and responses, as clients log them, or as
- * a batch has them. The server says in whole seconds when it began, and not when it ended. */
+/* An answer of OpenAI's API, chat completions or responses, as clients log them or a batch contains
+ * them. It has its start in whole seconds, and no end. */
 static void openai_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     const cJSON *body = json_member(json_member(o, "response"), "body");
@@ -100,7 +100,7 @@ static void openai_line(struct import *im, const cJSON *o, const struct import_p
     const char *out = response ? "output_tokens" : "completion_tokens";
     const char *before = json_string(o, "previous_response_id");
     const cJSON *usage = json_member(o, "usage");
-    if (usage == NULL || cJSON_IsNull(usage)) { /* cut short, or a part of a stream */
+    if (usage == NULL || cJSON_IsNull(usage)) { /* truncated, or part of a stream */
         im->lost.uncounted_line = im->lost.uncounted++ == 0 ? p->number : im->lost.uncounted_line;
         return;
     }
@@ -127,13 +127,13 @@ static double sum_of(const cJSON *array)
     return sum;
 }
 
-/* Reads the results of vllm's benchmark (--save-detailed): one array for each property. */
+/* Results of vllm's benchmark (--save-detailed): an array per property. */
 static void vllm_read(struct import *im, FILE *in, const char *path, struct err *e)
 {
     static const char *const keys[] = {"start_times", "input_lens", "output_lens", "ttfts", "itls"};
     enum { START, INPUT, OUTPUT, TTFT, ITL, N_KEYS };
     SCOPED(json_drop) cJSON *o = import_document(in, path, e);
-    const cJSON *at[N_KEYS]; /* walked: an item by its index costs its index */
+    const cJSON *at[N_KEYS]; /* iterators, because cJSON's access by index is linear */
     int n = cJSON_GetArraySize(json_member(o, keys[INPUT]));
     bool have = json_member(o, keys[START]) != NULL;
     for (int k = 0; k < N_KEYS; k++) {
@@ -169,14 +169,13 @@ static void vllm_read(struct import *im, FILE *in, const char *path, struct err 
 /* ---- the formats ---- */
 
 struct source {
-    const char
-        *keys[3]; /* the object of a line has all; a document one of them, near its beginning */
-    const char *or_keys[3]; /* or the line has all of these */
+    const char *keys[3];    /* a line's object has all; a document has one near its begin */
+    const char *or_keys[3]; /* alternative: a line's object has all of these */
     import_line_fn *line;
-    import_end_fn *end;    /* when all lines are read, or NULL */
-    uint32_t block_tokens; /* of hash_ids, by the traces' descriptions */
-    bool rebase;           /* times count from the first request */
-    char opens;            /* a document begins so */
+    import_end_fn *end;    /* called after the last line, or NULL */
+    uint32_t block_tokens; /* of hash_ids, as documented for the traces */
+    bool rebase;           /* times start at the first request */
+    char opens;            /* first character of a document */
     import_document_fn *document;
 };
 
@@ -263,7 +262,7 @@ static const struct source sharegpt = {
 static const struct source vllm = {
     .keys = {"\"input_lens\""}, .opens = '{', .document = vllm_read, .rebase = true};
 
-/* The first that recognises a file reads it: bailian's lines have what mooncake's have. */
+/* The first format that recognises a file reads it; mooncake's keys are a subset of bailian's. */
 const struct import_format import_json_formats[] = {
     {"agentic-mooncake", json_is, json_read, &agentic_mooncake},
     {"aiperf", json_is, json_read, &aiperf},

@@ -1,5 +1,5 @@
-/* Logs of agents: Dynamo's request trace, whose trajectories name their parents, TraceLab's rounds
- * of coding sessions, and Azure's sessions of GitHub Copilot. */
+/* Logs of agents: Dynamo's request trace, whose trajectories have parents, TraceLab's rounds of
+ * coding sessions, and Azure's sessions of GitHub Copilot. */
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 #include "traces/import.h"
@@ -68,11 +68,11 @@ void import_dynamo(struct import *im, FILE *in, const char *path, struct err *e)
 
 static const char *const of_answers[] = {"text", "reasoning", "tool_call", "usage_report", NULL};
 
-/* A round was sent when its last input was there, and ended with the last part of its answer. */
+/* A round is sent at its last input, and ends with the last part of its answer. */
 void import_tracelab_line(struct import *im, const cJSON *o, const struct import_place *p)
 {
     struct import_row r = {.start_ns = -1, .end_ns = -1, .line = (uint32_t)p->number};
-    int64_t first_ns = -1; /* of the answer */
+    int64_t first_ns = -1; /* first part of the answer */
     const cJSON *event;
     cJSON_ArrayForEach (event, json_member(o, "timing_events")) {
         int64_t at_ns = import_timestamp_ns(json_string(event, "timestamp"));
@@ -103,7 +103,7 @@ void import_tracelab_line(struct import *im, const cJSON *o, const struct import
 /* ---- copilot ---- */
 
 /* A call's timestamp is its end. The data set does not say so, and its own loader adds the
- * duration; but only so do calls of a session follow each other, and not overlap. */
+ * duration. But only with ends do the calls of a session not overlap. */
 static void copilot_call(struct import *im, const cJSON *o, uint64_t session,
                          const struct import_place *p)
 {
@@ -112,7 +112,7 @@ static void copilot_call(struct import *im, const cJSON *o, uint64_t session,
     struct import_record x = {.row = {.line = (uint32_t)p->number, .end_ns = end_ns},
                               .agent = session};
     x.row.input = import_tokens_or_none(tokens, "prompt", p);
-    if (x.row.input == 0) { /* of helpers no tokens are counted */
+    if (x.row.input == 0) { /* tokens of helpers are not counted */
         im->lost.failed++;
         return;
     }

@@ -1,11 +1,11 @@
 /* Mooncake's lines, {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids":
- * [...]}, where a hash names a block and all before it. AIPerf and Dynamo add session_id and delay.
- */
+ * [...]}. A hash identifies a block and all before it. AIPerf and Dynamo add session_id and
+ * delay. */
 #include "sim/base/json.h"
 #include "traces/import.h"
 #include "traces/import_json.h"
 
-/* The member of the first name, or of its other one. NULL also for null. */
+/* The member with either name; NULL if absent or null. */
 static const cJSON *either(const cJSON *o, const char *name, const char *other)
 {
     const cJSON *c = json_member(o, name);
@@ -18,7 +18,7 @@ static int64_t ms_ns(const cJSON *c, const char *key, const struct import_place 
     return units_ns_from_ms(import_number(c, key, 0.0, IMPORT_MAX_S * 1e3, p));
 }
 
-/* The key of the line's session; 0 where it has none. */
+/* The key of the line's session; 0 without one. */
 static uint64_t session_of(const cJSON *o, const struct import_place *p)
 {
     const cJSON *c = either(o, "session_id", "session_id");
@@ -28,7 +28,7 @@ static uint64_t session_of(const cJSON *o, const struct import_place *p)
     return cJSON_IsString(c) && c->valuestring[0] != '\0' ? import_key(c->valuestring) : 0;
 }
 
-/* A first turn, or a request without a session. */
+/* Sets the start of a first turn, or of a request without a session. */
 static void begins(struct import *im, const cJSON *at, const cJSON *delay, struct import_row *r,
                    const struct import_place *p)
 {
@@ -48,7 +48,7 @@ static void begins(struct import *im, const cJSON *at, const cJSON *delay, struc
                                : 0;
 }
 
-/* A later turn waits for `delay` after the answer before it, or is sent at its instant. Without
+/* Sets the start of a later turn: `delay` after the previous answer, or its timestamp. Without
  * either it follows at once. */
 static void follows(struct import *im, size_t last, const cJSON *at, const cJSON *delay,
                     struct import_row *r, const struct import_place *p)
@@ -66,7 +66,7 @@ static void follows(struct import *im, size_t last, const cJSON *at, const cJSON
     } else if (r->start_ns > units_ns_from_s(IMPORT_MAX_S)) {
         import_refuse(p, "delay", "its session lasts too long");
     }
-    if (at == NULL || delay != NULL) { /* as if answers took no time, where nothing says when */
+    if (at == NULL || delay != NULL) { /* without an end time, answers take no time */
         before->end_ns = r->start_ns - delay_ns;
     }
 }
@@ -100,7 +100,7 @@ void import_mooncake_line(struct import *im, const cJSON *o, const struct import
     import_add(im, &r);
 }
 
-/* Whether a turn begins with the first block of the turn before it: prompts are then whole. */
+/* Whether some turn begins with the first block of its previous turn: prompts are complete then. */
 static bool prompts_are_whole(const struct import *im, const size_t *before)
 {
     bool whole = false;
@@ -113,8 +113,8 @@ static bool prompts_are_whole(const struct import *im, const size_t *before)
     return whole;
 }
 
-/* Dynamo's turns have their whole prompts. AIPerf's have what is new in them, and the conversation
- * so far comes before it. */
+/* Dynamo's turns have complete prompts. AIPerf's have only the new part, to which the conversation
+ * so far is added. */
 void import_mooncake_end(struct import *im, const char *path, struct err *e)
 {
     SCOPED(map_fini) struct map turns = {0};
@@ -134,7 +134,7 @@ void import_mooncake_end(struct import *im, const char *path, struct err *e)
         }
         r->prefix = im->rows[before[i]].input + im->rows[before[i]].output;
         r->input += r->prefix;
-        r->n_blocks = 0; /* the new part's, and no prompt begins with it */
+        r->n_blocks = 0; /* they are of the new part, so no prompt begins with them */
         im->lost.input_tokens += r->prefix;
         im->lost.grown++;
         if (r->input > IMPORT_MAX_TOKENS) {

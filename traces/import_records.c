@@ -2,12 +2,12 @@
 #include "sim/api/request.h"
 #include "traces/import.h"
 
-/* An agent: a session, a trajectory, a thread. */
+/* An agent: a session, a trajectory or a thread. */
 struct agent {
     struct import_stream requests;
-    struct import_sent origin;     /* of its parent; row IMPORT_NONE: none */
-    size_t parent, child, sibling; /* agents, or IMPORT_NONE: the newest child, the one before */
-    size_t last;                   /* record that ends last */
+    struct import_sent origin;     /* request of its parent; row IMPORT_NONE: none */
+    size_t parent, child, sibling; /* agents, or IMPORT_NONE: newest child, next older sibling */
+    size_t last;                   /* the record that ends last */
     uint32_t job;
     bool begun, waited, background;
 };
@@ -28,8 +28,8 @@ void import_records_fini(struct import_records *d)
 
 SORT_BY(by_start, struct import_record, SORT_UP(row.start_ns), SORT_UP(place))
 
-/* The agents, in the order of their first requests. A request without a trajectory is an agent of
- * its own. `of` gets the agent of every record. The caller frees. */
+/* The agents, in order of their first requests. A request without a trajectory is an agent of its
+ * own. `of` gets the agent of every record. The caller frees the result. */
 static struct agent *agents_of(const struct import_records *d, size_t *of, size_t *n_agents)
 {
     SCOPED(map_fini) struct map places = {0};
@@ -49,7 +49,7 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
             }
             size_t parent = x->parent != 0 && x->parent != x->agent ? map_find(&places, x->parent)
                                                                     : IMPORT_NONE;
-            if (parent != IMPORT_NONE) { /* it has begun; else nothing says what came first */
+            if (parent != IMPORT_NONE) { /* seen before; otherwise the order is unknown */
                 agents[at].parent = parent;
                 agents[at].sibling = agents[parent].child;
                 agents[parent].child = at;
@@ -63,8 +63,8 @@ static struct agent *agents_of(const struct import_records *d, size_t *of, size_
     return agents;
 }
 
-/* The record that ends last of an agent, and of what it started and did not wait for itself: its
- * last request may be its child's to answer. */
+/* The record that ends last of an agent and of its subagents that are not waited for: the answer to
+ * its last request may be up to its child. */
 static size_t last_of(const struct import_records *d, const struct agent *agents, size_t self)
 {
     size_t last = agents[self].last;
@@ -85,7 +85,7 @@ static size_t last_of(const struct import_records *d, const struct agent *agents
     return last;
 }
 
-/* Waits for subagents that had ended; those that had not are in the background. */
+/* Adds edges from subagents that have ended; those still running are in the background. */
 static int64_t wait_for(const struct import_records *d, struct agent *agents, size_t self,
                         const size_t *row_of, struct import_node *node, int64_t start_ns,
                         int64_t end_ns)
@@ -108,10 +108,10 @@ static int64_t wait_for(const struct import_records *d, struct agent *agents, si
     return end_ns;
 }
 
-/* The agents in the background, and all that they started: nobody waits for those either. */
+/* Marks the agents in the background, with all their descendants. */
 static void in_background(struct import *im, struct agent *agents, size_t n_agents)
 {
-    for (size_t i = 0; i < n_agents; i++) { /* a parent comes before its children */
+    for (size_t i = 0; i < n_agents; i++) { /* parents are before their children */
         struct agent *a = &agents[i];
         a->background = a->background || (a->parent != IMPORT_NONE && agents[a->parent].background);
         for (size_t k = 0; k < a->requests.n && a->background; k++) {
@@ -121,8 +121,8 @@ static void in_background(struct import *im, struct agent *agents, size_t n_agen
     }
 }
 
-/* A cache of the turn before serves at most its prompt and answer, and no more than there is. The
- * rest was another session's. */
+/* Limits the cached prefix to the previous turn's prompt and answer, and to this prompt. The rest
+ * was cached by another session. */
 static void keep_prefix(struct import *im, struct import_row *r, const struct import_node *node)
 {
     const struct import_row *before = node->before != IMPORT_NONE ? &im->rows[node->before] : NULL;

@@ -1,11 +1,11 @@
 /* Makes a trace from the rows of a source. Orders the turns of each session by time, finds prefixes
- * that an earlier turn left, and keeps the sessions that the options ask for. */
+ * left by earlier turns, and selects the sessions that the options ask for. */
 #include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "traces/import.h"
 
 #define NONE IMPORT_NONE
-#define GONE (SIZE_MAX - 1) /* was there, and has been continued */
+#define GONE (SIZE_MAX - 1) /* a row that has been continued */
 #define MAX_TURNS 65535
 
 struct place {
@@ -15,7 +15,7 @@ struct place {
 
 SORT_BY(by_time, struct place, SORT_UP(start_ns), SORT_UP(row))
 
-/* Tokens of leading blocks that both prompts have. */
+/* Tokens in the leading blocks that both prompts share. */
 static uint64_t shared_tokens(const struct import *im, const struct import_row *a,
                               const struct import_row *b)
 {
@@ -28,16 +28,16 @@ static uint64_t shared_tokens(const struct import *im, const struct import_row *
     return tokens < b->input ? tokens : b->input;
 }
 
-/* A block names all before it too, so a prompt's last whole block names the whole of it. The row
- * whose prompt this one continues furthest, unless another has done so. */
+/* The earlier row with the longest prompt that this one continues, unless another row continued it.
+ * A block's hash covers all before it, so the last whole block identifies a prompt. */
 static size_t continued(const struct import *im, struct map *ends, const struct import_row *r)
 {
     for (size_t k = r->n_blocks; k > 0; k--) {
         uint64_t id = hash_bits(im->blocks[r->block + k - 1]);
         size_t row = map_find(ends, id);
         if (row < GONE) {
-            /* A prompt is continued once: a second request with the same beginning starts a session
-             * of its own, else two turns would follow the same answer. */
+            /* A prompt is continued once: a second request with the same beginning starts a new
+             * session, because only one turn can follow an answer. */
             map_put(ends, id, GONE);
             return row;
         }
@@ -45,7 +45,7 @@ static size_t continued(const struct import *im, struct map *ends, const struct 
     return NONE;
 }
 
-/* Tokens that the row's leading blocks have in common with any row before it. */
+/* Tokens in the row's leading blocks that any earlier row has. */
 static uint64_t known_anywhere(const struct import *im, struct map *seen,
                                const struct import_row *r, size_t index)
 {
@@ -67,9 +67,9 @@ struct link {
     size_t before; /* row of the turn before, or NONE */
     size_t first;  /* row of the session's first turn */
     uint32_t turn;
-    int64_t ended_ns; /* the last answer up to this turn; of one without an end its arrival */
+    int64_t ended_ns; /* latest end of an answer up to this turn; without an end, its arrival */
     uint64_t prefix;
-    size_t source; /* row that the prompt begins like, or NONE */
+    size_t source; /* row whose prompt begins the same, or NONE */
     bool wanted;
 };
 
@@ -82,19 +82,19 @@ static uint64_t prefix_of(const struct import *im, const struct import_row *last
     if (im->block_tokens > 0) {
         return shared_tokens(im, last, r);
     }
-    /* A chat sends all that was said so far: at most that can be a prefix. The rest of what a
-     * source's cache served was another session's. */
+    /* A chat sends all that was said before, which limits the prefix. Anything more in the source's
+     * cache was another session's. */
     uint64_t before = last->input + last->output;
     uint64_t most = before < r->input ? before : r->input;
     return im->history || r->prefix > most ? most : r->prefix;
 }
 
-/* The row whose next turn r is, or NONE. */
+/* The row of which r is the next turn, or NONE. */
 static size_t turn_before(const struct import *im, struct map *turns, const struct import_row *r)
 {
     if (r->after != 0) {
         size_t row = map_find(turns, r->after);
-        if (row < GONE && r->after != r->key) { /* of a tree: a second answer begins a session */
+        if (row < GONE && r->after != r->key) { /* in a tree, a second answer starts a session */
             map_put(turns, r->after, GONE);
         }
         return row < GONE ? row : NONE;
@@ -103,7 +103,7 @@ static size_t turn_before(const struct import *im, struct map *turns, const stru
     return link ? continued(im, turns, r) : NONE;
 }
 
-/* By what the row's next turn will find it: its last whole block. */
+/* Registers the row for its next turn: under its key, or its last whole block. */
 static void remember(const struct import *im, struct map *turns, size_t i)
 {
     const struct import_row *r = &im->rows[i];
@@ -116,7 +116,7 @@ static void remember(const struct import *im, struct map *turns, size_t i)
     }
 }
 
-/* Links every row to the turn before it, in the order of time. */
+/* Links every row to its previous turn, in order of time. */
 static void link_rows(struct import *im, const struct place *order, struct link *links)
 {
     SCOPED(map_fini) struct map turns = {0};
@@ -149,15 +149,15 @@ bool import_wanted(const struct trace_import_options *o, int64_t start_ns, size_
 {
     double t_s = units_s_from_ns(start_ns);
     struct rng r;
-    /* By the session's first row: a session is drawn whole or not at all, and whether it is does
-     * not depend on the others. */
+    /* Depends on the session's first row only: a session is drawn as a whole, and independently of
+     * the others. */
     rng_init(&r, rng_mix64(o->seed ^ rng_mix64((uint64_t)first)));
     return t_s >= o->from_s && t_s < o->to_s &&
            (o->sample_frac >= 1.0 || rng_uniform(&r) < o->sample_frac);
 }
 
-/* Gives each wanted row the longest beginning that an earlier one has, of whichever session: its
- * source is the first that has that. A block names all before it, too. */
+/* Gives each wanted row the longest prefix that an earlier row of any session has. Its source is
+ * the first row with it. A block's hash covers all before it. */
 static void share_blocks(struct import *im, const struct place *order, struct link *links)
 {
     SCOPED(map_fini) struct map first = {0};
@@ -177,7 +177,7 @@ static void share_blocks(struct import *im, const struct place *order, struct li
             }
         }
         if (l->source != NONE) {
-            /* The last block of a prompt may not be whole. */
+            /* The last block of a prompt may be incomplete. */
             uint64_t most = im->rows[l->source].input;
             uint64_t tokens = (uint64_t)same * im->block_tokens;
             tokens = tokens < most ? tokens : most;
@@ -187,7 +187,7 @@ static void share_blocks(struct import *im, const struct place *order, struct li
     im->lost.prefix_tokens = 0;
 }
 
-/* Row i of the import as a row of the trace, with the time and prefix that its link says. */
+/* Row i of the import as a row of the trace, with its link's time and prefix. */
 static struct trace_row row_of(const struct import *im, const struct link *links, size_t i,
                                int64_t zero_ns)
 {
@@ -204,9 +204,9 @@ static struct trace_row row_of(const struct import *im, const struct link *links
     }
     row.arrival_ns = r->start_ns - zero_ns;
     if (l->before != NONE) {
-        /* If the source does not say when the previous answer ended, the gap begins at the arrival
-         * of that turn, and includes the time of its answer (gaps_from_arrivals counts these). If
-         * this turn was sent before that answer ended, it follows at once (early). */
+        /* Without the end of the previous answer, the gap starts at that turn's arrival and
+         * includes the time of its answer (counted in gaps_from_arrivals). A turn that was sent
+         * before that answer ended follows at once (early). */
         int64_t from = links[l->before].ended_ns;
         row.arrival_ns = r->start_ns > from ? r->start_ns - from : 0;
     } else {
@@ -262,7 +262,7 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         }
         struct trace_row row = row_of(im, links, i, zero_ns);
         struct trace_extra extra = trace_extra_none();
-        /* Behind the numbers of sessions: one that is its session's is a client of its own. */
+        /* Users' numbers are above those of sessions; without a user, a session is a client. */
         extra.client_id = r->client > 0 ? (uint32_t)im->n + r->client : row.session_id;
         b.line = r->line;
         trace_builder_add(&b, &row, im->clients ? &extra : NULL);

@@ -1,9 +1,8 @@
-/* Spans as the GenAI conventions or those of OpenInference have them: OTLP JSON, or a span a line.
- * OpenTelemetry's JavaScript SDK has such lines in memory, and VS Code's agent writes them to a
- * file. A span that says how many tokens it had is a request. Where spans say which agent invoked
- * which (gen_ai.operation.name is invoke_agent, or openinference.span.kind is AGENT), the agents
- * become a request graph; without any, requests are turns of gen_ai.conversation.id, or session.id.
- */
+/* Spans by the GenAI conventions or OpenInference: OTLP JSON, or a span per line. OpenTelemetry's
+ * JavaScript SDK has such lines in memory, and VS Code's agent writes them to a file. A span with
+ * token counts is a request. If spans record which agent invoked which (gen_ai.operation.name is
+ * invoke_agent, or openinference.span.kind is AGENT), the agents become a request graph. Otherwise
+ * requests are turns of gen_ai.conversation.id, or session.id. */
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 #include "traces/import.h"
@@ -13,22 +12,22 @@ struct span {
     uint64_t id, parent, conversation, trace; /* keys; 0: none */
     bool agent, tool;
     bool request;
-    struct import_row row; /* of a request; of a tool its end */
+    struct import_row row; /* of a request; for a tool only its end */
     const char *model;
 };
 
 struct spans {
     struct span *v; /* owned */
     size_t n, requests;
-    struct map places; /* by id */
-    struct map named;  /* by trace: a span with a conversation */
+    struct map places; /* index by id */
+    struct map named;  /* index by trace of a span with a conversation */
     bool agents;
 };
 
 static const cJSON *attribute(const cJSON *span, const char *key)
 {
     const cJSON *all = json_member(span, "attributes");
-    if (cJSON_IsObject(all)) { /* of the SDK */
+    if (cJSON_IsObject(all)) { /* the SDK's format */
         return json_member(all, key);
     }
     const cJSON *a;
@@ -41,8 +40,7 @@ static const cJSON *attribute(const cJSON *span, const char *key)
     return NULL;
 }
 
-/* By fact: what the GenAI conventions call it now, what they called it before, and OpenInference.
- */
+/* Per fact: its present name in the GenAI conventions, the earlier one, and OpenInference's. */
 enum fact { INPUT, OUTPUT, CACHED, OPERATION, CONVERSATION, MODEL };
 static const char *const names[][3] = {
     [INPUT] = {"gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"},
@@ -70,8 +68,8 @@ static const char *fact_text(const cJSON *span, enum fact f)
     return text != NULL ? text : "";
 }
 
-/* Embeddings have input tokens too, but of a model that generates nothing. A workflow has the sum
- * of its agents', and of OpenInference's kinds LLM alone is an answer. */
+/* Embeddings have input tokens, but generate nothing. A workflow has the sum of its agents' tokens.
+ * LLM is the only kind of OpenInference that is an answer. */
 static bool is_answer(const char *operation)
 {
     static const char *const others[] = {
@@ -103,7 +101,7 @@ static uint64_t key_of(const char *name)
     return name[0] != '\0' ? import_key(name) : 0;
 }
 
-/* An instant of OTLP, or of the SDK: [s, ns]. */
+/* An instant in OTLP's format, or in the SDK's: [s, ns]. */
 static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
                        const struct import_place *p)
 {
@@ -117,7 +115,7 @@ static int64_t instant(const cJSON *span, const char *otlp, const char *sdk,
            (int64_t)import_integer(cJSON_GetArrayItem(pair, 1), sdk, 0.0, NS_PER_S, p);
 }
 
-/* A tool that still ran when the spans were sent has no end, and nothing came after it. */
+/* A tool that was running when the spans were sent has no end, and nothing follows it. */
 static void tool_read(struct span *s, const cJSON *span, const struct import_place *p)
 {
     bool ended =
@@ -128,7 +126,7 @@ static void tool_read(struct span *s, const cJSON *span, const struct import_pla
     }
 }
 
-/* Tokens and times. A span of an agent adds up those of its requests, and is none itself. */
+/* Reads tokens and times. A span of an agent is no request: it has the sum of its requests. */
 static void request_read(struct span *s, const cJSON *span, const struct import_place *p)
 {
     s->request = fact(span, INPUT) != NULL && is_answer(fact_text(span, OPERATION));
@@ -144,7 +142,7 @@ static void request_read(struct span *s, const cJSON *span, const struct import_
     r->prefix = tokens(span, CACHED, 0.0, p);
 }
 
-/* A span's number is its own within its trace. */
+/* Span ids are unique within a trace only. */
 static uint64_t id_of(const cJSON *span, const char *key)
 {
     const char *number = json_string(span, key);
@@ -156,7 +154,7 @@ static void span_read(struct spans *all, const cJSON *span, const struct import_
 {
     uint64_t id = id_of(span, "spanId");
     if (id != 0 && map_find(&all->places, id) != IMPORT_NONE) {
-        return; /* an exporter that got no answer sends its spans again */
+        return; /* exporters resend spans that were not acknowledged */
     }
     all->v = xgrow(all->v, all->n, sizeof *all->v);
     struct span *s = &all->v[all->n];
@@ -195,14 +193,14 @@ static void otel_line(struct import *im, const cJSON *o, const struct import_pla
             }
         }
     }
-    if (json_member(o, "startTime") != NULL) { /* else a metric or an event */
+    if (json_member(o, "startTime") != NULL) { /* otherwise a metric or an event */
         span_read(im->kept, o, p);
     }
 }
 
 /* ---- agents ---- */
 
-/* The agent around a span, or NULL. Parents that go in a circle have none. */
+/* The innermost agent around a span, or NULL. Stops if parents form a cycle. */
 static const struct span *agent_around(const struct spans *all, const struct span *s)
 {
     for (size_t steps = 0; s->parent != 0 && steps < all->n; steps++) {
@@ -218,15 +216,15 @@ static const struct span *agent_around(const struct spans *all, const struct spa
     return NULL;
 }
 
-/* The conversation of a span: its own, or one that another span of its trace names. */
+/* The conversation of a span: its own, or that of another span of its trace. */
 static uint64_t conversation_of(const struct spans *all, const struct span *s)
 {
     size_t at = map_find(&all->named, s->trace);
     return s->conversation != 0 ? s->conversation : at != IMPORT_NONE ? all->v[at].conversation : 0;
 }
 
-/* The key of an agent (NULL: none) around a span. One that nobody invoked lasts as long as its
- * conversation. That of its requests may be another, or that of a subagent's. */
+/* The key of an agent (NULL: none) around span s. An agent that was not invoked by another lasts as
+ * long as its conversation. Its requests may have a different one, or a subagent's. */
 static uint64_t agent_key(const struct spans *all, const struct span *agent, const struct span *s)
 {
     if (agent != NULL && agent_around(all, agent) != NULL) {
@@ -249,7 +247,7 @@ static void record_of(const struct spans *all, const struct span *s, struct impo
 
 /* ---- tools ---- */
 
-/* The end of a tool, or the start of a request, in the time of its agent or conversation. */
+/* The end of a tool, or the start of a request, for an agent or a conversation. */
 struct moment {
     uint64_t whose;
     int64_t at_ns;
@@ -267,14 +265,13 @@ static int by_time(const void *a, const void *b)
     if (x->at_ns != y->at_ns) {
         return x->at_ns < y->at_ns ? -1 : 1;
     }
-    if (x->request != y->request) { /* what ends at this instant came before */
+    if (x->request != y->request) { /* ends before starts at the same instant */
         return x->request ? 1 : -1;
     }
     return x->span < y->span ? -1 : x->span > y->span;
 }
 
-/* A request comes after a tool if one of its agent's has ended since the request before it began.
- */
+/* A request follows a tool if a tool of its agent has ended since the previous request began. */
 static void find_tools(struct spans *all)
 {
     OWNED struct moment *v = xmalloc((all->n + 1) * sizeof *v);
@@ -290,8 +287,8 @@ static void find_tools(struct spans *all)
         }
     }
     qsort(v, n, sizeof *v, by_time);
-    bool begun = false; /* a request of the same agent at an earlier instant */
-    bool tool = false;  /* and a tool since the last such instant */
+    bool begun = false; /* an earlier request of this agent */
+    bool tool = false;  /* a tool since the last request */
     for (size_t k = 0; k < n;) {
         const struct moment at = v[k];
         begun = begun && at.whose != 0 && v[k - 1].whose == at.whose;
@@ -325,7 +322,7 @@ static void as_sessions(struct import *im, const struct spans *all)
 {
     for (size_t i = 0; i < all->n; i++) {
         struct import_row r = all->v[i].row;
-        r.prefix = 0; /* the importer of sessions takes it from --history */
+        r.prefix = 0; /* import_sessions sets it by --history */
         r.after = r.key = all->v[i].conversation;
         if (all->v[i].request) {
             import_add(im, &r);
@@ -333,7 +330,7 @@ static void as_sessions(struct import *im, const struct spans *all)
     }
 }
 
-/* No server has ever been that fast: then instants are in another unit, as milliseconds are. */
+/* Faster than any server: instants are in another unit, such as milliseconds. */
 #define LEAST_NS_PER_TOKEN 100000
 
 static bool are_nanoseconds(const struct spans *all)
@@ -348,7 +345,7 @@ static bool are_nanoseconds(const struct spans *all)
     return fast < all->requests;
 }
 
-/* One document, or one a line as the file exporter writes them. */
+/* Reads one document, or a document per line as the file exporter writes them. */
 void import_otel(struct import *im, FILE *in, const char *path, struct err *e)
 {
     struct spans all = {0};

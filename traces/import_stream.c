@@ -23,8 +23,8 @@ static size_t same_blocks(const struct import *im, const struct import_row *a,
     return same;
 }
 
-/* Returns the request whose next turn this is. It has ended and is not continued yet, and this
- * prompt repeats its prompt furthest; without blocks it is the last one. */
+/* The request of which r is the next turn: it has ended, is not continued yet, and shares the most
+ * leading blocks with r. Without blocks it is the last one. NULL if there is none. */
 static struct import_sent *continues(const struct import *im, struct import_stream *s,
                                      const struct import_row *r)
 {

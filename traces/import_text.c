@@ -1,4 +1,4 @@
-/* Lengths from texts, where a source keeps what was said and not how many tokens it was. */
+/* Lengths of texts, for sources without token counts. */
 #include "sim/base/json.h"
 #include "sim/base/rng.h"
 #include "sim/base/words.h"
@@ -18,7 +18,7 @@ static const char *response_of(const cJSON *r)
     return cJSON_IsString(r) ? r->valuestring : json_string(r, "response");
 }
 
-/* Characters that a request to an OpenAI server asks with: its payload, JSON as text. */
+/* Characters in a request's payload, which is JSON in a string. */
 static uint64_t sent(const char *payload)
 {
     SCOPED(json_drop) cJSON *o = cJSON_Parse(payload);
@@ -34,8 +34,8 @@ static uint64_t sent(const char *payload)
     return n;
 }
 
-/* Pieces of the answer in streamed responses (texts, or objects with one in "response"), a token
- * each; empty ones do not count. */
+/* Counts the pieces of the answer in streamed responses (strings, or objects with a string
+ * "response"). Each nonempty piece is a token. */
 static uint64_t pieces(const cJSON *responses)
 {
     static const char *const keys[] = {"\"content\":", "\"text\":"};
@@ -47,7 +47,7 @@ static uint64_t pieces(const cJSON *responses)
             while ((at = strstr(at, keys[k])) != NULL) {
                 at += strlen(keys[k]);
                 at += strspn(at, " ");
-                /* Empty pieces, a stream's first and last, hold no token. */
+                /* The first and last pieces of a stream are empty. */
                 n += at[0] == '"' && at[1] != '"';
             }
         }
@@ -55,7 +55,7 @@ static uint64_t pieces(const cJSON *responses)
     return n;
 }
 
-/* The last number after "key": in the texts of the responses, or NAN. */
+/* The last number after "key": in the responses, or NAN. */
 static double usage(const cJSON *responses, const char *key)
 {
     double found = (double)NAN;
@@ -72,8 +72,8 @@ static double usage(const cJSON *responses, const char *key)
     return found;
 }
 
-/* A request of genai-perf: its lengths are in the server's usage; where the server was not asked
- * for it (stream_options), pieces of the answer are counted and the prompt's characters shared. */
+/* Reads a request of genai-perf. Its lengths are in the server's usage. If that was not requested
+ * (stream_options), counts the pieces of the answer and divides the prompt's characters. */
 static void genai_perf_request(struct import *im, const cJSON *request,
                                const struct import_place *p)
 {
@@ -103,7 +103,7 @@ static void genai_perf_request(struct import *im, const cJSON *request,
     }
     r.input = (uint64_t)fmin(input, IMPORT_MAX_TOKENS);
     r.output = isfinite(output) ? (uint64_t)fmin(output, IMPORT_MAX_TOKENS)
-                                : (uint64_t)n_times; /* a token a response */
+                                : (uint64_t)n_times; /* one token per response */
     import_add(im, &r);
 }
 
@@ -124,11 +124,10 @@ void import_genai_perf(struct import *im, FILE *in, const char *path, struct err
     }
 }
 
-/* Names of the side that answers: ShareGPT has a few conversations with others than OpenAI's
- * models. */
+/* Names of the answering side: ShareGPT has some conversations with models not from OpenAI. */
 static const char *const answerers[] = {"gpt", "assistant", "chatgpt", "bing", "bard", NULL};
 
-/* One conversation: every answer is a turn, whose prompt is all that was said before. */
+/* Reads a conversation: every answer is a turn, whose prompt is all that was said before. */
 static void conversation(struct import *im, const cJSON *messages, int64_t start_ns, uint64_t key,
                          unsigned long long number)
 {

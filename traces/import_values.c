@@ -1,4 +1,4 @@
-/* Values of JSON files, with errors that name file, place and key. */
+/* Reads values of JSON files. Errors name file, place and key. */
 #include "sim/base/input.h"
 #include "traces/import_json.h"
 
@@ -35,7 +35,7 @@ uint64_t import_tokens_or_none(const cJSON *o, const char *key, const struct imp
     return c == NULL || cJSON_IsNull(c) ? 0 : import_tokens(c, key, 0.0, p);
 }
 
-/* OTLP writes whole numbers of 64 bits as texts. */
+/* OTLP writes 64-bit integers as strings. */
 uint64_t import_integer(const cJSON *c, const char *key, double min, double max,
                         const struct import_place *p)
 {

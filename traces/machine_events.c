@@ -1,5 +1,5 @@
-/* Lists of events of the machine: in a workload, in a file of their own, in the first line of a
- * trace file. docs/concepts/machine.md describes them. */
+/* Lists of machine events: in a workload, in a separate file, or in the first line of a trace file.
+ * docs/concepts/machine.md describes them. */
 
 #include "traces/traces.h"
 
@@ -31,7 +31,7 @@ static void times_read(struct json_obj *o, struct machine_event *out)
     }
 }
 
-/* A number that the event may set; 0 where it does not. */
+/* Reads a number that the event may set; 0 without it. */
 static double set_number(struct json_obj *o, const char *key, double max, uint32_t bit,
                          struct machine_event *out)
 {
@@ -86,7 +86,7 @@ static void event_read(struct json_obj *o, struct machine_event *out)
     json_done(o);
 }
 
-/* A battery that is drawn from has a charge: of the same event, or an earlier one. */
+/* Checks that running on battery has a charge, from the same event or an earlier one. */
 static void charge_check(const struct json_obj *o, const struct machine_event *v, int n)
 {
     for (int i = 0; i < n; i++) {

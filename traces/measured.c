@@ -6,8 +6,8 @@
 #include "traces/traces.h"
 
 #define VERSION_LINE "# xpusim-run v1"
-#define MAX_S 1e7             /* of arrivals and latencies: beyond 115 days it is a mistake */
-#define MAX_TOKENS 100000000u /* the same */
+#define MAX_S 1e7             /* of arrivals and latencies: more than 115 days is a mistake */
+#define MAX_TOKENS 100000000u /* more is a mistake */
 
 struct measured_row {
     uint32_t request_id, input_tokens, output_tokens;
@@ -24,10 +24,10 @@ static const struct csv_field fields[] = {
     {"e2e_s", CSV_NUMBER, OF(e2e_s), .min = 1e-9, .max = MAX_S},
 };
 
-/* Rows in the order of the file. A row's latencies have the row's position. */
+/* Rows in file order; latencies have equal indices. */
 struct reader {
     struct trace_builder b;
-    struct measured_latency *measured; /* owned, of each row of b */
+    struct measured_latency *measured; /* owned, per row of b */
     size_t n_prompts_unknown, n_prefixes, n_left_out;
 };
 
@@ -44,7 +44,7 @@ static void row_read(const struct csv_record *record, struct reader *r, struct e
     struct trace_row row = {.next = TRACE_NO_ROW,
                             .cls = REQUEST_CLASS_REACTIVE,
                             .request_id = m.request_id,
-                            .session_id = (uint32_t)r->b.n, /* its place: in_trace_order */
+                            .session_id = (uint32_t)r->b.n, /* its index, for in_trace_order */
                             .arrival_ns = units_ns_from_s(m.arrival_s),
                             .input_tokens = m.input_tokens,
                             .output_tokens = m.output_tokens,
@@ -71,8 +71,7 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
     int prefix = csvfile_column(f, "prefix_tokens");
     bool header_fine = e->n == before;
     while (header_fine && e->n < ERR_MAX_LINES && csvfile_next(f, e) == 1) {
-        /* Timeouts and broken streams are rows too, where `observe` wrote the file; they have no
-         * times to compare with. */
+        /* `observe` also writes rows for timeouts and broken streams, which have no latencies. */
         if (status >= 0 && strcmp(csvfile_text(f, status), "ok") != 0) {
             r->n_left_out++;
         } else {
@@ -83,8 +82,8 @@ static void rows_read(struct csvfile *f, const char *path, struct reader *r, str
     }
 }
 
-/* The builder sorts by arrival; until here a row's session is its position in the file. Requests
- * are then numbered in order of arrival, so that a simulation's results index arrays. */
+/* The builder sorts by arrival. Until here, session_id is a row's index in the file. Requests are
+ * then renumbered in order of arrival, so that results of a simulation can index arrays. */
 static void in_trace_order(struct measured_run *out, const struct measured_latency *as_read)
 {
     size_t n = out->trace.n;

@@ -4,21 +4,21 @@
 #include "sim/base/rng.h"
 #include "traces/traces.h"
 
-/* Where a class's requests come from. */
+/* The source of a class's requests. */
 struct source {
     const struct dataset *data;
     struct rng lengths, gaps;
-    uint32_t *session_first; /* rows that start a conversation; owned */
+    uint32_t *session_first; /* owned: first rows of conversations */
     size_t n_sessions;
-    bool whole; /* conversations, not single rows */
+    bool whole; /* draw conversations instead of rows */
 };
 
 static void source_init(struct source *s, const struct mixed *m, const struct dataset *data,
                         int cls)
 {
     *s = (struct source){.data = data};
-    /* A stream for each class and each purpose: a change of one class's rate or lengths leaves
-     * every draw of the other as it was, so two workloads can be compared request by request. */
+    /* One stream per class and purpose: a change of one class's rate or lengths does not change the
+     * draws of the other, so workloads can be compared request by request. */
     rng_init(&s->lengths,
              rng_key(m->seed, cls == 0 ? RNG_LENGTH_REACTIVE : RNG_LENGTH_PROACTIVE, 0, 0));
     rng_init(&s->gaps, rng_key(m->seed, RNG_GAP, (uint64_t)cls, 0));
@@ -36,28 +36,28 @@ static void source_fini(struct source *s)
     free(s->session_first);
 }
 
-/* A row, or the first of a conversation. Rows are drawn whole: input and output stay together. */
+/* Draws a row, or the first of a conversation. Whole rows keep input and output together. */
 static size_t source_draw(struct source *s)
 {
     return s->whole ? s->session_first[rng_below(&s->lengths, (uint32_t)s->n_sessions)]
                     : rng_below(&s->lengths, (uint32_t)s->data->n);
 }
 
-/* Does the conversation of row `at` continue in the row after it? */
+/* Whether the conversation of row `at` continues in the next row. */
 static bool source_continues(const struct source *s, size_t at)
 {
     return s->whole && at + 1 < s->data->n && s->data->rows[at + 1].turn > 0;
 }
 
-/* Rounded, at least one token. */
+/* The scaled number of tokens, rounded, at least 1. */
 static uint32_t scaled(uint32_t tokens, double factor)
 {
     double x = floor(tokens * factor + 0.5);
     return x < 1.0 ? 1 : (uint32_t)x;
 }
 
-/* A request with the lengths of a dataset row; arrival still to be set. `later`: a turn that
- * follows another of its conversation. */
+/* A request with the lengths of a dataset row, without its arrival. `later`: it is not the first
+ * turn of its conversation. */
 static struct trace_row row_of(const struct mixed *m, const struct dataset_row *d, int cls,
                                uint32_t session_id, uint32_t turn, bool later)
 {
@@ -70,8 +70,8 @@ static struct trace_row row_of(const struct mixed *m, const struct dataset_row *
     r.input_tokens = scaled(d->input_tokens, in);
     r.input_tokens = cap > 0 && r.input_tokens > cap ? cap : r.input_tokens;
     r.output_tokens = scaled(d->output_tokens, out);
-    /* A power of two of at least twice the length: policies that reserve by it see a limit, not the
-     * length. */
+    /* A power of two of at least twice the length, so that policies that reserve by it do not learn
+     * the length. */
     r.max_output_tokens = trace_default_limit(r.output_tokens);
     uint32_t prefix = later && d->prefix_tokens > 0 ? scaled(d->prefix_tokens, in) : 0;
     r.prefix_tokens = prefix < r.input_tokens ? prefix : r.input_tokens;
@@ -84,7 +84,7 @@ static double gap_s(const struct mixed *m, struct source *s, const struct trace_
     return rng_exponential(&s->gaps, m->v[r->after_tool ? MIXED_TOOL_S : MIXED_THINK_S]);
 }
 
-/* One session at an instant: one request, or a whole conversation. */
+/* Adds a session at an instant: a request, or a conversation. */
 static void session_add(const struct mixed *m, struct source *s, struct trace_builder *b, int cls,
                         double at_s, uint32_t session_id)
 {
@@ -100,10 +100,10 @@ static void session_add(const struct mixed *m, struct source *s, struct trace_bu
     }
 }
 
-/* Closed loop, as Agent.xpu's first version drove its reactive load: each user is one session and
- * sends the next request a think time after the previous answer, as long as the duration lasts. How
- * many fit depends on the policy, so enough turns for instant answers are made. With whole
- * conversations a user starts a new one after the last turn of the old. */
+/* Closed loop, as in the reactive load of Agent.xpu's first version: each user is one session and
+ * sends the next request a think time after the previous answer, until duration_s. The number of
+ * requests depends on the policy, so enough turns for instant answers are made. With conversations,
+ * a user starts a new one after the last turn of the old one. */
 static int closed_add(const struct mixed *m, struct source *s, struct trace_builder *b,
                       uint32_t *session_id, const char *spec, struct err *e)
 {
@@ -123,12 +123,12 @@ static int closed_add(const struct mixed *m, struct source *s, struct trace_buil
                 row_of(m, &s->data->rows[at], REQUEST_CLASS_REACTIVE, *session_id, turn, later);
             double gap = turn == 0 ? 0.0 : gap_s(m, s, &r);
             r.arrival_ns = units_ns_from_s(turn == 0 ? at_s : gap);
-            /* As if answered at once: the most turns that any policy could be sent. */
+            /* Answered at once: the largest number of turns for any policy. */
             at_s += gap;
             struct trace_extra x = trace_extra_none();
             x.client_id = *session_id;
-            /* Without it a slow policy would be sent all the turns that were made for instant
-             * answers, long after the others had ended. */
+            /* Otherwise a slow policy would get all turns that were made for instant answers, long
+             * after duration_s. */
             x.until_ns = units_ns_from_s(m->v[MIXED_DURATION_S]);
             trace_builder_add(b, &r, &x);
             later = source_continues(s, at);
@@ -148,13 +148,13 @@ static void open_add(const struct mixed *m, struct source *s, const struct event
     struct activity act;
     arrivals_init(&a, m->arrival, 60.0 / per_min, m->v[MIXED_CV], ev,
                   rng_key(m->seed, cls == 0 ? RNG_ARRIVAL_REACTIVE : RNG_ARRIVAL_PROACTIVE, 0, 0));
-    /* One key for both classes: they see the same activity. */
+    /* One key, so that both classes have the same activity. */
     activity_init(&act, m->v[MIXED_BURST], m->v[MIXED_ACTIVE_SHARE], m->v[MIXED_ACTIVITY_PERIOD_S],
                   rng_key(m->seed, RNG_ACTIVITY, 0, 0));
     for (;;) {
         double at_s = activity_real(&act, arrivals_next(&a));
         if (at_s >= m->v[MIXED_DURATION_S] || b->n > TRACE_MAX_ROWS) {
-            break; /* too many rows: trace_build says so */
+            break; /* trace_build reports too many rows */
         }
         session_add(m, s, b, cls, at_s, (*session_id)++);
     }

@@ -1,5 +1,5 @@
-/* A trace drawn from a recorded one: whole sessions, and the gaps between their starts. A request
- * graph is drawn by whole groups of jobs, so that dependent jobs stay together. */
+/* Draws a trace from a recorded one: whole sessions, and the gaps between their starts. In a
+ * request graph, whole groups of jobs, so that dependent jobs stay together. */
 #include "sim/api/request.h"
 #include "sim/base/rng.h"
 #include "traces/traces.h"
@@ -9,13 +9,13 @@ struct draw {
     struct trace_builder out;
     struct rng rng;
     uint32_t n_drawn;
-    /* By row of a request graph: the group's first row, the session's first turn, the next row of
-     * the group. All owned; NULL: sessions. */
+    /* Per row of a request graph: the group's first row, the session's first turn, the next row of
+     * the group. All owned; NULL without a graph. */
     uint32_t *group, *head, *next;
-    struct trace_node *nodes; /* owned; parents by row, not by id */
+    struct trace_node *nodes; /* owned; their parents are rows, not ids */
 };
 
-/* A row of the recording, so much later. */
+/* Adds a copy of row i, shifted by later_ns. */
 static void add_row(struct draw *d, uint32_t i, struct trace_row row, int64_t later_ns)
 {
     const struct trace *t = d->from;
@@ -25,14 +25,14 @@ static void add_row(struct draw *d, uint32_t i, struct trace_row row, int64_t la
     }
     struct trace_extra extra = t->extras[i];
     extra.until_ns += extra.until_ns != TIME_NEVER_NS ? later_ns : 0; /* an instant */
-    bool own = extra.client_id == t->rows[i].session_id; /* its session is its client */
+    bool own = extra.client_id == t->rows[i].session_id; /* the session is the client */
     extra.client_id = own ? row.session_id : extra.client_id;
     trace_builder_add(&d->out, &row, &extra);
 }
 
 /* ---- sessions ---- */
 
-/* All turns of a session, the first one at start_ns. */
+/* Adds all turns of a session, which starts at start_ns. */
 static void add_session(struct draw *d, uint32_t first, int64_t start_ns)
 {
     const struct trace *t = d->from;
@@ -52,11 +52,11 @@ static void join(uint32_t *up, uint32_t i, uint32_t k)
     if (k != TRACE_NO_ROW) {
         uint32_t a = trace_root_of(up, i);
         uint32_t b = trace_root_of(up, k);
-        up[a > b ? a : b] = a > b ? b : a; /* the lower row stays: it comes first */
+        up[a > b ? a : b] = a > b ? b : a; /* the lower row is the root */
     }
 }
 
-/* Rows hang together by waiting, turns, beginnings of prompts, and cancellation. */
+/* Joins rows that are linked by dependencies, turns, prefixes or cancellation. */
 static void find_groups(struct draw *d)
 {
     const struct trace *t = d->from;
@@ -91,7 +91,7 @@ static void find_groups(struct draw *d)
     }
 }
 
-/* The node of a row, whose copy has the number `ids` above it. */
+/* The node of a copy of row i. `ids` is added to row numbers. */
 static struct trace_node node_of(const struct draw *d, uint32_t i, uint32_t ids)
 {
     const struct trace_graph *g = d->from->graph;
@@ -107,8 +107,8 @@ static struct trace_node node_of(const struct draw *d, uint32_t i, uint32_t ids)
     return node;
 }
 
-/* All rows of a group, the first one at start_ns. A copy has ids and sessions of its own, in steps
- * of the recording's length. */
+/* Adds all rows of a group, which starts at start_ns. Each copy has its own range of ids and
+ * sessions. */
 static void add_group(struct draw *d, uint32_t first, int64_t start_ns)
 {
     const struct trace *t = d->from;
@@ -118,7 +118,7 @@ static void add_group(struct draw *d, uint32_t first, int64_t start_ns)
         struct trace_row row = t->rows[i];
         row.request_id = ids + i;
         row.session_id = ids + d->head[i];
-        row.arrival_ns += t->graph->n_parents[i] == 0 ? later_ns : 0; /* else a gap */
+        row.arrival_ns += t->graph->n_parents[i] == 0 ? later_ns : 0; /* otherwise it is a gap */
         add_row(d, i, row, later_ns);
         struct trace_node node = node_of(d, i, ids);
         trace_builder_node(&d->out, &node);
@@ -127,7 +127,7 @@ static void add_group(struct draw *d, uint32_t first, int64_t start_ns)
     d->n_drawn++;
 }
 
-/* Nodes with rows for ids, so that a copy numbers them by one sum. */
+/* Makes nodes with rows as ids, so that a copy's ids are sums. */
 static void number_nodes(struct draw *d)
 {
     const struct trace *t = d->from;
@@ -141,14 +141,14 @@ static void number_nodes(struct draw *d)
     free(numbered.rows);
 }
 
-/* ---- both ---- */
+/* ---- sessions and groups ---- */
 
 static void add(struct draw *d, uint32_t first, int64_t start_ns)
 {
     (d->group != NULL ? add_group : add_session)(d, first, start_ns);
 }
 
-/* Whether a session or group has a last instant: it is a client of a closed loop. */
+/* Whether the session or group is of a closed-loop client: it has a last instant. */
 static bool is_closed(const struct draw *d, uint32_t first)
 {
     const struct trace *t = d->from;
@@ -160,7 +160,7 @@ static bool is_closed(const struct draw *d, uint32_t first)
     return closed;
 }
 
-/* First rows of one class, in the order of their starts. The caller frees. */
+/* First rows of a class, in order of their starts. The caller frees them. */
 static uint32_t *firsts_of(const struct draw *d, int cls, bool closed, uint32_t *n)
 {
     const struct trace *t = d->from;
@@ -175,7 +175,7 @@ static uint32_t *firsts_of(const struct draw *d, int cls, bool closed, uint32_t 
     return first;
 }
 
-/* Clients of closed loops are there for the whole recording: as many begin, and when they did. */
+/* Clients of closed loops last for the whole recording: draws as many, with the recorded starts. */
 static void draw_closed(struct draw *d, int cls)
 {
     uint32_t n;
@@ -185,9 +185,9 @@ static void draw_closed(struct draw *d, int cls)
     }
 }
 
-/* Others begin by the gaps of the recording, whose end meets its begin: what is left of it after
- * the last start and before the first one is a gap, too. The start falls anywhere in it, so that
- * the mean number is that of the recording. */
+/* Draws other sessions with the gaps of the recording, taken as cyclic: the time after the last
+ * start and before the first is one gap. Starts at a random instant of it, so that the mean number
+ * is the recorded one. */
 static void draw_open(struct draw *d, int cls, int64_t window_ns)
 {
     const struct trace *t = d->from;
@@ -201,7 +201,7 @@ static void draw_open(struct draw *d, int cls, int64_t window_ns)
     }
     const int64_t turned_ns = next == n ? window_ns - from_ns : -from_ns;
     int64_t now_ns = n > 0 ? t->rows[first[next % n]].arrival_ns + turned_ns : window_ns;
-    /* gaps of 0 never reach its end */
+    /* n_drawn is limited because gaps of 0 never reach the end */
     while (now_ns < window_ns && d->n_drawn <= t->n * 4 && d->n_drawn < most) {
         add(d, first[rng_below(&d->rng, n)], now_ns);
         const uint32_t gap = rng_below(&d->rng, n);
@@ -253,7 +253,7 @@ int trace_resample(const struct trace *t, bool jobs, uint64_t seed, struct trace
             window_ns = d.group[i] == i ? t->rows[i].arrival_ns : window_ns;
         }
     }
-    window_ns = window_ns > 0 ? window_ns : 1; /* all at once: as many, then, too */
+    window_ns = window_ns > 0 ? window_ns : 1; /* all start at once: draw as many at once */
     int rc = 0;
     if (n_groups == 1) {
         rc = err_add(

@@ -47,7 +47,7 @@ void spec_keys_set(struct spec_keys *k, const char *spec, const char *key, const
         key_unknown(k, spec, key, e);
         return;
     }
-    /* The later of two would win in silence, and a reader of the spec takes the first. */
+    /* Silently using the later value would mislead readers of the spec. */
     if ((k->seen & 1ULL << i) != 0) {
         err_add(e, "workload \"%s\": %s is given twice", spec, key);
     }

@@ -1,13 +1,13 @@
 /* The four workloads of sd.npu (CoordGen) 4.1: one task each, answered back to back. A fifth one,
- * "texts", knows the tokens of its requests (texts.h). */
+ * "texts", has requests with known tokens (texts.h). */
 #include "traces/tasks.h"
 #include "sim/base/rng.h"
 #include "traces/spec_keys.h"
 #include "traces/texts.h"
 #include "traces/traces.h"
 
-/* The paper names tasks and their sources, no lengths. Lengths here are those of public sets of the
- * same kind (traces/datasets/README.md); tweet has none that could be counted and is synthetic. */
+/* The paper names tasks and their sources, but no lengths. Lengths here are from public sets of the
+ * same kind (traces/datasets/README.md); those of tweet are synthetic. */
 static const struct task {
     const char *name, *dataset, *what;
 } tasks[] = {
@@ -26,7 +26,7 @@ static const struct spec_key keys[TASK_NUMBERS] = {
     {"gap_s", 0, 0, 1e6, false, "from an answer to the user's next request, s"},
     {"history", 0, 0, 1, true, "1: texts are drafted from the user's earlier answers, too"},
 };
-#define MOST_HISTORY 10000 /* requests, each with matches of its own */
+#define MOST_HISTORY 10000 /* requests, each with its own matches */
 
 static const struct task *task_of(const char *spec)
 {
@@ -46,11 +46,11 @@ bool task_known(const char *spec)
 
 static const char *const names[] = {"file", NULL};
 
-/* Sources of a task's requests: their lengths, and maybe their texts. */
+/* Source of a task's requests: their lengths, and maybe their texts. */
 struct content {
     struct dataset data;       /* owned; rows are drawn */
-    struct trace_texts *texts; /* held; each comes once, in an order by seed, then each again */
-    uint32_t *order;           /* owned; of the texts; NULL: request i is text i */
+    struct trace_texts *texts; /* a reference; each text is used once in random order, then again */
+    uint32_t *order;           /* owned: indices of texts; NULL: request i has text i */
     struct rng lengths;
 };
 
@@ -65,8 +65,8 @@ static int content_load(struct content *c, const char *dataset, const char *file
                         struct err *e)
 {
     *c = (struct content){0};
-    /* One stream for all users, so that the n requests are the same whoever asks for them:
-     * `concurrent` changes when they come and not what they are. */
+    /* One stream for all users, so that `concurrent` changes when the n requests arrive, but not
+     * the requests. */
     rng_init(&c->lengths, rng_key(seed, RNG_LENGTH_REACTIVE, 0, 0));
     if (dataset != NULL) {
         return dataset_load(dataset, &c->data, e);
@@ -77,14 +77,14 @@ static int content_load(struct content *c, const char *dataset, const char *file
     }
     c->order = xmalloc(c->texts->n * sizeof *c->order);
     for (uint32_t i = 0; i < c->texts->n; i++) {
-        uint32_t at = rng_below(&c->lengths, i + 1); /* any order is equally likely */
+        uint32_t at = rng_below(&c->lengths, i + 1); /* Fisher-Yates shuffle */
         c->order[i] = c->order[at];
         c->order[at] = i;
     }
     return 0;
 }
 
-/* Lengths of request i; 0, or the number of its text. */
+/* Sets the lengths of request i. Returns the number of its text, from 1; 0 without texts. */
 static uint32_t content_of(struct content *c, uint32_t i, struct trace_row *r)
 {
     if (c->texts == NULL) {
@@ -99,7 +99,7 @@ static uint32_t content_of(struct content *c, uint32_t i, struct trace_row *r)
     return k + 1;
 }
 
-/* Every request gets a text of its own: that of its place in the order, after earlier answers. */
+/* Gives every request its own text, with matches in the user's earlier answers. */
 static void content_after_answers(struct content *c, uint32_t n, uint32_t users)
 {
     OWNED uint32_t *number = xmalloc(n * sizeof *number);
@@ -124,7 +124,7 @@ static void requests_add(struct trace_builder *b, const double *v, struct conten
         extra.client_id = r.session_id;
         extra.text = content_of(c, i, &r);
         r.max_output_tokens = trace_default_limit(r.output_tokens);
-        /* A first turn has an instant, and a later one the gap after the answer before it. */
+        /* A first turn has an instant; a later one has a gap after the previous answer. */
         r.arrival_ns = i < users ? 0 : units_ns_from_s(v[TASK_GAP_S]);
         trace_builder_add(b, &r, extra.text > 0 ? &extra : NULL);
         if (i / users == UINT16_MAX) {

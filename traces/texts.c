@@ -7,7 +7,7 @@
 #include "sim/base/map.h"
 #include "sim/base/suffix.h"
 
-#define MOST_TOKENS 10000000u /* of a context or an output, as of a trace's row */
+#define MOST_TOKENS 10000000u /* in a context or an output, as in a trace's row */
 
 enum form { FORM_OPEN, FORM_WORDS, FORM_NUMBERS };
 
@@ -16,8 +16,8 @@ struct reader {
     uint64_t line;
     struct err *e;
     enum form form;
-    struct map words; /* of the file so far, by their hashes: each has a number */
-    uint32_t *tokens; /* of the line; owned, as those of every text */
+    struct map words; /* words seen in the file, numbered, by hash */
+    uint32_t *tokens; /* of the line; owned, until a text takes them */
     size_t n, cap;
 };
 
@@ -34,7 +34,7 @@ static bool is_space(unsigned char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Bytes of the word that a text begins with. */
+/* Bytes of the first word of a text. */
 static size_t word_length(const char *text)
 {
     size_t n = text[0] == ' ' && is_letter((unsigned char)text[1]) ? 1 : 0;
@@ -85,7 +85,7 @@ static void read_numbers(struct reader *r, const char *key, const cJSON *list)
     }
 }
 
-/* Adds the tokens of a member to those of the line; returns how many. */
+/* Adds the tokens of a member to the line's. Returns their number. */
 static uint32_t member_read(struct reader *r, const cJSON *o, const char *key)
 {
     const cJSON *c = json_member(o, key);
@@ -116,20 +116,20 @@ static uint32_t member_read(struct reader *r, const cJSON *o, const char *key)
 
 /* ---- matches ---- */
 
-/* A token of an answer, and how many of it are left from there on. */
+/* A token of an answer, and the number of tokens from it to the end. */
 struct answer_place {
     const uint32_t *token;
     uint32_t left;
 };
 
-/* Answers that a user has had, one after the other. */
+/* The answers that a user has received, one after the other. */
 struct answers {
     struct suffix *seen; /* owned */
     struct answer_place *place;
     size_t n, cap;
 };
 
-/* A number that no text has keeps two answers apart. */
+/* Adds an answer. `apart`, which is no token, separates it from the next. */
 static void answers_add(struct answers *a, const struct trace_text *t, uint32_t apart)
 {
     const uint32_t *answer = t->tokens + t->n_context;
@@ -140,7 +140,7 @@ static void answers_add(struct answers *a, const struct trace_text *t, uint32_t 
     }
 }
 
-/* Tokens of the draft that the output has from place p on. */
+/* Number of tokens of the draft that the output repeats from position p. */
 static uint32_t right_tokens(const struct trace_text *t, const struct trace_match *m, uint32_t p)
 {
     uint32_t end = t->n_context + t->n_output;
@@ -151,7 +151,7 @@ static uint32_t right_tokens(const struct trace_text *t, const struct trace_matc
     return n;
 }
 
-/* The match before place p: of the text's own, or of an answer's where that is longer. */
+/* The match for position p: in the text itself, or in an earlier answer if that is longer. */
 static struct trace_match match_at(const struct trace_text *t, uint32_t p, struct suffix_match own,
                                    const struct answers *a, struct suffix_match earlier)
 {
@@ -166,8 +166,8 @@ static struct trace_match match_at(const struct trace_text *t, uint32_t p, struc
     return m;
 }
 
-/* A match is taken when the automaton has read what comes before the token, and nothing else.
- * a: answers before this request, or NULL. */
+/* Finds the matches for each output position, using only the tokens before it. a: answers before
+ * this request, or NULL. */
 static void find_matches(struct trace_text *t, const struct answers *a)
 {
     static const uint32_t most[TRACE_DRAFTERS] = {TRACE_LOOKUP_TOKENS, UINT32_MAX, UINT32_MAX};
@@ -234,7 +234,7 @@ static void line_read(struct reader *r, const char *text, struct trace_texts *ou
         out->hash = hash_u64(out->hash, r->tokens[i]);
     }
     out->hash = hash_u64(out->hash, ((uint64_t)t.n_context << 32) | t.n_output);
-    t.tokens = r->tokens; /* the text's from now on */
+    t.tokens = r->tokens; /* the text owns them now */
     r->tokens = NULL;
     r->cap = 0;
     find_matches(&t, NULL);
@@ -277,7 +277,7 @@ struct trace_texts *texts_read(const char *name, struct err *e)
     return out;
 }
 
-/* A number that is no token of any text. */
+/* A number that is not a token of any text. */
 static uint32_t number_unused(const struct trace_texts *t)
 {
     uint32_t number = UINT32_MAX;

@@ -38,13 +38,13 @@ uint32_t trace_default_limit(uint32_t output_tokens)
     return limit;
 }
 
-/* Another request must end before it: its session counts then, and not its arrival. */
+/* Whether the request waits for another to end. Then the order is by session, not by arrival. */
 static bool is_later(const struct trace_built *x)
 {
     return x->row.turn > 0 || x->node.n_parents > 0;
 }
 
-/* Never equal: qsort is not stable, and the order would be the C library's. */
+/* Never equal, because the order of equal elements in qsort depends on the C library. */
 SORT_BY(by_place, struct trace_built, is_later(a) - is_later(b),
         is_later(a) ? SORT_UP(row.session_id) : SORT_UP(row.arrival_ns), SORT_UP(row.turn),
         SORT_UP(at))
@@ -55,8 +55,8 @@ struct turn {
 
 SORT_BY(by_turn, struct turn, SORT_UP(session_id), SORT_UP(turn), SORT_UP(at))
 
-/* Links the turns of every session. In a request graph a session may begin after another request,
- * and trace_graph_build bounds the sum of gaps. */
+/* Links the turns of every session. In a request graph a session may start after another request,
+ * so trace_graph_build checks the sum of gaps. */
 static void link_turns(struct trace_builder *b)
 {
     OWNED struct turn *keys = xmalloc((b->n + 1) * sizeof *keys);
@@ -64,7 +64,7 @@ static void link_turns(struct trace_builder *b)
         keys[i] = (struct turn){b->v[i].row.session_id, b->v[i].row.turn, (uint32_t)i};
     }
     qsort(keys, b->n, sizeof *keys, by_turn);
-    int64_t sum_ns = 0; /* arrival and gaps of the session up to this turn */
+    int64_t sum_ns = 0; /* arrival and gaps up to this turn */
     for (size_t i = 0; i < b->n && b->err->n < ERR_MAX_LINES; i++) {
         const struct turn *k = &keys[i];
         bool goes_on = i > 0 && keys[i - 1].session_id == k->session_id;
@@ -82,22 +82,21 @@ static void link_turns(struct trace_builder *b)
             SIM_ASSERT(b->v[keys[i - 1].at].row.next == TRACE_NO_ROW);
             b->v[keys[i - 1].at].row.next = k->at;
         }
-        sum_ns =
-            (goes_on ? sum_ns : 0) + b->v[k->at].row.arrival_ns; /* each at most TRACE_LAST_NS */
+        sum_ns = (goes_on ? sum_ns : 0) + b->v[k->at].row.arrival_ns; /* each <= TRACE_LAST_NS */
         if (sum_ns > TRACE_LAST_NS && !b->graph) {
             trace_row_error(b, k->at,
                             "column gap_s: session %u: arrival and gaps add up to over 31 years",
                             k->session_id);
         }
         if (sum_ns > TRACE_LAST_NS) {
-            sum_ns = -INT64_MAX / 2; /* once a session */
+            sum_ns = -INT64_MAX / 2; /* report once per session */
         }
     }
 }
 
 static void check_ids(const struct trace_builder *b)
 {
-    OWNED uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id, then row */
+    OWNED uint64_t *ids = xmalloc(b->n * sizeof *ids); /* id << 32 | row */
     for (size_t i = 0; i < b->n; i++) {
         ids[i] = ((uint64_t)b->v[i].row.request_id << 32) | i;
     }
@@ -178,7 +177,7 @@ void trace_set_slos(struct trace *t, int64_t ttft_slo_ns, int64_t tbt_slo_ns)
         x->ttft_slo_ns = x->ttft_slo_ns == TIME_NEVER_NS ? ttft_slo_ns : x->ttft_slo_ns;
         x->tbt_slo_ns = x->tbt_slo_ns == TIME_NEVER_NS ? tbt_slo_ns : x->tbt_slo_ns;
     }
-    /* A trace with other deadlines is another input. */
+    /* Other deadlines make another input. */
     t->hash = hash_u64(hash_u64(t->hash, (uint64_t)ttft_slo_ns), (uint64_t)tbt_slo_ns);
 }
 

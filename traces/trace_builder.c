@@ -1,4 +1,4 @@
-/* The requests of a trace before it is built. */
+/* Collects the requests of a trace before it is built. */
 #include "traces/traces.h"
 
 void trace_builder_init(struct trace_builder *b)

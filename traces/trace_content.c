@@ -1,9 +1,9 @@
-/* The sources of a request graph: each names the text that a prompt begins with. */
+/* Sources in a request graph: the text with which a prompt begins. */
 #include <gsl/gsl_sort_uint.h>
 
 #include "traces/traces.h"
 
-/* Numbers the groups, from 0 in order of their names. */
+/* Numbers the prefix groups from 0 in ascending order of their ids. */
 static void number_groups(const struct trace_builder *b, struct map *groups)
 {
     OWNED uint32_t *v = xmalloc((b->n + 1) * sizeof *v);
@@ -18,11 +18,11 @@ static void number_groups(const struct trace_builder *b, struct map *groups)
     }
 }
 
-/* A source is at least as long as what is said of it. */
+/* Checks that the source is at least as long as the prefix. */
 static void check_length(const struct trace_builder *b, uint32_t row, uint32_t source)
 {
     if (source >= b->n) {
-        return; /* a shared text is as long as its longest use */
+        return; /* a shared text is as long as its longest prefix */
     }
     const struct trace_row *of = &b->v[source].row;
     if (b->v[row].row.prefix_tokens > (uint64_t)of->input_tokens + of->output_tokens) {
@@ -32,11 +32,11 @@ static void check_length(const struct trace_builder *b, uint32_t row, uint32_t s
     }
 }
 
-/* Every row has one source at most: a walk from each row ends, or meets itself. */
+/* Every row has at most one source: a walk from each row ends, or finds a cycle. */
 static void check_ends(const struct trace_builder *b, const uint32_t *source)
 {
     OWNED uint32_t *walk =
-        xcalloc(b->n + 1, sizeof *walk); /* by which walk a row was seen, from 1 */
+        xcalloc(b->n + 1, sizeof *walk); /* number of the walk that visited a row, from 1 */
     for (uint32_t i = 0; i < b->n; i++) {
         uint32_t at = i;
         while (at < b->n && walk[at] == 0) {
@@ -47,7 +47,7 @@ static void check_ends(const struct trace_builder *b, const uint32_t *source)
             trace_row_error(
                 b, at, "request %u: column prefix_of: begins with itself, by way of request %u",
                 b->v[at].row.request_id, b->v[source[at]].row.request_id);
-            break; /* one of them is enough */
+            break; /* report one only */
         }
     }
 }
@@ -86,7 +86,7 @@ void trace_content_build(const struct trace_builder *b, const struct map *places
         return;
     }
     size_t before = b->err->n;
-    OWNED uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* the turn before */
+    OWNED uint32_t *last = xmalloc((b->n + 1) * sizeof *last); /* previous turn */
     for (uint32_t i = 0; i < b->n; i++) {
         last[i] = TRACE_NO_ROW;
     }
@@ -111,8 +111,8 @@ void trace_content_build(const struct trace_builder *b, const struct map *places
     }
 }
 
-/* Whether a computes the text that both begin with: it has more of it, or as much and comes first
- * in the numbers of requests. Which of them is served first, a policy decides. */
+/* Whether a is the request that computes the common text: the one with the longer prefix, or of
+ * equal ones with the lower id. (Policies decide which is served first.) */
 static bool computes(const struct trace_row *a, const struct trace_row *b)
 {
     return b == NULL || a->prefix_tokens > b->prefix_tokens ||

@@ -1,5 +1,5 @@
-/* The trace file: CSV, first line "# xpusim-trace v1" (chains of turns) or "v2" (request graphs),
- * units in column names. */
+/* The trace file: CSV with units in column names. First line "# xpusim-trace v1" (chains of turns)
+ * or "v2" (request graphs). */
 #include <ctype.h>
 #include <unistd.h>
 
@@ -11,21 +11,21 @@
 
 #define VERSION_LINE "# xpusim-trace v1"
 #define GRAPH_VERSION_LINE "# xpusim-trace v2"
-#define MACHINE " machine="   /* in the same line: the list of events of the machine, as JSON */
-#define MAX_TOKENS 100000000u /* a token count beyond this is a mistake */
-#define PARENTS "parent_ids"  /* of v2, "3;7+2.5"; in v1 accepted empty */
-#define MODEL "model"         /* of v2, a name */
+#define MACHINE " machine="   /* in the same line: list of machine events, as JSON */
+#define MAX_TOKENS 100000000u /* more is a mistake */
+#define PARENTS "parent_ids"  /* v2 only, "3;7+2.5"; in v1 it must be empty */
+#define MODEL "model"         /* v2 only, a name */
 
 struct line {
     struct trace_row row;
     struct trace_extra extra;
-    int64_t arrival_ns, gap_ns; /* one of them, by the turn */
-    struct trace_node node;     /* of v2 */
+    int64_t arrival_ns, gap_ns; /* depends on the turn */
+    struct trace_node node;     /* v2 only */
 };
 
 static const char *const gap_kinds[] = {"think", "tool", NULL};
 
-/* Places in the table, and so in the file. */
+/* Indices in `fields`, in the order of the file. */
 enum {
     COL_REQUEST,
     COL_SESSION,
@@ -33,9 +33,9 @@ enum {
     COL_PREFIX = 8,
     COL_MAX_OUTPUT,
     COL_GAP_KIND,
-    COL_EXTRAS, /* these from here on */
+    COL_EXTRAS, /* columns of trace_extra from here on */
     COL_UNTIL = 18,
-    COL_GRAPH, /* of v2 alone, from here on; and PARENTS */
+    COL_GRAPH, /* v2 only from here on, as PARENTS and MODEL */
     COL_BACKGROUND = COL_GRAPH,
     COL_STARTS_JOB,
     COL_ENDS_WITH,
@@ -83,7 +83,7 @@ static int columns_find(struct csvfile *f, const char *path, struct csv_record *
         for (int j = 0; j < COL_COUNT; j++) {
             known = known || record->columns[j] == i;
         }
-        /* A misspelt optional column would otherwise be read as absent, without a word. */
+        /* A misspelt optional column must not silently count as absent. */
         if (!known) {
             err_add(e, "%s: unknown column \"%s\"", path, csvfile_column_name(f, i));
         }
@@ -91,7 +91,7 @@ static int columns_find(struct csvfile *f, const char *path, struct csv_record *
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* "3;7+2.5": ids, each with the seconds that its gap lasts. False where it is none. */
+/* Parses "3;7+2.5": ids, each with an optional gap in seconds. False if malformed. */
 static bool parents_read(const char *text, struct trace_node *node)
 {
     while (*text != '\0') {
@@ -120,7 +120,7 @@ static bool parents_read(const char *text, struct trace_node *node)
     return true;
 }
 
-/* Checks cells against each other; each by itself is good already. */
+/* Checks cells against each other. Each was checked before. */
 static void line_check(const struct csv_record *record, const struct line *l, bool graph,
                        struct err *e)
 {
@@ -157,7 +157,7 @@ static void line_check(const struct csv_record *record, const struct line *l, bo
     }
 }
 
-/* l->node.parents is the caller's to free. */
+/* Reads a line. The caller frees l->node.parents. */
 static void line_read(const struct csv_record *record, bool graph, struct line *l, struct err *e)
 {
     *l = (struct line){
@@ -173,14 +173,14 @@ static void line_read(const struct csv_record *record, bool graph, struct line *
     if (l->row.max_output_tokens == 0) {
         l->row.max_output_tokens = trace_default_limit(l->row.output_tokens);
     }
-    /* Nobody named: each session is a client of its own. */
+    /* Without the column, each session is a client. */
     if (l->extra.client_id == UINT32_MAX) {
         l->extra.client_id = l->row.session_id;
     }
     line_check(record, l, graph, e);
 }
 
-/* The model that a line names. */
+/* The model in a line's cell; 0 without one. */
 static uint32_t model_read(struct csvfile *f, int col, const char *path, struct trace_builder *b,
                            struct err *e)
 {
@@ -200,8 +200,8 @@ static bool version_is(const char *comment, const char *line)
     return strncmp(comment, line, n) == 0 && (comment[n] == '\0' || comment[n] == ' ');
 }
 
-/* Reports why a file has no header of a trace: one line where it is another tool's format, or a log
- * of the user's own. */
+/* Reports why a file is no trace, in one line if it is another tool's format or a user's own
+ * log. */
 static int refuse_header(const char *path, bool foreign, struct err *why, struct err *e)
 {
     const char *format = foreign ? trace_format_of(path) : NULL;
@@ -293,7 +293,7 @@ static void print_parents(FILE *out, const struct trace_node *node)
     }
 }
 
-/* A request, or an empty cell. */
+/* Writes an id; empty if there is none. */
 static void print_request(FILE *out, uint32_t id)
 {
     if (id != UINT32_MAX) {
@@ -304,10 +304,10 @@ static void print_request(FILE *out, uint32_t id)
 /* Which optional columns a trace has. */
 struct parts {
     bool tool, extras, until, graph, starts, content;
-    const struct trace_model *models; /* NULL: none is named */
+    const struct trace_model *models; /* NULL: no column */
 };
 
-/* The columns' names, or a line of them: those that the trace has. */
+/* Writes the column names (l NULL), or a line. */
 static void print_line(FILE *out, const struct line *l, struct parts has)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* Request graphs: which request starts after which. */
+/* Request graphs: dependencies between requests. */
 #include "traces/traces.h"
 
 void trace_graph_free(struct trace_graph *g)
@@ -24,7 +24,7 @@ static uint32_t row_of(const struct map *places, uint32_t id)
     return row != MAP_NONE ? (uint32_t)row : TRACE_NO_ROW;
 }
 
-/* An edge from its parent's side, while the graph is being built. */
+/* An edge while the graph is built. */
 struct raw_edge {
     uint32_t from, to;
     int64_t gap_ns;
@@ -32,7 +32,7 @@ struct raw_edge {
 
 SORT_BY(by_parent, struct raw_edge, SORT_UP(from), SORT_UP(to))
 
-/* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees. */
+/* All edges, sorted by parent; the turn before is a parent without a gap. The caller frees them. */
 static struct raw_edge *collect(const struct trace_builder *b, const struct map *places,
                                 struct trace_graph *g, size_t *n_edges)
 {
@@ -87,8 +87,8 @@ uint32_t trace_root_of(uint32_t *up, uint32_t i)
     return i;
 }
 
-/* Rows that hang together are a job, but one that starts a job does not belong to its parents'.
- * Jobs are numbered by their first row. */
+/* Connected rows are a job, but a row that starts a job does not belong to its parents' jobs. Jobs
+ * are numbered in order of their first rows. */
 static void number_jobs(struct trace_graph *g, uint32_t n)
 {
     OWNED uint32_t *up = xmalloc((n + 1) * sizeof *up);
@@ -100,7 +100,7 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
             bool other = g->starts_job[g->edges[k].row];
             uint32_t a = trace_root_of(up, i);
             uint32_t b = other ? a : trace_root_of(up, g->edges[k].row);
-            up[a > b ? a : b] = a > b ? b : a; /* the lower row stays */
+            up[a > b ? a : b] = a > b ? b : a; /* the lower row is the root */
         }
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -109,8 +109,8 @@ static void number_jobs(struct trace_graph *g, uint32_t n)
     }
 }
 
-/* Rows after all their parents. The caller frees. Rows that wait for themselves are in no place:
- * then fewer than n are. */
+/* Topological order of rows. Rows in cycles are left out, so *n_placed may be less than n. The
+ * caller frees it. */
 static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_placed)
 {
     OWNED uint32_t *left = xmalloc((n + 1) * sizeof *left);
@@ -133,13 +133,13 @@ static uint32_t *order_of(const struct trace_graph *g, uint32_t n, uint32_t *n_p
     return order;
 }
 
-/* No row waits for itself, and no path of a job takes too long. */
+/* Checks that there are no cycles, and that no path of a job takes too long. */
 static void check_order(const struct trace_builder *b, const struct trace_graph *g)
 {
     uint32_t n = (uint32_t)b->n;
     uint32_t n_placed = 0;
     OWNED uint32_t *order = order_of(g, n, &n_placed);
-    OWNED int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns); /* earliest arrival, were nobody served */
+    OWNED int64_t *at_ns = xcalloc(n + 1, sizeof *at_ns); /* arrival if service took no time */
     OWNED bool *placed = xcalloc(n + 1, sizeof *placed);
     bool told = false;
     for (uint32_t p = 0; p < n_placed; p++) {
@@ -151,7 +151,7 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
                             b->v[i].row.request_id, b->v[i].row.turn);
             told = true;
         }
-        at_ns[i] = at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* no overflow below */
+        at_ns[i] = at_ns[i] > TRACE_LAST_NS ? TRACE_LAST_NS : at_ns[i]; /* avoids overflow below */
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
             int64_t due_ns = at_ns[i] + g->edges[k].gap_ns;
             int64_t *child_ns = &at_ns[g->edges[k].row];
@@ -164,7 +164,7 @@ static void check_order(const struct trace_builder *b, const struct trace_graph 
                 b, i,
                 "request %u: column parent_ids: waits for itself, by way of others: request %u",
                 b->v[i].row.request_id, b->v[i].row.request_id);
-            n_placed = n; /* one of them is enough */
+            n_placed = n; /* report one only */
         }
     }
 }
@@ -211,7 +211,7 @@ struct trace_graph *trace_graph_build(struct trace_builder *b)
 struct trace_node *trace_graph_nodes(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
-    /* their lists of parents follow */
+    /* one block: the nodes, then their parents */
     struct trace_node *nodes =
         xcalloc(1, t->n * sizeof *nodes + g->first[t->n] * sizeof *nodes->parents);
     struct trace_parent *parents = (struct trace_parent *)(void *)(nodes + t->n);
@@ -230,7 +230,7 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
     }
     for (uint32_t i = 0; i < t->n; i++) {
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
-            if (g->edges[k].row != t->rows[i].next) { /* the turn before goes without saying */
+            if (g->edges[k].row != t->rows[i].next) { /* the turn before is implicit */
                 struct trace_node *x = &nodes[g->edges[k].row];
                 x->parents[x->n_parents++] =
                     (struct trace_parent){t->rows[i].request_id, g->edges[k].gap_ns};
@@ -240,9 +240,9 @@ struct trace_node *trace_graph_nodes(const struct trace *t)
     return nodes;
 }
 
-/* ---- what it looks like ---- */
+/* ---- statistics ---- */
 
-/* Level of every row: requests before it on its longest path. The caller frees. */
+/* Level of every row: length of the longest path to it within its job. The caller frees them. */
 static uint32_t *levels_of(const struct trace *t)
 {
     const struct trace_graph *g = t->graph;
@@ -260,8 +260,8 @@ static uint32_t *levels_of(const struct trace *t)
     return level;
 }
 
-/* Time from a job's first arrival to its last foreground request, of every job, were all answered
- * at once; the largest and the mean. */
+/* Per job, the time from its first arrival to its last foreground request if all answers took no
+ * time: sets the maximum and the mean. */
 static void least_times(const struct trace *t, struct trace_graph_stats *out)
 {
     const struct trace_graph *g = t->graph;

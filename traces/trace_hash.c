@@ -1,9 +1,9 @@
-/* The hash of a trace: equal requests have an equal one, regardless of what read or made them. */
+/* The hash of a trace: equal for equal requests, regardless of their source. */
 #include "sim/base/hash.h"
 #include "traces/texts.h"
 #include "traces/traces.h"
 
-/* Field by field: padding must not count. */
+/* Hashes fields, because padding must not count. */
 static uint64_t hash_place(uint64_t h, int64_t arrival_ns, uint32_t request_id, uint32_t session_id)
 {
     h = hash_u64(h, (uint64_t)arrival_ns);
@@ -38,12 +38,12 @@ static uint64_t hash_extra(uint64_t h, const struct trace_extra *x)
     h = hash_u64(h, (uint64_t)x->cancel_ns);
     h = hash_u64(h, ((uint64_t)x->client_id << 32) | x->prefix_group);
     h = hash_u64(h, (uint64_t)(int64_t)x->priority);
-    /* Only where it is set: the column came later, and traces without it keep their hash. */
+    /* Only if set: the column is newer, and older traces must keep their hash. */
     h = x->until_ns != TIME_NEVER_NS ? hash_u64(h, (uint64_t)x->until_ns) : h;
     return x->text > 0 ? hash_u64(h, x->text) : h;
 }
 
-/* Requests that differ in arrival and place alone have the same end. */
+/* Hashes requests that differ in arrival and number only; the rest is a constant tail. */
 static uint64_t hash_packed(const struct trace *t)
 {
     uint64_t x[LIKE_WORDS];
@@ -57,7 +57,7 @@ static uint64_t hash_packed(const struct trace *t)
     return h;
 }
 
-/* Traces without a graph keep their hash. */
+/* Does nothing without a graph, so that such traces keep their hash. */
 static uint64_t hash_graph(uint64_t h, const struct trace *t)
 {
     const struct trace_graph *g = t->graph;

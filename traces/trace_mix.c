@@ -1,7 +1,7 @@
-/* Several traces at once: what users recorded, and the background work of another trace. */
+/* Combines several traces: recordings of users, and the background work of another trace. */
 #include "traces/traces.h"
 
-/* The largest number that anything of a trace has. */
+/* The largest id in a trace. */
 static uint32_t most_of(const struct trace *t)
 {
     uint32_t most = 0;
@@ -31,7 +31,7 @@ static void add_node(struct trace_builder *b, const struct trace *t, const char 
     trace_builder_node(b, &node);
 }
 
-/* All rows, with `base` added to every number, so that those of no other trace are the same. */
+/* Adds all rows, with `base` added to every id, so that ids of traces differ. */
 static void add_trace(struct trace_builder *b, const struct trace *t, const char *name,
                       uint32_t base)
 {

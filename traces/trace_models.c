@@ -1,4 +1,4 @@
-/* The models that requests of a trace name. */
+/* The models named by requests of a trace. */
 #include <ctype.h>
 
 #include "traces/traces.h"
@@ -58,7 +58,7 @@ void trace_models_build(struct trace_builder *b, struct trace_graph *g)
             trace_row_error(b, next,
                             "request %u: column model: its session began with another model",
                             b->v[next].row.request_id);
-            return; /* one of them is enough */
+            return; /* report one only */
         }
     }
 }

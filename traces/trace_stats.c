@@ -36,7 +36,7 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
     size_t n = 0;
     int64_t last = -1;
     int64_t first = -1;
-    /* First turns only: when later ones arrive depends on who answers them. */
+    /* First turns only: arrivals of later ones depend on the policy. */
     for (size_t i = 0; i < t->n_first; i++) {
         if (t->rows[i].cls != cls) {
             continue;
@@ -49,8 +49,8 @@ static void arrivals(const struct trace *t, int cls, struct trace_class_stats *c
         last = t->rows[i].arrival_ns;
     }
     double span = units_s_from_ns(last - first);
-    /* Gaps over the time that they span: n requests have n - 1 gaps, and what lies before the first
-     * and behind the last is not known. */
+    /* Gaps per time that they span: n requests have n - 1 gaps. The time before the first and after
+     * the last is unknown. */
     c->rate_per_min = n > 0 && span > 0.0 ? (double)n / span * 60.0 : (double)NAN;
     c->gap_cv = (double)NAN;
     if (n > 1) {

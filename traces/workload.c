@@ -1,4 +1,4 @@
-/* Workload specs: the text after --workload into a trace. `mixed` itself is in mixed.c. */
+/* Makes a trace from a workload spec, the text after --workload. `mixed` is in mixed.c. */
 #include <unistd.h>
 
 #include "sim/base/datadir.h"
@@ -15,9 +15,9 @@
     "coding-agent, coding-sessions, copilot-sessions, desktop-assistant, leader-subagents, "       \
     "rag-pipeline, flows"
 
-/* Rates and duration: the mixed load of the Agent.xpu papers. Think and tool times, activity: no
- * recording shows them for a personal device (the annotators' gaps of MTRAG include editing), so
- * they are assumed values to vary. */
+/* Rates and duration are those of the mixed load in the Agent.xpu papers. Think and tool times and
+ * activity are assumed values, to be varied: no recording has them for a personal device (the
+ * annotators' gaps of MTRAG include editing). */
 static const struct spec_key numbers[MIXED_NUMBERS] = {
     {"reactive_per_min", 3, 0, 1e6, false, "rate of reactive sessions (first turns), per minute"},
     {"proactive_per_min", 6, 0, 1e6, false, "rate of proactive sessions, per minute"},
@@ -43,7 +43,7 @@ static const char *const text_defaults[MIXED_TEXTS] = {"reactive_mixed", "proact
                                                        "poisson", "proactivebench_events"};
 static const char *const arrival_kinds[] = {"poisson", "gamma", "replay", "closed", NULL};
 
-/* Factors on all numbers of a kind, and the duration, for workloads with clients. */
+/* Factors on numbers in files with clients, and the duration. */
 enum {
     FACTOR_RATE,
     FACTOR_TURNS,
@@ -87,7 +87,7 @@ static struct spec_keys mixed_default(struct mixed *m, uint64_t seed)
     return k;
 }
 
-/* Takes the tree. */
+/* Takes over the tree. */
 static void parse_json(struct spec_keys *k, cJSON *root, const char *path, struct err *e)
 {
     if (!cJSON_IsObject(root)) {
@@ -148,8 +148,8 @@ static void mixed_check(struct mixed *m, const char *spec, double rate_scale, st
 #define W1_INPUT_TOKENS 512
 #define W1_OUTPUT_TOKENS 64
 
-/* 512 in, 64 out, Poisson 2/s from splitmix64(42): the load other simulators were timed with. The
- * seed is part of its definition. */
+/* 512 in, 64 out, Poisson 2/s from splitmix64(42): the load for timing simulators. The seed is part
+ * of its definition. */
 static int w1_generate(const char *spec, const char *list, double rate_scale, struct trace *out,
                        struct err *e)
 {
@@ -164,7 +164,7 @@ static int w1_generate(const char *spec, const char *list, double rate_scale, st
     uint64_t state = 42;
     double t_s = 0.0;
     for (unsigned long i = 0; i < n; i++) {
-        /* The top 53 bits: a uniform number below 1, so that its logarithm is finite. */
+        /* The top 53 bits give a number below 1, so that its logarithm is finite. */
         double u = (double)(rng_mix64(state) >> 11) * 0x1.0p-53;
         state += 0x9E3779B97F4A7C15ULL;
         t_s += -log1p(-u) / (W1_PER_S * rate_scale);
@@ -189,8 +189,8 @@ int trace_generate(const char *spec, uint64_t seed, double rate_scale, struct tr
     return rc;
 }
 
-/* The file that a spec names, a path or a shipped workload, and the keys behind its colon (NULL: it
- * has none). NULL: it is no file. The caller frees it. */
+/* The file of a spec, a path or a shipped workload; NULL for other specs. *keys: the text after its
+ * colon, or NULL. The caller frees the path. */
 static char *file_of(const char *spec, const char **keys)
 {
     const char *json = strstr(spec, ".json:");
@@ -245,7 +245,7 @@ static int mixed_make(struct mixed *m, const char *spec, double rate_scale, size
     return e->n == before ? mixed_generate(m, spec, out, e) : -EINVAL;
 }
 
-/* Makes the requests and the events of the machine that a file describes. */
+/* Makes the requests and machine events of a file. */
 static int file_make(const char *path, const char *spec, const char *keys, uint64_t seed,
                      double rate_scale, struct trace *out, struct err *e)
 {
