@@ -71,7 +71,7 @@ struct hosted_message {
     const struct pass *pass;
     const struct launch *launch;
     struct resident_key key;
-    /* Results of calls that change only between messages, so that no call need ask for them. */
+    /* Results of calls that change only with a message, so that no call need ask for them. */
     uint64_t kv_free_tokens, kv_capacity_tokens;
     uint32_t free_slots[MACHINE_MAX_DEVICES];
     struct machine_state conditions;

@@ -144,8 +144,8 @@ int json_refuse(const struct json_obj *o, const char *key, const char *fmt, ...)
     return err_add(o->err, "%s: %s: %s", o->file, path, what);
 }
 
-/* Adds the error that child c must be as `form` says, or is missing (c NULL). If the object itself
- * is missing, that was reported before. */
+/* Adds the error that child c must be `form`, or is missing (c NULL). Adds nothing if the object
+ * itself is missing, which was reported before. */
 static void refuse(struct json_obj *o, const char *key, const cJSON *c, const char *form)
 {
     if (c != NULL) {

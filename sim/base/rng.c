@@ -58,8 +58,8 @@ double rng_uniform(struct rng *r)
 
 uint32_t rng_below(struct rng *r, uint32_t n)
 {
-    /* Rejects draws above the largest multiple of n. It is within n of UINT64_MAX, so it is rarely
-     * computed: a division costs more than the draw. */
+    /* Rejects draws from the largest multiple of n on. It is within n of UINT64_MAX, so it is
+     * rarely computed: a division costs more than the draw. */
     SIM_ASSERT(n > 0);
     uint64_t x = rng_u64(r);
     while (x > UINT64_MAX - n && x >= UINT64_MAX - UINT64_MAX % n) {

@@ -87,7 +87,7 @@ struct span {
 #define MAX_SPANS 32 /* holes in one op: at most one per launch in it, and one */
 
 struct real_pass {
-    struct engine_pass engine; /* its arrays are allocated in `memory` */
+    struct engine_pass engine; /* its arrays are in `memory` */
     struct arena memory;       /* of all arrays */
     struct real_pass *next, *next_free;
     struct engine_segment *segments;

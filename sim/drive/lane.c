@@ -140,8 +140,8 @@ bool drive_interrupted(struct drive *d)
     return d->interrupted_ns != 0;
 }
 
-/* Waits once for the end of a job. Sets w->hung if the job exceeds limit_ns since since_ns or
- * lane.began_ns, or GRACE_NS after an interrupt. Needs the mutex. */
+/* Waits once for the end of a job. Sets w->hung if the job exceeds limit_ns since the later of
+ * since_ns and lane.began_ns, or GRACE_NS after an interrupt. Needs the mutex. */
 static void lane_wait(struct lane *w, int64_t since_ns, int64_t limit_ns)
 {
     struct drive *d = w->drive;

@@ -106,7 +106,7 @@ static const char *size_text(const struct stats_paired *p)
     }
     double percent = 100.0 * d / fabs(p->base_mean);
     percent = percent >= 1000.0 ? 10.0 * round(percent / 10.0) : percent; /* to 3 digits */
-    /* Near -100 % a decimal distinguishes 99.1 from 99.7. */
+    /* Near -100 % a decimal more: 99.7 must not become 100. */
     int decimals = percent < 0.1                                           ? 3
                    : percent < 10.0 || (percent > 90.0 && percent < 100.0) ? 1
                                                                            : 0;
