@@ -1,5 +1,5 @@
-/* Simulated runs against real ones: errors per request, the order of policies, and how far reality
- * is from itself. */
+/* Compares simulated runs with real ones: errors per request, the order of policies, and the
+ * differences between repeats of a real run. */
 #pragma once
 
 #include "experiments/drive/real.h"
@@ -18,8 +18,8 @@ struct against_policy {
     struct real_run real[AGAINST_MAX_REPEATS];
     uint32_t n_real;
     struct request_times simulated[AGAINST_MAX_MODELS];
-    /* By repeat: the speed of its kernels relative to the first machine file, and what that file
-     * simulates with kernels of that speed. v NULL: it has no measured times. */
+    /* By repeat: the speed of its kernels relative to the first machine file, and a simulation with
+     * that file at this speed. v NULL: the file has no measured times. */
     struct speed speed[AGAINST_MAX_REPEATS];
     struct request_times at_speed[AGAINST_MAX_REPEATS];
 };
@@ -28,24 +28,24 @@ struct against {
     struct against_policy policies[AGAINST_MAX_POLICIES];
     uint32_t n_policies, n_models, repeats;
     const char *models[AGAINST_MAX_MODELS]; /* names of the machine files */
-    char *labels[AGAINST_MAX_MODELS];       /* owned; NULL: the name says it */
+    char *labels[AGAINST_MAX_MODELS];       /* owned; NULL: the name is the label */
     const char *trace;                      /* borrowed */
     char *engines;                          /* owned */
     const char *clock;
 };
 
-/* Mean |x / y - 1| over requests that finished in both and have the metric. NaN: none. */
+/* Mean |x / y - 1| over requests that finished in both runs and have the metric. NaN: none. */
 double against_mape(const struct request_times *x, const struct request_times *y,
                     enum against_metric m);
-/* The mean of it over the repeats of a policy, with the interval that holds 95 % of the means of
- * redrawn requests. They share queues, so it is rather too short. */
+/* The mean of against_mape over the repeats of a policy, with a 95 % bootstrap interval over
+ * requests. It is rather too short, because requests share queues. */
 struct against_error {
     double mean, low, high;
 };
 struct against_error against_error(const struct request_times *x, const struct against_policy *p,
                                    enum against_metric m);
-/* Mean |x / y - 1|, y the mean of a request over the repeats in which it finished: what one repeat
- * had and another had not is no error of the model's. */
+/* Mean |x / y - 1|, y the mean of a request over the repeats in which it finished: differences
+ * between repeats are not errors of the model. */
 double against_mape_of_means(const struct request_times *x, const struct against_policy *p,
                              enum against_metric m);
 /* Mean of a metric over finished requests of a class; cls REQUEST_CLASS_COUNT: all. */
@@ -56,18 +56,18 @@ double against_real_mean(const struct against_policy *p, enum against_metric m,
                          enum request_class cls);
 
 /* Order of policies: Kendall's tau over pairs. A pair whose real ranges over the repeats overlap is
- * within the noise: tied on both sides, left out, counted. The bounds low and high hold 95 % of the
- * taus when each policy's repeats are resampled with replacement, ties included. NaN: no pair is
- * left; bounds of one repeat. */
+ * within the noise: it is tied, left out, and counted. The bounds low and high contain 95 % of the
+ * taus when each policy's repeats are resampled with replacement, including ties. NaN: no pair is
+ * left, or bounds of one repeat. */
 struct against_tau {
     double tau, low, high;
     uint32_t pairs, tied;
 };
 struct against_tau against_tau(const struct against *a, uint32_t model, enum against_metric m,
                                enum request_class cls);
-/* Kendall's tau of resampled reality against resampled reality; tau is the mean. */
+/* Kendall's tau between two resamples of the real runs; tau is the mean. */
 struct against_tau against_tau_real(const struct against *a, enum against_metric m,
                                     enum request_class cls);
 
-/* Adds everything: tables of errors, means and the order, then the runs and requests. */
+/* Adds tables of errors, means and the order of policies, then the runs and requests. */
 void against_document(const struct against *a, struct document *d);

@@ -1,12 +1,11 @@
-/* The transferable form of a calibration: rate, bandwidth, launches, fill, knee, and attention by
- * phase of each device. It says what kernels of any model take, where measured tables know one
- * model only.
+/* The transferable result of a calibration: rate, bandwidth, launches, fill, knee, and attention by
+ * phase of each device. It predicts kernels of any model, while measured tables are for one model.
  *
- * Kernels of the same work count together, with the root of the time that they took in all as their
- * weight. The fit minimises the weighted squares of ln(predicted / measured) of the model `p-norm`,
- * whose numbers stay within physical bounds. Its knee lies between a maximum of compute and memory
- * time and their sum: a one-row layer computes its attention after it has read its weights. A
- * number's range is that of 95 %, from a jackknife over tenths of the kinds of work. */
+ * Kernels of equal work are one observation, weighted by the root of their total time. The fit
+ * minimises the weighted squares of ln(predicted / measured) of the model `p-norm`, whose numbers
+ * stay within physical bounds. Its knee lies between a maximum of compute and memory time and their
+ * sum: a one-row layer computes its attention after it has read its weights. A number's range is
+ * that of 95 %, from a jackknife over tenths of the kinds of work. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -28,9 +27,9 @@ enum transfer_number {
 
 struct transfer_device {
     struct fit_number number[TRANSFER_NUMBERS]; /* in units of a SoC file */
-    uint32_t few_rows;       /* prompts with fewer rows of a sequence run at the rate of decodes */
-    uint32_t kinds, kernels; /* kinds 0: nothing ran there */
-    double median_frac, p90_frac; /* |error| of kinds, by time */
+    uint32_t few_rows;            /* sequences with fewer rows run at the rate of decodes */
+    uint32_t kinds, kernels;      /* kinds 0: no kernels ran there */
+    double median_frac, p90_frac; /* |error| of kinds, weighted by time */
 };
 
 struct transfer {
@@ -38,8 +37,8 @@ struct transfer {
     uint32_t n_devices;
 };
 
-/* Fits every device that ran kernels; soc: the machine that it starts from, llm: the model that
- * ran, fit: where attention changes over. */
+/* Fits every device that ran kernels. soc: start values; llm: the model that ran; fit: the rows at
+ * which the attention path changes. */
 void transfer_fit(const struct fit_input *in, const struct fit *fit, const struct soc *soc,
                   const struct llm *llm, struct transfer *out);
 
