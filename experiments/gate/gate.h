@@ -1,29 +1,30 @@
-/* The metric gate: does this build still schedule as well as the one that was recorded?
+/* The metric gate: checks that this build schedules as well as the recorded one.
  *
  * A baseline is one JSON file with experiments (`groups`: machine, workload, policies, metrics) and
- * their `results`. A row is one metric of one policy in one group, and its runs' status. A policy
- * has one more row for its `parameters`: a default may matter on no load of the matrix.
+ * their `results`. A row is one metric of one policy in one group, or the status of its runs. A
+ * policy has one more row for its `parameters`, because a changed default may have no effect on any
+ * load of the matrix.
  *
  * There are two kinds of group:
- *   exact   The same seeds again. The simulator is deterministic, so any difference (beyond the 15
- *           digits that JSON keeps) is a change. The tolerance, by default the effect of rounding,
- *           says which kind.
- *   fresh   Other seeds than the baseline's. A metric's shift is tested after removing what the
- *           traces explain (stats_shift.h). Where all values are positive it uses logarithms, so
- *           that a shift is a ratio. The tests of all fresh rows together raise a false alarm with
- *           chance GATE_ALPHA_FRAC at most (Holm).
+ *   exact   The same seeds as the baseline. The simulator is deterministic, so any difference
+ *           (beyond the 15 digits in JSON) is a change. The tolerance, by default the effect of
+ *           rounding, decides the kind of change.
+ *   fresh   Other seeds than the baseline's. A metric's shift is tested after removing the effect
+ *           of the traces (stats_shift.h), on logarithms if all values are positive, so that a
+ *           shift is a ratio. The tests of all fresh rows together have a false alarm rate of at
+ *           most GATE_ALPHA_FRAC (Holm).
  *
  *   OK          no change (fresh: none shown)
  *   REGRESSION  worse by more than the tolerance (fresh: significantly)
  *   GAIN        better by more than the tolerance (fresh: significantly)
  *   DRIFT       changed, but within the tolerance, or in a metric that is neither good nor bad
- *   STATUS      runs fail, their verdict is another, a value is no longer (or newly) defined, a
- *               parameter has another value, or the workload itself is another
+ *   STATUS      runs fail, their verdict differs, a value is no longer (or newly) defined, a
+ *               parameter has a different value, or the workload differs
  *   ADDED       no baseline to compare with
  *   REMOVED     in the baseline, but not measured any more
  *
  * Alarms are REGRESSION, REMOVED, a STATUS for the worse, and, against a file, also ADDED and
- * recorded runs that failed. So nothing passes without a comparison. */
+ * recorded runs that failed. So no row passes without a comparison. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -33,11 +34,11 @@
 #include "sim/metrics/metric_table.h"
 
 #define GATE_ALPHA_FRAC 0.01
-/* Exact: what rounding can move, a nanosecond on each kernel of 0.1 ms. Nothing else moves the same
- * seeds but another decision or duration, however few requests it touches. */
+/* Exact: the effect of rounding, a nanosecond on each kernel of 0.1 ms. With equal seeds, a larger
+ * change means a different decision or duration, even if only of few requests. */
 #define GATE_EXACT_TOLERANCE_FRAC 1e-5
-/* Exact: a change is relative to what a value was, but at least to this, a tenth of a millisecond
- * or a share of 0.01 %: smaller ones can be nothing but what rounding left. */
+/* Exact: a change is relative to the old value, but at least to this, 0.1 ms or a share of 0.01 %,
+ * because smaller values may be only rounding errors. */
 #define GATE_LEAST 1e-4
 #define GATE_FRESH_TOLERANCE_FRAC 0.005
 #define GATE_EXACT_REPLICATIONS 2
@@ -48,7 +49,7 @@
 #define GATE_MAX_SETS 32
 #define GATE_PARAMETERS "parameters"
 #define GATE_COVARIATES                                                                            \
-    12 /* of a trace, per class: requests; input and output mean and P90; work */
+    12 /* per class of a trace: requests; mean and P90 of input and output; work */
 
 struct gate_metric {
     const char *name;
@@ -71,22 +72,22 @@ struct gate_group {
     uint32_t n_metrics;
 };
 
-/* One policy in one group. Absent: never measured. */
+/* One policy in one group; not present: never measured. */
 struct gate_cell {
     char *group, *policy; /* kept */
     bool present;
     uint32_t replications, failed;
     uint32_t verdicts[3];             /* runs by enum metrics_verdict */
     char message[JOBS_MESSAGE_BYTES]; /* of the first failure; "" */
-    bool unknown_policy;              /* this binary has no such policy */
-    uint64_t trace_hash;              /* of all its traces together */
+    bool unknown_policy;              /* the binary does not have the policy */
+    uint64_t trace_hash;              /* of all its traces */
     uint32_t n_metrics;
     char (*names)[64];  /* kept */
     double *values;     /* kept; [metric][replication], NaN where undefined */
     double *covariates; /* kept; [replication][GATE_COVARIATES]; NULL for an exact group */
 };
 
-/* Every parameter of a policy with the value it has, its defaults included. */
+/* All parameters of a policy with their values, including defaults. */
 struct gate_parameters {
     char *policy, *text; /* kept; "a=1,b=2" */
 };
@@ -94,7 +95,7 @@ struct gate_parameters {
 struct gate_cells {
     struct gate_cell *v; /* kept */
     uint32_t n;
-    struct gate_parameters *parameters; /* kept; none of another binary's, nor in an old file */
+    struct gate_parameters *parameters; /* kept; none from another binary or an old file */
     uint32_t n_parameters;
 };
 
@@ -109,17 +110,17 @@ struct gate_baseline {
 
 /* 0, or -EINVAL with errors that name file and key. Kept. */
 int gate_baseline_read(const char *path, struct gate_baseline *b, struct err *e);
-/* Writes the groups as they were read and these results, to a temporary name first. */
+/* Writes the groups as read and the new results, first to a temporary name. */
 int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e);
 const struct gate_group *gate_group_find(const struct gate_baseline *b, const char *name);
 const struct gate_cell *gate_cell_find(const struct gate_cells *c, const char *group,
                                        const char *policy);
-/* A policy's, or NULL. */
+/* Parameters of a policy, or NULL. */
 const char *gate_parameters_find(const struct gate_cells *c, const char *policy);
-/* Copies them, unless there are some of that policy. */
+/* Adds a copy, unless the policy has an entry. */
 void gate_parameters_add(struct gate_cells *c, const char *policy, const char *text);
-/* "a=1, was 2, b=3 is new", or "c=4 is gone" where there is nothing else. Nobody frees it. */
+/* "a=1, was 2, b=3 is new"; "c=4 is gone" if that is the only change. Kept. */
 const char *gate_parameters_changes(const char *was, const char *now);
 /* Values of one metric over the replications, or NULL. */
 const double *gate_cell_values(const struct gate_cell *c, const char *metric);
@@ -135,14 +136,14 @@ struct gate_run {
     struct study_how how;
 };
 
-/* Runs every policy of every group. Runs that fail, also those of unknown policies, are counted in
- * their cell.
+/* Runs every policy of every group. Failed runs, including those of unknown policies, are counted
+ * in their cell.
  *
- * It returns -EINVAL with errors when a group's machine, workload or metrics are not valid. Then
- * nothing has run. */
+ * Returns -EINVAL with errors if a group's machine, workload or metrics are invalid. Then nothing
+ * has run. */
 int gate_measure(const struct gate_run *r, struct gate_cells *out, struct err *e);
 
-/* ---- judging (gate_judge.c) ---- */
+/* ---- verdicts (gate_judge.c) ---- */
 
 enum gate_verdict {
     GATE_OK,
@@ -161,14 +162,14 @@ struct gate_row {
                                             GATE_PARAMETERS, in a group of that name */
     enum gate_verdict verdict;
     bool alarm, fresh;
-    bool quiet;                /* like its policy's status row: tables leave it out */
+    bool quiet;                /* same cause as its policy's status row; tables omit it */
     double before, after;      /* means; geometric where fresh rows are tested on logarithms */
     double change_frac;        /* (after - before) / |before|; NaN where undefined */
     double p;                  /* fresh: the adjusted chance; NaN for exact rows */
     enum metric_better better; /* of the metric; NEITHER of status rows */
-    const char *detail;        /* what happened, kept as long as the command; "" or NULL */
+    const char *detail;        /* description, kept until the command ends; "" or NULL */
     double p_worse, p_better, p_any; /* before adjustment; NaN where not tested */
-    double se_frac, tolerance_frac;  /* fresh: of the shift; and what is allowed of it */
+    double se_frac, tolerance_frac;  /* fresh: standard error of the shift; allowed shift */
 };
 
 struct gate_report {
@@ -176,8 +177,8 @@ struct gate_report {
     uint32_t n;
     uint32_t counts[GATE_VERDICTS];
     uint32_t alarms;
-    bool recorded; /* by --update: these values are the baseline from now on */
-    bool refused;  /* they would be, but runs failed */
+    bool recorded; /* by --update: these values are the new baseline */
+    bool refused;  /* --update was refused because runs failed */
 };
 
 /* added_alarms: an ADDED row is an alarm (against a file). Both cell lists are borrowed. */
@@ -186,29 +187,29 @@ void gate_judge(const struct gate_baseline *b, const struct gate_cells *before,
 
 /* ---- showing (gate_print.c) ---- */
 
-/* Every row; people see those that are not OK (all: every one), then a line of counts. */
+/* Adds every row. Text has those that are not OK (all: every one), then a line of counts. */
 void gate_document(const struct gate_report *r, bool all, struct document *d);
-/* A row's detail, or what an OK without one is worth: the shift that would show. Kept as long as
- * the document. */
+/* A row's detail; for OK rows the shift that would be detected half of the time. Kept by the
+ * document. */
 const char *gate_detail(const struct gate_report *r, const struct gate_row *row);
-/* "+3.10 %", kept as long as the command; "-" where nothing is known. */
+/* "+3.10 %", kept until the command ends; "-": unknown. */
 const char *gate_change_text(const struct gate_row *row);
 /* "14 rows: 2 OK, 12 REGRESSION; FAILED", kept as long as the document. */
 const char *gate_counts(const struct gate_report *r);
 
-/* ---- which decision changed first (gate_first.c) ---- */
+/* ---- first changed decision (gate_first.c) ---- */
 
 #define GATE_MAX_FIRST 5
-#define GATE_FIRST_REPLICATIONS 4 /* tried, one after the other, until the decisions part */
+#define GATE_FIRST_REPLICATIONS 4 /* tried in turn until decisions differ */
 #define GATE_DECISION_BYTES 512
 
 struct gate_first {
     const struct gate_row *row; /* borrowed: the first changed one of its policy and group */
-    uint32_t replications;      /* compared; 0 where there is no program before the change */
-    uint64_t seed;              /* of the one in which they part */
+    uint32_t replications;      /* compared; 0: no program before the change was given */
+    uint64_t seed;              /* of the replication in which they differ */
     bool known, differs;        /* known: there are two decision logs */
-    uint64_t decision;          /* its number, from 1 */
-    double now_s, old_s;        /* instants; NaN where a log has ended */
+    uint64_t decision;          /* number of the first different decision, from 1 */
+    double now_s, old_s;        /* instants; NaN: the log has ended */
     char now[GATE_DECISION_BYTES], old[GATE_DECISION_BYTES];
     char message[JOBS_MESSAGE_BYTES]; /* of a run that failed; "" */
 };
@@ -223,9 +224,9 @@ struct gate_firsts {
  * differs. Cost: two runs per replication compared. */
 void gate_first_find(const struct gate_baseline *b, const struct gate_report *r, const char *old,
                      const struct study_how *how, struct gate_firsts *out);
-/* "decision 12 is another: ...", kept as long as the document; NULL where nothing is known. */
+/* "decision 12 is another: ...", kept as long as the document; NULL: unknown. */
 const char *gate_first_text(const struct gate_first *f);
-/* As data, and a line each for people. */
+/* Adds them as data, and as one line each in text. */
 void gate_first_document(const struct gate_firsts *all, struct document *d);
 
 /* ---- for reviewers (gate_review.c) ---- */
