@@ -11,25 +11,25 @@
  *    "metrics": ["reactive.*", "energy_j"],
  *    "until": {"reactive.e2e_s.mean": {"half_width_frac": 0.05}}, "max_replications": 100}
  *
- * Settings, in `base` (one value), `axes` and `zip` (lists) and `rows` (one value each):
+ * Settings are in `base` (one value), `axes` and `zip` (lists) and `rows` (one value each):
  *   policy soc llm workload trace machine   text, as the options of `xpusim run`
  *   point       a name for people
  *   rate        scales the workload's rates; a trace file's requests arrive that much faster
  *   seed        of the first replication
- *   ttft_slo_s tpot_slo_s           targets of requests that carry none, as of `xpusim run`
+ *   ttft_slo_s tpot_slo_s           targets of requests without one, as in `xpusim run`
  *   params.K    parameter K of the policy      workload.K  key K of a generator
  *   soc.X llm.X sim.X                          any value of the configuration
  * Paths of policies, machines, models, traces and length files are relative to the experiment file.
  * A list may be {"from": a, "to": b, "step": s}, both ends included.
  *
- * Every axis, every zip group (its lists go together) and the rows as a whole are one dimension.
- * The points of the experiment are the product of all dimensions, the last one fastest. A point is
- * replicated: replication k has the seed config_seed(seed, k), so that all points of equal seed
- * meet the same random numbers. All keys but the settings' places are optional.
+ * Every axis, every zip group (lists of equal length) and the rows as a whole are one dimension.
+ * The points of the experiment are the product of all dimensions, where the last one varies
+ * fastest. Replication k of a point has the seed config_seed(seed, k), so all points of equal seed
+ * have the same random numbers. All keys except those with settings are optional.
  *
- * With `until`, a point gets `replications` runs, then as many again until the 95 % intervals of
- * the named metrics are small enough, or max_replications is reached. The limit is an absolute
- * half_width, or half_width_frac of the mean. */
+ * With `until`, a point gets `replications` runs at a time until the 95 % intervals of the named
+ * metrics are narrow enough, or max_replications is reached. The limit is an absolute half_width,
+ * or half_width_frac of the mean. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -41,12 +41,12 @@
 #define SPEC_MAX_PATTERNS 64
 #define SPEC_MAX_REPLICATIONS (1u << 20)
 #define SPEC_MAX_RUNS 1000000000u
-#define SPEC_CONFIRM_RUNS 100000u /* more need a word from the user */
+#define SPEC_CONFIRM_RUNS 100000u /* more need --yes */
 
-/* One list of values of one setting; of the rows, `key` is NULL and each value an object. */
+/* A list of values of one setting. For rows, `key` is NULL and each value is an object. */
 struct spec_axis {
     const char *key;      /* borrowed from the tree */
-    const char *path;     /* nobody frees it: "axes.policy", "zip[0].soc", "rows" */
+    const char *path;     /* kept: "axes.policy", "zip[0].soc", "rows" */
     const cJSON **values; /* kept array of borrowed values */
     uint32_t n;
 };
@@ -64,7 +64,7 @@ struct spec_until {
 
 struct spec {
     cJSON *root;       /* kept */
-    char *canonical;   /* kept: the file without its blanks; two equal ones are one experiment */
+    char *canonical;   /* kept: the file without blanks, which identifies the experiment */
     const char *file;  /* borrowed */
     const char *name;  /* borrowed */
     const cJSON *base; /* borrowed; NULL: none */
@@ -89,45 +89,45 @@ struct spec_point {
     struct config_arrivals arrivals;
 };
 
-/* Reads a file and checks its form and size: names of settings, types, empty lists, how many runs.
- * More than SPEC_CONFIRM_RUNS are refused unless `yes`. On failure errors name file, key path and
- * count, and -EINVAL is returned. */
+/* Reads a file and checks its syntax and size: names of settings, types, empty lists, number of
+ * runs. More than SPEC_CONFIRM_RUNS are refused unless `yes`. Returns 0, or -EINVAL with errors
+ * that name file, key path and count. */
 int spec_load(struct spec *s, const char *file, bool yes, struct err *e);
-/* Like spec_load. The n policies become an axis of the experiment, as if the file had it. */
+/* Like spec_load, with n policies as an axis, as if the file had it. */
 int spec_load_with(struct spec *s, const char *file, const char *const *policies, uint32_t n,
                    bool yes, struct err *e);
 
-/* For assertions: all axes of a dimension are equally long, rows are one alone, and the points are
+/* For assertions: axes of a dimension have equal lengths, rows are a single axis, and n_points is
  * the product. */
 bool spec_is_sound(const struct spec *s);
 
-/* Reads what the settings name: policies, machines, workloads, paths. Every value is tried once,
- * with the first value of all other dimensions (of a long list, the first CHECK_VALUES and the
- * last); errors name its key path. Also the names in `metrics` and `until`. 0 or -EINVAL. */
+/* Checks that policies, machines, workloads and paths can be loaded, and the names in `metrics` and
+ * `until`. Every value is tried once (in a long list, the first CHECK_VALUES and the last), with
+ * the first value of all other dimensions. Returns 0, or -EINVAL with errors that name the key
+ * path. */
 int spec_check(const struct spec *s, struct err *e);
 
 /* The settings of one point, 0 <= point < n_points. 0 or -EINVAL. */
 int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, struct err *e);
-/* The settings in which points differ, of this one: {"policy": "fcfs", "rate": 2}, in the order of
- * the file. The caller owns it. */
+/* A point's values of the settings that vary: {"policy": "fcfs", "rate": 2}, in the order of the
+ * file. The caller owns it. */
 cJSON *spec_point_settings(const struct spec *s, uint64_t point);
 
-/* A metric that the file names, all where it names none, and always the run status and the
- * shares of extrapolated time, which every reader of results needs. */
+/* Whether to keep a metric: those that the file names, or all if it names none, and always the run
+ * status and the shares of extrapolated time, which every reader of results needs. */
 bool spec_keeps(const struct spec *s, const char *metric);
-/* Runs when every point gets that many replications. */
+/* Number of runs if every point gets this many replications. */
 uint64_t spec_runs(const struct spec *s, uint32_t replications);
 
-/* For spec_load: checks the base, and makes a dimension of each axis and zip group, and of the
- * rows. Each may be NULL. Ranges of `axes` and `zip` become the lists that they mean. */
+/* For spec_load: checks the base, and makes a dimension of each axis, of each zip group and of the
+ * rows. Each may be NULL. Expands ranges in `axes` and `zip` to lists. */
 void spec_read_lists(struct spec *s, cJSON *axes, cJSON *zip, const cJSON *rows, struct err *e);
 
-/* For spec_point: its paths, which the file `file` gives relative to itself, as they are seen from
- * here. */
+/* For spec_point: resolves its paths, which are relative to the experiment file. */
 void spec_paths(const char *file, struct spec_point *p);
 
-/* For spec.c: is it the name of a setting? */
+/* For spec.c: whether key is the name of a setting. */
 bool spec_is_setting(const char *key);
-/* For spec.c: whether a key is a setting's name, and a value of its type. Adds an error. */
+/* For spec.c: checks that key is the name of a setting, and value has its type. Adds an error. */
 int spec_setting_check(const char *key, const cJSON *value, const char *file, const char *path,
                        struct err *e);

@@ -1,6 +1,6 @@
 /* A suite: a frozen list of points on which policies are scored.
  *
- * It is an experiment file (spec.h) whose rows are the points and whose object "suite" says more:
+ * It is an experiment file (spec.h) whose rows are the points, with an object "suite":
  *
  *   {"name": "laptop-2026.1",
  *    "suite": {"about": "what it is for",
@@ -10,12 +10,12 @@
  *    "rows": [{"point": "demo", "soc": "...", "workload": "..."}],
  *    "replications": 10, "metrics": ["reactive.e2e_s.mean"]}
  *
- *   references  policies whose values are known at every point; a score is a ratio to the first
- *   unscored    points without headroom: regressions count there, and the score does not
- *   sealed      file of the other split, relative to this one; its points decide once, at the end
- *   hash        of points, configurations and first traces; another hash is another suite
+ *   references  policies with known values at every point; a score is a ratio to the first one
+ *   unscored    points without headroom, which count for regressions, but not for the score
+ *   sealed      file of the other split, relative to this one; its points are used once, at the end
+ *   hash        of points, configurations and first traces; it identifies the suite
  *
- * The file names no policy, and `metrics` are the names that a score is made of. */
+ * The file names no policy, and the score is computed from `metrics`. */
 #pragma once
 
 #include "experiments/run/study.h"
@@ -39,20 +39,20 @@ struct suite {
     const char *references[SUITE_MAX_REFERENCES]; /* borrowed from the file */
     uint32_t n_references;
     const char *sealed;   /* path, never freed; NULL: none */
-    const char *recorded; /* the hash in the file; "" without one */
-    char hash[24];        /* of what was loaded */
+    const char *recorded; /* the hash in the file; "": none */
+    char hash[24];        /* of the loaded content */
 };
 
-/* The file of a shipped suite by its name, or a path as it is. NULL with an error that names the
- * shipped ones. */
+/* Path of a shipped suite; a path is returned unchanged. NULL with an error that names the shipped
+ * suites. */
 const char *suite_file(const char *name, struct err *e);
 /* Reads a shipped suite by its name, or a file by its path. 0, or -EINVAL with errors. A
  * hash that differs from the file's is no error (suite_is_frozen). */
 int suite_load(struct suite *s, const char *name, struct err *e);
-/* Whether configurations and traces are those that the file was frozen with. */
+/* Whether configurations and traces equal those of the frozen suite. */
 bool suite_is_frozen(const struct suite *s);
 /* The cell of a policy at a point. The caller sets nothing more. */
 struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct config_policy *p,
                              uint32_t replication);
-/* For commands with options of their own: adds an error if those say what a point says. */
+/* For commands with own options: adds an error for options that a point sets. */
 int suite_refuse_options(const struct config_options *o, struct err *e);

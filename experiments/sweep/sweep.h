@@ -1,4 +1,4 @@
-/* Runs an experiment into a store: what is missing of it, in worker processes. */
+/* Runs an experiment in worker processes, and adds the missing runs to a store. */
 #pragma once
 
 #include "experiments/run/study.h"
@@ -6,35 +6,34 @@
 #include "experiments/sweep/spec.h"
 
 struct sweep_options {
-    struct study_how how;   /* the store is sweep_run's */
-    uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards, or, with
-                               `until`, all runs of point i */
+    struct study_how how; /* sweep_run sets its store */
+    uint32_t shard,
+        shards; /* run i belongs to shard i % shards; with `until`, all runs of point i do */
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
     bool fail_fast;              /* stop at the first failure */
 };
 
 struct sweep_result {
-    uint64_t done, found, failed; /* replications: run now, in the store already, failed now */
-    uint64_t points_open;         /* with `until`: points left at max_replications, wider */
+    uint64_t done, found, failed; /* replications: run now, found in the store, failed now */
+    uint64_t points_open;         /* with `until`: points still too wide at max_replications */
     bool interrupted;             /* by Ctrl-C or SIGTERM, or fail_fast; the store is valid */
-    char first_failure[600];      /* which, and why; "" without */
+    char first_failure[600];      /* run and reason; "": none */
     int64_t experiment;           /* its number in the store */
-    /* The point whose kernels lie outside the calibrated range most, and how far. */
+    /* The point with the most kernel time outside the calibrated range, and its shares. */
     struct extrapolated extrapolated;
     uint64_t extrapolated_point;
 };
 
-/* Number of the experiment in the store, made when it is not there: of its text and this binary's
- * revision. */
+/* Number of the experiment in the store, by its text and this binary's revision; created if
+ * missing. */
 int64_t sweep_experiment(const struct spec *spec, struct store *store);
 
-/* How many of its runs the store has, of the machines, models and traces as they are now. Makes the
- * trace of each run that is there. */
+/* Number of its runs in the store, for the present machines, models and traces. Cost: makes the
+ * trace of each run. */
 uint64_t sweep_there(const struct spec *spec, struct store *store);
 
-/* Runs an experiment. Meanwhile SIGINT and SIGTERM stop it; afterwards they have their former
- * meaning again. Memory does not grow with the number of runs; with `until` it takes 8 bytes per
- * point. 0, or -errno with an error added when the store or the processes failed; failed runs are
- * results here. */
+/* Runs an experiment. SIGINT and SIGTERM stop it; their handlers are restored afterwards. Memory
+ * does not grow with the number of runs; with `until` it takes 8 bytes per point. Returns 0, or
+ * -errno with an error if the store or the processes failed. Failed runs are results. */
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
               struct sweep_result *out, struct err *e);

@@ -1,5 +1,5 @@
-/* Runs of a command as a Slurm job array: one task per shard, and a job that merges when all have
- * ended. */
+/* Runs a command as a Slurm job array: one task per shard, and a job that merges after all of them.
+ */
 #pragma once
 
 #include "experiments/shell/options.h"
@@ -8,34 +8,34 @@
 #define SLURM_MAX_WORDS 300
 
 struct slurm_options {
-    uint32_t tasks;         /* 0: here */
-    uint32_t shard, shards; /* this one of so many: run number i belongs to i % shards */
-    const char *options[SLURM_MAX_OPTIONS]; /* of sbatch: "--partition=long" */
+    uint32_t tasks;                         /* 0: run here */
+    uint32_t shard, shards;                 /* run i belongs to shard i % shards */
+    const char *options[SLURM_MAX_OPTIONS]; /* for sbatch: "--partition=long" */
     uint32_t n_options;
     bool scripts_only;
 };
 /* --shard, --slurm, --slurm-option, --slurm-scripts. */
 extern const struct option_table slurm_option_table;
 
-/* Options of sbatch or of scripts, and no --slurm: the command would run everything here. 0 or
- * -EINVAL with an error. */
+/* Refuses options of sbatch or scripts without --slurm, with which everything would run here.
+ * Returns 0, or -EINVAL with an error. */
 int slurm_refuse_alone(const struct slurm_options *o, struct err *e);
 
-/* The tasks run a command: "sweep", "FILE.json", "--policy", "edf". It takes --store, --shard and
- * --jobs, and its paths are relative to the current folder. */
+/* The command of the tasks: "sweep", "FILE.json", "--policy", "edf". It must accept --store,
+ * --shard and --jobs, and its paths are relative to the current folder. */
 struct slurm_command {
     const char *words[SLURM_MAX_WORDS]; /* borrowed */
     uint32_t n_words;
-    uint32_t jobs; /* worker processes, and processors, per task */
-    bool complete; /* the merge checks that every run of its experiment is there */
+    uint32_t jobs; /* worker processes and processors per task */
+    bool complete; /* the merge checks that every run of the experiment exists */
 };
 /* Adds a word; NULL: none. */
 void slurm_word(struct slurm_command *c, const char *word);
 
-/* Writes STORE.slurm/array.sh and merge.sh and submits both. It prints the job numbers, and what to
- * do when a task fails, on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so that a
- * task submitted again runs only what it had not. The merge into `store` fails with a message
- * unless every shard is finished. 0, or -EINVAL with an error added: a path that cannot be written,
- * sbatch that is not there or refuses. */
+/* Writes STORE.slurm/array.sh and merge.sh and submits both. Prints the job numbers, and advice for
+ * failed tasks, on stderr. Each task keeps its shard in STORE.slurm/shard-I.db, so a resubmitted
+ * task makes only its missing runs. The merge into `store` fails with a message unless every shard
+ * is finished. Returns 0, or -EINVAL with an error: a path that cannot be written, or sbatch is
+ * missing or refuses. */
 int sweep_slurm(const char *store, const struct slurm_options *opt, const struct slurm_command *c,
                 struct err *e);
