@@ -1,5 +1,5 @@
-/* Signals over time as means of equal cells. A run's length is not known while it runs: when the
- * cells do not reach, pairs of them become one. */
+/* Signals over time as means over cells of equal width. The length of a run is not known in
+ * advance: when the cells are used up, pairs are merged and the width doubles. */
 #pragma once
 
 #include <stdint.h>
@@ -11,8 +11,8 @@ struct cells {
     int64_t cell_ns;
     uint32_t n, n_signals;           /* cells in use */
     double *sum;                     /* owned: CELLS_MAX rows of n_signals; value x ns */
-    double value[CELLS_SIGNALS];     /* of a signal that is set, */
-    int64_t since_ns[CELLS_SIGNALS]; /* from here on */
+    double value[CELLS_SIGNALS];     /* value of a signal of cells_set */
+    int64_t since_ns[CELLS_SIGNALS]; /* since this instant */
 };
 
 void cells_init(struct cells *c, uint32_t n_signals);
@@ -21,7 +21,7 @@ void cells_init(struct cells *c, uint32_t n_signals);
 void cells_add(struct cells *c, uint32_t signal, int64_t from_ns, int64_t to_ns, double value);
 /* The signal has this value from now on. A signal uses either this or cells_add. */
 void cells_set(struct cells *c, uint32_t signal, int64_t now_ns, double value);
-/* All signals that are set hold up to the end. */
+/* Extends all signals of cells_set to the end. */
 void cells_end(struct cells *c, int64_t end_ns);
 /* The mean of a cell; the last one may be cut by end_ns. */
 double cells_mean(const struct cells *c, uint32_t cell, uint32_t signal, int64_t end_ns);

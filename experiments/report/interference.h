@@ -1,5 +1,5 @@
-/* Interference of classes in a run: how long each delays each other, and where each class's time
- * goes. The explanations of all requests are added up by class. */
+/* Interference between classes in a run: how long each delays each, and the causes of each class's
+ * latency. It sums the explanations of all requests by class. */
 #pragma once
 
 #include "experiments/shell/document.h"
@@ -8,16 +8,16 @@
 
 /* Indices are enum request_class. Times are sums over the victims. */
 struct interference {
-    uint32_t requests[2];                     /* that left the system */
+    uint32_t requests[2];                     /* requests that left the system */
     int64_t latency_ns[2];                    /* arrival to the end */
     int64_t cause_ns[2][EXPLAIN_CAUSE_COUNT]; /* sums to latency_ns */
-    /* [victim][aggressor]: the victim waited for the rest of a kernel of the aggressor's; for its
-     * launches to end. Row sums are kernel_tail; batching and the two queues. */
+    /* [victim][aggressor]: the victim waited for the rest of the aggressor's kernel; for its
+     * launches. Row sums are kernel_tail; batching and the two queues. */
     int64_t tail_ns[2][2], queue_ns[2][2];
-    int64_t shared_ns[2][2]; /* passes that it shared with the aggressor took longer by this */
+    int64_t shared_ns[2][2]; /* extra time of passes shared with the aggressor */
 };
 
-/* Sums a run that x (EXPLAIN_ALL) observed. O(requests x log requests + blockers). */
+/* Sums the run observed by x (EXPLAIN_ALL). O(requests x log requests + blockers). */
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
 
 /* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,

@@ -1,5 +1,5 @@
-/* The critical path of a job as a document: its steps, the causes of their time, and who on it
- * waited for whom. */
+/* The critical path of a job as a document: its steps, the causes of their time, and the requests
+ * that delayed them. */
 #pragma once
 
 #include "experiments/shell/document.h"

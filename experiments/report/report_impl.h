@@ -17,17 +17,16 @@ void report_page_put(const struct report_page *p,
 
 /* ---- report_text.c ---- */
 
-/* A mean with its interval, as the terminal has it: "7.51 [6.88, 8.15]". */
+/* Prints a mean with its interval like on the terminal: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
-/* A difference that the comparison shows: not one that Holm's correction took back, nor of one run.
- */
+/* Whether a difference is significant: also after Holm's correction, and not of a single run. */
 bool report_is_shown(const char *verdict);
-/* Prints the paired difference to the baseline: with its interval and as a percentage where it is
- * shown, else the verdict. A difference below `relevance` is marked as not relevant. */
+/* Prints the paired difference to the baseline: with its interval and as a percentage if it is
+ * significant, else the verdict. A difference below `relevance` is marked as not relevant. */
 void report_put_change(FILE *out, const cJSON *metric, const cJSON *base, double relevance_frac);
-/* "overloaded in 5 of 20" of a policy; 0 where it is not said. */
+/* Number of a policy's overloaded runs, as 5 in "overloaded in 5 of 20"; 0: not stated. */
 unsigned report_overloaded(const cJSON *tree, const char *policy, unsigned *runs);
-/* And so many of its runs ended with an empty battery. */
+/* Number of its runs that ended with an empty battery. */
 unsigned report_battery_empty(const cJSON *tree, const char *policy, unsigned *runs);
 
 /* ---- report_tables.c ---- */
@@ -36,26 +35,28 @@ void report_write_headline_table(const cJSON *tree, FILE *out);
 void report_write_all_metrics(const cJSON *tree, FILE *out);
 /* Prints the result of `compare --uncertainty`, if there is one. */
 void report_write_uncertainty(const cJSON *tree, FILE *out);
-/* How far to trust a hardware model, and every number of it. */
+/* Prints the errors of a hardware model, and all its numbers. */
 void report_write_hardware(const cJSON *part, FILE *out);
-/* Date and command of the run, its seeds. */
+/* Prints date, command and seeds of the run. */
 void report_write_again(const struct report_input *in, FILE *out);
 
 /* ---- report_drive.c ---- */
 
-/* Is this what `drive --compare` writes? */
+/* Whether it is the output of `drive --compare`. */
 bool report_is_drive(const cJSON *tree);
 void report_write_drive(const cJSON *tree, FILE *out);
 
 /* ---- report_headline.c ---- */
 
-/* The policy that is best by the primary metric, against the baseline; who is overloaded. */
+/* Prints the best policy by the primary metric, against the baseline, and the overloaded policies.
+ */
 void report_write_headline(const cJSON *tree, FILE *out);
 
 /* ---- report_live.c ---- */
 
-/* The runs and comparisons among the files as data of the live page, with what a reader without
- * JavaScript sees of the runs. */
+/* Writes the runs and comparisons among the files as data of the live page, and a text for readers
+ * without JavaScript. */
 void report_write_live(const struct report_page *page, const struct figure_request *all, FILE *out);
-/* "openvino-cb, agent-xpu-v2 on MODEL on SOC" of the first file of runs; false: there is none. */
+/* Prints "openvino-cb, agent-xpu-v2 on MODEL on SOC" for the first file of runs; false: there is
+ * none. */
 bool report_put_runs(const struct figure_request *all, FILE *out);

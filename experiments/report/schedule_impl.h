@@ -1,4 +1,4 @@
-/* Inside the schedule: its state. */
+/* The state of the schedule. */
 #pragma once
 
 #include "experiments/report/cells.h"
@@ -7,7 +7,7 @@
 #include "sim/base/map.h"
 #include "sim/metrics/explain.h"
 
-/* A launch that runs, or one and those that followed it. */
+/* A running launch, or a launch with those joined to it. */
 struct lane {
     bool running;
     uint32_t launch_id;
@@ -16,7 +16,8 @@ struct lane {
     int64_t outside_ns; /* busy outside the calibrated range */
     int64_t outcome;
 };
-#define SCHEDULE_OPEN 6 /* rows of a lane that may grow: prompts and batches in turn */
+#define SCHEDULE_OPEN                                                                              \
+    6 /* joined rows of a lane that may still grow: prompts and batches alternate */
 enum { KIND_PREFILL, KIND_DECODE, KIND_MIXED };
 
 /* A request that has left. */

@@ -1,6 +1,6 @@
-/* Whole numbers in rows, kept in a temporary file until the end of a run: a long run costs disk,
- * not memory. They are written column by column, each number as the difference to the one above it,
- * because such text packs well. */
+/* Rows of integers, kept in a temporary file until the end of a run, so that a long run costs disk,
+ * not memory. They are written by column, each number as the difference to the previous row,
+ * because such text compresses well. */
 #pragma once
 
 #include "sim/base/base.h"
@@ -14,11 +14,11 @@ struct spool {
     FILE *file; /* owned */
 };
 
-/* Out of temporary files ends the process. */
+/* If no temporary file can be made, the process ends. */
 void spool_init(struct spool *s, const char *columns);
-/* `width` numbers. O(width). */
+/* Adds a row of `width` numbers. O(width). */
 void spool_row(struct spool *s, const int64_t *v);
-/* Writes "NAME": {"columns": [..], "rows": n, "delta": "0,1,.."}: column after column. A text,
- * because a reader of JSON keeps it as it is, where an array of numbers would take sixty bytes for
- * each. Cost: the file is read once per column. */
+/* Writes "NAME": {"columns": [..], "rows": n, "delta": "0,1,.."}: column after column. It is a
+ * string, because JSON parsers store that compactly, while an array takes some sixty bytes per
+ * number. Cost: the file is read once per column. */
 void spool_write(struct spool *s, const char *name, FILE *out);
