@@ -1,5 +1,5 @@
-/* The smallest trace that still shows something: sessions are left out (shrink.h), then last turns,
- * then lengths are halved, as long as it stays. */
+/* Reduces a trace with a property: removes sessions (shrink.h), then last turns, then halves
+ * lengths, as long as the trace keeps the property. */
 #pragma once
 
 #include "sim/api/trace.h"
@@ -7,12 +7,12 @@
 
 struct shrink_trace {
     void *ctx;
-    /* Does the trace show it? Must hold for the one given. */
+    /* Whether the trace has the property. Must be true for the given one. */
     bool (*shows)(void *ctx, const struct trace *t);
-    uint32_t max_tests; /* gives up minimality then, not correctness */
-    double limit_s;     /* the same after so long; 0: no limit of time */
-    bool on_terminal;   /* shows how many tests are made, on standard error */
+    uint32_t max_tests; /* at this limit the result may not be minimal */
+    double limit_s;     /* the same for the time; 0: no limit */
+    bool on_terminal;   /* prints the number of tests on stderr */
 };
 
-/* Replaces *t, which the caller owns, by a smaller one. Returns the tests made. */
+/* Replaces *t, which the caller owns, by a smaller trace. Returns the number of tests. */
 uint32_t shrink_trace_run(const struct shrink_trace *s, struct trace *t);

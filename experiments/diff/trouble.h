@@ -1,16 +1,16 @@
-/* The reproducer of a run that its policy broke: the smallest trace on which it fails the same way,
- * the decisions and the timeline up to there, and the command that shows it again. */
+/* The reproducer of a run that failed because of its policy: the smallest trace with the same
+ * failure, the decisions and the timeline up to it, and the command that repeats it. */
 #pragma once
 
 #include "experiments/run/config.h"
 
 #define TROUBLE_LIMIT_S 20.0
 
-/* How a run ended: by itself, or by the death of its process. */
+/* The end of a run: by itself, or by that of its process. */
 struct trouble_end {
-    int status;      /* of sim_result; 0 when its process died */
+    int status;      /* of sim_result; 0: its process died */
     int exit_status; /* of a process that died (job_result), else 0 */
-    uint64_t events; /* that it took; 0: nobody knows */
+    uint64_t events; /* number of events; 0: unknown */
 };
 
 struct trouble {
@@ -19,15 +19,15 @@ struct trouble {
     const struct config_options *options; /* for the command */
     const struct trace *trace;
     double cpu_limit_s;
-    double took_s;   /* the run that failed */
-    const char *dir; /* to write to, made when missing */
+    double took_s;   /* time of the failed run */
+    const char *dir; /* output folder, created if missing */
 };
 
-/* Is it of the policy's making, and can it be made again? Not what input is to blame for, nor a
- * limit of time. */
+/* Whether the policy caused the failure and it can be repeated: not for errors of the input or a
+ * time limit. */
 bool trouble_is(const struct trouble_end *end);
-/* Writes trace.csv, decisions and timeline.json (which a crash has none of) to the folder, and says
- * so with the command. A folder that cannot be written is one sentence. Makes at most some hundred
- * runs, each in a process of its own, and of long ones fewer. A program as a policy has
- * TROUBLE_LIMIT_S for all of them, and may get a shorter limit for an answer. */
+/* Writes trace.csv, decisions and timeline.json (not after a crash) to the folder, and prints the
+ * command, or one sentence if the folder cannot be written. Makes at most some hundred runs, fewer
+ * of long ones, each in its own process. If the policy is a program, all of them have
+ * TROUBLE_LIMIT_S together, and it may get a shorter limit for an answer. */
 void trouble_leave(const struct trouble *t, const struct trouble_end *end, FILE *out);

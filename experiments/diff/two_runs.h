@@ -1,4 +1,4 @@
-/* Two runs that should decide equally: the same command line, except for side B's own options
+/* Two runs whose decisions should be equal: the same command line, except for options of side B
  * (policy, settings, seed, workload) or another binary. For diff and bisect. */
 #pragma once
 
@@ -10,19 +10,19 @@
 struct two_runs_side {
     struct config_options options;
     const char *policy;
-    const char *binary; /* another xpusim; NULL: this one. Only side B has one */
+    const char *binary; /* another xpusim, only for side B; NULL: this one */
     struct config config;
     struct config_policy parsed;
 };
 
-/* As on the command line: what both sides have, and what B has of its own. */
+/* As on the command line: options of both sides, and those of side B. */
 struct two_runs_options {
     struct config_options both, b;
     struct job_options work;
     const char *policy, *b_policy, *against;
 };
 
-/* The tables of struct two_runs_options at an offset: its children in a command's list. */
+/* The tables of a struct two_runs_options at an offset, as children of a command. */
 extern const struct option_table two_runs_option_table;
 #define TWO_RUNS_CHILDREN(at)                                                                      \
     {&two_runs_option_table, (at), NULL, false},                                                   \
@@ -38,29 +38,29 @@ struct two_runs {
     double time_limit_s;
 };
 
-/* How a run ended, with its decision log. */
+/* The end of a run, with its decision log. */
 struct two_runs_log {
-    FILE *log;  /* owned; rewound; NULL when there is none */
+    FILE *log;  /* owned; rewound; NULL: none */
     int status; /* 0, or the run's failure */
     char message[JOBS_MESSAGE_BYTES];
-    const char *state; /* kept; just before the decision asked for; NULL when nobody knows it */
+    const char *state; /* kept; state just before the requested decision; NULL: unknown */
 };
 
-/* Loads both sides. 0 or -EINVAL. Kept, each time. */
+/* Loads both sides, and keeps them. Returns 0 or -EINVAL. */
 int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct err *e);
 
 /* ---- running ---- */
 
-/* Runs one side on a trace, in a process of its own. The message names a policy that crashes, exits
- * or never returns; nothing else ends. before: the decision whose state is wanted (snapshot.h), or
- * NULL. The state of side B's other binary is not available. */
+/* Runs one side on a trace in its own process. If the policy crashes, exits or never returns, out
+ * has a message and only that process ends. before: the decision whose state is requested
+ * (snapshot.h), or NULL. The state of another binary is not available. */
 void two_runs_run(const struct two_runs *r, int side, const struct trace *t,
                   const struct divergence *before, struct two_runs_log *out);
 void two_runs_log_fini(struct two_runs_log *l);
 
-/* How a run of two_runs_part ended: "" where it did well. */
+/* The end of a run of two_runs_part; "": success. */
 typedef char two_runs_end[JOBS_MESSAGE_BYTES];
 
-/* Do the two sides part on this trace? Both in processes of their own: one that crashes or does not
- * return has parted from one that does not. */
+/* Whether the two sides differ on this trace. Both run in their own processes: a side that crashes
+ * or does not return differs from one that ends. */
 bool two_runs_part(const struct two_runs *r, const struct trace *t, two_runs_end end[2]);
