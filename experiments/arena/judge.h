@@ -17,33 +17,33 @@ struct judge_runs {
     uint32_t replications;
 };
 
-/* The runs of a policy. how->store: known runs are not made again. judge_runs_fini frees. */
+/* Runs a policy. how->store: known runs are not repeated. judge_runs_fini frees the result. */
 void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
                const struct study_how *how, struct judge_runs *out);
-/* Like judge_run, of the replications `first` .. first + replications - 1. */
+/* Like judge_run, for replications `first` .. first + replications - 1. */
 void judge_run_from(const struct suite *s, const struct config_policy *p, uint32_t first,
                     uint32_t replications, const struct study_how *how, struct judge_runs *out);
 void judge_runs_fini(struct judge_runs *r);
-/* The mean clipped gain of each replication (score.h), into `into`, which the caller owns.
- * Infinite where the policy failed or left requests at a point. */
+/* Fills the mean clipped gain of each replication (score.h). `into` belongs to the caller.
+ * Infinite: the policy failed or left requests unserved at a point. */
 void judge_gains(const struct suite *s, const struct judge_runs *policy,
                  const struct judge_runs *reference, double *into);
-/* Values of a metric at a point: replications of them, NaN where not defined. Nobody frees
- * `into`, which is the caller's. */
+/* Fills a metric's values at a point, one per replication; NaN: undefined. `into` belongs to the
+ * caller. */
 void judge_values(const struct judge_runs *r, uint32_t point, const char *metric, double *into);
-/* Whether a policy failed, or left requests that the reference served. */
+/* Whether a policy failed, or left requests unserved that the reference served. */
 bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,
                 uint32_t replication);
 
 struct judge_result {
     struct score score;
     struct score_cell *cells; /* kept; by pair */
-    double *means;            /* kept; of the policy over its replications, by pair */
+    double *means;            /* kept; means of the policy over its replications, by pair */
     double *reference_means;
     uint32_t
         worst; /* the pair with the lowest gain, scored or not: a regression counts at any point */
-    /* How far the means are from the best that the certificate knows: ln, over the scored pairs. 0
-     * is as good; NaN without a certificate of as many replications. */
+    /* Mean ln distance from the certificate's best values, over scored pairs. 0: equally good; NaN:
+     * no certificate for this number of replications. */
     double headroom;
     uint32_t n_failed;
     const struct study_outcome *failed; /* the first; NULL: none */
@@ -55,7 +55,7 @@ void judge_result_of(const struct suite *s, const struct judge_runs *policy,
                      const struct judge_runs *reference, const struct certificate *c,
                      struct judge_result *out);
 
-/* A judgement as a document. */
+/* ---- the result as a document ---- */
 
 /* Adds {suite, split, hash, frozen, points, scored_points, replications, reference}. */
 void judge_document_suite(const struct suite *s, const char *split, uint32_t replications,
@@ -67,27 +67,28 @@ void judge_document_suite(const struct suite *s, const char *split, uint32_t rep
 void judge_document(const struct suite *s, const char *policy, const struct judge_result *r,
                     const struct certificate *c, struct document *d);
 
-/* The best of several candidates on a suite, with as few runs as that takes (compare/select.h). */
+/* ---- the best of several candidates, with few runs (compare/select.h) ---- */
 
-/* A value is the mean clipped gain over the reference in one replication of the suite, and the
- * indifference is ln(1 + percent / 100). So a run of the result is one replication of all points.
- * A candidate that fails or leaves requests is out. */
+/* Selects the best candidate. A value is the mean clipped gain over the reference in one
+ * replication of the suite, and the indifference is ln(1 + percent / 100). So a run of the result
+ * is one replication of all points. A candidate that fails or leaves requests unserved is dropped.
+ */
 void choose_best(const struct suite *s, const struct config_policy *candidates, uint32_t n,
                  const struct config_policy *reference, const struct select_asked *asked,
                  const struct study_how *how, struct select_result *out);
 
-/* Artefacts that help the next try, in words: why a candidate lost where it lost most. */
+/* ---- texts that help to improve a candidate: why it lost where it lost most ---- */
 
 struct words_of {
-    const struct suite *suite; /* borrowed, as all of these */
+    const struct suite *suite; /* borrowed, like all pointers here */
     const struct config_policy *policy, *reference;
     const struct judge_runs *runs, *reference_runs;
     const struct judge_result *result;
     struct study_how how;
-    uint32_t falsify; /* scenarios to try; 0: no search */
+    uint32_t falsify; /* scenarios to try (falsify); 0: no search */
 };
 
 /* Adds "artefacts": {failure, refused, worst_request, first_difference, worst_scenario}, each a
- * text or null. The sealed split gives none, or it would not be sealed. Costs four runs, and the
- * scenarios. */
+ * text or null. For the sealed split all are null, so that it stays sealed. Cost: four runs, and
+ * the scenarios. */
 void words_document(const struct words_of *w, struct document *d);

@@ -1,8 +1,8 @@
 /* The ledger of a campaign: one line per judgement, in a file that only grows.
  *
- * A search that looks at a thousand candidates finds a lucky one. The ledger counts them, and the
- * last judgement divides its level by their number. It also sees to it that the sealed split is
- * asked once for each candidate.
+ * A search over a thousand candidates finds one that is only lucky. The ledger counts candidates,
+ * and the last judgement divides its level by their number. With it, the sealed split is used only
+ * once for each candidate.
  *
  * Columns: split (public or sealed), suite (its hash), policy, code (hash of a plug-in's file or
  * program; 0 of a shipped policy), score, p, regressions, passes. Several processes may append. */
@@ -21,13 +21,13 @@ struct ledger_entry {
 };
 
 struct ledger_count {
-    uint32_t candidates; /* different ones, in either split */
+    uint32_t candidates; /* distinct ones, in either split */
     uint32_t sealed;     /* judgements of the sealed split */
-    bool seen;           /* the candidate asked about is among the candidates */
-    bool seen_sealed;    /* and was judged on this sealed split */
+    bool seen;           /* the candidate `about` is among them */
+    bool seen_sealed;    /* it was also judged on this sealed split */
 };
 
-/* Counts the lines of a file; none there is an empty campaign. 0, or -EINVAL with an error. */
+/* Counts the lines of a file; a missing file is an empty campaign. 0, or -EINVAL with an error. */
 int ledger_read(const char *path, const struct ledger_entry *about, struct ledger_count *out,
                 struct err *e);
 /* Appends a line, and a heading to a new file. 0, or -EINVAL with an error. */

@@ -1,25 +1,25 @@
-/* The score of a policy on a suite: how much better than the reference, in one number.
+/* The score of a policy on a suite: one number for the improvement over the reference.
  *
- *   gain    of a metric at a point in a replication: ln(reference / policy), or the other way
- *           round where more is better. Above 0 is better. Both met the same requests
- *   clip    a gain counts at most ln 2 either way, so that no point decides alone
+ *   gain    of a metric at a point in a replication: ln(reference / policy), or the inverse ratio
+ *           if more is better. > 0 is better. Both have the same requests
+ *   clip    a gain counts at most ln 2 either way, so that no single point decides
  *   score   exp of the mean clipped gain over points, metrics and replications, a geometric mean.
  *           1.2 means 20 % better
  *
- * Replications are independent. Their mean gains have Student's t interval, and the score has its
- * exp. A replication in which the policy failed, or left a request that the reference served, has
- * the worst gain in every metric: nobody gains by refusing work.
+ * Replications are independent. The interval of their mean gains is Student's t, and that of the
+ * score its exp. A replication in which the policy failed, or left a request that the reference
+ * served, has the worst gain in every metric, so refusing work does not pay.
  *
  * A regression is a metric at a point, scored or not, that is worse by more than
- * SCORE_RELEVANCE_FRAC (one-sided t test of the gains as they are), also after Holm's correction
- * over all of them. */
+ * SCORE_RELEVANCE_FRAC (one-sided t test of unclipped gains), also after Holm's correction over all
+ * of them. */
 #pragma once
 
 #include "sim/stats/stats.h"
 
 #define SCORE_CLIP 0.6931471805599453 /* ln 2 */
 #define SCORE_RELEVANCE_FRAC 0.01
-#define SCORE_LEVEL_FRAC 0.05 /* chance of a false statement */
+#define SCORE_LEVEL_FRAC 0.05 /* probability of a false positive */
 
 /* One metric at one point: n replications of both policies. */
 struct score_pair {
@@ -30,25 +30,25 @@ struct score_pair {
 };
 
 struct score_cell {
-    struct stats_interval gain; /* as it is, of the replications that were served; n of them */
-    double p_worse, p_holm;     /* of a loss beyond the relevance; NaN: not known */
+    struct stats_interval gain; /* unclipped, of the n replications without loss */
+    double p_worse, p_holm;     /* p-values of a loss beyond the relevance; NaN: unknown */
     uint32_t lost;              /* replications */
     bool regression;
 };
 
 struct score {
     struct stats_interval gain; /* mean clipped gain over replications */
-    double p_better;            /* one-sided chance of so high a gain if there were none */
+    double p_better;            /* one-sided p-value of the gain */
     uint32_t regressions;
 };
 
-/* cells: room for one per pair. A pair that is nowhere defined takes no part. O(pairs x n). */
+/* cells: room for one per pair. A pair without defined values does not count. O(pairs x n). */
 struct score score_of(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n,
                       struct score_cell *cells);
 
-/* The mean clipped gain of each replication, into n values. */
+/* Fills the mean clipped gain of each of n replications. */
 void score_gains(const struct score_pair *pairs, uint32_t n_pairs, uint32_t n, double *into);
 
-/* Whether a candidate passes: it is better at the level divided by the number of candidates that
- * were looked at (Bonferroni), and has no regression. */
+/* Whether a candidate passes: it is better at the level divided by the number of tried candidates
+ * (Bonferroni), and has no regression. */
 bool score_passes(const struct score *s, uint32_t candidates);
