@@ -1,5 +1,5 @@
-/* The functions of libcurl that observing uses, found when something is observed. Linked with the
- * program, libcurl and the thirty libraries it needs would make every command start 5 ms later. */
+/* The functions of libcurl that `observe` uses, loaded only by that command. If the program were
+ * linked with libcurl, its thirty libraries would delay the start of every command by 5 ms. */
 #pragma once
 
 #include <curl/curl.h>
@@ -32,7 +32,7 @@ struct curl_api {
 };
 #undef CURL_MEMBER
 
-/* Loads libcurl, with any TLS library, for as long as the program lasts, because TLS libraries do
- * not expect to be unloaded. Returns -1 and an error when there is none, or when it lacks a
- * function. The newest one needed, curl_multi_poll, came with 7.66. */
+/* Loads libcurl, with any TLS library. It is never unloaded, because TLS libraries do not support
+ * that. Returns -1 with an error if there is none, or it lacks a function. The newest one needed,
+ * curl_multi_poll, came with 7.66. */
 int curl_api_load(struct curl_api *a, struct err *e);
