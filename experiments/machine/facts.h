@@ -1,15 +1,14 @@
-/* Facts of this machine that need no root, for an archive that others will read: the hardware,
- * its firmware and drivers, and its power limits. Every fact is named in a table; nothing else is
- * read, so no serial number, address, user or host name is in it. Words of the machine's free texts
- * that are its host name, or its user's, are replaced. */
+/* Facts of this machine that can be read without root, for an archive to share: hardware, firmware,
+ * drivers and power limits. Only the facts of a table are read, so there are no serial numbers,
+ * addresses, user or host names. The host's and user's names are replaced in free texts. */
 #pragma once
 
 #include <cjson/cJSON.h>
 
 #include "experiments/shell/document.h"
 
-/* The environment's XPUSIM_ROOT comes before each path that is read: another machine's files, in
- * tests. */
+/* The environment variable XPUSIM_ROOT is a prefix of all paths that are read, so tests can use the
+ * files of another machine. */
 struct fact {
     char name[48];
     char *text; /* owned */
@@ -19,17 +18,17 @@ struct fact {
 struct facts {
     struct fact *v; /* owned */
     size_t n;
-    char *words[4]; /* owned: the names that must not be in any text; NULL: none */
+    char *words[4]; /* owned: names to replace in all texts; NULL: none */
 };
 
-/* Reads those of the machine, and of every device that OpenVINO finds: none without the engine. */
+/* Reads the facts of the machine, and of every device of OpenVINO if the engine is available. */
 void facts_read(struct facts *f);
-/* "" where it is not known. */
+/* The text of a fact; "": unknown. */
 const char *facts_text(const struct facts *f, const char *name);
-/* A table "facts". */
+/* Adds a table "facts". */
 void facts_document(const struct facts *f, struct document *d);
-/* As one object, owned by the caller. */
+/* The facts as one object, owned by the caller. */
 cJSON *facts_json(const struct facts *f);
-/* Replaces this user's folder and, on lines that begin with '#', host and user names: in a file
- * that another command wrote. A new text, which the caller frees. */
+/* Replaces this user's folder and, on lines that begin with '#', host and user names, in a file of
+ * another command. Returns a new text, which the caller frees. */
 char *facts_scrub(const struct facts *f, const char *text);

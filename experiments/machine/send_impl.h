@@ -1,4 +1,4 @@
-/* Inside send-in: its steps (send_plan.c), and their life (send.c). */
+/* Internals of send-in: its steps (send_plan.c), and their execution (send.c). */
 #pragma once
 
 #include "experiments/machine/facts.h"
@@ -8,15 +8,16 @@
 #define SEND_MAX_ARGS 40
 #define SEND_TRACES 4
 
-/* Its output goes to the file `to`, where that is not NULL; `makes` is there when it is done. */
+/* Its output goes to the file `to` unless that is NULL. It is complete if the file `makes` exists.
+ */
 struct step {
     const char *name, *makes, *to, *holds;
     double minutes;
     char *args[SEND_MAX_ARGS]; /* owned */
     size_t n_args;
-    int status; /* of its last run; -1: it has not run */
+    int status; /* of its last run; -1: not run */
     double seconds;
-    bool drives; /* runs on the devices that the probes found fine: words are added when it runs */
+    bool drives; /* runs on devices that passed the probes; their words are added before it runs */
 };
 
 struct sending {
@@ -26,8 +27,8 @@ struct sending {
     size_t n;
     char *folder; /* owned */
     bool tiny, openvino, ggml;
-    char npu[16], gpu[16]; /* OpenVINO's names; "": there is none, or it cannot run a kernel */
-    char *devices;         /* owned: of OpenVINO, by commas */
+    char npu[16], gpu[16]; /* OpenVINO's names; "": none, or it cannot run a kernel */
+    char *devices;         /* owned; of OpenVINO, separated by commas */
     struct err *e;
 };
 
@@ -36,5 +37,5 @@ extern const char *const send_traces[SEND_TRACES];
 
 /* Finds devices and fills the steps. */
 void send_plan(struct sending *s);
-/* Adds the words of the devices to a step that drives, as the probes have left them. */
+/* Adds the words for the devices that passed the probes to a step that drives. */
 void send_add_devices(const struct sending *s, struct step *t);
