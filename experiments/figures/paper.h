@@ -1,7 +1,7 @@
-/* Figures and tables of the papers, made again: `xpusim figure PAPER NUMBER`.
+/* Reproduces figures and tables of the papers: `xpusim figure PAPER NUMBER`.
  *
- * A figure is one file, PAPER-NUMBER.json in this folder; README.md here has its keys. It is either
- * a grid of points, each with a value, or a schedule, drawn from the output of commands. */
+ * A figure is a file PAPER-NUMBER.json in this folder; README.md here has its keys. It is either a
+ * grid of points, each with a value, or a schedule, drawn from the output of commands. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -24,7 +24,7 @@ extern const char *const paper_axis_keys[PAPER_AXES]; /* "rows", ... */
 
 struct paper_place {
     const char *title; /* borrowed from the tree, or kept */
-    const cJSON *put;  /* owned by the figure's `made`, or the tree's; NULL: nothing */
+    const cJSON *put;  /* owned by the figure's `made` or the tree; NULL: nothing */
     double number;     /* NaN: a text */
 };
 
@@ -32,7 +32,7 @@ struct paper_axis {
     const char *title, *value; /* value: an expression, or NULL */
     struct paper_place v[PAPER_MAX_PLACES];
     uint32_t n; /* at least 1 */
-    bool log;   /* of x, where its positions differ by more than 10 times */
+    bool log;   /* for x, if its positions differ by more than a factor of 10 */
 };
 
 enum paper_draw { PAPER_LINES, PAPER_POINTS, PAPER_BARS, PAPER_STACKED, PAPER_TABLE };
@@ -41,12 +41,12 @@ enum paper_draw { PAPER_LINES, PAPER_POINTS, PAPER_BARS, PAPER_STACKED, PAPER_TA
 struct paper_mark {
     int at[PAPER_AXES];
     double low, high;
-    const char *as;   /* NULL: the value itself */
-    const char *ours; /* our value in the paper's unit; NULL: itself, or over that of `of` */
-    int of, of_x;     /* series and place on x of the value that `as` scales; -1 without one */
-    double crossing;  /* NaN without one */
+    const char *as;   /* NULL: the published value is used itself */
+    const char *ours; /* our value in the paper's unit; NULL: as is, or over that of `of` */
+    int of, of_x;     /* series and index on x of the value that `as` scales; -1: none */
+    double crossing;  /* NaN: none */
     bool read_off;
-    const char *where, *claim; /* claim: NULL without one */
+    const char *where, *claim; /* claim: NULL if none */
 };
 
 struct paper_line {
@@ -57,20 +57,20 @@ struct paper_line {
 /* A point and its results. */
 struct paper_point {
     uint32_t at[PAPER_AXES];
-    const char *value, *position;            /* expressions; position NULL: x's number or index */
-    uint32_t quantity[PAPER_MAX_QUANTITIES]; /* number of each in the book */
+    const char *value, *position;            /* expressions; position NULL: number or index of x */
+    uint32_t quantity[PAPER_MAX_QUANTITIES]; /* index of each in the book */
     struct stats_interval mean;
     double x;
 };
 
 struct paper_command {
-    const char *run, *to; /* to: NULL without a file */
+    const char *run, *to; /* to: NULL: no file */
 };
 
-/* A command has it until it ends. */
+/* Kept by the command until it ends. */
 struct paper {
     cJSON *tree;
-    cJSON *made; /* an array of puts, and the object of the book's quantities */
+    cJSON *made; /* an array of puts, and the object with the book's quantities */
     const char *file, *paper, *number, *title, *says, *setup;
     const char *claims[PAPER_MAX_CLAIMS];
     uint32_t n_claims;
@@ -84,64 +84,66 @@ struct paper {
     uint32_t n_lines;
     struct paper_mark marks[PAPER_MAX_MARKS];
     uint32_t n_marks;
-    struct paper_point *points; /* x runs fastest, then series, column, row */
+    struct paper_point *points; /* x varies fastest, then series, column, row */
     uint32_t n_points;
     struct quantities book;
-    /* or a schedule; n_commands 0: a grid */
+    /* a schedule; n_commands 0: it is a grid */
     struct paper_command commands[PAPER_MAX_COMMANDS];
     uint32_t n_commands;
     const char *plot;
 };
 
-/* Reads a specification, and applies puts "KEY=VALUE" (numbers where they are one). Runs nothing.
- * -EINVAL with errors that name file and key path. */
+/* Reads a specification, and applies puts "KEY=VALUE" (numbers, if VALUE is one). Runs nothing.
+ * Returns -EINVAL with errors that name file and key path. */
 int paper_read(struct paper *p, const char *file, const char *const *puts, uint32_t n_puts,
                struct err *e);
-/* Path of the file of a figure, which need not exist; the caller frees it. */
+/* Path of a figure's file, which may not exist; the caller frees it. */
 char *paper_path(const char *paper, const char *number);
 
-/* The point of these places. */
+/* The point at these indices. */
 struct paper_point *paper_at(const struct paper *p, const uint32_t at[PAPER_AXES]);
-/* Does the mark say something of the point? */
+/* Whether the mark applies to the point. */
 bool paper_mark_is_of(const struct paper_mark *m, const struct paper_point *point);
-/* Text with every {key} replaced by what the point puts (point NULL: the figure). The caller frees
- * it. NULL with an error where nothing puts a key; {rate} may stay. */
+/* Returns the text with every {key} replaced by its value at the point (NULL: in the figure), for
+ * free(). NULL with an error if a key has no value; {rate} may remain. */
 char *paper_put(const struct paper *p, const struct paper_point *point, const char *text,
                 struct err *e);
 
 /* ---- paper_run.c ---- */
 
-/* Makes the quantities of every point; reads and checks them, with the trace of that seed. 0 or
+/* Makes the quantities of every point, and checks them with the trace of `seed`. Returns 0, or
  * -EINVAL with errors. */
 int paper_expand(struct paper *p, uint64_t seed, struct err *e);
-/* Runs them and fills the points. 0; -EIO when runs failed (each an error). */
+/* Runs them and fills the points. Returns 0, or -EIO with an error for each failed run. */
 int paper_run(struct paper *p, const struct quantities_options *o, struct err *e);
-/* Published ends of a mark at a point, in the figure's units; x is where it is drawn, from x_low to
- * x_high. False when our value that it scales is not defined. */
+/* Published interval of a mark at a point, in the figure's units, drawn from x_low to x_high.
+ * False: it scales a value of ours that is undefined. */
 struct paper_published {
     double low, high, x_low, x_high;
 };
-/* The x at which our curve of a series, in the point's panel, first reaches a height, on a straight
- * line between two points; NaN where it does not. */
+/* The x at which our curve of a series, in the point's panel, first reaches a height; linear
+ * interpolation; NaN: never. */
 double paper_crossing(const struct paper *p, uint32_t series, double height,
                       const struct paper_point *point);
 bool paper_published(const struct paper *p, const struct paper_mark *m,
                      const struct paper_point *point, struct paper_published *out);
-/* Our value at a point in the paper's unit; NaN where it is not defined. */
+/* Our value at a point in the paper's unit; NaN: undefined. */
 double paper_ours(const struct paper *p, const struct paper_mark *m,
                   const struct paper_point *point);
 
 /* ---- paper_show.c ---- */
 
-/* The values, with the published ones, as data and for people; `brief`: published points only. */
+/* Adds the values, with the published ones, as data and text; `brief`: only points with published
+ * values. */
 void paper_document(const struct paper *p, bool brief, struct document *d);
 
 /* ---- paper_draw.c, paper_schedule.c ---- */
 
-/* Draws DIR/PAPER-NUMBER in the formats (plots/render.h). Nothing of a table. 0 or -EINVAL. */
+/* Draws DIR/PAPER-NUMBER in the formats (plots/render.h). Does nothing for a table. 0 or -EINVAL.
+ */
 int paper_draw(const struct paper *p, const char *dir, unsigned formats, struct err *e);
-/* Runs the commands of a schedule by `run`, each in a child, in a folder that {dir} puts; {data} is
- * this folder of specifications. Draws their results; formats 0: no picture. *values: what it
- * shows as rows, for frame_free, or NULL. 0 or -EINVAL. */
+/* Runs the commands of a schedule by `run`, each in a child, with their files in folder {dir};
+ * {data} is this folder of specifications. Draws their results; formats 0: no picture. *values: the
+ * drawn data as rows, for frame_free, or NULL. 0 or -EINVAL. */
 int paper_schedule(struct paper *p, int (*run)(int argc, char **argv), const char *dir,
                    unsigned formats, struct frame **values, struct err *e);
