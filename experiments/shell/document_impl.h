@@ -25,15 +25,15 @@ struct document_entry {
 struct document {
     struct document_entry *v; /* owned */
     size_t n;
-    size_t told; /* to people, as far as this */
+    size_t told; /* entries already printed for people */
     bool is_array;
 };
 
-/* The first one that is data, or NULL. */
+/* The first data frame, or NULL. */
 const struct frame *document_first_frame(const struct document *d);
 
-/* How people read it. */
-struct view; /* rows of a frame as people see them; of frame_people.c */
+/* Formats for people. */
+struct view; /* rows of a frame as printed for people (frame_people.c) */
 struct people {
     void (*rows)(const struct view *v, uint32_t from, uint32_t to, FILE *out);
     void (*heading)(const char *text, FILE *out);
@@ -44,5 +44,5 @@ void document_put_people(const struct document *d, const struct people *p, FILE 
 void document_put_csv(const struct document *d, FILE *out);
 void document_put_schema(const struct document *d, FILE *out);
 void document_put_junit(const struct document *d, FILE *out);
-/* The text so far has been printed. */
+/* Records that the text so far has been printed. */
 void document_mark_told(struct document *d);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* With the characters of markup escaped, and control characters, which XML does not know, as
+/* Writes text with markup characters escaped, and control characters, which are invalid in XML, as
  * blanks. */
 void markup_put(FILE *out, const char *text);
 /* Like fprintf with %s, %u and floating point. The format is markup; markup_put writes the argument

@@ -1,8 +1,8 @@
-/* Command-line options as tables: a command's options are data. From the same rows come the values,
- * the defaults, the errors, --help, the man page and the completions of a shell.
+/* Command-line options as tables. Parsing, defaults, errors, --help, the man page and shell
+ * completions use the same rows.
  *
- * A command owns one struct of values. Its tables say where in it each option's value goes; tables
- * that several commands share are embedded at an offset, as struct config_options is:
+ * A command has one struct of values. Its tables have the offset of each option's value in it.
+ * Tables that several commands share are for embedded structs, such as struct config_options:
  *
  *     struct my_options { struct config_options config; uint32_t replications; };
  *     #define OPTIONS struct my_options
@@ -14,8 +14,9 @@
  *         COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(config_option_table,
  * config)), .run = run};
  *
- * Spelling is GNU's: --name VALUE, --name=VALUE, unique beginnings of names, -x for letters. `--`
- * ends the options; operands may be anywhere. All errors are collected, none ends the process. */
+ * The syntax is GNU's: --name VALUE, --name=VALUE, unique prefixes of names, -x for letters. `--`
+ * ends the options; operands may be anywhere. All errors are collected, and none ends the process.
+ */
 #pragma once
 
 #include "sim/base/base.h"
@@ -29,7 +30,7 @@ enum option_kind {
     OPTION_KIND_NUMBER,  /* double, finite, min to max */
     OPTION_KIND_NUMBERS, /* struct option_numbers: "0.5,0.9", each min to max */
     OPTION_KIND_CHOICE,  /* const char *, one of row.choices */
-    OPTION_KIND_OWN,     /* row.take does it */
+    OPTION_KIND_OWN,     /* parsed by row.take */
 };
 
 struct option_texts {
@@ -44,24 +45,24 @@ struct option_numbers {
 
 struct option_row {
     const char *name;   /* without dashes */
-    const char *value;  /* what its value is called in help; NULL of a flag */
-    const char *help;   /* one sentence or more without end of line; wrapped when printed */
-    const char *preset; /* the default, read as if it were given; NULL: zero. Shown in help */
+    const char *value;  /* name of its value in help; NULL: a flag */
+    const char *help;   /* one or more sentences without newlines; wrapped when printed */
+    const char *preset; /* the default, parsed like a given value and shown in help; NULL: zero */
     size_t offset;      /* of the value in the table's struct */
-    size_t given;       /* 1 + offset of a bool that says whether it was given; 0: nobody asks */
+    size_t given;       /* 1 + offset of a bool: it was on the command line; 0: no such member */
     double min, max;    /* of counts and numbers; max also bounds the length of a list of texts */
     const char *const *choices; /* NULL-terminated */
     const char *const *(*names)(
-        void); /* NULL-terminated: names that an own row takes, for help; or NULL */
-    /* OPTION_KIND_OWN: reads arg (NULL of a flag) into the table's struct. 0 or -EINVAL with an
+        void); /* NULL-terminated names that an OWN row accepts, for help; or NULL */
+    /* OPTION_KIND_OWN: parses arg (NULL: a flag) into the table's struct. 0, or -EINVAL with an
      * error that names the option. */
     int (*take)(void *target, const struct option_row *row, const char *arg, struct err *e);
     enum option_kind kind;
     char letter;  /* -x; 0: none */
-    bool repeats; /* an own option that may be given several times; others are refused then */
-    bool blank;   /* '' is a value: none */
+    bool repeats; /* an OWN option that may be repeated; others may not */
+    bool blank;   /* '' is a valid value: none */
     bool hidden;  /* left out of help (a former spelling) */
-    bool aside;   /* how to work or show, not what: left out of options_command */
+    bool aside;   /* does not affect results: left out of options_command */
 };
 
 struct option_table {
@@ -71,13 +72,14 @@ struct option_table {
     void (*init)(void *target); /* before presets; NULL: nothing */
 };
 
-/* A table at its place in the command's struct. With a prefix ("b-") every option is called
- * --PREFIXname, and presets are left out: such a child overlays another. Ended by a zero entry. */
+/* A table at an offset in the command's struct. With a prefix ("b-"), options are called
+ * --PREFIXname and presets are not applied, because such a child overlays another. Lists end with a
+ * zero entry. */
 struct option_child {
     const struct option_table *table;
     size_t offset;
     const char *prefix;
-    bool bare; /* presets are left out, so that the command sees what was given */
+    bool bare; /* presets are not applied, so the command has only given values */
 };
 
 /* The operands of a command: a struct option_texts at `offset`. */
@@ -90,30 +92,30 @@ struct option_operands {
 struct command {
     const char *name;    /* "compare", "trace gen" */
     const char *summary; /* one line, for the list of commands */
-    const char *usage;   /* what follows the name, a line per form */
+    const char *usage;   /* text after the name, a line per variant */
     const char *about;   /* paragraphs, separated by an empty line; wrapped when printed */
-    const char *notes;   /* printed as it is after the options; or NULL */
-    void (*print_notes)(FILE *out); /* prints notes that are not one text; or NULL */
+    const char *notes;   /* printed unchanged after the options; or NULL */
+    void (*print_notes)(FILE *out); /* prints generated notes; or NULL */
     const struct option_child *children;
     struct option_operands operands; /* max 0: none */
     size_t bytes;                    /* of the command's struct of values */
-    /* Runs with the values read. Returns the exit status, or -errno for one of bad input. Errors
-     * added to e are printed, and make an exit status of 0 one of bad input. */
+    /* Runs with the parsed values. Returns the exit status, or -errno for bad input. Errors added
+     * to e are printed, and change exit status 0 to that of bad input. */
     int (*run)(void *values, struct err *e);
     const struct command *const *subcommands; /* NULL-terminated; instead of run and children */
 };
 
-/* Reads argv[1 ..] into values (command.bytes long, set up here). 0, 1 when --help was printed to
- * stdout, or -EINVAL. Lists are kept. Cost: rows x arguments. */
+/* Parses argv[1 ..] into values (command.bytes long, initialised here). Returns 0, 1 if --help was
+ * printed to stdout, or -EINVAL. Lists are kept. Cost: rows x arguments. */
 int options_parse(const struct command *c, int argc, char **argv, void *values, struct err *e);
 
-/* "xpusim NAME ..." as a shell reads it: the last input of options_parse, without rows marked as
- * not part of it. Results use it to say how to get them again, so it does not depend on --jobs or
- * --json. Valid until the next options_parse; "" before the first. */
+/* The last command line of options_parse, quoted for a shell, without `aside` options. Results name
+ * it as the command that repeats them, so it has no --jobs or --json. Valid until the next
+ * options_parse; "" before the first. */
 const char *options_command(void);
 
-/* The whole life of a command: finds the subcommand, reads, runs, prints errors to stderr, frees.
- * Returns the exit status (shell/cli.h). */
+/* Executes a command: finds the subcommand, parses, runs, prints errors to stderr, frees. Returns
+ * the exit status (shell/cli.h). */
 int command_main(const struct command *c, int argc, char **argv);
 
 /* Calls visit for every option of a command with its full name, in the order of help. */
@@ -122,10 +124,10 @@ void options_visit(const struct command *c,
                                  const struct option_row *row, const char *name),
                    void *ctx);
 
-/* The text of --help. */
+/* Prints the text of --help. */
 void options_help(const struct command *c, FILE *out);
 
-/* Appends a text that is not in the list. */
+/* Appends a text unless the list has it. */
 void options_text_add(struct option_texts *list, const char *text);
 
 /* ---- rows ---- */
@@ -134,7 +136,7 @@ void options_text_add(struct option_texts *list, const char *text);
 #define OPTION_AT(T, member, type)                                                                 \
     (offsetof(T, member) + 0 * sizeof(&((T *)0)->member == (type *)0))
 
-/* A row of any kind: name, value, help, and further members such as .preset and .given. */
+/* A row of any kind, followed by further members such as .preset and .given. */
 #define OPTION_ROW(kind_, T, member, type, name_, value_, help_, ...)                              \
     {                                                                                              \
         .name = (name_), .value = (value_), .help = (help_), .kind = OPTION_KIND_##kind_,          \
@@ -144,7 +146,7 @@ void options_text_add(struct option_texts *list, const char *text);
     OPTION_ROW(FLAG, T, member, bool, name_, NULL, help_, .preset = NULL)
 #define OPTION_TEXT(T, member, name_, value_, preset_, help_)                                      \
     OPTION_ROW(TEXT, T, member, const char *, name_, value_, help_, .preset = (preset_))
-/* -o: where the result goes. */
+/* -o: destination of the result. */
 #define OPTION_OUTPUT(T, member, value_, preset_, help_)                                           \
     OPTION_ROW(TEXT, T, member, const char *, "output", value_, help_, .preset = (preset_),        \
                .letter = 'o')
@@ -178,12 +180,12 @@ void options_text_add(struct option_texts *list, const char *text);
         .take = (take_), .repeats = true                                                           \
     }
 
-/* As a child: rows of the command's own, at the start of its struct. */
+/* A child: the command's own rows, for the start of its struct. */
 #define OPTION_ROWS(title_, rows_)                                                                 \
     {                                                                                              \
         .table = &(const struct option_table)OPTION_TABLE(title_, rows_)                           \
     }
-/* As a child: a table whose values are this member of the struct. */
+/* A child: a table for this member of the struct. */
 #define OPTION_CHILD(table_, member_)                                                              \
     {                                                                                              \
         .table = &(table_), .offset = offsetof(OPTIONS, member_)                                   \
@@ -199,12 +201,12 @@ void options_text_add(struct option_texts *list, const char *text);
 
 /* ---- rows that many commands share ---- */
 
-/* The output format by its name in forms.c, the last one given; NULL is text. The tables are in
+/* The output format by its name in forms.c, by the last such option; NULL: text. The tables are in
  * forms.c, too. */
 struct option_output {
     const char *form;
     bool quiet;
 };
-extern const struct option_table option_output_table; /* every form, --quiet */
-extern const struct option_table option_json_table;   /* --json, --quiet: where others mean files */
-extern const struct option_table option_quiet_table;  /* of commands whose result is a file */
+extern const struct option_table option_output_table; /* every format, --quiet */
+extern const struct option_table option_json_table;   /* --json, --quiet; other formats are files */
+extern const struct option_table option_quiet_table;  /* for commands whose result is a file */

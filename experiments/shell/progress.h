@@ -1,10 +1,10 @@
-/* A progress bar on stderr, for what takes longer than a moment. */
+/* A progress bar on stderr for long work. */
 #pragma once
 
 #include "sim/base/base.h"
 
 struct progress {
-    bool on; /* off: nothing is printed */
+    bool on; /* false: nothing is printed */
     uint64_t total;
     double start_s, shown_s; /* monotonic clock */
 };

@@ -1,11 +1,11 @@
-/* Output on a terminal: its width, and headings in bold. Everything is plain in a file or pipe, and
+/* Output on a terminal: its width, and headings in bold. Output is plain in a file or pipe, and
  * with NO_COLOR set (no-color.org) or TERM=dumb. */
 #pragma once
 
 #include <stdio.h>
 
-/* Columns of the terminal behind out; 0 when it is none, or does not say. */
+/* Columns of the terminal of out; 0: no terminal, or unknown. */
 int term_width(FILE *out);
 
-/* "TEXT\n", bold where that is fit. */
+/* Prints "TEXT\n", bold on a terminal. */
 void term_heading(FILE *out, const char *text);
