@@ -1,4 +1,4 @@
-/* The commands of `xpusim`: what each takes, and its function (experiments/shell/options.h).
+/* The commands of `xpusim`: the options of each, and its function (experiments/shell/options.h).
  * Results go to stdout; progress and messages to stderr. */
 #pragma once
 
@@ -12,8 +12,8 @@ extern const struct command cmd_ablate, cmd_bisect, cmd_calibrate, cmd_character
     cmd_search, cmd_arena, cmd_selftest, cmd_send_in, cmd_sweep, cmd_trace, cmd_validate;
 extern const struct command arena_archive, arena_new; /* subcommands of arena */
 
-/* All of them, in the order of help; ends with NULL. */
+/* All commands, in the order of help; NULL-terminated. */
 const struct command *const *commands(void);
-/* By name; NULL after an error that names the nearest. */
+/* Finds a command by name. NULL with an error that names the most similar one. */
 const struct command *command_find(const char *name, struct err *e);
 void commands_usage(FILE *out);

@@ -1,4 +1,4 @@
-/* `xpusim drive`: what its files share. */
+/* Declarations shared by the files of `xpusim drive`. */
 #pragma once
 
 #include <signal.h>
@@ -16,13 +16,13 @@ struct drive_values {
     bool compare, explain, trace_only;
 };
 
-/* The number of the signal that asks for an end. A second one ends the program at once. */
+/* The number of the signal that requested an end. A second signal ends the program at once. */
 extern volatile sig_atomic_t drive_interrupt;
 void drive_listen(void);
-/* Says what of the work is in the results; the exit status. */
+/* Prints which part of the work is in the results. Returns the exit status. */
 int drive_say_interrupted(uint32_t n, const char *what);
 int drive_failed(const struct real_run *r);
 
-/* --compare (drive_compare.c): every policy for real, and its simulation against what ran. */
+/* --compare (drive_compare.c): runs every policy for real, and compares its simulation with it. */
 int drive_compare(const struct drive_values *o, const struct drive_options *d,
                   struct calibration *cal, const struct trace *t, struct err *e);

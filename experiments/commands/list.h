@@ -1,11 +1,11 @@
-/* Kinds of `xpusim list` with files of their own. */
+/* Kinds of `xpusim list` that have separate source files. */
 #pragma once
 
 #include "experiments/run/config.h"
 #include "experiments/shell/document.h"
 
 /* Lists shipped files. With name NULL it adds a row per file, with its main numbers in columns.
- * With a name (as `--soc` and `--llm` take it) it adds every number, with its path in `--set`, its
+ * With a name (as for `--soc` and `--llm`) it adds every number, with its path in `--set`, its
  * range, its kind and its source. 0 or -EINVAL. */
 int list_socs(const char *name, struct document *d, struct err *e);
 int list_llms(const char *name, struct document *d, struct err *e);

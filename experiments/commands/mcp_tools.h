@@ -6,7 +6,7 @@
 /* {"tools": [{name, description, inputSchema}, ...]}. The caller frees it. */
 cJSON *mcp_tools_list(void);
 
-/* Runs the command of a tool with --json in a process of its own, and gives what it printed:
- * {content, structuredContent, isError}. arguments: an object, or NULL. NULL: there is no such
- * tool. The caller frees the result. */
+/* Runs the command of a tool with --json in its own process, and returns its output: {content,
+ * structuredContent, isError}, or NULL for an unknown tool. arguments: an object, or NULL. The
+ * caller frees the result. */
 cJSON *mcp_tools_call(const char *name, const cJSON *arguments);
