@@ -1,9 +1,9 @@
-/* The conformance suite: what every policy must hold, checked on random small loads of a toy
- * machine. `xpusim check-policy` runs it on one policy, tests/conformance/check_policies.c on all
- * of the tree.
+/* The conformance suite: rules for every policy, checked on random small loads of a toy machine.
+ * `xpusim check-policy` runs it on one policy, tests/conformance/check_policies.c on all shipped
+ * ones.
  *
- * A load on which a policy fails is made small and written as a trace. No SoC file describes the
- * machine of a load, so the command that runs it again is the suite's own:
+ * A load on which a policy fails is reduced and written as a trace. No SoC file describes the
+ * machine of a load, so the suite has its own command to repeat it:
  *
  *   xpusim check-policy POLICY --load N [--capable] [--params K=V,..] [--pair P] --trace FILE
  *   [--decisions FILE] */
@@ -11,70 +11,71 @@
 
 #include "experiments/conformance/scenario.h"
 
-#define CONFORMANCE_LOADS 40 /* random loads of a check, unless more or fewer are wanted */
+#define CONFORMANCE_LOADS 40 /* random loads of a check, by default */
 #define CONFORMANCE_MAX_REQUESTS 24
 #define CONFORMANCE_NOW_BYTES 2048
-#define CONFORMANCE_OPEN "not decided: " /* begins the text of a check that could not see */
+#define CONFORMANCE_OPEN "not decided: " /* prefix for a check without a result */
 
 /* A policy under test. */
 struct conformance {
     const struct policy_ops *ops;
     const char *label;  /* as on the command line */
-    const char *params; /* given with it; "" for none */
+    const char *params; /* given with the policy; "": none */
     uint64_t n_loads;
-    FILE *out; /* where it is said what is left of a load that failed */
-    char *now; /* CONFORMANCE_NOW_BYTES, for who looks when a policy has crashed: the command that
-                  repeats the load that runs; "" where none does. NULL: nobody looks */
-    /* Loads the same policy in a jailed process of its own; NULL with an error. NULL: none is. */
+    FILE *out; /* receives the reports on failed loads */
+    char *now; /* CONFORMANCE_NOW_BYTES that receive the command which repeats the running load, or
+                  "", to read after a crash. May be NULL */
+    /* Loads the same policy in its own, sandboxed process; returns NULL with an error. NULL: not
+     * available. */
     const struct policy_ops *(*confined)(const char *label, struct err *e);
 };
 
 /* A check of the suite. */
 struct conformance_check {
-    const char *name;  /* a sentence; NULL ends the table */
-    const char *param; /* only of policies with this parameter; NULL: of all */
+    const char *name;  /* a sentence; NULL: end of the table */
+    const char *param; /* only for policies with this parameter; NULL: for all */
     char *(*fails)(const struct conformance *c);
-    bool confined; /* only of policies that a process of their own can load */
+    bool confined; /* only for policies that can run in their own process */
 };
 extern const struct conformance_check conformance_checks[];
 
-/* Does the check apply to the policy? */
+/* Whether the check applies to the policy. */
 bool conformance_applies(const struct conformance_check *check, const struct conformance *c);
 
 /* Two runs of a load that must be equal (pairs.c). */
 enum conformance_pair {
     CONFORMANCE_ALONE,     /* no second run */
-    CONFORMANCE_COLLAPSED, /* kernels one by one, and undisturbed ones as one */
+    CONFORMANCE_COLLAPSED, /* kernels individually, and undisturbed ones collapsed */
     CONFORMANCE_REPEATED,  /* the same run twice */
-    CONFORMANCE_HIDDEN,    /* other outputs, gaps and arrivals after a third of the run: decisions
-                              up to there */
-    CONFORMANCE_CONFINED,  /* here, and in a process of its own */
+    CONFORMANCE_HIDDEN, /* different outputs, gaps and arrivals after a third of the run: decisions
+                           before that */
+    CONFORMANCE_CONFINED, /* in this process, and in a separate one */
 };
 extern const char *const conformance_pairs[]; /* their names on the command line; NULL ends them */
 
-/* How a load is run. */
+/* A variant of a load. */
 struct conformance_case {
-    const char *params; /* that replace the given ones; NULL: none do */
+    const char *params; /* replace the given ones; NULL: none */
     uint64_t load;
     bool capable; /* every device can reset, withdraw and suspend */
     enum conformance_pair pair;
 };
 
-/* Sets the scenario up for a load, without its requests, which go to q. Returns how many. */
+/* Sets the scenario up for a load, and fills q with its requests. Returns their number. */
 uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
                              const struct conformance *c, const struct conformance_case *how);
-/* Did the last run of the scenario fail, or leave a request unfinished? */
+/* Whether the last run of the scenario failed, or left a request unfinished. */
 bool conformance_failed(const struct scenario *sc);
-/* Runs the scenario twice on a trace: NULL when both do well and are equal, else in what they
- * differ: static text, until the next call. */
+/* Runs the scenario twice on a trace. Returns NULL if both succeed and are equal, else the
+ * difference as static text, valid until the next call. */
 const char *conformance_differ(struct scenario *sc, const struct trace *t,
                                enum conformance_pair pair);
-/* "xpusim check-policy POLICY --load N ..", to be typed as it is; with a trace unless path is NULL.
- * The caller frees it. */
+/* The command "xpusim check-policy POLICY --load N ..", quoted for a shell; with a trace unless
+ * path is NULL. The caller frees it. */
 char *conformance_command(const struct conformance *c, const struct conformance_case *how,
                           const char *path);
-/* Makes the trace of a scenario that failed small, writes it below xpusim-trouble/, and prints
- * where and the command to c->out. The scenario is as it was set up. */
+/* Reduces the trace of a failed scenario, writes it below xpusim-trouble/, and prints its path and
+ * the command to c->out. Precondition: the scenario is as set up. */
 void conformance_leave(struct scenario *sc, const struct conformance *c,
                        const struct conformance_case *how);
 /* Runs the scenario on a trace. Returns result.status. */

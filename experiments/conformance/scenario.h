@@ -1,5 +1,5 @@
-/* Small runs with round numbers: a toy machine, a toy model, a handful of requests, and the times
- * of everything that happened. Expectations can then be computed by hand.
+/* Small runs with round numbers: a toy machine, a toy model, a few requests, and the times of all
+ * events. Expectations can then be computed by hand.
  *
  * Toy kernel time: fixed + per_row * padded_rows; DDR bytes: bytes_per_s * that time. */
 #pragma once
@@ -16,7 +16,7 @@
 
 struct toy_cost {
     double fixed_ms, per_row_ms; /* of one kernel */
-    double gb_per_s;             /* DDR demand when alone, while bytes move */
+    double gb_per_s;             /* isolated DDR demand while bytes move */
 };
 
 struct scenario_request {
@@ -47,21 +47,21 @@ struct scenario {
     struct llm llm;
     struct toy_cost cost[MACHINE_MAX_DEVICES][OP_KIND_COUNT];
     double attention_ms_per_pair[MACHINE_MAX_DEVICES]; /* added to MHA: per (query, key) pair */
-    double compute_only_frac;   /* of a toy kernel's time, after its bytes have moved; [0, 1) */
+    double compute_only_frac;   /* last share of a toy kernel's time, without traffic; [0, 1) */
     double ridge_flop_per_byte; /* toy kernels have intensity 2: memory-bound above it; default 1 */
     struct hwmodel model;
     struct trace trace;
-    struct machine_event events[8]; /* of the machine; n_events of them */
+    struct machine_event events[8]; /* n_events of them */
     uint32_t n_events;
-    bool gaps_are_tools; /* later turns follow a tool call, not a person */
+    bool gaps_are_tools; /* later turns follow a tool call, not a user */
     struct sim_setup setup;
     struct policy_params params;
-    const struct policy_ops *confined; /* the policy in a process of its own; NULL: it has none */
+    const struct policy_ops *confined; /* the policy in its own process; NULL: none */
     struct sim_result result;
     struct observer observer;
     struct scenario_record records[SCENARIO_MAX_REQUESTS];
     int (*run)(const struct sim_setup *setup, struct sim_result *result); /* NULL: sim_run */
-    double took_s; /* of real time, the last run */
+    double took_s; /* real time of the last run */
     struct scenario_kernel kernels[SCENARIO_MAX_KERNELS];
     uint32_t n_kernels;
 };
@@ -71,18 +71,18 @@ struct scenario {
  * ("none"). Every kernel takes 1 ns. */
 void scenario_init(struct scenario *sc);
 void scenario_fini(struct scenario *sc);
-/* Sets one cost on one device, or on all with device < 0. */
+/* Sets the cost of an op on a device; device < 0: on all. */
 void scenario_cost(struct scenario *sc, int device, enum op_kind op, double fixed_ms,
                    double per_row_ms, double gb_per_s);
 /* Sets the parameters of the policy to its defaults, then the given "key=value,..." list. */
 void scenario_policy(struct scenario *sc, const struct policy_ops *ops, const char *params);
-/* Makes its trace, without a run: first turns in arrival order, then later turns; sessions linked.
- * Request ids are positions in the given list. */
+/* Makes the trace, without a run: first turns in arrival order, then later turns, with linked
+ * sessions. Request ids are positions in the given list. */
 void scenario_trace(struct scenario *sc, const struct scenario_request *requests, uint32_t n);
-/* Runs it. kernels: record every one (no collapsing). Returns result.status. */
+/* Runs the scenario. kernels: record every kernel (no collapsing). Returns result.status. */
 int scenario_run(struct scenario *sc, const struct scenario_request *requests, uint32_t n,
                  bool kernels);
-/* Runs it on its trace, as it is set up. */
+/* Runs it again on its present trace and set-up. */
 int scenario_again(struct scenario *sc);
 
 enum { NPU = 0, IGPU = 1, CPU = 2 };
