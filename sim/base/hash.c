@@ -68,5 +68,5 @@ uint64_t hash_file(const char *path)
         n = fread(bytes, 1, sizeof bytes, f);
         h = hash_bytes(h, bytes, n);
     }
-    return h;
+    return ferror(f) ? 0 : h;
 }

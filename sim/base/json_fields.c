@@ -79,7 +79,7 @@ static void take_default(const struct json_field *f, char *target)
         *(double *)to = f->otherwise;
         return;
     case JSON_FIELD_SPAN:
-        *(int64_t *)to = (int64_t)f->otherwise;
+        *(int64_t *)to = units_ns_from_s(f->otherwise);
         return;
     case JSON_FIELD_COUNT:
         *(uint32_t *)to = (uint32_t)f->otherwise;

@@ -429,6 +429,7 @@ START_TEST(hashes_are_fnv_1a)
     ck_assert_uint_eq(hash_file(path), fnv(HASH_INIT, (const unsigned char *)text, 9000));
     tempfile_remove();
     ck_assert_uint_eq(hash_file(path), 0);
+    ck_assert_uint_eq(hash_file("/"), 0); /* it opens, and cannot be read */
 }
 END_TEST
 
