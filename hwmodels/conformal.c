@@ -31,8 +31,8 @@ static const struct csv_field fields[] = {
 
 enum conformal_phase conformal_phase_of(bool prefill, uint32_t tokens)
 {
-    /* Short prompts apart: launches and rows that do not fill the device decide there, so that
-     * their errors are others than those of long ones. */
+    /* Short prompts are separate, because launches and rows that do not fill the device dominate,
+     * so their errors differ. */
     return !prefill                          ? CONFORMAL_DECODE
            : tokens < CONFORMAL_SHORT_TOKENS ? CONFORMAL_SHORT_PREFILL
                                              : CONFORMAL_PREFILL;
@@ -57,7 +57,7 @@ double conformal_mixture(bool mixture, enum conformal_phase phase)
     return mixture && phase == CONFORMAL_DECODE ? CONFORMAL_MIXTURE : 1.0;
 }
 
-/* Errors are divided by it, and intervals multiplied with it. */
+/* The scale of errors: errors are divided by it, and intervals multiplied. */
 static double width_of(double distance, bool mixture, enum conformal_phase phase)
 {
     return (1.0 + CONFORMAL_WIDEN * distance) * conformal_mixture(mixture, phase);
@@ -86,29 +86,29 @@ int conformal_read(const char *path, struct conformal *out, struct err *e)
 #define LEVELS 4
 #define N_NODES (1 + N_LEFT + N_LEFT * N_KINDS + N_LEFT * N_KINDS * 2)
 
-/* Errors of one group, within one node. */
+/* Sums of the errors of a group within a node. */
 struct cell {
     double n, sum, square;
 };
 
-/* Over the groups of a node. */
+/* Sums over the groups of a node. */
 struct node {
     double groups, rows;
     double between; /* sum of the groups' squared means */
-    double within;  /* sum of squared deviations from them */
+    double within;  /* sum of squared deviations from the groups' means */
 };
 
 struct variances {
-    const struct conformal_row **row; /* [n] those that count; owned */
+    const struct conformal_row **row; /* [n] rows that count; owned */
     double *error;                    /* [n] for distance 0; owned */
     size_t *group;                    /* [n]; owned */
     size_t n, n_groups;
     struct cell *cell; /* [n_groups][N_NODES]; owned */
-    double *others;    /* [n_groups][N_NODES] sd_of without the group; NaN: not asked yet; owned */
+    double *others;    /* [n_groups][N_NODES] sd_of without the group; NaN: not computed; owned */
     struct node node[N_NODES];
 };
 
-/* The nodes of a row, from all classes of its phase to its own class, kind and size. */
+/* The nodes of a row, from all rows of its phase to those of its class, kind and size. */
 static void path_of(enum conformal_left left, enum device_kind kind, double weights,
                     int out[LEVELS])
 {
@@ -178,9 +178,9 @@ static void variances_fini(struct variances *v)
     free(v->others);
 }
 
-/* The standard deviation at the end of a path, between and within groups together; each node is
- * drawn to the one above it as if CONFORMAL_PRIOR_GROUPS groups had that one's variance. `without`:
- * a group that does not count, SIZE_MAX for none. NaN without any group. */
+/* The standard deviation at the end of a path, between and within groups together. Each node is
+ * shrunk to its parent, as if CONFORMAL_PRIOR_GROUPS groups had the parent's variance. `without`: a
+ * group to leave out, or SIZE_MAX. NaN: no groups. */
 static double sd_of(const struct variances *v, const int path[LEVELS], size_t without)
 {
     double variance = (double)NAN;
@@ -200,15 +200,16 @@ static double sd_of(const struct variances *v, const int path[LEVELS], size_t wi
     return sqrt(variance);
 }
 
-/* The new group is one more than those of the rows, and may be further off than all of them. */
+/* A new group is exchangeable with those of the rows, and may have a larger ratio than all of them.
+ */
 static double quantile_of(double *ratio, size_t n, size_t groups, double level_frac)
 {
     return sample_quantile_of(ratio, n, fmin(1.0, level_frac * (1.0 + 1.0 / (double)groups)));
 }
 
-/* How many standard deviations `level_frac` of the phase's rows are off at most, each by the
- * variances of the other groups: their form need not be normal. Errors on one kind of device may
- * have other tails than those on all, so a kind of enough groups has its own quantile. */
+/* The `level_frac` quantile of |error| over its standard deviation, for the phase's rows, each with
+ * the variances of the other groups. So errors need not be normal. Tails may differ by kind of
+ * device, so a kind with enough groups has its own quantile. */
 static double deviations(const struct variances *v, enum device_kind kind, double level_frac)
 {
     OWNED double *all = xmalloc((v->n + 1) * sizeof *all);
@@ -220,7 +221,7 @@ static double deviations(const struct variances *v, enum device_kind kind, doubl
     for (size_t i = 0; i < v->n; i++) {
         int path[LEVELS];
         path_of(v->row[i]->left, v->row[i]->kind, v->row[i]->weights, path);
-        /* Rows of a group and class share it, and are many. */
+        /* Cached, because many rows share a group and class. */
         double *known = &v->others[v->group[i] * N_NODES + (size_t)path[LEVELS - 1]];
         double sd = *known = isnan(*known) ? sd_of(v, path, v->group[i]) : *known;
         if (!(sd > 0.0)) {
@@ -259,7 +260,7 @@ struct conformal_interval conformal_of(const struct conformal *c, const struct c
         out.low_factor = exp(-half);
         out.high_factor = exp(half);
     }
-    /* The narrowest class that has rows at all. */
+    /* The narrowest class with rows. */
     for (int k = 0; k < 3; k++) {
         if (v.node[path[k]].rows > 0.5) {
             out.n = (size_t)lround(v.node[path[k]].rows);
@@ -297,8 +298,8 @@ void conformal_draws(const struct conformal *c, const struct conformal_query *q,
     }
 }
 
-/* Halves of the intervals of the rows of [n] that are chosen. Those that leave out the same model,
- * or SoC, share their variances, which take most of the time. */
+/* Half-widths of the intervals of the chosen rows [n]. Rows that leave out the same model or SoC
+ * share their variances, whose computation takes most of the time. */
 static void cover(const struct conformal *c, bool *chosen, double level_frac, double *half,
                   struct conformal_coverage *out)
 {

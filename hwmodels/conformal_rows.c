@@ -1,6 +1,6 @@
 #include "hwmodels/conformal_rows.h"
 
-/* Logarithms of two numbers differ from that of their quotient by less. */
+/* The difference of two logarithms differs from the logarithm of the quotient by less. */
 #define LN_SLACK 1e-9
 
 static const char *kept(const char *text)
@@ -15,7 +15,7 @@ static const char *shared_by(const struct conformal_row *r)
     return r->left == CONFORMAL_MODEL ? r->model : r->soc;
 }
 
-/* The family that some row says the SoC is of; "" when the table has none of its rows. */
+/* The family of a SoC by its rows in the table; "": it has none. */
 static const char *family_of(const struct conformal *c, const char *soc)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -63,7 +63,7 @@ struct conformal_left_out conformal_rows_left_out(const struct conformal_query *
 
 /* ---- distances ---- */
 
-/* Point that a distance is measured from. */
+/* Origin of a distance. */
 struct place {
     struct conformal_left_out out;
     enum device_kind kind;
@@ -71,7 +71,7 @@ struct place {
     double weights, tokens, ln_weights, ln_tokens;
 };
 
-/* Natural logarithms apart, of weights and of tokens; the larger of the two. */
+/* Distance: the larger one of |ln| of the ratio of weights and of tokens. */
 static double apart(double weights_a, double tokens_a, double weights_b, double tokens_b)
 {
     double w = fabs(log(weights_a / weights_b));
@@ -79,8 +79,8 @@ static double apart(double weights_a, double tokens_a, double weights_b, double 
     return fmax(w, t);
 }
 
-/* Rows of a model, or of a SoC, that scores leave out are left out here, too. The rows to look at
- * are which[n], or all where it is NULL. */
+/* Least distance to the rows which[n], or to all if it is NULL. Rows of a model or SoC that the
+ * score leaves out do not count. */
 static double distance_among(const struct conformal *c, const size_t *which, size_t n,
                              const struct place *p)
 {
@@ -88,13 +88,14 @@ static double distance_among(const struct conformal *c, const size_t *which, siz
     for (size_t k = 0; k < n; k++) {
         size_t i = which != NULL ? which[k] : k;
         const struct conformal_row *r = &c->v[i];
-        /* Most rows are further away than the nearest by far: that needs no logarithm. */
+        /* Most rows are much further away than the nearest one, which this decides without
+         * logarithms. */
         if (r->family != p->family || fabs(p->ln_weights - r->ln_weights) > least + LN_SLACK ||
             fabs(p->ln_tokens - r->ln_tokens) > least + LN_SLACK) {
             continue;
         }
-        /* Each measurement is once among the rows whose model was left out; rows whose SoC was
-         * left out repeat it for each SoC that predicted it. */
+        /* Rows with left-out models have each measurement once; rows with left-out SoCs repeat it
+         * for each SoC that predicted it. */
         if (r->left == CONFORMAL_MODEL && r->kind == p->kind && conformal_rows_counts(r, &p->out)) {
             least = fmin(least, apart(p->weights, p->tokens, r->weights, r->tokens));
         }
@@ -115,8 +116,8 @@ double conformal_rows_distance(const struct conformal *c, const struct conformal
     return distance_among(c, NULL, c->n, &p);
 }
 
-/* The model's own rows at other lengths do not count where the model was left out, nor the SoC's
- * own where the SoC was: a fit has not seen them either (conformal_query_of). */
+/* If the model (or SoC) was left out, its rows at other lengths do not count, because the fit did
+ * not have them either (conformal_query_of). */
 static struct place place_of(const struct conformal_row *r)
 {
     bool model = r->left == CONFORMAL_MODEL;
@@ -130,8 +131,8 @@ static struct place place_of(const struct conformal_row *r)
         .ln_tokens = r->ln_tokens};
 }
 
-/* Each row looks at those of its phase and kind whose model was left out, and not at all: that
- * would be most of the time of a command that reads the table. */
+/* Only checks rows of the same phase and kind whose model was left out. Checking all would take
+ * most of the time of a command that reads the table. */
 void conformal_rows_measure(struct conformal *c)
 {
     OWNED size_t *which = xmalloc((c->n + 1) * sizeof *which);

@@ -1,6 +1,6 @@
 /* How co-running kernels share DDR (sources: README.md). `latency` is the default: no other model
- * reproduces all four co-run pairs of the Agent.xpu papers (claim A7). In these a GEMM is barely
- * slowed. A GEMV is slowed by either, and most by another GEMV. */
+ * reproduces all four co-run pairs of the Agent.xpu papers (claim A7). In these a GEMM is hardly
+ * slowed. A GEMV is slowed by both, and most by another GEMV. */
 #include "sim/api/contention.h"
 #include "sim/base/base.h"
 #include "sim/base/words.h"
@@ -27,7 +27,7 @@ static double weight_of(const struct flow *f, bool weighted)
     return weighted ? f->weight : 1.0;
 }
 
-/* Two flows that together ask for more than there is: the usual case at a kernel boundary. */
+/* Two flows that together demand more than the capacity: the usual case at a kernel boundary. */
 static void fill_two(struct flow *f, double capacity, bool weighted)
 {
     double w0 = weight_of(&f[0], weighted);
@@ -45,8 +45,9 @@ static void fill_two(struct flow *f, double capacity, bool weighted)
     f[1].share_bytes_per_s = s1;
 }
 
-/* Progressive filling, exact: whoever asks for no more than an equal (weighted) part of what is
- * left gets its demand; when nobody does, all others get that part. O(n^2), n a handful. */
+/* Exact progressive filling. A flow whose demand is at most its equal (weighted) part of the
+ * remaining capacity gets the demand; when there is none, the others get that part. O(n^2), for
+ * small n. */
 static void fill(struct flow *f, uint32_t n, double capacity, bool weighted)
 {
     if (total_demand(f, n) <= capacity) {
@@ -58,12 +59,12 @@ static void fill(struct flow *f, uint32_t n, double capacity, bool weighted)
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        f[i].share_bytes_per_s = -1.0; /* open: not known yet */
+        f[i].share_bytes_per_s = -1.0; /* open: not yet decided */
     }
     double left = capacity;
     double level = 0.0; /* per unit of weight */
     for (bool closed = true; closed;) {
-        double weight = 0.0; /* of the open flows, summed each time: no rounding is carried along */
+        double weight = 0.0; /* of open flows; summed each time: no rounding errors accumulate */
         for (uint32_t i = 0; i < n; i++) {
             weight += f[i].share_bytes_per_s < 0.0 ? weight_of(&f[i], weighted) : 0.0;
         }
@@ -105,9 +106,9 @@ static void share_proportional(struct flow *f, uint32_t n, double capacity,
     }
 }
 
-/* ---- forms in which others slow a flow before the capacity is reached ---- */
+/* ---- models in which flows are slowed below the capacity ---- */
 
-/* Share of its time alone that a flow waits for memory. */
+/* Share of its isolated time that a flow waits for memory. */
 static double boundness(const struct flow *f, const struct contention_params *p)
 {
     double ceiling = f->device < CONTENTION_MAX_DEVICES ? p->ceiling_bytes_per_s[f->device] : 0.0;
@@ -117,13 +118,13 @@ static double boundness(const struct flow *f, const struct contention_params *p)
 
 /* Max-min; then each flow takes 1 + latency * (its boundness) * (others' share of the capacity)
  * times as long. Queues at a busier DDR delay every access, and a memory-bound kernel cannot hide
- * the delay. Others count with the traffic that max-min gives them, before they are slowed
- * themselves, so no fixed point is sought. */
+ * the delay. Others' shares are those of max-min, before their own slowdown, so no fixed point is
+ * needed. */
 static void share_latency(struct flow *f, uint32_t n, double capacity, const void *params)
 {
     const struct contention_params *p = params;
     fill(f, n, capacity, false);
-    /* One flow alone is never slowed: its time alone was measured with its own queues. */
+    /* A single flow is not slowed, because its isolated time includes its own queues. */
     if (p == NULL || p->latency <= 0.0 || n < 2) {
         return;
     }
@@ -138,13 +139,13 @@ static void share_latency(struct flow *f, uint32_t n, double capacity, const voi
 }
 
 /* Max-min; then each flow takes 1 + `beside` * (its boundness) times as long while another engine
- * works. Kernels measured in place show this (`xpusim drive --calibrate`): the slowdown does not
- * depend on how much traffic the other engine has. */
+ * works. Measured kernels show this (`xpusim drive --calibrate`): the other engine's traffic does
+ * not matter. */
 static void share_beside(struct flow *f, uint32_t n, double capacity, const void *params)
 {
     const struct contention_params *p = params;
     fill(f, n, capacity, false);
-    uint32_t at_work = 0; /* engines, as bits; the loader is none */
+    uint32_t at_work = 0; /* set of engines, without the loader */
     for (uint32_t i = 0; i < n; i++) {
         at_work |= f[i].device < CONTENTION_MAX_DEVICES ? 1u << f[i].device : 0;
     }
@@ -191,14 +192,14 @@ static void share_pccs(struct flow *f, uint32_t n, double capacity, const void *
         f[i].share_bytes_per_s = x / slow;
         sum += f[i].share_bytes_per_s;
     }
-    /* Each slowdown is taken by itself, against the demand of all others: together they can ask for
-     * more than there is. */
+    /* Each slowdown is computed separately from the demand of all others, so the sum may exceed the
+     * capacity. */
     for (uint32_t i = 0; sum > capacity && i < n; i++) {
         f[i].share_bytes_per_s *= capacity / sum;
     }
 }
 
-/* In the order of their names. */
+/* Sorted by name. */
 static const struct contention_ops forms[] = {
     {.name = "beside", .share = share_beside},
     {.name = "latency", .share = share_latency},

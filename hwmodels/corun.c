@@ -70,7 +70,7 @@ double corun_slowdown(const struct contention_ops *model, const double knob[CORU
     double w = knob[CORUN_WEIGHT];
     struct flow f[2] = {{p->victim_gbs, gpu ? 1.0 : w, 0, 0.0},
                         {p->culprit_gbs, other_gpu ? 1.0 : w, 1, 0.0}};
-    /* As in a run: a flow alone always gets its demand. */
+    /* As in a run, a single flow always gets its demand. */
     double most = fmax(p->victim_gbs, p->culprit_gbs);
     model->share(f, 2, fmax(knob[CORUN_TOGETHER] * p->peak_gbs, most), &params);
     double got = f[0].share_bytes_per_s + (both ? f[1].share_bytes_per_s : 0.0);

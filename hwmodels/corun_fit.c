@@ -1,18 +1,18 @@
 /* Fits by the simplex method from a grid of starts: the objective has kinks where a flow begins to
- * saturate, so one start finds one side of them. Rows of few machines leave some numbers open: no
- * row has a flow that the number moves, or two rows pull it apart with the same force. All values
- * are then as good, and rounding in the sum of errors would choose. A slight pull to the start
- * value chooses instead, so the order of rows means nothing. */
+ * saturate, and a start only finds one side of them. Rows of few machines leave some numbers
+ * undetermined: no row depends on the number, or two rows pull it in opposite directions equally.
+ * Then rounding errors in the sum would decide. A weak penalty for the distance from the start
+ * value decides instead, so the result does not depend on the order of rows. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multimin.h>
 
 #include "hwmodels/corun.h"
 #include "sim/base/scope_gsl.h"
 
-#define STARTS 5 /* of each number, its ends among them */
+#define STARTS 5 /* of each number, including the ends of its range */
 #define ITERATIONS 400
-#define SIZE_END 1e-5 /* of the simplex, in shares of a number's range */
-#define PULL 1e-5     /* error that a whole range from the start value costs */
+#define SIZE_END 1e-5 /* final size of the simplex, in shares of a number's range */
+#define PULL 1e-5     /* penalty at a whole range from the start value */
 
 const char *const corun_knob_names[CORUN_KNOBS + 1] = {"together", "weight", "latency", "minor",
                                                        "balance",  "beside", NULL};
@@ -52,7 +52,7 @@ struct problem {
     size_t n;
 };
 
-/* Within its range; the simplex moves in shares of it. */
+/* Value of a number at a share of its range, clamped. */
 static double of_share(enum corun_knob k, double share)
 {
     return range[k].low + fmin(fmax(share, 0.0), 1.0) * (range[k].high - range[k].low);
@@ -61,7 +61,7 @@ static double of_share(enum corun_knob k, double share)
 static double objective(const gsl_vector *x, void *ctx)
 {
     struct problem *q = ctx;
-    double outside = 0.0; /* a slope back, where the clamped objective is flat */
+    double outside = 0.0; /* slope towards the range, because the clamped objective is flat */
     double away = 0.0;
     for (size_t i = 0; i < q->n; i++) {
         double share = gsl_vector_get(x, i);
@@ -73,7 +73,7 @@ static double objective(const gsl_vector *x, void *ctx)
            PULL * away;
 }
 
-/* One descent; its result is kept in `best` when it is better. */
+/* One descent. Updates `best` if its result is better. */
 static void descend(struct problem *q, size_t start, gsl_multimin_fminimizer *m, gsl_vector *x,
                     gsl_vector *step, double *least, double best[CORUN_KNOBS])
 {

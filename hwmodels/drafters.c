@@ -24,7 +24,7 @@ uint32_t drafter_right(const struct drafter *d, const struct trace_text *t, uint
     return least(n, t->matches[d->kind][place].right);
 }
 
-/* Whether a pair of drafted tokens from x on is in z behind its first token. */
+/* Whether a pair of adjacent drafted tokens of x occurs in z after its first token. */
 static bool has_pair(const uint32_t *x, const uint32_t *z, uint32_t n)
 {
     for (uint32_t i = 1; i + 1 < n; i++) {
@@ -35,7 +35,8 @@ static bool has_pair(const uint32_t *x, const uint32_t *z, uint32_t n)
     return false;
 }
 
-/* `x`: the drafted tokens from the wrong one on; `z`: what the answer has instead. */
+/* Counts the cause of an error. x: the drafted tokens from the wrong one on; z: the answer's tokens
+ * there. */
 static void count_cause(const uint32_t *x, uint32_t n_x, const uint32_t *z, uint32_t n_z,
                         struct drafter_account *a)
 {

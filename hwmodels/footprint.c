@@ -1,6 +1,6 @@
 #include "hwmodels/footprint.h"
 
-/* Scores of one layer: the next layer takes their place. */
+/* Scores of one layer, because layers reuse the memory. */
 static double scores(const struct soc_memory *m, const struct llm *llm, double tokens)
 {
     return m->score_bytes * llm->heads * tokens * tokens;

@@ -77,7 +77,7 @@ static uint64_t whole(struct stream *s, size_t bytes)
     return v;
 }
 
-/* A text of at most `most` bytes, or "" in place of a longer one. The caller frees it. */
+/* Reads a text of at most `most` bytes; "" for a longer one. The caller frees it. */
 static char *text_of(struct stream *s, uint64_t most)
 {
     uint64_t n = whole(s, 8);
@@ -178,7 +178,7 @@ static void take_tensor(struct stream *s, struct gguf *g)
         }
     }
     uint32_t type = (uint32_t)whole(s, 4);
-    (void)whole(s, 8); /* where its weights are */
+    (void)whole(s, 8); /* offset of its weights */
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (types[i].type == type) {
             t.bytes = t.weights * types[i].bytes / types[i].weights;
@@ -223,7 +223,7 @@ static int read_part(const char *path, struct gguf *g, struct err *e)
     return s.failed ? -EINVAL : 0;
 }
 
-/* "dir/m-00001-of-00003.gguf" as the path of part `no`, from 1 on; NULL: no such name. */
+/* The path of part `no`, from 1, of "dir/m-00001-of-00003.gguf"; NULL: another kind of name. */
 static char *part_path(const char *path, uint32_t no)
 {
     size_t n = strlen(path);

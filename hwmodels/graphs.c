@@ -1,9 +1,9 @@
-/* The simple strategies, the table of all, and the check of instances. */
+/* The simple strategies, the table of all strategies, and the check of instances. */
 #include "hwmodels/graphs.h"
 
 #include "hwmodels/graphs_machine.h"
 
-/* Runs the prefill on the graphs that are resident, without loading any. */
+/* Runs the prefill on the resident graphs, without loads. */
 static void run_without_loads(const struct graphs_instance *g, uint64_t switched, uint32_t memory,
                               struct graphs_result *out)
 {
@@ -39,7 +39,7 @@ static void sync_solve(const struct graphs_instance *g, struct graphs_result *ou
     graphs_machine_finish(&m);
 }
 
-/* Blocks leave G1 in the order in which they compute for the last time. */
+/* Loads blocks in the order of their last compute. */
 static void naive_async_solve(const struct graphs_instance *g, struct graphs_result *out)
 {
     struct graphs_machine m;

@@ -50,7 +50,7 @@ struct search {
     int64_t best; /* total of the best complete schedule known */
 };
 
-/* Lower bound first; among equals the one that has come farthest, then the older one. */
+/* Orders by lower bound, then by progress, then by age. */
 static bool before(const struct entry *a, const struct entry *b)
 {
     if (a->bound != b->bound) {
@@ -122,7 +122,7 @@ static int64_t compute_time(const struct search *x, uint32_t block, uint64_t swi
     return (switched >> block & 1) != 0 ? x->g->d[block] : x->g->p[block];
 }
 
-/* Sum of the loads that are left. */
+/* Sum of the remaining loads. */
 static int64_t loads_left(const struct search *x, uint64_t switched)
 {
     int64_t sum = 0;
@@ -132,7 +132,7 @@ static int64_t loads_left(const struct search *x, uint64_t switched)
     return sum;
 }
 
-/* Sum of the computes that are left, were no further block switched. */
+/* Sum of the remaining computes without further switches. */
 static int64_t computes_left(const struct search *x, const struct state *s)
 {
     uint32_t n = x->g->n_blocks;
@@ -152,7 +152,7 @@ static int64_t least_left(const struct search *x, const struct state *s)
     return computes > loads ? computes : loads;
 }
 
-/* With no block left to load, or no compute left, least_left is exact. */
+/* Without blocks to load or computes to do, least_left is exact. */
 static bool is_complete(const struct search *x, const struct state *s)
 {
     return s->position == x->n_positions || s->switched == (UINT64_C(1) << x->g->n_blocks) - 1;
@@ -183,13 +183,13 @@ static struct state after_load(const struct search *x, const struct state *s, ui
     return to;
 }
 
-/* Notes that `to` can be reached at `cost`. False when the node budget is used up. */
+/* Records that `to` can be reached at `cost`. False: the node budget is used up. */
 static bool reach(struct search *x, const struct state *to, int64_t cost, uint32_t parent,
                   uint8_t action)
 {
     int64_t bound = cost + least_left(x, to);
-    /* The heuristics' schedule is as good already; where nothing better is left the heap runs
-     * empty, and that proves it optimal. */
+    /* The heuristics' schedule is at least as good. If nothing better remains the heap becomes
+     * empty, which proves that schedule optimal. */
     if (bound >= x->best) {
         return true;
     }
@@ -207,17 +207,17 @@ static bool reach(struct search *x, const struct state *to, int64_t cost, uint32
         x->table[slot] = n;
     }
     x->nodes[n] = (struct node){*to, cost, parent, action, false};
-    /* An older entry of the node stays in the heap and is passed over when it comes up (its cost is
-     * no longer the node's): cheaper than finding it there. */
+    /* An older entry of the node remains in the heap, and is skipped later because its cost
+     * differs. That is cheaper than finding it. */
     heap_push(x, (struct entry){bound, cost, n});
-    /* Half full at most, so that a look-up that goes from slot to slot ends soon. */
+    /* At most half full, so that linear probing is short. */
     if (x->n_nodes > x->table_size / 2) {
         table_grow(x);
     }
     return true;
 }
 
-/* All decisions open in a state. False when the node budget is used up. */
+/* Adds the results of all decisions in a state. False: the node budget is used up. */
 static bool expand(struct search *x, uint32_t n)
 {
     struct node from = x->nodes[n]; /* a copy: the array may move */
@@ -263,7 +263,7 @@ static void replay(const struct search *x, uint32_t n, struct graphs_result *out
     graphs_machine_finish(&m);
 }
 
-/* Best schedule of the heuristics: what the search has to beat, and the answer if it cannot. */
+/* The best schedule of the heuristics, which is the result unless the search finds a better one. */
 static void incumbent(const struct graphs_instance *g, struct graphs_result *out)
 {
     static void (*const solve[])(const struct graphs_instance *, struct graphs_result *) = {
@@ -280,8 +280,8 @@ static void incumbent(const struct graphs_instance *g, struct graphs_result *out
     out->start = 0;
 }
 
-/* Node of the optimal schedule, or NO_NODE when the incumbent is optimal or unbeaten so far; then
- * *bound is the proven lower bound. */
+/* Node of the optimal schedule, or NO_NODE if the incumbent is optimal, or the best found so far;
+ * then *bound is the proven lower bound. */
 static uint32_t search(struct search *x, uint64_t *expanded, int64_t *bound)
 {
     struct state root = {0, 0, 0};
@@ -294,8 +294,8 @@ static uint32_t search(struct search *x, uint64_t *expanded, int64_t *bound)
         if (n->closed || n->cost != e.cost) {
             continue; /* reached more cheaply since */
         }
-        /* The bounds that are taken never fall, so at any moment the last one is a proven least:
-         * what is printed where the node budget ends the search. */
+        /* The bounds taken from the heap never fall, so the last one is a proven lower bound,
+         * reported if the node budget ends the search. */
         *bound = e.bound;
         if (is_complete(x, &n->at)) {
             return e.node;

@@ -1,14 +1,14 @@
 /* The paper's greedy (sd.npu 3.2, equations 1 and 2) and two heuristics of this project.
  *
- * The paper leaves three cases open; they are settled here as follows. A block inside its own
- * window cannot be loaded, so the next lower unswitched block whose window does not contain it is
- * taken; if there is none, one block computes without a load. When too few computes are left to
- * hide a load, a block that no longer computes is loaded anyway. The blocks left after the prefill
- * are loaded one after the other. */
+ * The paper leaves three cases open, decided here as follows. A block inside its own window cannot
+ * be loaded, so the next lower unswitched block whose window does not contain it is taken; if there
+ * is none, one block computes without a load. When too few computes are left to hide a load, a
+ * block that no longer computes is loaded anyway. The blocks left after the prefill are loaded one
+ * after the other. */
 #include "hwmodels/graphs_machine.h"
 
-/* Least k with s[block] <= the k next computes under the graphs of now, or 0 when the window holds
- * the block. Past the end of the stream the window is what is left (the tail). */
+/* Least k with s[block] <= the next k computes with the present graphs, or 0 if these include the
+ * block. At the end of the stream the window is the rest (the tail). */
 static uint32_t window(const struct graphs_machine *m, uint32_t block)
 {
     int64_t hidden = 0;
@@ -17,8 +17,8 @@ static uint32_t window(const struct graphs_machine *m, uint32_t block)
         if (graphs_machine_block(m, m->position + k) == block) {
             return 0;
         }
-        /* Under the graphs of now: nothing else switches within the window, since the loader is
-         * busy with this block. */
+        /* With the present graphs: no other block switches within the window, because the loader is
+         * busy with this one. */
         hidden += graphs_machine_compute(m, m->position + k);
         k++;
         if (hidden >= m->g->s[block]) {
@@ -31,8 +31,8 @@ static uint32_t window(const struct graphs_machine *m, uint32_t block)
 /* One round at a compute boundary with the loader idle: load and its k* computes. */
 static void progressive_round(struct graphs_machine *m)
 {
-    /* From the last block, which is the paper's order: a later block's compute is farther away at
-     * the start of a chunk, so that more computes are there to hide its load. */
+    /* From the last block, as in the paper: at the start of a chunk, a later block's compute is
+     * farther away, so more computes can hide its load. */
     for (uint32_t b = m->g->n_blocks; b-- > 0;) {
         uint32_t k = graphs_machine_is_switched(m, b) ? 0 : window(m, b);
         if (k > 0) {
@@ -57,7 +57,7 @@ static void progressive_from(const struct graphs_instance *g, uint32_t start,
     out->start = start;
 }
 
-/* When this block's compute comes next, with no further load; INT64_MAX for never. */
+/* Instant of this block's next compute without further loads; INT64_MAX: never. */
 static int64_t next_use(const struct graphs_machine *m, uint32_t block)
 {
     int64_t t = m->computing ? m->compute_end : m->now;
@@ -70,8 +70,8 @@ static int64_t next_use(const struct graphs_machine *m, uint32_t block)
     return INT64_MAX;
 }
 
-/* Starts the load whose block is used last, among those that end before their block's next use;
- * the highest block among equals. */
+/* Starts the load with the latest next use, among those that end before it; the highest block among
+ * equals. */
 static void farthest_load(struct graphs_machine *m)
 {
     uint32_t best = GRAPHS_NO_BLOCK;
@@ -81,8 +81,8 @@ static void farthest_load(struct graphs_machine *m)
             continue;
         }
         int64_t use = next_use(m, b);
-        /* A load that ends after its block's next use would make the compute wait; after the
-         * prefill it makes nothing wait. */
+        /* A load that ends after its block's next use would delay the compute; after the prefill it
+         * delays none. */
         if (use > best_use && m->now + m->g->s[b] <= use) {
             best = b;
             best_use = use;
@@ -100,7 +100,7 @@ static void farthest_from(const struct graphs_instance *g, uint32_t start,
     graphs_machine_init(&m, g, out, keep_intervals);
     graphs_machine_run_to(&m, start);
     do {
-        farthest_load(&m); /* the loader never waits for a boundary when a load fits */
+        farthest_load(&m); /* loads that fit do not wait for a boundary */
     } while (graphs_machine_step(&m));
     graphs_machine_finish(&m);
     out->start = start;
@@ -109,7 +109,7 @@ static void farthest_from(const struct graphs_instance *g, uint32_t start,
 typedef void from_fn(const struct graphs_instance *g, uint32_t start, struct graphs_result *out,
                      bool keep_intervals);
 
-/* Tries every start, the earliest among equals; q = N * C is `sync`. */
+/* Tries every start, and takes the earliest of the best; q = N * C is `sync`. */
 static void sweep(const struct graphs_instance *g, from_fn *from, struct graphs_result *out)
 {
     uint32_t best_start = 0;

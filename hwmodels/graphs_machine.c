@@ -10,8 +10,8 @@ void graphs_machine_init(struct graphs_machine *m, const struct graphs_instance 
     m->loading = GRAPHS_NO_BLOCK;
     m->out = out;
     out->memory_peak_blocks = g->n_blocks;
-    /* At most a bar per compute and per load, so that nothing grows while a schedule runs. A search
-     * that tries every start wants totals and no bars. */
+    /* At most one bar per compute and load, so the array has a fixed size. A search that tries
+     * every start only needs totals. */
     if (keep_intervals) {
         m->capacity = (size_t)m->n_positions + g->n_blocks;
         out->intervals = xcalloc(m->capacity, sizeof(*out->intervals));
@@ -48,12 +48,12 @@ bool graphs_machine_can_load(const struct graphs_machine *m, uint32_t block)
     if (m->loading != GRAPHS_NO_BLOCK || graphs_machine_is_switched(m, block)) {
         return false;
     }
-    /* With single residency the old graph leaves where the new one begins to load, and it may not
-     * be taken from under its own compute. */
+    /* With single residency the old graph is evicted when the load begins, which must not happen
+     * during its own compute. */
     return m->g->keep_old || !m->computing || graphs_machine_block(m, m->position) != block;
 }
 
-/* True when the block still computes, now or later, so that keep_old has something to keep. */
+/* Whether the block computes now or later, so that keep_old must keep it. */
 static bool needed(const struct graphs_machine *m, uint32_t block)
 {
     uint32_t left = m->n_positions - m->position;
@@ -66,7 +66,7 @@ void graphs_machine_load(struct graphs_machine *m, uint32_t block)
     m->loading = block;
     m->load_end = m->now + m->g->s[block];
     record(m, m->load_end, block, GRAPHS_LOAD_G2);
-    /* One more and never two: there is one loader. */
+    /* At most one more, because there is one loader. */
     if (m->g->keep_old && needed(m, block)) {
         m->out->memory_peak_blocks = m->g->n_blocks + 1;
     }
@@ -86,7 +86,7 @@ static void compute_start(struct graphs_machine *m)
     }
     uint32_t b = graphs_machine_block(m, m->position);
     if (m->loading == b && !m->g->keep_old) {
-        return; /* stalled; load_done releases it */
+        return; /* stalled until load_done */
     }
     m->computing = true;
     m->compute_end = m->now + graphs_machine_compute(m, m->position);
@@ -107,12 +107,12 @@ bool graphs_machine_step(struct graphs_machine *m)
     }
     int64_t next = m->computing ? m->compute_end : m->load_end;
     if (m->computing && loading && m->load_end < next) {
-        /* Whichever ends first. Times are whole numbers, so ends at one instant are found equal and
-         * handled together. */
+        /* The earlier end. Times are integers, so simultaneous ends are equal and handled together.
+         */
         next = m->load_end;
     }
     if (!m->computing && m->position < m->n_positions) {
-        /* Prompt work is left and nothing computes: the block that is next is being loaded. */
+        /* A stall: the next block is being loaded. */
         m->out->stall += next - m->now;
     }
     m->now = next;
@@ -137,8 +137,7 @@ void graphs_machine_finish(struct graphs_machine *m)
 {
     while (graphs_machine_step(m)) {
     }
-    /* The order does not matter for the total any more; from the last one as the paper's greedy
-     * takes them. */
+    /* The order no longer affects the total; it is that of the paper's greedy. */
     for (uint32_t b = m->g->n_blocks; b-- > 0;) {
         if (!graphs_machine_is_switched(m, b)) {
             graphs_machine_load(m, b);

@@ -9,10 +9,10 @@
 
 #define MAX_ITERATIONS 400
 #define TOLERANCE 1e-10
-#define SINGULAR 1e-9 /* directions of a Jacobian that count as undetermined */
-#define STEP 1e-5     /* of a difference quotient, of the coordinate */
+#define SINGULAR 1e-9 /* limit for singular values of undetermined directions */
+#define STEP 1e-5     /* relative step of difference quotients */
 
-/* The parameter at an index, or a value where there is none. */
+/* The parameter at an index, or a default for index -1. */
 static double get(const struct fit_problem *f, const double *x, int index, double otherwise)
 {
     return index < 0 ? otherwise : fit_from_x(f->fit->params[index].param, x[index]);
@@ -36,8 +36,8 @@ static void fit_curve(const struct fit_problem *f, const double *x, const struct
         const struct fit_group *g = &f->groups[c->group];
         double one = get(f, x, g->bandwidth_one, -1.0);
         double many = get(f, x, g->bandwidth, one);
-        /* One row is another kernel (GEMV) with a bandwidth of its own; a width that was measured
-         * with one row only has that for all. */
+        /* One row is a different kernel (GEMV) with a separate bandwidth. A width measured only
+         * with one row uses that for all. */
         out->bytes_per_s = c->row->rows == 1 && one > 0.0 ? one : many;
         out->flop_per_s = kernel_op_is_attention(c->row->op) ? get(f, x, d->attention, HUGE_VAL)
                                                              : get(f, x, g->rate, HUGE_VAL);
@@ -53,7 +53,7 @@ static double alone_s(const struct fit_problem *f, const double *x, const struct
     return kernel_model_seconds(&curve, c->row->flop, c->row->bytes);
 }
 
-/* The form at parameters x (fitting coordinates). */
+/* The model at parameters x (fitting coordinates). */
 static double fit_predict(const struct fit_problem *f, const double *x, const struct kernel_cell *c)
 {
     if (c->partner < 0) {
@@ -70,7 +70,7 @@ static double fit_predict(const struct fit_problem *f, const double *x, const st
 
 /* ---- the least squares ---- */
 
-/* One of the two stages: some parameters, all others held, on some points. */
+/* One of the two stages: a fit of some parameters, with the others fixed, to some points. */
 struct stage {
     const struct fit_problem *f;
     uint32_t first_param, n_params;
@@ -89,7 +89,7 @@ static int residuals_at(const struct stage *s, const double *x, gsl_vector *out)
             predicted = fit_predict(f, x, c);
         }
         if (!(predicted > 0.0) || !isfinite(predicted)) {
-            return GSL_EDOM; /* a step too far: the solver shortens it */
+            return GSL_EDOM; /* the solver then shortens the step */
         }
         gsl_vector_set(out, i, (log(predicted) - p->log_value) * p->weight);
     }
@@ -122,8 +122,8 @@ static void take_optimum(struct fit_problem *f, const struct stage *s,
     }
     double chi2;
     (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), SINGULAR, &block.matrix);
-    /* Weights are one over the standard deviation, so chi2 over its degrees of freedom is 1 where
-     * the form is right; where it is wrong the errors grow with the misfit. */
+    /* Weights are 1 / standard deviation, so chi2 over its degrees of freedom is 1 if the model is
+     * right. If it is wrong, standard errors grow with the misfit. */
     (void)gsl_blas_ddot(w->f, w->f, &chi2);
     (void)gsl_matrix_scale(&block.matrix, chi2 / dof);
 }
@@ -131,13 +131,13 @@ static void take_optimum(struct fit_problem *f, const struct stage *s,
 static int solve(struct fit_problem *f, const struct stage *s, double dof)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-    /* Moré's scaling does not depend on the units of the parameters, and QR loses no digits to the
+    /* Moré's scaling does not depend on the units of parameters, and QR is more accurate than the
      * normal equations. */
     how.scale = gsl_multifit_nlinear_scale_more;
     how.solver = gsl_multifit_nlinear_solver_qr;
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_points, s->n_params);
-    /* GSL takes the parameters of its function as not const. */
+    /* GSL needs a pointer that is not const. */
     struct stage copy = *s;
     gsl_multifit_nlinear_fdf what = {
         .f = residuals, .n = s->n_points, .p = s->n_params, .params = &copy};
@@ -148,7 +148,7 @@ static int solve(struct fit_problem *f, const struct stage *s, double dof)
         rc = gsl_multifit_nlinear_driver(MAX_ITERATIONS, TOLERANCE, TOLERANCE, 0.0, NULL, NULL,
                                          &info, w);
     }
-    rc = rc == GSL_ENOPROG ? GSL_SUCCESS : rc; /* no progress: at rounding */
+    rc = rc == GSL_ENOPROG ? GSL_SUCCESS : rc; /* no progress: converged up to rounding */
     if (rc == GSL_SUCCESS) {
         take_optimum(f, s, w, dof);
         f->fit->iterations += (uint32_t)gsl_multifit_nlinear_niter(w);
@@ -178,7 +178,7 @@ static int jacobian(const struct stage *s, uint32_t first, uint32_t n, gsl_matri
     return rc;
 }
 
-/* The second stage takes the first one's parameters S as known; their errors move its optimum C by
+/* The second stage treats the first one's parameters S as known. Errors of S move its optimum C by
  * dC/dS = -(Jc' Jc)^-1 Jc' Js, so its covariance grows by (dC/dS) cov(S) (dC/dS)'. */
 static void propagate(struct fit_problem *f, const struct stage *alone, const struct stage *pairs,
                       double chi2_per_dof)
@@ -212,8 +212,8 @@ static double chi2_per_dof(const struct stage *s, double dof)
     return chi2 / dof;
 }
 
-/* Two stages, so that a wrong form of contention cannot bend the times alone: first what happens
- * alone, then contention with that held. */
+/* Two stages, so that a wrong contention model cannot distort isolated times: first isolated
+ * kernels, then contention with their parameters fixed. */
 static int solve_stages(struct fit_problem *f, struct err *e)
 {
     struct kernel_fit *fit = f->fit;
@@ -227,7 +227,7 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     struct stage alone = {f, 0, alone_params, 0, alone_points};
     struct stage pairs = {f, alone_params, fit->n_params - alone_params, alone_points,
                           f->n_points - alone_points};
-    /* Each repetition's drift has been estimated from the same points and taken out of them. */
+    /* Each repetition's drift was estimated from the same points and removed. */
     double lost = fit->n_repetitions > 0 ? fit->n_repetitions - 1.0 : 0.0;
     f->dof[0] = (double)alone_points - alone_params - lost;
     f->dof[1] = (double)pairs.n_points - pairs.n_params;
@@ -242,7 +242,7 @@ static int solve_stages(struct fit_problem *f, struct err *e)
     int rc = solve(f, &alone, f->dof[0]);
     if (rc == GSL_SUCCESS && pairs.n_params > 0 && solve(f, &pairs, f->dof[1]) == GSL_SUCCESS) {
         propagate(f, &alone, &pairs, chi2_per_dof(&pairs, f->dof[1]));
-    } /* else the contention parameters stay without covariance: not resolved */
+    } /* else contention parameters have no covariance: not resolved */
     (void)gsl_set_error_handler(old);
     return rc == GSL_SUCCESS
                ? 0
@@ -271,8 +271,8 @@ int kernel_fit_run(struct kernel_fit *fit, const struct kernel_rows *rows, struc
         qsort(f->points, f->n_points, sizeof *f->points, by_cell);
         f->covariance = xcalloc((size_t)fit->n_params * fit->n_params, sizeof *f->covariance);
         fit_weigh(f);
-        /* Weights before the drift, which is a weighted mean, and again after, when the scatter is
-         * free of it. */
+        /* The drift is a weighted mean, so weights are computed before it, and again from the
+         * scatter without it. */
         fit_remove_drift(f);
         fit_weigh(f);
         rc = solve_stages(f, e);

@@ -1,10 +1,10 @@
-/* From rows to a problem: which kernels there are, which parameters they speak of. */
+/* Makes a fit problem of rows: its kernels, and the parameters that they determine. */
 #include <gsl/gsl_cdf.h>
 
 #include "hwmodels/kernel_fit_impl.h"
 
 #define MEDIAN_FACTOR 1.5708 /* pi / 2: asymptotic variance of a median over that of a mean */
-#define MIN_MANY_SHAPES 3    /* row counts above one that P, B and p need */
+#define MIN_MANY_SHAPES 3    /* row counts above one for a fit of P, B and p */
 
 static bool same_kernel(const struct kernel_row *a, const struct kernel_row *b)
 {
@@ -17,7 +17,7 @@ static int find_cell(const struct kernel_fit *fit, const struct kernel_row *row)
     for (uint32_t i = 0; i < fit->n_cells; i++) {
         const struct kernel_row *r = fit->cells[i].row;
         bool alone = fit->cells[i].partner < 0;
-        /* The isolated time has one cell, and the slowdown with each partner another one. */
+        /* The isolated time has a cell, and the slowdown with each partner has another. */
         bool want_alone = row->metric == KERNEL_METRIC_MS;
         if (alone == want_alone && same_kernel(r, row) &&
             (alone || strcmp(r->partner, row->partner) == 0)) {
@@ -27,7 +27,7 @@ static int find_cell(const struct kernel_fit *fit, const struct kernel_row *row)
     return -1;
 }
 
-/* The cell alone that a "device:model" names, made without points when nobody measured it. */
+/* The isolated cell that a "device:model" names, created without points if it was not measured. */
 static int find_partner(struct kernel_fit *fit, const struct kernel_rows *rows, const char *text);
 
 static int new_cell(struct kernel_fit *fit, const struct kernel_row *row, int partner)
@@ -59,23 +59,23 @@ static int find_partner(struct kernel_fit *fit, const struct kernel_rows *rows, 
         const struct kernel_row *r = &rows->v[i];
         if (strlen(r->device) == device && strncmp(r->device, text, device) == 0 &&
             strcmp(r->model, text + device + 1) == 0) {
-            /* Its amounts are known from the row of the pair's other side; without points it takes
-             * no part in the fit, and its time alone is predicted. */
+            /* Its work and bytes are known from the row of the partner. Without points it is not
+             * fitted, and its isolated time is predicted. */
             return new_cell(fit, r, -1);
         }
     }
     return -1;
 }
 
-/* Where the nearest-rank p-quantile of n standard normal samples lies on average (Blom 1958). */
+/* Mean of the nearest-rank p-quantile of n standard normal samples (Blom 1958). */
 static double normal_rank(double p, double n)
 {
     return gsl_cdf_ugaussian_Pinv((ceil(p * n) - 0.375) / (n + 0.25));
 }
 
-/* Variance of the logarithm of a window's median: pi/2 of that of a mean, for normal samples whose
- * standard deviation the spread between p10 and p90 shows. A slowdown divides by the mean of two
- * more windows, which adds half. */
+/* Variance of the logarithm of a window's median: pi/2 times that of a mean, for normal samples
+ * with the standard deviation of the spread between p10 and p90. A slowdown divides by the mean of
+ * two more windows, which adds half. */
 static double sampling_var(const struct kernel_row *r)
 {
     double n = r->samples;
@@ -101,7 +101,7 @@ static void add_point(struct fit_problem *f, int cell, const struct kernel_row *
     }
 }
 
-/* Cells alone first, so that partners are found. */
+/* Isolated cells first, because partners need them. */
 static int build_cells(struct fit_problem *f, const struct kernel_rows *rows, struct err *e)
 {
     struct kernel_fit *fit = f->fit;
@@ -115,7 +115,7 @@ static int build_cells(struct fit_problem *f, const struct kernel_rows *rows, st
             }
             fit->n_repetitions =
                 r->repetition >= fit->n_repetitions ? r->repetition + 1 : fit->n_repetitions;
-            /* Counted as a repetition although it is left out: drift is by repetition number. */
+            /* A left-out row counts as a repetition, because drift is by repetition number. */
             if (r->flag[0] != '\0') {
                 fit->n_flagged++;
                 continue;
@@ -182,8 +182,8 @@ static int group_of(struct fit_problem *f, int device, uint32_t bits)
     return f->n_groups++;
 }
 
-/* Attention reads its cache like the product kernels of the same width; like those of the widest
- * when the device has none of that. */
+/* Attention reads its cache with the parameters of products of the same width, or else of the
+ * widest. */
 static int attention_group(const struct fit_problem *f, int device, uint32_t bits)
 {
     int widest = -1;
@@ -202,7 +202,7 @@ static int attention_group(const struct fit_problem *f, int device, uint32_t bit
 
 static int assign_groups(struct fit_problem *f, struct err *e)
 {
-    /* Products first: attention takes over a group of theirs. */
+    /* Products first, because attention uses one of their groups. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < f->fit->n_cells; i++) {
             struct kernel_cell *c = &f->fit->cells[i];
@@ -222,7 +222,7 @@ static int assign_groups(struct fit_problem *f, struct err *e)
     return 0;
 }
 
-/* Best rate over fitted cells alone for which `take` holds: W/T or Q/T; 0 when there is none. */
+/* Best rate, W/T or Q/T, over fitted isolated cells for which `take` is true; 0: none. */
 static double best(const struct fit_problem *f, int device, int group, bool flop,
                    bool (*take)(const struct kernel_cell *c), uint32_t *n)
 {
@@ -240,7 +240,7 @@ static double best(const struct fit_problem *f, int device, int group, bool flop
     return top;
 }
 
-/* Shortest time of a product, the largest its launch can cost. */
+/* Shortest time of a product, an upper bound of its launch cost. */
 static double shortest_s(const struct fit_problem *f, int group)
 {
     double shortest = HUGE_VAL;
@@ -285,8 +285,8 @@ static void group_params(struct fit_problem *f, int index)
     const struct kernel_row *row = f->devices[g->device].row;
     uint32_t n;
     double rate = best(f, g->device, index, true, is_gemm, &n);
-    /* Fewer shapes leave rate, bandwidth and knee undetermined between them. Starting values are
-     * the best that any kernel reached: true ones are at least that. */
+    /* With fewer shapes, rate, bandwidth and knee are not determined. Starting values are the best
+     * of any kernel, because true ones are at least that. */
     if (n >= MIN_MANY_SHAPES) {
         double bandwidth = best(f, g->device, index, false, is_gemm, &n);
         g->rate = add_param(f, KERNEL_PARAM_RATE, row, g->weight_bits, rate);
@@ -295,8 +295,7 @@ static void group_params(struct fit_problem *f, int index)
     }
     uint32_t products = n;
     double one = best(f, g->device, index, false, is_gemv, &n);
-    /* The launch may cost no more than the shortest kernel took; half of that is a start on the
-     * right side. */
+    /* The launch costs at most the shortest kernel's time; half of that is the start. */
     if (n + products >= MIN_MANY_SHAPES) {
         g->launch =
             add_param(f, KERNEL_PARAM_LAUNCH, row, g->weight_bits, shortest_s(f, index) / 2.0);
@@ -317,7 +316,7 @@ static void device_params(struct fit_problem *f, int index)
     double copy = best(f, index, -1, false, is_copy, &n);
     d->copy = n > 0 ? add_param(f, KERNEL_PARAM_COPY, d->row, 0, copy) : -1;
     rate = best(f, index, -1, true, is_knob, &n);
-    /* The knob reads a stream: without the stream's bandwidth its own knee would mean nothing. */
+    /* The knob kernel reads a stream, so its knee needs the stream's bandwidth. */
     if (n >= MIN_MANY_SHAPES && d->read >= 0) {
         d->knob_rate = add_param(f, KERNEL_PARAM_KNOB_RATE, d->row, 0, rate);
         d->knob_knee = add_param(f, KERNEL_PARAM_KNOB_KNEE, d->row, 0, 2.0);
@@ -336,7 +335,8 @@ int fit_lambda(const struct kernel_fit *fit, const struct kernel_cell *c)
     return -1;
 }
 
-/* Cap from the largest total that any pair reached. Streams are the reference: insensitive. */
+/* The cap starts at the largest total of any pair. Streams are the reference, with sensitivity 0.
+ */
 static void contention_params(struct fit_problem *f)
 {
     double cap = 0.0;
@@ -351,7 +351,7 @@ static void contention_params(struct fit_problem *f)
             f->sharpness = add_param(f, KERNEL_PARAM_SHARPNESS, NULL, 0, 5.0);
         }
         double own = f->fit->cells[i].row->bytes;
-        for (uint32_t k = 0; k < f->fit->n_cells; k++) { /* its time alone, where measured */
+        for (uint32_t k = 0; k < f->fit->n_cells; k++) { /* its isolated time, if measured */
             const struct kernel_cell *alone = &f->fit->cells[k];
             if (alone->partner < 0 && alone->n > 0 && p->n > 0 && same_kernel(alone->row, c->row)) {
                 cap = fmax(cap, (own / exp(alone->log_mean) + p->row->bytes / exp(p->log_mean)) /
@@ -362,8 +362,8 @@ static void contention_params(struct fit_problem *f)
             c->row->op == KERNEL_GEMV || c->row->op == KERNEL_DECODE || c->row->op == KERNEL_GEMM;
         if (sensitive && fit_lambda(f->fit, c) < 0) {
             int at = add_param(f, KERNEL_PARAM_LAMBDA, c->row, c->row->weight_bits, 0.02);
-            /* add_param names the device of the row; a sensitivity is of a kernel and width,
-             * whichever device runs it. */
+            /* add_param sets the device of the row, but a sensitivity belongs to a kernel and width
+             * on any device. */
             f->fit->params[at].device = f->fit->params[at].runtime = "";
         }
     }
@@ -372,8 +372,8 @@ static void contention_params(struct fit_problem *f)
     }
 }
 
-/* A fitted cell that no parameter describes (knobs without reads, say) would be predicted by
- * nothing: its points go. */
+/* Whether parameters describe the cell. Otherwise (for instance knobs without reads) its points are
+ * dropped. */
 static bool described(const struct fit_problem *f, const struct kernel_cell *c)
 {
     const struct fit_device *d = &f->devices[c->device];
@@ -426,7 +426,7 @@ int fit_prepare(struct fit_problem *f, const struct kernel_rows *rows, struct er
     for (int i = 0; i < f->n_devices; i++) {
         device_params(f, i);
     }
-    contention_params(f); /* last: the second stage fits what follows the cap */
+    contention_params(f); /* last, because the second stage fits the parameters from the cap on */
     drop_undescribed(f);
     f->fit->n_points = f->n_points;
     if (f->n_points <= f->fit->n_params || f->fit->n_params == 0) {

@@ -1,4 +1,4 @@
-/* The fitted form, the two-anchor roofline and a table, judged on shapes that none has seen. */
+/* Compares the fitted model, the two-anchor roofline and a table on held-out shapes. */
 #include <gsl/gsl_sort.h>
 
 #include "hwmodels/kernel_fit_impl.h"
@@ -14,7 +14,7 @@ static bool fitted_alone(const struct kernel_cell *c)
     return c->partner < 0 && c->n > 0 && !c->held_out;
 }
 
-/* Kernels that one pair of anchors describes: all products of a width on a device; attention;
+/* Whether one pair of anchors is for both kernels: products of a width on a device; attention;
  * streams by operation. */
 static bool same_family(const struct kernel_cell *a, const struct kernel_cell *b)
 {
@@ -46,8 +46,8 @@ static double two_anchor_s(const struct kernel_fit *fit, const struct kernel_cel
         compute = intensity > high ? o : compute;
         least = fmin(least, intensity);
     }
-    /* Tiny shapes are a little less intense than large ones and mostly launch cost: the anchor is
-     * the largest among the about least intense. */
+    /* The smallest shapes are slightly less intense than large ones, and mostly launch cost. So the
+     * anchor is the largest of those with about the least intensity. */
     for (uint32_t i = 0; i < fit->n_cells; i++) {
         const struct kernel_cell *o = &fit->cells[i];
         if (fitted_alone(o) && same_family(c, o) && o->row->flop / o->row->bytes <= 2.0 * least &&
@@ -64,7 +64,7 @@ static double two_anchor_s(const struct kernel_fit *fit, const struct kernel_cel
     return fmax(by_memory_s, by_compute_s);
 }
 
-/* A table keeps time per unit of work against a size: products by rows, time per weight; the knob
+/* A table has the time per unit of work against a size: products by rows, time per weight; the knob
  * by intensity, time per byte; all others by traffic, time per byte. */
 static void table_entry(const struct kernel_row *r, double *key, double *unit)
 {
@@ -88,7 +88,7 @@ static double table_s(const struct kernel_fit *fit, const struct kernel_cell *c)
 {
     double key;
     double unit;
-    double low = -HUGE_VAL; /* nearest known keys around the wanted one, and their log times */
+    double low = -HUGE_VAL; /* nearest known keys around the requested one, and their log times */
     double high = HUGE_VAL;
     double low_value = (double)NAN;
     double high_value = (double)NAN;
@@ -106,8 +106,8 @@ static double table_s(const struct kernel_fit *fit, const struct kernel_cell *c)
         double o_unit;
         table_entry(o->row, &o_key, &o_unit);
         double at = log(o_key);
-        /* Logarithms against logarithms: times per unit and sizes span decades, and between two
-         * points of a power law the line is exact. */
+        /* Interpolates logarithms against logarithms, because times and sizes span decades, and
+         * power laws are then exact. */
         double value = o->log_mean - log(o_unit);
         if (at <= want && (at > low || (at >= low && o_unit > low_unit))) {
             low = at;
@@ -122,7 +122,7 @@ static double table_s(const struct kernel_fit *fit, const struct kernel_cell *c)
     }
     double per_unit = low_value;
     if (isnan(low_value)) {
-        per_unit = high_value; /* beyond the table: its end */
+        per_unit = high_value; /* beyond the table: its end value */
     } else if (!isnan(high_value) && high > low) {
         per_unit = low_value + (high_value - low_value) * (want - low) / (high - low);
     }
@@ -140,7 +140,7 @@ static struct kernel_form_error summary(double *errors, uint32_t n)
     return s;
 }
 
-/* op < 0: all of them. */
+/* op < 0: all ops. */
 static struct kernel_form_error judge(const struct kernel_fit *fit, enum kernel_form form, int op)
 {
     OWNED double *errors = xcalloc(fit->n_cells + 1, sizeof *errors);

@@ -1,7 +1,7 @@
-/* The parameters of a fit: their names, and as what the solver has them. */
+/* The parameters of a fit: their names, and their coordinates in the solver. */
 #include "hwmodels/kernel_fit_impl.h"
 
-#define MIN_INVERSE 1e-3 /* a knee of 1000 is a corner */
+#define MIN_INVERSE 1e-3 /* a knee of 1000 counts as a corner */
 
 const char *kernel_param_name(enum kernel_param p)
 {
@@ -28,10 +28,9 @@ static bool is_inverse(enum kernel_param p)
 
 double fit_to_x(enum kernel_param p, double value)
 {
-    /* Logarithms keep rates positive and make an error of one per cent the same everywhere. A knee
-     * is fitted as its inverse, because a corner, the roofline itself, is then a point within
-     * reach, 0, and not infinity. Launch costs and sensitivities may be zero, so they stay as they
-     * are, in units near 1. */
+    /* Logarithms keep rates positive and make errors relative. A knee is fitted as its inverse, so
+     * that the roofline, a sharp corner, is at 0 and not at infinity. Launch costs and
+     * sensitivities may be zero, so they are not transformed, and have units near 1. */
     return is_inverse(p)              ? 1.0 / value
            : p == KERNEL_PARAM_LAUNCH ? value * 1e6
            : p == KERNEL_PARAM_LAMBDA ? value

@@ -1,4 +1,5 @@
-/* A fit as a SoC file. Numbers that were not measured are written as assumed, with the reason. */
+/* Writes a fit as a SoC file. Numbers that were not measured are written as assumed, with the
+ * reason. */
 #include <cjson/cJSON.h>
 
 #include "hwmodels/kernel_fit.h"
@@ -6,9 +7,9 @@
 #include "sim/api/device.h"
 #include "sim/base/json.h"
 
-#define PEAK_NOISE 1.02 /* rows of a memory at its peak show that much more of it by noise */
+#define PEAK_NOISE 1.02 /* noise of rows at the memory's peak */
 #define MAX_SOC_DEVICES MACHINE_MAX_DEVICES
-#define DEFAULT_MEMORY_GB 16 /* where neither rows nor options say */
+#define DEFAULT_MEMORY_GB 16 /* if neither rows nor options state it */
 
 static const char NOT_MEASURED[] = "not measured by xpusim measure";
 
@@ -19,7 +20,7 @@ struct writer {
     double peak_gbs;
 };
 
-/* A number without a range. */
+/* Adds a number without a range. */
 static void plain(cJSON *to, const char *key, double value, const char *unit, const char *source,
                   enum quantity_kind kind)
 {
@@ -32,13 +33,14 @@ static void assumed(cJSON *to, const char *key, double value, const char *unit)
     plain(to, key, value, unit, NOT_MEASURED, QUANTITY_ASSUMED);
 }
 
-/* A fitted number; `scale` converts to the unit, `min` and `max` are what the file format takes. */
+/* Adds a fitted number; `scale` converts to the unit, and `min` and `max` are limits of the file
+ * format. */
 static void fitted(const struct writer *w, cJSON *to, const char *key,
                    const struct kernel_estimate *q, double scale, double min, double max,
                    const char *unit)
 {
-    /* The ends of an interval may lie beyond what a file accepts, a bandwidth above the peak most
-     * of all; the file must be one that can be read back. */
+    /* The interval may exceed what a file accepts, such as a bandwidth above the peak. It is
+     * clipped, so that the file can be read back. */
     double value = fmin(fmax(q->value * scale, min), max);
     double low = fmin(fmax(q->low * scale, min), max);
     double high = fmin(fmax(q->high * scale, min), max);
@@ -58,7 +60,7 @@ static const struct kernel_row *first_row(const struct writer *w, const char *de
     return NULL;
 }
 
-/* Devices that have a full curve, in the order a SoC file wants. */
+/* Devices with a complete curve, in the order of a SoC file. */
 static uint32_t list_devices(const struct writer *w, const char **names)
 {
     uint32_t n = 0;
@@ -81,15 +83,15 @@ static uint32_t list_devices(const struct writer *w, const char **names)
     return n;
 }
 
-/* Mean of a device's power rows whose kernels do (or do not) wait for memory; -1 without rows. */
+/* Mean of a device's power rows of compute-bound (or memory-bound) kernels; -1: no rows. */
 static double mean_power(const struct writer *w, const char *device, bool compute)
 {
     double sum = 0.0;
     uint32_t n = 0;
     for (size_t i = 0; i < w->rows->n; i++) {
         const struct kernel_row *r = &w->rows->v[i];
-        /* Products of many rows and attention of prompts are what a prefill is made of; streams,
-         * single rows and attention of decodes are a decode's. */
+        /* A prefill has products of many rows and attention of prompts; a decode has streams,
+         * single rows and attention of decodes. */
         bool heavy = r->op == KERNEL_GEMM || r->op == KERNEL_PREFILL;
         if (r->metric == KERNEL_METRIC_POWER_W && strcmp(r->device, device) == 0 &&
             heavy == compute) {
@@ -112,7 +114,7 @@ static void power(const struct writer *w, cJSON *to, const char *key, const char
     }
 }
 
-/* Largest row count and context that trusted rows of a device and width cover. */
+/* Adds the largest row count and context in trusted rows of a device and width. */
 static void validity(const struct writer *w, cJSON *to, const struct kernel_estimate *rate)
 {
     double rows_max = 1.0;
@@ -157,7 +159,7 @@ static void attention(const struct writer *w, cJSON *to, const struct kernel_est
         return;
     }
     double frac = a->value / rate->value;
-    /* Both intervals at their far ends: wider than the ratio's own. */
+    /* Uses opposite ends of both intervals, which is wider than the interval of the ratio. */
     struct quantity q = {.value = fmin(fmax(frac, 1e-4), 10.0),
                          .low = fmax(a->low / rate->high, 1e-4),
                          .high = fmin(a->high / rate->low, 10.0),
@@ -192,7 +194,7 @@ static void add_runtime(const struct writer *w, cJSON *to, const struct kernel_e
     validity(w, r, rate);
 }
 
-/* Models of another width use this entry: 8 bits, what the papers serve with, or the widest. */
+/* The entry for models of other widths: 8 bits, as in the papers, or the widest. */
 static uint32_t default_bits(const struct writer *w, const char *device)
 {
     uint32_t bits = 0;
@@ -253,8 +255,7 @@ static void add_ddr(const struct writer *w, cJSON *root, double peak_bytes_per_s
         plain(ddr, "peak", w->peak_gbs, "GB/s",
               "largest bandwidth of the fit; the datasheet may say more", QUANTITY_FITTED);
     }
-    /* A cap that the data could not tell from none is not written: pairs that never met a limit
-     * prove none. */
+    /* A cap that is not resolved is not written, because the pairs may not have reached a limit. */
     if (cap != NULL && cap->resolved) {
         fitted(w, ddr, "together", cap, 1e-9 / w->peak_gbs, 0.1, 1.0, "1");
     } else {
@@ -273,7 +274,7 @@ static void add_machine(const struct writer *w, cJSON *root, const struct kernel
     } else {
         assumed(memory, "capacity", DEFAULT_MEMORY_GB, "GB");
     }
-    assumed(memory, "usable", 0.5, "1"); /* beyond about half of RAM every fit is void */
+    assumed(memory, "usable", 0.5, "1"); /* beyond about half of RAM no fit is valid */
     cJSON *host = cJSON_AddObjectToObject(root, "host");
     assumed(host, "sync", 0.0, "us");
     assumed(host, "schedule", 0.0, "us");
@@ -290,7 +291,7 @@ static void add_machine(const struct writer *w, cJSON *root, const struct kernel
     assumed(root, "idle_power", 0.0, "W");
 }
 
-/* The peak that makes every bandwidth of the file at most the peak. */
+/* The largest bandwidth in the file, so the least possible peak. */
 static double largest_gbs(const struct writer *w)
 {
     double top = 0.0;
@@ -304,7 +305,7 @@ static double largest_gbs(const struct writer *w)
     return top;
 }
 
-/* The numbers of the file that have no key in it, in words. */
+/* A text with the numbers of the fit that have no key in the file. */
 static const char *note_of(const struct writer *w)
 {
     static const char form[] = "Kernels measured by xpusim measure; times follow form p-norm. ";
@@ -318,8 +319,8 @@ static const char *note_of(const struct writer *w)
                                w->fit->together.wrong ? "Lack of fit together." : ""));
 }
 
-/* Kernels that resolve a rate or bandwidth; NULL for other parameters, and for those that no file
- * has. */
+/* Kernels that resolve a rate or bandwidth; NULL: another parameter, or one that files do not have.
+ */
 static const char *needed(enum kernel_param p)
 {
     switch (p) {
@@ -336,8 +337,8 @@ static const char *needed(enum kernel_param p)
     }
 }
 
-/* A machine without a known rate or bandwidth is none: whoever ran it would take the noise of this
- * fit for its speed. */
+/* Refuses a machine without a known rate or bandwidth, because its speed would be noise of the fit.
+ */
 static int check_resolved(const struct kernel_fit *fit, const char *path, struct err *e)
 {
     size_t before = e->n;
@@ -376,8 +377,8 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
     }
     double top = largest_gbs(&w);
     w.peak_gbs = o->ddr_peak_bytes_per_s > 0.0 ? o->ddr_peak_bytes_per_s / 1e9 : top;
-    /* Refused rather than cut: a peak below what was measured is a mistake in the option, and a
-     * file cut to it would be slower than the machine was. */
+    /* Not clipped, because a peak below measured bandwidths is a mistake in the option, and clipped
+     * numbers would be slower than the machine. */
     if (top > PEAK_NOISE * w.peak_gbs) {
         return err_add(e, "--ddr-peak %g: the rows show %.4g GB/s", w.peak_gbs, top);
     }
@@ -386,7 +387,7 @@ int kernel_fit_write_soc(const struct kernel_fit *fit, const struct kernel_rows 
                    rows->v[0].source);
     SCOPED(json_drop)
     cJSON *root = JSON_MEMBERS(cJSON_CreateObject(), "format", 1, "name", o->name, "note",
-                               note_of(&w), "hwmodel", "p-norm"); /* what was fitted */
+                               note_of(&w), "hwmodel", "p-norm"); /* the fitted model */
     add_machine(&w, root, o);
     cJSON *devices = cJSON_AddArrayToObject(root, "devices");
     for (uint32_t i = 0; i < n; i++) {

@@ -7,10 +7,10 @@
 #define CONFIDENCE 0.95
 #define WRONG_LEVEL 0.01       /* of the lack-of-fit test */
 #define WRONG_MISFIT_FRAC 0.01 /* smaller misfits do not matter here, however significant */
-#define RESOLVED_FRAC 0.5      /* half-width of an interval over the value */
-#define RESOLVED_LAMBDA 0.05   /* a sensitivity known this well is known */
+#define RESOLVED_FRAC 0.5      /* largest half-width of an interval over the value */
+#define RESOLVED_LAMBDA 0.05   /* the same for a sensitivity, absolute */
 #define MIN_NOISE_FRAC 1e-5
-#define FIRST_NOISE_FRAC 0.01 /* where there are no repetitions to learn from */
+#define FIRST_NOISE_FRAC 0.01 /* without repetitions */
 
 static bool is_alone(const struct fit_problem *f, const struct fit_point *p)
 {
@@ -36,9 +36,9 @@ static double cell_mean(const struct fit_problem *f, uint32_t first, uint32_t en
     return sum / (end - first);
 }
 
-/* A repetition that was slower as a whole (another clock, another placement) says nothing about the
- * form: its mean deviation is taken out of its times alone. Slowdowns are ratios within a bracket
- * and keep theirs. */
+/* Removes a repetition's mean deviation from its isolated times: a repetition that was slower as a
+ * whole (another clock or placement) is no error of the model. Slowdowns are ratios within a
+ * bracket. */
 void fit_remove_drift(struct fit_problem *f)
 {
     uint32_t n = f->fit->n_repetitions;
@@ -49,8 +49,8 @@ void fit_remove_drift(struct fit_problem *f)
         double mean = cell_mean(f, i, end);
         for (uint32_t k = i; k < end && is_alone(f, &f->points[k]); k++) {
             const struct fit_point *p = &f->points[k];
-            /* Deviations from the cell's own mean: the form of the fit has no say in what counts as
-             * drift. */
+            /* Deviations from the cell's mean, so that drift does not depend on the fitted model.
+             */
             sum[p->repetition] += p->weight * p->weight * (p->log_value - mean);
             weight[p->repetition] += p->weight * p->weight;
         }
@@ -77,7 +77,7 @@ void fit_remove_drift(struct fit_problem *f)
 /* Scatter of repetitions around their cell's mean. */
 struct scatter {
     double squares, weighted_squares;
-    double sampling; /* what the samples of the windows explain of `squares` */
+    double sampling; /* part of `squares` explained by the windows' samples */
     double dof;
     uint32_t cells;
 };
@@ -100,12 +100,12 @@ static void scatter_of(const struct fit_problem *f, bool alone, struct scatter *
         out->dof += end - i - 1;
         out->cells++;
     }
-    if (alone && f->fit->n_repetitions > 0) { /* one mean per repetition is taken out */
+    if (alone && f->fit->n_repetitions > 0) { /* one mean per repetition is removed */
         out->dof -= f->fit->n_repetitions - 1;
     }
 }
 
-/* Windows of a cell hold about as many samples each: they share their mean variance. */
+/* Windows of a cell have about equally many samples, so they share their mean variance. */
 static void pool_sampling(struct fit_problem *f)
 {
     for (uint32_t i = 0, end; i < f->n_points; i = end) {
@@ -120,16 +120,15 @@ static void pool_sampling(struct fit_problem *f)
     }
 }
 
-/* Variance of a row = what its samples leave (long kernels have few) + what windows differ by (the
- * rest of the scatter between repetitions, one number for times alone and one for slowdowns). */
+/* Variance of a row = that of its samples (long kernels have few) + that between windows (the rest
+ * of the scatter between repetitions: a number for isolated times and one for slowdowns). */
 void fit_weigh(struct fit_problem *f)
 {
     pool_sampling(f);
     for (int alone = 0; alone < 2; alone++) {
         struct scatter s;
         scatter_of(f, alone == 1, &s);
-        /* Never negative: where samples explain more than all of the scatter, windows differ by
-         * nothing else. */
+        /* Not negative: samples may explain all of the scatter. */
         double between = s.dof >= 1.0 ? fmax(0.0, (s.squares - s.sampling) / s.dof)
                                       : FIRST_NOISE_FRAC * FIRST_NOISE_FRAC;
         for (uint32_t i = 0; i < f->n_points; i++) {
@@ -157,7 +156,7 @@ static void test_form(const struct fit_problem *f, bool alone, struct kernel_lac
 {
     struct scatter s;
     scatter_of(f, alone, &s);
-    double misfit = 0.0; /* of the means of cells, each as often as it has rows */
+    double misfit = 0.0; /* of the means of cells, weighted by their rows */
     double weighted = 0.0;
     double chance = 0.0;
     double n = 0.0;
@@ -174,8 +173,8 @@ static void test_form(const struct fit_problem *f, bool alone, struct kernel_lac
     }
     uint32_t contention = contention_params(f->fit);
     double dof = s.cells - (double)(alone ? f->fit->n_params - contention : contention);
-    /* Without repetitions there is nothing to compare the misfit with, and with as many parameters
-     * as cells there is no misfit. */
+    /* Without repetitions the misfit cannot be tested, and with as many parameters as cells there
+     * is none. */
     if (s.dof < 1.0 || dof < 1.0) {
         return;
     }
@@ -185,10 +184,11 @@ static void test_form(const struct fit_problem *f, bool alone, struct kernel_lac
     gsl_error_handler_t *old = gsl_set_error_handler_off(); /* an underflow is a p of 0 */
     out->p = gsl_cdf_fdist_Q(out->f, dof, s.dof);
     (void)gsl_set_error_handler(old);
-    /* A cell's mean scatters by its variance over its rows; what is beyond is the form's. */
+    /* A cell's mean has the variance of its rows over their number. The excess is misfit of the
+     * model. */
     out->misfit_frac = sqrt(fmax(0.0, misfit - chance * dof / s.cells) / n);
-    /* Both: with many quiet rows every form is significantly wrong, if only by a tenth of a per
-     * cent. */
+    /* Both conditions, because with many precise rows every model is significantly wrong, even if
+     * only by 0.1 %. */
     out->wrong = out->p < WRONG_LEVEL && out->misfit_frac > WRONG_MISFIT_FRAC;
 }
 
@@ -198,7 +198,7 @@ void fit_lack_of_fit(struct fit_problem *f)
     test_form(f, false, &f->fit->together);
 }
 
-/* How a fitting coordinate moves when everything gets slower by a small fraction. */
+/* Derivative of a fitting coordinate with respect to a common slowdown. */
 static double drift_slope(enum kernel_param p, double x)
 {
     switch (p) {
@@ -229,17 +229,18 @@ void fit_intervals(struct fit_problem *f)
     double tail = (1.0 - CONFIDENCE) / (2.0 * n); /* Bonferroni, two-sided */
     for (uint32_t i = 0; i < n; i++) {
         struct kernel_estimate *q = &f->fit->params[i];
-        /* Each stage has the degrees of freedom of its own points. */
+        /* Each stage has the degrees of freedom of its points. */
         bool together = f->cap >= 0 && i >= (uint32_t)f->cap;
         double t = gsl_cdf_tdist_Pinv(1.0 - tail, fmax(1.0, f->dof[together]));
         double slope = drift_slope(q->param, f->x[i]);
         double var = f->covariance[(size_t)i * n + i];
-        /* The covariance of a direction that the data do not determine is reported as zero. */
+        /* The solver reports zero covariance for a direction that the data do not determine. */
         double half =
             var > 0.0 && isfinite(var) ? t * sqrt(var + slope * slope * f->drift_var) : HUGE_VAL;
         bool inverse = q->param == KERNEL_PARAM_KNEE || q->param == KERNEL_PARAM_KNOB_KNEE ||
                        q->param == KERNEL_PARAM_SHARPNESS;
-        /* The solver may end on either side of 0: an inverse parameter is of the distance. */
+        /* The solver may end on either side of 0, so the absolute value counts for inverse
+         * parameters. */
         double x = inverse ? fabs(f->x[i]) : f->x[i];
         double a = x - half;
         double b = x + half;

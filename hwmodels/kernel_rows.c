@@ -87,11 +87,10 @@ void kernel_row_write(FILE *out, const struct kernel_row *r)
     (void)fputc('\n', out);
 }
 
-/* Checks rules between fields: a trusted time is positive, a shared one names its partner. */
+/* Checks relations between fields: a trusted time is positive, a co-run names its partner. */
 static void check_row(const struct kernel_row *r, const struct csvfile *f, struct err *e)
 {
-    /* A flagged row may have any value: it is kept to show what was seen and why it does not count.
-     */
+    /* A flagged row may have any value. It is kept to show the value and why it does not count. */
     bool timed = r->metric <= KERNEL_METRIC_SLOWDOWN;
     if (timed && r->flag[0] == '\0' && !(r->value > 0.0)) {
         csvfile_refuse(f, csvfile_column(f, "value"), e, "must be above 0 in a row without a flag");
@@ -112,7 +111,7 @@ static uint32_t next_repetition(const struct kernel_rows *r)
     return next;
 }
 
-/* f NULL: it could not be opened, and the errors say so. */
+/* f NULL: it could not be opened, which is already an error. */
 static int read_rows(struct kernel_rows *r, struct csvfile *f, const char *path, struct err *e)
 {
     size_t before = e->n;

@@ -54,8 +54,8 @@ uint64_t kernel_spec_weight_bytes(const struct kernel_spec *s)
         return (uint64_t)s->n * s->k * s->weight_bits / 8;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
-        /* Keys and values, in place of weights: each decoding sequence has its own, a prefill one
-         * of all its rows. */
+        /* Keys and values instead of weights: each decode sequence has its own, a prefill has one
+         * for all its rows. */
         return 2 * sequences * s->context_tokens * s->kv_heads * s->head_dim * s->weight_bits / 8;
     default:
         return s->stream_bytes;

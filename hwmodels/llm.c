@@ -1,11 +1,11 @@
-/* LLM files: public architecture numbers, and the bytes a runtime makes of them. */
+/* LLM files: public architecture numbers, and the bytes that a runtime stores. */
 #include <gsl/gsl_sf_gamma.h>
 
 #include "hwmodels/llm_layers.h"
 #include "hwmodels/soc.h"
 #include "sim/base/json.h"
 
-/* All products around attention, of all layers. */
+/* Weights of the products around attention, of all layers. */
 static double attention_weights(const struct llm *m)
 {
     struct llm_layer l;
@@ -19,8 +19,8 @@ static double ffn_weights(const struct llm *m)
     return (m->gated_ffn ? 3.0 : 2.0) * (double)m->hidden;
 }
 
-/* Weights of the layers one token crosses: QKV, O, and the FFN. A mixture of experts crosses
- * experts_per_token of them, and those that all share. */
+/* Weights of the layers for one token: QKV, O, and the FFN. In a mixture of experts it uses
+ * experts_per_token of them, and the shared ones. */
 static double body_weights(const struct llm *m)
 {
     double used = m->experts_per_token > 0 ? m->experts_per_token : 1.0;
@@ -30,10 +30,10 @@ static double body_weights(const struct llm *m)
     return attention_weights(m) + ffn_weights(m) * width;
 }
 
-/* Where all experts are as likely, 1 - (1 - k/n)^rows of them are touched. Else the probabilities
- * of a layer's experts are Beta(a, b) with the mean k/n, and as uneven as the file says: a + b is
- * ((n-k)/k) / (n/effective - 1) - 1. None of `rows` rows then chooses an expert with the
- * probability b (b+1) ... (b+rows-1) / ((a+b) (a+b+1) ... (a+b+rows-1)). */
+/* If all experts are equally likely, 1 - (1 - k/n)^rows of them are touched. Otherwise the
+ * probabilities of a layer's experts are Beta(a, b) with mean k/n, and as uneven as the file
+ * states: a + b is ((n-k)/k) / (n/effective - 1) - 1. None of `rows` rows then chooses an expert
+ * with the probability b (b+1) ... (b+rows-1) / ((a+b) (a+b+1) ... (a+b+rows-1)). */
 double llm_experts_touched(const struct llm *m, double rows)
 {
     if (m->n_experts == 0) {
@@ -59,7 +59,7 @@ static double stored_body_weights(const struct llm *m)
            m->n_layers * l.unused_weights;
 }
 
-/* Embeddings that layers have of their own. */
+/* Weights of per-layer embeddings. */
 static double table_weights(const struct llm *m)
 {
     return (double)m->layer_embedding * m->n_layers * m->vocab;
@@ -78,7 +78,8 @@ double llm_stored_weights(const struct llm *m)
 static void count_bytes(struct llm *m)
 {
     double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
-    /* In memory in addition to the head. No kernel reads them whole: a lookup takes one row. */
+    /* In memory in addition to the head. No kernel reads all of it, because a lookup reads one row.
+     */
     double embedding = (m->tied_head ? 0.0 : m->head_weights * m->head_bytes_per_weight) +
                        table_weights(m) * m->layer_embedding_bytes;
     double outside = attention_weights(m) +
@@ -92,8 +93,8 @@ static void count_bytes(struct llm *m)
     m->kv_state_bytes = LLM_STATE_BYTES * l.state_elements * m->n_layers;
 }
 
-/* Weights with their scales take at least their width, and less than twice of it: what does not is
- * a file in which one of the two was changed and the other forgotten. */
+/* Weights with scales take at least their width, and less than twice that. Otherwise the file was
+ * probably changed in only one of the two keys. */
 static void check_width(const struct llm *m, const char *file, struct err *e)
 {
     double bits = 8.0 * m->body_bytes_per_weight;
@@ -107,8 +108,8 @@ static void check_width(const struct llm *m, const char *file, struct err *e)
     }
 }
 
-/* Without the key, even use. A token uses different experts, so however uneven they are, they are
- * more than one token's. */
+/* The default is even use. A token uses distinct experts, so the effective number is at least that
+ * of one token. */
 static void check_mixture(struct llm *m, const char *file, struct err *e)
 {
     double all = m->n_experts;
@@ -133,7 +134,7 @@ static void check_mixture(struct llm *m, const char *file, struct err *e)
     }
 }
 
-/* Keys of one kind of attention come together. */
+/* Keys of one kind of attention must be given together. */
 static void check_attention(const struct llm *m, const char *file, struct err *e)
 {
     const struct llm_attention *a = &m->attention;

@@ -12,16 +12,16 @@
 #define MAX_BITS 33
 #define SAME 0.01 /* norms, routers, biases and convolutions are no products of an LLM file */
 
-/* Tensors of one layer, by what they do. Widths are 0 where there is none. */
+/* Tensors of one layer, by their function. Widths are 0 if there is none. */
 struct block {
     double q, k, v; /* outputs */
-    double in;      /* outputs of all products in front of attention or of a state */
+    double in;      /* outputs of all products before attention or a state */
     double out;     /* inputs of attention's last product */
     double state_out,
         conv;    /* inputs of a state's last product; elements that a convolution keeps */
     double gate; /* outputs of attention's gate */
     double ffn, experts_ffn, shared_ffn, n_experts;
-    double up; /* outputs of the last product in front of an activation */
+    double up; /* outputs of the last product before an activation */
     bool ssm, ffn_gate, sinks, nextn;
 };
 
@@ -35,15 +35,15 @@ struct reading {
     const char *path, *arch;
     struct gguf g;
     struct block block[MAX_BLOCKS];
-    uint32_t n; /* blocks, those that only draft tokens included */
+    uint32_t n; /* blocks, including those that only draft tokens */
     double hidden, vocab;
     bool head;
-    const char *odd; /* the first tensor without a role, and how many there are */
+    const char *odd; /* first tensor without a role; their number */
     uint32_t n_odd;
     struct weights experts, rest, embedding, last;     /* last: of the head */
     struct weights layers;                             /* embeddings of each layer */
-    double layer_embedding, laurel_rank, altup_inputs; /* the first of all layers together */
-    double left_out; /* weights that no kernel reads, and other files have */
+    double layer_embedding, laurel_rank, altup_inputs; /* the first is for all layers */
+    double left_out; /* weights that no kernel reads, but other files have */
     struct err *e;
 };
 
@@ -116,7 +116,7 @@ static const struct {
     {"altup_router", ROUTER},
 };
 
-/* Tensors of these names do other work in other models. */
+/* In other models, tensors of these names have other functions. */
 static bool is_gemma(const struct reading *r)
 {
     return strcmp(r->arch, "gemma3n") == 0 || strcmp(r->arch, "gemma4") == 0;
@@ -231,7 +231,7 @@ static void take_tensor(struct reading *r, const struct gguf_tensor *t)
 
 static void take_tensors(struct reading *r)
 {
-    for (size_t i = 0; i < r->g.n; i++) { /* which layers draft tokens, before all others */
+    for (size_t i = 0; i < r->g.n; i++) { /* first, finds the layers that draft tokens */
         unsigned no;
         int at = 0;
         if (sscanf(r->g.tensors[i].name, "blk.%4u.nextn.%n", &no, &at) == 1 && at > 0 &&
@@ -254,7 +254,8 @@ static void take_tensors(struct reading *r)
 
 /* ---- keys ---- */
 
-/* "llama.attention.head_count" of "attention.head_count"; of a list the value of one layer. */
+/* The value of "llama.attention.head_count" for "attention.head_count"; in a list, that of the
+ * layer. */
 static double key(const struct reading *r, const char *name, uint32_t layer, double otherwise)
 {
     OWNED char *full = xformat("%s.%s", r->arch, name);
@@ -263,8 +264,8 @@ static double key(const struct reading *r, const char *name, uint32_t layer, dou
     return cJSON_IsNumber(c) ? c->valuedouble : otherwise;
 }
 
-/* How often a layer has no window, where files do not say it: llama.cpp knows it of these. In some
- * the first layer has none, in the others the last of so many. */
+/* Period of layers without a window, for architectures whose files do not state it (from
+ * llama.cpp). The layer without is the first of a period, or else the last. */
 static const struct {
     const char *arch;
     uint32_t every;
@@ -273,7 +274,7 @@ static const struct {
                {"gemma3", 6, false},     {"gemma3n", 5, false}, {"gpt-oss", 2, false},
                {"smallthinker", 4, true}};
 
-/* Does the layer have a window? Files list it, or say how often one has none. */
+/* Whether the layer has a window. Files list the layers, or state a period. */
 static bool slides(const struct reading *r, uint32_t layer)
 {
     OWNED char *full = xformat("%s.attention.sliding_window_pattern", r->arch);
@@ -293,7 +294,7 @@ static bool slides(const struct reading *r, uint32_t layer)
     return every >= 1.0 && fmod(layer + (first ? 0.0 : 1.0), every) != 0.0;
 }
 
-/* Refuses what the keys say and no tensor does. */
+/* Refuses features that keys state, but no tensor shows. */
 static void check_keys(const struct reading *r)
 {
     if (r->arch[0] == '\0') {
@@ -305,7 +306,7 @@ static void check_keys(const struct reading *r)
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         known = known || strcmp(r->arch, windows[i].arch) == 0;
     }
-    /* llama.cpp reads Phi-3's window and does without it. */
+    /* llama.cpp reads Phi-3's window, but ignores it. */
     known = known || strcmp(r->arch, "phi3") == 0;
     bool chunks = strcmp(r->arch, "llama4") == 0;
     if (key(r, "attention.sliding_window", 0, chunks ? 1.0 : 0.0) > 0.0 && !known) {
@@ -319,7 +320,7 @@ static void check_keys(const struct reading *r)
 
 /* ---- the file ---- */
 
-/* The first layer that attends, without a window or with one; NULL: there is none. */
+/* The first attention layer with (or without) a window, or NULL. */
 static const struct block *attending(const struct reading *r, bool window, uint32_t *layer)
 {
     for (uint32_t i = 0; i < r->n; i++) {
@@ -331,21 +332,21 @@ static const struct block *attending(const struct reading *r, bool window, uint3
     return NULL;
 }
 
-/* A kind of layers that attend. */
+/* A kind of attention layers. */
 struct kind {
     double kv, dim;
 };
 
-/* The last layers may attend to the keys of earlier ones: llama.cpp has Gemma 3n's from layer 20.
- */
+/* Number of last layers that use the keys of earlier ones: in Gemma 3n those from 20 on
+ * (llama.cpp). */
 static double shared_kv_layers(const struct reading *r)
 {
     bool gemma3n = strcmp(r->arch, "gemma3n") == 0 && r->n > 20;
     return gemma3n ? r->n - 20.0 : key(r, "attention.shared_kv_layers", 0, 0.0);
 }
 
-/* All layers of a kind have the heads that the keys say. Those without keys of their own need no
- * products for them. */
+/* Checks that all layers of a kind have the heads that the keys state. Layers with shared keys need
+ * no products for these. */
 static void check_heads(struct reading *r, double heads, struct kind near, struct kind global)
 {
     for (uint32_t i = 0; i < r->n; i++) {
@@ -392,7 +393,7 @@ static void put_attention(cJSON *to, struct reading *r)
                  : near != NULL ? key(r, "attention.key_length_swa", at, wide)
                                 : wide;
     JSON_MEMBERS(to, "heads", heads, "kv_heads", latent > 0.0 ? heads : kv, "head_dim", dim);
-    /* Granite's files say there that keys have no positions. */
+    /* Granite's files have it for keys without positions. */
     bool turns =
         strncmp(r->arch, "granite", 7) != 0 || key(r, "rope.scaling.finetuned", at, 1.0) != 0.0;
     double turned = turns ? key(r, "rope.dimension_count", at, dim) : 0.0;
@@ -513,7 +514,7 @@ static void put_bytes(cJSON *to, const char *name, const struct weights *w, doub
                       "B", source);
 }
 
-/* The width that most weights of a layer have, or the nearest one that goes with their mean. */
+/* The width of most weights of a layer, or the nearest one that is consistent with their mean. */
 static double width_of(const struct weights *w)
 {
     uint32_t most = 1;
@@ -543,7 +544,7 @@ static void put_weights(cJSON *to, const struct reading *r)
                       "llama.cpp keeps F16 unless asked otherwise (-ctk, -ctv)");
 }
 
-/* An LLM file must have the weights of the tensors. */
+/* Checks that the LLM file has as many weights as the tensors. */
 static void check_weights(const struct reading *r, const cJSON *tree)
 {
     struct llm m;

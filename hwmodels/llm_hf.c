@@ -60,8 +60,8 @@ static const struct architecture architectures[] = {
 };
 #define N_ARCHITECTURES (sizeof architectures / sizeof architectures[0])
 
-/* Keys of what an LLM file cannot say, unless they are absent, null, 0, false or empty. Those of
- * Gemma 3n and 4 are read of these. */
+/* Keys of features that an LLM file cannot state, unless they are absent, null, 0, false or empty.
+ * For Gemma 3n and 4 some are supported. */
 static const struct {
     const char *key, *what;
     bool gemma;
@@ -78,8 +78,8 @@ static bool has_layer_inputs(const struct architecture *a)
            (strcmp(a->type, "gemma3n_text") == 0 || strcmp(a->type, "gemma4_text") == 0);
 }
 
-/* Keys of experts that every token uses, and of layers without experts before the others. An LLM
- * file can say both. Where they are read: */
+/* Keys of shared experts, and of leading layers without experts, both supported in LLM files.
+ * Architectures that have them: */
 static const struct {
     const char *key, *what;
 } shares[] = {
@@ -121,7 +121,7 @@ static const struct architecture *architecture_of(const struct reader *r)
                     r->file, r->path, type, text_end(&known));
 }
 
-/* Gemma 4 and Granite 4 are mixtures or not, by a key. */
+/* A key decides whether Gemma 4 and Granite 4 are mixtures. */
 static struct architecture variant_of(const struct reader *r, const struct architecture *a)
 {
     struct architecture v = *a;
@@ -183,7 +183,7 @@ bool llm_hf_is(const cJSON *root)
             cJSON_HasObjectItem(root, "hidden_size"));
 }
 
-/* "org/Model-3B" or "dir/Model-3B/config.json" as "model-3b". The caller frees it. */
+/* Returns "model-3b" for "org/Model-3B" or "dir/Model-3B/config.json". The caller frees it. */
 static char *name_of(const cJSON *root, const char *file)
 {
     const char *from = json_string(root, "_name_or_path");
@@ -215,8 +215,8 @@ static void put_source(cJSON *to, const struct reader *r, const cJSON *root)
     (void)cJSON_AddStringToObject(to, "source", text_end(&t));
 }
 
-/* Positions of the configuration. Scaled rotary positions reach further, unless the file's number
- * has that already. */
+/* Sets the context length. Scaled rotary positions extend it, unless the file's number includes
+ * that. */
 static void put_context(cJSON *to, const struct reader *r)
 {
     double positions = number_of(r->model, "max_position_embeddings", "seq_length", 0.0);
@@ -235,8 +235,8 @@ static void put_context(cJSON *to, const struct reader *r)
     }
 }
 
-/* Experts that every token uses are as one of their widths together. The first layers may have an
- * FFN instead of experts, and of ERNIE's the last ones must not. */
+/* Shared experts count as one expert of their total width. The first layers may have an FFN instead
+ * of experts; ERNIE's last ones may not. */
 static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
 {
     double n = number_of(r->model, "n_shared_experts", "moe_num_shared_experts", 0.0);
@@ -269,8 +269,8 @@ static void put_shared(cJSON *to, const struct reader *r, double expert_ffn)
     }
 }
 
-/* Gemma 3n lists the widths of its FFNs. Those of Gemma 4's layers that share their KV may be twice
- * as wide. An LLM file has two of them. */
+/* Gemma 3n lists the widths of its FFNs, and Gemma 4's layers with shared KV may be twice as wide.
+ * An LLM file has at most two widths. */
 static void put_other_ffn(cJSON *to, const struct reader *r, double layers, double ffn)
 {
     const cJSON *one, *listed = member(r->model, FFN);
@@ -295,7 +295,7 @@ static void put_other_ffn(cJSON *to, const struct reader *r, double layers, doub
     }
 }
 
-/* Gemma 3n and 4 have more than attention and FFN. */
+/* Gemma 3n and 4 have layer inputs besides attention and FFN. */
 static void put_layer_inputs(cJSON *to, const struct reader *r)
 {
     static const struct {
@@ -312,7 +312,7 @@ static void put_layer_inputs(cJSON *to, const struct reader *r)
     }
 }
 
-/* LFM2 states a width that its class cuts to two thirds, and rounds up. */
+/* LFM2 states a width that its class reduces to two thirds, rounded up. */
 static double ffn_width(const struct reader *r, const struct architecture *a)
 {
     const cJSON *listed = member(r->model, a->ffn);
@@ -356,7 +356,7 @@ static void put_shape(cJSON *to, const struct reader *r, const cJSON *root,
                         a->kv_heads == NONE ? 0
                         : a->kv_heads > 0   ? (uint32_t)a->kv_heads
                                             : heads);
-    /* A model with pictures keeps it outside of its text part. */
+    /* A vision model has it outside its text part. */
     const cJSON *tied = member(r->model, "tie_word_embeddings");
     tied = tied == NULL ? member(root, "tie_word_embeddings") : tied;
     uint32_t head_dim = head_width(r, a, hidden, heads);
@@ -401,7 +401,7 @@ cJSON *llm_hf_tree(const cJSON *root, const char *file, const char *name, uint32
         own_kind = variant_of(&r, a);
         a = &own_kind;
     }
-    refuse_what_is_beyond(&r, a); /* also of an unknown type: a file by hand cannot say it either */
+    refuse_what_is_beyond(&r, a); /* also for unknown types, because no LLM file can state these */
     if (a == NULL) {
         return NULL;
     }

@@ -48,7 +48,7 @@ void llm_hf_refuse_attention(const struct reader *r, const struct architecture *
     }
 }
 
-/* Part of a head that has rotary positions. */
+/* Share of a head with rotary positions. */
 static double rotary_frac(const struct reader *r)
 {
     static const struct {
@@ -72,8 +72,8 @@ static double rotary_frac(const struct reader *r)
     return own == NULL ? frac : number_of(own, "partial_rotary_factor", NULL, frac);
 }
 
-/* LLM files say what counts as special. gpt-oss has a sink in every head. Gemma 3 with pictures has
- * tokens that attend to later ones. */
+/* Whether attention is special (LLM files). gpt-oss has a sink in every head. Gemma 3 with vision
+ * has tokens that attend to later ones. */
 static bool is_special(const struct reader *r, const cJSON *root, const struct architecture *a,
                        uint32_t head_dim)
 {
@@ -86,9 +86,9 @@ static bool is_special(const struct reader *r, const cJSON *root, const struct a
            strcmp(json_string(root, "model_type"), "gemma3") == 0;
 }
 
-/* Layers with a sliding window. Older files do not list them: of Gemma 2 and gpt-oss every second
- * layer sees all, of Gemma 3n every fifth, of 3 and 4 every sixth, of Qwen those below
- * max_window_layers, of others none. */
+/* Number of layers with a sliding window. Older files do not list them. Layers without are every
+ * second one in Gemma 2 and gpt-oss, every fifth in Gemma 3n, every sixth in 3 and 4, those below
+ * max_window_layers in Qwen, and none in others. */
 static uint32_t sliding_layers(const struct reader *r, uint32_t layers)
 {
     const char *type = json_string(r->model, "model_type");
@@ -130,8 +130,8 @@ static void put_window(cJSON *to, const struct reader *r, uint32_t all_layers)
     }
 }
 
-/* Layers with a state. Older files do not list them: Qwen's say how often a layer attends, LFM2's
- * which ones do. */
+/* Number of layers with a state. Older files do not list them: Qwen's state the period of attention
+ * layers, LFM2's their indices. */
 static uint32_t recurrent_layers(const struct reader *r, const struct architecture *a,
                                  uint32_t layers)
 {
@@ -162,8 +162,8 @@ static void put_state(cJSON *to, uint32_t layers, double in, double out, double 
     }
 }
 
-/* Products give queries, keys, values, a gate as wide as the values, and two numbers a head of
- * values. A head keeps keys x values; the convolution keeps its last rows. */
+/* Products give queries, keys, values, a gate as wide as the values, and two numbers per head of
+ * values. The state of a head is keys x values; that of the convolution its last rows. */
 static void put_deltanet(cJSON *to, const struct reader *r, uint32_t layers)
 {
     double key_dim = count(r, "linear_key_head_dim", 128);
@@ -177,8 +177,8 @@ static void put_deltanet(cJSON *to, const struct reader *r, uint32_t layers)
     (void)cJSON_AddTrueToObject(to, "gated_attention");
 }
 
-/* Products give a gate and values, both as wide as the inner width, what goes into the state and
- * comes out of it for each group, and a step for each head. */
+/* Products give a gate and values, both of the inner width, the state's input and output matrices
+ * for each group, and a step for each head. */
 static void put_mamba(cJSON *to, const struct reader *r, uint32_t layers)
 {
     double inner = (double)count(r, "mamba_expand", 2) * count(r, "hidden_size", 0);
@@ -189,7 +189,7 @@ static void put_mamba(cJSON *to, const struct reader *r, uint32_t layers)
               inner * width + rows * (inner + in_out));
 }
 
-/* Products give what is convolved and two gates. */
+/* Products give the input of the convolution and two gates. */
 static void put_convolution(cJSON *to, const struct reader *r, uint32_t layers)
 {
     double hidden = count(r, "hidden_size", 0);

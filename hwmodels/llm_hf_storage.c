@@ -27,15 +27,15 @@ static bool is_true(const cJSON *o, const char *key)
     return cJSON_IsTrue(member(o, key));
 }
 
-/* A weight has `bits`. A group of weights stores `group_bytes` in addition, for its scales. */
+/* A weight has `bits`, and a group of weights has `group_bytes` for its scales. */
 static void grouped(struct storage *s, double bits, double group, double group_bytes)
 {
     s->bits = (uint32_t)bits;
     s->body = bits / 8.0 + (group > 0.0 ? group_bytes / group : 0.0);
 }
 
-/* A part of a layer that every token reads: all of its attention or its MLP, or a product. Norms, a
- * part for pictures and what chooses experts do not count. */
+/* Whether it is a part of a layer that every token reads: all of its attention or MLP, or a
+ * product. Norms, vision parts and expert routers do not count. */
 static bool is_product(const char *name)
 {
     bool part =
@@ -43,7 +43,7 @@ static bool is_product(const char *name)
     return part && strstr(name, "norm") == NULL && strstr(name, "vis") == NULL;
 }
 
-/* Next to experts the attention of all layers is all that is dense: gpt-oss. */
+/* Whether name is the attention of all layers in a mixture, its only dense weights (gpt-oss). */
 static bool is_dense(const struct reader *r, const char *name)
 {
     return r->experts && text_ends(name, ".layers.*.self_attn");
@@ -61,7 +61,7 @@ static const char *kept_wide(const struct reader *r, const cJSON *q, struct stor
         cJSON_ArrayForEach (c, member(q, keys[i])) {
             const char *name = cJSON_GetStringValue(c);
             if (name != NULL && is_dense(r, name)) {
-                s->dense = s->head; /* as it was trained */
+                s->dense = s->head; /* in the training format */
             } else if (name != NULL && is_product(name)) {
                 return name;
             }
@@ -98,9 +98,9 @@ static void mlx(const struct reader *r, const cJSON *q, struct storage *s)
     }
 }
 
-/* Quantised weights as the tools store them: a scale of 16 bit (and a zero point as wide as a
- * weight) per group. Bitsandbytes has one of 32 bit per 64 weights, MXFP4 one of 8 bit per 32, and
- * NVFP4 one of 8 bit per 16. */
+/* Bytes of quantised weights by tool: a scale of 16 bit (and a zero point as wide as a weight) per
+ * group. Bitsandbytes has one of 32 bit per 64 weights, MXFP4 one of 8 bit per 32, and NVFP4 one of
+ * 8 bit per 16. */
 static bool quantised(const struct reader *r, const cJSON *q, const char *method, struct storage *s)
 {
     size_t before = r->e->n;
@@ -236,5 +236,5 @@ void llm_tree_width(cJSON *to, uint32_t bits)
                    "%u-bit weights with their scales (the width asked for)", bits);
     llm_hf_put_storage(to, &s);
     cJSON_DeleteItemFromObjectCaseSensitive(to,
-                                            "layer_embedding_bytes_per_weight"); /* as the head */
+                                            "layer_embedding_bytes_per_weight"); /* like the head */
 }

@@ -16,7 +16,7 @@ static void after(struct llm_layer *l, double in, double out, double copies, dou
     l->after[l->n_after++] = (struct llm_product){in, out, copies, layers};
 }
 
-/* Layers with heads of their own; `values`: their keys need another product for values. */
+/* Adds layers with separate heads; `values`: values have a separate product. */
 static void add_heads(struct llm_layer *l, const struct llm *m, double kv_heads, double head_dim,
                       bool values, double layers)
 {
@@ -73,7 +73,7 @@ static void add_recurrent(struct llm_layer *l, const struct llm *m, double layer
 static void add_further(struct llm_layer *l, const struct llm *m)
 {
     double h = m->hidden;
-    double once = 1.0 / m->n_layers; /* in a pass */
+    double once = 1.0 / m->n_layers; /* per pass */
     if (m->layer_embedding > 0) {
         before(l, h, (double)m->layer_embedding * m->n_layers, 1.0, once);
         after(l, h, m->layer_embedding, 1.0, 1.0);

@@ -47,7 +47,7 @@ static bool read_behind_the_package(const struct soc *soc)
     return behind;
 }
 
-/* Does the name, or that of the machine it was made from, begin with one of the words? */
+/* Whether the name, or that of the machine it was made from, begins with one of the words. */
 static bool is_among(const struct soc *soc, const char *words)
 {
     bool among = false;

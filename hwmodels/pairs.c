@@ -65,7 +65,7 @@ static double bytes_per_s(const struct kernel_row *co, double slowdown)
 struct collection {
     struct pairs *out;
     struct sums *slowdowns;  /* by cell */
-    struct sums (*rates)[4]; /* by cell: alone and both of victim and culprit, bytes/s */
+    struct sums (*rates)[4]; /* by cell: victim and culprit, isolated and co-running, bytes/s */
 };
 
 static size_t cell_find(struct collection *c, const struct kernel_row *v,
@@ -122,7 +122,7 @@ static void collect(struct collection *c, const struct kernel_rows *rows)
     }
 }
 
-/* ---- what they say ---- */
+/* ---- results ---- */
 
 static void find_cap(struct pairs *p)
 {
@@ -141,7 +141,7 @@ static void find_cap(struct pairs *p)
     }
 }
 
-/* How the first device shares the cap, where both would take more. */
+/* Fits the first device's share of the cap when both demand more. */
 static void find_share(struct pairs *p)
 {
     struct sums s = {0};

@@ -3,18 +3,18 @@
 #include "hwmodels/roofline_impl.h"
 #include "sim/base/words.h"
 
-/* A part of every kernel: each form has its own, and no call. */
+/* Inlined into the kernel function of each model, because it is the hottest code. */
 #define IN_PLACE __attribute__((always_inline)) static inline
 
-/* fmax of two numbers, inline: every kernel asks for several. */
+/* fmax of two numbers, inline, because every kernel needs several. */
 static inline double larger(double x, double y)
 {
     return x > y ? x : y;
 }
 
-/* e_a, or what it is on average where some pairs have a rate of their own. Those of the row of a
- * decoding sequence and its keys are at e_d, and so are those of prompts with few rows each. All
- * others are at e_s where the model's attention is special. */
+/* e_a, or the harmonic mean if pairs have different rates. Pairs of decode rows run at e_d, and so
+ * do those of prompts with few rows each. All others run at e_s if the model's attention is
+ * special, else at e_a. */
 static inline double attention_frac(const struct roofline *r, const struct soc_runtime *p,
                                     const struct work_shape *w)
 {
@@ -26,7 +26,7 @@ static inline double attention_frac(const struct roofline *r, const struct soc_r
     if (of_prompts == of_decodes || pairs == 0.0) {
         return of_prompts;
     }
-    /* Below 0 where drafts are verified: rows, not sequences, decode. */
+    /* Negative if drafts are verified, because these have several rows per sequence. */
     int64_t prompts = (int64_t)w->sequences - (w->rows - w->prefill_rows);
     bool few = w->prefill_rows < p->few_rows * prompts;
     double decode = few ? pairs : fmin(pairs, soc_ops_decode_keys(w));
@@ -35,12 +35,12 @@ static inline double attention_frac(const struct roofline *r, const struct soc_r
 
 struct terms {
     double compute_s, memory_s;
-    double launch_s; /* launches, and what the sequences of a batch cost one by one */
+    double launch_s; /* launches, and costs per sequence of a batch */
     double flop, bytes;
-    double compute_only_frac, bytes_per_s; /* when its bytes move: first, and how fast at most */
+    double compute_only_frac, bytes_per_s; /* of traffic: last share without any, largest rate */
 };
 
-/* Sequences that decode, beyond the one whose rows a pass without a prompt is made of. */
+/* Decode sequences, without the first one of a pass without a prompt. */
 static double further_decodes(const struct work_shape *w)
 {
     uint32_t rows = w->rows - w->prefill_rows;
@@ -49,13 +49,13 @@ static double further_decodes(const struct work_shape *w)
     return decodes > 0 && prompts == 0 ? decodes - 1.0 : decodes;
 }
 
-/* The part of an op's weights that a kernel has. */
+/* The share of an op's weights that a kernel uses. */
 static inline double weights_frac(const struct kernel_query *q)
 {
     return q->columns > 0 ? (double)q->columns / LAUNCH_COLUMNS : 1.0;
 }
 
-/* Passes that a runtime with micro-batches makes of a kernel's rows; of equal size here. */
+/* Number of passes, of equal size, into which a runtime's micro-batches split a kernel's rows. */
 static inline double micro_batches(const struct soc_runtime *p, const struct kernel_query *q)
 {
     return p->micro_batch > 0 ? ceil((double)q->padded_rows / p->micro_batch) : 1.0;
@@ -73,7 +73,7 @@ static inline double exchange_s(const struct roofline *r, const struct kernel_qu
     return 2.0 * (x->latency_s + sent * q->padded_rows / x->bytes_per_s);
 }
 
-/* Keys that are read. Where attention is padded, they come in multiples of a chunk. */
+/* Keys to read. With padded attention they are a multiple of a chunk. */
 static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
                                  double far_frac, uint32_t chunk)
 {
@@ -82,11 +82,11 @@ static inline double padded_keys(const struct work_shape *w, const struct soc_ru
     if (!p->pad_attention || chunk == 0) {
         return keys;
     }
-    /* No single lengths are known of several sequences: the mean. */
+    /* Lengths of several sequences are unknown, so this is the mean padding. */
     return w->sequences == 1 ? ceil(keys / chunk) * chunk : keys + 0.5 * chunk * w->sequences;
 }
 
-/* Pairs of a query and a key. A static graph computes what it then masks. */
+/* Pairs of a query and a key, including masked ones that a static graph computes. */
 static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p,
                                double far_frac)
 {
@@ -94,7 +94,7 @@ static inline double all_pairs(const struct work_shape *w, const struct soc_runt
     return larger(pairs, (double)p->window * w->rows);
 }
 
-/* A share of an MHA's rows costs its share of the work; keys are read for the whole share. */
+/* Adds attention. A share of an MHA's rows has that share of the pairs and keys. */
 IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                             double flop_per_s, struct terms *t)
 {
@@ -116,9 +116,8 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     }
 }
 
-/* Launches, and what each further sequence costs by itself, in mixed passes too: attention's own
- * launch and the gathering of its KV; and of products of few rows, the share of the weights read
- * again. */
+/* Adds launches, and the costs of each further sequence, also in mixed passes: a launch of
+ * attention, gathering its KV, and the share of weights that products of few rows read again. */
 IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, double part,
                         const struct soc_curve *c, struct terms *t)
 {
@@ -132,22 +131,21 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
     if (w->prefill_rows == 0) {
         t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
     }
-    if (roofline_has_attention(q->op)) { /* a share of the rows holds that share of the sequences */
+    if (roofline_has_attention(q->op)) { /* a share of the rows has that share of the sequences */
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
         double keys = (double)w->kv_read_tokens - r->far_key_frac[q->device] * (double)w->far_keys;
         again += p->kv_gather_frac * r->kv_bytes_per_key * keys * further / w->sequences;
     }
-    /* This time is added to that of launches and not to the roofline's memory time. There it would
-     * vanish as soon as prompt rows made the pass compute-bound, and decodes of mixed passes would
-     * be free. */
+    /* This time is added to that of launches, not to the roofline's memory time. There it would
+     * have no effect in compute-bound passes, so decodes of mixed passes would be free. */
     t->bytes += again;
     t->launch_s += again / c->bytes_per_s;
 }
 
-/* Work and bytes of a kernel's matrix products, and the time of the work. `plain` drops what
- * Appendix B does not have. */
+/* Work and bytes of a kernel's matrix products, and the time of the work. `plain`: only terms of
+ * Appendix B. */
 IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                             struct terms *t)
 {
@@ -160,10 +158,10 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     double passes = plain ? 1.0 : micro_batches(p, q);
     /* A static kernel computes its padding. */
     double rows = q->padded_rows / passes;
-    /* By the rows that were asked for: padding is routed to no expert. */
+    /* By rows without padding, because padding is not routed to experts. */
     double touched = op->expert_bytes > 0.0 ? llm_experts_touched(m->llm, q->rows / passes) : 0.0;
-    double fill = 1.0;   /* filling costs time but is no work, so it is not in flop */
-    double slower = 0.0; /* flop per row that slower kernels cost beyond their own */
+    double fill = 1.0;   /* filling costs time but no work, so it is not in flop */
+    double slower = 0.0; /* additional flop per row with the time of slower kernels */
     if (many && !plain && op->flop_per_row > 0.0) {
         /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
          * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
@@ -177,8 +175,8 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
         if (op->expert_flop_per_row > 0.0) {
             slower = op->expert_flop_per_row * p->expert_fill / m->llm->ffn_hidden;
             if (prompts) {
-                /* Each expert that is chosen costs rows of its own. They fill nothing: divided by
-                 * what `fill` multiplies them with. */
+                /* Each chosen expert costs additional rows. `fill` does not apply to them, so this
+                 * divides by its factor. */
                 double chosen = touched * m->llm->n_experts / m->llm->experts_per_token;
                 slower += op->expert_flop_per_row * p->expert_rows * chosen / (rows + p->fill_rows);
             }
@@ -189,12 +187,12 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     t->launch_s = 0.0;
     t->flop = op->flop_per_row * rows * passes * part;
     t->compute_s = (t->flop + slower * rows * passes * part) / c->flop_per_s * fill;
-    /* Each share of the weights reads all inputs; outputs are counted whole, too. */
+    /* A share of the weights reads all inputs. Outputs are counted in full, too. */
     t->bytes = op->weight_bytes * passes * part + op->io_bytes_per_row * q->padded_rows;
     t->bytes += op->expert_bytes * touched * passes * part;
 }
 
-/* Time of both sides of a roofline together: the longer one, ... */
+/* Time of compute and memory together: the maximum, ... */
 static double longer_s(const struct terms *t, double knee)
 {
     (void)knee;
@@ -215,9 +213,9 @@ static inline double enqueue_s(const struct soc_runtime *p, const struct work_sh
     return w->prefill_rows > 0 && p->prompt_enqueue_s > 0.0 ? p->prompt_enqueue_s : p->enqueue_s;
 }
 
-/* The host prepares each op while those before it run. The device waits where preparing a layer
- * takes longer than its matrix products; ops share that wait. Attention would hide a little more,
- * but then products would depend on the context. */
+/* The host prepares each op while earlier ones run. The device waits if preparing a layer takes
+ * longer than its matrix products; its ops share that wait. Attention would hide a little more, but
+ * then the time of products would depend on the context. */
 static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
                           double (*both_s)(const struct terms *t, double knee))
 {
@@ -225,7 +223,7 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
     struct kernel_query whole = *q;
     whole.op = q->op == OP_HEAD ? OP_HEAD : OP_LAYER;
     uint32_t chunk = m->machine->devices[q->device].chunk_rows;
-    if (q->op == OP_MHA && q->rows > 1 && chunk > 0) { /* it is not cut, and the products are */
+    if (q->op == OP_MHA && q->rows > 1 && chunk > 0) { /* only products are split into chunks */
         whole.padded_rows = chunk;
         whole.rows = q->rows < chunk ? q->rows : chunk;
     }
@@ -239,7 +237,7 @@ static double host_wait_s(const struct hwmodel *m, const struct kernel_query *q,
     return lacking_s > 0.0 ? lacking_s * r->ops[q->op].prims / prims : 0.0;
 }
 
-/* Both sides of the roofline of a whole kernel, and what comes besides. */
+/* All terms of a kernel: compute, memory, and launches. */
 IN_PLACE void terms_fill(const struct hwmodel *m, const struct kernel_query *q, bool plain,
                          double (*both_s)(const struct terms *t, double knee), struct terms *t)
 {
@@ -272,8 +270,8 @@ static inline uint32_t longest_context(const struct soc_runtime *p)
     return p->valid_context_max != 0 ? p->valid_context_max : UINT32_MAX;
 }
 
-/* A kernel first loads, and then computes. It loads no faster than its device can: a kernel that
- * waits for memory all the time loads all the time. */
+/* A kernel first loads, then computes. Loading is limited by the device's bandwidth, so a
+ * memory-bound kernel loads all the time. */
 IN_PLACE int64_t load_ns(const struct terms *t, int64_t t_ns)
 {
     double least_ns = larger(t->bytes / t->bytes_per_s * 1e9, 1.0);
@@ -285,7 +283,7 @@ IN_PLACE void cost_fill(const struct terms *t, double seconds, bool is_outside,
                         struct kernel_cost *out)
 {
     int64_t ns = units_round(seconds * 1e9);
-    /* No kernel is free: one of zero length could be launched for ever at one instant. */
+    /* At least 1 ns: kernels of zero length could be launched for ever in one instant. */
     out->t_ns = ns < 1 ? 1 : ns;
     out->load_ns = t->compute_only_frac > 0.0 ? load_ns(t, out->t_ns) : out->t_ns;
     out->bytes = t->bytes;
@@ -335,7 +333,7 @@ static void kernel_pnorm(const struct hwmodel *m, const struct kernel_query *q,
     finish(m, q, &t, pnorm_s(&t, r->runtime[q->device]->knee), out);
 }
 
-/* A measured kernel may be faster than the DDR moves its bytes: a cache has the rest of them. */
+/* A measured kernel may be faster than the DDR, because a cache has some of its bytes. */
 static void cap_bytes(const struct hwmodel *m, struct kernel_cost *out)
 {
     double most = m->machine->ddr_peak_bytes_per_s * 1e-9 * (double)out->load_ns;
@@ -356,7 +354,7 @@ static void kernel_table(const struct hwmodel *m, const struct kernel_query *q,
     }
 }
 
-/* Measured kernels of this very model; `p-norm` where there are none. */
+/* Measured kernels of the same model; `p-norm` without these. */
 static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
                           struct kernel_cost *out)
 {
@@ -364,7 +362,7 @@ static void kernel_per_op(const struct hwmodel *m, const struct kernel_query *q,
     const struct soc_ops *ops = &r->runtime[q->device]->ops;
     struct terms t;
     terms_fill(m, q, false, norm_s, &t);
-    /* Measured kernel times hold for one model. The formula predicts all other models. */
+    /* Measured kernel times are only valid for their model. The formula predicts all others. */
     bool measured = ops->given && strcmp(ops->model, m->llm->name) == 0;
     double seconds = measured ? soc_ops_seconds(ops, q) * weights_frac(q)
                               : pnorm_s(&t, r->runtime[q->device]->knee);

@@ -1,8 +1,8 @@
-/* Lower bounds of kernel times in the form that bounds of whole schedules need (kernel_floor). */
+/* Lower bounds of kernel times, as bounds of whole schedules need them (kernel_floor). */
 #include "hwmodels/roofline_impl.h"
 
-/* The straight parts of a kernel's terms: what fill, padding and batches of sequences add is left
- * out, and of a mixture's experts one row's count. */
+/* The linear parts of a kernel's terms, without the additions of fill, padding and batches. Experts
+ * of a mixture count for one row. */
 static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_kind, bool one_row,
                        bool plain, struct kernel_floor *out)
 {
@@ -11,7 +11,7 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     const struct soc_curve *c = one_row ? &p->one : &p->many;
     const struct roofline_op *op = &r->ops[op_kind];
     double width = one_row || plain ? 1.0 : 1.0 + p->width_fill / m->llm->hidden;
-    /* This side of the curve begins at two rows. */
+    /* Kernels of many rows have at least two. */
     double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
     *out = (struct kernel_floor){
         .fixed_s =
@@ -24,8 +24,8 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     };
     if (roofline_has_attention(op_kind)) {
         double fastest = plain ? 1.0 : fmax(p->attention_frac, p->decode_attention_frac);
-        /* A pair and a key count in layers without a window at least. States count nothing: a share
-         * of the rows moves less of them. */
+        /* A pair and a key count at least in layers without a window. States do not count, because
+         * a share of the rows moves less of them. */
         double pairs = 1.0 - r->far_pair_frac[device];
         out->pair_s = pairs * r->attn_flop_per_pair / (c->flop_per_s * fastest);
         out->key_bytes = (1.0 - r->far_key_frac[device]) * r->kv_bytes_per_key;
@@ -45,7 +45,7 @@ void roofline_floor_roofline(const struct hwmodel *m, uint8_t device, enum op_ki
     floor_fill(m, device, op, one_row, true, out);
 }
 
-/* The smallest factor that rows of this kind can meet. */
+/* Uses the smallest factor of the table for such rows. */
 void roofline_floor_table(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                           struct kernel_floor *out)
 {

@@ -1,4 +1,4 @@
-/* Roofline models of a SoC: what the ops of an LLM take, and with which runtimes. */
+/* Builds the roofline model of a SoC: costs of an LLM's ops, and the runtimes. */
 #include "hwmodels/llm_layers.h"
 #include "hwmodels/roofline.h"
 
@@ -23,7 +23,7 @@ static void add_products(struct roofline_op *op, const struct llm_product *p, ui
     op->prims = prims;
 }
 
-/* Two or three products of an FFN; `copies` of it in a layer on average. */
+/* Adds the two or three products of an FFN; `copies`: mean number of it in a layer. */
 static void add_ffn(struct roofline_op *op, const struct llm *m, double width, double copies,
                     double bytes_per_weight)
 {
@@ -45,17 +45,17 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     add_products(&r->ops[OP_FFN], l.after, l.n_after, dense);
     double dense_bytes = r->ops[OP_FFN].weight_bytes;
     double dense_flop = r->ops[OP_FFN].flop_per_row;
-    /* Every layer of a pass costs the same: layers without experts are a share of each. */
+    /* All layers of a pass cost the same, so layers without experts are a share of each. */
     double dense_share = (double)m->dense_layers / m->n_layers;
     add_ffn(&r->ops[OP_FFN], m, m->ffn_hidden, used * (1.0 - dense_share),
             m->body_bytes_per_weight);
-    if (m->n_experts > 0) { /* which experts are read depends on the rows */
+    if (m->n_experts > 0) { /* the number of experts read depends on the rows */
         double read_bytes = r->ops[OP_FFN].weight_bytes - dense_bytes;
         r->ops[OP_FFN].expert_bytes = read_bytes / used * m->n_experts;
         r->ops[OP_FFN].weight_bytes = dense_bytes;
         r->ops[OP_FFN].expert_flop_per_row = r->ops[OP_FFN].flop_per_row - dense_flop;
     }
-    double prims = r->ops[OP_FFN].prims; /* one of the FFNs is in each layer */
+    double prims = r->ops[OP_FFN].prims; /* each layer has one of these FFNs */
     add_ffn(&r->ops[OP_FFN], m, m->dense_ffn, dense_share, dense);
     r->ops[OP_FFN].prims = prims;
     if (m->shared_ffn > 0) {
@@ -63,8 +63,8 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     }
     add_matrix(&r->ops[OP_HEAD], m->hidden, m->vocab, m->head_bytes_per_weight, 1.0);
     r->ops[OP_MHA].prims = 1.0;
-    /* A fused layer moves and computes what its ops do. Fusion saves launches only, and the
-     * runtime states those (fused_launches). */
+    /* A fused layer has the traffic and work of its ops. Fusion only saves launches, which the
+     * runtime states (fused_launches). */
     struct roofline_op *layer = &r->ops[OP_LAYER];
     layer->flop_per_row = r->ops[OP_QKV].flop_per_row + r->ops[OP_FFN].flop_per_row;
     layer->weight_bytes = r->ops[OP_QKV].weight_bytes + r->ops[OP_FFN].weight_bytes;
@@ -115,8 +115,8 @@ void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_r
     r->runtime[device] = runtime;
     r->far_pair_frac[device] = runtime->sliding_window ? l.far_pair_frac : 0.0;
     r->far_key_frac[device] = runtime->sliding_window ? l.far_key_frac : 0.0;
-    /* In the roofline's own copy of the machine, which is what runs, policies and estimates ask
-     * too: one price for one kernel on every road. */
+    /* Changes the roofline's copy of the machine, which runs, policies and estimates use, too, so
+     * that a kernel has the same cost everywhere. */
     r->machine.devices[device].chunk_rows =
         runtime->chunk_rows_own ? runtime->chunk_rows : r->chunk_rows[device];
 }

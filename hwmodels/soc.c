@@ -23,20 +23,20 @@ struct soc_format soc_format_of_width(uint32_t weight_bits)
     if (weight_bits == 8) {
         return (struct soc_format){1.01, 1.01, 1.0};
     }
-    /* group-wise scales and zero points: 20 bits per 128 weights, and some layers left at 8 bit */
+    /* group-wise scales and zero points: 20 bits per 128 weights, and some layers of 8 bits */
     return (struct soc_format){weight_bits / 8.0 + 0.06, 1.01, 1.0};
 }
 
-/* How well an entry's name covers a runtime: its length, 0 when it does not. */
+/* How well an entry's name matches a runtime: its length; 0: not. */
 static size_t covers(const char *entry, const char *runtime)
 {
     size_t n = strlen(entry);
-    /* "openvino-2025" covers "openvino-2025.1" and does not cover "openvino-20251": a name ends at
-     * a dot, at a dash or at its end. */
+    /* "openvino-2025" matches "openvino-2025.1", but not "openvino-20251": after the match there
+     * must be a dot, a dash or the end. */
     if (strncmp(entry, runtime, n) != 0 || strchr(".-", runtime[n]) == NULL) {
         return 0;
     }
-    return n + (runtime[n] == '\0'); /* strchr finds the end too: the same name */
+    return n + (runtime[n] == '\0'); /* strchr also finds the end: equal names */
 }
 
 double soc_table_factor(const struct soc_table *t, double rows)
@@ -109,7 +109,7 @@ double soc_cores_ratio(const struct soc_device *a, const struct soc_device *b)
 }
 
 /* A runtime's name in parts: "x-2026.1dev-static" is version 2026.1 of toolchain "x" in the build
- * "-static". Letters behind the numbers say how a version was made, not which it is. */
+ * "-static". Letters after the numbers are not part of the version. */
 struct version {
     size_t toolchain; /* length of its name; 0: the name states no version */
     double number;    /* 2026.01 */
@@ -141,7 +141,7 @@ bool soc_runtime_versioned(const char *runtime)
     return version_of(runtime).toolchain > 0;
 }
 
-/* Versions apart; infinite where they are not of one toolchain and build. */
+/* Distance of versions; infinite for different toolchains or builds. */
 static double versions_apart(const char *a, const char *b)
 {
     struct version x = version_of(a);
@@ -166,8 +166,8 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
         double cover = runtime == NULL ? 0.0 : (double)covers(r->runtime, runtime);
         double apart = runtime == NULL ? (double)INFINITY : versions_apart(r->runtime, runtime);
         /* Only entries of the model's width count, since bits decide how much is read from memory.
-         * The order is: the name asked for, its nearest version, the name that is usual here. If
-         * the width has no entry, the default one is used. */
+         * Preference: the requested name, its nearest version, the usual name. Without an entry for
+         * the width, the default is used. */
         int rank = cover > 0.0 ? 4 : isfinite(apart) ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
         double score = rank == 4 ? cover : rank == 3 ? -apart : 0.0;
         if (rank > best_rank || (rank == best_rank && score > best_score)) {
@@ -184,8 +184,8 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
 
 static void curve_reserve(struct soc_curve *c, double time_left, double rate_left)
 {
-    /* If others use a part of the device's time, everything on it takes longer: compute, memory and
-     * launches. The share of its rate that they take slows compute once more. */
+    /* If other programs use a share of the device's time, compute, memory and launches take longer.
+     * The share of its rate that they use slows compute further. */
     c->flop_per_s *= time_left * rate_left;
     c->bytes_per_s *= time_left;
     c->launch_s /= time_left;

@@ -15,7 +15,7 @@
 static const struct json_field one_row_rows[] = {CURVE(one)};
 static const struct json_fields one_row_keys = JSON_FIELDS(one_row_rows, NULL);
 
-/* Bare numbers: a calibration starts from them, and nothing else uses them. */
+/* Plain numbers, only used as starting values of a calibration. */
 static const struct json_field start_rows[] = {
     {JSON_NUMBER(R, start.flop_per_s, "rate", 1e-4, 1e5, 1e12, "TFLOP/s.")},
     {JSON_NUMBER(R, start.bytes_per_s, "bandwidth", 1e-3, 1e5, 1e9, "GB/s.")},

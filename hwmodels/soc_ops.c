@@ -92,16 +92,16 @@ void soc_ops_parse(struct json_obj *o, struct soc_ops *out)
     out->given = true;
 }
 
-/* Below the first point its time; beyond the last in proportion to the last step, or to the rows
- * where there is one point only. */
+/* Below the first point, its time. Beyond the last, extrapolates the last segment, or in proportion
+ * to the rows if there is only one point. */
 static double table_seconds(const struct soc_ops_table *t, double rows)
 {
     uint32_t last = t->n - 1;
     if (rows <= t->rows[0]) {
         return t->s[0];
     }
-    /* One point gives no slope. In proportion to the rows is an upper bound where weights are read
-     * once. */
+    /* One point gives no slope. Proportional to the rows is an upper bound, because weights are
+     * read once. */
     if (t->n == 1) {
         return t->s[0] * rows / t->rows[0];
     }
@@ -120,7 +120,7 @@ double soc_ops_decode_keys(const struct work_shape *w)
     double keys = (double)w->kv_read_tokens;
     double prompt_rows = w->prefill_rows;
     double d = w->rows - prompt_rows;
-    double m = w->sequences - d; /* less where drafts are verified: rows, not sequences, are d */
+    double m = w->sequences - d; /* too few if drafts are verified, because d counts rows */
     double r = m > 0.0 ? prompt_rows / m : 0.0;
     if (w->prefill_rows == 0 || d <= 0.0 || m <= 0.0) {
         return d > 0.0 ? keys : 0.0;
@@ -137,7 +137,7 @@ double soc_ops_pairs(double rows, double keys, uint32_t tile)
     if (tile == 0) {
         return rows * keys - rows * (rows - 1.0) / 2.0;
     }
-    /* A tile of rows skips the tiles of keys that none of its rows sees. */
+    /* A tile of rows skips tiles of keys that are masked for all its rows. */
     double pairs = 0.0;
     for (double end = tile; end < rows + tile; end += tile) {
         double seen = keys - rows + fmin(end, rows);
@@ -146,8 +146,8 @@ double soc_ops_pairs(double rows, double keys, uint32_t tile)
     return pairs;
 }
 
-/* Rows of prompts, of which a pass has m, as if these were equally long: only sums are known. The
- * share of their rows decides on the path. */
+/* Time of the m prompts of a pass, treated as equally long because only sums are known. Their rows
+ * per prompt decide on the path. */
 static double prompt_seconds(const struct soc_ops_prefill *p, const struct work_shape *w,
                              double decode_keys, double share)
 {
@@ -170,8 +170,7 @@ static double attention_seconds(const struct soc_ops *ops, const struct kernel_q
     double decodes = (double)(w->rows - w->prefill_rows);
     double decode_keys = soc_ops_decode_keys(w);
     double seconds = ops->decode_key_s * decode_keys * share + ops->decode_row_s * decodes * share;
-    /* A pass with a prompt is launched as prefill, so it does not pay the fixed cost of a batch of
-     * decodes. */
+    /* A pass with a prompt is launched as prefill, so it lacks the fixed cost of a decode batch. */
     return seconds + (w->prefill_rows > 0 ? prompt_seconds(&ops->prefill, w, decode_keys, share)
                                           : ops->decode_s);
 }

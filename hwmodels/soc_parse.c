@@ -1,4 +1,4 @@
-/* Reading a SoC file, and what its numbers must be to each other. */
+/* Reads a SoC file, and checks relations between its numbers. */
 #include "hwmodels/soc.h"
 
 const char *const soc_error_names[2][3] = {
@@ -19,7 +19,7 @@ static void errors_parse(struct json_obj *fit, struct soc_runtime *r)
     r->measured_rows = json_get_u32(&measured, "rows", 1, UINT32_MAX);
 }
 
-/* The rest of the object is for people: how good a calibration is. */
+/* The other members are for people: the quality of a calibration. */
 static void fit_parse(struct json_obj *o, struct soc_runtime *r)
 {
     struct json_obj fit = json_get_object(o, "fit");
@@ -43,7 +43,7 @@ static void table_parse(struct json_obj *o, struct soc_table *t)
         json_fields_read(&p, &soc_table_keys, &f, NULL);
         t->rows[i] = f.rows;
         t->factor[i] = f.factor;
-        /* Between two rows a factor is interpolated, which takes an order. */
+        /* Factors are interpolated between rows, so rows must rise. */
         if (i > 0 && t->rows[i] <= t->rows[i - 1]) {
             json_refuse(&p, "rows", "must rise");
         }
@@ -51,7 +51,7 @@ static void table_parse(struct json_obj *o, struct soc_table *t)
     }
 }
 
-/* Bytes that the entry does not state are those of its width. */
+/* Sets bytes that the entry does not state to those of its width. */
 static void format_complete(struct soc_runtime *r)
 {
     const struct soc_format usual = soc_format_of_width(r->weight_bits);
@@ -115,7 +115,7 @@ static void dvfs_parse(struct soc *soc, struct json_obj *o, struct soc_device *s
     json_done(&from);
 }
 
-/* The entry of the runtime that the device states, which takes the place of the default. */
+/* Makes the entry of the runtime that the device states the default. */
 static void choose_runtime(struct soc_device *sd, struct json_obj *o)
 {
     SCOPED(text_fini) struct text has = {0};
@@ -184,7 +184,7 @@ static void check_runtimes(const struct soc *soc, uint32_t device, const char *f
     }
 }
 
-/* Checks rules between keys; reading has checked each key. */
+/* Checks relations between keys. Single keys were checked when read. */
 static void check(const struct soc *soc, const char *file, struct err *e)
 {
     const struct machine *m = &soc->machine;
@@ -207,7 +207,7 @@ static void check(const struct soc *soc, const char *file, struct err *e)
                     file, i, soc_meter_names()[meter]);
         }
     }
-    /* A load goes into memory, so nothing loads faster than that. */
+    /* A load writes to memory, so it is no faster than that. */
     if (m->loader_bytes_per_s > m->ddr_peak_bytes_per_s ||
         m->swap_bytes_per_s > m->ddr_peak_bytes_per_s) {
         err_add(e, "%s: loader: a bandwidth above ddr.peak", file);
@@ -237,7 +237,7 @@ int soc_parse(const cJSON *root, const char *file, struct soc *out, struct err *
     if (out->ddr_likely_bytes_per_s == 0.0) {
         out->ddr_likely_bytes_per_s = out->machine.ddr_peak_bytes_per_s;
     }
-    /* A missing number reads 0: checking the file against itself would report it a second time. */
+    /* A missing number reads as 0, so these checks would report it again. */
     if (e->n == before) {
         check(out, file, e);
         soc_partition(out, file, e);

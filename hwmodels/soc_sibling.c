@@ -5,14 +5,14 @@
 #include "sim/base/portable.h"
 #include "sim/base/words.h"
 
-/* A prediction in the middle of what tables hold: 3e9 weights, 1024 tokens of prompt or context, or
- * a short prompt's 32. */
+/* A typical row of the tables: 3e9 weights, 1024 tokens of prompt or context, or 32 of a short
+ * prompt. */
 #define USUAL_WEIGHTS 3e9
 #define USUAL_TOKENS 1024.0
 #define SHORT_TOKENS 32.0
 
-/* How far predictions from one SoC to another were off, for one kind of device: of that phase, in
- * the middle of the table's models. */
+/* Errors of transfers from one SoC to another, for a kind of device and a phase, at a typical row.
+ */
 static struct conformal_interval transfer_of(const struct conformal *t, const char *family,
                                              enum device_kind kind, enum conformal_phase phase)
 {
@@ -27,14 +27,15 @@ static struct conformal_interval transfer_of(const struct conformal *t, const ch
     return conformal_of(t, &q, CONFORMAL_LEVEL);
 }
 
-/* Numbers of a runtime entry: each takes over the error of a phase, and scales as `scale` says. */
+/* Numbers of a runtime entry. Each has the transfer error of a phase as its range, and is scaled by
+ * `scale`. */
 enum scale {
     SCALE_NONE,
     SCALE_RATE,
     SCALE_ROWS,
     SCALE_COLUMNS,
     SCALE_DDR,
-    SCALE_SHARE /* a share of the rate whose product with it follows the peak */
+    SCALE_SHARE /* a share of the rate; share times rate follows the peak */
 };
 static const struct {
     const char *key;
@@ -44,7 +45,7 @@ static const struct {
     {"rate", CONFORMAL_PREFILL, SCALE_RATE},
     {"bandwidth", CONFORMAL_DECODE, SCALE_DDR},
     {"launch", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
-    {"enqueue", CONFORMAL_SHORT_PREFILL, SCALE_NONE}, /* the host's */
+    {"enqueue", CONFORMAL_SHORT_PREFILL, SCALE_NONE}, /* a host cost */
     {"prompt_enqueue", CONFORMAL_SHORT_PREFILL, SCALE_NONE},
     {"row_fill", CONFORMAL_SHORT_PREFILL, SCALE_ROWS},
     {"width_fill", CONFORMAL_PREFILL, SCALE_COLUMNS},
@@ -81,18 +82,18 @@ static void set_text(cJSON *o, const char *key, const char *text)
 {
     if (json_member(o, key) == NULL) {
         (void)cJSON_AddStringToObject(o, key, text);
-    } else { /* in its place */
+    } else { /* replaces it */
         (void)cJSON_ReplaceItemInObjectCaseSensitive(o, key, cJSON_CreateString(text));
     }
 }
 
-/* Four digits: more would promise what a transfer does not have. */
+/* Rounds to four digits, more than the accuracy of a transfer. */
 static double rounded(double v)
 {
     return portable_digits(v, 4);
 }
 
-/* Says where the number comes from; `how` is what was done to it. */
+/* Records the source of a number; `how`: its conversion. */
 static void mark(cJSON *q, const struct copy *c, const char *how)
 {
     OWNED char *text =
@@ -101,7 +102,7 @@ static void mark(cJSON *q, const struct copy *c, const char *how)
     set_text(q, "kind", "assumed");
 }
 
-/* The fit of its entry searched for it. */
+/* Whether the fit of its entry varied the number. */
 static bool is_free(const struct copy *c, const cJSON *q)
 {
     const cJSON *name;
@@ -123,12 +124,11 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
                              [SCALE_DDR] = soc_resize_bandwidth(c->kind, c->ddr_ratio),
                              [SCALE_SHARE] = c->peak_ratio / c->resize.rate};
     double ratio = ratios[carried[i].scale];
-    /* Without any measured transfer the factor is 2, which is a guess. */
+    /* Without measured transfers the factor is 2, a guess. */
     double factor = t.n > 0 ? t.high_factor : 2.0;
     double value = rounded(json_number(q, "value") * ratio);
-    /* Never narrower than the sibling's own range: a copy knows no more than what it was copied
-     * from. But the sibling's fit held the numbers that are assumed there, and fitted the others
-     * around them, so the errors of transfers have what a wrong one costs. */
+    /* The range is never narrower than the sibling's, because a copy is no better known. Exceptions
+     * are assumed numbers that the sibling's fit held fixed: errors of transfers include theirs. */
     bool held = c->fit != NULL && strcmp(json_string(q, "kind"), "assumed") == 0 && !is_free(c, q);
     double low = fmin(held ? value : json_number(q, "low") * ratio, value / factor);
     double high = fmax(held ? value : json_number(q, "high") * ratio, value * factor);
@@ -155,7 +155,7 @@ static void carry(cJSON *q, const struct copy *c, size_t i)
     mark(q, c, how);
 }
 
-/* Every quantity below a node; those of kernel times get the range of transfers. */
+/* Copies every quantity below a node; kernel-time numbers get the range of transfers. */
 static void copy_numbers(cJSON *node, const struct copy *c, bool runtime)
 {
     cJSON *child;
@@ -184,7 +184,7 @@ static double value_of(const cJSON *entry, const char *key)
     return q != NULL ? json_number(q, "value") : 0.0;
 }
 
-/* Each runtime entry by itself: its fills say how its rate scales. */
+/* Copies each runtime entry separately, because its fills determine the scaling of its rate. */
 static void copy_runtimes(cJSON *device, struct copy *c)
 {
     cJSON *r;
@@ -196,12 +196,12 @@ static void copy_runtimes(cJSON *device, struct copy *c)
     }
 }
 
-/* A fit and its `ops` hold for the sibling's own measurements only. */
+/* A fit and its `ops` are valid only for the sibling's measurements. */
 static void drop_fits(cJSON *device)
 {
     cJSON *r;
     cJSON_ArrayForEach (r, json_member(device, "runtimes")) {
-        /* With a fit of its own this machine would count as measured. */
+        /* With a `fit` this machine would count as measured. */
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "fit");
         (void)cJSON_DeleteItemFromObjectCaseSensitive(r, "ops");
     }
@@ -263,7 +263,7 @@ static void copy_machine(cJSON *root, struct copy *c)
     }
 }
 
-#define FAR 200.0 /* times: no two machines are so far apart, and units are */
+#define FAR 200.0 /* a larger factor than between machines: a wrong unit */
 
 static void check_near(const char *option, double own, double like, const char *unit,
                        const char *name, struct err *e)
@@ -273,7 +273,7 @@ static void check_near(const char *option, double own, double like, const char *
     }
 }
 
-/* Numbers of a data sheet come in several units. */
+/* Detects wrong units, because data sheets use several. */
 static int check_units(const cJSON *sibling, const struct soc_sibling *o, struct err *e)
 {
     size_t before = e->n;
@@ -294,7 +294,7 @@ static int check_units(const cJSON *sibling, const struct soc_sibling *o, struct
     return e->n > before ? -EINVAL : 0;
 }
 
-/* The name of a device that a peak was given for must be one. */
+/* Checks that peaks were given for existing devices. */
 static int check_used(const cJSON *root, const struct soc_sibling *o, const bool *used,
                       struct err *e)
 {
@@ -344,7 +344,7 @@ cJSON *soc_sibling_tree(const cJSON *sibling, const struct soc_sibling *o,
     cJSON_ArrayForEach (device, json_member(root, "devices")) {
         copy_device(device, &c, used);
     }
-    /* what is known of transfers is known of the machine that was measured */
+    /* errors of transfers are from the machine that was measured */
     const char *like = json_string(sibling, "like");
     set_text(root, "name", o->name);
     set_text(root, "like", like[0] == '\0' ? c.name : like);

@@ -1,8 +1,8 @@
 /* Tiles of an NPU: contexts on disjoint tiles run side by side.
  *
- * How many tiles a context has is fixed when its model is compiled (Intel, throughput mode) or when
- * its hardware context is created (XDNA, by columns). So the tiles of a device are divided for a
- * whole run, and each partition is a device of its own. The DDR is what partitions contend for. */
+ * The number of tiles of a context is fixed when its model is compiled (Intel, throughput mode) or
+ * when its hardware context is created (XDNA, by columns). So the tiles of a device are divided for
+ * a whole run, and each partition is a separate device. Partitions contend for the DDR. */
 #include "hwmodels/soc.h"
 
 static void curve_share(struct soc_curve *c, double share, double rate)
@@ -13,14 +13,14 @@ static void curve_share(struct soc_curve *c, double share, double rate)
 
 static void runtime_share(struct soc_runtime *r, double share)
 {
-    /* As if each tile were narrower, not as if there were fewer: nothing measures tiles apart. */
+    /* Models a partition as the same number of narrower tiles, because single tiles were not
+     * measured. */
     struct soc_resize x = soc_resize(r->fill_rows, r->width_fill, share, 1.0);
     curve_share(&r->many, share, x.rate);
     curve_share(&r->one, share, x.rate);
     r->fill_rows *= x.row_fill;
     r->width_fill *= x.width_fill;
-    /* Attention fills nothing: its rate, a share of those above, is the whole one's times `share`.
-     */
+    /* Attention has no fill: its rate, a fraction of those above, is the device's times `share`. */
     r->attention_frac *= share / x.rate;
     r->decode_attention_frac *= share / x.rate;
     r->special_attention_frac *= share / x.rate;

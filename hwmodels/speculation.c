@@ -3,10 +3,10 @@
 #include "sim/base/base.h"
 #include "sim/base/rng.h"
 
-/* History that counts as unlimited: h is then Table 4's to 1e-8. */
+/* History that counts as unlimited: then h differs from Table 4 by at most 1e-8. */
 #define HISTORY_FULL 1e9
 
-/* The hidden draws of one step, in fixed order. */
+/* The random draws of a step, in fixed order. */
 struct draws {
     double hit, run, length, place;
 };
@@ -15,11 +15,10 @@ static struct draws draw(uint64_t key, uint64_t step)
 {
     struct rng r;
     struct draws d;
-    /* By step and not from a stream: what a step accepts does not depend on which steps were looked
-     * at before, so policies that ask differently meet the same text. */
+    /* Keyed by step and not from a stream: the accepted tokens of a step do not depend on earlier
+     * queries, so all policies have the same text. */
     rng_init(&r, rng_key(key, RNG_SPECULATION, step, 1));
-    /* All four in every step, used or not: a parameter that turns one off leaves the others as they
-     * were. */
+    /* Always all four, so that a parameter which disables one does not change the others. */
     d.hit = rng_uniform(&r);
     d.run = rng_uniform(&r);
     d.length = rng_uniform(&r);
@@ -38,7 +37,8 @@ double speculation_hit_frac(const struct speculation_model *m, double history)
     return m->hit_frac * (m->history_cold_frac + (1 - m->history_cold_frac) * share);
 }
 
-/* Geometric number of successes by multiplication only, so that no libm decides a result. */
+/* Geometric number of successes by multiplication only, so that results do not depend on the libm.
+ */
 static uint32_t geometric(double u, double frac, uint32_t cap)
 {
     uint32_t k = 0;
@@ -92,15 +92,15 @@ uint32_t speculation_draft(const struct speculation_model *m, uint64_t key, uint
     return draft_length(m, &d);
 }
 
-/* Run of right tokens after a hit, at most one longer than the longest draft. */
+/* Number of right tokens after a hit, at most one more than the longest draft. */
 static uint32_t hit_run(const struct speculation_model *m, const struct draws *d)
 {
     return 1 + geometric(d->run, m->alpha, m->max_draft_tokens);
 }
 
-/* Whether a step hits. The draw alone settles it below h (hit) and above r + (1 - r) h (miss); in
- * between reuse decides: a hit where the step before was a hit that ended in a rejection. So walk
- * back to the last settled step and forward again. */
+/* Whether a step hits. The draw decides alone below h (hit) and above r + (1 - r) h (miss). In
+ * between, reuse decides: a hit if the previous step was a hit that ended in a rejection. So this
+ * walks back to the last step decided by its draw, and forward again. */
 static bool is_hit(const struct speculation_model *m, uint64_t key, uint64_t step, double h)
 {
     double with_reuse = m->reuse_frac + (1 - m->reuse_frac) * h;
@@ -123,8 +123,8 @@ uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uin
     struct draws d = draw(key, step);
     uint32_t n = draft_length(m, &d);
     uint32_t run = 0;
-    /* A published mean without its distribution: the two whole numbers around it, in the shares
-     * that make the mean. */
+    /* A published mean without a distribution: draws the two integers around it with shares that
+     * give the mean. */
     if (m->fixed_accept > 0) {
         double whole = floor(m->fixed_accept);
         run = (uint32_t)whole + (d.run < m->fixed_accept - whole ? 1 : 0);
@@ -135,8 +135,8 @@ uint32_t speculation_accept(const struct speculation_model *m, uint64_t key, uin
     return run < n ? run : n;
 }
 
-/* Drafts are retrieved from the turns of the session so far, from every request of the trace
- * before this one, or from as much as the published tables had. */
+/* Drafts are retrieved from earlier turns of the session, from all earlier requests of the trace,
+ * or from as much history as in the published tables. */
 static double run_history(const struct speculation_run *run, const struct request *r)
 {
     switch (run->history) {

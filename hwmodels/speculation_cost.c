@@ -10,8 +10,8 @@ double speculation_linear_ms(const struct speculation_constants *c, uint32_t dra
     double n = c->long_tokens.value;
     double at_1 = c->length_1_ms_per_token.value;
     double at_n = c->length_long_ms_per_token.value * n;
-    /* Through the two published points, one token and the long draft: the paper gives milliseconds
-     * for each token of a draft, and not the curve between. */
+    /* A line through the two published points, one token and the long draft, because the paper does
+     * not have the curve between. */
     double slope = (at_n - at_1) / (n - 1);
     return (at_1 - slope) + slope * drafted;
 }

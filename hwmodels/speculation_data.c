@@ -126,7 +126,7 @@ int speculation_data_read(const char *dir, struct speculation_data *out, struct 
 
 const struct speculation_data *speculation_data_shipped(struct err *e)
 {
-    static struct speculation_data data; /* large; constant once read, so sharing it is harmless */
+    static struct speculation_data data; /* large; constant after reading, so it may be shared */
     static const char *read_from;
     const char *dir = datadir_path(SPECULATION_DIR);
     if (dir != read_from) {

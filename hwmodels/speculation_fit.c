@@ -1,4 +1,4 @@
-/* Acceptance parameters from two published means: drafts of different length, same process. */
+/* Fits acceptance parameters to two published means: drafts of different length, same process. */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
@@ -14,25 +14,25 @@ struct ratio {
     double short_tokens, long_tokens, want;
 };
 
-/* Mean accepted of the shorter draft over that of the longer one: h cancels. Falls from 1 at alpha
- * = 0 to short / long at alpha = 1. */
+/* Mean accepted tokens of the shorter draft over those of the longer one, in which h cancels, minus
+ * the wanted ratio. The ratio falls from 1 at alpha = 0 to short / long at alpha = 1. */
 static double ratio_minus_want(double alpha, void *params)
 {
     const struct ratio *x = params;
     return (1 - pow(alpha, x->short_tokens)) / (1 - pow(alpha, x->long_tokens)) - x->want;
 }
 
-/* alpha, or a negative number when no alpha gives the wanted ratio. */
+/* alpha; negative: no alpha has the wanted ratio. */
 static double solve_alpha(struct ratio *x)
 {
-    /* The bracket must hold a change of sign: two means whose ratio is 1, or as large as that of
-     * the drafts, come from no such process. */
+    /* The sign must change in the bracket: such a process cannot have means with ratio 1, or with
+     * the ratio of the draft lengths. */
     if (ratio_minus_want(ALPHA_MIN, x) <= 0 || ratio_minus_want(ALPHA_MAX, x) >= 0) {
         return -1;
     }
     gsl_function f = {ratio_minus_want, x};
-    /* Brent's method stays inside the bracket; a step by the derivative leaves it, since the ratio
-     * is flat near 0. */
+    /* Brent's method stays inside the bracket. Newton's would leave it, because the ratio is flat
+     * near 0. */
     gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
     (void)gsl_root_fsolver_set(solver, &f, ALPHA_MIN, ALPHA_MAX);
     int status = GSL_CONTINUE;
@@ -46,7 +46,7 @@ static double solve_alpha(struct ratio *x)
     return status == GSL_SUCCESS ? alpha : -1;
 }
 
-/* Accepted tokens of a row, or a negative number when the table has no such row. */
+/* Accepted tokens of a row; negative: the table has no such row. */
 static double row_of(const struct speculation_data *data, const char *dataset, const char *model,
                      enum speculation_method method, bool ours)
 {
@@ -60,7 +60,7 @@ static double row_of(const struct speculation_data *data, const char *dataset, c
     return -1;
 }
 
-/* Draft lengths and every extension at its neutral value. */
+/* Sets draft lengths, and every extension to its neutral value. */
 static void set_defaults(const struct speculation_constants *c, enum speculation_method method,
                          struct speculation_model *out)
 {
@@ -93,8 +93,8 @@ int speculation_model_fit(const struct speculation_data *data, const char *datas
         out->max_draft_tokens = (uint32_t)ceil(out->fixed_accept);
         return 0;
     }
-    /* The table does not say whether accepted tokens count the target's own one: a reading for
-     * either. */
+    /* The table does not state whether accepted tokens include the target's own; there is a reading
+     * for each. */
     double own = reading == SPECULATION_INCLUSIVE ? 1 : 0;
     double pld = row_of(data, dataset, model, SPECULATION_PLD, ours) - own;
     double sam = row_of(data, dataset, model, SPECULATION_SAM, ours) - own;

@@ -7,9 +7,9 @@
 
 #define GUESS_SD 0.2
 #define NORMAL_MAD 0.6745  /* median |x| of a standard normal */
-#define NORMAL_95 1.959964 /* and its 95 % quantile */
+#define NORMAL_95 1.959964 /* its two-sided 95 % quantile */
 
-/* Which rows. */
+/* Criteria for rows. */
 struct wanted {
     enum conformal_phase phase;
     const char *without_soc;
@@ -97,16 +97,17 @@ static void models(const struct selected *s, struct spread *out)
         }
     }
     double total_sd = robust_sd(total, s->n);
-    /* A sample of few models has mostly too small a quantile. Hazen's rank adds half a model. */
+    /* The quantile of a sample of few models is mostly too small. Hazen's rank adds half a model.
+     */
     double level = fmin(1.0, 0.95 + 0.5 / (double)n_models);
     out->tail_sd = sample_quantile_of(total, s->n, level) / NORMAL_95;
     out->row_sd = n_within > 0 ? fmin(robust_sd(within, n_within), total_sd) : total_sd;
     out->model_sd = sqrt(total_sd * total_sd - out->row_sd * out->row_sd);
 }
 
-/* Means of the widths of each pair of machines. */
+/* Mean error of a weight width for a pair of machines. */
 struct width_mean {
-    const struct conformal_row *row; /* its first */
+    const struct conformal_row *row; /* its first row */
     double mean, variance_of_mean;
 };
 
@@ -131,9 +132,9 @@ static size_t width_means(const struct selected *s, struct width_mean *out)
     return n;
 }
 
-/* Moments: between widths of a pair the differences have 2 (width^2) and the errors of both means;
- * a mean's square has machine^2 + width^2 and its error. Sibling errors have no common sign.
- * Without two widths of one pair each has half, and the answer is false. */
+/* Moments: squared differences between widths of a pair have mean 2 width^2 plus the variances of
+ * both means; the square of a mean has machine^2 + width^2 plus its variance. Sibling errors have
+ * no common sign. False: no pair has two widths; then each gets half. */
 static bool machines(const struct selected *s, struct spread *out)
 {
     OWNED struct width_mean *m = xmalloc((s->n + 1) * sizeof *m);

@@ -52,11 +52,11 @@ static void fill(const struct conformal *c, const struct transfer_query *q, doub
     out->n = 0;
     for (size_t i = 0; i < c->n; i++) {
         if (matches(&c->v[i], q)) {
-            /* A fraction of the measured time, as tables of errors state it. */
+            /* A fraction of the measured time, as in tables of errors. */
             scratch[out->n++] = expm1(c->v[i].ln_error);
         }
     }
-    /* Before signs are dropped: whether transfers are off to one side. */
+    /* Before signs are dropped: the bias of transfers. */
     out->bias_frac = sample_quantile_of(scratch, out->n, 0.5);
     for (size_t i = 0; i < out->n; i++) {
         scratch[i] = fabs(scratch[i]);
