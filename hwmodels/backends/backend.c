@@ -25,8 +25,7 @@ const struct backend_ops *backend_find(const char *name)
 
 int64_t backend_now_ns(struct backend *b)
 {
-    /* Simulated devices have a clock of their own, on which time passes as fast as it is computed.
-     */
+    /* Simulated devices have their own, virtual clock. */
     return b->ops->now_ns != NULL ? b->ops->now_ns(b) : clock_now_ns();
 }
 

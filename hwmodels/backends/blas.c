@@ -26,8 +26,7 @@ static void product_f32(const struct native_product *p, const float *x, const vo
     const struct blas *s = p->library;
     int n = (int)p->n;
     int k = (int)p->k;
-    /* One row is GEMV, a function of its own: the one for many rows is made for another shape of
-     * work. */
+    /* One row uses GEMV, a separate function, because GEMM is optimised for many rows. */
     if (p->rows == 1) {
         s->sgemv(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, n, k, 1.0f, w, k, x, 1, 0.0f, y, 1);
     } else {
@@ -52,20 +51,20 @@ static struct backend *start(const struct backend_options *o, struct err *e)
                                                  {"cblas_sgemv", &s->sgemv},
                                                  {"openblas_set_num_threads", &set_threads},
                                                  {"openblas_get_config", &get_config}};
-    /* Before loading: the library would start one thread per core at once. */
+    /* Before loading, because the library would start one thread per core. */
     (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
     s->handle = library_open(&openblas, functions, sizeof functions / sizeof functions[0], e);
     if (s->handle == NULL) {
         free(s);
         return NULL;
     }
-    /* One thread a device: the library's own would run on cores that are other devices here. */
+    /* One thread per device: further threads of the library would use cores of other devices. */
     set_threads(1);
-    s->cpu.kernels = *native_kernels_best(); /* streams stay own */
+    s->cpu.kernels = *native_kernels_best(); /* streams remain native */
     s->cpu.kernels.name = "openblas";
     s->cpu.kernels.product_f32 = product_f32;
-    /* CBLAS has products of 32-bit floats only. Other products and attention are not measured,
-     * rather than done by native kernels under this name. */
+    /* CBLAS only has products of 32-bit floats. Other products and attention are not measured,
+     * because native kernels must not count as this backend. */
     s->cpu.kernels.product_f16 = NULL;
     s->cpu.kernels.product_i8 = NULL;
     s->cpu.kernels.attention = NULL;

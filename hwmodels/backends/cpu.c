@@ -17,13 +17,13 @@ struct backend_device {
     uint32_t n_threads;
     uint8_t *pool;
     uint64_t pool_bytes;
-    uint64_t cursor; /* moved by the worker alone */
+    uint64_t cursor; /* only used by the worker */
 };
 
 /* A thread's part of a kernel: some outputs of a product, some heads of attention, or a part of a
- * stream. Its inputs and results are its own. */
+ * stream. It has private inputs and results. */
 struct slice {
-    struct kernel_spec spec; /* of the part; n 0: nothing */
+    struct kernel_spec spec; /* of the part; n 0: no work */
     uint32_t first;          /* output, or key head */
     uint64_t first_byte;     /* of a stream */
     float *x, *y, *scratch;
@@ -42,7 +42,7 @@ uint32_t cpu_enumerate(struct backend *b, struct backend_info *out, uint32_t cap
     const struct cpu_backend *s = b->state;
     uint32_t cores[MAX_CORES];
     uint32_t n = worker_cores(cores, MAX_CORES);
-    uint32_t all = n > 1 ? n + 1 : n; /* the last one: all cores together */
+    uint32_t all = n > 1 ? n + 1 : n; /* the last device: all cores together */
     for (uint32_t i = 0; i < all && i < cap; i++) {
         struct backend_info *d = &out[i];
         memset(d, 0, sizeof *d);
@@ -79,21 +79,21 @@ struct backend_device *cpu_open(struct backend *b, uint32_t index, struct err *e
     }
     index = together ? 0 : index;
     uint64_t bytes = (b->options.pool_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    /* One pool for the weights of every kernel, to be larger than the caches: a launch takes the
-     * next piece of it, so that weights come from memory as a model's do. */
+    /* One pool for the weights of all kernels, larger than the caches. Each launch uses the next
+     * piece, so that weights are read from memory as in a model. */
     void *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pool == MAP_FAILED) {
         return err_null(e, "cpu%u: no %llu MB of memory for weights: use a smaller --pool-mb",
                         cores[index], (unsigned long long)(bytes >> 20));
     }
-    (void)madvise(pool, bytes, MADV_HUGEPAGE); /* advice: fine when refused */
+    (void)madvise(pool, bytes, MADV_HUGEPAGE); /* only advice: may fail */
     struct worker *w = worker_start(cores[index], e);
     if (w == NULL) {
         (void)munmap(pool, bytes);
         return NULL;
     }
-    /* Written now: a page that was never touched is the zero page, which the caches hold, or a page
-     * fault in the first launch. */
+    /* Written now: an unwritten page is the cached zero page, or a page fault in the first launch.
+     */
     kernel_fill(pool, bytes);
     struct backend_device *d = xcalloc(1, sizeof *d);
     d->team = together ? team_start(cores, n < MAX_CORES ? n : MAX_CORES, e) : NULL;
@@ -143,12 +143,12 @@ static float *floats(uint64_t n)
 {
     float *v = xmalloc((size_t)(n + 16) * sizeof *v);
     for (uint64_t i = 0; i < n; i++) {
-        v[i] = 0.25f + 0.001f * (float)(i % 251); /* touched before it is timed */
+        v[i] = 0.25f + 0.001f * (float)(i % 251); /* written before it is timed */
     }
     return v;
 }
 
-/* Units first .. last - 1 of `units` for thread i of n. */
+/* The range of `units` for thread i of n: *count from *first. */
 static void share(uint32_t units, uint32_t i, uint32_t n, uint32_t *first, uint32_t *count)
 {
     *first = (uint32_t)((uint64_t)units * i / n);
@@ -163,14 +163,15 @@ static bool slice_empty(const struct slice *p)
                                            : s->stream_bytes == 0;
 }
 
-/* Outputs go by four, streams by cache lines, attention by key heads with their queries. */
+/* Splits outputs in fours, streams in cache lines, and attention in key heads with their queries.
+ */
 static void slice_init(struct slice *p, const struct kernel_spec *s, uint32_t i, uint32_t n)
 {
     uint32_t first;
     uint32_t count;
     p->spec = *s;
     if (kernel_op_is_product(s->op)) {
-        /* By outputs and not by inputs: no thread needs another's result. */
+        /* By outputs and not by inputs, so that no thread needs the result of another one. */
         share(s->n / 4, i, n, &first, &count);
         p->first = 4 * first;
         p->spec.n = 4 * count;
@@ -228,7 +229,7 @@ void cpu_release(struct backend_kernel *k)
     free(k);
 }
 
-/* A decode step is one attention of one row per sequence. */
+/* A decode step has an attention of one row for each sequence. */
 static void attend(const struct backend_kernel *k, const struct slice *p, const uint16_t *kv)
 {
     const struct kernel_spec *s = &p->spec;
@@ -302,7 +303,8 @@ static void all_parts(struct backend_kernel *k)
     }
 }
 
-/* One launch: the next piece of the pool, as far from the last use of it as the pool is large. */
+/* One launch. It uses the next piece of the pool, so all others are used before the same piece
+ * again. */
 static void launch(void *arg)
 {
     struct backend_kernel *k = arg;
@@ -342,7 +344,7 @@ void cpu_counters(struct backend_device *d, struct backend_counters *out)
     out->busy_ns = worker_busy_ns(d->worker);
 }
 
-/* Rows of a slice to or from rows of the whole, columns first .. first + n - 1. */
+/* Copies rows of a slice to or from columns first .. first + n - 1 of the whole. */
 static void columns(float *slice, float *whole, uint32_t rows, uint32_t n, uint32_t first,
                     uint32_t stride, bool in)
 {

@@ -10,7 +10,7 @@
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu0"
 
-/* The first line of a file, without its end; false when it cannot be read. */
+/* Reads the first line of a file, without its newline; false: it cannot be read. */
 static bool first_line(const char *path, char *buf, size_t size)
 {
     SCOPED(input_drop) FILE *f = input_try(path);
@@ -32,7 +32,7 @@ static bool read_number(const char *path, double *out)
     return end != line && *out >= 0.0;
 }
 
-/* ---- who else runs ---- */
+/* ---- other load ---- */
 
 struct host_times host_times_read(const char *proc_dir)
 {
@@ -47,8 +47,8 @@ struct host_times host_times_read(const char *proc_dir)
         return t;
     }
     t.valid = true;
-    /* Waiting for a disk is idle, and time stolen by the host of a virtual machine counts by
-     * itself: nobody in this machine had it. */
+    /* Waiting for a disk is idle. Time stolen by the host of a virtual machine is counted
+     * separately, because no process of this machine used it. */
     t.busy_ticks = v[0] + v[1] + v[2] + v[5] + v[6];
     t.steal_ticks = v[7];
     t.all_ticks = t.busy_ticks + v[3] + v[4] + v[7];
@@ -64,7 +64,7 @@ struct backend_host host_times_shares(const struct host_times *from, const struc
         return h;
     }
     double own = (to->own_s - from->own_s) * (double)sysconf(_SC_CLK_TCK);
-    /* times are shown in whole ticks: one of them proves nothing */
+    /* times are in whole ticks, so one tick may be rounding */
     double foreign = (to->busy_ticks - from->busy_ticks - own - 1.0) / all;
     h.foreign_frac = foreign < 0.0 ? 0.0 : foreign > 1.0 ? 1.0 : foreign;
     h.steal_frac = (to->steal_ticks - from->steal_ticks) / all;
@@ -107,7 +107,7 @@ double host_energy_joules(struct host_energy *h)
             return -1.0;
         }
         double used_uj = now_uj - h->zones[i].last_uj;
-        /* The counter wraps around; between two looks it does so once at most. */
+        /* The counter wraps around, at most once between two readings. */
         sum_uj += used_uj < 0.0 ? used_uj + h->zones[i].max_uj : used_uj;
         h->zones[i].last_uj = now_uj;
     }
@@ -149,9 +149,9 @@ double host_npu_busy_us(const char *accel_dir)
     return busy_us;
 }
 
-/* ---- what the machine is ---- */
+/* ---- facts of the machine ---- */
 
-/* The value after "KEY <blanks>:" of the first line that starts with key; false when none does. */
+/* Reads the value after "KEY <blanks>:" in the first line that starts with key. False: none. */
 static bool keyed_line(const char *proc_dir, const char *file, const char *key, char *buf,
                        size_t size)
 {

@@ -8,11 +8,11 @@
 
 #define MB 1048576.0
 #define CACHE_FACTOR 2.0     /* weights rotate through this many last-level caches ... */
-#define MIN_POOL_MB 640.0    /* ... at least this (what the protocol was proved with) ... */
+#define MIN_POOL_MB 640.0    /* ... at least this (the protocol was validated with it) ... */
 #define POOL_MEMORY_FRAC 0.2 /* ... and at most this share of the memory per device */
 
-#define WINDOWS_OF_PAIR 5 /* each alone, together, each alone */
-#define LOOK_S 1.0        /* how long who else works is looked at */
+#define WINDOWS_OF_PAIR 5 /* each isolated, together, each isolated */
+#define LOOK_S 1.0        /* time over which other load is observed */
 
 void measure_options_init(struct measure_options *o)
 {
@@ -107,8 +107,8 @@ static void count_steps(struct measure *m)
     m->windows_all = m->steps_all + (WINDOWS_OF_PAIR - 1) * n_pairs * m->o->repetitions;
 }
 
-/* Says what is to be expected while there is still time to stop: a busy machine takes longer, and
- * its rows are flagged. */
+/* Warns at the start, while stopping costs little: a busy machine takes longer, and its rows are
+ * flagged. */
 static void announce(const struct measure *m)
 {
     const struct measure_options *o = m->o;
@@ -139,7 +139,7 @@ static void announce(const struct measure *m)
     }
 }
 
-/* Lets the pause pass in pieces, so that the watchdog sees life. */
+/* Sleeps for the pause in pieces, to reset the watchdog. */
 static void pause_between(struct measure *m)
 {
     for (double left_s = m->o->spread_s; left_s > 0.0; left_s -= 1.0) {
@@ -259,7 +259,7 @@ int measure_run(const struct measure_options *o, FILE *out, struct err *e)
     m->out = out;
     m->err = e;
     watchdog_kick(o->backend->name, DRIVER_CALL_S);
-    if (o->backend->host == NULL) { /* a simulated machine does not draw this one's power */
+    if (o->backend->host == NULL) { /* a simulated machine does not use this one's power */
         host_energy_init(&m->energy, o->rapl_dir);
     }
     m->backend = o->backend->start(&o->backend_options, e);

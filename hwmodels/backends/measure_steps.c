@@ -1,8 +1,8 @@
-/* Rows from windows: a shape alone, a pair in its bracket. */
+/* Makes rows from windows: an isolated shape, and a pair in its bracket. */
 #include "hwmodels/backends/measure_impl.h"
 
-#define LOST_CORE_FRAC 0.05 /* of a worker's time without its core */
-#define SPIKES_FRAC 0.1     /* of samples over twice the median: two speeds, not spikes */
+#define LOST_CORE_FRAC 0.05 /* limit: share of a worker's time without its core */
+#define SPIKES_FRAC 0.1     /* of samples over twice the median: more are two speeds, not spikes */
 #define BAR_CELLS 30
 
 static void show_progress(struct measure *m)
@@ -72,7 +72,7 @@ static void emit_flag(const struct measure *m, const struct measure_target *t,
     emit(m, &r);
 }
 
-/* A device that did not answer by its deadline gets no more work. */
+/* Excludes a device that did not respond by its deadline from further work. */
 static void lose(struct measure_target *t)
 {
     if (!t->hung) {
@@ -84,7 +84,7 @@ static void lose(struct measure_target *t)
     t->hung = true;
 }
 
-/* Why a window is not to be trusted; "" when it is. */
+/* Why a window cannot be trusted; "": it can. */
 static const char *flag_of(const struct measure *m, const struct window_side *s, int rc,
                            const struct backend_host *host)
 {
@@ -112,7 +112,7 @@ static const char *flag_of(const struct measure *m, const struct window_side *s,
     return host->foreign_frac < 0.0 ? "unscreened" : s->cached ? "in_cache" : "";
 }
 
-/* A disturbance that may be over at the next try. */
+/* Whether a disturbance may be over at the next try. */
 static bool passing(const char *flag)
 {
     return strcmp(flag, "steal") == 0 || strcmp(flag, "foreign_cpu") == 0 ||
@@ -142,18 +142,19 @@ bool measure_target_safe(const struct measure *m, const struct measure_target *t
 
 static void release(struct measure *m, const struct measure_target *t, struct window_side *side)
 {
-    if (!t->hung) { /* its queue still holds the kernel */
+    if (!t->hung) { /* otherwise its queue still has the kernel */
         m->o->backend->release(side->kernel);
     }
 }
 
-/* Runs a window of n sides, again while it is disturbed. Returns the worst flag of its sides. */
+/* Runs a window of n sides, and repeats it while it is disturbed. Returns the worst flag of its
+ * sides. */
 static const char *run_window(struct measure *m, struct measure_target *const *targets, uint32_t n,
                               struct backend_host *host, int *rc)
 {
     const char *flag = "";
-    /* Only what passes is tried again, a neighbour's load; a device that hangs or a kernel that is
-     * refused does so again. */
+    /* Only transient disturbances are retried, such as other load; a hanging device or a refused
+     * kernel would fail again. */
     for (uint32_t attempt = 0; attempt <= m->o->retries; attempt++) {
         watchdog_kick(targets[0]->info.name, DRIVER_CALL_S);
         *rc = window_run(&m->window, m->sides, n, host);
@@ -172,9 +173,8 @@ static const char *run_window(struct measure *m, struct measure_target *const *t
     return flag;
 }
 
-/* Prepares a kernel and calls it twice: the first call apart, the second says how long one takes.
- * In the first repetition both are rows. False when that is not possible (device hung or refused).
- */
+/* Prepares a kernel and calls it twice: the first call separately, the second for the kernel's
+ * time. In the first repetition both are rows. False: not possible (the device hung or refused). */
 static bool prepare(struct measure *m, struct measure_target *t, const struct kernel_spec *s,
                     struct window_side *side, bool record)
 {
@@ -209,8 +209,8 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
             release(m, t, side);
             return false;
         }
-        /* The first call counts from its submission, for what the driver prepares then is part of
-         * it; the second is the kernel alone. */
+        /* The first call counts from its submission, because it includes preparation by the driver;
+         * the second is only the kernel. */
         times_s[i] = units_s_from_ns(st.end_ns - (i == 0 ? st.submit_ns : st.start_ns));
     }
     side->alone_s = times_s[1] > 1e-7 ? times_s[1] : 1e-7;
@@ -223,7 +223,7 @@ static bool prepare(struct measure *m, struct measure_target *t, const struct ke
     return true;
 }
 
-/* -1: no NPU, unknown, or a simulated one, which this machine's counter says nothing of. */
+/* -1: no NPU, unknown, or a simulated NPU, which this machine's counter does not count. */
 static double npu_busy_us(const struct measure *m, const struct measure_target *t)
 {
     bool counted = t->info.kind == DEVICE_KIND_NPU && m->o->backend->host == NULL;
@@ -260,12 +260,12 @@ void measure_alone(struct measure *m, struct measure_target *t, const struct ker
     show_progress(m);
 }
 
-/* A window of one side of the pair alone; its median, or 0 with *flag set. */
+/* Runs a window of one isolated side of the pair. Returns its median, or 0 with *flag set. */
 static double bracket(struct measure *m, struct measure_target *t, uint32_t side, const char **flag)
 {
     struct backend_host host;
     int rc;
-    /* A window takes its sides from the front. */
+    /* Windows use the first sides. */
     struct window_side keep = m->sides[0];
     if (side == 1) {
         m->sides[0] = m->sides[1];
@@ -311,8 +311,8 @@ void measure_pair(struct measure *m, struct measure_target *a, struct measure_ta
             for (uint32_t k = 0; k < 2 && !a->hung && !b->hung; k++) {
                 alone_s[k][0] = bracket(m, t[k], k, &flag);
             }
-            /* Each alone, both together, each alone again: a machine that grows warm or slow in
-             * between shifts both sides of the ratio. */
+            /* Each isolated, both together, each isolated again, so that a machine that becomes
+             * slower in between changes both sides of the ratio. */
             if (!a->hung && !b->hung) {
                 const char *one = run_window(m, t, 2, &host, &rc);
                 flag = flag[0] == '\0' ? one : flag;

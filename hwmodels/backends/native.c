@@ -1,4 +1,4 @@
-/* `native`: own kernels on CPU cores, one pinned thread per device. Always there. */
+/* `native`: this project's kernels on CPU cores, one pinned thread per device. Always available. */
 #include "hwmodels/backends/cpu.h"
 
 static struct backend *start(const struct backend_options *o, struct err *e UNUSED)

@@ -1,4 +1,4 @@
-/* Kernels for any processor, and the choice among the sets. */
+/* Kernels for any processor, and the choice of a set. */
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
 #include "hwmodels/kernel_numbers.h"
@@ -60,7 +60,7 @@ const struct native_kernels *const *native_kernels_usable(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
         return with_avx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) { /* then F16C too */
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) { /* and so F16C */
         return with_avx512 + 1;
     }
 #endif

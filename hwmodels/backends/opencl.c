@@ -1,5 +1,5 @@
-/* `opencl`: any OpenCL 1.2 device. CPU devices are cut into one-unit sub-devices, which gives two
- * devices on one memory wherever there are two cores. Times come from event profiling. */
+/* `opencl`: any OpenCL 1.2 device. CPU devices are split into one-unit sub-devices, so every
+ * machine with two cores has two devices on one memory. Times come from event profiling. */
 #include "hwmodels/backends/opencl_impl.h"
 #include "hwmodels/backends/worker.h"
 #include "sim/base/clock.h"
@@ -15,8 +15,8 @@ static int64_t cl_submit(struct backend_kernel *k)
     if (d->last_ticket - d->ended >= BACKEND_MAX_INFLIGHT) {
         return -EAGAIN;
     }
-    /* Round the pool, so that each launch finds its weights in memory and not in a cache that the
-     * one before filled. */
+    /* Cycles through the pool, so that weights of a launch are in memory, and not in a cache filled
+     * by the previous one. */
     if (d->cursor + need > d->pool_bytes) {
         d->cursor = 0;
     }
@@ -44,7 +44,7 @@ static bool profile(const struct backend_device *d, int64_t ticket, uint32_t wha
     return true;
 }
 
-/* Queues are in order: what is before a finished launch is finished. */
+/* Queues are in order, so launches before a finished one are finished. */
 static void note_end(struct backend_device *d, int64_t ticket, int64_t seen_ns)
 {
     int64_t start_ns;
@@ -53,7 +53,7 @@ static void note_end(struct backend_device *d, int64_t ticket, int64_t seen_ns)
         if (profile(d, t, CL_PROFILING_COMMAND_START, &start_ns) &&
             profile(d, t, CL_PROFILING_COMMAND_END, &end_ns)) {
             d->busy_ns += end_ns - start_ns;
-            /* The device's clock is at least this far behind: the tightest bound is kept. */
+            /* The device's clock is behind by at least this. Keeps the tightest bound. */
             int64_t offset_ns = seen_ns - end_ns;
             if (d->ended == 0 || offset_ns < d->offset_ns) {
                 d->offset_ns = offset_ns;
@@ -85,9 +85,8 @@ static int cl_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
         if (now_ns >= until_ns) {
             return -ETIMEDOUT;
         }
-        /* Asleep and not in a loop: on a shared package a core that polls takes power and bandwidth
-         * from what is measured. How long a kernel took is the device's own word, whenever it is
-         * asked. */
+        /* Sleeps, because a polling core would take power and bandwidth from the measured kernel.
+         * The kernel's time comes from the device, so a late query does not change it. */
         worker_sleep(POLL_NS);
     }
 }
@@ -104,8 +103,8 @@ static int cl_stamps(struct backend_device *d, int64_t ticket, struct backend_st
     out->submit_ns = d->submit_ns[ticket % BACKEND_MAX_INFLIGHT];
     out->start_ns = start_ns + d->offset_ns;
     out->end_ns = end_ns + d->offset_ns;
-    /* The two clocks are joined by a bound, which may be off by less than a wake-up: no stamp is
-     * before the one that it follows. */
+    /* The offset of the clocks is a bound, with an error below a wake-up time. So stamps are
+     * clamped to their order. */
     out->start_ns = out->start_ns < out->submit_ns ? out->submit_ns : out->start_ns;
     out->end_ns = out->end_ns < out->start_ns ? out->start_ns : out->end_ns;
     out->cpu_ns = -1;
@@ -169,8 +168,8 @@ static void add_part(struct opencl_state *s, void *device, bool sub, const char 
     opencl_info_text(&s->api, device, CL_DRIVER_VERSION, driver, sizeof driver);
     (void)snprintf(d->name, sizeof d->name, "%s", name);
     (void)snprintf(d->description, sizeof d->description, "%.60s, driver %s", hardware, driver);
-    /* OpenCL knows no NPU; one that shows up there is an accelerator. An
-     * integrated GPU shares the host's memory, and a card does not. */
+    /* OpenCL has no NPU type, but NPUs are accelerators. An integrated GPU shares the host's
+     * memory, and a card does not. */
     d->kind = (type & CL_DEVICE_TYPE_CPU) != 0   ? DEVICE_KIND_CPU
               : (type & CL_DEVICE_TYPE_GPU) == 0 ? DEVICE_KIND_NPU
               : unified != 0                     ? DEVICE_KIND_IGPU
@@ -184,7 +183,7 @@ static void add_part(struct opencl_state *s, void *device, bool sub, const char 
     s->parts[s->n++] = (struct opencl_part){device, sub};
 }
 
-/* A device as it is, or a CPU as one-unit parts. */
+/* Adds a device, or a CPU as one-unit parts. */
 static void add_device(struct opencl_state *s, void *device, uint32_t number)
 {
     char name[16];
@@ -253,7 +252,7 @@ static void cl_stop(struct backend *b)
             (void)s->api.clReleaseDevice(s->parts[i].device);
         }
     }
-    /* The library stays loaded: drivers keep threads that must not lose their code. */
+    /* The library remains loaded, because drivers have threads that run its code. */
     free(b);
 }
 

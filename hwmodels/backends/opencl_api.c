@@ -44,8 +44,8 @@ uint64_t opencl_info_number(const struct opencl_api *a, void *device, uint32_t w
 {
     uint64_t wide = 0;
     uint32_t narrow = 0;
-    /* The driver writes as many bytes as the fact has; a narrow one in a wide variable would be
-     * right on little-endian machines alone. */
+    /* The driver writes the bytes of the fact's type. A narrow fact in a wide variable would only
+     * be right on little-endian machines. */
     if (size == sizeof narrow) {
         (void)a->clGetDeviceInfo(device, what, size, &narrow, NULL);
         return narrow;

@@ -10,8 +10,8 @@
 
 static int32_t fill_pool(struct backend_device *d)
 {
-    /* In pieces: a copy of the whole pool on the host would double what a measurement takes of
-     * memory, which on these machines is the same. */
+    /* In pieces, because a copy of the whole pool on the host would double the memory use: these
+     * machines share one memory. */
     size_t piece = 1u << 20;
     OWNED uint8_t *v = xmalloc(piece);
     int32_t rc = CL_SUCCESS;
@@ -60,7 +60,7 @@ struct backend_device *opencl_open(struct backend *b, uint32_t index, struct err
     d->group_max = opencl_info_number(a, d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     d->units = (uint32_t)opencl_info_number(a, d->id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
     uint64_t most = opencl_info_number(a, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most);
-    /* A driver may refuse one buffer of the size asked for, though it has the memory. */
+    /* A driver may refuse a buffer of the requested size, although it has the memory. */
     d->pool_bytes = b->options.pool_bytes < most ? b->options.pool_bytes : most;
     d->pool_bytes = d->pool_bytes / 4096 * 4096;
     d->context = a->clCreateContext(NULL, 1, &d->id, NULL, NULL, &rc);

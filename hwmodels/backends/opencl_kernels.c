@@ -22,11 +22,11 @@ bool opencl_supports(const struct backend_device *d UNUSED, const struct kernel_
     }
 }
 
-/* Grid and kernel name. `variant` of GEMM: 1 tiled, 2 blocked. */
+/* Sets the grid and returns the kernel's name. `variant` of GEMM: 1 tiled, 2 blocked. */
 static const char *shape_of(struct backend_kernel *k, uint32_t variant)
 {
     const struct kernel_spec *s = &k->spec;
-    /* Enough for every unit to have several in turn; on a GPU as many as hide a memory access. */
+    /* Enough for several per unit; on a GPU enough to hide memory latency. */
     size_t workers = k->device->is_cpu ? 4u * k->device->units : 256u * k->device->units;
     k->dims = 1;
     k->has_local = false;
@@ -94,7 +94,7 @@ static int32_t set_args(const struct backend_kernel *k, uint64_t at_bytes)
 int32_t opencl_enqueue(const struct backend_kernel *k, uint64_t at_bytes, void **event)
 {
     const struct opencl_api *a = k->device->api;
-    /* Each launch reads another piece of the pool, so each sets its arguments. */
+    /* Each launch reads a different piece of the pool, so it sets its arguments. */
     int32_t rc = set_args(k, at_bytes);
     if (rc == CL_SUCCESS) {
         rc = a->clEnqueueNDRangeKernel(k->device->queue, k->kernel, k->dims, NULL, k->global,
@@ -118,7 +118,7 @@ void opencl_release(struct backend_kernel *k)
     free(k);
 }
 
-/* Seconds of the second of two runs with a variant of GEMM; negative when it does not run. */
+/* Seconds of the second of two runs with a variant of GEMM; negative: it does not run. */
 static double try_variant(struct backend_kernel *k, void *program, uint32_t variant)
 {
     const struct opencl_api *a = k->device->api;
@@ -128,7 +128,7 @@ static double try_variant(struct backend_kernel *k, void *program, uint32_t vari
         return -1.0;
     }
     k->kernel = a->clCreateKernel(program, shape_of(k, variant), &rc);
-    /* The last run counts: the first one pays for what the driver puts off until then. */
+    /* The last run counts, because drivers delay work until the first one. */
     for (int i = 0; k->kernel != NULL && i < CHOICE_RUNS; i++) {
         int64_t start_ns = clock_now_ns();
         if (opencl_enqueue(k, 0, NULL) != CL_SUCCESS ||
@@ -145,7 +145,7 @@ static double try_variant(struct backend_kernel *k, void *program, uint32_t vari
     return seconds;
 }
 
-/* Neither variant of GEMM is best everywhere: the device decides, shape by shape. */
+/* The faster variant of GEMM for this device and shape, because neither is best everywhere. */
 static uint32_t choose_variant(struct backend_kernel *k, void *program)
 {
     uint32_t forced = k->device->backend->options.gemm_variant;

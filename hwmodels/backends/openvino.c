@@ -1,6 +1,6 @@
 /* `openvino`: OpenVINO's devices (CPU, GPU, NPU), through the same optional shared object as real
- * execution. Each device has a thread that waits for its inferences, so devices work at the same
- * time. */
+ * execution. Each device has a thread that waits for its inferences, so devices run concurrently.
+ */
 #include <ctype.h>
 #include <stdatomic.h>
 
@@ -10,7 +10,7 @@
 #include "hwmodels/engines/engines.h"
 
 #define MAX_CORES 1024
-#define MAX_COPIES 16 /* of a kernel's weights: each is compiled */
+#define MAX_COPIES 16 /* of a kernel's weights; each is compiled */
 #define CACHE_FACTOR 1.5
 
 struct state {
@@ -32,7 +32,7 @@ struct backend_kernel {
     struct backend_device *device;
     struct kernel_spec spec;
     void *kernel;
-    uint32_t turn; /* moved by the worker alone */
+    uint32_t turn; /* only used by the worker */
 };
 
 static struct backend *ov_start(const struct backend_options *o, struct err *e)
@@ -67,7 +67,7 @@ static void ov_stop(struct backend *b)
     free(b);
 }
 
-/* Names as in SoC files: small letters. */
+/* Names are in lower case, as in SoC files. */
 static uint32_t ov_enumerate(struct backend *b, struct backend_info *out, uint32_t cap)
 {
     static const uint32_t widths[] = {8, 16, 4};
@@ -122,18 +122,17 @@ static bool ov_supports(const struct backend_device *d UNUSED, const struct kern
     return (kernel_op_is_product(s->op) && s->k % 2 == 0) || kernel_op_is_attention(s->op);
 }
 
-/* As many copies as keep a processor's cache from holding them, as far as memory and compiling
- * allow; *cached says when they do not. Other devices have no such cache. */
+/* Number of copies that exceed a processor's cache, as far as memory and compile time allow;
+ * *cached: they do not. Other devices have no such cache. */
 static uint32_t copies_of(const struct backend_device *d, const struct kernel_spec *s, bool *cached)
 {
     double bytes = (double)kernel_spec_weight_bytes(s);
     double cache = d->state->devices[d->index].kind == DEVICE_KIND_CPU ? host_cache_bytes() : 0.0;
     double room = fmin(MAX_COPIES, floor((double)d->pool_bytes / bytes));
-    /* Weights are constants of a compiled model, so a pool cannot be walked through as on other
-     * backends: copies take its place. */
+    /* Weights are constants of a compiled model, so copies replace the pool of other backends. */
     double want = fmax(2.0, ceil(CACHE_FACTOR * cache / bytes));
     bool enough = want <= room;
-    *cached = !enough && room * bytes < cache; /* then a second copy would only take time */
+    *cached = !enough && room * bytes < cache; /* then a second copy would be useless */
     return (uint32_t)fmax(1.0, enough ? want : *cached ? 1.0 : room);
 }
 
@@ -193,7 +192,7 @@ static int ov_wait(struct backend_device *d, int64_t ticket, int64_t timeout_ns)
     return rc == 0 && atomic_load(&d->failed) ? -EIO : rc;
 }
 
-/* The thread that waits sleeps or helps: its processor time says nothing of the device. */
+/* The waiting thread sleeps or helps, so its processor time is not that of the device. */
 static int ov_stamps(struct backend_device *d, int64_t ticket, struct backend_stamps *out)
 {
     int rc = worker_stamps(d->worker, ticket, out);
@@ -211,7 +210,7 @@ static void ov_counters(struct backend_device *d UNUSED, struct backend_counters
     out->busy_valid = false;
 }
 
-/* Products with the given weights, in a kernel of their own. */
+/* Computes a product with the given weights, in a separate kernel. */
 static int ov_compute(struct backend_kernel *k, const float *x, const void *w, float *y)
 {
     char why[ENGINE_MESSAGE_BYTES];

@@ -56,7 +56,7 @@ static void add(struct plan *p, struct kernel_spec s, bool held_out)
     p->kernels[p->n++] = s;
 }
 
-/* Rows 2, 8, 32, ... make the fit; 4, 16, 64, ... judge it. */
+/* Rows 2, 8, 32, ... are fitted; 4, 16, 64, ... are held out to test the fit. */
 static void add_products(struct plan *p, const struct backend_info *d, const struct scale *s,
                          uint32_t bits)
 {
@@ -67,12 +67,12 @@ static void add_products(struct plan *p, const struct backend_info *d, const str
         add(p, product(d, bits, rows, dim, dim), held);
         held = !held;
     }
-    /* Tiny products are nearly all launch. Without them the fit could not separate the cost of a
-     * launch from a lower bandwidth. */
+    /* Tiny products are mostly launch cost. Without them the fit could not separate launch cost
+     * from a lower bandwidth. */
     add(p, product(d, bits, 2, tiny, tiny), false);
     add(p, product(d, bits, 8, tiny, tiny), false);
-    /* Other widths than those fitted, as an FFN has them: the held-out shapes ask for more than
-     * interpolation between rows. */
+    /* Widths of an FFN, which are not fitted, so that held-out shapes test more than interpolation
+     * between rows. */
     add(p, product(d, bits, 24, dim * 11 / 4, dim), true);
     add(p, product(d, bits, 48, dim / 2, dim), true);
     add(p, product(d, bits, 1, dim, dim), false);
@@ -90,7 +90,7 @@ static void add_attention(struct plan *p, const struct backend_info *d, const st
     add(p, attention(d, s, KERNEL_PREFILL, c / 8, c), false);
     add(p, attention(d, s, KERNEL_PREFILL, c / 16, c * 3 / 4), true);
     add(p, attention(d, s, KERNEL_DECODE, 1, c), false);
-    /* A factor of four in context: the slope is what decode attention is fitted by. */
+    /* A factor of four in context, because decode attention is fitted to the slope. */
     add(p, attention(d, s, KERNEL_DECODE, 1, 4 * c), false);
     add(p, attention(d, s, KERNEL_DECODE, 4, c), false);
     add(p, attention(d, s, KERNEL_DECODE, 1, 2 * c), true);
@@ -114,8 +114,7 @@ void plan_kernels(const struct backend_info *d, enum plan_size size, struct plan
     bool held = false;
     for (uint32_t intensity = 1; intensity <= 128; intensity *= 2) {
         add(out, stream(d, KERNEL_KNOB, s->stream_bytes / 4, intensity), held);
-        /* The last intensities are fitted all: the rate is what they show, and nothing beyond them
-         * holds it. */
+        /* The highest intensities are all fitted, because they determine the rate. */
         held = !held && intensity < 64;
     }
 }

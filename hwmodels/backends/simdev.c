@@ -12,7 +12,7 @@ enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_DONE, JOB_CANCELLED };
 struct job {
     struct backend_kernel *kernel;
     enum job_state state;
-    double left_s; /* of its time alone */
+    double left_s; /* remaining isolated time */
     struct backend_stamps stamps;
 };
 
@@ -27,7 +27,7 @@ struct backend_device {
 };
 
 struct backend_kernel {
-    struct backend_kernel *next; /* all that are not released */
+    struct backend_kernel *next; /* list of all that are not released */
     struct backend_device *device;
     struct kernel_spec spec;
     double alone_s, bytes, flop;
@@ -70,8 +70,8 @@ static double slowdown(const struct state *s, uint32_t device)
         const struct backend_device *o = &s->devices[i];
         if (i != device && running(o)) {
             const struct backend_kernel *ok = job_of_running(o)->kernel;
-            /* The model of contention takes each other kernel's demand when it runs alone, not its
-             * rate now: no fixed point is sought. */
+            /* Contention depends on the isolated demand of the other kernels, not on their present
+             * rates, so no fixed point is needed. */
             others += ok->bytes / ok->alone_s;
             n_others++;
         }
@@ -90,7 +90,7 @@ static double slowdown(const struct state *s, uint32_t device)
     return k->slowdown;
 }
 
-/* Time of this launch alone, with all that chance adds. DBL_MAX: it hangs. */
+/* Isolated time of this launch, with random effects. DBL_MAX: it hangs. */
 static double draw_s(struct state *s, struct backend_device *d, const struct backend_kernel *k)
 {
     const struct simdev_truth *t = &s->truth;
@@ -98,8 +98,8 @@ static double draw_s(struct state *s, struct backend_device *d, const struct bac
         return DBL_MAX;
     }
     double drift = t->drift_frac * sin(TWO_PI * s->now_s / t->drift_period_s);
-    /* Noise and drift are factors: real kernels' times spread in proportion and are never negative.
-     */
+    /* Noise and drift are factors, because times of real kernels spread in proportion and are never
+     * negative. */
     double seconds = k->alone_s * exp(drift + t->noise_frac * rng_normal(&d->rng));
     return rng_uniform(&d->rng) < t->outlier_frac ? seconds * t->outlier_factor : seconds;
 }
@@ -121,7 +121,7 @@ static void start_queued(struct state *s)
     }
 }
 
-/* Runs all devices up to the next completion, at most to `until_s`. False when time ran out. */
+/* Runs all devices up to the next completion, at most to `until_s`. False: reached until_s. */
 static bool step(struct state *s, double until_s)
 {
     start_queued(s);
@@ -180,7 +180,7 @@ static struct backend *sim_start(const struct backend_options *o, struct err *e)
 static void sim_stop(struct backend *b)
 {
     struct state *s = b->state;
-    while (s->kernels != NULL) { /* of devices that hang */
+    while (s->kernels != NULL) { /* remaining ones of hanging devices */
         OWNED struct backend_kernel *k = s->kernels;
         s->kernels = k->next;
     }
@@ -249,7 +249,7 @@ static struct backend_kernel *sim_prepare(struct backend_device *d, const struct
     k->alone_s = simdev_alone_s(&s->truth, d->index, spec);
     k->flop = kernel_spec_flop(spec);
     k->bytes = kernel_spec_bytes(spec);
-    k->others_bytes_per_s = -1.0; /* none asked for yet */
+    k->others_bytes_per_s = -1.0; /* not computed */
     simdev_curve(&s->truth, d->index, spec, &k->curve);
     memset(out, 0, sizeof *out);
     out->compile_s = s->truth.compile_s;

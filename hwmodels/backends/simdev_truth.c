@@ -89,8 +89,8 @@ int simdev_truth_set(struct simdev_truth *t, const char *text, struct err *e)
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* Products have their width's entry. Attention has that of its cache's width, or the widest one.
- * Streams have the default. */
+/* The entry of a kernel: for products that of their width, for attention that of the cache's width,
+ * or the widest, and for streams the default. */
 static const struct soc_runtime *runtime_of(const struct simdev_truth *t, uint32_t device,
                                             const struct kernel_spec *s)
 {
@@ -119,27 +119,28 @@ void simdev_curve(const struct simdev_truth *t, uint32_t device, const struct ke
     out->knee = r->knee;
 }
 
-/* The spec's amounts become one op of a model; the simulator's own form does the rest. */
+/* Makes one op of the spec's work and bytes, whose time is that of the simulator's model. */
 double simdev_alone_s(const struct simdev_truth *t, uint32_t device, const struct kernel_spec *s)
 {
-    if (s->op == KERNEL_READ || s->op == KERNEL_COPY) { /* no kernel of a model: plain traffic */
+    if (s->op == KERNEL_READ || s->op == KERNEL_COPY) { /* not a kernel of a model, only traffic */
         struct kernel_curve c;
         simdev_curve(t, device, s, &c);
         return kernel_spec_bytes(s) / c.bytes_per_s;
     }
     struct soc_runtime r = *runtime_of(t, device, s);
-    /* The truth has one form at a time, so that a fit with another can be seen to fail its test. */
+    /* The truth has one model at a time, so that a test can show that a fit with another one is
+     * rejected. */
     r.fill_rows = t->form == SIMDEV_FILL ? FILL_ROWS : 0.0;
     r.min_rows = 1;
-    r.enqueue_s = 0.0;  /* of a layer's ops in a row */
-    r.width_fill = 0.0; /* by the width of a model, and a kernel of its own is of none */
+    r.enqueue_s = 0.0;  /* for consecutive ops of a layer */
+    r.width_fill = 0.0; /* for the width of a model, which a single kernel lacks */
     r.decode_batch_frac = r.attention_launches = r.kv_gather_frac = 0.0;
     r.fused_launch_frac = 1.0;
     uint32_t rows = s->rows;
     if (t->form == SIMDEV_STEPS && s->op == KERNEL_GEMM) {
         rows = (rows + STEP_ROWS - 1) / STEP_ROWS * STEP_ROWS;
     }
-    /* A stream counts as many-row: two rows of half the work. */
+    /* A stream uses the many-row curve: two rows of half the work. */
     rows = s->op == KERNEL_KNOB ? 2 : rows;
     struct kernel_curve c;
     simdev_curve(t, device, s, &c);

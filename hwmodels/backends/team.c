@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define SPINS 20000 /* tens of us: launches of a queue follow each other without sleep */
+#define SPINS 20000 /* tens of us, so that threads do not sleep between launches of a queue */
 
 struct member {
     struct team *team;
@@ -24,7 +24,7 @@ struct team {
     bool stop;
 };
 
-/* The next round, waited for first in a loop, then asleep. */
+/* Waits for the next round, first spinning, then asleep. */
 static unsigned next_round(struct team *t, unsigned seen)
 {
     /* Waking a thread takes longer than a small kernel does. */
@@ -114,9 +114,9 @@ void team_run(struct team *t, void (*part)(void *arg, uint32_t i), void *arg)
     t->arg = arg;
     atomic_store(&t->done, 0);
     post(t);
-    /* The caller does a part itself: it has a core of its own, like the others. */
+    /* The caller does part 0, because it has its own core, like the others. */
     part(arg, 0);
-    while (atomic_load(&t->done) != t->n - 1) { /* its core is its own */
+    while (atomic_load(&t->done) != t->n - 1) { /* spins, because its core is its own */
         (void)sched_yield();
     }
 }

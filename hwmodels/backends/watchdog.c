@@ -6,10 +6,10 @@
 
 #include "sim/base/base.h"
 
-/* A signal handler reaches nothing but static storage. */
+/* A signal handler can only use static storage. */
 static char message[384];
 
-/* A driver that hangs cannot be interrupted from here, and exit would wait for its threads. */
+/* A hanging driver cannot be interrupted here, and exit would wait for its threads. */
 static void fire(int sig UNUSED)
 {
     (void)!write(STDERR_FILENO, message, strlen(message));

@@ -3,22 +3,21 @@
 #include <gsl/gsl_statistics_double.h>
 
 #define SLACK                                                                                      \
-    4.0 /* a window may take this many times what was expected before the deadline runs            \
-         */
+    4.0 /* a window may take this many times its expected time before the deadline starts \ */
 #define MAX_SIDES 2
 #define SPIKE 2.0     /* times the median */
-#define CORE_FRAC 0.9 /* of a launch on its core: else a neighbour is in the sample */
+#define CORE_FRAC 0.9 /* least share of a launch on its core; else the sample has other load */
 
 struct span {
     int64_t first, last; /* tickets */
-    uint32_t n;          /* launches wanted */
+    uint32_t n;          /* wanted launches */
 };
 
 /* Queues the launches of all sides, alternating, so that the sides start together. */
 static int submit_all(const struct backend_ops *ops, struct window_side *sides, uint32_t n_sides,
                       struct span *spans)
 {
-    /* All at once and not one after the other: between launches the host would be measured. */
+    /* All at once, because otherwise the host between launches would be measured. */
     for (uint32_t i = 0; i < BACKEND_MAX_INFLIGHT; i++) {
         for (uint32_t k = 0; k < n_sides; k++) {
             if (i >= spans[k].n) {
@@ -35,13 +34,13 @@ static int submit_all(const struct backend_ops *ops, struct window_side *sides, 
     return 0;
 }
 
-/* Waits for side 0, withdraws what is left of the others, waits for them. */
+/* Waits for side 0, withdraws the remaining launches of the others, and waits for these. */
 static int wait_all(const struct backend_ops *ops, struct window_side *sides, uint32_t n_sides,
                     struct span *spans, int64_t timeout_ns)
 {
     int rc = 0;
     for (uint32_t k = 0; k < n_sides; k++) {
-        /* A side that still has work when the first one ends would run alone for the rest. */
+        /* A side with remaining work would run isolated from now on. */
         if (k > 0 || rc != 0) {
             int64_t stays = ops->cancel(sides[k].device, spans[k].first);
             spans[k].last = stays >= 0 && stays < spans[k].last ? stays : spans[k].last;
@@ -58,7 +57,7 @@ static int wait_all(const struct backend_ops *ops, struct window_side *sides, ui
     return rc;
 }
 
-/* When all sides ran: from the last first completion to the first last one. */
+/* Time in which all sides ran: from the latest first completion to the earliest last one. */
 static bool overlap(const struct backend_ops *ops, struct window_side *sides, uint32_t n_sides,
                     const struct span *spans, int64_t *from_ns, int64_t *to_ns)
 {
@@ -77,8 +76,8 @@ static bool overlap(const struct backend_ops *ops, struct window_side *sides, ui
     return true;
 }
 
-/* Takes out what took more than twice the median: an interrupt or a page fault, not the kernel.
- * Left in, a few of them would move the median a little, always up. */
+/* Removes samples over twice the median, which have an interrupt or a page fault. They would bias
+ * the median slightly upwards. */
 static void drop_spikes(struct window_side *s)
 {
     uint32_t all = s->n;
@@ -94,13 +93,13 @@ static void drop_spikes(struct window_side *s)
     s->spike_frac = all > 0 ? (double)(all - s->n) / all : 0.0;
 }
 
-/* The launch had its core. One whose processor time nobody knows counts as well. */
+/* Whether the launch had its core. Unknown processor time counts as yes. */
 static bool kept_core(const struct backend_stamps *st)
 {
     return st->cpu_ns < 0 || (double)st->cpu_ns >= CORE_FRAC * (double)(st->end_ns - st->start_ns);
 }
 
-/* Whether the other side ran, with its core, while a sample of this one was taken. */
+/* Whether the other side ran, with its core, during a sample of this one. */
 static bool other_ran(const struct backend_ops *ops, const struct window_side *other,
                       const struct span *span, int64_t *at, int64_t from_ns, int64_t to_ns)
 {
@@ -121,7 +120,7 @@ static bool other_ran(const struct backend_ops *ops, const struct window_side *o
     return (double)lost_ns <= (1.0 - CORE_FRAC) * (double)(to_ns - from_ns);
 }
 
-/* other NULL: the side runs alone. */
+/* Collects samples. other NULL: the side runs isolated. */
 static void collect(const struct backend_ops *ops, struct window_side *s, const struct span *span,
                     const struct window_side *other, const struct span *other_span, int64_t from_ns,
                     int64_t to_ns)
@@ -140,8 +139,7 @@ static void collect(const struct backend_ops *ops, struct window_side *s, const 
         if (previous_ns >= from_ns && previous_ns >= 0 && st.end_ns <= to_ns) {
             bool both =
                 other == NULL || other_ran(ops, other, other_span, &at, previous_ns, st.end_ns);
-            /* From end to end: so the cost of a launch is in the sample, as it is in a model's run.
-             */
+            /* From end to end, so that samples include the launch cost, as in a model's run. */
             if (both && kept_core(&st)) {
                 s->samples[s->n++] = units_s_from_ns(st.end_ns - previous_ns);
             }
@@ -187,7 +185,7 @@ static double plan_launches(const struct window_options *o, struct window_side *
         sides[k].idle_frac = -1.0;
     }
     for (uint32_t k = 0; k < n_sides; k++) {
-        double n = ceil(span_s / sides[k].alone_s) + 1.0; /* the first one starts the clock */
+        double n = ceil(span_s / sides[k].alone_s) + 1.0; /* the first one only starts the clock */
         spans[k].n = n < BACKEND_MAX_INFLIGHT - 1 ? (uint32_t)n : BACKEND_MAX_INFLIGHT - 1;
     }
     return span_s;
@@ -203,17 +201,18 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     SIM_REQUIRE(n_sides >= 1 && n_sides <= MAX_SIDES, "one or two sides");
     double span_s = plan_launches(o, sides, n_sides, spans);
     struct host_times before = {.valid = false};
-    if (ops->host == NULL) { /* else the backend knows who else runs on its host */
+    if (ops->host == NULL) { /* else the backend knows the other load of its host */
         before = host_times_read(o->proc_dir);
     }
     int64_t start_ns = backend_now_ns(o->backend);
     read_busy(o, sides, n_sides, from);
     int rc = submit_all(ops, sides, n_sides, spans);
-    if (rc != 0) { /* nothing is measured, but what was queued must end */
+    if (rc != 0) { /* nothing is measured, but queued launches must end */
         (void)wait_all(ops, sides, n_sides, spans, units_ns_from_s(o->deadline_s));
         return -EIO;
     }
-    /* Beside another side kernels take longer than alone; what takes this long does not return. */
+    /* Co-running kernels take longer than isolated ones; a kernel that takes this long does not
+     * return. */
     rc = wait_all(ops, sides, n_sides, spans, units_ns_from_s(SLACK * span_s + o->deadline_s));
     read_busy(o, sides, n_sides, to);
     set_busy(sides, n_sides, from, to, units_s_from_ns(backend_now_ns(o->backend) - start_ns));
@@ -227,7 +226,7 @@ int window_run(const struct window_options *o, struct window_side *sides, uint32
     int64_t to_ns;
     if (rc == 0 && overlap(ops, sides, n_sides, spans, &from_ns, &to_ns)) {
         for (uint32_t k = 0; k < n_sides; k++) {
-            const uint32_t x = n_sides - 1 - k; /* the other one */
+            const uint32_t x = n_sides - 1 - k; /* the other side */
             collect(ops, &sides[k], &spans[k], n_sides > 1 ? &sides[x] : NULL, &spans[x], from_ns,
                     to_ns);
         }

@@ -20,9 +20,9 @@ struct worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t posted, finished;
-    struct job ring[BACKEND_MAX_INFLIGHT]; /* ticket t lives in ring[t % size] */
+    struct job ring[BACKEND_MAX_INFLIGHT]; /* ticket t is ring[t % size] */
     int64_t last_ticket;                   /* submitted; tickets count from 1 */
-    int64_t started;                       /* taken up by the thread (or passed over) */
+    int64_t started;                       /* last one started by the thread (or skipped) */
     int64_t ended;                         /* done or cancelled, in order */
     int64_t busy_ns;
     bool stop;
@@ -40,12 +40,12 @@ static struct job *job_of(struct worker *w, int64_t ticket)
     return &w->ring[ticket % BACKEND_MAX_INFLIGHT];
 }
 
-/* Runs one job without the lock; called and returns with it. */
+/* Runs a job without the lock, which the caller has before and after. */
 static void run_job(struct worker *w, struct job *j)
 {
     (void)pthread_mutex_unlock(&w->lock);
-    /* Processor time outside of the two clock readings of the span: a reading is a system call of
-     * its own. */
+    /* Processor time is read outside the two clock readings of the span, because reading it is a
+     * system call. */
     int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int64_t start_ns = clock_now_ns();
     j->run(j->arg);
@@ -69,7 +69,7 @@ static void *work(void *arg)
             continue;
         }
         struct job *j = job_of(w, ++w->started);
-        /* A cancelled one is passed over in its turn: tickets end in order. */
+        /* A cancelled job is skipped in its turn, because tickets end in order. */
         if (j->state == JOB_QUEUED) {
             run_job(w, j);
         }
@@ -80,7 +80,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The thread is created on its core, so that its first touch of memory is local too. */
+/* The thread is created on its core, so that its first touch of memory is local, too. */
 static int start_pinned(struct worker *w, uint32_t core)
 {
     cpu_set_t set;
@@ -133,7 +133,7 @@ int64_t worker_submit(struct worker *w, void (*run)(void *arg), void *arg)
 {
     (void)pthread_mutex_lock(&w->lock);
     int64_t ticket = -EAGAIN;
-    /* Beyond that a ticket would take the place of one that still runs. */
+    /* With more, a ticket would replace one that still runs. */
     if (w->last_ticket - w->ended < BACKEND_MAX_INFLIGHT) {
         ticket = ++w->last_ticket;
         *job_of(w, ticket) = (struct job){.run = run, .arg = arg, .state = JOB_QUEUED};
@@ -175,7 +175,7 @@ int worker_stamps(struct worker *w, int64_t ticket, struct backend_stamps *out)
 int64_t worker_cancel(struct worker *w, int64_t ticket)
 {
     (void)pthread_mutex_lock(&w->lock);
-    /* A job that the thread has taken up runs to its end. */
+    /* A job that the thread has started runs to its end. */
     int64_t stays = ticket - 1 > w->started ? ticket - 1 : w->started;
     for (int64_t t = stays + 1; t <= w->last_ticket; t++) {
         job_of(w, t)->state = JOB_CANCELLED;
