@@ -31,8 +31,8 @@ static void *open_in(const char *folder, const char *name, char *why, size_t siz
     return object;
 }
 
-/* Looks for engines/ in the program's folder and in the folders above it, since tests lie deeper in
- * the build folder. Looks for lib/xpusim/engines in the same folders, since an installed program is
+/* Looks for engines/ in the program's folder and in the folders above it, because tests are deeper
+ * in the build folder. Looks for lib/xpusim/engines in the same folders, for an installed program
  * in a prefix. */
 static void *open_beside_program(const char *name, char *why, size_t size)
 {
@@ -53,11 +53,10 @@ static void *open_beside_program(const char *name, char *why, size_t size)
     return object;
 }
 
-/* The shared object of an engine, or NULL; why says what is wrong with one that is there. */
+/* The shared object of an engine, or NULL; `why` has the fault of an existing one. */
 static void *object_of(const char *name, char *why, size_t size)
 {
-    /* A folder that is named is the only one: an engine found elsewhere would be another than the
-     * one that is meant. */
+    /* A given folder is the only one, because an engine elsewhere would be a different one. */
     const char *folder = getenv("XPUSIM_ENGINES");
     void *object =
         folder != NULL ? open_in(folder, name, why, size) : open_beside_program(name, why, size);
@@ -79,8 +78,8 @@ static const void *find(const char *name, const char *function, uint32_t abi, co
         *(void **)&get = dlsym(object, function);
     }
     const uint32_t *ops = get == NULL ? NULL : get();
-    /* An engine is a file of its own, which an earlier build may have left; its structs would be
-     * read with other offsets. */
+    /* An engine is a separate file, possibly from an earlier build, whose structs have other
+     * offsets. */
     if (ops == NULL || *ops != abi) {
         const char *built = object != NULL ? "built for another version of " : "";
         return err_null(e, "engine %s is not there%s%s%s: `make engines` fetches and builds it",

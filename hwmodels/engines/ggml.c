@@ -1,7 +1,7 @@
 /* Engine ggml: one small graph per kernel, computed on the calling thread by ggml's CPU kernels.
- * Weights Q8_0, Q4_0 or F16. Any rows, any padding, any split: QKV, FFN and HEAD give the same bits
- * however their rows are cut; attention may round differently, because its tiles depend on how many
- * rows it gets. A kernel stops inside at the next node of its graph. */
+ * Weights Q8_0, Q4_0 or F16. It supports any rows, padding and split. QKV, FFN and HEAD give equal
+ * bits for any split of rows; attention may round differently, because its tiles depend on the
+ * number of rows. An interrupted kernel stops at the next node of its graph. */
 #include "hwmodels/engines/ggml_impl.h"
 #include "hwmodels/llm_layers.h"
 #include "sim/base/base.h"
@@ -130,8 +130,7 @@ static int device_open(void *engine, const struct engine_device_options *o, void
         return -ENOMEM;
     }
     g->model = engine;
-    /* One thread: a kernel runs on the thread that asks for it and on no other (sim/api/engine.h).
-     */
+    /* One thread: a kernel runs only on the thread that calls it (sim/api/engine.h). */
     struct ggml_threadpool_params p = ggml_threadpool_params_default(1);
     g->threads = ggml_threadpool_new(&p);
     *device = g;

@@ -1,4 +1,4 @@
-/* Inside the ggml engine: the model, and what a device's graphs are made in. */
+/* Internals of the ggml engine: the model, and memory for a device's graphs. */
 #pragma once
 
 #if __has_include(<ggml.h>) /* without its headers, as a linter may see it, this file is empty */

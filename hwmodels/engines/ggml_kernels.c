@@ -6,7 +6,7 @@
 
 #define NORM_EPSILON 1e-5f
 #define ROPE_BASE 10000.0f
-#define MASK_ROWS 32 /* rows of an attention mask come in such lots */
+#define MASK_ROWS 32 /* rows of an attention mask are padded to this */
 #define FP16_MINUS_INFINITY 0xfc00
 
 /* ---- tensors ---- */
@@ -18,7 +18,8 @@ static int buffer_reserve(struct buffer *b, size_t size)
         return 0;
     }
     free(b->data);
-    /* A quarter more than needed: contexts grow a token a step, and each would allocate. */
+    /* A quarter more than needed, because contexts grow in each step, which would allocate again.
+     */
     b->size = (size + size / 4 + GGML_ENGINE_ALIGN - 1) / GGML_ENGINE_ALIGN * GGML_ENGINE_ALIGN;
     b->data = aligned_alloc(GGML_ENGINE_ALIGN, b->size);
     if (b->data == NULL) {
@@ -34,7 +35,7 @@ static struct ggml_tensor *at(struct ggml_tensor *t, const void *data)
     return t;
 }
 
-/* Room for the result of a node; a view's is its source's. */
+/* Gives the result of a node memory; a view uses that of its source. */
 static struct ggml_tensor *own(struct gdevice *g, struct ggml_tensor *t)
 {
     if (t->view_src != NULL) {
@@ -44,7 +45,7 @@ static struct ggml_tensor *own(struct gdevice *g, struct ggml_tensor *t)
     t->data = g->tensors.data + g->tensors.used;
     g->tensors.used +=
         (ggml_nbytes(t) + GGML_ENGINE_ALIGN - 1) / GGML_ENGINE_ALIGN * GGML_ENGINE_ALIGN;
-    if (g->tensors.used > g->tensors.size) { /* begin() reserves more than any kernel takes */
+    if (g->tensors.used > g->tensors.size) { /* begin() reserves more than any kernel needs */
         abort();
     }
     return t;
@@ -82,7 +83,7 @@ static bool stopped(void *stop)
     return atomic_load_explicit((const _Atomic int *)stop, memory_order_relaxed) != 0;
 }
 
-/* Memory for a kernel whose tensors take at most `floats` numbers and mask_bytes. */
+/* Reserves memory for a kernel whose tensors take at most `floats` numbers and mask_bytes. */
 static int begin(struct gdevice *g, size_t floats, size_t mask_bytes, uint32_t n_nodes)
 {
     size_t objects = n_nodes * 2 * ggml_tensor_overhead() +
@@ -131,7 +132,7 @@ static struct ggml_tensor *cells(struct gdevice *g, uint16_t *const *layers, uin
         layers[layer]);
 }
 
-/* The first n rows of x to their cells. */
+/* Copies the first n rows of x to their cells. */
 static void store(struct gdevice *g, struct ggml_tensor *table, struct ggml_tensor *x,
                   const struct engine_kernel *k)
 {
@@ -174,7 +175,7 @@ static int qkv(struct gdevice *g, const struct engine_kernel *k, char *why)
     return rc;
 }
 
-/* Causal: row y sees the positions up to its own. */
+/* Causal: row y attends to the positions up to its own. */
 static struct ggml_tensor *causal_mask(struct gdevice *g, uint32_t first, uint32_t rows,
                                        uint32_t keys)
 {
@@ -190,7 +191,7 @@ static struct ggml_tensor *causal_mask(struct gdevice *g, uint32_t first, uint32
     return mask;
 }
 
-/* Rows of a segment that a kernel has: from `row`, n of them. */
+/* The rows of a segment in a kernel: n from `row` on. */
 struct share {
     const struct engine_segment *s;
     uint32_t row, n;

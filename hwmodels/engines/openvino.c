@@ -1,12 +1,12 @@
 /* Engine OpenVINO: one compiled model per (layer, op, shape) of a device given by name ("CPU",
- * "GPU", "NPU"). A device with static kernels has models for its chunk of rows and for one row. It
- * compiles attention for a prompt length when a policy asks for it. Models of the other devices
- * take any number of rows. Every compiled model holds its own weights, so the memory that graphs
- * cost on an NPU is real here.
+ * "GPU", "NPU"). A device with static kernels has models for its chunk of rows and for one row, and
+ * compiles attention for a prompt length when a policy requests it. Models of other devices take
+ * any number of rows. Every compiled model has its own weights, so graphs on an NPU cost real
+ * memory.
  *
- * On the CPU an inference runs on the calling thread (one thread, one stream, no pinning of its
- * own). So the device's thread decides the core. The other plugins run unchanged, and their own
- * messages say what they lack. */
+ * On the CPU an inference runs on the calling thread (one thread, one stream, no pinning by
+ * OpenVINO), so the device's thread decides the core. Other plugins run unchanged, and report
+ * missing features themselves. */
 #include <pthread.h>
 
 #include "hwmodels/engines/openvino_models.h"
@@ -68,7 +68,7 @@ static void device_close(void *device)
     free(v->scratch);
 }
 
-/* How many kernels of a device are compiled, for a user who waits. */
+/* Progress of compiling a device's kernels, for the user. */
 struct progress {
     const struct engine_device_options *o;
     uint32_t done, n;
@@ -117,7 +117,7 @@ static int compile_all(struct odevice *v, const struct engine_device_options *o,
     return rc;
 }
 
-/* Refuses an NPU without static shapes in its machine file, before minutes of compiling. */
+/* Refuses an NPU without static shapes in its machine file before it compiles for minutes. */
 static int check_static(const struct engine_device_options *o, char *why)
 {
     if (!openvino_is_npu(o->name) || (o->static_rows > 0 && o->static_attention)) {

@@ -1,7 +1,7 @@
-/* Single kernels on OpenVINO's devices, of static shapes: what `xpusim measure --backend openvino`
- * times. A product has its weights as constants, as exported models have them; so what one reads
- * again and again is as many copies of the compiled kernel as the caller asks for. Attention has
- * keys and values as inputs, rotating through as many tensors. */
+/* Single kernels of static shapes on OpenVINO's devices, for `xpusim measure --backend openvino`. A
+ * product has its weights as constants, as in exported models, so there are as many copies of the
+ * compiled kernel as the caller requests. Attention has keys and values as inputs, and rotates
+ * through as many tensors. */
 #include "hwmodels/engines/bench.h"
 #include "hwmodels/engines/openvino_models.h"
 
@@ -15,11 +15,11 @@ struct kernel {
     struct kernel_spec spec;
     struct compiled *copies; /* owned; attention: one */
     uint32_t n_copies, n_inputs;
-    float *x, *mask;           /* owned: inputs that stay */
-    uint16_t **keys, **values; /* attention: owned, n_inputs of each */
+    float *x, *mask;           /* owned: constant inputs */
+    uint16_t **keys, **values; /* for attention: owned, n_inputs of each */
 };
 
-/* A copy of kernel_op_is_product, because the shared object calls nothing of the program. */
+/* A copy of kernel_op_is_product, because the shared object calls no function of the program. */
 static bool is_product(const struct kernel_spec *s)
 {
     return s->op == KERNEL_GEMV || s->op == KERNEL_GEMM;
@@ -43,7 +43,7 @@ static void bench_close(void *bench)
     openvino_stop(&b->openvino);
 }
 
-/* A property in the library's words, or "" where it has none. */
+/* A property as text of the library; "": it has none. */
 static void property(const struct bench *b, const char *device, const char *key, char *buf,
                      size_t size)
 {
@@ -89,7 +89,7 @@ static uint32_t bench_devices(void *bench, struct engine_bench_device *out, uint
     uint32_t n = 0;
     for (size_t i = 0; i < list.size; i++) {
         if (fake_npu() && openvino_is_npu(list.devices[i])) {
-            continue; /* the fake one takes its place */
+            continue; /* the fake one replaces it */
         }
         if (n < cap) {
             describe(b, list.devices[i], &out[n]);
@@ -106,7 +106,7 @@ static uint32_t bench_devices(void *bench, struct engine_bench_device *out, uint
     return n;
 }
 
-/* None of these names one machine among others of its kind: no serial number, no address. */
+/* None of these identifies a single machine: no serial number, no address. */
 static uint32_t bench_facts(void *bench, const char *device, struct engine_fact *out, uint32_t cap)
 {
     static const char *const keys[] = {"FULL_DEVICE_NAME",
@@ -154,7 +154,7 @@ static bool product_model(struct bench *b, const char *device, const struct kern
     return openvino_compile(&b->openvino, device, &ir, out, why) == 0;
 }
 
-/* Decoding: a row in each of `rows` sequences, whose keys are its own. */
+/* Decode: a row in each of `rows` sequences, which have separate keys. */
 static bool attention_model(struct bench *b, const char *device, const struct kernel_spec *s,
                             struct compiled *out, char *why)
 {
@@ -223,7 +223,7 @@ static bool attention_inputs(struct kernel *k, uint32_t copies)
     k->values = calloc(copies, sizeof *k->values);
     k->mask = ones((size_t)rows * s->context_tokens, 0.0f);
     bool ok = k->keys != NULL && k->values != NULL && k->mask != NULL;
-    for (uint32_t r = 0; ok && r < rows; r++) { /* what comes after a token is hidden from it */
+    for (uint32_t r = 0; ok && r < rows; r++) { /* later tokens are masked */
         for (uint32_t c = s->context_tokens - rows + r + 1; c < s->context_tokens; c++) {
             k->mask[(size_t)r * s->context_tokens + c] = -1e30f;
         }
@@ -260,7 +260,7 @@ static bool build(struct bench *b, const char *device, struct kernel *k, uint32_
         double from_s = openvino_now_s();
         ok = product ? product_model(b, device, s, weights, &k->copies[i], why)
                      : attention_model(b, device, s, &k->copies[i], why);
-        if (i == 0) { /* a cache has the others */
+        if (i == 0) { /* later copies come from the compile cache */
             *compile_s = ok && k->copies[0].cached ? -1.0 : openvino_now_s() - from_s;
         }
         ok = ok && set_x(k, &k->copies[i], k->x);

@@ -5,9 +5,9 @@
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
 #define REASON_BYTES 200
-#define RAW_BYTES 1024 /* of OpenVINO's message, source files and all */
+#define RAW_BYTES 1024 /* of OpenVINO's message, including source files */
 
-/* Values of NPU_COMPILER_TYPE, in the order in which they are tried. */
+/* Values of NPU_COMPILER_TYPE, in the order of trials. */
 static const struct {
     const char *value, *name;
 } compilers[] = {{"DRIVER", "driver"}, {"PLUGIN", "plug-in"}};
@@ -16,8 +16,8 @@ static const struct {
 
 /* ---- messages ---- */
 
-/* Its messages name every source file that they passed ("Exception from FILE:LINE:"), on lines of
- * their own or within one: what is wrong is the rest, on one line here. */
+/* Its messages have every source file that they passed ("Exception from FILE:LINE:"), on separate
+ * lines or within one. Returns the rest, the actual reason, on one line. */
 static void last_reason(char *buf, size_t size)
 {
     static const char passed[] = "Exception from ";
@@ -58,8 +58,8 @@ int openvino_start(struct openvino *o, uint32_t threads, const char *cache, char
         return openvino_failure(why, "core not made");
     }
     o->cache = cache == NULL ? NULL : strdup(cache);
-    /* One stream: one kernel at a time, as a device. A stream of one thread runs on the caller's,
-     * whose core is decided elsewhere. */
+    /* One stream, because a device runs one kernel at a time. A stream of one thread runs on the
+     * caller's thread, which is pinned elsewhere. */
     const char *const pairs[][2] = {{"INFERENCE_NUM_THREADS", n_threads},
                                     {"NUM_STREAMS", "1"},
                                     {"INFERENCE_PRECISION_HINT", "f32"},
@@ -120,7 +120,7 @@ void compiled_free(struct compiled *c)
     *c = (struct compiled){.by = ""};
 }
 
-/* compiler NULL: the device has only one. False with a reason. */
+/* compiler NULL: the device has only one. Returns false with a reason. */
 static bool compile_once(const struct openvino *o, const ov_model_t *model, const char *device,
                          const char *compiler, struct compiled *out, char *reason)
 {
@@ -142,7 +142,7 @@ static bool compile_once(const struct openvino *o, const ov_model_t *model, cons
     return ok;
 }
 
-/* The driver's compiler and the plug-in's, the one that worked before first. */
+/* Tries the compilers of driver and plug-in, first the one that worked before. */
 static int compile_npu(struct openvino *o, const ov_model_t *model, const char *device,
                        struct compiled *out, char *why)
 {
@@ -186,7 +186,7 @@ static int compile_model(struct openvino *o, const ov_model_t *model, const char
     return rc;
 }
 
-/* The model of a text and its constants, which must outlive it. */
+/* Makes a model of its text and constants, which must outlive it. */
 static int read_model(const struct openvino *o, const struct ir *ir, uint8_t *constants, size_t n,
                       ov_model_t **model, char *why)
 {
@@ -207,7 +207,7 @@ static int read_model(const struct openvino *o, const struct ir *ir, uint8_t *co
 int openvino_compile(struct openvino *o, const char *device, struct ir *ir, struct compiled *out,
                      char *why)
 {
-    static uint8_t none[64]; /* of a model without constants */
+    static uint8_t none[64]; /* for a model without constants */
     ov_model_t *model = NULL;
     *out = (struct compiled){.by = ""};
     ir_end(ir);
@@ -220,7 +220,7 @@ int openvino_compile(struct openvino *o, const char *device, struct ir *ir, stru
         rc = -EINVAL;
     }
     if (rc == 0) {
-        /* The compiled model may point into the constants: they live as long as it does. */
+        /* The compiled model may point into the constants, so they live as long. */
         out->blob = ir->blob;
         ir->blob = NULL;
         rc = read_model(o, ir, out->blob == NULL ? none : out->blob,

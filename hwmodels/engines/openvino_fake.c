@@ -3,12 +3,12 @@
  *   shapes that are not static: by the plug-in where they have no bound
  *   properties that the plug-in does not have
  *   compilers that are not there, the driver's or the plug-in's
- * A request of a compiled model takes no other shape than its own; the device CPU sees to that. No
- * inference can be cancelled (openvino.c does not ask an NPU to).
+ * A request of a compiled model only takes its own shape, which the device CPU ensures. No
+ * inference can be cancelled (the engine does not try it on an NPU).
  *
- * XPUSIM_FAKE_NPU lists what it has, by commas: driver, plugin (its compilers), and slow=MS, which
- * each compilation takes at least. It computes in full precision, and says nothing of an NPU's
- * speed. */
+ * XPUSIM_FAKE_NPU lists its features, separated by commas: driver, plugin (its compilers), and
+ * slow=MS, the least time of a compilation. It computes in full precision, and its speed is not
+ * that of an NPU. */
 #include <time.h>
 
 #include "hwmodels/engines/openvino_device.h"
@@ -27,7 +27,7 @@ bool fake_npu(void)
     return settings() != NULL;
 }
 
-/* The text after a word of the list, or NULL. */
+/* The text after a word in XPUSIM_FAKE_NPU, or NULL. */
 static const char *setting(const char *word)
 {
     size_t n = strlen(word);

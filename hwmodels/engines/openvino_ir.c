@@ -50,11 +50,11 @@ void ir_fini(struct ir *ir)
 
 void ir_end(struct ir *ir)
 {
-    /* OpenVINO wants all layers before the first edge, so edges are collected separately and follow
+    /* OpenVINO needs all layers before the first edge, so edges are collected separately and follow
      * here. */
     struct ir_text edges = ir->edges;
     put(ir, &ir->layers, "</layers><edges>\n");
-    for (size_t at = 0; at < edges.n;) { /* line by line: each is short */
+    for (size_t at = 0; at < edges.n;) { /* line by line, because each is short */
         size_t n = strcspn(edges.data + at, "\n") + 1;
         put(ir, &ir->layers, "%.*s", (int)n, edges.data + at);
         at += n;
@@ -115,11 +115,10 @@ static struct ir_port two(struct ir *ir, const char *type, const char *opset,
 
 /* ---- constants ---- */
 
-/* Room in the blob; NULL when there is no memory. */
+/* Reserves room in the blob; NULL: out of memory. */
 static uint8_t *blob_room(struct ir *ir, size_t bytes, size_t *offset)
 {
-    /* Each constant begins on a cache line: OpenVINO may use weights where they lie instead of
-     * copying them. */
+    /* Each constant begins on a cache line, because OpenVINO may use weights in place. */
     *offset = (ir->n_blob + ALIGN - 1) / ALIGN * ALIGN;
     size_t need = *offset + bytes;
     if (need > ir->cap_blob) {
@@ -177,7 +176,7 @@ static struct ir_port number(struct ir *ir, float v)
     return constant(ir, "f32", "FP32", "1", offset, sizeof v);
 }
 
-/* One row of weights as int8; returns the scale. */
+/* Writes a row of weights as int8. Returns the scale. */
 static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uint32_t in,
                          float *scratch, int8_t *out)
 {
@@ -186,8 +185,8 @@ static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uin
     for (uint32_t i = 0; i < in; i++) {
         most = fmaxf(most, fabsf(scratch[i]));
     }
-    /* Symmetric, a scale for each output and no zero point: what a device multiplies without
-     * correcting for an offset. */
+    /* Symmetric, with a scale per output and no zero point, so that devices need no correction for
+     * an offset. */
     float scale = most / 127.0f;
     for (uint32_t i = 0; i < in; i++) {
         out[i] = (int8_t)lrintf(scratch[i] / scale);
@@ -195,7 +194,7 @@ static uint16_t quantise(enum engine_tensor t, uint32_t layer, uint32_t row, uin
     return half_from_float(scale);
 }
 
-/* Integer weights times a scale per output, which lie in the blob. */
+/* Integer weights times a scale per output, both in the blob. */
 static struct ir_port scaled(struct ir *ir, struct ir_port w, size_t scales_at, uint32_t out)
 {
     char shape[32];
@@ -207,12 +206,12 @@ static struct ir_port scaled(struct ir *ir, struct ir_port w, size_t scales_at, 
     return add_node(ir, (struct node){"Multiply", "opset1", "FP16", NUMPY, NULL, 1, 2}, both);
 }
 
-/* y = x W^T; narrow: of weights that are decompressed to floats. */
+/* y = x W^T; narrow: W is decompressed to floats. */
 static struct ir_port product(struct ir *ir, struct ir_port x, struct ir_port w, bool narrow)
 {
     if (narrow) {
-        /* The mark `decompression` keeps the compiler from folding weights into floats, which would
-         * read two to eight times the bytes. */
+        /* The attribute `decompression` prevents the compiler from folding weights into floats,
+         * which would read two to eight times the bytes. */
         w = add_node(ir,
                      (struct node){"Convert", "opset1", "FP32", "destination_type=\"f32\"",
                                    "<attribute name=\"decompression\" version=\"0\"/>", 1, 1},
@@ -242,7 +241,7 @@ struct ir_port ir_linear(struct ir *ir, struct ir_port x, enum engine_tensor t, 
     return product(ir, x, scaled(ir, w, at_scales, out), true);
 }
 
-/* A matrix as it is stored, and as the product takes it. */
+/* A stored matrix, converted for the product. */
 static struct ir_port stored(struct ir *ir, uint32_t bits, const void *weights, uint32_t in,
                              uint32_t out)
 {
@@ -268,8 +267,8 @@ struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const 
     struct ir_port w = stored(ir, bits, weights, in, out);
     if (bits < 16) {
         size_t at;
-        /* Any scale does: what is measured is the time of a product, and data that is not large
-         * keeps sums from overflowing. */
+        /* Any scale will do, because only the time of a product is measured. Small data keeps sums
+         * from overflowing. */
         uint16_t scale = half_from_float(1.0f / 64.0f);
         uint8_t *to = blob_room(ir, out * sizeof scale, &at);
         for (uint32_t i = 0; to != NULL && i < out; i++) {
@@ -280,7 +279,7 @@ struct ir_port ir_product(struct ir *ir, struct ir_port x, uint32_t bits, const 
     return product(ir, x, w, bits < 32);
 }
 
-/* ---- what models are made of ---- */
+/* ---- parts of models ---- */
 
 struct ir_port ir_input(struct ir *ir, const char *type, const char *shape)
 {
@@ -340,7 +339,7 @@ struct ir_port ir_gated(struct ir *ir, struct ir_port gate, struct ir_port up)
     return multiply(ir, one(ir, "Swish", "opset4", NULL, gate), up);
 }
 
-/* Keys or values, one head for each of the queries': [1, heads, keys, dim]. */
+/* Keys or values, repeated for each query head: [1, heads, keys, dim]. */
 static struct ir_port spread(struct ir *ir, struct ir_port x, const struct llm *llm)
 {
     x = one(ir, "Convert", "opset1", "destination_type=\"f32\"", x);

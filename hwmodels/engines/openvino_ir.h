@@ -1,8 +1,8 @@
 /* Models for OpenVINO, written node by node: IR text and one blob of constants.
  *
- * A node is (type, opset, attributes, inputs); port types are left to be inferred. The text and the
- * blob must stay as they are while a model compiled from them lives: models of dynamic shape read
- * their constants at the first inference. */
+ * A node is (type, opset, attributes, inputs); port types are inferred. The text and the blob must
+ * not change while a model compiled from them exists: models of dynamic shape read their constants
+ * at the first inference. */
 #pragma once
 
 #include "sim/api/engine.h"
@@ -18,8 +18,8 @@ struct ir {
     uint8_t *blob; /* owned, aligned to 64 */
     size_t n_blob, cap_blob;
     int next_id;
-    bool failed;  /* out of memory: the model is of no use */
-    bool dynamic; /* an input has a dimension without a number */
+    bool failed;  /* out of memory: the model is unusable */
+    bool dynamic; /* an input has a dimension "?" */
 };
 
 /* An output of a node. */
@@ -28,9 +28,9 @@ struct ir_port {
 };
 
 void ir_init(struct ir *ir);
-/* Frees the text; the blob stays with the caller when it has been taken (set to NULL). */
+/* Frees the text, and the blob unless the caller has taken it (set to NULL). */
 void ir_fini(struct ir *ir);
-/* Ends the text; layers.data is then the whole model. */
+/* Completes the text; then layers.data is the whole model. */
 void ir_end(struct ir *ir);
 
 /* shape: "64,1024", "?,1024". type: "f32", "f16". */

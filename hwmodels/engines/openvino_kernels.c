@@ -1,5 +1,5 @@
 /* Kernels of the OpenVINO engine: inputs by pointer, one inference on the calling thread, results
- * to where the pass has them. */
+ * written to the memory of the pass. */
 #include "hwmodels/engines/openvino_models.h"
 #include "hwmodels/kernel_numbers.h"
 
@@ -35,13 +35,13 @@ static void set_running(struct odevice *v, ov_infer_request_t *r)
     pthread_mutex_unlock(&v->mutex);
 }
 
-/* An interrupt meant for the kernel before may meet this one: it is then run again. */
+/* An interrupt for the previous kernel may hit this one, which is then repeated. */
 static int infer(struct odevice *v, const struct compiled *c, const struct engine_kernel *k,
                  char *why)
 {
     ov_status_e status = OK;
-    /* Before the flag is read: an interrupt that comes between the two finds the request, and one
-     * that came before is seen in the flag. */
+    /* Before reading the flag: a later interrupt finds the request, and an earlier one has set the
+     * flag. */
     set_running(v, c->request);
     for (int tries = 0; tries < 3; tries++) {
         if (atomic_load(k->stop) != 0) {
@@ -63,7 +63,7 @@ static int infer(struct odevice *v, const struct compiled *c, const struct engin
 void openvino_interrupt(void *device)
 {
     struct odevice *v = device;
-    /* The NPU's plug-in has no cancellation: its kernel runs to its end. */
+    /* The NPU's plug-in cannot cancel, so its kernel runs to its end. */
     pthread_mutex_lock(&v->mutex);
     if (v->running != NULL && !openvino_is_npu(v->name)) {
         (void)ov_infer_request_cancel(v->running);
@@ -83,8 +83,8 @@ static float *scratch(struct odevice *v, size_t n)
     return v->scratch;
 }
 
-/* The variant for a kernel's rows, or the kernel of its graph; its shape is the number of rows to
- * hand over. */
+/* The variant for a kernel's rows, or the kernel of its graph. Its shape is the number of rows to
+ * pass. */
 static const struct compiled *variant(struct odevice *v, const struct compiled *of,
                                       const struct engine_kernel *k)
 {
@@ -106,7 +106,7 @@ static int no_shape(const struct engine_kernel *k, char *why)
     return -EINVAL;
 }
 
-/* Both halves of a head turn by the same angles, and a frequency is that of a column. */
+/* Both halves of a head are rotated by the same angles; each column has its frequency. */
 static void angles(const struct engine_kernel *k, uint32_t dim, float *cosines, float *sines)
 {
     const uint32_t half = dim / 2;
@@ -228,8 +228,8 @@ static int attend(struct odevice *v, const struct compiled *c, const struct engi
     }
     for (uint32_t y = 0; y < rows; y++) {
         for (uint32_t z = 0; z < keys; z++) {
-            /* A row sees itself and what came before it. Rows beyond the segment's are computed on
-             * zeros; nobody reads what they give. */
+            /* A row attends to itself and earlier ones. Rows beyond the segment are computed on
+             * zeros, and their output is not read. */
             mask[(size_t)y * keys + z] = z <= first + y ? 0.0f : MINUS_INFINITY;
         }
     }

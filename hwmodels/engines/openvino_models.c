@@ -50,9 +50,9 @@ int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct c
     return compile(v, &ir, rows, out, why);
 }
 
-/* The output projection is here and not with attention, as everywhere (sim/api/device.h). It has
- * weights and a fixed number of rows, so a device with static graphs can compile it once. The keys
- * of attention grow. */
+/* The output projection belongs to FFN and not to attention (sim/api/device.h). It has weights and
+ * a fixed number of rows, so a device with static graphs can compile it once, while the keys of
+ * attention grow. */
 int compile_ffn(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
                 char *why)
 {

@@ -8,7 +8,7 @@
 #include "sim/api/engine.h"
 #if __has_include(<openvino/c/openvino.h>) /* without its headers this file is empty */
 
-#define MAX_VARIANTS 2 /* of a token-level kernel: the chunk, one row */
+#define MAX_VARIANTS 2 /* of a token-level kernel: chunk, one row */
 
 /* Attention of one prompt length. */
 struct attention {
@@ -38,13 +38,13 @@ struct odevice {
     uint32_t n_variants;
     struct compiled *qkv, *ffn; /* layer x variant */
     struct compiled head[MAX_VARIANTS];
-    struct compiled mha; /* any shape; no model where the device takes static ones only */
+    struct compiled mha; /* any shape; none if the device needs static shapes */
     pthread_mutex_t mutex;
-    struct attention *attention; /* these three under the mutex */
+    struct attention *attention; /* these three are protected by the mutex */
     struct graph_block *graphs;
     ov_infer_request_t *running;
-    char folder[300];  /* of prepared graph blocks; "": none is */
-    uint32_t versions; /* of graphs there */
+    char folder[300];  /* with prepared graph blocks; "": none */
+    uint32_t versions; /* of graphs in it */
     float *scratch;
     size_t n_scratch;
 };
@@ -55,7 +55,7 @@ int compile_qkv(const struct odevice *v, uint32_t layer, uint32_t rows, struct c
 int compile_ffn(const struct odevice *v, uint32_t layer, uint32_t rows, struct compiled *out,
                 char *why);
 int compile_head(const struct odevice *v, uint32_t rows, struct compiled *out, char *why);
-/* tokens 0: any number of rows and keys; else both are that many. */
+/* tokens: number of rows and keys; 0: any. */
 int compile_mha(const struct odevice *v, uint32_t tokens, struct compiled *out, char *why);
 
 /* openvino_probe.c: engine_bench_ops.probe. */
@@ -66,10 +66,10 @@ void openvino_probe(struct openvino *o, const char *device, const struct llm *ll
 int openvino_kernel(void *device, const struct engine_kernel *k, char *why);
 void openvino_interrupt(void *device);
 
-/* openvino_residents.c: compiled attention and graph blocks, which come and go during a run. */
+/* openvino_residents.c: compiled attention and graph blocks, loaded and dropped during a run. */
 int openvino_resident(void *device, const struct engine_resident *r, enum engine_step step,
                       char *why);
-/* NULL: there is none. */
+/* Attention for this length, or NULL. */
 const struct compiled *attention_find(struct odevice *v, uint32_t tokens);
 const struct compiled *graph_find(struct odevice *v, const struct engine_kernel *k);
 void residents_close(struct odevice *v);

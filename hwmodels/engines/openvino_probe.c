@@ -1,5 +1,5 @@
-/* One FFN and one attention of a model on one device: does each compile, by whose compiler, does it
- * run, and is the result that of the device CPU? */
+/* Tests one FFN and one attention of a model on a device: whether each compiles, by which compiler,
+ * whether it runs, and the error against the device CPU. */
 #include "hwmodels/engines/openvino_models.h"
 #include "hwmodels/kernel_numbers.h"
 
@@ -29,7 +29,7 @@ static size_t size_of(const struct input *in)
     return n;
 }
 
-/* Numbers between -1 and 1, of a period that is none of the shapes'. */
+/* Fills numbers between -1 and 1 with a period that no shape has. */
 static void fill(struct input *in)
 {
     size_t n = size_of(in);
@@ -52,7 +52,7 @@ static void add_input(struct trial *t, ov_element_type_e type, int64_t rank, int
     fill(in);
 }
 
-/* A row sees itself and what came before it. */
+/* A row attends to itself and earlier ones. */
 static void mask(struct input *in, uint32_t n)
 {
     float *m = in->data;
@@ -95,7 +95,7 @@ static int trial_run(const struct trial *t, const struct compiled *c, char *why)
     return ov_infer_request_infer(c->request) == OK ? 0 : openvino_failure(why, "inference");
 }
 
-/* Borrowed from the request; NULL without a result. */
+/* The result, borrowed from the request, or NULL. */
 static const float *result_of(const struct compiled *c, size_t *n)
 {
     ov_tensor_t *t = NULL;
@@ -110,7 +110,7 @@ static const float *result_of(const struct compiled *c, size_t *n)
     return data;
 }
 
-/* NaN where the device CPU has no result to compare with. */
+/* RMS error against the device CPU; NaN: the CPU has no result. */
 static double off_from_cpu(const struct trial *t, const struct engine *e, const struct compiled *c)
 {
     char why[ENGINE_MESSAGE_BYTES];

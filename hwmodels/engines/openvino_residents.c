@@ -1,9 +1,9 @@
-/* Residents of an OpenVINO device that a run loads and drops: attention compiled for a prompt
+/* Residents that a run loads to and drops from an OpenVINO device: attention compiled for a prompt
  * length, and graph blocks.
  *
  * The program prepares a graph block before the run: it compiles the models and exports them to
- * files. Loading imports these files, without what the page cache still has of them. A device with
- * static graphs does this at every switch, and it takes real time and real memory. */
+ * files. Loading imports these files, not from the page cache. A device with static graphs does
+ * this at every switch, and it takes real time and memory. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ const struct compiled *attention_find(struct odevice *v, uint32_t tokens)
 static int attention_make(struct odevice *v, uint32_t tokens, char *why)
 {
     struct attention *a = calloc(1, sizeof *a);
-    /* Outside the lock: compiling takes long, and kernels look for theirs under it. */
+    /* Without the lock, because compiling takes long, and kernels need it to find theirs. */
     int rc = a == NULL ? -ENOMEM : compile_mha(v, tokens, &a->c, why);
     if (rc != 0) {
         free(a);
@@ -41,7 +41,8 @@ static int attention_make(struct odevice *v, uint32_t tokens, char *why)
     return 0;
 }
 
-/* The oldest of that length: one that was given up while it compiled may have a successor. */
+/* Drops the oldest of this length, because one that was cancelled during compilation may have a
+ * successor. */
 static void attention_drop(struct odevice *v, uint32_t tokens)
 {
     struct attention **oldest = NULL;
@@ -72,7 +73,7 @@ static const char *path_of(const struct odevice *v, uint32_t version, uint32_t l
     return buf;
 }
 
-/* The next reader finds the file on the disk and not in memory. */
+/* Drops the file from the page cache. */
 static void forget(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -122,7 +123,7 @@ static int graph_prepare(struct odevice *v, const struct engine_resident *r, cha
     return rc == 0 && r->head ? write_model(v, r, 0, GRAPH_HEAD, why) : rc;
 }
 
-/* The whole file; NULL when it cannot be read. The caller frees it. */
+/* Reads the whole file, for free(); NULL: it cannot be read. */
 static char *contents(const char *path, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -162,7 +163,7 @@ static int read_model(const struct odevice *v, const struct engine_resident *r, 
                      ov_compiled_model_create_infer_request(out->model, &out->request) != OK
                  ? openvino_failure(why, "graph not imported")
                  : 0;
-    /* An imported model holds its own weights; the file's bytes may go. */
+    /* An imported model has its own weights, so the file's bytes can be freed. */
     out->blob = NULL;
     return rc;
 }
