@@ -3,11 +3,11 @@
 #include "hwmodels/drafters.h"
 #include "hwmodels/speculation.h"
 
-#define BISECTIONS 60 /* halvings of a bracket of a factor 2^10 at most: to the last bit of use */
+#define BISECTIONS 60 /* halvings of a bracket of at most a factor 2^10: full precision */
 
 /* ---- set-up ---- */
 
-/* One row. */
+/* Floor of one row. */
 static double terms_s(const struct kernel_floor *f, double pairs, double keys)
 {
     double compute = f->row_s * fmax(1.0, f->rows_min) + f->pair_s * pairs;
@@ -15,8 +15,8 @@ static double terms_s(const struct kernel_floor *f, double pairs, double keys)
     return f->fixed_s + fmax(compute, bytes / f->bytes_per_s);
 }
 
-/* Kernel times are rounded to whole ns, at least 1. Over many short kernels that is more than
- * rounding: the floor is lowered by what half a ns is of the shortest kernel. */
+/* Kernel times are rounded to whole ns, at least 1, which adds up over many short kernels. So the
+ * floor is lowered by the share of half a ns in the shortest kernel. */
 static void lower_by_rounding(struct kernel_floor *f)
 {
     double shortest_ns = terms_s(f, 0.0, 0.0) * 1e9;
@@ -27,7 +27,7 @@ static void lower_by_rounding(struct kernel_floor *f)
     f->bytes_per_s /= keep;
 }
 
-/* Capacity is kappa * peak, or what the greediest flow takes alone (sim/engine/ddr.c). */
+/* Capacity is kappa * peak, or the largest isolated demand of a flow (sim/engine/ddr.c). */
 static double ddr_capacity(const struct bound *b, const struct sim_setup *s)
 {
     if (s->contention->unlimited) {
@@ -106,8 +106,8 @@ int bound_of_config(struct bound *b, const struct config *c, const struct config
 
 /* ---- one op ---- */
 
-/* Rows of a token-level op that kernels of one kind get through in time t: none before the shortest
- * is done. One-row kernels come one after the other. */
+/* Most rows of a token-level op that kernels of a kind complete in time t; 0 before the shortest
+ * one. One-row kernels run one after the other. */
 static double rows_in(const struct kernel_floor *f, bool one_row, double t)
 {
     double shortest = terms_s(f, 0.0, 0.0);
@@ -143,7 +143,7 @@ static double one_row_s(const struct bound *b, const struct bound_op *op, double
     return best;
 }
 
-/* Bytes that `rows` rows, their keys and one pass move at least, on whichever devices. */
+/* Least bytes of `rows` rows, their keys and one pass, on any devices. */
 static double op_bytes(const struct bound *b, const struct bound_op *op, double rows, double keys)
 {
     double fixed = HUGE_VAL, row = HUGE_VAL, key = HUGE_VAL;
@@ -174,12 +174,13 @@ static double rows_op_s(const struct bound *b, const struct bound_op *op, double
         double mid = 0.5 * (low + high);
         *(machine_rows_in(b, op, mid) < rows ? &low : &high) = mid;
     }
-    return fmax(low, shared); /* low is never enough */
+    return fmax(low, shared); /* low is a lower bound of the time */
 }
 
 enum term { TERM_ROW, TERM_PAIR, TERM_BYTE };
 
-/* One unit of work shared by all devices in proportion to their speed: 1 / sum of 1 / cost. */
+/* Time of a unit of work, shared by all devices in proportion to their speed: 1 / sum of 1 / cost.
+ */
 static double pooled_s(const struct bound *b, const struct bound_op *op, enum term term)
 {
     double speed = 0.0;
@@ -195,8 +196,8 @@ static double pooled_s(const struct bound *b, const struct bound_op *op, enum te
     return 1.0 / speed;
 }
 
-/* Attention. Shares of a pass are by rows and count the pass's mean, so a request in company can
- * have even one row's pairs computed by several devices: everything is pooled. */
+/* Attention. Passes are shared by rows, each with the pass's mean cost. So in a batch even the
+ * pairs of one row can be computed by several devices, and everything is pooled. */
 static double attention_s(const struct bound *b, double rows, double pairs, double keys)
 {
     const struct bound_op *op = &b->ops[OP_MHA];
@@ -230,8 +231,8 @@ struct bound_work bound_work(const struct bound *b, const struct trace_row *row)
     };
 }
 
-/* One more token behind `context` tokens, itself included: fused layers or not, whichever is
- * shorter; the head apart. */
+/* A decode step over `context` tokens, including its own: the shorter of fused and separate layers,
+ * without the head. */
 static double layer_s(const struct bound *b, double token_ops_s, double context)
 {
     double apart = token_ops_s + attention_s(b, 1.0, context, context);

@@ -1,15 +1,15 @@
-/* The bound of a whole workload; bound.c has the requests'. */
+/* The bound of a whole workload; bound.c has that of requests. */
 #include "experiments/compare/bound_impl.h"
 
 const char *const bound_by_names[] = {"path", "compute", "memory"};
 
 struct released {
-    double at_s; /* not before */
+    double at_s; /* earliest instant */
     struct bound_work work;
 };
 
-/* Prices of one second of each device, summing to 1, and what a unit of work costs at them on the
- * device where it is cheapest. */
+/* Prices of a second of each device, with sum 1, and the resulting cost of a unit of work on its
+ * cheapest device. */
 struct prices {
     double row_s, pair_s, head_s;
 };
@@ -31,7 +31,7 @@ static double cheapest(const struct bound *b, const double *price, enum op_kind 
     return best;
 }
 
-/* Prices at which an op costs the same on every device. False: it costs nothing somewhere. */
+/* Prices at which an op costs the same on every device. False: it is free on some device. */
 static bool prices_of(const struct bound *b, enum op_kind even, bool pairs, struct prices *out)
 {
     double price[MACHINE_MAX_DEVICES];
@@ -63,8 +63,8 @@ struct traffic {
 static struct traffic traffic_of(const struct bound *b)
 {
     struct traffic t = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
-    /* Floors of bytes are the same on every device and for one row or many (weights are weights);
-     * a model in which they were not is served by the least. */
+    /* Floors of bytes are normally equal for all devices and for one row or many. In other models
+     * the least one is a bound. */
     double op[OP_KIND_COUNT][3];
     for (int k = 0; k < OP_KIND_COUNT; k++) {
         op[k][0] = op[k][1] = op[k][2] = HUGE_VAL;
@@ -98,7 +98,7 @@ static double all_bandwidth(const struct bound *b)
     return fmin(sum, b->ddr_bytes_per_s);
 }
 
-/* ---- what is released from an instant on ---- */
+/* ---- work released from an instant on ---- */
 
 SORT_BY(by_release, struct released, SORT_UP(at_s))
 
@@ -136,7 +136,7 @@ static double memory_end_s(const struct bound *b, const struct released *r, size
     for (size_t i = n; i-- > 0;) {
         const struct bound_work *w = &r[i].work;
         passes = fmax(passes, 1.0 + w->decode_passes);
-        /* a pass that verifies several tokens reads the keys once for all of them */
+        /* a pass that verifies several tokens reads the keys once */
         bytes += t.row_bytes * (w->prefill_rows + w->decode_rows) +
                  t.key_bytes * (w->input + w->decode_keys);
         end = fmax(end, r[i].at_s + (bytes + passes * t.pass_bytes) / bytes_per_s);
@@ -144,7 +144,7 @@ static double memory_end_s(const struct bound *b, const struct released *r, size
     return end;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole workload ---- */
 
 struct means {
     double ttft_s, e2e_s, norm_s, n;
@@ -158,7 +158,7 @@ static void means_add(struct means *m, const struct bound_latency *l, const stru
     m->n += 1.0;
 }
 
-/* Bounds of all requests along their sessions; the latest end of any. */
+/* Computes the bounds of all requests along their sessions. Returns the latest end. */
 static double walk(const struct bound *b, const struct trace *t, struct released *r,
                    struct means *means)
 {
@@ -197,7 +197,7 @@ void bound_trace(const struct bound *b, const struct trace *t, struct bound_work
     out->makespan_s = span_s * (1.0 - BOUND_ROUNDING_FRAC);
     out->throughput_req_per_min = (double)t->n / out->makespan_s * 60.0;
     for (int c = 0; c <= REQUEST_CLASS_COUNT; c++) {
-        const struct means *m = &means[c]; /* 0 / 0: NaN where the class has no request */
+        const struct means *m = &means[c]; /* 0 / 0 is NaN: the class has no request */
         out->mean[c] = (struct bound_latency){m->ttft_s / m->n, m->e2e_s / m->n};
         out->norm_e2e_per_token_s[c] = m->norm_s / m->n;
     }

@@ -12,7 +12,7 @@
 
 static bool matches_any(const char *pattern, const struct metric_list *names)
 {
-    /* A policy's own counters are known only when it has run. */
+    /* A policy's own counters are only known after a run. */
     bool found = strncmp(pattern, OF_POLICY, strlen(OF_POLICY)) == 0;
     for (size_t i = 0; i < names->n && !found; i++) {
         found = fnmatch(pattern, names->v[i].name, 0) == 0;

@@ -24,8 +24,8 @@ uint32_t clairvoyant_plans(const struct machine *m, struct clairvoyant_plan *out
             if (clairvoyant_can_prefill(m, p) && clairvoyant_can_decode(m, d)) {
                 out[n++] = (struct clairvoyant_plan){
                     .prefill_device = p, .decode_device = d, .max_batch = 1};
-                /* One by one and all together are the two ends of batching; what lies between is
-                 * left to policies. */
+                /* No batching and full batching are the two extremes; the class has nothing
+                 * between. */
                 out[n] = out[n - 1];
                 out[n++].max_batch = UINT32_MAX;
             }
@@ -45,7 +45,7 @@ struct clairvoyant_best clairvoyant_nothing(void)
 
 void clairvoyant_take(struct clairvoyant_best *best, const double *values)
 {
-    for (uint32_t i = 0; i < CLAIRVOYANT_METRICS; i++) { /* a NaN loses */
+    for (uint32_t i = 0; i < CLAIRVOYANT_METRICS; i++) { /* NaN never replaces a value */
         best->value[i] = metric_is_gain(clairvoyant_metrics[i]) ? fmax(best->value[i], values[i])
                                                                 : fmin(best->value[i], values[i]);
     }
@@ -75,10 +75,10 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
     for (uint32_t i = 0; i < n; i++) {
         order[i] = t->rows[i].request_id;
     }
-    /* Every number is one permutation of the same sorted list, so that parts of them can be run
-     * anywhere. */
+    /* Each number is a permutation of the same sorted list, so parts of the range can run anywhere.
+     */
     gsl_sort_uint(order, 1, n);
-    for (uint32_t i = 0; i < n; i++) { /* the number's digits in the factorial system */
+    for (uint32_t i = 0; i < n; i++) { /* digits of the number in the factorial system */
         below /= n - i;
         uint32_t at = i + number / below % (n - i);
         uint32_t first = order[at];
@@ -89,7 +89,7 @@ void clairvoyant_member(const struct trace *t, uint32_t number, uint32_t *order,
 
 /* ---- runs ---- */
 
-#define CELLS_PER_WORKER 500 /* short runs of a policy of our own */
+#define CELLS_PER_WORKER 500 /* short runs of a built-in policy */
 
 static const struct config_policy clairvoyant = {.ops = &policy_clairvoyant_ops,
                                                  .label = "clairvoyant"};
@@ -112,7 +112,7 @@ static char *text_of(const struct clairvoyant_plan *p)
     return text_end(&t);
 }
 
-/* A schedule that fails, or leaves one of the requests unfinished, is none. */
+/* A schedule that fails, or leaves requests unfinished, does not count. */
 static void take(const struct study_outcome *o, size_t requests, struct clairvoyant_best *best)
 {
     if (o->status == -EIO) { /* a worker died or ran out of time */
@@ -136,8 +136,7 @@ static void run_replication(const struct compare_plan *p, uint32_t replication,
     struct study_cell cell = compare_cell(p, 0, replication);
     cell.policy = &clairvoyant;
     cell.samples = RUNNER_SAMPLES_AUTO;
-    (void)config_trace(p->options, cell.seed, p->arrivals, &t,
-                       &e); /* its cells say what is wrong */
+    (void)config_trace(p->options, cell.seed, p->arrivals, &t, &e); /* its cells have the errors */
     *best = clairvoyant_nothing();
     uint32_t members = clairvoyant_members(&t, &best->exhaustive);
     uint32_t n = clairvoyant_plans(&p->config->soc.machine, plans) * members;
@@ -154,7 +153,7 @@ static void run_replication(const struct compare_plan *p, uint32_t replication,
     }
     struct study_how how = p->how;
     how.cells_per_worker = CELLS_PER_WORKER;
-    how.store = best->exhaustive ? NULL : how.store; /* quicker than a look into the store */
+    how.store = best->exhaustive ? NULL : how.store; /* faster than a look-up in the store */
     SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &how);
     for (uint32_t i = 0; i < n; i++) {
         take(&runs.v[i], t.n, best);

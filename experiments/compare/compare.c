@@ -22,7 +22,7 @@ static double *values_at(const struct compare_result *r, uint32_t policy, size_t
     return &r->values[((size_t)policy * r->n_metrics + metric) * r->replications];
 }
 
-/* Adds the names that some run has: its counters, or the others. */
+/* Adds the names of all runs' counters, or of their other metrics. */
 static void add_names(const struct study_outcomes *o, bool counters, struct metric_list *names)
 {
     for (const struct study_names *i = o->names; i != NULL; i = i->next) {
@@ -35,8 +35,8 @@ static void add_names(const struct study_outcomes *o, bool counters, struct metr
     }
 }
 
-/* The metrics of the machine, those that events of the machine brought (of runs that were stored,
- * all of the runs'), and the counters of all runs. */
+/* Collects the metrics of the machine, those from events of the machine (for stored runs, all of
+ * the runs'), and the counters of all runs. */
 static void gather_names(const struct compare_plan *plan, const struct study_outcomes *o,
                          struct compare_result *out)
 {
@@ -48,13 +48,13 @@ static void gather_names(const struct compare_plan *plan, const struct study_out
     out->n_plain = names.n;
     add_names(o, true, &names);
     out->names = names.v;
-    for (uint32_t i = 0; i < o->n && out->n_metrics == 0; i++) { /* none where every run failed */
+    for (uint32_t i = 0; i < o->n && out->n_metrics == 0; i++) { /* none if every run failed */
         out->n_metrics = o->v[i].status == 0 ? names.n : 0;
     }
     out->n_plain = out->n_metrics > 0 ? out->n_plain : 0;
 }
 
-/* Which replication of its experiment a run is. */
+/* Records the run of a replication in the experiment. */
 static void note_member(const struct compare_plan *plan, uint32_t cell,
                         const struct study_outcome *o)
 {
@@ -82,7 +82,7 @@ static void spread(double *x, uint32_t n)
     }
 }
 
-/* Statuses are counted as they are; everything else is judged as a sample. */
+/* Statuses are counted unchanged; all other metrics are treated as a sample. */
 static void as_sample(const struct compare_plan *plan, struct compare_result *r)
 {
     r->verdicts = xmalloc(((size_t)r->n_policies * r->replications + 1) * sizeof *r->verdicts);
@@ -168,8 +168,8 @@ bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy, u
 
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric)
 {
-    /* Callers that print every metric pass the names that are here. Comparing texts took a sixth of
-     * a short comparison's time. */
+    /* Compares pointers first, because callers that print every metric pass these names, and
+     * comparing texts took a sixth of a short comparison's time. */
     for (size_t k = 0; k < r->n_metrics; k++) {
         if (r->names[k].name == metric) {
             return values_at(r, policy, k);
@@ -197,7 +197,7 @@ struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_
     return x;
 }
 
-/* Both failures have one policy and, but for the seed, one message. */
+/* Whether both failures have the same policy and, except for the seed, the same message. */
 static bool is_same_failure(const struct compare_failure *a, const struct compare_failure *b)
 {
     const char *of_a = strstr(a->message, ", t=");
@@ -230,9 +230,9 @@ void compare_report_failures(const struct compare_plan *plan, const struct compa
 
 #define CAPACITY_REPLICATIONS 3
 #define CAPACITY_COMPRESS                                                                          \
-    50.0 /* arrivals and pauses so much shorter that the machine never waits */
+    50.0 /* arrivals and pauses are divided by this, so that the machine never waits */
 
-/* Some requests come when others have ended, however fast all else comes. */
+/* Whether requests arrive after the end of others, for any compression of arrivals. */
 static bool has_closed_loop(const struct trace *t)
 {
     bool closed = false;
@@ -285,7 +285,7 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
         struct compare_offered sum = {0.0, 0.0};
         int rc = 0;
         for (uint32_t i = 0; i < CAPACITY_REPLICATIONS && rc == 0; i++) {
-            if (verdict[i] == (double)METRICS_BATTERY_EMPTY) { /* what it did until then is none */
+            if (verdict[i] == (double)METRICS_BATTERY_EMPTY) { /* a partial run has no capacity */
                 return err_add(e,
                                "--load: the battery is empty before the capacity of %s is measured",
                                plan->policies[plan->baseline].label);
@@ -336,6 +336,6 @@ const char *significance_text(const struct stats_paired *p, double p_adjusted)
     if (significance_judge(p, p_adjusted) == stats_judge(p)) {
         return text;
     }
-    int n = (int)strcspn(text, "("); /* "(significant)" is for what the correction leaves */
+    int n = (int)strcspn(text, "("); /* "(significant)" is only for corrected results */
     return document_format("%.*s(not significant after Holm's correction)", n, text);
 }

@@ -1,14 +1,14 @@
-/* A comparison as a document. */
+/* Prints a comparison as a document. */
 #include "experiments/compare/compare.h"
 #include "sim/stats/stats.h"
 #include "sim/stats/stats_intervals.h"
 
-/* Behind an interval in a table, and as data; by enum stats_method (COVERAGE.md). */
+/* Printed after an interval, and as data; by enum stats_method (COVERAGE.md). */
 static const char *const method_words[] = {"", " (bootstrap-t)", " (skewed: 85 %)"};
 static const char *const method_names[] = {"student", "bootstrap-t", "student-skewed"};
 
-/* Is every replication the same run? Then its seed decides nothing: a workload without random
- * numbers, as w1, on kernels without noise. */
+/* Whether all replications are equal, because the seed has no effect: a workload without random
+ * numbers, such as w1, on kernels without noise. */
 static bool is_one_run(const struct compare_result *r)
 {
     bool differs = r->replications < 2 || r->n_failures + r->n_not_run > 0;
@@ -22,13 +22,13 @@ static bool is_one_run(const struct compare_result *r)
     return !differs;
 }
 
-/* Observations of each policy and metric. */
+/* Number of observations of each policy and metric. */
 static uint32_t n_observed(const struct compare_result *r)
 {
     return is_one_run(r) ? 1 : r->replications;
 }
 
-/* p of each policy's difference from the baseline; NaN for the baseline. Into p[policy]. */
+/* Fills p[policy], that of the difference from the baseline; NaN for the baseline. */
 static void put_p(const struct compare_plan *plan, const struct compare_result *r, const char *name,
                   uint32_t n, double *p)
 {
@@ -42,7 +42,7 @@ static void put_p(const struct compare_plan *plan, const struct compare_result *
     }
 }
 
-/* Adjusted p of all metrics named, as [metric][policy]. */
+/* Adjusted p of all named metrics, as [metric][policy]. */
 static double *holm_of_family(const struct compare_plan *plan, const struct compare_result *r,
                               const char *const *metrics, uint32_t n_metrics)
 {
@@ -89,7 +89,7 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     FRAME_CELLS(f, family == NULL ? NULL : policy == plan->baseline ? "baseline" : verdict);
 }
 
-/* How many replications of each policy were stable, undecided, overloaded. */
+/* Adds how many replications of each policy were stable, undecided, overloaded. */
 static void put_verdicts(const struct compare_plan *plan, const struct compare_result *r,
                          struct document *d)
 {
@@ -136,7 +136,7 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     }
 }
 
-/* Are quantiles of any run from sketches? */
+/* Whether any run has quantiles from sketches. */
 static bool is_sketched(const struct compare_plan *plan, const struct compare_result *r)
 {
     bool any = plan->samples == RUNNER_SAMPLES_SKETCH;
@@ -256,7 +256,7 @@ void compare_document(const struct compare_plan *plan, const struct compare_resu
     frame_caption(f, plan->where);
     OWNED double *family = holm_of_family(plan, r, metrics, n_metrics);
     uint32_t n_each = n_observed(r);
-    size_t n_plain = every ? r->n_plain : 0; /* then those that are asked for and none of these */
+    size_t n_plain = every ? r->n_plain : 0; /* then requested metrics that are not among these */
     for (size_t m = 0; m < n_plain + n_metrics; m++) {
         const char *name = m < n_plain ? r->names[m].name : metrics[m - n_plain];
         if (m >= n_plain && is_plain(r, n_plain, name)) {

@@ -11,8 +11,8 @@
 #include "sim/base/rng.h"
 #include "sim/base/scope_gsl.h"
 
-#define RESIDUAL_TOKENS 1024 /* what residuals are asked about: an ordinary prompt or context */
-#define MAX_SD 1.5           /* of a fitted logarithm: a prior's, at most */
+#define RESIDUAL_TOKENS 1024 /* length of prompt or context for residuals: an ordinary one */
+#define MAX_SD 1.5           /* largest sd of a fitted logarithm */
 
 /* ---- drawing ---- */
 
@@ -36,7 +36,7 @@ static void scores(struct machines *m, uint64_t seed)
     }
 }
 
-/* Half of the mass on either side of the nominal value. */
+/* Half of the probability is on either side of the nominal value. */
 static double of_range(const struct machine_factor *x, double z)
 {
     double u = gsl_cdf_ugaussian_P(z);
@@ -184,7 +184,7 @@ static double at(const struct machines *m, uint32_t draw, uint32_t k, double x, 
     return factor == k ? x : m->factor[factor].nominal;
 }
 
-/* Slows a device's entry down: rates of prefill, bandwidths of decode, by its residual. */
+/* Divides the rates (prefill) or bandwidths (decode) of a device's entry by a residual. */
 static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, double x,
                       struct config *c)
 {
@@ -196,7 +196,7 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
         if (factor == 1.0) {
             continue;
         }
-        /* No setting says it, and a store must not take the run for one without it. */
+        /* No setting has the factor, so the hash must, for stores to distinguish the run. */
         c->hash = hash_u64(hash_u64(c->hash, i), hash_bits(factor));
         int d = m->factor[i].device;
         struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
@@ -204,8 +204,8 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
             double peak = c->soc.machine.ddr_peak_bytes_per_s;
             r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
             r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
-            /* The ceiling is what boundness is measured by: a slower engine is not less
-             * memory-bound. */
+            /* Boundness is relative to the ceiling, and a slower engine is not less memory-bound.
+             */
             c->contention_params.ceiling_bytes_per_s[d] =
                 fmax(r->many.bytes_per_s, r->one.bytes_per_s);
         } else {
@@ -215,7 +215,7 @@ static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, doubl
     }
 }
 
-/* A number of the machine, or the file's where it is certain. */
+/* The drawn value of a number, or that of the file if it is certain. */
 static double at_path(const struct machines *m, uint32_t draw, uint32_t k, double x,
                       const char *path, double certain)
 {
@@ -231,13 +231,13 @@ int machines_load(const struct machines *m, const struct config_options *o, uint
                   uint32_t k, double x, struct config *c, struct err *e)
 {
     struct config_options with = *o;
-    /* Nothing draws more than the DDR has, and no package for long what it may not for a moment. */
+    /* Bandwidths are at most the DDR's peak, and pl1 is at most pl2. */
     double peak = at_path(m, draw, k, x, "soc.ddr.peak", m->ddr_peak);
     double pl2 = at_path(m, draw, k, x, "soc.package.pl2", m->pl2_watts);
     for (uint32_t i = 0; i < m->n_factors; i++) {
         const struct machine_factor *f = &m->factor[i];
         double v = at(m, draw, k, x, i);
-        /* A value that stays as the file has it is not set: setting it would mark it as assumed. */
+        /* Values equal to the file's are not set, because that would mark them as assumed. */
         if (f->kind == MACHINE_RESIDUAL || v == f->nominal) {
             continue;
         }

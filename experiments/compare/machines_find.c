@@ -1,4 +1,4 @@
-/* The uncertain numbers of a configuration's machine. */
+/* Finds the uncertain numbers of a configuration's machine. */
 #include "experiments/compare/machines.h"
 #include "sim/base/json.h"
 #include "sim/base/words.h"
@@ -13,8 +13,8 @@
 #define COMPILING "compiling attention of two prompt lengths"
 #define LOADING "loading a graph"
 
-/* The first whose name a path ends with. Offsets are calibrate.h's: ln(1 + x / offset) for what may
- * be 0. */
+/* The first one whose name is the end of a path counts. Offsets as in calibrate.h: ln(1 + x /
+ * offset) for numbers that may be 0. */
 static const struct machine_number numbers[] = {
     {.name = ".prefill", .measure = "a prefill of this model of about 1000 tokens"},
     {.name = ".decode", .measure = "one token of this model at the contexts in question"},
@@ -47,15 +47,14 @@ static const struct machine_number numbers[] = {
     {.name = "", .measure = "it"},
 };
 
-/* Members that hold no number of a machine, or none that decides a time; and a device's peak, which
- * its rates do not go by. */
+/* Members without numbers of the machine, or without effect on times, such as a device's peak. */
 static const char *const aside[] = {"fit", "runtimes", "knee", "footprint", NULL};
 
 struct finder {
     struct machines *m;
     struct err *e;
     int device;
-    size_t prefix; /* of path, up to the number's name */
+    size_t prefix; /* length of path up to the number's name */
 };
 
 static const struct machine_number *number_of(const char *path)
@@ -84,7 +83,7 @@ static struct machine_factor *add(struct finder *f, const char *path)
     return x;
 }
 
-/* A quantity whose range has a width. */
+/* Adds a quantity if its range has a width. */
 static void add_range(struct finder *f, const cJSON *q, const char *path)
 {
     double low = json_number(q, "low");
@@ -99,7 +98,7 @@ static void add_range(struct finder *f, const cJSON *q, const char *path)
     }
 }
 
-/* A number that no file has to state, with the range of its default. */
+/* Adds a number that the file does not state, with the range of its default. */
 static void add_unstated(struct finder *f, const cJSON *entry, const char *path, const char *key,
                          const struct machine_factor *range)
 {
@@ -147,8 +146,8 @@ static bool is_fitted(const cJSON *entry, const char *name)
     return false;
 }
 
-/* Quantities directly within an object, and within `one_row` and the like; not of what the
- * calibration fitted (its draw is joint), nor of what no time or energy of this run depends on. */
+/* Adds the quantities of an object and of members such as `one_row`, except calibrated ones (drawn
+ * jointly) and those without effect on times or energy of this run. */
 static void add_object(struct finder *f, const cJSON *o, const char *path, const cJSON *entry,
                        const char *prefix)
 {
@@ -187,8 +186,8 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
         double sd = sqrt(cJSON_GetArrayItem(cJSON_GetArrayItem(cov, i), i)->valuedouble);
         double c = x->number->offset;
         x->kind = MACHINE_FIT;
-        /* Fitted together, drawn together: rate and launch of one fit are correlated, and drawn
-         * apart they would make machines that no measurement allows. */
+        /* Drawn jointly, because rate and launch of a fit are correlated. Independent draws would
+         * be machines that contradict the measurements. */
         x->group = first;
         x->nominal = json_number(q, "value");
         x->low = fmax((x->nominal + c) * exp(-2.0 * sd) - c, c > 0.0 ? 0.0 : 1e-6 * x->nominal);
@@ -233,10 +232,10 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
     const cJSON *devices = json_member(soc, "devices");
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         if (d > 0 && c->soc.devices[d].entry == c->soc.devices[d - 1].entry) {
-            continue; /* partitions have the numbers of one entry */
+            continue; /* partitions share the numbers of an entry */
         }
         const cJSON *device = cJSON_GetArrayItem(devices, (int)c->soc.devices[d].entry);
-        /* Only the entry that this model runs with: numbers of others cannot matter. */
+        /* Only the entry that this model uses, because others have no effect. */
         long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
         const cJSON *r = cJSON_GetArrayItem(json_member(device, "runtimes"), (int)entry);
         OWNED char *own = xformat("soc.devices.%s", json_string(device, "name"));

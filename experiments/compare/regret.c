@@ -38,14 +38,15 @@ int regret_check(const struct compare_plan *plan, struct err *e)
 
 /* ---- references ---- */
 
-/* One bound for all: with the longest drafts that any of the policies has. */
+/* One bound for all policies: that with the longest drafts of any. */
 static int bound_of_all(const struct compare_plan *plan, struct bound *out)
 {
     int rc = bound_of_config(out, plan->config, &plan->policies[0]);
     for (uint32_t p = 1; p < plan->n_policies && rc == 0; p++) {
         struct bound b;
         rc = bound_of_config(&b, plan->config, &plan->policies[p]);
-        /* Longer drafts give more tokens a pass, so the largest is a bound for every policy. */
+        /* Longer drafts give more tokens per pass, so the largest number is a bound for every
+         * policy. */
         if (rc == 0 && b.tokens_per_pass > out->tokens_per_pass) {
             *out = b;
         }
@@ -98,7 +99,7 @@ void regret_run(struct regret *g, const struct compare_plan *plan)
 
 /* ---- distances ---- */
 
-/* Values of a policy, NaN where it left requests unserved: what it dropped took no time. */
+/* Values of a policy; NaN: it left requests unserved, which took no time. */
 static double *values_of(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
@@ -116,13 +117,13 @@ static double *values_of(const struct compare_result *r, uint32_t policy, const 
 static struct stats_interval distance(const double *x, const double *reference, uint32_t n,
                                       bool gain)
 {
-    /* Paired by replication: reference and policy had the same requests, whose own scatter cancels.
-     * Positive is worse in either direction. */
+    /* Paired by replication, because reference and policy have the same requests. Positive is worse
+     * for both directions of a metric. */
     return gain ? stats_reported_paired(reference, x, n).diff
                 : stats_reported_paired(x, reference, n).diff;
 }
 
-/* Cells of how far x is from a reference. Returns "+1.5 [1.2, 1.8], x2.1". */
+/* Fills the cells of the distance of x from a reference. Returns "+1.5 [1.2, 1.8], x2.1". */
 static const char *put_distance(struct frame *f, const double *x, const double *reference,
                                 uint32_t n, bool gain)
 {

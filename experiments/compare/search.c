@@ -42,7 +42,7 @@ static struct search_slo overload_rule(void)
         .metric = "backlog.verdict", .at_most = true, .limit = MAX_OVERLOADED_FRAC};
 }
 
-/* One-sided chance of a mean so far on the bad side of the limit, if it lay on the limit. */
+/* One-sided p-value of the mean if the true one were at the limit. */
 static double miss_chance(const struct search_slo *s, const struct stats_interval *m)
 {
     double over = s->at_most ? m->mean - s->limit : s->limit - m->mean;
@@ -67,13 +67,13 @@ void search_look(const struct search_options *o, const double *const *values, ui
         struct search_value *v = &t->values[i];
         v->mean = stats_mean(values[i], n, 1.0 - 2.0 * alpha_frac);
         v->miss_p = miss_chance(&s, &v->mean);
-        if (i == o->n_slos) { /* a share, which Student's interval may leave */
+        if (i == o->n_slos) { /* a share, which Student's interval may exceed */
             v->mean.low = fmax(v->mean.low, 0.0);
             v->mean.high = fmin(v->mean.high, 1.0);
         }
-        /* Not defined, or one value: neither met nor missed. A claim that all hold is wrong only if
-         * the one that does not was wrongly passed, so it needs no correction; a miss takes the
-         * worst of several. */
+        /* Undefined or a single value: neither met nor missed. "All met" is only wrong if the SLO
+         * that is not met was wrongly passed, so it needs no correction; a miss is the worst of
+         * several tests. */
         all_met = all_met && v->miss_p >= 1.0 - alpha_frac;
         any_missed = any_missed || v->miss_p <= alpha_frac / n_slos;
         if (v->miss_p < worst) {
@@ -86,12 +86,12 @@ void search_look(const struct search_options *o, const double *const *values, ui
 
 /* ---- bisection ---- */
 
-/* As scales; 0 where nothing is known. Undecided: [from, to]. */
+/* Scales; 0: unknown. Undecided: [from, to]. */
 struct search_bracket {
     double met, missed, from, to;
 };
 
-/* The rate last tried, into what is known. */
+/* Updates the bracket with the last test. */
 static void narrow(struct search_result *r, struct search_bracket *b)
 {
     int i = (int)r->n_tests - 1;
@@ -106,7 +106,7 @@ static void narrow(struct search_result *r, struct search_bracket *b)
         b->from = b->from == 0.0 ? t->scale : fmin(b->from, t->scale);
         b->to = fmax(b->to, t->scale);
     }
-    /* The ends decide all undecided rates that they have passed. */
+    /* The ends decide all undecided rates beyond them. */
     if (b->missed > 0.0 && b->to >= b->missed) {
         b->to = b->from < b->missed ? b->from : 0.0;
         b->from = b->to > 0.0 ? b->from : 0.0;
@@ -120,7 +120,7 @@ static void narrow(struct search_result *r, struct search_bracket *b)
     SIM_ASSERT(b->to == 0.0 || b->missed == 0.0 || b->to < b->missed);
 }
 
-/* The next rate to try; 0 when the bracket is as narrow as asked. The wider gap goes first. */
+/* The next rate to try, in the wider gap; 0: the bracket is narrow enough. */
 static double next_rate(const struct search_bracket *b, double precision_frac)
 {
     double enough = 1.0 + precision_frac;
@@ -142,7 +142,7 @@ static double next_rate(const struct search_bracket *b, double precision_frac)
     return below >= above ? sqrt(b->met * b->from) : sqrt(b->to * b->missed);
 }
 
-/* Opens a test at a rate, if there is more to try; NULL, perhaps with a message, when not. */
+/* Begins a test at the next rate. NULL, possibly with a message, if there is none. */
 static struct search_test *begin_rate(const struct search_options *o,
                                       const struct search_bracket *b, double scale,
                                       struct search_result *out)
@@ -169,8 +169,8 @@ static struct search_test *begin_rate(const struct search_options *o,
     return NULL;
 }
 
-/* A rate that cannot be run ends a search. Below the workload's own it is one so low that a trace
- * has no request: what was found of the rates above is worth more than that. */
+/* A rate that cannot be run ends a search. Below the workload's rate, a trace probably has no
+ * request; then the result for higher rates is kept. */
 static void explain_failure(const struct search_result *r, double scale, const char *failure,
                             char *message, size_t size)
 {
@@ -192,8 +192,8 @@ static void explain_failure(const struct search_result *r, double scale, const c
     }
 }
 
-/* Pools the first n replications. A mean of their quotients would give most weight to those of few
- * requests that came close together. */
+/* Pools the first n replications. A mean of their rates would be dominated by those with few
+ * requests that arrived close together. */
 static double rate_of(const struct search_looked *at, uint32_t n)
 {
     double arrivals = 0.0;
@@ -205,7 +205,7 @@ static double rate_of(const struct search_looked *at, uint32_t n)
     return time_s > 0.0 ? arrivals / time_s * 60.0 : UNDEFINED;
 }
 
-/* Looks at one rate, with twice the replications each time, until a look decides. */
+/* Tests a rate, with doubled replications each time, until it is decided. */
 static void test_rate(const struct search_options *o, search_measure *measure, void *ctx,
                       struct search_looked *at, struct search_test *t, struct search_result *out)
 {
@@ -218,9 +218,9 @@ static void test_rate(const struct search_options *o, search_measure *measure, v
         } else {
             t->replications = to;
             search_look(o, (const double *const *)at->values, to,
-                        /* Bonferroni over every look at every rate that could be tried: stopping
-                         * as soon as a look decides would else find a difference where there is
-                         * none. */
+                        /* Bonferroni over all looks at all rates that could be tried, because
+                         * stopping at the first decisive look would otherwise give false decisions.
+                         */
                         (1.0 - o->confidence_frac) / (SEARCH_MAX_TESTS * SEARCH_LOOKS), t);
         }
         SIM_ASSERT(t->outcome == SEARCH_FAILED || t->replications == to);
@@ -259,14 +259,14 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
 
 struct simulations {
     const struct search_options *options;
-    struct compare_plan plan; /* of the policy alone */
+    struct compare_plan plan; /* only with this policy */
     struct search_result *out;
     char failure[JOBS_MESSAGE_BYTES];
 };
 
-/* A metric without a value is neither met nor missed at any rate. No run has a column of one that
- * nothing in it could have. NULL: it has some, or a run was overloaded, which counts without one.
- */
+/* The error for a metric without values, which cannot be met or missed at any rate. Runs have no
+ * column for a metric that cannot occur. NULL: it has values, or a run was overloaded, which
+ * decides without them. */
 static const char *no_value(struct simulations *s, const char *metric, const double *v,
                             const double *verdict, uint32_t n)
 {
@@ -308,12 +308,12 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     }
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");
-    struct err e = ERR_INIT; /* none: these workloads have run */
+    struct err e = ERR_INIT; /* ignored: these workloads have run */
     for (uint32_t k = 0; k < to - from; k++) {
         into->offered[from + k] = (struct compare_offered){0.0, 0.0};
         (void)compare_offered(&s->plan, k, arrived[k], window[k], &into->offered[from + k], &e);
-        /* An overloaded run meets any limit on those few that it served in time; that it is
-         * overloaded is a limit of its own. */
+        /* An overloaded run may meet limits for the few requests that it served, so overload is a
+         * separate limit. */
         into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
         s->out->n_empty += verdict[k] == (double)METRICS_BATTERY_EMPTY;
     }

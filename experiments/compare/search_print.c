@@ -1,17 +1,17 @@
-/* A search's capacity table as a document. */
+/* Prints the capacity table of a search as a document. */
 #include "experiments/compare/search.h"
 #include "sim/stats/stats.h"
 
 static const char *const outcome_names[] = {"met", "missed", "undecided", "failed"};
 
-/* The binding SLO at the upper end; without such an end, the one at the lower end. */
+/* The binding SLO at the upper end, or else at the lower one. */
 static int binding_of(const struct search_result *r)
 {
     int i = r->high >= 0 ? r->high : r->low;
     return i >= 0 ? (int)r->tests[i].binding : -1;
 }
 
-/* Rate and value at one end of what is known, three cells. */
+/* Fills the three cells for an end of the bracket: rate and value. */
 static void show_end(struct frame *f, const struct search_result *r, int test, int binding)
 {
     const struct search_test *t = test >= 0 ? &r->tests[test] : NULL;

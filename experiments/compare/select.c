@@ -6,7 +6,7 @@
 struct selecting {
     const struct select_options *o;
     struct select_result *out;
-    double beta; /* chance of error of one pair */
+    double beta; /* error probability of a pair */
 };
 
 static double h_squared(double beta, uint32_t r)
@@ -14,9 +14,9 @@ static double h_squared(double beta, uint32_t r)
     return (pow(2.0 * beta, -2.0 / (r - 1.0)) - 1.0) * (r - 1.0);
 }
 
-/* A pair over the first r replications: those that have both values. */
+/* Statistics of a pair over those of the first r replications that have both values. */
 struct pair {
-    double ahead, s2; /* mean, of l over i; variance */
+    double ahead, s2; /* mean advantage of l over i; variance */
     uint32_t n;
 };
 
@@ -38,7 +38,7 @@ static struct pair pair_of(const struct selecting *s, uint32_t l, uint32_t i, ui
     return p;
 }
 
-/* Is i behind somebody left? Where nothing separates two any more, the later one is. */
+/* Whether i is behind a remaining alternative. If two are equal, the later one is behind. */
 static bool is_behind(const struct selecting *s, const bool *left, uint32_t i, uint32_t r)
 {
     const double delta = s->out->delta;
@@ -61,7 +61,8 @@ static bool is_behind(const struct selecting *s, const bool *left, uint32_t i, u
     return false;
 }
 
-/* Those left at the beginning of a look screen each other. Returns how many are left after it. */
+/* Alternatives that remain before a test are compared with each other. Returns how many remain
+ * after it. */
 static uint32_t screen(const struct selecting *s, const bool *before)
 {
     uint32_t n = 0;
@@ -73,7 +74,7 @@ static uint32_t screen(const struct selecting *s, const bool *before)
     return n;
 }
 
-/* Replications up to `to`, of those left; who has none is out. */
+/* Runs replications up to `to` of the remaining ones. Drops those without values. */
 static void extend(const struct selecting *s, bool *left, uint32_t to, select_measure *measure,
                    void *ctx)
 {
@@ -134,7 +135,7 @@ static double delta_of(const struct selecting *s)
     for (uint32_t i = 0; i < out->k && isnan(mean); i++) {
         mean = select_mean(out, i);
     }
-    /* A share of nothing is nothing; then any difference counts. */
+    /* 0 if the mean is 0; then any difference counts. */
     double delta = fabs(mean) * s->o->delta_frac;
     return delta > 0.0 || isnan(delta) ? delta : 1e-300;
 }

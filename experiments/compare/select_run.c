@@ -1,4 +1,4 @@
-/* Selection among policies, and what it found as a document. */
+/* Selects among policies, and prints the result as a document. */
 #include "experiments/compare/select.h"
 #include "sim/metrics/metric_table.h"
 #include "sim/stats/stats.h"
@@ -73,7 +73,7 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     }
     SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &r->plan->how);
     for (uint32_t i = 0; i < n; i++) {
-        bool empty = runs.v[i].status == STUDY_NO_WORKLOAD; /* for whoever runs it */
+        bool empty = runs.v[i].status == STUDY_NO_WORKLOAD; /* for all alternatives */
         r->empty += empty && (i == 0 || cells[i].seed != cells[i - 1].seed);
         *into[i] = empty || study_left(&runs.v[i]) == 0.0 ? study_value(&runs.v[i], r->metric)
                                                           : (double)INFINITY;
@@ -102,7 +102,7 @@ void select_run(const struct compare_plan *plan, const struct select_asked *o, c
 
 /* ---- printed ---- */
 
-/* How far an alternative is behind the best, over the replications of both. */
+/* Difference of an alternative from the best, over the replications of both. */
 static struct stats_interval behind(const struct select_result *r, uint32_t i, double sign)
 {
     uint32_t n = r->of[i].n < r->of[r->best].n ? r->of[i].n : r->of[r->best].n;

@@ -10,7 +10,7 @@ static const char *const latency_names[LATENCIES] = {"ttft_s", "e2e_s"};
 
 struct point {
     int64_t arrival_ns;
-    uint32_t id; /* breaks ties */
+    uint32_t id; /* tie-breaker */
     double latency[LATENCIES];
 };
 
@@ -48,7 +48,7 @@ struct observer *steady_observer(struct steady *s)
 
 SORT_BY(by_arrival, struct point, SORT_UP(arrival_ns), SORT_UP(id))
 
-/* One class: its points in order of arrival. */
+/* Adds a class, from its points in order of arrival. */
 static int put_class(const char *cls, const struct point *v, size_t n, bool overloaded,
                      struct frame *f, struct err *e)
 {
@@ -60,7 +60,7 @@ static int put_class(const char *cls, const struct point *v, size_t n, bool over
         }
         const char *name = document_format("%s.%s", cls, latency_names[k]);
         struct stats_steady s;
-        /* Successive latencies of one run are correlated, so n of them are worth fewer than n
+        /* Successive latencies of a run are correlated, so n of them have the information of fewer
          * independent values. The row prints that smaller number next to the mean. */
         if (stats_steady(name, x, n, overloaded, STATS_LEVEL_FRAC, &s, e) == 0) {
             FRAME_ROW(f, name, frame_shown(s.mean.mean, stats_format(&s.mean)), s.mean.low,
@@ -95,7 +95,7 @@ int steady_document(const struct steady *s, bool overloaded, struct document *d,
             for (size_t i = 0; i < n; i++) {
                 v[i] = s->cls[c].v[i];
             }
-            /* Batch means need the order in which the system was in: requests end in another. */
+            /* Batch means need the order of arrival, but requests end in a different order. */
             qsort(v, n, sizeof *v, by_arrival);
             int failed = put_class(words_classes[c], v, n, overloaded, f, e);
             rc = failed != 0 ? failed : rc;

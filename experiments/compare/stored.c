@@ -29,7 +29,7 @@ static cJSON *base_of(const struct compare_plan *plan)
     for (uint32_t i = 0; i < o->n_sets; i++) {
         const char *value = strchr(o->sets[i], '=') + 1;
         OWNED char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
-        cJSON_DeleteItemFromObjectCaseSensitive(base, path); /* the last one holds */
+        cJSON_DeleteItemFromObjectCaseSensitive(base, path); /* the last value counts */
         cJSON_AddStringToObject(base, path, value);
     }
     return base;
@@ -50,7 +50,7 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     }
     cJSON_AddItemToObject(axes, "policy", texts_of(plan));
     cJSON_AddNumberToObject(spec, "replications", plan->replications);
-    if (plan->baseline > 0) { /* else it is the first, as of `xpusim sweep` */
+    if (plan->baseline > 0) { /* else it is the first, as in `xpusim sweep` */
         cJSON_AddStringToObject(spec, "baseline", plan->policies[plan->baseline].label);
     }
     if (n_rates > 0) { /* in the order of the rates */
@@ -73,12 +73,12 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
 
 /* ---- reading ---- */
 
-/* A replication; nobody frees its texts. */
+/* A replication; its texts are kept. */
 struct row {
     int64_t experiment, run;
     const char *name, *revision;
-    const char *shared; /* settings but what is compared, as JSON: one comparison */
-    const char *label;  /* what is compared */
+    const char *shared; /* the other settings, as JSON, which identify a comparison */
+    const char *label;  /* value of the compared setting */
     const char *soc, *llm, *workload, *config_hash, *message;
     uint32_t replication;
     uint64_t seed;
@@ -89,7 +89,7 @@ struct rows {
     const char *by; /* NULL: the policy */
     struct row *v;  /* owned */
     size_t n;
-    struct texts settings; /* that points have */
+    struct texts settings; /* of the points */
 };
 
 static bool is_compared(const struct rows *l, const char *key)
@@ -98,7 +98,7 @@ static bool is_compared(const struct rows *l, const char *key)
                          : strcmp(key, "policy") == 0 || strncmp(key, "params.", 7) == 0;
 }
 
-/* "fcfs:device=cpu", or the value of the setting. */
+/* The label: "fcfs:device=cpu", or the value of the setting. */
 static const char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
 {
     struct text t = {0};
@@ -158,12 +158,13 @@ static void take(void *ctx, const struct store_replication *r)
 
 /* ---- one comparison ---- */
 
-#define SPARSE_MOST 1000u /* numbers of replications per result, of a shard alone, say */
+#define SPARSE_MOST                                                                                \
+    1000u /* limit of replication numbers per result, which are sparse for a single shard */
 
 struct group {
     const struct rows *rows;
-    const struct row *first;      /* all of its experiment and shared settings are in it */
-    cJSON *spec, *shared;         /* owned: the experiment, and those settings */
+    const struct row *first;      /* the others have its experiment and shared settings */
+    cJSON *spec, *shared;         /* owned: the experiment, and the shared settings */
     struct config_policy *labels; /* owned; only their labels */
     uint32_t n_labels, replications;
     size_t n_rows;
@@ -184,7 +185,7 @@ static uint32_t label_index(const struct group *g, const char *label)
     return i;
 }
 
-/* The baseline for which the runs were made, where it is one of the labels; else the first. */
+/* The experiment's baseline if it is one of the labels, else the first. */
 static uint32_t own_baseline(const struct group *g)
 {
     const cJSON *own = json_member(g->spec, "baseline");
@@ -192,7 +193,7 @@ static uint32_t own_baseline(const struct group *g)
     return at < g->n_labels ? at : 0;
 }
 
-/* The load of `compare --load` that the group's rate is; NaN where there is none. */
+/* The load of `compare --load` for the group's rate; NaN: none. */
 static double load_of(const struct group *g)
 {
     const cJSON *rate = json_member(g->shared, "rate");
@@ -206,7 +207,7 @@ static double load_of(const struct group *g)
     return cJSON_IsNumber(load) ? load->valuedouble : (double)NAN;
 }
 
-/* Two versions of xpusim, or two texts of one name, have asked for the same settings. */
+/* Whether settings occur twice: from two versions of xpusim, or two texts of one name. */
 static bool is_of_several(const struct group *g)
 {
     bool several = false;
@@ -244,7 +245,7 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
     }
 }
 
-/* Those that the experiment asks for count, also where no run of the last ones is there. */
+/* The experiment's replications count, even if runs of the last ones are missing. */
 static void group_read(struct group *g, struct store *s)
 {
     double asked = json_number(g->spec, "replications");
@@ -252,7 +253,7 @@ static void group_read(struct group *g, struct store *s)
     g->replications = more ? (uint32_t)asked : g->replications;
     uint32_t n = g->n_labels * g->replications;
     study_outcomes_open(&g->outcomes, n);
-    for (uint32_t i = 0; i < n; i++) { /* what is not there did not run */
+    for (uint32_t i = 0; i < n; i++) { /* missing ones have not run */
         g->outcomes.v[i].status = -ENOENT;
         g->outcomes.v[i].not_run = true;
         (void)snprintf(g->outcomes.v[i].message, sizeof g->outcomes.v[i].message,
@@ -298,7 +299,7 @@ static const struct row *representative(const struct group *g, uint32_t baseline
     return found;
 }
 
-/* Are its requests recorded, and not generated? Its experiment or its settings name a trace. */
+/* Whether its requests are recorded and not generated: its experiment or settings name a trace. */
 static bool is_recorded(const struct group *g)
 {
     return cJSON_HasObjectItem(g->shared, "trace") ||
@@ -306,8 +307,8 @@ static bool is_recorded(const struct group *g)
            cJSON_HasObjectItem(json_member(g->spec, "axes"), "trace");
 }
 
-/* Seed of the baseline's first replication, from which those of the others follow. Without a run of
- * it, the experiment states the seed. */
+/* Seed of the baseline's first replication, from which the others are derived; without that run,
+ * the seed of the experiment. */
 static uint64_t first_seed(const struct group *g, uint32_t baseline, const struct row *of)
 {
     const cJSON *seed = json_member(g->shared, "seed");
@@ -319,7 +320,7 @@ static uint64_t first_seed(const struct group *g, uint32_t baseline, const struc
                                   : config_options_default().seed;
 }
 
-/* The load, and the settings that the points share; "" of none. */
+/* Text with the load and the settings that the points share, or "". */
 static const char *where_of(const struct group *g)
 {
     SCOPED(json_drop) cJSON *rest = cJSON_Duplicate(g->shared, true);
@@ -370,7 +371,7 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
     compare_head_document(&head, d);
 }
 
-/* The configuration that a row's run had; NULL when it was not kept, or is of another version. */
+/* The configuration of a row's run; NULL: it was not stored, or is of another version. */
 static struct config *stored_config(struct store *s, const struct row *of)
 {
     OWNED char *tree = store_configuration_text(s, of->config_hash);
@@ -384,7 +385,7 @@ static struct config *stored_config(struct store *s, const struct row *of)
     return c;
 }
 
-/* Other machines and models than the baseline's have warnings of their own. */
+/* Adds warnings for machines and models other than the baseline's. */
 static void add_warnings(const struct group *g, const struct row *of, struct store *s,
                          struct texts *out)
 {
@@ -420,8 +421,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         return err_add(e, "experiment \"%s\" %s: no run of it has a result", g->first->name,
                        g->first->shared);
     }
-    if (g->replications >
-        SPARSE_MOST * g->n_rows) { /* a file that is damaged, or no store of ours */
+    if (g->replications > SPARSE_MOST * g->n_rows) { /* the file is damaged, or not a store */
         return err_add(e, "experiment \"%s\" %s: %zu result%s, numbered up to %" PRIu32,
                        g->first->name, g->first->shared, g->n_rows, text_plural(g->n_rows),
                        g->replications);
@@ -444,7 +444,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         OWNED struct config *c = stored_config(s, of);
         SCOPED(texts_fini) struct texts warnings = {0};
         add_warnings(g, of, s, &warnings);
-        plan.config = c; /* its warnings are part of what is said */
+        plan.config = c; /* its warnings are part of the result */
         plan.warnings = &warnings;
         put_head(g, &plan, of, s, d);
         compare_document(&plan, &r, (const char *const *)chosen.v, (uint32_t)chosen.n, o->every, d);
@@ -478,7 +478,7 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
     int n = 0;
     int rc = o->by != NULL ? check_by(&rows, e) : 0;
     for (size_t i = 0; i < rows.n && rc == 0; i++) {
-        if (!rows.v[i].grouped) { /* the first of its kind opens a comparison */
+        if (!rows.v[i].grouped) { /* the first row of a comparison */
             SCOPED(group_fini) struct group g;
             group_open(&g, &rows, &rows.v[i], s);
             rc = put_group(&g, s, o, into, e);

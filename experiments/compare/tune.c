@@ -11,11 +11,11 @@
 #define UNLIMITED 1e5
 #define UNLIMITED_FROM 1.0
 #define UNLIMITED_TO 4096.0
-#define SOBOL_DIMENSIONS 40 /* GSL's; reverse Halton beyond */
+#define SOBOL_DIMENSIONS 40 /* GSL's limit; above it, reverse Halton */
 
 /* ---- the space ---- */
 
-/* Does the text after the policy's name state this key? */
+/* Whether the text after the policy's name sets this key. */
 static bool is_stated(const char *label, const char *key)
 {
     size_t n = strlen(key);
@@ -32,7 +32,7 @@ struct range {
     bool log;
 };
 
-/* False: nothing to go by. */
+/* False: there is no scale. */
 static bool range_of(const struct policy_param *p, struct range *r)
 {
     if (p->type == PARAM_BOOL) {
@@ -56,14 +56,13 @@ static bool range_of(const struct policy_param *p, struct range *r)
     return r->high > r->low;
 }
 
-/* The value at u in [0, 1), in the few digits in which it is printed. */
+/* The value at u in [0, 1), rounded to the printed digits. */
 static double value_at(const struct policy_param *p, const struct range *r, double u)
 {
     if (p->type == PARAM_BOOL || p->type == PARAM_CHOICE) {
         return floor(u * (r->high + 1.0));
     }
-    /* A parameter with a default above 0 is a scale: an eighth of it is as far away as eight times.
-     */
+    /* A positive default is a scale, so an eighth and eight times are equally far. */
     double x = r->log ? r->low * pow(r->high / r->low, u) : r->low + (r->high - r->low) * u;
     x = p->type == PARAM_INT ? (double)llround(x) : portable_digits(x, 3);
     return fmin(fmax(x, r->low), r->high);
@@ -84,7 +83,7 @@ static void space_fill(struct space *s, const struct config_policy *given, uint6
     rng_init(&rng, rng_key(seed, RNG_TUNE, hash_string(HASH_INIT, given->ops->name), 0));
     for (uint32_t i = 0; i < policy_params_count(given->ops); i++) {
         const struct policy_param *p = &given->ops->params[i];
-        double shift = rng_uniform(&rng); /* drawn for all: stating one key shifts no other */
+        double shift = rng_uniform(&rng); /* drawn for all: a given key changes no other */
         struct range r;
         if (!is_stated(given->label, p->name) && range_of(p, &r)) {
             s->free[s->n] = i;
@@ -96,8 +95,8 @@ static void space_fill(struct space *s, const struct config_policy *given, uint6
 
 static void point_fill(const struct space *s, const double *u, struct policy_params *out)
 {
-    /* Few parameters at a time: one that changes all of a policy's thirty spoils most of what its
-     * defaults have right, and says nothing of any of them. */
+    /* Few parameters at a time: a change of all thirty of a policy loses the good defaults, and
+     * does not show the effect of any. */
     double changed = fmin(1.0, TUNE_CHANGED / s->n);
     for (uint32_t k = 0; k < s->n; k++) {
         double x = u[k] + s->shift[k];
@@ -127,7 +126,7 @@ uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
     if (n_free != NULL) {
         *n_free = s.n;
     }
-    /* The untuned policy competes, too. */
+    /* The untuned policy is a candidate, too. */
     out[0] = given->params;
     uint32_t got = 1;
     if (s.n == 0) {
@@ -136,7 +135,7 @@ uint32_t tune_draw(const struct config_policy *given, uint64_t seed, uint32_t n,
     gsl_qrng *q =
         gsl_qrng_alloc(s.n <= SOBOL_DIMENSIONS ? gsl_qrng_sobol : gsl_qrng_reversehalton, s.n);
     SIM_REQUIRE(q != NULL, "no quasi-random sequence of %u dimensions", s.n);
-    /* No more draws than points: a space of few choices has fewer than asked for. */
+    /* At most n draws: a space with few choices has fewer than requested. */
     for (uint32_t i = 0; i < n && got < n; i++) {
         double u[64];
         (void)gsl_qrng_get(q, u);

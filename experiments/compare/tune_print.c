@@ -1,4 +1,4 @@
-/* Tuning as a document. */
+/* Prints tuning as a document. */
 #include "experiments/compare/compare.h"
 #include "experiments/compare/tune.h"
 #include "sim/stats/stats.h"
@@ -19,12 +19,12 @@ static void put_choice(const char *label, const struct tune_policy *p, struct fr
 /* A metric of a policy. */
 struct tuned {
     struct stats_interval given, tuned;
-    struct stats_paired diff, base_diff; /* from as given, from the tuned baseline */
-    const char *verdict, *base_verdict;  /* "baseline" for the baseline's own */
+    struct stats_paired diff, base_diff; /* from the policy as given, from the tuned baseline */
+    const char *verdict, *base_verdict;  /* "baseline" for the baseline itself */
     double p_holm, base_p_holm;          /* NaN: not corrected */
 };
 
-/* adjusted: of this metric, [policy][2]; or NULL. False when there is no such metric. */
+/* adjusted: of this metric, [policy][2]; or NULL. False: unknown metric. */
 static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint32_t policy,
                      const char *metric, const double *adjusted, struct tuned *out)
 {
@@ -50,8 +50,8 @@ static bool tuned_of(const struct compare_plan *plan, const struct tune *t, uint
     return true;
 }
 
-/* Adjusted p of all differences printed, as [metric][policy][2]: the tables of tuning are a
- * statement of their own, with the families of significance.h. */
+/* Adjusted p of all printed differences, as [metric][policy][2]. Tuning tables have separate
+ * families (significance.h). */
 static double *adjust(const struct compare_plan *plan, const struct tune *t,
                       const char *const *metrics, uint32_t n_metrics)
 {
@@ -70,7 +70,7 @@ static double *adjust(const struct compare_plan *plan, const struct tune *t,
     return p;
 }
 
-/* The adjusted p of a metric; NULL where it is not among those named. */
+/* The adjusted p of a metric; NULL: it is not named. */
 static const double *of_metric(const double *p, const struct tune *t, const char *const *metrics,
                                uint32_t n_metrics, const char *name)
 {
@@ -88,7 +88,7 @@ static void put_difference(struct frame *f, const struct stats_interval *s, cons
     FRAME_CELLS(f, s->mean, s->low, s->high, verdict, p_holm);
 }
 
-/* A metric of a policy, as data. */
+/* Adds a metric of a policy, as data. */
 static void put_metric(struct frame *f, const char *name, const struct tuned *x, bool is_base)
 {
     FRAME_CELLS(f, name, x->tuned.mean, x->tuned.low, x->tuned.high, x->tuned.n, x->given.mean);
@@ -100,7 +100,7 @@ static void put_metric(struct frame *f, const char *name, const struct tuned *x,
     }
 }
 
-/* One metric of all policies, for people. */
+/* Adds a metric of all policies, for people. */
 static void show_metric(const struct compare_plan *plan, const struct tune *t, const char *name,
                         const double *adjusted, struct document *d)
 {
@@ -169,7 +169,7 @@ void tune_document(const struct compare_plan *plan, const struct tune *t,
                           "metric mean low high n given_mean diff diff_low diff_high verdict "
                           "p_holm baseline_diff "
                           "baseline_diff_low baseline_diff_high baseline_verdict baseline_p_holm");
-        for (size_t k = 0; k < t->tuned.n_metrics; k++) { /* counters only where they are named */
+        for (size_t k = 0; k < t->tuned.n_metrics; k++) { /* counters only if they are named */
             struct tuned x;
             const char *name = t->tuned.names[k].name;
             const double *own = of_metric(p, t, named, n, name);

@@ -19,7 +19,7 @@ int tune_check(const struct compare_plan *plan, const struct tune_options *o, st
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* A seed whose replications are none of the test's. */
+/* A seed whose replications differ from the test's. */
 static uint64_t training_seed(const struct compare_plan *plan, uint32_t replications)
 {
     for (uint64_t attempt = 1;; attempt++) {
@@ -37,7 +37,7 @@ static uint64_t training_seed(const struct compare_plan *plan, uint32_t replicat
     }
 }
 
-/* ---- which configurations can start ---- */
+/* ---- configurations that can start ---- */
 
 /* A draw of a policy's space. */
 static struct config_policy drawn(const struct config_policy *given, const struct policy_params *at)
@@ -48,14 +48,14 @@ static struct config_policy drawn(const struct config_policy *given, const struc
     return p;
 }
 
-/* The draws of a policy, the policy as given first. Those kept come first. */
+/* The draws of a policy, first the policy as given. Kept draws are moved to the front. */
 struct probe {
     struct policy_params *draws; /* owned */
     uint32_t n, n_tried, n_kept;
 };
 
-/* Tries as many draws of every policy as it still lacks; false when none is left or lacking. A draw
- * that serves the first request of the training workload alone can start. */
+/* Tries as many draws of every policy as it still lacks. False: none are left or lacking. A draw
+ * can start if it serves the first request of the training workload. */
 static bool try_draws(const struct tune *t, struct probe *probes)
 {
     uint32_t most = t->n_policies * t->options.budget;
@@ -96,7 +96,7 @@ static bool served_all(const struct compare_result *r, uint32_t policy, uint32_t
            unfinished[replication] == 0.0 && !compare_battery_gave_out(r, policy, replication);
 }
 
-/* Training mean; NaN when the configuration is out. */
+/* Training mean; NaN: the configuration cannot be chosen. */
 static double objective(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
@@ -108,7 +108,7 @@ static double objective(const struct compare_result *r, uint32_t policy, const c
     return sum / r->replications;
 }
 
-/* "key=value,...": what differs between two settings of a policy, and what was stated already. */
+/* "key=value,...": the differences between two settings of a policy, and keys given before. */
 static const char *changes(const struct policy_ops *ops, const struct policy_params *given,
                            const struct policy_params *tuned)
 {
@@ -144,14 +144,14 @@ static void choose(const struct config_policy *tried, uint32_t n, const struct c
         double x = objective(r, first + i, metric);
         out->n_out += isnan(x) ? 1 : 0;
         if (sign * x < sign * out->tuned_value || (isnan(out->tuned_value) && !isnan(x))) {
-            out->tuned_value = x; /* equal values: the earliest stays */
+            out->tuned_value = x; /* for equal values the earliest remains */
             best = i;
         }
     }
     take(tried, best, out);
 }
 
-/* Chooses by selection: each configuration runs until it is shown to be behind. */
+/* Chooses by selection: each configuration runs until it is dropped. */
 static void select_among(const struct tune *t, const struct compare_plan *all, uint32_t first,
                          uint32_t n, struct tune_policy *out)
 {
@@ -165,7 +165,7 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
         out->n_out += r.of[i].failed ? 1 : 0;
     }
     uint32_t best = r.best < n ? r.best : 0;
-    /* Over the replications of both: other ones would be another sample. */
+    /* Over the replications of both, because others would be a different sample. */
     uint32_t both = r.of[0].n < r.of[best].n ? r.of[0].n : r.of[best].n;
     r.of[0].n = r.of[best].n = both;
     out->given_value = select_mean(&r, 0);
@@ -173,8 +173,8 @@ static void select_among(const struct tune *t, const struct compare_plan *all, u
     take(plan.policies, best, out);
 }
 
-/* Every policy's configurations, on the training seeds. The policy as given is the first of its
- * own, whether it can start or not. `tried` has room for all. */
+/* Runs all policies' configurations on the training seeds. The first is the policy as given, even
+ * if it cannot start. `tried` has room for all. */
 static void train(struct tune *t, const struct probe *probes, struct config_policy *tried)
 {
     struct config_options options = *t->plan->options;
@@ -203,7 +203,7 @@ static void train(struct tune *t, const struct probe *probes, struct config_poli
     }
 }
 
-/* The chosen configurations, on the test seeds. */
+/* Runs the chosen configurations on the test seeds. */
 static void test(struct tune *t, struct config_policy *tried)
 {
     struct compare_plan plan = *t->plan;

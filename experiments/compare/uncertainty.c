@@ -5,21 +5,21 @@
 
 #define UNCERTAINTY_ENDS 3 /* the file's value and two ends of a range */
 
-/* A machine to run on: a draw, or, with draw UINT32_MAX, the file's with one factor at x. */
+/* A machine: a draw, or, with draw UINT32_MAX, the file's with one factor at x. */
 struct variant {
     const struct machines *machines;
     uint32_t draw, factor;
     double x;
 };
 
-/* One question: policy minus baseline in the pair's metric, on this machine. */
+/* A requested difference: policy minus baseline in the pair's metric, on this machine. */
 struct question {
     struct variant on;
     const struct uncertainty_pair *pair;
-    double *difference; /* the answer: the mean of UNCERTAINTY_FLIP_RUNS runs */
+    double *difference; /* result: the mean of UNCERTAINTY_FLIP_RUNS runs */
 };
 
-/* The questions of all factors, which are answered together. */
+/* The requests of all factors, which run together. */
 struct questions {
     struct question *v; /* owned */
     uint32_t n;
@@ -52,7 +52,7 @@ static struct study_outcomes run_cells(struct uncertainty *u, struct study_cell 
     return runs;
 }
 
-/* Did all of these run, the policies of one machine and replication? */
+/* Whether all policies of a machine and replication ran. */
 static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32
     return true;
 }
 
-/* Runs that a battery or the horizon ended. */
+/* Number of runs that a battery or the horizon ended. */
 static uint32_t count_cut(const struct study_outcome *o, uint32_t n)
 {
     uint32_t cut = 0;
@@ -77,7 +77,7 @@ static uint32_t count_cut(const struct study_outcome *o, uint32_t n)
     return cut;
 }
 
-/* Every policy on every drawn machine, UNCERTAINTY_REPEATS times. */
+/* Runs every policy on every drawn machine, UNCERTAINTY_REPEATS times. */
 static void run_machines(struct uncertainty *u)
 {
     uint32_t policies = u->n_policies;
@@ -97,7 +97,7 @@ static void run_machines(struct uncertainty *u)
     u->value = xmalloc((n_runs * n + 1) * sizeof *u->value);
     for (uint32_t i = 0; i < n_runs; i++) {
         const struct study_outcome *of = &runs.v[i * policies];
-        /* A machine counts when all policies ran on it, else they would be compared on different
+        /* A machine only counts if all policies ran on it, so that they are compared on the same
          * ones. */
         bool ran = all_ran(u, of, policies);
         u->n_cut += ran ? count_cut(of, policies) : 0;
@@ -117,7 +117,7 @@ static void ask(const struct uncertainty *u, struct questions *q, const struct u
     q->v[q->n++] = (struct question){{&u->machines, UINT32_MAX, factor, x}, p, difference};
 }
 
-/* The file's value of a factor and the ends of its range, where they differ. */
+/* Requests the file's value of a factor and the ends of its range, if they differ. */
 static void ask_ends(const struct uncertainty *u, struct questions *q,
                      const struct uncertainty_pair *p, struct uncertainty_share *s)
 {
@@ -131,7 +131,7 @@ static void ask_ends(const struct uncertainty *u, struct questions *q,
     }
 }
 
-/* The end of the range at which the order turns, if it does. */
+/* Finds the end of the range at which the order is reversed, if it is. */
 static void take_ends(const struct uncertainty *u, struct uncertainty_share *s)
 {
     const struct machine_factor *f = &u->machines.factor[s->factor];
@@ -143,19 +143,19 @@ static void take_ends(const struct uncertainty *u, struct uncertainty_share *s)
     s->difference_holds = d0;
     s->turns_at = low ? f->low : f->high;
     s->difference_turns = low ? s->difference_low : s->difference_high;
-    /* Where the order turns at both ends the lower one is sought; false where one of the runs
-     * failed, since NaN is not below 0. */
+    /* If the order is reversed at both ends, the lower one is used. False if a run failed, because
+     * NaN is not below 0. */
     s->flips = s->difference_turns * d0 < 0.0;
-    s->idle = s->difference_low == d0 && s->difference_high == d0; /* NaN is equal to nothing */
+    s->idle = s->difference_low == d0 && s->difference_high == d0; /* NaN is not equal */
 }
 
 static double middle_of(double a, double b)
 {
-    /* Half-way in logarithms, as rates and bandwidths are thought of. */
+    /* Halfway in logarithms, for rates and bandwidths. */
     return a > 0.0 && b > 0.0 ? sqrt(a * b) : 0.5 * (a + b);
 }
 
-/* Between which two runs the order turns. */
+/* Updates the two runs between which the order is reversed. */
 static void take_middle(struct uncertainty_share *s)
 {
     bool turned = s->difference_middle * s->difference_file < 0.0;
@@ -163,7 +163,7 @@ static void take_middle(struct uncertainty_share *s)
     *(turned ? &s->difference_turns : &s->difference_holds) = s->difference_middle;
 }
 
-/* Runs both sides of every question. */
+/* Runs both sides of every request. */
 static void answer(struct uncertainty *u, const struct questions *q)
 {
     uint32_t n = 0;
@@ -189,7 +189,7 @@ static void answer(struct uncertainty *u, const struct questions *q)
     }
 }
 
-/* Uses the answers to narrow where this factor turns the order, and asks the next questions. */
+/* Uses the results to narrow this factor's flip point, and adds the next requests. */
 static void flip_step(const struct uncertainty *u, struct questions *q,
                       const struct uncertainty_pair *p, struct uncertainty_share *s)
 {
@@ -209,7 +209,7 @@ static void flip_step(const struct uncertainty *u, struct questions *q,
     }
 }
 
-/* All factors of all pairs advance together, a step at a time: the first that are not idle. */
+/* The first factors of all pairs that are not idle advance together, a step at a time. */
 static void find_flips(struct uncertainty *u)
 {
     struct questions q = {

@@ -14,7 +14,7 @@
 double uncertainty_first_order(const double *x, const double *y, const size_t *pick, size_t n,
                                double *fit)
 {
-    /* Beside three coefficients fewer points leave next to nothing to judge by. */
+    /* With three coefficients, fewer points have too few degrees of freedom. */
     if (n < 5) {
         return 0.0;
     }
@@ -24,8 +24,8 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
         size_t k = pick != NULL ? pick[i] : i;
         gsl_matrix_set(a, i, 0, 1.0);
         gsl_matrix_set(a, i, 1, x[k]);
-        /* A line and a curve: what a monotone response of a normal score is made of, to first
-         * order. */
+        /* Linear and quadratic terms: a first-order model of a monotone response to a normal score.
+         */
         gsl_matrix_set(a, i, 2, x[k] * x[k]);
         gsl_vector_set(b, i, y[k]);
     }
@@ -42,7 +42,7 @@ double uncertainty_first_order(const double *x, const double *y, const size_t *p
                  gsl_vector_get(c, 2) * gsl_matrix_get(a, i, 2);
     }
     gsl_multifit_linear_free(w);
-    /* Adjusted for its coefficients: with few machines pure noise explains a share, too. */
+    /* Adjusted for the coefficients, because with few machines noise explains a share, too. */
     double adjusted = tss > 0.0 ? 1.0 - chi2 / tss * (double)(n - 1) / (double)(n - 3) : 0.0;
     return fmax(0.0, adjusted);
 }
