@@ -1,4 +1,4 @@
-/* Claims files: reading, choosing, evaluating. */
+/* Claims files: reading, selection, evaluation. */
 #include "experiments/claims/claims.h"
 
 #include "experiments/run/expr.h"
@@ -6,7 +6,7 @@
 #define MAX_CLAIMS 256
 #define CLAIMS_MAX_READINGS 16
 #define READING_STATED "stated"
-#define DEFAULT_TOLERANCE_FRAC 0.1 /* two digits are what the papers print at least */
+#define DEFAULT_TOLERANCE_FRAC 0.1 /* the papers print at least two digits */
 
 /* ---- reading ---- */
 
@@ -34,7 +34,7 @@ static void read_check(struct json_obj *o, struct claim_check *k)
     k->tolerance_frac = json_number_or(o, "tolerance_frac", 0.0, 1.0, DEFAULT_TOLERANCE_FRAC);
     int forms = json_has(o, "published") + json_has(o, "published_low") + json_has(o, "above") +
                 json_has(o, "below");
-    /* A check that could be read in two ways would be judged in the kinder one. */
+    /* Exactly one kind of check, so that no verdict depends on a choice. */
     if (forms != 1) {
         json_refuse(o, NULL,
                     "must hold exactly one of published, published_low with "
@@ -79,7 +79,7 @@ static void read_claim(struct json_obj *o, struct claim *c)
     }
 }
 
-/* One more row of the same claim, under the reading of that name. */
+/* Adds a row of the same claim, under the named reading. */
 static void read_reading(struct claims *c, uint32_t stated, struct json_obj *all, const char *name,
                          const struct json_obj *o)
 {
@@ -97,7 +97,7 @@ static void read_reading(struct claims *c, uint32_t stated, struct json_obj *all
     json_done(&r);
 }
 
-/* The readings that a claim lists, and the one it would take. */
+/* Reads a claim's list of readings, and the one that counts. */
 static void read_readings(struct claims *c, uint32_t stated, struct json_obj *o,
                           struct json_obj *all)
 {
@@ -323,7 +323,7 @@ static void fill_check(const struct quantities *q, uint32_t setup, struct claim_
     for (uint32_t r = 0; r < q->replications; r++) {
         char message[EXPR_MESSAGE_BYTES];
         reader.replication = r;
-        (void)expr_eval(k->value, &names, &k->x[r], message); /* was marked: cannot fail */
+        (void)expr_eval(k->value, &names, &k->x[r], message); /* marked before: cannot fail */
     }
 }
 
@@ -332,7 +332,7 @@ int claims_run(struct claims *c, const struct quantities_options *o, struct err 
     if (mark(c, e) != 0) {
         return -EINVAL;
     }
-    /* All claims are evaluated together, so that a run which several ask for is made once. */
+    /* All claims are evaluated together, so that shared runs are made once. */
     int rc = quantities_run(c->books, c->n_books, o, e);
     for (uint32_t i = 0; i < c->n; i++) {
         struct claim *one = &c->v[i];

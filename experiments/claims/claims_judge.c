@@ -1,4 +1,4 @@
-/* From values to verdicts: the rules of claims.h. */
+/* Verdicts from values, by the rules of claims.h. */
 #include <gsl/gsl_sort.h>
 
 #include "experiments/claims/claims.h"
@@ -12,7 +12,7 @@ bool claim_verdict_holds(enum claim_verdict v)
     return v == CLAIM_REPRODUCED || v == CLAIM_CALIBRATED;
 }
 
-/* Share of the finite values below v, ties by half, in percent. */
+/* Percentage of finite values below v; ties count half. */
 static double percentile_of(const double *x, uint32_t n, double v)
 {
     double below = 0.0;
@@ -35,7 +35,7 @@ double claim_ranked(const double *sorted, uint32_t n, double p)
     return below < n ? left + (rank - below) * (sorted[below] - left) : left;
 }
 
-/* Range of the single traces. Values that differ by rounding only have no spread. */
+/* Sets the range of single traces. Values that differ only by rounding have no spread. */
 static void range(struct claim_check *k, uint32_t n)
 {
     OWNED double *sorted = xcalloc(n + 1, sizeof *sorted);
@@ -62,7 +62,7 @@ static void range(struct claim_check *k, uint32_t n)
     }
 }
 
-/* Bounds of the mean; a value without spread, or a single one, is its own. */
+/* Bounds of the mean; without spread, or for a single value, the value itself. */
 static double mean_low(const struct claim_check *k)
 {
     return isfinite(k->mean.low) ? k->mean.low : k->mean.mean;
@@ -80,15 +80,13 @@ static enum claim_verdict judge_number(const struct claim_check *k)
     if (isfinite(k->neutral)) {
         right_side = middle > k->neutral ? mean_low(k) > k->neutral : mean_high(k) < k->neutral;
     }
-    /* A paper's number comes from one trace, so it is held against what single traces show here,
-     * not against the interval of their mean, which more replications make as narrow as one likes.
-     */
+    /* A paper's number is from one trace, so it is compared with single traces, not with the
+     * interval of their mean, which becomes arbitrarily narrow with more replications. */
     bool plausible = k->least <= k->high && k->most >= k->low;
     double effect = fabs(middle - (isfinite(k->neutral) ? k->neutral : 0.0));
     effect = fmax(effect, k->high - k->low);
     if (right_side && plausible) {
-        /* A wide range that holds the paper's number would agree with nearly any number, so it only
-         * counts as compatible. */
+        /* A wide range would agree with nearly any number, so it only counts as compatible. */
         bool narrow = k->mean.sd <= 0.0 || k->most - k->least <= CLAIM_WIDTH_FACTOR * effect;
         return narrow ? CLAIM_REPRODUCED : CLAIM_COMPATIBLE;
     }
@@ -127,7 +125,7 @@ static void judge_check(struct claim_check *k, uint32_t n)
     }
 }
 
-/* One line about the check that decided. */
+/* Writes one line about the check that decided. */
 static void explain(struct claim *c, const struct claim_check *k)
 {
     char text[200] = "";

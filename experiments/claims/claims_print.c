@@ -1,4 +1,4 @@
-/* Claims as a document. */
+/* Prints claims as a document. */
 #include "experiments/claims/claims.h"
 #include "sim/stats/stats.h"
 
@@ -11,7 +11,7 @@ const char *claim_published_text(const struct claim_check *k)
                              : document_format("%g to %g", k->low, k->high);
 }
 
-/* The worst trace where that decides; a value without spread as it is. */
+/* The worst trace if that decides; a value without spread has no interval. */
 const char *claim_simulated_text(const struct claim_check *k)
 {
     return k->every_trace && k->mean.sd > 0.0
@@ -76,7 +76,7 @@ static void show_brief(const struct claim *c, const struct claim *other, struct 
                   c->reason);
 }
 
-/* The check a reader should see first: the one that decided. */
+/* The check to print first: the one that decided. */
 static const struct claim_check *deciding(const struct claim *c)
 {
     const struct claim_check *worst = NULL;

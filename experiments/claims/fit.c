@@ -1,7 +1,7 @@
-/* A fit: the constraints, the search, and the best points confirmed on fresh traces. */
+/* A fit: constraints, search, and confirmation of the best points on fresh traces. */
 #include "experiments/claims/fit.h"
 
-/* The claims as the ordinary judge finds them at u, on the `set`-th set of fresh traces. */
+/* Fills the claims' verdicts at u, on set number `set` of fresh traces. */
 static int judge_point(const struct fit *f, const double *u, uint32_t set, uint32_t traces,
                        struct fit_witness *out)
 {
@@ -27,7 +27,7 @@ uint32_t fit_confirm_each(const struct fit_options *o)
     return o->confirm_each > 0 ? o->confirm_each : 1 + o->confirm / 4;
 }
 
-/* Does more hold at a than at b? Equal counts are decided by the number of compatible claims. */
+/* Whether more claims hold at a than at b. Ties are decided by the number of compatible claims. */
 static bool more_holds(const struct fit_confirmed *a, const struct fit_confirmed *b)
 {
     uint32_t na = fit_set_size(a->holds);
@@ -35,8 +35,8 @@ static bool more_holds(const struct fit_confirmed *a, const struct fit_confirmed
     return na != nb ? na > nb : fit_set_size(a->compatible) > fit_set_size(b->compatible);
 }
 
-/* The best of many noisy points is a lucky one. So those that look best on their few traces are
- * judged on more. The best of these is judged again, on traces that chose nothing. */
+/* The best of many noisy points is partly lucky. So the most promising points get verdicts on more
+ * traces, and the best of these again, on traces that were not used for the choice. */
 static int confirm(struct fit *f)
 {
     uint32_t points[FIT_CONFIRMED] = {0};
@@ -66,7 +66,7 @@ int claims_fit(struct fit *f)
     int rc = fit_points_resume(f, f->e);
     rc = rc == 0 ? fit_under_find(f) : rc;
     if (rc != 0 || (f->o->n_under > 0 && f->under.n_pool == 0)) {
-        return rc; /* no machine has all of the constraints: nothing to search */
+        return rc; /* the constraints exclude each other: nothing to search */
     }
     rc = fit_search(f);
     return rc == 0 ? confirm(f) : rc;

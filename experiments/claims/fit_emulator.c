@@ -1,4 +1,4 @@
-/* Emulators predict what a check would show at a point that was not simulated.
+/* Emulators predict a check's value at points that were not simulated.
  *
  *   y(u) = b0 + sum b_i u_i + c_i u_i^2 + g(u),  g a Gaussian process with covariance
  *   s^2 (exp(-|u - u'|^2 / (2 l^2)) + r 1[u = u'])
@@ -14,7 +14,7 @@
 #include "experiments/claims/fit.h"
 #include "sim/base/scope_gsl.h"
 
-#define SD_FLOOR 1e-6 /* of what has no spread, before the logarithm */
+#define SD_FLOOR 1e-6 /* least spread, before the logarithm */
 
 static const double lengths[] = {0.4, 0.7, 1.2, 2.0};
 static const double nuggets[] = {0.01, 0.05, 0.2, 0.5, 1.0};
@@ -24,9 +24,9 @@ static const double nuggets[] = {0.01, 0.05, 0.2, 0.5, 1.0};
 
 struct output {
     double trend[MAX_TERMS];
-    double *weights;  /* K^-1 (y - trend); owned; NULL: the trend alone */
+    double *weights;  /* K^-1 (y - trend); owned; NULL: only the trend */
     uint32_t length;  /* index */
-    double low, high; /* of what was seen: beyond it by its range at most */
+    double low, high; /* of the data; predictions exceed them at most by their range */
     double error;
 };
 
@@ -64,8 +64,8 @@ static double trend_at(const struct fit_emulator *m, const struct output *o, con
     return y;
 }
 
-/* Least squares with a small ridge: few points do not determine every term. y becomes what the
- * trend leaves. */
+/* Least squares with a small ridge, because few points do not determine every term. y becomes the
+ * residuals. */
 static void trend_fit(const struct fit_emulator *m, struct output *o, double *y)
 {
     size_t n = m->n_points;
@@ -96,7 +96,7 @@ static void trend_fit(const struct fit_emulator *m, struct output *o, double *y)
     gsl_multifit_linear_free(w);
 }
 
-/* Tries one covariance on what the trend left; keeps it when it is likelier. */
+/* Tries a covariance on the residuals of the trend. Keeps it if it is likelier. */
 static void process_try(const struct fit_emulator *m, struct output *o, const gsl_matrix *factor,
                         const gsl_matrix *inverse, uint32_t length, const double *y, double *best)
 {
@@ -126,7 +126,7 @@ static void process_try(const struct fit_emulator *m, struct output *o, const gs
     }
 }
 
-/* All outputs under one covariance: one factorisation serves them all. */
+/* Tries a covariance for all outputs, with one factorisation. */
 static void covariance_try(struct fit_emulator *m, uint32_t length, double nugget,
                            double *const *left, double *best)
 {
@@ -149,8 +149,8 @@ static void covariance_try(struct fit_emulator *m, uint32_t length, double nugge
     }
 }
 
-/* The values of one output; what is not defined takes the mean of the others, and so says nothing
- * but that the error there is large. */
+/* The values of an output. Undefined ones get the mean of the others, so they only increase the
+ * error. */
 static void values_of(const struct fit *f, uint32_t check, bool spread, struct output *o, double *y)
 {
     double sum = 0.0;
@@ -259,13 +259,13 @@ static double check_implausibility(const struct claim_check *k, double mean, dou
                                    double error, uint32_t traces)
 {
     if (!isfinite(mean)) {
-        return 10.0; /* not defined: far from holding */
+        return 10.0; /* undefined: far from holding */
     }
     if (k->kind != CHECK_NUMBER) {
         double short_by = k->kind == CHECK_ABOVE ? k->low - mean : mean - k->low;
         double of = sqrt(sd * sd / traces + error * error);
         double model = FIT_MODEL_ERROR_FRAC * fabs(k->low);
-        return fmax(0.0, 2.0 + short_by / fmax(of, model + 1e-12)); /* 0: safely there */
+        return fmax(0.0, 2.0 + short_by / fmax(of, model + 1e-12)); /* 0: it clearly holds */
     }
     double effect = fabs((k->low + k->high) / 2.0 - (isfinite(k->neutral) ? k->neutral : 0.0));
     double target = fmin(fmax(mean, k->low), k->high);

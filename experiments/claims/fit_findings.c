@@ -2,7 +2,7 @@
 #include "experiments/claims/fit.h"
 #include "sim/base/rng.h"
 
-#define SAMPLES 8000 /* of the cube, looked at by the emulators */
+#define SAMPLES 8000 /* samples of the cube, evaluated by the emulators */
 #define BINS 5
 struct sample {
     double u[FIT_MAX_PARAMETERS];
@@ -19,7 +19,7 @@ static uint32_t set_where(const struct fit *f, const double *far, double at_most
     return set;
 }
 
-/* Emulated samples of the cube, then what was simulated itself, without the emulators' error. */
+/* Emulated samples of the cube, then the simulated points, without the emulators' error. */
 static struct sample *samples_make(const struct fit *f, uint32_t *n)
 {
     struct sample *s = xcalloc(SAMPLES + f->n_points, sizeof *s);
@@ -73,12 +73,12 @@ static void conflict_try(struct fit_findings *g, const struct sample *s, uint32_
     }
 }
 
-/* Sets of one, two and three claims that no sample leaves possible together. */
+/* Finds sets of one, two and three claims that are not possible together in any sample. */
 static void conflicts_find(const struct fit *f, struct fit_findings *g, const struct sample *s,
                            uint32_t n)
 {
-    /* Smallest sets first: one claim that fails alone makes every pair with it fail, too, and that
-     * would say nothing of the other. */
+    /* Smallest sets first, because a claim that fails alone fails in every pair, which is no
+     * information on the other claim. */
     uint32_t m = f->claims.n;
     for (uint32_t a = 0; a < m; a++) {
         conflict_try(g, s, n, 1u << a);
@@ -111,8 +111,8 @@ static void range_of(const struct fit *f, const struct sample *s, uint32_t n, ui
         if ((s[i].possible & set) != set) {
             continue;
         }
-        /* The share left is of the cube's volume: simulated points were sought where claims hold
-         * and would count too much. For the range they do count. */
+        /* The remaining share is of the cube's volume, without simulated points, which are
+         * concentrated where claims hold. For the range they do count. */
         kept += i < SAMPLES;
         for (uint32_t k = 0; k < f->parameters.n; k++) {
             low[k] = fmin(low[k], s[i].u[k]);
@@ -136,10 +136,10 @@ static void together_find(const struct fit *f, struct fit_findings *g, const str
     }
 }
 
-/* ---- what to measure ---- */
+/* ---- parameters to measure ---- */
 
-/* Variance of a claim's holding between slices of a parameter over its whole variance: the share of
- * the doubt that knowing the parameter's slice removes. */
+/* Variance of "the claim holds" between slices of a parameter over its total variance: the share of
+ * the uncertainty that a known slice removes. */
 static double settled(const struct sample *s, uint32_t claim, uint32_t parameter)
 {
     double n[BINS] = {0.0};
@@ -166,12 +166,12 @@ static double settled(const struct sample *s, uint32_t claim, uint32_t parameter
 
 struct ranked {
     uint32_t point;
-    double sum; /* claims that hold there, less a little for every doubt */
+    double sum; /* claims that hold there, minus a little for uncertain ones */
 };
 
 SORT_BY(by_sum, struct ranked, SORT_DOWN(sum), SORT_UP(point))
 
-/* The simulated points where most claims hold, by what their few traces showed. */
+/* Ranks simulated points by the number of claims that hold on their few traces. */
 static void rank(const struct fit *f, struct ranked *r)
 {
     for (uint32_t i = 0; i < f->n_points; i++) {
@@ -179,7 +179,8 @@ static void rank(const struct fit *f, struct ranked *r)
         r[i] = (struct ranked){.point = i};
         fit_point_implausibility(f, &f->points[i], far);
         for (uint32_t c = 0; c < f->claims.n; c++) {
-            /* One claim more adds at least 0.9, a doubt about another takes away at most 0.1. */
+            /* A further claim adds at least 0.9, and the uncertainty of another subtracts at most
+             * 0.1. */
             r[i].sum += far[c] <= FIT_HOLDS ? 1.0 - 0.05 * far[c] : 0.0;
         }
     }

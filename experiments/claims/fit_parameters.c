@@ -80,8 +80,8 @@ const char *fit_parameter_value(const struct fit_parameter *p, double u, char *b
         return p->levels[level < p->n_levels ? level : p->n_levels - 1];
     }
     double x = p->log_scale ? p->low * pow(p->high / p->low, u) : p->low + u * (p->high - p->low);
-    /* The run reads this text, and the report prints it. With four digits both are the same number,
-     * so a reader can repeat the run. */
+    /* The run reads this text, and the report prints it. With four digits both are equal, so a
+     * reader can repeat the run. */
     (void)snprintf(buf, 64, "%.4g", x);
     return buf;
 }

@@ -1,4 +1,4 @@
-/* The claims of a fit, its points, and the file that keeps them. */
+/* The claims of a fit, its points, and its state file. */
 #include <unistd.h>
 
 #include "experiments/claims/fit.h"
@@ -6,7 +6,7 @@
 #include "sim/base/json.h"
 #include "sim/base/output.h"
 
-/* Rows for information do not count, and some run for long. */
+/* Drops informative checks, which do not count; some run for long. */
 static void drop_informative(struct claim *c)
 {
     uint32_t kept = 0;
@@ -70,8 +70,8 @@ struct fit_point *fit_point_add(struct fit *f, const double *u)
 static cJSON *header(const struct fit *f)
 {
     cJSON *o = cJSON_CreateObject();
-    /* Another program simulates other numbers at the same point; mixed in one search they would be
-     * taken for noise. */
+    /* Another version of the program gives different numbers at the same point, which would look
+     * like noise in this search. */
     cJSON_AddStringToObject(o, "program", config_version());
     cJSON *ids = cJSON_AddArrayToObject(o, "claims");
     for (uint32_t i = 0; i < f->claims.n; i++) {

@@ -1,4 +1,4 @@
-/* The findings of a fit as a document, and the witness as a profile. */
+/* Prints the findings of a fit as a document, and the witness as a profile. */
 #include <cjson/cJSON.h>
 
 #include "experiments/claims/fit.h"
@@ -47,7 +47,7 @@ static void put_witness(const struct fit *f, const struct fit_findings *g, struc
     claims_document(&g->best.judged, false, "judged", d);
 }
 
-/* How many simulated points may have each claim, and what fresh traces say of the best ones. */
+/* Adds numbers of simulated points where each claim may hold, and fresh verdicts of the best. */
 static void put_points(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
     const char *line = "Points where a claim is plausible, of those simulated:";
@@ -86,7 +86,7 @@ static void put_conflicts(const struct claims *c, const uint32_t *sets, uint32_t
 
 /* ---- constraints ---- */
 
-/* Between which values the parameters that the constraints hang on stay. */
+/* Adds the remaining ranges of the parameters on which constraints depend. */
 static void put_pool(const struct fit *f, struct document *d)
 {
     const struct fit_under *c = &f->under;
@@ -131,7 +131,7 @@ static void put_under(const struct fit *f, struct document *d)
 
 /* ---- ranges ---- */
 
-/* A row of ranges, of a claim or of all together; for people only those that were cut. */
+/* Adds a row of ranges, for a claim or for all; text only has those that became narrower. */
 static void put_range(const struct fit *f, const struct fit_findings *g, uint32_t row,
                       struct document *ranges, struct document *d)
 {
@@ -178,7 +178,7 @@ static void put_ranges(const struct fit *f, const struct fit_findings *g, struct
     }
 }
 
-/* The one that settles most first. */
+/* Adds parameters to measure, the most informative first. */
 static void put_measurements(const struct fit *f, const struct fit_findings *g, struct document *d)
 {
     document_note(d, "\nWhat one measurement would settle: claims' doubt that knowing a number "

@@ -1,10 +1,10 @@
-/* The points of a search, in batches: the claims at each, judged as ever. */
+/* Runs the points of a search in batches, and the claims' verdicts at each. */
 #include <sys/resource.h>
 
 #include "experiments/claims/fit.h"
 #include "sim/base/clock.h"
 
-#define BATCH 8 /* points whose runs are given to the workers together */
+#define BATCH 8 /* points whose runs are one batch for the workers */
 
 static void take(const struct fit *f, struct fit_point *p, const struct claim *judged)
 {
@@ -17,8 +17,8 @@ static void take(const struct fit *f, struct fit_point *p, const struct claim *j
     }
 }
 
-/* Runs that fail (a queue that outgrows the memory, the time limit) leave their values undefined:
- * what they would have shown is not known, and the search continues. */
+/* Failed runs (a queue that exceeds the memory, the time limit) have undefined values, and the
+ * search continues. */
 static int run_batch(struct fit *f, const double (*u)[FIT_MAX_PARAMETERS], uint32_t n)
 {
     struct setup setups[BATCH];

@@ -5,18 +5,18 @@
 #include "sim/base/rng.h"
 
 #define FIRST_PER_PARAMETER 4 /* points of the first wave */
-#define WAVE 24               /* points of every other */
-#define CANDIDATES 6000       /* looked at by the emulators before each */
-#define CLIMBS 48             /* of them, improved step by step on the emulators */
+#define WAVE 24               /* points of every later wave */
+#define CANDIDATES 6000       /* evaluated by the emulators before each wave */
+#define CLIMBS 48             /* of these, improved by random steps on the emulators */
 #define STEPS 120
-#define APART 0.12 /* of the cube's diagonal: points of one wave keep that distance */
+#define APART 0.12 /* least distance of points of a wave, as a share of the cube's diagonal */
 
 struct candidate {
     double u[FIT_MAX_PARAMETERS];
     double promise;
 };
 
-/* How many claims may hold: each counts 1 up to FIT_HOLDS and falls off beyond. */
+/* Soft count of claims that may hold: each counts nearly 1 up to FIT_HOLDS, and less beyond. */
 static double promise(const struct fit *f, const double *implausibility)
 {
     double sum = 0.0;
@@ -52,7 +52,7 @@ static uint32_t parents(const struct fit *f, uint32_t *index, uint32_t n)
     return taken;
 }
 
-/* Half anywhere, half around the best points. */
+/* Half of the candidates are anywhere, half around the best points. */
 static void candidates_make(const struct fit *f, struct candidate *c, struct rng *r)
 {
     uint32_t index[16];
@@ -91,8 +91,8 @@ static bool far_from(const struct fit *f, const double *u,
     return true;
 }
 
-/* Waves take turns: one looks where the emulators' error leaves hope, the next where claims hold
- * even if the emulators are hardly off. */
+/* Waves alternate: one uses the full error of the emulators (exploration), the next hardly any
+ * (exploitation). */
 static double emulated_promise(const struct fit *f, const double *u, double *mean, double *sd)
 {
     double far[FIT_MAX_CLAIMS];
@@ -106,7 +106,7 @@ static double emulated_promise(const struct fit *f, const double *u, double *mea
     return promise(f, far);
 }
 
-/* Random steps of one to three parameters, kept when they promise more. */
+/* Random steps of one to three parameters, kept if they are more promising. */
 static void climb(const struct fit *f, struct candidate *c, struct rng *r, double *mean, double *sd)
 {
     for (uint32_t step = 0; step < STEPS; step++) {
@@ -124,7 +124,7 @@ static void climb(const struct fit *f, struct candidate *c, struct rng *r, doubl
     }
 }
 
-/* At most n points, into u; how many there are. */
+/* Fills at most n points of a wave into u. Returns their number. */
 static uint32_t wave(struct fit *f, struct rng *r, uint32_t n, double (*u)[FIT_MAX_PARAMETERS])
 {
     OWNED struct candidate *c = xcalloc(CANDIDATES, sizeof *c);
@@ -156,7 +156,7 @@ static double best_promise(const struct fit *f)
     return parents(f, index, 1) > 0 ? simulated_promise(f, &f->points[index[0]]) : 0.0;
 }
 
-/* The first wave fills the space; what a state file holds of it is not run again. */
+/* The first wave fills the space; its points in a state file are not repeated. */
 static uint32_t first_wave(const struct fit *f, double (**u)[FIT_MAX_PARAMETERS])
 {
     gsl_qrng *sobol = gsl_qrng_alloc(gsl_qrng_sobol, f->parameters.n);

@@ -1,13 +1,13 @@
-/* Constraints of a fit: checks that need no run, priced from the cost model alone. */
+/* Constraints of a fit: checks that need no run, computed from the cost model. */
 #include "experiments/claims/fit.h"
 #include "experiments/run/expr.h"
 #include "sim/base/rng.h"
 
 #define BATCH 64
 #define GRID 1024   /* points of the grid at most */
-#define DESCENT 16  /* batches that seek what the grid did not show */
+#define DESCENT 16  /* batches that search for points that the grid did not have */
 #define PARENTS 8   /* points from which a batch of a descent starts */
-#define POOL 400    /* points that fulfil all, at most */
+#define POOL 400    /* most points that fulfil all */
 #define GROWTH 2048 /* points tried for it */
 
 /* ---- reading ---- */
@@ -46,7 +46,7 @@ static int under_read(const struct fit_options *o, struct claims *c, struct err 
     return rc == 0 ? claims_change(c, o->fixed, e) : rc;
 }
 
-/* How far a check is from what it wants, as a share of that; 0 where it holds. */
+/* Relative distance of a check from holding; 0: it holds. */
 static double miss(const struct claim_check *k)
 {
     double x = k->mean.mean;
@@ -82,7 +82,7 @@ static void take(struct fit_priced *p, const struct claim *c, uint32_t n)
     }
 }
 
-/* Prices n points, and keeps them. */
+/* Computes the constraints at n points, and keeps these. */
 static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint32_t n)
 {
     struct setup setups[BATCH] = {{.set = {.n = 0}}};
@@ -104,17 +104,17 @@ static int price(struct fit_under *c, struct fit *f, struct fit_priced *p, uint3
 
 /* ---- the grid ---- */
 
-/* Where the others are while one parameter moves. There are two diagonals, and every level of those
- * with levels, since a number may count with one of them only. */
+/* Values of the other parameters while one is varied: two diagonals, and every level, because a
+ * number may only matter with one of the levels. */
 static double elsewhere(const struct fit_parameter *p, uint32_t j, uint32_t place)
 {
     double diagonal = place % 2 == 0 || j % 2 == 0 ? 0.3 : 0.7;
     return p->n_levels > 0 ? (place % p->n_levels + 0.5) / p->n_levels : diagonal;
 }
 
-#define MOVES 3 /* places of the one that moves: both ends and the middle */
+#define MOVES 3 /* values of the varied parameter: both ends and the middle */
 
-/* A parameter on which no check hangs at any of these places is left to the search. */
+/* A parameter without effect on any check at these points is left to the search. */
 static int active_find(struct fit_under *c, struct fit *f)
 {
     uint32_t places = 2;
@@ -131,7 +131,7 @@ static int active_find(struct fit_under *c, struct fit *f)
             p[i].u[k] = (i % MOVES) / (MOVES - 1.0);
         }
         if (f->parameters.v[k].changes.set.n == 0) {
-            continue; /* kernels know no policy and no workload */
+            continue; /* kernels do not depend on policy and workload */
         }
         uint32_t before = c->n_seen;
         int rc = price(c, f, p, MOVES * places);
@@ -150,8 +150,8 @@ static int active_find(struct fit_under *c, struct fit *f)
     return 0;
 }
 
-/* Every combination of as many values of each active parameter as GRID allows, both ends among
- * them; levels have all of theirs. Parameters that nothing hangs on stay in the middle. */
+/* Every combination of as many values of each active parameter as GRID allows, including both ends;
+ * levels are all used. Parameters without effect are in the middle. */
 static int grid(struct fit_under *c, struct fit *f)
 {
     uint32_t levels = 2;
@@ -184,9 +184,9 @@ static int grid(struct fit_under *c, struct fit *f)
     return rc;
 }
 
-/* ---- what the grid did not show ---- */
+/* ---- points that the grid did not have ---- */
 
-/* How far a point is from all claims of a set. */
+/* Distance of a point from all claims of a set. */
 static double far(const struct fit_priced *p, uint32_t set)
 {
     double sum = 0.0;
@@ -206,7 +206,8 @@ static bool somewhere(const struct fit_under *c, uint32_t set)
     return false;
 }
 
-/* The n nearest to a set, nearest first: PARENTS passes over all cost little against one batch. */
+/* The n points nearest to a set, nearest first, by n passes over all, which cost little against a
+ * batch. */
 static uint32_t nearest(const struct fit_under *c, uint32_t set, uint32_t *index, uint32_t n)
 {
     uint32_t found = 0;
@@ -227,7 +228,7 @@ static uint32_t nearest(const struct fit_under *c, uint32_t set, uint32_t *index
     return found;
 }
 
-/* A step of one to three of the active parameters. */
+/* Changes one to three of the active parameters. */
 static void step(const struct fit_under *c, struct fit_priced *p, double width, struct rng *r)
 {
     for (uint32_t i = 0; i < 1 + rng_below(r, 3); i++) {
@@ -236,7 +237,7 @@ static void step(const struct fit_under *c, struct fit_priced *p, double width, 
     }
 }
 
-/* Seeks a point where all of a set hold, from those that come nearest. */
+/* Searches for a point where all of a set hold, starting from the nearest ones. */
 static int descend(struct fit_under *c, struct fit *f, uint32_t set, struct rng *r)
 {
     int rc = 0;
@@ -253,7 +254,7 @@ static int descend(struct fit_under *c, struct fit *f, uint32_t set, struct rng 
     return rc;
 }
 
-/* The smallest sets that hold nowhere, of at most three claims. */
+/* Finds the smallest sets, of at most three claims, that hold nowhere. */
 static int conflicts(struct fit_under *c, struct fit *f, struct rng *r)
 {
     int rc = 0;
@@ -277,7 +278,7 @@ static int conflicts(struct fit_under *c, struct fit *f, struct rng *r)
 
 /* ---- the pool ---- */
 
-/* Points where all hold, grown from those found by steps that stay among them. */
+/* Finds further points where all hold, by random steps from known ones. */
 static int pool(struct fit_under *c, struct fit *f, struct rng *r)
 {
     uint32_t all = (1u << c->n_claims) - 1u;

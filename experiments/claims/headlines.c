@@ -46,7 +46,7 @@ uint32_t headline_range(const struct claim_check *file, const struct claim_check
     return n;
 }
 
-/* Verdicts on both machines; once where they are the same. */
+/* Verdicts on both machines; one text if they are equal. */
 static const char *verdict_text(const struct claim_check *k, const struct claim_check *other)
 {
     const char *here = claim_verdict_names[k->verdict];
@@ -89,7 +89,7 @@ static void put_row(const struct row *r, struct frame *f)
     }
 }
 
-/* The check of the drawn claims that is this one. */
+/* This check in the drawn claims. */
 static const struct claim_check *drawn_of(const struct claims *drawn, const struct claim *one,
                                           uint32_t check)
 {

@@ -1,4 +1,4 @@
-/* Named quantities: reading them, and the runs they need. */
+/* Named quantities: reads them, and finds the runs that they need. */
 #include "experiments/claims/quantities.h"
 
 #include "experiments/claims/quantities_impl.h"
@@ -67,7 +67,7 @@ static void read_sustained(struct quantities *q, struct quantity_def *d, struct 
     }
 }
 
-/* Forms that are computed when they are read. */
+/* Kinds that are computed when read. */
 static const struct {
     const char *name;
     quantity_form *value;
@@ -207,7 +207,7 @@ static struct quantity_def *find_under(const struct quantities *q, const char *n
     return NULL;
 }
 
-/* Reads a stated quantity again, under a set-up. NULL with a message when that is no good. */
+/* Reads a stated quantity again, under a set-up. NULL with a message if that fails. */
 static struct quantity_def *define_under(struct quantities *q, const char *stated, uint32_t setup,
                                          char *message)
 {
@@ -225,7 +225,7 @@ static struct quantity_def *define_under(struct quantities *q, const char *state
     return good ? &q->v[at] : NULL;
 }
 
-/* ---- what is needed ---- */
+/* ---- needed runs ---- */
 
 static int cell_mark(struct quantities *q, uint32_t index, char *message)
 {
@@ -255,7 +255,7 @@ static int cell_mark(struct quantities *q, uint32_t index, char *message)
     return 0;
 }
 
-/* The quantity `name` up to its colon; and the metric, as the set-up reads it. */
+/* Finds the quantity `name` up to its colon, and the metric, as replaced by the set-up. */
 static struct quantity_def *find(const struct quantities *q, const char *name, uint32_t setup,
                                  const char **metric)
 {

@@ -8,8 +8,8 @@
 #include "sim/metrics/metrics.h"
 #include "traces/traces.h"
 
-/* The place that was loaded last. A file asks for many kernels of one place, one after the other,
- * and a fit for those of thousands of places; loading costs a thousand times what pricing does. */
+/* The last loaded configuration. A file has many kernels of one place in a row, and a fit those of
+ * thousands of places. Loading costs a thousand times more than pricing. */
 static struct {
     char *key; /* NULL: none */
     struct config_options options;
@@ -31,8 +31,8 @@ static char *key_of(const struct quantity_place *p)
     return xformat("%s %s %s", p->soc, p->llm, sets != NULL ? sets : "");
 }
 
-/* The configuration of a place, until the next call; or NULL, with the errors added to those of the
- * file that asked for it. */
+/* The configuration of a place, valid until the next call, or NULL, with errors added to those of
+ * its file. */
 static const struct config *load(const struct quantity_place *p, const struct json_obj *o)
 {
     char *key = key_of(p);
@@ -114,7 +114,7 @@ static void add_op(const struct config *c, const struct work_shape *w, enum op_k
     sum->bytes += k.bytes;
 }
 
-/* All kernels of one layer's op, or of QKV, MHA and FFN together (op OP_LAYER + 1). */
+/* Cost of all kernels of one layer's op, or of QKV, MHA and FFN together (op OP_LAYER + 1). */
 static struct price_op price(const struct config *c, const struct work_shape *w, int op,
                              uint8_t device)
 {

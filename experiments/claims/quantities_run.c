@@ -1,15 +1,15 @@
-/* The runs that named quantities need: in steps, since a search for the sustained rate
- * knows its next rate only when the one before is done. */
+/* Makes the runs that quantities need, in steps, because a search for the sustained rate needs the
+ * result of one rate before the next. */
 #include "experiments/claims/quantities_impl.h"
 #include "experiments/compare/compare.h"
 #include "experiments/run/study.h"
 
-/* One replication of a cell, and how far it has come. */
+/* The progress of a replication of a cell. */
 struct task {
     struct quantity_cell *cell;
     uint32_t replication;
-    uint32_t rate; /* of a search: index of the next one */
-    double before; /* its metric at the rate before; 0 without load */
+    uint32_t rate; /* for a search: index of the next rate */
+    double before; /* its metric at the previous rate; 0 without load */
     bool done;
     char message[JOBS_MESSAGE_BYTES]; /* why it failed; "" */
 };
@@ -28,7 +28,7 @@ char *quantity_put_rate(const char *workload, double rate)
                                 at + strlen(QUANTITY_RATE_MARK));
 }
 
-/* In the worker: the next rate of a search, and the machine drawn for it. */
+/* In the worker: sets the next rate of a search, and the drawn machine. */
 static int load(struct study_cell *out, struct err *e)
 {
     const struct task *t = out->from;
@@ -71,7 +71,7 @@ static void take_rate(struct task *t, const struct study_outcome *o, double *fou
         double frac = (c->at_most - t->before) / (x - t->before);
         *found = c->rates[t->rate - 1] + frac * (c->rates[t->rate] - c->rates[t->rate - 1]);
     }
-    t->before = isnan(x) ? 0.0 : x; /* no request at so low a rate */
+    t->before = isnan(x) ? 0.0 : x; /* no request at this low rate */
     t->rate++;
     t->done = x > c->at_most || t->rate == c->n_rates;
 }
@@ -91,7 +91,7 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
     }
 }
 
-/* Runs the next step of every task that is not done; false when all are. */
+/* Runs the next step of every unfinished task. False: all are finished. */
 static bool step(struct tasks *all)
 {
     OWNED struct study_cell *cells = xcalloc((size_t)all->n + 1, sizeof *cells);
@@ -110,7 +110,7 @@ static bool step(struct tasks *all)
     return n > 0;
 }
 
-/* Room for the values of a used cell, all undefined. */
+/* Allocates the values of a used cell, all undefined. */
 static void make_room(struct quantity_cell *c, uint32_t replications)
 {
     size_t n = (c->n_rates > 0 ? 1 : c->names.n) * replications;
@@ -120,7 +120,7 @@ static void make_room(struct quantity_cell *c, uint32_t replications)
     }
 }
 
-/* The tasks of a book: every used cell, replication by replication. */
+/* Adds the tasks of a book: every used cell, by replication. */
 static void add_book(struct tasks *r, struct quantities *q)
 {
     q->replications = r->options.replications;
@@ -139,7 +139,7 @@ static void add_book(struct tasks *r, struct quantities *q)
     }
 }
 
-/* The machines of every used cell: the same ones where machine and model are the same. */
+/* Draws the machines of every used cell: the same ones for equal machine and model. */
 static int draw_machines(const struct quantities *q, uint32_t n, struct err *e)
 {
     int rc = 0;

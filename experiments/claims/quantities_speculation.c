@@ -9,7 +9,7 @@
 #define PATH_BYTES 4096
 #define ACCEPTANCE_STEPS 5000 /* per replication: a standard error of about 0.1 tokens */
 
-/* The published tables; NULL with an error at the asker's path. Caller frees. */
+/* The published tables, which the caller frees; NULL with an error at the path of o. */
 static const struct speculation_data *read_data(const struct json_obj *o)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -100,7 +100,7 @@ double quantity_drafts(struct json_obj *o)
     return share;
 }
 
-/* The texts in the order of their file, as one user's; takes the hold. */
+/* Chains the texts in the order of their file, as if from one user. Takes ownership. */
 static struct trace_texts *after_answers(struct trace_texts *texts)
 {
     OWNED uint32_t *number = xmalloc(texts->n * sizeof *number);

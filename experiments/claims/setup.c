@@ -72,7 +72,7 @@ bool setup_is_same(const struct setup *a, const struct setup *b)
 
 /* ---- applying ---- */
 
-/* Whether "NAME" or "NAME?key=value&...", n characters, means this "NAME:key=value,...": every
+/* Whether "NAME" or "NAME?key=value&...", n characters, matches spec "NAME:key=value,...": every
  * condition is one of its pairs, or of `place` ("llm=...,soc=..."). */
 static bool means(const char *who, size_t n, const char *spec, const char *place)
 {
@@ -144,7 +144,7 @@ static void edit_sets(cJSON *form, const struct setup_texts *with, const char *p
     }
 }
 
-/* The machine that a definition runs on, the default one where it says none. */
+/* Replaces the machine of a definition, which is the default one if none is stated. */
 static void edit_soc(cJSON *form, const struct setup_texts *with)
 {
     const char *stated = json_string(form, "soc");
@@ -167,7 +167,7 @@ cJSON *setup_apply(const struct setup *s, const cJSON *definition)
     for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
         cJSON *form = json_member(copy, placed[i]);
         if (cJSON_IsObject(form)) {
-            /* where a definition runs, as far as it says so */
+            /* machine and model of a definition, if stated */
             OWNED char *place =
                 xformat("llm=%s,soc=%s", json_string(form, "llm"), json_string(form, "soc"));
             edit_text(form, "policy", &s->policy, place);
