@@ -8,12 +8,12 @@
 #include "sim/metrics/metric_table.h"
 
 #define MAX_REPLICATIONS 100000
-#define FRESH_DIGITS 6 /* of a value that is only ever tested, never compared */
+#define FRESH_DIGITS 6 /* for values that are only tested, never compared */
 #define UNDEFINED ((double)NAN)
 
 static const char *const tests[] = {"exact", "fresh", NULL};
 
-/* Metrics of a group that names none. */
+/* The default metrics of a group. */
 static const char *const usual_metrics[] = {
     "reactive.ttft_s.p90",           "reactive.e2e_s.p90",
     "reactive.tpot_s.mean",          "proactive.e2e_s.mean",
@@ -52,7 +52,7 @@ static void read_metrics(struct json_obj *o, struct gate_group *g)
     }
 }
 
-/* A trace is a file by its own path, or one that ships with the program. */
+/* A trace is the path of a file, or one shipped with the program. */
 static void read_trace(struct json_obj *o, struct gate_group *g)
 {
     const char *name = json_get_string(o, "trace");
@@ -96,7 +96,7 @@ static void read_group(struct json_obj *o, struct gate_baseline *b)
 
 /* ---- results ---- */
 
-/* n numbers or nulls into out. */
+/* Reads n numbers or nulls into out. */
 static void read_values(const struct json_obj *o, const cJSON *list, const char *name, int n,
                         double *out)
 {
@@ -173,8 +173,8 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
         bool ok = verdicts[i] >= 0.0 && verdicts[i] <= c->replications;
         c->verdicts[i] = ok ? (uint32_t)verdicts[i] : 0;
     }
-    /* Every replication ended in one of these ways; a result that was merged of two by hand shows
-     * here, mostly. */
+    /* Every replication ended in one of these ways. This detects most results that were merged by
+     * hand. */
     if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed != c->replications) {
         json_refuse(o, NULL, "verdicts and failed do not add up to replications");
     }
@@ -299,7 +299,7 @@ static cJSON *cell_to_json(const struct gate_cell *c)
 int gate_baseline_write(const char *path, const struct gate_baseline *b,
                         const struct gate_cells *now, struct err *e)
 {
-    /* The groups go back as they were read; only results are new. */
+    /* Groups are written as read; only results are new. */
     SCOPED(json_drop) cJSON *tree = cJSON_Duplicate(b->tree, true);
     cJSON_DeleteItemFromObjectCaseSensitive(tree, "results");
     cJSON_DeleteItemFromObjectCaseSensitive(tree, GATE_PARAMETERS);

@@ -1,5 +1,5 @@
-/* Which decision changed first, of the policies that changed: both programs run on the replication
- * in which they part, and their decisions are compared as `diff` does it. */
+/* Finds the first changed decision of each changed policy: runs both programs on a replication in
+ * which they differ, and compares decisions like `diff`. */
 #include "experiments/diff/two_runs.h"
 #include "experiments/gate/gate.h"
 #include "experiments/run/plugin.h"
@@ -24,7 +24,7 @@ static void list_cells(const struct gate_report *r, struct gate_firsts *out)
     }
 }
 
-/* "3 8270000000 form ..." as instant and action. */
+/* Splits "3 8270000000 form ..." into instant and action. */
 static void take_line(const char *line, double *at_s, char action[GATE_DECISION_BYTES])
 {
     const char *instant = strchr(line, ' ');
@@ -34,7 +34,7 @@ static void take_line(const char *line, double *at_s, char action[GATE_DECISION_
                    rest != NULL ? rest + 1 : "no further decision");
 }
 
-/* Compares one replication; true when the programs part in it, or one of them fails. */
+/* Compares one replication. True: the programs differ, or one of them fails. */
 static bool compare(struct two_runs *runs, struct gate_first *f)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -106,7 +106,7 @@ void gate_first_find(const struct gate_baseline *b, const struct gate_report *r,
     }
 }
 
-/* Describes the change of the first decision; NULL: nothing is known of it. */
+/* Describes the first changed decision; NULL: unknown. */
 static const char *sentence(const struct gate_first *f)
 {
     if (!f->known) {

@@ -1,4 +1,4 @@
-/* From two measurements of a matrix to a verdict per row. */
+/* Computes a verdict per row from two measurements of a matrix. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_math.h>
 
@@ -71,12 +71,11 @@ static void set_change(struct gate_row *row, double before, double after)
 
 /* ---- exact ---- */
 
-/* The replication that changed most for the worse, or else for the better, relative to what it was:
- * opposite changes must not cancel in a mean. A metric without a direction has its largest change
- * by size alone. */
+/* The replication with the largest relative change for the worse, or else for the better, because
+ * opposite changes cancel in a mean. Without direction: the largest change of either sign. */
 struct largest {
     uint32_t replication;
-    double change_frac; /* of what it was, or of GATE_LEAST */
+    double change_frac; /* relative to the old value, or to GATE_LEAST */
     bool worse;
 };
 
@@ -98,8 +97,8 @@ static struct largest find_largest(enum metric_better better, const double *befo
     return x;
 }
 
-/* "mean improved; replication 1 worse by 1.28 %, tolerance 0.001 %": where the mean says the
- * opposite of the verdict, it is named. */
+/* "mean improved; replication 1 worse by 1.28 %, tolerance 0.001 %": the mean is only mentioned if
+ * it contradicts the verdict. */
 static void say_exact(const struct gate_metric *m, struct largest x, struct gate_row *row)
 {
     double percent = 100.0 * fabs(x.change_frac);
@@ -119,7 +118,7 @@ static void say_exact(const struct gate_metric *m, struct largest x, struct gate
                                 100.0 * m->tolerance_frac));
 }
 
-/* Same seeds: values are paired, and equal unless something changed. Each replication is judged. */
+/* Same seeds: values are paired, and equal unless something changed. Each replication counts. */
 static void judge_exact(const struct gate_metric *m, const double *before, const double *now,
                         uint32_t n, struct gate_row *row)
 {
@@ -136,7 +135,8 @@ static void judge_exact(const struct gate_metric *m, const double *before, const
     if (same) {
         set(row, GATE_OK, false, "%s", "");
     } else if (!same_defined) {
-        /* As many as before but others, and fewer, are an alarm: a value vanished somewhere. */
+        /* Fewer values, or as many in different replications, are an alarm, because some value
+         * vanished. */
         set(row, GATE_STATUS, defined_now <= defined_before, "defined in %u of %u run%s, was in %u",
             defined_now, n, text_plural(n), defined_before);
     } else {
@@ -176,8 +176,8 @@ static bool all_positive(const double *x, uint32_t n)
     return true;
 }
 
-/* Fisher's exact test, one-sided: the chance that the second side has this many marked runs or more
- * if runs of both sides are marked with equal probability. */
+/* Fisher's exact test, one-sided: the probability of at least this many marked runs on the second
+ * side if both sides are marked with equal probability. */
 static double more_marked_p(uint32_t marked_before, uint32_t n_before, uint32_t marked_now,
                             uint32_t n_now)
 {
@@ -188,7 +188,7 @@ static double more_marked_p(uint32_t marked_before, uint32_t n_before, uint32_t 
     return gsl_cdf_hypergeometric_Q(marked_now - 1, marked, n_before + n_now - marked, n_now);
 }
 
-/* Fills the row's three chances; the verdict comes when all rows have theirs. */
+/* Fills the row's three p-values; verdicts need those of all rows. */
 static void test_shift(const struct gate_metric *m, const struct stats_shift *s, double up,
                        double down, struct gate_row *row)
 {
@@ -222,13 +222,13 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
                       : "newly defined");
         return;
     }
-    /* Latencies scatter by factors: in logarithms a change of some per cent is a shift, the same at
-     * every load. */
+    /* Latencies scatter by factors, so in logarithms a relative change is the same shift at every
+     * load. */
     bool log_scale = all_positive(before, nb) && all_positive(now, nn);
     OWNED double *y0 = log_scale ? logs_of(before, nb) : NULL;
     OWNED double *y1 = log_scale ? logs_of(now, nn) : NULL;
-    /* Fresh seeds, so nothing is paired; what the workloads explain of the scatter (covariates) is
-     * taken out instead. */
+    /* Fresh seeds are not paired. Instead, the scatter explained by the workloads (covariates) is
+     * removed. */
     struct stats_shift s = stats_shift(
         (struct stats_sample){log_scale ? y0 : before, p->before->covariates, nb},
         (struct stats_sample){log_scale ? y1 : now, p->now->covariates, nn}, GATE_COVARIATES);
@@ -244,17 +244,18 @@ static void judge_fresh(const struct pair *p, const struct gate_metric *m, const
         row->se_frac = s.se / fabs(s.base_mean);
         test_shift(m, &s, tol * fabs(s.base_mean), -tol * fabs(s.base_mean), row);
     }
-    if (!isfinite(s.se)) { /* fail closed: what cannot be tested is not fine */
+    if (!isfinite(s.se)) { /* fail closed: without a test it is not OK */
         set(row, GATE_STATUS, true, "too few values to test");
         row->p_worse = row->p_better = row->p_any = UNDEFINED;
     } else if (nn - dn > 0 && m->better != METRIC_BETTER_NEITHER) {
-        /* Values that vanish are worse, however good the rest is: two tests in one row. */
+        /* Vanished values are worse, regardless of the others: two tests in one row. */
         double vanished = more_marked_p(nb - db, nb, nn - dn, nn);
         row->p_worse = GSL_MIN_DBL(1.0, 2.0 * GSL_MIN_DBL(row->p_worse, vanished));
     }
 }
 
-/* Holm over all rows, separately for alarms, gains and drifts; rows without a test keep theirs. */
+/* Holm over all rows, separately for alarms, gains and drifts; rows without a test are unchanged.
+ */
 static void settle_fresh(struct gate_report *r)
 {
     OWNED double *worse = xmalloc((r->n + 1) * sizeof *worse);
@@ -265,8 +266,8 @@ static void settle_fresh(struct gate_report *r)
         better[i] = r->rows[i].p_better;
         any[i] = r->rows[i].p_any;
     }
-    /* Holm: of hundreds of rows some are below any level by chance. Alarms by themselves, so that
-     * rows which could only be gains do not make them rarer. */
+    /* Holm, because of hundreds of rows some are below any level by chance. Alarms are corrected
+     * separately, so that rows which can only be gains do not reduce their power. */
     stats_holm(worse, r->n, worse);
     stats_holm(better, r->n, better);
     stats_holm(any, r->n, any);
@@ -296,7 +297,7 @@ static uint32_t badness(const struct gate_cell *c)
     return c->verdicts[1] + 2 * c->verdicts[2];
 }
 
-/* Whether the runs themselves can be compared; the row says what is wrong with them. */
+/* Whether the runs can be compared; if not, the row has the reason. */
 static bool judge_status(const struct pair *p, struct gate_row *row)
 {
     const struct gate_cell *a = p->before;
@@ -306,14 +307,14 @@ static bool judge_status(const struct pair *p, struct gate_row *row)
         set(row, GATE_STATUS, true, "recorded with another test or number of replications");
         return false;
     }
-    /* A change of the generator is not one of a policy, and every row would say that it is. */
+    /* A change of the generator would otherwise look like a change of every policy. */
     if (a->trace_hash != b->trace_hash) {
         set(row, GATE_STATUS, true, "the workload is another: its traces differ");
         return false;
     }
     double failed_before = (double)a->failed / a->replications;
     double failed_now = (double)b->failed / b->replications;
-    /* Metrics of the runs that are left would be those of another selection. */
+    /* Metrics of the remaining runs would be those of a different selection. */
     if (failed_now != failed_before) {
         set(row, GATE_STATUS, failed_now > failed_before || p->added_alarms,
             "%u of %u run%s failed, were %u of %u%s%s", b->failed, b->replications,
@@ -390,7 +391,7 @@ static void judge_pair(const struct pair *p, struct gate_report *r)
     if (p->now->unknown_policy) {
         if (p->before != NULL) {
             all_rows(p->before, GATE_REMOVED, true, "this build has no such policy", r);
-        } else { /* named in the file, but known to neither */
+        } else { /* named in the file, but unknown to both */
             all_rows(p->now, GATE_STATUS, true, "this build has no such policy", r);
         }
         return;
@@ -415,7 +416,7 @@ static void judge_pair(const struct pair *p, struct gate_report *r)
 
 /* ---- parameters ---- */
 
-/* A default may matter on no load of the matrix, so its change is a row of its own. */
+/* A changed default may have no effect on any load of the matrix, so it has a separate row. */
 static void judge_parameters(const struct gate_cells *before, const struct gate_parameters *now,
                              bool added_alarms, struct gate_report *r)
 {

@@ -1,4 +1,4 @@
-/* The values of policies' parameters, as a baseline records them: "a=1,b=2". */
+/* The values of policies' parameters, as recorded in a baseline: "a=1,b=2". */
 #include "experiments/gate/gate.h"
 
 const char *gate_parameters_find(const struct gate_cells *c, const char *policy)
@@ -19,7 +19,7 @@ void gate_parameters_add(struct gate_cells *c, const char *policy, const char *t
     }
 }
 
-/* Appends the parameters of x that y has not, or has otherwise. */
+/* Appends the parameters of x that y lacks, or has with different values. */
 static void put_changes(const char *x, const char *y, const char *lacking, struct text *to)
 {
     while (*x != '\0') {

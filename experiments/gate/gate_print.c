@@ -1,9 +1,9 @@
-/* A gate's report as a document. */
+/* Prints a gate's report as a document. */
 #include <gsl/gsl_cdf.h>
 
 #include "experiments/gate/gate.h"
 
-/* As many digits as tell a drift from nothing. */
+/* Enough digits to distinguish a drift from no change. */
 const char *gate_change_text(const struct gate_row *row)
 {
     double percent = 100.0 * row->change_frac;

@@ -1,5 +1,5 @@
-/* The gate for reviewers, as Markdown and as a page: what changed, with unit and direction, which
- * commands show why, and how to accept it. */
+/* The gate for reviewers, as Markdown and as a page: changes with unit and direction, commands that
+ * show the reason, and how to accept them. */
 #include "experiments/gate/gate.h"
 #include "experiments/run/plugin.h"
 #include "experiments/shell/cli.h"
@@ -53,7 +53,7 @@ static const char *first_text(const struct gate_first *f)
 }
 
 /* "xpusim diff ..." of a policy in its group. A user's policy changed in its own file, so both
- * sides are the program of now. The caller frees it. */
+ * sides use the present program. The caller frees it. */
 static char *diff_command(const struct gate_review *v, const struct gate_first *f)
 {
     const struct gate_row *row = f->row;

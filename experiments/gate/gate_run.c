@@ -1,4 +1,4 @@
-/* Running the matrix of a gate: every policy of every group, replicated, in worker processes. */
+/* Runs the matrix of a gate: every policy of every group, replicated, in worker processes. */
 #include "experiments/gate/gate.h"
 #include "experiments/run/config.h"
 #include "experiments/run/runner.h"
@@ -8,14 +8,14 @@
 #include "sim/base/rng.h"
 #include "traces/traces.h"
 
-/* A group made ready. */
+/* A prepared group. */
 struct prepared {
     const struct gate_group *group;
     struct config_options options;
     struct config config;
     uint64_t seed;        /* of this measurement */
-    uint64_t trace_hash0; /* of the trace of the group's own seed */
-    uint32_t missing;     /* bit per metric that no run on its machine has */
+    uint64_t trace_hash0; /* of the trace with the group's own seed */
+    uint32_t missing;     /* bits of metrics that no run on its machine has */
 };
 
 struct task {
@@ -31,7 +31,7 @@ struct of_trace {
 struct matrix {
     const struct gate_run *run;
     struct prepared *groups;      /* owned */
-    struct task *tasks;           /* owned; of a group's policy one after the other */
+    struct task *tasks;           /* owned; those of a group's policy are adjacent */
     struct study_cell *cells;     /* owned; by task */
     struct config_policy *labels; /* owned; by cell of the results */
     uint32_t n_tasks;
@@ -44,9 +44,9 @@ static double or_zero(double x)
     return isfinite(x) ? x : 0.0;
 }
 
-/* Prompt tokens that take as long as one decoded token when nothing else runs, roughly, on the
- * shipped machines (60 ms and 2.4 ms with the 3B model on the Core Ultra). It only has to make long
- * requests long; how well it does shows in the width of the test, not in its level. */
+/* Prompt tokens that take as long as one decoded token in isolation, roughly, on the shipped
+ * machines (60 ms and 2.4 ms with the 3B model on the Core Ultra). It need only correlate with
+ * request length: errors reduce the power of the test, not its level. */
 #define DECODE_WEIGHT 25.0
 
 /* P90 over a class of a request's length in work. */
@@ -62,7 +62,7 @@ static double work_p90(const struct trace *t, int cls)
     return sample_quantile(&work, 0.9);
 }
 
-/* Properties that make a trace a heavy or a light load. They do not depend on the policy. */
+/* Fills properties of a trace's load. They do not depend on the policy. */
 static void covariates_of(const struct trace *t, double *out)
 {
     struct trace_stats s;
@@ -78,7 +78,7 @@ static void covariates_of(const struct trace *t, double *out)
     }
 }
 
-/* A trace that cannot be made is empty here, and fails where it is run. */
+/* A trace that cannot be made is empty here, and fails in the run. */
 static struct of_trace of_trace(const struct prepared *g, uint32_t replication)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
@@ -115,7 +115,7 @@ static void check_metrics(struct prepared *g, struct err *e)
         g->missing |= there ? 0 : 1U << i;
         known += there;
     }
-    if (known == 0) { /* single ones are rows that say so; none at all is a mistake in the file */
+    if (known == 0) { /* single missing ones have rows; none at all is a mistake in the file */
         (void)err_add(e, "group '%s': a run has none of its metrics", g->group->name);
     }
 }
@@ -142,7 +142,7 @@ static void prepare(struct prepared *p, const struct gate_group *g, const struct
     }
     if (g->fresh && r->fresh_seeds) {
         /* Other traces than the baseline's, on which a change may have been tuned. Derived from its
-         * seed and not drawn, so that the gate says the same when it runs again. */
+         * seed and not drawn, so that the gate is repeatable. */
         p->seed = r->own_seed ? r->seed : rng_seed(rng_mix64(g->seed + 1));
     }
     for (uint32_t i = 0; i < g->n_metrics; i++) {
@@ -179,7 +179,7 @@ static void cell_init(struct gate_cell *c, const struct gate_group *g, const cha
     }
 }
 
-/* Takes one run in. A failed run still says which trace it met. */
+/* Adds a run. A failed run still has the hash of its trace. */
 static void take(struct gate_cell *c, const struct task *k, const struct study_outcome *o,
                  const struct of_trace *t)
 {
@@ -196,7 +196,7 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
         return;
     }
     double verdict = study_value(o, "backlog.verdict");
-    /* A run without power left is no better than one that is overloaded. */
+    /* A run with an empty battery counts as overloaded. */
     c->verdicts[verdict >= 0.0 ? (int)fmin(verdict, METRICS_OVERLOADED) : 0]++;
     for (uint32_t i = 0; i < c->n_metrics; i++) {
         /* To the digits that JSON keeps, so that a value equals itself after a file or another
@@ -236,7 +236,8 @@ static void drop_missing(struct gate_cell *c, uint32_t missing)
     c->n_metrics = kept;
 }
 
-/* Tasks of a group's policy follow one another, and meet the same traces as its other policies'. */
+/* Tasks of a group's policy are adjacent, and have the same traces as those of its other policies.
+ */
 static void collect(const struct matrix *m, const struct study_outcomes *o, struct gate_cells *out)
 {
     OWNED uint32_t *missing = xcalloc(out->n + 1, sizeof *missing);
@@ -252,7 +253,7 @@ static void collect(const struct matrix *m, const struct study_outcomes *o, stru
         }
         take(&out->v[k->cell], k, &o->v[i], &traces[k->replication]);
         missing[k->cell] |= missing_of(m, k, &o->v[i]);
-        if (g->group->fresh) { /* its seeds differ: the trace of the group's own seed counts */
+        if (g->group->fresh) { /* its seeds differ, so the trace with the group's own seed counts */
             out->v[k->cell].trace_hash = g->trace_hash0;
         }
     }
