@@ -11,7 +11,7 @@
 #define UPDATED "soc, 1 model known"
 #define WORSE_MEDIAN 1.1
 #define LEAST_INSIDE 0.93
-#define DIGITS 5e-5 /* that a record rounds away */
+#define DIGITS 5e-5 /* rounding of a record */
 
 struct rows {
     struct accuracy_row *v; /* owned */
@@ -44,7 +44,7 @@ static void add_fitted(const struct catalog *c, const struct points *points, str
     }
 }
 
-/* Rows of memory by the numbers of their files. */
+/* Adds memory rows, predicted with the numbers of their files. */
 static void add_memory(const struct catalog *c, const struct points *points, struct rows *out)
 {
     struct footprint_rows r;
@@ -109,10 +109,10 @@ static int unseen_rank(const char *unseen)
     return words_find(order, unseen);
 }
 
-/* From what was fitted to what was least known, by device and phase, then by machine. */
+/* Ordered from fitted to least known rows, by device and phase, then by machine. */
 SORT_BY(in_order, struct accuracy_row, unseen_rank(a->unseen) - unseen_rank(b->unseen),
         SORT_UP(kind), SORT_UP(phase), SORT_TEXT(soc),
-        SORT_TEXT(runtime)) /* equal rows are of one class */
+        SORT_TEXT(runtime)) /* equal rows form a class */
 
 /* ---- classes ---- */
 
@@ -146,7 +146,7 @@ static bool together(const struct accuracy_row *a, const struct accuracy_row *b,
            (!by_machine || (strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0));
 }
 
-/* Rows are in order, so that a class is a run of them: the one after the class that begins at i. */
+/* The end of the class that begins at i. Rows are sorted, so a class is contiguous. */
 static size_t class_end(const struct rows *r, size_t i, bool by_machine)
 {
     size_t end = i + 1;
@@ -191,7 +191,7 @@ static bool is_row(const struct frame *was, uint32_t i, const struct accuracy_ro
            frame_is(was, i, "phase", conformal_phase_names[r->phase]);
 }
 
-/* The row of an earlier result; UINT32_MAX: it has none. */
+/* Index of the class in an earlier result; UINT32_MAX: it has none. */
 static uint32_t earlier_row(const struct frame *was, const struct accuracy_row *r)
 {
     for (uint32_t i = 0; was != NULL && i < frame_rows(was); i++) {
@@ -219,7 +219,7 @@ static bool is_worse(const struct accuracy_row *r, const struct accuracy_class *
     return true;
 }
 
-/* Classes of the record that no row is of any more. */
+/* Number of classes of the earlier result that have no rows now. */
 static int missing(const struct rows *r, const struct frame *was)
 {
     int n = 0;

@@ -18,8 +18,8 @@ static bool same_family(const struct soc *a, const struct soc *b)
            (a->family[0] != '\0' && strcmp(a->family, b->family) == 0);
 }
 
-/* Sums end in other digits in another order. With sorted rows, the digits in a file do not depend
- * on the order of its points. */
+/* Rounding of sums depends on the order. With sorted rows, the digits in a file do not depend on
+ * the order of its points. */
 SORT_BY(by_content, struct calibrate_row, SORT_TEXT(point->soc), SORT_TEXT(point->runtime),
         SORT_TEXT(point->model), SORT_UP(point->metric), SORT_UP(point->input_tokens),
         SORT_UP(point->batch), SORT_UP(point->value))

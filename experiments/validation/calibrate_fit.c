@@ -6,16 +6,16 @@
 #include "experiments/validation/calibrate_impl.h"
 #include "sim/base/scope_gsl.h"
 
-#define DETERMINED_SD 0.5 /* a parameter the points fix to better than a factor of 1.65 */
+#define DETERMINED_SD 0.5 /* the points determine a parameter to better than a factor of 1.65 */
 #define SIGMA_START 0.1
-#define AT_BOUND 2e-3    /* of the range of v: so near its end a parameter is at it */
+#define AT_BOUND 2e-3    /* of the range of v: a parameter this close to its bound is at it */
 #define PROFILE_RISE 4.0 /* of the sum: two standard errors */
-#define PROFILE_STEPS 12 /* halvings: a thousandth of the range of v is near enough */
-#define MIN_POINTS 4     /* two for each of rate and bandwidth; the prior holds the others */
+#define PROFILE_STEPS 12 /* halvings, to less than a thousandth of the range of v */
+#define MIN_POINTS 4     /* two for each of rate and bandwidth; the prior determines the others */
 #define MIN_MODELS 2
 #define MIN_POINTS_LEFT 2
-/* Measured faster than DDR's peak allows by more than table rounding and what the assumed bytes per
- * weight may be off: such a row belongs to another machine or is a mistake. */
+/* A row that is faster than DDR's peak allows by more than rounding and errors of the assumed bytes
+ * per weight is a mistake, or of another machine. */
 #define IMPOSSIBLE_RATIO 1.5
 
 static size_t count_models(const struct calibrate_set *s)
@@ -36,7 +36,7 @@ static int check(const struct calibrate_set *s, size_t n_used, size_t n_models, 
 {
     size_t before = e->n;
     const struct soc_runtime *r = &s->soc->devices[s->device].runtimes[s->runtime];
-    bool leaving = false; /* what is left of two models is one: the start values hold the rest */
+    bool leaving = false; /* one of two models may remain: start values determine the rest */
     for (size_t i = 0; i < s->n; i++) {
         leaving = leaving || s->rows[i].left_out;
     }
@@ -64,7 +64,7 @@ static int check(const struct calibrate_set *s, size_t n_used, size_t n_models, 
     return e->n == before ? 0 : -EINVAL;
 }
 
-/* Share of a parameter (or of its groups' offset) in v per coordinate of the search. */
+/* Derivative of v of a parameter (or of its groups' offset) by a coordinate of the search. */
 static double slope_of(const struct calibrate_problem *p, const gsl_vector *u, int k,
                        size_t coordinate)
 {
@@ -84,7 +84,7 @@ static double slope_of(const struct calibrate_problem *p, const gsl_vector *u, i
     return mine ? CALIBRATE_OFFSET_SD / own : 0.0;
 }
 
-/* Covariance of the entry's v from that of u. */
+/* Fills the covariance of the entry's v from that of u. */
 static void covariance(const struct calibrate_problem *p, const struct calibrate_solver *v,
                        struct calibrate_fit *out)
 {
@@ -108,7 +108,7 @@ static void covariance(const struct calibrate_problem *p, const struct calibrate
     }
 }
 
-/* The entry: the pool with the mean offset of its own groups, within the bounds. */
+/* Fills the entry: the pool's values with the mean offset of its own groups, within the bounds. */
 static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
                        struct calibrate_fit *out)
 {
@@ -136,7 +136,7 @@ static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
             x = fmin(x, calibrate_x_of(s->high[k], s->offset[k]));
         }
         if (s->offset[k] > 0.0 && x < 1e-3 * s->offset[k]) {
-            x = 0.0; /* the transform only nears its bound */
+            x = 0.0; /* the transform only approaches its bound */
         }
         calibrate_param_set(r, k, x);
         out->value[k] = x;
@@ -146,15 +146,15 @@ static void entry_fill(const struct calibrate_problem *p, const gsl_vector *u,
     }
 }
 
-/* Rate and bandwidth must be determined. But where kernels of one row have a bandwidth of their
- * own, prompts may all be bound by the rate. */
+/* Whether a parameter may be undetermined: not rate and bandwidth. But if one-row kernels have a
+ * separate bandwidth, all prompts may be bound by the rate. */
 static bool may_be_vague(const struct soc_runtime *r, int k)
 {
     return k > CALIBRATE_BANDWIDTH || (k == CALIBRATE_BANDWIDTH && r->one_row_own);
 }
 
-/* Holds what the fit should not have where its file will have it: in the first round what the
- * points do not determine, then what has run into its bound. How many. */
+/* Fixes parameters at their values in the file: first those that the points do not determine, then
+ * those at their bound. Returns how many it fixed. */
 static int hold_spare(struct calibrate_problem *p, const struct calibrate_solver *v, bool first,
                       struct calibrate_fit *out)
 {
@@ -185,7 +185,7 @@ static int hold_spare(struct calibrate_problem *p, const struct calibrate_solver
     return n;
 }
 
-/* The sum to be minimised with parameter k, at its bound now, at v instead. */
+/* The minimised sum with parameter k, now at its bound, at v instead. */
 static double profile(const struct calibrate_problem *p, int k, double v)
 {
     struct calibrate_problem at = *p;
@@ -200,7 +200,7 @@ static double profile(const struct calibrate_problem *p, int k, double v)
     return sum + pow((v - p->space.start[k]) / CALIBRATE_PRIOR_SD, 2.0);
 }
 
-/* How far from its bound the points let parameter k lie. */
+/* Fills the range of parameter k at its bound, from its profile. */
 static void reach(const struct calibrate_problem *p, int k, struct calibrate_fit *out)
 {
     const struct calibrate_space *s = &p->space;
@@ -242,7 +242,7 @@ static void ranges(const struct calibrate_problem *p, struct calibrate_fit *out)
     }
 }
 
-/* Near its bound a parameter's own slope vanishes and its variance means nothing. */
+/* Whether a parameter is at its bound. There its slope vanishes, so its variance is meaningless. */
 static bool at_bound(const struct calibrate_problem *p, const struct calibrate_solver *v, int k)
 {
     for (int i = 0; i < p->space.n; i++) {
@@ -251,7 +251,7 @@ static bool at_bound(const struct calibrate_problem *p, const struct calibrate_s
             return t < AT_BOUND || t > 1.0 - AT_BOUND;
         }
     }
-    return true; /* held there */
+    return true; /* fixed there */
 }
 
 static int refuse_singular(const struct calibrate_problem *p, const struct calibrate_solver *v,

@@ -34,7 +34,7 @@ static void errors_of(const struct calibrate_set *s, struct calibrate_error *out
         for (size_t i = 0; i < s->n; i++) {
             const struct calibrate_row *r = &s->rows[i];
             if ((int)kind_of(r) == kind && isfinite(r->ln_error)) {
-                /* a decode row of a short prompt is one of short prompts too */
+                /* decode rows after short prompts count as short, too */
                 bool is_short = r->point->input_tokens < CALIBRATE_MIN_PROMPT;
                 if (kind != CALIBRATE_DECODE || !is_short || r->point->input_tokens == 0) {
                     sample_add(&x, fabs(exp(r->ln_error) - 1.0));
@@ -90,14 +90,14 @@ void calibrate_entry_make(const struct catalog *c, const struct points *points,
     errors_of(&out->set, out->unseen);
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 const struct soc_runtime *calibrate_entry_runtime(const struct calibrate_entry *e)
 {
     return &e->set.soc->devices[e->set.device].runtimes[e->set.runtime];
 }
 
-/* The value, its error or its unit, and what to know of it. */
+/* Prints the value, its error or unit, and its state. */
 static void show_param(const struct calibrate_fit *f, int k, struct frame *t)
 {
     double unit = calibrate_file_unit[k];
@@ -138,7 +138,7 @@ static void put_params(const struct calibrate_fit *f, struct document *d)
     }
 }
 
-/* Seen, and with each model left out, side by side for people. */
+/* Adds errors of fitted rows and of those with each model left out, side by side in text. */
 static void put_errors(const struct calibrate_entry *e, struct document *d)
 {
     static const char errors[] = "kind n median p90";
@@ -181,7 +181,7 @@ static int by_weights(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The model in the middle of the rows, by its weights: the order of rows means nothing. */
+/* The model with the median weights among rows, so that their order does not matter. */
 static const struct llm *middle_model(const struct calibrate_entry *e)
 {
     OWNED const struct llm **models = xmalloc((e->set.n + 1) * sizeof(const struct llm *));
@@ -193,8 +193,7 @@ static const struct llm *middle_model(const struct calibrate_entry *e)
 }
 
 /* Shows intervals of an unseen model, by the left-out rows of the family. A fit of new points moves
- * the entry, but not the errors of fits like it. Small models and large ones are classes of their
- * own. */
+ * the entry, but not the errors of fits like it. Small and large models are separate classes. */
 static void show_intervals(const struct calibrate_entry *e, struct document *d)
 {
     static const char *const names[] = {"prefill", "decode"};

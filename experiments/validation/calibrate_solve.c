@@ -1,4 +1,5 @@
-/* The minimisation: GSL's nonlinear least squares inside a loop that renews the scale of errors. */
+/* The minimisation: GSL's nonlinear least squares inside a loop that updates the scale of errors.
+ */
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_sort.h>
@@ -8,13 +9,12 @@
 #include "sim/base/scope_gsl.h"
 
 #define CAUCHY_TUNING 2.385 /* 95 % efficiency under normal errors (Holland and Welsch 1977) */
-#define SIGMA_MIN 0.01      /* published tables round: smaller residuals mean nothing */
+#define SIGMA_MIN 0.01      /* smaller residuals are rounding of published tables */
 #define MAX_ROUNDS 50
 #define SIGMA_TOLERANCE 1e-6 /* of its logarithm, between rounds */
 #define MAX_STEPS 200
 #define STEP 1e-4 /* of finite differences */
 
-/* The entry as it was before it was ever fitted. */
 struct soc_runtime calibrate_start(const struct soc_runtime *r)
 {
     struct soc_runtime b = *r;
@@ -136,7 +136,7 @@ void calibrate_solver_init(struct calibrate_solver *v, const struct calibrate_pr
 void calibrate_solver_keep(const struct calibrate_solver *v, struct calibrate_problem *p)
 {
     const struct calibrate_space *s = &p->space;
-    for (int i = 0; i < s->n; i++) { /* a hair inside: the transform never reaches its ends */
+    for (int i = 0; i < s->n; i++) { /* slightly inside: the transform never reaches its ends */
         int k = s->index[i];
         double margin = 1e-3 * (s->high[k] - s->low[k]);
         double x = calibrate_v_at(s, v->u, i);

@@ -47,7 +47,7 @@ void calibrate_space_fill(const struct calibrate_set *set, const struct soc_runt
     memset(s, 0, sizeof *s);
     double peak = set->soc->devices[set->device].peak_flop_per_s;
     double ddr = set->soc->machine.ddr_peak_bytes_per_s;
-    /* `peak` is of FP16: with activations quantised too, engines reach twice that in INT8. */
+    /* `peak` is that of FP16. With quantised activations, engines reach twice that in INT8. */
     double top = r->weight_bits < 16 ? 2.0 * peak : peak;
     bound(s, CALIBRATE_RATE, r->many.flop_per_s, 1e-3 * peak, top);
     bound(s, CALIBRATE_BANDWIDTH, r->many.bytes_per_s, 1e-3 * ddr, ddr);
@@ -117,7 +117,7 @@ double calibrate_offset_at(const struct calibrate_space *s, const gsl_vector *u,
     return CALIBRATE_OFFSET_SD * gsl_vector_get(u, (size_t)(s->n + 2 * group + which));
 }
 
-/* Where a parameter lives; the rate of one-row kernels is that of the others. */
+/* The member of a parameter; one-row kernels have the rate of the others. */
 static double *place_of(struct soc_runtime *r, int k)
 {
     double *const places[CALIBRATE_N_PARAMS] = {
@@ -162,8 +162,7 @@ static bool together(const struct point *a, const struct point *b)
     return strcmp(a->soc, b->soc) == 0 && strcmp(a->runtime, b->runtime) == 0;
 }
 
-/* Puts row i, which has no group, and all like it into one, if those that count are of two models.
- */
+/* Makes a group of row i and all rows like it, if those that count are of two models. */
 static void group_rows(struct calibrate_set *s, size_t i)
 {
     const struct point *p = s->rows[i].point;

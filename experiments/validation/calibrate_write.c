@@ -1,10 +1,10 @@
-/* A calibration into a SoC file. */
+/* Writes a calibration into a SoC file. */
 #include <cjson/cJSON.h>
 
 #include "experiments/validation/calibrate_report.h"
 #include "sim/base/json.h"
 
-/* A held parameter that an earlier calibration had fitted is assumed again. */
+/* A fixed parameter that an earlier calibration had fitted becomes assumed again. */
 static void write_param(const struct calibrate_entry *e, int k, const char *source, cJSON *runtime)
 {
     cJSON *to = runtime;

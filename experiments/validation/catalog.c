@@ -18,7 +18,7 @@
 #define WINDOWS "hwmodels/points/windows.csv"
 #define REFERENCE "hwmodels/points/reference.csv"
 
-/* Words at the end of a model's name that leave its architecture alone. */
+/* Words at the end of a model's name that do not change its architecture. */
 static const char *const suffixes[] = {
     "chat", "instruct", "it",   "base",  "hf",   "gptq", "awq",  "gguf", "cw",      "sym",
     "sft",  "dpo",      "beta", "fp16",  "bf16", "int8", "int4", "v0",   "v1",      "v2",
@@ -174,7 +174,7 @@ int catalog_open(struct catalog *c, struct err *e)
 
 const struct soc *catalog_soc(const struct catalog *c, const char *name)
 {
-    for (size_t i = c->n_socs; i-- > 0;) { /* a file that was added later comes first */
+    for (size_t i = c->n_socs; i-- > 0;) { /* later files take precedence */
         if (catalog_same(name, c->socs[i]->machine.name)) {
             return c->socs[i];
         }
@@ -192,7 +192,7 @@ static const struct llm *find_key(const struct catalog *c, const char *name)
     return NULL;
 }
 
-/* Cuts the last word when it is one of the suffixes. */
+/* Removes the last word if it is one of the suffixes. */
 static bool cut_suffix(char *name)
 {
     char *dash = strrchr(name, '-');

@@ -192,7 +192,7 @@ static void verify_of(const struct config *c, uint8_t d, struct frame *out)
 
 /* ---- chunks ---- */
 
-/* Runs one prompt with nonlinear ops fused, apart on the same engine, and on another one. */
+/* Runs one prompt with nonlinear ops fused, separate on the same engine, and on another one. */
 static void fusion(const struct config *c, uint8_t device, struct frame *out)
 {
     static const char *const names[] = {"nonlinear ops fused", "nonlinear ops apart",
@@ -301,7 +301,7 @@ static void study_schemes(const struct characterize *k, struct frame *rows, stru
     }
 }
 
-/* ---- how sure ---- */
+/* ---- intervals ---- */
 
 /* 95 % intervals of predicted times, as factors, by prompt or context length. */
 static void study_interval(const struct config *c, struct frame *out, struct err *e)
@@ -325,7 +325,7 @@ static void study_interval(const struct config *c, struct frame *out, struct err
 
 static const struct {
     const char *name;
-    /* of one device after the other, or of the whole machine; neither: simulated */
+    /* per device, or for the whole machine; neither: simulated */
     void (*of)(const struct config *c, uint8_t device, struct frame *out);
     void (*fill)(const struct config *c, struct frame *out, struct err *e);
 } studies[] = {

@@ -50,7 +50,7 @@ static int read_points(const char *path, struct energy_rows *out, struct err *e)
     return out->v != NULL ? 0 : -EINVAL;
 }
 
-/* ---- what a row's pass moves, and how fast a file says it is ---- */
+/* ---- traffic and predicted rate of a row ---- */
 
 static struct point as_point(const struct energy_point *p, bool prefill)
 {
@@ -67,7 +67,7 @@ static struct point as_point(const struct energy_point *p, bool prefill)
                           .value = p->tok_s};
 }
 
-/* Bytes of a token of decode; 0: nobody knows the model. */
+/* Bytes of a token of decode; 0: unknown model. */
 static double token_bytes(const struct catalog *c, const struct energy_point *p)
 {
     struct point as = as_point(p, false);
@@ -154,7 +154,7 @@ static bool same_machine(const struct energy_row *a, const struct energy_row *b)
     return strcmp(a->p.soc, b->p.soc) == 0;
 }
 
-/* Rows of one README are of one publication per machine. */
+/* Whether two rows are from one source. Rows of one README are one publication per machine. */
 static bool same_source(const struct energy_row *a, const struct energy_row *b)
 {
     return same_machine(a, b) && point_same_source(a->p.source, b->p.source);
@@ -170,7 +170,7 @@ static double idle_of(const struct energy_row *r)
     return fmax(r->p.idle_watts, 0.0);
 }
 
-/* Rows that its publication has of the kind of device. */
+/* Number of rows of its publication for its kind of device. */
 static size_t siblings(const struct energy_rows *r, const struct energy_row *of)
 {
     size_t n = 0;
@@ -225,7 +225,7 @@ struct own {
     double factor;
 };
 
-/* Readings of the row's machine: of the toolchain, or of all where that has none. */
+/* Readings of the row's machine with its toolchain, or with all if that has none. */
 static struct own own_readings(const struct energy_rows *r, const struct energy_watts *w,
                                const struct energy_row *row)
 {
@@ -269,8 +269,8 @@ static const struct {
     bool (*group)(const struct energy_row *a, const struct energy_row *b);
 } lefts[ENERGY_LEFTS] = {{same_source, same_source}, {same_model, same_machine}};
 
-/* How much of an error of the rate is one of the joules per token: watts that follow the rate
- * cancel it, idle ones do not. */
+/* The share of an error of the rate that is one of joules per token: watts in proportion to the
+ * rate cancel it, idle watts do not. */
 static double rate_share(const struct energy_watts *w, const struct energy_row *r)
 {
     return w->per_byte && !r->p.prefill ? idle_of(r) / fitted(w, r, r->rate_gbs) : 1.0;
@@ -299,13 +299,14 @@ static double ln_error(const struct energy_row *r, enum energy_left left)
     return log(r->left[left].watts / r->p.watts);
 }
 
-/* Is it of the fit's table and predicted as the row is, with readings of its machine or without? */
+/* Whether it is in the fit's table, and predicted like the row: with or without readings of its
+ * machine. */
 static bool alike(const struct energy_row *q, const struct energy_row *row, enum energy_left left)
 {
     return !q->judged && !isnan(q->left[left].watts) && q->left[left].own == row->left[left].own;
 }
 
-/* Half of the 95 % interval of ln watts, from other groups' errors. */
+/* Half-width of the 95 % interval of ln watts, from errors of other groups. */
 static double half_of(const struct energy_rows *r, const struct energy_row *row,
                       enum energy_left left)
 {
@@ -324,7 +325,7 @@ static double half_of(const struct energy_rows *r, const struct energy_row *row,
             }
         }
         if (first) {
-            SIM_ASSERT(n > 0); /* it is of its own group */
+            SIM_ASSERT(n > 0); /* a row is in its own group */
             sum += squares / (double)n;
             groups++;
         }

@@ -41,7 +41,7 @@ static bool same_toolchain(const struct footprint_row *a, const struct footprint
            strncmp(a->point->runtime, b->point->runtime, n) == 0;
 }
 
-/* Attention's scores are the device's; the other numbers are a runtime's. */
+/* Attention scores depend on the device; the other numbers on the runtime. */
 static struct soc_memory on_device(const struct footprint_row *r, const struct soc_memory *m)
 {
     struct soc_memory own = *m;
@@ -49,7 +49,7 @@ static struct soc_memory on_device(const struct footprint_row *r, const struct s
     return own;
 }
 
-/* Relative to what was measured: 1 = sum over k of number k times column k, plus KV and scores. */
+/* Relative to the measured value: 1 = sum over k of number k times column k, plus KV and scores. */
 static double columns(const struct footprint_row *r, double out[NUMBERS])
 {
     const struct llm *m = &r->k.llm;

@@ -7,7 +7,7 @@
 #define HUBER 1.5
 #define ROBUST_SD 1.4826 /* of a median absolute deviation */
 
-/* One number after another until they rest. */
+/* Coordinate descent until convergence. */
 static void solve(const double *a, const double *y, const double *w, size_t n, int numbers,
                   double *x)
 {
@@ -22,7 +22,7 @@ static void solve(const double *a, const double *y, const double *w, size_t n, i
             }
         }
     }
-    int used[LEAST_SQUARES_MAX]; /* a column of zeros has 0, and takes nothing from the others */
+    int used[LEAST_SQUARES_MAX]; /* a column of zeros gets 0, and does not affect the others */
     int n_used = 0;
     for (int k = 0; k < numbers; k++) {
         x[k] = g[k][k] > 0.0 ? x[k] : 0.0;
@@ -31,7 +31,7 @@ static void solve(const double *a, const double *y, const double *w, size_t n, i
     }
     bool moved = true;
     for (int s = 0; s < SWEEPS && moved; s++) {
-        moved = false; /* else every further sweep gives the same numbers */
+        moved = false; /* else further sweeps change nothing */
         for (int u = 0; u < n_used; u++) {
             int k = used[u];
             double rest = h[k];

@@ -2,7 +2,7 @@
 
 #define NORMAL_95 1.959964
 
-/* ---- its rows ---- */
+/* ---- rows of the machine ---- */
 
 static void collect(struct pair *p)
 {
@@ -75,7 +75,7 @@ static bool small(const struct update_row *a, const struct update_row *b UNUSED)
     return update_is_small(&a->k.llm);
 }
 
-/* Whether some measured benchmark relates to the row like that. */
+/* Whether a measured benchmark has this relation to the row. */
 static bool any_measured(const struct pair *p, const struct choice *c, size_t row,
                          bool (*relates)(const struct update_row *measured,
                                          const struct update_row *row))
@@ -88,7 +88,7 @@ static bool any_measured(const struct pair *p, const struct choice *c, size_t ro
     return false;
 }
 
-/* Mean errors of what was measured, by phase; a phase without a row has that of the other one. */
+/* Fills mean errors of measured rows, by phase; a phase without rows has that of the other one. */
 static void offsets(const struct update *u, const struct update_row *rows, size_t n, double *out)
 {
     size_t count[UPDATE_PHASES] = {0};
@@ -120,7 +120,7 @@ static double transfer_half(const struct pair *p, const struct update_row *r)
     return x.n > 0 ? log(x.high_factor) : (double)NAN;
 }
 
-/* The intervals that a file of this update states. */
+/* Fills the intervals that the file of this update would have. */
 static void halves(const struct pair *p, const struct update *u, bool small_models,
                    double out[SOC_MAX_RUNTIMES][UPDATE_PHASES])
 {
@@ -194,7 +194,8 @@ static int try_choice(const struct pair *p, const struct choice *c, const struct
     return rc;
 }
 
-/* Every benchmark is the first of a choice once; the next ones follow in the table's order. */
+/* Tries choices: each benchmark is the first once, and the next ones follow in the table's order.
+ */
 static int try_all(struct pair *p, struct err *e)
 {
     OWNED size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
@@ -244,8 +245,8 @@ static int try_pair(struct catalog *c, const struct leave_points *points, const 
     return rc;
 }
 
-/* Whether two machines were measured on a device of this kind, of one toolchain: the table of left
- * out machines has a row then. */
+/* Whether both machines have measurements on this kind of device with one toolchain: then the table
+ * of left-out machines has a row. */
 static bool comparable(const struct catalog *c, const struct soc *truth, const struct soc *sibling,
                        enum device_kind kind)
 {
@@ -259,8 +260,8 @@ static bool comparable(const struct catalog *c, const struct soc *truth, const s
     return false;
 }
 
-/* Whether the machine has rows to judge by, of a toolchain and a kind of device on which models of
- * the sibling were left out. */
+/* Whether the machine has rows to predict for which (toolchain, kind of device) models of the
+ * sibling were left out. */
 static bool judgeable(const struct catalog *c, const struct points *judged, const struct soc *truth,
                       const struct soc *sibling, enum device_kind kind)
 {

@@ -117,7 +117,7 @@ static void put(const struct leave_rows *r, enum device_kind kind, enum part par
     }
 }
 
-/* Rows of a machine made from one sibling are next to each other. */
+/* Adds a row per pair. Rows of a machine made from one sibling are adjacent. */
 static void put_pairs(const struct leave_rows *r, struct document *d)
 {
     document_note(d, "%s", "");

@@ -36,8 +36,8 @@ static void keep_fit(struct pair *p, uint32_t runtime, bool fitted)
              (struct entry_fit){p->sibling, p->device, runtime, fitted, p->roofline[runtime]});
 }
 
-/* Fits an entry of the sibling again where the machine's rows were in its fit. True where it has
- * rows of its own, and a fit. */
+/* Fits an entry of the sibling again if the machine's rows were in its fit. True: the entry has own
+ * rows and a fit. */
 static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
 {
     struct calibrate_entry x = {0};
@@ -72,7 +72,7 @@ static bool refit(struct pair *p, uint32_t runtime, cJSON *entry)
     return fitted;
 }
 
-/* As a sibling's file is scaled. */
+/* Scales an entry like a sibling's file. */
 static void scale(const struct pair *p, uint8_t its_device, struct soc_runtime *r)
 {
     const struct soc *a = p->sibling;

@@ -20,7 +20,7 @@ static const struct {
 };
 #define N_METRICS (sizeof metrics / sizeof metrics[0])
 
-/* One "metric@tokens=value" into a row without the others' keys. False: no such metric. */
+/* Parses "metric@tokens=value" into a row without the other keys. False: unknown metric. */
 static bool take_metric(const char *key, const char *value, struct point *p, struct err *e)
 {
     size_t n = strcspn(key, "@");
@@ -64,7 +64,7 @@ static bool take_key(const char *key, const char *value, struct measured_keys *k
     return true;
 }
 
-/* Both passes over "key=value,...": first the keys of all rows, then the rows. */
+/* One of two passes over "key=value,...": first the keys for all rows, then the rows. */
 static int take_list(const char *text, struct measured_keys *k, struct measured *out, bool rows,
                      struct err *e)
 {

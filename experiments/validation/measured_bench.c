@@ -40,10 +40,10 @@ struct prompt {
 struct prompts {
     struct prompt *v; /* owned */
     size_t n;
-    struct point row; /* what is the same for all */
+    struct point row; /* values common to all */
 };
 
-/* The first iteration warms up. It counts where there is no other. */
+/* Adds an iteration. The first is a warm-up, and only counts if there is no other. */
 static void add_iteration(struct prompts *p, double iteration, const struct prompt *x)
 {
     size_t i = 0;
@@ -52,7 +52,7 @@ static void add_iteration(struct prompts *p, double iteration, const struct prom
     }
     if (i == p->n) {
         KEPT_ADD(p->v, p->n, *x);
-        p->v[i].n = iteration > 0.0; /* a warm-up is replaced by the next one */
+        p->v[i].n = iteration > 0.0; /* the next iteration replaces a warm-up */
     } else if (p->v[i].n == 0) {
         p->v[i] = *x;
         p->v[i].n = 1;
@@ -79,7 +79,7 @@ static void put_prompts(struct measured_sink *s, struct prompts *p)
     }
 }
 
-/* "GPU" and "GPU.0" are the integrated one. */
+/* Sets the device: "GPU" and "GPU.0" are the integrated one. */
 static void set_device(struct point *p, const char *device)
 {
     p->device = strncmp(device, "NPU", 3) == 0   ? "npu"
@@ -144,7 +144,7 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
     struct prompts p = {0};
     while (s->e->n == before && csvfile_next(f, s->e) > 0) {
         if (!is_number(csvfile_text(f, at[ITERATION]))) {
-            continue; /* averages, and the legend below them */
+            continue; /* averages and their legend */
         }
         struct prompt x = {.index = csvfile_number(f, at[PROMPT], 0, 1e9, s->e),
                            .tokens = csvfile_number(f, at[INPUT], 1, MAX_TOKENS, s->e),
@@ -168,7 +168,7 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
     return s->e->n > before ? -EINVAL : 0;
 }
 
-/* ---- which ---- */
+/* ---- recognition ---- */
 
 static int read_json(struct measured_sink *s)
 {
@@ -180,7 +180,7 @@ static int read_json(struct measured_sink *s)
                : err_add(s->e, "%s: neither a report of llm_bench nor of llama-bench", s->path);
 }
 
-/* JSON lines, as llama-bench writes them with `-o jsonl`: the first is an object of its own. */
+/* Whether it is JSON lines, as from llama-bench -o jsonl: the first line is a complete object. */
 static bool is_lines(const char *head)
 {
     size_t n = strcspn(head, "\r\n");

@@ -1,4 +1,4 @@
-/* Output of llama-bench of llama.cpp as rows. */
+/* Reads output of llama.cpp's llama-bench as rows. */
 #include <ctype.h>
 
 #include "experiments/validation/measured_impl.h"
@@ -9,15 +9,15 @@
 #define MAX_RATE 1e9
 #define MAX_WEIGHTS 1e15
 #define MAX_BYTES 1e16
-#define MAX_BYTES_PER_WEIGHT 8.0 /* no format has more */
+#define MAX_BYTES_PER_WEIGHT 8.0 /* larger than in any format */
 
 struct llama_test {
     double n_prompt, n_gen, n_depth, tokens_per_s;
-    bool moved; /* a GPU may compute its prompts, whose layers stay with the CPU */
+    bool moved; /* a GPU may compute prompts although all layers are on the CPU */
 };
 
-/* "Vulkan" is llama.cpp-vulkan; of "Metal,BLAS" the first decides; CPU is llama.cpp alone. Where no
- * layer is on the GPU, the CPU decodes. */
+/* Sets the runtime. "Vulkan" is llama.cpp-vulkan; in "Metal,BLAS" the first counts; CPU is
+ * llama.cpp. Without layers on the GPU, the CPU decodes. */
 static void set_backend(struct point *p, const char *backends, bool no_layers, struct llama_test *t)
 {
     char *name = xformat("%.*s", (int)strcspn(backends, ","), backends);
@@ -32,13 +32,13 @@ static void set_backend(struct point *p, const char *backends, bool no_layers, s
     free(name);
 }
 
-/* The build that made a file is the runtime's version; 0: not stated. */
+/* Sets the runtime's version to the build that wrote the file; 0: not stated. */
 static void set_build(struct point *p, double build)
 {
     p->runtime = build > 0.0 ? xkeep(xformat("%s-%.0f", p->runtime, build)) : p->runtime;
 }
 
-/* The size of the file says how many bytes a weight has; "Q4_K - Medium" does not. 0 bytes: not
+/* Sets bytes per weight from the file's size, because "Q4_K - Medium" is vague. 0 bytes: not
  * stated. */
 static void set_size(struct point *p, double bytes)
 {
@@ -46,7 +46,8 @@ static void set_size(struct point *p, double bytes)
     p->bytes_per_weight = each <= MAX_BYTES_PER_WEIGHT ? each : 0.0;
 }
 
-/* "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the format is the last word with a width. */
+/* Sets the model. "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the last word with a width
+ * counts. */
 static void set_type(struct point *p, const char *type)
 {
     size_t n = strlen(type);
@@ -57,7 +58,8 @@ static void set_type(struct point *p, const char *type)
     p->model = xkeep(xformat("%.*s", (int)n, type));
 }
 
-/* "dir/llama-2-7b.Q4_0.gguf" is llama-2-7b: a file's name says more than the type. */
+/* Sets the model from the file's name, better than the type: "dir/llama-2-7b.Q4_0.gguf" is
+ * llama-2-7b. */
 static void set_file(struct point *p, const char *path)
 {
     const char *base = text_base(path);
@@ -72,7 +74,8 @@ static void set_file(struct point *p, const char *path)
     p->model = xkeep(name);
 }
 
-/* A prompt behind a context, and a prompt with a generation, are not of one phase. */
+/* Adds a test. Ignores prompts after a context, and prompts with generation, which have no single
+ * phase. */
 static bool put_test(struct measured_sink *s, struct point *p, const struct llama_test *t,
                      const char *place)
 {
@@ -156,7 +159,7 @@ int measured_llama_csv(struct measured_sink *s, struct csvfile *f)
 
 #define MAX_CELLS 32
 
-/* Cells of "| a | b |" in place, without the blanks around them; 0: no such line. */
+/* Splits "| a | b |" in place into cells without surrounding blanks; 0: not such a line. */
 static int split(char *line, char **cell)
 {
     int n = 0;
@@ -188,7 +191,7 @@ static int find(char *const *cell, int n, const char *name)
     return -1;
 }
 
-/* "pp512", "tg128", "tg128 @ d4096"; false: another test. */
+/* Parses "pp512", "tg128", "tg128 @ d4096"; false: another test. */
 static bool take_test(const char *text, struct llama_test *t)
 {
     char *end;
@@ -204,7 +207,7 @@ static bool take_test(const char *text, struct llama_test *t)
     return n > 0.0 && *end == '\0';
 }
 
-/* "7.62 B" and "494.03 M"; 0 for another text. */
+/* Parses "7.62 B" and "494.03 M"; 0: another text. */
 static double weights_of(const char *text)
 {
     char *end;
@@ -212,7 +215,7 @@ static double weights_of(const char *text)
     return strcmp(end, " B") == 0 ? n * 1e9 : strcmp(end, " M") == 0 ? n * 1e6 : 0.0;
 }
 
-/* "3.56 GiB" and "675.71 MiB"; 0 for another text. */
+/* Parses "3.56 GiB" and "675.71 MiB"; 0: another text. */
 static double size_of(const char *text)
 {
     char *end;
@@ -238,7 +241,7 @@ static void take_line(struct measured_sink *s, char *const *cell, const int *at,
     }
 }
 
-/* "build: e6f3a1b (7210)" comes after the rows, which take it where the user names no runtime. */
+/* "build: e6f3a1b (7210)" follows the rows, and applies to them if the user states no runtime. */
 static void take_build(struct measured_sink *s, size_t first, const char *line)
 {
     const char *number = strncmp(line, "build: ", 7) == 0 ? strchr(line, '(') : NULL;
