@@ -6,9 +6,9 @@
 #include "sim/base/clock.h"
 #include "sim/base/input.h"
 
-#define COMMIT_S 0.05 /* with the 50 ms between two looks (pool.h): at most 100 ms are lost */
+#define COMMIT_S 0.05 /* with the 50 ms between two polls (pool.h): at most 100 ms are lost */
 #define PATH_BYTES 4096
-#define BUSY_MS 60000 /* another sweep on the same file holds it for as long at a time */
+#define BUSY_MS 60000 /* longest wait for another sweep that holds the file */
 #define BUSY_STEP_MS 5
 
 static const char schema[] =
@@ -26,7 +26,7 @@ static const char schema[] =
     " soc TEXT, llm TEXT, workload TEXT, rate_scale REAL, policy TEXT, params TEXT, seed INTEGER,"
     " verdict TEXT, config_hash TEXT, trace_hash TEXT, UNIQUE(fingerprint, kept));";
 
-/* Stores of earlier versions get it when they are next written. */
+/* Stores of earlier versions get this table at their next write. */
 static const char configurations[] =
     "CREATE TABLE IF NOT EXISTS configurations(hash TEXT PRIMARY KEY, tree TEXT NOT NULL)"
     " WITHOUT ROWID";
@@ -34,7 +34,7 @@ static const char configurations[] =
 /* ---- statements ---- */
 
 /* The system's reason for an error of SQLite; 0 when there is none. "disk I/O error" alone may be a
- * full disk, a quota or a broken disk. SQLite has it of the last operation, else of its files. */
+ * full disk, a quota or a broken disk. It is that of the last operation, else of the files. */
 static int system_reason(sqlite3 *db)
 {
     int primary = sqlite3_errcode(db) & 0xff;
@@ -57,7 +57,7 @@ static void store_fail(struct store *s)
 {
     /* Else the message would be "not an error". */
     SIM_ASSERT(sqlite3_errcode(s->db) != SQLITE_OK && sqlite3_errcode(s->db) < SQLITE_ROW);
-    /* The first error is the one that says why; those that follow are its consequences. */
+    /* Keeps the first error, because later ones are its consequences. */
     if (s->error[0] == '\0') {
         const char *said = sqlite3_errmsg(s->db);
         int why = system_reason(s->db);
@@ -205,7 +205,7 @@ static int64_t pragma(struct store *s, const char *sql)
     return store_ask(s, store_prepare(s, sql), -1);
 }
 
-/* An empty file gets the tables; another must be a store of this format. */
+/* Makes the tables in an empty file; any other must be a store of this format. */
 static void check_format(struct store *s)
 {
     int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_master");
@@ -214,7 +214,7 @@ static void check_format(struct store *s)
         (void)snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
                        STORE_APPLICATION_ID, STORE_FORMAT);
         store_exec(s, "BEGIN IMMEDIATE");
-        if (pragma(s, "SELECT count(*) FROM sqlite_master") == 0) { /* no other was quicker */
+        if (pragma(s, "SELECT count(*) FROM sqlite_master") == 0) { /* no other was faster */
             store_exec(s, schema);
             store_exec(s, text);
         }
@@ -244,14 +244,13 @@ static void prepare_all(struct store *s)
     s->failure = store_prepare(s, "INSERT OR REPLACE INTO failures VALUES(?1,?2,?3,?4)");
     s->point = store_prepare(s, "INSERT OR IGNORE INTO points VALUES(?1,?2,?3)");
     s->has_point = store_prepare(s, "SELECT 1 FROM points WHERE experiment_id=?1 AND point=?2");
-    /* Looking waits for no other writer. */
+    /* Reading does not wait for another writer. */
     SIM_ASSERT(!store_ok(s) ||
                (sqlite3_stmt_readonly(s->find) && sqlite3_stmt_readonly(s->has_point)));
 }
 
-/* Whether the file's format says that writes go to a log next to it, but no such log exists. Then
- * nobody has it open, and SQLite may read it as an immutable file. Opening it in the usual way
- * would create the log, or fail to. */
+/* Whether the file is in WAL mode without a log file. Then no process has it open, and SQLite may
+ * read it as an immutable file. Normal opening would create the log, or fail to. */
 static bool left_alone(const char *path)
 {
     char log[PATH_BYTES];
@@ -298,7 +297,7 @@ static void *give_again(void *old, int bytes)
     return p;
 }
 
-/* Refused by SQLite, and not needed, when it has started already. */
+/* SQLite refuses this if it is already initialised; then it is not needed. */
 static void guard_memory(void)
 {
     sqlite3_mem_methods guarded;
@@ -311,11 +310,11 @@ static void guard_memory(void)
     }
 }
 
-/* SQLite changes the mode as a reader that becomes a writer, for which its busy timeout does not
- * hold: it fails at once where another process writes, as one does that opens the same file. */
+/* SQLite changes the mode as a reader that becomes a writer, without its busy timeout: this fails
+ * at once if another process writes, such as one that opens the same file. */
 static void log_writes(struct store *s)
 {
-    /* Within a transaction SQLite would leave the mode as it is. */
+    /* Within a transaction SQLite would not change the mode. */
     SIM_ASSERT(!store_ok(s) || (sqlite3_get_autocommit(s->db) && !s->reads));
     double until_s = clock_now_s() + BUSY_MS / 1e3;
     int rc = SQLITE_OK;
@@ -346,7 +345,7 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
     }
     sqlite3_free(uri);
     (void)sqlite3_busy_timeout(s->db, BUSY_MS);
-    /* a file of others may hold views and triggers: they get no more than SQL's own functions */
+    /* foreign files may have views and triggers, which may only use built-in functions */
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     check_format(s);
@@ -387,8 +386,8 @@ int store_close(struct store *s, struct err *e)
     }
     SIM_ASSERT(sqlite3_next_stmt(s->db, NULL) == NULL); /* or the file would stay open */
     int rc = store_ok(s) ? 0 : -EIO;
-    if (!s->reads) { /* the last to leave leaves one file, which may be read anywhere */
-        /* Without waiting: where another still has it open, that one will leave the single file. */
+    if (!s->reads) { /* the last process to close it leaves a single file */
+        /* Without waiting: if another process has it open, that one leaves the single file. */
         (void)sqlite3_busy_timeout(s->db, 0);
         (void)sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }

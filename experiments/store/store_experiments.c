@@ -13,8 +13,8 @@ static int64_t find_experiment(struct store *s, const char *key)
 int64_t store_experiment(struct store *s, const char *name, const char *revision, const char *spec)
 {
     char key[64];
-    /* By content and revision, not by name: a file that was changed is another experiment, and two
-     * shards of one file are the same. */
+    /* By content and revision, not by name: a changed file is another experiment, and shards of a
+     * file have the same one. */
     (void)snprintf(key, sizeof key, "%016" PRIx64 "-%016" PRIx64, hash_string(HASH_INIT, spec),
                    hash_string(HASH_INIT, revision));
     int64_t id = find_experiment(s, key); /* without waiting for another's transaction */
@@ -28,7 +28,7 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
     (void)sqlite3_finalize(q);
     id = find_experiment(s, key);
     store_commit(s, true);
-    /* Other shards see it before the first of its runs. */
+    /* Committed, so other shards see it before its first run. */
     SIM_ASSERT(!store_ok(s) || (id > 0 && !s->in_transaction));
     return id;
 }
@@ -105,7 +105,7 @@ void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t 
     SIM_ASSERT(run > 0 || !store_ok(s)); /* 0 would be a result that nobody finds */
     store_write(s);
     STORE_ONCE(s, s->member, "iiii", experiment, at, (int64_t)replication, run);
-    /* A replication that failed once and succeeds now has not failed. */
+    /* A replication that succeeds now no longer counts as failed. */
     STORE_ONCE(s, s->unfail, "iii", experiment, at, (int64_t)replication);
     SIM_ASSERT(!store_ok(s) || store_state(s, experiment, point, replication) == STORE_IS_MEMBER);
 }
@@ -118,8 +118,7 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
     SIM_ASSERT(message[0] != '\0'); /* an export's only word of why */
     store_write(s);
     STORE_ONCE(s, s->failure, "iiit", experiment, at, (int64_t)replication, message);
-    /* And one that fails now, of the same revision, must not be averaged with what it gave before.
-     */
+    /* A replication that fails now must not be averaged with its earlier result. */
     STORE_ONCE(s, s->unmember, "iii", experiment, at, (int64_t)replication);
     SIM_ASSERT(!store_ok(s) || store_state(s, experiment, point, replication) == STORE_IS_FAILURE);
 }

@@ -1,4 +1,4 @@
-/* A store as CSV and as JSON. */
+/* Exports a store as CSV and JSON. */
 #include "experiments/store/store_impl.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/json.h"
@@ -15,7 +15,7 @@ static const char rows_sql[] =
     " LEFT JOIN runs r ON r.id=a.run_id WHERE ?1=0 OR a.experiment_id=?1"
     " ORDER BY e.name, e.key, a.point, a.replication";
 
-/* Its columns; from ROW_OF_RUN on they are the run's, by their names. */
+/* Columns of rows_sql; from ROW_OF_RUN on they are those of the run, by name. */
 enum {
     ROW_EXPERIMENT,
     ROW_POINT,
@@ -44,7 +44,7 @@ static bool are_in_order(const struct texts *l)
     return in_order;
 }
 
-/* Its statement has a column for each metric, behind one that is always there. */
+/* The statement has a column for each metric, after one that always exists. */
 static bool export_is_sound(const struct export *x)
 {
     return x->metrics_of == NULL || (size_t)sqlite3_column_count(x->metrics_of) == x->metrics.n + 1;
@@ -68,7 +68,7 @@ static void learn_settings(struct export *x)
     SIM_ASSERT(are_in_order(&x->settings)); /* of points in any order, each once */
 }
 
-/* Columns with a value in some run of the export; other experiments must not show. */
+/* Finds columns with a value in a run of the export, because other experiments must not matter. */
 static void learn_metrics(struct export *x)
 {
     struct texts all = {0};
@@ -102,7 +102,7 @@ static void learn_metrics(struct export *x)
     SIM_ASSERT(are_in_order(&x->metrics)); /* regardless of the order in the store */
 }
 
-/* The statement that gives x->metrics of a run. */
+/* Prepares the statement that reads x->metrics of a run. */
 static void prepare_metrics_of(struct export *x)
 {
     sqlite3_str *sql = sqlite3_str_new(x->store->db);
@@ -164,7 +164,7 @@ static void put_text(const char *text, FILE *out)
     csv_write_text(out, text != NULL ? text : "", false);
 }
 
-/* The shortest decimal that reads back to the same bits. */
+/* Writes the shortest decimal that reads back to the same bits. */
 static void put_number(double v, FILE *out)
 {
     char text[40];
@@ -285,7 +285,7 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
 
 /* ---- both ---- */
 
-/* The columns of rows_sql are where the enum has them. */
+/* Whether the columns of rows_sql are in the order of the enum. */
 static bool are_rows(sqlite3_stmt *q)
 {
     static const char *const names[] = {

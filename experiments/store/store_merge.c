@@ -1,7 +1,8 @@
-/* One store into another. Both sides number their own things; names and keys carry over. */
+/* Merges a store into another. Numbers differ between stores, so rows are matched by names and
+ * keys. */
 #include "experiments/store/store_impl.h"
 
-/* Replications that are unlike runs. */
+/* Replications of both stores with different runs. */
 static const char unlike_members_sql[] =
     "SELECT 'experiment ' || e.name || ', point ' || a.point || ', replication ' || a.replication"
     " || ': two different runs' FROM other.members a"
@@ -11,7 +12,7 @@ static const char unlike_members_sql[] =
     " JOIN other.runs r ON r.id=a.run_id JOIN main.runs q ON q.id=b.run_id"
     " WHERE r.fingerprint<>q.fingerprint LIMIT 1";
 
-/* Runs that both have, with unlike metrics; %s: the other's columns. */
+/* Runs of both stores with different metrics; %s: the other's columns. */
 static const char unlike_runs_sql[] =
     "SELECT 'run ' || fingerprint || ' differs' FROM (SELECT fingerprint, kept%s"
     " FROM other.runs r JOIN other.metrics m ON m.run_id=r.id WHERE EXISTS"
@@ -52,13 +53,13 @@ struct columns {
     char *bare, *qualified; /* of sqlite3_malloc: ,"a","b" and ,m."a",m."b"; NULL without any */
 };
 
-/* The other's metrics; this store gets a column for each. */
+/* Finds the other's metrics, and adds missing columns to this store. */
 static struct columns share_columns(struct store *s)
 {
     SIM_ASSERT(s->in_transaction || !store_ok(s)); /* columns go with a merge that is refused */
     sqlite3_str *bare = sqlite3_str_new(s->db);
     sqlite3_str *qualified = sqlite3_str_new(s->db);
-    /* Also where no run is here yet: the other's columns are added to it one by one. */
+    /* Also if this store has no runs yet, because columns are added one by one. */
     store_exec(s, "CREATE TABLE IF NOT EXISTS main.metrics(run_id INTEGER PRIMARY KEY)");
     sqlite3_stmt *q = store_prepare(
         s, "SELECT name FROM pragma_table_info('metrics', 'other') WHERE name<>'run_id'");
@@ -108,13 +109,13 @@ static bool have_one_state(const struct store *s)
     return !both;
 }
 
-/* Everything within the transaction. 0 or -errno. */
+/* Merges within the transaction. Returns 0 or -errno. */
 static int take_over(struct store *s, const char *path, struct err *e)
 {
     SIM_ASSERT(s->in_transaction || !store_ok(s)); /* whole, or nothing of it */
     bool has_metrics = other_has(s, "metrics");
-    /* Checked before anything is copied: the same run with other numbers means another program, and
-     * neither may win silently. */
+    /* Checked before copying: equal runs with different numbers are from different programs, and
+     * neither may silently replace the other. */
     int rc = refuse_unlike(s, unlike_members_sql, path, e);
     struct columns c = {NULL, NULL};
     if (rc == 0 && has_metrics) {

@@ -1,4 +1,4 @@
-/* Reading runs back, to judge them. */
+/* Reads runs back for analysis. */
 #include "experiments/store/store_impl.h"
 
 void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char *name, double v),
@@ -10,7 +10,7 @@ void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char
     if (s->values == NULL) {
         return;
     }
-    /* One statement for all: `take` reads no other run. */
+    /* There is one statement, so `take` must not read another run. */
     SIM_ASSERT(run > 0 && !sqlite3_stmt_busy(s->values));
     (void)sqlite3_bind_int64(s->values, 1, run);
     if (store_step(s, s->values)) {

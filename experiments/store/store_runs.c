@@ -35,7 +35,7 @@ bool store_has_column(struct store *s, const char *name)
     return store_ask(s, q, 0) != 0;
 }
 
-/* Makes the table with all columns at once, which is quicker than adding each. */
+/* Makes the table with all columns at once, which is faster than adding each. */
 static void create_columns(struct store *s, const char *const *names, size_t n)
 {
     SIM_ASSERT(s->in_transaction || !store_ok(s)); /* no other sweep makes it in between */
@@ -71,7 +71,7 @@ static bool are_unlike(char *const *names, size_t n)
     return unlike;
 }
 
-/* Learns which columns there are, and prepares the statement that fills them. */
+/* Reads the names of columns, and prepares the statement that fills them. */
 static void prepare_metrics(struct store *s)
 {
     store_forget_columns(s);
@@ -97,8 +97,8 @@ static void prepare_metrics(struct store *s)
     SIM_ASSERT(store_is_sound(s) && are_unlike(s->columns, s->n_columns));
 }
 
-/* The column of this name, looked for from there on and then from the first; SIZE_MAX: none. Runs
- * have their metrics in one order, with some more or less. */
+/* Finds a column by name, from index `from` on, then from the first; SIZE_MAX: none. Runs have
+ * similar metrics in the same order, so `from` is mostly right. */
 static size_t column_of(const struct store *s, const char *name, size_t from)
 {
     for (size_t i = 0; i < s->n_columns; i++, from++) {
@@ -110,8 +110,7 @@ static size_t column_of(const struct store *s, const char *name, size_t from)
     return SIZE_MAX;
 }
 
-/* A metric without a value in a run is NULL, and so is NaN. False: a column is missing, or not
- * known. */
+/* Binds values; missing metrics and NaN are NULL. False: a column is missing or unknown. */
 static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
 {
     /* A metric that this run does not have would else keep the value of the run before. */
@@ -146,7 +145,7 @@ static bool has_value(const struct store *s, int64_t id, const char *name, doubl
     return has;
 }
 
-/* Afterwards there is a column for each, and the statement knows it. */
+/* Ensures a column for each metric, also in the statement. */
 static void need_columns(struct store *s, const char *const *names, size_t n)
 {
     if (!store_has_column(s, "run_id")) {
