@@ -1,5 +1,4 @@
-/* Finds which published results can hold together, by history matching over parameters that no
- * source states.
+/* Which published results can hold together: history matching over parameters without a source.
  *
  *   1. A space-filling design of the open parameters (Sobol) is simulated on a few traces.
  *   2. Per check an emulator (a quadratic, and a Gaussian process of its residuals) predicts mean

@@ -56,7 +56,7 @@ void catalog_add_soc(struct catalog *c, struct soc *soc);
  * 0, or -EINVAL with errors. */
 int catalog_add_models(struct catalog *c, const struct points *p, struct err *e);
 
-/* Finds a machine; NULL: unknown. Case and punctuation do not matter. */
+/* NULL: unknown. Case and punctuation do not matter. */
 const struct soc *catalog_soc(const struct catalog *c, const char *name);
 /* Ignores suffixes that do not change the architecture: "-chat", "-instruct", "-gptq", "-4k", ...
  */

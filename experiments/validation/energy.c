@@ -299,8 +299,7 @@ static double ln_error(const struct energy_row *r, enum energy_left left)
     return log(r->left[left].watts / r->p.watts);
 }
 
-/* Whether it is in the fit's table, and predicted like the row: with or without readings of its
- * machine. */
+/* Whether it is of the fit's table, and like the row has readings of its machine, or not. */
 static bool alike(const struct energy_row *q, const struct energy_row *row, enum energy_left left)
 {
     return !q->judged && !isnan(q->left[left].watts) && q->left[left].own == row->left[left].own;

@@ -38,16 +38,14 @@ static void set_build(struct point *p, double build)
     p->runtime = build > 0.0 ? xkeep(xformat("%s-%.0f", p->runtime, build)) : p->runtime;
 }
 
-/* Sets bytes per weight from the file's size, because "Q4_K - Medium" is vague. 0 bytes: not
- * stated. */
+/* Sets bytes per weight from the file's size; "Q4_K - Medium" is vague. 0 bytes: not stated. */
 static void set_size(struct point *p, double bytes)
 {
     double each = p->weights > 0.0 ? bytes / p->weights : 0.0;
     p->bytes_per_weight = each <= MAX_BYTES_PER_WEIGHT ? each : 0.0;
 }
 
-/* Sets the model. "llama 7B Q4_K - Medium" is llama-7b at 4 bits: the last word with a width
- * counts. */
+/* Sets the model: "llama 7B Q4_K - Medium" is llama-7b at 4 bits, the last word with a width. */
 static void set_type(struct point *p, const char *type)
 {
     size_t n = strlen(type);
@@ -58,8 +56,7 @@ static void set_type(struct point *p, const char *type)
     p->model = xkeep(xformat("%.*s", (int)n, type));
 }
 
-/* Sets the model from the file's name, better than the type: "dir/llama-2-7b.Q4_0.gguf" is
- * llama-2-7b. */
+/* Sets the model from the file's name: "dir/llama-2-7b.Q4_0.gguf" is llama-2-7b. */
 static void set_file(struct point *p, const char *path)
 {
     const char *base = text_base(path);

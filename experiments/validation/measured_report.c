@@ -4,7 +4,7 @@
 #include "sim/base/json.h"
 
 #define NORMAL_95 1.959964
-#define NEXT_MODELS 12 /* to choose the next benchmark from */
+#define NEXT_MODELS 12 /* models to choose the next benchmark from */
 
 static const struct frame_column number_columns[] = {
     {.name = "device", .kind = FRAME_TEXT},

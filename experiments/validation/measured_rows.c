@@ -1,4 +1,4 @@
-/* A measured row, from what a list of keys or a benchmark's report says. */
+/* Makes a measured row from a list of keys or a benchmark's report. */
 #include <ctype.h>
 
 #include "experiments/validation/measured_impl.h"
@@ -23,12 +23,12 @@ void measured_add(struct measured *m, const struct measured_keys *k, const struc
     to->device = first_of(k->device, p->device, DEFAULT_DEVICE);
     to->runtime = first_of(k->runtime, p->runtime, "");
     to->model = first_of(k->model, p->model, "");
-    to->weights = k->model != NULL ? 0.0 : p->weights; /* a model that the user names */
+    to->weights = k->model != NULL ? 0.0 : p->weights; /* the user's model may differ */
     to->weight_bits = k->bits > 0 ? k->bits : p->weight_bits;
     to->batch = k->batch > 0 ? k->batch : p->batch > 0 ? p->batch : 1;
 }
 
-/* The width follows INT, Q, FP, F or W, or is before BIT; of a mixed format it is the narrowest. */
+/* The width follows INT, Q, FP, F or W, or precedes BIT; for a mixed format it is the narrowest. */
 uint32_t measured_bits(const char *format)
 {
     uint32_t least = 0;

@@ -5,9 +5,9 @@
 
 #define NORMAL_95 1.959964
 #define IMPOSSIBLE_RATIO 1.5 /* of the DDR's peak: table rounding and bytes per weight */
-#define SURPRISE_SD 4.0      /* from what the file predicts: named */
+#define SURPRISE_SD 4.0      /* deviation from the prediction: reported */
 #define MISTAKE_SD 8.0       /* another machine or model, or a typo: refused */
-#define FITTED_SHARE 0.5     /* of the prior's variance: at most this is left of a fitted number */
+#define FITTED_SHARE 0.5     /* of the prior's variance: a fitted number has at most this */
 
 /* ---- rows ---- */
 
@@ -27,7 +27,7 @@ static char *runtimes_text(const struct soc_device *d)
     return xstrdup(text_end(&t));
 }
 
-/* A row without a runtime is of the device's default one. */
+/* Sets a missing runtime to the device's default. */
 static void complete(const struct measured_work *w, struct point *p)
 {
     int device = predict_device(w->soc, p->device);
@@ -39,7 +39,7 @@ static void complete(const struct measured_work *w, struct point *p)
     }
 }
 
-/* llama-bench prints an architecture and a class of size, which several models share. */
+/* Refuses llama-bench's model, an architecture and a size class that several models share. */
 static void refuse_model(const struct measured_work *w, const struct update_row *r,
                          const char *place)
 {
@@ -93,15 +93,14 @@ static void check_row(const struct measured_work *w, size_t i)
     }
 }
 
-/* The object of that key; made where there is none. */
+/* The object of a key, created if missing. */
 static cJSON *object_at(cJSON *o, const char *key)
 {
     cJSON *there = json_member(o, key);
     return there != NULL ? there : cJSON_AddObjectToObject(o, key);
 }
 
-/* An entry lists the rows that have updated it. Else the same row would narrow a range each time.
- */
+/* Whether a row is new to its entry. Otherwise it would narrow a range each time. */
 static bool is_new(const struct measured_work *w, const struct update_row *r)
 {
     const struct point *p = r->point;
@@ -175,7 +174,7 @@ static size_t models_of(const struct update_row *rows, size_t n)
 
 /* ---- the file ---- */
 
-/* One number with its new value and range. */
+/* Writes a number with its new value and range. */
 static void write_number(const struct measured_work *w, const struct update *u, size_t i,
                          double prior_sd, const char *source, bool measured)
 {
@@ -205,7 +204,7 @@ static void write_number(const struct measured_work *w, const struct update *u, 
     json_put_quantity(to, key, q, calibrate_unit_names[p->k], source);
 }
 
-/* The covariance of one entry's numbers, for --uncertainty, and the errors of other models. */
+/* Writes an entry's covariance, for --uncertainty, and the errors of other models. */
 static void write_fit(const struct measured_work *w, const struct update *u, uint32_t runtime,
                       double sd[2][UPDATE_PHASES], size_t rows, size_t models)
 {
@@ -260,7 +259,8 @@ static void error_sds(const struct measured_work *w, const struct update *u, uin
     }
 }
 
-/* Rows that the prior makes unlikely are named; they count all the same. Impossible ones do not. */
+/* Reports rows that are unlikely under the prior, which still count, and refuses impossible ones.
+ */
 static int check_surprises(const struct measured_work *w, const struct update *prior)
 {
     size_t before = w->e->n;
@@ -288,8 +288,8 @@ static int check_surprises(const struct measured_work *w, const struct update *p
     return w->e->n > before ? -EINVAL : 0;
 }
 
-/* Runs use a device's default runtime. Where none of its rows is of that one, it would be a runtime
- * that nobody measured here, so the one with most rows takes its place. */
+/* Runs use a device's default runtime. If it has no rows, it was not measured here, so the one with
+ * most rows becomes the default. */
 static void write_default(const struct measured_work *w, uint8_t device,
                           const struct update_row *rows, size_t n)
 {
@@ -314,7 +314,7 @@ static void write_default(const struct measured_work *w, uint8_t device,
                   d->runtimes[d->fallback].runtime);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole update ---- */
 
 static void write_device(const struct measured_work *w, const struct update *prior,
                          const struct update *u, const struct update_row *rows, size_t n)
@@ -370,7 +370,7 @@ int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct d
                     struct err *e)
 {
     struct soc *soc = xkept(xmalloc(sizeof *soc));
-    if (soc_parse(tree, json_string(tree, "name"), soc, e) != 0) { /* the rows' soc is its name */
+    if (soc_parse(tree, json_string(tree, "name"), soc, e) != 0) { /* rows refer to it by name */
         return -EINVAL;
     }
     catalog_add_soc(c, soc);

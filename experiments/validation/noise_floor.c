@@ -59,7 +59,7 @@ static size_t collect(const struct catalog *c, const struct points *points, enum
     return n;
 }
 
-/* Errors of all twins; how many. */
+/* Fills the errors of all twins. Returns their number. */
 static size_t twins(struct row *rows, size_t n, double *error, size_t *groups)
 {
     OWNED size_t *group = xmalloc((n + 1) * sizeof *group);

@@ -2,11 +2,11 @@
 
 #include "sim/base/csv_record.h"
 
-#define MAX_TOKENS 100000000u /* beyond these a number is a mistake */
+#define MAX_TOKENS 100000000u /* a larger number is a mistake */
 #define MAX_BATCH 65536u
 #define MAX_BITS 32u
 #define MAX_VALUE 1e12
-#define WIDTH ":bits=" /* of a model's name */
+#define WIDTH ":bits=" /* in a model's name */
 
 static const char *const metric_names[POINT_OTHER] = {
     [POINT_TTFT_MS] = "ttft_ms",
@@ -40,7 +40,7 @@ static const struct csv_field fields[] = {
      .or_missing = true},
 };
 
-/* A run names the width with the model: "qwen3-8b:bits=4". The column may repeat it. */
+/* The model may have the width, as in a run: "qwen3-8b:bits=4". The column may repeat it. */
 static void take_width(struct point *p, const struct csvfile *f, struct err *e)
 {
     const char *at = strstr(p->model, WIDTH);

@@ -19,7 +19,7 @@ static const char *prompt_of(uint32_t tokens)
                             : "over 1500 tokens";
 }
 
-/* Name of the group that a row counts under. */
+/* Name of a row's group. */
 static const char *key_of(enum key key, const struct point *p, const struct prediction *q)
 {
     switch (key) {
@@ -48,8 +48,8 @@ double points_error(const struct point *p, const struct prediction *q)
     return q->reason == NULL ? q->value / p->value - 1.0 : (double)NAN;
 }
 
-/* ln of predicted over measured time: a latency that is too long and a rate that is too low are the
- * same error. Other rows have ln of the quotient of values. */
+/* ln of predicted over measured time, so too long a latency and too low a rate are the same error.
+ * For other rows, ln of the ratio of values. */
 static double slower(const struct point *p, const struct prediction *q)
 {
     bool rate = p->metric == POINT_PREFILL_TOK_S || p->metric == POINT_DECODE_TOK_S;
@@ -102,7 +102,7 @@ static void fill(const struct table_of *t, bool latency, enum key key, struct po
 
 SORT_BY(by_name, struct points_group, SORT_TEXT(key))
 
-/* Every value of a key, in the order of its text. */
+/* Adds a group for every value of a key, sorted by text. */
 static void add_groups(const struct table_of *t, bool latency, const char *by, enum key key,
                        struct points_scores *out)
 {

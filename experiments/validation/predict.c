@@ -8,7 +8,7 @@
     "openvino-2" /* runtimes of OpenVINO's own tables, whose 4-bit files have recipes              \
                   */
 
-/* By name, then by kind; the graphics processor of a phone is its integrated one. */
+/* Finds it by name, then by kind. The GPU of a phone is its integrated one. */
 int predict_device(const struct soc *soc, const char *name)
 {
     const struct machine *m = &soc->machine;
@@ -39,7 +39,7 @@ static void bind_machine(const struct catalog *c, const struct point *p, struct 
         soc_runtime_find(&out->soc->devices[device], p->runtime, p->weight_bits, &out->match);
 }
 
-/* The entry that would be taken if the file had none of the runtime. */
+/* Selects the entry as if the file had none for the runtime. */
 static void take_other_runtime(const struct point *p, struct predict_case *out)
 {
     const struct soc_device *d = &out->soc->devices[out->device];
@@ -58,13 +58,13 @@ static void take_other_runtime(const struct point *p, struct predict_case *out)
         return;
     }
     out->runtime = index[soc_runtime_find(&others, p->runtime, p->weight_bits, &out->match)];
-    if (out->match == SOC_MATCH_EXACT) { /* a less exact name for it, "x" for "x-2025" */
+    if (out->match == SOC_MATCH_EXACT) { /* a less exact name of it, "x" for "x-2025" */
         out->match = SOC_MATCH_VERSION;
     }
 }
 
-/* Weights of a width that the entry lacks have the usual format. Where the entry keeps KV otherwise
- * than is usual of its own width, the runtime keeps it so at all widths. */
+/* The format for a width that the entry lacks is the usual one. But if the entry's KV differs from
+ * the usual one of its width, the runtime stores KV so for all widths. */
 static struct soc_format format_of(const struct soc_runtime *r, uint32_t bits)
 {
     struct soc_format format = r->weight_bits == bits ? r->format : soc_format_of_width(bits);
@@ -73,8 +73,8 @@ static struct soc_format format_of(const struct soc_runtime *r, uint32_t bits)
     return format;
 }
 
-/* The file's own bytes. Where those outside experts are known, experts have the rest. Else all are
- * spread as the format has them. */
+/* Uses the bytes of the model's file. If those outside experts are known, experts have the rest.
+ * Otherwise bytes are distributed as in the format. */
 static void take_size(const struct point *p, struct soc_format *format, struct predict_case *out)
 {
     double stored = llm_stored_weights(&out->llm);
@@ -126,14 +126,15 @@ static void bind_model(const struct catalog *c, const struct point *p, struct pr
     out->window = catalog_window(c, p->runtime, m->name);
 }
 
-/* Beyond the usable share of memory a machine swaps, and no roofline holds. */
+/* Whether the model fits into the usable memory. Beyond that a machine swaps, and no roofline is
+ * valid. */
 static bool fits_memory(const struct predict_case *k, const struct point *p)
 {
     const struct machine *m = &k->soc->machine;
     const struct llm *l = &k->llm;
     double tokens = p->input_tokens;
     if (k->soc->devices[k->device].runtimes[k->runtime].sliding_window &&
-        tokens > l->sliding_window) { /* it keeps no more of a layer with a window */
+        tokens > l->sliding_window) { /* layers with a window keep no more */
         struct llm_layer layer;
         llm_layer_fill(l, &layer);
         tokens -= (tokens - l->sliding_window) * layer.far_key_frac;
@@ -195,7 +196,7 @@ struct price predict_by_model(struct roofline *r, const struct predict_case *k,
     return price_pass(r, k->device, &w);
 }
 
-/* A machine that is so many times as slow takes so many times as long, and rounds as much finer. */
+/* A machine that is slower by this factor has longer times, with relatively less rounding. */
 #define SLOWER 4096.0
 
 double predict_smooth_s(struct roofline *r, const struct predict_case *k, const struct point *p,
@@ -236,7 +237,7 @@ enum conformal_phase predict_phase(const struct point *p)
                                          : conformal_phase_of(point_is_prefill(p), p->input_tokens);
 }
 
-/* Whether some row of the publication is among those that the machine's fits rest on. */
+/* Whether fits of the machine used a row of the publication. */
 static bool known_source(const struct catalog *c, const struct point *p, const struct soc *soc,
                          enum device_kind kind)
 {
@@ -248,11 +249,11 @@ static bool known_source(const struct catalog *c, const struct point *p, const s
             return true;
         }
     }
-    return n == 0; /* the table does not state it */
+    return n == 0; /* the table does not state sources */
 }
 
-/* An entry that a data sheet scaled is of the version of its original's rows. If it does not say
- * which that is, a row that states a version may be of another. */
+/* An entry scaled by data sheet has the version of its original's rows. If that is not stated, a
+ * row with a version may be of another one. */
 static enum conformal_left class_of(const struct catalog *c, const struct point *p,
                                     const struct predict_case *k)
 {
@@ -266,7 +267,7 @@ static enum conformal_left class_of(const struct catalog *c, const struct point 
                                                 : CONFORMAL_SOURCE;
 }
 
-/* Scores of the row's own model are left out: it counts as one that nobody has measured. */
+/* Leaves out scores of the row's model, so that it counts as not measured. */
 void predict_interval(const struct catalog *c, const struct point *p, const struct predict_case *k,
                       double seconds, struct prediction *out)
 {

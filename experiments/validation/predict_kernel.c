@@ -1,9 +1,9 @@
-/* Rows of single kernels and of a token's energy. */
+/* Predicts rows of single kernels and of a token's energy. */
 #include "experiments/validation/predict_impl.h"
 
 #include "hwmodels/kernel_spec.h"
 
-/* "matmul ROWSxKxN" or "gemv NxK", as published tables name products. */
+/* Parses "matmul ROWSxKxN" or "gemv NxK", as in published tables. */
 static bool product_of(const struct point *p, struct kernel_spec *out)
 {
     char rest[2] = "";
@@ -17,7 +17,7 @@ static bool product_of(const struct point *p, struct kernel_spec *out)
     return read && out->rows > 0 && out->n > 0 && out->k > 0;
 }
 
-/* The form `extended` (hwmodels/roofline.h) of one product. */
+/* Time of one product by model `extended` (hwmodels/roofline.h). */
 static double product_s(const struct soc_runtime *r, const struct kernel_spec *s)
 {
     bool one = s->rows == 1;
@@ -76,8 +76,8 @@ struct prediction predict_kernel(const struct catalog *c, const struct soc *soc,
                                .high = seconds * x.high_factor * 1e3};
 }
 
-/* The row of the model that the text begins with, as of another metric. NULL `reason` of *k: it can
- * be predicted. */
+/* Binds a row of the model at the beginning of the text, with another metric. `reason` of *k NULL:
+ * it can be predicted. */
 static void bind_named(const struct catalog *c, const struct point *p, enum point_metric metric,
                        struct point *as, struct predict_case *k)
 {

@@ -1,4 +1,4 @@
-/* Loading a model, by the loads that the reference table has.
+/* Predicts load times of models from the loads in the reference table.
  *
  *     seconds = layers of the model x seconds per layer
  *
@@ -16,7 +16,7 @@
 
 #define COMPILE " compile"
 
-/* Load of a row, in the unit that its group is measured by. */
+/* Load of a row, in the unit of its group. */
 struct load {
     const struct point *p;
     int group_length;  /* of the runtime's text; 0: the group is compiled models of any runtime */
@@ -24,7 +24,7 @@ struct load {
     const char *other; /* why it is not predicted; NULL: it is */
 };
 
-/* The gigabytes that a text ends with: "blob-import-5.8GB", "context binary read 1.083 GB". */
+/* The gigabytes at the end of a text: "blob-import-5.8GB", "context binary read 1.083 GB". */
 static double gigabytes(const char *text)
 {
     const char *unit = strstr(text, "GB");
@@ -48,7 +48,7 @@ static struct load load_of(const struct catalog *c, const struct point *p)
         name[n - cut] = '\0';
     }
     const struct llm *m = strchr(name, ' ') == NULL ? catalog_llm(c, name) : NULL;
-    out.group_length = (int)strcspn(p->runtime, "0123456789"); /* versions of it are together */
+    out.group_length = (int)strcspn(p->runtime, "0123456789"); /* all versions are one group */
     out.amount = m != NULL ? m->n_layers : 0.0;
     out.other = strchr(name, ' ') != NULL ? "a phase of loading that only its name describes"
                 : m == NULL               ? "no file for this model"
@@ -68,7 +68,7 @@ static bool same_source(const struct point *a, const struct point *b)
     return point_source_length(a->source) > 0 && point_same_source(a->source, b->source);
 }
 
-/* Rows of a group that are not of the publication: ln of seconds per unit of amount. */
+/* Statistics of a group without the publication: ln of seconds per unit of amount. */
 struct group {
     size_t n;
     double mean, squares; /* squares: of the deviations from the mean */
@@ -94,7 +94,7 @@ static struct group group_of(const struct catalog *c, const struct load *of,
 }
 
 /* The variance within groups of all loads that are not of the publication; *df: its degrees of
- * freedom. A group counts once for each row, so that its share is divided by its rows. */
+ * freedom. A group counts once for each row, so its share is divided by its rows. */
 static double variance_within(const struct catalog *c, const struct point *without, double *df)
 {
     double squares = 0.0;

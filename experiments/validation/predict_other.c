@@ -7,9 +7,9 @@
 #include "sim/api/contention.h"
 
 #define MAX_ENGINES 4
-#define READ_BACK_FRAC 1e-3 /* digits that a file rounds away */
+#define READ_BACK_FRAC 1e-3 /* rounding in files */
 
-/* A number of the file. One that equals the row was read from it, and predicts nothing. */
+/* A number of the file. If it equals the row, it was taken from it and is no prediction. */
 static struct prediction of_file(double value, const struct point *p)
 {
     return fabs(value / p->value - 1.0) < READ_BACK_FRAC
@@ -54,7 +54,7 @@ static double isolated_bytes_per_s(const struct soc *soc, uint8_t device, const 
     return d->runtimes[soc_runtime_find(d, p->runtime, p->weight_bits, &match)].many.bytes_per_s;
 }
 
-/* Shares of engines that stream, under the contention model of a run on this machine. */
+/* Fills the shares of streaming engines, by the contention model of a run on this machine. */
 static void share(const struct catalog *c, const struct soc *soc, struct flow *f, uint32_t n,
                   double capacity)
 {
@@ -64,7 +64,7 @@ static void share(const struct catalog *c, const struct soc *soc, struct flow *f
     const struct contention_ops *model = stated ? contention_find(soc->contention) : c->contention;
     for (uint32_t i = 0; i < n; i++) {
         params.beside[f[i].device] = soc->devices[f[i].device].beside_frac;
-        params.ceiling_bytes_per_s[f[i].device] = f[i].demand_bytes_per_s; /* a stream's is all */
+        params.ceiling_bytes_per_s[f[i].device] = f[i].demand_bytes_per_s; /* all of a stream's */
     }
     model->share(f, n, capacity, &params);
 }
@@ -121,7 +121,7 @@ struct prediction predict_other(const struct catalog *c, const struct point *p)
     case POINT_BANDWIDTH_GBS:
         return bandwidth(c, soc, p);
     case POINT_POWER_W:
-        /* Powers of SoC files are such rows, or means of them. */
+        /* Powers of SoC files are such rows, or means of these. */
         return predict_unknown("the SoC file's power comes from such rows: nothing is predicted");
     case POINT_GEMM_TFLOPS: {
         int d = predict_device(soc, p->device);

@@ -185,8 +185,7 @@ static bool same_toolchain(const struct fitted *a, const struct fitted *b)
                b->set.soc->machine.devices[b->set.device].kind;
 }
 
-/* The fit of `from` when nobody had measured the SoC of `to`: a family's pool holds rows of both.
- */
+/* Fits `from` without the SoC of `to`, because a family's pool has rows of both. */
 static int fit_without(struct fitted *from, const struct fitted *to, struct calibrate_fit *out)
 {
     bool pooled = false;
@@ -204,7 +203,8 @@ static int fit_without(struct fitted *from, const struct fitted *to, struct cali
     return rc;
 }
 
-/* The rows of `to` by the parameters of `from`, scaled. None when `from` has nothing of its own. */
+/* Writes the rows of `to`, predicted by scaled parameters of `from`; none if `from` has no own
+ * rows. */
 static size_t transfer(struct fitted *from, struct fitted *to, double npu_share, FILE *out)
 {
     struct calibrate_fit fit;
@@ -241,7 +241,7 @@ static size_t transfer(struct fitted *from, struct fitted *to, double npu_share,
     return n;
 }
 
-/* The rows of the SoC itself that have an error. */
+/* Writes the SoC's own rows with an error. */
 static size_t write_own(const struct fitted *f, const char *left_out, FILE *out)
 {
     size_t n = 0;
@@ -255,7 +255,7 @@ static size_t write_own(const struct fitted *f, const char *left_out, FILE *out)
     return n;
 }
 
-/* Every row by an entry of its device for another runtime, as the file has it. */
+/* Writes every row, predicted by its device's entry for another runtime, unchanged. */
 static size_t other_runtimes(const struct catalog *c, const struct points *points, FILE *out)
 {
     size_t n = 0;
