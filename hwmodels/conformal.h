@@ -33,8 +33,8 @@
 #define CONFORMAL_MIXTURE 2.0
 #define CONFORMAL_PRIOR_GROUPS 3.0
 #define CONFORMAL_KIND_GROUPS 20 /* groups that a kind of device needs for its own quantile */
-#define CONFORMAL_SMALL_WEIGHTS                                                                    \
-    2e9 /* models with fewer are a class, because launches dominate their times */
+/* Models with fewer are a class, because launches dominate their times. */
+#define CONFORMAL_SMALL_WEIGHTS 2e9
 #define CONFORMAL_SHORT_TOKENS 100 /* shorter prompts are a separate phase */
 
 enum conformal_phase {

@@ -8,8 +8,8 @@
 /* How a study is drawn. */
 struct study_form {
     const char *figure, *study;
-    const char *const
-        *metrics;         /* NULL-terminated: a panel per metric and, unless by_what, subject */
+    /* NULL-terminated: a panel per metric and, unless by_what, subject. */
+    const char *const *metrics;
     bool by_what;         /* a line per `what` instead of per device */
     const char *x_metric; /* metric on the x axis; NULL: the column x */
     const char *xlabel;

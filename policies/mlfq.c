@@ -44,8 +44,8 @@ struct mlfq_request {
     struct order_node promote; /* key: last_ns */
     bool joined;
     int32_t level;
-    double
-        place; /* within the level; 0: at the back, by arrival; negative: returned to the front */
+    /* Within the level; 0: at the back, by arrival; negative: returned to the front. */
+    double place;
     int64_t at_level_ns, last_ns;
 };
 

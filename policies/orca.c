@@ -95,8 +95,8 @@ static bool orca_make_room(struct sched *s)
     }
     orca_leaves(s, r);
     reqq_push_front(&o->waiting, r);
-    o->it.batch.tokens -=
-        o->it.batch.segments[--o->it.batch.n].n_tokens; /* its segment is the last */
+    /* Its segment is the last. */
+    o->it.batch.tokens -= o->it.batch.segments[--o->it.batch.n].n_tokens;
     return true;
 }
 

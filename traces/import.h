@@ -72,8 +72,8 @@ struct import_format {
                  struct err *e);
     const void *source; /* data for these two functions */
 };
-extern const struct import_format import_csv_formats[],
-    import_json_formats[]; /* the last has no name */
+/* The last has no name. */
+extern const struct import_format import_csv_formats[], import_json_formats[];
 
 /* Adds a request. A request without output failed at its source. It is counted, not added, because
  * its length is unknown. */

@@ -158,8 +158,8 @@ static void take(void *ctx, const struct store_replication *r)
 
 /* ---- one comparison ---- */
 
-#define SPARSE_MOST                                                                                \
-    1000u /* limit of replication numbers per result, which are sparse for a single shard */
+/* Limit of replication numbers per result, which are sparse for a single shard. */
+#define SPARSE_MOST 1000u
 
 struct group {
     const struct rows *rows;

@@ -16,8 +16,8 @@ struct lane {
     int64_t outside_ns; /* busy outside the calibrated range */
     int64_t outcome;
 };
-#define SCHEDULE_OPEN                                                                              \
-    6 /* joined rows of a lane that may still grow: prompts and batches alternate */
+/* Joined rows of a lane that may still grow: prompts and batches alternate. */
+#define SCHEDULE_OPEN 6
 enum { KIND_PREFILL, KIND_DECODE, KIND_MIXED };
 
 /* A request that has left. */

@@ -4,8 +4,8 @@
 #include "hwmodels/roofline.h"
 
 #define CHUNKS_PROMPT 1024u /* length of the sample prompt */
-#define CHUNKS_KNEE_FRAC                                                                           \
-    0.95 /* share of the best throughput above which larger chunks do not pay */
+/* Share of the best throughput above which larger chunks do not pay. */
+#define CHUNKS_KNEE_FRAC 0.95
 
 struct chunk {
     double tokens_per_s;

@@ -197,8 +197,8 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
     }
     if (handle == NULL) {
         const char *why = dlerror();
-        const char *after =
-            strstr(why, ": "); /* the linker's message begins with the copy's name */
+        /* The linker's message begins with the copy's name. */
+        const char *after = strstr(why, ": ");
         return err_null(e, "--policy %s: cannot load: %s", path, after != NULL ? after + 2 : why);
     }
     void *symbol = dlsym(handle, SYMBOL);
@@ -206,8 +206,8 @@ static const struct policy_ops *load_file(const char *path, bool copied, struct 
         (void)dlclose(handle);
         return err_null(e, "--policy %s: it has no function " SYMBOL " (sim/api/policy.h)", path);
     }
-    plugin_entry
-        *entry; /* ISO C cannot cast object pointers to functions; POSIX gives them one size */
+    /* ISO C cannot cast object pointers to functions; POSIX gives them one size. */
+    plugin_entry *entry;
     memcpy(&entry, &symbol, sizeof entry);
     const struct policy_ops *ops = entry();
     return check_ops(path, ops, e) == 0 ? ops : NULL;
@@ -248,8 +248,8 @@ static const struct policy_ops *load_hosted(const char *path, struct err *e)
 int plugin_host(int argc, char **argv)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
-    OWNED char *address =
-        argc > 3 ? hosted_address(argv[3]) : NULL; /* before the plug-in is loaded */
+    /* Before the plug-in is loaded. */
+    OWNED char *address = argc > 3 ? hosted_address(argv[3]) : NULL;
     const struct policy_ops *ops = argc > 2 ? load_file(argv[2], false, &e) : NULL;
     if (ops != NULL && address != NULL) {
         hosted_serve(ops, address);

@@ -143,8 +143,8 @@ static int start(const struct pool *p, struct place *places, uint32_t at)
     pid_t pid = fork();
     if (pid == 0) {
         worker_become(parent);
-        for (uint32_t i = 0; i < p->parallel;
-             i++) { /* so that other workers see their sockets close */
+        /* So that other workers see their sockets close. */
+        for (uint32_t i = 0; i < p->parallel; i++) {
             if (places[i].pid != 0) {
                 (void)close(places[i].fd);
             }

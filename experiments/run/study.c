@@ -105,8 +105,8 @@ static bool is_wanted(void *ctx, uint64_t job, const char *key)
     }
     if (o.run != 0) {
         SIM_ASSERT(!running->reads || outcome_is_sound(&o));
-        SIM_ASSERT((o.values != NULL) ==
-                   running->reads); /* study_run: values; study_stream: none */
+        /* Study_run: values; study_stream: none. */
+        SIM_ASSERT((o.values != NULL) == running->reads);
         s->done(s->ctx, job, &o);
     }
     free(o.values);

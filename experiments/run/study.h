@@ -86,8 +86,8 @@ struct study_stream {
     void *ctx;        /* borrowed */
     /* Called in the worker. */
     int (*cell)(void *ctx, uint64_t index, struct study_cell *out, struct err *e);
-    bool (*keeps)(void *ctx,
-                  const char *name); /* in the worker: whether to keep a value; NULL: all */
+    /* In the worker: whether to keep a value; NULL: all. */
+    bool (*keeps)(void *ctx, const char *name);
     /* In the parent: number of the next cell; false if there is none. */
     bool (*next)(void *ctx, uint64_t *index);
     /* In the parent: a cell is done, in any order. The outcome is borrowed, and has no values if it

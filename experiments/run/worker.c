@@ -20,8 +20,8 @@ void worker_limit_cpu(double limit_s)
     }
     /* The kernel's limit counts from the start of the process, in whole seconds. */
     rlim_t until = (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (rlim_t)ceil(limit_s);
-    SIM_ASSERT(until >
-               (rlim_t)used.ru_utime.tv_sec); /* a limit in the past would kill it at once */
+    /* A limit in the past would kill it at once. */
+    SIM_ASSERT(until > (rlim_t)used.ru_utime.tv_sec);
     limit.rlim_cur =
         limit.rlim_max == RLIM_INFINITY || until < limit.rlim_max ? until : limit.rlim_max;
     (void)setrlimit(RLIMIT_CPU, &limit);
@@ -79,8 +79,8 @@ void worker_isolate(void)
     if (f == NULL) {
         out_of_memory(0);
     }
-    (void)setvbuf(f, NULL, _IOLBF,
-                  BUFSIZ); /* line buffered, so that text before a crash is printed */
+    /* Line buffered, so that text before a crash is printed. */
+    (void)setvbuf(f, NULL, _IOLBF, BUFSIZ);
     stdout = f;
 }
 

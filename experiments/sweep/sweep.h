@@ -7,8 +7,8 @@
 
 struct sweep_options {
     struct study_how how; /* sweep_run sets its store */
-    uint32_t shard,
-        shards; /* run i belongs to shard i % shards; with `until`, all runs of point i do */
+    /* Run i belongs to shard i % shards; with `until`, all runs of point i do. */
+    uint32_t shard, shards;
     uint64_t memory_limit_bytes; /* of a worker; 0: none */
     bool fail_fast;              /* stop at the first failure */
 };

@@ -21,8 +21,8 @@ static bool hetero_holds(const struct hetero *h, int npu, int igpu)
         SIM_ASSERT(p->n_launches == n);
         SIM_ASSERT(is_on(h->on_npu, p, npu) && is_on(h->on_igpu, p, igpu));
         SIM_ASSERT(h->planned_op <= p->op || h->npu_rows + h->igpu_rows == p->rows_todo);
-        SIM_ASSERT(h->planned_op > 0 ||
-                   h->npu_rows + h->igpu_rows == 0); /* else they would never start */
+        /* Else they would never start. */
+        SIM_ASSERT(h->planned_op > 0 || h->npu_rows + h->igpu_rows == 0);
     }
     return true;
 }

@@ -176,8 +176,8 @@ static void fill(struct sched *s, struct coserve *c)
 static bool preempt_last(struct sched *s, struct coserve *c, int cls)
 {
     const struct request *r = c->running[cls].tail;
-    SIM_ASSERT(c->admitted[cls] == 0 &&
-               (r == NULL || r->pass == NULL)); /* it ran, and is in no pass */
+    /* It ran, and is in no pass. */
+    SIM_ASSERT(c->admitted[cls] == 0 && (r == NULL || r->pass == NULL));
     if (r == NULL || (r->kv_tokens > 0 && sched_kv_move(s, kv_of(r), KV_NOWHERE) != 0)) {
         return false;
     }

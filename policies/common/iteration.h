@@ -50,9 +50,9 @@ struct iteration_rules {
 
     /* stop */
     void (*refresh)(struct sched *s); /* called before every decision */
-    void (*launch)(struct sched *s,
-                   struct launch_spec *spec); /* changes a launch, for instance its yield point */
-    bool (*outranked)(struct sched *s);       /* whether to stop the pass. NULL: never */
+    /* Changes a launch, for instance its yield point. */
+    void (*launch)(struct sched *s, struct launch_spec *spec);
+    bool (*outranked)(struct sched *s); /* whether to stop the pass. NULL: never */
     void (*stopped)(struct sched *s, const struct launch *l); /* a launch of the pass ended */
     void (*lost)(struct sched *s, const struct request *r);   /* its pass was cancelled */
     /* Chooses the paused pass to continue, and returns whether it goes before a new iteration. */

@@ -99,8 +99,8 @@ static void join(const struct sched *s, struct share *sh, const struct request *
  * first. */
 static void leave(struct share *sh, uint32_t i)
 {
-    SIM_ASSERT(i < sh->n &&
-               sh->members[i].launch == NULL); /* no launch, whose end would find no member */
+    /* No launch, whose end would find no member. */
+    SIM_ASSERT(i < sh->n && sh->members[i].launch == NULL);
     for (sh->n--; i < sh->n; i++) {
         sh->members[i] = sh->members[i + 1];
     }
@@ -125,8 +125,8 @@ void share_launch_done(struct share *sh, const struct launch *l)
                                   ? l->start_ns
                                   : sh->shared_since_ns;
             double rest = (double)(l->end_ns - from_ns) * (1.0 / sh->efficiency_frac - 1.0);
-            SIM_ASSERT(rest >= 0.0 &&
-                       sh->rest_until_ns <= l->start_ns); /* no turn began in a rest */
+            /* No turn began in a rest. */
+            SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns);
             sh->rest_until_ns = l->end_ns + (int64_t)llround(rest);
         }
     }

@@ -268,10 +268,10 @@ static void vllm_compose(struct sched *s)
         force_preempt(s, v);
     }
     const struct request *head = vllm_first_waiting(v);
-    v->urgent =
-        v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE; /* it still waits */
-    if (v->urgent &&
-        v->rules.order == VLLM_RUNNING_FIRST) { /* with other orders admissions come first */
+    /* The urgent request may have left. */
+    v->urgent = v->urgent && head != NULL && head->cls == REQUEST_CLASS_REACTIVE;
+    /* With other orders admissions come first. */
+    if (v->urgent && v->rules.order == VLLM_RUNNING_FIRST) {
         vllm_wait_no_more(v, head);
         reqq_push_front(&v->running, head);
     }

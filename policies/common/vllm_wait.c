@@ -45,8 +45,8 @@ void vllm_wait_no_more(struct vllm *v, const struct request *r)
         order_remove(&v->by_key, r);
     }
     reqq_remove(r);
-    SIM_ASSERT(reqq_of(r) == NULL &&
-               (!v->rules.by_priority || order_of(r) == NULL)); /* not running */
+    /* Not running. */
+    SIM_ASSERT(reqq_of(r) == NULL && (!v->rules.by_priority || order_of(r) == NULL));
 }
 
 void vllm_joins(struct sched *s, const struct request *r)

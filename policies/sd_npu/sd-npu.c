@@ -222,8 +222,8 @@ static void advance(struct sched *s, struct sd *d)
     uint32_t draft = speculates(s) ? d->draft : 0;
     d->draft = UINT32_MAX;
     form(s, d, draft > 0 ? SEGMENT_VERIFY : SEGMENT_DECODE, 1 + draft);
-    if (d->pass == NULL &&
-        draft > 0) { /* KV lacks room for the draft, but maybe not for one token */
+    /* KV lacks room for the draft, but maybe not for one token. */
+    if (d->pass == NULL && draft > 0) {
         form(s, d, SEGMENT_DECODE, 1);
     }
 }

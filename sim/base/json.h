@@ -46,8 +46,8 @@ cJSON *json_read_text(const char *text, const char *path, struct err *e);
 
 /* An object being read. */
 struct json_obj {
-    const cJSON
-        *node; /* borrowed; NULL after a type error: its getters then add no further errors */
+    /* Borrowed; NULL after a type error: its getters then add no further errors. */
+    const cJSON *node;
     const char *file; /* borrowed */
     const char *path; /* dotted key path ("devices[1].ddr"), "" at the root; never freed (xkeep) */
     struct err *err;  /* borrowed */

@@ -159,8 +159,8 @@ void kv_owe(struct core *c, uint64_t blocks)
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens)
 {
     uint32_t keep = kv_blocks_for(c, keep_tokens);
-    SIM_ASSERT(!r->prefix_idle ||
-               keep == r->kv_blocks); /* else its blocks would count as idle for ever */
+    /* Else its blocks would count as idle for ever. */
+    SIM_ASSERT(!r->prefix_idle || keep == r->kv_blocks);
     if (keep < r->kv_blocks) {
         uint32_t shared = kv_blocks_shared(r);
         c->kv_blocks_free += kv_units(c, r, r->kv_blocks - (keep > shared ? keep : shared));

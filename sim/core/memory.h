@@ -22,8 +22,8 @@ uint64_t resident_lent_for(const struct core *c, double bytes);
 
 /* Weights of several models (weights.c). */
 void weights_init(struct core *c); /* call it after the policy's init */
-void weights_left(struct core *c,
-                  uint32_t model); /* a request of that model left, unless it was held */
+/* A request of that model left, unless it was held. */
+void weights_left(struct core *c, uint32_t model);
 void weights_loaded(struct core *c, const struct resident *r);
 /* Loads weights for held requests, and notifies the policy of those that need not wait any more. */
 void weights_let_in(struct core *c);

@@ -52,8 +52,8 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
     double bytes, demand[2];
     memcpy(&bytes, &key[0], sizeof bytes);
     memcpy(&demand[1 - i], &key[2], sizeof demand[1 - i]);
-    demand[i] =
-        bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0; /* equals vexec_demand */
+    /* Equals vexec_demand. */
+    demand[i] = bytes > 0.0 ? bytes / units_s_from_ns((int64_t)key[1]) : 0.0;
     report(e, x);
     if (demand[i] != x->demand || x->key[2] != key[2] || x->key[3] != key[3]) {
         struct ddr_sums sums;

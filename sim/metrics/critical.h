@@ -38,8 +38,8 @@ struct critical_path {
     struct critical_edge *edges; /* dependencies */
     uint32_t *steps;             /* indices in v, the first step first */
     size_t n, n_edges, n_steps;
-    int64_t first_ns,
-        end_ns; /* the job's first arrival, and the end of its last foreground request */
+    /* The job's first arrival, and the end of its last foreground request. */
+    int64_t first_ns, end_ns;
     int64_t ns[EXPLAIN_CAUSE_COUNT]; /* sums over the path; with gap_ns the job's time */
     int64_t gap_ns[CRITICAL_GAPS];
     bool complete; /* all its foreground requests have finished */

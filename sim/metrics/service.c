@@ -196,8 +196,8 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
         const struct request *q = p->segments[i].request;
         m->totals[q->cls].output_tokens += r->n;
         if (metrics_measured(m, q->arrival_ns)) {
-            metrics_gap(m, q->cls, first_ns - q->last_token_ns,
-                        1); /* each request's first gap is its own */
+            /* Each request's first gap is its own. */
+            metrics_gap(m, q->cls, first_ns - q->last_token_ns, 1);
             measured[q->cls]++;
         }
     }

@@ -222,8 +222,8 @@ static bool phases_sum_to(const struct usage *u, uint8_t domain, int64_t end_ns)
 void usage_finish(struct usage *u, int64_t now_ns)
 {
     usage_speed(u, now_ns, u->speed);
-    u->frame_ns +=
-        u->frame_runs ? now_ns - u->frame_since_ns : 0; /* a frame at the end of the run */
+    /* A frame at the end of the run. */
+    u->frame_ns += u->frame_runs ? now_ns - u->frame_since_ns : 0;
     advance(u, now_ns);
     for (uint8_t i = 0; i < OBSERVER_DOMAINS; i++) {
         close_phase(u, now_ns, i);

@@ -53,13 +53,13 @@ struct usage {
     uint32_t n_running;
     struct usage_reactive reactive[MACHINE_MAX_DEVICES];
     units_sum actual_ns, isolated_ns, killed_ns; /* over ended launches */
-    double speed, speed_lost_ns,
-        speed_least; /* due to power limits; integral of 1 - speed; lowest speed */
+    /* The speed that power limits leave; integral of 1 - speed; lowest speed. */
+    double speed, speed_lost_ns, speed_least;
     int64_t speed_since_ns;
     uint64_t frames, frames_missed; /* frames begun, and missed */
     bool frame_runs;
-    int64_t frame_since_ns, frame_ns, frame_wait_ns,
-        frame_late_ns; /* start of the present frame; sums; longest delay */
+    /* Start of the present frame; sums; longest delay. */
+    int64_t frame_since_ns, frame_ns, frame_wait_ns, frame_late_ns;
 };
 
 /* range: of METRICS_MAX_MODELS models, MACHINE_MAX_DEVICES each. */
