@@ -183,6 +183,15 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
     return NULL;
 }
 
+bool compare_served_all(const struct compare_result *r, uint32_t policy, uint32_t replication)
+{
+    const double *shed = compare_values(r, policy, "all.shed");
+    const double *unfinished = compare_values(r, policy, "all.unfinished");
+    const double *ended = compare_values(r, policy, "counters.ended_with");
+    return shed != NULL && shed[replication] == (ended != NULL ? ended[replication] : 0.0) &&
+           unfinished[replication] == 0.0 && !compare_battery_gave_out(r, policy, replication);
+}
+
 struct extrapolated compare_extrapolated(const struct compare_result *r, uint32_t policy)
 {
     struct extrapolated x = {.n = 0};
@@ -281,11 +290,10 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
         const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
         const double *arrived = compare_values(&r, 0, "all.arrived");
         const double *window = compare_values(&r, 0, "arrival_window_s");
-        const double *verdict = compare_values(&r, 0, "backlog.verdict");
         struct compare_offered sum = {0.0, 0.0};
         int rc = 0;
         for (uint32_t i = 0; i < CAPACITY_REPLICATIONS && rc == 0; i++) {
-            if (verdict[i] == (double)METRICS_BATTERY_EMPTY) { /* a partial run has no capacity */
+            if (compare_battery_gave_out(&r, 0, i)) { /* a partial run has no capacity */
                 return err_add(e,
                                "--load: the battery is empty before the capacity of %s is measured",
                                plan->policies[plan->baseline].label);

@@ -73,6 +73,9 @@ const double *compare_values(const struct compare_result *r, uint32_t policy, co
 /* Whether the run ended with an empty battery, so that requests may be missing or unfinished. */
 bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy,
                               uint32_t replication);
+/* Whether the run served all requests but those that ended with their job (study_left). False for a
+ * failed run. */
+bool compare_served_all(const struct compare_result *r, uint32_t policy, uint32_t replication);
 
 /* Description of a comparison. */
 struct compare_head {

@@ -103,13 +103,9 @@ void regret_run(struct regret *g, const struct compare_plan *plan)
 static double *values_of(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
-    const double *shed = compare_values(r, policy, "all.shed");
-    const double *unfinished = compare_values(r, policy, "all.unfinished");
     double *out = xmalloc((r->replications + 1) * sizeof *out);
     for (uint32_t i = 0; i < r->replications; i++) {
-        bool all = x != NULL && shed[i] == 0.0 && unfinished[i] == 0.0 &&
-                   !compare_battery_gave_out(r, policy, i);
-        out[i] = all ? x[i] : METRIC_UNDEFINED;
+        out[i] = x != NULL && compare_served_all(r, policy, i) ? x[i] : METRIC_UNDEFINED;
     }
     return out;
 }

@@ -86,23 +86,13 @@ static bool try_draws(const struct tune *t, struct probe *probes)
 
 /* ---- training ---- */
 
-/* study_left is 0, from columns of values. */
-static bool served_all(const struct compare_result *r, uint32_t policy, uint32_t replication)
-{
-    const double *shed = compare_values(r, policy, "all.shed");
-    const double *unfinished = compare_values(r, policy, "all.unfinished");
-    const double *ended = compare_values(r, policy, "counters.ended_with");
-    return shed != NULL && ended != NULL && shed[replication] == ended[replication] &&
-           unfinished[replication] == 0.0 && !compare_battery_gave_out(r, policy, replication);
-}
-
 /* Training mean; NaN: the configuration cannot be chosen. */
 static double objective(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
     double sum = 0.0;
     for (uint32_t i = 0; i < r->replications; i++) {
-        bool fine = x != NULL && isfinite(x[i]) && served_all(r, policy, i);
+        bool fine = x != NULL && isfinite(x[i]) && compare_served_all(r, policy, i);
         sum += fine ? x[i] : METRIC_UNDEFINED;
     }
     return sum / r->replications;
