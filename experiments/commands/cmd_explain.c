@@ -158,7 +158,7 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
 {
     struct explain *x = explain_new(&k->config->soc.machine, id);
     for (uint32_t m = 0; m <= k->config->n_more; m++) {
-        explain_price(x, models_truth(k->config, m));
+        explain_price(x, &models_roofline(k->config, m)->model);
     }
     if (until_first(k->o)) {
         explain_until_first_token(x);
@@ -204,7 +204,8 @@ static double bound_s(const struct explain_case *k, uint32_t id)
     size_t row = row_of(k->trace, id);
     struct sim_setup setup;
     config_setup(k->config, k->policy, NULL, 0, &setup);
-    setup.truth = models_truth(k->config, trace_graph_model(k->trace->graph, (uint32_t)row));
+    setup.truth =
+        &models_roofline(k->config, trace_graph_model(k->trace->graph, (uint32_t)row))->model;
     setup.llm = setup.truth->llm;
     struct bound b;
     if (bound_init(&b, &setup) != 0) {

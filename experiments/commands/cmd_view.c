@@ -62,7 +62,7 @@ static int run_one(void *ctx, FILE *out UNUSED, struct err *e)
     runner_ranges(x->config, o.range);
     struct schedule *s = schedule_new(&x->config->soc.machine, x->trace, &o);
     for (uint32_t m = 0; m <= x->config->n_more; m++) {
-        schedule_price(s, models_truth(x->config, m));
+        schedule_price(s, &models_roofline(x->config, m)->model);
     }
     struct runner_options opt = {
         .decision_log = x->log, .observer = schedule_observer(s), .series = schedule_explainer(s)};

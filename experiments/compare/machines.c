@@ -5,6 +5,7 @@
 #include <gsl/gsl_linalg.h>
 
 #include "experiments/run/interval.h"
+#include "experiments/run/models.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
@@ -105,13 +106,14 @@ static void draw_residual(const struct config *c, const struct conformal *table,
 {
     struct machine_factor *x = &m->factor[k];
     const struct machine *machine = &c->soc.machine;
+    const struct llm *llm = models_llm(c, x->model);
     struct conformal_query q = {.soc = machine->name,
                                 .family = c->soc.family,
                                 .kind = machine->devices[x->device].kind,
                                 .phase = x->decode ? CONFORMAL_DECODE : CONFORMAL_PREFILL,
-                                .weights = c->llm.body_weights + c->llm.head_weights,
+                                .weights = llm->body_weights + llm->head_weights,
                                 .tokens = RESIDUAL_TOKENS,
-                                .mixture = c->llm.n_experts > 0};
+                                .mixture = llm->n_experts > 0};
     const uint32_t n = m->n_draws;
     OWNED double *u = xmalloc(((size_t)n + 2) * sizeof *u);
     OWNED double *error = xmalloc(((size_t)n + 2) * sizeof *error);
@@ -126,10 +128,12 @@ static void draw_residual(const struct config *c, const struct conformal *table,
     }
     x->low = portable_exp(error[n]);
     x->high = portable_exp(error[n + 1]);
-    struct conformal_coverage rows =
-        conformal_cover_draws(table, q.kind, q.phase, MACHINES_LEVEL_FRAC);
-    m->n_rows += rows.n;
-    m->n_rows_inside += rows.inside;
+    if (x->model == 0) { /* those of a kind and phase once */
+        struct conformal_coverage rows =
+            conformal_cover_draws(table, q.kind, q.phase, MACHINES_LEVEL_FRAC);
+        m->n_rows += rows.n;
+        m->n_rows_inside += rows.inside;
+    }
 }
 
 int machines_draw(const struct config *c, const struct config_options *o, uint32_t n,
@@ -184,34 +188,56 @@ static double at(const struct machines *m, uint32_t draw, uint32_t k, double x, 
     return factor == k ? x : m->factor[factor].nominal;
 }
 
-/* Divides the rates (prefill) or bandwidths (decode) of a device's entry by a residual. */
+/* Models with the same entry have different residuals, so each further model gets copies. */
+static void copy_entries(struct config *c)
+{
+    for (uint32_t i = 0; i < c->n_more; i++) {
+        struct config_model *m = &c->more[i];
+        m->own = xcalloc(c->soc.machine.n_devices, sizeof *m->own);
+        for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+            m->own[d] = *m->truth.runtime[d];
+            m->truth.runtime[d] = &m->own[d];
+        }
+    }
+}
+
+static void slow_down_entry(struct soc_runtime *r, bool decode, double factor, double ddr_peak)
+{
+    for (int i = 0; i < 2; i++) {
+        struct soc_curve *curve = i == 0 ? &r->many : &r->one;
+        if (decode) {
+            curve->bytes_per_s = fmin(ddr_peak, curve->bytes_per_s / factor);
+        } else {
+            curve->flop_per_s /= factor;
+        }
+    }
+}
+
+/* Divides the rates (prefill) or bandwidths (decode) of a model's entries by its residuals. */
 static void slow_down(const struct machines *m, uint32_t draw, uint32_t k, double x,
                       struct config *c)
 {
+    copy_entries(c);
     for (uint32_t i = 0; i < m->n_factors; i++) {
-        if (m->factor[i].kind != MACHINE_RESIDUAL) {
-            continue;
-        }
-        double factor = at(m, draw, k, x, i);
+        const struct machine_factor *f = &m->factor[i];
+        double factor = f->kind == MACHINE_RESIDUAL ? at(m, draw, k, x, i) : 1.0;
         if (factor == 1.0) {
             continue;
         }
         /* No setting has the factor, so the hash must, for stores to distinguish the run. */
         c->hash = hash_u64(hash_u64(c->hash, i), hash_bits(factor));
-        int d = m->factor[i].device;
-        struct soc_runtime *r = (struct soc_runtime *)(uintptr_t)c->truth.runtime[d];
-        if (m->factor[i].decode) {
-            double peak = c->soc.machine.ddr_peak_bytes_per_s;
-            r->many.bytes_per_s = fmin(peak, r->many.bytes_per_s / factor);
-            r->one.bytes_per_s = fmin(peak, r->one.bytes_per_s / factor);
-            /* Boundness is relative to the ceiling, and a slower engine is not less memory-bound.
-             */
-            c->contention_params.ceiling_bytes_per_s[d] =
-                fmax(r->many.bytes_per_s, r->one.bytes_per_s);
-        } else {
-            r->many.flop_per_s /= factor;
-            r->one.flop_per_s /= factor;
+        const struct roofline *of = models_roofline(c, f->model);
+        for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+            if (c->soc.devices[d].entry == c->soc.devices[f->device].entry) { /* all partitions */
+                slow_down_entry((struct soc_runtime *)(uintptr_t)of->runtime[d], f->decode, factor,
+                                c->soc.machine.ddr_peak_bytes_per_s);
+            }
         }
+    }
+    for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
+        /* Boundness is relative to the ceiling, and a slower engine is not less memory-bound. */
+        const struct soc_runtime *r = c->truth.runtime[d];
+        c->contention_params.ceiling_bytes_per_s[d] = fmax(r->many.bytes_per_s, r->one.bytes_per_s);
     }
 }
 

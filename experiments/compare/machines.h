@@ -5,11 +5,12 @@
  *              on each side (in the logarithm if low > 0)
  *   fit        parameters of one calibrated entry together: normal with the covariance that the
  *              calibration left in the file
- *   residual   error of a calibration on a model it has not seen, of a device and a phase:
- *              a draw of the left-out errors (hwmodels/conformal.h), as a factor of time; it moves
- *              the entry's rate (prefill) or bandwidth (decode)
- * Only runtime entries that the model uses count. Not varied are datasheet peaks, on which no time
- * depends, the memory size, which an owner knows, and frequency steps, whose speeds must rise.
+ *   residual   error of a calibration on a model it has not seen, of a device, a model and a
+ *              phase: a draw of the left-out errors (hwmodels/conformal.h), as a factor of time; it
+ *              moves the model's rate (prefill) or bandwidth (decode)
+ * Only runtime entries that a model of the run uses count. Not varied are datasheet peaks, on which
+ * no time depends, the memory size, which an owner knows, and frequency steps, whose speeds must
+ * rise.
  *
  * Draws are a Latin hypercube: each factor has one value in each of n equally likely intervals,
  * paired at random, so that means converge faster than with independent draws. */
@@ -17,7 +18,7 @@
 
 #include "experiments/run/config.h"
 
-#define MACHINES_MAX_FACTORS 120
+#define MACHINES_MAX_FACTORS 240
 #define MACHINES_LEVEL_FRAC 0.95 /* share of the draws within printed ranges */
 
 enum machine_factor_kind { MACHINE_RANGE, MACHINE_FIT, MACHINE_RESIDUAL };
@@ -31,14 +32,15 @@ struct machine_number {
 };
 
 struct machine_factor {
-    /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill". Nobody frees the texts.
-     */
+    /* "soc.devices.npu.runtimes.0.rate"; residuals: "residual.npu.prefill", of a further model
+     * "residual.npu.NAME.prefill". Nobody frees the texts. */
     const char *path, *unit;
     enum machine_factor_kind kind;
     const struct machine_number *number;
     const char *name;          /* within path: the number's key, after device and entry */
     int device;                /* index; -1: a number of the machine */
     bool decode;               /* of residuals; else prefill */
+    uint32_t model;            /* of residuals: number of the model */
     double nominal, low, high; /* in the file's unit; residuals: factors of time, 1 nominal */
     uint32_t group;            /* fits: first factor of the entry's joint draw */
 };

@@ -1,5 +1,6 @@
 /* Finds the uncertain numbers of a configuration's machine. */
 #include "experiments/compare/machines.h"
+#include "experiments/run/models.h"
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 
@@ -116,7 +117,7 @@ static void add_unstated(struct finder *f, const cJSON *entry, const char *path,
 /* Short prompts say of a decode batch's fill no more than that it lies between nothing and all. The
  * numbers of experts have the range that the machines with published prompts of mixtures ask for
  * (hwmodels/README.md). */
-static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entry, const char *path)
+static void add_fills(struct finder *f, bool mixture, const cJSON *entry, const char *path)
 {
     static const struct machine_factor batch = {.nominal = 1.0, .high = 1.0, .unit = "1"};
     static const struct machine_factor width = {
@@ -127,7 +128,7 @@ static void add_fills(struct finder *f, const struct llm *llm, const cJSON *entr
     if (json_number(fill, "value") > 0.0) {
         add_unstated(f, entry, path, "batch_fill", &batch);
     }
-    if (llm->n_experts > 0) {
+    if (mixture) {
         add_unstated(f, entry, path, "expert_fill", &width);
         add_unstated(f, entry, path, "expert_rows", &rows);
     }
@@ -196,20 +197,52 @@ static void add_fit(struct finder *f, const cJSON *entry, const char *path)
     }
 }
 
-static void add_residuals(struct finder *f, const struct device *d)
+/* Adds the residuals of a model on a device. `name`: of a further model, in its factors. */
+static void add_residuals(struct finder *f, const struct device *d, uint32_t model,
+                          const char *name)
 {
     static const char *const phases[] = {"prefill", "decode"};
+    OWNED char *of = xformat("residual.%s.", d->name);
     for (int i = 0; i < 2; i++) {
-        OWNED char *path = xformat("residual.%s.%s", d->name, phases[i]);
-        f->prefix = strlen(path) - strlen(phases[i]);
+        OWNED char *path = xformat("%s%s%s%s", of, name, name[0] != '\0' ? "." : "", phases[i]);
+        f->prefix = strlen(of);
         struct machine_factor *x = add(f, path);
         if (x != NULL) {
             x->kind = MACHINE_RESIDUAL;
             x->decode = i == 1;
+            x->model = model;
             x->nominal = 1.0;
             x->unit = "x time";
         }
     }
+}
+
+/* The number of the entry that a model uses on a device. */
+static long entry_of(const struct config *c, uint32_t d, uint32_t model)
+{
+    return models_roofline(c, model)->runtime[d] - c->soc.devices[d].runtimes;
+}
+
+/* Adds a model's entry on a device, unless an earlier model uses it, because others have no effect.
+ */
+static void add_entry(struct finder *f, const struct config *c, uint32_t d, uint32_t model,
+                      const cJSON *device)
+{
+    const long entry = entry_of(c, d, model);
+    bool mixture = false;
+    for (uint32_t i = 0; i <= c->n_more; i++) {
+        if (i < model && entry_of(c, d, i) == entry) {
+            return;
+        }
+        mixture = mixture || (entry_of(c, d, i) == entry && models_llm(c, i)->n_experts > 0);
+    }
+    const cJSON *r = cJSON_GetArrayItem(json_member(device, "runtimes"), (int)entry);
+    OWNED char *own = xformat("soc.devices.%s.", json_string(device, "name"));
+    OWNED char *path = xformat("%sruntimes.%ld", own, entry);
+    f->prefix = strlen(path) + 1;
+    add_object(f, r, path, r, "");
+    add_fills(f, mixture, r, path);
+    add_fit(f, r, path);
 }
 
 int machines_find(const struct config *c, struct machines *m, struct err *e)
@@ -235,19 +268,16 @@ int machines_find(const struct config *c, struct machines *m, struct err *e)
             continue; /* partitions share the numbers of an entry */
         }
         const cJSON *device = cJSON_GetArrayItem(devices, (int)c->soc.devices[d].entry);
-        /* Only the entry that this model uses, because others have no effect. */
-        long entry = c->truth.runtime[d] - c->soc.devices[d].runtimes;
-        const cJSON *r = cJSON_GetArrayItem(json_member(device, "runtimes"), (int)entry);
         OWNED char *own = xformat("soc.devices.%s", json_string(device, "name"));
-        OWNED char *path = xformat("%s.runtimes.%ld", own, entry);
         f->device = (int)d;
         f->prefix = strlen(own) + 1;
         add_object(f, device, own, NULL, "");
-        f->prefix = strlen(path) + 1;
-        add_object(f, r, path, r, "");
-        add_fills(f, &c->llm, r, path);
-        add_fit(f, r, path);
-        add_residuals(f, &c->soc.machine.devices[d]);
+        const cJSON *more = json_member(json_member(c->tree, "models"), "more");
+        for (uint32_t i = 0; i <= c->n_more; i++) {
+            const cJSON *name = i > 0 ? cJSON_GetArrayItem(more, (int)i - 1) : NULL;
+            add_entry(f, c, d, i, device);
+            add_residuals(f, &c->soc.machine.devices[d], i, name != NULL ? name->string : "");
+        }
     }
     f->device = -1;
     f->prefix = strlen("soc.");

@@ -150,7 +150,7 @@ static int load_explained(struct study_cell *c, struct err *e)
     if (rc == 0) {
         c->observer_state = explain_new(&c->config->soc.machine, EXPLAIN_ALL);
         for (uint32_t m = 0; m <= c->config->n_more; m++) {
-            explain_price(c->observer_state, models_truth(c->config, m));
+            explain_price(c->observer_state, &models_roofline(c->config, m)->model);
         }
         c->observer = explain_observer(c->observer_state);
         c->observer_write = write_requests;

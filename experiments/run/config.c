@@ -235,6 +235,9 @@ int config_of_text(struct config *c, const char *tree, struct err *e)
 void config_fini(struct config *c)
 {
     cJSON_Delete(c->tree);
+    for (uint32_t i = 0; i < c->n_more; i++) {
+        free(c->more[i].own);
+    }
     free(c->more);
     free(c->setup_more);
     memset(c, 0, sizeof *c);

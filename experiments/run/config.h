@@ -84,6 +84,7 @@ struct config_sim {
 struct config_model {
     struct llm llm;
     struct roofline truth;
+    struct soc_runtime *own; /* owned; its entries on a drawn machine, or NULL */
 };
 
 /* Has pointers into itself: never copy it. */

@@ -204,9 +204,14 @@ void models_price(struct config *c)
     }
 }
 
-const struct hwmodel *models_truth(const struct config *c, uint32_t model)
+const struct roofline *models_roofline(const struct config *c, uint32_t model)
 {
-    return model == 0 ? &c->truth.model : &c->more[model - 1].truth.model;
+    return model == 0 ? &c->truth : &c->more[model - 1].truth;
+}
+
+const struct llm *models_llm(const struct config *c, uint32_t model)
+{
+    return model == 0 ? &c->llm : &c->more[model - 1].llm;
 }
 
 void models_read(struct config *c, struct err *e)
@@ -261,7 +266,7 @@ double models_runtime_bytes(const struct config *c, const struct trace *t)
         uint32_t chunk = c->soc.machine.devices[d].chunk_rows;
         struct footprint_model of[SIM_MAX_MODELS];
         for (uint32_t i = 0; i <= c->n_more; i++) {
-            of[i].llm = i == 0 ? &c->llm : &c->more[i - 1].llm;
+            of[i].llm = models_llm(c, i);
             of[i].tokens = chunk > 0 && chunk < longest[i] ? chunk : longest[i];
         }
         most = fmax(most, m->counted ? footprint_extra_bytes(m, of, c->n_more + 1) : 0.0);

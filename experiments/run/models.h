@@ -14,6 +14,8 @@
 
 struct config;
 struct config_options;
+struct llm;
+struct roofline;
 
 struct model_option {
     const char *name;  /* name in requests */
@@ -33,8 +35,9 @@ char *models_add_files(cJSON *tree, const char *llm, struct err *e);
  * their kernel times, on the machine as changed by the default model's runtimes. */
 void models_read(struct config *c, struct err *e);
 void models_price(struct config *c);
-/* Returns the kernel-time model of a model of the run; 0: the default one. */
-const struct hwmodel *models_truth(const struct config *c, uint32_t model);
+/* A model of the run, and its kernel-time model; 0: the default one. */
+const struct llm *models_llm(const struct config *c, uint32_t model);
+const struct roofline *models_roofline(const struct config *c, uint32_t model);
 
 /* Memory of the runtime next to weights and KV, with the budgets of kernels (hwmodels/footprint.h):
  * that of the device whose runtime needs most. A pass of static kernels has a chunk of a prompt. t

@@ -1,5 +1,6 @@
 #include "experiments/run/runner.h"
 
+#include "experiments/run/models.h"
 #include "experiments/run/worker.h"
 #include "policies/external/external.h"
 #include "sim/base/nearest.h"
@@ -114,7 +115,7 @@ _Static_assert(METRICS_MAX_MODELS == SIM_MAX_MODELS, "metrics of every model");
 /* The entry of a device that a model of the run runs on: models of other widths have others. */
 static const struct soc_runtime *entry_of(const struct config *c, uint32_t model, uint32_t device)
 {
-    return (model == 0 ? &c->truth : &c->more[model - 1].truth)->runtime[device];
+    return models_roofline(c, model)->runtime[device];
 }
 
 void runner_ranges(const struct config *c,

@@ -2,6 +2,7 @@
 
 #include "experiments/run/config_notes.h"
 #include "experiments/run/interval.h"
+#include "experiments/run/models.h"
 #include "experiments/run/price.h"
 
 #define LEAST_SHOWN_FRAC 0.0005 /* prints as 0.1 % */
@@ -41,24 +42,27 @@ static void transfer(const struct config *c, struct document *list)
 
 /* Without data in the file, the cost of a decode batch is derived from short prompts. Whether
  * batching pays depends on it, so warn if a batch is expensive by that rule. */
-static void batches(const struct config *c, struct document *list)
+static void batches(const struct config *c, uint32_t model, struct document *list)
 {
+    const struct roofline *truth = models_roofline(c, model);
     for (uint32_t i = 0; i < c->soc.machine.n_devices; i++) {
-        const struct soc_runtime *r = c->truth.runtime[i];
+        const struct soc_runtime *r = truth->runtime[i];
         if (r == NULL || r->fill_rows <= 0.0 || r->batch_fill_own || r->ops.given ||
             c->soc.machine.devices[i].chunk_rows > 0) {
             continue;
         }
-        struct work_shape one = price_decode_shape(&c->llm, BATCH_CONTEXT, 1);
-        struct work_shape two = price_decode_shape(&c->llm, BATCH_CONTEXT, 2);
-        double times = price_pass(&c->truth, (uint8_t)i, &two).seconds /
-                       price_pass(&c->truth, (uint8_t)i, &one).seconds;
+        struct work_shape one = price_decode_shape(models_llm(c, model), BATCH_CONTEXT, 1);
+        struct work_shape two = price_decode_shape(models_llm(c, model), BATCH_CONTEXT, 2);
+        double times = price_pass(truth, (uint8_t)i, &two).seconds /
+                       price_pass(truth, (uint8_t)i, &one).seconds;
         if (times >= DEAR_BATCH) {
-            warnings_add(list,
-                         "%s: two sequences decode in %.2f times the time of one. That is a short "
-                         "prompt's cost; no batch of %s is measured (batch_fill, "
-                         "hwmodels/README.md)",
-                         c->soc.machine.devices[i].name, times, r->runtime);
+            warnings_add(
+                list,
+                "%s%s%s: two sequences decode in %.2f times the time of one. That is a short "
+                "prompt's cost; no batch of %s is measured (batch_fill, "
+                "hwmodels/README.md)",
+                c->soc.machine.devices[i].name, c->n_more > 0 ? ", " : "",
+                c->n_more > 0 ? models_llm(c, model)->name : "", times, r->runtime);
         }
     }
 }
@@ -98,7 +102,7 @@ static void add_data(void *list, const char *text)
 
 static uint32_t width_of(const struct config *c, uint32_t model)
 {
-    return (model == 0 ? &c->llm : &c->more[model - 1].llm)->weight_bits;
+    return models_llm(c, model)->weight_bits;
 }
 
 /* Each width of the run's models once. */
@@ -109,7 +113,7 @@ static void widths(const struct config *c, struct document *list)
         while (width_of(c, first) != width_of(c, m)) {
             first++;
         }
-        const struct roofline *truth = m == 0 ? &c->truth : &c->more[m - 1].truth;
+        const struct roofline *truth = models_roofline(c, m);
         for (uint32_t i = 0; i < c->soc.machine.n_devices && first == m; i++) {
             if (truth->fallback[i]) {
                 warnings_add(list,
@@ -130,7 +134,9 @@ void warnings_machine(const struct config *c, struct document *list)
                      c->soc.machine.name);
     }
     transfer(c, list);
-    batches(c, list);
+    for (uint32_t i = 0; i <= c->n_more; i++) {
+        batches(c, i, list);
+    }
     mixture(json_member(c->tree, "llm"), list);
     const cJSON *m;
     cJSON_ArrayForEach (m, json_member(json_member(c->tree, "models"), "more")) {
