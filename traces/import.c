@@ -116,8 +116,9 @@ uint64_t import_key(const char *name)
 void import_add(struct import *im, const struct import_row *row)
 {
     /* A request without an answer failed at its source. Its intended length is unknown. */
-    if (row->output == 0) {
-        im->lost.failed++;
+    im->lost.failed += row->output == 0;
+    im->lost.promptless += row->output > 0 && row->input == 0;
+    if (row->output == 0 || row->input == 0) {
         return;
     }
     LIST_ADD(im->rows, im->n, *row);
@@ -211,10 +212,11 @@ int trace_import(const struct trace_import_options *o, const char *path, struct 
             (void)fclose(in);
         }
     }
-    size_t left_out = im.lost.failed + im.lost.uncounted;
+    size_t left_out = im.lost.failed + im.lost.promptless + im.lost.uncounted;
     if (e->n == before && im.n == 0 && left_out > 0) {
-        (void)err_add(e, "%s: no requests: all %zu failed at their source or have no output tokens",
-                      path, left_out);
+        (void)err_add(
+            e, "%s: no requests: all %zu failed at their source or lack prompt or output tokens",
+            path, left_out);
     }
     int rc = -EINVAL;
     if (e->n == before) {

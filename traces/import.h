@@ -76,7 +76,7 @@ struct import_format {
 extern const struct import_format import_csv_formats[], import_json_formats[];
 
 /* Adds a request. A request without output failed at its source. It is counted, not added, because
- * its length is unknown. */
+ * its length is unknown. So is one without a prompt, from which no output could come. */
 void import_add(struct import *im, const struct import_row *row);
 /* Nanoseconds since 1970 of a date and time, separated by a space or T, or -1. A zone may follow.
  */

@@ -163,7 +163,7 @@ static void csv_read(struct import *im, const struct import_format *format, FILE
         is_unix = is_unix || (c->ours && first && strtod(csvfile_text(f, at), NULL) > IMPORT_MAX_S);
         first = false;
         r.start_ns = arrival_of(f, dated, is_unix, at, e);
-        r.input = csvfile_u64(f, input, 1, IMPORT_MAX_TOKENS, e);
+        r.input = csvfile_u64(f, input, 0, IMPORT_MAX_TOKENS, e);
         r.output = csvfile_u64(f, output, 0, IMPORT_MAX_TOKENS, e);
         r.prefix = prefix < 0 ? 0 : csvfile_u64(f, prefix, 0, IMPORT_MAX_TOKENS, e);
         const char *name = session < 0 ? "" : csvfile_text(f, session);

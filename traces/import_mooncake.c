@@ -78,7 +78,8 @@ void import_mooncake_line(struct import *im, const cJSON *o, const struct import
     struct import_row r = {
         .end_ns = TIME_NEVER_NS, .line = (uint32_t)p->number, .key = session_of(o, p)};
     size_t last = r.key != 0 ? map_find(&im->names, r.key) : IMPORT_NONE;
-    r.input = import_tokens(either(o, "input_length", "input_tokens"), "input_length", 1.0, p);
+    r.input = import_tokens(either(o, "input_length", "input_tokens"), "input_length",
+                            r.key != 0 ? 1.0 : 0.0, p);
     r.output = import_tokens(either(o, "output_length", "output_tokens"), "output_length",
                              r.key != 0 ? 1.0 : 0.0, p);
     if (last == IMPORT_NONE) {

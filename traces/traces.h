@@ -197,14 +197,14 @@ struct trace_import_options {
         .to_s = (double)INFINITY, .rate_scale = 1.0, .sample_frac = 1.0, .seed = 1,                \
         .chars_per_token = 4.0, .think_s = 10.0                                                    \
     }
-/* Data of a source that a trace cannot represent. Requests without output tokens (failed ones) are
- * left out. Prompt tokens that the source's cache served are computed unless an earlier turn of the
- * session left them, because prefixes belong to a session. If the end of an answer is unknown, the
- * gap to the next turn is the time between their arrivals. */
+/* Data of a source that a trace cannot represent. Requests without output tokens (failed ones), or
+ * without a prompt, are left out. Prompt tokens that the source's cache served are computed unless
+ * an earlier turn of the session left them, because prefixes belong to a session. If the end of an
+ * answer is unknown, the gap to the next turn is the time between their arrivals. */
 struct trace_import_losses {
     const char *format; /* the format that was used */
     size_t rows; /* requests read, before from_s, to_s and sample_frac; all counts are of these */
-    size_t failed, gaps_from_arrivals, turns;
+    size_t failed, promptless, gaps_from_arrivals, turns;
     size_t empty;       /* request graph: answers without tokens, which get one */
     size_t other_model; /* requests of another model than their session's first */
     size_t overlapping; /* sent while another request of their agent was running */

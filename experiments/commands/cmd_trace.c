@@ -48,6 +48,10 @@ static void note_losses(const struct trace_import_losses *l)
         (void)fprintf(stderr, "xpusim: note: trace: %zu request%s without output tokens left out\n",
                       l->failed, text_plural(l->failed));
     }
+    if (l->promptless > 0) {
+        (void)fprintf(stderr, "xpusim: note: trace: %zu request%s without prompt tokens left out\n",
+                      l->promptless, text_plural(l->promptless));
+    }
     if (l->uncounted > 0) {
         (void)fprintf(stderr,
                       "xpusim: note: trace: %zu request%s without numbers of tokens left out, the "

@@ -224,7 +224,7 @@ static const struct bad BAD[] = {
     {"plain", PLAIN "0,1,0,\n", {"no requests"}}, /* the only one failed */
     {"plain", "arrival_s,input_tokens\n1,2\n", {"no column \"output_tokens\""}},
     {"plain", PLAIN "-1,5,5,\n", {":2: column arrival_s"}},
-    {"plain", PLAIN "0,5,5,\n1,0,5,\n", {":3: column input_tokens"}},
+    {"plain", PLAIN "0,5,5,\n1,-1,5,\n", {":3: column input_tokens"}},
     {"plain", PLAIN "0,5,-5,\n", {":2: column output_tokens"}},
     {"plain", PLAIN "0,5,5,urgent\n", {":2: column class: \"urgent\"", "reactive or proactive"}},
     {"azure", "TIMESTAMP,ContextTokens,Tokens\n0,5,5\n", {"no column"}},
@@ -278,7 +278,7 @@ static const struct bad BAD[] = {
     {"mooncake", MOON MOON "{\"timestamp\":1,\n", {":3: must be one JSON object"}},
     {"mooncake", "{} {}\n", {":1: must be one JSON object"}},
     {"mooncake", "{\"timestamp\":-1,\"input_length\":2,\"output_length\":3}", {":1: timestamp"}},
-    {"mooncake", "{\"timestamp\":1,\"input_length\":0,\"output_length\":3}", {":1: input_length"}},
+    {"mooncake", "{\"timestamp\":1,\"input_length\":-1,\"output_length\":3}", {":1: input_length"}},
     {"mooncake",
      "{\"timestamp\":1,\"input_length\":2,\"output_length\":3.5}",
      {":1: output_length", "whole number"}},

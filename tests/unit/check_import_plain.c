@@ -1,5 +1,7 @@
 /* Logs of one's own (`plain`): dates, ends of answers, users and tools. And columns that no
  * importer reads. */
+#include <string.h>
+
 #include "sim/base/units.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
@@ -131,6 +133,29 @@ START_TEST(azure_images_are_noted)
 }
 END_TEST
 
+/* One of four rows has no prompt, one no answer and one neither; the last counts as failed. A line
+ * of Mooncake without a prompt is left out, too; in a session it is refused. */
+START_TEST(requests_without_a_prompt_are_left_out)
+{
+    ck_assert_ptr_null(error_as("azure", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                         "2023-11-16 18:00:00.0,374,44\n"
+                                         "2023-11-16 18:00:01.0,0,109\n"
+                                         "2023-11-16 18:00:02.0,5,0\n"
+                                         "2023-11-16 18:00:03.0,0,0\n"));
+    ck_assert_uint_eq(t.n, 1);
+    ck_assert_uint_eq(lost.rows, 1);
+    ck_assert_uint_eq(lost.promptless, 1);
+    ck_assert_uint_eq(lost.failed, 2);
+    ck_assert_ptr_null(error_as("mooncake",
+                                "{\"timestamp\":0,\"input_length\":0,\"output_length\":9}\n"
+                                "{\"timestamp\":5,\"input_length\":8,\"output_length\":9}\n"));
+    ck_assert_uint_eq(t.n, 1);
+    ck_assert_uint_eq(lost.promptless, 1);
+    ck_assert_ptr_nonnull(strstr(error_of("arrival_s,input_tokens,output_tokens\n1,0,5\n"),
+                                 "no requests: all 1 failed at their source or lack prompt"));
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("import of own logs", .teardown = teardown),
     TEST(plain_files_may_have_dates_ends_and_columns_without_a_use),
@@ -138,5 +163,6 @@ static const struct suite_row suite[] = {
     TEST(plain_files_have_dates_or_seconds),
     TEST(plain_files_may_have_users_and_tools),
     TEST(azure_images_are_noted),
+    TEST(requests_without_a_prompt_are_left_out),
 };
 SUITE_MAIN("own logs", suite)
