@@ -3,7 +3,6 @@
 #include "sim/base/quantile.h"
 #include "sim/base/rng.h"
 
-/* A request that finished has waited for its first token, and then for the others. */
 static double value_of(const struct request_time *t, enum against_metric m)
 {
     SIM_ASSERT(!t->finished || (t->ttft_s >= 0.0 && t->e2e_s >= t->ttft_s && !(t->tpot_s < 0.0)));
@@ -18,19 +17,18 @@ double against_mape(const struct request_times *x, const struct request_times *y
     for (size_t i = 0; i < x->n && i < y->n; i++) {
         double a = value_of(&x->v[i], m);
         double b = value_of(&y->v[i], m);
-        /* A request that ended in one run only has no time to compare; how many finish is a metric
-         * of its own. */
+        /* Requests that finished in only one of the runs have no pair of times. */
         if (x->v[i].finished && y->v[i].finished && isfinite(a) && b > 0.0) {
             sum += fabs(a / b - 1.0);
             n++;
         }
     }
-    /* Two runs of one trace, or one was not made (against_print.c: mape_at_speed). */
+    /* Both runs have one trace, or x was not run (mape_at_speed in against_print.c). */
     SIM_ASSERT((x->n == y->n || x->v == NULL) && n <= x->n && isfinite(sum));
     return n > 0 ? sum / n : (double)NAN;
 }
 
-/* By request, its error in the mean over repeats; NaN: none. */
+/* Mean error of request i over the repeats in which it finished; NaN: none. */
 static double request_error(const struct request_times *x, const struct against_policy *p, size_t i,
                             enum against_metric m)
 {
@@ -109,7 +107,7 @@ double against_mape_of_means(const struct request_times *x, const struct against
             n++;
         }
     }
-    SIM_ASSERT(isfinite(sum) && n <= x->n); /* a request that no repeat finished is no error */
+    SIM_ASSERT(isfinite(sum) && n <= x->n); /* requests that no repeat finished are left out */
     return n > 0 ? sum / n : (double)NAN;
 }
 
@@ -130,19 +128,19 @@ double against_mean(const struct request_times *t, enum against_metric m, enum r
 
 /* ---- order of policies ---- */
 
-/* Mean of some repeats of a policy, with the least and the greatest of the repeats' means. */
+/* Mean over repeats of a policy, and the least and greatest mean of one repeat. */
 struct seen {
     double mean, low, high;
 };
 
-/* r NULL: all repeats; else as many, drawn with replacement. */
+/* r NULL: takes each repeat once; otherwise draws as many with replacement. */
 static struct seen see(const struct against_policy *p, enum against_metric m,
                        enum request_class cls, struct rng *r)
 {
     struct seen out = {0.0, HUGE_VAL, -HUGE_VAL};
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_real; k++) {
-        /* Whole repeats are drawn: requests of one run share the machine's state and are not
+        /* Draws whole repeats, because requests of one run share the machine's state and are not
          * independent. */
         uint32_t of = r != NULL ? rng_below(r, p->n_real) : k;
         double v = against_mean(&p->real[of].times, m, cls);
@@ -165,7 +163,8 @@ double against_real_mean(const struct against_policy *p, enum against_metric m,
     return see(p, m, cls, NULL).mean;
 }
 
-/* Tau of reality and other values, by policy. Pairs whose real ranges overlap are tied. */
+/* Kendall's tau between the real means x and other values y of n policies. Pairs with overlapping
+ * real ranges are tied. */
 static double tau_of(const struct seen *x, const double *y, uint32_t n, struct against_tau *counts)
 {
     int32_t agree = 0;
@@ -180,7 +179,8 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
                 continue;
             }
             counts->pairs++;
-            /* Reality does not order these two, so no simulation can get their order wrong. */
+            /* The real runs do not order these two, so a simulation cannot get their order
+             * wrong. */
             if (x[i].low <= x[j].high && x[j].low <= x[i].high) {
                 counts->tied++;
                 continue;
@@ -190,12 +190,12 @@ static double tau_of(const struct seen *x, const double *y, uint32_t n, struct a
         }
     }
     SIM_ASSERT(counts->pairs == counts->tied + used && counts->pairs <= n * (n - 1) / 2);
-    SIM_ASSERT((uint32_t)abs(agree) <= used); /* so that it is from -1 to 1 */
+    SIM_ASSERT((uint32_t)abs(agree) <= used); /* so tau is from -1 to 1 */
     return used > 0 ? agree / (double)used : (double)NAN;
 }
 
-/* Tau of redrawn reality against `other`, or against a second draw of itself where that is NULL;
- * what is tied is decided in each draw. */
+/* Bootstrap interval of tau between resampled real runs and `other`; NULL: a second resample. Each
+ * draw has its own ties. */
 static void take_interval(const struct against *a, const double *other, enum against_metric m,
                           enum request_class cls, struct against_tau *t)
 {
@@ -203,7 +203,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     SCOPED(sample_fini) struct sample draws;
     struct against_tau unused;
     SIM_ASSERT(a->n_policies <= AGAINST_MAX_POLICIES);
-    /* A fixed key: the same runs give the same interval. */
+    /* The key is fixed, so the same runs give the same interval. */
     rng_init(&r, rng_key(1, RNG_BOOTSTRAP, m, cls));
     sample_init(&draws, false);
     for (int i = 0; i < DRAWS; i++) {
@@ -220,7 +220,7 @@ static void take_interval(const struct against *a, const double *other, enum aga
     }
     t->low = sample_quantile(&draws, 0.025);
     t->high = sample_quantile(&draws, 0.975);
-    /* Reality against itself has only the mean of its redraws. */
+    /* Without other values, tau is the mean over the draws. */
     t->tau = other != NULL ? t->tau : sample_mean(&draws);
     SIM_ASSERT(!(t->low > t->high) && !(t->low < -1.0) && !(t->high > 1.0));
 }
@@ -239,7 +239,7 @@ static struct against_tau tau_against(const struct against *a, const double *oth
     if (other != NULL) {
         out.tau = tau;
     }
-    /* One repeat, drawn again, is itself: its interval would have no width. */
+    /* A resample of one repeat is that repeat, so its interval would have no width. */
     if (a->repeats > 1) {
         take_interval(a, other, m, cls, &out);
     }

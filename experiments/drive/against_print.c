@@ -10,12 +10,12 @@ static double mape_simulated(const struct against_policy *p, uint32_t model, enu
     return e.mean;
 }
 
-/* Mean over repeats, with kernels as fast as they were in each. */
+/* Mean error over repeats of the simulation at that repeat's kernel speed. */
 static double mape_at_speed(const struct against_policy *p, enum against_metric m)
 {
     double sum = 0.0;
     for (uint32_t k = 0; k < p->n_real; k++) {
-        /* No measured times: nothing was simulated at that speed. */
+        /* Without measured times in the file there is no such simulation. */
         SIM_ASSERT(p->at_speed[k].v != NULL || p->at_speed[k].n == 0);
         sum += against_mape(&p->at_speed[k], &p->real[k].times, m);
     }
@@ -33,7 +33,7 @@ static struct speed mean_speed(const struct against_policy *p)
     return mean;
 }
 
-/* Mean over pairs of repeats: the same run twice. */
+/* Mean error between two repeats, over all ordered pairs. */
 static double mape_real(const struct against_policy *p, enum against_metric m)
 {
     double sum = 0.0;

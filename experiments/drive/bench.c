@@ -2,17 +2,18 @@
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
-/* Rows of the passes that the first prompt comes in: few rows and many in turn, so that both meet
- * short and long prefixes. */
+/* Rows per pass of the first prompt. Small and large passes alternate, so that both meet short and
+ * long prefixes. */
 static const uint16_t pieces[] = {
     64, 2, 8,  32, 16, 96,  4, 24, 3, 48, 12, 6,  128, 1,  2, 8,  32, 16, 64, 4,
     24, 3, 48, 12, 6,  128, 1, 2,  8, 32, 16, 80, 4,   24, 3, 48, 12, 6,  1,
 };
-/* Other prompts, each in one pass. */
+/* Tokens of the other prompts, each computed in one pass. */
 static const uint16_t prompts[] = {20, 40, 60, 72, 130, 256, 520};
 #define REQUESTS (1 + N(prompts))
 
-/* Then decodes: of requests first to first + n - 1 together, or of one with fused layers. */
+/* A decode pass after the prompts: requests first to first + n - 1 together, or one request with
+ * fused layers. */
 struct batch {
     uint8_t first, n;
     bool fused;
@@ -35,8 +36,8 @@ struct bench {
 static void arrived(struct sched *s, const struct request *r)
 {
     struct bench *b = s->state;
-    SIM_ASSERT(b->n < REQUESTS &&
-               r->id == b->n); /* in the order of the trace: tables count on it */
+    /* The tables assume that requests arrive in the order of the trace. */
+    SIM_ASSERT(b->n < REQUESTS && r->id == b->n);
     b->requests[b->n++] = r;
 }
 
@@ -47,7 +48,7 @@ static void pass_done(struct sched *s, const struct pass *p)
     b->running = false;
 }
 
-/* The segments of a step; how many there are. */
+/* Fills the segments of the current step. Returns how many there are. */
 static uint32_t step_segments(const struct bench *b, struct segment *out, bool *fused)
 {
     const uint32_t prefills = N(pieces) + N(prompts);
@@ -92,7 +93,7 @@ static void schedule(struct sched *s)
     b->running = true;
     b->step++;
     int rc = sched_launch(s, &l, NULL);
-    SIM_ASSERT(rc == 0); /* the device has nothing else */
+    SIM_ASSERT(rc == 0); /* the device runs nothing else */
 }
 
 static const struct policy_param params[] = {
@@ -123,7 +124,7 @@ static uint32_t tokens_of(uint32_t request)
     return n;
 }
 
-/* The prompt's own token and one of each batch. */
+/* Output tokens of a request: one of its prompt, and one of each batch that has it. */
 static uint32_t answers_of(uint32_t request)
 {
     uint32_t n = 1;
@@ -134,7 +135,7 @@ static uint32_t answers_of(uint32_t request)
     return n;
 }
 
-/* For assertions: one of each prompt, and one of each row of a batch. */
+/* For assertions: counts output tokens by prompts and batches instead of by requests. */
 static size_t tokens_by_batch(void)
 {
     size_t n = REQUESTS;
@@ -182,7 +183,7 @@ int bench_execute(const struct drive_options *o, const struct config *c, uint8_t
     struct config_policy p = {.ops = &bench_ops, .params_text = "", .label = "bench"};
     struct runner_options opt = {0};
     SCOPED(trace_fini) struct trace t;
-    *first = *c; /* borrows all of it: never freed as a configuration */
+    *first = *c; /* borrows all members, so it is never freed as a configuration */
     first->llm.n_layers = c->llm.n_layers < BENCH_LAYERS ? c->llm.n_layers : BENCH_LAYERS;
     p.params = (struct policy_params){.n = 1, .v = {device}};
     trace_fill(&t);

@@ -8,7 +8,7 @@
 #include "experiments/shell/cli.h"
 #include "sim/base/json.h"
 
-/* ---- what ran ---- */
+/* ---- runs ---- */
 
 static double output_tokens(const struct trace *t)
 {
@@ -16,12 +16,12 @@ static double output_tokens(const struct trace *t)
     for (size_t i = 0; i < t->n; i++) {
         n += t->rows[i].output_tokens;
     }
-    SIM_ASSERT(n >= (double)t->n); /* each request answers */
+    SIM_ASSERT(n >= (double)t->n); /* each request has an output token */
     return n;
 }
 
-/* A fit relies on this for each kernel: it took time, its rows are some of its launch's, and rows
- * of attention are of its sequences, each once. */
+/* For assertions: checks what a fit relies on. Times are positive, rows are within the launch's,
+ * and rows of attention are those of its segments, each once. */
 static bool kernels_ok(const struct drive_report *r)
 {
     for (size_t i = 0; i < r->n_kernels; i++) {
@@ -43,7 +43,7 @@ static bool kernels_ok(const struct drive_report *r)
     return true;
 }
 
-/* Takes what ran and frees it; an exit status. */
+/* Adds a run's kernels to the input, and frees the run. Returns an exit status. */
 static int take(struct calibration *c, const char *policy, const char *on, double tokens,
                 struct real_run *r)
 {
@@ -104,7 +104,7 @@ static int run_benches(struct calibration *c, struct err *e)
             status = take(c, "bench", m->devices[d].name, bench_tokens(), &r);
         }
     }
-    SIM_ASSERT(status != EXIT_BAD_INPUT); /* the bench is the program's own */
+    SIM_ASSERT(status != EXIT_BAD_INPUT); /* the bench has no input of the user */
     SIM_ASSERT(status != EXIT_OK || is_interrupted(c) ||
                c->in.fit.n_runs - before == benches_of(m));
     return status;
@@ -134,7 +134,7 @@ int calibration_round(struct calibration *c, struct err *e)
 void calibration_pairs(struct calibration *c)
 {
     SCOPED(err_fini) struct err why = ERR_INIT;
-    SIM_ASSERT(c->said == NULL && c->pairs.n == 0); /* once */
+    SIM_ASSERT(c->said == NULL && c->pairs.n == 0); /* called once */
     c->said = document_new();
     if (pairs_here(c->drive, &c->config->soc.machine, &c->pairs, &why) != 0) {
         document_note(c->said, "pairs of kernels were not measured: %s",
@@ -142,7 +142,7 @@ void calibration_pairs(struct calibration *c)
     }
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
 {
@@ -173,7 +173,7 @@ int calibration_write(struct calibration *c, struct fit *fit, struct err *e)
     return rc == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-/* The file keeps what it had of what this clock cannot see. */
+/* Numbers that this clock cannot measure keep their earlier values in the file. */
 static void print_unseen(const struct calibration *c, FILE *out)
 {
     if (c->drive->clock == DRIVE_CLOCK_CPU) {
@@ -187,7 +187,8 @@ static void print_unseen(const struct calibration *c, FILE *out)
 void calibration_print(const struct calibration *c, const struct fit *f, FILE *out)
 {
     const struct machine *m = &c->config->soc.machine;
-    SIM_ASSERT(f->n_devices == m->n_devices && f->n_runs == c->in.fit.n_runs); /* of these runs */
+    /* The fit is of these runs. */
+    SIM_ASSERT(f->n_devices == m->n_devices && f->n_runs == c->in.fit.n_runs);
     (void)fprintf(out, "%u run%s, %u of them disturbed\n", f->n_runs, text_plural(f->n_runs),
                   f->n_disturbed);
     for (uint32_t i = 0; i < f->n_parts; i++) {

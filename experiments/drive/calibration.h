@@ -13,11 +13,11 @@ struct calibration {
     const struct config_options *options; /* of the traces */
     struct option_texts traces, policies; /* no policies: openvino-cb and agent-xpu-v2 */
     const char *out;                      /* the SoC file */
-    bool trace_only;                      /* without bench.h */
-    struct transfer transfer;             /* made by calibration_write */
+    bool trace_only;                      /* skips the bench (bench.h) */
+    struct transfer transfer;             /* set by calibration_write */
     struct fit_input in;                  /* kernels of all runs so far; fit_input_init and _fini */
     uint32_t n_whole;                     /* runs of policies among them; the others are benches */
-    struct pairs pairs;                   /* of calibration_pairs */
+    struct pairs pairs;                   /* set by calibration_pairs */
     struct document *said;                /* report on the pairs; NULL: none wanted */
 };
 

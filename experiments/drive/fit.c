@@ -1,7 +1,7 @@
 #include "experiments/drive/fit_impl.h"
 
 #define MIN_KERNELS 8
-#define KINDS_PER_TERM 2 /* of work, for a line of its own */
+#define KINDS_PER_TERM 2 /* least kinds of work per term for a line of a device's own */
 
 /* ---- input ---- */
 
@@ -72,16 +72,16 @@ void fit_line_solve(struct fit_line *l)
     }
     double spread = l->n * l->xx - l->x * l->x;
     SIM_ASSERT(l->x > 0.0 && l->y >= 0.0);
-    /* If all sizes are equal there is no slope, and all of the time counts as fixed. */
+    /* If all sizes are equal, there is no slope, and all of the time counts as fixed. */
     l->slope_s = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : 0.0;
     l->slope_s = fmax(0.0, l->slope_s);
     l->fixed_s = (l->y - l->slope_s * l->x) / l->n;
-    /* A line that would begin below zero goes through it: no machine takes less than no time. */
+    /* No time is negative, so a line with a negative offset is replaced by one through zero. */
     if (l->fixed_s < 0.0) {
         l->fixed_s = 0.0;
         l->slope_s = l->y / l->x;
     }
-    /* Through the mean in every case: the sum of times is kept. */
+    /* Each case passes through the mean, so the sum of times is kept. */
     SIM_ASSERT(l->fixed_s >= 0.0 && l->slope_s >= 0.0);
     SIM_ASSERT(fabs(l->n * l->fixed_s + l->slope_s * l->x - l->y) <= 1e-9 * l->y);
 }
@@ -105,7 +105,8 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
         in->run = xgrow(in->run, in->n, sizeof *in->run);
         in->run[in->n] = f->n_runs;
         in->kernels[in->n] = r->kernels[i];
-        /* Segments are copied below, so numbers of the report's move by those that are here. */
+        /* Segments are appended below, so a kernel's index into them moves by those already
+         * here. */
         SIM_ASSERT(r->kernels[i].segment0 + r->kernels[i].n_segments <= r->n_segments);
         in->kernels[in->n++].segment0 += (uint32_t)in->n_segments;
     }
@@ -117,8 +118,8 @@ void fit_input_add(struct fit_input *in, const struct drive_report *r, double ta
 
 /* ---- parts ---- */
 
-/* Mixed attention, of prompts and decodes in one pass, has no numbers of its own: it is judged by
- * those of the two before it. */
+/* Mixed attention (prompts and decodes in one pass) has no numbers of its own. Those of
+ * PART_PREFILL and PART_DECODE predict it. */
 enum part {
     PART_QKV,
     PART_FFN,
@@ -144,7 +145,7 @@ struct work_shape fit_shape(const struct drive_kernel *k)
                                .kv_read_tokens = k->keys};
 }
 
-/* Regressors of a kernel in a part; false: it is not of that part. */
+/* Fills the regressors of a kernel. Returns false if it is not of that part. */
 static bool regressors(const struct fit_input *in, const struct drive_kernel *k, enum part part,
                        struct fit_split split, double *x)
 {
@@ -159,7 +160,7 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
     switch (part) {
     case PART_PREFILL:
         fit_prompt_terms(in, k, split, &x[1]);
-        return k->prefill_rows == k->shape_rows; /* so that all of its rows are prompts' */
+        return k->prefill_rows == k->shape_rows; /* all of its rows are of prompts */
     case PART_DECODE:
         x[1] = (double)k->keys * share;
         x[2] = k->rows;
@@ -168,7 +169,7 @@ static bool regressors(const struct fit_input *in, const struct drive_kernel *k,
         fit_prompt_terms(in, k, split, x);
         x[4] = fit_decode_keys(in, k);
         x[5] = k->rows - x[1] - x[3];
-        SIM_ASSERT(x[5] >= 0.0); /* its prompts' rows are some of its rows */
+        SIM_ASSERT(x[5] >= 0.0); /* prompts have at most all of its rows */
         return k->prefill_rows > 0 && k->prefill_rows < k->shape_rows;
     case PART_LAYER:
         x[1] = (double)k->keys;
@@ -194,7 +195,7 @@ static void collect(const struct fit_input *in, const double *overlap, const str
         double slow =
             fit_is_one_row(k) ? 1.0 + d[k->device].beside.value * fmin(1.0, overlap[i]) : 1.0;
         SIM_ASSERT(slow >= 1.0 && overlap[i] >= 0.0 && k->ns > 0);
-        SIM_ASSERT(part != PART_PREFILL || x[2] + x[4] == k->rows); /* of prompts alone */
+        SIM_ASSERT(part != PART_PREFILL || x[2] + x[4] == k->rows); /* all rows are of prompts */
         struct sample *to = samples_add(s);
         to->t_s = (double)k->ns / 1e9 / slow;
         memcpy(to->x, x, sizeof x);
@@ -219,7 +220,7 @@ static uint32_t part_params(enum part part, const struct fit_device *d)
     }
 }
 
-/* Coefficients of a part that is a line; NULL: it is none. */
+/* Coefficients of a part with a line; NULL: it has a table, or nothing of its own. */
 static struct fit_number *part_line(enum part part, struct fit_device *d)
 {
     return part == PART_PREFILL  ? d->prefill
@@ -228,7 +229,7 @@ static struct fit_number *part_line(enum part part, struct fit_device *d)
                                  : NULL;
 }
 
-/* Terms of the line; those that no kernel has are 0. */
+/* Number of terms of a line. Terms that are 0 in every kernel get the coefficient 0. */
 static uint32_t part_terms(enum part part, const struct fit_device *d)
 {
     uint32_t terms = part == PART_PREFILL ? FIT_PROMPT_TERMS : part_params(part, d);
@@ -236,7 +237,7 @@ static uint32_t part_terms(enum part part, const struct fit_device *d)
     return terms;
 }
 
-/* For assertions: a line takes as long in all as the kernels that it was made from. */
+/* For assertions: fitted and measured times have the same sum. */
 static bool keeps_sum(const struct samples *s)
 {
     double sum = 0.0, fitted = 0.0;
@@ -285,12 +286,14 @@ static void collect_prompts(void *self, struct fit_split split, struct samples *
     collect(p->in, p->overlap, p->devices, p->device, PART_PREFILL, split, s);
 }
 
-/* Where a device had too few kinds of prompts, those of all devices say it. */
+/* Chooses a device's paths of attention. If it had too few kinds of prompts, those of all devices
+ * decide. */
 static struct fit_split split_make(const struct fit_input *in, const double *overlap,
                                    const struct fit_device *devices, uint32_t device)
 {
     struct prompts p = {in, overlap, devices, (int)device};
-    SIM_ASSERT(devices[device].split.few_below == 0 && devices[device].rows_max == 0); /* once */
+    /* Once per device. */
+    SIM_ASSERT(devices[device].split.few_below == 0 && devices[device].rows_max == 0);
     struct samples s = {0};
     collect_prompts(&p, (struct fit_split){0}, &s);
     p.device = samples_kinds(&s) < KINDS_PER_TERM * FIT_PROMPT_TERMS ? -1 : p.device;
@@ -298,7 +301,8 @@ static struct fit_split split_make(const struct fit_input *in, const double *ove
     return fit_prompt_split(collect_prompts, &p);
 }
 
-/* Where its kernels end; those of all devices where it had none. */
+/* Sets the measured range of rows and keys: the device's own, or that of all devices if it ran no
+ * kernel. */
 static void range_make(const struct fit_input *in, uint32_t device, struct fit_device *d)
 {
     SIM_ASSERT(d->rows_max == 0 && d->keys_max == 0);
@@ -314,8 +318,9 @@ static void range_make(const struct fit_input *in, uint32_t device, struct fit_d
     }
 }
 
-/* Fits a part of one device. Its own kernels may be of few kinds of work (two lengths of prompts
- * say). Then they give its speed only, and those of all devices give the dependence on work. */
+/* Fits a part of one device. If its own kernels have few kinds of work (two prompt lengths, for
+ * instance), they give only its speed. The kernels of all devices then give the dependence on
+ * work. */
 static void make_part(const struct fit_input *in, const double *overlap, struct fit *out,
                       uint32_t device, enum part part, struct err *e)
 {
@@ -333,7 +338,7 @@ static void make_part(const struct fit_input *in, const double *overlap, struct 
         collect(in, overlap, out->devices, -1, part, d->split, &all);
         part_fit(&all, part, d);
         samples_scale(&s, part_terms(part, d), line);
-        SIM_ASSERT(keeps_sum(&s) && all.n >= s.n); /* this device's are some of all */
+        SIM_ASSERT(keeps_sum(&s) && all.n >= s.n); /* all devices include this one */
         samples_judge(&s, params, to);
         to->borrowed_form = true;
         out->n_parts++;
@@ -370,7 +375,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
         overlap[i] = fit_is_one_row(&in->kernels[i]) ? fit_overlap(in, i) : 0.0;
     }
     for (uint32_t d = 0; d < m->n_devices; d++) {
-        /* First, because the times of the parts are taken with the slowdown divided out. */
+        /* The slowdown comes first, because the parts are fitted with it divided out. */
         fit_beside(in, overlap, d, &out->devices[d]);
         SIM_ASSERT(fit_number_ok(out->devices[d].beside) && out->devices[d].beside.low >= 0.0);
     }
@@ -381,7 +386,7 @@ int fit_make(const struct fit_input *in, const struct machine *m, struct fit *ou
             make_part(in, overlap, out, d, (enum part)p, e);
         }
     }
-    /* A fit of every device has attention, so that its range of both is known. */
+    /* Each device's fit has attention, so its ranges of rows and keys are known. */
     for (uint32_t d = 0; d < m->n_devices && e->n == 0; d++) {
         SIM_ASSERT(out->devices[d].rows_max > 0 && out->devices[d].keys_max > 0);
     }

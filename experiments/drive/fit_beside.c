@@ -1,14 +1,12 @@
-/* Kernels that co-run with another engine: how much of them overlaps, and how much longer they
- * take. */
+/* Overlap of kernels with those of another device, and the slowdown that it causes. */
 #include "experiments/drive/fit_impl.h"
 
-#define MIN_BESIDE 30     /* kernels of each kind for a slowdown */
-#define OVERLAP_MOST 0.9  /* co-running */
-#define OVERLAP_LEAST 0.1 /* isolated */
+#define MIN_BESIDE 30     /* least kernels for a slowdown, co-running and isolated ones each */
+#define OVERLAP_MOST 0.9  /* least overlap of a co-running kernel */
+#define OVERLAP_LEAST 0.1 /* most overlap of an isolated kernel */
 
-/* Share of kernel k during which another device of the same run was busy. Kernels of a run are in
- * order of their launches' ends; a scan of the neighbourhood is enough, because launches overlap
- * few others. */
+/* Kernels of a run are in order of their launches' ends. A scan of the neighbourhood is enough,
+ * because launches overlap few others. */
 double fit_overlap(const struct fit_input *in, size_t at)
 {
     const struct drive_kernel *k = &in->kernels[at];
@@ -17,7 +15,7 @@ double fit_overlap(const struct fit_input *in, size_t at)
     size_t from = at > reach ? at - reach : 0;
     size_t to = at + reach < in->n ? at + reach : in->n;
     if (in->one_by_one) {
-        return 0.0; /* what overlaps on a virtual clock did not meet */
+        return 0.0; /* kernels that overlap on a virtual clock did not co-run */
     }
     for (size_t i = from; i < to; i++) {
         const struct drive_kernel *o = &in->kernels[i];
@@ -29,7 +27,7 @@ double fit_overlap(const struct fit_input *in, size_t at)
             o->begin_ns + o->ns < k->begin_ns + k->ns ? o->begin_ns + o->ns : k->begin_ns + k->ns;
         covered += end > begin ? end - begin : 0;
     }
-    SIM_ASSERT(covered >= 0 && k->ns > 0); /* with several others, perhaps more than all of it */
+    SIM_ASSERT(covered >= 0 && k->ns > 0); /* several other devices may cover more than all of it */
     return (double)covered / (double)k->ns;
 }
 
@@ -51,23 +49,24 @@ void fit_beside(const struct fit_input *in, const double *overlap, uint32_t devi
                 (!both && overlap[i] > OVERLAP_LEAST)) {
                 continue;
             }
-            SIM_ASSERT(overlap[i] >= 0.0 && !(in->one_by_one && both)); /* none met */
-            SIM_ASSERT(both || overlap[i] <= OVERLAP_LEAST); /* what met a little says nothing */
+            SIM_ASSERT(overlap[i] >= 0.0 && !(in->one_by_one && both)); /* no kernels co-ran */
+            SIM_ASSERT(both || overlap[i] <= OVERLAP_LEAST); /* partial overlaps are left out */
             n[both] += 1.0;
             sum[both] += (double)k->ns;
             squares[both] += (double)k->ns * (double)k->ns;
         }
-        /* A slowdown is a small difference of two means: of few kernels it would be noise that
-         * --compare then takes for physics. */
+        /* A slowdown is a small difference of two means. From few kernels it would be noise, which
+         * --compare would take for a property of the machine. */
         if (n[0] < MIN_BESIDE || n[1] < MIN_BESIDE) {
             continue;
         }
         double mean[2], relative = 0.0;
         for (int b = 0; b < 2; b++) {
             mean[b] = sum[b] / n[b];
-            /* Variance of the logarithm of a mean: those of a ratio's two sides add up. */
+            /* The relative variance of a mean; those of a ratio's two means add up. */
             relative += (squares[b] / n[b] / (mean[b] * mean[b]) - 1.0) / n[b];
-            SIM_ASSERT(squares[b] * n[b] >= sum[b] * sum[b] * (1.0 - 1e-9)); /* a variance */
+            /* A variance is not negative. */
+            SIM_ASSERT(squares[b] * n[b] >= sum[b] * sum[b] * (1.0 - 1e-9));
         }
         ratio += mean[1] / mean[0];
         variance += relative;

@@ -34,7 +34,7 @@ struct samples {
 };
 
 struct sample *samples_add(struct samples *s);
-/* For assertions: sorted by work, like after samples_screen. */
+/* For assertions: sorted by work, as after samples_screen. */
 bool samples_sorted(const struct samples *s);
 /* Number of distinct kinds of work among screened samples. */
 uint32_t samples_kinds(const struct samples *s);

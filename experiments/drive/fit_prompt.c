@@ -1,11 +1,13 @@
-/* Attention of prompts: an engine may have two paths, by the rows of a sequence, and one of them
- * may work in tiles. The kernels themselves say where it changes over. */
+/* Attention of prompts. An engine may have two paths, chosen by the rows of a sequence, and one
+ * path may work in tiles. The fit finds the change-over from the kernels. */
 #include "experiments/drive/fit_impl.h"
 
 #define KINDS_PER_PATH 4
-#define WORTH 0.7 /* of the plain form's squared error: else noise chooses */
+/* A split is taken only if it reduces the squared error to this share; otherwise noise would
+ * choose. */
+#define WORTH 0.7
 
-/* Powers of two, which engines use. 0: one path; no tiles. */
+/* Engines use powers of two. 0: one path; no tiles. */
 static const uint32_t changes[] = {0, 8, 16, 32, 64, 128, 256};
 static const uint32_t tiles[] = {0, 16, 32, 64, 128};
 #define N(a) (sizeof(a) / sizeof(a)[0])
@@ -18,13 +20,14 @@ void fit_prompt_terms(const struct fit_input *in, const struct drive_kernel *k,
     for (uint32_t i = 0; i < k->n_segments; i++) {
         const struct drive_segment *s = &in->segments[k->segment0 + i];
         bool few = s->rows < split.few_below;
-        SIM_ASSERT(s->rows > 0 && s->keys >= s->rows); /* it sees itself and those before it */
+        /* Each row sees itself and the rows before it. */
+        SIM_ASSERT(s->rows > 0 && s->keys >= s->rows);
         if (s->prefill) {
             x[few ? 0 : 2] += soc_ops_pairs(s->rows, s->keys, few ? 0 : split.tile);
             x[few ? 1 : 3] += s->rows;
         }
     }
-    SIM_ASSERT(x[0] >= x[1] && x[2] >= x[3]); /* a row has a pair, with itself */
+    SIM_ASSERT(x[0] >= x[1] && x[2] >= x[3]); /* each row has at least the pair with itself */
     SIM_ASSERT(split.few_below > 0 || x[1] == 0.0);
 }
 
@@ -34,7 +37,8 @@ double fit_decode_keys(const struct fit_input *in, const struct drive_kernel *k)
     for (uint32_t i = 0; i < k->n_segments; i++) {
         const struct drive_segment *s = &in->segments[k->segment0 + i];
         keys += s->prefill ? 0.0 : s->keys;
-        SIM_ASSERT(s->prefill || s->rows == 1); /* a decode has one row: its keys are its pairs */
+        /* A decode has one row, so its keys are its pairs. */
+        SIM_ASSERT(s->prefill || s->rows == 1);
     }
     return keys;
 }
@@ -50,10 +54,10 @@ uint32_t fit_longest(const struct fit_input *in, const struct drive_kernel *k)
     return keys;
 }
 
-/* Kinds of work on one path alone. */
+/* Number of kinds of work with all rows on one path. */
 static uint32_t kinds_on(const struct samples *s, bool few)
 {
-    SIM_ASSERT(samples_sorted(s)); /* like work is side by side */
+    SIM_ASSERT(samples_sorted(s)); /* equal work is adjacent */
     uint32_t kinds = 0;
     for (size_t i = 0; i < s->n; i++) {
         bool is = s->v[i].x[few ? 2 : 4] > 0.0 && s->v[i].x[few ? 4 : 2] == 0.0;
@@ -96,7 +100,7 @@ struct fit_split fit_prompt_split(fit_collect *collect, void *self)
             free(s.v);
         }
     }
-    /* The plain form is tried first, so it is no better than the best. */
+    /* The model without a split is tried first, so it is no better than the best. */
     SIM_ASSERT(least == HUGE_VAL || plain >= least);
     SIM_ASSERT(least == HUGE_VAL || best.few_below > 0 || best.tile > 0 || plain == least);
     return least < WORTH * plain ? best : (struct fit_split){0};

@@ -1,4 +1,4 @@
-/* A fit as a SoC file: the file it started from, with the measured numbers in place of its own. */
+/* Writes a fit as a SoC file: a copy of the original file with the measured numbers. */
 #include "experiments/drive/fit_impl.h"
 #include "experiments/drive/transfer.h"
 
@@ -11,15 +11,15 @@ static void quantity(cJSON *to, const char *key, struct fit_number q, const char
     json_put_quantity(to, key, put, unit, source);
 }
 
-/* Mean of durations, with its interval, in us; as of kernels, without those in which a thread
- * waited for its core: every launch would pay for the few. */
+/* Mean of durations in us, with its interval. As with kernels, durations in which a thread waited
+ * for its core are left out, because every launch would pay for these few. */
 static struct fit_number mean_us(const struct drive_times *all)
 {
     struct drive_times t = drive_times_screened(all);
     double mean = drive_mean_ns(&t) / 1e3;
     double n = t.n > 0 ? (double)t.n : 1.0;
     double sd = sqrt(fmax(0.0, t.sum_sq / n / 1e6 - mean * mean) / n);
-    SIM_ASSERT(t.n > 0 && mean <= all->max_ns / 1e3 * (1.0 + 1e-9)); /* whoever asks has some */
+    SIM_ASSERT(t.n > 0 && mean <= all->max_ns / 1e3 * (1.0 + 1e-9)); /* callers have at least one */
     return (struct fit_number){mean, fmax(0.0, mean - 1.96 * sd), mean + 1.96 * sd};
 }
 
@@ -28,7 +28,7 @@ static struct fit_number exactly(double x)
     return (struct fit_number){x, x, x};
 }
 
-/* The model has one line for both ways of a move. */
+/* The model has one line for both directions of a move. */
 static struct fit_line both_ways(const struct fit_line *l)
 {
     struct fit_line both = l[DRIVE_SWAP_OUT];
@@ -43,20 +43,22 @@ static struct fit_line both_ways(const struct fit_line *l)
     return both;
 }
 
-/* fixed + bytes / bandwidth; what does not depend on bytes has the bandwidth of the DDR. */
+/* Writes fixed + bytes / bandwidth. A time that does not depend on bytes gets the DDR's
+ * bandwidth. */
 static void line(cJSON *to, const struct fit_line *l, const char *fixed, const char *bandwidth,
                  double most, const char *source)
 {
     SIM_ASSERT(most > 0.0);
     if (l->n > 0.0) {
-        SIM_ASSERT(l->slope_s > 0.0 || l->fixed_s > 0.0); /* solved, and something took time */
+        /* The line is solved, and the work took time. */
+        SIM_ASSERT(l->slope_s > 0.0 || l->fixed_s > 0.0);
         double gbs = l->slope_s > 0.0 ? 1e-9 / l->slope_s : most;
         quantity(to, fixed, exactly(l->fixed_s), "s", source);
         quantity(to, bandwidth, exactly(fmax(1e-3, fmin(gbs, most))), "GB/s", source);
     }
 }
 
-/* The model has no size of it. */
+/* The model has one time per eviction, regardless of size. */
 static void evictions(cJSON *to, const struct fit_line *l, const char *source)
 {
     if (l->n > 0.0) {
@@ -71,7 +73,8 @@ static void lines(const struct fit_line *l, cJSON *root, const char *source)
     double most = cJSON_GetObjectItem(peak, "value")->valuedouble;
     cJSON *loader = cJSON_GetObjectItem(root, "loader");
     cJSON *compiler = cJSON_GetObjectItem(root, "compiler");
-    SIM_ASSERT(loader != NULL && compiler != NULL && loader != compiler); /* of every SoC file */
+    /* Every SoC file has both. */
+    SIM_ASSERT(loader != NULL && compiler != NULL && loader != compiler);
     struct fit_line swap = both_ways(l);
     line(loader, &l[DRIVE_LOAD], "fixed", "bandwidth", most, source);
     line(loader, &swap, "swap_fixed", "swap_bandwidth", most, source);
@@ -92,7 +95,8 @@ static void host(const struct fit *f, cJSON *root, const char *source)
     }
     if (f->tail_tokens > 0.0) {
         double us = f->tail.sum_ns / f->tail_tokens / 1e3;
-        SIM_ASSERT((double)f->tail.n <= f->tail_tokens || f->n_runs == 0); /* a pass gives one */
+        /* A pass gives at least one token. */
+        SIM_ASSERT((double)f->tail.n <= f->tail_tokens || f->n_runs == 0);
         quantity(h, "sample", (struct fit_number){us, us, us}, "us/token", source);
     }
     lines(f->residents, root, source);
@@ -117,7 +121,7 @@ static cJSON *table(const struct fit_table *t)
 static cJSON *rates(const struct fit_number *c, const char *per)
 {
     cJSON *o = cJSON_CreateObject();
-    SIM_ASSERT(c[0].value >= 0.0 && c[1].value >= 0.0); /* times rise with work */
+    SIM_ASSERT(c[0].value >= 0.0 && c[1].value >= 0.0); /* times do not fall with work */
     cJSON_AddNumberToObject(o, "fixed_us", 1e6 * c[0].value);
     cJSON_AddNumberToObject(o, per, 1e9 * c[1].value);
     return o;
@@ -128,7 +132,7 @@ static cJSON *prompts(const struct fit_device *d)
     const struct fit_number *few = &d->prefill[FIT_PROMPT_FEW];
     const struct fit_number *many = &d->prefill[FIT_PROMPT_MANY];
     for (int i = 0; i < FIT_PROMPT_TERMS; i++) {
-        SIM_ASSERT(d->prefill[i].value >= 0.0); /* what is not written is nothing */
+        SIM_ASSERT(d->prefill[i].value >= 0.0); /* times do not fall with work */
     }
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "fixed_us", 1e6 * d->prefill[FIT_PROMPT_FIXED].value);
@@ -143,7 +147,7 @@ static cJSON *prompts(const struct fit_device *d)
     return o;
 }
 
-/* Beyond it a run counts kernels as extrapolated. */
+/* Writes the measured range. A run counts kernels beyond it as extrapolated. */
 static void range(const struct fit_device *d, cJSON *r)
 {
     cJSON *o = cJSON_CreateObject();
@@ -171,7 +175,8 @@ static void runtime(const struct fit_device *d, cJSON *r, const struct llm *llm,
     range(d, r);
 }
 
-/* The models that the numbers are of: whoever loads the file runs with them. */
+/* Sets the simulator's model that the numbers were fitted for, so that runs with the file use
+ * it. */
 static void state(cJSON *root, const char *key, const char *model)
 {
     cJSON_DeleteItemFromObject(root, key);
@@ -186,7 +191,7 @@ cJSON *fit_to_soc(const struct fit *f, const struct transfer *t, const cJSON *so
     state(root, "hwmodel", "per-op");
     host(f, root, source);
     cJSON *devices = cJSON_GetObjectItem(root, "devices");
-    SIM_ASSERT(cJSON_GetArraySize(devices) == (int)f->n_devices); /* the machine that ran */
+    SIM_ASSERT(cJSON_GetArraySize(devices) == (int)f->n_devices); /* soc is the machine that ran */
     SIM_ASSERT((t == NULL || t->n_devices == f->n_devices) &&
                (f->submit.n > 0) == (f->completion.n > 0));
     for (uint32_t i = 0; i < f->n_devices; i++) {

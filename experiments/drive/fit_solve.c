@@ -32,7 +32,7 @@ static int by_work(const void *a, const void *b)
     return terms != 0 ? terms : (p->t_s > q->t_s) - (p->t_s < q->t_s);
 }
 
-/* Bytes are compared for numbers: none is -0 or no number, so that the order says the same. */
+/* Compares bytes. No term is -0 or NaN, so an order by numbers agrees. */
 static bool same_work(const struct sample *a, const struct sample *b)
 {
     for (int i = 0; i < SAMPLE_TERMS; i++) {
@@ -64,11 +64,11 @@ void samples_screen(struct samples *s)
         while (end < s->n && same_work(&s->v[i], &s->v[end])) {
             end++;
         }
-        /* The median of the same work: what took this many times as long had lost its core to
-         * somebody else. */
+        /* A kernel that takes this many medians of equal work had lost its core to another
+         * process. */
         double limit = FIT_LOST_CORE * s->v[(i + end) / 2].t_s;
         for (size_t k = i; k < end; k++) {
-            /* Two samples cannot show which of them is the odd one. */
+            /* Two samples cannot show which of them is the outlier. */
             if (end - i < 3 || s->v[k].t_s <= limit) {
                 s->v[kept++] = s->v[k];
             } else {
@@ -77,14 +77,15 @@ void samples_screen(struct samples *s)
         }
         i = end;
     }
-    SIM_ASSERT(kept + (s->lost - lost_before) == s->n && 2 * kept >= s->n); /* never the median */
+    /* The median is always kept. */
+    SIM_ASSERT(kept + (s->lost - lost_before) == s->n && 2 * kept >= s->n);
     s->n = kept;
 }
 
 uint32_t samples_kinds(const struct samples *s)
 {
     uint32_t kinds = 0;
-    SIM_ASSERT(samples_sorted(s)); /* like work is side by side */
+    SIM_ASSERT(samples_sorted(s)); /* equal work is adjacent */
     for (size_t i = 0; i < s->n; i++) {
         kinds += i == 0 || !same_work(&s->v[i - 1], &s->v[i]);
     }
@@ -120,8 +121,8 @@ void samples_judge(const struct samples *s, uint32_t n_params, struct fit_part *
     part->lost = s->lost;
     part->median_frac = error[s->n / 2];
     part->p90_frac = error[(size_t)(0.9 * (double)(s->n - 1))];
-    /* How far groups of the same work lie from the form, against how far kernels lie within them:
-     * the F test of lack of fit. */
+    /* F test of lack of fit: the spread of groups of equal work around the model, against the
+     * spread within the groups. */
     double df1 = (double)groups - n_params;
     double df2 = (double)(s->n - groups);
     part->lack_of_fit_p = df1 > 0.0 && df2 > 0.0 && pure > 0.0
@@ -137,7 +138,8 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
 {
     bool used[SAMPLE_TERMS] = {false};
     SIM_ASSERT(p > 0 && p <= SAMPLE_TERMS);
-    for (uint32_t i = 0; i < p; i++) { /* a regressor that never varies from 0 says nothing */
+    /* A regressor that is always 0 gets no coefficient. */
+    for (uint32_t i = 0; i < p; i++) {
         for (size_t k = 0; k < s->n; k++) {
             used[i] = used[i] || s->v[k].x[i] != 0.0;
         }
@@ -161,8 +163,7 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
         SCOPED(matrix_drop) gsl_matrix *cov = gsl_matrix_alloc(m, m);
         for (size_t k = 0; k < s->n; k++) {
             for (uint32_t i = 0; i < m; i++) {
-                /* Relative errors: a kernel of ten microseconds counts as one of ten milliseconds.
-                 */
+                /* Relative errors give a kernel of 10 us as much weight as one of 10 ms. */
                 gsl_matrix_set(x, k, i, s->v[k].x[map[i]] / s->v[k].t_s);
             }
             gsl_vector_set(y, k, 1.0);
@@ -180,8 +181,8 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
                 worst = (int)i;
             }
         }
-        /* The most negative one goes and the others are fitted again, since a second may have been
-         * negative only to make up for it. */
+        /* Drops the most negative coefficient and fits again, because another one may have been
+         * negative only to compensate for it. */
         if (worst >= 0) {
             used[map[worst]] = false;
             c[map[worst]] = (struct fit_number){0};
@@ -191,11 +192,11 @@ void samples_regress(struct samples *s, uint32_t p, struct fit_number *c)
     }
     for (uint32_t i = 0; i < p; i++) {
         SIM_ASSERT(c[i].value >= 0.0 && (used[i] || c[i].value == 0.0) && fit_number_ok(c[i]));
-        SIM_ASSERT(!used[i] || c[i].value > 0.0 || s->n <= p); /* each that is used was solved */
+        SIM_ASSERT(!used[i] || c[i].value > 0.0 || s->n <= p); /* each used one is solved */
     }
-    /* Least squares of relative errors come out low: what is predicted too short is off by 1 at
-     * most, what is predicted too long without limit. So the whole is scaled to the time taken in
-     * all. */
+    /* Least squares of relative errors come out low: a prediction that is too short is off by at
+     * most 1, one that is too long has no limit. So all coefficients are scaled to the total
+     * measured time. */
     samples_scale(s, p, c);
 }
 
@@ -229,7 +230,8 @@ void samples_table(struct samples *s, struct fit_table *t)
     double sum[SOC_OPS_MAX_POINTS] = {0}, squares[SOC_OPS_MAX_POINTS] = {0};
     double rows[SOC_OPS_MAX_POINTS] = {0};
     int lot = -1;
-    SIM_ASSERT(samples_sorted(s) && (s->n == 0 || s->v[0].x[0] >= 1.0)); /* rows, rising */
+    /* x[0] is rows, in rising order. */
+    SIM_ASSERT(samples_sorted(s) && (s->n == 0 || s->v[0].x[0] >= 1.0));
     for (size_t i = 0; i < s->n; i++) {
         int l = (int)ceil(log2(s->v[i].x[0]) - 1e-9);
         if (l != lot && t->n < SOC_OPS_MAX_POINTS) {
@@ -237,7 +239,7 @@ void samples_table(struct samples *s, struct fit_table *t)
             lot = l;
         }
         uint32_t k = t->n - 1;
-        SIM_ASSERT(l >= lot); /* more only where there was no room for another lot */
+        SIM_ASSERT(l >= lot); /* greater only if the table was full */
         n[k] += 1.0;
         rows[k] += s->v[i].x[0];
         sum[k] += s->v[i].t_s;
@@ -249,7 +251,7 @@ void samples_table(struct samples *s, struct fit_table *t)
         rows[kept] = rows[k];
         sum[kept] = sum[k];
         squares[kept] = squares[k];
-        /* More rows never take less time. Neighbours that say otherwise are noise and become one
+        /* More rows never take less time. Neighbours that contradict this are noise, and are pooled
          * (pool adjacent violators). */
         while (kept > 0 && sum[kept] / n[kept] < sum[kept - 1] / n[kept - 1]) {
             n[kept - 1] += n[kept];
@@ -270,7 +272,7 @@ void samples_table(struct samples *s, struct fit_table *t)
         t->rows[k] = rows[k] / n[k];
         t->s[k] = (struct fit_number){mean, fmax(0.0, mean - Z95 * sd), mean + Z95 * sd};
     }
-    SIM_ASSERT(samples == (double)s->n); /* each in one lot */
+    SIM_ASSERT(samples == (double)s->n); /* each sample is in one lot */
 }
 
 void samples_table_fitted(struct samples *s, const struct fit_table *t)

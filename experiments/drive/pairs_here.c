@@ -4,21 +4,20 @@
 #include "hwmodels/backends/measure.h"
 #include "sim/base/memory.h"
 
-#define REPETITIONS 2 /* the least that have intervals */
-#define WINDOW_S 0.04 /* as of `measure --size tiny` */
+#define REPETITIONS 2 /* the least number with intervals */
+#define WINDOW_S 0.04 /* that of `measure --size tiny` */
 #define LEAST_S 1e-3
 #define TEST_POOL_BYTES ((uint64_t)16 << 20)
 
-/* XPUSIM_PAIR_WINDOW_S is for tests, which do not ask how exact the numbers are: hundreds of
- * windows on two processors, each again where others work, and memory beyond their caches are most
- * of a calibration's time. */
+/* Tests set XPUSIM_PAIR_WINDOW_S, because they need no exact numbers. Hundreds of windows, repeated
+ * while other programs run, and a pool larger than the caches take most of a calibration's time. */
 static void set_window(struct measure_options *o)
 {
     const char *set = getenv("XPUSIM_PAIR_WINDOW_S");
     double s = set != NULL ? strtod(set, NULL) : 0.0;
     bool shorter = s >= LEAST_S && s < WINDOW_S;
     o->window_s = shorter ? s : WINDOW_S;
-    SIM_ASSERT(o->pairs_only == false && o->backend_options.pool_bytes == 0); /* set once */
+    SIM_ASSERT(o->pairs_only == false && o->backend_options.pool_bytes == 0); /* called once */
     o->retries = shorter ? 0 : o->retries;
     o->backend_options.pool_bytes = shorter ? TEST_POOL_BYTES : measure_pool_bytes(o);
 }
@@ -54,7 +53,8 @@ int pairs_here(const struct drive_options *d, const struct machine *m, struct pa
     struct measure_options o;
     struct kernel_rows rows = {.n = 0};
     char devices[64];
-    /* Two processors, one of each device: kernels on one of them would only take turns. */
+    /* Each device has a processor of its own, because kernels on one processor would only take
+     * turns. */
     SIM_ASSERT(d->devices[0].core >= 0 && d->devices[1].core >= 0 &&
                d->devices[0].core != d->devices[1].core);
     OWNED char *text = NULL;

@@ -8,7 +8,7 @@
 #include "hwmodels/engines/engines.h"
 
 #define MAX_FACTS 16
-#define LIMIT_S 600.0 /* of one kernel, compiled and run */
+#define LIMIT_S 600.0 /* to compile and run one kernel */
 
 int probe_open(struct probe *p, struct err *e)
 {
@@ -21,7 +21,7 @@ int probe_open(struct probe *p, struct err *e)
     if (p->ops != NULL && p->bench == NULL) {
         (void)err_add(e, "engine openvino: %s", why);
     }
-    SIM_ASSERT(p->bench == NULL || p->ops != NULL); /* probe_close asks for no more */
+    SIM_ASSERT(p->bench == NULL || p->ops != NULL); /* probe_close relies on this */
     return p->bench == NULL ? -EINVAL : 0;
 }
 
@@ -33,7 +33,7 @@ void probe_close(struct probe *p)
     }
 }
 
-/* The backend's own spelling of the name, or an error. */
+/* Finds a device by its name, which ignores case, or adds an error. */
 static int find(struct probe *p, const char *device, struct engine_bench_device *out, struct err *e)
 {
     struct engine_bench_device all[BACKEND_MAX_DEVICES];

@@ -48,7 +48,8 @@ void request_times_fini(struct request_times *t)
 
 /* ---- engines ---- */
 
-/* Number i of a comma-separated list, which the caller frees. NULL: it has no more. */
+/* Item i of a comma-separated list, which the caller frees. NULL: it is empty, or the list has
+ * fewer. */
 static char *list_item(const char *list, uint32_t i)
 {
     const char *at = list != NULL ? list : "";
@@ -57,19 +58,19 @@ static char *list_item(const char *list, uint32_t i)
         at += *at == ',';
     }
     size_t n = strcspn(at, ",");
-    SIM_ASSERT(i == 0 || *at == '\0'); /* at that item, or behind the last one */
+    SIM_ASSERT(i == 0 || *at == '\0'); /* at is item i, or the list's end */
     return n > 0 ? xformat("%.*s", (int)n, at) : NULL;
 }
 
 static int core_of_list(const char *list, uint32_t i, struct err *e)
 {
     OWNED char *item = list_item(list, i);
-    while (item == NULL && list != NULL && i > 0) { /* the last one holds for the rest */
+    while (item == NULL && list != NULL && i > 0) { /* further devices get the last one */
         item = list_item(list, --i);
     }
     if (item == NULL) {
-        /* One core a device, as far as there are any: engines that share one would slow each other
-         * down. */
+        /* Each device gets its own core as long as there are enough, because engines on one core
+         * would slow each other down. */
         return (int)(i % (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
     }
     char *end;
@@ -86,7 +87,7 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* The kinds of these names are known; every other name, as CPU, can be any device. */
+/* Only these names imply a kind of device. Any other name, such as CPU, fits every device. */
 static bool has_kind(const char *name)
 {
     return begins(name, "NPU") || begins(name, "GPU");
@@ -94,12 +95,12 @@ static bool has_kind(const char *name)
 
 static bool is_of(const char *name, enum device_kind kind)
 {
-    SIM_ASSERT(has_kind(name)); /* others are any device's */
+    SIM_ASSERT(has_kind(name)); /* other names fit every device */
     return begins(name, "NPU") ? kind == DEVICE_KIND_NPU
                                : kind == DEVICE_KIND_IGPU || kind == DEVICE_KIND_GPU;
 }
 
-/* The first device of the kind that has no name yet gets this one. */
+/* Gives the name to the first unnamed device of its kind. */
 static void name_by_kind(const char *name, const char *list, const struct machine *m,
                          struct drive_options *out, struct err *e)
 {
@@ -116,7 +117,8 @@ static void name_by_kind(const char *name, const char *list, const struct machin
                   text_end(&has));
 }
 
-/* The k-th name of no kind, which the caller frees; the last one holds for the rest. */
+/* The k-th name without a kind, or the last one if the list has fewer. The caller frees it. NULL:
+ * the list has none. */
 static char *other_name(const char *list, uint32_t k)
 {
     char *found = NULL;
@@ -133,7 +135,8 @@ static char *other_name(const char *list, uint32_t k)
     return found;
 }
 
-/* NPU and GPU go by the kind of device, regardless of their places in the list; others in order. */
+/* NPU and GPU names go to devices of that kind, regardless of their place in the list. The other
+ * names go to the remaining devices in order. */
 static void name_devices(const char *list, const struct machine *m, struct drive_options *out,
                          struct err *e)
 {
@@ -152,8 +155,7 @@ static void name_devices(const char *list, const struct machine *m, struct drive
             continue;
         }
         OWNED char *other = other_name(list, k++);
-        /* OpenVINO's processor is no NPU and no GPU, unless somebody names it for one.
-         */
+        /* OpenVINO's CPU replaces an NPU or GPU only if the user names it for that device. */
         if (other == NULL && list != NULL && m->devices[i].kind != DEVICE_KIND_CPU &&
             strcmp(d->engine->name, "openvino") == 0) {
             (void)err_add(e,
@@ -166,7 +168,7 @@ static void name_devices(const char *list, const struct machine *m, struct drive
     }
 }
 
-/* Devices open one after another, and some compile for minutes. */
+/* Reports progress, because some devices compile for minutes. */
 static void tell_compiled(const char *device, uint32_t done, uint32_t n)
 {
     static double last_s;
@@ -240,7 +242,7 @@ static int execute(void *self, const struct sim_setup *setup, struct sim_result 
     return drive_run(x->options, setup, result, x->report);
 }
 
-/* Nobody measured energy or memory traffic: those metrics are absent, not zero. */
+/* A real run measures neither energy nor memory traffic, so these metrics are absent, not zero. */
 static void drop_unmeasured(struct metric_list *l)
 {
     static const char *const words[] = {"energy", "watts", "ddr.", "contention_loss"};
@@ -269,7 +271,7 @@ int real_execute(const struct drive_options *o, const struct config *c,
                  struct err *e)
 {
     *out = (struct real_run){.load_before = load_average()};
-    SIM_ASSERT(opt->series == NULL && opt->execute == NULL); /* they are set here */
+    SIM_ASSERT(opt->series == NULL && opt->execute == NULL); /* this function sets them */
     request_times_init(&out->times, t->n);
     struct execution x = {o, &out->report};
     opt->execute = execute;
@@ -277,8 +279,7 @@ int real_execute(const struct drive_options *o, const struct config *c,
     opt->series = &out->times.observer;
     struct runner_result own;
     struct runner_result *r = result == NULL ? &own : result;
-    /* Other processes' share of the processors in just this time decides whether the run counts as
-     * disturbed. */
+    /* The processor time of other processes in this span decides whether the run is disturbed. */
     struct host_energy meter;
     host_energy_init(&meter, host_rapl_dir());
     double begin_s = clock_now_s();

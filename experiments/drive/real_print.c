@@ -29,7 +29,7 @@ void real_print_times(FILE *out, const char *what, const struct drive_times *t)
     }
 }
 
-/* Times of a run: their name for people, their name in data, and their place in the report. */
+/* Durations of a run: title in text, name in JSON, and offset in the report. */
 #define AT(member) offsetof(struct drive_report, member)
 static const struct {
     const char *said, *name;
@@ -56,7 +56,7 @@ static const struct drive_times *times_of(const struct drive_report *r, size_t i
 
 void real_print(const struct real_run *r, const struct machine *m, FILE *out)
 {
-    /* By the processor-time clock a run is longer or shorter than what a watch shows. */
+    /* On the processor-time clock, a run's duration differs from wall time. */
     (void)fprintf(out,
                   "ran %.2f s, in %.2f s on the wall; others had %.1f %% of the processors%s, "
                   "load %.1f, %s\n",

@@ -12,7 +12,7 @@ static double predicted_s(const struct config *c, const struct drive_kernel *k, 
     return slow * soc_ops_seconds(&c->truth.runtime[k->device]->ops, &q);
 }
 
-/* The rule of the kernel-time models (hwmodels/roofline.c), by the longest of its sequences. */
+/* The rule of the kernel-time models (hwmodels/roofline.c), for the kernel's longest sequence. */
 static bool is_outside(const struct config *c, const struct fit_input *in,
                        const struct drive_kernel *k)
 {
@@ -53,8 +53,8 @@ struct speed speed_of_run(const struct drive_report *r, enum drive_clock clock,
         real_sum += real[d];
         predicted_sum += predicted[d];
     }
-    /* A ratio of sums: long kernels count as much as they take, and short ones, whose times are
-     * mostly noise, hardly. */
+    /* A ratio of sums weights kernels by time, so short kernels, whose times are mostly noise,
+     * hardly count. */
     out.all = predicted_sum / real_sum;
     out.outside_frac = outside / real_sum;
     SIM_ASSERT(!(out.outside_frac > 1.0 + 1e-9) && !(out.outside_frac < 0.0));
@@ -74,10 +74,10 @@ void speed_apply(struct config *c, const struct speed *s)
     for (uint32_t d = 0; d < c->soc.machine.n_devices; d++) {
         struct soc_device *v = &c->soc.devices[d];
         double by = 1.0 / s->device[d];
-        SIM_ASSERT(s->device[d] > 0.0); /* where nothing ran, it is 1 */
+        SIM_ASSERT(s->device[d] > 0.0); /* it is 1 if nothing ran */
         for (uint32_t i = 0; i < v->n_runtimes; i++) {
             struct soc_ops *o = &v->runtimes[i].ops;
-            /* The entry that this model runs with is the one that was measured. */
+            /* Only the entry that this model runs with was measured. */
             if (&v->runtimes[i] != c->truth.runtime[d]) {
                 continue;
             }

@@ -13,9 +13,10 @@
 #define SIZE_END 1e-4
 #define STEP 0.3
 #define RESTARTS 3
-#define KNEE 2.0 /* to start from */
+#define KNEE 2.0 /* start value */
 
-/* Keys, units and bounds of a SoC file. A number below its offset is as good as none. */
+/* Keys, units and bounds as in a SoC file. The fit uses ln(number + offset), so numbers far below
+ * the offset are as good as 0. */
 static const struct {
     const char *key, *unit;
     double low, high, offset;
@@ -30,7 +31,7 @@ static const struct {
     [TRANSFER_ONE_LAUNCH] = {"one_row.launch", "us", 0.0, 1e4, 1.0},
 };
 
-/* Kernels of the same work. */
+/* Kernels of equal work. */
 struct kind {
     struct drive_kernel k; /* the first */
     double sum_s, n;
@@ -52,7 +53,7 @@ SORT_BY(by_work, struct drive_kernel, SORT_UP(device), SORT_UP(op), SORT_UP(rows
         SORT_UP(padded_rows), SORT_UP(shape_rows), SORT_UP(prefill_rows), SORT_UP(pairs),
         SORT_UP(keys), SORT_UP(sequences), SORT_UP(ns))
 
-/* Kinds of one device, without kernels that lost their core. The caller frees. */
+/* Kinds of one device, without kernels that lost their core. The caller frees them. */
 static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t *n)
 {
     OWNED struct drive_kernel *k = xmalloc((in->n + 1) * sizeof *k);
@@ -88,7 +89,7 @@ static struct kind *kinds_of(const struct fit_input *in, uint8_t device, size_t 
             }
         }
         SIM_ASSERT(to->n > 0.0 && to->sum_s > 0.0 && to->n <= (double)(end - i));
-        SIM_ASSERT(*n == 1 || by_work(&out[*n - 2].k, &to->k) < 0); /* each kind once */
+        SIM_ASSERT(*n == 1 || by_work(&out[*n - 2].k, &to->k) < 0); /* each kind is there once */
         i = end;
     }
     SIM_ASSERT(*n <= kernels);
@@ -118,7 +119,7 @@ static double predicted_s(struct problem *q, const struct kind *k)
 
 static double log_of(int i, double x)
 {
-    SIM_ASSERT(x + numbers[i].offset > 0.0); /* so that each number has a logarithm */
+    SIM_ASSERT(x + numbers[i].offset > 0.0); /* each number has a logarithm */
     return log(x + numbers[i].offset);
 }
 
@@ -135,7 +136,7 @@ static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
     for (int i = 0; i < TRANSFER_NUMBERS; i++) {
         SIM_ASSERT(x[i] >= q->low[i] * (1.0 - 1e-9) && x[i] <= q->high[i] * (1.0 + 1e-9));
     }
-    SIM_ASSERT(q->model.runtime[q->device] == r); /* what the model reads */
+    SIM_ASSERT(q->model.runtime[q->device] == r); /* the model reads these */
     r->many.flop_per_s = 1e12 * x[TRANSFER_RATE];
     r->many.bytes_per_s = 1e9 * x[TRANSFER_BANDWIDTH];
     r->many.launch_s = 1e-6 * x[TRANSFER_LAUNCH];
@@ -156,7 +157,8 @@ static double objective(const gsl_vector *v, void *ctx)
     for (int i = 0; i < TRANSFER_NUMBERS; i++) {
         double at = gsl_vector_get(v, (size_t)i);
         x[i] = value_of(q, i, at);
-        outside += fabs(at - log_of(i, x[i])); /* a slope back, where the clamped form is flat */
+        /* This gives a slope back into the bounds, where the clamped error is flat. */
+        outside += fabs(at - log_of(i, x[i]));
     }
     take(q, x);
     double sum = 0.0;
@@ -164,18 +166,19 @@ static double objective(const gsl_vector *v, void *ctx)
     for (size_t i = 0; i < q->n; i++) {
         if (q->fold < 0 || i % FOLDS != (size_t)q->fold) {
             double error = log(predicted_s(q, &q->v[i]) * q->v[i].n / q->v[i].sum_s);
-            double w = sqrt(q->v[i].sum_s); /* else prompts alone would count */
+            /* The weight is the root of time, because with time itself only prompts would count. */
+            double w = sqrt(q->v[i].sum_s);
             SIM_ASSERT(isfinite(error));
             sum += w * error * error;
             weight += w;
         }
     }
-    SIM_ASSERT(weight > 0.0 && sum >= 0.0 && q->fold < FOLDS); /* no fold is all of the kinds */
+    SIM_ASSERT(weight > 0.0 && sum >= 0.0 && q->fold < FOLDS); /* no fold has all kinds */
     return sum / weight + outside;
 }
 
-/* The highest rate and bandwidth that any kernel reached: the device can do no less, and a descent
- * from there finds the right side of the roofline. */
+/* Starts from the highest rate and bandwidth that any kernel reached. The device can do no less,
+ * and a descent from there finds the right side of the roofline. */
 static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
 {
     x[TRANSFER_RATE] = x[TRANSFER_BANDWIDTH] = 0.0;
@@ -191,7 +194,7 @@ static void reached(struct problem *q, double x[TRANSFER_NUMBERS])
     SIM_ASSERT(x[TRANSFER_RATE] > 0.0 && isfinite(x[TRANSFER_RATE]));
 }
 
-/* Starts from x, and leaves the best there. */
+/* Starts from x, and stores the best there. */
 static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
 {
     SIM_ASSERT(starts > 0 && q->n >= FOLDS);
@@ -219,7 +222,7 @@ static void minimise(struct problem *q, double x[TRANSFER_NUMBERS], int starts)
     gsl_multimin_fminimizer_free(m);
 }
 
-/* Errors of kinds, each as heavy as the time it took. */
+/* Median and P90 of the errors of kinds, weighted by time. */
 static void judge(struct problem *q, struct transfer_device *d)
 {
     OWNED double *error = xmalloc((q->n + 1) * sizeof *error);
@@ -241,12 +244,12 @@ static void judge(struct problem *q, struct transfer_device *d)
     SIM_ASSERT(d->median_frac <= d->p90_frac && fabs(sum - all) <= 1e-9 * all);
 }
 
-/* The spread of fits without a tenth each, in logarithms. */
+/* Ranges from a jackknife: the spread of fits that leave out a tenth each, in logarithms. */
 static void jackknife(struct problem *q, const double x[TRANSFER_NUMBERS],
                       struct transfer_device *d)
 {
     double v[FOLDS][TRANSFER_NUMBERS];
-    SIM_ASSERT(q->fold == -1); /* x is of all kinds */
+    SIM_ASSERT(q->fold == -1); /* x is fitted to all kinds */
     for (q->fold = 0; q->fold < FOLDS; q->fold++) {
         double y[TRANSFER_NUMBERS];
         memcpy(y, x, sizeof y);
@@ -323,13 +326,13 @@ void transfer_fit(const struct fit_input *in, const struct fit *fit, const struc
     }
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 static void put(cJSON *to, const struct transfer_device *d, int i, const char *key,
                 const char *source)
 {
     const struct fit_number *x = &d->number[i];
-    SIM_ASSERT(d->kinds > 0 && x->value >= 0.0); /* what nothing ran of is not written */
+    SIM_ASSERT(d->kinds > 0 && x->value >= 0.0); /* devices without kernels are not written */
     json_put_quantity(
         to, key,
         (struct quantity){

@@ -42,7 +42,7 @@ struct transfer {
 void transfer_fit(const struct fit_input *in, const struct fit *fit, const struct soc *soc,
                   const struct llm *llm, struct transfer *out);
 
-/* Writes the numbers of device i into a runtime entry. */
+/* Writes a device's numbers into a runtime entry. */
 void transfer_write(const struct transfer_device *d, cJSON *entry, const char *source);
 /* A line per device. */
 void transfer_print(const struct transfer *t, const struct machine *m, FILE *out);
