@@ -1,4 +1,4 @@
-/* Reading an experiment file: form and size. */
+/* Reads an experiment file, and checks its syntax and size. */
 #include "experiments/sweep/spec.h"
 
 #include <fnmatch.h>
@@ -11,7 +11,8 @@ static bool dimension_sets(const struct spec_dimension *d, const char *key)
 {
     for (uint32_t i = 0; i < d->n_axes; i++) {
         const struct spec_axis *a = &d->axes[i];
-        SIM_ASSERT(a->key != NULL || d->n_axes == 1); /* rows are alone in their dimension */
+        /* Rows are the only axis of their dimension. */
+        SIM_ASSERT(a->key != NULL || d->n_axes == 1);
         if (a->key != NULL && strcmp(a->key, key) == 0) {
             return true;
         }
@@ -31,7 +32,7 @@ static void refuse_two_places(const struct spec *s, struct err *e)
             const struct spec_axis *a = &s->dimensions[i].axes[k];
             for (uint32_t j = 0; a->key != NULL && j < s->n_dimensions; j++) {
                 bool earlier_axis = j < i && s->dimensions[j].axes[0].key != NULL;
-                SIM_ASSERT(s->dimensions[j].n_axes > 0); /* of a file without errors */
+                SIM_ASSERT(s->dimensions[j].n_axes > 0); /* the file has no errors */
                 bool rows = s->dimensions[j].n_axes > 0 && s->dimensions[j].axes[0].key == NULL;
                 if ((earlier_axis || rows) && dimension_sets(&s->dimensions[j], a->key)) {
                     (void)err_add(e, "%s: %s: also set by %s; a setting varies in one place",
@@ -109,8 +110,8 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
     }
     if (json_has(o, "until")) {
         read_until(s, o, e);
-        /* A search for precision has an end: twenty times the replications that it begins with,
-         * where the file does not say. */
+        /* By default, a search for precision ends at twenty times the replications that it begins
+         * with. */
         s->max_replications = json_u32_or(o, "max_replications", s->replications,
                                           SPEC_MAX_REPLICATIONS - 1, 20 * s->replications);
         if (s->replications < 2) {
@@ -126,8 +127,8 @@ static void read_scalars(struct spec *s, struct json_obj *o, struct err *e)
     if (s->max_replications < s->replications) {
         s->max_replications = s->replications;
     }
-    SIM_ASSERT(s->replications >= 1 &&
-               s->max_replications < SPEC_MAX_REPLICATIONS); /* as a job has */
+    /* A job's number has room for them. */
+    SIM_ASSERT(s->replications >= 1 && s->max_replications < SPEC_MAX_REPLICATIONS);
 }
 
 bool spec_is_sound(const struct spec *s)
@@ -146,7 +147,7 @@ bool spec_is_sound(const struct spec *s)
            points * s->max_replications <= SPEC_MAX_RUNS;
 }
 
-/* How many runs there are, and whether that is meant. */
+/* Counts the points, and refuses too many runs. */
 static void check_size(struct spec *s, bool yes, struct err *e)
 {
     SCOPED(text_fini) struct text factors = {0};
@@ -156,10 +157,10 @@ static void check_size(struct spec *s, bool yes, struct err *e)
         points *= d->n;
         text_format(&factors, "%s %" PRIu32 " x ", d->axes[0].path, d->n);
     }
-    /* As a double, which a product of many long lists does not overflow. Many runs have to be asked
-     * for: one list more than was meant multiplies all of them. */
+    /* A double does not overflow from a product of many long lists. Many runs need --yes, because
+     * one unintended list multiplies their number. */
     double runs = points * s->max_replications;
-    SIM_ASSERT(points >= 1.0 && s->max_replications >= s->replications); /* without errors so far */
+    SIM_ASSERT(points >= 1.0 && s->max_replications >= s->replications); /* no errors so far */
     if (runs > SPEC_MAX_RUNS) {
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); at most %u", s->file, runs,
                       text_end(&factors), s->max_replications, SPEC_MAX_RUNS);
@@ -167,7 +168,7 @@ static void check_size(struct spec *s, bool yes, struct err *e)
         (void)err_add(e, "%s: %.0f runs (%sreplications %" PRIu32 "); more than %u need --yes",
                       s->file, runs, text_end(&factors), s->max_replications, SPEC_CONFIRM_RUNS);
     }
-    s->n_points = runs <= SPEC_MAX_RUNS ? (uint64_t)points : 0; /* it is refused */
+    s->n_points = runs <= SPEC_MAX_RUNS ? (uint64_t)points : 0; /* 0: refused */
 }
 
 static cJSON *child(struct json_obj *o, const char *key)
@@ -175,7 +176,7 @@ static cJSON *child(struct json_obj *o, const char *key)
     if (!json_has(o, key)) {
         return NULL;
     }
-    int index = 0; /* marks it as asked for */
+    int index = 0; /* its bit in o->seen marks the key as read */
     for (cJSON *c = o->node->child; c != NULL; c = c->next, index++) {
         if (strcmp(c->string, key) == 0) {
             o->seen |= index < 64 ? 1ULL << index : 0;
@@ -185,7 +186,7 @@ static cJSON *child(struct json_obj *o, const char *key)
     return NULL;
 }
 
-/* The usual first mistake: a setting where its place belongs. */
+/* A common mistake is a setting at the top level of the file. */
 static void refuse_settings(struct json_obj *o, struct err *e)
 {
     for (const cJSON *c = o->node->child; c != NULL; c = c->next) {
@@ -199,7 +200,7 @@ static void refuse_settings(struct json_obj *o, struct err *e)
     }
 }
 
-/* Adds the axis of policies that the file leaves to its user. */
+/* Adds the policies of the command line as an axis. */
 static int add_policies(struct spec *s, const char *const *policies, uint32_t n, struct err *e)
 {
     cJSON *axes = json_member(s->root, "axes");
@@ -236,7 +237,7 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
     if (o.node == NULL) {
         return -EINVAL;
     }
-    /* Before ranges are replaced by their lists: an experiment is known by what its file says. */
+    /* Taken before lists replace ranges, because this text identifies the experiment. */
     s->canonical = xkept(json_text(s->root, false));
     s->base = child(&o, "base");
     s->suite = child(&o, "suite");

@@ -1,4 +1,4 @@
-/* From the settings of an experiment to the options of its points. */
+/* Makes the options of each point from the settings of an experiment. */
 #include <fnmatch.h>
 
 #include "experiments/run/plugin.h"
@@ -8,7 +8,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/words.h"
 
-#define CHECK_VALUES 200u /* of each dimension tried before the first run */
+#define CHECK_VALUES 200u /* values of a dimension that are tried before the first run */
 
 static const char *const text_keys[] = {"policy", "soc",     "llm",   "workload",
                                         "trace",  "machine", "point", NULL};
@@ -19,7 +19,7 @@ static bool is_slo(const char *key)
     return strcmp(key, "ttft_slo_s") == 0 || strcmp(key, "tpot_slo_s") == 0;
 }
 
-/* The part after one of the prefixes, or NULL. */
+/* The part of key after the prefix, or NULL. */
 static const char *after_prefix(const char *key, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -95,13 +95,13 @@ int spec_setting_check(const char *key, const cJSON *value, const char *file, co
             "soc.X, llm.X, sim.X",
             file, path, key, near_setting(&near, key));
     }
-    SIM_ASSERT(spec_is_setting(key)); /* both know the same names */
+    SIM_ASSERT(spec_is_setting(key)); /* both functions know the same names */
     return 0;
 }
 
 /* ---- one point ---- */
 
-/* A value as --set takes it; `number` is room for one. Valid as long as both. */
+/* A value as text for --set, which may be in `number`. It is valid as long as both. */
 static const char *value_text(const cJSON *v, char number[static 32])
 {
     if (cJSON_IsString(v)) {
@@ -110,18 +110,19 @@ static const char *value_text(const cJSON *v, char number[static 32])
     if (cJSON_IsBool(v)) {
         return cJSON_IsTrue(v) ? "true" : "false";
     }
-    for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back the same */
+    /* The shortest text that reads back as the same number. */
+    for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(number, 32, "%.*g", digits, v->valuedouble);
         if (strtod(number, NULL) == v->valuedouble) {
             break;
         }
     }
-    SIM_ASSERT(strtod(number, NULL) ==
-               v->valuedouble); /* what the run gets is what the file says */
+    /* The run gets exactly the number of the file. */
+    SIM_ASSERT(strtod(number, NULL) == v->valuedouble);
     return number;
 }
 
-/* Puts key=value into "NAME" or "NAME:key=value,...". Replaces the value of a key that is there. */
+/* Sets key=value in "NAME" or "NAME:key=value,...", and removes an earlier value of the key. */
 static void set_key(const char **text, const char *key, const char *value)
 {
     size_t head = plugin_path_length(*text);
@@ -153,7 +154,8 @@ static int add_set(struct config_options *o, const char *path, const char *value
     return 0;
 }
 
-/* Plain settings first, so that keys of a policy or workload meet the one that the point has. */
+/* Plain settings come first, so that params.K and workload.K change the point's own policy and
+ * workload. */
 static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
 {
     struct {
@@ -162,7 +164,7 @@ static void apply_plain(const cJSON *v, const char *key, struct spec_point *p)
                        {"workload", &p->workload}, {"trace", &p->trace}, {"machine", &p->machine}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
-            SIM_ASSERT(cJSON_IsString(v)); /* as was checked when the file was read */
+            SIM_ASSERT(cJSON_IsString(v)); /* spec_setting_check saw it */
             *texts[i].text = v->valuestring;
         }
     }
@@ -195,11 +197,12 @@ static int apply_path(const cJSON *v, const char *key, struct spec_point *p, str
         set_key(&p->workload, rest, text);
         return 0;
     }
-    SIM_ASSERT(spec_is_setting(key)); /* as was checked when the file was read */
+    SIM_ASSERT(spec_is_setting(key)); /* spec_setting_check saw it */
     return is_path(key) ? add_set(&p->options, key, text, e) : 0;
 }
 
-/* Calls back for every setting of a point; later ones override. `varied`: not those of base. */
+/* Calls take for each setting of a point; later calls override earlier ones. varied: leaves out the
+ * settings of base. */
 static int each_setting(const struct spec *s, uint64_t point, bool varied,
                         int (*take)(void *ctx, const char *key, const cJSON *v), void *ctx)
 {
@@ -225,7 +228,7 @@ static int each_setting(const struct spec *s, uint64_t point, bool varied,
             }
         }
     }
-    SIM_ASSERT(below == 1); /* the last dimension is the fastest */
+    SIM_ASSERT(below == 1); /* the last dimension varies fastest */
     return rc;
 }
 
@@ -283,13 +286,13 @@ int spec_point(const struct spec *s, uint64_t point, struct spec_point *out, str
     out->options.trace = out->trace[0] != '\0' ? out->trace : NULL;
     out->options.machine = out->machine[0] != '\0' ? out->machine : NULL;
     out->options.workload = out->trace[0] != '\0' ? NULL : out->workload;
-    SIM_ASSERT((out->options.trace == NULL) != (out->options.workload == NULL)); /* one of both */
+    SIM_ASSERT((out->options.trace == NULL) != (out->options.workload == NULL)); /* exactly one */
     return rc == 0 ? 0 : -EINVAL;
 }
 
 static int take_setting(void *ctx, const char *key, const cJSON *v)
 {
-    SIM_ASSERT(json_member(ctx, key) == NULL); /* it varies in one place */
+    SIM_ASSERT(json_member(ctx, key) == NULL); /* a setting varies in one place */
     cJSON_AddItemToObject(ctx, key, cJSON_Duplicate(v, true));
     return 0;
 }
@@ -311,7 +314,7 @@ static void match_metrics(const struct spec *s, const struct config *c, struct f
 {
     SCOPED(metric_list_fini) struct metric_list names = {0};
     runner_metric_names(c, true, &names);
-    SIM_ASSERT(names.n > 0); /* else no pattern would ever match */
+    SIM_ASSERT(names.n > 0); /* without names no pattern would match */
     for (uint32_t k = 0; k < s->n_patterns; k++) {
         for (size_t i = 0; i < names.n && !f->pattern[k]; i++) {
             f->pattern[k] = fnmatch(s->patterns[k], names.v[i].name, 0) == 0;
@@ -365,7 +368,7 @@ static char *first_point_path(const struct spec *s)
 {
     struct text t = {0};
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
-        SIM_ASSERT(s->dimensions[i].n_axes > 0); /* as spec_is_sound says */
+        SIM_ASSERT(s->dimensions[i].n_axes > 0); /* spec_is_sound checked it */
         text_item(&t, ", ", s->dimensions[i].axes[0].path);
         text_string(&t, "[0]");
     }
@@ -393,14 +396,14 @@ int spec_check(const struct spec *s, struct err *e)
             if (k >= CHECK_VALUES && k + 1 < d->n) {
                 k = d->n - 1;
             }
-            SIM_ASSERT(k * below < s->n_points); /* the first of all other dimensions */
+            SIM_ASSERT(k * below < s->n_points); /* the others have their first values */
             path = xformat("%s[%" PRIu32 "]", d->axes[0].path, k);
             try_at(s, k * below, path, &f, e);
             free(path);
         }
     }
-    SIM_ASSERT(below == 1);      /* every dimension had its values tried */
-    bool tried = e->n == before; /* else a point may lack what it would have */
+    SIM_ASSERT(below == 1);      /* all dimensions were tried */
+    bool tried = e->n == before; /* after an error, metrics may be missing */
     for (uint32_t k = 0; k < s->n_patterns && tried; k++) {
         if (!f.pattern[k]) {
             (void)err_add(e, "%s: metrics[%" PRIu32 "]: no metric is called %s", s->file, k,

@@ -1,10 +1,10 @@
-/* Reading an experiment file: its lists of values, as dimensions. */
+/* Reads the lists of an experiment file as dimensions. */
 #include "experiments/sweep/spec.h"
 #include "sim/base/json.h"
 
-#define MAX_RANGE 1000000.0 /* values of one list */
+#define MAX_RANGE 1000000.0 /* most values of a range */
 
-/* {"from": a, "to": b, "step": s} as the array that it means; NULL with errors. */
+/* Expands {"from": a, "to": b, "step": s} to an array. NULL with errors. */
 static cJSON *range_values(const cJSON *range, const char *file, const char *path, struct err *e)
 {
     size_t before = e->n;
@@ -25,15 +25,15 @@ static cJSON *range_values(const cJSON *range, const char *file, const char *pat
                         MAX_RANGE);
     }
     cJSON *list = cJSON_CreateArray();
-    /* By multiplication: a sum of steps drifts further with every value. */
+    /* Multiplies, because the rounding errors of a sum grow with each step. */
     for (double i = 0.0; i <= steps; i += 1.0) {
         cJSON_AddItemToArray(list, cJSON_CreateNumber(from + i * step));
     }
-    SIM_ASSERT(cJSON_GetArraySize(list) == (int)steps + 1); /* both ends */
+    SIM_ASSERT(cJSON_GetArraySize(list) == (int)steps + 1); /* both ends are included */
     return list;
 }
 
-/* Replaces range objects among the children of `place` by the lists that they mean. */
+/* Replaces range objects among the children of `place` by their lists. */
 static void expand_ranges(cJSON *place, const char *file, const char *path, struct err *e)
 {
     for (cJSON *c = place != NULL ? place->child : NULL; c != NULL; c = c->next) {
@@ -42,7 +42,7 @@ static void expand_ranges(cJSON *place, const char *file, const char *path, stru
         }
         OWNED char *at = xformat("%s.%s", path, c->string);
         cJSON *list = range_values(c, file, at, e);
-        if (list != NULL) { /* in place: keeps position and name */
+        if (list != NULL) { /* the node keeps its position and name */
             cJSON_Delete(c->child);
             c->child = list->child;
             c->type = cJSON_Array;
@@ -70,7 +70,7 @@ static struct spec_dimension *add_dimension(struct spec *s, uint32_t n_axes, str
         return err_null(e, "%s: more than %d dimensions", s->file, SPEC_MAX_DIMENSIONS);
     }
     struct spec_dimension *d = &s->dimensions[s->n_dimensions++];
-    SIM_ASSERT(d->n_axes == 0 && d->n == 0); /* the struct was emptied */
+    SIM_ASSERT(d->n_axes == 0 && d->n == 0); /* spec_load_with cleared it */
     d->axes = xkept(xcalloc(n_axes + 1, sizeof *d->axes));
     return d;
 }
@@ -80,10 +80,10 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
                      const cJSON *list, struct err *e)
 {
     struct spec_axis *a = &d->axes[d->n_axes];
-    SIM_ASSERT(a->values == NULL && list->string != NULL); /* lists are an object's members */
+    SIM_ASSERT(a->values == NULL && list->string != NULL); /* lists are members of an object */
     a->path = xkeep(xformat("%s.%s", path, list->string));
     if (!cJSON_IsArray(list)) {
-        if (!cJSON_IsObject(list)) { /* a bad range has said so already */
+        if (!cJSON_IsObject(list)) { /* range_values has reported a bad range */
             (void)err_add(e, "%s: %s: must be a list [...] or {\"from\", \"to\", \"step\"}",
                           s->file, a->path);
         }
@@ -98,7 +98,7 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
         OWNED char *at = xformat("%s[%" PRIu32 "]", a->path, i);
         int rc = spec_setting_check(a->key, a->values[i], s->file, at, e);
         if (rc != 0 && i == 0) {
-            break; /* an unknown name is one error, not one per value */
+            break; /* reports an unknown name once, not for each value */
         }
     }
     if (d->n_axes == 1) {
@@ -159,7 +159,8 @@ static void read_zip(struct spec *s, cJSON *zip, struct err *e)
         if (d != NULL && group->child == NULL) {
             (void)err_add(e, "%s: %s: empty: 0 runs", s->file, path);
         }
-        SIM_ASSERT(d == NULL || d->n_axes <= (uint32_t)cJSON_GetArraySize(group)); /* its room */
+        /* Within its array. */
+        SIM_ASSERT(d == NULL || d->n_axes <= (uint32_t)cJSON_GetArraySize(group));
     }
 }
 

@@ -1,10 +1,10 @@
-/* Paths in an experiment file are relative to the file, wherever the sweep is started. */
+/* Resolves paths relative to the experiment file, from any working directory. */
 #include "experiments/run/plugin.h"
 #include "experiments/sweep/spec.h"
 #include "policies/external/external.h"
 #include "sim/base/datadir.h"
 
-/* Puts the folder of the experiment file before a relative path that begins at `at`. */
+/* Puts the folder of the experiment file before the path that begins at `at`, if it is relative. */
 static void insert_folder(const char *file, const char **text, size_t at)
 {
     SIM_ASSERT(at <= strlen(*text));
@@ -15,23 +15,23 @@ static void insert_folder(const char *file, const char **text, size_t at)
     }
 }
 
-/* "PATH.so", "python:FILE:CLASS", "exec:./PROGRAM ..." (a program without a slash is the system's).
- */
+/* Resolves the file in "PATH.so", "python:FILE:CLASS" and "exec:./PROGRAM ...". A program without a
+ * slash is found in PATH, so it has none. */
 static void policy_path(const char *file, const char **text)
 {
     if (plugin_path_length(*text) == 0) {
         return;
     }
     size_t at = external_spec_length(*text) > 0 ? strcspn(*text, ":") + 1 : 0;
-    SIM_ASSERT(at <= plugin_path_length(*text)); /* the path lies before the parameters */
+    SIM_ASSERT(at <= plugin_path_length(*text)); /* the path precedes the parameters */
     OWNED char *own = at > 0 ? external_file(*text) : NULL;
     if (at == 0 || own != NULL) {
         insert_folder(file, text, at);
     }
 }
 
-/* A file of clients, or the files of a generator: lengths, arrivals, token texts. Shipped names
- * have neither slash nor dot. */
+/* Resolves a file of clients, or a generator's files of lengths, arrivals and token texts. Shipped
+ * names have neither slash nor dot. */
 static void workload_paths(const char *file, const char **text)
 {
     static const char *const keys[] = {"reactive=", "proactive=", "events=", "file="};
@@ -53,7 +53,7 @@ static void workload_paths(const char *file, const char **text)
     }
 }
 
-/* "M", or "NAME=M,..": each M is a name or a path, perhaps with ":bits=N". */
+/* Resolves the paths in "M" or "NAME=M,..". Each M is a name or a path, perhaps with ":bits=N". */
 static void llm_paths(const char *file, const char **text)
 {
     for (size_t at = 0; (*text)[at] != '\0';) {

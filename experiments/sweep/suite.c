@@ -55,7 +55,7 @@ static void read_object(struct suite *s, struct err *e)
 static void load_point(struct suite *s, uint32_t i, struct err *e)
 {
     struct suite_point *p = &s->points[i];
-    SIM_ASSERT(i == s->n_points && i < s->spec.n_points); /* points before it have their names */
+    SIM_ASSERT(i == s->n_points && i < s->spec.n_points); /* earlier points have their names */
     SCOPED(json_drop) cJSON *settings = spec_point_settings(&s->spec, i);
     p->scored = true;
     p->name = xkeep(xstrdup(json_string(settings, "point")));
@@ -75,8 +75,8 @@ static void load_point(struct suite *s, uint32_t i, struct err *e)
     }
 }
 
-/* Everything that the first replications run on: what the points say, and what the names in them
- * mean today. */
+/* Hashes the inputs of the first replications: settings, and the present content of the files that
+ * they name. */
 static void take_hash(struct suite *s, struct err *e)
 {
     SCOPED(text_fini) struct text t = {0};
@@ -91,12 +91,12 @@ static void take_hash(struct suite *s, struct err *e)
     text_format(&t, "%" PRIu32 " %s %s", s->spec.replications, s->spec.kept,
                 s->n_references > 0 ? s->references[0] : "");
     (void)snprintf(s->hash, sizeof s->hash, "%016" PRIx64, hash_string(HASH_INIT, text_end(&t)));
-    SIM_ASSERT(strlen(s->hash) == 16); /* as files record it */
+    SIM_ASSERT(strlen(s->hash) == 16); /* the width in files */
 }
 
 static void check_metrics(struct suite *s, struct err *e)
 {
-    SIM_ASSERT(s->n_points > 0); /* an experiment has one */
+    SIM_ASSERT(s->n_points > 0); /* an experiment has at least one */
     if (s->spec.n_patterns == 0 || s->spec.n_patterns > SUITE_MAX_METRICS) {
         (void)err_add(e, "%s: metrics: a suite names 1 to %d metrics", s->spec.file,
                       SUITE_MAX_METRICS);
@@ -108,7 +108,7 @@ static void check_metrics(struct suite *s, struct err *e)
 
 #define FOLDER "experiments/suites"
 
-/* Their archives and sealed points are not theirs to choose. */
+/* Skips archives and sealed points, which are no suites to choose. */
 static void add_name(void *names, const char *path UNUSED, const char *name, struct err *e UNUSED)
 {
     if (!text_ends(name, ".archive") && !text_ends(name, "-sealed")) {
@@ -159,7 +159,7 @@ int suite_load(struct suite *s, const char *name, struct err *e)
 
 bool suite_is_frozen(const struct suite *s)
 {
-    SIM_ASSERT(s->hash[0] != '\0'); /* or a file that records none would seem frozen */
+    SIM_ASSERT(s->hash[0] != '\0'); /* otherwise a file without a hash would seem frozen */
     return strcmp(s->recorded, s->hash) == 0;
 }
 

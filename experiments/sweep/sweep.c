@@ -7,10 +7,10 @@
 #include "sim/base/version.h"
 #include "sim/stats/stats.h"
 
-#define REPLICATION_BITS 20 /* of a job's number; SPEC_MAX_REPLICATIONS */
-#define JOBS_PER_WORKER 500 /* of one process: what a plug-in leaks does not add up */
+#define REPLICATION_BITS 20 /* of a job's number, for SPEC_MAX_REPLICATIONS */
+#define JOBS_PER_WORKER 500 /* per process, so that leaks of a plug-in do not add up */
 
-/* A point as a worker has it loaded: replications of one point come one after the other. */
+/* The point that a worker has loaded. Replications of a point are consecutive. */
 struct loaded {
     bool valid;
     uint64_t point;
@@ -24,7 +24,7 @@ struct sweep {
     struct store *store;
     const struct sweep_options *opt;
     struct sweep_result *result;
-    /* the round: replications first .. until-1 of every open point */
+    /* a round runs replications first .. until - 1 of every open point */
     uint32_t first, until;
     uint64_t next_point;
     uint32_t next_replication;
@@ -34,7 +34,7 @@ struct sweep {
     struct loaded loaded; /* in workers only */
 };
 
-/* A signal handler reaches nothing but static storage. */
+/* A signal handler can only reach static storage. */
 static volatile sig_atomic_t stop_asked;
 
 static void ask_stop(int sig UNUSED)
@@ -46,8 +46,7 @@ static void ask_stop(int sig UNUSED)
 
 static int load_point(struct loaded *l, const struct spec *spec, uint64_t point, struct err *e)
 {
-    /* Reading files and checking settings takes longer than a short run: replications of a point
-     * share it. */
+    /* Loading takes longer than a short run, so the replications of a point share it. */
     if (l->valid && l->point == point) {
         return 0;
     }
@@ -58,18 +57,18 @@ static int load_point(struct loaded *l, const struct spec *spec, uint64_t point,
     if (spec_point(spec, point, &l->settings, e) != 0) {
         return -EINVAL;
     }
-    SIM_ASSERT(!l->valid); /* what it held is freed */
+    SIM_ASSERT(!l->valid); /* the earlier configuration is freed */
     l->point = point;
-    l->valid = true; /* even if not: to be freed */
+    l->valid = true; /* also if loading fails, so that it is freed */
     bool ok = config_load(&l->config, &l->settings.options, e) == 0 &&
               config_policy_parse(&l->policy, l->settings.policy, e) == 0;
     if (!ok) {
-        l->point = UINT64_MAX; /* the next replication says the same */
+        l->point = UINT64_MAX; /* so that the next replication reports the same errors */
     }
     return ok ? 0 : -EINVAL;
 }
 
-/* For assertions: a job is a replication of the round, of a point that there is. */
+/* For assertions: a job is a replication of this round and of an existing point. */
 static bool is_of_round(const struct sweep *s, uint64_t job)
 {
     uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
@@ -82,7 +81,7 @@ static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
     struct sweep *s = ctx;
     struct loaded *l = &s->loaded;
     uint32_t replication = (uint32_t)(job & (SPEC_MAX_REPLICATIONS - 1));
-    SIM_ASSERT(is_of_round(s, job)); /* the worker was forked within it */
+    SIM_ASSERT(is_of_round(s, job)); /* workers are forked within the round */
     if (load_point(l, s->spec, job >> REPLICATION_BITS, e) != 0) {
         return -EINVAL;
     }
@@ -120,9 +119,8 @@ static bool next_cell(void *ctx, uint64_t *job)
             continue;
         }
         for (; s->next_replication < s->until; s->next_replication++) {
-            /* Shards take every so many-th run, so that each has its part of cheap and of dear
-             * points. With `until` they take points, because a point is closed by its own
-             * replications. */
+            /* A shard takes every N-th run, so that each has cheap and expensive points. With
+             * `until` it takes whole points, because a point's own replications close it. */
             uint64_t number = s->next_point * s->until + s->next_replication;
             if (s->closed != NULL || number % o->shards == o->shard) {
                 *job = s->next_point << REPLICATION_BITS | s->next_replication++;
@@ -134,7 +132,7 @@ static bool next_cell(void *ctx, uint64_t *job)
     return false;
 }
 
-/* A replication refers to its point: there before it. */
+/* Stores a point before its replications, which refer to it. */
 static void note_point(struct sweep *s, uint64_t point)
 {
     if (point != s->noted && !store_has_point(s->store, s->result->experiment, point)) {
@@ -177,10 +175,10 @@ static bool go_on(void *ctx)
 
 /* ---- rounds ---- */
 
-/* How many of n numbers are this shard's. */
+/* How many of n numbers belong to this shard. */
 static uint64_t of_shard(const struct sweep_options *o, uint64_t n)
 {
-    SIM_ASSERT(o->shard < o->shards); /* or the parts would be more or less than the whole */
+    SIM_ASSERT(o->shard < o->shards); /* otherwise the shards would not add up to the whole */
     return (n + o->shards - 1 - o->shard) / o->shards;
 }
 
@@ -192,7 +190,7 @@ static bool wide(const struct sweep *s, uint64_t point, double *values)
         store_values(s->store, s->result->experiment, point, u->metric, values, s->until);
         struct stats_interval x = stats_mean(values, s->until, STATS_LEVEL_FRAC);
         double limit = u->relative ? u->half_width * fabs(x.mean) : u->half_width;
-        /* Written so that an interval that is not a number counts as wide. */
+        /* Negated, so that an interval of NaN counts as wide. */
         if (!(stats_half_width(&x) <= limit)) {
             return true;
         }
@@ -200,7 +198,7 @@ static bool wide(const struct sweep *s, uint64_t point, double *values)
     return false;
 }
 
-/* Closes the points whose intervals are narrow enough. Returns how many of this shard stay open. */
+/* Closes points whose intervals are narrow enough. Returns how many of this shard stay open. */
 static uint64_t close_points(struct sweep *s)
 {
     OWNED double *values = xcalloc(s->until, sizeof *values);
@@ -215,7 +213,7 @@ static uint64_t close_points(struct sweep *s)
     return open;
 }
 
-/* The next replications of the points that are open: 0 or -errno as study_stream. */
+/* Runs the next replications of the open points. Returns 0 or -errno like study_stream. */
 static int run_round(struct sweep *s, uint64_t open)
 {
     const struct spec *spec = s->spec;
@@ -237,14 +235,14 @@ static int run_round(struct sweep *s, uint64_t open)
     stream.how.store = s->store;
     stream.how.cells_per_worker = JOBS_PER_WORKER;
     stream.how.memory_limit_bytes = s->opt->memory_limit_bytes;
-    SIM_ASSERT(s->first < s->until); /* a round without runs would not end the rounds */
+    SIM_ASSERT(s->first < s->until); /* otherwise the rounds would not end */
     int rc = study_stream(&stream);
     SIM_ASSERT(rc != 0 ||
                s->result->done + s->result->found + s->result->failed == s->progress.total);
     return rc;
 }
 
-/* Rounds of replications, until every interval is narrow enough. */
+/* Runs rounds of replications, until every interval is narrow enough. */
 static int run_rounds(struct sweep *s)
 {
     uint64_t open = of_shard(s->opt, s->spec->n_points);
@@ -263,12 +261,13 @@ static int run_rounds(struct sweep *s)
 
 int64_t sweep_experiment(const struct spec *spec, struct store *store)
 {
-    SIM_ASSERT(spec->canonical[0] ==
-               '{'); /* as it was read, before lists took the place of ranges */
+    /* This is the text of the file, before lists replaced ranges. */
+    SIM_ASSERT(spec->canonical[0] == '{');
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
 }
 
-/* The experiment is known by its text, and the files that it names may have changed since. */
+/* Counts a stored run only if its inputs are unchanged. The text identifies an experiment, but
+ * files that it names may have changed. */
 static void count_there(void *ctx, const struct store_replication *r)
 {
     struct sweep *s = ctx;
@@ -295,12 +294,13 @@ uint64_t sweep_there(const struct spec *spec, struct store *store)
 
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)
 {
-    SIM_ASSERT(point < s->spec->n_points && s->until > 0); /* a round has been run */
+    SIM_ASSERT(point < s->spec->n_points && s->until > 0); /* a round was run */
     store_values(s->store, s->result->experiment, point, metric, values, s->until);
     return stats_mean(values, s->until, STATS_LEVEL_FRAC).mean;
 }
 
-/* A device is called by its kind, unless a machine has two of them. */
+/* Metrics name a device by its kind, unless a machine has two of the kind. Such devices are not
+ * found. */
 static void find_extrapolated(struct sweep *s)
 {
     static const char *const devices[] = {DEVICE_KINDS(DEVICE_KIND_NAME_)};
@@ -325,7 +325,7 @@ static void find_extrapolated(struct sweep *s)
             s->result->extrapolated_point = p;
         }
     }
-    SIM_ASSERT((most > 0.0) == (s->result->extrapolated.n > 0)); /* of one point, or of none */
+    SIM_ASSERT((most > 0.0) == (s->result->extrapolated.n > 0)); /* of one point, or none */
 }
 
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,
@@ -338,7 +338,7 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
         .spec = spec, .store = store, .opt = opt, .result = out, .noted = UINT64_MAX};
     progress_start(&s->progress, opt->how.progress, 0);
     s->closed = spec->n_until > 0 ? xcalloc(spec->n_points, 1) : NULL;
-    /* Asked and not done in the handler: what has been computed is stored first. */
+    /* The handler only asks, so that finished runs are stored first. */
     struct sigaction action = {.sa_handler = ask_stop};
     struct sigaction old_int;
     struct sigaction old_term;
@@ -352,7 +352,8 @@ int sweep_run(const struct spec *spec, struct store *store, const struct sweep_o
     SIM_ASSERT(rc != 0 || out->experiment > 0 || !store_ok(store));
     out->interrupted = rc == -EINTR;
     if (rc == 0) {
-        /* Only when all of the shard is there: merge --complete goes by it. */
+        /* Marks the shard only when all of it is stored, because merge --complete relies on
+         * that. */
         store_finished(store, out->experiment, opt->shard, opt->shards);
         find_extrapolated(s);
     }

@@ -22,7 +22,7 @@ static int absolute(const char *path, char *out, struct err *e)
     }
     int n = path[0] == '/' ? snprintf(out, PATH_BYTES, "%s", path)
                            : snprintf(out, PATH_BYTES, "%s/%s", here, path);
-    /* #SBATCH lines have no quoting of their own but these characters, and %a means the task. */
+    /* #SBATCH lines cannot quote these characters, and % begins a pattern such as %a. */
     if (n >= PATH_BYTES - 64 || strpbrk(out, "\"\n\\%") != NULL) {
         return err_add(e, "%s: too long for a path, or holds \" \\ %% or a line break", path);
     }
@@ -32,7 +32,7 @@ static int absolute(const char *path, char *out, struct err *e)
 
 static int find_places(const char *store, struct places *p, struct err *e)
 {
-    /* The very program that was started: argv and PATH may name another on the node. */
+    /* The program that runs: argv and PATH may name another one on the node. */
     ssize_t n = readlink("/proc/self/exe", p->program, sizeof p->program - 1);
     if (n <= 0) {
         return err_add(e, "cannot find this program's own path: %s", strerror(errno));
@@ -53,7 +53,7 @@ static struct output *create_script(const struct places *p, const char *name, st
 {
     char path[PATH_BYTES + 16];
     (void)snprintf(path, sizeof path, "%s/%s", p->folder, name);
-    SIM_ASSERT(strlen(path) == strlen(p->folder) + 1 + strlen(name)); /* whole */
+    SIM_ASSERT(strlen(path) == strlen(p->folder) + 1 + strlen(name)); /* not truncated */
     struct output *out = output_open(path, e);
     if (out != NULL) {
         (void)fputs("#!/bin/sh\n", output_stream(out));
@@ -64,7 +64,8 @@ static struct output *create_script(const struct places *p, const char *name, st
 static void put_options(const struct slurm_options *o, FILE *f)
 {
     for (uint32_t i = 0; i < o->n_options; i++) {
-        SIM_ASSERT(o->options[i][0] == '-' && strchr(o->options[i], '\n') == NULL); /* one line */
+        /* One line each. */
+        SIM_ASSERT(o->options[i][0] == '-' && strchr(o->options[i], '\n') == NULL);
         (void)fprintf(f, "#SBATCH %s\n", o->options[i]);
     }
 }
@@ -82,7 +83,7 @@ static void put_words(const struct slurm_command *c, FILE *f)
 static int write_array(const struct places *p, const struct slurm_options *o,
                        const struct slurm_command *c, struct err *e)
 {
-    SIM_ASSERT(o->tasks > 0 && o->shards <= 1); /* its tasks are the shards */
+    SIM_ASSERT(o->tasks > 0 && o->shards <= 1); /* the tasks are the shards */
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "array.sh", e);
     if (out == NULL) {
@@ -107,7 +108,7 @@ static int write_array(const struct places *p, const struct slurm_options *o,
 static int write_merge(const struct places *p, const struct slurm_options *o,
                        const struct slurm_command *c, struct err *e)
 {
-    SIM_ASSERT(o->tasks > 0); /* without a store there is nothing to merge */
+    SIM_ASSERT(o->tasks > 0); /* without tasks there is nothing to merge */
     char q[QUOTED_BYTES];
     struct output *out = create_script(p, "merge.sh", e);
     if (out == NULL) {
@@ -127,7 +128,7 @@ static int write_merge(const struct places *p, const struct slurm_options *o,
     return output_close(out, true, e);
 }
 
-/* Submits a script; the job's number into `id`. */
+/* Submits a script, and writes the job's number to `id`. */
 static int submit(const struct places *p, const char *options, const char *script, char id[64],
                   struct err *e)
 {
@@ -135,7 +136,7 @@ static int submit(const struct places *p, const char *options, const char *scrip
     char command[QUOTED_BYTES + 256];
     (void)snprintf(command, sizeof command, "sbatch --parsable %s %s/%s", options,
                    cli_word(p->folder, false, q), script);
-    SIM_ASSERT(strlen(command) < sizeof command - 1); /* whole */
+    SIM_ASSERT(strlen(command) < sizeof command - 1); /* not truncated */
     (void)fflush(NULL);
     FILE *f = popen(command, "r");
     if (f == NULL) {
@@ -170,7 +171,8 @@ int sweep_slurm(const char *store, const struct slurm_options *opt, const struct
     if (submit(&p, "", "array.sh", array, e) != 0) {
         return -EINVAL;
     }
-    /* After any end: when a task failed the merge says which shards are missing. */
+    /* The merge starts after any end of the tasks: after a failure it reports the missing
+     * shards. */
     (void)snprintf(after, sizeof after, "--dependency=afterany:%s", array);
     if (submit(&p, after, "merge.sh", merge, e) != 0) {
         return -EINVAL;
