@@ -16,7 +16,7 @@ static double *at(const struct cells *c, uint32_t cell, uint32_t signal)
     return &c->sum[(size_t)cell * c->n_signals + signal];
 }
 
-/* Two cells become one. */
+/* Merges pairs of cells, and doubles their width. */
 static void widen(struct cells *c)
 {
     for (uint32_t i = 0; i < CELLS_MAX; i++) {

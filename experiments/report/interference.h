@@ -20,7 +20,6 @@ struct interference {
 /* Sums the run observed by x (EXPLAIN_ALL). O(requests x log requests + blockers). */
 void interference_collect(const struct explain *x, const struct trace *t, struct interference *out);
 
-/* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s,
- * tail_s,
- * shared_s}}}}}; for people means of a request. */
+/* Adds {"interference": {class: {requests, latency_s, causes_s: {..}, by: {class: {wait_s, tail_s,
+ * shared_s}}}}}. Text shows means per request. */
 void interference_document(const struct interference *m, struct document *d);

@@ -72,7 +72,7 @@ static void put_causes(const struct critical_path *p, struct document *d)
     }
 }
 
-/* ---- who waited for whom ---- */
+/* ---- waits ---- */
 
 struct wait {
     uint32_t victim;
@@ -84,7 +84,7 @@ static int64_t wait_ns(const struct wait *w)
     return w->by->tail_ns + w->by->queue_ns + w->by->shared_ns;
 }
 
-/* Equal ones by victim, then by who was in the way. */
+/* Equal waits are in order of victim, then of blocker. */
 SORT_BY(longest_wait_first, struct wait, (wait_ns(a) < wait_ns(b)) - (wait_ns(a) > wait_ns(b)),
         SORT_UP(victim), SORT_UP(by->request_id))
 
@@ -177,7 +177,7 @@ static void put_graph(const struct critical_path *p, const struct trace *t, stru
     }
 }
 
-/* A job has no time where a request of its foreground was shed, or where the run ended first. */
+/* Says why a job is not complete: a foreground request was shed, or the run ended first. */
 static const char *incomplete(const struct critical_path *p, const struct trace *t)
 {
     for (size_t i = 0; i < p->n; i++) {

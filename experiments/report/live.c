@@ -10,7 +10,8 @@
 
 #define READ_BYTES 65536
 
-/* The page never shows these. A comparison over load shows the means of few metrics. */
+/* The page never shows these members. A comparison over load has only the means of a few
+ * metrics. */
 static const char *const unseen[] = {"config",     "seeds",  "n",        "p",         "p_holm",
                                      "ratio",      "diff",   "diff_low", "diff_high", "ratio_low",
                                      "ratio_high", "method", "counters", NULL};
@@ -30,7 +31,7 @@ static bool is_seen(const cJSON *c, bool load)
                   : !load || strcmp(c->string, "verdict") != 0;
 }
 
-/* A copy of what the page shows. */
+/* Copies the members that the page shows. */
 static cJSON *copy_seen(const cJSON *from, bool load)
 {
     cJSON *to = cJSON_Duplicate(from, false);
@@ -61,7 +62,7 @@ static void put_base64(FILE *out, const unsigned char *v, size_t n)
     }
 }
 
-/* Deflated, in base64, with the end of its element. */
+/* Writes bytes, deflated and in base64, and the end of their element. */
 static void put_packed(FILE *out, const void *bytes, size_t n)
 {
     uLongf packed = compressBound((uLong)n);

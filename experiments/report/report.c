@@ -1,12 +1,12 @@
-/* The page: what it begins with, a section per comparison, the figures of other files, the hardware
- * models. */
+/* Writes the page: title and contents, a section per comparison, the figures of other files, and
+ * the hardware models. */
 #include "experiments/report/report.h"
 
 #include <ctype.h>
 
 #include "experiments/report/report_impl.h"
 
-/* Everything that is written, and where. */
+/* The inputs of the page. */
 struct whole {
     const struct report_input *in;
     size_t n;
@@ -17,8 +17,8 @@ struct whole {
 
 /* ---- figures ---- */
 
-/* An SVG as an image in the page: a document of its own, so that the names in it cannot clash. All
- * its quotes are single. */
+/* Writes an SVG as an image. As a document of its own, its names cannot clash. All its quotes are
+ * single. */
 static void put_image(FILE *out, const struct report_figure *f)
 {
     int width = 1000;
@@ -40,7 +40,7 @@ static void put_image(FILE *out, const struct report_figure *f)
     (void)fputs("\"></label></div>\n", out);
 }
 
-/* "Rate, and ...": a caption is a sentence. */
+/* Writes a title with a capital letter, because a caption is a sentence. */
 static void put_caption(FILE *out, const char *title)
 {
     (void)fprintf(out, "%c%s", toupper((unsigned char)title[0]), title + 1);
@@ -95,7 +95,7 @@ static void put_name(const struct report_input *in, FILE *out)
     }
     markup_format(out, "%s on %s", json_string(part_of(in, "llm"), "name"),
                   json_string(part_of(in, "soc"), "name"));
-    const char *where = json_string(in->tree, "where"); /* of an experiment in a store */
+    const char *where = json_string(in->tree, "where"); /* only of an experiment in a store */
     if (where[0] != '\0') {
         markup_format(out, ": %s", where);
     }
@@ -140,7 +140,7 @@ static void write_section(const struct whole *w, size_t i, FILE *out)
     (void)fputs("</section>\n", out);
 }
 
-/* Does an earlier comparison have the same machine or model? */
+/* Whether an earlier comparison has the same machine or model. */
 static bool seen_before(const struct whole *w, size_t i, const char *part)
 {
     for (size_t k = 0; k < i; k++) {
@@ -256,7 +256,7 @@ static void write_contents(const struct whole *w, FILE *out)
     (void)fputs("</ul>\n", out);
 }
 
-/* Names the comparisons. Browsers show this as the name of the page. */
+/* Names the comparisons. Browsers show this title as the page's name. */
 static void write_title(const struct whole *w, FILE *out)
 {
     if (w->n == 0 && report_put_runs(w->all, out)) {

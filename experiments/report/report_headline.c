@@ -1,7 +1,7 @@
 /* Writes the first paragraph of a comparison's section. */
 #include "experiments/report/report_impl.h"
 
-/* The policy with the best mean of a metric. */
+/* Returns the policy with the best mean of a metric. */
 static const cJSON *best_of(const cJSON *policies, const char *metric)
 {
     const cJSON *best = NULL;
@@ -16,8 +16,8 @@ static const cJSON *best_of(const cJSON *policies, const char *metric)
     return best;
 }
 
-/* Those whose interval meets that of the best: the comparison does not tell them apart by itself.
- */
+/* Lists policies whose intervals overlap that of the best. The intervals alone do not distinguish
+ * them. */
 static void write_close_ones(const cJSON *policies, const cJSON *best, FILE *out)
 {
     const cJSON *b = json_member(best, METRIC_PRIMARY);
@@ -61,7 +61,7 @@ static void write_status(const cJSON *tree, const char *status,
     }
 }
 
-/* A mean over an overloaded run measures how long the run was. */
+/* Warns of runs whose means mislead: the queue grew to their end, or a battery was empty. */
 static void write_statuses(const cJSON *tree, FILE *out)
 {
     write_status(tree, "OVERLOADED", report_overloaded,
@@ -94,18 +94,18 @@ static void write_winner(const cJSON *tree, const cJSON *best, FILE *out)
     markup_format(out, " s of <b>%s</b>: ", base->string);
     report_put_change(out, m, json_member(base, METRIC_PRIMARY), relevance);
     (void)fputs(".", out);
-    if (energy != NULL) { /* an experiment may keep no energy */
+    if (energy != NULL) { /* an experiment may not keep energy */
         (void)fputs(" Joules per token, idle power included: ", out);
         report_put_change(out, energy, json_member(base, "energy_j_per_token"), relevance);
         (void)fputs(".", out);
     }
 }
 
-/* A reader would also ask for these of a winner by one mean. */
+/* A reader would check these metrics of a policy that wins by one mean. */
 static const char *const others[] = {"reactive.ttft_s.mean", "proactive.e2e_s.mean",
                                      "all.throughput_req_per_min", "energy_j_per_token", NULL};
 
-/* Lists the metrics in which the winner is worse than the baseline, where that is shown. */
+/* Lists metrics in which the winner is significantly worse than the baseline. */
 static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
 {
     const cJSON *base = json_member(json_member(tree, "policies"), json_string(tree, "baseline"));
@@ -124,7 +124,8 @@ static void write_price(const cJSON *tree, const cJSON *best, FILE *out)
     (void)fputs(any ? "." : "", out);
 }
 
-/* Lists policies that are first by another metric, with intervals that do not meet. */
+/* Lists policies that are first by another metric, if their interval does not overlap the
+ * winner's. */
 static void write_other_firsts(const cJSON *policies, const cJSON *best, FILE *out)
 {
     bool any = false;

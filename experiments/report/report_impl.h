@@ -17,7 +17,7 @@ void report_page_put(const struct report_page *p,
 
 /* ---- report_text.c ---- */
 
-/* Prints a mean with its interval like on the terminal: "7.51 [6.88, 8.15]". */
+/* Prints a mean with its interval as on the terminal: "7.51 [6.88, 8.15]". */
 void report_put_mean(FILE *out, const cJSON *metric);
 /* Whether a difference is significant: also after Holm's correction, and not of a single run. */
 bool report_is_shown(const char *verdict);

@@ -1,4 +1,4 @@
-/* The part of the page that is alive: its data, and what a reader sees of it without JavaScript. */
+/* Writes the live part of the page: its data, and what a reader sees without JavaScript. */
 #include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "plots/palette.h"
@@ -26,7 +26,7 @@ bool report_put_runs(const struct figure_request *all, FILE *out)
     return false;
 }
 
-/* A row per run: its status and the usual metrics. */
+/* Writes a row per run, with its status and the usual metrics. */
 static void write_runs(const cJSON *runs, FILE *out)
 {
     const cJSON *run = NULL;
@@ -50,7 +50,7 @@ static void write_runs(const cJSON *runs, FILE *out)
     (void)fputs("</tbody></table></div>\n", out);
 }
 
-/* Every policy's place in the palette, so that it has one colour on the whole page. */
+/* Adds each policy's place in the palette, so that it has one colour on the whole page. */
 static void add_slots(const cJSON *tree, cJSON *slots)
 {
     static const char *const lists[] = {"policies", "verdicts"};
@@ -71,7 +71,7 @@ static void add_slots(const cJSON *tree, cJSON *slots)
     }
 }
 
-/* Describes every metric for people. */
+/* Describes every metric for the page's script. */
 static cJSON *metrics_tree(void)
 {
     size_t n;

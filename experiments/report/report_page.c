@@ -1,5 +1,4 @@
-/* The page's skeleton is a file of the data folder. The program replaces each text in braces by
- * what it computed. */
+/* The page's skeleton is a file of the data folder. The program replaces each text in braces. */
 #include "experiments/report/live.h"
 #include "experiments/report/report_impl.h"
 #include "sim/base/datadir.h"
@@ -13,7 +12,7 @@ static char *read_data(const char *name, struct err *e)
     return xkept(input_text(datadir_path(name), MAX_BYTES, e));
 }
 
-/* The simulator, where a file of the page has what it computes. */
+/* Loads the simulator if the page can recompute a file. */
 static void load_simulator(struct report_page *p, const struct figure_request *all, struct err *e)
 {
     for (size_t i = 0; i < all->n_inputs && p->simulator == NULL && e->n == 0; i++) {

@@ -1,4 +1,4 @@
-/* Tables of the report page: comparisons, the hardware model, how to repeat it. */
+/* Writes the tables of the report page: comparisons, the hardware model, and how to repeat them. */
 #include <sys/stat.h>
 #include <time.h>
 
@@ -41,8 +41,7 @@ void report_write_headline_table(const cJSON *tree, FILE *out)
     (void)fputs("</tbody></table></div>\n", out);
 }
 
-/* Says the row nothing: no policy has a number, or it is one of truncated.* that is the same as the
- * metric it cuts? */
+/* Whether a row adds nothing: no policy has a number, or truncated.* equals the whole metric. */
 static bool says_nothing(const cJSON *policies, const char *metric)
 {
     static const char cut[] = "truncated.";
@@ -117,7 +116,7 @@ static const cJSON *first_of(const cJSON *o, const char *key)
     return list != NULL ? list->child : NULL;
 }
 
-/* Documents of older versions do not say. */
+/* Documents of older versions lack these numbers. */
 static void write_rows_inside(const cJSON *u, FILE *out)
 {
     double inside = json_number(u, "measured_rows_inside_frac");
@@ -239,8 +238,7 @@ void report_write_hardware(const cJSON *part, FILE *out)
     (void)fputs("</tbody></table></div></details>\n", out);
 }
 
-/* When the file was written: results themselves have no date, so that the same run is the same
- * bytes. */
+/* Uses the file's time, because results have no date: equal runs give equal bytes. */
 static void put_date(const char *path, FILE *out)
 {
     struct stat s;
@@ -275,7 +273,7 @@ void report_write_again(const struct report_input *in, FILE *out)
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
     SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
     const cJSON *seed;
-    cJSON_ArrayForEach (seed, json_member(tree, "seeds")) { /* as --seed takes them */
+    cJSON_ArrayForEach (seed, json_member(tree, "seeds")) { /* exact, for --seed */
         cJSON_AddItemToArray(list, json_exact(cJSON_GetNumberValue(seed)));
     }
     OWNED char *seeds = json_text(list, false);

@@ -28,8 +28,8 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
 {
     const char *verdict = json_string(m, "verdict");
     double diff = json_number(m, "diff");
-    /* The change is a percentage of the baseline's mean over the pairs. Its own mean is also over
-     * runs that have no pair. */
+    /* The percentage is of the baseline's mean over the pairs. The baseline's own mean also covers
+     * runs without a pair. */
     double per_unit = fabs((json_number(m, "ratio") - 1.0) / diff);
     double percent =
         100.0 * diff * (isfinite(per_unit) ? per_unit : 1.0 / fabs(json_number(base, "mean")));
@@ -41,8 +41,8 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
         markup_put(out, verdict);
         return;
     }
-    /* The interval is of the difference. As a share of a mean that is uncertain itself it could go
-     * below -100 %. */
+    /* The interval is that of the difference. As a share of an uncertain mean, it could reach below
+     * -100 %. */
     const char *sign = diff > 0.0 ? "+" : "";
     int decimals = fabs(percent) >= 9.95 ? 0 : fabs(percent) >= 0.995 ? 1 : 2;
     (void)fprintf(out, "%s%s (%s%.*f %%)", sign, stats_format(&s), sign, decimals, percent);
@@ -57,7 +57,7 @@ void report_put_change(FILE *out, const cJSON *m, const cJSON *base, double rele
 static unsigned of_status(const cJSON *tree, const char *policy, const char *status, unsigned *runs)
 {
     const cJSON *v = json_member(json_member(tree, "verdicts"), policy);
-    double empty = json_number(v, "battery_empty"); /* there where a run ended so */
+    double empty = json_number(v, "battery_empty"); /* present only if a run ended so */
     double all =
         json_number(v, "overloaded") + json_number(v, "stable") + json_number(v, "undecided");
     all += isfinite(empty) ? empty : 0.0;

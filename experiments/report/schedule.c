@@ -6,7 +6,7 @@
 
 /* ---- launches ---- */
 
-/* ended_ns: when the row before it on its lane ended; it is this row's end afterwards. */
+/* ended_ns: in, the end of the previous row of the lane; out, that of this row. */
 static void put_lane(struct spool *to, uint32_t device, uint32_t i, const struct lane *l,
                      int64_t *ended_ns)
 {
@@ -26,8 +26,8 @@ static void close_joined(struct schedule *s, uint32_t device, uint32_t i, struct
     o->n = 0;
 }
 
-/* A launch continues the row of its requests, or begins one in the place that ended first. A device
- * that alternates between a prompt and a batch so has two rows. */
+/* A launch extends the open row of its requests, or takes the place of the row that ended first. So
+ * a device that alternates between a prompt and a batch has two rows. */
 static void join(struct schedule *s, uint32_t device, uint32_t i, const struct lane *l)
 {
     struct lane *open = s->open[device][i];
@@ -58,7 +58,7 @@ static uint32_t set_of(struct schedule *s, const struct pass *p)
     }
     size_t n = all->numbers.n;
     size_t number = map_number(&all->numbers, key);
-    if (number == n) { /* a new one */
+    if (number == n) { /* a new set */
         all->ids = xroom(all->ids, all->n_ids + p->n_segments, &all->cap_ids, sizeof *all->ids);
         for (uint32_t i = 0; i < p->n_segments; i++) {
             all->ids[all->n_ids++] = p->segments[i].request->id;
@@ -108,7 +108,7 @@ static void on_launch_ended(void *self, int64_t now_ns, const struct launch *l,
         bool outside = usage_rows_outside(range, l) || usage_context_outside(range, l);
         x->outside_ns = outside ? x->busy_ns : 0;
         x->outcome = (int64_t)l->outcome;
-        if (s->launches.n <= SCHEDULE_MAX_LAUNCHES) { /* one more says that they are too many */
+        if (s->launches.n <= SCHEDULE_MAX_LAUNCHES) { /* one row more marks an excess */
             put_lane(&s->launches, l->device, i, x, &s->lane_end_ns[l->device][i]);
         }
         join(s, l->device, i, x);
@@ -126,7 +126,7 @@ static void on_kernel(void *self, const struct kernel_record *k)
 
 /* ---- requests ---- */
 
-/* The KV of a request is n tokens now. */
+/* Sets the KV of a request to n tokens. */
 static void kv_is(struct schedule *s, int64_t now_ns, uint32_t id, uint32_t n)
 {
     uint32_t *was = map_add(&s->kv, id);
@@ -187,7 +187,7 @@ static void on_ddr(void *self, int64_t now_ns, uint64_t count, int64_t duration_
 {
     struct schedule *s = self;
     int64_t begin = now_ns - duration_ns;
-    (void)count; /* 1 */
+    (void)count; /* 1, because the observer wants kernels */
     begin = begin > s->ddr_end_ns ? begin : s->ddr_end_ns;
     cells_add(&s->cells, DDR_DEMAND, begin, now_ns, demand);
     cells_add(&s->cells, DDR_CARRIED, begin, now_ns, share);

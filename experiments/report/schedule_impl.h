@@ -7,7 +7,7 @@
 #include "sim/base/map.h"
 #include "sim/metrics/explain.h"
 
-/* A running launch, or a launch with those joined to it. */
+/* A running launch, or several that were joined. */
 struct lane {
     bool running;
     uint32_t launch_id;
@@ -16,19 +16,20 @@ struct lane {
     int64_t outside_ns; /* busy outside the calibrated range */
     int64_t outcome;
 };
-/* Joined rows of a lane that may still grow: prompts and batches alternate. */
+/* Rows of a lane that further launches may join. They are several, because prompts and batches
+ * alternate. */
 #define SCHEDULE_OPEN 6
 enum { KIND_PREFILL, KIND_DECODE, KIND_MIXED };
 
-/* A request that has left. */
+/* A request that finished or was shed. */
 struct left {
     struct request r;
     bool finished;
     int64_t end_ns;
 };
 
-/* Sets of request ids by number: equal sets have one number. Batches repeat for many launches, so a
- * launch keeps the number. */
+/* Sets of request ids by number; equal sets have one number. Many launches in a row have equal
+ * batches, so a launch keeps only the number. */
 struct sets {
     struct map numbers; /* by the hash of the ids, in their order */
     uint32_t *ids;      /* members of all sets, one after the other */
@@ -56,7 +57,7 @@ struct schedule {
     int64_t ddr_end_ns, end_ns;
 };
 
-/* Signals of the cells; power of the domains follows. */
+/* Signals of the cells; those of power follow, one per domain. */
 enum {
     DDR_DEMAND,
     DDR_CARRIED,

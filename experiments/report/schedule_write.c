@@ -1,7 +1,7 @@
-/* The schedule as text: docs/schemas/view.json. */
+/* Writes the schedule as JSON (docs/schemas/view.json). */
 #include "experiments/report/schedule_impl.h"
 
-#define MAX_BLOCKERS 12 /* of a request, the longest */
+#define MAX_BLOCKERS 12 /* per request; the longest are kept */
 
 static int64_t instant(int64_t ns)
 {
@@ -84,7 +84,7 @@ static void write_members(const struct schedule *s, FILE *out)
     spool_write(&members, "members", out);
 }
 
-/* Means in whole units: MB/s, tokens, hundredths of a request, mW. */
+/* Writes means in whole units: MB/s, tokens, hundredths of a request, mW. */
 static void write_cells(const struct schedule *s, FILE *out)
 {
     static const double scale[] = {1e-6, 1e-6, 1.0, 100.0, 100.0};

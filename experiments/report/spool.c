@@ -17,7 +17,7 @@ void spool_row(struct spool *s, const int64_t *v)
     s->n++;
 }
 
-/* One column, from the file. */
+/* Reads the file, and writes one column. */
 static void put_column(const struct spool *s, size_t column, FILE *out)
 {
     int64_t v[SPOOL_MAX_COLUMNS];
