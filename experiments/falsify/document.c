@@ -3,7 +3,8 @@
 #include "sim/base/portable.h"
 #include "sim/metrics/metric_table.h"
 
-/* "2.31 times [1.9, 2.8], n=12 the baseline's"; "not defined" where no replication has a ratio. */
+/* Formats "2.31 times [1.9, 2.8], n=12 the baseline's"; "not defined" if no replication has a
+ * ratio. */
 static const char *times(const struct stats_interval *s, const char *of)
 {
     if (s->n == 1) {
@@ -69,7 +70,7 @@ static void put_commands(const struct falsify_runs *runs, const struct falsify_r
     }
 }
 
-/* Where the latency of the request that lost most went, on both sides. */
+/* Adds the causes of latency, on both sides, of the request that lost most. */
 static void put_reason(const struct falsify_runs *runs, struct document *d)
 {
     const struct falsify_reason *why = &runs->reason;
@@ -127,7 +128,7 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
 {
     const char *a = runs->policy[FALSIFY_POLICY]->label;
     const char *b = runs->policy[FALSIFY_BASELINE]->label;
-    /* A loss is above 1, also where more is better. */
+    /* A ratio above 1 is a loss, also if more is better, so the text says which one is divided. */
     const char *of =
         metric_is_gain(o->metric) ? ", the baseline's over the policy's" : " the baseline's";
     document_note(d,

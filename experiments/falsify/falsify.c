@@ -2,19 +2,19 @@
 
 #include "sim/base/rng.h"
 
-#define GENERATION 16    /* scenarios of a later generation; the first has two of them */
-#define ELITE_SHARE 4    /* one in so many is kept */
+#define GENERATION 16    /* scenarios per generation; twice as many in the first */
+#define ELITE_SHARE 4    /* one in this many makes the next generation */
 #define SMOOTHING 0.7    /* weight of the new mean and width over the old */
-#define LEAST_WIDTH 0.04 /* of the unit interval: never quite certain */
-#define KEPT_SHARE 0.5   /* of the confirmed loss that a smaller change must show */
+#define LEAST_WIDTH 0.04 /* of the unit interval, so that the search never stops varying */
+#define KEPT_SHARE 0.5   /* of the confirmed loss, which a smaller change must keep */
 #define STEPS_BACK 3     /* halvings of the way to the nominal value */
 
-/* Seeds of the steps: replications from here on. */
+/* First replications of the steps, each of which has its own seeds. */
 enum { FIRST_SEARCH = 0, FIRST_CONFIRM = 100000, FIRST_SHRINK = 200000, FIRST_TELL = 300000 };
 
 struct scenario {
     struct space_point p;
-    double loss; /* mean; NaN: out */
+    double loss; /* mean; NaN: excluded */
 };
 
 struct falsify {
@@ -25,7 +25,7 @@ struct falsify {
     void *ctx;
     struct space_point nominal;
     double *loss; /* owned; of the last measurement */
-    /* The generations. */
+    /* The present generation, and the distribution of the next one. */
     struct scenario w[2 * GENERATION];
     double mean[SPACE_MAX_AXES], width[SPACE_MAX_AXES];
     struct rng rng;
@@ -37,10 +37,10 @@ static double mean_of(const double *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         sum += x[i];
     }
-    return sum / n; /* one that is not defined makes it undefined: the scenario is out */
+    return sum / n; /* one NaN gives NaN, and excludes the scenario */
 }
 
-/* Worst first; scenarios that are out last. Equal ones keep their order. */
+/* Sorts by falling loss. Excluded scenarios come last; equal ones keep their order. */
 static int worse(const void *x, const void *y)
 {
     double a = ((const struct scenario *)x)->loss;
@@ -51,7 +51,8 @@ static int worse(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* One value in each n-th of every axis, paired at random; the nominal scenario is among them. */
+/* Makes a Latin hypercube: one value in each n-th of every axis, paired at random. The first
+ * scenario is the nominal one. */
 static void spread(struct falsify *h, uint32_t n)
 {
     OWNED uint32_t *order = xmalloc(n * sizeof *order);
@@ -78,7 +79,7 @@ static void around(struct falsify *h, uint32_t n)
     }
 }
 
-/* Mean and width of the best of a generation, sorted. */
+/* Updates mean and width from the best scenarios of a sorted generation. */
 static void learn(struct falsify *h, uint32_t n, bool first)
 {
     const struct scenario *w = h->w;
@@ -110,7 +111,7 @@ static void measure(struct falsify *h, const struct space_point *points, uint32_
     h->measure(h->ctx, &(struct falsify_ask){points, n_points, first, n}, h->loss);
 }
 
-/* One point, on seeds of its own. */
+/* Measures one point on the seeds of a step. */
 static struct stats_interval confirm(struct falsify *h, const struct space_point *p, uint32_t first)
 {
     measure(h, p, 1, first, h->o->confirm);
@@ -154,7 +155,7 @@ static bool loses(const struct falsify *h, const struct stats_interval *s)
     return s->n == h->o->confirm && s->low > log1p(h->o->relevance_frac);
 }
 
-/* The axes that p changes, in the order in which they are given up: nearest to nominal first. */
+/* Lists the axes that p changes, nearest to nominal first, which is the order of their removal. */
 static uint32_t order_axes(const struct falsify *h, const struct space_point *p, uint32_t *order)
 {
     const struct space_point *nominal = &h->nominal;
@@ -185,7 +186,7 @@ static bool take_change(struct falsify *h, struct space_point *p, uint32_t axis,
     return taken;
 }
 
-/* Axes are given up until none can be; then each goes part of its way. */
+/* Moves axes back to nominal until none can be, then the others part of the way. */
 static struct space_point shrink(struct falsify *h)
 {
     struct space_point p = h->out->worst;

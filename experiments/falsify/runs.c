@@ -3,7 +3,7 @@
 #include "experiments/run/models.h"
 #include "sim/metrics/metric_table.h"
 
-/* A struct falsify_request for every row. */
+/* Writes a struct falsify_request for every row. */
 static void write_requests(void *state, const struct trace *t, FILE *to)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -18,7 +18,7 @@ static void write_requests(void *state, const struct trace *t, FILE *to)
     }
 }
 
-/* A side of a scenario; `from` is its point and its space. */
+/* The scenario of a cell, which its `from` points to. */
 struct scenario {
     const struct space *space;
     const struct space_point *point;
@@ -35,8 +35,8 @@ static int load(struct study_cell *c, struct err *e)
     return config_load(own, o, e);
 }
 
-/* Both sides of every point in every replication: (point * n + replication) * FALSIFY_SIDES + side.
- */
+/* Runs both sides of every point in every replication. Outcomes are in the order (point * n +
+ * replication) * FALSIFY_SIDES + side. */
 static struct study_outcomes run_sides(struct falsify_runs *r, const struct falsify_ask *ask)
 {
     uint32_t n = FALSIFY_SIDES * ask->n_points * ask->n;
@@ -57,14 +57,14 @@ static struct study_outcomes run_sides(struct falsify_runs *r, const struct fals
     return runs;
 }
 
-/* A battery was empty before all requests were served, those that had not come included. */
+/* Whether a battery was empty before all requests were served, including those still to arrive. */
 static bool is_cut(const struct study_outcome *sides)
 {
     return study_battery_empty(&sides[FALSIFY_POLICY]) ||
            study_battery_empty(&sides[FALSIFY_BASELINE]);
 }
 
-/* NaN where one of the two has no value. */
+/* ln(policy / baseline), inverted if more is better. NaN: not finite, or a battery was empty. */
 static double loss_of(const struct falsify_runs *r, const struct study_outcome *sides)
 {
     double ratio = log(study_value(&sides[FALSIFY_POLICY], r->metric) /
@@ -94,9 +94,9 @@ void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
     }
 }
 
-/* ---- the request that says why ---- */
+/* ---- the request that explains the loss ---- */
 
-/* The replication that lost most. */
+/* Returns the replication with the largest loss. */
 static uint32_t worst_of(const struct falsify_result *r, uint32_t n)
 {
     uint32_t worst = 0;
@@ -118,7 +118,7 @@ static int64_t latency_ns(const struct falsify_request *r)
     return r->x.end_ns - r->x.arrival_ns;
 }
 
-/* Both sides met the same rows. */
+/* Finds the request that lost most. Both sides have the same rows, so an index is one request. */
 static void take_reason(struct falsify_reason *out, const char *metric,
                         const struct study_outcome *sides)
 {
@@ -142,7 +142,7 @@ static void take_reason(struct falsify_reason *out, const char *metric,
     }
 }
 
-/* Completes the cell as it would itself, and watches the run. */
+/* Loads the original cell in `from`, and observes its run. */
 static int load_explained(struct study_cell *c, struct err *e)
 {
     *c = *(const struct study_cell *)c->from;

@@ -10,11 +10,11 @@ enum { FALSIFY_POLICY, FALSIFY_BASELINE, FALSIFY_SIDES };
 
 #define FALSIFY_BLOCKERS 3 /* reported for a request */
 
-/* The request of the metric's class whose latency differs most between the two sides in one
- * replication of a scenario. */
+/* The request of the metric's class that takes longest under the policy, compared with the
+ * baseline, in one replication of a scenario. */
 struct falsify_reason {
     uint64_t seed; /* for --seed */
-    bool found;    /* some request finished on both sides */
+    bool found;    /* some request finished on both sides, and took longer */
     struct falsify_request {
         struct explanation x;                           /* its blockers are `first` */
         struct explain_blocker first[FALSIFY_BLOCKERS]; /* the longest */

@@ -6,11 +6,11 @@
 #include "sim/base/words.h"
 #include "traces/traces.h"
 
-#define NOMINAL_WITHIN 1e-12 /* a coordinate that is the nominal one */
+#define NOMINAL_WITHIN 1e-12 /* a coordinate this near is the nominal one */
 
-/* Bounds of the workload: from rates at which requests hardly meet to about twice what the machine
- * of the papers serves, and lengths a quarter to four times those of the data sets. Bounds of the
- * machine cover the differences between neighbouring products. */
+/* Bounds of the workload. Rates are from one at which requests hardly meet to about twice what the
+ * machine of the papers serves. Lengths are a quarter to four times those of the data sets. Bounds
+ * of the machine cover the differences between neighbouring products. */
 #define WORKLOAD(name_, low_, high_, help_)                                                        \
     {                                                                                              \
         .name = (name_), .low = (low_), .high = (high_), .logarithmic = true, .help = (help_)      \
@@ -64,7 +64,8 @@ static int axis_of(const struct space *s, const char *name, size_t length)
 
 /* ---- the workload's text ---- */
 
-/* Takes "mixed:a=1,b=2" apart: values of axes become nominal, other keys are kept as they are. */
+/* Parses "mixed:a=1,b=2". Values of axes become nominal, and other keys are kept. workload_text
+ * derives active_share from burst. */
 static int read_workload(struct space *s, const char *spec, struct err *e)
 {
     bool mixed = strcmp(spec, "mixed") == 0 || strncmp(spec, "mixed:", 6) == 0;
@@ -108,7 +109,7 @@ static void add_number(struct space *s, const char *path, const cJSON *quantity,
         s->number[s->n_numbers] =
             (struct space_number){xkeep(xstrdup(path)), v->valuedouble, (uint32_t)axis};
     }
-    s->n_numbers++; /* space_init reports those beyond */
+    s->n_numbers++; /* space_init reports an excess */
 }
 
 /* Adds the rates and bandwidths of a runtime entry and of its nested one_row object. */
@@ -146,7 +147,7 @@ static void find_numbers(struct space *s, const struct config *c)
     }
 }
 
-/* Whether anything hangs on the axis on this machine. */
+/* Whether the axis changes anything on this machine. */
 static bool moves_something(const struct space *s, uint32_t axis)
 {
     bool any = !s->axis[axis].machine || strcmp(s->axis[axis].name, "kv") == 0;
@@ -188,7 +189,7 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     for (uint32_t i = 0; i < N_KNOWN; i++) {
         bool kv = strcmp(known[i].name, "kv") == 0;
         if (kv && c->n_more > 0) {
-            continue; /* what memory leaves depends on whose weights are in it */
+            continue; /* the KV left depends on which models are loaded */
         }
         if (known[i].machine ? machine : workload && known[i].agents == agents) {
             s->axis[s->n] = known[i];
@@ -206,7 +207,7 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     s->kv_tokens = c->sim.kv_capacity_tokens > 0 ? (double)c->sim.kv_capacity_tokens
                                                  : left / c->llm.kv_bytes_per_token;
     find_numbers(s, c);
-    if (o->n_sets + s->n_numbers + 1 > CONFIG_MAX_SETS) { /* with KV */
+    if (o->n_sets + s->n_numbers + 1 > CONFIG_MAX_SETS) { /* 1 for KV */
         return err_add(e,
                        "--over machine: %u numbers of the machine vary and --set states %u; "
                        "together at most %d",
@@ -269,7 +270,7 @@ static const char *workload_text(const struct space *s, const struct space_point
         text_item(&t, ",", a->name);
         text_format(&t, "=%g", v);
         if (strcmp(a->name, "burst") == 0 && v > 1.0) {
-            /* rounded down: their product must not exceed 1 */
+            /* rounded down, because burst x active_share must not exceed 1 */
             text_format(&t, ",active_share=%g", floor(1e4 / v) / 1e4);
         }
     }
