@@ -27,7 +27,7 @@ struct control {
 #define POLICY "agent-xpu-v2"
 #define NO_NOISE "sim.annotation.sigma_prefill=0", "sim.annotation.sigma_decode=0"
 
-/* On the 8B model, where the machine is loaded enough for every mechanism to show. */
+/* The controls run the 8B model, which loads the machine enough for every mechanism to matter. */
 static const struct control controls[] = {
     {"NPU nearly off",
      POLICY,
@@ -93,7 +93,7 @@ size_t controls_count(void)
     return sizeof controls / sizeof controls[0];
 }
 
-/* In the worker: the set-up of a control, or the demo's where `from` is NULL. */
+/* Runs in the worker. Loads a control, or the unchanged set-up if `from` is NULL. */
 static int load(struct study_cell *out, struct err *e)
 {
     const struct control *of = out->from;
@@ -115,7 +115,7 @@ static int load(struct study_cell *out, struct err *e)
                : -EINVAL;
 }
 
-/* Number (control * 2 + is it changed) * REPLICATIONS + replication. */
+/* Runs cell (control * 2 + changed) * REPLICATIONS + replication. */
 static struct study_outcomes run_cells(void)
 {
     enum { N = sizeof controls / sizeof controls[0] * 2 * REPLICATIONS };
@@ -133,7 +133,8 @@ static struct study_outcomes run_cells(void)
     return study_run(cells, N, &(struct study_how){.parallel = 2, .cpu_limit_s = 60.0});
 }
 
-/* Values of one metric over the replications; false with a message when a run failed. */
+/* Fills a metric's values over the replications. Prints an error and returns false if a run
+ * failed. */
 static bool values_of(const struct study_outcome *o, const char *metric, double *values)
 {
     for (uint32_t i = 0; i < REPLICATIONS; i++) {
@@ -152,8 +153,8 @@ static bool moved(enum stats_finding f, enum direction d)
     return d == UP ? f == STATS_HIGHER : d == DOWN ? f == STATS_LOWER : f != STATS_LOWER;
 }
 
-/* The difference that each control makes, and its p adjusted over all controls, which are one
- * family. NaN where a run failed. */
+/* Fills each control's difference, and its p adjusted over all controls as one family. NaN: a run
+ * failed. */
 static void differences(const struct study_outcomes *runs, struct stats_paired *difference,
                         double *p)
 {
@@ -164,7 +165,7 @@ static void differences(const struct study_outcomes *runs, struct stats_paired *
         const char *name = c->changed_metric == NULL ? c->metric : c->changed_metric;
         const struct study_outcome *of = &runs->v[i * 2 * REPLICATIONS];
         bool ok = values_of(of, c->metric, base) && values_of(of + REPLICATIONS, name, changed);
-        /* Small moves count too: is there the mechanism at all? */
+        /* Small differences count, too, because the question is whether the mechanism exists. */
         difference[i] = stats_reported_paired(changed, base, ok ? REPLICATIONS : 0);
         difference[i].relevance_frac = 0.0;
         p[i] = ok ? stats_p(&difference[i]) : METRIC_UNDEFINED;
@@ -218,8 +219,8 @@ static bool expect(double got, double want, const char *what, char *why, size_t 
     return false;
 }
 
-/* Demands 60, 30, 10 on a capacity of 80 GB/s. The fair third is 26.7: 10 gets all it wants, the
- * rest is 35 each, so 30 gets all it wants too, and 40 is left for 60. */
+/* Demands of 60, 30 and 10 share 80 GB/s. The fair third is 26.7, so 10 gets its demand. The fair
+ * half of the rest is 35, so 30 gets its demand, and 40 is left for 60. */
 static bool max_min_shares(char *why, size_t size)
 {
     struct flow f[] = {{60e9, 1.0, 0, 0.0}, {30e9, 1.0, 1, 0.0}, {10e9, 1.0, 2, 0.0}};
@@ -268,7 +269,7 @@ static bool rig_fail(const struct rig *g, char *why, size_t size)
     return false;
 }
 
-/* rows NULL: the small workload. */
+/* Runs FCFS on one row; NULL: on the small workload. */
 static bool rig_run(struct rig *g, struct trace_row *rows, bool collapse, char *why, size_t size)
 {
     memset(g, 0, sizeof *g);
@@ -305,8 +306,8 @@ static double metric(const struct rig *g, const char *name)
     return m != NULL ? m->value : METRIC_UNDEFINED;
 }
 
-/* Time of a lone prefill on one device: host costs of its one launch, every layer's three ops, the
- * head, sampling one token. */
+/* Time of a lone prefill on one device: host costs of its one launch, three ops per layer, the
+ * head, and sampling of one token. */
 static double lone_prefill_s(const struct config *c, uint8_t device)
 {
     const struct machine *m = &c->soc.machine;
@@ -355,7 +356,7 @@ static bool audit_holds(char *why, size_t size)
     return ok;
 }
 
-/* Every metric but the number of events, bit for bit. */
+/* Compares all metrics but the number of events, bit for bit. */
 static bool same_metrics(const struct rig *a, const struct rig *b, char *why, size_t size)
 {
     for (size_t i = 0; i < a->result.metrics.n; i++) {
