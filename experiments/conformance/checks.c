@@ -1,11 +1,11 @@
-/* The checks: rules that know more than the defaults of a policy do. Each returns NULL, or what
- * the first load that breaks it shows; the caller frees it. */
+/* The checks of the suite. Each returns NULL, or a text about the first load that breaks its rule;
+ * the caller frees it. */
 #include "experiments/conformance/conformance.h"
 #include "experiments/conformance/randomload.h"
 #include "policies/external/external.h"
 #include "traces/traces.h"
 
-/* One load of a policy. */
+/* A policy on one load. */
 struct trial {
     const struct conformance *c;
     struct conformance_case how;
@@ -23,7 +23,7 @@ bool conformance_applies(const struct conformance_check *check, const struct con
     return applies && (!check->confined || c->confined != NULL);
 }
 
-/* Every device can do all that a policy may ask. */
+/* Every device can do all that a policy may ask for. */
 static void make_capable(struct scenario *sc)
 {
     for (uint32_t d = 0; d < sc->machine.n_devices; d++) {
@@ -32,7 +32,8 @@ static void make_capable(struct scenario *sc)
     }
 }
 
-/* Kernels of all devices ask for as much, but an arbiter prefers some: who asks matters then. */
+/* Kernels of all devices have equal demands, but the arbiter prefers some devices. So only the
+ * requesting device matters. */
 static void make_alike(struct scenario *sc)
 {
     for (int d = 0; d < 3; d++) {
@@ -49,7 +50,7 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
 {
     uint32_t n = randomload_make(sc, q, CONFORMANCE_MAX_REQUESTS, how->load);
     if (strcmp(c->ops->name, "sd-npu") == 0) {
-        sc->machine.devices[NPU].static_attention = false; /* its graphs hold the attention */
+        sc->machine.devices[NPU].static_attention = false; /* its graphs contain the attention */
         sc->llm.n_layers = 6;
     }
     if (how->capable) {
@@ -67,7 +68,7 @@ uint32_t conformance_prepare(struct scenario *sc, struct scenario_request *q,
     /* No kernel of these loads takes a second. With a longer limit a stall in which frames continue
      * would take long to find. */
     sc->setup.stall_ns = 60 * NS_PER_S;
-    /* Requests that take KV from each other without end keep their device busy. Shipped policies
+    /* The horizon ends runs in which requests take KV from each other for ever. Shipped policies
      * need less than a minute. */
     sc->setup.horizon_ns = 600 * NS_PER_S;
     return n;
@@ -92,7 +93,7 @@ static void trial_free(struct trial *t)
     free(t);
 }
 
-/* The load, what is wrong with it, and what the policy was refused last, which is often why. */
+/* Formats the load, its fault, and the last refused action, which is often the cause. */
 static char *told(const struct trial *t, const char *what)
 {
     const char *params = t->how.params != NULL ? t->how.params : "";
@@ -103,7 +104,7 @@ static char *told(const struct trial *t, const char *what)
                    (int)strcspn(refused, "\n"), refused);
 }
 
-/* The fault of the first broken request of the last run; NULL when all are whole. */
+/* Describes the first incomplete or disordered request of the last run. NULL: all are whole. */
 static char *broken_request(const struct trial *t)
 {
     for (uint32_t i = 0; i < t->n; i++) {
@@ -117,7 +118,7 @@ static char *broken_request(const struct trial *t)
         for (uint32_t k = 1; k < r->tokens_n && k < 64; k++) {
             ordered = ordered && r->token_ns[k] >= r->token_ns[k - 1];
         }
-        /* Times of the first 64 tokens are known; no load has longer outputs. */
+        /* The times of the first 64 tokens are known, and no load has longer outputs. */
         if (!ordered || r->finish_ns != r->token_ns[r->tokens_n - 1]) {
             return xformat("the times of request %u are out of order", i);
         }
@@ -125,7 +126,7 @@ static char *broken_request(const struct trial *t)
     return NULL;
 }
 
-/* Runs the load: NULL, or what is wrong with it, and then its trace and the command are left. */
+/* Runs the load. Returns NULL, or its fault. A failed run also leaves its trace and the command. */
 static char *run_whole(const struct conformance *c, struct conformance_case how)
 {
     struct trial *t = trial_new(c, how);
@@ -159,7 +160,7 @@ static char *every_request_whole(const struct conformance *c)
 }
 
 /* Random loads on which a policy once failed with little memory. In some, only reactive sequences
- * hold it. In others, a request that lost its prefill keeps its prefix, or a pass takes the prefix
+ * have KV. In others, a request that lost its prefill keeps its prefix, or a pass takes the prefix
  * of a member. */
 static char *tight_memory(const struct conformance *c)
 {
@@ -201,7 +202,7 @@ static char *users_give_up(const struct conformance *c)
         if (rc == 0) {
             give_up(t);
             if (c->now != NULL) {
-                c->now[0] = '\0'; /* the load itself is fine */
+                c->now[0] = '\0'; /* the load without cancellations passed */
             }
             rc = scenario_again(&t->sc);
         }
@@ -217,7 +218,7 @@ static char *users_give_up(const struct conformance *c)
     return said;
 }
 
-/* The axes of the iteration-level orders: every mechanism with every fate of the KV. */
+/* Combines every preemption mechanism of the iteration-level orders with every treatment of KV. */
 static char *preemption_axes(const struct conformance *c)
 {
     static const char *const preempt[] = {"iteration", "layer", "kernel", "reset"};
@@ -235,7 +236,7 @@ static char *preemption_axes(const struct conformance *c)
     return why;
 }
 
-/* Three of ten parameters differ from their defaults. The time that a program has does not. */
+/* Changes three of ten parameters on average, but never the time limit of a program. */
 static void random_params(const struct policy_ops *ops, uint64_t load, char *params, size_t size)
 {
     size_t used = 0;
@@ -251,7 +252,8 @@ static void random_params(const struct policy_ops *ops, uint64_t load, char *par
     }
 }
 
-/* A policy may refuse parameters at the beginning. Once it begins, it must serve everybody. */
+/* A policy may refuse parameters before the first event. After it, the policy must serve every
+ * request. */
 static char *any_parameters(const struct conformance *c)
 {
     char *said = NULL;
@@ -281,8 +283,8 @@ static char *any_parameters(const struct conformance *c)
     return said;
 }
 
-/* Two runs of a load that must be equal. Returns NULL, or in what they differ. Then it leaves the
- * trace and the command, unless the policy may differ. */
+/* Compares two runs of a load that must be equal. Returns NULL, or how they differ. Then it also
+ * leaves the trace and the command, unless the policy may differ. */
 static char *differ(const struct conformance *c, uint64_t load, enum conformance_pair pair)
 {
     struct conformance_case how = {.load = load, .pair = pair};
@@ -316,7 +318,8 @@ static char *repeated_alike(const struct conformance *c)
     return why;
 }
 
-/* Only with room for longer outputs. An oracle is the control: it does look. */
+/* Only loads with KV for longer outputs are of use. An oracle is the positive control, because it
+ * uses hidden numbers. */
 static char *hidden_alike(const struct conformance *c)
 {
     bool oracle = (c->ops->flags & POLICY_F_ORACLE) != 0;
@@ -344,7 +347,8 @@ static char *hidden_alike(const struct conformance *c)
     return why;
 }
 
-/* A policy's promises (POLICY_F_LATE, POLICY_F_SLEEPS) spare messages there, and must be true. */
+/* In a separate process, a policy's promises (POLICY_F_LATE, POLICY_F_SLEEPS) save messages, so
+ * they must be true. */
 static char *confined_alike(const struct conformance *c)
 {
     char *why = NULL;

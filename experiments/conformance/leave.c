@@ -33,7 +33,7 @@ static bool shows(void *ctx, const struct trace *t)
     return rc == s->status && (rc != 0 || s->sc->result.audit.finished != t->n);
 }
 
-/* "PATH/my.so:a=b" as part of a file's name. */
+/* Makes a file's name of a label such as "PATH/my.so:a=b". */
 static char *file_name(const char *label, const struct conformance_case *how)
 {
     OWNED char *of_params =

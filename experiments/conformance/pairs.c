@@ -1,10 +1,10 @@
-/* Two runs of one load, compared. */
+/* Runs a load twice, and compares the two runs. */
 #include "experiments/conformance/conformance.h"
 #include "policies/external/external.h"
 
 const char *const conformance_pairs[] = {"", "collapsed", "repeated", "hidden", "confined", NULL};
 
-/* DDR bytes, exactly: intervals are summed as integers. */
+/* DDR bytes of a run. The sum is exact, because intervals are integers. */
 static uint64_t ddr_bytes;
 
 static void on_ddr(void *self UNUSED, int64_t now_ns UNUSED, uint64_t count, int64_t duration_ns,
@@ -13,7 +13,7 @@ static void on_ddr(void *self UNUSED, int64_t now_ns UNUSED, uint64_t count, int
     ddr_bytes += count * (uint64_t)llround(share * units_s_from_ns(duration_ns));
 }
 
-/* Two runs are compared by these results. */
+/* The results by which two runs are compared. */
 struct seen {
     char *decisions; /* owned */
     struct scenario_record records[SCENARIO_MAX_REQUESTS];
@@ -52,8 +52,9 @@ static void see(struct scenario *sc, const struct trace *t, struct seen *out)
     out->end_ns = sc->result.end_ns;
 }
 
-/* Longer outputs of requests that are not finished at t_ns, other gaps, other later arrivals and
- * turns. A later turn's fields count as hidden while its predecessor runs. */
+/* Copies a trace, and changes all that a policy cannot know at t_ns: outputs of requests that have
+ * not finished, and gaps or arrivals of those that have not arrived. A later turn is hidden while
+ * its predecessor runs. */
 static void change_what_is_hidden(const struct trace *from, const struct scenario_record *record,
                                   int64_t t_ns, struct trace *to)
 {
@@ -73,7 +74,7 @@ static void change_what_is_hidden(const struct trace *from, const struct scenari
     }
 }
 
-/* The first decisions up to an instant that are not the same; NULL when all are. */
+/* Returns the first difference between two logs of decisions up to an instant, or NULL. */
 static const char *part(const char *a, const char *b, int64_t until_ns)
 {
     static char text[512];
@@ -125,7 +126,7 @@ const char *conformance_differ(struct scenario *sc, const struct trace *t,
     struct trace changed = *t;
     sc->setup.collapse = pair == CONFORMANCE_COLLAPSED ? false : collapse;
     see(sc, t, &a);
-    if (a.status != 0) { /* and its times are not there to go by */
+    if (a.status != 0) { /* the request times of a failed run are incomplete */
         sc->setup.collapse = collapse;
         free(a.decisions);
         return fails(sc);

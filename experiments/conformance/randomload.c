@@ -67,7 +67,8 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
     uint32_t largest = 0;
     double t = 0.0;
     for (uint32_t i = 0; i < n; i++) {
-        t += rng_below(&r, 3) == 0 ? 0.0 : rng_exponential(&r, 0.08); /* bursts at one instant */
+        /* Some arrive at the same instant. */
+        t += rng_below(&r, 3) == 0 ? 0.0 : rng_exponential(&r, 0.08);
         q[i] = (struct scenario_request){
             .cls = rng_below(&r, 3) == 0 ? REQUEST_CLASS_REACTIVE : REQUEST_CLASS_PROACTIVE,
             .arrival_s = t,
@@ -79,7 +80,7 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
             if (q[j].session_id == 0) {
                 q[j].session_id = 10 + j;
             }
-            bool tail = true; /* the last turn so far, so that prefixes make sense */
+            bool tail = true; /* whether j is the last turn so far, so that prefixes are valid */
             for (uint32_t k = j + 1; k < i; k++) {
                 tail = tail && q[k].session_id != q[j].session_id;
             }
@@ -97,7 +98,7 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
     sc->gaps_are_tools = seed % 2 == 0;
     costs(sc, &r);
     settings(sc, &r, largest);
-    if (rng_below(&r, 4) == 0) { /* somebody looks at the screen */
+    if (rng_below(&r, 4) == 0) { /* a screen shows frames */
         sc->setup.frames = (struct sim_frames){.per_s = pick(&r, 10, 200),
                                                .device = IGPU,
                                                .device_ns = units_ns_from_ms(pick(&r, 0.1, 8)),
@@ -106,7 +107,7 @@ uint32_t randomload_make(struct scenario *sc, struct scenario_request *q, uint32
         double most = sc->machine.ddr_peak_bytes_per_s * (double)f->device_ns * 1e-9;
         f->bytes = f->bytes < most ? f->bytes : most;
     }
-    if (rng_below(&r, 4) == 0) { /* the package gets warm */
+    if (rng_below(&r, 4) == 0) { /* the package has a power limit */
         sc->setup.throttle = (struct sim_throttle){.limit_watts = pick(&r, 5, 40),
                                                    .burst_watts = pick(&r, 20, 80),
                                                    .tau_s = pick(&r, 0.01, 1),

@@ -26,7 +26,7 @@ static double toy_ridge(const struct hwmodel *m, uint8_t device UNUSED)
     return ((const struct scenario *)m->params)->ridge_flop_per_byte;
 }
 
-/* DDR bytes are left out: what toy kernels move grows with their time. */
+/* DDR bytes are left out, because those of toy kernels grow with time. */
 static void toy_floor(const struct hwmodel *m, uint8_t device, enum op_kind op, bool one_row,
                       struct kernel_floor *out)
 {
@@ -171,7 +171,7 @@ void scenario_init(struct scenario *sc)
 
 void scenario_fini(struct scenario *sc)
 {
-    sc->trace.machine = NULL; /* the scenario's own */
+    sc->trace.machine = NULL; /* the scenario owns it */
     trace_fini(&sc->trace);
 }
 
