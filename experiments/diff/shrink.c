@@ -1,6 +1,7 @@
 #include "experiments/diff/shrink.h"
 
-/* Tries without the kept elements number [from, to); drops them when it still shows. */
+/* Drops the kept elements with numbers `from` .. `to` - 1 if the rest has the property. Returns
+ * whether it did. */
 static bool try_without(const struct shrink *s, bool *keep, size_t n, size_t from, size_t to,
                         bool *scratch)
 {
@@ -28,9 +29,9 @@ static size_t count(const bool *keep, size_t n)
     return c;
 }
 
-/* Complements of ever smaller parts, down to single elements; after a success at single elements
- * once more, until none can go. (Testing the parts themselves too saves nothing here: a difference
- * that one request shows is found by its complements in log n steps.) */
+/* Tests complements of ever smaller parts, down to single elements, and repeats that last round
+ * while it drops some. Tests of the parts themselves would save nothing: a difference that one
+ * request shows is found by complements in log n steps. */
 size_t shrink_run(const struct shrink *s, bool *keep, size_t n)
 {
     OWNED bool *scratch = xmalloc((n + 1) * sizeof *scratch);

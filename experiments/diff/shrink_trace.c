@@ -6,11 +6,11 @@
 
 #define LINE_COLUMNS 40
 
-/* The trace as it is being shrunk: rows in their order, `next` still by the whole trace's rows. */
+/* The search, with the smallest trace so far. */
 struct work {
     const struct shrink_trace *s;
     struct trace now;     /* owned */
-    uint32_t *session_of; /* owned; row -> number of its session from 0 */
+    uint32_t *session_of; /* owned; by row, from 0 */
     uint32_t tests;
     double began_s;
 };
@@ -33,7 +33,7 @@ static size_t number_sessions(struct work *w)
     const struct trace *t = &w->now;
     free(w->session_of);
     w->session_of = xmalloc((t->n + 1) * sizeof *w->session_of);
-    if (t->graph != NULL) { /* what hangs together stays together */
+    if (t->graph != NULL) { /* a job is kept or removed as a whole */
         memcpy(w->session_of, t->graph->job, t->n * sizeof *w->session_of);
         return t->graph->n_jobs;
     }
@@ -45,7 +45,7 @@ static size_t number_sessions(struct work *w)
     return t->n_first;
 }
 
-/* Takes the subset over when it still shows it. */
+/* Replaces the trace by the subset if that has the property. Returns whether it did. */
 static bool take(struct work *w, const bool *keep_row)
 {
     struct trace t = {0};
@@ -81,13 +81,13 @@ static void drop_sessions(struct work *w)
         rows[i] = keep[w->session_of[i]];
     }
     struct trace t = {0};
-    if (trace_subset(&w->now, rows, &t) == 0) { /* shrink_run has tested it */
+    if (trace_subset(&w->now, rows, &t) == 0) { /* shrink_run tested this subset */
         trace_fini(&w->now);
         w->now = t;
     }
 }
 
-/* Leaves out one last turn after another. */
+/* Removes last turns one by one. */
 static void drop_turns(struct work *w)
 {
     const uint32_t most = w->s->max_tests;
@@ -105,7 +105,7 @@ static void drop_turns(struct work *w)
     }
 }
 
-/* Does a prompt begin with more of a row than it has? */
+/* Whether a prompt begins with more tokens of a row than that has. */
 static bool too_short(const struct trace *t, size_t row)
 {
     const struct trace_graph *g = t->graph;
@@ -118,7 +118,8 @@ static bool too_short(const struct trace *t, size_t row)
     return short_of;
 }
 
-/* Halves a length of one row; false when that hides it. */
+/* Halves a length of one row. Returns false, and changes nothing, if it cannot be halved or the
+ * property is lost. */
 static bool halve(struct work *w, size_t row, bool output)
 {
     struct trace_row *r = &w->now.rows[row];

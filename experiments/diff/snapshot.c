@@ -3,7 +3,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/words.h"
 
-/* Live things, in order of arrival or submission. */
+/* Live requests or launches, in order of arrival or submission. */
 struct live {
     const void **v; /* owned array */
     size_t n;
@@ -14,9 +14,9 @@ struct snapshot {
     const struct machine *machine;
     FILE *log;
     long offset;
-    long heading; /* bytes of the heading line; known at the first event */
+    long heading; /* bytes of the heading line; -1 before the first event */
     int64_t since_ns, at_ns;
-    bool reached; /* the decision has taken effect: nothing from here on is before it */
+    bool reached; /* the decision has taken effect, so the text is final */
     struct live requests, launches;
     char *text; /* owned */
     size_t size;
@@ -49,7 +49,7 @@ static void put_launch(FILE *f, const struct machine *m, const struct launch *l)
                   l->stop_requested ? ", asked to stop" : "");
 }
 
-/* launch: one that has just ended is left out by the caller's order of calls. */
+/* Replaces the text by the present state. */
 static void render(struct snapshot *s, int64_t now_ns)
 {
     free(s->text);
@@ -68,13 +68,13 @@ static void render(struct snapshot *s, int64_t now_ns)
 /* Bytes of decisions written so far. */
 static long written(struct snapshot *s)
 {
-    if (s->heading < 0) { /* nothing but the heading can be there at the first event */
+    if (s->heading < 0) { /* the first event comes before any decision */
         s->heading = ftell(s->log);
     }
     return ftell(s->log) - s->heading;
 }
 
-/* Something happened: it precedes the decision while the decision is not written. */
+/* Renders the state after an event that precedes the decision. */
 static void event(struct snapshot *s, int64_t now_ns)
 {
     long w = written(s);
@@ -83,8 +83,8 @@ static void event(struct snapshot *s, int64_t now_ns)
     }
 }
 
-/* A decision takes effect, and a launch starts, before its line is written: at `offset` it is the
- * very one. */
+/* Renders the state after an action that precedes the decision. An action is reported before its
+ * line is written, so one that is reported at `offset` is the decision itself. */
 static void action(struct snapshot *s, int64_t now_ns)
 {
     long w = written(s);
@@ -94,7 +94,7 @@ static void action(struct snapshot *s, int64_t now_ns)
     }
 }
 
-/* ---- what is alive ---- */
+/* ---- live requests and launches ---- */
 
 static void live_remove(struct live *l, const void *x)
 {
@@ -147,7 +147,7 @@ static void pass_formed(void *self, int64_t now_ns, const struct pass *p UNUSED)
     action(self, now_ns);
 }
 
-/* The pass has released its tokens, or its finished requests have left. */
+/* Also for the tokens of a pass, whose end comes later. */
 static void pass_over(void *self, int64_t now_ns, const struct pass *p UNUSED)
 {
     event(self, now_ns);

@@ -16,18 +16,18 @@
 #include "traces/traces.h"
 
 #define MAX_TESTS 300
-#define MAX_TESTS_BLIND 60    /* of runs that do not say how long they are, or start a process */
+#define MAX_TESTS_BLIND 60    /* for programs, and runs of unknown length */
 #define MAX_EVENTS 20000000.0 /* of all tests together: some seconds */
 
 bool trouble_is(const struct trouble_end *end)
 {
     int sig = end->exit_status - 128;
-    bool given_up = sig == SIGXCPU || sig == SIGTERM || sig == SIGKILL; /* by a limit */
+    bool given_up = sig == SIGXCPU || sig == SIGTERM || sig == SIGKILL; /* ended by a limit */
     return (end->exit_status != 0 && !given_up) || end->status == -ETIMEDOUT ||
            end->status == -ELOOP || end->status == -EPROTO || end->status == -EIO;
 }
 
-/* ---- one run in a process of its own ---- */
+/* ---- one run in its own process ---- */
 
 struct attempt {
     const struct trouble *trouble;
@@ -50,7 +50,7 @@ static void run_attempt(void *ctx, uint32_t index UNUSED, struct job_result *r)
         timeline = timeline_open(a->timeline, &t->config->soc.machine, &to, &e);
         opt.observer = timeline == NULL ? NULL : timeline_observer(timeline);
     }
-    if (a->decisions != NULL) { /* what it decided before it crashes is there */
+    if (a->decisions != NULL) { /* a crash then loses no decision */
         (void)setvbuf(a->decisions, NULL, _IOLBF, BUFSIZ);
     }
     struct runner_result result;
@@ -102,7 +102,8 @@ static bool is_program(const struct trouble *t)
     return external_spec_length(t->policy->label) > 0;
 }
 
-/* Runs that may be made: a number, not a time, so that the trace is the same on every machine. */
+/* Greatest number of tests. A limit of time would give another trace on another machine; only
+ * programs have one, too. */
 static uint32_t allowance(const struct trouble *t, const struct trouble_end *end)
 {
     if (end->events == 0 || is_program(t)) {
@@ -112,7 +113,7 @@ static uint32_t allowance(const struct trouble *t, const struct trouble_end *end
     return n < MAX_TESTS ? (uint32_t)n : MAX_TESTS;
 }
 
-/* ---- what is left ---- */
+/* ---- files and the command ---- */
 
 static void put_word(const char *word, FILE *out)
 {
@@ -120,7 +121,7 @@ static void put_word(const char *word, FILE *out)
     (void)fputs(cli_word(word, true, buf), out);
 }
 
-/* "xpusim run --policy ... --trace TRACE", to be typed as it is. */
+/* Prints "xpusim run --policy ... --trace TRACE", quoted for a shell. */
 static void put_command(const struct config_options *o, const char *policy, const char *trace,
                         FILE *out)
 {
@@ -160,7 +161,8 @@ static bool show_again(const struct trouble *t, const char *trace, const struct 
     return alike(&last, end);
 }
 
-/* The policy of another try, with the limit that it gets; its label too. */
+/* The policy of further runs. A program may get a shorter limit for its answers, which its label
+ * then states. *label: owned by the caller; NULL: unchanged. */
 static struct config_policy hurried(const struct trouble *t, char **label)
 {
     struct config_policy p = *t->policy;

@@ -32,7 +32,7 @@ static void settle(struct two_runs *r, const struct two_runs_options *o)
     r->side[1].binary = o->against;
     for (int i = 0; i < 2; i++) {
         r->side[i].options = config_options_default();
-        r->side[i].options.soc = NULL; /* all is laid over it */
+        r->side[i].options.soc = NULL; /* the overlay sets it */
         config_options_overlay(&r->side[i].options, &o->both);
         r->side[i].options.seed = o->both.seed;
     }
@@ -53,11 +53,11 @@ int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct e
     for (int i = 0; i < 2; i++) {
         struct two_runs_side *s = &r->side[i];
         (void)config_load(&s->config, &s->options, e);
-        if (s->binary == NULL) { /* another binary knows its own policies */
+        if (s->binary == NULL) { /* another binary may have other policies */
             (void)config_policy_parse(&s->parsed, s->policy, e);
         }
         if (e->n > before) {
-            return -EINVAL; /* side B would say the same again */
+            return -EINVAL; /* side B would repeat the errors */
         }
     }
     return 0;
@@ -65,7 +65,7 @@ int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct e
 
 /* ---- running ---- */
 
-/* In this process. The state before a decision, where one is asked for, is the caller's. */
+/* Runs a side in this process. before: the decision whose state is requested, or NULL. */
 static void run_here(const struct two_runs_side *s, const struct trace *t,
                      const struct divergence *before, struct two_runs_log *out)
 {
@@ -130,7 +130,7 @@ static void run_safely(const struct two_runs *runs, int side, const struct trace
     struct job_result r;
     struct jobs j = {
         .n = 1, .parallel = 1, .cpu_limit_s = runs->time_limit_s, .ctx = &x, .run = run_in_worker};
-    if (plugin_path_length(x.side->policy) > 0) { /* what it decided before it crashes is there */
+    if (plugin_path_length(x.side->policy) > 0) { /* a crash then loses no decision */
         (void)setvbuf(out->log, NULL, _IOLBF, BUFSIZ);
     }
     jobs_run(&j, &r);
@@ -160,7 +160,7 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
     }
     OWNED char *trace = xformat("%s/trace.csv", dir);
     OWNED char *log = xformat("%s/decisions", dir);
-    struct config_options options = s->options; /* its settings stay the side's */
+    struct config_options options = s->options; /* its other members are borrowed */
     options.trace = trace;
     options.workload = NULL;
     if (trace_write(trace, t, &e) != 0) {
@@ -170,7 +170,7 @@ static void run_there(const struct two_runs_side *s, const struct trace *t,
         cJSON *result = other_binary_run(s->binary, &options, s->policy, s->options.seed, log,
                                          out->message, sizeof out->message);
         out->status = result != NULL ? 0 : -EIO;
-        out->log = input_try(log); /* of a run that failed: what it got to */
+        out->log = input_try(log); /* after a failed run: the decisions so far */
     }
     (void)unlink(trace);
     (void)unlink(log);
@@ -208,7 +208,7 @@ struct parting {
 
 /* A worker's message about its run of a pair. */
 struct hashed {
-    uint64_t log; /* decisions, and whether the run failed */
+    uint64_t log; /* hash of the decisions, and of whether the run failed */
     two_runs_end end;
 };
 
