@@ -13,12 +13,12 @@ struct making {
     const struct study_how *how;
     struct certificate *out;
     double *best; /* owned; by pair and replication */
-    double *x;    /* owned; a pair's */
+    double *x;    /* owned; values of one pair */
 };
 
 static double better(const char *metric, double a, double b)
 {
-    return metric_is_gain(metric) ? fmax(a, b) : fmin(a, b); /* a NaN loses */
+    return metric_is_gain(metric) ? fmax(a, b) : fmin(a, b); /* these ignore a NaN */
 }
 
 static void take_values(struct making *m, uint32_t pair, const double *x)
@@ -35,7 +35,8 @@ static double mean_of(const double *x, uint32_t n)
     return stats_mean(x, n, STATS_LEVEL_FRAC).mean;
 }
 
-/* Runs in which a policy leaves what the first one serves are no example of what is possible. */
+/* Ignores runs that leave requests which the first reference serves, because less work is easier.
+ */
 static void take_reference(struct making *m, uint32_t reference, const struct judge_runs *runs,
                            const struct judge_runs *first)
 {
@@ -64,7 +65,7 @@ static void run_references(struct making *m, struct config_policy *policies)
     }
 }
 
-/* Bound and hindsight of one point; a point that has none keeps NaN. */
+/* Computes bound and hindsight of one point. NaN: it has none. */
 static void run_hindsight(struct making *m, uint32_t point, const struct config_policy *policies)
 {
     const struct suite_point *p = &m->s->points[point];

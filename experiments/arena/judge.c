@@ -2,7 +2,7 @@
 
 #include "sim/metrics/metric_table.h"
 
-#define CELLS_PER_WORKER 40 /* a candidate leaves nothing behind: it is a process of each run */
+#define CELLS_PER_WORKER 40 /* safe: a candidate is a new process in each run */
 
 void judge_run(const struct suite *s, const struct config_policy *p, uint32_t replications,
                const struct study_how *how, struct judge_runs *out)
@@ -47,9 +47,9 @@ bool judge_lost(const struct judge_runs *policy, const struct judge_runs *refere
     return o->status != 0 || study_left(o) > study_left(at(reference, point, k));
 }
 
-/* Values of all pairs of both, and the pairs that point to them. */
+/* Values of both policies, and the pairs that point to them. */
 struct values {
-    double *policy, *reference; /* kept, as all of these */
+    double *policy, *reference; /* kept, like all members */
     bool *lost;                 /* by cell */
     struct score_pair *pairs;
 };
@@ -104,7 +104,8 @@ static void note_failures(const struct judge_runs *policy, struct judge_result *
     }
 }
 
-/* NaN for other replications than the certificate's: means of other requests say nothing. */
+/* NaN if the number of replications is not the certificate's, because its means are then of other
+ * requests. */
 static double headroom_of(const struct score_pair *pairs, uint32_t n, const double *means,
                           uint32_t replications, const struct certificate *c)
 {

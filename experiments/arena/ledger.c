@@ -47,7 +47,7 @@ int ledger_read(const char *path, const struct ledger_entry *about, struct ledge
     return 0;
 }
 
-/* As one cell of a CSV. */
+/* Writes a cell of a CSV. */
 static void put_cell(struct text *t, const char *s)
 {
     text_char(t, '"');
@@ -68,7 +68,7 @@ int ledger_append(const char *path, const struct ledger_entry *l, struct err *e)
     text_string(&t, lseek(fd, 0, SEEK_END) == 0 ? heading : "");
     text_format(&t, "%s,%s,", l->sealed ? "sealed" : "public", l->suite);
     put_cell(&t, l->policy);
-    /* The letter keeps a hash of digits alone from being read as a number. */
+    /* With the letter no reader takes a hash of digits for a number. */
     text_format(&t, ",%016" PRIx64 "h,%.6g,%.6g,%" PRIu32 ",%s\n", l->code, l->score, l->p,
                 l->regressions, l->passes ? "yes" : "no");
     /* One write, so that lines of several judges do not mix. */

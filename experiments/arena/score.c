@@ -14,17 +14,18 @@ static double clipped(const struct score_pair *p, uint32_t i)
     if (p->lost[i] && isfinite(p->reference[i])) {
         return -SCORE_CLIP;
     }
+    /* The sum keeps a NaN, which fmin and fmax ignore. */
     return fmax(-SCORE_CLIP, fmin(SCORE_CLIP, gain_of(p, i))) + 0.0 * gain_of(p, i);
 }
 
-/* One-sided chance of a mean at least that far below (sign -1) or above (1) `at`. */
+/* One-sided p-value of a mean this far below (sign -1) or above (1) `at`. */
 static double chance(const struct stats_interval *s, double at, double sign)
 {
     if (s->n < 2) {
         return (double)NAN;
     }
     double far = sign * (s->mean - at);
-    if (!(s->sd > 0.0)) { /* all equal: it is certain, or as expected */
+    if (!(s->sd > 0.0)) { /* all values are equal, so the answer is certain */
         return far > 0.0 ? 0.0 : 1.0;
     }
     return portable_student_above(far / (s->sd / sqrt(s->n)), s->n - 1);

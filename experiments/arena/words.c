@@ -49,9 +49,9 @@ static const char *refused(const struct words_of *w)
     return t.n > 0 ? document_format("actions refused as wrong: %s", text_end(&t)) : NULL;
 }
 
-/* ---- the worst pair: its request, and where the two parted ---- */
+/* ---- the worst pair: its request, and the first different decision ---- */
 
-/* The replication in which the candidate lost most there. */
+/* The replication in which the candidate lost most in the worst pair. */
 static uint32_t worst_replication(const struct words_of *w)
 {
     const uint32_t n = w->runs->replications;
@@ -174,7 +174,7 @@ static const char *scenario(const struct words_of *w, uint32_t point)
         OWNED struct falsify_result *r = xcalloc(1, sizeof *r);
         falsify_run(&runs, &o, r);
         OWNED char *command = r->found ? space_command(space, &r->least) : NULL;
-        /* A loss is above 1, also where more is better. */
+        /* Ratios above 1 are losses, also if more is better. */
         const char *of =
             metric_is_gain(runs.metric) ? ", the reference's over its own," : " the reference's";
         out = r->found ? document_format("%s is %.3g times [%.3g, %.3g]%s with %s", runs.metric,
@@ -190,7 +190,7 @@ void words_document(const struct words_of *w, struct document *d)
     uint32_t point = w->result->worst / w->suite->spec.n_patterns;
     uint32_t k = worst_replication(w);
     struct study_how how = w->how;
-    how.store = NULL; /* runs that are watched are not kept */
+    how.store = NULL; /* a stored run would not call the observers */
     struct study_cell sides[FALSIFY_SIDES] = {suite_cell(w->suite, point, w->policy, k),
                                               suite_cell(w->suite, point, w->reference, k)};
     struct falsify_reason why;
