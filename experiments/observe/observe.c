@@ -11,23 +11,23 @@
 #define LINE_BYTES 65536
 #define POLL_MOST_MS 1000
 
-/* No request has it: what a server keeps of these prompts is of no use to the trace's. */
+/* Above the ids of usual traces, so that their prompts get no cached prefix from the probes. */
 #define PROBE_ID 0x7fffffffu
 static const uint32_t PROBE_WORDS[] = {8, 64};
 
-/* One request under way. */
+/* A request that was sent and is not answered. */
 struct exchange {
     struct replay *replay;
     uint32_t row;
     CURL *easy;
     char *body;
-    char *line; /* of the stream, so far */
+    char *line; /* the stream's current line */
     size_t n_line;
-    bool done;      /* [DONE] has come */
-    bool failed;    /* an error has come in place of an event, which [DONE] may follow */
+    bool done;      /* [DONE] was received */
+    bool failed;    /* an error was received instead of an event; [DONE] may follow */
     bool impatient; /* its user gives up before the timeout */
     uint32_t texts; /* pieces of text; a server may send several tokens in one */
-    uint32_t said;  /* tokens of the answer, as the server counts; 0: it does not say */
+    uint32_t said;  /* tokens of the answer, by the server's count; 0: unknown */
     int64_t start_ns;
 };
 
@@ -47,9 +47,9 @@ struct replay {
     int64_t epoch_ns;
     struct prompts prompts;
     bool probed;
-    CURLcode asked;    /* what became of the last question before the replay */
-    uint32_t *parents; /* of a request graph: by row, those that have not ended; else NULL */
-    int64_t *ready_ns; /* and when the last of the others is over */
+    CURLcode asked;    /* end of the last request before the replay */
+    uint32_t *parents; /* by row: number of unfinished parents; NULL: no request graph */
+    int64_t *ready_ns; /* by row: latest end of a finished parent, with its gap */
     struct due *due;   /* waiting, earliest last */
     size_t n_due;
     uint32_t running;
@@ -64,7 +64,7 @@ static void due_add(struct replay *r, int64_t at_ns, uint32_t row)
     r->due[i] = (struct due){at_ns, row};
 }
 
-/* ---- what is sent ---- */
+/* ---- requests ---- */
 
 static char *body_text(const struct observe_options *o, const char *model, const char *prompt,
                        uint32_t max_tokens, bool stream)
@@ -77,14 +77,14 @@ static char *body_text(const struct observe_options *o, const char *model, const
         cJSON_AddItemToArray(cJSON_AddArrayToObject(b, "messages"), message);
     }
     JSON_MEMBERS(b, "max_tokens", max_tokens, "temperature", 0, "stream", stream, "ignore_eos",
-                 (bool)true); /* servers that do not know it ignore it */
+                 (bool)true); /* some servers ignore this */
     if (stream) {
         cJSON_AddBoolToObject(cJSON_AddObjectToObject(b, "stream_options"), "include_usage", true);
     }
     return json_text(b, false);
 }
 
-/* ---- what comes back ---- */
+/* ---- answers ---- */
 
 static double seconds_since(const struct exchange *x)
 {
@@ -96,8 +96,8 @@ static bool is_text(const cJSON *x)
     return cJSON_IsString(x) && x->valuestring[0] != '\0';
 }
 
-/* NULL: the event has none. *said: it is of the answer, and no reasoning before it, whose tokens
- * the server counts too. */
+/* The text of an event, or NULL. *said: it belongs to the answer; false: to the reasoning before
+ * that, whose tokens the server counts, too. */
 static const char *text_of(const cJSON *event, bool *said)
 {
     static const char *const keys[] = {"content", "reasoning_content", "reasoning"};
@@ -112,7 +112,7 @@ static const char *text_of(const cJSON *event, bool *said)
     return is_text(text) ? text->valuestring : NULL;
 }
 
-/* As the server counts, prompt_tokens or completion_tokens; 0: it does not say. */
+/* The server's count `key`: prompt_tokens or completion_tokens. 0: unknown. */
 static uint32_t usage_of(const cJSON *event, const char *key)
 {
     const cJSON *n = cJSON_GetObjectItem(cJSON_GetObjectItem(event, "usage"), key);
@@ -161,7 +161,7 @@ static size_t on_data(char *data, size_t size, size_t n, void *self)
             take_line(x);
             x->n_line = 0;
         } else if (data[i] != '\r' && x->n_line + 1 < LINE_BYTES) {
-            x->line[x->n_line++] = data[i]; /* what is longer is no token */
+            x->line[x->n_line++] = data[i]; /* a longer line is no token */
         }
     }
     return size * n;
@@ -173,7 +173,7 @@ static CURL *request(const struct replay *r, char *url, const char *body, curl_w
                      void *self, double timeout_s)
 {
     CURL *easy = r->curl.easy_init();
-    (void)r->curl.easy_setopt(easy, CURLOPT_URL, url); /* which it copies */
+    (void)r->curl.easy_setopt(easy, CURLOPT_URL, url); /* libcurl copies it */
     free(url);
     (void)r->curl.easy_setopt(easy, CURLOPT_POSTFIELDS, body);
     (void)r->curl.easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
@@ -182,7 +182,7 @@ static CURL *request(const struct replay *r, char *url, const char *body, curl_w
     (void)r->curl.easy_setopt(easy, CURLOPT_PRIVATE, self);
     (void)r->curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)r->curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    long timeout_ms = (long)fmax(1.0, timeout_s * 1e3); /* 0 would be none */
+    long timeout_ms = (long)fmax(1.0, timeout_s * 1e3); /* 0 would mean no timeout */
     (void)r->curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
     return easy;
 }
@@ -221,18 +221,18 @@ static void begin(struct replay *r, uint32_t row)
     r->running++;
 }
 
-/* ---- how long prompts are for the server ---- */
+/* ---- lengths of prompts in the server's tokens ---- */
 
 static size_t on_answer(char *data, size_t size, size_t n, void *self)
 {
     struct text *answer = self;
-    if (answer->n < LINE_BYTES) { /* what is longer is no answer of one token */
+    if (answer->n < LINE_BYTES) { /* a longer one is no answer of one token */
         text_add(answer, data, size * n);
     }
     return size * n;
 }
 
-/* The answer to one question, without streaming; the caller deletes it. NULL: it is no JSON. */
+/* Sends a request without streaming. The caller deletes the answer. NULL: it is no JSON. */
 static cJSON *ask(struct replay *r, char *url, const char *body)
 {
     SCOPED(text_fini) struct text answer = {0};
@@ -243,7 +243,7 @@ static cJSON *ask(struct replay *r, char *url, const char *body)
     return event;
 }
 
-/* By the usage of a completion of one token. 0: it does not say. */
+/* Tokens of a prompt by the usage of a completion of one token. 0: unknown. */
 static uint32_t ask_usage(struct replay *r, const char *prompt)
 {
     OWNED char *body = body_text(r->o, r->o->model, prompt, 1, false);
@@ -251,15 +251,15 @@ static uint32_t ask_usage(struct replay *r, const char *prompt)
     return usage_of(event, "prompt_tokens");
 }
 
-/* By the tokenizer that some servers offer next to /v1: llama.cpp lists the tokens of `content`,
- * vLLM counts those of `prompt`. 0: there is none. */
+/* Tokens of a prompt by the tokenizer that some servers offer next to /v1: llama.cpp lists the
+ * tokens of `content`, vLLM counts those of `prompt`. 0: there is none. */
 static uint32_t ask_tokenizer(struct replay *r, const char *prompt)
 {
     size_t n = strlen(r->o->url);
     bool versioned = text_ends(r->o->url, "/v1");
     SCOPED(json_drop)
     cJSON *b = JSON_MEMBERS(cJSON_CreateObject(), "model", r->o->model, "content", prompt, "prompt",
-                            prompt, "add_special", (bool)true); /* as a completion begins */
+                            prompt, "add_special", (bool)true); /* as in a completion */
     OWNED char *body = json_text(b, false);
     char *url = xformat("%.*s/tokenize", (int)(versioned ? n - 3 : n), r->o->url);
     SCOPED(json_drop) cJSON *event = ask(r, url, body);
@@ -269,7 +269,7 @@ static uint32_t ask_tokenizer(struct replay *r, const char *prompt)
     return tokens >= 1.0 ? (uint32_t)tokens : 0;
 }
 
-/* Two prompts make the line. A server that says nothing leaves one token a word. */
+/* Fits a line to the lengths of two prompts. If the server gives no count, a word is one token. */
 static void probe(struct replay *r)
 {
     static uint32_t (*const ways[])(struct replay *, const char *) = {ask_usage, ask_tokenizer};
@@ -288,7 +288,7 @@ static void probe(struct replay *r)
     }
 }
 
-/* No connection came about, so nothing was sent. */
+/* Without a connection nothing was sent. */
 static bool nobody_there(CURLcode code)
 {
     return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
@@ -316,7 +316,7 @@ static int64_t scaled(const struct replay *r, int64_t gap_ns)
     return (int64_t)((double)gap_ns * r->o->scale);
 }
 
-/* A later request is due, unless that is when its session's last instant is over. */
+/* Schedules a later request, unless its session has ended by then. */
 static void follow(struct replay *r, int64_t at_ns, uint32_t row)
 {
     int64_t until_ns = r->t->extras != NULL ? r->t->extras[row].until_ns : TIME_NEVER_NS;
@@ -349,7 +349,7 @@ static void end(struct replay *r, struct exchange *x, CURLcode code)
 {
     long http = 0;
     (void)r->curl.easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &http);
-    if (code == CURLE_OK && x->n_line > 0) { /* the last line may end with the stream */
+    if (code == CURLE_OK && x->n_line > 0) { /* the last line may lack its newline */
         take_line(x);
     }
     r->rows[x->row].http = (int)http;

@@ -3,13 +3,13 @@
 #include "sim/base/base.h"
 #include "sim/base/rng.h"
 
-#define GROUP_ID 0x80000000u /* no request has it */
+#define GROUP_ID 0x80000000u /* of the first group; above the ids of usual traces */
 #define WORD_BYTES 2
 
 struct prompt {
     char *text;         /* owned; NULL: not sent */
-    struct text answer; /* so far */
-    uint32_t words;     /* of the text, those of answers in it as if they were words */
+    struct text answer; /* received so far */
+    uint32_t words;     /* of the text; an answer in it counts words_of its tokens */
     uint32_t answer_tokens;
 };
 
@@ -28,8 +28,7 @@ void prompts_init(struct prompts *p, const struct trace *t)
     }
 }
 
-/* Short usual words: one token each in usual vocabularies, and up to four where there are no words.
- */
+/* Words of one letter: each is a token in usual vocabularies, and up to four in others. */
 char *prompts_words(uint32_t words, uint32_t id)
 {
     static const char usual[] = "aioeuyst";
@@ -48,7 +47,7 @@ static uint32_t words_of(const struct prompts *p, double tokens)
     return words > 0.0 ? (uint32_t)words : 0;
 }
 
-/* The stream that a row begins with, or TRACE_NO_ROW. */
+/* The row or group whose text begins a row's prompt, or TRACE_NO_ROW. */
 static uint32_t source_of(const struct prompts *p, uint32_t row)
 {
     const struct trace_graph *g = p->t->graph;
@@ -58,7 +57,7 @@ static uint32_t source_of(const struct prompts *p, uint32_t row)
     return g != NULL && g->source != NULL ? g->source[row] : p->last_turn[row];
 }
 
-/* Whole characters. */
+/* Bytes of a share of a text, down to a whole character of UTF-8. */
 static size_t cut(const char *text, double share)
 {
     size_t n = (size_t)(fmin(1.0, share) * (double)strlen(text));
@@ -68,7 +67,7 @@ static size_t cut(const char *text, double share)
     return n;
 }
 
-/* Adds at most that many words of a stream; returns how many they were. */
+/* Adds at most that many words of a row (stream < n) or group. Returns how many it added. */
 static uint32_t add_stream(const struct prompts *p, uint32_t stream, uint32_t words,
                            struct text *to)
 {
@@ -78,7 +77,7 @@ static uint32_t add_stream(const struct prompts *p, uint32_t stream, uint32_t wo
         return words;
     }
     const struct prompt *s = &p->sent[stream];
-    if (s->text == NULL) { /* it was never sent */
+    if (s->text == NULL) { /* not sent */
         return 0;
     }
     if (words < s->words) {
