@@ -11,7 +11,7 @@
 #define REMOVED "removed"
 #define MAX_DEVICES 16
 #define MAX_FACTS 16
-#define MIN_WORD 3 /* a shorter name is in too many words */
+#define MIN_WORD 3 /* a shorter name would match too many words */
 
 /* ---- one fact ---- */
 
@@ -20,7 +20,7 @@ static bool is_edge(char c)
     return !isalnum((unsigned char)c);
 }
 
-/* Replaces each whole word, in large and small letters, in place or longer. */
+/* Replaces each occurrence as a whole word, in any case. Frees `text`, and returns a new one. */
 static char *without_word(char *text, const char *word)
 {
     struct text out = {0};
@@ -43,7 +43,7 @@ static char *without_names(const struct facts *f, char *text)
     return text;
 }
 
-/* Takes the text over. Empty ones are unknown and left out. */
+/* Adds a fact, and takes its text. An empty text is an unknown fact, which is left out. */
 static void add(struct facts *f, const char *name, char *text, bool number)
 {
     if (text == NULL || text[0] == '\0') {
@@ -81,7 +81,7 @@ static char *rooted(const char *path)
     return xformat("%s%s", root == NULL ? "" : root, path);
 }
 
-/* The first line, which the caller frees; NULL: unreadable. */
+/* The first line; the caller frees it. NULL: unreadable. */
 static char *line_of(const char *path)
 {
     OWNED char *full = rooted(path);
@@ -100,7 +100,7 @@ static double number_of(const char *path)
     return text == NULL ? 0.0 : strtod(text, NULL);
 }
 
-/* The value behind `key` on a line that begins with it, without quotes; NULL: none. */
+/* The value after `key` on the first line that begins with it, without quotes. NULL: none. */
 static char *keyed(const char *path, const char *key)
 {
     OWNED char *full = rooted(path);
@@ -118,7 +118,7 @@ static char *keyed(const char *path, const char *key)
     return found;
 }
 
-/* The name that a link leads to: the driver of a device. */
+/* The last name in a link's target: the driver of a device. NULL: no link. */
 static char *link_of(const char *path)
 {
     OWNED char *full = rooted(path);
@@ -132,7 +132,7 @@ static char *link_of(const char *path)
     return xstrdup(slash == NULL ? target : slash + 1);
 }
 
-/* Calls visit with each entry of a folder, in the order of their names. */
+/* Calls visit for each entry of a folder, sorted by name. */
 static void each(struct facts *f, const char *folder,
                  void (*visit)(struct facts *f, const char *path))
 {
@@ -150,7 +150,7 @@ static void each(struct facts *f, const char *folder,
 
 /* ---- what is read ---- */
 
-/* The longest first: a name that is part of another would leave the rest of it. */
+/* The longest first, because a name inside a longer one would leave the rest of that. */
 static int longest_first(const void *a, const void *b)
 {
     const char *const *x = a;
@@ -198,12 +198,11 @@ static const struct {
     {"npu_module_version", "/sys/module/intel_vpu/version", NULL},
 };
 
-/* udev keeps a record of the memory modules here. It has their serial numbers too, which are not
- * read. */
+/* udev's record of the memory modules. It also has their serial numbers, which are not read. */
 #define UDEV_DMI "/run/udev/data/+dmi:id"
 #define MAX_MODULES 64
 
-/* NULL: that module, or that property of it, is not there. */
+/* A property of a memory module. NULL: unknown. */
 static char *module_text(int i, const char *key)
 {
     OWNED char *line = xformat("E:MEMORY_DEVICE_%d_%s=", i, key);
@@ -298,7 +297,7 @@ static void read_card(struct facts *f, const char *path)
     read_driver(f, path, "gpu");
 }
 
-/* Properties of OpenVINO's devices, as the table of the engine lists them. */
+/* Adds the properties of OpenVINO's devices that the engine lists. */
 static void read_devices(struct facts *f)
 {
     SCOPED(err_fini) struct err none = ERR_INIT;

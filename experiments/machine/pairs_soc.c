@@ -7,8 +7,9 @@
 
 #define GB 1e-9
 #define LEAST_GBS 1e-3
-#define DIGITS 1e4       /* more are the search's, not the pairs' */
-#define PRIOR_WIDTH 0.38 /* of the strength where a file has no range: that of shipped ones */
+#define DIGITS 1e4 /* further digits are noise of the search */
+/* Width of the strength's range if a file has none; as in shipped files. */
+#define PRIOR_WIDTH 0.38
 
 int pairs_soc_read(const char *path, struct pairs *out, struct err *e)
 {
@@ -23,11 +24,11 @@ int pairs_soc_read(const char *path, struct pairs *out, struct err *e)
 struct fits {
     const struct contention_ops *model;
     bool cap;        /* the cap is fitted, too */
-    double value[3]; /* at the mean, the low and the high ends of slowdowns */
+    double value[3]; /* at the means, low ends and high ends of slowdowns */
     double together[3];
 };
 
-/* The most that a device draws in any pair. */
+/* The highest bandwidth of a device in any pair, in GB/s. */
 static double most_of(const struct pairs *p, const char *device)
 {
     double most = 0.0;
@@ -38,7 +39,7 @@ static double most_of(const struct pairs *p, const char *device)
     return GB * most;
 }
 
-/* end: 0 the means of slowdowns, -1 and 1 the ends of their intervals. */
+/* end: 0: means of slowdowns; -1, 1: low and high ends of their intervals. */
 static struct corun_points points_of(const struct pairs *p, double peak_gbs, int end)
 {
     static const char *only[] = {"this-machine"};
@@ -49,7 +50,7 @@ static struct corun_points points_of(const struct pairs *p, double peak_gbs, int
         const struct pairs_mean *m = &c->slowdown;
         double slowdown = end == 0 || isnan(m->low) ? m->value : end < 0 ? m->low : m->high;
         if (c->victim.alone_bytes_per_s * GB < LEAST_GBS || slowdown <= 0.0) {
-            continue; /* nothing of it waits for the memory */
+            continue; /* no part of it waits for memory */
         }
         out.v[out.n++] =
             (struct corun_point){.machine = only[0],
@@ -92,7 +93,7 @@ static struct quantity range_of(const double v[3], enum quantity_kind kind)
     return (struct quantity){v[0], fmin(v[1], v[2]), fmax(v[1], v[2]), kind, true};
 }
 
-/* Keeps the number; its source says why nothing was learnt of it. */
+/* Keeps the number. Its source then says why the measurement does not determine it. */
 static void keep(cJSON *ddr, const char *key, const char *why)
 {
     cJSON *q = cJSON_GetObjectItem(ddr, key);
@@ -140,7 +141,7 @@ static void put_strength(const struct pairs *p, const struct fits *f, cJSON *ddr
     document_note(d, "ddr.queueing: not shown, since %s", why);
 }
 
-/* Backends call an iGPU "GPU". NULL: the file has no such device. */
+/* The device called `name`, or the iGPU for "GPU", its name in backends. NULL: none. */
 static cJSON *device_of(const cJSON *tree, const char *name)
 {
     cJSON *device;

@@ -22,7 +22,7 @@
 #define PATH_MAX 4096
 #endif
 #define MAX_MEMBER ((size_t)64 << 20)
-#define TINY_LINES 10 /* of a trace in a rehearsal: the version, the columns and eight requests */
+#define TINY_LINES 10 /* of a trace in a rehearsal: version, columns and eight requests */
 
 /* ---- the folder ---- */
 
@@ -43,7 +43,7 @@ static void put_file(const struct sending *s, const char *name, const char *text
     (void)output_bytes(path, text, strlen(text), s->e);
 }
 
-/* A rehearsal runs the beginning of a trace only. */
+/* Cuts a trace for a rehearsal, which runs only its first requests. */
 static void cut_trace(char *text)
 {
     char *at = text;
@@ -54,7 +54,7 @@ static void cut_trace(char *text)
     *at = '\0';
 }
 
-/* A folder of another plan is not continued. */
+/* Makes the folder with its traces. An existing folder must have the same plan. */
 static int open_folder(struct sending *s)
 {
     OWNED char *what =
@@ -101,7 +101,7 @@ static void remove_folder(const struct sending *s, const struct tar *t)
 
 /* ---- steps ---- */
 
-/* A relative path in the environment is meant from here, and not from the folder. */
+/* Makes a path in the environment absolute, because steps run in another folder. */
 static void make_absolute(const char *name)
 {
     const char *value = getenv(name);
@@ -111,12 +111,11 @@ static void make_absolute(const char *name)
     }
 }
 
-/* In the child: it becomes the command, or ends with 127. */
+/* In a child: runs the command, or ends with 127. */
 _Noreturn static void become(const struct sending *s, const struct step *t, char *const *argv)
 {
-    /* Whoever ends this program ends the step with it: the next try runs it again. At once, and
-     * into a new file: a step that ends slowly would write into the next try's and take its time.
-     */
+    /* The step ends with this program, and the next try runs it again. It is killed at once and
+     * writes a new file, so that a slow end cannot disturb the next try. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (chdir(s->folder) == 0) {
         char *to = t->to == NULL ? xstrdup("/dev/null") : xformat("%s.part", t->to);
@@ -152,7 +151,7 @@ static void run_step(struct sending *s, struct step *t)
                 : WIFEXITED(status)   ? WEXITSTATUS(status)
                 : WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status)
                                       : 127;
-    /* 1: it ran, and says that something failed. That is a result too. */
+    /* EXIT_CHECK_FAILED is a result, too. */
     if (t->to != NULL) {
         OWNED char *part = xformat("%s/%s.part", s->folder, t->to);
         OWNED char *whole = inside(s, t->to);
@@ -166,7 +165,7 @@ static void run_step(struct sending *s, struct step *t)
     }
 }
 
-/* Whether every kernel of a probe is fine. */
+/* Whether every kernel of a probe ran. */
 static bool probed(const struct sending *s, const char *file)
 {
     OWNED char *path = inside(s, file);
@@ -189,7 +188,7 @@ static double minutes_left(const struct sending *s, size_t from)
     return minutes;
 }
 
-/* A line of the file "done": step, exit status, seconds. So a later call knows how each ended. */
+/* Adds a line to the file "done" for a later call: step, exit status, seconds. */
 static void note_end(const struct sending *s, const struct step *t)
 {
     OWNED char *path = inside(s, "done");

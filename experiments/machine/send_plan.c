@@ -17,7 +17,7 @@ static struct step *add_step(struct sending *s, const char *name, const char *ma
     return t;
 }
 
-/* Words of a command, separated by blanks. */
+/* Adds the words of a command. */
 static void take_args(struct step *t, const char *words)
 {
     for (const char *at = words; *at != '\0';) {
@@ -56,8 +56,7 @@ static void find_devices(struct sending *s)
     }
 }
 
-/* Runs drive on the NPU and GPU that can compile and run, with the processor in place of a missing
- * one. */
+/* Selects the NPU and GPU that passed their probes, and the CPU instead of a missing one. */
 void send_add_devices(const struct sending *s, struct step *t)
 {
     if (s->npu[0] != '\0' || s->gpu[0] != '\0') {
@@ -134,12 +133,12 @@ void send_plan(struct sending *s)
     }
     t = plan_measure(s, "pairs", "pairs.csv",
                      "who slows whom: each kind of kernel next to each other", 5);
-    /* With three devices, the pair is the two that share a laptop's work. With one, it is two of
-     * its cores. */
+    /* The pair is NPU and GPU, if there are both, because they share a laptop's work. With the
+     * processor alone it is two of its cores. */
     bool chips = s->npu[0] != '\0' && s->gpu[0] != '\0';
     bool two = chips || strchr(s->devices, ',') != NULL;
-    /* A pair needs five samples in which both ran: OpenVINO's take longer to begin. A window is
-     * longer by itself where its kernels are slow. */
+    /* A pair needs five samples in which both kernels ran. OpenVINO's start later, so their window
+     * is longer. Slow kernels extend a window anyway. */
     take_args(t, !s->tiny ? "" : two ? "0.005" : "0.002");
     take_args(t, "--pairs");
     if (two) {

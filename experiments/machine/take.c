@@ -20,13 +20,13 @@ struct taking {
     struct err *e;
 };
 
-/* "my-machine.tar.gz:rows.csv", which nobody frees. */
+/* "my-machine.tar.gz:rows.csv"; kept. */
 static const char *place(const struct taking *t, const char *file)
 {
     return xkeep(xformat("%s:%s", t->archive, file));
 }
 
-/* NULL without an error where it is not there. */
+/* The tree of a JSON file. NULL: with an error, or it is not in the archive. */
 static cJSON *json_of(const struct taking *t, const char *file)
 {
     const struct tar_file *f = tar_find(&t->tar, file);
@@ -39,7 +39,7 @@ static cJSON *json_of(const struct taking *t, const char *file)
     return json_read_text(f->data, place(t, file), t->e);
 }
 
-/* ---- what it is of ---- */
+/* ---- facts ---- */
 
 static int read_about(struct taking *t)
 {
@@ -88,7 +88,8 @@ static int rows_of(const struct taking *t, const char *file, struct kernel_rows 
                       : kernel_rows_read_stream(rows, in, place(t, file), t->e);
 }
 
-/* The fit of the rows: their machine, where no calibrated one is there, and their validation. */
+/* Fits the rows, and notes the error on held-out shapes. write: there is no calibrated machine, so
+ * the fit becomes one. */
 static int take_rows(struct taking *t, bool write)
 {
     struct kernel_rows rows = {.n = 0};
@@ -100,7 +101,7 @@ static int take_rows(struct taking *t, bool write)
     }
     int rc = rows_of(t, "rows.csv", &rows);
     SCOPED(err_fini) struct err why = ERR_INIT;
-    /* A calibrated machine does not need them: rows of a busy hour are a note then. */
+    /* A calibrated machine does not need the rows: bad ones are then only a note. */
     struct err *to = write ? t->e : &why;
     bool fitted = rc == 0 && kernel_fit_run(&fit, &rows, to) == 0;
     if (fitted && write) {
@@ -123,7 +124,7 @@ static int take_rows(struct taking *t, bool write)
     return t->e->n > 0 ? -EINVAL : rc;
 }
 
-/* Reads how co-running kernels slow each other; p stays empty where they were not measured. */
+/* Reads the slowdowns of co-running kernels. p is empty if they were not measured. */
 static int take_pairs(struct taking *t, struct pairs *p)
 {
     struct kernel_rows rows = {.n = 0};
@@ -174,7 +175,7 @@ static int take_soc(struct taking *t, const struct pairs *pairs)
         if (pairs->n > 0) {
             pairs_soc_put(pairs, tree, t->d);
         }
-        rc = soc_parse(tree, t->name, soc, t->e); /* also with the new peak */
+        rc = soc_parse(tree, t->name, soc, t->e); /* checks it with the new peak */
         rc = rc == 0 ? json_write_file(t->path, tree, t->e) : rc;
     }
     return rc;
@@ -216,7 +217,7 @@ static void put_validation(struct taking *t)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole archive ---- */
 
 int take_machine(const char *archive, const char *name, const char *output, struct document *d,
                  struct err *e)
@@ -234,7 +235,7 @@ int take_machine(const char *archive, const char *name, const char *output, stru
         struct pairs pairs;
         int paired = take_pairs(&t, &pairs);
         put_validation(&t);
-        /* The file comes last: an archive that is damaged anywhere leaves none. */
+        /* The file is last, so that a damaged archive leaves none. */
         rc = paired != 0 || e->n > 0 ? -EINVAL : take_rows(&t, !calibrated);
         rc = calibrated && rc >= 0 && e->n == 0 ? take_soc(&t, &pairs) : rc;
     }
