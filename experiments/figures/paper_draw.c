@@ -1,16 +1,17 @@
-/* The picture of a grid: the data that plots/paper.gp draws. */
+/* Writes the data of a grid that plots/paper.gp draws. */
 #include "experiments/figures/paper.h"
 #include "plots/palette.h"
 #include "plots/render.h"
 
-#define BARS_WIDTH 0.8 /* of all bars of a place, between two places 1 */
+#define BARS_WIDTH 0.8 /* of all bars of a place; the distance of places is 1 */
 
 static bool is_bars(const struct paper *p)
 {
     return p->draw == PAPER_BARS || p->draw == PAPER_STACKED;
 }
 
-/* A slot of the palette: of the policy that a series puts, or of its title. */
+/* A series's slot of the palette: that of its policy, so that this has one colour in all figures.
+ * A single series, a series without a policy, and a variant of sd-npu have their index. */
 static unsigned slot_of(const struct paper *p, uint32_t series)
 {
     const struct paper_place *s = &p->axes[PAPER_SERIES].v[series];
@@ -21,7 +22,7 @@ static unsigned slot_of(const struct paper *p, uint32_t series)
                : series;
 }
 
-/* Where a point is drawn along x: the bars of a place are next to each other. */
+/* A point's position along x. Bars of a place are next to each other. */
 static double drawn_x(const struct paper *p, const struct paper_point *point)
 {
     if (p->draw != PAPER_BARS) {
@@ -48,7 +49,7 @@ static void widen(struct range *r, double y, double x, bool log)
     }
 }
 
-/* The series of a panel, a block each; stacked ones lie on those before. */
+/* Puts a series of a panel as a block. A stacked one is above the earlier ones. */
 static void put_series(const struct paper *p, uint32_t at[PAPER_AXES], double *below,
                        struct figure_data *d, struct range *r)
 {
@@ -63,17 +64,17 @@ static void put_series(const struct paper *p, uint32_t at[PAPER_AXES], double *b
         FIGURE_ROW(d, drawn_x(p, pt), y, tight ? low : y, tight ? high : y);
         below[at[PAPER_X]] += isfinite(pt->mean.mean) ? pt->mean.mean : 0.0;
         widen(r, y, drawn_x(p, pt), p->y_log);
-        /* An interval may take as much room as the values and no more. */
+        /* A wide interval does not widen the axis: it would flatten the values. */
         widen(r, tight && high < 2.0 * y ? high : y, (double)NAN, p->y_log);
     }
 }
 
-/* Which published values are drawn: the legend has an entry for each kind. */
+/* Kinds of published values drawn; the legend has an entry for each. */
 struct marks {
     bool read_off, stated, stated_ranges;
 };
 
-/* The height on which a point's value is drawn: stacked ones lie on the series before. */
+/* The height at which a point's bar begins: a stacked one is above the earlier series. */
 static double base_of(const struct paper *p, const struct paper_point *point)
 {
     uint32_t at[PAPER_AXES];
@@ -97,8 +98,8 @@ static uint32_t places_named(const struct paper_mark *m)
     return n;
 }
 
-/* A mark gives way to another one at its point that names more places: the value of one place says
- * more there than the range of all. */
+/* Whether another mark of the point names more places. Then the value of that place is shown
+ * instead of the range of all. */
 static bool is_hidden(const struct paper *p, const struct paper_mark *m,
                       const struct paper_point *point)
 {
@@ -207,7 +208,7 @@ static void put_vars(const struct paper *p, struct figure_data *d)
     put_names(p, d);
 }
 
-/* Every panel: its series, then, behind those of all, its published values. */
+/* Puts the series of all panels, then their published values. */
 static void put_panels(const struct paper *p, struct figure_data *d)
 {
     uint32_t n = p->axes[PAPER_ROW].n * p->axes[PAPER_COLUMN].n;

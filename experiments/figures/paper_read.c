@@ -1,4 +1,4 @@
-/* Reading a figure's specification. */
+/* Reads a figure's specification. */
 #include "experiments/figures/paper.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
@@ -14,7 +14,7 @@ char *paper_path(const char *paper, const char *number)
 
 /* ---- axes ---- */
 
-/* A number or a text as a place: what it is called, and what it puts as `key`. */
+/* Reads a number or text as a place: its title, and the value that it puts under `key`. */
 static void read_plain(struct paper *p, struct paper_place *place, const cJSON *v, const char *key)
 {
     place->title = cJSON_IsNumber(v) ? xkeep(xformat("%.10g", v->valuedouble)) : v->valuestring;
@@ -67,7 +67,8 @@ static void read_axis(struct paper *p, enum paper_axis_kind kind, struct json_ob
 
 /* ---- published values ---- */
 
-/* Index of a place by its title, -1 when nothing is said; an error where there is none. */
+/* Index of the place with a title. -1: there is no such key, or no such place, which is an error.
+ */
 static int place_of(const struct paper *p, enum paper_axis_kind kind, struct json_obj *o,
                     const char *key)
 {
@@ -171,7 +172,7 @@ static void read_schedule(struct paper *p, struct json_obj *root)
     p->plot = json_get_string(root, "plot");
 }
 
-/* "KEY=VALUE" into the figure's put, which must have the key. */
+/* Sets a key of the figure's put by "KEY=VALUE". The put must have it. */
 static void put_one(struct paper *p, const char *text, struct err *e)
 {
     size_t n = strcspn(text, "=");
@@ -224,7 +225,7 @@ int paper_read(struct paper *p, const char *file, const char *const *puts, uint3
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* ---- places and what they put ---- */
+/* ---- places and their puts ---- */
 
 struct paper_point *paper_at(const struct paper *p, const uint32_t at[PAPER_AXES])
 {
@@ -244,7 +245,7 @@ bool paper_mark_is_of(const struct paper_mark *m, const struct paper_point *poin
     return is;
 }
 
-/* Value that a point, or else the figure, puts under a key of n letters; NULL: none. */
+/* The value that a point, or else the figure, puts under a key of n letters. NULL: none. */
 static const cJSON *put_of(const struct paper *p, const struct paper_point *point, const char *key,
                            size_t n)
 {
@@ -258,16 +259,16 @@ static const cJSON *put_of(const struct paper *p, const struct paper_point *poin
     return found != NULL ? found : json_member(p->put, name);
 }
 
-/* Letters of a key whose opening brace is at `at`; 0: it is none. */
+/* Length of a key whose opening brace is at `at`. 0: no key is there. */
 static size_t key_at(const char *at)
 {
     size_t n = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return at[0] == '{' && at[n + 1] == '}' ? n : 0;
 }
 
-#define PUT_DEPTH 4 /* what is put may hold keys itself */
+#define PUT_DEPTH 4 /* values may contain keys themselves */
 
-/* One round; *left says whether a key was replaced. */
+/* Replaces keys once. *replaced: whether there were any. */
 static char *put_round(const struct paper *p, const struct paper_point *point, const char *text,
                        bool *replaced, struct err *e)
 {

@@ -1,4 +1,5 @@
-/* Values of a figure's points: one book of quantities, of which equal ones are computed once. */
+/* Computes the values of a figure's points. One book has the quantities of all; equal ones are
+ * computed once. */
 #include "experiments/figures/paper.h"
 #include "experiments/run/expr.h"
 #include "sim/base/json.h"
@@ -6,8 +7,8 @@
 
 /* ---- making quantities ---- */
 
-/* A copy of a definition with its texts as the point puts them. A text that was nothing but a key
- * becomes a number where one is put. */
+/* Copies a definition with the keys of its texts replaced. A text that is only a key becomes a
+ * number or bool if its value is one. */
 static cJSON *put_copy(const struct paper *p, const struct paper_point *point, const cJSON *node,
                        struct err *e)
 {
@@ -36,7 +37,7 @@ static cJSON *put_copy(const struct paper *p, const struct paper_point *point, c
     return copy;
 }
 
-/* Number of a definition in the book's object, where an equal one is shared. Takes it over. */
+/* Adds a definition to the book unless that has an equal one, and owns it. Returns its index. */
 static uint32_t book_add(cJSON *book, cJSON *made)
 {
     uint32_t n = 0;
@@ -65,7 +66,7 @@ static void expand_point(struct paper *p, struct paper_point *point, cJSON *book
     point->position = where != NULL ? xkeep(where) : NULL;
 }
 
-/* Errors about the expanded quantities say which figure they are of: the key path begins there. */
+/* Errors of expanded quantities name the figure's file, and a key path from "quantities". */
 static int read_book(struct paper *p, const cJSON *book, struct err *e)
 {
     struct json_obj o = json_root(book, p->file, e);
@@ -73,7 +74,7 @@ static int read_book(struct paper *p, const cJSON *book, struct err *e)
     return quantities_read(&p->book, &o);
 }
 
-/* ---- names of an expression ---- */
+/* ---- names in expressions ---- */
 
 struct scope {
     const struct paper *p;
@@ -82,7 +83,7 @@ struct scope {
     int (*lookup)(void *ctx, const char *name, double *out, char *message);
 };
 
-/* NAME[:metric] of the figure is qN[:metric] of the book. */
+/* Looks up NAME[:metric] of the figure as qN[:metric] of the book. */
 static int lookup(void *ctx, const char *name, double *out, char *message)
 {
     const struct scope *s = ctx;
@@ -155,7 +156,7 @@ int paper_expand(struct paper *p, uint64_t seed, struct err *e)
 
 /* ---- running ---- */
 
-/* Mean over replications of an expression. */
+/* The mean of an expression over replications. */
 static struct stats_interval mean_of(const struct paper *p, const struct paper_point *point,
                                      const char *text, struct err *e)
 {
@@ -226,7 +227,7 @@ double paper_crossing(const struct paper *p, uint32_t series, double height,
     return (double)NAN;
 }
 
-/* Our value that a mark scales; 1 where it scales none. */
+/* Our value that a mark scales; 1: none. */
 static double value_of(const struct paper *p, const struct paper_mark *m,
                        const struct paper_point *point)
 {

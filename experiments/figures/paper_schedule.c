@@ -1,4 +1,4 @@
-/* A figure that is a schedule: commands whose results an existing figure draws. */
+/* A figure that is a schedule: an existing figure draws the results of commands. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 #define MAX_WORDS 64
 
-/* Words between blanks; the text is cut up. */
+/* Splits a text in place at blanks. */
 static int words_of(char *text, char **v)
 {
     int n = 0;
@@ -23,7 +23,7 @@ static int words_of(char *text, char **v)
     return n;
 }
 
-/* In a child: the command, its output in the file. */
+/* Runs the command in a child with its output in the file. Returns its exit status, or -1. */
 static int run_child(char *command, const char *to, int (*run)(int argc, char **argv))
 {
     char *words[MAX_WORDS];
@@ -45,7 +45,7 @@ static int run_child(char *command, const char *to, int (*run)(int argc, char **
     return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The words of `plot` as a request: options --from and --to, --metric, and inputs. */
+/* Draws the figure that `plot` names, with its options --from and --to, and its inputs. */
 static int plot(const struct paper *p, char *text, const char *name, const char *dir,
                 unsigned formats, struct frame **values, struct err *e)
 {
@@ -96,13 +96,13 @@ static int run_all(const struct paper *p, int (*run)(int argc, char **argv), str
     return rc;
 }
 
-/* The folder of the results, with all that is in it. */
+/* Removes the folder of the results with its files. */
 static void remove_folder(const char *path)
 {
     DIR *d = opendir(path);
     for (struct dirent *f = d != NULL ? readdir(d) : NULL; f != NULL; f = readdir(d)) {
         OWNED char *file = xformat("%s/%s", path, f->d_name);
-        (void)remove(file); /* not of . and .., which are not empty */
+        (void)remove(file); /* fails for . and .. */
     }
     if (d != NULL) {
         (void)closedir(d);

@@ -1,4 +1,4 @@
-/* A figure's values as a document. */
+/* Makes a document of a figure's values. */
 #include "experiments/figures/paper.h"
 
 static const char *title(const struct paper *p, const struct paper_point *point,
@@ -7,7 +7,7 @@ static const char *title(const struct paper *p, const struct paper_point *point,
     return p->axes[kind].v[point->at[kind]].title;
 }
 
-/* "2.1", "2.0 to 2.4" in the paper's words; with `as` in ours, too. */
+/* "2.1" or "2.0 to 2.4" in the paper's unit; with `as` also in the figure's. */
 static const char *published_text(const struct paper *p, const struct paper_mark *m,
                                   const struct paper_point *point)
 {
@@ -32,7 +32,7 @@ static const char *simulated_text(const struct stats_interval *s, bool interval)
     return stats_format(s);
 }
 
-/* A value of the table, with what the paper has for it. */
+/* A cell of the table: our value, with the published one. */
 static const char *cell_text(const struct paper *p, const struct paper_point *point)
 {
     bool wide = p->axes[PAPER_SERIES].n > 4;
@@ -49,7 +49,7 @@ static const char *cell_text(const struct paper *p, const struct paper_point *po
     return text;
 }
 
-/* Panel by panel, a row for each x and a column for each series. */
+/* Adds a table for each panel, with a row for each x and a column for each series. */
 static void add_panels(const struct paper *p, struct document *d)
 {
     const struct paper_axis *series = &p->axes[PAPER_SERIES];
@@ -79,7 +79,7 @@ static void add_panels(const struct paper *p, struct document *d)
     }
 }
 
-/* How many times further right the point's series reaches a height than the series `of`. */
+/* Ratio of the x at which the point's series reaches a height to that of the series `of`. */
 static const char *ratio_text(const struct paper *p, const struct paper_mark *m,
                               const struct paper_point *point)
 {
@@ -114,7 +114,7 @@ static const char *where_text(const struct paper_mark *m)
     return document_format("%s%s", m->where, m->read_off ? " (read off the drawing)" : "");
 }
 
-/* Adds the paper's values of one point, next to ours. */
+/* Adds a published value of one point, next to ours. */
 static void add_said(const struct paper *p, const struct paper_mark *m,
                      const struct paper_point *pt, struct frame *f)
 {
@@ -129,11 +129,11 @@ static void add_said(const struct paper *p, const struct paper_mark *m,
               m->claim != NULL ? m->claim : "", m->low, m->high, v.low, v.high, v.x_low, v.x_high,
               m->read_off);
     if (p->draw == PAPER_TABLE) {
-        frame_hide_row(f); /* the table has it in parentheses */
+        frame_hide_row(f); /* the table of cells has it in parentheses */
     }
 }
 
-/* One row for all points of a mark: the range of our values, or of their ratios to `of`. */
+/* Adds one row for all points of a mark: the range of our values, or of their ratios to `of`. */
 static void add_range(const struct paper *p, const struct paper_mark *m, struct frame *f)
 {
     double low = (double)INFINITY;
@@ -162,7 +162,7 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
               m->claim != NULL ? m->claim : "");
 }
 
-/* Is a mark of many points, of which one row says enough? */
+/* Whether a mark applies to many points, for which one row is enough. */
 static bool is_wide(const struct paper *p, const struct paper_mark *m)
 {
     uint32_t n = 0;
