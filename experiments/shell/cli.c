@@ -2,7 +2,7 @@
 
 #include "sim/base/rng.h"
 
-/* Reads one number; false unless it is finite and something other than a blank starts it. */
+/* Reads one number. False: it is not finite, or begins with a blank or a letter. */
 static bool read_number(const char *text, char **end, double *out)
 {
     *out = strtod(text, end);

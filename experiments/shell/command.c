@@ -1,8 +1,8 @@
-/* A command from its words: a subcommand, its options, its run, its errors. */
+/* Executes a command: finds the subcommand, reads options, runs, prints errors. */
 #include "experiments/shell/cli.h"
 #include "experiments/shell/options.h"
 
-/* The subcommand that argv[1] names; NULL when there is none, after an error or --help. */
+/* The subcommand that argv[1] names. NULL: help or an error was printed, and *status is set. */
 static const struct command *subcommand(const struct command *c, int argc, char **argv, int *status)
 {
     *status = EXIT_BAD_INPUT;

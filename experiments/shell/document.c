@@ -1,4 +1,4 @@
-/* Documents: how they are made. Their forms: forms.c. */
+/* Makes documents. Their output formats are in forms.c. */
 #include "experiments/shell/document.h"
 
 #include <cjson/cJSON.h>
@@ -162,7 +162,6 @@ void frame_hide_row(struct frame *f)
     }
 }
 
-/* The first one that is data. */
 const struct frame *document_first_frame(const struct document *d)
 {
     for (size_t i = 0; i < d->n; i++) {

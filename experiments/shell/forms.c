@@ -1,5 +1,4 @@
-/* The forms in which results are shown: a form is a function and a row, and an option where people
- * ask for it. */
+/* Output formats of results. A format is a function, a row of `forms`, and an option. */
 #include "experiments/shell/document_impl.h"
 #include "sim/base/json.h"
 
@@ -8,12 +7,12 @@ static void put_text(const struct document *d, FILE *out)
     document_put_people(d, &people_text, out);
 }
 
-/* A table of Markdown ends at an empty line only: text right after it would be one more row. Some
- * readers also want an empty line before it. */
+/* Puts empty lines around tables of Markdown. A table ends only at one, or the text after it would
+ * be a row. Some readers need one before it, too. */
 static void put_apart(const char *text, bool begins, FILE *out)
 {
     bool apart = begins;
-    int table = -1; /* whether the line before is a row; not known at the beginning */
+    int table = -1; /* whether the line before is a row; -1: unknown */
     for (const char *p = text; *p != '\0';) {
         size_t n = strcspn(p, "\n");
         int row = *p == '|' ? 1 : 0;
@@ -48,7 +47,7 @@ static void put_json(const struct document *d, FILE *out)
 static const struct form {
     const char *name;
     void (*put)(const struct document *d, FILE *out);
-    bool people; /* may be shown bit by bit */
+    bool people; /* may be printed in parts */
 } forms[] = {
     {"text", put_text, true},
     {"json", put_json, false},
@@ -73,7 +72,7 @@ static int take_form(void *target, const struct option_row *row, const char *arg
         .aside = true                                                                              \
     }
 #define JSON FORM("json", "print results as JSON")
-/* For docs/schemas/make.py; people read the schemas there. */
+/* For docs/schemas/make.py. Users read the schemas in docs/schemas. */
 #define SCHEMA                                                                                     \
     {                                                                                              \
         .name = "schema", .kind = OPTION_KIND_OWN, .take = take_form, .aside = true,               \

@@ -1,9 +1,9 @@
-/* A document as CSV: its main tables, its first one, or every value with its name. */
+/* Writes a document as CSV: its main tables, its first one, or every value with its name. */
 #include "experiments/shell/document_impl.h"
 #include "sim/base/csv_record.h"
 #include "sim/base/json.h"
 
-/* In as few digits as read back the same, 15 or 17, as in JSON. */
+/* Prints 15 digits, or 17 if the number does not read back from 15, as in JSON. */
 static void put_csv_number(double x, FILE *out)
 {
     char text[40];
@@ -25,8 +25,8 @@ static void put_cell_csv(const struct frame_cell *v, FILE *out)
     }
 }
 
-/* Puts the leading values of an array's element, each with a comma behind. Names that its frame
- * has, too, are left out. */
+/* Puts the first values of an array's element, or their names, each with a comma after it. Leaves
+ * out names that its frame has, too. */
 static void put_lead(const struct document *of, const struct frame *f, bool names, FILE *out)
 {
     for (size_t i = 0; of != NULL && i < of->n; i++) {
@@ -82,7 +82,7 @@ static void put_rows_csv(const struct frame *f, const struct document *of, FILE 
     }
 }
 
-/* The leaves of a tree with their dotted paths. */
+/* Puts the leaves of a tree with their dotted paths. */
 static void put_leaves(const cJSON *at, const char *path, FILE *out)
 {
     const cJSON *child;
@@ -108,8 +108,8 @@ static void put_leaves(const cJSON *at, const char *path, FILE *out)
     (void)fputc('\n', out);
 }
 
-/* of: the element of an array that d is, or is in; NULL: none. Is there one, or was there before?
- */
+/* Puts the main tables of a document. of: the array element that d is, or is in; NULL: none. any:
+ * a table was put before. Returns `any` after this one. */
 static bool put_main_csv(const struct document *d, const struct document *of, bool any, FILE *out)
 {
     for (size_t i = 0; i < d->n; i++) {

@@ -1,4 +1,4 @@
-/* A document as a JSON tree. */
+/* Makes a JSON tree of a document. */
 #include <cjson/cJSON.h>
 
 #include "experiments/shell/document_impl.h"
@@ -20,7 +20,7 @@ static cJSON *cell_json(const struct frame_cell *v)
     return cJSON_CreateNull();
 }
 
-/* Appends to an array, or adds under a name of which the part before a dot is an object's. */
+/* Appends to an array, or adds to an object. A name's part before a dot names an inner object. */
 static void put_item(cJSON *into, const char *name, cJSON *item)
 {
     const char *dot = strchr(name, '.');
@@ -86,7 +86,7 @@ cJSON *document_json(const struct document *d)
                       : e->kind == DOCUMENT_IS_DOCUMENT ? document_json(e->within)
                       : e->kind == DOCUMENT_IS_TREE     ? cJSON_Duplicate(e->tree, true)
                                                         : cell_json(&e->value);
-        if (e->name != NULL && e->name[0] == '\0') { /* the document is this alone */
+        if (e->name != NULL && e->name[0] == '\0') { /* the entry is the whole document */
             cJSON_Delete(root);
             return item;
         }

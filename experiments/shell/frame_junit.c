@@ -1,8 +1,8 @@
-/* A table as JUnit XML: a row is a test case. */
+/* Writes a table as JUnit XML. A row is a test case. */
 #include "experiments/shell/document_impl.h"
 #include "experiments/shell/markup.h"
 
-/* A text of a row by its part in a test case; NULL where it has none. */
+/* The cell of a row with a part of a test case; NULL: none. */
 static const struct frame_cell *junit_cell(const struct frame *f, uint32_t row,
                                            enum frame_junit part)
 {

@@ -1,4 +1,4 @@
-/* A document for people: text, Markdown and LaTeX. */
+/* Writes a document for people: text, Markdown and LaTeX. */
 #include <limits.h>
 #include <math.h>
 
@@ -9,17 +9,17 @@
 #include "sim/metrics/metric_table.h"
 
 #define CELL_BYTES 64
-#define WHOLE_MOST 1e9 /* a count: all its digits */
+#define WHOLE_MOST 1e9 /* smaller whole numbers are printed with all digits */
 
 /* ---- aligned tables ---- */
 
-#define MIN_CUT 12   /* a last column narrower than this is left to wrap */
-#define MIN_LABEL 16 /* as is a first one */
+#define MIN_CUT 12   /* a last column of this width or less is not cut, but wraps */
+#define MIN_LABEL 16 /* smallest width of a first column */
 #define COLUMN_GAP 2
 
 #define MAX_COLUMNS 16
 
-/* Cells row by row; every column is printed as wide as its widest cell. */
+/* Cells row by row. A column is as wide as its widest cell. */
 struct table {
     size_t columns;
     bool right[MAX_COLUMNS]; /* alignment */
@@ -32,7 +32,7 @@ static void table_cell(struct table *t, const char *text)
     (void)text_visible(t->cells.v[t->cells.n - 1], "");
 }
 
-/* Whether texts of the first column that are cut to so many characters still differ. */
+/* Whether different texts of the first column differ in their first `width` bytes. */
 static bool tells_apart(const struct table *t, int width)
 {
     for (size_t i = 0; i < t->cells.n; i += t->columns) {
@@ -46,7 +46,7 @@ static bool tells_apart(const struct table *t, int width)
     return true;
 }
 
-/* On a terminal too narrow, labels in the first column give way. */
+/* Narrows the first column, which has labels, on a terminal too narrow for the table. */
 static void fit_labels(const struct table *t, int indent, int terminal, int *width)
 {
     int over = indent - terminal - COLUMN_GAP;
@@ -59,7 +59,7 @@ static void fit_labels(const struct table *t, int indent, int terminal, int *wid
     }
 }
 
-/* The first `most` characters of a text in UTF-8, or all: how many they are, and their bytes. */
+/* Counts the characters of a text in UTF-8, up to `most`, and their bytes. */
 static int characters(const char *text, int most, int *bytes)
 {
     int n = 0;
@@ -86,8 +86,8 @@ static void put_cell(const char *text, int room, bool right, bool end, int width
                   end ? 0 : (right ? 0 : pad) + COLUMN_GAP, "");
 }
 
-/* indent: spaces before each row. Trailing spaces are not written. On a terminal too narrow for it,
- * text columns are cut with "...": the first, where its rows stay different, and then the last. */
+/* indent: spaces before each row. Writes no trailing spaces. On a narrow terminal, text columns are
+ * cut with "...": the first one if its rows stay different, then the last one. */
 static void table_print(const struct table *t, FILE *out, int indent)
 {
     int width[MAX_COLUMNS] = {0};
@@ -99,7 +99,7 @@ static void table_print(const struct table *t, FILE *out, int indent)
     }
     fit_labels(t, indent, terminal, width);
     for (size_t row = 0; row < t->cells.n; row += t->columns) {
-        size_t last = 0; /* cells up to the last one that holds text */
+        size_t last = 0; /* number of cells up to the last one with text */
         for (size_t c = 0; c < t->columns && row + c < t->cells.n; c++) {
             last = t->cells.v[row + c][0] != '\0' ? c + 1 : last;
         }
@@ -119,7 +119,7 @@ static void table_print(const struct table *t, FILE *out, int indent)
 
 /* ---- frames ---- */
 
-/* Formats a cell for people. Returns buf, or the cell's own text. */
+/* Formats a cell for people. Returns buf, or a text of the cell or column. */
 static const char *cell_text(const struct frame_column *c, const struct frame_cell *v, char *buf)
 {
     if (v->kind == FRAME_VALUE_ABSENT) {
@@ -136,7 +136,7 @@ static const char *cell_text(const struct frame_column *c, const struct frame_ce
     }
     const double x = c->scale != 0.0 ? v->number * c->scale : v->number;
     const bool whole = x == floor(x) && fabs(x) < WHOLE_MOST;
-    /* The format is the column's, a literal of the program with one double. */
+    /* A column's format is a literal of the program for one double. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     if (c->format != NULL || whole) {
@@ -152,13 +152,13 @@ static const char *column_title(const struct frame_column *c)
     return c->title != NULL ? c->title : c->name;
 }
 
-/* The columns that people see of a frame, and the one printed above them. */
+/* The columns of a frame that are printed, and the one printed as a heading. */
 struct view {
     const struct frame *frame;
     size_t column[MAX_COLUMNS];
     size_t n;
     bool titled;
-    int heading; /* or -1 */
+    int heading; /* index of the column; -1: none */
 };
 
 static bool is_hidden(const struct frame *f, uint32_t row)
@@ -182,7 +182,7 @@ static struct view view_of(const struct frame *f)
     return v;
 }
 
-/* Rows from..to-1. */
+/* Prints rows `from` to `to` - 1. */
 static void put_rows_text(const struct view *v, uint32_t from, uint32_t to, FILE *out)
 {
     struct table t = {.columns = v->n};
@@ -251,18 +251,18 @@ static void put_latex(const char *text, FILE *out)
         ['|'] = "\\textbar{}",
     };
     OWNED char *visible = text_visible(xstrdup(text), "");
-    /* At the beginning of a row these would be arguments of the row before. */
+    /* At the start of a row, LaTeX would read these as arguments of the row before. */
     (void)fputs(visible[0] == '[' || visible[0] == '*' ? "{}" : "", out);
     for (const char *p = visible; *p != '\0'; p++) {
         const char *escape = escapes[(unsigned char)*p];
         (void)fprintf(out, escape != NULL ? "%s" : "%.1s", escape != NULL ? escape : p);
-        /* Two hyphens would be one dash. */
+        /* Two hyphens would become a dash. */
         (void)fputs(p[0] == '-' && p[1] == '-' ? "{}" : "", out);
     }
 }
 
-/* The heading as the first row, because a comment above is lost when a table is copied. A metric
- * has its title, unit and direction; where the title's unit is not the cells', its name. */
+/* Puts the heading in the first row, because a comment above a copied table is lost. A metric has
+ * its title, unit and direction; its name instead if the title has another unit than the cells. */
 static void put_head_latex(const struct view *v, uint32_t row, FILE *out)
 {
     const char *name = frame_cell_at(v->frame, row, (size_t)v->heading)->text;
@@ -324,7 +324,7 @@ static void put_note_plain(const char *text, FILE *out)
     (void)fprintf(out, "%s\n", text);
 }
 
-/* Each of its lines is a comment. */
+/* Puts a note as LaTeX comments. */
 static void put_note_latex(const char *text, FILE *out)
 {
     do {
@@ -344,7 +344,7 @@ static void put_heading(const char *text, const struct people *p, FILE *out)
     p->heading(visible, out);
 }
 
-/* The end of the rows from `from` on with one heading. */
+/* The end of the rows that share the heading of row `from`. */
 static uint32_t end_of_rows(const struct view *v, uint32_t from)
 {
     uint32_t to = from;
@@ -374,7 +374,7 @@ static void put_frame(const struct frame *f, const struct people *p, FILE *out)
     }
 }
 
-/* From the first entry that was not printed yet. */
+/* Prints the entries that were not printed yet. */
 void document_put_people(const struct document *d, const struct people *p, FILE *out)
 {
     for (size_t i = 0; i < d->n; i++) {

@@ -1,11 +1,11 @@
-/* A document as the JSON Schema of what its JSON is, from its names, kinds and column tables,
- * for any values. docs/schemas/make.py joins several of them into docs/schemas. */
+/* Makes the JSON Schema of a document's JSON from its names, kinds and columns. It holds for any
+ * values. docs/schemas/make.py joins several of them into docs/schemas. */
 #include <cjson/cJSON.h>
 
 #include "experiments/shell/document_impl.h"
 #include "sim/base/json.h"
 
-#define MAP_LEAST 8 /* so many numbers and nothing else are a map from names to numbers */
+#define MAP_LEAST 8 /* an object of this many numbers only is a map from names to numbers */
 
 static cJSON *typed(const char *type, bool maybe_null)
 {
@@ -35,7 +35,7 @@ static cJSON *object_new(void)
     return o;
 }
 
-/* Adds a property, of which the part of the name before a dot is an object's. */
+/* Adds a property. A name's part before a dot names an inner object. */
 static void put_property(cJSON *object, const char *name, cJSON *schema)
 {
     cJSON *properties = json_member(object, "properties");
@@ -54,7 +54,7 @@ static void put_property(cJSON *object, const char *name, cJSON *schema)
     put_property(inner, dot + 1, schema);
 }
 
-/* Lists the types that a column of any kind holds. A column without values may hold anything. */
+/* The types of the values in a column of kind FRAME_ANY. A column without values may have any. */
 static cJSON *found_in(const struct frame *f, size_t column)
 {
     static const char *const types[] = {[FRAME_VALUE_NUMBER] = "number",
@@ -121,7 +121,7 @@ static cJSON *value_schema(const struct frame_cell *v)
            : v->kind == FRAME_VALUE_TEXT ? typed("string", false)
            : v->kind == FRAME_VALUE_FLAG
                ? typed("boolean", false)
-               : cJSON_CreateObject(); /* a number that is undefined, or anything */
+               : cJSON_CreateObject(); /* an undefined number, or anything */
 }
 
 static bool is_data(const struct document *d, const struct document_entry *e)
@@ -156,7 +156,7 @@ static cJSON *entry_schema(const struct document_entry *e)
                                              : value_schema(&e->value);
 }
 
-/* An array has the schema of each element in its list "items". */
+/* An array's list "items" has the schema of each element. */
 static cJSON *document_schema(const struct document *d)
 {
     if (!d->is_array && is_map(d)) {
@@ -169,7 +169,7 @@ static cJSON *document_schema(const struct document *d)
         if (!is_data(d, e)) {
             continue;
         }
-        if (e->name != NULL && e->name[0] == '\0') { /* the document is this alone */
+        if (e->name != NULL && e->name[0] == '\0') { /* the entry is the whole document */
             cJSON_Delete(o);
             return entry_schema(e);
         }

@@ -16,7 +16,7 @@ void markup_put(FILE *out, const char *text)
     }
 }
 
-/* One conversion, as it is written. */
+/* Prints one conversion, such as "%.1f". */
 static void put_one(FILE *out, const char *one, size_t n, va_list *values)
 {
     OWNED char *spec = xformat("%.*s", (int)n, one);

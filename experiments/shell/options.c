@@ -1,4 +1,4 @@
-/* Reads a command line by the command's tables. */
+/* Parses a command line with the command's tables. */
 #include "experiments/shell/options.h"
 
 #include "experiments/shell/cli.h"
@@ -10,7 +10,7 @@
 static const struct option_row help_row = {
     .name = "help", .help = "this text", .kind = OPTION_KIND_FLAG, .letter = 'h'};
 
-/* An option as it was written: which row, of which child. */
+/* An option on the command line: its row, and the child with its table. */
 struct found {
     const struct option_child *child;
     const struct option_row *row;
@@ -45,8 +45,8 @@ struct search {
     char letter;
     struct found exact, begins;
     unsigned n_begins;
-    char plain[NAME_BYTES]; /* the word, ended */
-    struct nearest near;    /* of all that there are */
+    char plain[NAME_BYTES]; /* the word without its value */
+    struct nearest near;    /* the most similar option */
 };
 
 static void look(void *ctx, const struct option_child *child, const struct option_row *row,
@@ -79,7 +79,7 @@ static int unknown(const struct command *c, const struct search *s, const char *
                                      arg, c->name);
 }
 
-/* The option that `arg` ("--name=value", "-x", "-xVALUE") names; its value if it is attached. */
+/* Finds the option that `arg` ("--name=value", "-x", "-xVALUE") names, and its attached value. */
 static int find(const struct command *c, const char *arg, struct found *out, const char **value,
                 struct err *e)
 {
@@ -214,15 +214,15 @@ static void set_up(const struct command *c, void *values)
     }
 }
 
-/* ---- the command line again ---- */
+/* ---- the command line for a repetition ---- */
 
 static char command_line[1 << 14];
 
 static void command_add(const char *text)
 {
     size_t n = strlen(command_line);
-    if (n + 4 * strlen(text) + 4 <=
-        sizeof command_line) { /* longer is nobody's to repeat by hand */
+    /* Nobody repeats a longer command by hand. */
+    if (n + 4 * strlen(text) + 4 <= sizeof command_line) {
         command_line[n] = ' ';
         (void)cli_word(text, true, command_line + n + 1);
     }
@@ -233,13 +233,13 @@ const char *options_command(void)
     return command_line;
 }
 
-/* Options given so far, each in its child. */
+/* Options given so far. */
 struct given {
     struct found *v; /* owned */
     uint32_t n;
 };
 
-/* An option that is no list has one value: a second one would drop the first in silence. */
+/* Whether an option that takes one value is given again, which would silently drop the first. */
 static bool is_second(struct given *g, const struct found *f)
 {
     for (uint32_t i = 0; i < g->n; i++) {
@@ -251,8 +251,8 @@ static bool is_second(struct given *g, const struct found *f)
     return false;
 }
 
-/* Takes one argument that begins with a dash, and the one after it if that is its value. Returns
- * how many arguments were used, 0 for --help, -EINVAL after an error in the name. */
+/* Takes one argument that begins with a dash, and the next one if that is its value. Returns the
+ * number of arguments used, 0 for --help, or -EINVAL for an unknown name. */
 static int take_argument(const struct command *c, int left, char **argv, void *values,
                          struct given *given, struct err *e)
 {
@@ -327,7 +327,7 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
     size_t before = e->n;
     bool only_operands = false;
     struct given given = {NULL, 0};
-    bool lost = false; /* after an unknown option nobody knows what is a value */
+    bool lost = false; /* the next argument may be the value of an unknown option */
     set_up(c, values);
     (void)snprintf(command_line, sizeof command_line, "xpusim %s", c->name);
     for (int i = 1; i < argc;) {

@@ -1,10 +1,10 @@
-/* --help from the tables of a command. */
+/* Prints --help from the tables of a command. */
 #include "experiments/shell/options.h"
 
 #define WIDTH 96
-#define NAME_COLUMNS 24 /* names up to so long have their text on the same line */
+#define NAME_COLUMNS 24 /* shorter names have their text on the same line */
 
-/* The column at which the text of a list's row begins ("  label   text"); 0 for other lines. */
+/* The column of the text in a list's row ("  label   text"); for other lines their indentation. */
 static int row_column(const char *line)
 {
     size_t n = strspn(line, " ");
@@ -15,8 +15,8 @@ static int row_column(const char *line)
     return (int)(gap - line + (ptrdiff_t)strspn(gap, " "));
 }
 
-/* Text from column `at` on, wrapped at WIDTH, further lines indented: those of a row of a list to
- * where its text begins. Line ends in it stay. */
+/* Wraps text at WIDTH, from column `at` on. Further lines are indented, in a list's row to its
+ * text. Newlines are kept. */
 static void put_wrapped(FILE *out, const char *text, int indent, int at)
 {
     int column = indent;
@@ -85,7 +85,7 @@ static void put_usage(const struct command *c, FILE *out)
 {
     const char *lead = "usage:";
     const char *p = c->usage;
-    do { /* a command that takes nothing has a line, too */
+    do { /* a command without arguments has a line, too */
         size_t line = strcspn(p, "\n");
         (void)fprintf(out, "%s xpusim %s%s%.*s\n", lead, c->name, line > 0 ? " " : "", (int)line,
                       p);
