@@ -1,4 +1,4 @@
-/* `xpusim arena archive`: every shipped policy on a suite, and what is known to be possible. */
+/* `xpusim arena archive`: scores every shipped policy on a suite, and makes its certificate. */
 #include "experiments/arena/judge.h"
 #include "experiments/run/job_options.h"
 #include "experiments/shell/cli.h"
@@ -19,7 +19,7 @@ struct options {
 
 /* A policy on the leaderboard. */
 struct standing {
-    const char *policy; /* nobody frees it */
+    const char *policy; /* borrowed */
     struct score score;
     uint32_t failed;
     double headroom, gain[SUITE_MAX_METRICS]; /* ln; by metric, over the scored points */
@@ -39,7 +39,7 @@ static void take_gains(const struct suite *s, const struct judge_result *r, stru
 
 SORT_BY(by_score, struct standing, SORT_DOWN(score.gain.mean))
 
-/* Every registered policy with its defaults, and every alias. */
+/* Adds every registered policy with its defaults, and every alias. */
 static void add_shipped(struct option_texts *list)
 {
     size_t n = 0;
@@ -123,7 +123,7 @@ static int judge_all(const struct options *o, const struct suite *s, uint32_t n,
 
 /* ---- several machines ---- */
 
-/* One shard: its runs into the store, and nothing printed. */
+/* Runs one shard into the store. Prints nothing. */
 static int run_shard(const struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {
     OWNED struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
@@ -141,7 +141,7 @@ static int run_shard(const struct options *o, const struct suite *s, uint32_t n,
     }
     if (rc == 0) {
         struct study_outcomes runs = study_run(cells, mine, &o->work.how);
-        study_outcomes_fini(&runs); /* they are in the store */
+        study_outcomes_fini(&runs); /* the store has them */
     }
     return rc;
 }
@@ -163,7 +163,7 @@ static int to_slurm(const struct options *o, uint32_t n, struct err *e)
     return sweep_slurm(o->work.path, &o->slurm, &c, e);
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static int print_all(struct options *o, const struct suite *s, uint32_t n, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* `xpusim arena new DIR`: a folder to begin a search in. */
+/* `xpusim arena new DIR`: makes a folder for a search. */
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"

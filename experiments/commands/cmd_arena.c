@@ -28,7 +28,7 @@ struct judging {
     bool certified;
     uint32_t replications;
     struct config_policy reference;
-    struct config_policy *candidates; /* as many as were named */
+    struct config_policy *candidates; /* owned; one per named policy */
     struct judge_runs reference_runs;
 };
 
@@ -42,7 +42,7 @@ static struct ledger_entry entry_of(const struct judging *j, const struct config
                                  .code = plugin_code_hash(p->label)};
 }
 
-/* Counts, and sees that nobody asks the sealed split twice. */
+/* Counts the candidates of the ledger. Refuses a candidate that was judged on this sealed split. */
 static int count(const struct judging *j, const struct ledger_entry *l, struct ledger_count *n,
                  struct err *e)
 {
@@ -59,7 +59,7 @@ static int count(const struct judging *j, const struct ledger_entry *l, struct l
     return rc;
 }
 
-/* A policy from elsewhere is judged where it sees nothing that it must not, or not at all. */
+/* Confines plug-ins, so that they cannot read hidden data. Refuses one that cannot be confined. */
 static int confine(const char *spec, struct err *e)
 {
     const char *why = NULL;
@@ -73,7 +73,7 @@ static int confine(const char *spec, struct err *e)
     return 0;
 }
 
-/* One candidate. 0, or -EINVAL with an error. */
+/* Judges one candidate. Returns 0, or -EINVAL with an error. */
 static int judge_one(struct judging *j, const struct config_policy *p, struct document *d,
                      struct err *e)
 {
@@ -83,10 +83,10 @@ static int judge_one(struct judging *j, const struct config_policy *p, struct do
         return -EINVAL;
     }
     struct study_how how = j->o->work.how;
-    how.store = NULL; /* a candidate's runs are of no use to anybody else */
+    how.store = NULL; /* runs of a candidate are not used again */
     SCOPED(judge_runs_fini) struct judge_runs runs;
     struct judge_result r;
-    /* With other replications it knows the best of other requests. */
+    /* With another number of replications the certificate is about other requests. */
     bool same = j->certified && j->certificate.replications == j->replications;
     const struct certificate *c = same ? &j->certificate : NULL;
     judge_run(&j->suite, p, j->replications, &how, &runs);
@@ -142,8 +142,8 @@ static int open_suite(struct judging *j, struct err *e)
     return rc;
 }
 
-/* All of them before anything runs, since the reference alone takes minutes. One from elsewhere
- * that asks for the lengths of answers is no scheduler that could exist. */
+/* Reads all candidates before any run, because the runs of the reference take minutes. Refuses a
+ * plug-in that asks for the lengths of answers: no real scheduler knows them. */
 static int read_candidates(struct judging *j, struct err *e)
 {
     const struct option_texts *names = &j->o->policies;
@@ -161,7 +161,7 @@ static int read_candidates(struct judging *j, struct err *e)
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-/* --select: which candidate is best, of several. */
+/* --select: finds the best of several candidates. */
 static int choose(struct judging *j, struct document *d, bool *decided, struct err *e)
 {
     const struct options *o = j->o;

@@ -1,4 +1,4 @@
-/* `xpusim bisect`: the smallest trace on which two runs that should decide equally do not. */
+/* `xpusim bisect`: finds a smallest trace on which two runs decide differently. */
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -30,7 +30,7 @@ static bool parts(void *ctx, const struct trace *t)
     return two_runs_part(w->runs, t, w->end);
 }
 
-/* The requests that are left, for people. */
+/* Prints the remaining requests for people. */
 static void put_trace(const struct trace *t, struct document *d)
 {
     OWNED char *text = NULL;
@@ -38,10 +38,11 @@ static void put_trace(const struct trace *t, struct document *d)
     FILE *f = memory_stream(&text, &size);
     trace_print(f, t);
     memory_stream_close(f, &text);
-    document_note(d, "%.*s", (int)(size > 0 ? size - 1 : 0), text); /* a note ends its line */
+    /* without its last newline, which a note adds */
+    document_note(d, "%.*s", (int)(size > 0 ? size - 1 : 0), text);
 }
 
-/* How the runs ended that did not end well. */
+/* Puts the ends of failed runs. */
 static void put_ends(const struct work *w, struct document *d)
 {
     for (int i = 0; i < 2; i++) {

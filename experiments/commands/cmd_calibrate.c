@@ -1,4 +1,4 @@
-/* `xpusim calibrate`: the kernel-time parameters of a SoC file from measured points. */
+/* `xpusim calibrate`: fits the kernel-time parameters of a SoC file to measured points. */
 #include "experiments/commands/commands.h"
 #include "experiments/validation/calibrate_report.h"
 #include "experiments/validation/footprint_fit.h"
@@ -21,7 +21,7 @@ struct options {
     struct option_output output;
 };
 
-/* Beside the target first: a file that exists is whole. */
+/* Writes a SoC file that the loader accepts, or none. */
 static int write_tree(const char *path, const cJSON *tree, struct err *e)
 {
     struct soc check;
@@ -61,7 +61,7 @@ static int load(const struct options *o, struct work *w, struct err *e)
     return rc;
 }
 
-/* Fits every entry that has rows. -EINVAL when nothing could be fitted. */
+/* Fits every entry that has rows. -EINVAL: nothing could be fitted. */
 static int fit(const struct options *o, struct work *w, struct err *e)
 {
     w->entries = xkept(xcalloc(MAX_ENTRIES, sizeof *w->entries));
@@ -112,7 +112,7 @@ static void report(const struct options *o, const struct work *w)
     document_show(d, &o->output);
 }
 
-/* Prints how many left-out rows the nominal intervals really cover. */
+/* Prints the share of left-out rows that nominal intervals cover. */
 static void print_coverage(const char *path, struct err *e)
 {
     struct conformal table;
@@ -183,7 +183,7 @@ static int memory(const struct options *o, struct err *e)
     return rc;
 }
 
-/* A few rows: an update instead of a fit. */
+/* --measured: updates the file by a few rows instead of a fit. */
 static int update(const struct options *o, struct err *e)
 {
     struct measured m = {0};

@@ -1,4 +1,4 @@
-/* `xpusim characterize`: the papers' analyses of kernels and devices, as data. */
+/* `xpusim characterize`: repeats the papers' analyses of kernels and devices, as data. */
 #include "experiments/commands/commands.h"
 #include "experiments/run/about.h"
 #include "experiments/run/job_options.h"
@@ -15,7 +15,7 @@ struct options {
     uint32_t replications;
 };
 
-/* Comment lines: the studies there are, and of which machine. */
+/* Prints comment lines with the studies and the machine. */
 static void put_about(const struct config *c, const struct frame *rows)
 {
     SCOPED(text_fini) struct text kind = {0};

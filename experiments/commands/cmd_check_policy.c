@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-/* `xpusim check-policy POLICY`: the conformance suite on one policy (experiments/conformance). */
+/* `xpusim check-policy POLICY`: runs the conformance suite (experiments/conformance). */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 #include "traces/traces.h"
 
 #define MAX_CHECKS 16
-#ifdef __SANITIZE_ADDRESS__ /* which wants more memory than a jail has */
+#ifdef __SANITIZE_ADDRESS__ /* it needs more memory than a jail has */
 #define CONFINES false
 #else
 #define CONFINES true
@@ -37,12 +37,12 @@ struct options {
 
 struct suite {
     const struct conformance *c;
-    const uint32_t *checks; /* those that apply, by number */
-    char *now;              /* shared with their processes: CONFORMANCE_NOW_BYTES each */
+    const uint32_t *checks; /* indices of the checks that apply */
+    char *now; /* shared with the checks' processes: CONFORMANCE_NOW_BYTES each; or NULL */
 };
 
-/* In a process of its own, so that a policy that crashes fails one check: the text of the failure,
- * and what is left of it. */
+/* Runs one check in its own process, so that a crash fails only this check. The result is the text
+ * of the failure, and the check's output about it. */
 static void check_one(void *ctx, uint32_t index, struct job_result *r)
 {
     const struct suite *s = ctx;
@@ -59,7 +59,7 @@ static void check_one(void *ctx, uint32_t index, struct job_result *r)
     r->size = strlen(told) + 1;
 }
 
-/* The lines of a text, indented. */
+/* Prints the lines of a text with indentation. */
 static void put_lines(const char *text)
 {
     while (*text != '\0') {
@@ -104,7 +104,7 @@ static int check_all(const struct options *o, struct conformance *c)
                             : "FAILED",
                      conformance_checks[applying[i]].name);
         put_lines(why);
-        if (r->status != 0 && suite.now != NULL) { /* its process ended before it could say so */
+        if (r->status != 0 && suite.now != NULL) { /* the check's process ended before its output */
             put_lines(suite.now + (size_t)i * CONFORMANCE_NOW_BYTES);
         }
         n_held += held;
@@ -129,10 +129,10 @@ struct one_load {
     const struct options *o;
     const struct conformance *c;
     struct conformance_case how;
-    const struct trace *trace; /* NULL: the requests of the load */
+    const struct trace *trace; /* NULL: the load's own requests */
 };
 
-/* Prints how the last run of n requests ended. */
+/* Prints the end of the last run of n requests. */
 static int put_end(const struct scenario *sc, size_t n, FILE *out)
 {
     const struct sim_result *r = &sc->result;

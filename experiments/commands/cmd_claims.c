@@ -1,4 +1,4 @@
-/* `xpusim claims`: the papers' published results against the simulator's. */
+/* `xpusim claims`: compares the papers' published results with simulated ones. */
 #include "experiments/claims/claims.h"
 #include "experiments/claims/fit.h"
 #include "experiments/claims/headlines.h"
@@ -22,7 +22,7 @@ struct claims_options {
     uint32_t machines;
 };
 
-/* The files given, or the shipped ones. */
+/* Fills the paths of the given files, or of the shipped ones. */
 static uint32_t claims_files(const struct claims_options *o, const char **files)
 {
     uint32_t n = 0;
@@ -57,7 +57,7 @@ static void list_as_text(const struct claims *c)
     }
 }
 
-/* In another form a line of the list is a row. */
+/* Prints the list of claims. In formats other than text, a claim is a row. */
 static void list(const struct claims *c, const struct option_output *out)
 {
     static const struct frame_column columns[] = {
@@ -113,7 +113,8 @@ static int changes_add(struct setup_texts *to, const struct option_texts *from, 
     return 0;
 }
 
-/* Changes of all readings, by profile and command line. The tree must outlive the set-up. */
+/* Collects the changes of all readings by profile and command line. The tree must outlive the
+ * set-up. */
 static int changes(const struct claims_options *o, cJSON **tree, struct setup *s, struct err *e)
 {
     *s = (struct setup){.set = {.n = 0}};
@@ -136,7 +137,7 @@ static int changes(const struct claims_options *o, cJSON **tree, struct setup *s
     return rc == 0 ? changes_add(&s->workload, &o->scales, "scale", "KIND:key=value", ':', e) : rc;
 }
 
-/* The claims that a profile was fitted to are no tests of it. */
+/* Marks the claims that a profile was fitted to, because they do not test it. */
 static void mark_fitted(struct claims *c, const cJSON *profile)
 {
     const cJSON *id;
@@ -149,7 +150,7 @@ static void mark_fitted(struct claims *c, const cJSON *profile)
 
 /* ---- fitting ---- */
 
-/* Names between commas; the text is cut up. */
+/* Splits a text in place at commas. */
 static uint32_t names_of(char *text, const char *option, const char **names, uint32_t max,
                          struct err *e)
 {
@@ -221,7 +222,7 @@ static int run_fit(const struct claims_options *o, const struct setup *changed, 
     return rc;
 }
 
-/* Reads the claims that are asked for. claims_fini in every case. */
+/* Reads the selected claims. The caller calls claims_fini in every case. */
 static int choose(struct claims *c, const struct claims_options *o, const struct setup *changed,
                   const cJSON *profile, struct err *e)
 {
@@ -256,7 +257,7 @@ static void explain_headlines(const struct claims_options *o, struct document *d
     }
 }
 
-/* The claims again on drawn machines, and both as one table. */
+/* Repeats the claims on drawn machines, and prints both as one table. */
 static int show_headlines(const struct claims *c, const struct claims_options *o,
                           const struct setup *changed, struct err *e)
 {
@@ -294,7 +295,8 @@ static int judge(void *values, struct err *e)
         list(&c, &o->output);
         status = EXIT_OK;
     } else if (rc == 0) {
-        rc = o->profile == NULL ? claims_add_independent(&c, e) : 0; /* a profile is a machine */
+        /* a profile replaces the independent machine */
+        rc = o->profile == NULL ? claims_add_independent(&c, e) : 0;
         rc = rc == 0 ? claims_run(&c, &o->run, e) : rc;
         rc = rc == 0 && o->headline ? show_headlines(&c, o, &changed, e) : rc;
         status = rc == 0 ? EXIT_OK : rc == -EINVAL ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;

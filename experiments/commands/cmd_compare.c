@@ -1,4 +1,4 @@
-/* `xpusim compare`: policies on common random numbers. */
+/* `xpusim compare`: compares policies with common random numbers. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/compare_asked.h"
 #include "experiments/compare/choose.h"
@@ -20,7 +20,7 @@ struct compared {
     struct compare_plan plan;
 };
 
-/* Loads everything once, so that bad input is one message and not one per run. */
+/* Loads everything once, so that bad input gives one message, not one per run. */
 static int prepare(struct compared *c, struct compare_options *o, struct err *e)
 {
     const uint32_t asked = o->config.n_recordings > 1 && !o->replications_given
@@ -28,7 +28,7 @@ static int prepare(struct compared *c, struct compare_options *o, struct err *e)
                                : o->replications;
     uint32_t baseline = 0;
     while (o->baseline != NULL && strcmp(o->policies.v[baseline], o->baseline) != 0) {
-        baseline++; /* it is there (add_baseline) */
+        baseline++; /* add_baseline put it there */
     }
     c->policies = xcalloc(o->policies.n, sizeof *c->policies);
     for (uint32_t i = 0; i < o->metrics.n; i++) {
@@ -82,7 +82,7 @@ static void add_regret(const struct compare_plan *plan, const struct compare_res
     regret_document(plan, r, &g, document_within(d, "regret"));
 }
 
-/* Adds tuning to the results. Returns how many runs of tuned policies failed. */
+/* Adds tuning to the results. Returns the number of failed runs of tuned policies. */
 static uint32_t add_tuning(const struct compare_options *o, const struct compare_plan *plan,
                            const struct compare_result *r, const char *const *metrics,
                            uint32_t n_metrics, struct document *d)
@@ -94,7 +94,7 @@ static uint32_t add_tuning(const struct compare_options *o, const struct compare
     return t->tuned.n_failures;
 }
 
-/* Runs on the machines that were drawn, and says what the order hangs on. */
+/* Runs on the drawn machines, and adds the parameters that decide the order. */
 static void add_uncertainty(struct uncertainty *u, const struct compare_plan *plan,
                             const struct compare_result *r, const char *const *metrics,
                             uint32_t n_metrics, struct document *d)
@@ -107,18 +107,18 @@ static void add_uncertainty(struct uncertainty *u, const struct compare_plan *pl
     uncertainty_document(plan, u, document_within(d, "uncertainty"));
 }
 
-/* Runs the plan and says what came of it. */
+/* Runs the plan and adds the results. */
 static int run_plan(const struct compare_options *o, const struct compare_plan *plan,
                     struct document *d, struct err *e)
 {
-    if (compare_selects(o)) { /* at a load */
+    if (compare_selects(o)) { /* only with --load; else compare_one has selected */
         struct select_result r;
         struct compare_plan own = *plan;
         return compare_select(o, &own, &r, e) == 0 ? compare_put_selection(o, plan, &r, d)
                                                    : EXIT_BAD_INPUT;
     }
     struct uncertainty *u = xkept(xcalloc(1, sizeof *u));
-    /* First: what cannot be drawn is known before anything has run. */
+    /* Draws the machines before any run, because that may fail. */
     if (o->uncertainty > 0 &&
         machines_draw(plan->config, plan->options, o->uncertainty, &u->machines, e) != 0) {
         return EXIT_BAD_INPUT;
@@ -128,7 +128,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
     compare_report_failures(plan, &r);
     uint32_t failed = r.n_failures;
     SCOPED(texts_fini) struct texts chosen;
-    struct compare_plan rest = *plan; /* of runs that are no replications of what was asked for */
+    struct compare_plan rest = *plan; /* for runs that are not replications of the experiment */
     rest.experiment = 0;
     if (choose_metrics(&r, &o->metrics, &chosen, e) != 0) {
         return EXIT_BAD_INPUT;
@@ -191,9 +191,9 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole comparison ---- */
 
-/* Kinds of figures that can be drawn of the comparison. */
+/* Kinds of figures that the comparison has data for. */
 static const char *kind_of(const struct compare_options *o)
 {
     bool sd = false;
@@ -224,7 +224,7 @@ static void describe(const struct compare_options *o, const struct compared *c, 
     compare_head_document(&head, d);
 }
 
-/* One configuration, into a document of its own. */
+/* Compares the policies on one configuration, and fills its document. */
 static int compare_one(struct compare_options *o, struct document *d, struct err *e)
 {
     OWNED struct compared *c = xcalloc(1, sizeof *c);
@@ -232,7 +232,7 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
     int rc = prepare(c, o, e);
     struct select_result best;
     bool selects = compare_selects(o) && o->loads.n == 0;
-    if (rc == 0 && selects) { /* how many replications there are is known afterwards */
+    if (rc == 0 && selects) { /* first, because it decides the number of replications */
         rc = compare_select(o, &c->plan, &best, e);
     }
     if (rc == 0) {
@@ -252,7 +252,7 @@ static int compare_one(struct compare_options *o, struct document *d, struct err
     return status;
 }
 
-/* Every point of a suite, with its replications and metrics unless others are given. */
+/* Compares the policies on every point of a suite, with its replications and metrics by default. */
 static int compare_suite(const struct compare_options *o, struct document *d, struct err *e)
 {
     struct suite *s = xkept(xcalloc(1, sizeof *s));
@@ -270,7 +270,7 @@ static int compare_suite(const struct compare_options *o, struct document *d, st
         struct document *at = document_within(points, NULL);
         document_note(at, "%s==== point %s", i > 0 ? "\n" : "", own.point->name);
         DOCUMENT_VALUES(at, "point", own.point->name);
-        SCOPED(err_fini) struct err why = ERR_INIT; /* another point may do */
+        SCOPED(err_fini) struct err why = ERR_INIT; /* other points may succeed */
         int one = compare_one(&own, at, &why);
         for (size_t k = 0; k < why.n; k++) {
             (void)err_add(e, "point %s: %s", own.point->name, why.lines[k]);
@@ -292,7 +292,7 @@ static int compare(void *values, struct err *e)
     return status;
 }
 
-/* The baseline is one of the policies. */
+/* Adds the baseline to the policies unless it is one of them. */
 static void add_baseline(struct compare_options *o)
 {
     uint32_t i = 0;
@@ -340,7 +340,7 @@ static int run(void *values, struct err *e)
     return e->n > 0 ? -EINVAL : job_options_work(&o->work, o->output.quiet, compare, o, e);
 }
 
-/* Each policy, and each without one mechanism; the first is the baseline. */
+/* Compares each policy with its variants, each without one mechanism. The first is the baseline. */
 static int run_ablate(void *values, struct err *e)
 {
     struct compare_options *o = values;

@@ -1,4 +1,4 @@
-/* `xpusim diff`: where two runs that should decide equally first differ, with both states. */
+/* `xpusim diff`: finds the first decision in which two runs differ, with both states. */
 #include "experiments/commands/commands.h"
 #include "experiments/diff/diverge.h"
 #include "experiments/diff/two_runs.h"
@@ -14,8 +14,8 @@ struct options {
 
 struct report {
     struct divergence d;
-    const char *state[2];                /* NULL where there is none */
-    char message[2][JOBS_MESSAGE_BYTES]; /* of runs that failed */
+    const char *state[2];                /* NULL: none */
+    char message[2][JOBS_MESSAGE_BYTES]; /* of failed runs */
     bool failed;
 };
 
@@ -67,7 +67,7 @@ static int diff_runs(const struct options *o, struct two_runs *runs, struct repo
         }
         two_runs_log_fini(&l[0]);
         two_runs_log_fini(&l[1]);
-        for (int i = 0; i < 2 && r->d.differs; i++) { /* once more, for the state */
+        for (int i = 0; i < 2 && r->d.differs; i++) { /* runs again, for the state */
             two_runs_run(runs, i, &t[i], &r->d, &l[i]);
             r->state[i] = l[i].state;
             two_runs_log_fini(&l[i]);
@@ -80,7 +80,7 @@ static int diff_runs(const struct options *o, struct two_runs *runs, struct repo
 
 /* ---- output ---- */
 
-/* Is this line (n bytes) one of the text's? */
+/* Whether the text has this line of n bytes. */
 static bool has_line(const char *text, const char *line, size_t n)
 {
     for (const char *p = text; *p != '\0';) {
@@ -93,7 +93,7 @@ static bool has_line(const char *text, const char *line, size_t n)
     return false;
 }
 
-/* Lines of the text that are (not) in the other's, behind a mark. */
+/* Prints the text's lines that the other text has, or lacks, after a mark. */
 static void put_lines(const char *text, const char *other, bool in_other, const char *mark,
                       struct document *d)
 {

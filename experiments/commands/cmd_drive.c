@@ -1,4 +1,4 @@
-/* `xpusim drive`: policies on real engines; calibration from what ran; simulation against it. */
+/* `xpusim drive`: runs policies on real engines, calibrates, and compares with simulation. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/drive.h"
 #include "experiments/drive/against.h"
@@ -19,7 +19,7 @@ static const char *const clocks[] = {"wall", "cpu", NULL};
 
 /* Outputs that a run writes while it runs. */
 struct drive_files {
-    struct output *decisions, *requests; /* requests: the run's, once it begins */
+    struct output *decisions, *requests; /* the run owns requests from its start */
     struct timeline *timeline;
     struct explain *explain;
 };
@@ -93,7 +93,7 @@ static int run_once(const struct drive_values *o, const struct drive_options *d,
             status = drive_say_interrupted((uint32_t)result.sim.audit.finished, "request");
         }
     }
-    /* timeline and decisions of a run that failed are what its failure is found by */
+    /* Kept after a failed run, because they show the failure. */
     files_close(&files, !r.sim.refused, e);
     if (o->kernels != NULL && !r.sim.refused) {
         (void)real_write_kernels(o->kernels, &r.report, &c->soc.machine, e);
@@ -153,7 +153,7 @@ static int drive_calibrate(const struct drive_values *o, struct calibration *cal
     return status;
 }
 
-/* ---- what a device can do ---- */
+/* ---- probe of a device ---- */
 
 static int drive_probe(const struct drive_values *o, const struct llm *llm, struct err *e)
 {
@@ -170,8 +170,7 @@ static int drive_probe(const struct drive_values *o, const struct llm *llm, stru
 
 /* ---- the command ---- */
 
-/* Options that would be without effect, or whose file would have the last run only, or all mixed.
- */
+/* Refuses options without effect, and output files that several runs would write. */
 static int check_runs(const struct drive_values *o, struct err *e)
 {
     bool fits = o->compare || o->calibrate.n > 0;
@@ -213,7 +212,7 @@ static int check(const struct drive_values *o, struct err *e)
     return 0;
 }
 
-/* The usual machine of a simulation is none that this computer could be. */
+/* The default machine of a simulation is not this computer, so drive has its own defaults. */
 static void own_machine(struct config_options *o, const char *devices)
 {
     bool chips =
@@ -223,7 +222,7 @@ static void own_machine(struct config_options *o, const char *devices)
     o->llm = o->llm_given ? o->llm : "random-1024";
 }
 
-/* Sessions keep their own prefixes there. */
+/* Refuses prompts with shared prefixes: on real kernels only sessions reuse prefixes. */
 static int shares_nothing(const struct trace *t, const char *name, struct err *e)
 {
     bool shares = t->graph != NULL && t->graph->source != NULL;

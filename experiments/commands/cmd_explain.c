@@ -1,5 +1,4 @@
-/* `xpusim explain`: where the time of a request or a job went. It simulates the run again and
- * watches. */
+/* `xpusim explain`: explains the time of a request or job. It repeats the run with an observer. */
 #include "experiments/commands/commands.h"
 #include "experiments/compare/bound.h"
 #include "experiments/report/interference.h"
@@ -27,16 +26,16 @@ struct explain_options {
     const char *until;
 };
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
-/* The time under other conditions, in seconds; NaN where the request or job did not finish then,
- * or there is no bound. */
+/* The time under other conditions. NaN: the request or job does not finish then, or there is no
+ * bound. */
 struct explain_whatif {
     double alone_s, uncontended_s, bound_s;
     bool of_job; /* a job has no bound */
 };
 
-/* latency_s NaN: it was dropped, and has none to compare with. */
+/* latency_s: NaN: the request was dropped. */
 static void put_whatif(const struct explain_whatif *w, double latency_s, struct document *d)
 {
     static const char *const names[] = {"DDR shared at no loss", "alone, same policy",
@@ -91,7 +90,7 @@ static void put_causes(const struct explanation *x, double total_ns, struct docu
     }
 }
 
-/* The five longest for people, all of them as data. */
+/* Adds the five longest for people, all as data. */
 static void put_blockers(const struct explanation *x, struct document *d)
 {
     struct frame *people = NULL;
@@ -116,7 +115,7 @@ static void put_blockers(const struct explanation *x, struct document *d)
     }
 }
 
-/* first: until the first token. */
+/* first: explains the time to the first token. */
 static void put_explanation(const struct explanation *x, const struct explain_whatif *w,
                             const char *fingerprint, bool first, struct document *d)
 {
@@ -143,7 +142,7 @@ struct explain_case {
     const struct config_policy *policy;
     const struct trace *trace;
     uint64_t printed_bytes;           /* by the policy, to standard output */
-    struct extrapolated extrapolated; /* of the run that is explained, the first */
+    struct extrapolated extrapolated; /* of the first run, which is explained */
     bool ran;
 };
 
@@ -152,7 +151,8 @@ static bool until_first(const struct explain_options *o)
     return strcmp(o->until, "first-token") == 0;
 }
 
-/* Runs t and explains it: the caller frees. NULL when the run failed, said on stderr. */
+/* Runs t and explains it. The caller frees the result. NULL: the run failed, with a message on
+ * stderr. */
 static struct explain *observe(struct explain_case *k, const struct trace *t, uint32_t id,
                                struct err *e)
 {
@@ -179,7 +179,7 @@ static struct explain *observe(struct explain_case *k, const struct trace *t, ui
     return x;
 }
 
-/* Latency of the request in a run of t; NaN where it did not finish. */
+/* Latency of the request in a run of t. NaN: it did not finish. */
 static double latency_s(struct explain_case *k, const struct trace *t, uint32_t id, struct err *e)
 {
     struct explain *x = observe(k, t, id, e);
@@ -198,7 +198,7 @@ static size_t row_of(const struct trace *t, uint32_t id)
     return i;
 }
 
-/* No schedule can beat this: the roofline bound of the request with the machine to itself. */
+/* The roofline bound of the request alone on the machine, which no schedule can beat. */
 static double bound_s(const struct explain_case *k, uint32_t id)
 {
     size_t row = row_of(k->trace, id);
@@ -215,8 +215,7 @@ static double bound_s(const struct explain_case *k, uint32_t id)
     return until_first(k->o) ? best.ttft_s : best.e2e_s;
 }
 
-/* In a request graph, all that must end before a row that is kept, and what its prompt begins like.
- */
+/* In a request graph, also keeps the ancestors of kept rows and the sources of their prompts. */
 static void keep_ancestors(const struct trace *t, bool *keep)
 {
     const struct trace_graph *g = t->graph;
@@ -236,7 +235,7 @@ static void keep_ancestors(const struct trace *t, bool *keep)
     }
 }
 
-/* Nobody else: the turns of its session up to it. */
+/* Latency in a run of only this request, and the turns and ancestors that it needs. */
 static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct trace *t = k->trace;
@@ -251,7 +250,7 @@ static double alone_s(struct explain_case *k, uint32_t id, struct err *e)
     return trace_subset(t, keep, &own) == 0 ? latency_s(k, &own, id, e) : (double)NAN;
 }
 
-/* Latency of the same requests when kernels that share the DDR do not slow each other. */
+/* Latency in a run of all requests without DDR contention. */
 static double uncontended_s(struct explain_case *k, uint32_t id, struct err *e)
 {
     const struct contention_ops *form = k->config->contention;
@@ -268,7 +267,7 @@ static void put_warnings(const struct explain_case *k, struct document *d)
     warnings_range(&k->extrapolated, NULL, 1, list);
 }
 
-/* Says what there is, too. */
+/* Adds an error that also states the ids of the trace. */
 static int no_such(const struct explain_case *k, const char *option, uint32_t id, const char *why,
                    struct err *e)
 {
@@ -329,7 +328,7 @@ static int explain_all(struct explain_case *k, FILE *out, struct err *e)
 
 /* ---- jobs ---- */
 
-/* Time of the job in a run of t; NaN where it is not complete then. */
+/* Time of the job in a run of t. NaN: it is not complete. */
 static double job_s(struct explain_case *k, const struct trace *t, struct err *e)
 {
     struct critical_path p;
@@ -342,7 +341,7 @@ static double job_s(struct explain_case *k, const struct trace *t, struct err *e
     return s;
 }
 
-/* Nobody else: the job's requests, and what must end before them. */
+/* Time of the job in a run of only its requests and their ancestors. */
 static double job_alone_s(struct explain_case *k, const struct critical_path *p, struct err *e)
 {
     OWNED bool *keep = xcalloc(k->trace->n + 1, sizeof *keep);

@@ -1,4 +1,4 @@
-/* `xpusim falsify`: the worlds in which a policy loses. */
+/* `xpusim falsify`: searches for the scenario in which a policy loses most. */
 #include "experiments/commands/commands.h"
 #include "experiments/falsify/runs.h"
 #include "experiments/run/job_options.h"
@@ -37,7 +37,7 @@ static int prepare(struct prepared *p, const struct options *o, struct err *e)
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* side: which of the two is looked at. */
+/* side: index of the policy that should lose. */
 static int one_way(const struct prepared *p, const struct options *o, int side, struct document *d,
                    struct err *e)
 {

@@ -1,4 +1,4 @@
-/* `xpusim figure`: figures and tables of the papers, made again. */
+/* `xpusim figure`: reproduces figures and tables of the papers. */
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -11,7 +11,7 @@
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 
-#define CANNOT "cannot" /* the file of those that a simulator cannot make */
+#define CANNOT "cannot" /* file of the figures that a simulator cannot reproduce */
 
 struct figure_options {
     struct option_texts words, puts;
@@ -29,7 +29,7 @@ static void list_one(void *ctx, const char *path, const char *name, struct err *
     struct frame *f = ctx;
     struct paper *p = xkept(xcalloc(1, sizeof *p));
     if (strcmp(name, CANNOT) == 0 || strstr(path, ".json") == NULL) {
-        return; /* a trace that a figure uses */
+        return; /* another file, such as a trace of a figure */
     }
     if (paper_read(p, path, NULL, 0, e) == 0) {
         char claims[PAPER_MAX_CLAIMS * 8] = "";
@@ -112,7 +112,7 @@ static void add_heading(const struct paper *p, const struct figure_options *o, s
     DOCUMENT_VALUES(d, "paper", p->paper, "number", p->number, "title", p->title);
 }
 
-/* A grid: its values, and its picture. */
+/* Computes the values of a grid, and draws it. */
 static int make_grid(struct paper *p, const struct figure_options *o, struct err *e)
 {
     int rc = paper_expand(p, o->run.seed, e);

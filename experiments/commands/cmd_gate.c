@@ -1,4 +1,4 @@
-/* `xpusim gate`: this build against a recorded baseline, or against another binary. */
+/* `xpusim gate`: compares this build with a recorded baseline or another binary. */
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -57,7 +57,7 @@ static int show(const struct gate_options *o, const struct gate_baseline *b,
     return e->n > 0 ? -EINVAL : 0;
 }
 
-/* Failing runs are not recorded: a baseline of failures would pass for ever. */
+/* Whether a run failed. Such runs are not recorded, because every build would pass them. */
 static bool any_failed(const struct gate_cells *now)
 {
     bool any = false;
@@ -67,7 +67,8 @@ static bool any_failed(const struct gate_cells *now)
     return any;
 }
 
-/* A recorded baseline must pass on the same program. Policies may differ in what they count. */
+/* Refuses a metric that no policy of its group has: the recorded baseline would fail on its own
+ * program. Policies may have different counters. */
 static int check_metrics(const struct gate_baseline *b, const struct gate_cells *now, struct err *e)
 {
     size_t before = e->n;
@@ -110,7 +111,7 @@ static int update(const struct gate_options *o, const struct gate_baseline *b,
     return EXIT_OK;
 }
 
-/* A binary that cannot run anything would let everything pass. */
+/* Refuses a binary whose runs all failed, because every build would pass against it. */
 static int check_other(const struct gate_options *o, const struct gate_cells *other, struct err *e)
 {
     for (uint32_t i = 0; i < other->n; i++) {
@@ -146,7 +147,8 @@ static int gate(void *values, struct err *e)
     int status = EXIT_BAD_INPUT;
     if (gate_baseline_read(o->baseline, &b, e) == 0) {
         struct gate_run run = {.baseline = &b,
-                               .fresh_seeds = !o->update, /* recorded are the file's own seeds */
+                               /* a baseline is recorded with the file's seeds */
+                               .fresh_seeds = !o->update,
                                .own_seed = o->own_seed,
                                .seed = o->seed,
                                .how = o->work.how};

@@ -1,4 +1,4 @@
-/* `xpusim graphs`: switch strategies side by side on one instance, or on random ones. */
+/* `xpusim graphs`: compares switch strategies on one instance, or on random ones. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/graphs_print.h"
 #include "experiments/run/about.h"
@@ -67,7 +67,7 @@ static void print_strategies(FILE *out)
     }
 }
 
-/* Rules that join several options. */
+/* Checks options that depend on each other. */
 static int check_options(const struct options *o, struct graphs_instance *g, struct err *e)
 {
     bool instance = o->n_times[0] + o->n_times[1] + o->n_times[2] > 0 || o->chunks > 0;
@@ -103,7 +103,7 @@ static int check_options(const struct options *o, struct graphs_instance *g, str
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-/* A line with the widths of the title line; the Gantt charts have the same columns. */
+/* Puts a line with the column widths of the title line. */
 static void put_row(const struct graphs_strategy *st, bool keep_old, const struct graphs_result *r,
                     const struct graphs_result *best, struct document *d)
 {
@@ -145,7 +145,7 @@ static void put_strategy(const struct options *o, const struct graphs_result *r,
     }
 }
 
-/* Puts the strategies that were asked for; the others have no memory peak. */
+/* Puts the requested strategies. Those not requested have no memory peak. */
 static void put_results(const struct graphs_instance *g, const struct options *o,
                         const struct graphs_result *results, const struct graphs_result *best,
                         struct document *d)
@@ -166,7 +166,7 @@ static void put_results(const struct graphs_instance *g, const struct options *o
         if (r->memory_peak_blocks == 0) {
             continue;
         }
-        if (r->label == GRAPHS_UNFINISHED) { /* no number under a name it does not earn */
+        if (r->label == GRAPHS_UNFINISHED) { /* the title would claim a proved optimum */
             DOCUMENT_VALUES(totals, st[i].name, FRAME_NONE);
         } else {
             DOCUMENT_VALUES(totals, title, r->total);
@@ -180,13 +180,13 @@ static void put_results(const struct graphs_instance *g, const struct options *o
     }
 }
 
-/* Solves. 1 when the one strategy asked for is the exact one and it did not finish. */
+/* Solves the instance. Returns 1 if only the exact strategy was requested and did not finish. */
 static int run_instance(const struct graphs_instance *g, const struct options *o,
                         struct document *d)
 {
     size_t n;
     const struct graphs_strategy *st = graphs_strategies(&n);
-    struct graphs_result results[MAX_STRATEGIES] = {{.total = 0}}; /* memory 0: not asked for */
+    struct graphs_result results[MAX_STRATEGIES] = {{.total = 0}}; /* memory 0: not requested */
     SCOPED(graphs_result_fini) struct graphs_result best;
     SIM_REQUIRE(n <= MAX_STRATEGIES, "room for every strategy");
     graphs_strategy_find("exact")->solve(g, &best);

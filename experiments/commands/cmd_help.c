@@ -1,12 +1,11 @@
-/* `xpusim help`: the options of a command; and, from the same tables, its man page and what a shell
- * completes. */
+/* `xpusim help`: prints the options of a command, its man page, or shell completions. */
 #include "experiments/commands/commands.h"
 #include "experiments/shell/options.h"
 #include "sim/base/version.h"
 
 /* ---- man pages ---- */
 
-/* Text with what roff would read as its own made plain. */
+/* Prints text with roff's special characters escaped. */
 static void put_roff(const char *text, FILE *out)
 {
     bool start = true;
@@ -70,7 +69,7 @@ static void put_command(const struct command *c, FILE *out)
 {
     (void)fputs(".SH SYNOPSIS\n", out);
     const char *p = c->usage;
-    do { /* a command that takes nothing has a line, too */
+    do { /* a command without arguments has a line, too */
         size_t line = strcspn(p, "\n");
         (void)fprintf(out, ".B xpusim %s\n", c->name);
         OWNED char *text = xformat("%.*s", (int)line, p);
@@ -100,7 +99,7 @@ static void put_command(const struct command *c, FILE *out)
     }
 }
 
-/* A man page of section 1; c NULL: of xpusim itself, which lists the commands. */
+/* Prints a man page of section 1. c: NULL: the page of xpusim, which lists the commands. */
 static void help_man(const struct command *c, FILE *out)
 {
     if (c != NULL) {
@@ -133,7 +132,7 @@ static void put_bash_name(void *ctx, const struct option_child *child UNUSED,
     }
 }
 
-/* The words that follow a command: its options and its subcommands. */
+/* Prints the words that complete a command: its options and subcommands. */
 static void put_words(const struct command *c, FILE *out)
 {
     options_visit(c, put_bash_name, out);
@@ -228,7 +227,7 @@ struct options {
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
-/* The command that one or two words name, as `compare` and `trace import`. */
+/* The command that one or two words name, such as `compare` or `trace import`. */
 static const struct command *named(const struct option_texts *words, struct err *e)
 {
     const struct command *c = command_find(words->v[0], e);

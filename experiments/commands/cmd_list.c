@@ -1,4 +1,4 @@
-/* `xpusim list KIND`: what there is to choose from. */
+/* `xpusim list KIND`: lists what options can name. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/list.h"
 #include "experiments/run/config.h"
@@ -15,7 +15,7 @@
 struct list_options {
     struct config_options config;
     struct option_output output;
-    struct option_texts words; /* the kind, and one of them */
+    struct option_texts words; /* the kind, and the name of one */
 };
 
 /* ---- policies ---- */
@@ -60,8 +60,8 @@ static void put_param(const struct policy_param *q, double usual, struct frame *
     FRAME_ROW(shown, q->name, text_end(&value), text_end(&range), q->help);
 }
 
-/* "npu+igpu": the devices that it needs, all of them. Else what its parameter `device` is by
- * default: "one" of any kind, or "cpu". Nobody frees it. */
+/* "npu+igpu": all devices that it needs. Without needs: the default of its parameter `device`,
+ * such as "cpu"; "one": any device. Kept. */
 static const char *devices_of(const struct policy_ops *p)
 {
     struct text t = {0};
@@ -79,7 +79,7 @@ static const char *devices_of(const struct policy_ops *p)
     return xkeep(text_end(&t));
 }
 
-/* alias: of it, with values of its own, or NULL. shown: its parameters, for people. */
+/* alias: an alias of the policy to put instead, or NULL. shown: table of parameters for people. */
 static void put_policy(const struct policy_ops *p, const struct policy_alias *alias,
                        struct frame *shown, struct document *d)
 {
@@ -154,7 +154,7 @@ static int list_policies(const char *name, struct document *d, struct err *e)
     return 0;
 }
 
-/* Names with what they are. */
+/* A table of names and descriptions. */
 static struct frame *described(struct document *d)
 {
     static const struct frame_column columns[] = {
@@ -164,9 +164,9 @@ static struct frame *described(struct document *d)
     return DOCUMENT_FRAME(d, "", 0, columns);
 }
 
-/* ---- what there is ---- */
+/* ---- names, metrics and settings ---- */
 
-/* Names that say all there is to say. */
+/* Puts names that need no description. */
 static void put_names(const char *const *names, struct document *d)
 {
     struct frame *f = described(d);
@@ -175,7 +175,7 @@ static void put_names(const char *const *names, struct document *d)
     }
 }
 
-/* The glossary: every part of a name, with unit, direction and definition. */
+/* Lists the parts of metrics' names, with unit, direction and definition. */
 static void list_metrics(struct document *d)
 {
     static const struct frame_column columns[] = {
@@ -272,8 +272,8 @@ static void list_keys(const struct json_fields *t, struct document *d)
 
 static const struct {
     const char *name;
-    /* One of these: what also shows one by its name, names alone, all there is, keys of a file, or
-     * what a configuration makes of it. */
+    /* Each kind has one of these: a function that shows all or one by name, a list of names, a
+     * function that shows all, keys of a file, or a function of the configuration. */
     int (*of_name)(const char *name, struct document *d, struct err *e);
     const char *const *(*names)(void);
     void (*all)(struct document *d);

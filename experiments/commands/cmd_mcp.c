@@ -1,5 +1,5 @@
-/* `xpusim mcp`: a server of the Model Context Protocol (modelcontextprotocol.io, revision
- * 2025-11-25) over standard input and output. Messages are JSON-RPC 2.0, a line each. */
+/* `xpusim mcp`: serves the Model Context Protocol (modelcontextprotocol.io, revision 2025-11-25)
+ * over standard input and output. Each line is a message of JSON-RPC 2.0. */
 #define _GNU_SOURCE /* getline */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/mcp_tools.h"
@@ -15,7 +15,7 @@ enum rpc_error {
     RPC_PARAMS = -32602
 };
 
-/* Revisions that begin with `initialize`, the newest first. Tools are the same in all of them. */
+/* Revisions that begin with `initialize`, newest first. All have the same tools. */
 static const char *const revisions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05",
                                         NULL};
 
@@ -25,7 +25,7 @@ static const char instructions[] =
     "why a request took so long. `falsify` finds the scenario in which a policy loses most. "
     "`judge` scores a policy on a frozen suite. Arguments are the options of the commands.";
 
-/* Takes the result over; NULL: the error. */
+/* Answers with the result, which it takes, or if that is NULL with the error. */
 static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const char *why)
 {
     SCOPED(json_drop) cJSON *o = cJSON_CreateObject();
@@ -47,7 +47,7 @@ static cJSON *initialize(const cJSON *params)
     if (!cJSON_IsString(wanted)) {
         return NULL;
     }
-    /* One that is unknown is answered by the newest, and the client decides. */
+    /* The answer to an unknown revision is the newest one, and the client decides. */
     int known = words_find(revisions, wanted->valuestring);
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "protocolVersion", revisions[known > 0 ? known : 0]);
@@ -99,10 +99,10 @@ static void receive(const cJSON *message)
     } else if (!cJSON_IsString(method)) {
         bool response =
             cJSON_HasObjectItem(message, "result") || cJSON_HasObjectItem(message, "error");
-        if (!response) { /* nothing was asked of the client, so a response means nothing */
+        if (!response) { /* responses are ignored, because this server sends no requests */
             answer(id, NULL, RPC_REQUEST, "a request has a method");
         }
-    } else if (id != NULL) { /* else a notification: none of them changes anything here */
+    } else if (id != NULL) { /* else a notification, which changes nothing here */
         request(id, method->valuestring, params);
     }
 }
@@ -111,8 +111,8 @@ static int serve(void *values UNUSED, struct err *e UNUSED)
 {
     OWNED char *line = NULL;
     size_t room = 0;
-    (void)setenv("XPUSIM_JAIL", "on",
-                 0); /* a plug-in may be a model's work, which nobody has read */
+    /* A language model may have written the plug-in, and nobody has read it. */
+    (void)setenv("XPUSIM_JAIL", "on", 0);
     for (ssize_t n = 0; (n = getline(&line, &room, stdin)) > 0;) {
         if (strspn(line, " \t\r\n") == (size_t)n) {
             continue;
@@ -131,7 +131,7 @@ static int serve(void *values UNUSED, struct err *e UNUSED)
 
 #define OPTIONS struct mcp_options
 struct mcp_options {
-    bool unused; /* it has no options */
+    bool unused; /* the command has no options */
 };
 
 const struct command cmd_mcp = {

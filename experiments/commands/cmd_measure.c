@@ -1,4 +1,4 @@
-/* `xpusim measure`: kernels on real (or simulated) devices, and the fit of what was measured. */
+/* `xpusim measure`: measures kernels on real or simulated devices, and fits the rows. */
 #include <time.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ static int load_truth(const struct options *o, struct simdev_truth *truth, struc
     return rc == 0 && o->sim != NULL ? simdev_truth_set(truth, o->sim, e) : rc;
 }
 
-/* The name of the backend with its options filled in, or an error. `truth` outlives the run. */
+/* Finds the backend and fills its options. `truth` must outlive the run. */
 static int choose_backend(struct options *o, struct simdev_truth *truth, struct err *e)
 {
     o->m.backend = backend_find(o->backend);
@@ -102,7 +102,7 @@ static int list(struct options *o, struct err *e)
     return e->n == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-/* Real times belong to the day they were measured on; simulated ones to none. */
+/* The text for the rows' source. Only real times have a date. */
 static const char *source_of(const struct options *o)
 {
     if (o->m.backend == &backend_sim) {
@@ -118,7 +118,7 @@ static const char *source_of(const struct options *o)
                            day);
 }
 
-/* Simulated devices: all of it at once. */
+/* Measures simulated devices in one go. */
 static int measure_whole(struct options *o, struct err *e)
 {
     struct output *out = output_open(o->output, e);
@@ -126,7 +126,7 @@ static int measure_whole(struct options *o, struct err *e)
     return output_close(out, rc != -EINVAL, e) != 0 ? -EINVAL : rc;
 }
 
-/* Real ones: on from where a measurement of the same was interrupted. */
+/* Measures real devices, and continues an interrupted measurement with the same options. */
 static int measure_on(struct options *o, struct err *e)
 {
     OWNED char *what =
@@ -218,7 +218,7 @@ static void print_backends(FILE *out)
     }
 }
 
-/* The kernel's folders of load, energy and NPU counters: others in tests. */
+/* Replaces the kernel's folders of load, energy and NPU counters, for tests. */
 static void take_folders(struct measure_options *m)
 {
     const struct {
@@ -237,11 +237,12 @@ static void init(void *target)
     struct options *o = target;
     measure_options_init(&o->m);
     take_folders(&o->m);
-    o->m.repetitions = 0; /* the size decides by default */
+    o->m.repetitions = 0; /* set_by_size fills it */
     o->m.window_s = 0.0;
 }
 
-/* A tiny measurement is over within a minute: short windows, few of them. */
+/* Fills options that were not given. A tiny measurement has few and short windows, so that it takes
+ * less than a minute. */
 static void set_by_size(struct measure_options *m)
 {
     struct measure_options usual;

@@ -1,4 +1,4 @@
-/* `xpusim merge`: the stores of shards into one. */
+/* `xpusim merge`: merges the stores of shards. */
 
 #include <stdio.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static int merge(const struct options *o, struct err *e)
     const char *const *paths = o->stores.v;
     uint32_t n = o->stores.n;
     struct store *inputs_ok = NULL;
-    for (uint32_t i = 0; i < n; i++) { /* all are there, before anything is written */
+    for (uint32_t i = 0; i < n; i++) { /* checks all before it writes */
         inputs_ok = store_open(paths[i], STORE_USE_READ, e);
         (void)store_close(inputs_ok, e);
     }
@@ -41,7 +41,7 @@ static int merge(const struct options *o, struct err *e)
         status = EXIT_BAD_INPUT;
     }
     if (status == EXIT_CHECK_FAILED && o->complete && made) {
-        (void)remove(o->out); /* a part must not pass for the whole */
+        (void)remove(o->out); /* nobody must take an incomplete store for the whole */
     }
     if (status == EXIT_OK && !o->output.quiet) {
         (void)fprintf(stderr, "xpusim: %u store%s merged into %s\n", n, text_plural(n), o->out);

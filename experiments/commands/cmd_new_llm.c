@@ -1,5 +1,5 @@
-/* `xpusim new-llm NAME --hf config.json`: a model file from what its makers publish, or from the
- * GGUF file that llama.cpp runs. */
+/* `xpusim new-llm NAME --hf config.json`: makes a model file from a published configuration, or
+ * from a GGUF file of llama.cpp. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/list.h"
 #include "experiments/commands/new_file.h"

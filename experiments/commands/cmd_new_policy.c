@@ -1,4 +1,4 @@
-/* `xpusim new-policy NAME`: a policy outside the tree that compiles and runs, to be changed. */
+/* `xpusim new-policy NAME`: makes a policy outside the tree that compiles and runs, as a start. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 #define MAX_TEXT_BYTES 65536
 
-/* Files to copy from policies/skeleton. That policy is compiled, linted and formatted with the
- * tree. In the copies its name gives way to the new one. */
+/* Files to copy from policies/skeleton, which is compiled, linted and formatted with the tree. The
+ * copies have the new name. */
 static const char *const sources[N_FILES] = {"skeleton.c", "Makefile", "test.sh"};
 #define OLD_NAME "skeleton"
 
@@ -54,7 +54,7 @@ static void put_text(FILE *f, const char *text, const struct skeleton *k)
     (void)fputs(from, f);
 }
 
-/* "x" refuses a file that is there, so none is ever overwritten, nor removed by undo. */
+/* "x" refuses an existing file, so none is overwritten, or removed by undo. */
 static int write_file(struct skeleton *k, const char *source, struct err *e)
 {
     OWNED char *relative = xformat("policies/skeleton/%s", source);
@@ -86,7 +86,7 @@ static void undo(struct skeleton *k)
     }
 }
 
-/* All files or none. */
+/* Writes all files or none. */
 static int write_skeleton(struct skeleton *k, struct err *e)
 {
     k->made_dir = mkdir(k->dir, 0777) == 0;

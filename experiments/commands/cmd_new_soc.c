@@ -1,5 +1,6 @@
-/* `xpusim new-soc NAME --like SOC`: a machine file to start from, all of it assumed; --from
- * ARCHIVE: one that its owner measured. */
+/* `xpusim new-soc NAME`: makes a machine file. --like SOC: all of it is assumed from a similar
+ * chip;
+ * --from ARCHIVE: its owner measured it. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/new_file.h"
 #include "experiments/machine/pairs_soc.h"
@@ -22,7 +23,7 @@ struct options {
     double ddr_peak_gbs, memory_gb;
 };
 
-/* "igpu=61.4:12" into a copy of the name (owned by the caller) and two numbers. */
+/* Parses "igpu=61.4:12". The caller frees the texts, which have the names. */
 static void take_peaks(const struct options *o, struct soc_sibling_peak *out, char **texts,
                        struct err *e)
 {
@@ -44,7 +45,7 @@ static void take_peaks(const struct options *o, struct soc_sibling_peak *out, ch
     }
 }
 
-/* How far off such files are, by device, as `list soc` and runs say it too. */
+/* Prints the expected error of such a file by device, as `list soc` and runs do. */
 static void tell(const char *path, const char *like, bool named, const struct soc *soc,
                  const struct conformal *table)
 {
@@ -62,7 +63,7 @@ static void tell(const char *path, const char *like, bool named, const struct so
         (void)printf("family %s%s\n", soc->family,
                      named ? "" : ", as the similar chip's; --family F says another");
     }
-    SCOPED(text_fini) struct text powers = {0}; /* no rate says how much a device draws */
+    SCOPED(text_fini) struct text powers = {0}; /* a rate does not determine a power */
     for (uint32_t d = 0; d < soc->machine.n_devices; d++) {
         const struct device *x = &soc->machine.devices[d];
         text_format(&powers, "%s%s %g W in prompts, %g in decodes", d > 0 ? "; " : "", x->name,
@@ -77,7 +78,7 @@ static void tell(const char *path, const char *like, bool named, const struct so
                  all ? "every " : "their ", all ? " is" : "s are", path, path);
 }
 
-/* Updates the tree by the measured rows; the report goes into `d`. */
+/* Updates the tree by the measured rows, and reports to `d`. */
 static int take_measured(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
     struct measured m = {0};
@@ -89,7 +90,7 @@ static int take_measured(const struct options *o, cJSON *tree, struct document *
     return rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
 }
 
-/* Adds the measured pairs of co-running kernels, where a file of them is given. */
+/* Adds the measured pairs of co-running kernels if a file is given. */
 static int take_pairs(const struct options *o, cJSON *tree, struct document *d, struct err *e)
 {
     struct pairs p = {.n = 0};
@@ -125,7 +126,7 @@ static int write_soc(const struct options *o, const struct soc_sibling *s, struc
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
 
-/* From an owner's archive: measured there, so nothing of a similar chip is asked for. */
+/* Makes the file from an owner's archive, without options of a similar chip. */
 static int from_archive(const struct options *o, struct err *e)
 {
     struct document *d = document_new();

@@ -1,4 +1,4 @@
-/* `xpusim observe`: a trace against a real server. */
+/* `xpusim observe`: replays a trace against a real server. */
 #include "experiments/commands/commands.h"
 #include "experiments/observe/observe.h"
 #include "experiments/run/config.h"
@@ -12,11 +12,11 @@ struct observe_values {
     const char *out;
 };
 
-/* The energy of the package so far. Its counter wraps in less than an hour on some machines, so it
- * is read all the time. */
+/* The energy of the package so far. Its counter wraps within an hour on some machines, so it is
+ * read regularly. */
 struct drawn {
     struct host_energy meter;
-    double joules; /* below 0: not known */
+    double joules; /* below 0: unknown */
 };
 
 static void read_meter(void *ctx)
@@ -43,7 +43,7 @@ static int replay(const struct observe_values *o, const struct trace *t, FILE *o
         observe_write(&o->observe, t, rows, out);
     }
     uint32_t unknown = 0;
-    int http = 0; /* a status other than 200 */
+    int http = 0; /* last status other than 200 */
     for (size_t i = 0; i < t->n; i++) {
         counts[rows[i].status]++;
         http = rows[i].status == OBSERVE_HTTP ? rows[i].http : http;

@@ -1,4 +1,4 @@
-/* `xpusim plot`: figures from exported results. */
+/* `xpusim plot`: draws figures of exported results. */
 #include "experiments/commands/commands.h"
 #include "experiments/shell/cli.h"
 #include "experiments/shell/document.h"
@@ -34,7 +34,7 @@ static void print_list(const struct option_output *o)
     document_print(d, o, stdout);
 }
 
-/* Formats by their names: "both" is what browsers and documents show. */
+/* Formats by name. "both" is one for browsers and one for documents. */
 static unsigned formats_of(const char *format)
 {
     static const struct {
@@ -52,14 +52,14 @@ static unsigned formats_of(const char *format)
     return RENDER_TSV;
 }
 
-/* Widths of one column and of both, on US letter with two columns. */
+/* Widths of one column and of both on US letter paper. */
 #define COLUMN_INCHES 3.33
 #define COLUMNS_INCHES 7.0
 #define LAYOUT_FONT 13.0 /* pixels, in plots/style.gp */
 #define POINTS_PER_INCH 72.0
 
-/* The look that a paper asks for. The layout is in pixels of which 13 are as high as the letters,
- * so larger letters leave it fewer pixels. */
+/* Sets width, font and titles for a paper. The layout is in pixels, and letters are 13 pixels high,
+ * so a larger font leaves fewer pixels for the same width. */
 static void put_look(const struct plot_options *o, struct figure_data *d)
 {
     if (o->columns != NULL) {
@@ -93,7 +93,7 @@ static int plot(const struct plot_options *o, struct err *e)
     if (rc == -ENODATA && o->request.n_metrics == 0 && figure_takes_metrics(f) > 0) {
         (void)err_add(e, "%s draws these unless --metric NAME names others", f->name);
     } else if (rc != 0 && about_is(o->request.inputs[0].about, "table")) {
-        (void)err_add(e, "%s reads: %s", f->name, f->reads); /* a table does not say what it is */
+        (void)err_add(e, "%s reads: %s", f->name, f->reads); /* a table does not state its kind */
     }
     if (rc == 0) {
         rc = render_check_gnuplot(e);

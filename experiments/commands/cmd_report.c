@@ -1,4 +1,4 @@
-/* `xpusim report`: comparisons as one page to look at. */
+/* `xpusim report`: makes a page of comparisons. */
 #include <cjson/cJSON.h>
 #include <unistd.h>
 
@@ -16,13 +16,13 @@
 /* ---- from a store ---- */
 
 struct stored_pages {
-    char **said, **name; /* owned: in messages, and in the page */
+    char **said, **name; /* owned; names in messages, and in the page */
     uint32_t n;
 };
 
-#define RELEVANCE_FRAC 0.01 /* as compare's own default */
+#define RELEVANCE_FRAC 0.01 /* default of compare */
 
-/* All comparisons as a tree, or NULL. */
+/* All comparisons as a tree. NULL: an error. */
 static cJSON *read_store(const char *path, struct err *e)
 {
     struct store *s = store_open(path, STORE_USE_READ, e);
@@ -41,7 +41,7 @@ static cJSON *read_store(const char *path, struct err *e)
     return tree;
 }
 
-/* Adds every comparison of the store to the inputs, as `compare --store STORE --json` has them. */
+/* Adds every comparison of the store to the inputs, as if by `compare --store STORE --json`. */
 static void stored_take(const char *store, struct stored_pages *out, struct figure_request *all,
                         struct err *e)
 {
@@ -53,7 +53,7 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
         out->said[i] = xformat("%s: comparison %u", store, i + 1);
         out->name[i] = xformat("%s.%u.json", text_base(store), i + 1);
         out->n++;
-        /* as a file would be read: what is written digit by digit is a number again */
+        /* Written and read like a file, so that exact numbers are numbers again. */
         OWNED char *text = json_text(cJSON_GetArrayItem(tree, (int)i), false);
         cJSON *one = json_read_text(text, out->said[i], e);
         if (one != NULL && figure_input_take(all, out->name[i], one, e) == 0) {
@@ -62,11 +62,12 @@ static void stored_take(const char *store, struct stored_pages *out, struct figu
     }
 }
 
-/* ---- its figures ---- */
+/* ---- figures ---- */
 
 #define MAX_SVG_BYTES ((size_t)256 << 20)
 
-/* NULL: an error, or the inputs have no numbers of what it draws. Unless quiet, a note says so. */
+/* Draws a figure, and returns its SVG. NULL: an error, or the inputs lack its data, which a note
+ * states unless quiet. */
 static char *draw_one(const struct figure *f, const struct figure_request *q, const char *dir,
                       bool quiet, struct err *e)
 {
@@ -91,15 +92,15 @@ static char *draw_one(const struct figure *f, const struct figure_request *q, co
     return svg;
 }
 
-/* Figures that put several inputs side by side. */
+/* Whether a figure draws several inputs together. */
 static bool stands_together(const struct figure *f)
 {
     return strcmp(f->name, "cdf") == 0 || strcmp(f->name, "lengths") == 0 ||
            strcmp(f->name, "causes") == 0 || strcmp(f->name, "interference") == 0;
 }
 
-/* The request of a figure that input i begins: itself, and the later ones that go with it.
- * False when an earlier input has it already. */
+/* Makes the request of a figure for input i, and later inputs that are drawn with it. False: an
+ * earlier input's request has it. */
 static bool request_for(const struct figure_request *all, size_t i, const struct figure *f,
                         struct figure_request *out)
 {
@@ -122,7 +123,7 @@ static void draw_all(const struct figure_request *all, const char *dir, bool qui
 {
     size_t n;
     const struct figure *f = figure_list(&n);
-    OWNED bool *noted = xcalloc(n, sizeof *noted); /* once for all inputs */
+    OWNED bool *noted = xcalloc(n, sizeof *noted); /* by figure: one note for all inputs */
     for (size_t i = 0; i < all->n_inputs; i++) {
         for (size_t k = 0; k < n && e->n == 0; k++) {
             struct figure_request q;
@@ -139,9 +140,9 @@ static void draw_all(const struct figure_request *all, const char *dir, bool qui
     }
 }
 
-/* Draws what applies to the inputs of `all` (window, labels as there): files of requests together
- * in one figure, every other file by itself. -EINVAL with errors: a figure that cannot be drawn, no
- * gnuplot. */
+/* Draws all figures of the inputs, with the window and labels of `all`. Files of requests share a
+ * figure; other files have their own. -EINVAL with errors: a figure cannot be drawn, or gnuplot is
+ * missing. */
 static int draw_figures(const struct figure_request *all, bool quiet, struct report_figures *out,
                         struct err *e)
 {
@@ -167,8 +168,8 @@ struct page {
     struct option_texts files;
     struct option_output output;
     const char *path, *store;
-    struct stored_pages stored; /* comparisons of the store, the last of all inputs */
-    struct figure_request all;  /* every file, in the order of the command line */
+    struct stored_pages stored; /* comparisons of the store; they are the last inputs */
+    struct figure_request all;  /* all inputs; files are in the order of the command line */
     struct report_input in[FIGURE_MAX_INPUTS];
     size_t n;
     struct report_figures figures;
@@ -188,7 +189,7 @@ static int write_page(const struct page *p, struct err *e)
     return rc;
 }
 
-/* Comparisons become sections; of a file of no kind the error says what is wrong with it. */
+/* Makes sections of comparisons. Adds an error for a file of unknown kind. */
 static void read_inputs(struct page *p, struct err *e)
 {
     for (size_t i = 0; i < p->all.n_inputs; i++) {
@@ -202,7 +203,8 @@ static int make(struct page *p, struct err *e)
     if (e->n == 0 && !p->no_figures) {
         (void)draw_figures(&p->all, p->output.quiet, &p->figures, e);
     }
-    for (uint32_t i = 0; i < p->stored.n && e->n == 0; i++) { /* the page knows them by name */
+    /* from here on named as in the page */
+    for (uint32_t i = 0; i < p->stored.n && e->n == 0; i++) {
         size_t at = p->all.n_inputs - p->stored.n + i;
         p->all.inputs[at].path = p->stored.name[i];
         p->in[p->n - p->stored.n + i].path = p->stored.name[i];

@@ -1,4 +1,4 @@
-/* `xpusim run`: one simulation. */
+/* `xpusim run`: runs one simulation. */
 #include "experiments/commands/commands.h"
 #include "experiments/compare/steady.h"
 #include "experiments/diff/trouble.h"
@@ -24,7 +24,7 @@ struct run_options {
     bool steady;
 };
 
-/* steady: NULL when not asked for. */
+/* steady: NULL: not requested. */
 static int print_result(const struct run_options *o, const struct config *c,
                         const struct config_policy *p, const struct trace *t,
                         const struct runner_result *r, const struct steady *steady, FILE *out)
@@ -54,7 +54,7 @@ static struct timeline *open_timeline(const struct run_options *o, const struct 
     return timeline_open(o->timeline, &c->soc.machine, &to, e);
 }
 
-/* Tells a run that failed in its middle: why, and what there was. */
+/* Prints why a run failed, and its state then. */
 static int tell_failure(const struct sim_result *r)
 {
     (void)fprintf(stderr, "xpusim: error: %s\n", r->message);
@@ -64,7 +64,7 @@ static int tell_failure(const struct sim_result *r)
     return r->refused ? EXIT_BAD_INPUT : EXIT_CHECK_FAILED;
 }
 
-/* Everything is loaded: simulates and prints. */
+/* Simulates loaded inputs, and prints the result. */
 static int simulate(const struct run_options *o, const struct config *c,
                     const struct config_policy *p, const struct replay *replay,
                     const struct trace *t, FILE *out, struct trouble_end *end, struct err *e)
@@ -74,7 +74,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     struct output *decisions = o->decisions != NULL ? output_open(o->decisions, e) : NULL;
     struct output *requests = o->requests != NULL ? output_open(o->requests, e) : NULL;
     struct timeline *timeline = o->timeline != NULL ? open_timeline(o, c, p, t, e) : NULL;
-    if (e->n > 0) { /* before the run, which may take long */
+    if (e->n > 0) { /* checked before the run, which may take long */
         (void)timeline_close(timeline, false, e);
         (void)output_close(requests, false, e);
         (void)output_close(decisions, false, e);
@@ -92,7 +92,7 @@ static int simulate(const struct run_options *o, const struct config *c,
     int rc = runner_run(c, p, t, o->config.seed, &opt, &r, e);
     int status = EXIT_OK;
     *end = (struct trouble_end){.status = r.sim.refused ? 0 : r.sim.status, .events = r.sim.events};
-    /* timeline and decisions of a run that failed are what its failure is found by */
+    /* Kept after a failed run, because they show the failure. */
     rc = timeline_close(timeline, !r.sim.refused, e) != 0 ? -EINVAL : rc;
     status = r.sim.status != 0 ? tell_failure(&r.sim) : print_result(o, c, p, t, &r, steady, out);
     if (replay != NULL && r.sim.status == 0 && r.sim.policy_counters[0] > 0) {
@@ -121,7 +121,7 @@ struct simulation {
     const struct config *config;
     const struct config_policy *policy;
     const struct trace *trace;
-    const struct replay *replay; /* or NULL */
+    const struct replay *replay; /* NULL: none */
     struct trouble_end end;
 };
 
@@ -131,7 +131,7 @@ static int work(void *ctx, FILE *out, struct err *e)
     return simulate(s->o, s->config, s->policy, s->replay, s->trace, out, &s->end, e);
 }
 
-/* A file that is called - or /dev/stdout is standard output: there it has to be. */
+/* Whether a path may be standard output, to which results then go. */
 static bool writes_through(const char *path)
 {
     return path != NULL && (output_is_stdout(path) || strncmp(path, "/dev/", 5) == 0 ||
@@ -174,8 +174,8 @@ static int load_and_simulate(const struct run_options *o, struct err *e)
     if (o->replay == NULL) {
         (void)config_policy_parse(&p, o->policy, e);
     } else if ((replay = replay_read(o->replay, e)) != NULL) {
-        /* A log names the drafter, and no other parameter of the policy. The fingerprint has the
-         * log's hash instead. */
+        /* The only parameter of the policy in a log is the drafter. The fingerprint has the log's
+         * hash instead. */
         char *hash = xformat("replay=%016" PRIx64, replay_hash(replay));
         const struct policy_ops *ops = replay_policy(replay);
         p = (struct config_policy){.ops = ops,

@@ -1,4 +1,4 @@
-/* `xpusim search`: the highest rate a policy sustains under service-level objectives. */
+/* `xpusim search`: finds the highest rate that a policy sustains within SLOs. */
 #include "experiments/commands/commands.h"
 #include "experiments/compare/search.h"
 #include "experiments/run/job_options.h"
@@ -14,7 +14,7 @@ struct options {
     struct option_output output;
     struct search_options search;
     struct option_texts policies;
-    const char *suite; /* NULL: one configuration, the options' */
+    const char *suite; /* NULL: the configuration of the options */
 };
 
 static int take_slo(void *target, const struct option_row *row UNUSED, const char *text,
@@ -67,7 +67,7 @@ static void describe(const struct options *o, const struct prepared *c, struct d
     search_document(&o->search, &c->plan, c->results, d);
 }
 
-/* One configuration, into a document of its own. */
+/* Searches on one configuration, and fills its document. */
 static int search_one(const struct options *o, struct config_arrivals arrivals, struct document *d,
                       struct err *e)
 {

@@ -1,4 +1,4 @@
-/* `xpusim selftest`: does this installation compute what it should? */
+/* `xpusim selftest`: checks that this installation computes correct results. */
 
 #include "experiments/commands/commands.h"
 #include "experiments/selftest/selftest.h"

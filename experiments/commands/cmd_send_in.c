@@ -1,4 +1,4 @@
-/* `xpusim send-in`: what a machine with an NPU or GPU can show, as one archive. */
+/* `xpusim send-in`: measures this machine, and makes one archive. */
 #include "experiments/commands/commands.h"
 #include "experiments/machine/send.h"
 

@@ -1,4 +1,4 @@
-/* `xpusim sweep`: an experiment file into a store. */
+/* `xpusim sweep`: runs an experiment file into a store. */
 #include <unistd.h>
 
 #include "experiments/commands/commands.h"
@@ -103,7 +103,7 @@ static int to_slurm(const struct options *o, struct err *e)
     return sweep_slurm(o->store, &o->slurm, &c, e) == 0 ? EXIT_OK : EXIT_BAD_INPUT;
 }
 
-/* --dry-run: how much it is and, of a store that is there, how much of it is done. */
+/* --dry-run: prints the number of runs, and how many of them an existing store has. */
 static int tell_size(const struct options *o, const struct spec *spec, struct err *e)
 {
     uint64_t there = 0;
@@ -124,7 +124,7 @@ static int tell_size(const struct options *o, const struct spec *spec, struct er
     return EXIT_OK;
 }
 
-/* A suite leaves its policies to --policy. */
+/* Whether there are policies. A suite has none, so --policy must name them. */
 static bool names_policies(const struct options *o, const struct spec *spec, struct err *e)
 {
     bool named = spec->suite == NULL || o->policies.n > 0;

@@ -1,4 +1,4 @@
-/* xpusim trace: make, convert and describe traces. */
+/* `xpusim trace`: makes, converts and describes traces. */
 #include "experiments/commands/commands.h"
 #include "experiments/shell/document.h"
 #include "sim/base/words.h"
@@ -112,7 +112,7 @@ static void note_losses(const struct trace_import_losses *l)
     }
 }
 
-/* Also those that begin when another one's request has ended. */
+/* Number of sessions, including those that a request of another session starts. */
 static size_t sessions_of(const struct trace *t)
 {
     size_t n = 0;
@@ -143,7 +143,7 @@ static int import(void *values, struct err *e)
     return rc == 0 ? emit(&t, o->output, e) : rc;
 }
 
-/* "mean/p50/p90/p99/max" of a length, as people see it. */
+/* "mean/p50/p90/p99/max" of a length, for people. */
 static const char *five(double mean, double p50, double p90, double p99, double max)
 {
     return document_format("%.0f/%.0f/%.0f/%.0f/%.0f", mean, p50, p90, p99, max);
@@ -167,7 +167,7 @@ static void graph_document(const struct trace *t, struct document *d)
                     s.gaps_s_mean, "critical_gaps_s_max", s.gaps_s);
 }
 
-/* How much of the prompts others have, too. */
+/* Adds the share of prompt tokens that a shared prefix cache could serve. */
 static void content_document(const struct trace *t, struct document *d)
 {
     uint64_t by_class[REQUEST_CLASS_COUNT];

@@ -1,4 +1,4 @@
-/* `xpusim validate`: predictions against what was measured. */
+/* `xpusim validate`: compares predictions with measurements. */
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
 #include "experiments/validation/validate.h"
@@ -11,7 +11,7 @@ struct options {
     struct option_output output;
 };
 
-/* The model that --set sim.contention names; NULL: none. */
+/* The model that --set sim.contention names. NULL: none. */
 static const char *contention_of(const struct config_options *o)
 {
     static const char key[] = "sim.contention=";

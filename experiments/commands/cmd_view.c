@@ -1,4 +1,4 @@
-/* `xpusim view`: one page to look at runs, click requests and compare policies. */
+/* `xpusim view`: makes an interactive page of runs. */
 #include "experiments/commands/commands.h"
 #include "experiments/diff/diverge.h"
 #include "experiments/report/report.h"
@@ -30,7 +30,7 @@ struct view_options {
 #define VIEW_VERSION 2
 #define MAX_FILE_BYTES ((size_t)16 << 20)
 
-/* One run, and where its part of the document and its decisions go. */
+/* One run, with the files for its part of the document and its decisions. */
 struct one {
     const struct view_options *o;
     const struct config *config;
@@ -88,7 +88,7 @@ static void copy(FILE *from, FILE *to)
     }
 }
 
-/* The first decision in which two of the runs differ, as `xpusim diff` finds it. */
+/* Writes the first decision in which two runs differ, like `xpusim diff`. */
 static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
 {
     struct divergence v;
@@ -105,10 +105,10 @@ static void write_difference(struct one *x, uint32_t a, uint32_t b, FILE *out)
     (void)fputs(text, out);
 }
 
-/* ---- what the page needs to compute ---- */
+/* ---- inputs of the page's own runs ---- */
 
-/* A file that was read, by the name that the page's program asks for: below the data folder its
- * path there, else its path as given. */
+/* Adds a file that was read, under the name that the page's program asks for: the path within the
+ * data folder, or the given path. */
 static void take_file(void *ctx, const char *path)
 {
     cJSON *files = ctx;
@@ -117,7 +117,7 @@ static void take_file(void *ctx, const char *path)
     const char *name = strncmp(path, data, n) == 0 ? path + n : path;
     name += strspn(name, "/");
     SCOPED(err_fini) struct err e = ERR_INIT;
-    input_watch(NULL, NULL); /* this is no reading of the run's */
+    input_watch(NULL, NULL); /* not to add this reading */
     OWNED char *text =
         cJSON_HasObjectItem(files, name) ? NULL : input_text(path, MAX_FILE_BYTES, &e);
     input_watch(take_file, files);
@@ -133,7 +133,7 @@ static void add_word(cJSON *list, const char *option, const char *word)
     cJSON_AddItemToArray(list, cJSON_CreateString(word));
 }
 
-/* The comparison's command line, without its load and number of replications. */
+/* The command line of the comparison, without load and number of replications. */
 static cJSON *arguments_of(const struct view_options *v)
 {
     cJSON *list = cJSON_CreateArray();
@@ -182,10 +182,10 @@ static void write_all(struct one *x, uint32_t n, cJSON *files, FILE *out)
     (void)fputs("}\n", out);
 }
 
-/* The document: {about, version, runs: [{policy, about, result, schedule}], differences: [{a, b,
- * differs, ..}], recompute: {arguments, files}}. Every policy runs once, on the same requests;
- * those from outside in a process of their own. Returns the exit status; errors of runs are on
- * stderr. Nothing useful is written unless it is 0. */
+/* Writes {about, version, runs: [{policy, about, result, schedule}], differences: [{run_a, run_b,
+ * differs, ...}], recompute: {arguments, files}}. Every policy runs once on the same requests; a
+ * plug-in has its own process. Returns the exit status; unless it is 0, the output is incomplete.
+ * Errors of runs are on stderr. */
 static int write_runs(const struct view_options *o, FILE *out, struct err *e)
 {
     SCOPED(config_fini) struct config c;
@@ -227,7 +227,7 @@ static int write_runs(const struct view_options *o, FILE *out, struct err *e)
 
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 
-/* Simulates into the first input of the page. */
+/* Simulates, and adds the runs as the page's first input. */
 static int simulate(const struct view_options *o, struct figure_request *all, struct err *e)
 {
     SCOPED(input_drop) FILE *f = tmpfile();
@@ -284,7 +284,7 @@ static int run(void *values, struct err *e)
     if (o->data) {
         return o->policies.n == 0 || o->files.n > 0 || o->path != NULL
                    ? err_add(e, "--json goes with --policy alone: it prints the runs as data")
-                   : write_runs(o, stdout, e); /* the runs as data */
+                   : write_runs(o, stdout, e);
     }
     if (o->path == NULL || (o->policies.n == 0 && o->files.n == 0)) {
         return err_add(e, "view needs --policy or files of results, and -o FILE.html");

@@ -20,7 +20,7 @@ int compare_select(const struct compare_options *o, struct compare_plan *plan,
         return -EINVAL;
     }
     struct compare_plan alone = *plan;
-    alone.experiment = 0; /* policies have different replications, so they are no experiment */
+    alone.experiment = 0; /* different numbers of replications make no experiment */
     select_run(&alone, &o->select, metric, r);
     if (r->best < r->k && isnan(r->delta)) {
         return err_add(e, "--metric %s: no run has it", metric);

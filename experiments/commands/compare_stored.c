@@ -2,7 +2,7 @@
 #include "experiments/commands/compare_asked.h"
 #include "experiments/compare/stored.h"
 
-/* Whether an option of runs was given: of those that are in the store, it would change nothing. */
+/* Whether an option of runs was given, which stored runs would ignore. */
 static bool asks_for_runs(const struct compare_options *o)
 {
     const struct config_options *c = &o->config;

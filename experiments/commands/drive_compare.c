@@ -1,12 +1,11 @@
-/* `xpusim drive --compare`: every policy for real, and its simulation against what ran. */
+/* `xpusim drive --compare`: compares real runs of every policy with simulated ones. */
 #include "experiments/commands/commands.h"
 #include "experiments/commands/drive.h"
 #include "experiments/drive/against.h"
 #include "experiments/run/about.h"
 
-/* The machine file for simulating, which states the models it was calibrated with. Kernels that ran
- * one after another are compared with kernels that do not slow each other, unless an option says
- * otherwise. */
+/* Loads the machine file for simulation, which states the models it was calibrated with. With clock
+ * "cpu", kernels run one after another, so the simulation has no contention by default. */
 static int load_model(const struct drive_values *o, const char *soc, struct config *c,
                       struct err *e)
 {
@@ -20,8 +19,8 @@ static int load_model(const struct drive_values *o, const char *soc, struct conf
     return config_load(c, &with, e);
 }
 
-/* Adds the same machine with the format that other models get (transfer.h), where its file has
- * measured tables of this model. Predictions of other models rest on that format's error. */
+/* If the machine file has measured tables of this model, adds the machine with the model of times
+ * that other models get (transfer.h). Its error is that of predictions of other models. */
 static int add_transferable(const struct drive_values *o, const char *soc, struct config *models,
                             struct against *a, struct err *e)
 {
@@ -29,7 +28,7 @@ static int add_transferable(const struct drive_values *o, const char *soc, struc
         return 0;
     }
     const struct soc_ops *ops = &models[0].truth.runtime[0]->ops;
-    if (strcmp(ops->model, models[0].llm.name) != 0) { /* the first one is it already */
+    if (strcmp(ops->model, models[0].llm.name) != 0) { /* the first machine already has it */
         a->labels[0] = xformat("%s, transferable", models[0].soc.machine.name);
         return 0;
     }
@@ -86,8 +85,8 @@ static int run_policies(const struct drive_values *o, const struct drive_options
     return EXIT_OK;
 }
 
-/* The first machine with kernels as fast as each repeat's: what is left of the error is not that
- * the computer was faster or slower than when it was calibrated. */
+/* Simulates the first machine with the kernel speed of each repeat. The remaining error is not due
+ * to a computer that was faster or slower than at its calibration. */
 static int simulate_at_speed(const struct drive_values *o, const struct drive_options *d,
                              struct config *model, const struct config_policy *p,
                              const struct trace *t, struct against_policy *to, struct err *e)
@@ -127,7 +126,7 @@ static int simulate_all(const struct drive_values *o, const struct drive_options
     return EXIT_OK;
 }
 
-/* Drops the runs of a turn that did not end: only some policies have them. */
+/* Drops the runs of an incomplete turn, which only some policies have. */
 static void keep_turns(struct against *a, uint32_t whole)
 {
     for (uint32_t i = 0; i < a->n_policies; i++) {
@@ -138,8 +137,8 @@ static void keep_turns(struct against *a, uint32_t whole)
     a->repeats = whole;
 }
 
-/* A turn: the calibration's runs where they are asked for, then those of every policy. So drift
- * is equal for all, the calibration too. Policies get the calibration's results so far. */
+/* Runs a turn: the calibration if requested, then every policy. So drift affects all equally.
+ * Policies get the calibration so far. */
 static int run_turn(const struct drive_values *o, const struct drive_options *d,
                     struct calibration *cal, struct config *model, const struct trace *t,
                     struct against *a, struct err *e)
@@ -151,7 +150,7 @@ static int run_turn(const struct drive_values *o, const struct drive_options *d,
         status = status == EXIT_OK && drive_interrupt != 0 ? EXIT_SIGNAL : status;
         status = status == EXIT_OK ? calibration_write(cal, &fit, e) : status;
         if (status != EXIT_OK) {
-            return status; /* the turns before are simulated with the model that they had */
+            return status; /* the model stays that of the earlier turns */
         }
         config_fini(model);
         memset(model, 0, sizeof *model);
@@ -189,7 +188,7 @@ int drive_compare(const struct drive_values *o, const struct drive_options *d,
             end = drive_say_interrupted(whole, "turn");
             status = whole > 0 ? EXIT_OK : end;
         }
-        a->trace = models[0].workload; /* a turn that calibrates loads the model again */
+        a->trace = models[0].workload; /* only now, because a calibration loads the model again */
         const char *soc = cal->traces.n > 0 ? o->out : o->config.soc;
         if (status == EXIT_OK && add_transferable(o, soc, models, a, e) != 0) {
             status = EXIT_BAD_INPUT;

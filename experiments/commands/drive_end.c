@@ -1,4 +1,4 @@
-/* How real runs end before their time: by a signal, or failed. */
+/* Early ends of real runs: by a signal, or by a failure. */
 #include "experiments/commands/drive.h"
 #include "experiments/drive/real.h"
 #include "experiments/shell/cli.h"

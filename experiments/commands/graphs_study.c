@@ -9,7 +9,7 @@
 #define MAX_CHUNKS 6
 #define MAX_STRATEGIES 16
 
-/* Ratios to the optimum, per strategy and number of chunks; chunk 0 holds all. */
+/* Ratios to the optimum, by strategy and number of chunks. Index 0 has those of all numbers. */
 struct samples {
     double *ratio[MAX_STRATEGIES][MAX_CHUNKS + 1];
     size_t n[MAX_CHUNKS + 1];
@@ -56,7 +56,7 @@ static void add_instance(const struct graphs_instance *g, struct samples *x)
     x->n[g->n_chunks]++;
 }
 
-/* One strategy: mean, worst, and by number of chunks. */
+/* Puts the mean and worst ratio of a strategy, and its means by number of chunks. */
 static void put_ratios(const struct samples *x, size_t strategy, const char *title,
                        struct document *ratios, struct document *d)
 {

@@ -21,7 +21,7 @@ static int each_file(const char *folder, struct frame *f, struct err *e,
     return folder_each(datadir_path(folder), put, f, e);
 }
 
-/* ---- every number of one file ---- */
+/* ---- the numbers of one file ---- */
 
 static const struct frame_column number_columns[] = {
     {.name = "path", .title = "number", .kind = FRAME_TEXT},
@@ -51,7 +51,7 @@ static void put_quantity(struct frame *f, const char *path, const cJSON *q)
               document_format("%s", json_string(q, "kind")), brief, document_format("%s", source));
 }
 
-/* Quantities below node, depth first: an object with a value and a unit is one. */
+/* Puts the quantities below node, depth first. A quantity has a value and a unit. */
 static void put_numbers(struct document *d, struct frame *f, const char *path, const cJSON *node)
 {
     int index = 0;
@@ -63,7 +63,7 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
                                             : label != NULL   ? label
                                                               : document_format("%d", index));
         bool quantity = cJSON_HasObjectItem(c, "value") && cJSON_HasObjectItem(c, "unit");
-        /* of the file and of its fit, not of the machine */
+        /* about the file and its fit, not the machine */
         bool aside = c->string != NULL &&
                      (strcmp(c->string, "fit") == 0 || strcmp(c->string, "format") == 0);
         if (quantity) {
@@ -77,7 +77,7 @@ static void put_numbers(struct document *d, struct frame *f, const char *path, c
     }
 }
 
-/* Reports errors of making a machine from a sibling, for devices that nothing has fitted since. */
+/* Notes the expected errors of devices whose numbers are a similar chip's. */
 static int put_transfers(const struct soc *soc, struct document *d, struct err *e)
 {
     if (soc->like[0] == '\0') {
@@ -101,7 +101,7 @@ char *list_llm_text(const struct llm *m)
                    m->kv_bytes_per_token / 1e3, m->weight_bits, m->body_bytes_per_weight);
 }
 
-/* Named as --soc and --llm name it. */
+/* Lists the numbers of a file, named as for --soc or --llm. */
 static int list_numbers(const char *what, const char *name, struct document *d, struct err *e)
 {
     const bool llm = strcmp(what, "llm") == 0;
@@ -115,7 +115,7 @@ static int list_numbers(const char *what, const char *name, struct document *d, 
         return err_add(e, "list llm %s: one model at a time", name);
     }
     const cJSON *root = json_member(tree, what);
-    /* A user will run these numbers, so a file that no run takes is refused here, too. */
+    /* Refuses a file that a run would refuse. */
     if (root == NULL || e->n > 0 ||
         (llm ? llm_parse(root, path, &model, e) : soc_parse(root, path, soc, e)) != 0) {
         return -EINVAL;
@@ -136,7 +136,8 @@ static int list_numbers(const char *what, const char *name, struct document *d, 
 
 /* ---- machines and models ---- */
 
-/* Tables of points have a column `metric`; other tables of that folder have none. */
+/* Adds the machines of a table of points. Only these tables of the folder have a column `metric`.
+ */
 static void add_points(void *ctx, const char *path, const char *name UNUSED, struct err *e)
 {
     struct texts *socs = ctx;
@@ -148,7 +149,7 @@ static void add_points(void *ctx, const char *path, const char *name UNUSED, str
 
 struct soc_list {
     struct frame *f;
-    struct texts rows; /* the machine of every row in hwmodels/points */
+    struct texts rows; /* machines of all rows in hwmodels/points */
 };
 
 static void put_soc(void *ctx, const char *path, const char *name, struct err *e)
@@ -226,13 +227,13 @@ int list_llms(const char *name, struct document *d, struct err *e)
 
 /* ---- data sets ---- */
 
-/* A data set's own description: the comments after its format line. */
+/* The description of a data set: the comments after its format line. */
 static char *describe_csv(const char *path)
 {
     struct text about = {0};
     struct input_line line = {0};
     SCOPED(err_fini)
-    struct err none = ERR_INIT; /* who reads the rows says what is wrong with the file */
+    struct err none = ERR_INIT; /* the reader of the rows reports errors */
     SCOPED(input_drop) FILE *f = input_try(path);
     while (f != NULL && input_next(f, path, &line, &none) > 0 && line.text[0] == '#') {
         line.text[strcspn(line.text, "\r\n")] = '\0';
@@ -245,7 +246,7 @@ static char *describe_csv(const char *path)
     return text_end(&about);
 }
 
-/* "...; licence MIT; measured" or "licence of this file: CC0; ...". */
+/* The licence in "...; licence MIT; measured" or "licence of this file: CC0; ...". */
 static char *licence_of(const char *about)
 {
     const char *at = strstr(about, "licence ");
@@ -260,7 +261,7 @@ static void put_dataset(void *f, const char *path, const char *name, struct err 
     OWNED char *licence = licence_of(about);
     struct dataset data;
     SCOPED(err_fini)
-    struct err none = ERR_INIT; /* recorded arrivals have no lengths, or other columns */
+    struct err none = ERR_INIT; /* recorded arrivals may lack lengths */
     if (dataset_load(path, &data, &none) == 0) {
         double input = 0.0;
         double output = 0.0;

@@ -1,4 +1,4 @@
-/* `xpusim list kernels`: what the cost model says, cut into kernels exactly as a run cuts them. */
+/* `xpusim list kernels`: lists the cost model's kernels, divided as in a run. */
 #include "experiments/commands/list.h"
 
 #include "experiments/run/about.h"
@@ -6,7 +6,7 @@
 #include "experiments/run/models.h"
 #include "experiments/run/price.h"
 
-#define CHUNK_ROWS 256u      /* the chunk of agent-xpu-v2 4.4 */
+#define CHUNK_ROWS 256u      /* of agent-xpu-v2, section 4.4 */
 #define DECODE_CONTEXT 1024u /* tokens */
 
 static const char *const op_names[] = {"QKV", "MHA", "FFN", "HEAD", "LAYER"};
@@ -54,7 +54,7 @@ static void put_kernels(const struct config *c, struct document *d)
     }
 }
 
-/* The longest kernel a reactive arrival can meet: the bound of kernel-boundary preemption. */
+/* Puts the longest kernel that a reactive arrival can wait for with preemption between kernels. */
 static void put_longest(const struct config *c, struct document *d)
 {
     static const struct frame_column columns[] = {
@@ -84,7 +84,7 @@ static void put_longest(const struct config *c, struct document *d)
     }
 }
 
-/* Rates of many-row kernels, which bound each device. */
+/* Puts the rates of many-row kernels, which bound each device. */
 static void put_roofs(const struct config *c, struct document *d)
 {
     struct frame *f = document_data(d, "roofs", 0, "device runtime flop_per_s bytes_per_s");
@@ -95,7 +95,7 @@ static void put_roofs(const struct config *c, struct document *d)
     }
 }
 
-/* How sure these times are: of a prefill and of a decode at DECODE_CONTEXT. */
+/* Puts the intervals of these times, for a prefill and a decode at DECODE_CONTEXT. */
 static void put_intervals(const struct config *c, const struct conformal *t, struct document *d)
 {
     static const char *const phases[] = {"prefill", "decode"};

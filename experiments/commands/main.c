@@ -1,4 +1,4 @@
-/* `xpusim COMMAND [options]`: finds the command and hands over. */
+/* `xpusim COMMAND [options]`: finds and runs the command. */
 #include <signal.h>
 
 #include "experiments/commands/commands.h"
@@ -10,7 +10,6 @@
 #include "sim/base/version.h"
 #include "sim/drive/host.h"
 
-/* Runs the command and returns the exit status. */
 static int dispatch(int argc, char **argv)
 {
     struct err e = ERR_INIT;
@@ -26,7 +25,7 @@ static int dispatch(int argc, char **argv)
         (void)printf("xpusim %s (%s)\n", XPUSIM_VERSION, XPUSIM_REVISION);
         return EXIT_OK;
     }
-    if (strcmp(argv[1], HOST_COMMAND) == 0) { /* this program starts itself so, and no user does */
+    if (strcmp(argv[1], HOST_COMMAND) == 0) { /* only this program starts itself so */
         return plugin_host(argc, argv);
     }
     const struct command *c = command_find(argv[1], &e);
@@ -42,7 +41,7 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     memory_guard();
-    (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, and says so */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write to a full file then fails with an error */
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     halt_on(ends, sizeof ends / sizeof ends[0]);
     int status = dispatch(argc, argv);

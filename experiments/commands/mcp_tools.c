@@ -11,7 +11,7 @@
 #include "sim/base/json.h"
 #include "sim/base/words.h"
 
-#define OPERANDS "operands" /* the argument with words that belong to no option */
+#define OPERANDS "operands" /* the argument for words that belong to no option */
 
 static const struct {
     const char *name, *command;
@@ -30,7 +30,7 @@ static const struct command *command_of(const char *full)
     return c;
 }
 
-/* ---- what a tool takes ---- */
+/* ---- schemas of arguments ---- */
 
 static cJSON *of_type(const char *type)
 {
@@ -83,7 +83,7 @@ static cJSON *schema_of(const struct option_row *row)
     return of_type("string");
 }
 
-/* An option. How a result looks is not for the caller to say: it is JSON. */
+/* Adds an option. The output options are left out, because results are always JSON. */
 static void add_property(void *properties, const struct option_child *child,
                          const struct option_row *row, const char *name)
 {
@@ -127,14 +127,14 @@ cJSON *mcp_tools_list(void)
 
 /* ---- arguments as a command line ---- */
 
-/* Takes the text over. */
+/* Adds a word, and frees the text. */
 static void add(struct texts *w, char *text)
 {
     texts_add(w, text);
     free(text);
 }
 
-/* NULL: it is no text and no number. */
+/* A value as a word. NULL: it is neither a text nor a number. */
 static char *word_of(const cJSON *value)
 {
     if (cJSON_IsString(value)) {
@@ -150,7 +150,7 @@ static char *word_of(const cJSON *value)
 /* Every call has these. */
 static const char *const always[] = {"json", "quiet", NULL};
 
-/* --name value for each. False: a value is of no use. Names are not checked: the command does. */
+/* Adds --name=value for each value. False: a value has a wrong type. The command checks names. */
 static bool add_argument(struct texts *w, const cJSON *it, bool operands)
 {
     bool there = cJSON_IsTrue(it) && !operands && words_find(always, it->string) >= 0;
@@ -172,7 +172,7 @@ static bool add_argument(struct texts *w, const cJSON *it, bool operands)
     return true;
 }
 
-/* Returns the error, for the caller to free; NULL: none. */
+/* Makes the words of the command. Returns an error, which the caller frees, or NULL. */
 static char *command_line(const char *command, const cJSON *arguments, struct texts *w)
 {
     add(w, xstrdup("xpusim"));
@@ -204,7 +204,7 @@ static char *command_line(const char *command, const cJSON *arguments, struct te
                : xstrdup("argument \"" OPERANDS "\": must be a text or a list of texts");
 }
 
-/* ---- running it ---- */
+/* ---- the command's process ---- */
 
 static void add_text(cJSON *content, const char *text)
 {
@@ -229,7 +229,7 @@ static cJSON *result_of(int status, const char *out, const char *err)
     return result;
 }
 
-/* A process of its own: a run may take all memory, or be a policy that ends what it is in. */
+/* Runs the command in its own process, because it may use all memory, or a policy may end it. */
 static cJSON *start(struct texts *w)
 {
     FILE *out = tmpfile();

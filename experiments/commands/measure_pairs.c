@@ -1,8 +1,8 @@
-/* Pairs of co-running kernels as a document (hwmodels/pairs.h). */
+/* Makes a document of pairs of co-running kernels (hwmodels/pairs.h). */
 #include "experiments/commands/measure_print.h"
 
 #define GB 1e-9
-#define NOTHING 0.01 /* a slowdown that nobody minds */
+#define NOTHING 0.01 /* a negligible slowdown */
 
 static const char *interval(const struct pairs_mean *m, const char *format)
 {
@@ -12,7 +12,7 @@ static const char *interval(const struct pairs_mean *m, const char *format)
                                            document_format(format, m->high));
 }
 
-/* A reader wants the pairs in which somebody waits; data has all. */
+/* Whether a pair is printed: it is slowed, or above the cap. Data has all pairs. */
 static bool is_slowed(const struct pairs_cell *c)
 {
     return c->above || c->slowdown.low > 1.0 + NOTHING;

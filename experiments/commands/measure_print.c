@@ -5,7 +5,7 @@
 #include "experiments/shell/cli.h"
 #include "hwmodels/kernel_rows.h"
 
-/* ---- what every policy of a run needs first ---- */
+/* ---- trust in the measured rows ---- */
 
 #define ENOUGH_FRAC 0.5
 
@@ -62,7 +62,7 @@ int measure_summary(const char *path, FILE *out, struct err *e)
     return enough ? EXIT_OK : EXIT_CHECK_FAILED;
 }
 
-/* Unit and scale that people read. */
+/* Unit and scale of a parameter for people. */
 static const char *unit_of(enum kernel_param p, double *scale)
 {
     switch (p) {
@@ -125,7 +125,7 @@ static void put_lack(const char *what, const struct kernel_lack_of_fit *l, struc
                   l->wrong ? "WRONG FORM, do not trust the intervals" : "the form holds");
 }
 
-/* No noise is too large for a form to lie within it. */
+/* Notes if most parameters are not resolved: within so much noise every form fits. */
 static void put_unresolved(const struct kernel_fit *fit, struct document *d)
 {
     uint32_t n = 0;
@@ -140,7 +140,7 @@ static void put_unresolved(const struct kernel_fit *fit, struct document *d)
     }
 }
 
-/* A row per op, a column per form. As data a form has its ops. */
+/* Puts a row per op and a column per form. In data, a form has its ops. */
 static void put_forms(const struct kernel_fit *fit, struct document *d)
 {
     document_note(d, "\nheld-out shapes, error of time: median (worst), by form");
@@ -150,7 +150,7 @@ static void put_forms(const struct kernel_fit *fit, struct document *d)
     _Static_assert(KERNEL_FORM_COUNT == 3, "a column for each");
     struct frame *f = document_data(d, "held_out", 2, "form op n median_frac worst_frac");
     for (int k = 0; k <= KERNEL_OP_COUNT; k++) {
-        int op = k - 1; /* all of them first, last for people */
+        int op = k - 1; /* -1: all ops, which are first in data */
         for (int form = 0; form < KERNEL_FORM_COUNT; form++) {
             const struct kernel_form_error *s = op < 0 ? &fit->all[form] : &fit->errors[form][op];
             if (op < 0 || s->n > 0) {
@@ -175,7 +175,7 @@ static void put_forms(const struct kernel_fit *fit, struct document *d)
     }
 }
 
-/* Every kernel as data; printed are the co-running ones. */
+/* Puts every kernel as data, and prints the co-running ones. */
 static void put_cells(const struct kernel_fit *fit, struct document *d)
 {
     struct document *title = document_within(d, NULL);

@@ -10,7 +10,7 @@
 #define STATE_BYTES 512
 
 struct measure_resume {
-    struct output *through; /* a device or a pipe: nothing to continue from */
+    struct output *through; /* a device or pipe, which cannot be continued; else NULL */
     char path[PATH_BYTES], rows[PATH_BYTES + 16], state[PATH_BYTES + 24];
     char what[STATE_BYTES - 48];
     FILE *out, *state_out;
@@ -22,7 +22,7 @@ static int cannot(struct err *e, const char *path)
     return err_add(e, "%s: cannot write: %s", path, strerror(errno));
 }
 
-/* Reads the state; false when there is none. */
+/* Reads the state. False: there is none. */
 static bool read_state(struct measure_resume *r, long *bytes, char *what, size_t size)
 {
     char line[STATE_BYTES + 8] = "";
@@ -114,7 +114,8 @@ void measure_resume_step(void *ctx, uint32_t steps)
     if (r->state_out == NULL || fflush(r->out) != 0) {
         return;
     }
-    /* one short write over the line before: a process that ends now leaves one or the other */
+    /* One short write replaces the line, so an interrupted process leaves the old or the new one.
+     */
     int n = snprintf(line, sizeof line, "%10" PRIu32 " %12ld %s\n", steps, ftell(r->out), r->what);
     (void)fseek(r->state_out, 0, SEEK_SET);
     (void)fwrite(line, 1, (size_t)n, r->state_out);

@@ -40,7 +40,7 @@ char *new_file_write(const char *output, const char *name, const cJSON *tree, st
 
 #define MAX_TEXT_BYTES 65536
 
-/* "x" refuses a file that is there. */
+/* Copies a file. "x" refuses an existing one. */
 static int copy(const char *source, const char *path, struct err *e)
 {
     OWNED char *text = input_text(datadir_path(source), MAX_TEXT_BYTES, e);
