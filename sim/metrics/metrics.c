@@ -75,11 +75,13 @@ static inline bool ends_session(const struct metrics *m, const struct request *r
     return m->opt.trace != NULL && map_record(&m->inner_turns, r->id) == NULL;
 }
 
-/* Begins a turn of a session with several turns, and ends the previous turn. */
+/* Begins a turn of a session with several turns, and ends the previous turn. The first turn to
+ * arrive may be a later one of the trace: those before it never do where ends_with cancels them. */
 static void session_turn(struct metrics *m, const struct request *r)
 {
+    bool first = map_record(&m->sessions, r->session_id) == NULL;
     struct session *s = map_add(&m->sessions, r->session_id);
-    if (r->turn == 0) {
+    if (first) {
         s->first_arrival_ns = r->arrival_ns;
     } else {
         metrics_turn(m, s, r->arrival_ns);

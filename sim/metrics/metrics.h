@@ -10,7 +10,7 @@
  *   preempt_residual_s   0 where the two share the device
  *   session_s            in the group of its last turn
  *   slo_attainment_frac  targets are TTFT, TBT (as TPOT) and deadline; NaN without any
- *   turn_s               a turn of a session that ended early has none
+ *   turn_s               the last turn of a session that ended early (until_s) has none
  *   qoe                  only where metrics_asked has a reader
  *   stops_asked          of the reactive group when the pass has a reactive member
  *   arrival_rate, _cv    of all arrivals, realised

@@ -322,6 +322,35 @@ START_TEST(a_session_with_a_shed_turn_has_no_completion_time)
 }
 END_TEST
 
+/* ---- sessions whose first turn never arrives ---- */
+
+/* The first turn of session 7 is cancelled before it arrives (ends_with). Its other two arrive at
+ * 20 and 40 ms and take 10 ms each: turns of 20 and 10 ms, and a session of 30 ms. */
+START_TEST(a_session_begins_with_the_first_turn_that_arrives)
+{
+    struct trace_row rows[3] = {{.next = 1}, {.request_id = 1, .next = 2}, {.request_id = 2}};
+    rows[2].next = TRACE_NO_ROW;
+    struct trace trace = {.rows = rows, .n = 3, .n_first = 1};
+    opt.trace = &trace;
+    metrics = metrics_new(&opt, &sc.machine);
+    struct observer *o = metrics_observer(metrics);
+    for (int k = 1; k < 3; k++) {
+        struct request r = {.id = (uint32_t)k, .turn = (uint32_t)k, .session_id = 7, .cls = BE};
+        r.arrival_ns = r.first_service_ns = MS(20 * k);
+        r.first_token_ns = r.last_token_ns = MS(20 * k + 10);
+        r.ttft_slo_ns = r.tbt_slo_ns = r.deadline_ns = TIME_NEVER_NS;
+        r.input_tokens = r.generated_tokens = 1;
+        o->request_arrived(o->self, r.arrival_ns, &r);
+        o->request_finished(o->self, r.last_token_ns, &r);
+    }
+    o->run_ended(o->self, MS(50));
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq(get("all.turn_s.n"), 2.0);
+    ck_assert_double_eq_tol(get("proactive.turn_s.mean"), 0.015, 1e-12);
+    ck_assert_double_eq_tol(get("proactive.session_s.mean"), 0.03, 1e-12);
+}
+END_TEST
+
 /* ---- a machine on which nothing happens ---- */
 
 /* The only request would come at 50 ms, and the run ends at 20: nothing has a rate. */
@@ -387,6 +416,7 @@ static const struct suite_row suite[] = {
          (sizeof starving / sizeof starving[0])),
     LOOP(who_is_shed_after_a_long_wait_has_starved, 2),
     LOOP(sessions_that_have_ended_are_clients_too, 2),
+    TEST(a_session_begins_with_the_first_turn_that_arrives),
     LOOP(a_session_with_a_shed_turn_has_no_completion_time, 8),
 };
 SUITE_MAIN("metrics rules", suite)
