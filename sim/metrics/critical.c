@@ -20,7 +20,7 @@ static void add_edge(struct critical_path *p, uint32_t from, uint32_t to_row, in
     }
 }
 
-/* A request that starts a job has parents in another one: no edge. */
+/* Parents in another job have no edge. */
 static void gather_edges(const struct trace *t, struct critical_path *p)
 {
     const struct trace_graph *g = t->graph;
@@ -32,9 +32,7 @@ static void gather_edges(const struct trace *t, struct critical_path *p)
         }
         for (uint32_t k = g != NULL ? g->first[row] : 0; g != NULL && k < g->first[row + 1]; k++) {
             const struct trace_edge *e = &g->edges[k];
-            if (!g->starts_job[e->row]) {
-                add_edge(p, i, e->row, e->gap_ns + t->rows[e->row].arrival_ns);
-            }
+            add_edge(p, i, e->row, e->gap_ns + t->rows[e->row].arrival_ns);
         }
     }
 }
@@ -64,7 +62,12 @@ static void resolve(const struct trace *t, struct critical_path *p, bool *known,
     if (r->why == NULL) {
         r->arrival_ns = r->end_ns = due_ns;
     }
-    SIM_ASSERT(r->after == CRITICAL_NONE || r->arrival_ns == due_ns);
+    SIM_ASSERT(r->after == CRITICAL_NONE || r->arrival_ns >= due_ns);
+    if (r->arrival_ns > due_ns) {
+        /* It waited for one that never arrived, whose parents are in another job: an unknown
+         * instant. */
+        r->after = CRITICAL_NONE;
+    }
 }
 
 /* ---- the path ---- */

@@ -170,6 +170,50 @@ START_TEST(of_two_that_are_over_at_once_the_first_is_on_the_path)
 }
 END_TEST
 
+/* Request 0 runs 0 to 8. Request 1 comes 2 ms later and runs 10 to 15. It starts a job, but request
+ * 2 waits for both, 4 ms, so all three are one job. Its path has all of them: 8 + 2 + 5 + 4 + 5. */
+START_TEST(one_that_starts_a_job_may_be_inside_it)
+{
+    struct trace_builder b;
+    trace_builder_init(&b);
+    row(&b, 0, 0, 0, 2, 0, false, false, "");
+    row(&b, 1, 1, 0, 1, 2, false, false, "0");
+    b.v[1].node.starts_job = true;
+    row(&b, 2, 2, 0, 1, 4, false, false, "01");
+    build(&b);
+    struct explain *x = run(0);
+    ck_assert_uint_eq(path.n_steps, 3);
+    same_ms(path.end_ns - path.first_ns, 24);
+    same_ms(path.gap_ns[CRITICAL_GAP_THINK], 6);
+    ck_assert_int_eq(path.gap_ns[CRITICAL_GAP_START], 0);
+    explain_free(x);
+}
+END_TEST
+
+/* Request 0 runs 0 to 8, and its end cancels request 1, which would start the next job at 16. So
+ * request 2 comes 4 ms after that, at 20, and runs to 25. It also waits for request 3, which has
+ * come at 1 and runs 8 to 13, so that it could have come at 17. Nothing in the job says why it came
+ * at 20: the path begins with it, 19 ms after the job did. */
+START_TEST(a_path_begins_behind_what_never_arrived_after_another_job)
+{
+    struct trace_builder b;
+    trace_builder_init(&b);
+    row(&b, 0, 0, 0, 2, 0, false, false, "");
+    row(&b, 1, 1, 0, 1, 3, false, false, "a");
+    b.v[1].node.starts_job = true;
+    b.v[1].node.ends_with = 0;
+    row(&b, 2, 2, 0, 1, 4, false, false, "13");
+    row(&b, 3, 3, 0, 1, 1, false, false, "");
+    build(&b);
+    struct explain *x = run(2);
+    ck_assert_uint_eq(path.n_steps, 1);
+    ck_assert_uint_eq(sc.trace.rows[path.v[path.steps[0]].row].request_id, 2);
+    same_ms(path.end_ns - path.first_ns, 24);
+    same_ms(path.gap_ns[CRITICAL_GAP_START], 19);
+    explain_free(x);
+}
+END_TEST
+
 /* In a trace without a graph a session is a job. Its turns take 5 and 8 ms, and a person thinks for
  * 100. */
 START_TEST(a_conversation_is_a_job)
@@ -279,6 +323,8 @@ static const struct suite_row suite[] = {
     TEST(a_fork_and_a_join_by_hand),
     TEST(a_path_may_begin_after_the_job),
     LOOP(of_two_that_are_over_at_once_the_first_is_on_the_path, 2),
+    TEST(one_that_starts_a_job_may_be_inside_it),
+    TEST(a_path_begins_behind_what_never_arrived_after_another_job),
     TEST(a_conversation_is_a_job),
     CASE("random", .timeout_s = 120),
     TEST(jobs_of_random_graphs_take_what_their_paths_take),
