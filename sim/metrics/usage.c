@@ -107,10 +107,12 @@ void usage_frame(struct usage *u, int64_t now_ns, enum frame_state to, int64_t d
 void usage_speed(struct usage *u, int64_t now_ns, double speed)
 {
     SIM_ASSERT(speed > 0.0 && speed <= 1.0 && now_ns >= u->speed_since_ns);
-    u->speed_lost_ns += (1.0 - u->speed) * (double)(now_ns - u->speed_since_ns);
+    if (now_ns > u->speed_since_ns) { /* else it lasted for no time */
+        u->speed_lost_ns += (1.0 - u->speed) * (double)(now_ns - u->speed_since_ns);
+        u->speed_least = u->speed < u->speed_least ? u->speed : u->speed_least;
+    }
     u->speed_since_ns = now_ns;
     u->speed = speed;
-    u->speed_least = speed < u->speed_least ? speed : u->speed_least;
 }
 
 /* Adds the host's time in a state of r, from the second launch on. */

@@ -187,10 +187,12 @@ static void on_frame(void *self, int64_t now_ns, uint8_t device, enum frame_stat
 static void on_speed(void *self, int64_t now_ns, double to)
 {
     (void)self;
-    lost_to_slowing_ns += (1.0 - speed) * ((double)now_ns - speed_since_ns);
+    if ((double)now_ns > speed_since_ns) {
+        lost_to_slowing_ns += (1.0 - speed) * ((double)now_ns - speed_since_ns);
+        least_speed = fmin(least_speed, speed);
+    }
     speed_since_ns = (double)now_ns;
     speed = to;
-    least_speed = fmin(least_speed, to);
 }
 
 static void on_end(void *self, int64_t now_ns)

@@ -381,6 +381,22 @@ START_TEST(the_peak_of_an_idle_machine_is_what_idles)
 }
 END_TEST
 
+/* Within an instant at 2 s a limit halves the speed for no time, before a launch ends and leaves
+ * 0.8 until 6 s. So the least is 0.8, and 0.2 of 4 s of 10 s is lost. */
+START_TEST(a_speed_of_no_duration_is_not_the_least)
+{
+    metrics = metrics_new(&opt, &sc.machine);
+    struct observer *o = metrics_observer(metrics);
+    o->speed(o->self, MS(2000), 0.5);
+    o->speed(o->self, MS(2000), 0.8);
+    o->speed(o->self, MS(6000), 1.0);
+    o->run_ended(o->self, MS(10000));
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq_tol(get("throttle.speed_min"), 0.8, 1e-12);
+    ck_assert_double_eq_tol(get("throttle.lost_frac"), 0.08, 1e-12);
+}
+END_TEST
+
 /* An NPU is divided, and its second half works from 0 to 6 s. The iGPU works from 2 to 8 s, so both
  * work for 4 of 10 s. */
 START_TEST(a_part_of_an_npu_overlaps_too)
@@ -417,6 +433,7 @@ static const struct suite_row suite[] = {
     LOOP(who_is_shed_after_a_long_wait_has_starved, 2),
     LOOP(sessions_that_have_ended_are_clients_too, 2),
     TEST(a_session_begins_with_the_first_turn_that_arrives),
+    TEST(a_speed_of_no_duration_is_not_the_least),
     LOOP(a_session_with_a_shed_turn_has_no_completion_time, 8),
 };
 SUITE_MAIN("metrics rules", suite)
