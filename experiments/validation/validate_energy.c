@@ -24,7 +24,7 @@ static const struct frame_column number_columns[] = {
     {.name = "unit", .title = "", .kind = FRAME_TEXT},
 };
 
-/* The least and the most of a kind's number without one of the meter's sources. */
+/* The range of each kind's number over fits without one of the meter's sources. low->n: fits. */
 static void put_range(struct energy_rows *r, uint32_t meter, struct energy_watts *low,
                       struct energy_watts *high)
 {
@@ -40,7 +40,7 @@ static void put_range(struct energy_rows *r, uint32_t meter, struct energy_watts
             low->device[k] = low->n == 0 ? w.device[k] : fmin(low->device[k], w.device[k]);
             high->device[k] = fmax(high->device[k], w.device[k]);
         }
-        low->n += w.n;
+        low->n += w.n > 1;
     }
     for (size_t j = 0; j < r->n; j++) {
         r->v[j].left_out = false;

@@ -204,6 +204,27 @@ START_TEST(powers_are_told_as_they_are)
 }
 END_TEST
 
+/* The rows read 4, 4 and 9 W. Without the second publication the number is 4 W. Without the first
+ * one row is left, which is no fit, so both ends of the range are 4. */
+START_TEST(a_range_has_no_end_from_a_single_row)
+{
+    table = xstrdup(tempfile_make(".csv"));
+    tempfile_put("# powers\n"
+                 "soc,device,runtime,model,weight_bits,input_tokens,phase,meter,idle_watts,watts,"
+                 "tok_s,source\n"
+                 "ryzen-ai-xdna2,npu,fastflowlm,llama-3.2-1b,4,1024,decode,rail,,4,36,first\n"
+                 "ryzen-ai-xdna2,npu,fastflowlm,llama-3.2-3b,4,1024,decode,rail,,4,16,first\n"
+                 "ryzen-ai-xdna2,npu,fastflowlm,llama-3.2-3b,4,1024,decode,rail,,9,16,second\n");
+    OWNED char *json = energy("json");
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(json);
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "numbers"), 0);
+    ck_assert_double_eq_tol(json_number(row, "low"), 4.0, 1e-12);
+    ck_assert_double_eq_tol(json_number(row, "high"), 4.0, 1e-12);
+    tempfile_remove();
+    free(table);
+}
+END_TEST
+
 static char *corun(const char *form, const char *model)
 {
     struct option_output out = {.form = form};
@@ -510,6 +531,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("validate told", .setup = setup, .timeout_s = 60),
     TEST(powers_are_told_as_they_are),
+    TEST(a_range_has_no_end_from_a_single_row),
     TEST(co_runs_are_told_as_they_are),
     TEST(a_co_run_that_cannot_be_is_refused),
     TEST(points_are_told_as_they_are),
