@@ -5,19 +5,21 @@
 #include "sim/base/json.h"
 #include "sim/base/scope_gsl.h"
 
-#define MAX_ITERATIONS 150 /* of the simplex, per start */
-#define MIN_STEP_LN 0.05   /* first step of a factor: 5 % at least, */
-#define MAX_STEP_LN 0.5    /* 65 % at most */
+#define MAX_ITERATIONS 150 /* of the simplex, for each start */
+#define MIN_STEP_LN 0.05   /* least first step of a factor: 5 % */
+#define MAX_STEP_LN 0.5    /* greatest: 65 % */
 #define MAX_RESTARTS 8
 #define GAIN_END_FRAC 1e-3 /* a restart that gains less ends the search */
 #define SIZE_END_FRAC 1e-3 /* simplex size in units of the first step */
-#define COMPASS_STEP 0.4   /* first step of the compass search, in first steps of the simplex */
+/* first step of the compass search, in units of the simplex's first step */
+#define COMPASS_STEP 0.4
 #define COMPASS_END 2e-3
-/* A jumping objective stops a search a little before what cannot be simulated. Both in first steps;
- * 0 can be simulated, and only what is as good as 0 is there. */
+/* Distances within which a number is at a bound, in units of the first step. An objective that
+ * jumps ends a search a little before values that cannot be simulated. The value 0 can be
+ * simulated, so only the resolution of the search counts there. */
 #define BOUND_STEP 0.05
 #define ZERO_STEP (2.0 * COMPASS_END)
-#define REFUSED 1e3 /* objective of values that cannot be simulated; real ones lie below 30 */
+#define REFUSED 1e3 /* objective of values that cannot be simulated; others are below 30 */
 
 /* ---- keys ---- */
 
@@ -27,8 +29,8 @@ static int too_short(const char *text, struct err *e)
                    RUN_FIT_MAX_KEYS);
 }
 
-/* The full path of a name in the only device's runtime entry or in the device; NULL with an error.
- */
+/* The full path of a name in the runtime entry of the only device, or in the device. NULL with an
+ * error. */
 static const char *expand(const struct config *c, const char *name, struct err *e)
 {
     if (strchr(name, '.') != NULL) {
@@ -105,11 +107,12 @@ int run_fit_keys(const struct config *c, const char *text, struct run_fit *fit, 
 
 /* ---- evaluation ---- */
 
-/* Searches come back to where another one was: an optimum that is started from again, the same for
- * every half of the requests. */
+/* A simulated point. Points are kept, because searches return to them: restarts from an optimum,
+ * and the fit of every half of the requests. */
 struct point {
     double at[RUN_FIT_MAX_KEYS];
-    double *apart; /* owned: of each request fitted on, |ln| of E2E and of TTFT; NULL: refused */
+    /* owned; |ln| errors of E2E and TTFT of each request of the fit; NULL: refused */
+    double *apart;
 };
 
 struct problem {
@@ -118,8 +121,8 @@ struct problem {
     const struct measured_run *run;
     struct run_fit *fit;
     struct measured_latency *simulated; /* scratch */
-    uint32_t out;         /* bit b: block b of the requests fitted on does not count */
-    struct point *points; /* owned: simulated so far, run_fit.evaluations of them */
+    uint32_t out;                       /* bit b: block b of the requests of the fit is left out */
+    struct point *points;               /* owned; run_fit.evaluations simulated points */
     size_t capacity;
 };
 
@@ -137,7 +140,7 @@ int run_fit_load(const struct config_options *o, const struct run_fit *fit, stru
     return config_load(c, &with, e);
 }
 
-/* A coordinate of the simplex is in first steps, so that all are of one size. */
+/* The first step of a number. It is the unit of its coordinate, so that all have the same size. */
 static double step_ln(const struct run_fit_key *key)
 {
     double down = log(key->datasheet / fmax(key->low, key->datasheet / 100.0));
@@ -161,7 +164,7 @@ static void place(struct run_fit *fit, const gsl_vector *x)
     }
 }
 
-/* Adds an error when these numbers cannot be simulated. */
+/* Simulates with fit->key[].fitted. Adds an error if that is impossible. */
 static void simulate(struct problem *q, struct point *p, struct err *e)
 {
     SCOPED(config_fini) struct config c;
@@ -189,7 +192,7 @@ static bool is_at(const struct run_fit *fit, const struct point *p)
     return same;
 }
 
-/* The objective with fit->key[].fitted. */
+/* The objective at fit->key[].fitted. */
 static double evaluate(struct problem *q, struct err *e)
 {
     struct run_fit *fit = q->fit;
@@ -227,7 +230,7 @@ static double objective(const gsl_vector *x, void *params)
 
 /* ---- minimisation ---- */
 
-/* A number that changes nothing leaves the fit singular. */
+/* Refuses a number without effect, which would make the fit singular. */
 static int check_effect(struct problem *q, double start, struct err *e)
 {
     for (uint32_t i = 0; i < q->fit->n_keys; i++) {
@@ -245,7 +248,8 @@ static int check_effect(struct problem *q, double start, struct err *e)
     return 0;
 }
 
-/* From x with first steps of `step`; x becomes the end. True when the simplex has shrunk to it. */
+/* Minimises from x with first steps of `step`. x gets the end. Returns whether the simplex shrank
+ * to it. */
 static bool minimise(struct problem *q, gsl_vector *x, double step)
 {
     gsl_multimin_function f = {objective, q->fit->n_keys, q};
@@ -266,13 +270,13 @@ static bool minimise(struct problem *q, gsl_vector *x, double step)
     return status == GSL_SUCCESS;
 }
 
-/* Latencies jump where a request just makes or misses an iteration, so a simplex may shrink too
- * early. Hence one from every corner of a box (a quarter and three quarters of the way through each
- * range), the best of which is set up again where it ended, until that gains nothing. */
+/* Latencies jump if a request just makes or misses an iteration, so a simplex may shrink too early.
+ * So one starts in every corner of a box, at a quarter and three quarters of each range. The best
+ * one restarts from its end until that gains nothing. */
 static void search(struct problem *q, gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
-    double least = fit->objective_before; /* at x = 0, what the file says */
+    double least = fit->objective_before; /* at x = 0, with the file's values */
     gsl_vector *x = gsl_vector_alloc(fit->n_keys);
     for (uint32_t corner = 0; corner < 1u << fit->n_keys; corner++) {
         for (uint32_t i = 0; i < fit->n_keys; i++) {
@@ -294,8 +298,8 @@ static void search(struct problem *q, gsl_vector *best)
     }
 }
 
-/* Compass search from x: along every coordinate and every diagonal of two, by steps that halve when
- * none gains. A minimum of a jumping objective is where no step of any size gains. */
+/* Compass search from x along every coordinate and every diagonal of two. Steps halve if none
+ * gains. At the minimum of an objective that jumps, no step of any size gains. */
 static double compass(struct problem *q, gsl_vector *x, double least, double step)
 {
     size_t n = q->fit->n_keys;
@@ -303,7 +307,7 @@ static double compass(struct problem *q, gsl_vector *x, double least, double ste
     for (; step > COMPASS_END; step *= 0.5) {
         for (bool gained = true; gained;) {
             gained = false;
-            for (size_t d = 0; d < 2 * n * n; d++) { /* i == j: along one; else along two */
+            for (size_t d = 0; d < 2 * n * n; d++) { /* i == j: one coordinate; else two */
                 size_t i = d / 2 % n;
                 size_t j = d / 2 / n;
                 (void)gsl_vector_memcpy(at, x);
@@ -325,7 +329,7 @@ static double compass(struct problem *q, gsl_vector *x, double least, double ste
     return least;
 }
 
-/* The simplex's end, and each submodel's (one number back at what the file says), refined. */
+/* Refines the simplex's end, and each submodel, with one number at its value in the file. */
 static void refine(struct problem *q, gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
@@ -345,7 +349,7 @@ static void refine(struct problem *q, gsl_vector *best)
     fit->converged = true;
 }
 
-/* Which numbers something else holds: a short step further cannot be simulated. */
+/* Finds numbers at a bound: a short step further cannot be simulated. */
 static void find_bounds(struct problem *q, const gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
@@ -362,10 +366,10 @@ static void find_bounds(struct problem *q, const gsl_vector *best)
     }
 }
 
-/* Balanced half-samples: the requests fitted on fall into 8 runs of neighbours (which share
- * queues), and the fit is repeated on the 7 halves of them that a Hadamard matrix pairs off. The
- * variance of a half's estimate around the whole's is that of the whole's (McCarthy 1969); leaving
- * out less would not do, because a minimum of absolute values, as a median, hardly moves then. */
+/* Standard errors by balanced half-samples. The requests of the fit form 8 blocks of neighbours,
+ * which share queues, and the fit is repeated on the 7 halves of a Hadamard matrix. The variance of
+ * a half's estimate around that of all is the variance of the latter (McCarthy 1969). Smaller parts
+ * must not be left out: a minimum of absolute values, like a median, would hardly move. */
 static void half_samples(struct problem *q, const gsl_vector *best)
 {
     struct run_fit *fit = q->fit;
@@ -380,7 +384,8 @@ static void half_samples(struct problem *q, const gsl_vector *best)
     for (uint32_t half = 1; half < RUN_FIT_BLOCKS; half++) {
         q->out = 0;
         for (uint32_t block = 0; block < RUN_FIT_BLOCKS; block++) {
-            uint32_t both = half & block; /* Sylvester: the sign is the parity of the common bits */
+            /* the sign in Sylvester's matrix is the parity of the common bits */
+            uint32_t both = half & block;
             uint32_t odd = (both ^ both >> 1 ^ both >> 2) & 1;
             q->out |= odd << block;
         }

@@ -10,7 +10,7 @@ uint32_t run_interval_rank(uint32_t n, double level)
     return k > 0 ? k : 1;
 }
 
-/* The interval of n values; sorts them. */
+/* The interval of n values, which it sorts. */
 static void between(double *v, uint32_t n, double *low, double *high)
 {
     uint32_t k = run_interval_rank(n, RUN_INTERVAL_LEVEL);
@@ -19,7 +19,7 @@ static void between(double *v, uint32_t n, double *low, double *high)
     *high = v[n - k];
 }
 
-/* `drawn` holds n replays, one after the other. */
+/* drawn: n replays, one after another. */
 static void judge(const struct measured_run *run, const struct measured_latency *simulated,
                   const struct measured_latency *drawn, uint32_t n, enum run_metric metric,
                   struct run_interval_metric *out)

@@ -1,7 +1,8 @@
-/* A run that several equal machines served: the queue's rule, and one simulation per replica.
+/* Replays a run that several equal machines served, with the rule of its queue and one simulation
+ * per replica.
  *
- * A replica's past does not depend on later arrivals. So the requests outstanding at an arrival
- * follow from a simulation of what was sent before it. */
+ * A replica's past does not depend on later arrivals. So a simulation of the requests sent before
+ * an arrival gives those outstanding at it. */
 #include <stdlib.h>
 
 #include "experiments/validation/run_score.h"
@@ -9,9 +10,9 @@
 #include "sim/base/units.h"
 
 struct replica {
-    struct measured_run run;            /* its requests, numbered from 0 */
-    uint32_t *place;                    /* of each in the whole run */
-    struct measured_latency *simulated; /* of each; valid while `known` is their number */
+    struct measured_run run;            /* its requests, with ids from 0 */
+    uint32_t *place;                    /* owned; index of each in the whole run */
+    struct measured_latency *simulated; /* owned; of the first `known` requests */
     size_t known;
 };
 
@@ -50,7 +51,7 @@ static size_t outstanding(const struct replica *r, int64_t now_ns)
     return n;
 }
 
-/* The replica with the fewest requests, the first of equals. */
+/* Finds the replica with the fewest outstanding requests; of equal ones the first. */
 static int least_outstanding(const struct replay *x, int64_t now_ns, uint32_t *out, struct err *e)
 {
     int rc = 0;
@@ -80,7 +81,7 @@ static int send_all(const struct replay *x, struct err *e)
     return rc;
 }
 
-/* Requests of the replica among the first n of the run. */
+/* Number of the replica's requests among the first n of the run. */
 static size_t among(const struct replica *r, size_t n)
 {
     size_t k = 0;

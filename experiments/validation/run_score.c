@@ -11,7 +11,7 @@ struct replay {
     struct sim_setup setup;
     struct observer watcher;
     struct measured_latency *out;
-    size_t n, left; /* the first n; of them, not finished */
+    size_t n, left; /* requests to wait for; unfinished ones of them */
 };
 
 static void finished(void *self, int64_t now_ns, const struct request *r)
@@ -22,7 +22,7 @@ static void finished(void *self, int64_t now_ns, const struct request *r)
         .e2e_s = units_s_from_ns(now_ns - r->arrival_ns),
     };
     p->left -= r->id < p->n;
-    if (p->left == 0) { /* what is asked for is known, and nothing later can change it */
+    if (p->left == 0) { /* later events cannot change these latencies */
         p->setup.horizon_ns = now_ns;
     }
 }

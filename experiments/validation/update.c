@@ -9,9 +9,9 @@
 #include "sim/base/json.h"
 #include "sim/base/scope_gsl.h"
 
-#define RANGE_SD (2.0 * 1.959964) /* a range of 95 %, in standard deviations */
+#define RANGE_SD (2.0 * 1.959964) /* width of a range of 95 %, in standard deviations */
 #define STEP 1e-4                 /* of finite differences */
-#define JITTER 1e-9               /* share of a variance: perfectly correlated entries */
+#define JITTER 1e-9               /* share of a variance; keeps fully correlated entries regular */
 #define MAX_STEPS 200
 
 /* ---- prior ---- */
@@ -32,7 +32,7 @@ static enum conformal_phase phase_of_param(int k)
     }
 }
 
-/* Share of the variance that entries of one device have in common. */
+/* Share of the variance that is common to the entries of a device. */
 static double correlation(const struct update *u, int k)
 {
     const struct spread *s = &u->spread[0][phase_of_param(k)];
@@ -41,7 +41,8 @@ static double correlation(const struct update *u, int k)
     return all > 0.0 ? machine / all : 0.0;
 }
 
-/* The half of a range is its wider side: a limit of the data sheet may cut the other one. */
+/* Standard deviation of a number by the wider side of its range, because a limit of the data sheet
+ * may cut the other side. */
 static double prior_sd(const cJSON *entry, int k)
 {
     const char *bad;
@@ -154,7 +155,7 @@ static double ln_seconds(const struct update *u, const struct update_row *row, c
     return log(predict_smooth_s(&model, &row->k, row->point, &r));
 }
 
-/* d ln seconds / d x, by central differences; 0 for numbers of other entries. */
+/* d ln seconds / d x by central differences. Numbers of other entries have 0. */
 static void gradient(const struct update *u, const struct update_row *row, const gsl_vector *x,
                      gsl_vector *out)
 {
@@ -213,12 +214,12 @@ gsl_matrix *update_noise(const struct update *u, const struct update_row *rows, 
 
 /* ---- the mode ---- */
 
-/* x = mean + L z with z standard normal; whitened rows come first, then z. */
+/* The state is x = mean + L z with standard normal z. Residuals are the whitened rows, then z. */
 struct mode {
     const struct update *u;
     const struct update_row *rows;
     size_t n;
-    gsl_matrix *l; /* of the prior */
+    gsl_matrix *l; /* Cholesky factor L of the prior */
     gsl_matrix *r; /* Cholesky factor of the noise */
 };
 
@@ -265,7 +266,7 @@ static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
     return GSL_SUCCESS;
 }
 
-/* mean and covariance at the mode: L (J'J)^-1 L'. */
+/* Keeps the mean at the mode, and the covariance L (J'J)^-1 L'. */
 static void keep(struct update *u, const struct mode *m, const gsl_multifit_nlinear_workspace *w)
 {
     size_t n = u->n;

@@ -1,4 +1,4 @@
-/* The models that people measure: what intervals are stated for, and what to measure next. */
+/* Usual models: intervals are stated for them, and one is proposed as the next measurement. */
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_linalg.h>
 
@@ -8,7 +8,7 @@
 #define LONG_TOKENS 1024
 #define SHORT_TOKENS 32
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 struct counted {
     const char *model;
@@ -17,7 +17,7 @@ struct counted {
 
 SORT_BY(most_first, struct counted, SORT_DOWN(n), SORT_TEXT(model))
 
-/* Models of a size by their published rows of time; how many. */
+/* Fills the models of a size class, sorted by their number of published times. Returns how many. */
 static size_t count_models(const struct conformal *c, bool small, struct counted *out)
 {
     size_t n = 0;
@@ -101,7 +101,7 @@ void update_usual_fini(struct update_usual *x)
     *x = (struct update_usual){0};
 }
 
-/* ---- how sure ---- */
+/* ---- intervals ---- */
 
 double update_error_sd(const struct update *u, const struct update_usual *x, uint32_t runtime,
                        enum conformal_phase phase)
@@ -119,11 +119,11 @@ double update_error_sd(const struct update *u, const struct update_usual *x, uin
     return n > 0 ? sqrt(sum / (double)n) : (double)NAN;
 }
 
-/* ---- what next ---- */
+/* ---- the next measurement ---- */
 
-/* One more benchmark with gradients H (phases x state) and noise R takes C H' (H C H' + R)^-1 H C
- * off the covariance C. It takes the trace of (H C H' + R)^-1 (H C) G (C H') off a mean of
- * variances g'Cg, with G the mean of g g'. */
+/* A benchmark with gradients H (phases x state) and noise R reduces the covariance C by
+ * C H' (H C H' + R)^-1 H C. It reduces a mean of variances g'Cg by the trace of
+ * (H C H' + R)^-1 (H C) G (C H'), where G is the mean of g g'. */
 static double gain(const struct update *u, const struct update_benchmark *b, const gsl_matrix *hc,
                    const gsl_matrix *h, const gsl_matrix *g)
 {

@@ -5,7 +5,7 @@
 #include "hwmodels/corun.h"
 #include "sim/base/datadir.h"
 
-/* Starts of a fit, and the values of what a model does not have. */
+/* Start of a fit, and values of parameters that a model lacks. */
 static const double neutral[CORUN_KNOBS] = {1.0, 1.0, 0.0, 0.0, 1.0, 0.0};
 
 static const struct frame_column error_columns[] = {
@@ -68,7 +68,7 @@ static void put_errors(struct frame *f, const char *model, const char *machine, 
     put_knobs(f, model, knob);
 }
 
-/* A row for each machine, and one for all: the mean over machines. */
+/* Puts a row for each machine, and one for all with the mean over machines. */
 static void put_model(const struct contention_ops *model, const struct corun_points *p,
                       struct frame *errors, struct frame *own)
 {

@@ -180,7 +180,7 @@ static void put_errors(const struct energy_rows *r, bool judged, struct document
     }
 }
 
-/* ---- what two publications of one case differ by ---- */
+/* ---- differences of two publications of one case ---- */
 
 static const struct frame_column pair_columns[] = {
     {.name = "soc", .title = "read twice", .kind = FRAME_TEXT},
@@ -266,7 +266,7 @@ static void put_rows(const struct energy_rows *r, bool judged, struct document *
     }
 }
 
-/* The numbers that were fitted. */
+/* Puts the fitted numbers. */
 static void put_fit(struct energy_rows *r, struct document *d)
 {
     struct frame *f = frame_indent(DOCUMENT_FRAME(d, "numbers", 0, number_columns), 2);

@@ -15,8 +15,7 @@
 
 /* ---- choosing ---- */
 
-/* --soc as a path takes the file in; as a name it must be shipped. *name: as the rows may call it.
- */
+/* Adds the file of --soc to the catalog, or finds the shipped one. *name: its name in the rows. */
 static int take_soc(struct catalog *c, const char *text, const char **name, struct err *e)
 {
     if (text_ends(text, ".json")) {
@@ -50,7 +49,7 @@ static void keep_soc(struct points *p, const char *name)
     p->n_asked = n[1];
 }
 
-/* The contention model counts; the machines are the catalog's. */
+/* Takes the contention model from the settings. Machines come from the catalog. */
 static int take_settings(struct catalog *c, const struct config_options *o, struct err *e)
 {
     for (uint32_t i = 0; i < o->n_sets; i++) {
@@ -124,7 +123,7 @@ static int worst_first(const void *a, const void *b)
     return ex != ey ? (ex < ey ? 1 : -1) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* "openvino-2025/8", as paths of a SoC file name an entry. */
+/* "openvino-2025/8", as in paths of a SoC file. */
 static const char *entry_text(const struct prediction *q)
 {
     return q->entry != NULL ? document_format("%s/%u", q->entry->runtime, q->entry->weight_bits)
@@ -263,7 +262,7 @@ static void put_floor(const struct catalog *c, const struct points *points, stru
     }
 }
 
-/* A machine made from a sibling says how far such were off. */
+/* Notes the expected errors of devices whose numbers are a similar chip's. */
 static void put_transfers(const struct catalog *c, const char *name, struct document *d)
 {
     const struct soc *soc = name != NULL ? catalog_soc(c, name) : NULL;
@@ -298,7 +297,7 @@ static void put_all(const struct validate_points_options *o, const struct points
 
 /* ---- the command ---- */
 
-/* False when a limit is exceeded, which is said. */
+/* Whether errors are within the limits. Prints those that are not. */
 static bool within(const struct validate_points_options *o, const struct points_scores *s)
 {
     const struct points_group *all = s->n > 0 ? &s->v[0] : NULL;

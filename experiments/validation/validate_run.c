@@ -16,7 +16,7 @@ static const char *const queues[] = {"round-robin", "least-outstanding", NULL}; 
 
 struct validate_run_part {
     const char *name; /* "fit", "unseen", "all" */
-    bool fitted_on;   /* every request of it was: its error says nothing about prediction */
+    bool fitted_on;   /* the fit used all of it, so its error is no error of prediction */
     struct run_score score;
 };
 
@@ -24,14 +24,15 @@ struct validate_run_result {
     const struct config *config; /* with the fitted values; all pointers but simulated borrowed */
     const struct config_policy *policy;
     const struct measured_run *run;
-    const char *name; /* of the run, as the user wrote it */
+    const char *name; /* of the run, as given */
     uint64_t seed;
-    const struct run_fit *fit; /* NULL: nothing fitted */
+    const struct run_fit *fit; /* NULL: no fit */
     struct measured_latency *simulated;
     struct validate_run_part parts[VALIDATE_RUN_MAX_PARTS];
     uint32_t n_parts;
     struct run_interval interval; /* n_machines 0: none */
-    struct run_score roofline; /* of the file's own numbers, all requests: upper bound of speed */
+    /* of all requests, with the file's numbers: an upper bound of speed */
+    struct run_score roofline;
 };
 
 static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
@@ -72,8 +73,8 @@ static void put_fit(const struct run_fit *fit, size_t n, struct document *d)
     document_note(d, "%s", "");
 }
 
-/* Whether the form can be the run at all: said, because a fit that cannot reproduce what it was
- * fitted to predicts nothing. */
+/* Adds whether the configuration can describe the run. A fit that does not reproduce its own
+ * requests predicts nothing. */
 static void put_verdict(const struct validate_run_part *p, struct document *d)
 {
     double median = p->score.metric[RUN_METRIC_E2E].median;
@@ -118,7 +119,7 @@ static void put_score(const struct run_score *s, struct document *d)
     DOCUMENT_VALUES(d, "e2e_pearson", s->e2e_pearson);
 }
 
-/* Nothing was fitted: bounds of the latencies over the machines that the true one may be. */
+/* Without a fit: adds the range of latencies over machines that the true one may be. */
 static void put_interval(const struct run_interval *x, struct document *d)
 {
     static const struct frame_column columns[] = {
@@ -177,7 +178,7 @@ static void put_head(const struct validate_run_result *r, struct document *d)
         span_s);
 }
 
-/* Errors are shares: 0.02 is 2 %. Top level: over all requests. */
+/* Errors are shares: 0.02 is 2 %. Those at the top level are over all requests. */
 static void validate_run_document(const struct validate_run_result *r, struct document *d)
 {
     OWNED char *fingerprint = config_fingerprint(r->config, r->policy, &r->run->trace, r->seed);
@@ -219,7 +220,7 @@ static void validate_run_document(const struct validate_run_result *r, struct do
     if (r->interval.n_machines > 0) {
         put_interval(&r->interval, d);
     }
-    /* of equal latencies there is none */
+    /* equal latencies have no correlation */
     document_note(d, "  %sthe roofline, nothing fitted, is an upper bound of speed\n\n%s",
                   isnan(all->e2e_pearson)
                       ? ""
@@ -245,8 +246,8 @@ static void write_rows(const struct validate_run_result *r, FILE *out)
     }
 }
 
-/* request_id, arrival_s, tokens, part, measured and simulated latencies. 0 or -EINVAL with an error
- * added; a failed write leaves nothing. */
+/* Writes request_id, arrival_s, tokens, part, measured and simulated latencies. Returns 0, or
+ * -EINVAL with an error and no file. */
 static int validate_run_write(const struct validate_run_result *r, const char *path, struct err *e)
 {
     struct output *out = output_open(path, e);
@@ -259,7 +260,7 @@ static int validate_run_write(const struct validate_run_result *r, const char *p
 
 #define DEFAULT_FIT_ON "first:0.3"
 
-/* "first:0.3" of n requests, in order of arrival. */
+/* Number of requests that "first:0.3" means, of n in order of arrival. */
 static int fit_part(const char *text, size_t n, size_t *out, struct err *e)
 {
     double share = 0.0;
@@ -273,7 +274,7 @@ static int fit_part(const char *text, size_t n, size_t *out, struct err *e)
     return 0;
 }
 
-/* The roofline of the file's own numbers: nothing fitted, no launch or fill terms. */
+/* Scores the roofline with the file's numbers, without launch or fill terms. */
 static int upper_bound(const struct config_policy *p, const struct measured_run *run,
                        const struct validate_run_options *o, struct run_score *out, struct err *e)
 {
@@ -292,7 +293,7 @@ static int upper_bound(const struct config_policy *p, const struct measured_run 
     return rc;
 }
 
-/* Limits hold for all requests, and for those the fit has not seen. */
+/* Checks the limits for all requests, and for those that the fit did not use. */
 static int check_limits(const struct validate_run_options *o, const struct validate_run_result *r)
 {
     int status = EXIT_OK;
@@ -318,7 +319,7 @@ static void add_part(struct validate_run_result *r, const char *name, bool fitte
     run_score(r->run, r->simulated, first, end, &part->score);
 }
 
-/* Scores the parts, prints, writes. The replay is done. */
+/* Scores the parts of the replayed run, and writes the results. */
 static int report(const struct validate_run_options *o, struct validate_run_result *r,
                   const struct option_output *out, struct err *e)
 {
@@ -340,7 +341,7 @@ static int report(const struct validate_run_options *o, struct validate_run_resu
     return check_limits(o, r);
 }
 
-/* Everything is read: fits, replays, reports. */
+/* Fits, replays and reports a run. */
 static int validate(const struct validate_run_options *o, const struct config *unfitted,
                     const struct config_policy *p, const struct measured_run *run,
                     const struct option_output *out, struct err *e)
