@@ -54,9 +54,9 @@ struct work {
     uint32_t n;        /* machines on which all runs of the pair succeeded */
     uint32_t *machine; /* [n] */
     double *d;         /* [n] mean difference of the runs on a machine */
-    double *m;         /* [n] the same without sampling noise */
+    double *m;         /* [n] mean differences without sampling noise */
     double *y;         /* [n] normal score of its rank */
-    double *score;     /* [n] of the factor at hand */
+    double *score;     /* [n] of the current factor */
     double *trace;     /* [replication] difference on the file's machine, less the mean */
     double kept_frac;  /* of the variance of d that is the model's */
 };
@@ -68,7 +68,7 @@ static double value_of(const struct uncertainty *u, uint32_t machine, uint32_t r
     return u->value[(run * u->n_policies + policy) * u->n_metrics + metric];
 }
 
-/* The middle of n values, which it sorts. */
+/* Range of the middle MACHINES_LEVEL_FRAC of n values, which it sorts. */
 static struct uncertainty_range middle_of(double *x, size_t n)
 {
     if (n == 0) {
@@ -80,7 +80,7 @@ static struct uncertainty_range middle_of(double *x, size_t n)
         gsl_stats_quantile_from_sorted_data(x, 1, n, (1.0 + MACHINES_LEVEL_FRAC) / 2.0)};
 }
 
-/* The difference of a run. */
+/* The policy's difference from the baseline in a run. */
 static double run_of(const struct work *w, const struct uncertainty_pair *p, uint32_t baseline,
                      uint32_t machine, uint32_t repeat)
 {
@@ -130,8 +130,8 @@ static double control(const struct work *w, const struct uncertainty_pair *p)
     return 0.0;
 }
 
-/* The variance of a normal sample whose middle 80 % are as far apart. A tenth of the machines on
- * either side may differ by any amount, and a group that is larger counts. */
+/* The variance of a normal distribution with the same middle 80 %. A tenth of the machines on
+ * either side cannot affect it, but a larger group can. */
 static double middle_variance(const double *sorted, size_t n)
 {
     double wide = gsl_stats_quantile_from_sorted_data(sorted, 1, n, 0.9) -
@@ -139,10 +139,10 @@ static double middle_variance(const double *sorted, size_t n)
     return n > 1 ? pow(wide / (2.0 * gsl_cdf_ugaussian_Pinv(0.9)), 2.0) : 0.0;
 }
 
-/* Differences, and what is left of them without the noise within machines. Machines that the load
- * overwhelms differ by many times what the others do, and in their two runs too. With means and
- * variances they would pull all other machines over to their side of 0. So the centre is the median
- * and scales are robust. */
+/* Computes the differences, and shrinks them by the noise within machines. Differences of
+ * overloaded machines are many times larger, also between their two runs. With means and variances
+ * they would pull all other machines to their side of 0. So the centre is the median, and scales
+ * are robust. */
 static double differences(struct work *w, const struct uncertainty_pair *p)
 {
     const struct compare_plan *plan = w->u->plan;
@@ -178,11 +178,11 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
     /* About the mean of R repeats lies (R - 1) / R of the variance of one run. */
     double within = typical * typical * UNCERTAINTY_REPEATS / (UNCERTAINTY_REPEATS - 1.0);
     double all = middle_variance(sorted, w->n);
-    /* The mean of the repeats still holds that part of the noise of one run. */
+    /* The mean of R repeats has 1 / R of the noise of one run. */
     double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
     w->kept_frac = all > 0.0 ? model / all : 0.0;
-    /* Shrunk to the variance that is the model's, and that of the median, pi/2 of the mean's: it is
-     * known no better than the noise of all runs allows. The order of machines stays. */
+    /* The shrunk variance is the model's plus that of the median, which is pi/2 of the mean's. The
+     * order of machines stays. */
     double shrunk = sqrt(w->kept_frac + (1.0 - w->kept_frac) * M_PI_2 / fmax(w->n, M_PI_2));
     for (uint32_t i = 0; i < w->n; i++) {
         w->m[i] = centre + shrunk * (w->d[i] - centre);
@@ -190,8 +190,8 @@ static double differences(struct work *w, const struct uncertainty_pair *p)
     return model + within > 0.0 ? model / (model + within) : 0.0;
 }
 
-/* Normal scores of the differences' ranks: a few machines that a load overwhelms differ by more
- * than all others together, and would decide every variance. Where 0 lies among them: *zero. */
+/* Computes normal scores of the differences' ranks, because a few overloaded machines would
+ * dominate every variance. *zero: the score of a difference of 0. */
 static void rank(struct work *w, double *zero)
 {
     OWNED size_t *order = xmalloc((w->n + 1) * sizeof *order);
@@ -201,13 +201,13 @@ static void rank(struct work *w, double *zero)
         w->y[order[i]] = gsl_cdf_ugaussian_Pinv((i + 0.5) / w->n);
         below += w->m[i] < 0.0;
     }
-    /* Half a machine from either end: none of n below 0 does not prove that none is. */
+    /* At least half a machine from either end: none of n below 0 does not prove that none is. */
     double share = fmin(fmax((double)below / w->n, 0.5 / w->n), 1.0 - 0.5 / w->n);
     *zero = gsl_cdf_ugaussian_Pinv(share);
 }
 
-/* Scores of a factor: its own standard normal; of jointly drawn ones the logarithm, standardised.
- */
+/* Computes standardised scores of a factor from its normal scores, or from the logarithm of a
+ * jointly drawn one. */
 static void scores(struct work *w, uint32_t factor)
 {
     const struct machines *m = &w->u->machines;
@@ -242,8 +242,8 @@ static void bootstrap(const struct work *w, uint64_t seed, struct uncertainty_sh
     s->high = gsl_stats_quantile_from_sorted_data(x, 1, BOOTSTRAPS, 0.975);
 }
 
-/* Expected probability of a wrong order once the factor is known: given its score M is normal about
- * the quadratic, with what the quadratic leaves. */
+/* Expected probability of a wrong order once the factor is known. Given its score, that of the
+ * difference is normal around the quadratic fit, with the residual variance. */
 static double wrong_when_known(const struct work *w, double share, double zero)
 {
     OWNED double *fit = xmalloc((w->n + 1) * sizeof *fit);
@@ -260,7 +260,7 @@ static double wrong_when_known(const struct work *w, double share, double zero)
 
 SORT_BY(larger_share, struct uncertainty_share, SORT_DOWN(share), SORT_UP(factor))
 
-/* Settings or events of the machine limit it. And a battery that gives out ends a run. */
+/* Whether settings or events of the machine limit power, or a battery may end a run. */
 static bool is_power_limited(const struct uncertainty *u)
 {
     static const char *const signs[] = {"throttle.lost_frac", "battery.end_frac"};
@@ -274,7 +274,8 @@ static bool is_power_limited(const struct uncertainty *u)
     return limited;
 }
 
-/* A power bears on powers and energies, and where power is limited on every time too. */
+/* Whether a factor affects a metric. A power affects powers and energies, and with limited power
+ * also times. */
 static bool bears_on(const struct uncertainty *u, const struct machine_factor *f,
                      const char *metric)
 {
@@ -348,7 +349,7 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     }
 }
 
-/* Range of a policy's means over the machines on which it ran. */
+/* Computes the range of each policy's means over the machines on which it ran. */
 static void find_means(struct uncertainty *u)
 {
     u->means = xkept(xcalloc((size_t)u->n_metrics * u->n_policies + 1, sizeof *u->means));
@@ -368,8 +369,8 @@ static void find_means(struct uncertainty *u)
     }
 }
 
-/* Share of machines on which each policy is best in each metric, by the mean of its runs. Equal
- * ones share a machine. */
+/* Computes the share of machines on which each policy has the best mean of a metric. Equal policies
+ * share a machine. */
 static void count_best(struct uncertainty *u)
 {
     OWNED double *sum = xmalloc((u->n_policies + 1) * sizeof *sum);

@@ -1,4 +1,4 @@
-/* Uncertainty as a document: text, JSON and Markdown are made of it (shell/document.h). */
+/* Makes a document of the uncertainty (shell/document.h). */
 #include "experiments/compare/uncertainty.h"
 
 /* "npu rate", "igpu, prefill of an unseen model", "ddr.together". */
@@ -42,7 +42,7 @@ static void put_pairs(const struct compare_plan *plan, const struct uncertainty 
     }
 }
 
-/* People take "from, to" for an interval. */
+/* Adds the check of the drawn ranges. The note exists because "from, to" looks like an interval. */
 static void put_rows(const struct uncertainty *u, struct document *d)
 {
     const struct machines *m = &u->machines;
