@@ -125,7 +125,7 @@ const char *store_text(sqlite3_stmt *q, int column)
 
 void store_exec(struct store *s, const char *sql)
 {
-    SIM_ASSERT(!s->reads); /* which changes nothing */
+    SIM_ASSERT(!s->reads); /* a reader changes nothing */
     if (store_ok(s) && sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s);
     }
@@ -133,15 +133,14 @@ void store_exec(struct store *s, const char *sql)
 
 void store_bind(sqlite3_stmt *q, const char *kinds, ...)
 {
-    /* A place that nothing is bound to is NULL; what is bound to a statement that runs is dropped.
-     */
+    /* An unbound parameter is NULL, and a running statement takes no values. */
     SIM_ASSERT(q == NULL || (size_t)sqlite3_bind_parameter_count(q) == strlen(kinds));
     SIM_ASSERT(!sqlite3_stmt_busy(q));
     va_list values;
     va_start(values, kinds);
     for (int at = 1; q != NULL && kinds[at - 1] != '\0'; at++) {
         if (kinds[at - 1] == 't') {
-            /* Copied by SQLite: callers' texts need not live until the statement runs. */
+            /* SQLite copies it, because the caller may free the text before the statement runs. */
             (void)sqlite3_bind_text(q, at, va_arg(values, const char *), -1, SQLITE_TRANSIENT);
         } else if (kinds[at - 1] == 'd') {
             (void)sqlite3_bind_double(q, at, va_arg(values, double));
@@ -160,7 +159,7 @@ void store_once(struct store *s, sqlite3_stmt *q)
 
 int64_t store_number(struct store *s, sqlite3_stmt *q, int64_t none)
 {
-    /* Else the row would not be the first, or its number not the one. */
+    /* Otherwise the row is not the first, or has several columns. */
     SIM_ASSERT(!sqlite3_stmt_busy(q) && sqlite3_column_count(q) <= 1);
     int64_t v = q != NULL && store_step(s, q) ? sqlite3_column_int64(q, 0) : none;
     (void)sqlite3_reset(q);
@@ -266,7 +265,7 @@ char *store_uri(const char *path, bool reads)
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, "file:");
     for (const char *p = path; *p != '\0'; p++) {
-        /* A file's name is not an URI: these would begin options or a fragment. */
+        /* In a URI these begin options, a fragment or an escape. */
         bool plain = strchr("?#%", *p) == NULL;
         sqlite3_str_appendf(uri, plain ? "%c" : "%%%02X", (unsigned char)*p);
     }
@@ -279,7 +278,7 @@ static sqlite3_mem_methods plain_memory;
 
 static void *give(int bytes)
 {
-    SIM_ASSERT(plain_memory.xMalloc != NULL && bytes > 0); /* so no memory means that it is out */
+    SIM_ASSERT(plain_memory.xMalloc != NULL && bytes > 0); /* so NULL means out of memory */
     void *p = plain_memory.xMalloc(bytes);
     if (p == NULL) {
         out_of_memory((size_t)bytes);
@@ -359,7 +358,7 @@ struct store *store_open(const char *path, enum store_use use, struct err *e)
         (void)store_close(s, e);
         return NULL;
     }
-    /* A reader could not write, and a writer is not refused later. */
+    /* A reader cannot write, and a writer can. */
     SIM_ASSERT(s->reads == (sqlite3_db_readonly(s->db, "main") == 1));
     SIM_ASSERT(store_is_sound(s) && !s->in_transaction);
     return s;

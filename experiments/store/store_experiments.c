@@ -35,7 +35,7 @@ int64_t store_experiment(struct store *s, const char *name, const char *revision
 
 bool store_has_point(struct store *s, int64_t experiment, uint64_t point)
 {
-    SIM_ASSERT(experiment > 0); /* 0 is no experiment, of a store that is only read */
+    SIM_ASSERT(experiment > 0); /* 0: the experiment is not in a store opened for reading */
     store_bind(s->has_point, "ii", experiment, (int64_t)point);
     return store_number(s, s->has_point, 0) != 0;
 }
@@ -45,7 +45,7 @@ void store_point(struct store *s, int64_t experiment, uint64_t point, const char
     SIM_ASSERT(experiment > 0 && settings[0] == '{'); /* an object, as the export reads it */
     store_write(s);
     STORE_ONCE(s, s->point, "iit", experiment, (int64_t)point, settings);
-    /* OR IGNORE passes over what it cannot insert, not only over what is there. */
+    /* OR IGNORE ignores every violated constraint, not only an existing row. */
     SIM_ASSERT(!store_ok(s) || store_has_point(s, experiment, point));
 }
 
@@ -60,7 +60,7 @@ void store_finished(struct store *s, int64_t experiment, uint32_t shard, uint32_
 
 int store_check_complete(struct store *s, struct err *e)
 {
-    /* the division of which most is there speaks for an experiment */
+    /* an experiment counts by its most complete division into shards */
     sqlite3_stmt *q = store_prepare(
         s, "SELECT name, have, shards FROM (SELECT e.name, e.key, coalesce(f.shards, 1) AS shards,"
            " count(f.shard) AS have FROM experiments e LEFT JOIN finished f"
@@ -102,7 +102,7 @@ void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t 
 {
     int64_t at = (int64_t)point;
     SIM_ASSERT(experiment > 0 && replication < STORE_MAX_REPLICATIONS);
-    SIM_ASSERT(run > 0 || !store_ok(s)); /* 0 would be a result that nobody finds */
+    SIM_ASSERT(run > 0 || !store_ok(s)); /* no run has id 0 */
     store_write(s);
     STORE_ONCE(s, s->member, "iiii", experiment, at, (int64_t)replication, run);
     /* A replication that succeeds now no longer counts as failed. */
@@ -115,7 +115,7 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
 {
     int64_t at = (int64_t)point;
     SIM_ASSERT(experiment > 0 && replication < STORE_MAX_REPLICATIONS);
-    SIM_ASSERT(message[0] != '\0'); /* an export's only word of why */
+    SIM_ASSERT(message[0] != '\0'); /* exports have no other reason */
     store_write(s);
     STORE_ONCE(s, s->failure, "iiit", experiment, at, (int64_t)replication, message);
     /* A replication that fails now must not be averaged with its earlier result. */

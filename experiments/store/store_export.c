@@ -31,7 +31,7 @@ struct export
     struct store *store;
     int64_t experiment;
     struct texts settings, metrics; /* sorted */
-    double *values; /* owned: of the current run, by metrics; NaN where there is none */
+    double *values;                 /* owned; of the current run, by metric; NaN: none */
     sqlite3_stmt *metrics_of;
 };
 
@@ -65,7 +65,7 @@ static void learn_settings(struct export *x)
     }
     (void)sqlite3_finalize(q);
     texts_sort(&x->settings);
-    SIM_ASSERT(are_in_order(&x->settings)); /* of points in any order, each once */
+    SIM_ASSERT(are_in_order(&x->settings)); /* each once, for points in any order */
 }
 
 /* Finds columns with a value in a run of the export, because other experiments must not matter. */
@@ -123,7 +123,7 @@ static void export_init(struct export *x, struct store *s, int64_t experiment)
     store_commit(s, true);
     learn_settings(x);
     learn_metrics(x);
-    SIM_ASSERT(!s->in_transaction); /* of what is in the file, not of what is gathered */
+    SIM_ASSERT(!s->in_transaction); /* exports only what is in the file */
     x->values = xcalloc(x->metrics.n + 1, sizeof *x->values);
     prepare_metrics_of(x);
 }
@@ -180,7 +180,7 @@ static void put_number(double v, FILE *out)
 
 static void put_column(sqlite3_stmt *q, int at, FILE *out)
 {
-    SIM_ASSERT(at >= ROW_OF_RUN); /* others are texts and whole numbers, each in its own way */
+    SIM_ASSERT(at >= ROW_OF_RUN); /* put_row writes the others */
     if (sqlite3_column_type(q, at) == SQLITE_FLOAT) {
         put_number(sqlite3_column_double(q, at), out);
     } else {

@@ -50,13 +50,14 @@ static const char copy_metrics_sql[] =
     " JOIN main.runs b USING(fingerprint, kept) JOIN other.metrics m ON m.run_id=a.id";
 
 struct columns {
-    char *bare, *qualified; /* of sqlite3_malloc: ,"a","b" and ,m."a",m."b"; NULL without any */
+    /* owned, by sqlite3_malloc: ,"a","b" and ,m."a",m."b"; NULL: no columns */
+    char *bare, *qualified;
 };
 
 /* Finds the other's metrics, and adds missing columns to this store. */
 static struct columns share_columns(struct store *s)
 {
-    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* columns go with a merge that is refused */
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* a refused merge also removes the columns */
     sqlite3_str *bare = sqlite3_str_new(s->db);
     sqlite3_str *qualified = sqlite3_str_new(s->db);
     /* Also if this store has no runs yet, because columns are added one by one. */
@@ -78,7 +79,7 @@ static struct columns share_columns(struct store *s)
 
 static int refuse_unlike(struct store *s, const char *sql, const char *path, struct err *e)
 {
-    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* nobody writes until it is taken over */
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* no other process writes during the merge */
     sqlite3_stmt *q = store_prepare(s, sql);
     int rc = 0;
     if (q != NULL && store_step(s, q)) {
@@ -90,13 +91,14 @@ static int refuse_unlike(struct store *s, const char *sql, const char *path, str
 
 static bool other_has(struct store *s, const char *table)
 {
-    SIM_ASSERT(!store_ok(s) || sqlite3_db_readonly(s->db, "other") == 1); /* it is left as it is */
+    /* the merged store stays unchanged */
+    SIM_ASSERT(!store_ok(s) || sqlite3_db_readonly(s->db, "other") == 1);
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM other.sqlite_master WHERE name=?1");
     store_bind(q, "t", table);
     return store_ask(s, q, 0) != 0;
 }
 
-/* For assertions: nothing both failed and has a run. */
+/* For assertions: no replication has both a failure and a run. */
 static bool have_one_state(const struct store *s)
 {
     sqlite3_stmt *q = NULL;
@@ -112,7 +114,7 @@ static bool have_one_state(const struct store *s)
 /* Merges within the transaction. Returns 0 or -errno. */
 static int take_over(struct store *s, const char *path, struct err *e)
 {
-    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* whole, or nothing of it */
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* all or nothing */
     bool has_metrics = other_has(s, "metrics");
     /* Checked before copying: equal runs with different numbers are from different programs, and
      * neither may silently replace the other. */
@@ -148,14 +150,13 @@ static int take_over(struct store *s, const char *path, struct err *e)
 int store_merge(struct store *s, const char *path, struct err *e)
 {
     store_commit(s, true);
-    SIM_ASSERT(!s->in_transaction); /* within one SQLite attaches nothing */
+    SIM_ASSERT(!s->in_transaction); /* SQLite cannot attach within a transaction */
     sqlite3_stmt *q = store_prepare(s, "ATTACH ?1 AS other");
     char *uri = store_uri(path, true);
     store_bind(q, "t", uri);
     (void)store_ask(s, q, 0);
     sqlite3_free(uri);
-    /* The whole file or nothing of it: a merge that is refused in the middle leaves the store as it
-     * was. */
+    /* One transaction, so a refused merge leaves the store unchanged. */
     store_write(s);
     int rc = take_over(s, path, e);
     if (s->in_transaction) {
@@ -166,6 +167,6 @@ int store_merge(struct store *s, const char *path, struct err *e)
     store_exec(s, "DETACH other");
     SIM_ASSERT(store_is_sound(s) && !s->in_transaction);
     SIM_ASSERT(!store_ok(s) ||
-               sqlite3_db_readonly(s->db, "other") == -1); /* the next has its name */
+               sqlite3_db_readonly(s->db, "other") == -1); /* the next merge uses this name */
     return rc != 0 ? rc : store_ok(s) ? 0 : -EIO;
 }

@@ -27,7 +27,7 @@ void store_read(struct store *s, int64_t run, void (*take)(void *ctx, const char
 
 char *store_configuration_text(struct store *s, const char *hash)
 {
-    SIM_ASSERT(strlen(hash) <= 16); /* the text of a file's row, or "" */
+    SIM_ASSERT(strlen(hash) <= 16); /* from a row of the file, or "" */
     sqlite3_stmt *q = store_prepare(s, "SELECT 1 FROM sqlite_master WHERE name='configurations'");
     bool kept = store_ask(s, q, 0) != 0; /* not by earlier versions */
     q = kept ? store_prepare(s, "SELECT tree FROM configurations WHERE hash=?1") : NULL;
@@ -60,7 +60,7 @@ void store_replications(struct store *s, void (*take)(void *ctx, const struct st
                         void *ctx)
 {
     sqlite3_stmt *q = store_prepare(s, replications_sql);
-    SIM_ASSERT(q == NULL || (sqlite3_column_count(q) == 18 && /* the numbers below */
+    SIM_ASSERT(q == NULL || (sqlite3_column_count(q) == 18 && /* indices used below */
                              strcmp(sqlite3_column_name(q, 17), "seed") == 0));
     while (q != NULL && store_step(s, q)) {
         struct store_replication r = {

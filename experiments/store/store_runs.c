@@ -1,9 +1,9 @@
-/* Runs and their metrics: a row each, and a column for every metric that any run has. */
+/* Stores runs and their metrics. A run is a row, and every metric of any run has a column. */
 #include "experiments/store/store_impl.h"
 
 static int64_t look(struct store *s, const char *fingerprint, const char *kept)
 {
-    SIM_ASSERT(fingerprint[0] != '\0' && kept[0] != '\0'); /* a run without a key is never kept */
+    SIM_ASSERT(fingerprint[0] != '\0' && kept[0] != '\0'); /* a run without a key is not stored */
     store_bind(s->find, "tt", fingerprint, kept);
     return store_number(s, s->find, 0);
 }
@@ -26,7 +26,7 @@ uint64_t store_added(const struct store *s)
     return s->added;
 }
 
-/* ---- metrics: a column each ---- */
+/* ---- columns of metrics ---- */
 
 bool store_has_column(struct store *s, const char *name)
 {
@@ -38,7 +38,7 @@ bool store_has_column(struct store *s, const char *name)
 /* Makes the table with all columns at once, which is faster than adding each. */
 static void create_columns(struct store *s, const char *const *names, size_t n)
 {
-    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* no other sweep makes it in between */
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* so no other sweep makes the table first */
     sqlite3_str *sql = sqlite3_str_new(s->db);
     sqlite3_str_appendall(sql, "CREATE TABLE metrics(run_id INTEGER PRIMARY KEY");
     for (size_t i = 0; i < n; i++) {
@@ -52,7 +52,7 @@ static void create_columns(struct store *s, const char *const *names, size_t n)
 
 void store_add_column(struct store *s, const char *name)
 {
-    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* nor adds the same column */
+    SIM_ASSERT(s->in_transaction || !store_ok(s)); /* so no other sweep adds the column first */
     if (!store_has_column(s, name)) {
         char *text = sqlite3_mprintf("ALTER TABLE metrics ADD COLUMN \"%w\" REAL", name);
         store_exec(s, text);
@@ -113,7 +113,7 @@ static size_t column_of(const struct store *s, const char *name, size_t from)
 /* Binds values; missing metrics and NaN are NULL. False: a column is missing or unknown. */
 static bool bind_metrics(struct store *s, const char *const *names, const double *values, size_t n)
 {
-    /* A metric that this run does not have would else keep the value of the run before. */
+    /* Otherwise a metric that this run lacks would keep the value of the previous run. */
     SIM_ASSERT(store_is_sound(s)); /* the place of column i is i + 2 */
     (void)sqlite3_clear_bindings(s->metrics);
     size_t at = 0;
@@ -124,7 +124,7 @@ static bool bind_metrics(struct store *s, const char *const *names, const double
         }
         (void)sqlite3_bind_double(s->metrics, (int)at + 2, values[i]);
     }
-    SIM_ASSERT(n <= s->n_columns); /* a run's metrics have unlike names */
+    SIM_ASSERT(n <= s->n_columns); /* metrics of a run have different names */
     return true;
 }
 
@@ -203,8 +203,7 @@ int64_t store_put(struct store *s, const struct store_run *run, const char *kept
     id = sqlite3_last_insert_rowid(s->db);
     s->added++;
     put_metrics(s, id, names, values, n);
-    SIM_ASSERT(!store_ok(s) ||
-               look(s, run->fingerprint, kept) == id); /* as the next to ask finds */
+    SIM_ASSERT(!store_ok(s) || look(s, run->fingerprint, kept) == id); /* the next look finds it */
     return id;
 }
 
@@ -220,7 +219,7 @@ bool store_has_configuration(struct store *s, const char *hash)
 
 void store_configuration(struct store *s, const char *hash, const char *tree)
 {
-    SIM_ASSERT(strlen(hash) == 16 && tree[0] == '{'); /* what runs say, and what a reader parses */
+    SIM_ASSERT(strlen(hash) == 16 && tree[0] == '{'); /* an object, as readers expect */
     sqlite3_stmt *q = store_prepare(s, "INSERT OR IGNORE INTO configurations VALUES(?1, ?2)");
     store_write(s);
     STORE_ONCE(s, q, "tt", hash, tree);
