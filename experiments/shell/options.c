@@ -216,21 +216,17 @@ static void set_up(const struct command *c, void *values)
 
 /* ---- the command line for a repetition ---- */
 
-static char command_line[1 << 14];
+static struct text command_line;
 
 static void command_add(const char *text)
 {
-    size_t n = strlen(command_line);
-    /* Nobody repeats a longer command by hand. */
-    if (n + 4 * strlen(text) + 4 <= sizeof command_line) {
-        command_line[n] = ' ';
-        (void)cli_word(text, true, command_line + n + 1);
-    }
+    OWNED char *word = xmalloc(4 * strlen(text) + 3);
+    text_format(&command_line, " %s", cli_word(text, true, word));
 }
 
 const char *options_command(void)
 {
-    return command_line;
+    return text_end(&command_line);
 }
 
 /* Options given so far. */
@@ -329,7 +325,8 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
     struct given given = {NULL, 0};
     bool lost = false; /* the next argument may be the value of an unknown option */
     set_up(c, values);
-    (void)snprintf(command_line, sizeof command_line, "xpusim %s", c->name);
+    text_fini(&command_line);
+    text_format(&command_line, "xpusim %s", c->name);
     for (int i = 1; i < argc;) {
         if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
             if (!lost) {

@@ -210,6 +210,18 @@ START_TEST(help_names_every_option_with_default_and_choices)
 }
 END_TEST
 
+START_TEST(the_command_for_a_repetition_has_words_of_any_length)
+{
+    ck_assert_int_eq(read_line("--seed 2"), 0);
+    OWNED char *text = xformat("%020000d", 0);
+    char words[][8] = {"try", "--text", "--count", "3", "a b", "-s5"};
+    char *argv[] = {words[0], words[1], text, words[2], words[3], words[4], words[5]};
+    ck_assert_int_eq(options_parse(&command, 7, argv, &v, &err), 0);
+    OWNED char *want = xformat("xpusim try --text %s --count 3 'a b' --seed 5", text);
+    ck_assert(strcmp(options_command(), want) == 0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .setup = setup, .teardown = teardown),
     TEST(what_is_not_given_has_its_default),
@@ -222,5 +234,6 @@ static const struct suite_row suite[] = {
     TEST(an_unknown_option_is_told_with_the_nearest_and_its_value_is_no_operand),
     TEST(lists_hold_each_text_once_and_so_many),
     TEST(help_names_every_option_with_default_and_choices),
+    TEST(the_command_for_a_repetition_has_words_of_any_length),
 };
 SUITE_MAIN("options", suite)
