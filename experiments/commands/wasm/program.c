@@ -1,6 +1,6 @@
-/* `xpusim compare` as a program for a browser: its commands, and the few parts of the host that a
- * page has in another way. Functions that a page cannot have (a database, processes, packed files)
- * are left undefined; plots/live_wasm.js makes each of them an error that names it. */
+/* `xpusim compare` as a program for a browser: the command, and replacements for some parts of the
+ * host. Functions that a page cannot have (database, processes, packed files) are undefined;
+ * plots/live_wasm.js makes each of them an error that names it. */
 #include <sys/random.h>
 #include <sys/types.h>
 
@@ -11,11 +11,11 @@
 #include "sim/base/input.h"
 #include "sim/base/memory.h"
 
-/* ---- instead of experiments/run/pool.c: jobs run here, one after the other ---- */
+/* ---- instead of experiments/run/pool.c: jobs run in this process, one by one ---- */
 
 bool pool_wanted(struct pool_worker *w UNUSED, const char *key UNUSED)
 {
-    return false; /* asked for a store only, which a page has not */
+    return false; /* only a store asks, which a page lacks */
 }
 
 int pool_run(const struct pool *p)
@@ -45,7 +45,7 @@ uint32_t worker_processors(void)
 
 size_t plugin_path_length(const char *spec UNUSED)
 {
-    return 0; /* policies of the program only */
+    return 0; /* a page has only built-in policies */
 }
 
 bool plugin_is_code(const char *spec UNUSED)
@@ -77,8 +77,7 @@ FILE *input_open_any(const char *path, char *head, struct err *e)
     return f;
 }
 
-/* ---- instead of the C library's, for what hides the core from policies of others: a page has none
- * of those ---- */
+/* ---- instead of the C library's random numbers, which only plug-ins need ---- */
 
 ssize_t getrandom(void *out, size_t n, unsigned flags UNUSED)
 {
