@@ -158,7 +158,7 @@ static void add_range(const struct paper *p, const struct paper_mark *m, struct 
               name[PAPER_X],
               m->low < m->high ? document_format("%.4g to %.4g", m->low, m->high)
                                : document_format("%.4g", m->low),
-              document_format("%.3g to %.3g", low, high), where_text(m),
+              low <= high ? document_format("%.3g to %.3g", low, high) : "-", where_text(m),
               m->claim != NULL ? m->claim : "");
 }
 

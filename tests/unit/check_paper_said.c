@@ -149,6 +149,11 @@ START_TEST(a_grid_is_shown_panel_by_panel)
     p.marks[1].ours = "100 * (value / of - 1)";
     OWNED char *ours = shown_text(shown(true), "text");
     ck_assert_ptr_nonnull(strstr(ours, "\nall t against s all 2 to 3 0 to 50 5\n"));
+    for (int i = 0; i < 8; i++) {
+        points[i].mean.mean = (double)NAN;
+    }
+    OWNED char *none = shown_text(shown(true), "text");
+    ck_assert_ptr_nonnull(strstr(none, "\nall t against s all 2 to 3 - 5\n"));
 }
 END_TEST
 
