@@ -2,6 +2,7 @@
  * series and two places on x, every cell by hand. And a schedule, whose commands are a function of
  * this test. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -216,7 +217,7 @@ static void leave(void)
     folder_leave();
 }
 
-/* Says its words, and ends with the number that the last one is. */
+/* Says its words, and ends with the number that the last one is, or by a signal. */
 static int say(int argc, char **argv)
 {
     FILE *f = fopen("said", "a");
@@ -226,6 +227,9 @@ static int say(int argc, char **argv)
     }
     (void)fprintf(f, "\n");
     (void)fclose(f);
+    if (strcmp(argv[argc - 1], "killed") == 0) {
+        (void)raise(SIGKILL);
+    }
     return atoi(argv[argc - 1]);
 }
 
@@ -283,6 +287,11 @@ START_TEST(commands_of_a_schedule_run_in_turn)
     OWNED char *copy = folder_text("copy");
     ck_assert_str_eq(copy, "xpusim;run;--workload;w:5;--seed;5;0;");
     ck_assert(is_empty_but(left));
+    err_fini(&err);
+    ck_assert_int_eq(scheduled("{\"run\": \"five killed\"}", "gantt x"), -EINVAL);
+    ck_assert_uint_eq(err.n, 1);
+    ck_assert_str_eq(err.lines[0],
+                     "f.json: commands[0].run: \"five killed\" ended without a status");
 }
 END_TEST
 
