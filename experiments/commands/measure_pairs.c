@@ -12,7 +12,7 @@ static const char *interval(const struct pairs_mean *m, const char *format)
                                            document_format(format, m->high));
 }
 
-/* Whether a pair is printed: it is slowed, or above the cap. Data has all pairs. */
+/* Whether a pair is printed: it is surely slowed, or above the cap. Data has all pairs. */
 static bool is_slowed(const struct pairs_cell *c)
 {
     return c->above || c->slowdown.low > 1.0 + NOTHING;
