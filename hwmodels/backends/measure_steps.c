@@ -97,6 +97,9 @@ static const char *flag_of(const struct measure *m, const struct window_side *s,
     if (s->n < 3 || s->n < m->o->min_samples / 2) {
         return "few_samples";
     }
+    if (s->cached) { /* no further try changes this */
+        return "in_cache";
+    }
     if (host->steal_frac > m->o->steal_limit_frac) {
         return "steal";
     }
@@ -109,7 +112,16 @@ static const char *flag_of(const struct measure *m, const struct window_side *s,
     if (s->spike_frac > SPIKES_FRAC) {
         return "spikes";
     }
-    return host->foreign_frac < 0.0 ? "unscreened" : s->cached ? "in_cache" : "";
+    return host->foreign_frac < 0.0 ? "unscreened" : "";
+}
+
+/* The worse of two flags of one measurement. Disturbed rows make pairs (pairs.c), but bytes from a
+ * cache do not. */
+static const char *worse(const char *a, const char *b)
+{
+    bool lost = strcmp(a, "deadline") == 0 || strcmp(a, "failed") == 0;
+    bool in_cache = strcmp(b, "in_cache") == 0 && !lost;
+    return a[0] == '\0' || in_cache || strcmp(b, "deadline") == 0 ? b : a;
 }
 
 /* Whether a disturbance may be over at the next try. */
@@ -160,8 +172,7 @@ static const char *run_window(struct measure *m, struct measure_target *const *t
         *rc = window_run(&m->window, m->sides, n, host);
         flag = "";
         for (uint32_t k = 0; k < n; k++) {
-            const char *one = flag_of(m, &m->sides[k], *rc, host);
-            flag = flag[0] == '\0' || strcmp(one, "deadline") == 0 ? one : flag;
+            flag = worse(flag, flag_of(m, &m->sides[k], *rc, host));
             if (m->sides[k].hung) {
                 lose(targets[k]);
             }
@@ -276,7 +287,7 @@ static double bracket(struct measure *m, struct measure_target *t, uint32_t side
         m->sides[1] = m->sides[0];
         m->sides[0] = keep;
     }
-    *flag = (*flag)[0] == '\0' ? one : *flag;
+    *flag = worse(*flag, one);
     return median_s;
 }
 
@@ -314,8 +325,7 @@ void measure_pair(struct measure *m, struct measure_target *a, struct measure_ta
             /* Each isolated, both together, each isolated again, so that a machine that becomes
              * slower in between changes both sides of the ratio. */
             if (!a->hung && !b->hung) {
-                const char *one = run_window(m, t, 2, &host, &rc);
-                flag = flag[0] == '\0' ? one : flag;
+                flag = worse(flag, run_window(m, t, 2, &host, &rc));
                 struct window_side together[2] = {m->sides[0], m->sides[1]};
                 for (uint32_t k = 0; k < 2 && !a->hung && !b->hung; k++) {
                     alone_s[k][1] = bracket(m, t[k], k, &flag);

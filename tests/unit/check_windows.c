@@ -11,6 +11,7 @@
 #include "hwmodels/backends/plan.h"
 #include "hwmodels/backends/simdev.h"
 #include "hwmodels/kernel_rows.h"
+#include "hwmodels/pairs.h"
 #include "sim/base/datadir.h"
 #include "sim/base/json.h"
 #include "tests/helpers/suite.h"
@@ -278,6 +279,68 @@ START_TEST(rows_are_those_of_the_plan)
 }
 END_TEST
 
+/* ---- weights that stay in a cache ---- */
+
+static struct backend_ops caching;
+static struct backend_device *caching_device;
+
+static struct backend *start_caching(const struct backend_options *o, struct err *e)
+{
+    struct backend *b = backend_sim.start(o, e);
+    b->ops = &caching;
+    return b;
+}
+
+static struct backend_device *open_caching(struct backend *b, uint32_t index, struct err *e)
+{
+    struct backend_device *d = backend_sim.open(b, index, e);
+    caching_device = index == 0 ? d : caching_device;
+    return d;
+}
+
+static struct backend_kernel *prepare_caching(struct backend_device *d, const struct kernel_spec *s,
+                                              struct backend_prep *out, struct err *e)
+{
+    struct backend_kernel *k = backend_sim.prepare(d, s, out, e);
+    out->cached = d == caching_device;
+    return k;
+}
+
+/* Rows of a device whose weights stay in a cache say so, although other programs use half of the
+ * processors, or nothing says what they use. Disturbed rows make pairs (pairs.c), but bytes from a
+ * cache do not. So both sides of a pair have this flag. Isolated rows of the other device have
+ * theirs. */
+START_TEST(a_cache_is_worse_than_a_disturbance)
+{
+    uint32_t n[2] = {0, 0};
+    struct pairs out;
+    struct err e = ERR_INIT;
+    caching = backend_sim;
+    caching.start = start_caching;
+    caching.open = open_caching;
+    caching.prepare = prepare_caching;
+    options.backend = &caching;
+    options.size = PLAN_TINY;
+    options.window_s = 0.01;
+    truth.foreign_frac = _i == 0 ? 0.5 : -1.0;
+    measure();
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kernel_row *r = &rows.v[i];
+        bool together = r->metric == KERNEL_METRIC_CO_MS || r->metric == KERNEL_METRIC_SLOWDOWN;
+        bool first = strcmp(r->device, truth.soc.machine.devices[0].name) == 0;
+        if (together || r->metric == KERNEL_METRIC_MS) {
+            ck_assert_str_eq(r->flag, together || first ? "in_cache"
+                                      : _i == 0         ? "foreign_cpu"
+                                                        : "unscreened");
+            n[together]++;
+        }
+    }
+    ck_assert(n[0] > 20 && n[1] > 20);
+    ck_assert_int_ne(pairs_make(&out, &rows, &e), 0);
+    err_fini(&e);
+}
+END_TEST
+
 /* ---- an NPU whose system counts how long it worked ---- */
 
 static char counter_path[200];
@@ -474,6 +537,7 @@ static const struct suite_row suite[] = {
     TEST(of_a_pair_both_have_their_samples),
     TEST(slow_drift_cancels_in_a_bracket),
     LOOP(rows_are_those_of_the_plan, 3),
+    LOOP(a_cache_is_worse_than_a_disturbance, 2),
     LOOP(a_counter_of_the_npu_is_its_busy_time, 2),
     LOOP(what_is_announced_is_what_is_measured, 3),
 };
