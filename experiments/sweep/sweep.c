@@ -31,6 +31,9 @@ struct sweep {
     uint8_t *closed; /* owned, by point, with `until`; else NULL */
     uint64_t noted;  /* point that is known to be in the store; UINT64_MAX: none */
     struct progress progress;
+    int64_t run;         /* one in the store; 0: none */
+    const char **shares; /* owned list of kept names */
+    size_t n_shares;
     struct loaded loaded; /* in workers only */
 };
 
@@ -153,6 +156,7 @@ static void done(void *ctx, uint64_t job, const struct study_outcome *o)
     note_point(s, point);
     if (o->status == 0) {
         store_member(s->store, s->result->experiment, point, replication, o->run);
+        s->run = o->run;
         s->result->found += o->found ? 1 : 0;
         s->result->done += o->found ? 0 : 1;
         return;
@@ -299,25 +303,29 @@ static double mean_of(struct sweep *s, uint64_t point, const char *metric, doubl
     return stats_mean(values, s->until, STATS_LEVEL_FRAC).mean;
 }
 
-/* Metrics name a device by its kind, unless a machine has two of the kind. Such devices are not
- * found. */
+/* Takes the names of shares of extrapolated time, which contain those of devices. */
+static void take_share(void *ctx, const char *name, double value UNUSED)
+{
+    struct sweep *s = ctx;
+    if (strstr(name, ".extrapolated_") != NULL) {
+        LIST_ADD(s->shares, s->n_shares, xkeep(xstrdup(name)));
+    }
+}
+
 static void find_extrapolated(struct sweep *s)
 {
-    static const char *const devices[] = {DEVICE_KINDS(DEVICE_KIND_NAME_)};
-    static const char *const parts[] = {"frac", "rows_frac", "context_frac"};
     OWNED double *values = xcalloc(s->until + 1, sizeof *values);
     double most = 0.0;
+    if (s->run != 0) { /* each run has a column for every metric of the store */
+        store_read(s->store, s->run, take_share, s);
+    }
     for (uint64_t p = 0; p < s->spec->n_points; p++) {
         struct extrapolated x = {.n = 0};
         double here = 0.0;
-        for (uint32_t d = 0; d < DEVICE_KIND_COUNT; d++) {
-            for (uint32_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
-                char metric[64];
-                (void)snprintf(metric, sizeof metric, "%s.extrapolated_%s", devices[d], parts[k]);
-                double mean = mean_of(s, p, metric, values);
-                extrapolated_add(&x, metric, mean);
-                here = k == 0 && mean > here ? mean : here;
-            }
+        for (size_t i = 0; i < s->n_shares; i++) {
+            double mean = mean_of(s, p, s->shares[i], values);
+            extrapolated_add(&x, s->shares[i], mean);
+            here = text_ends(s->shares[i], ".extrapolated_frac") && mean > here ? mean : here;
         }
         if (here > most) {
             most = here;
@@ -326,6 +334,7 @@ static void find_extrapolated(struct sweep *s)
         }
     }
     SIM_ASSERT((most > 0.0) == (s->result->extrapolated.n > 0)); /* of one point, or none */
+    free(s->shares);
 }
 
 int sweep_run(const struct spec *spec, struct store *store, const struct sweep_options *opt,

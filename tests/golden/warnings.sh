@@ -69,6 +69,24 @@ $x compare --store "$dir/s.db" >"$dir/stored" 2>&1 || fail "compare --store"
 says "$dir/stored" "openvino-cb: igpu "
 grep -q "fcfs  *[0-9] *[0-9] *[0-9] *0$" "$dir/stored" || fail "the statuses of the runs are not kept"
 
+# Metrics name a device by its own name where a machine has two of a kind. A sweep prints the share
+# that a run of the same seed has.
+python3 - $soc "$dir" <<'EOF'
+import copy, json, sys
+d = json.load(open(f"hwmodels/soc/{sys.argv[1]}.json"))
+igpu = next(v for v in d["devices"] if v["name"] == "igpu")
+twin = copy.deepcopy(igpu)
+igpu["name"], twin["name"] = "igpu-a", "igpu-b"
+d["devices"].insert(d["devices"].index(igpu) + 1, twin)
+json.dump(d, open(f"{sys.argv[2]}/twins.json", "w"))
+EOF
+echo '{"name": "t", "base": {"soc": "./twins.json", "policy": "fcfs", "workload": "'$long'"}}' >"$dir/twins"
+$x run --soc "$dir/twins.json" --policy fcfs --workload $long -q >"$dir/run" 2>&1
+share=$(grep -o 'igpu-a [0-9.]* % of its kernel time' "$dir/run")
+[ -n "$share" ] || fail "a run warns of no device of a kind"
+$x sweep "$dir/twins" -o "$dir/twins.db" 2>"$dir/sweep" >/dev/null || fail "sweep of two devices of a kind"
+says "$dir/sweep" "$share"
+
 $x run --policy fcfs --workload $long -q >"$dir/unbounded" 2>&1
 silent "$dir/unbounded"
 $x run --soc $soc --policy fcfs -q --workload mixed:reactive_input_scale=0.1,proactive_input_scale=0.1,output_scale=0.2,duration_s=100 \
