@@ -15,6 +15,7 @@ enum { FIRST_SEARCH = 0, FIRST_CONFIRM = 100000, FIRST_SHRINK = 200000, FIRST_TE
 struct scenario {
     struct space_point p;
     double loss; /* mean; NaN: excluded */
+    uint32_t number;
 };
 
 struct falsify {
@@ -40,16 +41,9 @@ static double mean_of(const double *x, uint32_t n)
     return sum / n; /* one NaN gives NaN, and excludes the scenario */
 }
 
-/* Sorts by falling loss. Excluded scenarios come last; equal ones keep their order. */
-static int worse(const void *x, const void *y)
-{
-    double a = ((const struct scenario *)x)->loss;
-    double b = ((const struct scenario *)y)->loss;
-    if (isnan(a) || isnan(b)) {
-        return (isnan(a) ? 1 : 0) - (isnan(b) ? 1 : 0);
-    }
-    return (a < b) - (a > b);
-}
+/* Excluded scenarios come last, and the earlier of equal ones first. */
+SORT_BY(worse, struct scenario, (isnan(a->loss) ? 1 : 0) - (isnan(b->loss) ? 1 : 0),
+        SORT_DOWN(loss), SORT_UP(number))
 
 /* Makes a Latin hypercube: one value in each n-th of every axis, paired at random. The first
  * scenario is the nominal one. */
@@ -136,6 +130,7 @@ static void search(struct falsify *h)
         uint32_t replications = h->o->replications;
         measure(h, points, n, FIRST_SEARCH, replications);
         for (uint32_t i = 0; i < n; i++) {
+            h->w[i].number = out->n_tried + i;
             h->w[i].loss = mean_of(&h->loss[(size_t)i * replications], replications);
             out->n_out += isnan(h->w[i].loss) ? 1 : 0;
         }
