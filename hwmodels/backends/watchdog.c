@@ -27,8 +27,9 @@ void watchdog_kick(const char *what, double limit_s)
     (void)signal(SIGALRM, fire);
     alarm_in(limit_s);
     (void)snprintf(message, sizeof message,
-                   "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. The rows "
-                   "measured so far are in the .part file. Leave this device out of --devices.\n",
+                   "\nxpusim: error: %s has not returned for %.0f s: the driver hangs. Leave this "
+                   "device out of --devices. `xpusim measure -o FILE` has its rows so far in "
+                   "FILE.partial.\n",
                    what, limit_s);
 }
 

@@ -4,9 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "hwmodels/backends/backend.h"
 #include "hwmodels/backends/native_kernels.h"
+#include "hwmodels/backends/watchdog.h"
 #include "hwmodels/kernel_numbers.h"
 #include "sim/base/arena.h"
 #include "sim/base/rng.h"
@@ -416,6 +419,39 @@ START_TEST(all_instruction_sets_agree)
 }
 END_TEST
 
+/* A driver call that does not return ends the process with status 1. The message says what to do,
+ * and names the file in which measure_resume.c keeps the rows. */
+START_TEST(a_call_that_hangs_ends_the_process)
+{
+    int ends[2];
+    char said[512] = "";
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(ends[1], STDERR_FILENO);
+        watchdog_kick("npu", 0.01);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    (void)close(ends[1]);
+    for (size_t n = 0; n + 1 < sizeof said;) {
+        ssize_t got = read(ends[0], said + n, sizeof said - 1 - n);
+        if (got <= 0) {
+            break;
+        }
+        n += (size_t)got;
+    }
+    int status;
+    ck_assert(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    ck_assert_str_eq(said, "\nxpusim: error: npu has not returned for 0 s: the driver hangs. Leave "
+                           "this device out of --devices. `xpusim measure -o FILE` has its rows so "
+                           "far in FILE.partial.\n");
+    (void)close(ends[0]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("backends", .timeout_s = 120),
     LOOP(every_kernel_computes_what_the_reference_does, 2 * N_REAL),
@@ -423,5 +459,6 @@ static const struct suite_row suite[] = {
     LOOP(a_library_that_is_not_there_is_an_error_with_a_package, 2),
     TEST(half_precision_is_exact),
     TEST(all_instruction_sets_agree),
+    TEST(a_call_that_hangs_ends_the_process),
 };
 SUITE_MAIN("backends", suite)
