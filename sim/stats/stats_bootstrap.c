@@ -76,7 +76,8 @@ static size_t t_values(const double *x, uint32_t n, double mean, double spread, 
 
 struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac)
 {
-    struct stats_interval s = stats_mean(x, n, level_frac);
+    const struct stats_interval student = stats_mean(x, n, level_frac);
+    struct stats_interval s = student;
     s.low = s.high = UNDEFINED;
     if (s.n < 3 || !(s.sd > 0.0)) {
         return s;
@@ -97,6 +98,10 @@ struct stats_interval stats_bootstrap(const double *x, size_t n, double level_fr
         double se = s.sd / sqrt(s.n);
         s.low = s.mean - gsl_stats_select(t, 1, n_t, n_t - k) * se;
         s.high = s.mean - gsl_stats_select(t, 1, n_t, k - 1) * se;
+    }
+    if (STATS_RESAMPLES - n_t > k) { /* the tails are among the resamples without a t value */
+        s.low = fmin(s.low, student.low);
+        s.high = fmax(s.high, student.high);
     }
     return s;
 }

@@ -14,6 +14,8 @@
 /* Bootstrap-t interval of the mean (Efron 1979; Hall 1988: error O(1/n), also for skewed data). The
  * quantiles of (resampled mean - mean) / resampled standard error replace Student's. The resamples
  * depend on n only, so equal data always give equal bounds. Needs 3 values that are not all equal.
+ * Where most values are equal, many resamples have equal values alone, and no standard error. Then
+ * each bound is the wider one of these and Student's.
  * O(n * STATS_RESAMPLES). */
 struct stats_interval stats_bootstrap(const double *x, size_t n, double level_frac);
 

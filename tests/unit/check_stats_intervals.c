@@ -164,6 +164,22 @@ START_TEST(equal_values_have_no_bootstrap)
 }
 END_TEST
 
+/* Eight of nine values are 0 and one is 1: a mean and a standard error of 1/9. A third of the
+ * resamples has zeros alone, and no t value. No other resample has one below that of one 1,
+ * which is 0, and P(t > 1.9) is below 2 %. So both bounds are Student's, whose quantile of 99 % is
+ * 2.896459 at 8 degrees of freedom (printed tables). The upper one was the mean itself. */
+START_TEST(a_rare_value_has_students_bounds)
+{
+    const double x[9] = {0, 0, 0, 1, 0, 0, 0, 0, 0};
+    struct stats_interval s = stats_bootstrap(x, 9, 0.98);
+    ck_assert_double_eq_tol(s.low, (1.0 - 2.896459) / 9.0, 1e-6);
+    ck_assert_double_eq_tol(s.high, (1.0 + 2.896459) / 9.0, 1e-6);
+    enum stats_method how;
+    struct stats_interval reported = stats_reported(x, 9, &how);
+    ck_assert(how == STATS_BOOTSTRAP && reported.low == s.low && reported.high == s.high);
+}
+END_TEST
+
 START_TEST(steady_state_starts_after_the_transient)
 {
     /* 500 values, the first 50 at 100, then -1, +1, ...: a tenth goes; of the other 450, 10 batches
@@ -346,6 +362,7 @@ static const struct suite_row suite[] = {
     TEST(bootstrap_moves_with_scale_and_place),
     TEST(values_that_are_not_finite_are_as_if_they_were_not_there),
     TEST(equal_values_have_no_bootstrap),
+    TEST(a_rare_value_has_students_bounds),
     TEST(steady_state_starts_after_the_transient),
     TEST(the_last_values_make_the_batches),
     TEST(values_that_stay_on_one_side_are_worth_less),
