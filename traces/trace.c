@@ -193,6 +193,9 @@ int trace_subset(const struct trace *t, const bool *keep, struct trace *out)
             const struct trace_row row = trace_row_at(t, (uint32_t)i);
             trace_builder_add(&b, &row, t->extras != NULL ? &t->extras[i] : NULL);
             if (nodes != NULL) {
+                uint32_t with = t->graph->ends_with[i];
+                nodes[i].ends_with =
+                    with == TRACE_NO_ROW || keep[with] ? nodes[i].ends_with : UINT32_MAX;
                 trace_builder_node(&b, &nodes[i]);
             }
         }

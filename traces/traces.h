@@ -89,8 +89,9 @@ void trace_set_machine(struct trace *t, struct machine_event *owned, uint32_t n)
 void trace_copy_machine(struct trace *t, const struct trace *from);
 /* Sets the texts for the rows' extras, takes a reference, and updates the hash. */
 void trace_set_texts(struct trace *t, struct trace_texts *texts);
-/* Makes a trace of the rows with keep[row] and all events of the machine; the caller frees it.
- * -EINVAL if a session would have a gap: kept turns must be 0, 1, 2, ... */
+/* Makes a trace of the rows with keep[row] and all events of the machine; the caller frees it. A
+ * row that a row left out would cancel stays. -EINVAL if a session would have a gap (kept turns
+ * must be 0, 1, 2, ...), or a row lacks a parent or source. */
 int trace_subset(const struct trace *t, const bool *keep, struct trace *out);
 /* Merges n traces, with their times, into one that the caller frees. Ids, sessions, clients and
  * groups of the second and later ones are renumbered; models keep their names. -EINVAL if two have

@@ -220,6 +220,28 @@ START_TEST(a_part_keeps_its_edges_and_no_row_loses_a_parent)
 }
 END_TEST
 
+/* Request 1 ends with request 0. Without that nothing ends it. */
+START_TEST(a_part_without_what_ends_a_row_keeps_the_row)
+{
+    struct trace t;
+    struct trace part;
+    ck_assert_int_eq(read_text("# xpusim-trace v2\n"
+                               "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,"
+                               "output_tokens,prefix_tokens,ends_with\n"
+                               "0,0,0,reactive,0,,9,9,0,\n"
+                               "1,1,0,reactive,0,,9,9,0,0\n",
+                               &t),
+                     0);
+    bool keep[2] = {false};
+    keep[row_of(&t, 1)] = true;
+    ck_assert_int_eq(trace_subset(&t, keep, &part), 0);
+    ck_assert(part.n == 1 && part.rows[0].request_id == 1);
+    ck_assert(part.graph == NULL || part.graph->ends_with[0] == TRACE_NO_ROW);
+    trace_fini(&part);
+    trace_fini(&t);
+}
+END_TEST
+
 START_TEST(what_is_no_graph_is_refused_with_its_line)
 {
     static const struct {
@@ -288,6 +310,7 @@ static const struct suite_row suite[] = {
     TEST(depth_and_width_are_as_by_hand),
     TEST(a_job_may_wait_for_another_job),
     TEST(a_part_keeps_its_edges_and_no_row_loses_a_parent),
+    TEST(a_part_without_what_ends_a_row_keeps_the_row),
     TEST(what_is_no_graph_is_refused_with_its_line),
     TEST(the_first_version_has_no_graph),
 };
