@@ -23,8 +23,9 @@ struct conformance {
     const char *params; /* given with the policy; "": none */
     uint64_t n_loads;
     FILE *out; /* receives the reports on failed loads */
-    char *now; /* CONFORMANCE_NOW_BYTES that receive the command which repeats the running load, or
-                  "", to read after a crash. May be NULL */
+    /* Receives the command that repeats the running load, or "", to read after a crash. It has
+     * CONFORMANCE_NOW_BYTES, or is NULL. */
+    char *now;
     /* Loads the same policy in its own, sandboxed process; returns NULL with an error. NULL: not
      * available. */
     const struct policy_ops *(*confined)(const char *label, struct err *e);
@@ -47,8 +48,9 @@ enum conformance_pair {
     CONFORMANCE_ALONE,     /* no second run */
     CONFORMANCE_COLLAPSED, /* kernels individually, and undisturbed ones collapsed */
     CONFORMANCE_REPEATED,  /* the same run twice */
-    CONFORMANCE_HIDDEN, /* different outputs, gaps and arrivals after a third of the run: decisions
-                           before that */
+    /* Outputs, gaps and arrivals differ after a third of the run; decisions before must be
+     * equal. */
+    CONFORMANCE_HIDDEN,
     CONFORMANCE_CONFINED, /* in this process, and in a separate one */
 };
 extern const char *const conformance_pairs[]; /* their names on the command line; NULL ends them */

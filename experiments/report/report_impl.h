@@ -48,8 +48,7 @@ void report_write_drive(const cJSON *tree, FILE *out);
 
 /* ---- report_headline.c ---- */
 
-/* Prints the best policy by the primary metric, against the baseline, and the overloaded policies.
- */
+/* Prints the best policy by the primary metric, against the baseline, and overloaded policies. */
 void report_write_headline(const cJSON *tree, FILE *out);
 
 /* ---- report_live.c ---- */

@@ -1,5 +1,4 @@
-/* Runs a command as a Slurm job array: one task per shard, and a job that merges after all of them.
- */
+/* Runs a command as a Slurm job array: one task per shard, then a job that merges them. */
 #pragma once
 
 #include "experiments/shell/options.h"

@@ -163,8 +163,7 @@ static bool slice_empty(const struct slice *p)
                                            : s->stream_bytes == 0;
 }
 
-/* Splits outputs in fours, streams in cache lines, and attention in key heads with their queries.
- */
+/* Splits outputs in fours, streams in cache lines, and attention by key head with its queries. */
 static void slice_init(struct slice *p, const struct kernel_spec *s, uint32_t i, uint32_t n)
 {
     uint32_t first;

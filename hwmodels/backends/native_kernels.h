@@ -1,10 +1,9 @@
-/* Own CPU kernels, one set per instruction set; the best that the processor has is chosen when the
- * backend starts. All sets compute the same within rounding.
+/* Own CPU kernels, one set per instruction set. The backend starts with the best set that the
+ * processor has. All sets compute the same within rounding.
  *
  * Layouts: weights w[n][k], activations x[rows][k], results y[rows][n]; attention queries and
  * results [row][head][dim], keys and values [kv_head][key][dim] in half precision, one after the
- * other. Lengths k, head_dim and stream lengths are multiples of 16 (elements), n of 4.
- */
+ * other. Lengths k, head_dim and streams are multiples of 16 elements, and n of 4. */
 #pragma once
 
 #include <stdint.h>

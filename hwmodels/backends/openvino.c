@@ -1,6 +1,5 @@
-/* `openvino`: OpenVINO's devices (CPU, GPU, NPU), through the same optional shared object as real
- * execution. Each device has a thread that waits for its inferences, so devices run concurrently.
- */
+/* `openvino`: OpenVINO's devices (CPU, GPU, NPU), through the shared object of real execution. Each
+ * device has a thread that waits for its inferences, so devices run concurrently. */
 #include <ctype.h>
 #include <stdatomic.h>
 
