@@ -75,6 +75,21 @@ static bool conserve_offline_pays_for_memory(const char *extra)
            sc.result.counters[COUNTER_KV_RECOMPUTE_EVICTIONS] == 1;
 }
 
+/* There are 12 blocks of KV. RT0 (96) and RT1 (95) have tokens at 7.73. RT0 needs a seventh block,
+ * so RT1 gives way, and RT0 decodes until 13.73. Then RT1 computes 95 + 1 again. It has had a
+ * token, so its 6.68 ms a token count, and not its second to a first token: 0.03 (96 + n) + 2
+ * <= 6.68 allows n = 60 of BE2's 80. */
+static bool conserve_keeps_the_token_slo_after_an_eviction(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 192;
+    struct scenario_request q[] = {
+        {RT, 0, 96, 3, 0, 0}, {RT, 0, 95, 2, 0, 0}, {BE, 0.012, 80, 1, 0, 0}};
+    rules_run("conserve-like", "ttft_slo_s=1,tbt_slo_s=0.00668", extra, q, 3);
+    return rules_tokens_at(0, 3, (double[]){7.73, 10.73, 13.73}) &&
+           rules_tokens_at(1, 2, (double[]){7.73, 20.41});
+}
+
 /* ---- hygen-like ---- */
 
 /* The fit is exact here: 2 + 0.03 P + 0.03 D. A budget of 10 ms gives BE0 266 tokens at a time,
@@ -174,6 +189,8 @@ static const struct rule_row all[] = {
     RULE(conserve_offline_keeps_the_other_seats, "offline=alone max_num_seqs=16",
          "offline=alone max_num_seqs=16"),
     RULE(conserve_offline_pays_for_memory, "safepoint=false", "safepoint=false"),
+    RULE(conserve_keeps_the_token_slo_after_an_eviction, "offline=always tbt_slo_s=1",
+         "offline=always tbt_slo_s=1"),
     RULE(hygen_bounds_offline_iterations_too, "offline=always offline=alone utility=0",
          "offline=always"),
     RULE(hygen_fills_up_to_the_budget, "offline=always offline=alone utility=0",

@@ -240,6 +240,24 @@ static bool priority_obeys_the_trace(const char *extra)
     return rules_starts(2, 5) && rules_starts(1, 10);
 }
 
+/* A class comes before any priority, up to the largest and the smallest that there are. */
+static bool priority_stays_within_its_class(const char *extra)
+{
+    static const int32_t priorities[4][2] = {
+        {0, 0}, {0, 1000000001}, {0, INT32_MAX}, {INT32_MIN, INT32_MAX}};
+    bool holds = true;
+    for (int i = 0; i < 4; i++) {
+        rules_machine(1);
+        rules_extra(1)->priority = priorities[i][0];
+        rules_extra(2)->priority = priorities[i][1];
+        struct scenario_request q[] = {
+            {BE, 0, 100, 1, 0, 0}, {BE, 0.001, 100, 1, 0, 0}, {RT, 0.002, 100, 1, 0, 0}};
+        rules_run("vllm-priority", "max_num_seqs=1", extra, q, 3);
+        holds = holds && rules_starts(2, 5) && rules_starts(1, 10);
+    }
+    return holds;
+}
+
 /* The memory is that of the first test (191 rows: 7.73). But here the last request is reactive, so
  * BE0 is recomputed instead. RT1 decodes at 10.73 and 13.73, and BE0 (97 rows: 4.91) returns at
  * 13.73. */
@@ -484,6 +502,7 @@ static const struct rule_row all[] = {
     RULE(priority_v0_admits_by_class, "by_priority=false force_preempt=false", "by_priority=false"),
     RULE(priority_v1_admits_by_class, "by_priority=false", "by_priority=false"),
     RULE(priority_obeys_the_trace, "by_priority=false mode=v0", "by_priority=false"),
+    RULE(priority_stays_within_its_class, "by_priority=false mode=v0", "by_priority=false"),
     RULE(priority_v0_recomputes_the_least_urgent, "by_priority=false", "by_priority=false"),
     RULE(priority_v1_recomputes_the_least_urgent, "by_priority=false", "by_priority=false"),
     RULE(priority_v0_takes_a_place_by_force, "mode=v1 force_preempt=false by_priority=false",

@@ -215,6 +215,42 @@ START_TEST(idle_weights_stay_where_a_load_would_not_fit)
 }
 END_TEST
 
+/* Memory holds two of three models' weights, 1 GB each. Requests come one by one, each after the
+ * one before has left. A request may need weights that are not there. These are loaded at 1 GB/s,
+ * and take the place of the weights that were used longest ago. */
+START_TEST(the_weights_used_longest_ago_give_way)
+{
+    enum { N = 12 };
+    struct scenario_request q[N];
+    uint8_t model[N];
+    uint32_t loads = 0;
+    int there[2] = {0, 1}; /* models; the one used longest ago is first */
+    struct llm third = two.other.llm;
+    struct sim_model more[] = {two.more, two.more};
+    more[1].llm = &third;
+    sc.setup.more = more;
+    sc.setup.n_more = 2;
+    sc.machine.memory_bytes = 2.5e9;
+    static const uint8_t order[N] = {0, 1, 2, 1, 0, 1, 2, 2, 0, 1, 0, 2};
+    for (uint32_t i = 0; i < N; i++) {
+        q[i] = (struct scenario_request){
+            .cls = RT, .arrival_s = 2.0 * i, .input_tokens = 16, .output_tokens = 1};
+        model[i] = order[i];
+    }
+    run(q, model, NULL, N, serve);
+    for (uint32_t i = 0; i < N; i++) {
+        bool is_there = there[0] == order[i] || there[1] == order[i];
+        ck_assert_int_eq(sc.records[i].start_ns - sc.records[i].arrival_ns,
+                         is_there ? 0 : MS(1000));
+        loads += is_there ? 0 : 1;
+        there[0] = there[1] == order[i] ? there[0] : there[1];
+        there[1] = order[i];
+    }
+    ck_assert_uint_eq(sc.result.model_loads, loads);
+    ck_assert_uint_eq(sc.result.model_evictions, loads);
+}
+END_TEST
+
 /* Memory holds the weights of both, 1 GB each, and 1 GB more. Request 0 needs 1.4 GB for all its
  * tokens, so the second model is not used next to it, though at 1 s its tokens are 0.3 GB. The
  * second one's weights give way later. Request 1 waits until request 0 has left, and another second
@@ -329,6 +365,7 @@ static const struct suite_row suite[] = {
     TEST(idle_weights_give_way_to_kv),
     TEST(idle_weights_stay_where_they_would_not_be_enough),
     TEST(idle_weights_stay_where_a_load_would_not_fit),
+    TEST(the_weights_used_longest_ago_give_way),
     TEST(who_is_in_keeps_room_for_all_tokens),
     LOOP(who_has_no_room_next_to_weights_in_use_is_refused, 3),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),

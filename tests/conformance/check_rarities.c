@@ -418,6 +418,45 @@ START_TEST(a_turn_that_began_among_two_is_followed_by_a_rest)
 }
 END_TEST
 
+/* Three requests share a device of half its rate. 0 has QKV 0-4, attention 4-5 and FFN 5-13.
+ * Request 1 comes at 7, and 2 at 11. Sharing has begun with request 1, so the rest of 0's six
+ * shared ms is six. Turns are 19-23 (1), 27-31 (2), 35-36 (1), 37-38 (2), 39-47 (1) and 55-63 (2).
+ * Heads are 71-72 (0), 73-74 (1) and 75-76 (2). */
+START_TEST(sharing_is_charged_from_the_second_request)
+{
+    static const struct scenario_request q[] = {
+        {BE, 0, 400, 1, 0, 0}, {BE, 0.007, 400, 1, 0, 0}, {BE, 0.011, 400, 1, 0, 0}};
+    rules_machine(1);
+    rules_run("time-share", "efficiency=0.5,quantum_ms=0", "", q, 3);
+    finishes(0, 72);
+    finishes(1, 74);
+    finishes(2, 76);
+}
+END_TEST
+
+/* A launch begins 0.9 ms after its submission. BE0 (41 ms) is reset at 14.4 for BE1 (50, 26 ms),
+ * and has done 13. It continues at 41.3, and before its first kernel, at 42, BE2 (35, 21.5 ms)
+ * comes. BE2 runs until 64.4. BE0's attention runs from 65.3 on, and is reset at 65.8 for BE3, as
+ * long as BE2. So BE0 still has 28 to do, and BE4 (55, 27.5 ms) goes before it at 88.2. With 0.7 ms
+ * of a lead counted as done BE0 would have 27.3. */
+START_TEST(a_reset_leaves_nothing_of_a_kernel)
+{
+    static const struct scenario_request q[] = {{BE, 0, 100, 1, 0, 0},
+                                                {BE, 0.0144, 50, 1, 0, 0},
+                                                {BE, 0.042, 35, 1, 0, 0},
+                                                {BE, 0.0658, 35, 1, 0, 0},
+                                                {BE, 0.070, 55, 1, 0, 0}};
+    rules_machine(10);
+    sc.machine.devices[IGPU].can_reset = true;
+    sc.machine.devices[IGPU].submit_ns = MS(0.9);
+    rules_run("srpt", "max_batch=1,preempt=reset", "", q, 5);
+    starts(1, 15.3);
+    starts(2, 42.9);
+    starts(3, 66.7);
+    starts(4, 89.1);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("rarities", .teardown = teardown),
     TEST(prema_forgets_who_left_a_band),
@@ -438,5 +477,7 @@ static const struct suite_row suite[] = {
     TEST(decode_without_memory_stops_no_prefill),
     TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty),
     TEST(a_turn_that_began_among_two_is_followed_by_a_rest),
+    TEST(sharing_is_charged_from_the_second_request),
+    TEST(a_reset_leaves_nothing_of_a_kernel),
 };
 SUITE_MAIN("rarities", suite)
