@@ -371,6 +371,32 @@ START_TEST(more_traffic_than_bandwidth_is_bounded_by_memory)
 }
 END_TEST
 
+/* Whoever moves bytes by itself gets what it draws: kernels, loads, KV on its way to flash, and
+ * frames of the display. So the memory carries at least the most of these, and no less than its own
+ * share of the peak. */
+START_TEST(the_memory_carries_what_anything_draws_alone)
+{
+    for (int most = 0; most < 5; most++) {
+        one_device();
+        struct hwmodel_ops ops = *sc.model.ops;
+        ops.floor = moving_floor;
+        sc.model.ops = &ops;
+        sc.setup.contention = contention_find("max-min");
+        sc.machine.ddr_cap_frac = 0.8;
+        sc.machine.ddr_peak_bytes_per_s = most == 0 ? 100e9 : 10e9; /* 80 or 8 GB/s */
+        sc.machine.loader_bytes_per_s = most == 1 ? 70e9 : 1e9;
+        sc.machine.swap_bytes_per_s = most == 2 ? 60e9 : 2e9;
+        sc.setup.frames.per_s = 60.0;
+        sc.setup.frames.device_ns = MS(2);
+        sc.setup.frames.bytes = most == 3 ? 100e6 : 1e6; /* 50 or 0.5 GB/s */
+        struct bound b;
+        ck_assert_int_eq(bound_init(&b, &sc.setup), 0);
+        static const double want[] = {80e9, 70e9, 60e9, 50e9, 40e9};
+        near(b.ddr_bytes_per_s, want[most]);
+    }
+}
+END_TEST
+
 /* The requests of the test above have 7 tokens, and a pass gives up to 3. Each of 1006 rows
  * moves 6e5 bytes in each of 2 layers, and each of 1000 + 1001 + 1002 keys 2 * 1e4. The 3 passes
  * are those of the test above. So 18.75 + 12.072 + 0.6006 GB move. */
@@ -534,6 +560,7 @@ static const struct suite_row suite[] = {
     TEST(drafted_tokens_are_rows_of_fewer_passes),
     TEST(the_longest_draft_of_a_run_counts),
     TEST(more_traffic_than_bandwidth_is_bounded_by_memory),
+    TEST(the_memory_carries_what_anything_draws_alone),
     TEST(drafted_tokens_move_bytes_by_rows),
     TEST(random_kernel_times_have_no_bound),
     CASE("all policies", .timeout_s = 120),

@@ -397,6 +397,41 @@ START_TEST(a_speed_of_no_duration_is_not_the_least)
 }
 END_TEST
 
+/* A machine that states any power has energies, and those that it does not state are 0. Only one
+ * without any has none. */
+START_TEST(any_stated_power_is_enough_for_energy)
+{
+    for (int stated = -1; stated < 3 + 3 * 3; stated++) {
+        struct machine m = sc.machine;
+        double *own[3 + 3 * 3] = {&m.idle_watts, &m.poll_watts, &m.compile_watts};
+        for (int d = 0; d < 3; d++) {
+            own[3 + 3 * d] = &m.devices[d].idle_watts;
+            own[4 + 3 * d] = &m.devices[d].decode_watts;
+            own[5 + 3 * d] = &m.devices[d].prefill_watts;
+        }
+        for (int i = 0; i < 3 + 3 * 3; i++) {
+            *own[i] = i == stated ? 4.0 : 0.0;
+        }
+        bool idles = stated == 0 || (stated >= 3 && stated % 3 == 0);
+        metrics = metrics_new(&opt, &m);
+        struct observer *o = metrics_observer(metrics);
+        o->run_ended(o->self, 2 * NS_PER_S);
+        metrics_collect(metrics, &list);
+        static const char *const names[] = {"energy_j", "energy_idle_j", "igpu.energy_j",
+                                            "host.energy_j"};
+        const double want[] = {idles ? 8.0 : 0.0, idles ? 8.0 : 0.0,
+                               stated == 3 + 3 * IGPU ? 8.0 : 0.0, 0.0};
+        for (int i = 0; i < 4; i++) {
+            is_near(get(names[i]), stated < 0 ? (double)NAN : want[i]);
+        }
+        metric_list_fini(&list);
+        metrics_free(metrics);
+        list = (struct metric_list){0};
+        metrics = NULL;
+    }
+}
+END_TEST
+
 /* An NPU is divided, and its second half works from 0 to 6 s. The iGPU works from 2 to 8 s, so both
  * work for 4 of 10 s. */
 START_TEST(a_part_of_an_npu_overlaps_too)
@@ -423,6 +458,7 @@ static const struct suite_row suite[] = {
     LOOP(a_reader_is_late_by_what_the_tokens_are, (sizeof experiences / sizeof experiences[0])),
     TEST(one_token_has_no_gap_to_miss),
     TEST(a_meters_factor_is_of_its_own_numbers),
+    TEST(any_stated_power_is_enough_for_energy),
     TEST(what_is_left_takes_as_long_as_what_was_served),
     TEST(nothing_has_a_rate_before_the_first_arrival),
     TEST(a_part_of_an_npu_overlaps_too),

@@ -229,6 +229,60 @@ START_TEST(every_replication_has_its_own_references)
 }
 END_TEST
 
+/* No policy may beat the bound. Policies whose drafts are of other lengths have other bounds, and
+ * the bound of all is the best of these, in any order of the policies. */
+START_TEST(the_bound_of_all_is_the_best_of_each)
+{
+    static const char *const specs[] = {"fcfs", "sd-npu:drafter=pld", "sd-npu:drafter=sam"};
+    struct config_options o = config_options_default();
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    folder_put("a.csv", "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens\n0,0,0,reactive,0,,60,40,0\n");
+    ck_assert_int_eq(recordings_add(&o, "a.csv", &e), 0);
+    OWNED struct config *c = xcalloc(1, sizeof *c);
+    ck_assert_int_eq(config_load(c, &o, &e), 0);
+    SCOPED(trace_fini) struct trace t = {0};
+    ck_assert_int_eq(config_trace(&o, o.seed, CONFIG_AS_WRITTEN, &t, &e), 0);
+    double want[M];
+    uint32_t tokens[P];
+    for (int i = 0; i < P; i++) {
+        struct config_policy p;
+        struct bound b;
+        struct bound_workload w;
+        ck_assert_int_eq(config_policy_parse(&p, specs[i], &e), 0);
+        ck_assert_int_eq(bound_of_config(&b, c, &p), 0);
+        bound_trace(&b, &t, &w);
+        tokens[i] = b.tokens_per_pass;
+        for (int m = 0; m < M; m++) {
+            double x = bound_metric(&w, clairvoyant_metrics[m]);
+            bool better = i == 0 || (m == GAIN ? x > want[m] : x < want[m]);
+            want[m] = better ? x : want[m];
+        }
+    }
+    ck_assert(tokens[0] == 1 && tokens[1] > 1 && tokens[2] > 1 && tokens[1] != tokens[2]);
+    for (int first = 0; first < P; first++) {
+        struct config_policy all[P];
+        for (int i = 0; i < P; i++) {
+            ck_assert_int_eq(config_policy_parse(&all[i], specs[(first + i) % P], &e), 0);
+        }
+        struct compare_plan of = {.config = c,
+                                  .options = &o,
+                                  .policies = all,
+                                  .n_policies = P,
+                                  .replications = 1,
+                                  .how.parallel = 1,
+                                  .how.cpu_limit_s = 60.0,
+                                  .arrivals = CONFIG_AS_WRITTEN};
+        struct regret g;
+        regret_run(&g, &of);
+        for (int m = 0; m < M; m++) {
+            is_near(g.bound[m], want[m]);
+        }
+    }
+    config_fini(c);
+}
+END_TEST
+
 /* The battery of 500 J is empty after 100 s at 5 W, when the first request has its answer and the
  * long one, at 300 s, has not come. The bound is of both. A mean of the first alone would be below
  * it. */
@@ -256,6 +310,7 @@ static const struct suite_row rows[] = {
     TEST(people_see_distances_and_ratios),
     TEST(data_have_every_metric),
     TEST(every_replication_has_its_own_references),
+    TEST(the_bound_of_all_is_the_best_of_each),
     TEST(a_battery_that_gave_out_has_no_regret),
 };
 SUITE_MAIN("regret", rows)

@@ -224,6 +224,27 @@ START_TEST(one_look_follows_students_t)
 }
 END_TEST
 
+/* Values without spread are known exactly. Both signs of an SLO include the limit. */
+START_TEST(equal_values_meet_the_limit_that_they_are)
+{
+    static const double limits[] = {1.5, 2.0, 2.5};
+    const double v[] = {2, 2, 2};
+    const double none[] = {0, 0, 0};
+    const double *values[] = {v, none};
+    for (int i = 0; i < 3; i++) {
+        for (int at_most = 0; at_most < 2; at_most++) {
+            struct search_options o = options_of(limits[i]);
+            o.slos[0].at_most = at_most != 0;
+            bool met = at_most ? 2.0 <= limits[i] : 2.0 >= limits[i];
+            struct search_test t = {0};
+            search_look(&o, values, 3, 0.05, &t);
+            ck_assert_double_eq(t.values[0].miss_p, met ? 1.0 : 0.0);
+            ck_assert_int_eq(t.outcome, met ? SEARCH_MET : SEARCH_MISSED);
+        }
+    }
+}
+END_TEST
+
 /* Runs: a limit that is the mean itself stays undecided, and every look takes further replications
  * of the plan, 2, then 4, 8 and 16; its mean is the one of the first 16. */
 START_TEST(a_look_adds_replications_of_the_plan)
@@ -330,6 +351,7 @@ static const struct suite_row suite[] = {
     TEST(what_cannot_be_found_says_so),
     TEST(a_rate_that_cannot_be_run_leaves_what_was_found),
     TEST(one_look_follows_students_t),
+    TEST(equal_values_meet_the_limit_that_they_are),
     TEST(a_further_look_asks_for_further_replications),
     TEST(slos_are_read_strictly),
     TEST(a_look_adds_replications_of_the_plan),

@@ -9,6 +9,7 @@
 #include "experiments/validation/calibrate.h"
 #include "experiments/validation/calibrate_space.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/tempfile.h"
 
 static struct config_options options;
 static struct config config;
@@ -153,6 +154,56 @@ START_TEST(losses_are_of_their_own_runs)
 }
 END_TEST
 
+/* Losses of fcfs and edf on a battery of so many joules (0: none), and how many are cut. */
+static uint32_t cuts(double joules, int first, double *loss)
+{
+    struct space_point point = space_nominal(&space);
+    struct falsify_ask ask = {.points = &point, .n_points = 1, .first = 0, .n = 1};
+    struct falsify_runs r = {.space = &space,
+                             .policy = {&policies[first], &policies[1 - first]},
+                             .metric = "all.e2e_s.mean",
+                             .how = how};
+    options.machine = NULL;
+    if (joules > 0.0) {
+        options.machine = tempfile_make(".json");
+        OWNED char *text = xformat("{\"machine\": [{\"at_s\": 0, \"battery_j\": %.17g, "
+                                   "\"battery_full_j\": 1e6, \"source\": \"battery\"}]}",
+                                   joules);
+        tempfile_put(text);
+    }
+    falsify_simulate(&r, &ask, loss);
+    if (joules > 0.0) {
+        tempfile_remove();
+    }
+    return r.n_cut;
+}
+
+/* fcfs draws more than edf for the same requests. A battery between the two gives out on one side
+ * alone, whichever of the two that is, and then there is no loss. */
+START_TEST(an_empty_battery_on_either_side_is_no_loss)
+{
+    double joules[2];
+    for (int k = 0; k < 2; k++) {
+        struct study_cell cell = {.config = &config,
+                                  .options = &options,
+                                  .policy = &policies[k],
+                                  .seed = config_seed(options.seed, 0)};
+        struct study_outcomes out = study_run(&cell, 1, &how);
+        joules[k] = study_value(&out.v[0], "energy_j");
+        study_outcomes_fini(&out);
+    }
+    ck_assert_double_gt(joules[0], 1.1 * joules[1]);
+    double batteries[] = {0.0, 1.2 * joules[0], (joules[0] + joules[1]) / 2.0, 0.9 * joules[1]};
+    for (int i = 0; i < 4; i++) {
+        for (int first = 0; first < 2; first++) {
+            double loss;
+            ck_assert_uint_eq(cuts(batteries[i], first, &loss), i < 2 ? 0 : 1);
+            ck_assert(isfinite(loss) == (i < 2));
+        }
+    }
+}
+END_TEST
+
 /* The request that lost most, of the metric's class alone, with both of its explanations. */
 START_TEST(the_reason_is_the_request_that_lost_most)
 {
@@ -252,6 +303,7 @@ static const struct suite_row suite[] = {
     TEST(the_failed_side_says_why),
     TEST(failures_are_counted_on_their_side),
     TEST(losses_are_of_their_own_runs),
+    TEST(an_empty_battery_on_either_side_is_no_loss),
     TEST(the_reason_is_the_request_that_lost_most),
     CASE("ends and starts"),
     TEST(a_run_fails_by_its_status_or_by_what_it_left),

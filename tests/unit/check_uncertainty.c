@@ -169,6 +169,40 @@ START_TEST(residuals_are_factors_of_time)
 }
 END_TEST
 
+static void is_scaled(const struct soc_curve *is, const struct soc_curve *was, bool rate, bool read)
+{
+    ck_assert_double_eq_tol(is->flop_per_s / was->flop_per_s, rate ? 0.8 : 1.0, 1e-12);
+    ck_assert_double_eq_tol(is->bytes_per_s / was->bytes_per_s, read ? 0.8 : 1.0, 1e-12);
+    ck_assert_double_eq(is->launch_s, was->launch_s);
+}
+
+/* Each residual is of one device and one phase. Prefill slows the rate, decode the bandwidth, and
+ * both do so for kernels of one row and of many. */
+START_TEST(a_residual_slows_one_phase_of_one_device)
+{
+    static struct config c;
+    uint32_t residuals = 0;
+    draw("core-ultra-5-125h", 16);
+    for (uint32_t k = 0; k < machines.n_factors; k++) {
+        const struct machine_factor *f = &machines.factor[k];
+        if (f->kind != MACHINE_RESIDUAL) {
+            continue;
+        }
+        residuals++;
+        ck_assert_int_eq(machines_load(&machines, &options, UINT32_MAX, k, 1.25, &c, &err), 0);
+        for (uint32_t d = 0; d < c.soc.machine.n_devices; d++) {
+            const struct soc_runtime *is = c.truth.runtime[d];
+            const struct soc_runtime *was = config.truth.runtime[d];
+            bool slowed = (int)d == f->device;
+            is_scaled(&is->many, &was->many, slowed && !f->decode, slowed && f->decode);
+            is_scaled(&is->one, &was->one, slowed && !f->decode, slowed && f->decode);
+        }
+        config_fini(&c);
+    }
+    ck_assert_uint_ge(residuals, 4);
+}
+END_TEST
+
 /* y is x + x^2 / 2 + e / 2, with x and e standard normal. Var E[y|x] is 1 + 1/2, of 1 + 1/2 + 1/4
  * in all: 6/7. A factor that y does not know has 0, less than 0.02 with 400 draws (adjusted). */
 START_TEST(first_order_indices_of_a_known_sum)
@@ -498,6 +532,7 @@ static const struct suite_row suite[] = {
     TEST(drawn_machines_load),
     TEST(budgets_are_drawn_where_they_limit),
     TEST(residuals_are_factors_of_time),
+    TEST(a_residual_slows_one_phase_of_one_device),
     TEST(first_order_indices_of_a_known_sum),
     TEST(noise_is_no_sure_order),
     TEST(overwhelmed_machines_do_not_decide_for_the_others),
