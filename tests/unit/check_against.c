@@ -332,11 +332,44 @@ START_TEST(people_see_the_same_numbers)
 }
 END_TEST
 
+/* Every request of a run takes so long. */
+static void even(struct request_times *t, double e2e_s)
+{
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        t->v[i] = (struct request_time){.finished = true, .e2e_s = e2e_s};
+    }
+}
+
+/* Repeats of a take 1 and 2, and those of b begin at 1.5, 2 or 2.5. Reality orders two policies
+ * whose repeats lie apart. Where they share one instant it does not, from either side. */
+START_TEST(repeats_that_touch_are_tied)
+{
+    static const double begins[] = {1.5, 2.0, 2.5};
+    against.n_policies = 2;
+    for (int i = 0; i < 6; i++) {
+        for (uint32_t k = 0; k < REPEATS; k++) {
+            even(&against.policies[i % 2].real[k].times, 1.0 + k);
+            even(&against.policies[1 - i % 2].real[k].times, begins[i / 2] + k);
+        }
+        for (uint32_t p = 0; p < 2; p++) {
+            even(&against.policies[p].simulated[0], 1.0 + p);
+        }
+        struct against_tau t = against_tau(&against, 0, AGAINST_E2E, REQUEST_CLASS_COUNT);
+        bool apart = begins[i / 2] > 2.0;
+        ck_assert_uint_eq(t.pairs, 1);
+        ck_assert_uint_eq(t.tied, apart ? 0 : 1);
+        ck_assert(apart ? t.tau == (i % 2 == 0 ? 1.0 : -1.0) : isnan(t.tau));
+    }
+    against.n_policies = POLICIES;
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("against", .setup = setup, .teardown = teardown),
     TEST(errors_are_means_over_repeats),
     TEST(means_are_of_each_class),
     TEST(the_order_leaves_out_what_is_tied),
+    TEST(repeats_that_touch_are_tied),
     TEST(runs_and_requests_are_all_there),
     TEST(people_see_the_same_numbers),
 };

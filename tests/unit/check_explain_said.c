@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/report/job_path.h"
 #include "sim/base/json.h"
-#include "sim/metrics/explain.h"
+#include "sim/base/rng.h"
+#include "sim/base/words.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
 
@@ -217,11 +219,91 @@ START_TEST(a_job_without_a_time_says_why)
 }
 END_TEST
 
+enum { STEPS = 3, BLOCKERS = 4, WAITS = STEPS * BLOCKERS };
+
+static struct explain_blocker made[STEPS][BLOCKERS];
+
+static int64_t waited_ns(const struct explain_blocker *b)
+{
+    return b->tail_ns + b->queue_ns + b->shared_ns;
+}
+
+/* A job of requests 10, 11 and 12. Each waited for two of its own job's and for requests 20 and 21,
+ * and the three parts of each wait are drawn. A wait is their sum: it says whose came first, which
+ * eight people see, and for how long the job was in its own way. */
+START_TEST(waits_of_a_job_are_sums_of_their_parts)
+{
+    struct trace_row in_trace[STEPS] = {{.request_id = 10}, {.request_id = 11}, {.request_id = 12}};
+    const struct trace trace = {.rows = in_trace, .n = STEPS, .n_first = STEPS};
+    struct explanation why[STEPS];
+    struct critical_request v[STEPS];
+    uint32_t steps[STEPS] = {0, 1, 2};
+    const struct explain_blocker *in_order[WAITS];
+    uint32_t victims[WAITS];
+    int n = 0;
+    int64_t own_ns = 0;
+    struct rng r;
+    rng_init(&r, rng_key(1, RNG_TEST, 0, 0));
+    for (uint32_t i = 0; i < STEPS; i++) {
+        why[i] = (struct explanation){.request_id = 10 + i, .finished = true, .end_ns = NS_PER_S};
+        why[i].blockers = made[i];
+        why[i].n_blockers = BLOCKERS;
+        v[i] = (struct critical_request){
+            .row = i, .why = &why[i], .end_ns = NS_PER_S, .after = CRITICAL_NONE, .on_path = true};
+        for (uint32_t k = 0; k < BLOCKERS; k++) {
+            struct explain_blocker *b = &made[i][k];
+            bool own = k < 2;
+            *b = (struct explain_blocker){.request_id = own ? 10 + (i + 1 + k) % STEPS : 18 + k,
+                                          .cls = k == 2 ? REQUEST_CLASS_PROACTIVE
+                                                        : REQUEST_CLASS_REACTIVE,
+                                          .tail_ns = 1000 * (int64_t)rng_below(&r, 9000),
+                                          .queue_ns = 1000 * (int64_t)rng_below(&r, 9000),
+                                          .shared_ns = 1000 * (int64_t)rng_below(&r, 9000)};
+            own_ns += own ? waited_ns(b) : 0;
+            int to = n++;
+            for (; to > 0 && waited_ns(in_order[to - 1]) < waited_ns(b); to--) {
+                in_order[to] = in_order[to - 1];
+                victims[to] = victims[to - 1];
+            }
+            in_order[to] = b;
+            victims[to] = 10 + i;
+        }
+    }
+    const struct critical_path p = {
+        .v = v, .steps = steps, .n = STEPS, .n_steps = STEPS, .end_ns = NS_PER_S, .complete = true};
+    struct document *d = document_new();
+    job_path_document(&p, &trace, d);
+    SCOPED(text_fini) struct text want = {0};
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    const cJSON *rows_of = cJSON_GetObjectItem(tree, "blockers");
+    ck_assert_int_eq(cJSON_GetArraySize(rows_of), WAITS);
+    for (int i = 0; i < WAITS; i++) {
+        const struct explain_blocker *b = in_order[i];
+        const cJSON *row = cJSON_GetArrayItem(rows_of, i);
+        ck_assert(number(row, NULL, "request_id") == victims[i]);
+        ck_assert(number(row, NULL, "by") == b->request_id);
+        ck_assert(number(row, NULL, "tail_ns") == (double)b->tail_ns);
+        ck_assert(number(row, NULL, "queue_ns") == (double)b->queue_ns);
+        ck_assert(number(row, NULL, "shared_ns") == (double)b->shared_ns);
+        if (i < 8) {
+            text_format(&want, "%u %u %s %.6f s %.6f s %.6f s %.6f s\n", victims[i], b->request_id,
+                        b->request_id < 20 ? "of this job" : words_classes[b->cls],
+                        (double)waited_ns(b) / 1e9, (double)b->shared_ns / 1e9,
+                        (double)b->queue_ns / 1e9, (double)b->tail_ns / 1e9);
+        }
+    }
+    text_format(&want, "the job was in its own way for %.6f s\n", (double)own_ns / 1e9);
+    OWNED char *text = shown_text(d, "text");
+    ck_assert_msg(strstr(text, text_end(&want)) != NULL, "%s\nhas not\n%s", text, text_end(&want));
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("explain", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(people_see_what_the_data_hold),
     TEST(requests_are_explained_by_their_own_model),
     TEST(latencies_otherwise_are_those_of_runs),
     TEST(a_job_without_a_time_says_why),
+    TEST(waits_of_a_job_are_sums_of_their_parts),
 };
 SUITE_MAIN("explain", rows)

@@ -174,6 +174,34 @@ START_TEST(keys_replace_what_a_file_says)
 }
 END_TEST
 
+/* A key or a file states each number of a row. A file's number of weights is its own model's, so a
+ * user who names another model has none; every other key leaves it. */
+START_TEST(a_named_model_has_its_own_weights)
+{
+    static const struct {
+        const char *keys, *model;
+        double weights;
+    } all[] = {{"", "llama-2-7b", 7e9},           {",bits=4", "llama-2-7b", 7e9},
+               {",runtime=r", "llama-2-7b", 7e9}, {",device=npu", "llama-2-7b", 7e9},
+               {",batch=2", "llama-2-7b", 7e9},   {",model=x", "x", 0.0},
+               {",model=x,bits=4", "x", 0.0}};
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs("build_number,backends,model_filename,model_type,model_n_params,n_prompt,n_gen,"
+                "n_depth,avg_ts\n9,CPU,llama-2-7b.Q8_0.gguf,llama 7B Q8_0,7000000000,512,0,0,80\n",
+                f);
+    ck_assert_int_eq(fclose(f), 0);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "file=%s%s", path, all[i].keys);
+        ck_assert_msg(measured_read(text, "mine", &m, &err) == 0, "%s: %s", text, err.lines[0]);
+        ck_assert_uint_eq(m.points.n, i + 1);
+        ck_assert_str_eq(m.points.v[i].model, all[i].model);
+        ck_assert_double_eq(m.points.v[i].weights, all[i].weights);
+    }
+}
+END_TEST
+
 /* The last lines are averages and the legend, as llm_bench writes them. */
 START_TEST(llm_bench_csv_is_the_same)
 {
@@ -385,6 +413,7 @@ static const struct suite_row tests[] = {
     TEST(of_points_the_machines_rows_count),
     TEST(llm_bench_json_is_averaged_without_its_warm_up),
     TEST(keys_replace_what_a_file_says),
+    TEST(a_named_model_has_its_own_weights),
     TEST(llm_bench_csv_is_the_same),
     TEST(llm_bench_counts_the_tokens_of_a_whole_batch),
     TEST(bad_reports_name_their_place),

@@ -97,6 +97,29 @@ START_TEST(a_cap_and_a_strength_come_back)
 }
 END_TEST
 
+/* A kernel waits for memory as long as the share of its own device's reach that it moves: each
+ * device's reach is the most that a kernel of it moves alone. With reaches of a and b, and
+ * kernels of half and a quarter of them, a strength of 0.4 slows by 1 + 0.4 x (own / reach) x
+ * (other's / peak) where both fit. A kernel of the whole reach is next to one of 1 GB/s, so that
+ * the others decide. */
+START_TEST(devices_of_other_reach_have_one_strength)
+{
+    static const double reaches[][2] = {{40.0, 20.0}, {15.0, 60.0}, {30.0, 30.0}};
+    for (int i = 0; i < 3; i++) {
+        double a = reaches[i][0];
+        double b = reaches[i][1];
+        pairs.n = 0;
+        for (int k = 0; k < 8; k++) {
+            double x = k == 0 ? a : k == 1 ? 1.0 : ldexp(a, -1 - k % 2);
+            double y = k == 0 ? 1.0 : k == 1 ? b : ldexp(b, -1 - k / 2 % 2);
+            pair(x, 1.0 + 0.4 * (x / a) * (y / PEAK), y, 1.0 + 0.4 * (y / b) * (x / PEAK), 1e-3);
+        }
+        pairs_soc_put(&pairs, tree, notes);
+        ck_assert_double_eq_tol(json_number(number("ddr.queueing"), "value"), 0.4, 0.001);
+    }
+}
+END_TEST
+
 /* Small kernels, known to 10 % either way: nothing is learnt, and the file says so. */
 START_TEST(what_pairs_do_not_show_stays)
 {
@@ -142,6 +165,7 @@ static const struct suite_row suite[] = {
     CASE("file", .setup = setup, .teardown = teardown),
     TEST(a_file_that_is_none_leaves_no_pairs),
     TEST(a_cap_and_a_strength_come_back),
+    TEST(devices_of_other_reach_have_one_strength),
     TEST(what_pairs_do_not_show_stays),
     TEST(a_peak_that_is_exceeded_is_raised),
 };

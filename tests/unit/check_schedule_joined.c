@@ -209,11 +209,37 @@ START_TEST(a_row_is_of_one_set_and_one_kind)
 }
 END_TEST
 
+/* Three launches of 10, 30 and 60 ns are one row, and each may have more rows than was measured.
+ * The row's share outside is theirs by time. */
+START_TEST(a_row_is_outside_for_the_time_of_its_launches)
+{
+    static const int64_t ends[] = {10, 40, 100};
+    struct schedule_options o = {0};
+    o.range[0][1].rows_max = 11;
+    for (int mask = 0; mask < 8; mask++) {
+        schedule = schedule_new(&sc.machine, &sc.trace, &o);
+        int64_t outside = 0;
+        for (int i = 0; i < 3; i++) {
+            int64_t from = i > 0 ? ends[i - 1] : 0;
+            struct launch l = begin(1, 1, from, from);
+            l.rows += (uint32_t)(mask >> i & 1);
+            end(&l, ends[i], LAUNCH_OUTCOME_DONE);
+            outside += (mask >> i & 1) != 0 ? ends[i] - from : 0;
+        }
+        for (int i = 0; i <= SCHEDULE_MAX_LAUNCHES; i++) { /* so many that rows are joined */
+            run(2, 0, i, i, i + 1);
+        }
+        bool joined;
+        OWNED char *text = written(SCHEDULE_MAX_LAUNCHES + 10, &joined);
+        OWNED char *want = xformat("1 0 0 0 100 0 3 1 0 11 0 %d\n", (int)(10 * outside));
+        ck_assert_msg(strstr(text, want) != NULL, "%s, not %s", text, want);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
-    CASE("schedule", .setup = setup, .teardown = teardown),
-    TEST(few_launches_have_a_row_each),
-    TEST(many_launches_of_the_same_requests_are_one_row),
-    TEST(a_row_is_of_one_set_and_one_kind),
-    TEST(the_limit_of_launches_is_exact),
+    CASE("schedule", .setup = setup, .teardown = teardown), TEST(few_launches_have_a_row_each),
+    TEST(many_launches_of_the_same_requests_are_one_row),   TEST(a_row_is_of_one_set_and_one_kind),
+    TEST(a_row_is_outside_for_the_time_of_its_launches),    TEST(the_limit_of_launches_is_exact),
 };
 SUITE_MAIN("schedule", suite)

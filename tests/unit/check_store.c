@@ -239,6 +239,22 @@ START_TEST(unlike_runs_are_not_merged)
 }
 END_TEST
 
+/* A run has a fingerprint and the metrics that were kept. A merge has both of two such runs. */
+START_TEST(runs_with_other_kept_metrics_are_merged)
+{
+    const struct store_run run = {.fingerprint = "f"};
+    const char *const names[] = {"a"};
+    for (int i = 1; i < 3; i++) {
+        struct store *s = open_new(i);
+        (void)store_put(s, &run, i == 1 ? "*" : "a", names, (double[]){i}, 1);
+        ck_assert_int_eq(i == 2 ? store_merge(s, paths[1], &err) : 0, 0);
+        ck_assert_int_ne(store_find(s, "f", "*"), 0);
+        ck_assert_int_eq(store_find(s, "f", "a") != 0, i == 2);
+        close_good(s);
+    }
+}
+END_TEST
+
 START_TEST(metrics_of_other_machines_get_columns)
 {
     struct store *s = open_new(0);
@@ -566,6 +582,7 @@ static const struct suite_row suite[] = {
     TEST(another_revision_is_another_experiment),
     TEST(merged_parts_export_like_the_whole),
     TEST(unlike_runs_are_not_merged),
+    TEST(runs_with_other_kept_metrics_are_merged),
     LOOP(a_merge_keeps_the_failures_that_nobody_made_good, 2),
     TEST(a_merge_that_cannot_write_fails),
     TEST(a_division_given_up_does_not_make_another_incomplete),

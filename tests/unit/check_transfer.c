@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/drive/fit_impl.h"
 #include "hwmodels/roofline.h"
 #include "sim/base/arena.h"
 #include "sim/base/datadir.h"
@@ -46,6 +47,20 @@ static void truth_fill(const struct roofline *r, struct soc_runtime *p)
     p->attention_frac = truth[TRANSFER_ATTENTION];
     p->decode_attention_frac = truth[TRANSFER_DECODE_ATTENTION];
     p->knee = truth[TRANSFER_KNEE];
+}
+
+/* The numbers that were found. */
+static void found_fill(const struct transfer_device *d, struct soc_runtime *q)
+{
+    q->many.flop_per_s = 1e12 * d->number[TRANSFER_RATE].value;
+    q->many.bytes_per_s = 1e9 * d->number[TRANSFER_BANDWIDTH].value;
+    q->many.launch_s = 1e-6 * d->number[TRANSFER_LAUNCH].value;
+    q->one = q->many;
+    q->one.launch_s = 1e-6 * d->number[TRANSFER_ONE_LAUNCH].value;
+    q->fill_rows = d->number[TRANSFER_FILL].value;
+    q->attention_frac = d->number[TRANSFER_ATTENTION].value;
+    q->decode_attention_frac = d->number[TRANSFER_DECODE_ATTENTION].value;
+    q->knee = d->number[TRANSFER_KNEE].value;
 }
 
 static double price_s(const struct roofline *r, enum op_kind op, const struct work_shape *w)
@@ -142,15 +157,7 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
     struct soc_runtime q = p;
     roofline_init(&other, hwmodel_find("p-norm"), &soc, &large);
     roofline_init(&found, hwmodel_find("p-norm"), &soc, &large);
-    q.many.flop_per_s = 1e12 * d->number[TRANSFER_RATE].value;
-    q.many.bytes_per_s = 1e9 * d->number[TRANSFER_BANDWIDTH].value;
-    q.many.launch_s = 1e-6 * d->number[TRANSFER_LAUNCH].value;
-    q.one = q.many;
-    q.one.launch_s = 1e-6 * d->number[TRANSFER_ONE_LAUNCH].value;
-    q.fill_rows = d->number[TRANSFER_FILL].value;
-    q.attention_frac = d->number[TRANSFER_ATTENTION].value;
-    q.decode_attention_frac = d->number[TRANSFER_DECODE_ATTENTION].value;
-    q.knee = d->number[TRANSFER_KNEE].value;
+    found_fill(d, &q);
     roofline_set_runtime(&other, 0, &p);
     roofline_set_runtime(&found, 0, &q);
     struct work_shape w[] = {prompt_of(300, 0), prompt_of(64, 500), decodes_of(1, 400),
@@ -163,6 +170,50 @@ START_TEST(a_known_machine_comes_back_and_predicts_another_model)
                           got, want);
         }
     }
+    fit_input_fini(&in);
+    drive_report_fini(&report);
+}
+END_TEST
+
+/* Odd kernels take up to twice as long as the model says. Errors count by the time of their
+ * kernels: half of the time is in kernels whose error is at most the median, and nine tenths in
+ * those of at most the P90. Less time than that is in kernels of smaller errors. */
+START_TEST(errors_are_quantiles_by_time)
+{
+    load();
+    struct roofline r;
+    struct soc_runtime p;
+    roofline_init(&r, hwmodel_find("p-norm"), &soc, &small);
+    truth_fill(&r, &p);
+    roofline_set_runtime(&r, 0, &p);
+    make_kernels(&r);
+    for (size_t i = 0; i < report.n_kernels; i++) {
+        report.kernels[i].ns += report.kernels[i].ns * (int64_t)(i * i % 11) / 10;
+    }
+    struct fit_input in;
+    fit_input_init(&in, DRIVE_CLOCK_CPU);
+    fit_input_add(&in, &report, 1.0, false);
+    static struct transfer t;
+    static const struct fit nothing_changes_over;
+    transfer_fit(&in, &nothing_changes_over, &soc, &small, &t);
+    const struct transfer_device *d = &t.devices[0];
+    ck_assert_uint_eq(d->kinds, in.n); /* each kernel is a kind of its own */
+    found_fill(d, &p);
+    roofline_set_runtime(&r, 0, &p);
+    double all = 0.0, median = 0.0, p90 = 0.0, below_median = 0.0, below_p90 = 0.0;
+    for (size_t i = 0; i < in.n; i++) {
+        const struct drive_kernel *k = &in.kernels[i];
+        struct work_shape w = fit_shape(k);
+        double s = (double)k->ns / 1e9;
+        double error = fabs(price_s(&r, (enum op_kind)k->op, &w) / s - 1.0);
+        all += s;
+        median += error <= d->median_frac * (1.0 + 1e-9) ? s : 0.0;
+        p90 += error <= d->p90_frac * (1.0 + 1e-9) ? s : 0.0;
+        below_median += error < d->median_frac * (1.0 - 1e-9) ? s : 0.0;
+        below_p90 += error < d->p90_frac * (1.0 - 1e-9) ? s : 0.0;
+    }
+    ck_assert(below_median < 0.5 * all && median >= 0.5 * all && d->median_frac > 0.02);
+    ck_assert(below_p90 < 0.9 * all && p90 >= 0.9 * all && d->p90_frac > d->median_frac);
     fit_input_fini(&in);
     drive_report_fini(&report);
 }
@@ -191,5 +242,6 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(a_prompt_of_few_rows_runs_at_the_rate_of_decodes),
     TEST(a_known_machine_comes_back_and_predicts_another_model),
+    TEST(errors_are_quantiles_by_time),
 };
 SUITE_MAIN("transfer", suite)

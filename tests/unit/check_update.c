@@ -223,6 +223,34 @@ START_TEST(the_announced_gain_comes_true)
 }
 END_TEST
 
+/* The error of several benchmarks of an entry is the root of their mean variance. That of an entry
+ * without one is unknown. */
+START_TEST(errors_of_benchmarks_are_a_root_of_mean_squares)
+{
+    start(both, 0.3);
+    struct update_usual x;
+    update_usual(&u, &catalog, "openvino-2025", false, 3, &x);
+    uint32_t several = 0;
+    for (uint32_t runtime = 0; runtime < soc->devices[u.device].n_runtimes; runtime++) {
+        for (int phase = 0; phase < UPDATE_PHASES; phase++) {
+            double squares = 0.0;
+            uint32_t n = 0;
+            for (size_t i = 0; i < x.n; i++) {
+                if (x.v[i]->rows[phase].k.runtime == runtime) {
+                    squares += pow(update_predict(&u, &x.v[i]->rows[phase]).sd, 2.0);
+                    n++;
+                }
+            }
+            several += n > 1;
+            is_near(update_error_sd(&u, &x, runtime, (enum conformal_phase)phase),
+                    n > 0 ? sqrt(squares / n) : (double)NAN);
+        }
+    }
+    ck_assert_uint_gt(several, 0);
+    update_usual_fini(&x);
+}
+END_TEST
+
 /* Two widths of three pairs of machines, decode. Within the family of "a" both widths of a pair are
  * off by the same, so nothing is a width's own. From "a" to another family one is off by as much as
  * the other, the other way, so nothing is shared. */
@@ -300,6 +328,7 @@ static const struct suite_row tests[] = {
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
     TEST(the_announced_gain_comes_true),
+    TEST(errors_of_benchmarks_are_a_root_of_mean_squares),
     TEST(widths_share_an_error_within_a_family),
 };
 SUITE_MAIN("update", tests)
