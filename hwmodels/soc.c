@@ -151,9 +151,32 @@ static double versions_apart(const char *a, const char *b)
     return one ? fabs(x.number - y.number) : (double)INFINITY;
 }
 
+/* Length of the words that two toolchains' names begin with in common: 9 of "llama.cpp-rocm-8038"
+ * and "llama.cpp-vulkan". */
+static size_t words_shared(const char *a, const char *b)
+{
+    struct version x = version_of(a);
+    struct version y = version_of(b);
+    size_t na = x.toolchain > 0 ? x.toolchain : strlen(a);
+    size_t nb = y.toolchain > 0 ? y.toolchain : strlen(b);
+    size_t shared = 0;
+    for (size_t i = 0; i <= na && i <= nb; i++) {
+        bool ends = (i == na || a[i] == '-') && (i == nb || b[i] == '-');
+        shared = ends ? i : shared;
+        if (i == na || i == nb || a[i] != b[i]) {
+            break;
+        }
+    }
+    return shared;
+}
+
+/* Only entries of the model's width count, since bits decide how much is read from memory.
+ * Preference: the requested name, its nearest version, the most words of its toolchain, the usual
+ * name. Without an entry for the width, the default is used. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,
                           enum soc_match *match)
 {
+    enum { OTHER_NAME = 1, USUAL, WORDS, VERSION, NAME };
     const char *usual = d->runtimes[d->fallback].runtime;
     uint32_t best = d->fallback;
     double best_score = 0.0;
@@ -163,22 +186,28 @@ uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint3
         if (r->weight_bits != weight_bits) {
             continue;
         }
-        double cover = runtime == NULL ? 0.0 : (double)covers(r->runtime, runtime);
-        double apart = runtime == NULL ? (double)INFINITY : versions_apart(r->runtime, runtime);
-        /* Only entries of the model's width count, since bits decide how much is read from memory.
-         * Preference: the requested name, its nearest version, the usual name. Without an entry for
-         * the width, the default is used. */
-        int rank = cover > 0.0 ? 4 : isfinite(apart) ? 3 : strcmp(r->runtime, usual) == 0 ? 2 : 1;
-        double score = rank == 4 ? cover : rank == 3 ? -apart : 0.0;
+        bool is_usual = strcmp(r->runtime, usual) == 0;
+        int rank = is_usual ? USUAL : OTHER_NAME;
+        double score = 0.0;
+        if (runtime != NULL) {
+            double cover = (double)covers(r->runtime, runtime);
+            double apart = versions_apart(r->runtime, runtime);
+            double words = (double)words_shared(r->runtime, runtime);
+            rank = cover > 0.0 ? NAME : isfinite(apart) ? VERSION : words > 0.0 ? WORDS : rank;
+            score = rank == NAME      ? cover
+                    : rank == VERSION ? -apart
+                    : rank == WORDS   ? words + (is_usual ? 0.5 : 0.0)
+                                      : 0.0;
+        }
         if (rank > best_rank || (rank == best_rank && score > best_score)) {
             best = i;
             best_rank = rank;
             best_score = score;
         }
     }
-    *match = best_rank == 4 || (runtime == NULL && best_rank > 0) ? SOC_MATCH_EXACT
-             : best_rank == 3                                     ? SOC_MATCH_VERSION
-                                                                  : SOC_MATCH_OTHER;
+    *match = best_rank == NAME || (runtime == NULL && best_rank > 0) ? SOC_MATCH_EXACT
+             : best_rank == VERSION                                  ? SOC_MATCH_VERSION
+                                                                     : SOC_MATCH_OTHER;
     return best;
 }
 

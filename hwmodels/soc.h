@@ -282,7 +282,9 @@ enum soc_match {
  *   1. exact: the same name;
  *   2. exact: the longest name that `runtime` is a version of ("x-2025" for "x-2025.3");
  *   3. version: the nearest version of the same toolchain and build ("x-2025" for "x-2026.0");
- *   4. other: the default's runtime at this width, any runtime at this width, the default.
+ *   4. other: the toolchain whose name begins with the most words of this one's
+ *      ("llama.cpp-sycl-9843" for "llama.cpp-vulkan-10000"), of several the default's;
+ *   5. other: the default's runtime at this width, any runtime at this width, the default.
  * A name is a toolchain, "-" and a version of up to three numbers, then "-" and a build. runtime
  * NULL: any of the right width is exact, the default's runtime first. */
 uint32_t soc_runtime_find(const struct soc_device *d, const char *runtime, uint32_t weight_bits,

@@ -1,4 +1,4 @@
-/* Which runtime of a device a run takes. */
+/* Which runtime of a device a run takes, and which stands in for one that the file lacks. */
 #include <string.h>
 
 #include "hwmodels/soc.h"
@@ -59,9 +59,41 @@ START_TEST(a_runtime_that_the_device_lacks_is_refused)
 }
 END_TEST
 
+static const char *other(const struct soc_device *d, const char *runtime)
+{
+    enum soc_match match;
+    uint32_t r = soc_runtime_find(d, runtime, 4, &match);
+    ck_assert_int_eq(match, SOC_MATCH_OTHER);
+    return d->runtimes[r].runtime;
+}
+
+/* Another backend of the same program says more than the default of another program. Of several
+ * with as many words in common it is the default, and a part of a word is none. */
+START_TEST(the_toolchain_with_the_most_words_in_common_stands_in)
+{
+    static struct soc_device d = {
+        .n_runtimes = 5,
+        .runtimes = {{.runtime = "openvino-2025", .weight_bits = 4},
+                     {.runtime = "llama.cpp-vulkan-9000", .weight_bits = 4},
+                     {.runtime = "llama.cpp-sycl-9843", .weight_bits = 4},
+                     {.runtime = "llama.cpp-sycl-fa-9843", .weight_bits = 4},
+                     {.runtime = "openvino-genai-2025", .weight_bits = 4}}};
+    ck_assert_str_eq(other(&d, "llama.cpp-sycl-f16-4008"), "llama.cpp-sycl-9843");
+    ck_assert_str_eq(other(&d, "llama.cpp-sycl"), "llama.cpp-sycl-9843");
+    ck_assert_str_eq(other(&d, "llama.cpp-sycl-fa"), "llama.cpp-sycl-fa-9843");
+    ck_assert_str_eq(other(&d, "llama.cpp-b4567"), "llama.cpp-vulkan-9000");
+    ck_assert_str_eq(other(&d, "llama.cpp"), "llama.cpp-vulkan-9000");
+    ck_assert_str_eq(other(&d, "openvino-npuw-2025"), "openvino-2025");
+    ck_assert_str_eq(other(&d, "llama-1"), "openvino-2025");
+    d.fallback = 3;
+    ck_assert_str_eq(other(&d, "llama.cpp-metal-1"), "llama.cpp-sycl-fa-9843");
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("runtimes"),
     TEST(a_device_may_state_the_runtime_that_runs_take),
     TEST(a_runtime_that_the_device_lacks_is_refused),
+    TEST(the_toolchain_with_the_most_words_in_common_stands_in),
 };
 SUITE_MAIN("runtime of a device", suite)
