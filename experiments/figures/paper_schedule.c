@@ -87,11 +87,12 @@ static int run_all(const struct paper *p, int (*run)(int argc, char **argv), str
             paper_put(p, NULL, p->commands[i].to != NULL ? p->commands[i].to : "/dev/null", e);
         OWNED char *command = paper_put(p, NULL, p->commands[i].run, e);
         rc = command == NULL || to == NULL ? -EINVAL : run_child(command, to, run);
-        if (command != NULL && to != NULL && rc != 0) {
-            OWNED char *end = rc > 0 ? xformat("with status %d", rc) : xstrdup("without a status");
-            (void)err_add(e, "%s: commands[%u].run: \"%s\" ended %s", p->file, i,
-                          p->commands[i].run, end);
-            rc = -EINVAL;
+        if (rc > 0) {
+            rc = err_add(e, "%s: commands[%u].run: \"%s\" ended with status %d", p->file, i,
+                         p->commands[i].run, rc);
+        } else if (command != NULL && to != NULL && rc < 0) {
+            (void)err_add(e, "%s: commands[%u].run: \"%s\" ended without a status", p->file, i,
+                          p->commands[i].run);
         }
     }
     return rc;

@@ -1,4 +1,4 @@
-/* Which runtime of a device a run takes, and which stands in for one that the file lacks. */
+/* Which runtime of a device a run takes, and which replaces one that the file lacks. */
 #include <string.h>
 
 #include "hwmodels/soc.h"
@@ -67,8 +67,8 @@ static const char *other(const struct soc_device *d, const char *runtime)
     return d->runtimes[r].runtime;
 }
 
-/* Another backend of the same program says more than the default of another program. Of several
- * with as many words in common it is the default, and a part of a word is none. */
+/* Another backend of the same program says more than the default of another program. The default
+ * wins among several with as many words in common. A part of a word is no word. */
 START_TEST(the_toolchain_with_the_most_words_in_common_stands_in)
 {
     static struct soc_device d = {
