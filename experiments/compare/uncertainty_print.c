@@ -169,7 +169,7 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                      text_plural(u->machines.n_factors));
     DOCUMENT_VALUES(d, "machines", u->machines.n_draws, "uncertain_numbers", u->machines.n_factors,
                     "runs", u->runs, "runs_of_plain_comparison", plain, "failed_machines",
-                    u->n_failed);
+                    u->n_failed, "unserved_runs", u->n_cut);
     document_note(d,
                   "%u runs, %.1f times the %u of the plain comparison; a probability of 0.5 is "
                   "known to +- %.2f with so many machines",

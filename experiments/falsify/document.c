@@ -137,7 +137,8 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
                   o->metric, a, b, r->n_tried, text_plural(r->n_tried), o->replications,
                   text_plural(o->replications), r->n_out, runs->n_runs);
     DOCUMENT_VALUES(d, "policy", a, "baseline", b, "metric", o->metric, "worlds", r->n_tried,
-                    "worlds_out", r->n_out, "runs", runs->n_runs, "found", r->found);
+                    "worlds_out", r->n_out, "runs", runs->n_runs, "pairs_cut", runs->n_cut, "found",
+                    r->found);
     put_failures(runs, d);
     if (runs->n_cut > 0) {
         document_note(d,

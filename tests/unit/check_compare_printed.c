@@ -210,6 +210,7 @@ static struct uncertainty *result_of(uint32_t machines)
     u->n_policies = 2;
     u->runs = 40;
     u->n_failed = 3;
+    u->n_cut = 5;
     u->machines.n_draws = machines;
     u->machines.n_factors = 3;
     u->machines.n_rows = 8;
@@ -287,13 +288,14 @@ static struct uncertainty *result_of(uint32_t machines)
 #define BEST_OF_M MEAN("p:a=1", "0.125", "50", "60") "," MEAN("q", "0.25", "51", "61")
 #define BEST_OF_N MEAN("p:a=1", "0.375", "52", "62") "," MEAN("q", "0.5", "53", "63")
 #define COUNTS                                                                                     \
-    "\"uncertain_numbers\":3,\"runs\":40,\"runs_of_plain_comparison\":10,\"failed_machines\":3,"
+    "\"uncertain_numbers\":3,\"runs\":40,\"runs_of_plain_comparison\":10,\"failed_machines\":3,"   \
+    "\"unserved_runs\":5,"
 #define BEST "\"best\":{\"m.s\":{" BEST_OF_M "},\"n.s\":{" BEST_OF_N "}},"
 #define ROWS "\"draws_level_frac\":0.95,\"measured_rows\":8,\"measured_rows_inside_frac\":0.75"
 #define COMMON COUNTS "\"pairs\":{\"m.s\":" PAIR_OF_M ",\"n.s\":" PAIR_OF_N "}," BEST ROWS
 
 /* 63 machines are too few to name numbers. 40 runs are 4 times the 10 of 5 replications of two
- * policies, and 0.5 / sqrt(63) is 0.063. */
+ * policies, 2 runs of each on every machine are 252, and 0.5 / sqrt(63) is 0.063. */
 START_TEST(few_machines_name_no_numbers)
 {
     struct compare_plan plan = plan_of();
@@ -306,6 +308,8 @@ START_TEST(few_machines_name_no_numbers)
         "on 63 machines that the true one may be, 3 uncertain numbers\n"
         "40 runs, 4.0 times the 10 of the plain comparison; a probability of 0.5 is known to +- "
         "0.06 with so many machines\n"
+        "5 of 252 runs on these machines ended with requests unserved; latencies do not cover "
+        "them\n"
         "metric policy P(better) +- P(not worse) difference sampling: from to machine: from to "
         "machine's share\n"
         "m.s q 0.62 1.25 0.50 5 7 9 11 13 0.25\nn.s q 0.12 0.25 0.75 4 6 8 10 12 0.50\n"
