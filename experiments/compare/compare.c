@@ -67,37 +67,6 @@ static void note_member(const struct compare_plan *plan, uint32_t cell,
     }
 }
 
-/* See compare_take in the header. */
-static void spread(double *x, uint32_t n)
-{
-    double sum = 0.0;
-    uint32_t defined = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        sum += isnan(x[i]) ? 0.0 : x[i];
-        defined += isnan(x[i]) ? 0u : 1u;
-    }
-    const double mean = sum / defined;
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = mean + (x[i] - mean) * sqrt(defined);
-    }
-}
-
-/* Statuses are counted unchanged; all other metrics are treated as a sample. */
-static void as_sample(const struct compare_plan *plan, struct compare_result *r)
-{
-    r->verdicts = xmalloc(((size_t)r->n_policies * r->replications + 1) * sizeof *r->verdicts);
-    for (uint32_t p = 0; p < r->n_policies; p++) {
-        const double *x = compare_values(r, p, "backlog.verdict");
-        for (uint32_t i = 0; i < r->replications; i++) {
-            r->verdicts[(size_t)p * r->replications + i] = x != NULL ? x[i] : METRIC_UNDEFINED;
-        }
-        for (size_t k = 0; plan->options != NULL && plan->options->resample && k < r->n_metrics;
-             k++) {
-            spread(values_at(r, p, k), r->replications);
-        }
-    }
-}
-
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *o,
                   struct compare_result *out)
 {
@@ -127,7 +96,6 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
         }
     }
     SIM_ASSERT(out->replications * out->n_policies == o->n && out->n_failures <= o->n);
-    as_sample(plan, out);
 }
 
 void compare_run(const struct compare_plan *plan, struct compare_result *out)
@@ -156,14 +124,13 @@ void compare_result_fini(struct compare_result *r)
     free(r->values);
     free(r->failures);
     free(r->not_run);
-    free(r->verdicts);
     *r = (struct compare_result){0};
 }
 
 bool compare_battery_gave_out(const struct compare_result *r, uint32_t policy, uint32_t replication)
 {
-    return r->verdicts != NULL && r->verdicts[(size_t)policy * r->replications + replication] ==
-                                      (double)METRICS_BATTERY_EMPTY;
+    const double *x = compare_values(r, policy, "backlog.verdict");
+    return x != NULL && x[replication] == (double)METRICS_BATTERY_EMPTY;
 }
 
 const double *compare_values(const struct compare_result *r, uint32_t policy, const char *metric)

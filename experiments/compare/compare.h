@@ -43,13 +43,9 @@ struct compare_result {
     uint32_t n_failures;
     uint32_t n_not_run; /* runs that a store lacks: a sweep was stopped, or is not finished */
     uint32_t *not_run;  /* owned; [policy], its share of n_not_run */
-    double *verdicts; /* owned; [policy][replication], enum metrics_verdict; NaN: the run failed */
 };
 
-/* Runs every policy on every replication. Failed runs are listed. If sessions are redrawn from a
- * recording, every value's distance from its metric's mean is multiplied by sqrt(replications).
- * More draws add no information beyond the recording, so the standard error of the mean is the
- * spread of single draws. */
+/* Runs every policy on every replication. Failed runs are listed. */
 void compare_run(const struct compare_plan *plan, struct compare_result *out);
 /* Makes the result from existing runs. Run number: replication * n_policies + policy. */
 void compare_take(const struct compare_plan *plan, const struct study_outcomes *runs,

@@ -28,6 +28,44 @@ static uint32_t n_observed(const struct compare_result *r)
     return is_one_run(r) ? 1 : r->replications;
 }
 
+/* Pairs as statistics take them. If sessions are redrawn from a recording, the distance of each
+ * value from the mean of the pairs is multiplied by the square root of their number. More draws add
+ * no information beyond the recording, so the standard error of the mean is the spread of single
+ * draws. A mean of other draws than those of the pairs would move the difference. */
+struct sample {
+    double *x, *base; /* owned; undefined in both where either is */
+};
+
+static void spread(double *x, uint32_t n)
+{
+    struct stats_interval s = stats_mean(x, n, STATS_LEVEL_FRAC);
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = s.mean + (x[i] - s.mean) * sqrt(s.n);
+    }
+}
+
+static struct sample sample_of(const struct compare_plan *plan, const double *x, const double *base,
+                               uint32_t n)
+{
+    struct sample s = {xmalloc((n + 1) * sizeof *s.x), xmalloc((n + 1) * sizeof *s.base)};
+    for (uint32_t i = 0; i < n; i++) {
+        bool both = isfinite(x[i]) && isfinite(base[i]);
+        s.x[i] = both ? x[i] : METRIC_UNDEFINED;
+        s.base[i] = both ? base[i] : METRIC_UNDEFINED;
+    }
+    if (plan->options != NULL && plan->options->resample) {
+        spread(s.x, n);
+        spread(s.base, n);
+    }
+    return s;
+}
+
+static void sample_fini(struct sample *s)
+{
+    free(s->x);
+    free(s->base);
+}
+
 /* Fills p[policy], that of the difference from the baseline; NaN for the baseline. */
 static void put_p(const struct compare_plan *plan, const struct compare_result *r, const char *name,
                   uint32_t n, double *p)
@@ -36,7 +74,9 @@ static void put_p(const struct compare_plan *plan, const struct compare_result *
     for (uint32_t i = 0; i < r->n_policies; i++) {
         struct stats_paired d = {.base_mean = METRIC_UNDEFINED};
         if (base != NULL) {
-            d = stats_paired(compare_values(r, i, name), base, n, STATS_LEVEL_FRAC);
+            SCOPED(sample_fini)
+            struct sample s = sample_of(plan, compare_values(r, i, name), base, n);
+            d = stats_paired(s.x, s.base, n, STATS_LEVEL_FRAC);
         }
         p[i] = i == plan->baseline ? METRIC_UNDEFINED : stats_p(&d);
     }
@@ -66,19 +106,21 @@ static void put_row(const struct compare_plan *plan, const struct compare_result
     const double *x = compare_values(r, policy, metric);
     const double *base = compare_values(r, plan->baseline, metric);
     enum stats_method method;
-    struct stats_interval s = stats_reported(x, n, &method);
+    SCOPED(sample_fini) struct sample own = sample_of(plan, x, x, n);
+    SCOPED(sample_fini) struct sample pairs = sample_of(plan, x, base, n);
+    struct stats_interval s = stats_reported(own.x, n, &method);
     FRAME_CELLS(
         f, plan->policies[policy].label, metric,
         frame_shown(s.mean, document_format("%s%s", stats_format(&s), method_words[method])), s.low,
         s.high, method_names[method], s.n);
-    struct stats_paired diff = stats_reported_paired(x, base, n);
+    struct stats_paired diff = stats_reported_paired(pairs.x, pairs.base, n);
     diff.relevance_frac = plan->relevance_frac;
     double p_holm = family != NULL ? family[policy] : METRIC_UNDEFINED;
     const char *verdict = significance_text(&diff, p_holm);
     if (policy == plan->baseline) {
         frame_skip(f, 9);
     } else {
-        struct stats_interval ratio = stats_ratio(x, base, n, STATS_LEVEL_FRAC);
+        struct stats_interval ratio = stats_ratio(pairs.x, pairs.base, n, STATS_LEVEL_FRAC);
         const double v[] = {diff.diff.mean, diff.diff.low, diff.diff.high, ratio.mean,
                             ratio.low,      ratio.high,    stats_p(&diff)};
         for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
@@ -95,8 +137,9 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
 {
     document_heading(d, "replications (UNDECIDED: too short to tell)");
     bool any_empty = false;
-    for (size_t i = 0; r->verdicts != NULL && i < (size_t)r->n_policies * r->replications; i++) {
-        any_empty = any_empty || r->verdicts[i] == (double)METRICS_BATTERY_EMPTY;
+    for (uint32_t i = 0; i < r->n_policies * r->replications; i++) {
+        any_empty =
+            any_empty || compare_battery_gave_out(r, i / r->replications, i % r->replications);
     }
     const struct frame_column columns[] = {
         {.name = "policy", .title = "", .kind = FRAME_TEXT},
@@ -115,7 +158,7 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     }
     frame_indent(t, 2);
     for (uint32_t p = 0; p < r->n_policies; p++) {
-        const double *x = r->verdicts != NULL ? r->verdicts + (size_t)p * r->replications : NULL;
+        const double *x = compare_values(r, p, "backlog.verdict");
         uint32_t count[METRICS_VERDICTS] = {0};
         uint32_t ok = 0;
         for (uint32_t i = 0; i < r->replications && x != NULL; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/compare/compare.h"
 #include "experiments/compare/select.h"
 #include "experiments/compare/uncertainty.h"
 #include "experiments/shell/document.h"
@@ -515,6 +516,31 @@ START_TEST(every_number_says_what_to_measure)
 }
 END_TEST
 
+/* Draws of one recording are moved from their mean by the square root of how many there are. Two of
+ * three pairs have both values. These pairs differ by 100 and 110; moved from their mean of 105,
+ * they have a standard error of 5 sqrt(2). Student's quantile is 12.706. The draw without a partner
+ * is in the mean of its policy only. */
+START_TEST(draws_of_a_recording_are_spread_by_pairs)
+{
+    static struct metric name = {.name = "a.s"};
+    double of[] = {0, 500, 400, 100, NAN, 510};
+    struct config_options options = {.resample = true};
+    struct compare_plan plan = {.options = &options, .policies = three, .n_policies = 2};
+    struct compare_result r = {2, 3, 1, 1, .names = &name, .values = of};
+    static const char *const metrics[] = {"a.s"};
+    struct document *d = document_new();
+    compare_document(&plan, &r, metrics, 1, false, d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    const cJSON *p = json_member(tree, "policies")->child->child;
+    const cJSON *q = json_member(json_member(tree, "policies"), "q")->child;
+    double half = 12.7062047 * 5 * sqrt(2);
+    ck_assert_double_eq_tol(json_number(p, "mean"), 300, 1e-9);
+    ck_assert_double_eq_tol(json_number(q, "diff_low"), 105 - half, 1e-5);
+    ck_assert_double_eq_tol(json_number(q, "diff_high"), 105 + half, 1e-5);
+    ck_assert_double_eq_tol(json_number(q, "ratio"), 305.0 / 200.0, 1e-9);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("selections"),
     TEST(a_decided_selection),
@@ -526,5 +552,7 @@ static const struct suite_row rows[] = {
     TEST(few_machines_name_no_numbers),
     TEST(many_machines_name_the_numbers),
     TEST(every_number_says_what_to_measure),
+    CASE("redrawn sessions"),
+    TEST(draws_of_a_recording_are_spread_by_pairs),
 };
 SUITE_MAIN("comparisons as they are printed", rows)
