@@ -163,6 +163,16 @@ static void take_middle(struct uncertainty_share *s)
     *(turned ? &s->difference_turns : &s->difference_holds) = s->difference_middle;
 }
 
+/* Whether the requests of a replication have no difference on the file's machine: none of a class.
+ */
+static bool has_none(const struct uncertainty *u, const struct uncertainty_pair *p, uint32_t k)
+{
+    const char *metric = u->metrics[p->metric];
+    return k < u->nominal->replications &&
+           isnan(compare_values(u->nominal, p->policy, metric)[k] -
+                 compare_values(u->nominal, u->plan->baseline, metric)[k]);
+}
+
 /* Runs both sides of every request. */
 static void answer(struct uncertainty *u, const struct questions *q)
 {
@@ -180,12 +190,16 @@ static void answer(struct uncertainty *u, const struct questions *q)
     for (uint32_t i = 0; i < q->n; i++) {
         const char *metric = u->metrics[q->v[i].pair->metric];
         double sum = 0.0;
+        uint32_t counted = 0;
         for (uint32_t k = 0; k < UNCERTAINTY_FLIP_RUNS; k++, of += 2) {
             bool ran = all_ran(u, of, 2);
-            sum +=
+            double d =
                 ran ? study_value(&of[0], metric) - study_value(&of[1], metric) : METRIC_UNDEFINED;
+            bool none = has_none(u, q->v[i].pair, k);
+            sum += none ? 0.0 : d;
+            counted += !none;
         }
-        *q->v[i].difference = sum / UNCERTAINTY_FLIP_RUNS;
+        *q->v[i].difference = sum / counted;
     }
 }
 

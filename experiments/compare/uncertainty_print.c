@@ -95,7 +95,7 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
         {.name = "low", .title = "low", .format = "%.4g"},
         {.name = "high", .title = "high", .format = "%.4g"},
         {.name = "holds_at", .title = "order holds at", .format = "%.4g"},
-        {.name = "turns_at", .title = "turns at", .format = "%.4g", .missing = "never"},
+        {.name = "turns_at", .title = "turns at", .format = "%.4g"},
         {.name = "difference_holds", .only_data = true},
         {.name = "difference_turns", .only_data = true},
         {.name = "difference_file", .only_data = true},
@@ -110,9 +110,12 @@ static void put_shares(const struct compare_plan *plan, const struct uncertainty
             const struct uncertainty_share *s = &p->top[k];
             const struct machine_factor *x = &u->machines.factor[s->factor];
             const double nan = (double)NAN;
+            bool known = !isnan(s->difference_file + s->difference_low + s->difference_high);
+            struct frame_value turns = s->flips ? frame_value_number(s->turns_at)
+                                                : frame_shown(nan, known ? "never" : "not known");
             FRAME_ROW(f, u->metrics[p->metric], plan->policies[p->policy].label,
                       factor_name(plan, x), x->path, s->share, s->low, s->high, x->nominal, x->low,
-                      x->high, s->flips ? s->holds_at : nan, s->flips ? s->turns_at : nan,
+                      x->high, s->flips ? s->holds_at : nan, turns,
                       s->flips ? s->difference_holds : nan, s->flips ? s->difference_turns : nan,
                       s->difference_file, s->difference_low, s->difference_high, s->wrong_after);
         }
