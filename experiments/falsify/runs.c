@@ -96,12 +96,13 @@ void falsify_simulate(void *ctx, const struct falsify_ask *ask, double *loss)
 
 /* ---- the request that explains the loss ---- */
 
-/* Returns the replication with the largest loss. */
+/* Returns the replication with the largest loss. One without a value has none. */
 static uint32_t worst_of(const struct falsify_result *r, uint32_t n)
 {
     uint32_t worst = 0;
     for (uint32_t i = 1; i < n; i++) {
-        worst = r->least_loss[i] > r->least_loss[worst] ? i : worst;
+        bool more = isnan(r->least_loss[worst]) || r->least_loss[i] > r->least_loss[worst];
+        worst = more ? i : worst;
     }
     return r->least_first + worst;
 }

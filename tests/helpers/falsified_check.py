@@ -33,7 +33,31 @@ def times(x):
     return f"{x['ratio']:.3g} times [{x['low']:.3g}, {x['high']:.3g}], n={x['n']}"
 
 
+def mixed(x):
+    """A step of splitmix64."""
+    x = (x + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def explains_a_loss():
+    """The first replication of the smallest change has no reactive request, so another one lost most."""
+    few = ["--workload", "mixed:reactive_per_min=2,proactive_per_min=8,duration_s=60", "--over", "machine", "--budget", "8", "--replications", "1", "--confirm", "5"]
+    metric = "reactive.e2e_s.mean"
+    d = json.loads(said("falsify", "--policy", POLICY, "--baseline", BASELINE, "--metric", metric, *few, "--seed", "47", "--json", "-q", status=(0, 1)))["searches"][0]
+    command = d["compare_command"].split()
+    scenario = command[command.index("--soc"):]
+    seeds = [mixed((mixed(47) + 0x9E3779B97F4A7C15 * (300000 + i)) % 2**64) >> 11 for i in range(5)]
+    runs = [[json.loads(said("run", "--policy", p, "--seed", s, *scenario, "--json", "-q"))["metrics"][metric] for p in (POLICY, BASELINE)] for s in seeds]
+    same("a replication without the metric", runs[0], [None, None])
+    losses = {s: math.log(a / b) for s, (a, b) in zip(seeds, runs) if a is not None}
+    same("mean loss", d["least"]["ratio"], math.exp(sum(losses.values()) / len(losses)), 1e-9)
+    same("seed that lost most", d.get("reason", {}).get("seed"), max(losses, key=losses.get))
+
+
 def main():
+    explains_a_loss()
     whole = json.loads(said(*ASKED, "--json", "-q", status=(0, 1)))
     d = whole["searches"][0]
     text = said(*ASKED, "-q", status=(0, 1)).split("\n")
