@@ -40,11 +40,17 @@ void judge_values(const struct judge_runs *r, uint32_t point, const char *metric
     }
 }
 
+/* A replication without requests has none for anybody. */
+static bool has_failed(const struct study_outcome *o)
+{
+    return o->status != 0 && o->status != STUDY_NO_WORKLOAD;
+}
+
 bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,
                 uint32_t k)
 {
     const struct study_outcome *o = at(policy, point, k);
-    return o->status != 0 || study_left(o) > study_left(at(reference, point, k));
+    return has_failed(o) || study_left(o) > study_left(at(reference, point, k));
 }
 
 /* Values of both policies, and the pairs that point to them. */
@@ -97,7 +103,7 @@ void judge_gains(const struct suite *s, const struct judge_runs *policy,
 static void note_failures(const struct judge_runs *policy, struct judge_result *out)
 {
     for (uint32_t i = 0; i < policy->outcomes.n; i++) {
-        if (policy->outcomes.v[i].status != 0 && out->n_failed++ == 0) {
+        if (has_failed(&policy->outcomes.v[i]) && out->n_failed++ == 0) {
             out->failed = &policy->outcomes.v[i];
             out->failed_cell = i;
         }

@@ -246,6 +246,23 @@ START_TEST(a_request_that_ends_with_its_job_is_not_refused)
 }
 END_TEST
 
+/* A replication without requests is no failure; any other run without a result is one. */
+START_TEST(a_replication_without_requests_is_no_failure)
+{
+    struct study_outcome *of[] = {at(&policy, 1, 2), at(&reference, 1, 2)};
+    for (int i = 0; i < 2; i++) {
+        fails(of[i], "no requests");
+        of[i]->status = STUDY_NO_WORKLOAD;
+    }
+    struct judge_result r;
+    judge_result_of(&suite, &policy, &reference, NULL, &r);
+    ck_assert(!judge_lost(&policy, &reference, 1, 2) && r.n_failed == 0);
+    of[0]->status = -EIO;
+    judge_result_of(&suite, &policy, &reference, NULL, &r);
+    ck_assert(judge_lost(&policy, &reference, 1, 2) && r.n_failed == 1);
+}
+END_TEST
+
 /* ln(mean / best) of what is scored and known: less time and more requests are nearer. */
 START_TEST(headroom_is_the_mean_distance_to_the_best)
 {
@@ -474,6 +491,7 @@ static const struct suite_row rows[] = {
     CASE("made up", .setup = setup, .teardown = teardown),
     TEST(a_judgement_is_worked_out_again),
     TEST(a_request_that_ends_with_its_job_is_not_refused),
+    TEST(a_replication_without_requests_is_no_failure),
     TEST(headroom_is_the_mean_distance_to_the_best),
     TEST(a_judgement_is_told_whole),
     TEST(a_regression_has_its_ratio_and_chance),
