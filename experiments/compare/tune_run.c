@@ -86,16 +86,20 @@ static bool try_draws(const struct tune *t, struct probe *probes)
 
 /* ---- training ---- */
 
-/* Training mean; NaN: the configuration cannot be chosen. */
+/* Training mean; NaN: the configuration cannot be chosen. A replication that has no request of the
+ * class does not count: all are served, and the metric has no value. */
 static double objective(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
     double sum = 0.0;
-    for (uint32_t i = 0; i < r->replications; i++) {
-        bool fine = x != NULL && isfinite(x[i]) && compare_served_all(r, policy, i);
-        sum += fine ? x[i] : METRIC_UNDEFINED;
+    uint32_t counted = 0;
+    for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
+        bool served = compare_served_all(r, policy, i);
+        bool none = served && isnan(x[i]);
+        sum += !served ? METRIC_UNDEFINED : none ? 0.0 : x[i];
+        counted += !none;
     }
-    return sum / r->replications;
+    return sum / counted;
 }
 
 /* "key=value,...": the differences between two settings of a policy, and keys given before. */

@@ -17,12 +17,14 @@ enum { DRAWS = 40, REPLICATIONS = 2 };
 static struct config_options options;
 static struct config config;
 static struct err err;
+static const char *metric; /* that is tuned for */
 
 static void setup(void)
 {
     options = config_options_default();
     options.workload = WORKLOAD;
     options.seed = 5;
+    metric = "all.e2e_s.mean";
     err = (struct err)ERR_INIT;
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
 }
@@ -157,8 +159,7 @@ static struct compare_result given;
 
 static void run_tune(const struct compare_plan *plan, uint32_t budget, struct tune *out)
 {
-    struct tune_options o = {
-        .budget = budget, .replications = REPLICATIONS, .metric = "all.e2e_s.mean"};
+    struct tune_options o = {.budget = budget, .replications = REPLICATIONS, .metric = metric};
     ck_assert_int_eq(tune_check(plan, &o, &err), 0);
     compare_run(plan, &given);
     tune_run(out, plan, &o, &given);
@@ -179,7 +180,7 @@ static double run_of(const struct config_policy *p, uint64_t seed, uint32_t k)
     struct runner_options opt = {0};
     ck_assert_int_eq(config_trace(&options, config_seed(seed, k), CONFIG_AS_WRITTEN, &t, &err), 0);
     int rc = runner_run(&config, p, &t, config_seed(seed, k), &opt, &r, &err);
-    return rc == 0 ? metric_list_find(&r.metrics, "all.e2e_s.mean")->value : HUGE_VAL;
+    return rc == 0 ? metric_list_find(&r.metrics, metric)->value : HUGE_VAL;
 }
 
 /* Its mean over the training replications, run one by one. */
@@ -288,6 +289,26 @@ START_TEST(configurations_that_drop_requests_are_out)
 }
 END_TEST
 
+/* One of the two training replications has no reactive request. The other one decides. */
+START_TEST(a_replication_without_the_class_does_not_count)
+{
+    config_fini(&config);
+    options.workload = "mixed:reactive_per_min=2,proactive_per_min=12,duration_s=40";
+    options.seed = 4;
+    metric = "reactive.e2e_s.mean";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    struct config_policy p = policy("fcfs");
+    struct compare_plan plan = plan_of(&p, 1, 2);
+    struct tune t;
+    run_tune(&plan, 3, &t);
+    double x[] = {run_of(&p, t.seed, 0), run_of(&p, t.seed, 1)};
+    ck_assert(isnan(x[0]) && isfinite(x[1]));
+    ck_assert_uint_eq(t.of[0].n_out, 0);
+    ck_assert_double_eq_tol(t.of[0].given_value, x[1], 1e-12 * x[1]);
+    end_tune(&t);
+}
+END_TEST
+
 START_TEST(training_seeds_are_no_test_seeds)
 {
     struct config_policy p = policy("fcfs");
@@ -381,6 +402,7 @@ static const struct suite_row suite[] = {
     TEST(a_selection_compares_over_the_replications_of_both),
     TEST(configurations_that_cannot_start_do_not_use_up_the_budget),
     TEST(configurations_that_drop_requests_are_out),
+    TEST(a_replication_without_the_class_does_not_count),
     TEST(training_seeds_are_no_test_seeds),
     TEST(results_do_not_depend_on_how_many_run_at_once),
     TEST(what_is_printed_is_corrected_together),
