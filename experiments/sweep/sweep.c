@@ -5,7 +5,7 @@
 #include "experiments/shell/progress.h"
 #include "sim/base/json.h"
 #include "sim/base/version.h"
-#include "sim/stats/stats.h"
+#include "sim/stats/stats_intervals.h"
 
 #define REPLICATION_BITS 20 /* of a job's number, for SPEC_MAX_REPLICATIONS */
 #define JOBS_PER_WORKER 500 /* per process, so that leaks of a plug-in do not add up */
@@ -192,7 +192,7 @@ static bool wide(const struct sweep *s, uint64_t point, double *values)
     for (uint32_t i = 0; i < s->spec->n_until; i++) {
         const struct spec_until *u = &s->spec->until[i];
         store_values(s->store, s->result->experiment, point, u->metric, values, s->until);
-        struct stats_interval x = stats_mean(values, s->until, STATS_LEVEL_FRAC);
+        struct stats_interval x = stats_reported(values, s->until, NULL); /* as it is printed */
         double limit = u->relative ? u->half_width * fabs(x.mean) : u->half_width;
         /* Negated, so that an interval of NaN counts as wide. */
         if (!(stats_half_width(&x) <= limit)) {

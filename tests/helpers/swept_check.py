@@ -114,6 +114,17 @@ def failures():
     run("sweep", "s.json", "-o", "u.db", "-q")
 
 
+def half_widths():
+    """The interval that `compare` prints of a skewed metric is as narrow as `until` asks for."""
+    spec = dict(SPEC, base={"workload": "mixed:duration_s=200"}, axes={"policy": ["fcfs"], "seed": [1, 2, 3]}, replications=4, max_replications=60,
+                until={"reactive.e2e_s.mean": {"half_width_frac": 0.4}}, metrics=["reactive.e2e_s.mean"])
+    (FOLDER / "h.json").write_text(json.dumps(spec))
+    run("sweep", "h.json", "-o", "h.db", "-q")
+    printed = [c["policies"]["fcfs"]["reactive.e2e_s.mean"] for c in json.loads(run("compare", "--store", "h.db", "--json", "-q", out=None))]
+    same("points", len(printed), 3)
+    same("half-widths", [round((x["high"] - x["low"]) / 2 / x["mean"], 3) for x in printed if x["high"] - x["low"] > 2 * 0.4 * x["mean"]], [])
+
+
 def main():
     (FOLDER / "s.json").write_text(json.dumps(SPEC))
     whole = sweeps()
@@ -121,6 +132,7 @@ def main():
     merges(whole)
     changed_files()
     failures()
+    half_widths()
     print("\n".join(f"FAILED: {b}" for b in BAD[:20]))
     print(f"printed by sweeps and merges, worked out again: {CHECKED}")
     return 1 if BAD or CHECKED < 90 else 0
