@@ -8,6 +8,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/scope_gsl.h"
 #include "sim/metrics/metric_table.h"
+#include "sim/stats/stats_intervals.h"
 
 #define BOOTSTRAPS 200
 
@@ -317,7 +318,7 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     const char *name = w->u->metrics[p->metric];
     const double *a = compare_values(nominal, p->policy, name);
     const double *b = compare_values(nominal, plan->baseline, name);
-    struct stats_paired s = stats_paired(a, b, nominal->replications, STATS_LEVEL_FRAC);
+    struct stats_paired s = stats_reported_paired(a, b, nominal->replications);
     p->gain = metric_is_gain(name);
     p->nominal = s.diff.mean;
     p->sampling_low = s.diff.low;

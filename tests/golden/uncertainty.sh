@@ -76,6 +76,17 @@ factors = few["uncertainty"]["factors"][metric]["edf"]
 assert factors and all(abs(f["difference_file"] - own) < 1e-9 for f in factors.values()), (own, factors)
 PY
 
+# Its interval of sampling is the printed one of the difference, also of ten skewed values.
+"$x" compare --policy edf --policy fcfs --workload mixed:duration_s=90 --replications 10 --uncertainty 16 --metric reactive.e2e_s.mean \
+    --quiet --json >"$dir/skewed.json" || fail "exit $?"
+python3 - "$dir/skewed.json" <<'PY' || fail "two intervals of one difference"
+import json, sys
+d = json.load(open(sys.argv[1]))
+said = d["policies"]["fcfs"]["reactive.e2e_s.mean"]
+drawn = d["uncertainty"]["pairs"]["reactive.e2e_s.mean"]["fcfs"]
+assert said["diff_low"] > 0 and (said["diff_low"], said["diff_high"]) == (drawn["sampling_low"], drawn["sampling_high"]), (said, drawn)
+PY
+
 # Iteration-level batches beat sharing the devices by time unless a batch of decodes costs nearly as
 # many products as it has rows. That was never measured on this part. With WHOLE=yes it takes two
 # seconds and a half.
