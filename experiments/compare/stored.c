@@ -338,6 +338,16 @@ static const char *where_of(const struct group *g)
     return xkeep(text_end(&t));
 }
 
+/* Whether the store has another experiment, from which the name tells this one. */
+static bool has_others(const struct group *g)
+{
+    bool others = false;
+    for (size_t i = 0; i < g->rows->n; i++) {
+        others = others || g->rows->v[i].experiment != g->first->experiment;
+    }
+    return others;
+}
+
 static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
                      struct store *s, struct document *d)
 {
@@ -365,8 +375,9 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
     double load = load_of(g);
     DOCUMENT_VALUES(d, "load", FRAME_IF(isfinite(load), load), "rate_scale",
                     FRAME_IF(isfinite(load), json_number(g->shared, "rate")), "where", plan->where);
-    if (plan->where[0] != '\0') {
-        document_heading(d, "==== %s: %s", of->name, plan->where);
+    if (plan->where[0] != '\0' || has_others(g)) {
+        document_heading(d, "==== %s%s%s", of->name, plan->where[0] != '\0' ? ": " : "",
+                         plan->where);
     }
     compare_head_document(&head, d);
 }

@@ -171,6 +171,12 @@ for id in 1 2; do
         echo "==== twice: {\"rate\":$rate,\"experiment\":\"$id\"}"
     done
 done | diff - "$dir/heads" || fail "two texts of one name"
+# Of two experiments each has its name above it, also where nothing but the policy varies.
+for name in one two; do
+    echo "{\"name\": \"$name\", \"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"base\": {\"workload\": \"w1:n=2\"}, \"metrics\": [\"energy_j\"]}" >"$dir/named.json"
+    "$x" sweep "$dir/named.json" -o "$dir/named.db" -q || fail "two names"
+done
+test "$("$x" compare --store "$dir/named.db" -q | grep '^====' | tr '\n' ' ')" = "==== one ==== two " || fail "no names above two experiments"
 test "$(cut -d: -f1-5 "$dir/err")" = "xpusim: note: without the figure pareto: $dir/first.db: comparison 1" || fail "figures left out: $(cat "$dir/err")"
 refuse "$dir/other.db: comparison 1: policies.fcfs: has no reactive.e2e_s.mean" report --store "$dir/other.db" -o "$dir/none.html"
 test ! -e "$dir/none.html" || fail "a page of a comparison without its metric"
