@@ -298,12 +298,47 @@ START_TEST(waits_of_a_job_are_sums_of_their_parts)
 }
 END_TEST
 
+/* A job's first line counts its requests, those in the foreground, and those that ended. */
+START_TEST(a_job_counts_its_requests)
+{
+    struct trace_row in_trace[STEPS] = {{.request_id = 10}, {.request_id = 11}, {.request_id = 12}};
+    const struct trace trace = {.rows = in_trace, .n = STEPS, .n_first = STEPS};
+    const struct explanation why = {.finished = true};
+    for (uint32_t mask = 0; mask < 1u << 2 * STEPS; mask++) {
+        struct critical_request v[STEPS];
+        uint32_t foreground = 0;
+        uint32_t ended = 0;
+        for (uint32_t i = 0; i < STEPS; i++) {
+            bool background = (mask >> i & 1) != 0;
+            bool has_ended = (mask >> (STEPS + i) & 1) != 0;
+            v[i] = (struct critical_request){.row = i,
+                                             .why = has_ended ? &why : NULL,
+                                             .background = background,
+                                             .after = CRITICAL_NONE};
+            foreground += background ? 0 : 1;
+            ended += has_ended ? 1 : 0;
+        }
+        const struct critical_path p = {
+            .v = v, .n = STEPS, .first_ns = NS_PER_S, .end_ns = 3 * NS_PER_S, .complete = true};
+        struct document *d = document_new();
+        job_path_document(&p, &trace, d);
+        OWNED char *text = shown_text(d, "text");
+        OWNED char *want = xformat("job of 3 requests, %u in the foreground, %u that ended: "
+                                   "2.000000 s from its first arrival to the end of its last "
+                                   "foreground request\n",
+                                   foreground, ended);
+        ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s", text);
+    }
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("explain", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(people_see_what_the_data_hold),
     TEST(requests_are_explained_by_their_own_model),
     TEST(latencies_otherwise_are_those_of_runs),
     TEST(a_job_without_a_time_says_why),
+    TEST(a_job_counts_its_requests),
     TEST(waits_of_a_job_are_sums_of_their_parts),
 };
 SUITE_MAIN("explain", rows)

@@ -406,6 +406,62 @@ START_TEST(recorded_requests_are_called_so)
 }
 END_TEST
 
+/* All that is stated makes a comparison one experiment of a store: its policies in their order,
+ * replications, baseline, rates and loads, and each option of its machine. A spec has nothing that
+ * is not stated. A comparison that is made again is the same one. */
+START_TEST(a_comparison_is_kept_with_all_that_it_is)
+{
+    static const double rates[] = {0.5, 2.0};
+    static const double loads[] = {0.25, 1.0};
+    static const char *const sets[] = {"sim.kv_block_tokens=8", "sim.kv_block_tokens=32"};
+    static struct config config = {.workload = "w:x=1"};
+    static struct config_options options = {.soc = "s", .llm = "m", .seed = 7};
+    static const struct config_policy policies[3] = {{.label = "a"}, {.label = "b:k=1"}};
+    enum { CASES = 8 };
+    static const char *const want[CASES] = {
+        "{\"name\":\"compare\",\"base\":{\"soc\":\"s\",\"llm\":\"m\",\"workload\":\"w:x=1\","
+        "\"seed\":7},\"axes\":{\"policy\":[\"a\"]},\"replications\":3}",
+        "\"axes\":{\"policy\":[\"a\",\"b:k=1\"]},\"replications\":3}",
+        "\"replications\":3,\"baseline\":\"b:k=1\"}",
+        "\"axes\":{\"rate\":[0.5,2],\"policy\":[\"a\",\"b:k=1\"]},\"replications\":3,"
+        "\"baseline\":\"b:k=1\",\"loads\":[0.25,1]}",
+        "\"seed\":7,\"machine\":\"e.json\"}",
+        "\"machine\":\"e.json\",\"ttft_slo_s\":2,\"tpot_slo_s\":0.5}",
+        "\"tpot_slo_s\":0.5,\"sim.kv_block_tokens\":\"32\"}",
+        "\"llm\":\"m\",\"trace\":\"w:x=1\","};
+    int64_t ids[CASES];
+    struct compare_plan plan = {.config = &config,
+                                .options = &options,
+                                .policies = policies,
+                                .n_policies = 1,
+                                .replications = 3,
+                                .how.store = store};
+    for (int i = 0; i < CASES; i++) {
+        plan.n_policies = i >= 1 ? 2 : 1;
+        plan.baseline = i >= 2 ? 1 : 0;
+        options.machine = i >= 4 ? "e.json" : NULL;
+        options.ttft_slo_s = i >= 5 ? 2.0 : 0.0;
+        options.tpot_slo_s = i >= 5 ? 0.5 : 0.0;
+        for (int k = 0; k < 2 && i >= 6; k++) {
+            options.sets[k] = xkeep(xstrdup(sets[k]));
+            options.n_sets = 2;
+        }
+        options.trace = i >= 7 ? "t.csv" : NULL;
+        for (int again = 0; again < 2; again++) {
+            stored_note(&plan, loads, rates, i >= 3 ? 2 : 0);
+            ck_assert(again == 0 || plan.experiment == ids[i]);
+            ids[i] = plan.experiment;
+        }
+        for (int k = 0; k < i; k++) {
+            ck_assert_int_ne(ids[i], ids[k]);
+        }
+        OWNED char *spec = store_experiment_spec(store, ids[i]);
+        ck_assert_msg(strstr(spec, want[i]) != NULL, "%s has not %s", spec, want[i]);
+    }
+    closed();
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("store", .setup = setup, .teardown = teardown),
     TEST(policies_are_compared_where_all_else_is_equal),
@@ -416,5 +472,6 @@ static const struct suite_row rows[] = {
     TEST(loads_and_baseline_are_those_of_the_runs),
     TEST(comparisons_of_nothing_are_refused),
     TEST(recorded_requests_are_called_so),
+    TEST(a_comparison_is_kept_with_all_that_it_is),
 };
 SUITE_MAIN("comparisons of a store", rows)

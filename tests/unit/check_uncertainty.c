@@ -203,6 +203,35 @@ START_TEST(a_residual_slows_one_phase_of_one_device)
 }
 END_TEST
 
+/* The printed ends of a residual are those of the middle 95 % of its draws. A Latin hypercube has a
+ * draw in each of 400 equal parts, so that ten are outside of either end, or at it. */
+START_TEST(the_ends_of_residuals_hold_the_middle_of_the_draws)
+{
+    draw("core-ultra-5-125h", N);
+    uint32_t residuals = 0;
+    const uint32_t tail = (uint32_t)lround(N * (1.0 - MACHINES_LEVEL_FRAC) / 2.0);
+    ck_assert_uint_eq(tail, 10);
+    for (uint32_t k = 0; k < machines.n_factors; k++) {
+        const struct machine_factor *f = &machines.factor[k];
+        uint32_t outside[2] = {0, 0};
+        uint32_t at[2] = {0, 0};
+        for (uint32_t i = 0; i < N; i++) {
+            outside[0] += value(i, k) < f->low;
+            outside[1] += value(i, k) > f->high;
+            at[0] += value(i, k) == f->low;
+            at[1] += value(i, k) == f->high;
+        }
+        for (int end = 0; end < 2 && f->kind == MACHINE_RESIDUAL; end++) {
+            ck_assert_msg(outside[end] <= tail && outside[end] + at[end] >= tail,
+                          "%s: %u outside of end %d, %u at it", f->path, outside[end], end,
+                          at[end]);
+            residuals++;
+        }
+    }
+    ck_assert_uint_gt(residuals, 0);
+}
+END_TEST
+
 /* y is x + x^2 / 2 + e / 2, with x and e standard normal. Var E[y|x] is 1 + 1/2, of 1 + 1/2 + 1/4
  * in all: 6/7. A factor that y does not know has 0, less than 0.02 with 400 draws (adjusted). */
 START_TEST(first_order_indices_of_a_known_sum)
@@ -532,6 +561,7 @@ static const struct suite_row suite[] = {
     TEST(drawn_machines_load),
     TEST(budgets_are_drawn_where_they_limit),
     TEST(residuals_are_factors_of_time),
+    TEST(the_ends_of_residuals_hold_the_middle_of_the_draws),
     TEST(a_residual_slows_one_phase_of_one_device),
     TEST(first_order_indices_of_a_known_sum),
     TEST(noise_is_no_sure_order),
