@@ -110,7 +110,8 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
     if (r->state_bytes > 0.0) {
         double of_state = r->state_flop_per_row * q->rows;
-        t->compute_s += of_state / (flop_per_s * (plain ? 1.0 : p->attention_frac));
+        double e_r = p->recurrence_frac > 0.0 ? p->recurrence_frac : p->attention_frac;
+        t->compute_s += of_state / (flop_per_s * (plain ? 1.0 : e_r));
         t->flop += of_state;
         t->bytes += r->state_bytes * w->sequences * share;
     }

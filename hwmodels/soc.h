@@ -79,6 +79,7 @@ struct soc_runtime {
     double decode_attention_frac;
     double special_attention_frac; /* e_s: prompts of models with special_attention; 0: as e_a */
     bool special_attention_own;    /* the file states it */
+    double recurrence_frac;        /* e_r: recurrences of states; 0: as e_a */
     uint32_t few_rows;             /* prompts with fewer rows per sequence run at e_d, too */
     double knee;                   /* exponent of `p-norm` */
     /* Additional costs of a batch, per sequence after the first (README): */

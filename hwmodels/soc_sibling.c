@@ -51,6 +51,7 @@ static const struct {
     {"width_fill", CONFORMAL_PREFILL, SCALE_COLUMNS},
     {"attention", CONFORMAL_PREFILL, SCALE_SHARE},
     {"special_attention", CONFORMAL_PREFILL, SCALE_SHARE},
+    {"recurrence", CONFORMAL_PREFILL, SCALE_SHARE},
     {"decode_attention", CONFORMAL_DECODE, SCALE_SHARE},
 };
 #define N_CARRIED (sizeof carried / sizeof carried[0])

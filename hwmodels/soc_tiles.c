@@ -24,6 +24,7 @@ static void runtime_share(struct soc_runtime *r, double share)
     r->attention_frac *= share / x.rate;
     r->decode_attention_frac *= share / x.rate;
     r->special_attention_frac *= share / x.rate;
+    r->recurrence_frac *= share / x.rate;
 }
 
 static void device_share(struct device *d, struct soc_device *sd, double share)

@@ -25,6 +25,7 @@ static const struct machine_number numbers[] = {
     {.name = ".decode_attention", .measure = ATTENTION},
     {.name = ".attention_launches", .measure = ATTENTION, .offset = 1.0},
     {.name = ".special_attention", .measure = ATTENTION},
+    {.name = ".recurrence", .measure = "a prompt of a model with states"},
     {.name = ".loader.fixed", .measure = LOADING},
     {.name = ".loader.bandwidth", .measure = LOADING},
     {.name = ".loader.swap_bandwidth", .measure = LOADING},

@@ -144,6 +144,7 @@ static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
     r->one.launch_s = 1e-6 * x[TRANSFER_ONE_LAUNCH];
     r->fill_rows = x[TRANSFER_FILL];
     r->width_fill = r->enqueue_s = r->prompt_enqueue_s = r->special_attention_frac = 0.0;
+    r->recurrence_frac = 0.0;
     r->attention_frac = x[TRANSFER_ATTENTION];
     r->decode_attention_frac = x[TRANSFER_DECODE_ATTENTION];
     r->knee = x[TRANSFER_KNEE];
@@ -360,6 +361,7 @@ void transfer_write(const struct transfer_device *d, cJSON *entry, const char *s
     cJSON_DeleteItemFromObject(entry, "enqueue");
     cJSON_DeleteItemFromObject(entry, "prompt_enqueue");
     cJSON_DeleteItemFromObject(entry, "special_attention");
+    cJSON_DeleteItemFromObject(entry, "recurrence");
     cJSON_DeleteItemFromObject(entry, "fit");
 }
 

@@ -228,6 +228,7 @@ static size_t transfer(struct fitted *from, struct fitted *to, double npu_share,
     scaled.width_fill *= x.width_fill;
     scaled.attention_frac *= rate / x.rate;
     scaled.special_attention_frac *= rate / x.rate;
+    scaled.recurrence_frac *= rate / x.rate;
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];

@@ -241,7 +241,7 @@ class Machine:
         few = shape.prompt_rows < r.get("few_rows", 0) * shape.prompts()
         late = shape.pairs if few else min(shape.decode_keys(), shape.pairs)
         speed = shape.pairs / (late / decode + (shape.pairs - late) / prompt)
-        speed, of_states = (1.0, 1.0) if self.sim["hwmodel"] == "roofline" else (speed, r["attention"])
+        speed, of_states = (1.0, 1.0) if self.sim["hwmodel"] == "roofline" else (speed, r.get("recurrence", 0) or r["attention"])
         key = m.key * m.m["kv_bytes_per_element"]
         further = max(0.0, shape.sequences * share - 1)
         gathered = r.get("kv_gather", 0) * key * own * further / shape.sequences

@@ -399,6 +399,7 @@ static const struct {
     {".attention_launches", "attention kernels over long prompts", 1, false},
     {".decode_attention", "attention kernels over long prompts", 0, false},
     {".special_attention", "attention kernels over long prompts", 0, false},
+    {".recurrence", "a prompt of a model with states", 0, false},
     {".attention", "attention kernels over long prompts", 0, false},
     {".fused_launches", "the shortest kernels, one after the other", 1, false},
     {".enqueue", "the shortest kernels, one after the other", 1, false},

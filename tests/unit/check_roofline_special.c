@@ -1,4 +1,4 @@
-/* Prompts of attention that matrix units do not compute. */
+/* Prompts of attention that matrix units do not compute, and states. */
 #include "tests/helpers/model.h"
 #include "tests/helpers/suite.h"
 
@@ -74,8 +74,46 @@ START_TEST(a_verification_runs_as_before)
 }
 END_TEST
 
+/* Nothing but attention takes time: 1 TFLOP/s, and attention at a half of it. Qwen3.5 4B has 32
+ * layers, of which 24 have a state of 548,864 elements. So a layer's row takes 6 x 411,648 flop,
+ * which are 4.939776 us at a half and 246.9888 us at a hundredth. A pair takes 4 x 16 heads x 256
+ * flop in the other 8 layers: 8.192 ns. */
+START_TEST(recurrences_have_a_rate_of_their_own)
+{
+    struct model b;
+    struct model plain;
+    model_init(&b, "qwen3.5-4b", "extended");
+    model_init(&plain, "qwen3.5-4b", "roofline");
+    struct model *const models[] = {&b, &plain};
+    for (int i = 0; i < 2; i++) {
+        struct soc_runtime *p = &models[i]->soc.devices[MODEL_IGPU].runtimes[0];
+        p->many = p->one = (struct soc_curve){1e12, 1e18, 0.0};
+        p->attention_frac = 0.5;
+        p->decode_attention_frac = p->special_attention_frac = p->kv_gather_frac = 0.0;
+    }
+    const struct work_shape shapes[] = {model_prefill(256), model_decode(4, 500)};
+    static const double pairs[] = {32896, 2000};
+    for (int i = 0; i < 2; i++) {
+        const struct work_shape *w = &shapes[i];
+        for (int own = 0; own < 2; own++) {
+            double each = own ? 246988.8 : 4939.776;
+            double expected = w->rows * each + pairs[i] * 8.192;
+            b.soc.devices[MODEL_IGPU].runtimes[0].recurrence_frac = own ? 0.01 : 0.0;
+            int64_t is = model_cost(&b, MODEL_IGPU, OP_MHA, w, w->rows, w->rows).t_ns;
+            ck_assert_double_le(fabs((double)is - expected), 1.0);
+            /* Appendix B has one rate. */
+            plain.soc.devices[MODEL_IGPU].runtimes[0].recurrence_frac = own ? 0.01 : 0.0;
+            is = model_cost(&plain, MODEL_IGPU, OP_MHA, w, w->rows, w->rows).t_ns;
+            expected = w->rows * 2469.888 + pairs[i] * 4.096;
+            ck_assert_double_le(fabs((double)is - expected), 1.0);
+        }
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(special_attention_has_a_rate_of_its_own_in_prompts),
     TEST(a_verification_runs_as_before),
+    TEST(recurrences_have_a_rate_of_their_own),
 };
 SUITE_MAIN("special", suite)

@@ -73,6 +73,7 @@ static bool expect_carried(const cJSON *is, const cJSON *was, bool held, enum de
     } keys[] = {{"rate", "peak", CONFORMAL_PREFILL},
                 {"attention", "peak over its rate", CONFORMAL_PREFILL},
                 {"special_attention", "peak over its rate", CONFORMAL_PREFILL},
+                {"recurrence", "peak over its rate", CONFORMAL_PREFILL},
                 {"width_fill", "peak", CONFORMAL_PREFILL},
                 {"bandwidth", "memory", CONFORMAL_DECODE},
                 {"decode_attention", "peak over its rate", CONFORMAL_DECODE},
