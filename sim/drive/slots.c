@@ -49,7 +49,9 @@ int slots_open(struct drive *d)
     uint32_t unit = slot_unit(kv->view.kv_dim);
     kv->slot_tokens = (longest_sequence(t) + unit - 1) / unit * unit;
     for (size_t i = 0; i < t->n && kv->n_slots < MAX_SLOTS; i++) {
-        kv->n_slots += t->rows[i].turn == 0; /* one per session */
+        /* One per session. A turn that never arrives leaves its own behind. */
+        bool may_leave = t->graph != NULL && t->graph->ends_with[i] != TRACE_NO_ROW;
+        kv->n_slots += t->rows[i].turn == 0 || may_leave;
     }
     kv->n_slots = kv->n_slots == 0 ? 1 : kv->n_slots;
     kv->view.n_cells = (size_t)kv->n_slots * kv->slot_tokens + 1;

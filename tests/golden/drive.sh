@@ -65,6 +65,19 @@ refuses 'no/such.csv: cannot write' --policy fcfs --decisions "$tmp/kept" --requ
 # Machine and model by default are such as this computer can be.
 $x drive --policy fcfs --clock cpu --workload w1:n=1 --json -q >"$tmp/out"
 grep -q '"name":.*"two-cores"' "$tmp/out" && grep -q '"name":.*"random-1024"' "$tmp/out" || fail "defaults: $(grep '"name"' "$tmp/out")"
+# Turn 1 of session 0 never arrives, because request 1 has ended by then. Turn 2 does, while session 1 waits for its next turn.
+cat >"$tmp/never.csv" <<'EOF'
+# xpusim-trace v2
+request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,ends_with
+0,0,0,reactive,0,,20,4,0,
+1,1,0,reactive,0,,30,3,0,
+2,0,1,reactive,,5,30,3,20,1
+3,0,2,reactive,,0,60,3,24,
+4,1,1,reactive,,9,40,3,33,
+EOF
+$x drive --policy fcfs --clock cpu --llm "$tmp/small.json" --trace "$tmp/never.csv" --requests "$tmp/never" -q >/dev/null 2>"$tmp/err" ||
+    fail "a turn that never arrives: $(cat "$tmp/err")"
+[ "$(grep -v '^#' "$tmp/never" | grep ',finished,' | cut -d, -f1 | tr '\n' ' ')" = '0 1 3 4 ' ] || fail "a turn that never arrives: $(cat "$tmp/never")"
 # A device that is missing has its whole name in the message, at any length.
 for name in "$(printf '%0300d' 0 | tr 0 n)" "$(printf '%05000d' 0 | tr 0 p)"; do
     status=0
