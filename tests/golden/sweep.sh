@@ -110,6 +110,21 @@ grep -q "3 points did not reach the half-widths in 8" "$dir/err" || fail "open p
 sed 's/0.0001/1000/' "$dir/u.json" >"$dir/v.json"
 says "9 runs done" "$x" sweep "$dir/v.json" -o "$dir/v.db" --shard 1/1
 
+# A point ends when the intervals that compare prints are narrow enough, also those of few skewed values.
+cat >"$dir/w.json" <<'END'
+{"base": {"workload": "mixed:duration_s=60", "soc": "core-ultra-7-258v", "llm": "qwen3-0.6b:bits=4"}, "axes": {"policy": ["fcfs", "edf"], "rate": [1, 2, 3]},
+ "replications": 8, "max_replications": 200, "metrics": ["reactive.e2e_s.mean", "reactive.ttft_s.p95"],
+ "until": {"reactive.e2e_s.mean": {"half_width_frac": 0.3}, "reactive.ttft_s.p95": {"half_width_frac": 0.4}}}
+END
+"$x" sweep "$dir/w.json" -o "$dir/w.db" -q && "$x" compare --store "$dir/w.db" --json -q >"$dir/w.out" || fail "no intervals"
+python3 - "$dir/w.out" <<'END' || fail "a point ended with a wide interval"
+import json, sys
+limits = {"reactive.e2e_s.mean": 0.3, "reactive.ttft_s.p95": 0.4}
+points = [p for c in json.load(open(sys.argv[1])) for p in c["policies"].values()]
+wide = [(m, p[m]) for p in points for m in limits if (p[m]["high"] - p[m]["low"]) / 2 > limits[m] * p[m]["mean"]]
+assert len(points) == 6 and not wide, wide
+END
+
 # two good policies, one that crashes and one that never returns
 exit_of() { # sweep FILE with limits; leaves CSV in out
     "$x" sweep "$1" -o "$dir/f.db" --time-limit 1 --export csv >"$dir/out" 2>"$dir/err"
