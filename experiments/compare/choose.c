@@ -78,8 +78,13 @@ int ablate_variants(struct option_texts *list, const char *spec, struct err *e)
     uint32_t before = list->n;
     options_text_add(list, spec);
     for (; *all != NULL; all++) {
-        if (text_list_key(params, *all, strcspn(*all, "=")) == NULL) {
-            options_text_add(list, xkeep(xformat("%s%s%s", spec, join, *all)));
+        const char *without = xkeep(xformat("%s%s%s", spec, join, *all));
+        struct config_policy q;
+        bool given = text_list_key(params, *all, strcspn(*all, "=")) != NULL;
+        /* An alias may have a parameter's value already. */
+        if (!given && config_policy_parse(&q, without, e) == 0 &&
+            strcmp(q.params_text, p.params_text) != 0) {
+            options_text_add(list, without);
         }
     }
     if (list->n == before + 1) {

@@ -38,6 +38,10 @@ refuse 'it sets each of its mechanisms already' sarathi:stall_free=false
 refuse "no policy is called 'fcsf'" fcsf
 $x ablate >"$dir/out" 2>&1
 [ $? = 2 ] && grep -q 'POLICY is missing' "$dir/out" || fail "no policy: $(cat "$dir/out")"
+# A value that an alias has already is no variant: balanced-xpu is agent-xpu-v2 with margin=choose. Other values are.
+# shellcheck disable=SC2086
+$x ablate balanced-xpu $o >"$dir/alias" || fail "an alias"
+grep -q '^  balanced-xpu:elastic=off ' "$dir/alias" && ! grep -q 'margin=choose' "$dir/alias" || fail "variants of an alias: $(cat "$dir/alias")"
 # Devices that a policy must have, or which one it takes by default.
 $x list policy | awk '{ d[$1] = $2 } END { exit !(d["agent-xpu-v2"] == "npu+igpu" && d["llm-npu"] == "npu+cpu" && d["sd-npu"] == "npu" &&
     d["llama-cpp"] == "cpu" && d["fcfs"] == "one" && d["reef"] == "one" && d["balanced-xpu"] == "npu+igpu") }' || fail "devices of list policy"
