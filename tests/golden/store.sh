@@ -171,7 +171,7 @@ for id in 1 2; do
         echo "==== twice: {\"rate\":$rate,\"experiment\":\"$id\"}"
     done
 done | diff - "$dir/heads" || fail "two texts of one name"
-# Of two experiments each has its name above it, also where nothing but the policy varies.
+# Each of two experiments has its name above it, also where nothing but the policy varies.
 for name in one two; do
     echo "{\"name\": \"$name\", \"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"base\": {\"workload\": \"w1:n=2\"}, \"metrics\": [\"energy_j\"]}" >"$dir/named.json"
     "$x" sweep "$dir/named.json" -o "$dir/named.db" -q || fail "two names"
