@@ -338,7 +338,7 @@ static const char *where_of(const struct group *g)
     return xkeep(text_end(&t));
 }
 
-/* Whether the store has another experiment, from which the name tells this one. */
+/* Whether the store has another experiment, so that the name matters. */
 static bool has_others(const struct group *g)
 {
     bool others = false;
