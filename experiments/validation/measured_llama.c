@@ -265,7 +265,8 @@ int measured_llama_markdown(struct measured_sink *s, FILE *f)
             continue;
         }
         const char *place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)line.number));
-        if (columns == 0) {
+        if (columns == 0 || strcmp(cell[0], names[0]) == 0) { /* a file may have several tables */
+            first = s->out->points.n;
             columns = n;
             for (int i = 0; i < NAMES; i++) {
                 at[i] = find(cell, n, names[i]);

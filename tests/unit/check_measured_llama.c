@@ -193,6 +193,22 @@ START_TEST(a_table_names_its_tests)
 }
 END_TEST
 
+/* Two runs may append to one file. Each table has its own head, and the build behind it. */
+START_TEST(a_file_may_have_two_tables)
+{
+    ck_assert_int_eq(read_text("| model | backend | test | t/s |\n| -- | -- | -- | -- |\n"
+                               "| a Q4_0 | Vulkan | pp512 | 10 |\n\nbuild: e6f3a1b (7210)\n"
+                               "| model | backend | fa | test | t/s |\n| -- | -- | -- | -- | -- |\n"
+                               "| a Q4_0 | CPU | 1 | tg128 | 20 |\n\nbuild: 0a1b2c3 (7300)\n"),
+                     0);
+    ck_assert_uint_eq(m.points.n, 2);
+    ck_assert_str_eq(m.points.v[0].runtime, "llama.cpp-vulkan-7210");
+    ck_assert_str_eq(m.points.v[1].runtime, "llama.cpp-7300");
+    ck_assert_double_eq(m.points.v[0].value, 10.0);
+    ck_assert_double_eq(m.points.v[1].value, 20.0);
+}
+END_TEST
+
 /* The first backend decides; a processor's is llama.cpp alone. The format is the last part of the
  * file's name, or else of the type. */
 START_TEST(files_say_model_width_and_backend)
@@ -306,6 +322,7 @@ static const struct suite_row suite[] = {
     TEST(a_test_is_of_one_phase),
     TEST(a_row_has_its_models_parameters),
     TEST(a_table_names_its_tests),
+    TEST(a_file_may_have_two_tables),
     TEST(files_say_model_width_and_backend),
     LOOP(without_layers_on_the_gpu_the_cpu_decodes, 3),
     LOOP(what_is_no_test_is_refused_with_its_place, sizeof refusals / sizeof refusals[0]),
