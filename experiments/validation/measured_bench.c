@@ -47,7 +47,7 @@ struct prompts {
 static void add_iteration(struct prompts *p, double iteration, const struct prompt *x)
 {
     size_t i = 0;
-    while (i < p->n && p->v[i].index != x->index) {
+    while (i < p->n && (p->v[i].index != x->index || p->v[i].tokens != x->tokens)) {
         i++;
     }
     if (i == p->n) {
@@ -130,6 +130,12 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
+static bool same_report(const struct point *a, const struct point *b)
+{
+    return strcmp(a->model, b->model) == 0 && strcmp(a->device, b->device) == 0 &&
+           a->weight_bits == b->weight_bits && a->batch == b->batch;
+}
+
 static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
 {
     static const char *const names[] = {
@@ -154,10 +160,17 @@ static int read_llm_bench_csv(struct measured_sink *s, struct csvfile *f)
             x.n_next = 1;
         }
         x.place = xkeep(xformat("%s:%llu", s->path, (unsigned long long)csvfile_line(f)));
-        p.row.model = xkeep(xstrdup(csvfile_text(f, at[MODEL])));
-        set_device(&p.row, csvfile_text(f, at[DEVICE]));
-        p.row.weight_bits = measured_bits(csvfile_text(f, at[PRECISION]));
-        p.row.batch = (uint32_t)csvfile_u64(f, at[BATCH], 1, 65536, s->e);
+        struct point row = {.model = xkeep(xstrdup(csvfile_text(f, at[MODEL])))};
+        set_device(&row, csvfile_text(f, at[DEVICE]));
+        row.weight_bits = measured_bits(csvfile_text(f, at[PRECISION]));
+        row.batch = (uint32_t)csvfile_u64(f, at[BATCH], 1, 65536, s->e);
+        if (p.n > 0 && !same_report(&row, &p.row)) {
+            (void)err_add(s->e,
+                          "%s: another model, device, precision or batch_size than in the rows "
+                          "before: give each report as a file of its own",
+                          x.place);
+        }
+        p.row = row;
         check_beams(s, csvfile_number(f, at[BEAMS], 1, 1000, s->e), x.place);
         add_iteration(&p, csvfile_number(f, at[ITERATION], 0, 1e9, s->e), &x);
     }

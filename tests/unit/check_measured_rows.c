@@ -221,6 +221,31 @@ START_TEST(llm_bench_csv_is_the_same)
 }
 END_TEST
 
+#define LLM_BENCH_HEAD                                                                             \
+    "iteration,model,framework,device,input_size,1st_latency(ms),2nd_avg_latency(ms),precision,"   \
+    "prompt_idx,num_beams,batch_size\n"
+
+/* Reports that were joined to one file: those of one model have a prompt 0 each, of 32 and of 1024
+ * tokens. Those of two models would be rows of one. */
+START_TEST(joined_reports_of_llm_bench_are_kept_apart)
+{
+    ck_assert_int_eq(read_file(LLM_BENCH_HEAD "0,phi-2,ov,GPU,32,90,9,INT8,0,1,1\n"
+                                              "1,phi-2,ov,GPU,32,50,20,INT8,0,1,1\n" LLM_BENCH_HEAD
+                                              "0,phi-2,ov,GPU,1024,900,9,INT8,0,1,1\n"
+                                              "1,phi-2,ov,GPU,1024,700,22,INT8,0,1,1\n"),
+                     0);
+    ck_assert_uint_eq(m.points.n, 4);
+    expect(0, "ttft_ms", "phi-2", 8, 32, 50);
+    expect(1, "tpot_ms", "phi-2", 8, 32, 20);
+    expect(2, "ttft_ms", "phi-2", 8, 1024, 700);
+    expect(3, "tpot_ms", "phi-2", 8, 1024, 22);
+    ck_assert_int_ne(read_file(LLM_BENCH_HEAD "0,phi-2,ov,GPU,32,90,9,INT8,0,1,1\n" LLM_BENCH_HEAD
+                                              "0,qwen3-8b,ov,GPU,32,900,90,INT8,0,1,1\n"),
+                     0);
+    refused(".tmp:4: another model, device, precision or batch_size than in the rows before");
+}
+END_TEST
+
 /* llm_bench multiplies the tokens of a prompt by the batch: 4 prompts of 1024 tokens are 4096. In
  * its JSON -1 is an answer without a second token. */
 START_TEST(llm_bench_counts_the_tokens_of_a_whole_batch)
@@ -415,6 +440,7 @@ static const struct suite_row tests[] = {
     TEST(keys_replace_what_a_file_says),
     TEST(a_named_model_has_its_own_weights),
     TEST(llm_bench_csv_is_the_same),
+    TEST(joined_reports_of_llm_bench_are_kept_apart),
     TEST(llm_bench_counts_the_tokens_of_a_whole_batch),
     TEST(bad_reports_name_their_place),
     TEST(llama_bench_markdown_is_read),
