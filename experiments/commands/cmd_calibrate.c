@@ -83,7 +83,9 @@ static int fit(const struct options *o, struct work *w, struct err *e)
         (void)err_add(e, "%s", w->entries[i].refusal);
     }
     return err_add(e, "%s: %s", o->points,
-                   rows == 0 ? "no latency row belongs to this SoC" : "nothing could be fitted");
+                   rows == 0 ? "no latency row has the soc (or its family), device, runtime and "
+                               "weight_bits of an entry of this SoC, and a known model"
+                             : "nothing could be fitted");
 }
 
 static void write_entries(const struct options *o, struct work *w)

@@ -126,6 +126,9 @@ calibrate 0 "models left out" --points reference --soc ryzen-ai-xdna2 -o "$tmp/m
 }
 calibrate 2 "needs at least" --points reference --soc snapdragon-8gen2 -o "$tmp/none.json"
 calibrate 2 "no latency row" --points reference --soc rtx-pro-6000 -o "$tmp/none.json"
+# A row of the SoC, but of a runtime that its file lacks.
+{ echo soc,device,runtime,model,weight_bits,act_bits,input_tokens,batch,metric,value; echo core-ultra-7-258v,igpu,vllm,qwen3-8b,4,16,1024,1,tpot_ms,60; } >"$tmp/vllm.csv"
+calibrate 2 "device, runtime and weight_bits of an entry of this SoC" --points "$tmp/vllm.csv" --soc core-ultra-7-258v -o "$tmp/none.json"
 calibrate 2 "needs --points and either --soc, --residuals or --memory" --points reference
 calibrate 2 "asked.csv:3: column value: is empty" --points "$tmp/asked.csv" --soc core-ultra-7-155h -o "$tmp/none.json"
 test ! -e "$tmp/none.json" || {
