@@ -65,6 +65,7 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
         SCOPED(json_drop)
         cJSON *settings = JSON_MEMBERS(cJSON_CreateObject(), "rate", FRAME_IF(n_rates > 0, rate),
                                        "policy", plan->policies[i % plan->n_policies].label);
+        json_all_digits(settings);
         text = json_text(settings, false);
         store_point(plan->how.store, plan->experiment, i, text);
         cJSON_free(text);
@@ -131,6 +132,7 @@ static void take(void *ctx, const struct store_replication *r)
     struct rows *l = ctx;
     SCOPED(json_drop) cJSON *settings = cJSON_Parse(r->settings);
     settings = settings != NULL ? settings : cJSON_CreateObject();
+    json_all_digits(settings); /* a label of another seed is another run */
     const char *label = label_of(l, settings, r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
         next = c->next;
@@ -332,6 +334,7 @@ static const char *where_of(const struct group *g)
         cJSON_DeleteItemFromObjectCaseSensitive(rest, "rate");
     }
     if (rest->child != NULL) {
+        json_all_digits(rest);
         OWNED char *settings = json_text(rest, false);
         text_item(&t, ", ", settings);
     }
@@ -376,8 +379,8 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
     DOCUMENT_VALUES(d, "load", FRAME_IF(isfinite(load), load), "rate_scale",
                     FRAME_IF(isfinite(load), json_number(g->shared, "rate")), "where", plan->where);
     if (plan->where[0] != '\0' || has_others(g)) {
-        document_heading(d, "==== %s%s%s", of->name, plan->where[0] != '\0' ? ": " : "",
-                         plan->where);
+        document_heading(d, "==== %s%s%s", of->name[0] != '\0' ? of->name : "experiment",
+                         plan->where[0] != '\0' ? ": " : "", plan->where);
     }
     compare_head_document(&head, d);
 }

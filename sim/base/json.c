@@ -429,8 +429,27 @@ static void put(const cJSON *tree, FILE *out)
     (void)fprintf(out, "%s\n", text);
 }
 
+void json_all_digits(cJSON *tree)
+{
+    for (cJSON *c = tree; c != NULL; c = c->next) {
+        char digits[32];
+        int n = 15;
+        do {
+            (void)snprintf(digits, sizeof digits, "%.*g", n, c->valuedouble);
+        } while (strtod(digits, NULL) != c->valuedouble && n++ < 17);
+        if (cJSON_IsNumber(c) && isfinite(c->valuedouble) && n > 15) {
+            c->valuestring = cJSON_malloc(sizeof digits);
+            SIM_REQUIRE(c->valuestring != NULL, "memory for a number");
+            memcpy(c->valuestring, digits, sizeof digits);
+            c->type = (c->type & ~0xff) | cJSON_Raw; /* the flags of ownership stay */
+        }
+        json_all_digits(c->child);
+    }
+}
+
 void json_print(cJSON *owned, FILE *out)
 {
+    json_all_digits(owned);
     put(owned, out);
     cJSON_Delete(owned);
 }

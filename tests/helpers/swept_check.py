@@ -114,6 +114,18 @@ def failures():
     run("sweep", "s.json", "-o", "u.db", "-q")
 
 
+def digits():
+    """Both exports have the seeds and values of single runs to the last digit."""
+    spec = dict(SPEC, base={"workload": "mixed:duration_s=60", "policy": "edf", "seed": 5537146003901659}, axes={"rate": [1]}, replications=20, metrics=["all.*"])
+    (FOLDER / "d.json").write_text(json.dumps(spec))
+    rows = list(csv.DictReader(io.StringIO(run("sweep", "d.json", "-o", "d.db", "--export", "csv", "-q", out=None))))
+    trees = json.loads(run("sweep", "-o", "d.db", "--export", "json", "-q", out=None))
+    same("seeds", [t["seed"] for t in trees], [int(r["seed"]) for r in rows])
+    for row, tree in zip(rows, trees):
+        one = json.loads(run("run", "--policy", "edf", "--workload", "mixed:duration_s=60", "--seed", row["seed"], "--json", "-q", out=None))["metrics"]
+        same(f"values of seed {row['seed']}", [(n, float(row[n]), v) for n, v in tree["metrics"].items() if v is not None and not float(row[n]) == v == one[n]], [])
+
+
 def half_widths():
     """The interval that `compare` prints of a skewed metric is as narrow as `until` asks for."""
     spec = dict(SPEC, base={"workload": "mixed:duration_s=200"}, axes={"policy": ["fcfs"], "seed": [1, 2, 3]}, replications=4, max_replications=60,
@@ -132,6 +144,7 @@ def main():
     merges(whole)
     changed_files()
     failures()
+    digits()
     half_widths()
     print("\n".join(f"FAILED: {b}" for b in BAD[:20]))
     print(f"printed by sweeps and merges, worked out again: {CHECKED}")
