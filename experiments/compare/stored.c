@@ -56,6 +56,7 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     if (n_rates > 0) { /* in the order of the rates */
         cJSON_AddItemToObject(spec, "loads", cJSON_CreateDoubleArray(loads, (int)n_rates));
     }
+    json_all_digits(spec);
     char *text = json_text(spec, false);
     const char *version = config_version() + strlen("xpusim ");
     plan->experiment = store_experiment(plan->how.store, "compare", version, text);

@@ -120,6 +120,10 @@ def digits():
     (FOLDER / "d.json").write_text(json.dumps(spec))
     rows = list(csv.DictReader(io.StringIO(run("sweep", "d.json", "-o", "d.db", "--export", "csv", "-q", out=None))))
     trees = json.loads(run("sweep", "-o", "d.db", "--export", "json", "-q", out=None))
+    spec["base"]["seed"] += 1
+    (FOLDER / "d.json").write_text(json.dumps(spec))
+    run("sweep", "d.json", "-o", "d.db", "-q")
+    same("two seeds are two experiments", len(json.loads(run("sweep", "-o", "d.db", "--export", "json", "-q", out=None))), 2 * len(rows))
     same("seeds", [t["seed"] for t in trees], [int(r["seed"]) for r in rows])
     for row, tree in zip(rows, trees):
         one = json.loads(run("run", "--policy", "edf", "--workload", "mixed:duration_s=60", "--seed", row["seed"], "--json", "-q", out=None))["metrics"]
