@@ -155,7 +155,15 @@ void falsify_document(const struct falsify_options *o, const struct falsify_runs
         put_interval(d, "worst", &r->worst_confirmed);
     }
     if (!r->found) {
+        uint32_t with = r->worst_confirmed.n;
+        bool lacks = isfinite(r->worst_searched) && with < o->confirm;
         document_note(d, "nothing found: no scenario in which %s is shown to lose to %s", a, b);
+        if (lacks) {
+            document_note(d,
+                          "the worst one does not count: %" PRIu32 " of %" PRIu32
+                          " fresh seeds have no ratio (a failed run, or no request of the class)",
+                          o->confirm - with, o->confirm);
+        }
         put_space(runs->space, r, d);
         return;
     }
