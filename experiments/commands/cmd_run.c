@@ -206,6 +206,10 @@ static int run(void *values, struct err *e)
     if (o->to_s > 0.0 && o->to_s <= o->from_s) {
         return err_add(e, "--to %g: not after --from %g", o->to_s, o->from_s);
     }
+    if (o->timeline == NULL && (o->from_s > 0.0 || o->to_s > 0.0 || o->detail != NULL)) {
+        return err_add(e, "--from, --to and --timeline-detail belong to --timeline; results "
+                          "are of the whole run");
+    }
     return load_and_simulate(o, e);
 }
 

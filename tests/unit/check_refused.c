@@ -38,6 +38,9 @@ struct line {
     ": not a shipped name (`xpusim list " what "` shows them), nor a file ending in .json"
 #define NO_METRIC ": no metric is called so (`xpusim run --json` shows all)"
 
+#define OF_TIMELINE                                                                                \
+    "--from, --to and --timeline-detail belong to --timeline; results are of the whole run"
+
 static const struct line lines[] = {
     {&cmd_run, "--seed 1", POLICY},
     {&cmd_run, "--policy fcfs --soc no-such", "--soc no-such" NO_NAME("soc")},
@@ -50,8 +53,11 @@ static const struct line lines[] = {
     {&cmd_run, "--policy fcfs --machine no-such.json", "no-such.json: No such file or directory"},
     {&cmd_run, "--policy nobody --from 2 --to 2", "--to 2: not after --from 2"},
     {&cmd_run, "--policy fcfs --from 3 --to 2.5", "--to 2.5: not after --from 3"},
-    {&cmd_run, "--policy fcfs --from 2 --to 2.5 --soc no-such", NULL},
-    {&cmd_run, "--policy fcfs --from 2 --soc no-such", NULL},
+    {&cmd_run, "--policy fcfs --timeline t.json --from 2 --to 2.5 --soc no-such", NULL},
+    {&cmd_run, "--policy fcfs --timeline t.json --from 2 --soc no-such", NULL},
+    {&cmd_run, "--policy fcfs --from 2", OF_TIMELINE},
+    {&cmd_run, "--policy fcfs --to 2", OF_TIMELINE},
+    {&cmd_run, "--policy fcfs --timeline-detail kernels", OF_TIMELINE},
 
     {&cmd_compare, "--seed 1", POLICY},
     {&cmd_compare, "--policy fcfs --metric enrgy_j",
