@@ -27,6 +27,13 @@ static bool dimension_sets(const struct spec_dimension *d, const char *key)
 
 static void refuse_two_places(const struct spec *s, struct err *e)
 {
+    bool horizon = json_member(s->base, "sim.horizon_s") != NULL;
+    for (uint32_t i = 0; i < s->n_dimensions && !horizon; i++) {
+        horizon = dimension_sets(&s->dimensions[i], "sim.horizon_s");
+    }
+    if (s->has_horizon && horizon) {
+        (void)err_add(e, "%s: horizon_s: also set as sim.horizon_s; state one of them", s->file);
+    }
     for (uint32_t i = 0; i < s->n_dimensions; i++) {
         for (uint32_t k = 0; k < s->dimensions[i].n_axes; k++) {
             const struct spec_axis *a = &s->dimensions[i].axes[k];

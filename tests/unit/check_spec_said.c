@@ -226,6 +226,14 @@ START_TEST(a_setting_varies_in_one_place)
     says("{\"zip\": [{\"soc\": [\"a\"]}, {\"rate\": [1], \"seed\": [1]}], \"rows\": [{\"seed\": "
          "3}]}",
          "zip[1].seed: also set by rows; a setting varies in one place");
+    static const char *const horizons[] = {"\"base\": {\"sim.horizon_s\": 2}",
+                                           "\"axes\": {\"sim.horizon_s\": [2]}",
+                                           "\"zip\": [{\"seed\": [1], \"sim.horizon_s\": [2]}]",
+                                           "\"rows\": [{\"seed\": 1}, {\"sim.horizon_s\": 2}]"};
+    for (size_t i = 0; i < sizeof horizons / sizeof horizons[0]; i++) {
+        OWNED char *both = xformat("{\"horizon_s\": 0, %s}", horizons[i]);
+        says(both, "horizon_s: also set as sim.horizon_s; state one of them");
+    }
     is_fine("{\"axes\": {\"rate\": [1]}, \"zip\": [{\"seed\": [1], \"soc\": [\"a\"]}],"
             " \"rows\": [{\"llm\": \"m\"}, {\"llm\": \"n\", \"point\": \"p\"}], \"base\":"
             " {\"rate\": 2, \"seed\": 3, \"llm\": \"k\"}}");
