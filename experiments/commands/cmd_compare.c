@@ -170,7 +170,8 @@ static int run_loads(const struct compare_options *o, const struct compare_plan 
     struct document *loads = document_array(d, "loads");
     OWNED double *rates = xcalloc(o->loads.n + 1, sizeof *rates);
     for (uint32_t i = 0; i < o->loads.n; i++) {
-        rates[i] = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min;
+        rates[i] = o->loads.v[i] * cap.req_per_min / cap.offered_req_per_min *
+                   plan->arrivals.rate_scale; /* which a point of a suite has */
     }
     struct compare_plan all = *plan;
     stored_note(&all, o->loads.v, rates, o->loads.n);

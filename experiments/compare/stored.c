@@ -41,6 +41,11 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     if (plan->how.store == NULL) {
         return;
     }
+    const double own = plan->arrivals.rate_scale; /* of a suite's point */
+    if (n_rates == 0 && own != 1.0) {
+        rates = &own;
+        n_rates = 1;
+    }
     SCOPED(json_drop) cJSON *spec = cJSON_CreateObject();
     cJSON_AddStringToObject(spec, "name", "compare");
     cJSON_AddItemToObject(spec, "base", base_of(plan));
@@ -53,7 +58,7 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     if (plan->baseline > 0) { /* else it is the first, as in `xpusim sweep` */
         cJSON_AddStringToObject(spec, "baseline", plan->policies[plan->baseline].label);
     }
-    if (n_rates > 0) { /* in the order of the rates */
+    if (loads != NULL) { /* in the order of the rates */
         cJSON_AddItemToObject(spec, "loads", cJSON_CreateDoubleArray(loads, (int)n_rates));
     }
     json_all_digits(spec);

@@ -171,6 +171,20 @@ for id in 1 2; do
         echo "==== twice: {\"rate\":$rate,\"experiment\":\"$id\"}"
     done
 done | diff - "$dir/heads" || fail "two texts of one name"
+# Points of a suite that differ only in their rate are two comparisons of a store. A load is a factor on the rate of the point.
+cat >"$dir/rates.json" <<'END'
+{"suite": {"about": "two rates", "references": ["fcfs", "edf"]}, "base": {"workload": "mixed:duration_s=60", "seed": 7},
+ "rows": [{"point": "slow", "rate": 0.5}, {"point": "fast", "rate": 1.5}], "replications": 3, "metrics": ["energy_j"]}
+END
+"$x" compare --suite "$dir/rates.json" --policy fcfs --policy edf --store "$dir/rates.db" -q >/dev/null || fail "a suite in a store"
+test "$("$x" compare --store "$dir/rates.db" --metric energy_j -q | grep '^====' | tr '\n' ' ')" = '==== compare: {"rate":0.5} ==== compare: {"rate":1.5} ' || fail "a point of a suite is lost"
+"$x" compare --suite "$dir/rates.json" --policy fcfs --policy edf --load 0.5 --json -q >"$dir/rates"
+python3 - "$dir/rates" <<'END' || fail "the load of a point with a rate"
+import json, sys
+for p, rate in zip(json.load(open(sys.argv[1]))["points"], (0.5, 1.5)):
+    want = rate * 0.5 * p["capacity_req_per_min"] / p["offered_req_per_min"]
+    assert abs(p["loads"][0]["rate_scale"] - want) < 1e-12, (p["point"], p["loads"][0]["rate_scale"], want)
+END
 # Each of two experiments has its name above it, also where nothing but the policy varies.
 for name in one two; do
     echo "{\"name\": \"$name\", \"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"base\": {\"workload\": \"w1:n=2\"}, \"metrics\": [\"energy_j\"]}" >"$dir/named.json"
