@@ -140,6 +140,10 @@ int suite_load(struct suite *s, const char *name, struct err *e)
     if (s->spec.suite == NULL) {
         return err_add(e, "%s: no suite: it has no object \"suite\"", file);
     }
+    if (s->spec.warmup_s > 0.0 || s->spec.n_until > 0) { /* `compare` and `judge` have neither */
+        return err_add(e, "%s: %s: not in a suite", file,
+                       s->spec.warmup_s > 0.0 ? "warmup_s" : "until");
+    }
     if (s->spec.n_points > SUITE_MAX_POINTS) {
         return err_add(e, "%s: %" PRIu64 " points; at most %d", file, s->spec.n_points,
                        SUITE_MAX_POINTS);

@@ -116,6 +116,9 @@ START_TEST(a_suite_that_is_none_is_refused)
          "./s.json: rows[2].point: a is there already");
     says(OBJECT ", \"unscored\": [\"second\", \"third\"]", ROWS, REST,
          "./s.json: suite.unscored: no point is called third");
+    says(OBJECT, ROWS, REST ", \"warmup_s\": 5", "./s.json: warmup_s: not in a suite");
+    says(OBJECT, ROWS, REST ", \"until\": {\"energy_j\": {\"half_width\": 1}}",
+         "./s.json: until: not in a suite");
     says(OBJECT, ROWS, ", \"replications\": 3", "./s.json: metrics: a suite names 1 to 8 metrics");
     static const char none[] = "metrics no.such: no metric is called so";
     ck_assert_int_eq(load(OBJECT, ROWS, ", \"metrics\": [\"energy_j\", \"no.such\"]"), -EINVAL);
