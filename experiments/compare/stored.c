@@ -97,12 +97,34 @@ struct rows {
     struct row *v;  /* owned */
     size_t n;
     struct texts settings; /* of the points */
+    struct store *store;
+    int64_t of;         /* experiment whose base was read last */
+    const char *policy; /* of its base, kept; NULL: it has none */
 };
 
 static bool is_compared(const struct rows *l, const char *key)
 {
     return l->by != NULL ? strcmp(key, l->by) == 0
                          : strcmp(key, "policy") == 0 || strncmp(key, "params.", 7) == 0;
+}
+
+/* The policy and its parameters, without those that a setting params.* replaces. */
+static char *without_replaced(const char *policy, const cJSON *settings)
+{
+    struct text t = {0};
+    size_t name = strcspn(policy, ":");
+    text_format(&t, "%.*s", (int)name, policy);
+    const char *before = ":";
+    for (const char *at = policy + name + (policy[name] != '\0'); *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        OWNED char *key = xformat("params.%.*s", (int)strcspn(at, "=,"), at);
+        if (json_member(settings, key) == NULL) {
+            text_format(&t, "%s%.*s", before, (int)n, at);
+            before = ",";
+        }
+        at += n + (at[n] != '\0');
+    }
+    return text_end(&t);
 }
 
 /* The label: "fcfs:device=cpu", or the value of the setting. */
@@ -115,8 +137,9 @@ static const char *label_of(const struct rows *l, const cJSON *settings, const c
                        : cJSON_IsString(own) ? own->valuestring
                        : l->by == NULL       ? policy
                                              : "-";
-    text_string(&t, head);
-    bool open = strchr(head, ':') == NULL;
+    OWNED char *rest = l->by == NULL ? without_replaced(head, settings) : xstrdup(head);
+    text_string(&t, rest);
+    bool open = strchr(rest, ':') == NULL;
     for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL; c != NULL;
          c = c->next) {
         if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
@@ -133,13 +156,27 @@ static const char *keep(const char *text)
     return xkeep(xstrdup(text));
 }
 
+/* The policy with its parameters, as the base of the experiment has it. */
+static const char *base_policy(struct rows *l, int64_t experiment)
+{
+    if (l->of != experiment) {
+        OWNED char *text = store_experiment_spec(l->store, experiment);
+        SCOPED(json_drop) cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
+        const char *policy = json_string(json_member(spec, "base"), "policy");
+        l->policy = policy[0] != '\0' ? keep(policy) : NULL;
+        l->of = experiment;
+    }
+    return l->policy;
+}
+
 static void take(void *ctx, const struct store_replication *r)
 {
     struct rows *l = ctx;
+    const char *base = base_policy(l, r->experiment);
     SCOPED(json_drop) cJSON *settings = cJSON_Parse(r->settings);
     settings = settings != NULL ? settings : cJSON_CreateObject();
     json_all_digits(settings); /* a label of another seed is another run */
-    const char *label = label_of(l, settings, r->of.policy);
+    const char *label = label_of(l, settings, base != NULL ? base : r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
         next = c->next;
         (void)texts_index(&l->settings, c->string != NULL ? c->string : "");
@@ -493,7 +530,7 @@ static int check_by(const struct rows *l, struct err *e)
 int stored_compare(struct store *s, const struct stored_options *o, struct document *into,
                    struct err *e)
 {
-    struct rows rows = {.by = o->by};
+    struct rows rows = {.by = o->by, .store = s};
     store_replications(s, take, &rows);
     int n = 0;
     int rc = o->by != NULL ? check_by(&rows, e) : 0;

@@ -171,6 +171,11 @@ for id in 1 2; do
         echo "==== twice: {\"rate\":$rate,\"experiment\":\"$id\"}"
     done
 done | diff - "$dir/heads" || fail "two texts of one name"
+# A policy of the base has its parameters in the label, but those that a point replaces.
+echo '{"base": {"workload": "w1:n=2", "policy": "edf:max_batch=4,token_budget=256"}, "axes": {"params.max_batch": [1, 8]}, "metrics": ["energy_j"]}' >"$dir/of.json"
+"$x" sweep "$dir/of.json" -o "$dir/of.db" -q || fail "a policy in the base"
+"$x" compare --store "$dir/of.db" --metric energy_j --csv -q | cut -d, -f6,7 | tr '\n' ' ' | grep -q '"edf:token_budget=256,max_batch=1" "edf:token_budget=256,max_batch=8"' ||
+    fail "labels of a policy in the base: $("$x" compare --store "$dir/of.db" --metric energy_j --csv -q)"
 # Points of a suite that differ only in their rate are two comparisons of a store. A load is a factor on the rate of the point.
 cat >"$dir/rates.json" <<'END'
 {"suite": {"about": "two rates", "references": ["fcfs", "edf"]}, "base": {"workload": "mixed:duration_s=60", "seed": 7},
