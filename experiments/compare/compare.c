@@ -22,13 +22,27 @@ static double *values_at(const struct compare_result *r, uint32_t policy, size_t
     return &r->values[((size_t)policy * r->n_metrics + metric) * r->replications];
 }
 
+/* Whether a run with these names has a value of name k. A run from a store has the names of all
+ * runs there. */
+static bool is_defined(const struct study_outcomes *o, const struct study_names *names, size_t k)
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        if (o->v[i].names == names && o->v[i].values != NULL && !isnan(o->v[i].values[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Adds the names of all runs' counters, or of their other metrics. */
-static void add_names(const struct study_outcomes *o, bool counters, struct metric_list *names)
+static void add_names(const struct compare_plan *plan, const struct study_outcomes *o,
+                      bool counters, struct metric_list *names)
 {
     for (const struct study_names *i = o->names; i != NULL; i = i->next) {
         for (size_t k = 0; k < i->n; k++) {
             bool counter = strncmp(i->v[k], "counters.", 9) == 0;
-            if (counter == counters && metric_list_find(names, i->v[k]) == NULL) {
+            if (counter == counters && metric_list_find(names, i->v[k]) == NULL &&
+                (plan->config == NULL || is_defined(o, i, k))) {
                 metric_list_put(names, METRIC_UNDEFINED, "%s", i->v[k]);
             }
         }
@@ -44,9 +58,9 @@ static void gather_names(const struct compare_plan *plan, const struct study_out
     if (plan->config != NULL) {
         runner_metric_names(plan->config, false, &names);
     }
-    add_names(o, false, &names);
+    add_names(plan, o, false, &names);
     out->n_plain = names.n;
-    add_names(o, true, &names);
+    add_names(plan, o, true, &names);
     out->names = names.v;
     for (uint32_t i = 0; i < o->n && out->n_metrics == 0; i++) { /* none if every run failed */
         out->n_metrics = o->v[i].status == 0 ? names.n : 0;

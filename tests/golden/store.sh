@@ -133,6 +133,13 @@ same_data "$recorded --trace $dir/t2.csv|"
 same_data "$two --relevance 60|--relevance 60"
 grep -q '"relevance_frac":[[:space:]]*0.6' "$dir/read" || fail "--relevance 60 is not in the document"
 same_data "$two|"
+# Metrics that only other runs of a store have are in no comparison.
+# shellcheck disable=SC2086
+"$x" compare $two --quantile 90.5 --store "$dir/data.db" -q >/dev/null
+# shellcheck disable=SC2086
+"$x" compare $two --json -q | grep -v '"command"' >"$dir/said"
+# shellcheck disable=SC2086
+"$x" compare $two --json -q --store "$dir/data.db" | grep -v '"command"' | diff "$dir/said" - >/dev/null || fail "metrics of other runs of a store"
 "$x" report "$dir/said" --no-figures -o "$dir/said.html" 2>"$dir/err" || fail "report: $(cat "$dir/err")"
 "$x" report --store "$dir/one.db" --no-figures -o "$dir/read.html" 2>"$dir/err" || fail "report --store: $(cat "$dir/err")"
 grep -q '<p>Written ' "$dir/read.html" && fail "a page from a store has the date of a file: $(grep -o '<p>Written .\{20\}' "$dir/read.html")"
