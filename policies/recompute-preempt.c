@@ -39,7 +39,7 @@ struct recompute {
 static void recompute_joins(struct sched *s, const struct request *r)
 {
     struct recompute *c = s->state;
-    reqq_push(&c->waiting[r->cls], r);
+    reqq_insert_by_arrival(&c->waiting[r->cls], r); /* its weights may have been late */
 }
 
 /* Evicts all running requests, which wait again in arrival order. */

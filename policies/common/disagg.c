@@ -45,7 +45,8 @@ void disagg_request_arrived(struct sched *s, const struct request *r)
     /* As in Splitwise the decision is made at arrival, and not changed later. */
     bool mixed = d->limit_tokens != UINT64_MAX && npu_pending_tokens(d) > d->limit_tokens;
     SIM_ASSERT(!mixed || d->current != NULL || d->npu_queue.n > 0); /* an idle NPU takes it */
-    reqq_push(mixed ? &d->igpu_queue : &d->npu_queue, r);
+    /* Its weights may have been late. */
+    reqq_insert_by_arrival(mixed ? &d->igpu_queue : &d->npu_queue, r);
 }
 
 void disagg_request_cancelled(struct sched *s, const struct request *r)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/registry.h"
 #include "tests/helpers/script.h"
 #include "tests/helpers/suite.h"
 #include "tests/helpers/two_models.h"
@@ -356,6 +357,28 @@ START_TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them)
 }
 END_TEST
 
+/* Loading takes 1 s for the first model and then 2 s for the second. Request 0 of the first is
+ * served from 1 s to 5 s. Request 2 of the same model is known at 1 s, and request 1 of the second
+ * at 3 s. Request 1 came at 0 and request 2 at 0.5 s, so in arrival order request 1 is next: 6 ms.
+ */
+START_TEST(a_request_whose_weights_were_late_has_its_place_by_arrival)
+{
+    static const char *const by_arrival[] = {"recompute-preempt", "pd-static"};
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 0.5, .input_tokens = 64, .output_tokens = 1}};
+    sc.setup.weights_at_start = false;
+    two.other.llm.weight_bytes = 2e9;
+    scenario_cost(&sc, -1, OP_MHA, 4000, 0, 0);
+    scenario_policy(&sc, policy_find(by_arrival[_i]), "");
+    ck_assert_int_eq(two_models_run(&sc, q, (const uint8_t[]){0, 1, 0}, NULL, 3, false), 0);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(5000) + 3);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(5006) + 10);
+    ck_assert_int_eq(sc.records[2].first_token_ns, MS(9006) + 13);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(weights_are_loaded_at_the_rate_of_the_loader),
@@ -370,5 +393,6 @@ static const struct suite_row suite[] = {
     LOOP(who_has_no_room_next_to_weights_in_use_is_refused, 3),
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them),
+    LOOP(a_request_whose_weights_were_late_has_its_place_by_arrival, 2),
 };
 SUITE_MAIN("model_weights", suite)
