@@ -109,7 +109,8 @@ static double prema_key(struct sched *s, const struct request *r)
         /* Tokens start at the priority (E.7), so a reactive request is a candidate at once. */
         p->token = priority(s, r);
         p->isolated_ns = remaining;
-        p->since_ns = s->now_ns;
+        p->since_ns = r->arrival_ns;
+        earn(s, r, s->now_ns); /* it may have waited for its model's weights */
         q->in_band[0]++;
         settle(s, r, band_of(p->token));
     } else if (!order_has(&q->to_rise, r)) {

@@ -379,6 +379,29 @@ START_TEST(a_request_whose_weights_were_late_has_its_place_by_arrival)
 }
 END_TEST
 
+/* Under prema waiting earns tokens, 1 plus the wait over the time alone. Loading takes 1 s and 2 s
+ * as above. Request 0 is reactive: four passes of 512 tokens and 1 s. At 5 s request 1, of the
+ * second model, has waited 5 s. It takes 2.106 s alone (three layers of 0.7 s, a decode of 6 ms),
+ * so it has 3.37 tokens. Request 2 has waited 1.5 s and takes 1.004 s: 2.49 tokens. The threshold
+ * is 3, so the longer request 1 is next. Without its wait for weights it had 1.95, and was last. */
+START_TEST(waiting_for_weights_earns_tokens)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 2048, .output_tokens = 1},
+        {.cls = BE, .input_tokens = 64, .output_tokens = 1},
+        {.cls = BE, .arrival_s = 3.5, .input_tokens = 64, .output_tokens = 1}};
+    sc.setup.weights_at_start = false;
+    two.other.llm.weight_bytes = 2e9;
+    scenario_cost(&sc, -1, OP_MHA, 1000, 0, 0);
+    scenario_cost(&two.other, -1, OP_MHA, 700, 0, 0);
+    scenario_policy(&sc, policy_find("prema"), "expected_output=1");
+    ck_assert_int_eq(two_models_run(&sc, q, (const uint8_t[]){0, 1, 0}, NULL, 3, false), 0);
+    ck_assert_int_eq(sc.records[0].first_token_ns, MS(5000) + 9);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(7100) + 16);
+    ck_assert_int_eq(sc.records[2].first_token_ns, MS(8100) + 19);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(weights_are_loaded_at_the_rate_of_the_loader),
@@ -394,5 +417,6 @@ static const struct suite_row suite[] = {
     TEST(who_gives_up_while_weights_are_loaded_was_never_there),
     TEST(who_is_shed_while_weights_are_loaded_does_not_hold_them),
     LOOP(a_request_whose_weights_were_late_has_its_place_by_arrival, 2),
+    TEST(waiting_for_weights_earns_tokens),
 };
 SUITE_MAIN("model_weights", suite)
