@@ -148,9 +148,11 @@ static void hetero_schedule(struct sched *s)
     struct sarathi_hetero *h = s->state;
     /* Both passes start together: they share one budget, and the next iteration begins after the
      * later one. */
-    if (h->v.it.running.pass == NULL && h->prefill.pass == NULL) {
-        bool enough = form_decodes(s, &h->v);
+    bool enough = h->v.it.running.pass != NULL || h->prefill.pass != NULL;
+    while (!enough) { /* an empty iteration takes no time */
+        enough = form_decodes(s, &h->v);
         form_prompts(s, h, enough);
+        enough = enough || h->v.it.running.pass != NULL || h->prefill.pass != NULL;
     }
     if (param_bool(s, PARAM_PARALLEL) || h->v.it.running.pass == NULL) {
         launch_prompts(s, h);

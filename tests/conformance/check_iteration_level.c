@@ -457,6 +457,17 @@ static bool hetero_shares_one_budget(const char *extra)
     return b != NULL && a->rows == 63 && b->rows == 37;
 }
 
+/* BE0 has all three blocks, and room in the last one. Still its decode wants a free block, so at
+ * 9.68 it gives way to itself. Nobody else is there, so at once it computes 47 rows again. */
+static bool hetero_begins_again_who_gave_way_alone(const char *extra)
+{
+    rules_machine(1);
+    sc.setup.kv_capacity_tokens = 48;
+    struct scenario_request q[] = {{BE, 0, 46, 2, 0, 0}};
+    rules_run("sarathi-hetero", "", extra, q, 1);
+    return rules_tokens_at(0, 2, (double[]){9.68, 19.36}) && sc.records[0].preemptions == 1;
+}
+
 /* Request 0 takes 120 tokens, and 1 as many more. When both have some 256 there is no KV left, and
  * 1 starts over. It is the first to wait, and finds no room until 0 has ended. So 2 waits behind
  * it. */
@@ -536,6 +547,7 @@ static const struct rule_row all[] = {
          "parallel=false policy=pd-static policy=sarathi"),
     RULE(hetero_shares_one_budget, "max_num_batched_tokens=512", "max_num_batched_tokens=512"),
     RULE(hetero_admits_when_the_whole_prompt_fits, "policy=openvino-cb", "policy=openvino-cb"),
+    RULE(hetero_begins_again_who_gave_way_alone, "policy=vllm-v1", "policy=vllm-v1"),
 };
 
 RULES_MAIN("iteration level", all)
