@@ -3,9 +3,9 @@
  * have arrived. Quality of experience (QoE) is the area under the curve of tokens read over the
  * area under the expected one.
  *
- *   gain   QoE after the horizon if the request is served from now on, less QoE if it waits. It is
- * 0 while the user has enough unread tokens order gain per token of context, largest first: the
- * greedy packing of the paper's knapsack
+ *   gain   QoE after the horizon if the request is served from now on, less QoE if it waits
+ *          (0 while the user has enough unread tokens)
+ *   order  gain per token of context, largest first: the greedy packing of the paper's knapsack
  *
  * A request that is not taken keeps its KV until memory is short, so a preemption costs nothing
  * while the user has tokens to read.

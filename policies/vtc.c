@@ -4,8 +4,8 @@
  * every uncached prompt token at admission, and w_out for every output token. A running request
  * stays until its end, ahead of all waiting ones, regardless of counters; with rt_first and blind
  * also regardless of class. A client that had nothing queued is lifted to the smallest counter of
- * the others, so that idling earns no credit. Weighted: reactive service counts 1/4, a soft
- * priority.
+ * the others, so that idling earns no credit. With reactive_weight=4 reactive service
+ * counts 1/4, a soft priority.
  *
  * Deviations: memory is not reserved for the whole answer at admission as in the source. So a
  * running request may lose its KV to an earlier one, or find no memory for its first pass. It

@@ -208,6 +208,9 @@ JUDGED = {  # the judge, of judges_*.py, and random parameters
     "conserve-like": ("Conserve", lambda r: {**coserving(r), "ttft_slo_s": r.choice([0.5, 2, 8]), "safepoint": r.choice(["true", "true", "false"]),
                                              "tbt_slo_s": r.choice([0.05, 0.1, 0.2, 0.5])}),
     "orca": ("Orca", lambda r: {"device": r.choice(["igpu", "cpu", "npu"]), "max_num_seqs": r.choice([1, 3, 16]), "reserve": r.choice(["true", "false"])}),
+    "openvino-cb": ("OpenvinoCb", lambda r: {
+        "device": r.choice(["igpu", "cpu", "npu"]), "variant": r.choice(["sf256", "sf256", "whole", "vllm"]), "max_num_seqs": r.choice([1, 3, 256]),
+        **r.choice([{}, {"max_num_batched_tokens": r.choice([1, 17, 64, 512])}])}),
     "sarathi": ("Sarathi", sarathi),
     "vllm-v0": ("VllmV0", lambda r: {**paged(r), "watermark_frac": r.choice([0, 0.01, 0.3]), "mixed_steps": r.choice(["true", "false", "false"])}),
     "vllm-v1": ("VllmV1", vllm_v1),
@@ -291,6 +294,24 @@ def able(how):
     return static + window + [x for word, what in can.items() if word in how for d in on for x in ("--set", f"soc.devices.{d}.can_{what}=true")]
 
 
+def more(r, policy, given, options):
+    """Rare companions: weights that load on demand, recurrent states, a power limit that comes and goes, and other programs' memory, but
+    not where the judge needs the share of all KV, which outside policies know of the start only."""
+    if SMALL[1] in options and r.random() < 0.5:
+        options = options + ["--set", "models.at_start=false"]
+    if policy not in SPECULATE and r.random() < 0.2:  # states take as much as 3,300 tokens
+        options = [{"llama-3.2-3b": "qwen3.5-0.8b"}.get(x, x) for x in options]
+        options = [re.sub(r"(kv_capacity_tokens=)(\d+)", lambda m: m[1] + str(int(m[2]) + 3300), x) for x in options]
+    if "--machine" in options or r.random() < 0.7:
+        return options
+    share = {"watermark_frac", "reserve"} & set(given) or given.get("gap_kv") == "infercept" or policy in ("sarathi-hetero", "vllm-v0")
+    events = [{"at_s": round(r.uniform(0, 8), 1), **r.choice([{"power_w": 12}, {"power_w": 25}, {} if share else {"memory_mib": r.choice([9000, 30000])}])}
+              for _ in range(3)]
+    machine = pathlib.Path(DIR) / "events.json"
+    machine.write_text(json.dumps({"machine": [e for e in events if len(e) > 1] + [{"at_s": 20, "memory_mib": 0, "power_w": 0}]}))
+    return options + ["--machine", str(machine)]
+
+
 def lacked(policy, seed):
     """What shipped machines lack: in one load of five a time-shared CPU, or an NPU's own attention. That sd-npu always needs."""
     attention = ["--set", "soc.devices.npu.static_attention=false"]
@@ -325,7 +346,7 @@ def decisions(policy, name, options):
         sys.exit(f"{policy} {' '.join(options)}: {p.stderr[:400]}")
     steps = (line.split()[1:] for line in log.read_text().split("\n")[1:] if line)  # without the head, and the number of the call
     # when to be asked decides nothing, nor does what finds no memory until it does, or is asked back while it is in use
-    vain = (("form", "-12"), ("kv", "-12"), ("cancel", "-22"), ("drop", "-16"))
+    vain = (("form", "-12"), ("kv", "-12"), ("load", "-12"), ("cancel", "-22"), ("drop", "-16"))
     return [step for step in steps if step[1] not in ("timer", "note") and (step[1], step[-1]) not in vain]
 
 
@@ -341,6 +362,7 @@ def main():
             how, meant = (",".join(f"{k}={v}" for k, v in x.items()) for x in (given, spelled_out(given)))
             loaded = drafts(r, policy, spelled_out(given), loaded) if policy in SPECULATE else loaded
             options += loaded + able(how) + settings(r, options[1]) + lacked(policy, seed)
+            options = more(random.Random(f"more {policy} {seed}"), policy, given, options)
             ours = decisions(f"{PLUGINS.get(policy, policy)}:{how}", "ours", options)
             meant += f",run_seed={options[options.index('--seed') + 1]}" if policy == "srpt" and "--seed" in options else ""
             theirs = decisions(f"python:{HERE / FILES[judge]}:{judge}:{meant}", "theirs", options)

@@ -2,7 +2,7 @@
 everything is worked out again at each decision. tests/helpers/judged_check.py compares their decisions with those of the policies."""
 from types import SimpleNamespace
 
-from judges_gap import PARAMS as GAP, Gaps
+from judges_gap import PARAMS as GAP, Gaps, states
 from xpusim import Policy
 from xpusim.policy import Param, Segment, Shape, shape_of  # what a policy outside the tree has, too
 
@@ -34,6 +34,7 @@ class Plain(Policy):
         self.ready, self.run, self.on, self.asked, self.paused = [], None, None, False, []
         self.mem, self.losses, self.ran = {}, {}, 0
         self.worked = set()  # whose KV a pass has worked on
+        self.nth = {}  # the order in which the policy heard of them: weights may be late
         self.gap = Gaps(self, self.context_ns) if "gap_kv" in self.param else None
 
     # times
@@ -70,6 +71,7 @@ class Plain(Policy):
 
     # hooks
     def request_arrived(self, r):
+        self.nth[r.id] = len(self.nth)
         self.gap.arrived(r)
         self.ready.append(r)
 
@@ -113,10 +115,10 @@ class Plain(Policy):
     # order
     def place(self, r):
         """Who keeps memory: a fixed order."""
-        return (self.param["class"] != "blind" and r.cls == "proactive", r.arrival_ns, r.id)
+        return (self.param["class"] != "blind" and r.cls == "proactive", self.nth[r.id])
 
     def rank(self, r):
-        return (self.place(r)[0], self.key(r)) + self.place(r)[1:]
+        return (self.place(r)[0], self.key(r), r.arrival_ns, r.id)
 
     def welcome(self):
         """Background work begins only while a window is open."""
@@ -146,7 +148,7 @@ class Plain(Policy):
             # a prompt begins where all of it has room
             new = r.kv_tokens == 0 or self.is_cached(r)
             cached = -(-self.kv_cached_tokens([r])[0] // size) if self.is_cached(r) else 0
-            need = -(-(r.kv_tokens + max(1, r.prefill_left)) // size) - -(-r.kv_tokens // size) + cached
+            need = -(-(r.kv_tokens + max(1, r.prefill_left)) // size) - -(-r.kv_tokens // size) + cached + r.kv_state_tokens // size
             if batch and new and (blocks + need) * size > self.kv_free_tokens:
                 break
             blocks += need
@@ -224,11 +226,12 @@ class Plain(Policy):
         if self.param["preempt"] == "iteration" or p.data.finish or self.rank(top)[:2] >= self.pass_rank(p) or len(self.paused) == 16:
             return False
         room, lossy = self.kv_free_tokens, self.param["kv"] != "checkpoint"
-        room += sum(r.kv_tokens for r in self.ready if self.place(r) > self.place(top) and self.gives(r))
+        room += sum(r.kv_tokens + states(self, r.model) - r.kv_state_tokens for r in self.ready if self.place(r) > self.place(top) and self.gives(r))
         if lossy:
-            room += sum(s.n_tokens + s.request.kv_tokens for s in p.segments)
+            room += sum(s.n_tokens + s.request.kv_tokens + states(self, s.request.model) for s in p.segments)
         cached = self.kv_cached_tokens([top])[0] if self.is_cached(top) else 0
         need = top.kv_tokens if top.kv_swapped else min(max(1, top.prefill_left), self.param["token_budget"]) + cached
+        need += top.kv_state_tokens
         return (need <= room and
                 not (lossy and max(self.losses.get(s.request.id, 0) for s in p.segments) == 16))
 

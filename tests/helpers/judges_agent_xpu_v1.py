@@ -133,7 +133,7 @@ class AgentXpuV1(Plain):
         return 64 * ((len(self.batch.segments) if self.batch else 0) + len(self.between["reactive"]) + len(self.between["proactive"]))
 
     def may_begin(self, r):
-        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0) + self.growth()
+        need = r.prefill_left + r.kv_state_tokens + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0) + self.growth()
         return not self.flash.there and (self.nothing_holds() or (self.short != self.epoch and need <= self.kv_free_tokens))
 
     def begin(self, r):

@@ -74,7 +74,7 @@ class RecomputePreempt(Queues):
 
     def fits(self, r):
         """The prompt, and 64 tokens for each who is then in progress."""
-        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
+        need = r.prefill_left + r.kv_state_tokens + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
         return not self.runs or need + 64 * (len(self.runs) + 1) <= self.kv_free_tokens
 
 

@@ -84,7 +84,7 @@ class Coserve(Plain):
                 if not n:
                     return
                 if cls == "proactive" and self.runs["reactive"] + self.runs["proactive"]:
-                    need = r.prefill_left + (self.kv_cached_tokens([r])[0] if r.kv_tokens else 0)
+                    need = r.prefill_left + r.kv_state_tokens + (self.kv_cached_tokens([r])[0] if r.kv_tokens else 0)
                     if sum(x[2] for x in batch) + need > self.kv_free_tokens:
                         return
                 self.wait[cls].remove(r)

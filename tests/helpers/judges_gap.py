@@ -1,5 +1,6 @@
 """A session's KV while a tool runs, and KV on flash (docs/clauses.md E.16, policies/README.md, policies/common/gap.h and flash.h), as
 parts of policies with plain lists (judges.py)."""
+import math
 from types import SimpleNamespace
 
 from xpusim.policy import Param
@@ -8,6 +9,12 @@ E9 = 1e9
 
 PARAMS = (Param("gap_kv", "cache", "", choices=("cache", "preserve", "discard", "swap", "infercept", "ttl", "reactive")), Param("gap_s", 0.0, "", 0, 1e6))
 FLASH = (Param("flash", "off", "", choices=("off", "cheaper", "always")),)
+
+
+def states(p, model):
+    """Tokens of memory that the recurrent states of a sequence take."""
+    m, size = p.models[model], p.kv_block_tokens
+    return math.ceil(m.kv_state_bytes / (size * m.kv_bytes_per_token)) * size
 
 
 class Gaps:
@@ -55,7 +62,7 @@ class Gaps:
 
     def transfer_ns(self, model, tokens):
         m = self.policy.machine
-        return m.swap_fixed_ns + int(tokens * self.token_bytes(model) / m.swap_bytes_per_s * E9)
+        return m.swap_fixed_ns + int((tokens * self.token_bytes(model) + self.policy.models[model].kv_state_bytes) / m.swap_bytes_per_s * E9)
 
     def lives(self, x):
         """The time to live that would have cost least."""
@@ -97,6 +104,9 @@ class Gaps:
         return p.models[model].kv_bytes_per_token + (p.models[drafts].kv_bytes_per_token if drafts not in (0, model) else 0)
 
     # InferCept: tokens times time
+    def held(self, x):
+        return x.tokens + states(self.policy, x.model)
+
     def bytes(self, tokens, model):
         size = self.policy.kv_block_tokens
         return -(-tokens // size) * size * self.token_bytes(model)
@@ -105,16 +115,16 @@ class Gaps:
         """Bytes of requests that are here, and of no session whose tool runs."""
         p = self.policy
         held = (p.kv_capacity_tokens - p.kv_free_tokens) * max(map(self.token_bytes, range(len(p.models))))
-        return max(0, held - sum(self.bytes(x.tokens, x.model) for x in self.out if x.kept or p.now_ns < x.out_until))
+        return max(0, held - sum(self.bytes(self.held(x), x.model) for x in self.out if x.kept or p.now_ns < x.out_until))
 
     def judge(self, rows):
         """Whoever has wasted as much as its cheapest way out; the most wasteful first, for it may have the one transfer to flash."""
         now, others = self.policy.now_ns, self.others()
         for x in rows:
             passed = now - x.since
-            x.keep = (self.expected - passed if self.expected > passed else passed) * x.tokens
+            x.keep = (self.expected - passed if self.expected > passed else passed) * self.held(x)
             x.token = self.token_bytes(x.model)
-            x.drop, x.swap = self.reload(x) * (x.tokens / 2 + others / x.token), 2 * self.transfer(x) * x.tokens
+            x.drop, x.swap = self.reload(x) * (self.held(x) - x.tokens / 2 + others / x.token), 2 * self.transfer(x) * self.held(x)
         for x in sorted(rows, key=lambda x: -min(x.keep, x.drop) * x.token):
             if now >= self.swap_until and x.swap < min(x.keep, x.drop):
                 self.put(x, "flash")
@@ -123,7 +133,7 @@ class Gaps:
             else:
                 if not x.kept:
                     self.put(x, "memory")
-                x.due = x.since + max(int(min(x.drop, x.swap) / x.tokens), self.expected) + 1
+                x.due = x.since + max(int(min(x.drop, x.swap) / self.held(x)), self.expected) + 1
                 x.due = x.due if x.due > now else self.swap_until
                 self.policy.set_timer(x.due)
 
@@ -179,7 +189,7 @@ class Flash:
         p, read = self.policy, False
         while self.there and self.out is None:
             r = self.there[0]
-            if r.kv_tokens + spare > p.kv_free_tokens and not alone:
+            if r.kv_tokens + r.kv_state_tokens + spare > p.kv_free_tokens and not alone:
                 break
             p.kv(r, "memory")
             if not p.sync():

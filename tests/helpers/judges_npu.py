@@ -49,7 +49,7 @@ class LlmNpu(Policy):
     def has_room(self, r):
         """For its prompt, and some tokens for each."""
         cached = self.kv_cached_tokens([r])[0]
-        return not self.run or r.prefill_left + cached + 64 * (len(self.run) + 1) <= self.kv_free_tokens
+        return not self.run or r.prefill_left + r.kv_state_tokens + cached + 64 * (len(self.run) + 1) <= self.kv_free_tokens
 
     def give_up(self, r):
         for p in reversed(self.of.pop(r.id)):

@@ -1,5 +1,6 @@
 """Orca by clauses C.4 c and E.1, with plain lists (judges.py)."""
 from judges import DEVICE, Param, Queues, Segment
+from judges_gap import states
 
 
 class Orca(Queues):
@@ -8,7 +9,7 @@ class Orca(Queues):
     params = (DEVICE, Param("max_num_seqs", 16, "", 1, 1000000), Param("reserve", True, ""))
 
     def blocks(self, r):
-        return -(-(r.input_tokens + r.max_output_tokens) // self.kv_block_tokens)
+        return -(-(r.input_tokens + r.max_output_tokens + states(self, r.model)) // self.kv_block_tokens)
 
     def fits(self, r, batch):
         if not self.runs:
@@ -16,7 +17,7 @@ class Orca(Queues):
         if self.param["reserve"]:
             return sum(map(self.blocks, self.runs + [r])) * self.kv_block_tokens <= self.kv_capacity_tokens
         cached = self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0
-        return r.prefill_left + cached + sum(s.n_tokens for s in batch) <= self.kv_free_tokens
+        return r.prefill_left + r.kv_state_tokens + cached + sum(s.n_tokens + s.request.kv_state_tokens * (s.request is not r) for s in batch) <= self.kv_free_tokens
 
     def schedule(self):
         while self.run is None and (self.runs or self.waits):

@@ -25,7 +25,7 @@ class Mlfq(Plain):
 
     def request_arrived(self, r):
         super().request_arrived(r)
-        self.level[r.id], self.used[r.id], self.since[r.id], self.seat[r.id] = 0, 0, self.now_ns, 0
+        self.level[r.id], self.used[r.id], self.since[r.id], self.seat[r.id] = 0, 0, r.arrival_ns, 0
         while self.param["skip_join"] and self.prompt_ns(r) > self.quantum(self.level[r.id]):
             self.level[r.id] += 1
 
@@ -64,7 +64,7 @@ class Prema(Plain):
 
     def request_arrived(self, r):
         super().request_arrived(r)
-        self.came[r.id], self.got[r.id], self.alone[r.id] = self.now_ns, 0, self.rest(r)
+        self.came[r.id], self.got[r.id], self.alone[r.id] = r.arrival_ns, 0, self.rest(r)
         self.tokens[r.id] = self.earned(r)
 
     def served(self, p, ns):
@@ -103,7 +103,7 @@ class Autellix(Plain):
         super().request_arrived(r)
         got = self.got.get(r.client_id, 0)
         queue = sum(got >= 2 * b * self.param["t0_s"] * E9 for b in (1, 2, 4, 8, 16, 32, 64))
-        self.calls[r.id] = SimpleNamespace(inherits=got, waited=self.waited.get(r.client_id, 0), queue=queue, used=0, got=0, since=self.now_ns, own=0)
+        self.calls[r.id] = SimpleNamespace(inherits=got, waited=self.waited.get(r.client_id, 0), queue=queue, used=0, got=0, since=r.arrival_ns, own=0)
 
     def served(self, p, ns):
         for s in p.segments:
@@ -282,7 +282,7 @@ class Vtc(Plain):
 
     def rank(self, r):
         stays = r.id in self.seat and self.param["class"] in ("rt_first", "blind")
-        return (0 if stays else self.place(r)[0], self.key(r)) + self.place(r)[1:]
+        return (0 if stays else self.place(r)[0], self.key(r), r.arrival_ns, r.id)
 
     def key(self, r):
         return (0, self.seat[r.id]) if r.id in self.seat else (1, self.counter[r.client_id])

@@ -29,7 +29,9 @@ class PdMixed(Two):
         self.limit = self.param.get("limit_tokens", 1 << 60)
 
     def request_arrived(self, r):
-        (self.own if sum(x.prefill_left for x in self.waits) > self.limit else self.waits).append(r)
+        q = self.own if sum(x.prefill_left for x in self.waits) > self.limit else self.waits
+        head = q[:1] if q is self.waits and self.prompt else []  # on the NPU
+        q[:] = head + sorted(q[len(head):] + [r], key=lambda r: (r.arrival_ns, r.id))  # its weights may have been late
 
     def request_cancelled(self, r):
         self.keep(lambda x: x is not r)

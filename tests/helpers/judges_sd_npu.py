@@ -95,10 +95,12 @@ class SdNpu(Policy):
         if not keep:
             self.give_up(b)
         self.load("graph_block", b, v, self.bytes)
-        if not self.sync():
+        comes = self.sync()
+        if not comes and keep:
             self.give_up(b)
             self.load("graph_block", b, v, self.bytes)
-        self.coming[b] = v
+            comes = self.sync()
+        self.coming[b] = v if comes else 0  # else it tries again, when it is asked again
 
     def give_up(self, b):
         if self.has[b]:
@@ -206,7 +208,7 @@ class SdNpu(Policy):
     def next_pass(self):
         r = self.r
         if r.state == "queued":
-            rows = self.machine.devices[self.npu].chunk_rows if r.model else self.param["g1"]
+            rows = (self.machine.devices[self.npu].chunk_rows or r.prefill_left) if r.model else self.param["g1"]
             self.run = self.form([Segment(r, "prefill", min(r.prefill_left, rows))])
         else:
             if not self.calibrated:

@@ -29,7 +29,7 @@ class HeteroSplit(Two):
         pass
 
     def fits(self, r):
-        need = r.prefill_left + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
+        need = r.prefill_left + r.kv_state_tokens + (self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0)
         return not self.runs or need + 64 * (len(self.runs) + 1) <= self.kv_free_tokens
 
     def pick(self):

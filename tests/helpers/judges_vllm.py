@@ -20,11 +20,11 @@ class Paged(Queues):
     def rest(self, r):
         """Of all of its prompt, next to those it has; a prefix that nobody works with counts as free until then."""
         cached = self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0
-        return self.blocks(r.length) - self.blocks(r.kv_tokens) + self.blocks(cached)
+        return self.blocks(r.length) - self.blocks(r.kv_tokens) + self.blocks(cached) + r.kv_state_tokens // self.kv_block_tokens
 
     def free(self):
         """Blocks that nobody has, and that no prompt was promised."""
-        promised = sum(self.rest(r) for r in self.runs if r.state == "queued")
+        promised = sum(self.rest(r) for r in self.runs if r.state == "queued" and not r.pass_)
         grown = sum(self.blocks(s.request.kv_tokens + 1) - self.blocks(s.request.kv_tokens) for s in self.batch if s.role == "decode")
         return self.kv_free_tokens // self.kv_block_tokens - promised - grown
 
@@ -186,7 +186,7 @@ class VllmV1(Paged):
 
     def more(self, r, n):
         cached = self.kv_cached_tokens([r])[0] if self.is_cached(r) else 0
-        return self.blocks(r.kv_tokens + n) - self.blocks(r.kv_tokens) + self.blocks(cached)
+        return self.blocks(r.kv_tokens + n) - self.blocks(r.kv_tokens) + self.blocks(cached) + r.kv_state_tokens // self.kv_block_tokens
 
     def left(self):
         return self.param["max_num_batched_tokens"] - self.tokens()
