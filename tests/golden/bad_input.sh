@@ -204,7 +204,7 @@ refuse "--under: more than 31 names" $x claims --fit B6,B7 --under "$(names B 32
 refuse "--over: more than 24 names" $x claims --fit B6,B7 --over "$(names p 25)"
 # nor are a machine's numbers, when there is no room to set them all
 soc=core-ultra-7-258v
-sets=$({ $x list setting --csv | sed 1d | head -n 15; $x list soc $soc --csv | sed 1d; } | cut -d, -f1,2 | sed 's/^/--set /; s/,/=/')
+sets=$({ $x list setting --csv | sed 1d | head -n 15; $x list soc $soc --csv | sed 1d | head -n 173; } | cut -d, -f1,2 | sed 's/^/--set /; s/,/=/')
 refuse "--set states 188; together at most 192" $x compare --policy edf --policy srpt --soc $soc --uncertainty 16 $sets
 refuse "--set states 188; together at most 192" $x falsify --policy edf --baseline srpt --soc $soc $sets
 refuse "nonesuch" $x compare --policy fcfs --tune 2 --tune-metric nonesuch
