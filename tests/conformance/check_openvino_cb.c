@@ -133,6 +133,30 @@ START_TEST(without_split_fuse_max_num_seqs_holds_back_prompts)
 }
 END_TEST
 
+/* Other programs hold two of six blocks, and request 1 loses all of its 33 tokens in step 3, as
+ * above. The two blocks come back in step 6. Both groups have generated. With max_num_seqs=3 the 33
+ * tokens have step 7 for themselves, as a prompt. With 2 no prompt starts, so step 7 is for the
+ * groups that generate: 33 + 1 tokens. */
+START_TEST(without_split_fuse_max_num_seqs_holds_back_lost_groups)
+{
+    struct scenario_request q[] = {{BE, 0, 63, 8, 0, 0}, {BE, 0, 32, 4, 0, 0}};
+    double block_bytes = 32.0 * sc.llm.kv_bytes_per_token;
+    sc.machine.memory_bytes = sc.llm.weight_bytes + 6 * block_bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        sc.events[sc.n_events++] =
+            (struct machine_event){.at_ns = MS(5.5 * i),
+                                   .until_ns = TRACE_LAST_NS,
+                                   .sets = MACHINE_SETS_MEMORY,
+                                   .memory_bytes = (1 - i) * 2 * block_bytes};
+    }
+    run(_i == 0 ? "variant=vllm,max_num_seqs=2" : "variant=vllm,max_num_seqs=3", 6, q, 2);
+    steps_rows(&sc,
+               _i == 0 ? STEPS(95, 2, 1, 1, 1, 1, 34, 2, 1) : STEPS(95, 2, 1, 1, 1, 1, 33, 2, 2));
+    steps_tokens(&sc, 0, _i == 0 ? STEPS(1, 2, 3, 4, 5, 6, 7, 8) : STEPS(1, 2, 3, 4, 5, 6, 8, 9));
+    steps_tokens(&sc, 1, STEPS(1, 2, 8, 9));
+}
+END_TEST
+
 /* Here the policy differs from the library with prefix caching. Turns have 1, 1 and 46 new tokens,
  * and steps 16. The second turn finds 1 token and continues in its block, which keeps its old name
  * in the library. So there the third finds that 1 and not 3. It gets four steps with 1, 2, 2 and 2
@@ -178,6 +202,7 @@ static const struct suite_row suite[] = {
     TEST(without_split_fuse_prompts_fill_the_budget_in_order),
     TEST(without_split_fuse_a_prompt_beyond_the_budget_runs_alone),
     TEST(without_split_fuse_max_num_seqs_holds_back_prompts),
+    LOOP(without_split_fuse_max_num_seqs_holds_back_lost_groups, 2),
     TEST(a_third_turn_finds_all_of_the_second),
     TEST(a_turn_that_waits_does_not_hold_its_prefix),
 };

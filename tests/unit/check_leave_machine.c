@@ -87,6 +87,42 @@ START_TEST(a_machine_is_known_by_its_measured_rows_alone)
 }
 END_TEST
 
+/* The 165H has no short prompts of one model. Where it alone is measured, those of the other model
+ * are scaled as its long ones: all errors are the same when every time takes twice as long. */
+START_TEST(a_phase_without_rows_is_scaled_as_prompts)
+{
+    struct leave_rows twice;
+    const char *model = NULL;
+    size_t n = 0;
+    size_t short_ones = 0;
+    for (size_t i = 0; i < points.n; i++) {
+        const struct point *p = &points.v[i];
+        bool its = strcmp(p->soc, "core-ultra-7-165h") == 0;
+        model = its && model == NULL ? p->model : model;
+        bool out = its && strcmp(p->model, model) == 0 && point_is_prefill(p) &&
+                   conformal_phase_of(true, p->input_tokens) == CONFORMAL_SHORT_PREFILL;
+        points.v[n] = *p;
+        n += out ? 0 : 1;
+    }
+    ck_assert_uint_lt(n, points.n);
+    points.n = n;
+    ck_assert_int_eq(leave_machines(&catalog, &all, 1, &rows, &err), 0);
+    for (size_t i = 0; i < points.n; i++) {
+        points.v[i].value *= strcmp(points.v[i].soc, "core-ultra-7-165h") == 0 ? 2.0 : 1.0;
+    }
+    ck_assert_int_eq(leave_machines(&catalog, &all, 1, &twice, &err), 0);
+    ck_assert_uint_eq(rows.n, twice.n);
+    for (size_t i = 0; i < rows.n; i++) {
+        if (of_165h(&rows.v[i])) {
+            ck_assert_double_eq_tol(rows.v[i].ln_error[LEAVE_SCALED],
+                                    twice.v[i].ln_error[LEAVE_SCALED], 1e-9);
+            short_ones += rows.v[i].phase == CONFORMAL_SHORT_PREFILL;
+        }
+    }
+    ck_assert_uint_gt(short_ones, 0);
+}
+END_TEST
+
 /* One row of the 165H, not measured in the first choice, twice as long: of all predictions of that
  * choice only its own error moves. */
 START_TEST(a_row_that_was_not_measured_moves_no_prediction)
@@ -151,6 +187,7 @@ static const struct suite_row tests[] = {
     CASE("machines left out", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(each_choice_predicts_the_rows_of_other_models),
     TEST(a_machine_is_known_by_its_measured_rows_alone),
+    TEST(a_phase_without_rows_is_scaled_as_prompts),
     TEST(a_row_that_was_not_measured_moves_no_prediction),
     TEST(a_table_apart_is_judged_alone),
 };

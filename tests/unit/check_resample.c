@@ -367,6 +367,39 @@ START_TEST(a_closed_loop_alone_in_its_class_is_always_the_same)
 }
 END_TEST
 
+/* A job of three sessions, each of one request, in a row. Any of them may be a closed loop's, whose
+ * last turn is before an instant, and then the job is: alone in its class it is always the same. */
+START_TEST(a_job_is_closed_if_any_of_its_sessions_is)
+{
+    for (int closed = -1; closed < 3; closed++) {
+        struct trace_builder b;
+        struct trace t;
+        struct err e = ERR_INIT;
+        trace_builder_init(&b);
+        for (uint32_t i = 0; i < 3; i++) {
+            struct trace_row row = {.request_id = i,
+                                    .session_id = i,
+                                    .cls = REQUEST_CLASS_REACTIVE,
+                                    .input_tokens = 10,
+                                    .output_tokens = 1,
+                                    .max_output_tokens = 1};
+            struct trace_extra x = trace_extra_none();
+            struct trace_node node = trace_node_none();
+            struct trace_parent parent = {i - 1, 0};
+            x.until_ns = (int)i == closed ? units_ns_from_s(60) : TIME_NEVER_NS;
+            node.n_parents = i > 0 ? 1 : 0;
+            node.parents = &parent;
+            trace_builder_add(&b, &row, &x);
+            trace_builder_node(&b, &node);
+        }
+        ck_assert_int_eq(trace_build(&b, false, "job", &t, &e), 0);
+        trace_builder_fini(&b);
+        ck_assert_uint_eq(trace_resample_fixed(&t), closed < 0 ? 0 : 3);
+        trace_fini(&t);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_redrawn_is_refused_in_words)
 {
     struct trace from = jobs_recording();
@@ -391,6 +424,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(a_closed_loop_alone_in_its_class_is_always_the_same),
+    TEST(a_job_is_closed_if_any_of_its_sessions_is),
     TEST(sessions_are_drawn_whole_and_gaps_are_those_of_their_class),
     TEST(redrawn_traces_have_the_recordings_rate_in_the_mean),
     TEST(sessions_that_begin_together_do_not_fill_the_window),

@@ -129,6 +129,41 @@ START_TEST(who_fails_is_out_and_the_limit_of_runs_holds)
 }
 END_TEST
 
+/* Differences of two alternatives are d and -d in the first replications, and 0 then. So the mean
+ * is 0 without any rounding. d is so large that nobody is behind by the limit of runs. The first of
+ * the level ones is best, in either direction of a metric, and one that is ahead by a little is
+ * best wherever it is. */
+static void level(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t r = from; r < to && left[i]; r++) {
+            double off = 32.0 * (i - 1.0);
+            values[i][r] = 100.0 +
+                           (r == 0   ? off
+                            : r == 1 ? -off
+                                     : 0.0) +
+                           (i == *(uint32_t *)ctx ? 1.0 / 64.0 : 0.0);
+        }
+    }
+}
+
+START_TEST(the_first_of_level_ones_is_best)
+{
+    for (uint32_t ahead = 0; ahead < 4; ahead++) {
+        for (int gain = 0; gain < 2; gain++) {
+            struct select_options o = usual;
+            o.most = o.first;
+            o.gain = gain == 1;
+            struct select_result r;
+            select_by(&o, 3, level, &ahead, &r);
+            ck_assert(!r.decided && r.of[0].left && r.of[1].left && r.of[2].left);
+            uint32_t best = gain == 1 ? ahead % 3 : ahead == 0 ? 1 : 0;
+            ck_assert_uint_eq(r.best, best);
+        }
+    }
+}
+END_TEST
+
 /* The first `none` alternatives have no value in any replication; the others have 100, 101, .. */
 static void undefined(void *ctx, const bool *left, uint32_t from, uint32_t to,
                       double *const *values)
@@ -261,6 +296,7 @@ static const struct suite_row suite[] = {
     TEST(a_share_of_the_base_is_of_its_first_stage),
     TEST(equal_ones_end_too_and_the_earlier_is_named),
     TEST(who_fails_is_out_and_the_limit_of_runs_holds),
+    TEST(the_first_of_level_ones_is_best),
     TEST(a_metric_that_nobody_has_ends_the_first_stage),
     TEST(slippage_of_two),
     TEST(slippage_of_ten),

@@ -139,7 +139,49 @@ START_TEST(what_is_left_is_the_least)
 }
 END_TEST
 
+static bool always(void *ctx, const struct trace *t)
+{
+    (void)ctx;
+    return t->n == 2;
+}
+
+/* A prompt begins with 33 to 96 tokens of a request with 32 tokens and an answer of 64. The answer
+ * and then the prompt are halved as long as there are so many, and just as many will do. */
+START_TEST(a_source_is_halved_down_to_what_begins_with_it)
+{
+    static const uint32_t prefixes[] = {33, 40, 48, 63, 64, 65, 96};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        struct trace t = {0};
+        OWNED char *text =
+            xformat("# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                    "input_tokens,output_tokens,prefix_tokens,prefix_of,parent_ids\n"
+                    "0,0,0,reactive,0,,32,64,0,,\n1,1,0,reactive,,0,100,8,%u,0,0\n",
+                    prefixes[i]);
+        const char *path = tempfile_make("");
+        tempfile_put(text);
+        ck_assert_msg(trace_read(path, &t, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+        tempfile_remove();
+        const struct shrink_trace s = {.shows = always, .max_tests = 1000};
+        (void)shrink_trace_run(&s, &t);
+        uint32_t output = 64;
+        uint32_t input = 32;
+        while (output >= 2 && input + output / 2 >= prefixes[i]) {
+            output /= 2;
+        }
+        while (input >= 2 && input / 2 + output >= prefixes[i]) {
+            input /= 2;
+        }
+        ck_assert_uint_eq(t.rows[0].output_tokens, output);
+        ck_assert_uint_eq(t.rows[0].input_tokens, input);
+        ck_assert(t.rows[1].input_tokens == 1 && t.rows[1].prefix_tokens <= 1);
+        trace_fini(&t);
+    }
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     LOOP(what_is_left_is_the_least, 4),
+    TEST(a_source_is_halved_down_to_what_begins_with_it),
 };
 SUITE_MAIN("shrink anew", rows)

@@ -19,7 +19,6 @@ static struct config config;
 static struct config_options options;
 static struct machines machines;
 static struct err err;
-
 static enum config_limit draw_limited;
 
 static void draw(const char *soc, uint32_t n)
@@ -229,6 +228,31 @@ START_TEST(the_ends_of_residuals_hold_the_middle_of_the_draws)
         }
     }
     ck_assert_uint_gt(residuals, 0);
+}
+END_TEST
+
+/* A fitted number is printed with two standard deviations of its logarithm to either side, where
+ * that is above 0. A normal distribution has 2.3 % beyond each. */
+START_TEST(fitted_numbers_have_two_deviations_to_either_side)
+{
+    draw("core-ultra-7-155h", N);
+    uint32_t fitted = 0;
+    for (uint32_t k = 0; k < machines.n_factors; k++) {
+        const struct machine_factor *f = &machines.factor[k];
+        if (f->kind != MACHINE_FIT || !(f->low > 0.0)) {
+            continue;
+        }
+        double beyond[2] = {0.0, 0.0};
+        for (uint32_t i = 0; i < N; i++) {
+            beyond[0] += value(i, k) < f->low ? 1.0 / N : 0.0;
+            beyond[1] += value(i, k) > f->high ? 1.0 / N : 0.0;
+        }
+        ck_assert(fmin(beyond[0], beyond[1]) > 0.005 && fmax(beyond[0], beyond[1]) < 0.045);
+        double c = f->number->offset;
+        is_near((f->low + c) * (f->high + c), (f->nominal + c) * (f->nominal + c));
+        fitted++;
+    }
+    ck_assert_uint_gt(fitted, 4);
 }
 END_TEST
 
@@ -558,6 +582,7 @@ static const struct suite_row suite[] = {
     CASE("machines", .teardown = teardown, .timeout_s = 60),
     TEST(ranges_are_drawn_evenly_about_their_value),
     TEST(fitted_parameters_are_drawn_with_their_covariance),
+    TEST(fitted_numbers_have_two_deviations_to_either_side),
     TEST(drawn_machines_load),
     TEST(budgets_are_drawn_where_they_limit),
     TEST(residuals_are_factors_of_time),

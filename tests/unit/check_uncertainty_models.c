@@ -112,6 +112,39 @@ START_TEST(entries_of_all_models_are_drawn)
 }
 END_TEST
 
+/* How a prompt fills experts is uncertain in the entries that a mixture uses, and in no other. */
+START_TEST(fills_are_those_of_the_mixtures_entries)
+{
+    static const char *const models[] = {"a=qwen3-8b:bits=4,b=granite-4.0-h-tiny:bits=8",
+                                         "a=granite-4.0-h-tiny:bits=4,b=qwen3-8b:bits=8",
+                                         "a=qwen3-8b:bits=4,b=granite-4.0-h-tiny:bits=4",
+                                         "a=qwen3-8b:bits=4,b=qwen3-0.6b:bits=8"};
+    for (int i = 0; i < 4; i++) {
+        draw(models[i]);
+        int d = machine_find(&config.soc.machine, DEVICE_KIND_IGPU);
+        const struct soc_device *igpu = &config.soc.devices[d];
+        uint32_t used = 0;
+        for (uint32_t r = 0; r < igpu->n_runtimes; r++) {
+            bool mixture = false;
+            for (uint32_t m = 0; m < 2; m++) {
+                bool its = models_roofline(&config, m)->runtime[d] == &igpu->runtimes[r];
+                mixture = mixture || (its && models_llm(&config, m)->n_experts > 0);
+            }
+            for (int k = 0; k < 2; k++) {
+                char path[80];
+                (void)snprintf(path, sizeof path, "soc.devices.igpu.runtimes.%u.%s", r,
+                               k == 0 ? "expert_fill" : "expert_rows");
+                ck_assert_msg((find(path) != UINT32_MAX) == mixture, "%s: %s", models[i], path);
+            }
+            used += mixture;
+        }
+        ck_assert_uint_eq(used, i < 3 ? 1 : 0);
+        teardown();
+    }
+    draw("qwen3-8b");
+}
+END_TEST
+
 /* Both halves of an NPU have the error of the whole. */
 START_TEST(partitions_have_the_residuals_of_their_device)
 {
@@ -132,6 +165,7 @@ static const struct suite_row suite[] = {
     CASE("models", .teardown = teardown, .timeout_s = 60),
     TEST(each_model_has_residuals_of_its_own),
     TEST(entries_of_all_models_are_drawn),
+    TEST(fills_are_those_of_the_mixtures_entries),
     TEST(partitions_have_the_residuals_of_their_device),
 };
 SUITE_MAIN("uncertainty of several models", suite)
