@@ -128,8 +128,8 @@ static void note_unnamed(const struct config_options *o, const struct trace *t)
     }
     free(m);
     if (text_end(&names)[0] != '\0') {
-        (void)fprintf(stderr, "xpusim: note: models of --llm that no request names: %s\n",
-                      text_end(&names));
+        (void)fprintf(stderr, "xpusim: note: models of --llm that no request %snames: %s\n",
+                      o->several ? "of the first replication " : "", text_end(&names));
     }
 }
 

@@ -48,7 +48,7 @@ double models_runtime_bytes(const struct config *c, const struct trace *t);
  * locates a name without --llm. */
 int models_bind(const struct config_options *o, struct trace *t, struct err *e);
 /* Prints on stderr, once per process, that rows name models although the run has one, or which of
- * several models no row names. */
+ * several models no row names. A command that replicates has other rows in other replications. */
 void models_note(const struct config_options *o, const struct trace *t);
 /* Returns 0 if the options have one model, else -EINVAL with an error that `what` takes one. */
 int models_refuse_several(const struct config_options *o, const char *what, struct err *e);

@@ -130,6 +130,13 @@ grep -q 'leader=.*,subagent=.*--workload leader-subagents.json' out || { echo "F
 # shellcheck disable=SC2086
 "$x" run --policy edf --trace two.csv $both --llm spare=qwen3-0.6b --llm draft=qwen3-0.6b -q 2>err >out
 [ "$(cat err)" = "xpusim: note: models of --llm that no request names: spare" ] || { echo "FAILED: the model that nobody names: $(cat err)"; status=1; }
+# The second of two recordings names it.
+mkdir recorded
+for m in '' spare; do
+    printf '%s\n' '# xpusim-trace v2' request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,model "0,0,0,reactive,1,,100,3,0,$m" >"recorded/a$m.csv"
+done
+"$x" compare --policy edf --policy fcfs --trace recorded --llm a=qwen3-0.6b --llm spare=qwen3-0.6b -q 2>err >out
+[ "$(cat err)" = "xpusim: note: models of --llm that no request of the first replication names: spare" ] || { echo "FAILED: the model that a later recording names: $(cat err)"; status=1; }
 # A wait for the weights of a model has its name: 0.1 s and the bytes at 0.8 GB/s, by the loader of a 258V.
 printf '%s\n' '# xpusim-trace v2' request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens,model \
     0,0,0,reactive,1,,100,3,0,a 1,1,0,reactive,60,,100,3,0,b >late.csv
