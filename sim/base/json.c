@@ -432,12 +432,10 @@ static void put(const cJSON *tree, FILE *out)
 void json_all_digits(cJSON *tree)
 {
     for (cJSON *c = tree; c != NULL; c = c->next) {
-        char digits[32];
-        int n = 15;
-        do {
-            (void)snprintf(digits, sizeof digits, "%.*g", n, c->valuedouble);
-        } while (strtod(digits, NULL) != c->valuedouble && n++ < 17);
-        if (cJSON_IsNumber(c) && isfinite(c->valuedouble) && n > 15) {
+        const double x = c->valuedouble;
+        if (cJSON_IsNumber(c) && fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x)) {
+            char digits[24];
+            (void)snprintf(digits, sizeof digits, "%.0f", x);
             c->valuestring = cJSON_malloc(sizeof digits);
             SIM_REQUIRE(c->valuestring != NULL, "memory for a number");
             memcpy(c->valuestring, digits, sizeof digits);

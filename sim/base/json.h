@@ -150,8 +150,8 @@ int json_write_file(const char *path, const cJSON *tree, struct err *e);
 cJSON *json_exact(double x);
 /* The tree as text, on one line or, if spaced, indented; "" if NULL. The caller frees it. */
 char *json_text(const cJSON *tree, bool spaced);
-/* Gives each number the digits that it needs to be read back. cJSON prints 15 where these are
+/* Gives whole numbers up to 2^53, such as seeds, all their digits. cJSON prints 15 where these are
  * nearly the number. It is then text to be printed, and no number (cJSON_IsRaw). */
 void json_all_digits(cJSON *tree);
-/* Writes the tree with all digits and a line end, and frees the tree. */
+/* Writes the tree, whole numbers with all digits, and a line end, and frees the tree. */
 void json_print(cJSON *owned, FILE *out);

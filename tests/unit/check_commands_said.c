@@ -44,7 +44,7 @@ START_TEST(simulated_devices_are_measured)
 {
     SCOPED(said_fini)
     struct said s = COMMANDED(cmd_measure, "--backend", "sim", "--size", "tiny", "--name", "box-1",
-                              "--soc", "core-ultra-7-258v", "--alone", "-o", "m.csv", "-q");
+                              "--soc", "core-ultra-7-155h", "--alone", "-o", "m.csv", "-q");
     ck_assert_int_eq(s.status, EXIT_OK);
     ck_assert_str_eq(s.err, "");
     OWNED char *rows = folder_text("m.csv");
@@ -58,7 +58,7 @@ START_TEST(simulated_devices_are_measured)
         }
         n++;
         ck_assert_msg(strncmp(line, "box-1,", 6) == 0, "%s", line);
-        has(line, ",\"xpusim measure " XPUSIM_VERSION ", simulated core-ultra-7-258v\",");
+        has(line, ",\"xpusim measure " XPUSIM_VERSION ", simulated core-ultra-7-155h\",");
         timed += strstr(line, ",kernel_ms,") != NULL;
         has_not(line, ",co_kernel_ms,");
     }
