@@ -65,7 +65,14 @@ int two_runs_load(struct two_runs *r, const struct two_runs_options *o, struct e
 
 /* ---- running ---- */
 
-/* Runs a side in this process. before: the decision whose state is requested, or NULL. */
+/* A log that was cut would show another first difference, or none. */
+static void require_room(int status)
+{
+    SIM_REQUIRE(status != -ENOSPC, "room for temporary files");
+}
+
+/* Runs a side in this process. The status is -ENOSPC where its log is not whole. before: the
+ * decision whose state is requested, or NULL. */
 static void run_here(const struct two_runs_side *s, const struct trace *t,
                      const struct divergence *before, struct two_runs_log *out)
 {
@@ -80,6 +87,9 @@ static void run_here(const struct two_runs_side *s, const struct trace *t,
     out->status = runner_run(&s->config, &s->parsed, t, s->options.seed, &opt, &result, &e);
     (void)snprintf(out->message, sizeof out->message, "%.*s", JOBS_MESSAGE_BYTES - 1,
                    out->status != 0 ? result.sim.message : "");
+    if (fflush(out->log) != 0 || ferror(out->log) != 0) {
+        out->status = -ENOSPC;
+    }
     out->state = shot != NULL ? xkeep(xstrdup(snapshot_text(shot))) : NULL;
     runner_tell_printed(&s->parsed, result.printed_bytes);
     snapshot_free(shot);
@@ -104,7 +114,6 @@ static void run_in_worker(void *ctx, uint32_t index UNUSED, struct job_result *r
     const struct one_run *x = ctx;
     struct two_runs_log l = {.log = x->log};
     run_here(x->side, x->trace, x->before, &l);
-    (void)fflush(l.log);
     size_t text = l.state != NULL ? strlen(l.state) + 1 : 0;
     struct said *said = xcalloc(1, sizeof *said + text);
     said->status = l.status;
@@ -136,6 +145,7 @@ static void run_safely(const struct two_runs *runs, int side, const struct trace
     jobs_run(&j, &r);
     const struct said *said = r.data;
     out->status = said != NULL ? said->status : -EIO;
+    require_room(out->status);
     if (said == NULL) {
         did_not_end(x.side, &r, out->message);
     } else {
@@ -209,6 +219,7 @@ struct parting {
 /* A worker's message about its run of a pair. */
 struct hashed {
     uint64_t log; /* hash of the decisions, and of whether the run failed */
+    int status;
     two_runs_end end;
 };
 
@@ -227,6 +238,7 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
     }
     struct hashed *h = xcalloc(1, sizeof *h);
     h->log = hash_u64(HASH_INIT, l.status != 0);
+    h->status = l.status;
     char line[4096];
     bool first = true;
     while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL &&
@@ -253,6 +265,7 @@ bool two_runs_part(const struct two_runs *r, const struct trace *t, two_runs_end
     const struct hashed *h[2] = {results[0].data, results[1].data};
     for (int i = 0; i < 2; i++) {
         if (h[i] != NULL) {
+            require_room(h[i]->status);
             (void)snprintf(end[i], sizeof end[i], "%s", h[i]->end);
         } else {
             did_not_end(&r->side[i], &results[i], end[i]);

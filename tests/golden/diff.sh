@@ -38,6 +38,13 @@ if ! cmp -s "$dir/out" tests/golden/diff.txt; then
     if [ "${1:-}" = --update ]; then cp "$dir/out" tests/golden/diff.txt; else fail "the reports differ"; fi
 fi
 
+# Where decisions do not fit the temporary files, nothing is said of them: a log that was cut would part earlier, or never.
+for command in diff "bisect -o $dir/cut.csv"; do
+    # shellcheck disable=SC2086
+    (ulimit -f 8 && trap '' XFSZ && exec "$x" $command $pair $load) >"$dir/cut" 2>"$dir/cut.err" && fail "$command: cut logs"
+    [ ! -s "$dir/cut" ] && [ ! -e "$dir/cut.csv" ] && grep -q 'room for temporary files' "$dir/cut.err" || fail "$command: $(cat "$dir/cut" "$dir/cut.err")"
+done
+
 # Logs of the same two runs part at the same decision.
 # shellcheck disable=SC2086
 "$x" run --policy agent-xpu-v2 $load --decisions "$dir/a.log" >/dev/null
