@@ -91,7 +91,8 @@ static void join(const struct sched *s, struct share *sh, const struct request *
     int64_t from = least_served_ns(s, sh);
     SIM_ASSERT(sh->n == 0 || is_served(s, sh, from)); /* level with the least served member */
     sh->members[sh->n++] = (struct share_member){.request = r, .pass = p, .served_ns = from};
-    sh->shared_since_ns = sh->n == 2 ? s->now_ns : sh->shared_since_ns;
+    bool first = sh->n == 2 && sh->shared_since_ns == TIME_NEVER_NS;
+    sh->shared_since_ns = first ? s->now_ns : sh->shared_since_ns;
     SIM_ASSERT(least_served_ns(s, sh) == from); /* the new member starts there */
 }
 
@@ -117,13 +118,10 @@ void share_launch_done(struct share *sh, const struct launch *l)
         SIM_ASSERT(took >= 0 && l->state == LAUNCH_STATE_ENDED && l->pass == m->pass);
         m->launch = NULL;
         m->served_ns += took;
-        bool among_several = !sh->open_ended; /* at the begin of the turn */
         sh->open_ended = false;
-        if (sh->emulated && (sh->n > 1 || among_several) && sh->efficiency_frac < 1.0) {
+        if (sh->emulated && sh->shared_since_ns != TIME_NEVER_NS && sh->efficiency_frac < 1.0) {
             /* A turn of t and a rest of t (1/e - 1) give a rate of e. */
-            int64_t from_ns = among_several || l->start_ns > sh->shared_since_ns
-                                  ? l->start_ns
-                                  : sh->shared_since_ns;
+            int64_t from_ns = l->start_ns > sh->shared_since_ns ? l->start_ns : sh->shared_since_ns;
             double rest = (double)(l->end_ns - from_ns) * (1.0 / sh->efficiency_frac - 1.0);
             /* No turn began in a rest. */
             SIM_ASSERT(rest >= 0.0 && sh->rest_until_ns <= l->start_ns);
@@ -280,6 +278,7 @@ static void give_turn(struct sched *s, struct share *sh)
     /* A single member gets all of its pass, and is stopped at the next op when another joins. */
     SIM_ASSERT(next->served_ns >= 0 && next->pass->n_launches == 0);
     sh->open_ended = sh->n == 1;
+    sh->shared_since_ns = sh->open_ended ? TIME_NEVER_NS : s->now_ns;
     struct launch_spec spec = sched_launch_rest(s, next->pass, sh->device, YIELD_OP);
     spec.n_ops = sh->open_ended ? spec.n_ops : turn_ops(s, sh, next->pass);
     (void)sched_launch(s, &spec, &next->launch);

@@ -31,7 +31,8 @@ struct share {
     int64_t quantum_ns;
     double efficiency_frac;
     int64_t rest_until_ns;
-    int64_t shared_since_ns; /* since this instant two or more are in service */
+    int64_t shared_since_ns; /* when the turn's second member came, or its begin among several;
+                                TIME_NEVER_NS: not yet */
     bool open_ended; /* the turn began with one request in service: it ends when another joins */
 };
 

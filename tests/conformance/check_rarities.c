@@ -434,6 +434,22 @@ START_TEST(sharing_is_charged_from_the_second_request)
 }
 END_TEST
 
+/* Request 0 as above, and request 1 at 7, whose user gives up at 9. 0's turn ends with its FFN at
+ * 13. Its last six ms count, so the device rests until 19. Alone it has its head 19-20. If request
+ * 2 comes at 9, it is level with 0's nine ms. So it has QKV 19-23, and the device rests until 27.
+ * Both have 13 then, and 0 came first: 27-28. */
+START_TEST(sharing_counts_also_if_the_second_request_leaves)
+{
+    const struct scenario_request q[] = {{BE, 0, 400, 1, 0, 0},
+                                         {BE, 0.007, 400, 1, 0, 0},
+                                         {BE, _i == 0 ? 0.02 : 0.009, 400, 1, 0, 0}};
+    rules_machine(1);
+    rules_extra(1)->cancel_ns = MS(2);
+    rules_run("time-share", "efficiency=0.5,quantum_ms=0", "", q, 3);
+    finishes(0, _i == 0 ? 20 : 28);
+}
+END_TEST
+
 /* A launch begins 0.9 ms after its submission. BE0 (41 ms) is reset at 14.4 for BE1 (50, 26 ms),
  * and has done 13. It continues at 41.3, and before its first kernel, at 42, BE2 (35, 21.5 ms)
  * comes. BE2 runs until 64.4. BE0's attention runs from 65.3 on, and is reset at 65.8 for BE3, as
@@ -478,6 +494,7 @@ static const struct suite_row suite[] = {
     TEST(the_place_of_one_who_is_cancelled_ahead_stays_empty),
     TEST(a_turn_that_began_among_two_is_followed_by_a_rest),
     TEST(sharing_is_charged_from_the_second_request),
+    LOOP(sharing_counts_also_if_the_second_request_leaves, 2),
     TEST(a_reset_leaves_nothing_of_a_kernel),
 };
 SUITE_MAIN("rarities", suite)
