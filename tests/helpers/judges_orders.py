@@ -118,6 +118,11 @@ class Autellix(Plain):
         super().request_cancelled(r)
         self.over(r)
 
+    def pass_done(self, p):
+        super().pass_done(p)
+        for s in p.segments if p.state == "cancelled" else []:
+            self.over(s.request)
+
     def over(self, r):
         i, c = r.client_id, self.calls[r.id]
         self.waited[i] = self.waited.get(i, 0) + self.now_ns - r.arrival_ns - c.got

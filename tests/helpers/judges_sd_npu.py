@@ -124,7 +124,7 @@ class SdNpu(Policy):
                 self.bring(b, 2)
 
     def block_done(self, b):
-        if self.param["strategy"] == "naive-async" and self.run.segments[0].n_tokens == self.r.prefill_left:
+        if self.param["strategy"] == "naive-async" and self.last:
             self.todo = b
 
     def op(self, b):
@@ -209,6 +209,7 @@ class SdNpu(Policy):
         r = self.r
         if r.state == "queued":
             rows = (self.machine.devices[self.npu].chunk_rows or r.prefill_left) if r.model else self.param["g1"]
+            self.last = r.prefill_left <= rows
             self.run = self.form([Segment(r, "prefill", min(r.prefill_left, rows))])
         else:
             if not self.calibrated:
@@ -251,12 +252,12 @@ class SdNpu(Policy):
             return
         if self.r.state == "decode" and self.param["keep_old"] and self.calibrated and self.now_ns >= self.until:
             self.decode_graphs()
-        if self.on is not None or not all(self.free_slots[d] for d in (self.npu, self.cpu)):  # EAGLE's model is on it
+        if self.on is not None:
             return
         if self.run is None:
             self.next_pass()
         p = self.run
-        if p is None or p.op == p.n_ops:
+        if p is None or p.op == p.n_ops or not all(self.free_slots[d] for d in (self.npu, self.cpu)):  # EAGLE's model is on it
             return
         prefill, self.used = p.segments[0].role == "prefill", None
         if p.segments[0].role == "draft":
