@@ -169,6 +169,30 @@ START_TEST(speculation_and_switching_are_quantities)
 }
 END_TEST
 
+/* The name of one quantity begins that of another. Each is found, whichever is stated first. */
+START_TEST(a_quantity_is_known_by_its_whole_name)
+{
+    static const char longer[] = "\"verified\":{\"verification\":{\"drafted_tokens\":32}}";
+    static const char shorter[] = "\"veri\":{\"verification\":{\"drafted_tokens\":1}}";
+    double found[2][2];
+    for (int i = 0; i < 2; i++) {
+        char both[160];
+        (void)snprintf(both, sizeof both, "%s,%s", i == 0 ? longer : shorter,
+                       i == 0 ? shorter : longer);
+        ck_assert_int_eq(read_text(both, "{\"name\":\"s\",\"value\":\"veri\",\"published\":1},"
+                                         "{\"name\":\"l\",\"value\":\"verified\",\"published\":1}"),
+                         0);
+        found[i][0] = evaluated(0);
+        found[i][1] = claims.v[0].checks[1].x[0];
+        claims_fini(&claims);
+        claims = (struct claims){0};
+    }
+    ck_assert_double_eq_tol(found[0][1], 5.7, 1e-9); /* as figure 6 of sd.npu has it */
+    ck_assert_double_gt(found[0][0], found[0][1]);   /* fewer share a check */
+    ck_assert_mem_eq(found[0], found[1], sizeof found[0]);
+}
+END_TEST
+
 /* ---- readings ---- */
 
 static void expect_merged(const char *spec, const char *with, const char *place, const char *merged)
@@ -390,6 +414,7 @@ static const struct suite_row suite[] = {
     TEST(corun_follows_max_min_for_two_kernels),
     TEST(a_batch_of_kernels_is_the_sum_of_its_sequences),
     TEST(speculation_and_switching_are_quantities),
+    TEST(a_quantity_is_known_by_its_whole_name),
     TEST(bad_claims_are_refused_by_file_and_place),
     TEST(one_file_too_many_is_refused),
     TEST(set_ups_follow_each_other),

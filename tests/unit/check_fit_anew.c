@@ -458,17 +458,18 @@ START_TEST(findings_are_shares_and_ranges_of_the_samples)
 }
 END_TEST
 
-/* Four claims on one number, which a sample may have within 0.3 of it. A claim that no sample has
- * is a set of its own, and no larger set that contains a listed one is listed. */
+/* Five claims on one number, which a sample may have within 0.3 of it. A claim that no sample has
+ * is a set of its own. No larger set that contains a listed one is listed, and one that shares a
+ * claim with it is. */
 START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
 {
-    static struct claim own[4];
-    static struct fit_check checks[4];
+    static struct claim own[5];
+    static struct fit_check checks[5];
     static struct fit_findings g;
     memset(own, 0, sizeof own);
-    for (uint32_t i = 0; i < 4; i++) {
-        static const char *const ids[] = {"P", "Q", "R", "S"};
-        static const double at[] = {0.5, 0.9, 9.0, 0.1};
+    for (uint32_t i = 0; i < 5; i++) {
+        static const char *const ids[] = {"P", "Q", "R", "S", "T"};
+        static const double at[] = {0.5, 0.9, 9.0, 0.1, 0.95};
         own[i].id = ids[i];
         own[i].n_checks = 1;
         own[i].checks[0] = (struct claim_check){
@@ -477,13 +478,14 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
     }
     struct fit alone = madefit;
     alone.claims.v = own;
-    alone.claims.n = 4;
+    alone.claims.n = 5;
     alone.checks = checks;
+    alone.n_checks = 5;
     alone.n_points = 0;
     alone.points = NULL;
     for (uint32_t i = 0; i < POINTS; i++) {
         struct fit_point *p = fit_point_add(&alone, madefit.points[i].u);
-        for (int k = 0; k < 4; k++) { /* all four see the first parameter itself */
+        for (int k = 0; k < 5; k++) { /* all five see the first parameter itself */
             p->mean[k] = p->u[0];
             p->sd[k] = 0.1;
         }
@@ -491,10 +493,12 @@ START_TEST(conflicts_are_the_smallest_sets_that_no_sample_has)
     alone.emulator = fit_emulator_new(&alone);
     ck_assert_int_eq(fit_conclude(&alone, &g), 0);
     /* 0.5 and 0.9 have 0.7, two of the 0.1 away; so have 0.5 and 0.1. 0.1 and 0.9 are 0.8 apart,
-     * above twice 0.3; 9 is nowhere. P, Q and S together would need Q and S. */
-    ck_assert_uint_eq(g.n_conflicts, 2);
+     * above twice 0.3; 9 is nowhere. P, Q and S together would need Q and S. T is with S as Q is.
+     */
+    ck_assert_uint_eq(g.n_conflicts, 3);
     ck_assert_uint_eq(g.conflicts[0], 4u);
     ck_assert_uint_eq(g.conflicts[1], 2u | 8u);
+    ck_assert_uint_eq(g.conflicts[2], 8u | 16u);
     ck_assert_uint_eq(g.plausible[2], 0);
     ck_assert_double_gt(g.low[2][0], g.high[2][0]); /* nothing is left */
     ck_assert_double_eq(g.left_frac[2], 0.0);

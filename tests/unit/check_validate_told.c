@@ -204,6 +204,56 @@ START_TEST(powers_are_told_as_they_are)
 }
 END_TEST
 
+static bool is_same(const cJSON *a, const cJSON *b, const char *key)
+{
+    return strcmp(json_string(a, key), json_string(b, key)) == 0;
+}
+
+/* The whole table. A factor counts its rows. An error of powers is of all rows with a prediction,
+ * or of those of its meter, and a row is inside when its interval has what was read. */
+START_TEST(factors_and_errors_count_their_rows)
+{
+    make_table("energy", 1);
+    OWNED char *json = energy("json");
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(json);
+    const cJSON *rows = cJSON_GetObjectItem(tree, "rows");
+    const cJSON *x;
+    const cJSON *row;
+    cJSON_ArrayForEach (x, cJSON_GetObjectItem(tree, "factors")) {
+        int n = 0;
+        cJSON_ArrayForEach (row, rows) {
+            n += cJSON_IsString(cJSON_GetObjectItem(row, "reason"))
+                     ? 0
+                     : is_same(row, x, "soc") && is_same(row, x, "meter") &&
+                           is_same(row, x, "device") && is_same(row, x, "runtime");
+        }
+        ck_assert_double_eq(json_number(x, "rows"), n);
+    }
+    int tried = 0;
+    cJSON_ArrayForEach (x, cJSON_GetObjectItem(tree, "errors")) {
+        double n = 0;
+        double inside = 0;
+        cJSON_ArrayForEach (row, rows) {
+            if (cJSON_IsNumber(cJSON_GetObjectItem(row, "predicted")) &&
+                (strcmp(json_string(x, "meter"), "all") == 0 || is_same(row, x, "meter"))) {
+                double watts = json_number(row, "watts");
+                n++;
+                inside += json_number(row, "low") <= watts && watts <= json_number(row, "high");
+            }
+        }
+        if (json_string(x, "quantity")[0] == 'W' &&
+            strcmp(json_string(x, "left_out"), "source") == 0) {
+            ck_assert_double_eq(json_number(x, "rows"), n);
+            ck_assert_double_eq_tol(json_number(x, "inside_frac"), inside / n, 1e-12);
+            tried++;
+        }
+    }
+    ck_assert_int_gt(tried, 4);
+    tempfile_remove();
+    free(table);
+}
+END_TEST
+
 /* The rows read 4, 4 and 9 W. Without the second publication the number is 4 W. Without the first
  * one row is left, which is no fit, so both ends of the range are 4. */
 START_TEST(a_range_has_no_end_from_a_single_row)
@@ -531,6 +581,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("validate told", .setup = setup, .timeout_s = 60),
     TEST(powers_are_told_as_they_are),
+    TEST(factors_and_errors_count_their_rows),
     TEST(a_range_has_no_end_from_a_single_row),
     TEST(co_runs_are_told_as_they_are),
     TEST(a_co_run_that_cannot_be_is_refused),
