@@ -107,6 +107,32 @@ START_TEST(runs_part_at_the_first_decision_that_differs)
 }
 END_TEST
 
+/* The page has each metric of a run as `run --json` has it, to the last digit. */
+START_TEST(metrics_are_those_of_the_run)
+{
+    SCOPED(said_fini)
+    struct said page =
+        COMMANDED(cmd_view, "--json", "--workload", LOAD, "--seed", "3", "--policy", policies[0]);
+    SCOPED(said_fini)
+    struct said run =
+        COMMANDED(cmd_run, "--json", "--workload", LOAD, "--seed", "3", "--policy", policies[0]);
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(page.out);
+    SCOPED(json_drop) cJSON *own = cJSON_Parse(run.out);
+    const cJSON *shown = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "runs"), 0);
+    shown = cJSON_GetObjectItem(cJSON_GetObjectItem(shown, "result"), "metrics");
+    const cJSON *metrics = cJSON_GetObjectItem(own, "metrics");
+    const cJSON *x;
+    int n = 0;
+    cJSON_ArrayForEach (x, metrics) {
+        if (cJSON_IsNumber(x)) {
+            number_is(shown, x->string, x->valuedouble);
+            n++;
+        }
+    }
+    ck_assert_int_gt(n, 100);
+}
+END_TEST
+
 /* ---- what a page needs to compute ---- */
 
 /* Writes a file below a folder, whose folders are made. */
@@ -208,6 +234,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("view", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(runs_part_at_the_first_decision_that_differs),
+    TEST(metrics_are_those_of_the_run),
     TEST(a_page_has_all_that_it_computes_from),
     TEST(a_page_computes_what_is_generated),
 };
