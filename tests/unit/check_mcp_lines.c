@@ -42,6 +42,11 @@ static const struct {
     {REQUEST("1", "ping", ""), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"},
     {REQUEST("\"x\"", "ping", ",\"params\":{}"),
      "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}"},
+    /* An identifier comes back with all its digits. */
+    {REQUEST("9007199254740991", "ping", ""),
+     "{\"jsonrpc\":\"2.0\",\"id\":9007199254740991,\"result\":{}}"},
+    {REQUEST("11.557460890000002", "ping", ""),
+     "{\"jsonrpc\":\"2.0\",\"id\":11.557460890000002,\"result\":{}}"},
     /* a notification, an empty line and an answer have none */
     {"{\"jsonrpc\":\"2.0\",\"method\":\"ping\"}", ""},
     {" \t\r\n\n", ""},
