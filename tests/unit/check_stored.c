@@ -417,7 +417,7 @@ START_TEST(a_comparison_is_kept_with_all_that_it_is)
     static struct config config = {.workload = "w:x=1"};
     static struct config_options options = {.soc = "s", .llm = "m", .seed = 7};
     static const struct config_policy policies[3] = {{.label = "a"}, {.label = "b:k=1"}};
-    enum { CASES = 8 };
+    enum { CASES = 9 };
     static const char *const want[CASES] = {
         "{\"name\":\"compare\",\"base\":{\"soc\":\"s\",\"llm\":\"m\",\"workload\":\"w:x=1\","
         "\"seed\":7},\"axes\":{\"policy\":[\"a\"]},\"replications\":3}",
@@ -428,7 +428,9 @@ START_TEST(a_comparison_is_kept_with_all_that_it_is)
         "\"seed\":7,\"machine\":\"e.json\"}",
         "\"machine\":\"e.json\",\"ttft_slo_s\":2,\"tpot_slo_s\":0.5}",
         "\"tpot_slo_s\":0.5,\"sim.kv_block_tokens\":\"32\"}",
-        "\"llm\":\"m\",\"trace\":\"w:x=1\","};
+        "\"llm\":\"m\",\"trace\":\"w:x=1\",",
+        "\"axes\":{\"rate\":[0.5],\"policy\":[\"a\",\"b:k=1\"]},\"replications\":3,"
+        "\"baseline\":\"b:k=1\"}"};
     int64_t ids[CASES];
     struct compare_plan plan = {.config = &config,
                                 .options = &options,
@@ -447,8 +449,10 @@ START_TEST(a_comparison_is_kept_with_all_that_it_is)
             options.n_sets = 2;
         }
         options.trace = i >= 7 ? "t.csv" : NULL;
+        plan.arrivals.rate_scale = i >= 8 ? 0.5 : 1.0; /* a suite's point has its own */
         for (int again = 0; again < 2; again++) {
-            stored_note(&plan, loads, rates, i >= 3 ? 2 : 0);
+            bool over_load = i >= 3 && i < 8;
+            stored_note(&plan, over_load ? loads : NULL, rates, over_load ? 2 : 0);
             ck_assert(again == 0 || plan.experiment == ids[i]);
             ids[i] = plan.experiment;
         }
