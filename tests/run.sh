@@ -106,7 +106,7 @@ export PYTHONNOUSERSITE=1 # nor what this user has for every start
 lines=$(mktemp -d)
 trap 'rm -rf "$lines" "$tools"' EXIT
 export lines
-first="tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.sh tests/golden/plugin.sh tests/golden/tutorial.sh
+first="tests/golden/judged.sh tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.sh tests/golden/plugin.sh tests/golden/tutorial.sh
     tests/golden/wasm.sh tests/golden/live.sh tests/conformance/check_npu.c tests/golden/options_twice.sh tests/golden/drive.sh
     tests/golden/validate.sh tests/conformance/check_drive.c tests/golden/measure_windows.sh
     tests/conformance/check_drive_engines.c tests/golden/cheats.sh tests/golden/plots.sh

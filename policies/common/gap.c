@@ -311,7 +311,10 @@ void gap_schedule(struct sched *s, struct gap *g, gap_prefill_ns *prefill)
         (void)reqq_pop(&g->back);
     }
     while (g->n_fresh > 0) {
-        (void)sched_kv_rank(s, g->fresh[--g->n_fresh], 1);
+        const struct request *r = g->fresh[--g->n_fresh];
+        if (r->state != REQUEST_STATE_SHED) { /* it may leave in the instant in which it arrives */
+            (void)sched_kv_rank(s, r, 1);
+        }
     }
     if (g->rule == GAP_INFERCEPT) {
         infercept(s, g, prefill);
