@@ -106,8 +106,8 @@ export PYTHONNOUSERSITE=1 # nor what this user has for every start
 lines=$(mktemp -d)
 trap 'rm -rf "$lines" "$tools"' EXIT
 export lines
-first="tests/golden/judged.sh tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.sh tests/golden/plugin.sh tests/golden/tutorial.sh
-    tests/golden/wasm.sh tests/golden/live.sh tests/conformance/check_npu.c tests/golden/options_twice.sh tests/golden/drive.sh
+first="tests/golden/determinism.sh tests/golden/python.sh tests/golden/send_in.sh tests/golden/plugin.sh tests/golden/tutorial.sh
+    tests/golden/wasm.sh tests/golden/live.sh tests/golden/judged.sh tests/conformance/check_npu.c tests/golden/options_twice.sh tests/golden/drive.sh
     tests/golden/validate.sh tests/conformance/check_drive.c tests/golden/measure_windows.sh
     tests/conformance/check_drive_engines.c tests/golden/cheats.sh tests/golden/plots.sh
     tests/golden/measure.sh tests/unit/check_kernel_fit.c tests/golden/arena.sh tests/golden/options.sh
