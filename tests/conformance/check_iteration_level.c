@@ -246,8 +246,8 @@ static bool priority_stays_within_its_class(const char *extra)
     static const int32_t priorities[4][2] = {
         {0, 0}, {0, 1000000001}, {0, INT32_MAX}, {INT32_MIN, INT32_MAX}};
     bool holds = true;
+    rules_machine(1);
     for (int i = 0; i < 4; i++) {
-        rules_machine(1);
         rules_extra(1)->priority = priorities[i][0];
         rules_extra(2)->priority = priorities[i][1];
         struct scenario_request q[] = {
