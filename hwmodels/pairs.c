@@ -206,6 +206,8 @@ int pairs_make(struct pairs *out, const struct kernel_rows *rows, struct err *e)
     free(c.slowdowns);
     free(c.rates);
     return out->n > 0 ? 0
-                      : err_add(e, "no pair of kernels has %d samples or more (%zu pair%s in all)",
+                      : err_add(e,
+                                "no pair of kernels has %d samples or more, and weights outside a "
+                                "cache (%zu pair%s in all)",
                                 PAIRS_MIN_SAMPLES, out->rows, text_plural(out->rows));
 }

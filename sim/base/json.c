@@ -384,14 +384,20 @@ const char *json_string(const cJSON *o, const char *key)
 
 /* ---- writing ---- */
 
+/* Writes the digits of a whole number for which 15 may not suffice. Else false. */
+static bool whole_digits(double x, char digits[24])
+{
+    bool needs = fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x);
+    if (needs) {
+        (void)snprintf(digits, 24, "%.0f", x);
+    }
+    return needs;
+}
+
 cJSON *json_exact(double x)
 {
-    if (fabs(x) < 1e15 || fabs(x) > 0x1p53 || x != floor(x)) {
-        return cJSON_CreateNumber(x);
-    }
     char digits[24];
-    (void)snprintf(digits, sizeof digits, "%.0f", x);
-    return cJSON_CreateRaw(digits);
+    return whole_digits(x, digits) ? cJSON_CreateRaw(digits) : cJSON_CreateNumber(x);
 }
 
 cJSON *json_members(cJSON *o, const struct json_member *v, size_t n)
@@ -432,10 +438,8 @@ static void put(const cJSON *tree, FILE *out)
 void json_all_digits(cJSON *tree)
 {
     for (cJSON *c = tree; c != NULL; c = c->next) {
-        const double x = c->valuedouble;
-        if (cJSON_IsNumber(c) && fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x)) {
-            char digits[24];
-            (void)snprintf(digits, sizeof digits, "%.0f", x);
+        char digits[24];
+        if (cJSON_IsNumber(c) && whole_digits(c->valuedouble, digits)) {
             c->valuestring = cJSON_malloc(sizeof digits);
             SIM_REQUIRE(c->valuestring != NULL, "memory for a number");
             memcpy(c->valuestring, digits, sizeof digits);

@@ -321,7 +321,8 @@ START_TEST(rows_of_no_use_are_noted)
     (void)fclose(f);
     tar_add(&tar, "rows.csv", rows, size);
     ck_assert_msg(take() == 0, "%s", err.n > 0 ? err.lines[0] : "");
-    has("pairs: not used (no pair of kernels has 5 samples or more (1 pair in all))\n");
+    has("pairs: not used (no pair of kernels has 5 samples or more, and weights outside a cache "
+        "(1 pair in all))\n");
     has("\nsingle kernels: not fitted (read 1 with igpu:read 2: no row says what the partner "
         "is)\n");
     ck_assert_int_eq(access(machine, F_OK), 0);
