@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 
 #include "experiments/compare/choose.h"
+#include "experiments/compare/stored_impl.h"
 #include "experiments/run/recordings.h"
 #include "experiments/run/warnings.h"
 #include "sim/base/json.h"
@@ -78,145 +79,22 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     }
 }
 
-/* ---- reading ---- */
-
-/* A replication; its texts are kept. */
-struct row {
-    int64_t experiment, run;
-    const char *name, *revision;
-    const char *shared; /* the other settings, as JSON, which identify a comparison */
-    const char *label;  /* value of the compared setting */
-    const char *soc, *llm, *workload, *config_hash, *message;
-    uint32_t replication;
-    uint64_t seed;
-    bool grouped;
-};
-
-struct rows {
-    const char *by; /* NULL: the policy */
-    struct row *v;  /* owned */
-    size_t n;
-    struct texts settings; /* of the points */
-    struct store *store;
-    int64_t of;         /* experiment whose base was read last */
-    const char *policy; /* of its base, kept; NULL: it has none */
-};
-
-static bool is_compared(const struct rows *l, const char *key)
-{
-    return l->by != NULL ? strcmp(key, l->by) == 0
-                         : strcmp(key, "policy") == 0 || strncmp(key, "params.", 7) == 0;
-}
-
-/* The policy and its parameters, without those that a setting params.* replaces. */
-static char *without_replaced(const char *policy, const cJSON *settings)
-{
-    struct text t = {0};
-    size_t name = strcspn(policy, ":");
-    text_format(&t, "%.*s", (int)name, policy);
-    const char *before = ":";
-    for (const char *at = policy + name + (policy[name] != '\0'); *at != '\0';) {
-        size_t n = strcspn(at, ",");
-        OWNED char *key = xformat("params.%.*s", (int)strcspn(at, "=,"), at);
-        if (json_member(settings, key) == NULL) {
-            text_format(&t, "%s%.*s", before, (int)n, at);
-            before = ",";
-        }
-        at += n + (at[n] != '\0');
-    }
-    return text_end(&t);
-}
-
-/* The label: "fcfs:device=cpu", or the value of the setting. */
-static const char *label_of(const struct rows *l, const cJSON *settings, const char *policy)
-{
-    struct text t = {0};
-    const cJSON *own = json_member(settings, l->by != NULL ? l->by : "policy");
-    OWNED char *shown = own != NULL && !cJSON_IsString(own) ? json_text(own, false) : NULL;
-    const char *head = shown != NULL         ? shown
-                       : cJSON_IsString(own) ? own->valuestring
-                       : l->by == NULL       ? policy
-                                             : "-";
-    OWNED char *rest = l->by == NULL ? without_replaced(head, settings) : xstrdup(head);
-    text_string(&t, rest);
-    bool open = strchr(rest, ':') == NULL;
-    for (const cJSON *c = l->by == NULL && settings != NULL ? settings->child : NULL; c != NULL;
-         c = c->next) {
-        if (c->string != NULL && strncmp(c->string, "params.", 7) == 0) {
-            OWNED char *value = cJSON_IsString(c) ? xstrdup(c->valuestring) : json_text(c, false);
-            text_format(&t, "%s%s=%s", open ? ":" : ",", c->string + 7, value);
-            open = false;
-        }
-    }
-    return xkeep(text_end(&t));
-}
-
-static const char *keep(const char *text)
-{
-    return xkeep(xstrdup(text));
-}
-
-/* The policy with its parameters, as the base of the experiment has it. */
-static const char *base_policy(struct rows *l, int64_t experiment)
-{
-    if (l->of != experiment) {
-        OWNED char *text = store_experiment_spec(l->store, experiment);
-        SCOPED(json_drop) cJSON *spec = text != NULL ? cJSON_Parse(text) : NULL;
-        const char *policy = json_string(json_member(spec, "base"), "policy");
-        l->policy = policy[0] != '\0' ? keep(policy) : NULL;
-        l->of = experiment;
-    }
-    return l->policy;
-}
-
-static void take(void *ctx, const struct store_replication *r)
-{
-    struct rows *l = ctx;
-    const char *base = base_policy(l, r->experiment);
-    SCOPED(json_drop) cJSON *settings = cJSON_Parse(r->settings);
-    settings = settings != NULL ? settings : cJSON_CreateObject();
-    json_all_digits(settings); /* a label of another seed is another run */
-    const char *label = label_of(l, settings, base != NULL ? base : r->of.policy);
-    for (cJSON *c = settings->child, *next; c != NULL; c = next) {
-        next = c->next;
-        (void)texts_index(&l->settings, c->string != NULL ? c->string : "");
-        if (c->string == NULL || is_compared(l, c->string)) {
-            cJSON_Delete(cJSON_DetachItemViaPointer(settings, c));
-        }
-    }
-    OWNED char *shared = json_text(settings, false);
-    LIST_ADD(l->v, l->n,
-             (struct row){.experiment = r->experiment,
-                          .run = r->run,
-                          .name = keep(r->name),
-                          .revision = keep(r->revision),
-                          .shared = keep(shared),
-                          .label = label,
-                          .soc = keep(r->of.soc),
-                          .llm = keep(r->of.llm),
-                          .workload = keep(r->of.workload),
-                          .config_hash = keep(r->config_hash),
-                          .message = keep(r->message),
-                          .replication = r->replication,
-                          .seed = r->of.seed});
-}
-
 /* ---- one comparison ---- */
 
 /* Limit of replication numbers per result, which are sparse for a single shard. */
 #define SPARSE_MOST 1000u
 
 struct group {
-    const struct rows *rows;
-    const struct row *first;      /* the others have its experiment and shared settings */
-    cJSON *spec, *shared;         /* owned: the experiment, and the shared settings */
-    struct config_policy *labels; /* owned; only their labels */
+    const struct stored_rows *rows;
+    const struct stored_row *first; /* the others have its experiment and shared settings */
+    cJSON *spec, *shared;           /* owned: the experiment, and the shared settings */
+    struct config_policy *labels;   /* owned; only their labels */
     uint32_t n_labels, replications;
     size_t n_rows;
     struct study_outcomes outcomes; /* number replication * n_labels + label */
 };
 
-static bool is_of(const struct group *g, const struct row *r)
+static bool is_of(const struct group *g, const struct stored_row *r)
 {
     return r->experiment == g->first->experiment && strcmp(r->shared, g->first->shared) == 0;
 }
@@ -257,14 +135,15 @@ static bool is_of_several(const struct group *g)
 {
     bool several = false;
     for (size_t i = 0; i < g->rows->n && !several; i++) {
-        const struct row *r = &g->rows->v[i];
+        const struct stored_row *r = &g->rows->v[i];
         several = r->experiment != g->first->experiment && strcmp(r->name, g->first->name) == 0 &&
                   strcmp(r->shared, g->first->shared) == 0;
     }
     return several;
 }
 
-static void group_open(struct group *g, struct rows *rows, const struct row *first, struct store *s)
+static void group_open(struct group *g, struct stored_rows *rows, const struct stored_row *first,
+                       struct store *s)
 {
     OWNED char *spec = store_experiment_spec(s, first->experiment);
     *g = (struct group){.rows = rows,
@@ -277,7 +156,7 @@ static void group_open(struct group *g, struct rows *rows, const struct row *fir
         cJSON_AddStringToObject(g->shared, "experiment", which);
     }
     for (size_t i = 0; i < rows->n; i++) {
-        struct row *r = &rows->v[i];
+        struct stored_row *r = &rows->v[i];
         if (r->grouped || !is_of(g, r)) {
             continue;
         }
@@ -305,7 +184,7 @@ static void group_read(struct group *g, struct store *s)
                        "the store does not have it");
     }
     for (size_t i = 0; i < g->rows->n; i++) {
-        const struct row *r = &g->rows->v[i];
+        const struct stored_row *r = &g->rows->v[i];
         if (is_of(g, r)) {
             uint32_t at = r->replication * g->n_labels + label_index(g, r->label);
             g->outcomes.v[at].not_run = false;
@@ -328,11 +207,11 @@ static void group_fini(struct group *g)
 }
 
 /* The first row with a run, of the baseline if it has one. */
-static const struct row *representative(const struct group *g, uint32_t baseline)
+static const struct stored_row *representative(const struct group *g, uint32_t baseline)
 {
-    const struct row *found = NULL;
+    const struct stored_row *found = NULL;
     for (size_t i = 0; i < g->rows->n; i++) {
-        const struct row *r = &g->rows->v[i];
+        const struct stored_row *r = &g->rows->v[i];
         bool best = r->replication == 0 && strcmp(r->label, g->labels[baseline].label) == 0;
         if (r->run != 0 && (found == NULL || best) && is_of(g, r)) {
             found = r;
@@ -354,7 +233,7 @@ static bool is_recorded(const struct group *g)
 
 /* Seed of the baseline's first replication, from which the others are derived; without that run,
  * the seed of the experiment. */
-static uint64_t first_seed(const struct group *g, uint32_t baseline, const struct row *of)
+static uint64_t first_seed(const struct group *g, uint32_t baseline, const struct stored_row *of)
 {
     const cJSON *seed = json_member(g->shared, "seed");
     seed = seed != NULL ? seed : json_member(json_member(g->spec, "base"), "seed");
@@ -394,8 +273,8 @@ static bool has_others(const struct group *g)
     return others;
 }
 
-static void put_head(const struct group *g, const struct compare_plan *plan, const struct row *of,
-                     struct store *s, struct document *d)
+static void put_head(const struct group *g, const struct compare_plan *plan,
+                     const struct stored_row *of, struct store *s, struct document *d)
 {
     OWNED char *tree = store_configuration_text(s, of->config_hash);
     SCOPED(json_drop) cJSON *config = tree != NULL ? cJSON_Parse(tree) : NULL;
@@ -429,7 +308,7 @@ static void put_head(const struct group *g, const struct compare_plan *plan, con
 }
 
 /* The configuration of a row's run; NULL: it was not stored, or is of another version. */
-static struct config *stored_config(struct store *s, const struct row *of)
+static struct config *stored_config(struct store *s, const struct stored_row *of)
 {
     OWNED char *tree = store_configuration_text(s, of->config_hash);
     struct config *c = xcalloc(1, sizeof *c);
@@ -443,11 +322,11 @@ static struct config *stored_config(struct store *s, const struct row *of)
 }
 
 /* Adds warnings for machines and models other than the baseline's. */
-static void add_warnings(const struct group *g, const struct row *of, struct store *s,
+static void add_warnings(const struct group *g, const struct stored_row *of, struct store *s,
                          struct texts *out)
 {
     for (uint32_t p = 0; p < g->n_labels; p++) {
-        const struct row *r = representative(g, p);
+        const struct stored_row *r = representative(g, p);
         bool other = strcmp(r->label, g->labels[p].label) == 0 &&
                      (strcmp(r->soc, of->soc) != 0 || strcmp(r->llm, of->llm) != 0);
         OWNED struct config *c = other ? stored_config(s, r) : NULL;
@@ -473,7 +352,7 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
         return err_add(e, "--baseline %s: not in experiment \"%s\" %s", o->baseline, g->first->name,
                        g->first->shared);
     }
-    const struct row *of = representative(g, baseline);
+    const struct stored_row *of = representative(g, baseline);
     if (of == NULL) {
         return err_add(e, "experiment \"%s\" %s: no run of it has a result", g->first->name,
                        g->first->shared);
@@ -513,27 +392,12 @@ static int put_group(struct group *g, struct store *s, const struct stored_optio
     return rc;
 }
 
-static int check_by(const struct rows *l, struct err *e)
-{
-    if (texts_find(&l->settings, l->by) < l->settings.n) {
-        return 0;
-    }
-    struct text t = {0};
-    for (size_t i = 0; i < l->settings.n; i++) {
-        text_item(&t, ", ", l->settings.v[i]);
-    }
-    OWNED char *there = text_end(&t);
-    return err_add(e, "--by %s: no point of the store has this setting; there are %s", l->by,
-                   there);
-}
-
 int stored_compare(struct store *s, const struct stored_options *o, struct document *into,
                    struct err *e)
 {
-    struct rows rows = {.by = o->by, .store = s};
-    store_replications(s, take, &rows);
+    struct stored_rows rows;
+    int rc = stored_rows_read(s, o->by, &rows, e);
     int n = 0;
-    int rc = o->by != NULL ? check_by(&rows, e) : 0;
     for (size_t i = 0; i < rows.n && rc == 0; i++) {
         if (!rows.v[i].grouped) { /* the first row of a comparison */
             SCOPED(group_fini) struct group g;
@@ -542,7 +406,6 @@ int stored_compare(struct store *s, const struct stored_options *o, struct docum
             n += rc == 0 ? 1 : 0;
         }
     }
-    free(rows.v);
-    texts_fini(&rows.settings);
+    stored_rows_fini(&rows);
     return rc == 0 ? n : rc;
 }
