@@ -36,7 +36,6 @@ static void answer(const cJSON *id, cJSON *result, enum rpc_error error, const c
     } else {
         JSON_MEMBERS(cJSON_AddObjectToObject(o, "error"), "code", error, "message", why);
     }
-    json_all_digits(o);
     OWNED char *line = json_text(o, false);
     (void)printf("%s\n", line);
     (void)fflush(stdout);

@@ -47,7 +47,6 @@ static void write_run(const struct one *x, const struct runner_result *r, struct
     about_document(&(struct about){"run", x->config, x->policy, x->trace, seed, false}, d);
     runner_document(x->config, x->policy, x->trace, seed, r, document_within(d, "result"));
     SCOPED(json_drop) cJSON *tree = document_json(d);
-    json_all_digits(tree);
     OWNED char *text = json_text(tree, false);
     (void)fprintf(x->text, "%.*s,\"schedule\":", (int)strlen(text) - 1, text);
     schedule_write(s, x->text);

@@ -62,7 +62,6 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
     if (loads != NULL) { /* in the order of the rates */
         cJSON_AddItemToObject(spec, "loads", cJSON_CreateDoubleArray(loads, (int)n_rates));
     }
-    json_all_digits(spec);
     char *text = json_text(spec, false);
     const char *version = config_version() + strlen("xpusim ");
     plan->experiment = store_experiment(plan->how.store, "compare", version, text);
@@ -72,7 +71,6 @@ void stored_note(struct compare_plan *plan, const double *loads, const double *r
         SCOPED(json_drop)
         cJSON *settings = JSON_MEMBERS(cJSON_CreateObject(), "rate", FRAME_IF(n_rates > 0, rate),
                                        "policy", plan->policies[i % plan->n_policies].label);
-        json_all_digits(settings);
         text = json_text(settings, false);
         store_point(plan->how.store, plan->experiment, i, text);
         cJSON_free(text);
@@ -256,7 +254,6 @@ static const char *where_of(const struct group *g)
         cJSON_DeleteItemFromObjectCaseSensitive(rest, "rate");
     }
     if (rest->child != NULL) {
-        json_all_digits(rest);
         OWNED char *settings = json_text(rest, false);
         text_item(&t, ", ", settings);
     }

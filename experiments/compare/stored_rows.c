@@ -77,7 +77,6 @@ static void take(void *ctx, const struct store_replication *r)
     const char *base = base_policy(l, r->experiment);
     SCOPED(json_drop) cJSON *settings = cJSON_Parse(r->settings);
     settings = settings != NULL ? settings : cJSON_CreateObject();
-    json_all_digits(settings); /* a label of another seed is another run */
     const char *label = label_of(l, settings, base != NULL ? base : r->of.policy);
     for (cJSON *c = settings->child, *next; c != NULL; c = next) {
         next = c->next;

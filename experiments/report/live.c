@@ -76,7 +76,6 @@ static void put_packed(FILE *out, const void *bytes, size_t n)
 void live_write(FILE *out, const char *kind, const char *name, const cJSON *tree)
 {
     SCOPED(json_drop) cJSON *copy = copy_seen(tree, strcmp(kind, "load") == 0);
-    json_all_digits(copy);
     OWNED char *text = json_text(copy, false);
     markup_format(
         out, "<script type=\"text/plain\" class=xpusim-data data-kind=\"%s\" data-name=\"%s\">",

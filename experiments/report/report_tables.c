@@ -271,12 +271,7 @@ void report_write_again(const struct report_input *in, FILE *out)
         return;
     }
     (void)fputs("<details><summary>Seeds and configuration</summary><pre>", out);
-    SCOPED(json_drop) cJSON *list = cJSON_CreateArray();
-    const cJSON *seed;
-    cJSON_ArrayForEach (seed, json_member(tree, "seeds")) { /* exact, for --seed */
-        cJSON_AddItemToArray(list, json_exact(cJSON_GetNumberValue(seed)));
-    }
-    OWNED char *seeds = json_text(list, false);
+    OWNED char *seeds = json_text(json_member(tree, "seeds"), false);
     OWNED char *sim = json_text(json_member(json_member(tree, "config"), "sim"), true);
     markup_format(out, "%s\n%s", seeds, sim);
     (void)fputs("</pre></details>\n", out);

@@ -25,7 +25,7 @@ static cJSON *tree_of(const struct about *a)
         put(o, "workload", a->trace != NULL || a->workload ? a->config->workload : NULL);
     }
     if (a->trace != NULL) {
-        cJSON_AddItemToObject(o, "seed", json_exact((double)a->seed));
+        cJSON_AddItemToObject(o, "seed", cJSON_CreateNumber((double)a->seed));
     }
     put(o, "command", options_command());
     put(o, "version", config_version());

@@ -8,7 +8,7 @@ static cJSON *cell_json(const struct frame_cell *v)
 {
     switch (v->kind) {
     case FRAME_VALUE_NUMBER:
-        return json_exact(v->number);
+        return cJSON_CreateNumber(v->number);
     case FRAME_VALUE_TEXT:
         return cJSON_CreateString(v->text);
     case FRAME_VALUE_FLAG:

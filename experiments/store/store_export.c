@@ -319,7 +319,6 @@ void store_export(struct store *s, int64_t experiment, const char *form, FILE *o
             continue;
         }
         SCOPED(json_drop) cJSON *o = row_to_json(&x, q);
-        json_all_digits(o);
         OWNED char *text = json_text(o, false);
         (void)fprintf(out, "%s\n%s", before, text);
     }

@@ -245,9 +245,7 @@ int spec_load_with(struct spec *s, const char *file, const char *const *policies
         return -EINVAL;
     }
     /* Taken before lists replace ranges, because this text identifies the experiment. */
-    SCOPED(json_drop) cJSON *known = cJSON_Duplicate(s->root, true);
-    json_all_digits(known);
-    s->canonical = xkept(json_text(known, false));
+    s->canonical = xkept(json_text(s->root, false));
     s->base = child(&o, "base");
     s->suite = child(&o, "suite");
     spec_read_lists(s, child(&o, "axes"), child(&o, "zip"), child(&o, "rows"), e);

@@ -140,7 +140,6 @@ static void note_point(struct sweep *s, uint64_t point)
 {
     if (point != s->noted && !store_has_point(s->store, s->result->experiment, point)) {
         SCOPED(json_drop) cJSON *settings = spec_point_settings(s->spec, point);
-        json_all_digits(settings);
         OWNED char *text = json_text(settings, false);
         store_point(s->store, s->result->experiment, point, text);
     }

@@ -384,27 +384,11 @@ const char *json_string(const cJSON *o, const char *key)
 
 /* ---- writing ---- */
 
-/* Writes the digits of a whole number for which 15 may not suffice. Else false. */
-static bool whole_digits(double x, char digits[24])
-{
-    bool needs = fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x);
-    if (needs) {
-        (void)snprintf(digits, 24, "%.0f", x);
-    }
-    return needs;
-}
-
-cJSON *json_exact(double x)
-{
-    char digits[24];
-    return whole_digits(x, digits) ? cJSON_CreateRaw(digits) : cJSON_CreateNumber(x);
-}
-
 cJSON *json_members(cJSON *o, const struct json_member *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct frame_value *x = &v[i].value;
-        cJSON *item = x->kind == FRAME_VALUE_NUMBER ? json_exact(x->number)
+        cJSON *item = x->kind == FRAME_VALUE_NUMBER ? cJSON_CreateNumber(x->number)
                       : x->kind == FRAME_VALUE_TEXT ? cJSON_CreateString(x->text)
                       : x->kind == FRAME_VALUE_FLAG ? cJSON_CreateBool(x->number != 0.0)
                                                     : cJSON_CreateNull();
@@ -417,8 +401,46 @@ cJSON *json_members(cJSON *o, const struct json_member *v, size_t n)
     return o;
 }
 
+/* Whether cJSON may print 15 digits of the number, which has 16. */
+static bool is_long(const cJSON *c)
+{
+    const double x = c->valuedouble;
+    return cJSON_IsNumber(c) && fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x);
+}
+
+static bool any_is_long(const cJSON *tree)
+{
+    bool any = is_long(tree);
+    for (const cJSON *c = tree->child; c != NULL && !any; c = c->next) {
+        any = any_is_long(c);
+    }
+    return any;
+}
+
+/* Makes long numbers texts of all their digits, to be printed as they are. */
+static void give_digits(cJSON *tree)
+{
+    if (is_long(tree)) {
+        char digits[24];
+        (void)snprintf(digits, sizeof digits, "%.0f", tree->valuedouble);
+        tree->valuestring = cJSON_malloc(sizeof digits);
+        SIM_REQUIRE(tree->valuestring != NULL, "memory for a number");
+        memcpy(tree->valuestring, digits, sizeof digits);
+        tree->type = (tree->type & ~0xff) | cJSON_Raw; /* the flags of ownership stay */
+    }
+    for (cJSON *c = tree->child; c != NULL; c = c->next) {
+        give_digits(c);
+    }
+}
+
 char *json_text(const cJSON *tree, bool spaced)
 {
+    SCOPED(json_drop) cJSON *own = NULL;
+    if (tree != NULL && any_is_long(tree)) {
+        own = cJSON_Duplicate(tree, true);
+        give_digits(own);
+        tree = own;
+    }
     char *text = tree == NULL ? cJSON_malloc(1)
                  : spaced     ? cJSON_Print(tree)
                               : cJSON_PrintUnformatted(tree);
@@ -435,23 +457,8 @@ static void put(const cJSON *tree, FILE *out)
     (void)fprintf(out, "%s\n", text);
 }
 
-void json_all_digits(cJSON *tree)
-{
-    for (cJSON *c = tree; c != NULL; c = c->next) {
-        char digits[24];
-        if (cJSON_IsNumber(c) && whole_digits(c->valuedouble, digits)) {
-            c->valuestring = cJSON_malloc(sizeof digits);
-            SIM_REQUIRE(c->valuestring != NULL, "memory for a number");
-            memcpy(c->valuestring, digits, sizeof digits);
-            c->type = (c->type & ~0xff) | cJSON_Raw; /* the flags of ownership stay */
-        }
-        json_all_digits(c->child);
-    }
-}
-
 void json_print(cJSON *owned, FILE *out)
 {
-    json_all_digits(owned);
     put(owned, out);
     cJSON_Delete(owned);
 }

@@ -145,13 +145,9 @@ struct json_member {
 cJSON *json_members(cJSON *o, const struct json_member *v, size_t n);
 /* Writes the tree to a file (output.h). Returns 0, or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
-/* A number with all digits of a whole one, up to 2^53. cJSON may print 15 digits, but a seed has
- * 16, and another seed means another run. The caller owns it. */
-cJSON *json_exact(double x);
-/* The tree as text, on one line or, if spaced, indented; "" if NULL. The caller frees it. */
+/* The tree as text, on one line or, if spaced, indented; "" if NULL. Whole numbers up to 2^53, such
+ * as seeds, have all their digits; cJSON prints 15 where these are nearly the number. The caller
+ * frees it. */
 char *json_text(const cJSON *tree, bool spaced);
-/* Gives whole numbers up to 2^53, such as seeds, all their digits. cJSON prints 15 where these are
- * nearly the number. It is then text to be printed, and no number (cJSON_IsRaw). */
-void json_all_digits(cJSON *tree);
-/* Writes the tree, whole numbers with all digits, and a line end, and frees the tree. */
+/* Writes the tree and a line end, and frees the tree. */
 void json_print(cJSON *owned, FILE *out);

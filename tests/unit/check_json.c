@@ -464,15 +464,12 @@ START_TEST(whole_numbers_have_all_digits)
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         char digits[32];
         (void)snprintf(digits, sizeof digits, "%" PRIu64, seeds[i]);
-        cJSON *n = json_exact((double)seeds[i]);
+        cJSON *n = cJSON_CreateNumber((double)seeds[i]);
         char *text = json_text(n, false);
         ck_assert_str_eq(text, digits);
         cJSON_free(text);
         cJSON_Delete(n);
     }
-    cJSON *half = json_exact(0.5);
-    ck_assert_double_eq(half->valuedouble, 0.5);
-    cJSON_Delete(half);
 }
 END_TEST
 
@@ -480,9 +477,9 @@ END_TEST
 START_TEST(seeds_are_printed_to_be_read_back)
 {
     cJSON *tree = cJSON_Parse("{\"a\":[0.5,{\"b\":-9007199254740991}],\"c\":5537146003901659}");
-    json_all_digits(tree);
     OWNED char *text = json_text(tree, false);
     ck_assert_str_eq(text, "{\"a\":[0.5,{\"b\":-9007199254740991}],\"c\":5537146003901659}");
+    ck_assert(cJSON_IsNumber(cJSON_GetObjectItem(tree, "c"))); /* the tree is as it was */
     cJSON_Delete(tree);
 }
 END_TEST
