@@ -3,6 +3,8 @@
 #include "sim/base/base.h"
 
 #define STATE_FLOP 6.0 /* decay, outer product with its sum, and output: 1 + 3 + 2 */
+/* Layers whose state has at most as many rows of the hidden width are short convolutions. */
+#define LONGEST_CONVOLUTION 4.0
 
 static void before(struct llm_layer *l, double in, double out, double copies, double layers)
 {
@@ -66,6 +68,7 @@ static void add_recurrent(struct llm_layer *l, const struct llm *m, double layer
     before(l, m->hidden, a->recurrent_in, 1.0, layers);
     after(l, a->recurrent_out, m->hidden, 1.0, layers);
     l->state_elements = a->recurrent_state * layers;
+    l->recurrences = a->recurrent_state > LONGEST_CONVOLUTION * m->hidden ? layers : 0.0;
     l->state_flop_per_row = STATE_FLOP * l->state_elements;
     l->io_per_row += ((double)a->recurrent_in + a->recurrent_out) * layers;
 }

@@ -58,6 +58,7 @@ struct llm_layer {
     double far_key_frac;    /* share of elements_per_key in these */
     double state_elements;  /* for each sequence */
     double state_flop_per_row;
+    double recurrences; /* share of layers that have one, and not only a short convolution */
 };
 
 void llm_layer_fill(const struct llm *m, struct llm_layer *out);

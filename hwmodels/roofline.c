@@ -73,11 +73,17 @@ static inline double exchange_s(const struct roofline *r, const struct kernel_qu
     return 2.0 * (x->latency_s + sent * q->padded_rows / x->bytes_per_s);
 }
 
+/* The share of far keys or pairs that a pass skips. Some runtimes skip them in decodes alone. */
+static inline double skipped(const struct soc_runtime *p, const struct work_shape *w, double far)
+{
+    return p->decode_window && w->prefill_rows > 0 ? 0.0 : far;
+}
+
 /* Keys to read. With padded attention they are a multiple of a chunk. */
 static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
                                  double far_frac, uint32_t chunk)
 {
-    double keys = (double)w->kv_read_tokens - far_frac * (double)w->far_keys;
+    double keys = (double)w->kv_read_tokens - skipped(p, w, far_frac) * (double)w->far_keys;
     keys = larger(keys, (double)p->window * w->sequences);
     if (!p->pad_attention || chunk == 0) {
         return keys;
@@ -90,7 +96,7 @@ static inline double padded_keys(const struct work_shape *w, const struct soc_ru
 static inline double all_pairs(const struct work_shape *w, const struct soc_runtime *p,
                                double far_frac)
 {
-    double pairs = (double)w->attn_pairs - far_frac * (double)w->far_pairs;
+    double pairs = (double)w->attn_pairs - skipped(p, w, far_frac) * (double)w->far_pairs;
     return larger(pairs, (double)p->window * w->rows);
 }
 
@@ -127,7 +133,8 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
     const struct work_shape *w = q->shape;
     double decodes = further_decodes(w);
     double again = p->decode_batch_frac * decodes * op->weight_bytes * part;
-    t->launch_s = roofline_launches(p, q->op, op->prims) * c->launch_s * micro_batches(p, q) +
+    t->launch_s = roofline_launches(r, q->device, q->op, q->padded_rows == 1) * c->launch_s *
+                      micro_batches(p, q) +
                   op->sync_s * micro_batches(p, q) + exchange_s(r, q);
     if (w->prefill_rows == 0) {
         t->memory_s *= 1.0 + p->decode_stretch_frac * decodes;
@@ -136,8 +143,13 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
-        double keys = (double)w->kv_read_tokens - r->far_key_frac[q->device] * (double)w->far_keys;
+        double far = skipped(p, w, r->far_key_frac[q->device]);
+        double keys = (double)w->kv_read_tokens - far * (double)w->far_keys;
         again += p->kv_gather_frac * r->kv_bytes_per_key * keys * further / w->sequences;
+        /* Columns without a head read nothing, but wait for those with one. */
+        far = skipped(p, w, r->far_lacking_frac[q->device]);
+        keys = (double)w->kv_read_tokens - far * (double)w->far_keys;
+        t->launch_s += r->lacking_key_bytes[q->device] * keys * q->rows / w->rows / c->bytes_per_s;
     }
     /* This time is added to that of launches, not to the roofline's memory time. There it would
      * have no effect in compute-bound passes, so decodes of mixed passes would be free. */

@@ -40,7 +40,8 @@ struct roofline_op {
     double expert_flop_per_row;
     double io_bytes_per_row;
     double prims;
-    double sync_s; /* barriers of nonlinear ops on another engine (roofline_unfuse) */
+    double further; /* recurrences and choices of experts (further_launches) */
+    double sync_s;  /* barriers of nonlinear ops on another engine (roofline_unfuse) */
 };
 
 struct roofline {
@@ -57,8 +58,11 @@ struct roofline {
     const struct soc_runtime *runtime[MACHINE_MAX_DEVICES]; /* borrowed from the soc */
     struct soc_exchange exchange[MACHINE_MAX_DEVICES];
     double compute_only_frac[MACHINE_MAX_DEVICES];
-    /* The share of layers with a window in a pair's flop and in a key's bytes. */
+    /* The share of layers with a window in a pair's flop and in a key's bytes, if they skip. */
     double far_pair_frac[MACHINE_MAX_DEVICES], far_key_frac[MACHINE_MAX_DEVICES];
+    /* Time of columns without a head (kv_columns), as bytes of a key, and the share of layers with
+     * a window in it. */
+    double lacking_key_bytes[MACHINE_MAX_DEVICES], far_lacking_frac[MACHINE_MAX_DEVICES];
     bool fallback[MACHINE_MAX_DEVICES]; /* no entry for this weight width, so the default is used */
 };
 

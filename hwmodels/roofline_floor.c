@@ -15,7 +15,7 @@ static void floor_fill(const struct hwmodel *m, uint8_t device, enum op_kind op_
     double padded = p->min_rows > 2 && !plain ? p->min_rows : 2.0;
     *out = (struct kernel_floor){
         .fixed_s =
-            plain ? 0.0 : roofline_launches(p, op_kind, op->prims) * c->launch_s + op->sync_s,
+            plain ? 0.0 : roofline_launches(r, device, op_kind, one_row) * c->launch_s + op->sync_s,
         .row_s = op->flop_per_row * width / c->flop_per_s,
         .rows_min = one_row ? 1.0 : padded,
         .bytes = op->weight_bytes + op->expert_bytes * llm_experts_touched(m->llm, 1.0),

@@ -9,9 +9,12 @@ static inline bool roofline_has_attention(enum op_kind op)
 }
 
 /* Launches of a kernel. A fused layer has the runtime's share of the launches of its ops. */
-static inline double roofline_launches(const struct soc_runtime *p, enum op_kind op, double prims)
+static inline double roofline_launches(const struct roofline *r, uint8_t device, enum op_kind op,
+                                       bool one_row)
 {
-    return op == OP_LAYER ? prims * p->fused_launch_frac : prims;
+    const struct soc_runtime *p = r->runtime[device];
+    double n = r->ops[op].prims + (one_row ? p->further_launches * r->ops[op].further : 0.0);
+    return op == OP_LAYER ? n * p->fused_launch_frac : n;
 }
 
 /* Lower bounds of kernel times for each model (hwmodel_ops.floor). */

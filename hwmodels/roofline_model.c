@@ -72,6 +72,9 @@ static void ops_fill(struct roofline *r, const struct llm *m)
     layer->expert_flop_per_row = r->ops[OP_FFN].expert_flop_per_row;
     layer->io_bytes_per_row = r->ops[OP_QKV].io_bytes_per_row + r->ops[OP_FFN].io_bytes_per_row;
     layer->prims = r->ops[OP_QKV].prims + r->ops[OP_FFN].prims + 1.0;
+    r->ops[OP_MHA].further = l.recurrences;
+    r->ops[OP_FFN].further = m->n_experts > 0 ? 1.0 - dense_share : 0.0;
+    layer->further = r->ops[OP_MHA].further + r->ops[OP_FFN].further;
     r->attn_flop_per_pair = l.flop_per_pair;
     r->special_attention = m->special_attention;
     r->kv_bytes_per_key = l.elements_per_key * m->kv_bytes_per_element;
@@ -108,13 +111,38 @@ void roofline_unfuse(struct roofline *r, double sync_s)
     unfuse_op(&r->ops[OP_LAYER], 2.0 + launches, qkv + ffn, (2.0 + launches) * sync_s);
 }
 
+/* Elements of a token's K and V that columns without a head could read meanwhile, in a layer. */
+static double lacking_elements(uint32_t columns, double kv_heads, double head_dim)
+{
+    return columns > 0 ? 2.0 * (ceil(kv_heads / columns) * columns - kv_heads) * head_dim : 0.0;
+}
+
+/* Fills the time of columns without a head. Latent attention has one head for all. */
+static void lacking_fill(struct roofline *r, uint8_t device, bool skips)
+{
+    const struct llm *m = r->model.llm;
+    const struct llm_attention *a = &m->attention;
+    uint32_t columns = a->latent_kv > 0 ? 0 : r->runtime[device]->kv_columns;
+    double far_frac = (double)m->sliding_layers / m->n_layers;
+    double near_frac = 1.0 - far_frac - (double)a->recurrent_layers / m->n_layers;
+    double far = far_frac * lacking_elements(columns, m->kv_heads, m->head_dim);
+    double near =
+        near_frac * (a->global_head_dim > 0
+                         ? lacking_elements(columns, a->global_kv_heads, a->global_head_dim)
+                         : lacking_elements(columns, m->kv_heads, m->head_dim));
+    r->lacking_key_bytes[device] = (far + near) * m->kv_bytes_per_element;
+    r->far_lacking_frac[device] = skips && far > 0.0 ? far / (far + near) : 0.0;
+}
+
 void roofline_set_runtime(struct roofline *r, uint8_t device, const struct soc_runtime *runtime)
 {
     struct llm_layer l;
     llm_layer_fill(r->model.llm, &l);
     r->runtime[device] = runtime;
-    r->far_pair_frac[device] = runtime->sliding_window ? l.far_pair_frac : 0.0;
-    r->far_key_frac[device] = runtime->sliding_window ? l.far_key_frac : 0.0;
+    bool skips = runtime->sliding_window || runtime->decode_window;
+    r->far_pair_frac[device] = skips ? l.far_pair_frac : 0.0;
+    r->far_key_frac[device] = skips ? l.far_key_frac : 0.0;
+    lacking_fill(r, device, skips);
     /* Changes the roofline's copy of the machine, which runs, policies and estimates use, too, so
      * that a kernel has the same cost everywhere. */
     r->machine.devices[device].chunk_rows =

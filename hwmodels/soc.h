@@ -80,19 +80,24 @@ struct soc_runtime {
     double special_attention_frac; /* e_s: prompts of models with special_attention; 0: as e_a */
     bool special_attention_own;    /* the file states it */
     double recurrence_frac;        /* e_r: recurrences of states; 0: as e_a */
-    uint32_t few_rows;             /* prompts with fewer rows per sequence run at e_d, too */
-    double knee;                   /* exponent of `p-norm` */
+    uint32_t kv_columns; /* heads of K and V read side by side; fewer take as long; 0: any number */
+    uint32_t few_rows;   /* prompts with fewer rows per sequence run at e_d, too */
+    double knee;         /* exponent of `p-norm` */
     /* Additional costs of a batch, per sequence after the first (README): */
     double decode_batch_frac;   /* share of the weights that a decode reads again */
     double decode_stretch_frac; /* share of the memory time of a pure decode pass */
     double attention_launches;  /* attention launches */
     double kv_gather_frac;      /* gathering, as a share of KV traffic */
     double fused_launch_frac;   /* share of a layer's launches that a fused layer has */
-    uint32_t min_rows;          /* least rows of a many-row kernel (systolic height) */
-    uint32_t micro_batch;       /* most rows of a pass in the runtime; 0: no limit */
-    bool sliding_window;        /* layers with a window skip keys outside it */
-    bool pad_attention;         /* attention reads the KV padded to the static chunk */
-    uint32_t window;            /* keys that every row computes, masked or not; 0: its own */
+    /* In one-row kernels: launches that a recurrence adds to attention, and a choice of experts to
+     * the FFN. */
+    double further_launches;
+    uint32_t min_rows;    /* least rows of a many-row kernel (systolic height) */
+    uint32_t micro_batch; /* most rows of a pass in the runtime; 0: no limit */
+    bool sliding_window;  /* layers with a window skip keys outside it */
+    bool decode_window;   /* they skip them in passes without prompt rows alone */
+    bool pad_attention;   /* attention reads the KV padded to the static chunk */
+    uint32_t window;      /* keys that every row computes, masked or not; 0: its own */
     struct soc_start start;
     /* Standard deviations of ln(measured / predicted) if the machine was measured by a few rows:
      * [usual or small models][phase] (hwmodels/conformal.h). 0: not stated. */

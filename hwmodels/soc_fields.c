@@ -97,6 +97,11 @@ static const struct json_field runtime_rows[] = {
     {JSON_QUANTITY(R, recurrence_frac, "recurrence", "1", 1e-6, 10.0, 1.0,
                    "The same for the recurrence of layers with a state; 0: not apart."),
      JSON_DEFAULT(0.0)},
+    {JSON_COUNT(
+         R, kv_columns, "kv_columns", 0, 1024,
+         "Heads of keys and values that are read at once. Fewer take as long; 0: reading takes "
+         "the time of its bytes."),
+     JSON_DEFAULT(0.0)},
     {JSON_COUNT(R, few_rows, "few_rows", 0, 65536,
                 "A prompt with fewer rows of a sequence runs at decode_attention; 0: none does."),
      JSON_DEFAULT(0.0)},
@@ -119,6 +124,10 @@ static const struct json_field runtime_rows[] = {
     {JSON_QUANTITY(R, fused_launch_frac, "fused_launches", "1", 0.0, 1.0, 1.0,
                    "Share of a layer's launches that a layer in one kernel pays."),
      JSON_DEFAULT(1.0)},
+    {JSON_QUANTITY(R, further_launches, "further_launches", "1", 0.0, 1000.0, 1.0,
+                   "Launches of a decode that a layer with a state, or with a choice of experts, "
+                   "has beyond those of its products."),
+     JSON_DEFAULT(0.0)},
     {JSON_COUNT(R, min_rows, "min_rows", 1, 4096, "Rows that a kernel of many rows pays at least."),
      JSON_DEFAULT(1.0)},
     {JSON_COUNT(R, micro_batch, "micro_batch", 0, 65536,
@@ -130,6 +139,9 @@ static const struct json_field runtime_rows[] = {
          R, sliding_window, "sliding_window",
          "Layers with a sliding window leave out the keys behind it; by default they read and "
          "mask them."),
+     JSON_DEFAULT(0.0)},
+    {JSON_BOOL(R, decode_window, "decode_window",
+               "They leave them out in decodes alone, and prompts read and mask them."),
      JSON_DEFAULT(0.0)},
     {JSON_COUNT(R, window, "window", 0, 1u << 24,
                 "Keys of the context that static graphs are compiled for: every row attends to all "

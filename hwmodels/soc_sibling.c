@@ -214,6 +214,20 @@ static void given(cJSON *to, const char *key, double value, const char *unit)
     json_put_quantity(to, key, q, unit, "given to xpusim new-soc");
 }
 
+/* How kernels read keys, and what else they launch, is of a family of chips. */
+static void drop_kernels(cJSON *device, const struct copy *c)
+{
+    const char *family = c->o->family;
+    cJSON *entry;
+    cJSON_ArrayForEach (entry, json_member(device, "runtimes")) {
+        if (family != NULL && (family[0] == '\0' || strcmp(family, c->family) != 0)) {
+            cJSON_DeleteItemFromObjectCaseSensitive(entry, "kv_columns");
+            cJSON_DeleteItemFromObjectCaseSensitive(entry, "decode_window");
+            cJSON_DeleteItemFromObjectCaseSensitive(entry, "further_launches");
+        }
+    }
+}
+
 static void copy_device(cJSON *device, struct copy *c, bool *used)
 {
     double peak = json_number(json_member(device, "peak"), "value");
@@ -233,6 +247,7 @@ static void copy_device(cJSON *device, struct copy *c, bool *used)
     copy_numbers(device, c, false);
     copy_runtimes(device, c);
     drop_fits(device);
+    drop_kernels(device, c);
     if (own > 0.0) {
         given(device, "peak", own, "TFLOP/s");
     }

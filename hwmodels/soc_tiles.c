@@ -25,6 +25,7 @@ static void runtime_share(struct soc_runtime *r, double share)
     r->decode_attention_frac *= share / x.rate;
     r->special_attention_frac *= share / x.rate;
     r->recurrence_frac *= share / x.rate;
+    r->kv_columns = (uint32_t)ceil(r->kv_columns * share);
 }
 
 static void device_share(struct device *d, struct soc_device *sd, double share)

@@ -67,41 +67,91 @@ static bool same_width(const struct conformal_row *a, const struct conformal_row
     return a->weight_bits == b->weight_bits && same_pair(a, b);
 }
 
-static double robust_sd(double *v, size_t n)
+/* An absolute error, and how much it counts. */
+struct weighed {
+    double x, weight;
+};
+
+SORT_BY(ascending, struct weighed, SORT_UP(x))
+
+/* The `level` quantile. */
+static double quantile_of(struct weighed *v, size_t n, double level)
 {
-    return sample_quantile_of(v, n, 0.5) / NORMAL_MAD;
+    double all = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        all += v[i].weight;
+    }
+    qsort(v, n, sizeof *v, ascending);
+    size_t i = 0;
+    for (double sum = v[0].weight; i + 1 < n && sum < level * all * (1.0 - 1e-12);) {
+        sum += v[++i].weight;
+    }
+    return v[i].x;
+}
+
+static bool same_machine(const struct conformal_row *a, const struct conformal_row *b)
+{
+    return strcmp(a->soc, b->soc) == 0;
+}
+
+/* How many rows of a sample belong together with each of its rows. */
+struct together {
+    double *of_model, *of_machine; /* rows; owned */
+    double models;                 /* effective number; machines count equally */
+};
+
+static void together_fill(const struct selected *s, struct together *t)
+{
+    double machines = 0.0;
+    double squares = 0.0;
+    t->of_model = xcalloc(s->n + 1, sizeof *t->of_model);
+    t->of_machine = xcalloc(s->n + 1, sizeof *t->of_machine);
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t j = 0; j < s->n; j++) {
+            t->of_model[i] += same_model(s->row[i], s->row[j]);
+            t->of_machine[i] += same_machine(s->row[i], s->row[j]);
+        }
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        double models = 0.0; /* of the row's machine */
+        for (size_t j = 0; j < s->n; j++) {
+            models += same_machine(s->row[i], s->row[j]) ? 1.0 / t->of_model[j] : 0.0;
+        }
+        machines += 1.0 / t->of_machine[i];
+        squares += 1.0 / (t->of_machine[i] * models);
+    }
+    t->models = machines * machines / squares;
 }
 
 static void models(const struct selected *s, struct spread *out)
 {
-    OWNED double *total = xmalloc((s->n + 1) * sizeof *total);
-    OWNED double *within = xmalloc((s->n + 1) * sizeof *within);
+    OWNED struct weighed *total = xmalloc((s->n + 1) * sizeof *total);
+    OWNED struct weighed *within = xmalloc((s->n + 1) * sizeof *within);
+    OWNED double *plain = xmalloc((s->n + 1) * sizeof *plain);
     size_t n_within = 0;
-    size_t n_models = 0;
+    struct together t;
+    together_fill(s, &t);
     for (size_t i = 0; i < s->n; i++) {
-        double sum = 0.0;
-        size_t n = 0;
-        bool first = true;
+        double n = t.of_model[i];
+        double weight = 1.0 / t.of_machine[i];
+        double mean = 0.0;
         for (size_t j = 0; j < s->n; j++) {
-            if (same_model(s->row[i], s->row[j])) {
-                first = first && j >= i;
-                sum += s->row[j]->ln_error;
-                n++;
-            }
+            mean += same_model(s->row[i], s->row[j]) ? s->row[j]->ln_error / n : 0.0;
         }
-        n_models += first;
-        total[i] = fabs(s->row[i]->ln_error);
-        if (n > 1) { /* a deviation from a mean of n has (n - 1)/n of the variance */
+        plain[i] = fabs(s->row[i]->ln_error);
+        total[i] = (struct weighed){plain[i], weight};
+        if (n > 1.0) { /* a deviation from a mean of n has (n - 1)/n of the variance */
             within[n_within++] =
-                fabs(s->row[i]->ln_error - sum / (double)n) * sqrt((double)n / ((double)n - 1.0));
+                (struct weighed){fabs(s->row[i]->ln_error - mean) * sqrt(n / (n - 1.0)), weight};
         }
     }
-    double total_sd = robust_sd(total, s->n);
-    /* The quantile of a sample of few models is mostly too small. Hazen's rank adds half a model.
-     */
-    double level = fmin(1.0, 0.95 + 0.5 / (double)n_models);
-    out->tail_sd = sample_quantile_of(total, s->n, level) / NORMAL_95;
-    out->row_sd = n_within > 0 ? fmin(robust_sd(within, n_within), total_sd) : total_sd;
+    free(t.of_model);
+    free(t.of_machine);
+    double total_sd = quantile_of(total, s->n, 0.5) / NORMAL_MAD;
+    double level = fmin(1.0, 0.95 + 0.5 / t.models);
+    out->tail_sd = sample_quantile_of(plain, s->n, level) / NORMAL_95;
+    out->row_sd =
+        n_within > 0 ? fmin(quantile_of(within, n_within, 0.5) / NORMAL_MAD, total_sd) : total_sd;
     out->model_sd = sqrt(total_sd * total_sd - out->row_sd * out->row_sd);
 }
 

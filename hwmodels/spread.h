@@ -2,12 +2,15 @@
  * kind of device and one phase:
  *   row      rows of one model on one machine around their mean
  *   model    means of models around their machine's fit, which has not seen them
- *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs. Of n
- *            models its level is 0.95 + 0.5/n, by Hazen's ranks
+ *   tail     the 95 % quantile of both together, over 1.96: what a normal interval needs. The
+ *            quantile of few models is mostly too small, so its level is 0.95 + 0.5/n, by Hazen's
+ *            ranks. n is Kish's effective number of models, m^2 / sum(1/k) of m machines with k
+ *            models each: a machine with many models says little about others
  *   machine  offsets of machines from their siblings, shared by all widths of weights
  *   width    offsets of single widths around that
  *
- * The first three are robust: 1.48 times a median absolute deviation. Models with fewer weights
+ * The first two are robust: 1.48 times a median absolute deviation. All rows of a machine together
+ * have the same weight in that median as those of any other. Models with fewer weights
  * than SPREAD_SMALL_WEIGHTS are a separate class, because launches and the host dominate their
  * times. The last two are a random effects analysis of variance with widths nested in pairs of
  * machines, and count every model. They depend on kinship: chips of one family have the same

@@ -144,7 +144,7 @@ static void take(struct problem *q, const double x[TRANSFER_NUMBERS])
     r->one.launch_s = 1e-6 * x[TRANSFER_ONE_LAUNCH];
     r->fill_rows = x[TRANSFER_FILL];
     r->width_fill = r->enqueue_s = r->prompt_enqueue_s = r->special_attention_frac = 0.0;
-    r->recurrence_frac = 0.0;
+    r->recurrence_frac = r->further_launches = 0.0;
     r->attention_frac = x[TRANSFER_ATTENTION];
     r->decode_attention_frac = x[TRANSFER_DECODE_ATTENTION];
     r->knee = x[TRANSFER_KNEE];

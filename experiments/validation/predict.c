@@ -133,7 +133,8 @@ static bool fits_memory(const struct predict_case *k, const struct point *p)
     const struct machine *m = &k->soc->machine;
     const struct llm *l = &k->llm;
     double tokens = p->input_tokens;
-    if (k->soc->devices[k->device].runtimes[k->runtime].sliding_window &&
+    const struct soc_runtime *r = &k->soc->devices[k->device].runtimes[k->runtime];
+    if ((r->sliding_window || r->decode_window) &&
         tokens > l->sliding_window) { /* layers with a window keep no more */
         struct llm_layer layer;
         llm_layer_fill(l, &layer);

@@ -229,6 +229,11 @@ static size_t transfer(struct fitted *from, struct fitted *to, double npu_share,
     scaled.attention_frac *= rate / x.rate;
     scaled.special_attention_frac *= rate / x.rate;
     scaled.recurrence_frac *= rate / x.rate;
+    if (a->family[0] == '\0' || strcmp(a->family, b->family) != 0) {
+        scaled.kv_columns = 0; /* of a family of chips, as in soc_sibling.c */
+        scaled.decode_window = false;
+        scaled.further_launches = 0.0;
+    }
     size_t n = 0;
     for (size_t i = 0; i < to->set.n; i++) {
         struct calibrate_row r = to->set.rows[i];

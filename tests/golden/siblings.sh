@@ -20,7 +20,7 @@ def slower(soc):
     soc["devices"][0]["runtimes"][0]["decode_attention"]["value"] *= 0.5
 change("rk3576", slower)
 change("core-ultra-7-268v", lambda soc: soc.pop("like"))
-change("ryzen-ai-max-395", lambda soc: soc["devices"][0]["runtimes"][1].pop("expert_rows"))
+change("ryzen-ai-9-hx-370", lambda soc: soc["devices"][0]["runtimes"][1].pop("expert_rows"))
 EOF
 if XPUSIM_DATA_DIR=$PWD python3 "$dir/hwmodels/siblings.py" "$BUILD/xpusim" >"$dir/found"; then
     echo "a changed copy was not found"
@@ -29,6 +29,6 @@ fi
 cat >"$dir/wanted" <<'EOF'
 core-ultra-7-268v: made from core-ultra-7-258v, and has no "like"
 rk3576: devices.npu.runtimes.rkllm/8.decode_attention
-ryzen-ai-max-395: devices.npu.runtimes.fastflowlm-0.9/4.expert_rows
+ryzen-ai-9-hx-370: devices.npu.runtimes.fastflowlm-0.9/4.expert_rows
 EOF
 sed 's/ is .*//' "$dir/found" | sort | diff "$dir/wanted" -

@@ -70,11 +70,13 @@ class Model:
         usual = 1 - states - wide
         self.before, self.after, self.pair, self.key, self.row, self.turned = [], [], 0.0, 0.0, 0.0, 0.0
         self.far_pair = self.far_key = self.unused = 0.0
+        self.readers = []  # heads of a key, their elements, share of the layers, share of those with a window
         lend = m.get("shared_kv_layers", 0) / (self.layers * (1 - states))  # share of layers that attend to others' keys
         self.beside()
 
         def attention(share, dim, kv_heads, products, far):
             queries, keys = heads * dim * (2 if m.get("gated_attention") else 1), products * kv_heads * dim
+            self.readers.append((kv_heads, dim, share, far))
             self.before.append((h, queries + keys, share * (1 - lend), share * (1 - lend)))
             self.before += [(h, queries, share * lend, share * lend)] if lend else []
             self.unused += h * keys * share * lend
@@ -104,6 +106,9 @@ class Model:
         ffn = (3 if m["gated_ffn"] else 2) * (2 if m.get("shared_ffn", 0) else 1)
         self.ops = {"QKV": sum(p[3] for p in self.before), "MHA": 1, "FFN": sum(p[3] for p in self.after) + ffn, "HEAD": 1}
         self.ops["LAYER"] = self.ops["QKV"] + 1 + self.ops["FFN"]
+        self.further = {"QKV": 0.0, "HEAD": 0.0, "MHA": states if m.get("recurrent_state", 0) > 4 * h else 0.0,
+                        "FFN": 1 - m.get("dense_layers", 0) / self.layers if m.get("experts", 1) > 1 else 0.0}
+        self.further["LAYER"] = self.further["MHA"] + self.further["FFN"]
 
     def beside(self):
         """Products of what is beside attention and FFN, in front of a pass, in a layer, and behind the pass."""
@@ -227,7 +232,7 @@ class Machine:
     def attention(self, d, share, one, shape):
         """Seconds of compute, bytes, and bytes of gathering, of a share of a pass's rows."""
         r, m = self.runtimes[d], self.model
-        skips = r.get("sliding_window", False)
+        skips = self.skips(d, shape)
         far = m.far_key / m.key if skips else 0.0
         own = shape.keys - far * shape.far_keys
         pairs = max(shape.pairs - (m.far_pair / m.pair if skips else 0.0) * shape.far_pairs, shape.rows * r.get("window", 0))
@@ -248,6 +253,19 @@ class Machine:
         flop = m.pair * pairs / speed + 6.0 * m.state * shape.rows / of_states
         moved = key * keys + 2.0 * m.row * shape.rows + 2 * 4.0 * m.state * shape.sequences
         return flop * share / self.rate(d, one), moved * share, gathered, further
+
+    def skips(self, d, shape):
+        """Whether keys behind a window are left out."""
+        r = self.runtimes[d]
+        return not shape.prompt_rows if r.get("decode_window") else r.get("sliding_window", False)
+
+    def lacking(self, d, shape):
+        """Bytes that engines which read several heads of a key at once could read where a model has none."""
+        columns, elements = self.runtimes[d].get("kv_columns", 0), 0.0
+        for heads, dim, share, far in self.model.readers if columns else []:
+            keys = share * shape.keys - (far * shape.far_keys if self.skips(d, shape) else 0.0)
+            elements += 2 * (math.ceil(heads / columns) * columns - heads) * dim * keys
+        return elements * self.model.m["kv_bytes_per_element"]
 
     def wait(self, d, op, rows, paid, shape, part):
         """This op's part of the seconds by which the host prepares a layer, or the head, more slowly than it is computed."""
@@ -274,7 +292,8 @@ class Machine:
         curve, part, micro = self.curve(d, paid == 1), columns / 1024 if columns else 1.0, self.micro(d, paid)
         bandwidth, launch = curve["bandwidth"] * 1e9, curve["launch"] * 1e-6
         compute, moved, weights = self.products(d, op, rows, paid, shape, part)
-        ops = micro * (m.ops[op] + self.apart(op)[0]) * (r.get("fused_launches", 1) if op == "LAYER" else 1)
+        further = r.get("further_launches", 0) * m.further[op] if paid == 1 else 0.0
+        ops = micro * (m.ops[op] + self.apart(op)[0] + further) * (r.get("fused_launches", 1) if op == "LAYER" else 1)
         again = 0.0
         if op in ("MHA", "LAYER"):
             more, keys, again, further = self.attention(d, rows / shape.rows, paid == 1, shape)
@@ -292,6 +311,7 @@ class Machine:
                 sent = 2 * (x["cards"] - 1) / x["cards"] * paid * 2.0 * m.hidden
                 seconds += 2 * (x["latency"] * 1e-6 + sent / (x["link"] * 1e9))
             seconds += self.wait(d, op, rows, paid, shape, part)
+            seconds += self.lacking(d, shape) * rows / shape.rows / bandwidth if op in ("MHA", "LAYER") else 0.0
             seconds += (self.sim["nonlinear"] == "offload") * self.apart(op)[0] * micro * self.soc["host"]["sync"] * 1e-6
             moved += again
         factor = self.table(r, paid) if form == "table" else 1

@@ -23,7 +23,7 @@ RUNTIME = {  # keys of runtime entries, their units and values
     "enqueue": ("us", [0, 40, 200]), "prompt_enqueue": ("us", [10, 400]), "row_fill": ("rows", [0, 100]), "batch_fill": ("1", [0, 0.3]),
     "expert_fill": ("columns", [0, 3000]), "expert_rows": ("rows", [0, 100]), "width_fill": ("columns", [0, 4000]), "attention": ("1", [0.05, 2]),
     "decode_attention": ("1", [0.01, 0.2]), "special_attention": ("1", [0.02, 0.5]), "few_rows": (None, [8, 200]),
-    "recurrence": ("1", [0.005, 0.5]),
+    "recurrence": ("1", [0.005, 0.5]), "kv_columns": (None, [2, 8, 12]), "decode_window": (None, [True]), "further_launches": ("1", [3, 10]),
     "decode_batch_inefficiency": ("1", [0.1, 1]), "decode_batch_stretch": ("1", [0.1, 0.5]), "attention_launches": ("1", [0, 2]),
     "kv_gather": ("1", [0.1, 0.3]), "fused_launches": ("1", [0.2, 1]), "min_rows": (None, [32, 128]), "micro_batch": (None, [16, 100]),
     "pad_attention": (None, [True, False]), "sliding_window": (None, [True]), "window": (None, [256, 1024]), "chunk_rows": (None, [0, 50]),

@@ -401,6 +401,7 @@ static const struct {
     {".special_attention", "attention kernels over long prompts", 0, false},
     {".recurrence", "a prompt of a model with states", 0, false},
     {".attention", "attention kernels over long prompts", 0, false},
+    {".further_launches", "a decode of a mixture of experts, or of a model with states", 1, false},
     {".fused_launches", "the shortest kernels, one after the other", 1, false},
     {".enqueue", "the shortest kernels, one after the other", 1, false},
     {".prompt_enqueue", "prompts of few tokens", 1, false},

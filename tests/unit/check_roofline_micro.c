@@ -1,4 +1,5 @@
-/* Kernel times of runtimes that take a prompt through the model in micro-batches, by hand. */
+/* Kernel times of runtimes that take a prompt through the model in micro-batches, and launches that
+ * only some layers have, by hand. */
 #include "tests/helpers/model.h"
 #include "tests/helpers/suite.h"
 
@@ -74,9 +75,50 @@ START_TEST(each_micro_batch_reads_its_weights_and_experts)
 }
 END_TEST
 
+/* Qwen3.6 35B has a recurrence in 30 of 40 layers, and all choose experts. So a layer of a decode
+ * has 0.75 and 1 times eight launches more. LFM2's layers with a state are short convolutions, and
+ * have none. DeepSeek-V2-Lite's first layer of 27 has no experts. */
+static const struct {
+    const char *model;
+    double attention, ffn;
+} with_further[] = {{"qwen3.6-35b-a3b", 0.75, 1.0},
+                    {"lfm2-1.2b", 0.0, 0.0},
+                    {"llama-3.2-3b", 0.0, 0.0},
+                    {"deepseek-v2-lite", 0.0, 26.0 / 27.0}};
+
+START_TEST(recurrences_and_choices_of_experts_have_further_launches)
+{
+    struct model b;
+    model_init(&b, with_further[_i].model, "extended");
+    struct soc_runtime own = *b.r.runtime[MODEL_IGPU];
+    own.many.launch_s = own.one.launch_s = 100e-6;
+    own.enqueue_s = own.prompt_enqueue_s = 0.0;
+    struct work_shape decode = model_decode(1, 500);
+    struct work_shape prompt = model_prefill(500);
+    static const enum op_kind ops[] = {OP_QKV, OP_MHA, OP_FFN, OP_LAYER, OP_HEAD};
+    double frac = own.fused_launch_frac;
+    double attention = with_further[_i].attention;
+    double ffn = with_further[_i].ffn;
+    double more[] = {0.0, attention, ffn, frac * (attention + ffn), 0.0};
+    for (int k = 0; k < 5; k++) {
+        int64_t ns[2][2];
+        for (int further = 0; further < 2; further++) {
+            own.further_launches = 8.0 * further;
+            roofline_set_runtime(&b.r, MODEL_IGPU, &own);
+            ns[0][further] = model_cost(&b, MODEL_IGPU, ops[k], &decode, 1, 1).t_ns;
+            ns[1][further] = model_cost(&b, MODEL_IGPU, ops[k], &prompt, 500, 500).t_ns;
+        }
+        model_near((double)(ns[0][1] - ns[0][0]), 8.0 * 100000.0 * more[k], 1e-6);
+        ck_assert_int_eq(ns[1][1], ns[1][0]); /* a prompt takes as long */
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     TEST(each_micro_batch_fills_the_engine_and_launches_again),
     TEST(each_micro_batch_offloads_its_nonlinear_ops),
     TEST(each_micro_batch_reads_its_weights_and_experts),
+    LOOP(recurrences_and_choices_of_experts_have_further_launches,
+         sizeof with_further / sizeof with_further[0]),
 };
 SUITE_MAIN("micro-batches", suite)

@@ -80,6 +80,57 @@ START_TEST(a_kernel_leaves_out_the_share_of_layers_that_have_the_window)
 }
 END_TEST
 
+/* With `decode_window` the same decode leaves out its keys, and the prompt nothing. */
+START_TEST(a_runtime_may_leave_them_out_in_decodes_alone)
+{
+    struct model b;
+    model_init(&b, "gemma-3-1b", "extended");
+    struct soc_runtime own = *b.r.runtime[MODEL_IGPU];
+    struct work_shape decode = price_decode_shape(&b.llm, 2511, 3);
+    struct work_shape prompt = price_prefill_shape(&b.llm, 1000, 1);
+    struct kernel_cost cost[2][3];
+    for (int k = 0; k < 3; k++) {
+        own.sliding_window = k == 1;
+        own.decode_window = k == 2;
+        roofline_set_runtime(&b.r, MODEL_IGPU, &own);
+        cost[0][k] = model_cost(&b, MODEL_IGPU, OP_MHA, &decode, 3, 3);
+        cost[1][k] = model_cost(&b, MODEL_IGPU, OP_MHA, &prompt, 1000, 1000);
+    }
+    ck_assert_mem_eq(&cost[0][2], &cost[0][1], sizeof cost[0][1]);
+    ck_assert_mem_eq(&cost[1][2], &cost[1][0], sizeof cost[1][0]);
+    ck_assert_int_lt(cost[1][1].t_ns, cost[1][0].t_ns);
+}
+END_TEST
+
+/* An engine reads 8 heads at once. Gemma 3 1B has one of 256, so 7 heads' time is lost on each key:
+ * 3584 elements in all 26 layers, of which 22 leave out 2000 of 2512 keys of a decode. Qwen3 8B has
+ * 8 heads, and loses none. At 1 GB/s a byte takes a nanosecond, and nothing else takes time. */
+START_TEST(columns_without_a_head_wait)
+{
+    static const char *const models[] = {"gemma-3-1b", "qwen3-8b"};
+    for (int i = 0; i < 2; i++) {
+        struct model b;
+        model_init(&b, models[i], "extended");
+        struct soc_runtime own = *b.r.runtime[MODEL_IGPU];
+        own.many = own.one = (struct soc_curve){1e18, 1e9, 0.0};
+        own.kv_gather_frac = own.decode_stretch_frac = own.attention_launches = 0.0;
+        own.enqueue_s = own.prompt_enqueue_s = 0.0;
+        own.decode_window = true;
+        own.sliding_window = false;
+        struct work_shape decode = price_decode_shape(&b.llm, 2511, 1);
+        int64_t ns[2];
+        for (int k = 0; k < 2; k++) {
+            own.kv_columns = k == 0 ? 0 : 8;
+            roofline_set_runtime(&b.r, MODEL_IGPU, &own);
+            ns[k] = model_cost(&b, MODEL_IGPU, OP_MHA, &decode, 1, 1).t_ns;
+        }
+        double keys = 2512.0 - 2000.0 * 22.0 / 26.0;
+        double lost = i == 0 ? keys * 3584.0 * b.llm.kv_bytes_per_element : 0.0; /* bytes: ns */
+        ck_assert_double_le(fabs((double)(ns[1] - ns[0]) - lost), 1.0);
+    }
+}
+END_TEST
+
 /* Sum of the E2E times of a run, s. */
 static double e2e_s(const char *set)
 {
@@ -164,6 +215,8 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(far_pairs_and_keys_are_those_that_nobody_sees),
     TEST(a_kernel_leaves_out_the_share_of_layers_that_have_the_window),
+    TEST(a_runtime_may_leave_them_out_in_decodes_alone),
+    TEST(columns_without_a_head_wait),
     LOOP(a_run_is_shorter_by_what_its_passes_save, sizeof loads / sizeof loads[0]),
 };
 SUITE_MAIN("sliding_window", suite)

@@ -63,18 +63,34 @@ static void choose(enum device_kind kind, enum conformal_phase phase, enum confo
     }
 }
 
-/* Returns the standard deviation by the median of |x|, 1.48 times it. */
-static double median_sd(double *v, size_t n)
+/* Returns the standard deviation by the median of |x|, 1.48 times it, of row[0..n-1]. Every machine
+ * counts as much: the smallest value that has half of each machine's share below it or at it. */
+static double median_sd(const double *v, const struct conformal_row *const *row, size_t n)
 {
-    return sample_quantile_of(v, n, 0.5) / 0.6745;
+    double best = HUGE_VAL;
+    for (size_t i = 0; i < n; i++) {
+        double below = 0.0;
+        double machines = 0.0;
+        for (size_t k = 0; k < n; k++) {
+            double its = 0.0;
+            for (size_t j = 0; j < n_chosen; j++) {
+                its += strcmp(chosen[j]->soc, row[k]->soc) == 0;
+            }
+            below += v[k] <= v[i] ? 1.0 / its : 0.0;
+            machines += 1.0 / its;
+        }
+        best = below >= 0.5 * machines * (1.0 - 1e-12) ? fmin(best, v[i]) : best;
+    }
+    return best / 0.6745;
 }
 
 static void of_models(struct spread *want)
 {
     double total[MOST];
     double within[MOST];
+    const struct conformal_row *of[MOST];
     size_t n = 0;
-    double models = 0.0; /* each of its rows is its share */
+    bool known[4][26] = {{false}}; /* machines a to d, models by their letter */
     if (n_chosen < 2) {
         return;
     }
@@ -88,16 +104,27 @@ static void of_models(struct spread *want)
             count += same;
         }
         mean /= count;
-        models += 1.0 / count;
+        known[chosen[i]->soc[0] - 'a'][chosen[i]->model[0] - 'a'] = true;
         total[i] = fabs(chosen[i]->ln_error);
         if (count > 1.0) {
+            of[n] = chosen[i];
             within[n++] = fabs(chosen[i]->ln_error - mean) / sqrt(1.0 - 1.0 / count);
         }
     }
-    double both = median_sd(total, n_chosen);
-    want->tail_sd =
-        sample_quantile_of(total, n_chosen, fmin(1.0, 0.95 + 0.5 / round(models))) / 1.959964;
-    want->row_sd = n > 0 ? fmin(median_sd(within, n), both) : both;
+    double machines = 0.0;
+    double shares = 0.0; /* one over the models of each */
+    for (int m = 0; m < 4; m++) {
+        double models = 0.0;
+        for (int k = 0; k < 26; k++) {
+            models += known[m][k];
+        }
+        machines += models > 0.0;
+        shares += models > 0.0 ? 1.0 / models : 0.0;
+    }
+    double level = fmin(1.0, 0.95 + 0.5 * shares / (machines * machines));
+    double both = median_sd(total, chosen, n_chosen);
+    want->tail_sd = sample_quantile_of(total, n_chosen, level) / 1.959964;
+    want->row_sd = n > 0 ? fmin(median_sd(within, of, n), both) : both;
     want->model_sd = sqrt(both * both - want->row_sd * want->row_sd);
 }
 
