@@ -270,30 +270,27 @@ int64_t sweep_experiment(const struct spec *spec, struct store *store)
     return store_experiment(store, spec->name, XPUSIM_VERSION " " XPUSIM_REVISION, spec->canonical);
 }
 
-/* Counts a stored run only if its inputs are unchanged. The text identifies an experiment, but
- * files that it names may have changed. */
-static void count_there(void *ctx, const struct store_replication *r)
+/* Whether the store has this run, made by any experiment. */
+static bool is_there(struct sweep *s, uint64_t job)
 {
-    struct sweep *s = ctx;
     struct study_cell c;
     SCOPED(err_fini) struct err e = ERR_INIT;
-    OWNED char *key = NULL;
-    if (r->experiment == s->result->experiment && r->run != 0 &&
-        cell(s, r->point << REPLICATION_BITS | r->replication, &c, &e) == 0) {
-        key = study_key(&c, &e);
-    }
-    s->result->found += key != NULL && strcmp(key, r->of.fingerprint) == 0 ? 1 : 0;
+    OWNED char *key = cell(s, job, &c, &e) == 0 ? study_key(&c, &e) : NULL;
+    return key != NULL && store_find(s->store, key, s->spec->kept) != 0;
 }
 
 uint64_t sweep_there(const struct spec *spec, struct store *store)
 {
-    struct sweep_result result = {.experiment = sweep_experiment(spec, store)};
-    struct sweep s = {.spec = spec, .result = &result, .until = spec->max_replications};
-    store_replications(store, count_there, &s);
+    struct sweep_options all = {.shards = 1};
+    struct sweep s = {.spec = spec, .store = store, .opt = &all, .until = spec->max_replications};
+    uint64_t there = 0;
+    for (uint64_t job = 0; next_cell(&s, &job);) {
+        there += is_there(&s, job) ? 1 : 0;
+    }
     if (s.loaded.valid) {
         config_fini(&s.loaded.config);
     }
-    return result.found;
+    return there;
 }
 
 static double mean_of(struct sweep *s, uint64_t point, const char *metric, double *values)

@@ -28,8 +28,8 @@ struct sweep_result {
  * missing. */
 int64_t sweep_experiment(const struct spec *spec, struct store *store);
 
-/* Number of its runs in the store, for the present machines, models and traces. Cost: makes the
- * trace of each run. */
+/* Number of its runs that the store has, from this experiment or another, for the present machines,
+ * models and traces. Cost: makes the trace of each run. */
 uint64_t sweep_there(const struct spec *spec, struct store *store);
 
 /* Runs an experiment. SIGINT and SIGTERM stop it; their handlers are restored afterwards. Memory

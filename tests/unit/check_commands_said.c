@@ -131,6 +131,15 @@ START_TEST(a_sweep_counts_its_runs)
     SCOPED(said_fini)
     struct said there = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "--dry-run");
     said_is(&there, EXIT_OK, "./s.json: 4 points, 12 runs, 12 of them in the store\n", "");
+    /* Another experiment has these four points with a fourth replication each, and another policy
+     * with four: 24 runs, of which it shares the 12. */
+    folder_put("more.json",
+               "{\"base\": {\"workload\": \"mixed:reactive_per_min=60,proactive_per_min=0,"
+               "duration_s=10\"}, \"axes\": {\"policy\": [\"fcfs\", \"hhpf\", \"edf\"], \"seed\": "
+               "[1, 2]}, \"replications\": 4, \"metrics\": [\"reactive.*.mean\"]}");
+    SCOPED(said_fini)
+    struct said more = COMMANDED(cmd_sweep, "./more.json", "-o", "s.db", "--dry-run");
+    said_is(&more, EXIT_OK, "./more.json: 6 points, 24 runs, 12 of them in the store\n", "");
     SCOPED(said_fini)
     struct said csv = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "-q", "--export", "csv");
     SCOPED(said_fini) struct said only = COMMANDED(cmd_sweep, "-o", "s.db", "--export", "csv");
