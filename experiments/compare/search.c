@@ -261,6 +261,7 @@ struct simulations {
     const struct search_options *options;
     struct compare_plan plan; /* only with this policy */
     struct search_result *out;
+    double own; /* rate of the plan */
     char failure[JOBS_MESSAGE_BYTES];
 };
 
@@ -288,7 +289,7 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     SCOPED(compare_result_fini) struct compare_result r;
     s->plan.first = from;
     s->plan.replications = to - from;
-    s->plan.arrivals.rate_scale = scale;
+    s->plan.arrivals.rate_scale = s->own * scale;
     compare_run(&s->plan, &r);
     if (r.n_failures > 0) {
         memcpy(s->failure, r.failures[0].message, sizeof s->failure);
@@ -324,6 +325,7 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
 void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
                 struct search_result *out)
 {
-    struct simulations s = {o, compare_alone(plan, policy), out, ""};
+    double own = plan->arrivals.rate_scale > 0.0 ? plan->arrivals.rate_scale : 1.0;
+    struct simulations s = {o, compare_alone(plan, policy), out, own, ""};
     search_by(o, simulate, &s, out);
 }

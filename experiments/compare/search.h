@@ -1,6 +1,6 @@
 /* Searches for the highest rate that a policy sustains under service-level objectives.
  *
- * At one rate (a factor on the workload's), replications decide whether every SLO holds:
+ * At one rate (a factor on the plan's), replications decide whether every SLO holds:
  *   met         the upper confidence bound of each metric's mean is within its limit
  *   missed      the lower bound of some metric is beyond it
  *   undecided   neither, after the largest number of replications
@@ -76,7 +76,8 @@ typedef const char *search_measure(void *ctx, double scale, uint32_t from, uint3
                                    struct search_looked *into);
 void search_by(const struct search_options *o, search_measure *measure, void *ctx,
                struct search_result *out);
-/* Searches by simulating a policy of the plan. The search sets rate and replications. */
+/* Searches by simulating a policy of the plan. The search scales its rate, and sets replications.
+ */
 void search_run(const struct search_options *o, const struct compare_plan *plan, uint32_t policy,
                 struct search_result *out);
 

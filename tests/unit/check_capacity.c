@@ -82,26 +82,43 @@ START_TEST(one_job_in_the_time_of_one_is_a_rate)
 }
 END_TEST
 
-/* A search runs these ten jobs: 6 a minute at the workload's own rate, 20 in 100 s at twice
- * that. */
+/* A document of a search has tests at the factors 1 and 2, with so many requests a minute. */
+static void has_rates(const cJSON *search, double per_min)
+{
+    const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(search, "policies"), "fcfs");
+    const cJSON *tests = cJSON_GetObjectItem(of, "tests");
+    ck_assert_int_ge(cJSON_GetArraySize(tests), 2);
+    for (int i = 0; i < 2; i++) {
+        const cJSON *t = cJSON_GetArrayItem(tests, i);
+        ck_assert_double_eq(json_number(t, "rate_scale"), i + 1.0);
+        ck_assert_double_eq_tol(json_number(t, "req_per_min"), per_min * (i + 1), 1e-9);
+    }
+}
+
+/* A search runs these ten jobs: 6 a minute at the workload's own rate, 20 in 100 s at twice that.
+ * At a point of a suite with twice the rate it begins at 12 a minute. */
 START_TEST(a_search_says_how_many_come_in_the_workloads_time)
 {
     folder_enter();
     jobs_put("1");
+    folder_put("s.json",
+               "{\"name\": \"s\", \"suite\": {\"about\": \"a\", \"references\": [\"fcfs\"]}, "
+               "\"rows\": [{\"point\": \"x\", \"workload\": \"jobs.json\", \"rate\": 2}], "
+               "\"metrics\": [\"energy_j\"]}");
     SCOPED(said_fini)
     struct said s = COMMANDED(cmd_search, "--policy", "fcfs", "--workload", "jobs.json", "--slo",
                               "reactive.e2e_s.p90<=100", "--replications", "3", "--precision",
                               "0.9", "--json", "--jobs", "1");
+    SCOPED(said_fini)
+    struct said suite = COMMANDED(cmd_search, "--policy", "fcfs", "--suite", "./s.json", "--slo",
+                                  "reactive.e2e_s.p90<=100", "--replications", "3", "--precision",
+                                  "0.9", "--json", "--jobs", "1");
     folder_leave();
     SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
-    const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "policies"), "fcfs");
-    const cJSON *tests = cJSON_GetObjectItem(of, "tests");
-    ck_assert_msg(cJSON_GetArraySize(tests) >= 2, "%s", s.err);
-    for (int i = 0; i < 2; i++) {
-        const cJSON *t = cJSON_GetArrayItem(tests, i);
-        ck_assert_double_eq(json_number(t, "rate_scale"), i + 1.0);
-        ck_assert_double_eq_tol(json_number(t, "req_per_min"), 6.0 * (i + 1), 1e-9);
-    }
+    has_rates(tree, 6.0);
+    SCOPED(json_drop) cJSON *points = cJSON_Parse(suite.out);
+    ck_assert_msg(points != NULL, "%s", suite.err);
+    has_rates(cJSON_GetArrayItem(cJSON_GetObjectItem(points, "points"), 0), 12.0);
 }
 END_TEST
 
