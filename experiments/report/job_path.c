@@ -150,6 +150,12 @@ static struct frame_value instant(int64_t ns)
     return ns == TIME_NEVER_NS ? frame_value_number((double)NAN) : frame_value_i64(ns);
 }
 
+/* Whether its instants are known: it ended, or never arrived and the path has when it was due. */
+static bool is_known(const struct critical_request *r)
+{
+    return r->why != NULL || r->on_path;
+}
+
 static void put_graph(const struct critical_path *p, const struct trace *t, struct document *d)
 {
     struct frame *requests = document_data(
@@ -160,31 +166,35 @@ static void put_graph(const struct critical_path *p, const struct trace *t, stru
     for (size_t i = 0; i < p->n; i++) {
         const struct critical_request *r = &p->v[i];
         const struct trace_row *row = &t->rows[r->row];
-        if (r->why == NULL) {
-            continue;
+        if (is_known(r)) {
+            const struct explanation never = {.first_service_ns = TIME_NEVER_NS,
+                                              .first_token_ns = TIME_NEVER_NS};
+            const struct explanation *why = r->why != NULL ? r->why : &never;
+            FRAME_ROW(requests, row->request_id, row->session_id, row->turn,
+                      words_classes[row->cls], r->background, r->on_path, r->arrival_ns,
+                      instant(why->first_service_ns), instant(why->first_token_ns), r->end_ns,
+                      why->finished);
         }
-        FRAME_ROW(requests, row->request_id, row->session_id, row->turn, words_classes[row->cls],
-                  r->background, r->on_path, r->arrival_ns, instant(r->why->first_service_ns),
-                  instant(r->why->first_token_ns), r->end_ns, r->why->finished);
     }
     for (size_t i = 0; i < p->n_edges; i++) {
         const struct critical_request *from = &p->v[p->edges[i].from];
         const struct critical_request *to = &p->v[p->edges[i].to];
-        if (from->why != NULL && to->why != NULL) {
+        if (is_known(from) && is_known(to)) {
             FRAME_ROW(edges, t->rows[from->row].request_id, t->rows[to->row].request_id,
                       to->on_path && to->after == p->edges[i].from);
         }
     }
 }
 
-/* Says why a job is not complete: a foreground request was shed, or the run ended first. */
+/* Says why a job is not complete: it lost a foreground request, or the run ended first. */
 static const char *incomplete(const struct critical_path *p, const struct trace *t)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct critical_request *r = &p->v[i];
-        if (!r->background && r->why != NULL && !r->why->finished) {
-            return document_format("; request %u was shed, so the job is never complete",
-                                   t->rows[r->row].request_id);
+        if (!r->background && is_known(r) && (r->why == NULL || !r->why->finished)) {
+            return document_format("; request %u %s, so the job is never complete",
+                                   t->rows[r->row].request_id,
+                                   r->why != NULL ? "did not finish" : "never arrived");
         }
     }
     return " so far: it is not complete";

@@ -209,13 +209,48 @@ START_TEST(a_job_without_a_time_says_why)
     SCOPED(said_fini)
     struct said lost =
         COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "lost.csv", "--job", "0", "-q");
-    ck_assert_msg(strstr(lost.out, "; request 1 was shed, so the job is never complete\n") != NULL,
+    ck_assert_msg(strstr(lost.out, "; request 1 did not finish, so the job is never complete\n") !=
+                      NULL,
                   "%s", lost.out);
     folder_put("job.csv", GRAPH_HEAD JOB "5,5,0,reactive,1,,100,10,0,,,\n");
     SCOPED(said_fini)
     struct said cut = COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "job.csv", "--job", "0",
                                 "--set", "sim.horizon_s=5", "-q");
     ck_assert_msg(strstr(cut.out, " so far: it is not complete\n") != NULL, "%s", cut.out);
+}
+END_TEST
+
+/* Request 1 was due 5 s after request 0 and is cancelled before, with request 2. Request 3 waits
+ * for it, so the path leads through it. */
+START_TEST(a_path_has_the_request_that_never_arrived)
+{
+    folder_put("g.csv", "# xpusim-trace v2\nrequest_id,session_id,turn,class,arrival_s,gap_s,"
+                        "input_tokens,output_tokens,prefix_tokens,ends_with,parent_ids\n"
+                        "0,0,0,reactive,1,,200,12,0,,\n1,1,0,reactive,,5,900,300,0,2,0\n"
+                        "2,2,0,reactive,,0.5,140,20,0,,0\n3,3,0,reactive,,0.25,280,25,0,,1\n");
+    SCOPED(json_drop) cJSON *tree = explained("fcfs", "g.csv", "--job", "0", NULL, NULL);
+    const cJSON *requests = cJSON_GetObjectItem(tree, "requests");
+    ck_assert_int_eq(cJSON_GetArraySize(requests), 4);
+    const cJSON *never = cJSON_GetArrayItem(requests, 1);
+    double due_ns = json_number(cJSON_GetArrayItem(requests, 0), "end_ns") + 5e9;
+    ck_assert_double_eq(json_number(never, "request_id"), 1.0);
+    ck_assert_double_eq(json_number(never, "arrival_ns"), due_ns);
+    ck_assert_double_eq(json_number(never, "end_ns"), due_ns);
+    ck_assert(cJSON_IsNull(cJSON_GetObjectItem(never, "first_service_ns")));
+    ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(never, "finished")));
+    ck_assert_double_eq(json_number(cJSON_GetArrayItem(requests, 3), "arrival_ns"), due_ns + 25e7);
+    const cJSON *edges = cJSON_GetObjectItem(tree, "edges");
+    double on_path = 0.0;
+    for (int i = 0; i < cJSON_GetArraySize(edges); i++) {
+        on_path += json_number(cJSON_GetArrayItem(edges, i), "on_path");
+    }
+    ck_assert_double_eq(on_path, 2.0); /* 0 to 1, 1 to 3 */
+    SCOPED(said_fini)
+    struct said text =
+        COMMANDED(cmd_explain, "--policy", "fcfs", "--trace", "g.csv", "--job", "0", "-q");
+    ck_assert_msg(strstr(text.out, "; request 1 never arrived, so the job is never complete\n") !=
+                      NULL,
+                  "%s", text.out);
 }
 END_TEST
 
@@ -338,6 +373,7 @@ static const struct suite_row rows[] = {
     TEST(requests_are_explained_by_their_own_model),
     TEST(latencies_otherwise_are_those_of_runs),
     TEST(a_job_without_a_time_says_why),
+    TEST(a_path_has_the_request_that_never_arrived),
     TEST(a_job_counts_its_requests),
     TEST(waits_of_a_job_are_sums_of_their_parts),
 };
