@@ -91,8 +91,16 @@ static int bisect(const struct options *o, struct two_runs *runs, struct documen
 static int run(void *values, struct err *e)
 {
     const struct options *o = values;
+    const struct config_options *b = &o->given.b;
     if (o->output == NULL) {
         return err_add(e, "-o is missing: where the trace goes");
+    }
+    if (b->trace != NULL || b->workload != NULL || b->machine != NULL || b->ttft_slo_s > 0.0 ||
+        b->tpot_slo_s > 0.0) {
+        return err_add(e,
+                       "--b-trace, --b-workload, --b-machine, --b-ttft-slo and --b-tpot-slo: both "
+                       "sides get side A's requests, their targets and events of the machine; "
+                       "`xpusim diff` compares runs of different ones");
     }
     struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     struct document *d = document_new();
@@ -116,7 +124,8 @@ const struct command cmd_bisect = {
     .usage = "--policy P [options] [--b-OPTION ...] [--against BINARY] -o OUT.csv",
     .about = "Reduces the workload to a trace on which the two runs still decide differently. It "
              "leaves out sessions (delta debugging), then last turns, then halves lengths, as long "
-             "as the difference remains. Both sides get side A's workload. `xpusim diff ... "
+             "as the difference remains. Both sides get side A's workload, with its targets and "
+             "events of the machine. `xpusim diff ... "
              "--trace OUT.csv` then shows the difference. Exit 1 when the runs do not differ.",
     COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_CHILD(option_output_table, shown),
                   TWO_RUNS_CHILDREN(offsetof(OPTIONS, given))),

@@ -14,6 +14,11 @@ struct line {
     const char *says;  /* NULL: an error with 2, whichever */
 };
 
+#define BOTH_GET                                                                                   \
+    "--b-trace, --b-workload, --b-machine, --b-ttft-slo and --b-tpot-slo: both sides get side "    \
+    "A's "                                                                                         \
+    "requests, their targets and events of the machine; `xpusim diff` compares runs of different " \
+    "ones"
 #define POLICY "--policy is missing (`xpusim list policy` shows the names)"
 #define STORED                                                                                     \
     "without --policy, compare shows what is in the store; options of runs (--workload, --set, "   \
@@ -119,6 +124,11 @@ static const struct line lines[] = {
     {&cmd_gate, "--baseline no.json --old /bin/true", NULL},
 
     {&cmd_bisect, "--policy nobody", "-o is missing: where the trace goes"},
+    {&cmd_bisect, "--policy fcfs -o o.csv --b-machine m.json", BOTH_GET},
+    {&cmd_bisect, "--policy fcfs -o o.csv --b-trace t.csv", BOTH_GET},
+    {&cmd_bisect, "--policy fcfs -o o.csv --b-workload mixed", BOTH_GET},
+    {&cmd_bisect, "--policy fcfs -o o.csv --b-ttft-slo 1", BOTH_GET},
+    {&cmd_bisect, "--policy fcfs -o o.csv --b-tpot-slo 1", BOTH_GET},
     {&cmd_diff, "a", "two decision logs are compared, or two runs"},
     {&cmd_diff, "a b --policy fcfs", "decision logs and --policy exclude each other"},
     {&cmd_diff, "--seed 1", POLICY},
