@@ -80,7 +80,7 @@ int stats_steady(const char *what, const double *x, size_t n, bool overloaded, d
                        what);
     }
     if (n < MIN_VALUES) {
-        return err_add(e, "%s: %zu values are too few for batch means (at least %d)", what, n,
+        return err_add(e, "%s: too few values for batch means: %zu (at least %d)", what, n,
                        MIN_VALUES);
     }
     out->dropped = (size_t)(DROPPED_FRAC * (double)n);

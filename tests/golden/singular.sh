@@ -47,6 +47,7 @@ say() { # command: what it prints, to people; its status is another test's
     say run --policy fcfs $fails --trouble again
     say run --policy fcfs $one --set sim.horizon_s=0.5
     say run --policy fcfs $one --decisions a.log
+    say run --policy fcfs $one --steady
     say compare --policy fcfs --policy edf --replications 1 $one --store kept.db
     say compare --policy fcfs --policy edf --replications 1 $fails
     say compare --policy fcfs --replications 1 $one --tune 1
@@ -75,7 +76,7 @@ say() { # command: what it prints, to people; its status is another test's
     say compare --policy fcfs --policy edf --resample jobs --trace one.csv
     say run --policy fcfs $one --llm llama-3.1-70b:bits=4 --set soc.memory.capacity=16 --trouble ''
 }
-plural='requests|runs|sessions|jobs|forks|joins|points|traces|stores|decisions|replications|policies|scenarios|seeds|rows|pairs|passes|slots|gaps|steps|loads|fields|kernels|recordings|answers|turns|copies'
+plural='requests|runs|sessions|jobs|forks|joins|points|traces|stores|decisions|replications|policies|scenarios|seeds|rows|pairs|passes|slots|gaps|steps|loads|fields|kernels|recordings|answers|turns|copies|values'
 if grep -E "(^|[ (])1 (([a-z]+ )?of 1 )?($plural|machines|models|blocks|chunks|configurations|claims)\b" "$dir/said"; then
     echo "FAILED: one of them, and a plural"
     exit 1
