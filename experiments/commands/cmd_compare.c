@@ -263,7 +263,7 @@ static int compare_suite(const struct compare_options *o, struct document *d, st
     for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
         struct compare_options own = *o;
         own.point = &s->points[i];
-        own.config = s->points[i].settings.options;
+        own.config = suite_options(s, i, &o->config);
         own.replications = o->replications_given ? o->replications : s->spec.replications;
         for (uint32_t k = 0; k < s->spec.n_patterns && o->metrics.n == 0; k++) {
             options_text_add(&own.metrics, s->spec.patterns[k]);

@@ -94,7 +94,7 @@ static int search_suite(const struct options *o, struct document *d, struct err 
     DOCUMENT_VALUES(d, "suite", s->spec.name, "hash", document_format("%s", s->hash));
     for (uint32_t i = 0; i < s->n_points && status != EXIT_BAD_INPUT; i++) {
         struct options own = *o;
-        own.config = s->points[i].settings.options;
+        own.config = suite_options(s, i, &o->config);
         struct document *at = document_within(points, NULL);
         document_note(at, "%s==== point %s", i > 0 ? "\n" : "", s->points[i].name);
         DOCUMENT_VALUES(at, "point", s->points[i].name);

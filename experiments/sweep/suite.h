@@ -56,3 +56,6 @@ struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct
                              uint32_t replication);
 /* For commands with own options: adds an error for options that a point sets. */
 int suite_refuse_options(const struct config_options *o, struct err *e);
+/* The options of a point, with the metrics that a command's own options ask for. */
+struct config_options suite_options(const struct suite *s, uint32_t point,
+                                    const struct config_options *given);

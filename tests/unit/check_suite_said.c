@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/sweep/suite.h"
+#include "sim/base/json.h"
 #include "sim/base/text.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
@@ -208,19 +209,59 @@ START_TEST(options_of_points_are_refused)
                                            {"--workload", LOAD},
                                            {"--machine", "m.json"},
                                            {"--seed", "1"},
+                                           {"--ttft-slo", "1"},
+                                           {"--tpot-slo", "1"},
                                            {"--set", "sim.stall_s=1"}};
     folder_put("t.csv", "");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         SCOPED(said_fini)
         struct said s = COMMANDED(cmd_compare, "--policy", "fcfs", "--suite", "./none.json",
                                   words[i][0], words[i][1]);
-        said_refused(&s, "--suite: its points say machine, model, workload, settings and seed; "
-                         "these options do not go with it");
+        said_refused(&s, "--suite: its points say machine, model, workload, targets, settings and "
+                         "seed; these options do not go with it");
     }
     struct config_options usual = config_options_default();
     ck_assert_int_eq(suite_refuse_options(&usual, &err), 0);
     usual.soc = NULL;
     ck_assert_int_eq(suite_refuse_options(&usual, &err), 0);
+}
+END_TEST
+
+/* A point has the same requests as a run without a suite, so metrics that options ask for agree. A
+ * reader who waits 10,000 s for a first token is never late, so the experience is 1. */
+START_TEST(metrics_asked_for_are_those_of_each_point)
+{
+    folder_put("s.json",
+               "{\"name\": \"n\", \"suite\": {\"about\": \"a\", \"references\": [\"fcfs\"]}, "
+               "\"base\": {\"workload\": \"w1:n=5\"}, \"rows\": [{\"point\": \"x\"}], "
+               "\"metrics\": [\"energy_j\"]}");
+    SCOPED(said_fini)
+    struct said one = COMMANDED(cmd_compare, "--policy", "fcfs", "--workload", "w1:n=5", "--json",
+                                "--replications", "1", "--quantile", "97.5", "--below", "3",
+                                "--qoe", "10000,1", "--jobs", "1");
+    SCOPED(said_fini)
+    struct said suites = COMMANDED(cmd_compare, "--policy", "fcfs", "--suite", "./s.json", "--json",
+                                   "--replications", "1", "--quantile", "97.5", "--below", "3",
+                                   "--qoe", "10000,1", "--jobs", "1");
+    ck_assert_msg(one.status == EXIT_OK && suites.status == EXIT_OK, "%s%s", one.err, suites.err);
+    SCOPED(json_drop) cJSON *alone = cJSON_Parse(one.out);
+    SCOPED(json_drop) cJSON *all = cJSON_Parse(suites.out);
+    const cJSON *at[] = {alone, cJSON_GetArrayItem(cJSON_GetObjectItem(all, "points"), 0)};
+    static const char *const names[] = {"reactive.qoe.mean", "reactive.e2e_s.p97.5",
+                                        "reactive.e2e_s.below:3"};
+    double value[2][3];
+    for (int i = 0; i < 6; i++) {
+        const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(at[i / 3], "policies"), "fcfs");
+        value[i / 3][i % 3] = json_number(cJSON_GetObjectItem(of, names[i % 3]), "mean");
+    }
+    ck_assert_double_eq(value[1][0], 1.0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq(value[1][i], value[0][i]);
+    }
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_search, "--policy", "fcfs", "--suite", "./s.json", "--slo",
+                              "reactive.e2e_s.p97.5<=10000", "--replications", "2", "--jobs", "1");
+    ck_assert_msg(strstr(s.out, "nothing is missed even at") != NULL, "%s%s", s.out, s.err);
 }
 END_TEST
 
@@ -231,5 +272,6 @@ static const struct suite_row rows[] = {
     TEST(a_suite_has_an_end),
     TEST(a_hash_is_of_all_that_is_run),
     TEST(options_of_points_are_refused),
+    TEST(metrics_asked_for_are_those_of_each_point),
 };
 SUITE_MAIN("suites", rows)
