@@ -114,7 +114,7 @@ static void show_metric(const struct compare_plan *plan, const struct tune *t, c
             document_heading(d, "%s", name);
             f = document_table(
                 d, 2, "lllll", "", "as given", "tuned", "tuned vs as given",
-                document_format("tuned vs tuned %s", plan->policies[plan->baseline].ops->name));
+                document_format("tuned vs tuned %s", plan->policies[plan->baseline].label));
         }
         FRAME_ROW(f, plan->policies[i].label, stats_format(&x.given), stats_format(&x.tuned),
                   x.verdict, x.base_verdict);

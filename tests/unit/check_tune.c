@@ -7,6 +7,7 @@
 #include "experiments/run/runner.h"
 #include "policies/params.h"
 #include "policies/registry.h"
+#include "sim/base/memory.h"
 #include "sim/metrics/metric_table.h"
 #include "tests/helpers/suite.h"
 
@@ -358,7 +359,7 @@ END_TEST
  * significant (t of 3 degrees at 5 % is 3.18), among three it is not (t at 5 % / 3 is 4.86). */
 START_TEST(what_is_printed_is_corrected_together)
 {
-    const struct config_policy policies[] = {policy("fcfs"), policy("edf")};
+    const struct config_policy policies[] = {policy("edf:max_batch=4"), policy("edf")};
     struct metric names[] = {{"m", 0.0}};
     double of_given[] = {100, 100, 100, 100, 102, 106, 105, 109};
     double of_tuned[] = {102, 106, 105, 109, 104, 112, 110, 118};
@@ -388,6 +389,13 @@ START_TEST(what_is_printed_is_corrected_together)
     ck_assert_ptr_nonnull(strstr(cJSON_GetObjectItem(m, "baseline_verdict")->valuestring, lost));
     ck_assert_double_eq_tol(cJSON_GetObjectItem(m, "p_holm")->valuedouble, 3.0 * 0.0318, 0.0003);
     cJSON_Delete(tree);
+    /* Both are edf, and the baseline is the one with 4. */
+    OWNED char *text = NULL;
+    size_t size = 0;
+    FILE *f = memory_stream(&text, &size);
+    document_print(d, &(struct option_output){0}, f);
+    memory_stream_close(f, &text);
+    ck_assert_msg(strstr(text, " tuned vs tuned edf:max_batch=4\n") != NULL, "%s", text);
 }
 END_TEST
 
