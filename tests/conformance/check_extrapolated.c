@@ -7,6 +7,7 @@
 #include "experiments/run/runner.h"
 #include "tests/helpers/randomrun.h"
 #include "tests/helpers/suite.h"
+#include "tests/helpers/two_models.h"
 
 /* Two ranges: prompts leave the first by their rows, and batches of decodes the second. */
 static const struct range {
@@ -119,8 +120,61 @@ START_TEST(shares_are_sums_over_kernels)
 }
 END_TEST
 
+/* ---- two models, whose ranges end at 64 and at 40 tokens ---- */
+
+static struct scenario sc;
+static struct two_models two;
+static struct script script;
+static struct hwmodel_ops limited;
+static void (*usual)(const struct hwmodel *m, const struct kernel_query *q,
+                     struct kernel_cost *out);
+
+static uint32_t limit_of(const struct hwmodel *m, uint8_t device UNUSED)
+{
+    return m->llm == &sc.llm ? 64 : 40;
+}
+
+static void limited_kernel(const struct hwmodel *m, const struct kernel_query *q,
+                           struct kernel_cost *out)
+{
+    usual(m, q, out);
+    out->outside = q->shape->max_context_tokens > limit_of(m, q->device);
+}
+
+static void count(void *self, const struct kernel_record *k)
+{
+    const struct work_shape *w = &k->launch->pass->shape;
+    *(uint64_t *)self += w->max_context_tokens > (w->model == 0 ? 64 : 40);
+}
+
+/* Contexts grow from 33 to 72 and from 31 to 60 tokens. */
+START_TEST(each_model_has_its_own_range)
+{
+    static const struct scenario_request q[] = {{BE, 0, 32, 40, 0, 0}, {BE, 0, 30, 30, 0, 0}};
+    uint64_t outside = 0;
+    struct observer kernels = {.self = &outside, .wants_kernels = true, .kernel = count};
+    for (int seen = 1; seen >= 0; seen--) {
+        two_models_by_hand(&sc, &two);
+        script = (struct script){.device = IGPU};
+        usual = sc.model.ops->kernel;
+        limited = *sc.model.ops;
+        limited.kernel = limited_kernel;
+        limited.context_limit = limit_of;
+        sc.model.ops = two.other.model.ops = &limited;
+        if (seen) {
+            sc.setup.observers[sc.setup.n_observers++] = &kernels;
+        }
+        two_models_script(&sc, &script, q, (const uint8_t[]){0, 1}, NULL, 2, script_serve);
+        ck_assert_uint_eq(sc.result.counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE], outside);
+        two_models_fini(&sc);
+    }
+    ck_assert_uint_gt(outside, 40);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("extrapolated", .timeout_s = 60),
     LOOP(shares_are_sums_over_kernels, 2),
+    TEST(each_model_has_its_own_range),
 };
 SUITE_MAIN("extrapolated", suite)

@@ -95,6 +95,33 @@ static bool kv_comes_back_where_there_is_just_enough(const char *extra)
     return three_in_18_blocks(extra, 50, (const double[]){136.20, 114.66, 190.20});
 }
 
+static bool three_with_states(const char *extra, uint32_t output, const double ms[3])
+{
+    const struct scenario_request q[] = {
+        {BE, 0, 64, 60, 0, 0}, {BE, 0, 64, output, 0, 0}, {BE, 0, 64, 60, 0, 0}};
+    rules_machine(1);
+    sc.llm.kv_state_bytes = 16e6; /* a block */
+    sc.machine.swap_bytes_per_s = 80e9;
+    sc.setup.kv_capacity_tokens = 256;
+    rules_run("agent-xpu-v2", "flash=always", extra, q, 3);
+    return rules_finishes(0, ms[0]) && rules_finishes(1, ms[1]) && rules_finishes(2, ms[2]);
+}
+
+/* Each request has states, which take a block, and there are 16 blocks. Three prompts fill 15 until
+ * 11.76, and then two need a further one. So BE2's 64 tokens and states, 80 MB, are gone at 12.76.
+ * BE1 ends 31 steps later, at 76.62. BE0 has six blocks and its states then, and nine are left: for
+ * BE2's four, its states, and four more of BE0. BE2 is back at 77.62, in BE0's step to 79.62. BE0
+ * has 27 tokens left, to 135.24, and BE2 32 more.
+ *
+ * With nine steps more BE1 ends at 95.16, BE0 has seven blocks, and eight are not enough. So BE2
+ * comes back when BE0 has ended, at 95.16 + 19 * 3, and has 59 tokens left from 153.16. */
+static bool states_come_back_with_the_kv(const char *extra)
+{
+    bool enough = three_with_states(extra, 32, (const double[]){135.24, 76.62, 231.24});
+    scenario_fini(&sc);
+    return three_with_states(extra, 41, (const double[]){152.16, 95.16, 330.16}) && enough;
+}
+
 /* There are twelve blocks. BE0 (64, 40) has its token at 3.92 and decodes every 3 ms. RT1 (160, ten
  * blocks) comes at 10. At 12.92 BE0 is between two tokens and has 67 tokens, 1 ms at 67 GB/s. RT1
  * runs 13.92-20.72. BE0 is back at 21.72, and 36 tokens are left. */
@@ -115,6 +142,7 @@ static const struct rule_row all[] = {
     RULE(no_prompt_begins_before_who_is_on_flash, "flash=off flash=cheaper", "flash=off"),
     RULE(kv_comes_back_beside_a_decode, "flash=off flash=cheaper", "flash=off"),
     RULE(kv_comes_back_where_there_is_just_enough, "flash=off flash=cheaper", "flash=off"),
+    RULE(states_come_back_with_the_kv, "flash=off flash=cheaper", "flash=off"),
     RULE(a_reactive_prompt_waits_for_the_memory, "flash=off", "flash=off"),
 };
 

@@ -87,6 +87,27 @@ START_TEST(weights_are_there_at_the_start_by_default)
 }
 END_TEST
 
+/* Each model has weights of 1 GB. Graphs are mapped that hold 0.6 or 1.4 GB. They contain weights
+ * of the first model, as far as it has any, and none of the second. So 2 GB are held in the first
+ * case, and 2.4 in the second. Each prompt needs 4 blocks of 16 tokens of 1 MB. */
+static int map_graphs(struct sched *s, struct script *y)
+{
+    return sched_map(s, (struct resident_key){RESIDENT_GRAPH_BLOCK, 0, 1}, y->device * 1e8);
+}
+
+START_TEST(mapped_graphs_hold_the_weights_of_the_first_model_only)
+{
+    const uint32_t graphs_mb = _i == 0 ? 600 : 1400;
+    x.init = map_graphs;
+    x.device = graphs_mb / 100;
+    memset(told_ns, 0, sizeof told_ns);
+    run(two_prompts, (const uint8_t[]){0, 1}, NULL, 2, serve);
+    double held = fmax(1e9, graphs_mb * 1e6) + 1e9;
+    ck_assert_double_ge(sc.result.memory_peak_bytes, held + 64e6);
+    ck_assert_double_le(sc.result.memory_peak_bytes, held + 128e6);
+}
+END_TEST
+
 /* There is memory for 3.2 GB. The first model has 2 GB of weights and the second 3 GB, so at the
  * start only those of the first one fit. A block of KV is 16 tokens of 1 MB. Request 0 of the first
  * model is served at once. Request 1 comes at 1 s, for the second model. The first one's weights,
@@ -406,6 +427,7 @@ static const struct suite_row suite[] = {
     CASE("by hand", .setup = setup, .teardown = teardown),
     TEST(weights_are_loaded_at_the_rate_of_the_loader),
     TEST(weights_are_there_at_the_start_by_default),
+    LOOP(mapped_graphs_hold_the_weights_of_the_first_model_only, 2),
     TEST(idle_weights_give_way_and_come_back),
     TEST(weights_in_use_stay_and_later_requests_wait),
     TEST(idle_weights_give_way_to_kv),

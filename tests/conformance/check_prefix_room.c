@@ -297,6 +297,47 @@ START_TEST(kv_that_gave_way_in_part_goes_to_flash_in_part)
 }
 END_TEST
 
+static uint32_t reused;
+
+static void drop_session(struct sched *s, struct script *y)
+{
+    if (script_at(s, y, 0, 400)) {
+        ck_assert_int_eq(sched_kv_move(s, kv_of_session(7), KV_NOWHERE), 0);
+    }
+    if (y->request[3] != NULL && y->pass[3] == NULL) {
+        reused = y->request[3]->reused_tokens;
+    }
+    y->device = IGPU;
+    script_serve(s, y);
+}
+
+/* Session 7 begins with the 64 tokens of request 0, or with those of a group. Its KV is dropped
+ * after the first turn. Request 3 finds the same 64 tokens all the same. */
+START_TEST(a_dropped_session_leaves_what_others_begin_with)
+{
+    static struct script x = {.step = drop_session};
+    rules_machine(1);
+    rules_graph(_i == 0
+                    ? "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                      "prefix_tokens,prefix_of\n"
+                      "0,5,0,proactive,0,,64,1,0,\n"
+                      "1,7,0,proactive,0.1,,96,1,64,0\n"
+                      "2,7,1,proactive,,9,120,1,97,\n"
+                      "3,3,0,proactive,0.5,,100,1,64,0"
+                    : "request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                      "prefix_tokens,prefix_group\n"
+                      "0,5,0,proactive,0,,64,1,0,\n"
+                      "1,7,0,proactive,0.1,,96,1,64,5\n"
+                      "2,7,1,proactive,,9,120,1,97,\n"
+                      "3,3,0,proactive,0.5,,100,1,64,5");
+    sc.setup.policy = &script_ops;
+    sc.setup.policy_context = &x;
+    ck_assert_msg(scenario_again(&sc) == 0, "%s", sc.result.message);
+    ck_assert_uint_eq(x.stage, 1);
+    ck_assert_uint_eq(reused, 64);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("prefix room"),
     TEST(who_has_only_found_its_kv_is_no_victim),
@@ -312,5 +353,6 @@ static const struct suite_row suite[] = {
     LOOP(a_prefix_that_is_in_use_takes_no_room, 5),
     TEST(nothing_stops_for_who_has_no_room_beside_its_prefix),
     TEST(kv_that_gave_way_in_part_goes_to_flash_in_part),
+    LOOP(a_dropped_session_leaves_what_others_begin_with, 2),
 };
 SUITE_MAIN("prefix room", suite)

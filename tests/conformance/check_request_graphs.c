@@ -160,11 +160,16 @@ static uint32_t check_arrivals(const struct trace *t, const struct seen *s, uint
     return check_places(t, s, row_of, end_ns);
 }
 
-/* Checks the sum and the number of the completion times of jobs, and the energy of each. */
-static void check_jobs(const struct trace *t, const struct seen *s, const struct metric_list *m)
+/* Checks the sum and the number of the completion times of jobs, and the energy of each. A job
+ * counts from its first arrival on, also if that was in the warm-up: then it has energy and no
+ * time.
+ */
+static void check_jobs(const struct trace *t, const struct seen *s, const struct metric_list *m,
+                       int64_t warmup_ns)
 {
     double sum = 0.0;
     double n = 0.0;
+    double timed = 0.0;
     for (uint32_t job = 0; job < t->graph->n_jobs; job++) {
         int64_t first_ns = INT64_MAX;
         int64_t last_ns = 0;
@@ -185,19 +190,20 @@ static void check_jobs(const struct trace *t, const struct seen *s, const struct
             }
         }
         if (whole && any) {
-            sum += units_s_from_ns(last_ns - first_ns);
+            sum += first_ns < warmup_ns ? 0.0 : units_s_from_ns(last_ns - first_ns);
+            timed += first_ns < warmup_ns ? 0.0 : 1.0;
             n += 1.0;
         }
     }
-    ck_assert_double_eq(metric_list_find(m, "all.job_s.n")->value, n);
+    ck_assert_double_eq(metric_list_find(m, "all.job_s.n")->value, timed);
     double each_j = metric_list_find(m, "energy_j_per_job")->value;
     double all_j = metric_list_find(m, "energy_j")->value;
     ck_assert(n > 0.0 ? fabs(n * each_j - all_j) <= 1e-9 * all_j : isnan(each_j));
     each_j = metric_list_find(m, "energy_active_j_per_job")->value;
     all_j = metric_list_find(m, "energy_active_j")->value;
     ck_assert(n > 0.0 ? fabs(n * each_j - all_j) <= 1e-9 * all_j : isnan(each_j));
-    if (n > 0.0) {
-        ck_assert_double_eq_tol(metric_list_find(m, "all.job_s.mean")->value, sum / n, 1e-9);
+    if (timed > 0.0) {
+        ck_assert_double_eq_tol(metric_list_find(m, "all.job_s.mean")->value, sum / timed, 1e-9);
     }
 }
 
@@ -223,13 +229,13 @@ static uint32_t run(uint64_t seed, const char *policy, const struct trace *t, bo
                          .request_arrived = on_arrived,
                          .request_finished = on_finished,
                          .request_shed = on_shed};
-    struct runner_options opt = {.observer = &o};
+    struct runner_options opt = {.observer = &o, .warmup_s = seed % 3 == 0 ? 0.8 : 0.0};
     ck_assert_int_eq(runner_run(&c, &p, t, seed, &opt, &r, &e), 0);
     ck_assert_msg(r.sim.status == 0, "graph %llu, %s: %s", (unsigned long long)seed, policy,
                   r.sim.message);
     uint32_t waited = told ? check_arrivals(t, s, seed, policy) : 0;
     if (told) {
-        check_jobs(t, s, &r.metrics);
+        check_jobs(t, s, &r.metrics, units_ns_from_s(opt.warmup_s));
     }
     runner_result_fini(&r);
     config_fini(&c);
@@ -303,9 +309,65 @@ START_TEST(nobody_arrives_at_the_last_instant_of_a_session)
 }
 END_TEST
 
+/* Jobs of a client: each row of a job waits for some row of it before, and the first waits for one
+ * of the jobs before. */
+static uint32_t jobs_in_turn(uint64_t seed, struct trace *t)
+{
+    struct rng r;
+    struct trace_builder b;
+    struct err e = ERR_INIT;
+    uint32_t first = 0; /* of the job */
+    uint32_t jobs = 1;
+    rng_init(&r, rng_key(seed, RNG_TEST, 3, 0));
+    trace_builder_init(&b);
+    for (uint32_t i = 0; i < 12; i++) {
+        struct trace_row row = {.request_id = i,
+                                .session_id = i,
+                                .input_tokens = 20,
+                                .output_tokens = 1 + (uint32_t)rng_below(&r, 3),
+                                .max_output_tokens = 4,
+                                .next = TRACE_NO_ROW};
+        struct trace_node node = trace_node_none();
+        struct trace_parent parent = {0, 0};
+        node.starts_job = i > 0 && rng_below(&r, 3) == 0;
+        if (node.starts_job) {
+            parent.request_id = rng_below(&r, i);
+            first = i;
+            jobs++;
+        } else if (i > 0) {
+            parent.request_id = first + rng_below(&r, i - first);
+        }
+        node.parents = i > 0 ? &parent : NULL;
+        node.n_parents = i > 0 ? 1 : 0;
+        trace_builder_add(&b, &row, NULL);
+        trace_builder_node(&b, &node);
+    }
+    ck_assert_int_eq(trace_build(&b, false, "jobs", t, &e), 0);
+    trace_builder_fini(&b);
+    return jobs;
+}
+
+/* Levels are counted from the begin of a request's own job. */
+START_TEST(levels_begin_anew_with_each_job)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct trace t;
+        struct seen s;
+        uint32_t jobs = jobs_in_turn(seed, &t);
+        ck_assert_uint_eq(t.graph->n_jobs, jobs);
+        (void)run(seed, "fcfs", &t, true, true, &s);
+        for (uint32_t i = 0; i < t.n; i++) {
+            ck_assert(!t.graph->starts_job[i] || s.as_arrived[t.rows[i].request_id].depth == 0);
+        }
+        trace_fini(&t);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("request graphs", .timeout_s = 120),
     TEST(requests_of_graphs_arrive_when_the_last_parent_has_ended),
     TEST(nobody_arrives_at_the_last_instant_of_a_session),
+    TEST(levels_begin_anew_with_each_job),
 };
 SUITE_MAIN("request_graphs", suite)

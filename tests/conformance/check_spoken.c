@@ -305,7 +305,8 @@ START_TEST(a_policy_does_the_same_by_lines_as_by_calls)
 {
     static struct scenario_record by_calls[MAX_REQUESTS];
     static struct sim_result result;
-    const struct policy_ops *like = _i % 2 == 0 ? &wild : &wild_loads;
+    const struct policy_ops *const all[] = {&wild, &wild_loads, &wild_sheds};
+    const struct policy_ops *like = all[_i % 3];
     uint32_t n = 0;
     for (int lines_too = 0; lines_too < 2; lines_too++) {
         n = randomload_make(&sc, q, MAX_REQUESTS, 500 + (uint64_t)_i);

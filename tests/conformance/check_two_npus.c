@@ -390,6 +390,28 @@ START_TEST(special_attention_has_its_share_too)
 }
 END_TEST
 
+/* Attention and recurrences have no fill, whoever states a rate of their own: each rate is half. */
+START_TEST(rates_without_a_fill_are_halved)
+{
+    struct soc_runtime *r = engine_that_fills();
+    r->width_fill = 700.0;
+    r->attention_frac = 0.3;
+    r->decode_attention_frac = 0.1;
+    r->special_attention_frac = 0.2;
+    r->recurrence_frac = 0.05;
+    const double whole = r->many.flop_per_s;
+    halve();
+    for (int i = 0; i < 2; i++) {
+        const struct soc_runtime *part = &soc.devices[i].runtimes[0];
+        const double rate = part->many.flop_per_s;
+        ck_assert_double_eq_tol(part->attention_frac * rate / whole, 0.15, 1e-9);
+        ck_assert_double_eq_tol(part->decode_attention_frac * rate / whole, 0.05, 1e-9);
+        ck_assert_double_eq_tol(part->special_attention_frac * rate / whole, 0.1, 1e-9);
+        ck_assert_double_eq_tol(part->recurrence_frac * rate / whole, 0.025, 1e-9);
+    }
+}
+END_TEST
+
 /* Returns by how many ns contention lengthens a prompt of 512 rows next to an equal one. Both are
  * at the same kernel all the time. Its time is multiplied by the demand of both on the DDR, divided
  * by the capacity of that. */
@@ -472,6 +494,7 @@ static const struct suite_row suite[] = {
     TEST(a_smaller_engine_fills_with_fewer_rows),
     TEST(attention_has_its_share_of_an_engine_that_fills),
     TEST(special_attention_has_its_share_too),
+    TEST(rates_without_a_fill_are_halved),
     TEST(partitions_run_side_by_side_and_contend_for_the_ddr),
     TEST(what_cannot_be_divided_is_refused),
     TEST(a_policy_schedules_over_two_npus),

@@ -167,6 +167,12 @@ static int say_kv(struct sched *s, struct kv_part part, enum kv_place to)
     return speak("[[\"kv\",%u,\"%s\",%u]]", part.request->id, places[to], part.from_token);
 }
 
+static int say_shed(struct sched *s, const struct request *r)
+{
+    (void)s;
+    return speak("[[\"shed\",%u]]", r->id);
+}
+
 static int say_timer(struct sched *s, int64_t at_ns)
 {
     (void)s;
@@ -217,6 +223,7 @@ const struct sched_api spoken_api = {
     .graph = say_graph,
     .kv_move = say_kv,
     .set_timer = say_timer,
+    .shed = say_shed,
 };
 
 /* Estimates of random shapes, also on a device too many, are those of the call. */

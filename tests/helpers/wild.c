@@ -1,6 +1,7 @@
 #include "tests/helpers/wild.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -228,6 +229,11 @@ static void go_on(struct sched *s)
     }
 }
 
+static bool sheds(const struct sched *s)
+{
+    return strcmp(s->policy->name, wild_sheds.name) == 0;
+}
+
 static void schedule(struct sched *s)
 {
     struct state *w = s->state;
@@ -238,6 +244,10 @@ static void schedule(struct sched *s)
     forget(w);
     for (uint32_t n = rng_below(&w->rng, 6); n > 0 && w->undone < TIRED_AFTER; n--) {
         anything(s);
+    }
+    if (sheds(s) && w->n_requests > 0 && chance(w, 10)) {
+        (void)sched_shed(s, w->requests[rng_below(&w->rng, w->n_requests)]); /* unless in a pass */
+        forget(w);
     }
     if (w->n_launches == 0) {
         go_on(s);
@@ -251,4 +261,5 @@ static void schedule(struct sched *s)
         .request_cancelled = cancelled, .schedule = schedule                                       \
     }
 const struct policy_ops wild = WILD("wild", CAP_SPANS | CAP_KV_MOVE);
+const struct policy_ops wild_sheds = WILD("wild-sheds", CAP_SPANS | CAP_KV_MOVE);
 const struct policy_ops wild_loads = WILD("wild-loads", CAP_SPANS | CAP_KV_MOVE | CAP_LOAD);

@@ -115,6 +115,32 @@ START_TEST(kernels_are_of_the_next_power_of_two_rows)
 }
 END_TEST
 
+static void cut_first(struct sched *s, struct script *y)
+{
+    if (y->stage == 0 && y->request[0] != NULL) {
+        y->stage = 1;
+        y->pass[0] = script_form(s, y->request[0]);
+        struct launch_spec some = sched_launch_rest(s, y->pass[0], IGPU, YIELD_OP);
+        some.n_ops = 1;
+        some.rows = 4;
+        ck_assert_int_eq(sched_launch(s, &some, NULL), 0);
+    } else if (y->stage == 1 && sched_device_free_slots(s, IGPU) > 0) {
+        y->stage = 2;
+        ck_assert_int_eq(script_launch(s, y->pass[0], IGPU, YIELD_PASS, NULL), 0);
+    }
+}
+
+/* QKV has 16 rows, and 4 of them are a launch. The next one has the other 12, and all later ops
+ * with 16 rows. So there are kernels of QKV with 4 rows and with 16. */
+START_TEST(a_share_of_the_rows_has_kernels_of_its_size)
+{
+    static const struct scenario_request q[] = {{BE, 0, 16, 1, 0, 0}};
+    kernels(IGPU, 100, 0, 10);
+    byhand_run(cut_first, q, 1);
+    counted(5, 0, 10 * WIDTH * (4 + 3 * 16 + 1));
+}
+END_TEST
+
 static struct resident_key attention(uint32_t t)
 {
     return (struct resident_key){RESIDENT_COMPILED_ATTENTION, t, 0};
@@ -252,6 +278,7 @@ static const struct suite_row suite[] = {
     TEST(the_least_recently_used_gives_way),
     TEST(a_launch_gets_what_it_needs_and_gives_back_what_is_over),
     TEST(kernels_are_of_the_next_power_of_two_rows),
+    TEST(a_share_of_the_rows_has_kernels_of_its_size),
     LOOP(compiled_attention_counts_and_pushes_idle_kernels_out, 2),
     CASE("whole machines", .timeout_s = 60),
     LOOP(kernels_that_cost_nothing_change_nothing, 4),
