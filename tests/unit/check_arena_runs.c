@@ -112,6 +112,58 @@ START_TEST(a_certificate_holds_the_best_of_each_run)
 }
 END_TEST
 
+/* Runs end after 10 s, and leave requests that wait then. A run of a reference that leaves more
+ * than the first one's is no run to learn from: it is in no mean, and never the best. */
+START_TEST(a_reference_that_leaves_more_is_not_the_best)
+{
+    static const char text[] =
+        "{\"name\": \"short\", \"suite\": {\"about\": \"a test\", \"references\": "
+        "[\"fcfs\", \"agent-xpu-v2\", \"edf\"]},"
+        "\"base\": {\"seed\": 11, \"sim.horizon_s\": 10},"
+        "\"rows\": [{\"point\": \"p\", \"workload\": "
+        "\"mixed:reactive_per_min=60,proactive_per_min=60,duration_s=5\"}],"
+        "\"replications\": 6, \"metrics\": [\"energy_j\"]}";
+    static struct suite s;
+    static struct certificate c;
+    struct judge_runs runs[3];
+    double v[3][6];
+    uint32_t more = 0;
+    uint32_t fewer = 0;
+    const char *path = tempfile_make(".json");
+    tempfile_put(text);
+    ck_assert_int_eq(suite_load(&s, path, &errors), 0);
+    tempfile_remove();
+    ck_assert_int_eq(certificate_make(&s, 6, &how, &c, &errors), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct config_policy p;
+        ck_assert_int_eq(config_policy_parse(&p, s.references[i], &errors), 0);
+        judge_run(&s, &p, 6, &how, &runs[i]);
+        judge_values(&runs[i], 0, "energy_j", v[i]);
+    }
+    double best = 0.0;
+    for (uint32_t k = 0; k < 6; k++) {
+        double least = v[0][k];
+        for (uint32_t i = 1; i < 3; i++) {
+            double first = study_left(&runs[0].outcomes.v[k]);
+            double mine = study_left(&runs[i].outcomes.v[k]);
+            more += mine > first;
+            fewer += mine < first;
+            v[i][k] = mine > first ? (double)NAN : v[i][k];
+            least = fmin(least, v[i][k]);
+        }
+        best += least / 6.0;
+    }
+    ck_assert(more > 0 && fewer > 0);
+    is_near(c.rows[0].best, best);
+    for (uint32_t i = 0; i < 3; i++) {
+        double mean = stats_mean(v[i], 6, STATS_LEVEL_FRAC).mean;
+        ck_assert((isnan(mean) && isnan(c.rows[0].reference[i])) ||
+                  fabs(mean - c.rows[0].reference[i]) < 1e-9 * mean);
+        judge_runs_fini(&runs[i]);
+    }
+}
+END_TEST
+
 /* Gains of the mean over points and metrics, replication by replication, as a selection asks for
  * them: the second candidate is the reference, and so gains nothing anywhere. */
 static void gains(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
@@ -357,6 +409,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("arena runs", .setup = setup_runs, .timeout_s = 60),
     TEST(a_certificate_holds_the_best_of_each_run),
+    TEST(a_reference_that_leaves_more_is_not_the_best),
     TEST(the_best_is_chosen_by_mean_gains),
     TEST(words_say_what_each_part_finds),
     TEST(refused_actions_are_summed_over_runs),

@@ -97,6 +97,25 @@ START_TEST(states_are_those_of_both_sides)
 }
 END_TEST
 
+/* Noise is drawn from each side's seed. Side B has that of both unless it has its own. */
+START_TEST(a_side_has_its_own_seed)
+{
+    folder_put("a.csv", HEAD "0,0,0,proactive,0,,50,8,0\n1,1,0,proactive,0.01,,100,8,0\n");
+    static const char *const seeds[][2] = {{"2", "2"}, {"2", "3"}, {"3", "2"}};
+    for (int i = 0; i < 3; i++) {
+        SCOPED(said_fini)
+        struct said s =
+            COMMANDED(cmd_diff, "--policy", "edf", "--trace", "a.csv", "--set",
+                      "sim.truth_sigma=0.3", "--seed", seeds[i][0], "--b-seed", seeds[i][1]);
+        ck_assert_int_eq(s.status, i == 0 ? EXIT_OK : EXIT_CHECK_FAILED);
+    }
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_diff, "--policy", "edf", "--trace", "a.csv", "--set",
+                              "sim.truth_sigma=0.3", "--seed", "3");
+    ck_assert_int_eq(s.status, EXIT_OK);
+}
+END_TEST
+
 /* Two policies that serve nobody decide equally, and both runs fail. Each failure names its run, so
  * these lines differ. */
 START_TEST(notes_of_a_failed_run_are_no_decisions)
@@ -157,6 +176,7 @@ static const struct suite_row rows[] = {
     CASE("diff", .setup = folder_enter, .teardown = folder_leave, .timeout_s = 60),
     TEST(logs_part_at_a_decision),
     TEST(states_are_those_of_both_sides),
+    TEST(a_side_has_its_own_seed),
     TEST(notes_of_a_failed_run_are_no_decisions),
     TEST(a_failed_side_is_named),
     TEST(a_log_that_is_done_with_is_closed),

@@ -163,13 +163,15 @@ START_TEST(the_axis_is_the_first_that_varies)
 END_TEST
 
 /* The axes of a sweep's export are its set.* columns, and the policy where none of them is that.
- * Failed runs are left out; machine, model and workload name the figure where all rows have one. */
+ * Failed runs are left out, also where another of their point succeeded; machine, model and
+ * workload name the figure where all rows have one. */
 START_TEST(a_sweep_export_has_its_axes)
 {
     drawn_input("", "s.csv",
                 "experiment,point,replication,status,message,soc,llm,workload,policy,params,seed,"
                 "rate_scale,verdict,config_hash,trace_hash,fingerprint,set.rate,set.k,m\n"
                 "e,1,1,ok,,S,L,W1,fcfs,p,1,1,STABLE,c,t,f,1,9,5\n"
+                "e,1,2,failed,no,S,L,W1,fcfs,p,2,1,,c,t,f,1,9,\n"
                 "e,2,1,ok,,S,L,W1,fcfs,p,2,2,OVERLOADED,c,t,f,2,9,6\n"
                 "e,3,1,failed,no,S,L,W1,fcfs,p,3,1,,c,t,f,3,9,7\n"
                 "e,4,1,ok,,S,L,W2,fcfs,p,3,1,STABLE,c,t,f,1,10,8\n");
@@ -182,7 +184,7 @@ START_TEST(a_sweep_export_has_its_axes)
              "xlabel_text = 'arrival rate (times the workload''s)'\ntitle1 = 'm'\n");
     ck_assert_str_eq(
         strstr(drawn_vars(), "subject"),
-        "subject = 'fcfs  \u00b7  L  \u00b7  S  \u00b7  failed runs, in no mean: 1'\n");
+        "subject = 'fcfs  \u00b7  L  \u00b7  S  \u00b7  failed runs, in no mean: 2'\n");
 }
 END_TEST
 

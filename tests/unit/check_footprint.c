@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "experiments/run/config.h"
+#include "experiments/run/models.h"
 #include "experiments/validation/footprint_fit.h"
 #include "hwmodels/footprint.h"
 #include "tests/helpers/suite.h"
+#include "traces/traces.h"
 
 static const struct soc_memory known = {.runtime = "openvino-2025",
                                         .fixed_bytes = 1.5e9,
@@ -173,10 +176,49 @@ START_TEST(a_fit_finds_the_numbers_again_despite_a_wrong_row)
 }
 END_TEST
 
+/* Two models, 1536 and 896 wide, have a longest prompt each. A pass has no more rows than a chunk
+ * of the device. The larger of both passes counts, with 10 bytes of each row and column. */
+START_TEST(memory_of_a_pass_is_by_the_prompts_of_its_own_model)
+{
+    static const uint32_t prompts[][2] = {{1000, 100}, {100, 1000}, {100, 200}};
+    static struct config config;
+    struct err err = ERR_INIT;
+    struct config_options options = config_options_default();
+    options.llm = _i % 2 == 0 ? "qwen2-1.5b,qwen2-0.5b" : "qwen2-0.5b,qwen2-1.5b";
+    options.no_notes = true;
+    ck_assert_msg(config_load(&config, &options, &err) == 0, "%s", err.n > 0 ? err.lines[0] : "");
+    const double hidden[] = {_i % 2 == 0 ? 1536 : 896, _i % 2 == 0 ? 896 : 1536};
+    struct trace_model names[] = {{.name = "other", .is = 1}};
+    struct trace_graph g = {.model = (uint32_t[]){0, 1}, .models = names, .n_models = 1};
+    for (size_t i = 0; i < sizeof prompts / sizeof prompts[0]; i++) {
+        struct trace_row rows[] = {{.input_tokens = prompts[i][0]},
+                                   {.input_tokens = prompts[i][1]}};
+        struct trace t = {.rows = rows, .n = 2, .graph = &g};
+        for (uint32_t chunk = 0; chunk <= 256; chunk += 256) {
+            double most = 0.0;
+            for (int k = 0; k < 2; k++) {
+                uint32_t tokens = chunk > 0 && prompts[i][k] > chunk ? chunk : prompts[i][k];
+                most = fmax(most, 10.0 * hidden[k] * tokens);
+            }
+            for (uint32_t d = 0; d < config.soc.machine.n_devices; d++) {
+                config.soc.machine.devices[d].chunk_rows = chunk;
+                config.soc.devices[d].kernels.budget_bytes = 0.0;
+                config.soc.devices[d].memory = (struct soc_memory){
+                    .counted = d == 1, .weights_frac = 1.0, .activation_bytes = 10.0};
+            }
+            ck_assert_double_eq(models_runtime_bytes(&config, &t), most);
+        }
+    }
+    config_fini(&config);
+    err_fini(&err);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("footprint"),
     TEST(a_process_holds_weights_kv_and_what_the_runtime_adds),
     TEST(a_process_of_two_models_has_two_tokenizers_and_one_pass),
+    LOOP(memory_of_a_pass_is_by_the_prompts_of_its_own_model, 2),
     TEST(scores_kept_whole_grow_with_the_square_of_the_prompt),
     TEST(scores_are_of_the_device_not_of_the_fit),
     TEST(a_runtime_never_takes_memory_away),

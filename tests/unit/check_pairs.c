@@ -79,6 +79,31 @@ START_TEST(a_cap_its_shares_and_losses_below_it)
 }
 END_TEST
 
+/* 16 + 24 GB/s show the cap. A product asks for 19 GB/s and loses none, while the other device asks
+ * for 30 and has 20. That is more than the cap, but one of the two was not slowed. So such a pair
+ * says nothing of shares. */
+START_TEST(a_share_is_of_two_that_were_both_slowed)
+{
+    struct pairs p;
+    struct err e = ERR_INIT;
+    rows = (struct kernel_rows){.n = 0};
+    streams(0);
+    side(1, "npu", "gemv", 19e6, 1.0, 1.0);
+    side(1, "igpu", "read", 20e6, 1.0, 1.5);
+    side(2, "npu", "read", 20e6, 1.0, 1.5);
+    side(2, "igpu", "gemm", 19e6, 1.0, 1.0);
+    ck_assert_int_eq(pairs_make(&p, &rows, &e), 0);
+    ck_assert(p.saturated);
+    ck_assert_double_eq_tol(p.most_bytes_per_s, 40e9, 1.0);
+    for (size_t i = 0; i < p.n; i++) {
+        ck_assert(p.cells[i].above);
+    }
+    ck_assert_uint_eq(p.share.n, 1);
+    ck_assert_double_eq_tol(p.share.value, 0.4, 1e-12);
+    err_fini(&e);
+}
+END_TEST
+
 /* Nobody asks for more than 12 GB/s: no cap shows, and every loss is below it. */
 START_TEST(a_pair_that_never_saturates_shows_no_cap)
 {
@@ -189,6 +214,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(a_cap_its_shares_and_losses_below_it),
+    TEST(a_share_is_of_two_that_were_both_slowed),
     TEST(a_pair_that_never_saturates_shows_no_cap),
     TEST(a_lost_core_is_in_no_sample_of_either_side),
 };

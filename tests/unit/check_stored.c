@@ -231,6 +231,29 @@ START_TEST(policies_have_their_parameters)
 }
 END_TEST
 
+/* The policy of an experiment's base is that of its own points. Another experiment without one has
+ * the policy of its runs. */
+START_TEST(a_base_names_the_policy_of_its_own_experiment)
+{
+    static const char *const specs[] = {"{\"base\": {\"policy\": \"first\"}}", "{}",
+                                        "{\"base\": {\"policy\": \"third\"}}"};
+    static const char *const labels[] = {"first", "run's own", "third"};
+    for (int i = 0; i < 3; i++) {
+        int64_t x = store_experiment(store, labels[i], "rev", specs[i]);
+        store_point(store, x, 0, "{}");
+        put(x, 0, 0, i);
+    }
+    closed();
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_compare, "--store", "s.db", "--json", "--metric", "m.s");
+    SCOPED(json_drop) cJSON *all = json_of(&s);
+    ck_assert_int_eq(cJSON_GetArraySize(all), 3);
+    for (int i = 0; i < 3; i++) {
+        policy_is(cJSON_GetArrayItem(all, i), 0, labels[i], i, 1, (double)NAN);
+    }
+}
+END_TEST
+
 /* A failed run and a missing one, as where a sweep stopped earlier, are different: nothing shows
  * that the other failed. Both are left out of pairs: q is 4 above p in the one replication that
  * both have. Numbers for people come from the first run of the baseline that has a result. */
@@ -471,6 +494,7 @@ static const struct suite_row rows[] = {
     TEST(policies_are_compared_where_all_else_is_equal),
     TEST(any_setting_can_be_compared),
     TEST(policies_have_their_parameters),
+    TEST(a_base_names_the_policy_of_its_own_experiment),
     TEST(runs_that_are_not_there_are_left_out),
     TEST(seeds_and_replications_are_the_experiments),
     TEST(loads_and_baseline_are_those_of_the_runs),

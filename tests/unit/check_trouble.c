@@ -12,6 +12,7 @@
 #include "experiments/diff/trouble.h"
 #include "experiments/run/other_binary.h"
 #include "experiments/run/study.h"
+#include "policies/registry.h"
 #include "sim/base/json.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
@@ -110,6 +111,39 @@ START_TEST(a_crash_is_shown_by_one_request)
     ck_assert_uint_eq(t.rows[0].output_tokens, 1);
     ck_assert_int_eq(access("left/decisions", F_OK), 0);
     ck_assert_int_ne(access("left/timeline.json", F_OK), 0);
+}
+END_TEST
+
+/* This one serves all, but falls over request 3 if 1 came before. */
+static struct policy_ops served;
+static bool one_came;
+
+static void arrived_after(struct sched *s, const struct request *r)
+{
+    one_came = one_came || r->id == 1;
+    if (one_came && r->id == 3) {
+        abort();
+    }
+    policy_find("fcfs")->request_arrived(s, r);
+}
+
+/* A run that ends well has the status of one whose process died, and is another end all the same.
+ */
+START_TEST(a_crash_that_takes_two_requests_is_shown_by_both)
+{
+    served = *policy_find("fcfs");
+    served.request_arrived = arrived_after;
+    ck_assert_int_eq(config_policy_parse(&policy, "fcfs", &err), 0);
+    policy.ops = &served;
+    struct trouble_end end = {.exit_status = 128 + SIGABRT};
+    OWNED char *said = left(&end, "left");
+    static const char want[] = "Enough to show it: 2 of 6 requests, in left/: ";
+    ck_assert_msg(strncmp(said, want, sizeof want - 1) == 0, "%s", said);
+    SCOPED(trace_fini) struct trace t = {0};
+    ck_assert_int_eq(trace_read("left/trace.csv", &t, &err), 0);
+    ck_assert_uint_eq(t.n, 2);
+    ck_assert_uint_eq(t.rows[0].request_id, 1);
+    ck_assert_uint_eq(t.rows[1].request_id, 3);
 }
 END_TEST
 
@@ -393,6 +427,7 @@ END_TEST
 static const struct suite_row rows[] = {
     CASE("what is left", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_crash_is_shown_by_one_request),
+    TEST(a_crash_that_takes_two_requests_is_shown_by_both),
     TEST(a_stall_is_shown_by_one_request),
     TEST(what_is_not_shown_again_is_said),
     TEST(ends_that_are_a_policys),

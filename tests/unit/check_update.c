@@ -121,6 +121,36 @@ START_TEST(the_posterior_of_one_number_is_the_closed_form)
 }
 END_TEST
 
+static cJSON *free_number(cJSON *node)
+{
+    cJSON *q;
+    cJSON_ArrayForEach (q, node) {
+        const cJSON *low = cJSON_GetObjectItemCaseSensitive(q, "low");
+        bool is_free = low != NULL && low->valuedouble < json_number(q, "value");
+        cJSON *found = is_free ? q : low == NULL ? free_number(q) : NULL;
+        if (found != NULL) {
+            return found;
+        }
+    }
+    return NULL;
+}
+
+/* A limit of the data sheet may cut one side of a range. The other side has the deviation, 0.2. */
+START_TEST(the_wider_side_of_a_range_has_the_deviation)
+{
+    static const char *const ends[] = {"low", "high"};
+    start(bandwidth, 0.2);
+    cJSON *q = free_number(cJSON_GetObjectItemCaseSensitive(tree, "devices"));
+    const double v = json_number(q, "value");
+    cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(q, ends[_i]), v);
+    update_fini(&u);
+    update_init(&u, soc, tree, (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU),
+                &catalog.residuals);
+    ck_assert_uint_eq(u.n, 1);
+    ck_assert_double_eq_tol(sqrt(gsl_matrix_get(u.covariance, 0, 0)), 0.2, 1e-6);
+}
+END_TEST
+
 /* An error of the model is common to its rows. The mean of n of them has the variance r = 0.1^2 +
  * 0.1^2 / n. It leaves s^2 r / (g^2 s^2 + r), with g the slope where the update ends. */
 START_TEST(rows_of_one_model_share_its_error)
@@ -324,6 +354,7 @@ END_TEST
 static const struct suite_row tests[] = {
     CASE("update", .teardown = teardown, .timeout_s = 60),
     TEST(the_posterior_of_one_number_is_the_closed_form),
+    LOOP(the_wider_side_of_a_range_has_the_deviation, 2),
     TEST(rows_of_one_model_share_its_error),
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
