@@ -161,22 +161,15 @@ static int read_candidates(struct judging *j, struct err *e)
     return e->n == 0 ? 0 : -EINVAL;
 }
 
-/* --select: finds the best of several candidates. */
-static int choose(struct judging *j, struct document *d, bool *decided, struct err *e)
+/* --select: finds the best of several candidates. Returns whether there is one. */
+static bool choose(struct judging *j, struct document *d)
 {
     const struct options *o = j->o;
-    OWNED struct config_policy *p = xcalloc(o->policies.n + 1, sizeof *p);
-    int rc = 0;
-    for (uint32_t i = 0; i < o->policies.n && rc == 0; i++) {
-        rc = config_policy_parse(&p[i], o->policies.v[i], e);
-    }
-    if (rc == 0) {
-        struct select_result r;
-        choose_best(&j->suite, p, o->policies.n, &j->reference, &o->select, &o->work.how, &r);
-        *decided = r.decided;
-        select_document(&o->select, "gain", p, &r, document_within(d, "selection"));
-    }
-    return rc;
+    struct select_result r;
+    choose_best(&j->suite, j->candidates, o->policies.n, &j->reference, &o->select, &o->work.how,
+                &r);
+    select_document(&o->select, "gain", j->candidates, &r, document_within(d, "selection"));
+    return r.decided;
 }
 
 static int judge(void *values, struct err *e)
@@ -186,12 +179,13 @@ static int judge(void *values, struct err *e)
     j->o = o;
     bool decided = true;
     int rc = open_suite(j, e);
+    rc = rc == 0 ? read_candidates(j, e) : rc;
     if (rc == 0 && o->select.confidence_frac > 0.0) {
         struct document *d = document_new();
         judge_document_suite(&j->suite, "public", SELECT_FIRST_MIN, reference_name(j), d);
-        rc = choose(j, d, &decided, e);
+        decided = choose(j, d);
         document_show(d, &o->output);
-    } else if (rc == 0 && read_candidates(j, e) == 0) {
+    } else if (rc == 0) {
         judge_run(&j->suite, &j->reference, j->replications, &o->work.how, &j->reference_runs);
         struct document *d = document_new();
         judge_document_suite(&j->suite, o->sealed ? "sealed" : "public", j->replications,
@@ -213,8 +207,13 @@ static int run_judge(void *values, struct err *e)
         return err_add(e, "--sealed: needs --ledger FILE, which counts the candidates that were "
                           "looked at");
     }
-    if (o->select.confidence_frac > 0.0 && (o->sealed || o->words)) {
-        return err_add(e, "--select: chooses on the public split, and explains nothing");
+    if (o->select.confidence_frac > 0.0 &&
+        (o->sealed || o->words || o->ledger != NULL || o->replications > 0)) {
+        return err_add(e, "--select: chooses on the public split with as many runs as it takes, "
+                          "explains nothing and counts nobody");
+    }
+    if (o->falsify > 0 && !o->words) {
+        return err_add(e, "--falsify belongs to --words");
     }
     return select_asked_check(&o->select, e) != 0
                ? -EINVAL

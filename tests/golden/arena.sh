@@ -212,6 +212,7 @@ done
 # The lengths of answers are hidden. A policy that says that it asks for them has no score.
 printf '%s\n' 'from xpusim import Policy' 'class Seer(Policy):' '    name = "seer"' '    flags = ("oracle",)' >"$dir/seer.py"
 refuse "who knows the lengths of answers" "lengths of answers (oracle)" $x arena judge "python:$dir/seer.py:Seer" --suite "$dir/two.json"
+refuse "who knows the lengths of answers, in a selection" "lengths of answers (oracle)" $x arena judge edf "python:$dir/seer.py:Seer" --select 0.9 --suite "$dir/two.json"
 
 # A folder to begin in has a baseline that serves all requests and has a score. No file is written
 # over.

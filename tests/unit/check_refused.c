@@ -20,6 +20,9 @@ struct line {
     "requests, their targets and events of the machine; `xpusim diff` compares runs of different " \
     "ones"
 #define POLICY "--policy is missing (`xpusim list policy` shows the names)"
+#define SELECTS                                                                                    \
+    "--select: chooses on the public split with as many runs as it takes, explains nothing and "   \
+    "counts nobody"
 #define STORED                                                                                     \
     "without --policy, compare shows what is in the store; options of runs (--workload, --set, "   \
     "--load, ...) belong to --policy"
@@ -83,6 +86,10 @@ static const struct line lines[] = {
     {&cmd_compare, "--store no.db --workload w1", STORED},
     {&cmd_compare, "--store no.db --trace t.csv", STORED},
     {&cmd_compare, "--store no.db --set sim.stall_s=1", STORED},
+    {&cmd_compare, "--store no.db --quantile 97", STORED},
+    {&cmd_compare, "--store no.db --below 2", STORED},
+    {&cmd_compare, "--store no.db --qoe 1,5", STORED},
+    {&cmd_compare, "--store no.db --select 0.9", STORED},
     {&cmd_compare, "--policy nobody --resample sessions", RESAMPLE},
     {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --trace u.csv", RESAMPLE},
     {&cmd_compare, "--policy nobody --resample sessions --trace t.csv --regret", RESAMPLED},
@@ -250,10 +257,11 @@ static const struct line lines[] = {
     {&cmd_trace, "gen --seed 1", "trace gen needs --workload"},
     {&cmd_arena, "judge fcfs --sealed",
      "--sealed: needs --ledger FILE, which counts the candidates that were looked at"},
-    {&cmd_arena, "judge fcfs --select 0.9 --words",
-     "--select: chooses on the public split, and explains nothing"},
-    {&cmd_arena, "judge fcfs --select 0.9 --sealed --ledger l.csv",
-     "--select: chooses on the public split, and explains nothing"},
+    {&cmd_arena, "judge fcfs --select 0.9 --words", SELECTS},
+    {&cmd_arena, "judge fcfs --select 0.9 --sealed --ledger l.csv", SELECTS},
+    {&cmd_arena, "judge fcfs --select 0.9 --ledger l.csv", SELECTS},
+    {&cmd_arena, "judge fcfs --select 0.9 --replications 5", SELECTS},
+    {&cmd_arena, "judge fcfs --falsify 8", "--falsify belongs to --words"},
     {&cmd_arena, "archive --slurm 2", "--slurm and --shard need --store FILE.db, where runs go"},
     {&cmd_arena, "archive --shard 1/2", "--slurm and --shard need --store FILE.db, where runs go"},
 
