@@ -164,8 +164,11 @@ static int run(void *values, struct err *e)
     if (o->logs.n == 1) {
         return err_add(e, "two decision logs are compared, or two runs");
     }
-    if (o->logs.n == 2 && o->given.policy != NULL) {
-        return err_add(e, "decision logs and --policy exclude each other");
+    const struct two_runs_options *g = &o->given;
+    if (o->logs.n == 2 && (g->policy != NULL || g->b_policy != NULL || g->against != NULL ||
+                           config_options_say_run(&g->both) || config_options_say_run(&g->b))) {
+        return err_add(e,
+                       "decision logs and --policy exclude each other, and so do options of runs");
     }
     struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     OWNED struct report *r = xcalloc(1, sizeof *r);

@@ -6,13 +6,11 @@
 static bool asks_for_runs(const struct compare_options *o)
 {
     const struct config_options *c = &o->config;
-    bool machine = c->n_sets > 0 || c->llm_given || c->soc_given;
-    bool load = c->workload != NULL || c->trace != NULL || c->machine != NULL || c->seed_given ||
-                c->ttft_slo_s > 0.0 || c->tpot_slo_s > 0.0 || o->replications_given;
     bool measured = c->asked.n_percents > 0 || c->asked.n_limits > 0 ||
                     c->asked.reader.tokens_per_s > 0.0 || o->select.confidence_frac > 0.0;
-    return machine || load || measured || o->loads.n > 0 || o->regret || o->tune.budget > 0 ||
-           o->uncertainty > 0 || o->suite != NULL || o->resample != NULL;
+    return config_options_say_run(c) || measured || o->replications_given || o->loads.n > 0 ||
+           o->regret || o->tune.budget > 0 || o->uncertainty > 0 || o->suite != NULL ||
+           o->resample != NULL;
 }
 
 int compare_stored(const struct compare_options *o, struct err *e)

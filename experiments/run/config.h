@@ -122,6 +122,8 @@ extern const struct option_table config_option_table; /* of struct config_option
 /* Sets the value of a path, and replaces an earlier one. text, "path=value", is borrowed.
  * Precondition: there is room. */
 void config_options_set(struct config_options *o, const char *text);
+/* Whether an option says what is run: machine, model, requests, targets, settings or seed. */
+bool config_options_say_run(const struct config_options *o);
 /* Whether the path of text has a value. */
 bool config_options_sets(const struct config_options *o, const char *text);
 /* Options that `over` has replace those of base, and settings those of the same path. For the

@@ -206,6 +206,13 @@ static const struct option_row rows[] = {
 
 const struct option_table config_option_table = OPTION_TABLE("Machine and workload", rows);
 
+bool config_options_say_run(const struct config_options *o)
+{
+    return o->soc_given || o->llm_given || o->trace != NULL || o->workload != NULL ||
+           o->machine != NULL || o->n_sets > 0 || o->seed_given || o->ttft_slo_s > 0.0 ||
+           o->tpot_slo_s > 0.0;
+}
+
 void config_options_overlay(struct config_options *base, const struct config_options *over)
 {
     base->soc = over->soc != NULL ? over->soc : base->soc;

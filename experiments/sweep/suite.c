@@ -183,12 +183,11 @@ struct study_cell suite_cell(const struct suite *s, uint32_t point, const struct
 
 int suite_refuse_options(const struct config_options *o, struct err *e)
 {
-    bool same = !o->soc_given && !o->llm_given && o->trace == NULL && o->workload == NULL &&
-                o->machine == NULL && o->n_sets == 0 && !o->seed_given && o->ttft_slo_s == 0.0 &&
-                o->tpot_slo_s == 0.0;
-    return same ? 0
-                : err_add(e, "--suite: its points say machine, model, workload, targets, settings "
-                             "and seed; these options do not go with it");
+    return config_options_say_run(o)
+               ? err_add(e,
+                         "--suite: its points say machine, model, workload, targets, settings and "
+                         "seed; these options do not go with it")
+               : 0;
 }
 
 struct config_options suite_options(const struct suite *s, uint32_t point,

@@ -20,6 +20,7 @@ struct line {
     "requests, their targets and events of the machine; `xpusim diff` compares runs of different " \
     "ones"
 #define POLICY "--policy is missing (`xpusim list policy` shows the names)"
+#define LOGS "decision logs and --policy exclude each other, and so do options of runs"
 #define SELECTS                                                                                    \
     "--select: chooses on the public split with as many runs as it takes, explains nothing and "   \
     "counts nobody"
@@ -137,7 +138,11 @@ static const struct line lines[] = {
     {&cmd_bisect, "--policy fcfs -o o.csv --b-ttft-slo 1", BOTH_GET},
     {&cmd_bisect, "--policy fcfs -o o.csv --b-tpot-slo 1", BOTH_GET},
     {&cmd_diff, "a", "two decision logs are compared, or two runs"},
-    {&cmd_diff, "a b --policy fcfs", "decision logs and --policy exclude each other"},
+    {&cmd_diff, "a b --policy fcfs", LOGS},
+    {&cmd_diff, "a b --b-policy fcfs", LOGS},
+    {&cmd_diff, "a b --against x", LOGS},
+    {&cmd_diff, "a b --b-seed 2", LOGS},
+    {&cmd_diff, "a b --workload w1", LOGS},
     {&cmd_diff, "--seed 1", POLICY},
     {&cmd_diff, "--policy fcfs --against no-such",
      "--against no-such: not a program: No such file or directory"},
