@@ -107,7 +107,7 @@ class Judge:
     def select(self, suite, candidates, confidence, indifference):
         """The best of them, with few runs: (the selection, the candidate); None: it cannot be said."""
         names = [spec(c) for c in candidates]
-        run = subprocess.run([XPUSIM, "arena", "judge", *names, "--suite", suite, "--ledger", self.args.ledger, "--json", "-q",
+        run = subprocess.run([XPUSIM, "arena", "judge", *names, "--suite", suite, "--json", "-q",
                               "--jobs", str(self.args.jobs), "--select", str(confidence), "--indifference", str(indifference)],
                              capture_output=True, text=True)
         if run.returncode not in (0, 1):
