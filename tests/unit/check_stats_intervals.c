@@ -340,7 +340,7 @@ START_TEST(a_series_without_steady_state_is_refused)
         x[i] = i % 7;
     }
     refuse(x, 1000, true, "ttft_s: no steady state: the run is OVERLOADED");
-    refuse(x, 199, false, "199 values are too few");
+    refuse(x, 199, false, "too few values for batch means: 199");
     /* A wave of 900 values under a quick +-3: pairs show it. Two changes of side in some 450 of
      * them: phi near 1. */
     for (int i = 0; i < 1000; i++) {
