@@ -135,9 +135,17 @@ static void halves(const struct pair *p, const struct update *u, bool small_mode
     }
 }
 
-static void predict_others(const struct pair *p, const struct choice *c, const struct update *prior,
-                           const struct update *posterior, const double *offset)
+/* What was measured. */
+struct known {
+    struct update_row *rows;
+    size_t n;
+    double offset[UPDATE_PHASES]; /* mean errors by data sheet */
+};
+
+static void predict_others(const struct pair *p, const struct choice *c, const struct known *known,
+                           const struct update *prior, const struct update *posterior)
 {
+    double ln_evidence = update_ln_evidence(prior, known->rows, known->n);
     const struct soc *s = p->sibling;
     double half[2][SOC_MAX_RUNTIMES][UPDATE_PHASES];
     halves(p, posterior, false, half[0]);
@@ -163,10 +171,14 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
                 .width_measured = any_measured(p, c, i, same_width),
                 .small = update_is_small(&r->k.llm),
                 .small_measured = any_measured(p, c, i, small),
+                .choice = p->rows[c->benchmark[0]].point->line,
+                .n_measured = known->n,
+                .ln_evidence = ln_evidence,
                 .ln_error =
                     {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
                          measured,
-                     sheet.ln_seconds - measured, sheet.ln_seconds - offset[phase_of(r)] - measured,
+                     sheet.ln_seconds - measured,
+                     sheet.ln_seconds - known->offset[phase_of(r)] - measured,
                      updated.ln_seconds - measured},
                 .half = {(double)NAN, p->sheet_half[i], (double)NAN,
                          half[update_is_small(&r->k.llm)][r->k.runtime][phase_of(r)]}});
@@ -176,20 +188,19 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
 static int try_choice(const struct pair *p, const struct choice *c, const struct update *prior,
                       struct err *e)
 {
-    OWNED struct update_row *known = xmalloc((p->n + 1) * sizeof *known);
-    size_t n = 0;
+    OWNED struct update_row *rows = xmalloc((p->n + 1) * sizeof *rows);
+    struct known known = {.rows = rows};
     for (size_t i = 0; i < p->n; i++) {
         if (any_measured(p, c, i, together)) {
-            known[n++] = p->rows[i];
+            rows[known.n++] = p->rows[i];
         }
     }
     SCOPED(update_fini) struct update u;
-    double offset[UPDATE_PHASES];
     update_init(&u, p->made, p->tree, p->device, &p->table);
-    offsets(prior, known, n, offset);
-    int rc = update_take(&u, known, n, e);
+    offsets(prior, rows, known.n, known.offset);
+    int rc = update_take(&u, rows, known.n, e);
     if (rc == 0) {
-        predict_others(p, c, prior, &u, offset);
+        predict_others(p, c, &known, prior, &u);
     }
     return rc;
 }
@@ -282,6 +293,38 @@ static bool judgeable(const struct catalog *c, const struct points *judged, cons
     return false;
 }
 
+static bool is_better(const struct leave_row *a, const struct leave_row *b)
+{
+    return a->n_measured != b->n_measured ? a->n_measured > b->n_measured
+                                          : a->ln_evidence > b->ln_evidence;
+}
+
+/* Marks rows of the sibling that `new-soc` takes without --like. Rows of a machine are adjacent. */
+static void mark_chosen(struct leave_row *row, size_t n)
+{
+    OWNED size_t *best = xmalloc((n + 1) * sizeof *best); /* a row of each choice */
+    size_t n_choices = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < n_choices &&
+               (row[best[k]].choice != row[i].choice || row[best[k]].kind != row[i].kind)) {
+            k++;
+        }
+        if (k == n_choices || is_better(&row[i], &row[best[k]])) {
+            best[k] = i;
+        }
+        n_choices = k == n_choices ? k + 1 : n_choices;
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n_choices; k++) {
+            const struct leave_row *b = &row[best[k]];
+            row[i].chosen =
+                row[i].chosen || (b->choice == row[i].choice && b->kind == row[i].kind &&
+                                  strcmp(b->by, row[i].by) == 0);
+        }
+    }
+}
+
 int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e)
 {
@@ -303,6 +346,7 @@ int leave_machines(struct catalog *c, const struct leave_points *points, uint32_
             }
         }
         out->machines += out->n > before;
+        mark_chosen(&out->v[before], out->n - before);
     }
     free(fits.v);
     return rc;

@@ -28,6 +28,10 @@ struct leave_row {
     bool width_measured;         /* a measured model has the row's width */
     bool small;                  /* the row's model is small (hwmodels/spread.h) */
     bool small_measured;         /* a measured model is small */
+    uint64_t choice;             /* line of the first measured benchmark in the table */
+    size_t n_measured;           /* rows */
+    double ln_evidence;          /* of these, for the sibling's copy (update_ln_evidence) */
+    bool chosen;                 /* no other sibling of the choice has more */
     double ln_error[LEAVE_WAYS]; /* ln(predicted / measured) */
     double half[LEAVE_WAYS];     /* half-widths of 95 % intervals of ln; NaN: none */
 };

@@ -4,6 +4,7 @@
 
 enum part {
     PART_ALL,
+    PART_CHOSEN,
     PART_WIDTH,
     PART_OTHER_WIDTH,
     PART_FAMILY,
@@ -14,6 +15,7 @@ enum part {
     PART_USUAL_OTHER_WIDTH
 };
 static const char *const part_names[] = {"all",
+                                         "sibling chosen by the rows",
                                          "width measured",
                                          "width not measured",
                                          "sibling of the family",
@@ -27,6 +29,8 @@ static const char *const part_names[] = {"all",
 static bool is_of(const struct leave_row *r, enum part part)
 {
     switch (part) {
+    case PART_CHOSEN:
+        return r->chosen;
     case PART_WIDTH:
         return r->width_measured;
     case PART_OTHER_WIDTH:

@@ -318,6 +318,31 @@ int update_take(struct update *u, const struct update_row *rows, size_t n, struc
 
 /* ---- predictions ---- */
 
+double update_ln_evidence(const struct update *u, const struct update_row *rows, size_t n)
+{
+    SCOPED(matrix_drop) gsl_matrix *covariance = update_noise(u, rows, n);
+    SCOPED(matrix_drop) gsl_matrix *g = gsl_matrix_alloc(n, u->n);
+    SCOPED(matrix_drop) gsl_matrix *gc = gsl_matrix_alloc(n, u->n);
+    SCOPED(vector_drop) gsl_vector *error = gsl_vector_alloc(n);
+    for (size_t i = 0; i < n; i++) {
+        gsl_vector_view row = gsl_matrix_row(g, i);
+        gradient(u, &rows[i], u->mean, &row.vector);
+        double measured = log(point_pass_seconds(rows[i].point));
+        gsl_vector_set(error, i, ln_seconds(u, &rows[i], u->mean) - measured);
+    }
+    gsl_blas_dgemm(CblasNoTrans, CblasNoTrans, 1.0, g, u->covariance, 0.0, gc);
+    gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, gc, g, 1.0, covariance);
+    gsl_linalg_cholesky_decomp1(covariance);
+    gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, covariance, error);
+    double square;
+    gsl_blas_ddot(error, error, &square);
+    double ln_density = -0.5 * square;
+    for (size_t i = 0; i < n; i++) {
+        ln_density -= log(gsl_matrix_get(covariance, i, i));
+    }
+    return ln_density;
+}
+
 struct update_prediction update_predict(const struct update *u, const struct update_row *row)
 {
     const struct spread *s = spread_of_row(u, row);
