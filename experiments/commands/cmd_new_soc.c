@@ -8,6 +8,7 @@
 #include "experiments/run/config_files.h"
 #include "experiments/run/interval.h"
 #include "experiments/shell/document.h"
+#include "experiments/validation/measured_like.h"
 #include "experiments/validation/measured_update.h"
 #include "hwmodels/soc.h"
 #include "hwmodels/soc_sibling.h"
@@ -16,6 +17,7 @@
 #define MAX_PEAKS MACHINE_MAX_DEVICES
 
 #define MAX_MEASURED 64
+#define USUAL_LIKE "core-ultra-7-155h"
 
 struct options {
     struct option_texts names, peaks, measured;
@@ -78,16 +80,19 @@ static void tell(const char *path, const char *like, bool named, const struct so
                  all ? "every " : "their ", all ? " is" : "s are", path, path);
 }
 
-/* Updates the tree by the measured rows, and reports to `d`. */
-static int take_measured(const struct options *o, cJSON *tree, struct document *d, struct err *e)
+/* The measured rows, and the catalogue that they are compared with; empty without --measured. */
+struct known {
+    struct measured rows;
+    struct catalog catalog;
+};
+
+static int read_measured(const struct options *o, struct known *k, struct err *e)
 {
-    struct measured m = {0};
-    struct catalog c = {0};
     for (uint32_t i = 0; i < o->measured.n; i++) {
-        (void)measured_read(o->measured.v[i], o->names.v[0], &m, e);
+        (void)measured_read(o->measured.v[i], o->names.v[0], &k->rows, e);
     }
-    int rc = e->n > 0 ? -EINVAL : catalog_open(&c, e);
-    return rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
+    int rc = e->n > 0 ? -EINVAL : o->measured.n > 0 ? catalog_open(&k->catalog, e) : 0;
+    return rc == 0 ? catalog_add_models(&k->catalog, &k->rows.points, e) : rc;
 }
 
 /* Adds the measured pairs of co-running kernels if a file is given. */
@@ -101,27 +106,35 @@ static int take_pairs(const struct options *o, cJSON *tree, struct document *d, 
     return rc;
 }
 
-static int write_soc(const struct options *o, const struct soc_sibling *s, struct err *e)
+static int write_soc(const struct options *o, struct soc_sibling *s, struct err *e)
 {
     const struct conformal *table = NULL;
+    struct known k = {0};
+    struct document *d = document_new();
     OWNED struct soc *soc = xcalloc(1, sizeof *soc);
-    const char *like = soc_path(o->like);
-    (void)config_file_known("like", "soc", o->like, like, e);
+    if (read_measured(o, &k, e) != 0) {
+        return -EINVAL;
+    }
+    s->like = o->like != NULL ? o->like : measured_like(&k.catalog, s, &k.rows, d);
+    s->like = s->like != NULL ? s->like : USUAL_LIKE;
+    const char *like = soc_path(s->like);
+    (void)config_file_known("like", "soc", s->like, like, e);
     SCOPED(json_drop) cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
     SCOPED(json_drop) cJSON *tree = NULL;
     if (sibling != NULL && soc_parse(sibling, like, soc, e) == 0 &&
         (table = interval_table(e)) != NULL) {
         tree = soc_sibling_tree(sibling, s, table, e);
     }
-    struct document *d = document_new();
-    int rc = tree == NULL ? -EINVAL : o->measured.n > 0 ? take_measured(o, tree, d, e) : 0;
+    int rc = tree == NULL        ? -EINVAL
+             : o->measured.n > 0 ? measured_update(&k.catalog, tree, &k.rows, d, e)
+                                 : 0;
     rc = rc == 0 ? take_pairs(o, tree, d, e) : rc;
     OWNED char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
                            ? new_file_write(o->output, s->name, tree, e)
                            : NULL;
     if (path != NULL) {
         document_put(d, "text", stdout);
-        tell(path, o->like, o->family != NULL, soc, table);
+        tell(path, s->like, o->family != NULL, soc, table);
     }
     return e->n == 0 ? EXIT_OK : -EINVAL;
 }
@@ -148,7 +161,6 @@ static int run(void *values, struct err *e)
     struct soc_sibling_peak peaks[MAX_PEAKS] = {{NULL, 0.0, 0}};
     char *texts[MAX_PEAKS] = {NULL};
     struct soc_sibling s = {.name = o->names.v[0],
-                            .like = o->like,
                             .family = o->family,
                             .ddr_peak_gbs = o->ddr_peak_gbs,
                             .memory_gb = o->memory_gb,
@@ -166,8 +178,9 @@ static int run(void *values, struct err *e)
 #define OPTIONS struct options
 
 static const struct option_row rows[] = {
-    OPTION_TEXT(OPTIONS, like, "like", "SOC", "core-ultra-7-155h",
-                "similar chip: a shipped name or a file"),
+    OPTION_TEXT(OPTIONS, like, "like", "SOC", NULL,
+                "similar chip: a shipped name or a file (default: if --measured states runtimes, "
+                "the one under whose copy the rows are most probable, else " USUAL_LIKE ")"),
     OPTION_TEXT(OPTIONS, family, "family", "F", NULL,
                 "family of the new machine: those of one share silicon, and `calibrate` fits them "
                 "together (default: the similar chip's)"),

@@ -135,7 +135,7 @@ static void halves(const struct pair *p, const struct update *u, bool small_mode
     }
 }
 
-/* What was measured. */
+/* The measured rows of a choice. */
 struct known {
     struct update_row *rows;
     size_t n;

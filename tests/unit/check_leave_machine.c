@@ -183,6 +183,45 @@ START_TEST(a_table_apart_is_judged_alone)
 }
 END_TEST
 
+/* The rows of a third machine at 8 bits make two siblings for each. In each choice of a machine
+ * every row of one sibling is marked, and none of another: the one with the highest evidence. */
+START_TEST(one_sibling_of_each_choice_is_marked)
+{
+    size_t n = 0;
+    ck_assert_int_eq(points_read(datadir_path("hwmodels/points/reference.csv"), &points, &err), 0);
+    for (size_t i = 0; i < points.n; i++) {
+        const struct point *p = &points.v[i];
+        bool its = strcmp(p->soc, "core-ultra-7-155h") == 0 ||
+                   strcmp(p->soc, "core-ultra-7-165h") == 0 ||
+                   strcmp(p->soc, "core-ultra-7-255h") == 0;
+        bool model = strcmp(p->model, "chatglm3-6b") == 0 || strcmp(p->model, "gemma-7b") == 0 ||
+                     strcmp(p->model, "stablelm-3b-4e1t") == 0 ||
+                     strcmp(p->model, "llama-2-7b") == 0;
+        if (p->weight_bits == 8 && its && model) {
+            points.v[n++] = *p;
+        }
+    }
+    points.n = n;
+    ck_assert_int_eq(leave_machines(&catalog, &all, 1, &rows, &err), 0);
+    size_t marked = 0;
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct leave_row *a = &rows.v[i];
+        bool best = true;
+        for (size_t k = 0; k < rows.n; k++) {
+            const struct leave_row *b = &rows.v[k];
+            bool same = strcmp(a->soc, b->soc) == 0 && a->choice == b->choice;
+            best = best &&
+                   !(same && b->n_measured == a->n_measured && b->ln_evidence > a->ln_evidence);
+            best = best && !(same && b->n_measured > a->n_measured);
+        }
+        ck_assert_int_eq(a->chosen, best);
+        marked += a->chosen;
+    }
+    ck_assert_uint_gt(marked, 0);
+    ck_assert_uint_lt(marked, rows.n);
+}
+END_TEST
+
 static const struct suite_row tests[] = {
     CASE("machines left out", .setup = setup, .teardown = teardown, .timeout_s = 120),
     TEST(each_choice_predicts_the_rows_of_other_models),
@@ -190,5 +229,6 @@ static const struct suite_row tests[] = {
     TEST(a_phase_without_rows_is_scaled_as_prompts),
     TEST(a_row_that_was_not_measured_moves_no_prediction),
     TEST(a_table_apart_is_judged_alone),
+    TEST(one_sibling_of_each_choice_is_marked),
 };
 SUITE_MAIN("machines left out", tests)

@@ -173,6 +173,30 @@ START_TEST(rows_of_one_model_share_its_error)
 }
 END_TEST
 
+/* Two decodes of one model have errors d and e. Each has the variance v of the number and of its
+ * own error, and both share c: the number's and the model's. So the density is normal with
+ * determinant v^2 - c^2 and square (v d^2 - 2 c d e + v e^2) / (v^2 - c^2). */
+START_TEST(the_evidence_is_a_normal_density)
+{
+    start(bandwidth, 0.2);
+    set_noise(0.1, 0.3);
+    row(0, "llama-3-8b", 1024, false, 0.07);
+    row(1, "llama-3-8b", 1024, false, 0.09);
+    double slope;
+    gsl_vector_view g = gsl_vector_view_array(&slope, 1);
+    update_gradient(&u, &rows[0], &g.vector);
+    double d = update_predict(&u, &rows[0]).ln_seconds - log(0.07);
+    double e = d + log(0.07) - log(0.09);
+    double c = slope * slope * 0.04 + 0.09;
+    double v = c + 0.01;
+    ck_assert_double_eq_tol(update_ln_evidence(&u, rows, 1), -0.5 * d * d / v - 0.5 * log(v), 1e-6);
+    double determinant = v * v - c * c;
+    double square = (v * d * d - 2.0 * c * d * e + v * e * e) / determinant;
+    ck_assert_double_eq_tol(update_ln_evidence(&u, rows, 2), -0.5 * square - 0.5 * log(determinant),
+                            1e-6);
+}
+END_TEST
+
 /* A machine has 0.8 times the bandwidth and 1.3 times the rate, from one benchmark without
  * noise. */
 START_TEST(a_made_machine_is_recovered)
@@ -356,6 +380,7 @@ static const struct suite_row tests[] = {
     TEST(the_posterior_of_one_number_is_the_closed_form),
     LOOP(the_wider_side_of_a_range_has_the_deviation, 2),
     TEST(rows_of_one_model_share_its_error),
+    TEST(the_evidence_is_a_normal_density),
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
     TEST(the_announced_gain_comes_true),
