@@ -313,6 +313,12 @@ static const struct sim_refusal *refusal(const char *action, enum counter which)
     return NULL;
 }
 
+static void from_end(struct sched *s, const struct pass *p)
+{
+    from_notification(s, p->segments[0].request);
+    pass_done(s, p);
+}
+
 /* Requests arrive at 0 and 1 ms, two of them at the second instant. Each asks for a pass in its
  * hook, so three are refused. */
 START_TEST(a_refusal_says_action_hook_reason_count_and_first_instant)
@@ -326,6 +332,17 @@ START_TEST(a_refusal_says_action_hook_reason_count_and_first_instant)
     ck_assert_uint_eq(x->n, 3);
     ck_assert_int_eq(x->first_ns, 0);
     ck_assert_int_eq(x->status, -EPERM);
+    p.pass_done = from_end;
+    ck_assert_int_eq(run(&p), 0);
+    uint64_t n[2] = {0, 0}; /* one reason in two hooks is two refusals */
+    for (uint32_t i = 0; i < sc.result.n_refusals; i++) {
+        x = &sc.result.refusals[i];
+        bool outside = x->counter == COUNTER_OUTSIDE_SCHEDULE;
+        n[strcmp(x->hook, "pass_done") == 0] += outside ? x->n : 0;
+    }
+    ck_assert_uint_eq(n[0], 3);
+    ck_assert_uint_eq(n[1], counter(COUNTER_OUTSIDE_SCHEDULE) - 3);
+    ck_assert_uint_gt(n[1], 0);
     p = ops("meddler", meddle);
     ck_assert_int_eq(run(&p), 0);
     x = refusal("launch", COUNTER_LAUNCH_BAD_SPAN);
@@ -424,6 +441,9 @@ START_TEST(a_stall_tells_what_there_was)
     p = ops("former", form_only);
     ck_assert_int_ne(run(&p), 0);
     ck_assert_ptr_nonnull(strstr(sc.result.scene, "formed and on no device: 3 passes"));
+    ck_assert_ptr_nonnull(strstr(sc.result.scene,
+                                 "3 live: 0 wait for prefill, 0 for decode, 0 with "
+                                 "KV on flash, 0 with KV on its way, 3 in a pass"));
     ck_assert_ptr_nonnull(strstr(sc.result.scene, "last action accepted: form at 0.001 s"));
 }
 END_TEST

@@ -7,6 +7,14 @@
 
 static struct scenario sc;
 
+static uint32_t lost[2];
+
+static void on_lost(void *self UNUSED, int64_t now_ns UNUSED, const struct request *r,
+                    uint64_t tokens UNUSED)
+{
+    lost[r->id]++;
+}
+
 static void run(const char *params, const struct scenario_request *q, uint32_t n)
 {
     scenario_init(&sc);
@@ -119,6 +127,29 @@ START_TEST(the_first_prompt_takes_what_it_can)
 }
 END_TEST
 
+/* 41 blocks of 16 tokens, and QKV of 1 s. Request 0 decodes from 1019 on. Request 1 has 16 blocks
+ * and is in its pass from 1020 to 2039. At 1307 request 0 has 25 blocks, and none is free. It keeps
+ * them, and waits. Then 1 gives way, so 0 has its other 155 tokens up to 2349. */
+START_TEST(the_oldest_keeps_its_memory)
+{
+    struct scenario_request q[] = {{RT, 0, 256, 300, 0, 0}, {RT, 1.020, 256, 2, 0, 0}};
+    scenario_init(&sc);
+    sc.setup.kv_capacity_tokens = 656;
+    scenario_cost(&sc, NPU, OP_QKV, 1000, 0, 5);
+    scenario_cost(&sc, NPU, OP_FFN, 8, 0, 5);
+    scenario_cost(&sc, CPU, OP_MHA, 10, 0, 5);
+    scenario_cost(&sc, CPU, OP_HEAD, 1, 0, 5);
+    scenario_cost(&sc, CPU, OP_LAYER, 1, 0, 5);
+    scenario_policy(&sc, policy_find("llm-npu"), "outlier_frac=0");
+    sc.observer.kv_lost = on_lost;
+    scenario_check(&sc, q, 2);
+    ck_assert(lost[0] == 0 && lost[1] == 1);
+    ck_assert_int_eq(sc.records[1].first_token_ns, MS(2039));
+    ck_assert_int_eq(sc.records[0].finish_ns, MS(2349));
+    scenario_fini(&sc);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("llm-npu", .timeout_s = 30),
     TEST(a_prompt_alternates_between_npu_and_cpu),
@@ -127,5 +158,6 @@ static const struct suite_row suite[] = {
     TEST(subgraphs_of_two_prompts_run_out_of_order),
     TEST(chunks_of_a_prompt_run_out_of_order),
     TEST(the_first_prompt_takes_what_it_can),
+    TEST(the_oldest_keeps_its_memory),
 };
 SUITE_MAIN("llm_npu", suite)

@@ -73,7 +73,7 @@ cat >"$dir/d.json" <<EOF
 {"about": {"kind": "drive"}, "trace": "t.csv", "clock": "wall", "engines": "npu = ggml", "repeats": 2, "errors": [{"policy": "fcfs", "soc": "my-soc",
   "mape": {"ttft_s": 0.125, "tpot_s": null, "e2e_s": 0.5}, "mape_at_speed": {"e2e_s": 0.03},
   "real_mape": {"ttft_s": 0.25, "tpot_s": 0.1, "e2e_s": 0.1},
-  "foreign_frac": 0.66, "disturbed_runs": 1}], "means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
+  "foreign_frac": 0.66, "disturbed_runs": 1}, {"policy": "edf", "soc": "my-soc", "foreign_frac": 0.07, "disturbed_runs": 0}], "means": [{"class": "reactive", "policy": "fcfs", "e2e_s": {"real": 1, "simulated": 1.1}},
   {"class": "proactive", "policy": "fcfs", "e2e_s": {"real": 2, "simulated": 1.9}}], "order": [{"class": "reactive",
   "metric": "e2e_s", "soc": "my-soc", "tau": 0.75, "low": 0.5, "high": 1, "pairs": 3, "tied": 1}], "drive": [{"policy": "fcfs",
   "requests": [{"class": "reactive", "repeat": 0, "real_ttft_s": 0.5, "sim_ttft_s": 0.6, "real_e2e_s": 1, "sim_e2e_s": 1.1},
@@ -83,6 +83,7 @@ EOF
 for text in "Real runs against simulated ones" ">12.5 %<" ">50 %<" ">3 %<" ">66 % (disturbed)" ">0.75<" "xpusim plot drive"; do
     grep -qF -- "$text" "$dir/d.html" || fail "the section of real runs does not say: $text"
 done
+grep -q ">7 %$" "$dir/d.html" || fail "a run that nothing disturbed is not told so"
 
 echo '{"policies":{}}' >"$dir/empty.json"
 echo '{"a":' >"$dir/broken.json"

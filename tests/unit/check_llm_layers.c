@@ -259,6 +259,25 @@ START_TEST(tables_have_bytes_of_their_own)
 }
 END_TEST
 
+/* Weights outside experts keep their bytes in another width, and the head has at least as many. */
+START_TEST(a_head_is_no_narrower_than_what_is_outside_the_experts)
+{
+    static const double dense[] = {2.0, 0.3};
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    SCOPED(json_drop) cJSON *tree = json_read_file("hwmodels/llm/qwen3-30b-a3b.json", &e);
+    for (int i = 0; i < 2; i++) {
+        json_put_quantity(tree, "dense_bytes_per_weight",
+                          (struct quantity){dense[i], dense[i], dense[i], QUANTITY_ASSUMED, true},
+                          "B", "a test");
+        llm_tree_width(tree, 4);
+        double head = json_number(json_member(tree, "head_bytes_per_weight"), "value");
+        ck_assert_double_eq(head, fmax(soc_format_of_width(4).head_bytes, dense[i]));
+    }
+    ck_assert_double_lt(soc_format_of_width(4).head_bytes, 2.0);
+    ck_assert_double_gt(soc_format_of_width(4).head_bytes, 0.3);
+}
+END_TEST
+
 /* Gemma 3n E2B: 8 heads of 256 over 2; 20 of 30 layers have products for keys and values. A path of
  * rank 64 is around attention. Three more streams have a product in front of a pass and one behind
  * it. Inputs and outputs take 2 bytes each, and the row of a table 1.01 for each of 256. */
@@ -405,6 +424,7 @@ static const struct suite_row suite[] = {
     TEST(gates_shared_keys_and_other_heads_go_together),
     TEST(a_layer_reads_one_row_of_its_embeddings),
     TEST(tables_have_bytes_of_their_own),
+    TEST(a_head_is_no_narrower_than_what_is_outside_the_experts),
     TEST(streams_have_products_at_both_ends_of_a_pass),
     TEST(only_layers_that_attend_share_keys),
     TEST(only_what_has_positions_is_rotated),

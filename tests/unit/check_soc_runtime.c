@@ -38,6 +38,9 @@ START_TEST(a_device_may_state_the_runtime_that_runs_take)
     ck_assert_str_eq(taken(4), "llama.cpp-rocm-9187");
     ck_assert_str_eq(taken(16), "llama.cpp-rocm-9187");
     ck_assert_str_eq(taken(8), "llama.cpp-rocm-9187"); /* no entry has 8 bits */
+    ck_assert_uint_eq(soc.devices[1].runtimes[soc.devices[1].fallback].weight_bits, 4);
+    ck_assert_str_eq(soc.devices[1].runtimes[soc.devices[1].fallback].runtime,
+                     "llama.cpp-rocm-9187"); /* its first entry is the default */
     ck_assert_int_eq(read_with("llama.cpp-rocm-6077"), 0);
     ck_assert_str_eq(taken(4), "llama.cpp-rocm-6077");
     ck_assert_str_eq(taken(16), "llama.cpp-vulkan-9187");

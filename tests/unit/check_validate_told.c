@@ -334,6 +334,10 @@ START_TEST(co_runs_are_told_as_they_are)
     same_text(text, text_end(&want));
     ck_assert_str_eq(cJSON_GetObjectItem(tree, "corun")->valuestring, table);
     ck_assert_int_eq(cJSON_GetArraySize(tree), 4);
+    const cJSON *last = cJSON_GetObjectItem(tree, "errors")->child->prev; /* the fit of all */
+    for (const cJSON *o = cJSON_GetObjectItem(tree, "own")->child; o != NULL; o = o->next) {
+        ck_assert_double_eq(json_number(o, "together"), json_number(last, "together"));
+    }
     tempfile_remove();
     free(table);
 }
