@@ -381,7 +381,8 @@ static int check(const struct maker *m, bool scaled, double rate_scale, struct e
         return err_add(e, "%s: a prompt of more than %u tokens", m->a->path, MAX_TOKENS);
     }
     if (m->b.n == 0) {
-        return err_add(e, "%s: no requests: no client starts before duration_s", m->a->path);
+        (void)err_add(e, "%s: no requests: no client starts before duration_s", m->a->path);
+        return -ENODATA;
     }
     if (!scaled && rate_scale != 1.0) {
         return err_add(e, "%s: no client has every_s, so a load has no rate to scale", m->a->path);
@@ -409,7 +410,7 @@ int agents_generate(const struct agents *a, uint64_t seed, double rate_scale, si
     }
     int rc = check(&m, scaled, rate_scale, e);
     rc = rc == 0 ? trace_build(&m.b, false, a->path, out, e) : rc;
-    out->made_ns = rc == 0 && open ? units_ns_from_s(a->duration_s) : 0;
+    out->made_ns = rc != -EINVAL && open ? units_ns_from_s(a->duration_s) : 0;
     trace_builder_fini(&m.b);
     arena_fini(&m.memory);
     return rc;

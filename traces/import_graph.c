@@ -181,5 +181,5 @@ int import_graph(struct import *im, const char *path, struct trace *out, struct 
         (void)err_add(e, "%s: none of its jobs is in the window of time, or drawn by --sample",
                       path);
     }
-    return e->n == before ? trace_build(&b, false, path, out, e) : -EINVAL;
+    return e->n == before && trace_build(&b, false, path, out, e) == 0 ? 0 : -EINVAL;
 }

@@ -276,5 +276,5 @@ int import_sessions(struct import *im, const char *path, struct trace *out, stru
         err_add(e, "%s: none of its sessions begins at %g s or later and before %g s%s", path,
                 o->from_s, o->to_s, o->sample_frac < 1.0 ? " and is drawn by --sample" : "");
     }
-    return e->n == before ? trace_build(&b, !shares, path, out, e) : -EINVAL;
+    return e->n == before && trace_build(&b, !shares, path, out, e) == 0 ? 0 : -EINVAL;
 }

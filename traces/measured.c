@@ -114,7 +114,8 @@ int measured_run_read(const char *name, struct measured_run *out, struct err *e)
     if (e->n == before && r.b.n == 0 && r.n_left_out > 0) {
         err_add(e, "%s: none of the %zu requests has the status ok", path, r.n_left_out);
     }
-    int rc = e->n == before ? trace_build(&r.b, false, path, &out->trace, e) : -EINVAL;
+    bool built = e->n == before && trace_build(&r.b, false, path, &out->trace, e) == 0;
+    int rc = built ? 0 : -EINVAL;
     if (rc == 0) {
         in_trace_order(out, r.measured);
         out->n_prompts_unknown = r.n_prompts_unknown;

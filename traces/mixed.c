@@ -178,7 +178,7 @@ static int rows_make(const struct mixed *m, const struct dataset data[2], const 
     }
     rc = rc == 0 ? trace_build(&b, true, spec, out, e) : rc;
     bool open = m->arrival != ARRIVAL_CLOSED;
-    out->made_ns = rc == 0 && open ? units_ns_from_s(m->v[MIXED_DURATION_S]) : 0;
+    out->made_ns = rc != -EINVAL && open ? units_ns_from_s(m->v[MIXED_DURATION_S]) : 0;
     return rc;
 }
 

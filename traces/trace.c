@@ -126,7 +126,8 @@ int trace_build(struct trace_builder *b, bool renumber, const char *name, struct
     b->name = name;
     b->err = e;
     if (b->n == 0) {
-        return err_add(e, "%s: no requests", name);
+        (void)err_add(e, "%s: no requests", name);
+        return -ENODATA;
     }
     if (b->n > TRACE_MAX_ROWS) {
         return err_add(e, "%s: %zu requests, at most %u are taken", name, b->n, TRACE_MAX_ROWS);

@@ -1,8 +1,9 @@
 /* Traces: the CSV format, generators, importers, statistics.
  *
  * A trace in memory is struct trace (sim/api/trace.h): first turns first, in arrival order, and
- * later turns linked from the previous one. All functions return 0, or -EINVAL with errors added
- * that name file, line and column, or the spec and its key.
+ * later turns linked from the previous one. All functions return 0, or -EINVAL with errors added.
+ * These name file, line and column, or the spec and its key. Without requests, trace_read and
+ * generators return -ENODATA with an error.
  */
 #pragma once
 

@@ -43,7 +43,7 @@ void judge_values(const struct judge_runs *r, uint32_t point, const char *metric
 /* A replication without requests has none for anybody. */
 static bool has_failed(const struct study_outcome *o)
 {
-    return o->status != 0 && o->status != STUDY_NO_WORKLOAD;
+    return o->status != 0 && o->status != STUDY_NO_REQUESTS;
 }
 
 bool judge_lost(const struct judge_runs *policy, const struct judge_runs *reference, uint32_t point,

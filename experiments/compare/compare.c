@@ -87,7 +87,8 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
     *out = (struct compare_result){.n_policies = plan->n_policies,
                                    .replications = o->n / plan->n_policies,
                                    .failures = xcalloc(o->n + 1, sizeof *out->failures),
-                                   .not_run = xcalloc(plan->n_policies, sizeof *out->not_run)};
+                                   .not_run = xcalloc(plan->n_policies, sizeof *out->not_run),
+                                   .empty = xcalloc(o->n + 1, sizeof *out->empty)};
     gather_names(plan, o, out);
     out->values = xmalloc((out->n_metrics * o->n + 1) * sizeof *out->values);
     for (uint32_t i = 0; i < o->n; i++) {
@@ -100,12 +101,15 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
         if (one->not_run) {
             out->n_not_run++;
             out->not_run[policy]++;
+        } else if (one->status == STUDY_NO_REQUESTS) {
+            out->n_empty += out->empty[replication] ? 0 : 1;
+            out->empty[replication] = true;
         } else if (one->status != 0) {
             struct compare_failure *f = &out->failures[out->n_failures++];
             *f = (struct compare_failure){.policy = policy, .replication = replication};
             memcpy(f->message, one->message, sizeof f->message);
         }
-        if (plan->experiment != 0) {
+        if (plan->experiment != 0 && one->status != STUDY_NO_REQUESTS) {
             note_member(plan, i, one);
         }
     }
@@ -138,6 +142,7 @@ void compare_result_fini(struct compare_result *r)
     free(r->values);
     free(r->failures);
     free(r->not_run);
+    free(r->empty);
     *r = (struct compare_result){0};
 }
 
@@ -238,8 +243,14 @@ int compare_offered(const struct compare_plan *plan, uint32_t replication, doubl
 {
     SCOPED(trace_fini) struct trace t = {0};
     uint64_t seed = compare_cell(plan, plan->baseline, replication).seed;
-    if (config_trace(plan->options, seed, plan->arrivals, &t, e) != 0) {
-        return -EINVAL;
+    SCOPED(err_fini) struct err why = ERR_INIT;
+    int rc = config_trace(plan->options, seed, plan->arrivals, &t, &why);
+    if (rc == -ENODATA) {
+        sum->time_s += units_s_from_ns(t.made_ns);
+        return 0;
+    }
+    if (rc != 0) {
+        return err_add(e, "%s", why.lines[0]);
     }
     double n = (double)t.n_first;
     if (has_closed_loop(&t)) {
@@ -267,7 +278,7 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
     compare_run(&p, &r);
     compare_report_failures(&p, &r);
     *out = (struct capacity){0.0, 0.0};
-    if (r.n_failures == 0) {
+    if (r.n_failures == 0 && r.n_empty < CAPACITY_REPLICATIONS) {
         const double *done = compare_values(&r, 0, "all.throughput_req_per_min");
         const double *arrived = compare_values(&r, 0, "all.arrived");
         const double *window = compare_values(&r, 0, "arrival_window_s");
@@ -279,7 +290,7 @@ int capacity_measure(const struct compare_plan *plan, struct capacity *out, stru
                                "--load: the battery is empty before the capacity of %s is measured",
                                plan->policies[plan->baseline].label);
             }
-            out->req_per_min += done[i] / CAPACITY_REPLICATIONS;
+            out->req_per_min += r.empty[i] ? 0.0 : done[i] / (CAPACITY_REPLICATIONS - r.n_empty);
             rc = compare_offered(plan, i, arrived[i], window[i] * CAPACITY_COMPRESS, &sum, e);
         }
         out->offered_req_per_min = sum.time_s > 0.0 ? sum.requests / sum.time_s * 60.0 : 0.0;

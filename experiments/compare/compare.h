@@ -43,6 +43,8 @@ struct compare_result {
     uint32_t n_failures;
     uint32_t n_not_run; /* runs that a store lacks: a sweep was stopped, or is not finished */
     uint32_t *not_run;  /* owned; [policy], its share of n_not_run */
+    bool *empty;        /* owned; [replication]: it has no requests, and counts for nobody */
+    uint32_t n_empty;
 };
 
 /* Runs every policy on every replication. Failed runs are listed. */
@@ -104,7 +106,8 @@ struct compare_offered {
 };
 /* Adds a replication with `arrived` requests, the last window_s after the first. A generator draws
  * first turns for a fixed time, so that is the time. Otherwise n first turns span n - 1 gaps; fewer
- * than two, or a closed loop, give no rate. Returns 0, or -EINVAL with an error. */
+ * than two, or a closed loop, give no rate. One without requests (arrived: NaN) adds its time only.
+ * Returns 0, or -EINVAL with an error. */
 int compare_offered(const struct compare_plan *plan, uint32_t replication, double arrived,
                     double window_s, struct compare_offered *sum, struct err *e);
 

@@ -160,15 +160,13 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
     for (uint32_t p = 0; p < r->n_policies; p++) {
         const double *x = compare_values(r, p, "backlog.verdict");
         uint32_t count[METRICS_VERDICTS] = {0};
-        uint32_t ok = 0;
         for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
             if (x[i] >= 0.0 && x[i] < (double)METRICS_VERDICTS) {
                 count[(int)x[i]]++;
-                ok++;
             }
         }
-        uint32_t failed = r->n_not_run > 0 ? 0 : r->replications - ok;
-        for (uint32_t i = 0; r->n_not_run > 0 && i < r->n_failures; i++) {
+        uint32_t failed = 0;
+        for (uint32_t i = 0; i < r->n_failures; i++) {
             failed += r->failures[i].policy == p;
         }
         FRAME_CELLS(t, plan->policies[p].label, count[METRICS_STABLE], count[METRICS_UNDECIDED],
@@ -176,6 +174,12 @@ static void put_verdicts(const struct compare_plan *plan, const struct compare_r
         if (r->n_not_run > 0) {
             FRAME_CELLS(t, r->not_run[p]);
         }
+    }
+    if (r->n_empty > 0) {
+        document_note(d,
+                      "  %" PRIu32 " of %" PRIu32
+                      " replication%s without requests, which count for nobody",
+                      r->n_empty, r->replications, text_plural(r->replications));
     }
 }
 

@@ -296,6 +296,10 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         return s->failure;
     }
     const double *verdict = compare_values(&r, 0, "backlog.verdict");
+    if (verdict == NULL) {
+        (void)snprintf(s->failure, sizeof s->failure, "no requests in any of %u runs", to - from);
+        return s->failure;
+    }
     uint32_t n_slos = s->options->n_slos;
     for (uint32_t i = 0; i < n_slos; i++) {
         const char *metric = s->options->slos[i].metric;
@@ -309,13 +313,14 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
     }
     const double *arrived = compare_values(&r, 0, "all.arrived");
     const double *window = compare_values(&r, 0, "arrival_window_s");
-    struct err e = ERR_INIT; /* ignored: these workloads have run */
+    SCOPED(err_fini) struct err e = ERR_INIT; /* ignored: these workloads have run */
     for (uint32_t k = 0; k < to - from; k++) {
         into->offered[from + k] = (struct compare_offered){0.0, 0.0};
         (void)compare_offered(&s->plan, k, arrived[k], window[k], &into->offered[from + k], &e);
         /* An overloaded run may meet limits for the few requests that it served, so overload is a
          * separate limit. */
-        into->values[n_slos][from + k] = verdict[k] >= (double)METRICS_OVERLOADED ? 1.0 : 0.0;
+        bool overloaded = verdict[k] >= (double)METRICS_OVERLOADED;
+        into->values[n_slos][from + k] = r.empty[k] ? METRIC_UNDEFINED : overloaded;
         s->out->n_empty += verdict[k] == (double)METRICS_BATTERY_EMPTY;
     }
     s->out->extrapolated = compare_extrapolated(&r, 0);

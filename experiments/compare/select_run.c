@@ -73,7 +73,7 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     }
     SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &r->plan->how);
     for (uint32_t i = 0; i < n; i++) {
-        bool empty = runs.v[i].status == STUDY_NO_WORKLOAD; /* for all alternatives */
+        bool empty = runs.v[i].status == STUDY_NO_REQUESTS; /* for all alternatives */
         r->empty += empty && (i == 0 || cells[i].seed != cells[i - 1].seed);
         *into[i] = empty || study_left(&runs.v[i]) == 0.0 ? study_value(&runs.v[i], r->metric)
                                                           : (double)INFINITY;

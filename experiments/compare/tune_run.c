@@ -86,8 +86,8 @@ static bool try_draws(const struct tune *t, struct probe *probes)
 
 /* ---- training ---- */
 
-/* Training mean; NaN: the configuration cannot be chosen. A replication that has no request of the
- * class does not count: all are served, and the metric has no value. */
+/* Training mean; NaN: the configuration cannot be chosen. A replication that has no request, or
+ * none of the class, does not count: all are served, and the metric has no value. */
 static double objective(const struct compare_result *r, uint32_t policy, const char *metric)
 {
     const double *x = compare_values(r, policy, metric);
@@ -95,8 +95,8 @@ static double objective(const struct compare_result *r, uint32_t policy, const c
     uint32_t counted = 0;
     for (uint32_t i = 0; i < r->replications && x != NULL; i++) {
         bool served = compare_served_all(r, policy, i);
-        bool none = served && isnan(x[i]);
-        sum += !served ? METRIC_UNDEFINED : none ? 0.0 : x[i];
+        bool none = r->empty[i] || (served && isnan(x[i]));
+        sum += none ? 0.0 : served ? x[i] : METRIC_UNDEFINED;
         counted += !none;
     }
     return sum / counted;

@@ -57,7 +57,7 @@ static bool all_ran(struct uncertainty *u, const struct study_outcome *o, uint32
 {
     for (uint32_t i = 0; i < n; i++) {
         if (o[i].status != 0) {
-            if (u->n_failed++ == 0) {
+            if (o[i].status != STUDY_NO_REQUESTS && u->n_failed++ == 0) {
                 (void)fprintf(stderr, "xpusim: note: a drawn machine could not run: %s\n",
                               o[i].message);
             }

@@ -41,9 +41,8 @@ struct study_names {
     const char **v; /* owned; pointers into text */
 };
 
-/* The status of a run whose workload could not be made, for instance without requests. It is not
- * the policy's fault. */
-#define STUDY_NO_WORKLOAD (-ENOMSG)
+/* The status of a run whose workload has no requests. It is no failure, and counts for nobody. */
+#define STUDY_NO_REQUESTS (-ENODATA)
 
 struct study_outcome {
     int status;                       /* 0, or -errno of the failure in message */

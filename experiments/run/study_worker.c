@@ -286,11 +286,12 @@ void study_work(const struct study_stream *s, uint64_t index, struct pool_worker
     struct study_cell c = {0};
     SCOPED(err_fini) struct err e = ERR_INIT;
     SCOPED(trace_fini) struct trace t = {0};
+    int rc = 0;
     if (s->cell(s->ctx, index, &c, &e) != 0) {
         fail(out, e.n > 0 ? e.lines[0] : "unknown error");
-    } else if (config_trace(c.options, c.seed, c.arrivals, &t, &e) != 0) {
+    } else if ((rc = config_trace(c.options, c.seed, c.arrivals, &t, &e)) != 0) {
         fail(out, e.lines[0]);
-        out->status = STUDY_NO_WORKLOAD;
+        out->status = rc == -ENODATA ? STUDY_NO_REQUESTS : out->status;
     } else if (c.binary != NULL) {
         simulate_there(s, &c, out);
     } else {

@@ -142,8 +142,8 @@ struct trace {
     struct trace_texts *texts;  /* reference; NULL: only lengths are known */
     size_t n;
     size_t n_first; /* first turns: rows[0 .. n_first) */
-    /* First turns were generated at a rate in [0, made_ns). 0: they were not, as in recordings,
-     * closed loops and traces of a given number of requests. */
+    /* First turns, or none, were generated at a rate in [0, made_ns). 0: they were not, as in
+     * recordings, closed loops and traces of a given number of requests. */
     int64_t made_ns;
     uint64_t hash; /* of all rows: part of every fingerprint */
     /* Packed form: n requests equal to this one, each in its own session, except that arrivals

@@ -511,7 +511,7 @@ START_TEST(a_rate_needs_a_clock_and_requests_a_start)
     ck_assert_ptr_nonnull(strstr(err.lines[0], "no client has every_s"));
     err_fini(&err);
     tempfile_put("{\"duration_s\": 3, \"clients\": [{" CLIENT ", \"start_s\": 3}]}");
-    ck_assert_int_eq(trace_generate(path, 1, 1.0, &t, &err), -EINVAL);
+    ck_assert_int_eq(trace_generate(path, 1, 1.0, &t, &err), -ENODATA);
     ck_assert_ptr_nonnull(strstr(err.lines[0], "no client starts before duration_s"));
 }
 END_TEST

@@ -252,7 +252,7 @@ START_TEST(a_replication_without_requests_is_no_failure)
     struct study_outcome *of[] = {at(&policy, 1, 2), at(&reference, 1, 2)};
     for (int i = 0; i < 2; i++) {
         fails(of[i], "no requests");
-        of[i]->status = STUDY_NO_WORKLOAD;
+        of[i]->status = STUDY_NO_REQUESTS;
     }
     struct judge_result r;
     judge_result_of(&suite, &policy, &reference, NULL, &r);

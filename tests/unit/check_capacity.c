@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/run/config.h"
 #include "sim/base/json.h"
 #include "tests/helpers/commanded.h"
 #include "tests/helpers/suite.h"
+#include "traces/traces.h"
 
 /* A job every 10 s until 100 s, of so many turns that come 30 s after the answer before them. */
 static void jobs_put(const char *turns)
@@ -122,6 +124,43 @@ START_TEST(a_search_says_how_many_come_in_the_workloads_time)
 }
 END_TEST
 
+/* Two a minute for half a minute: of eight seeds some have no request. These end no search, and
+ * count with half a minute each in the rate. A load takes the first three seeds. */
+START_TEST(seeds_without_requests_have_their_time)
+{
+    static const char load[] = "mixed:reactive_per_min=2,proactive_per_min=0,duration_s=30";
+    SCOPED(err_fini) struct err e = ERR_INIT;
+    double arrived[8];
+    double all = 0.0;
+    for (uint32_t i = 0; i < 8; i++) {
+        SCOPED(trace_fini) struct trace t = {0};
+        int rc = trace_generate(load, config_seed(2, i), 1.0, &t, &e);
+        ck_assert(rc == (t.n > 0 ? 0 : -ENODATA));
+        all += arrived[i] = (double)t.n;
+    }
+    ck_assert(arrived[0] > 0.0 && (arrived[1] == 0.0 || arrived[2] == 0.0));
+    folder_enter();
+    SCOPED(said_fini)
+    struct said s = COMMANDED(cmd_search, "--policy", "fcfs", "--workload", load, "--seed", "2",
+                              "--slo", "reactive.e2e_s.mean<=1000", "--replications", "8",
+                              "--precision", "9", "--json", "--jobs", "1");
+    SCOPED(said_fini)
+    struct said c = COMMANDED(cmd_compare, "--policy", "fcfs", "--workload", load, "--seed", "2",
+                              "--load", "0.5", "--replications", "8", "--json", "--jobs", "1");
+    folder_leave();
+    SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
+    const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "policies"), "fcfs");
+    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItem(of, "tests"), 0);
+    ck_assert_msg(cJSON_IsString(cJSON_GetObjectItem(first, "outcome")), "%s%s", s.out, s.err);
+    ck_assert_str_eq(cJSON_GetObjectItem(first, "outcome")->valuestring, "met");
+    ck_assert_double_eq_tol(json_number(first, "req_per_min"), all / 4.0, 1e-9);
+    SCOPED(json_drop) cJSON *loads = cJSON_Parse(c.out);
+    ck_assert_msg(c.status == EXIT_OK, "%s", c.err);
+    ck_assert_double_eq_tol(json_number(loads, "offered_req_per_min"),
+                            (arrived[0] + arrived[1] + arrived[2]) / 1.5, 1e-9);
+}
+END_TEST
+
 /* No machine does a hundred prompts of 2,000 tokens with 1 J, and its rate until then is no
  * capacity. */
 START_TEST(an_empty_battery_leaves_no_capacity)
@@ -230,6 +269,7 @@ static const struct suite_row suite[] = {
     TEST(a_recorded_trace_offers_its_own_rate),
     TEST(one_job_in_the_time_of_one_is_a_rate),
     TEST(a_search_says_how_many_come_in_the_workloads_time),
+    TEST(seeds_without_requests_have_their_time),
     TEST(an_empty_battery_leaves_no_capacity),
     TEST(a_closed_loop_has_no_rate),
     TEST(a_closed_loop_among_others_leaves_no_rate),

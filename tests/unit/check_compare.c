@@ -465,6 +465,36 @@ START_TEST(a_recording_without_requests_counts_for_nobody)
 }
 END_TEST
 
+/* The second of three recordings has no requests: no policy fails, and values are of the other two.
+ * A recording that cannot be read is a failure. */
+START_TEST(a_comparison_without_requests_in_a_replication_is_no_failure)
+{
+    folder_enter();
+    put_recording("a.csv", 0);
+    put_recording("b.csv", -1);
+    put_recording("c.csv", 2);
+    folder_put("d.csv", "# xpusim-trace v1\nno,trace\n");
+    SCOPED(said_fini)
+    struct said s =
+        COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace", "a.csv", "--trace",
+                  "b.csv", "--trace", "c.csv", "--metric", "energy_j", "--jobs", "1");
+    ck_assert_int_eq(s.status, EXIT_OK);
+    ck_assert_str_eq(s.err, "");
+    OWNED char *is = squeezed(s.out);
+    ck_assert_msg(strstr(is, "\nfcfs 0 2 0 0\nedf 0 2 0 0\n1 of 3 replications without requests, "
+                             "which count for nobody\n") != NULL,
+                  "%s", is);
+    ck_assert_msg(strstr(is, "identical at n=2\n") != NULL, "%s", is);
+    SCOPED(said_fini)
+    struct said bad = COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--trace",
+                                "a.csv", "--trace", "d.csv", "--trace", "c.csv", "--jobs", "1");
+    ck_assert_int_eq(bad.status, EXIT_CHECK_FAILED);
+    OWNED char *failed = squeezed(bad.out);
+    ck_assert_msg(strstr(failed, "\nfcfs 0 2 0 1\nedf 0 2 0 1\n") != NULL, "%s", failed);
+    folder_leave();
+}
+END_TEST
+
 /* Requests of `tweet` are no jobs, so that metric has no value in any run. */
 START_TEST(a_selection_by_what_no_run_has)
 {
@@ -545,6 +575,7 @@ static const struct suite_row suite[] = {
     TEST(equal_replications_are_one_observation),
     TEST(what_did_not_finish_is_warned_of),
     TEST(a_recording_without_requests_counts_for_nobody),
+    TEST(a_comparison_without_requests_in_a_replication_is_no_failure),
     TEST(a_selection_by_what_no_run_has),
     TEST(what_all_replications_fail_of_is_said_once),
     TEST(conditional_metrics_are_compared_where_a_run_has_them),

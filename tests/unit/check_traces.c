@@ -425,7 +425,8 @@ START_TEST(malformed_files_are_refused_with_line_and_column)
     const struct bad *b = &BAD[_i];
     struct trace t;
     tempfile_put(b->text);
-    ck_assert_int_eq(trace_read(path, &t, &err), -EINVAL);
+    bool empty = strcmp(b->has[0], "no requests") == 0;
+    ck_assert_int_eq(trace_read(path, &t, &err), empty ? -ENODATA : -EINVAL);
     ck_assert_msg(err.n == b->n, "case %d: %zu errors, not %zu; the first: %s", _i, err.n, b->n,
                   err.n > 0 ? err.lines[0] : "");
     ck_assert_ptr_null(t.rows);

@@ -290,11 +290,13 @@ START_TEST(configurations_that_drop_requests_are_out)
 }
 END_TEST
 
-/* One of the two training replications has no reactive request. The other one decides. */
+/* One of the two training replications has no reactive request, or no request at all. The other one
+ * decides. */
 START_TEST(a_replication_without_the_class_does_not_count)
 {
     config_fini(&config);
-    options.workload = "mixed:reactive_per_min=2,proactive_per_min=12,duration_s=40";
+    options.workload = _i == 0 ? "mixed:reactive_per_min=2,proactive_per_min=12,duration_s=40"
+                               : "mixed:reactive_per_min=2,proactive_per_min=0,duration_s=40";
     options.seed = 4;
     metric = "reactive.e2e_s.mean";
     ck_assert_int_eq(config_load(&config, &options, &err), 0);
@@ -302,8 +304,11 @@ START_TEST(a_replication_without_the_class_does_not_count)
     struct compare_plan plan = plan_of(&p, 1, 2);
     struct tune t;
     run_tune(&plan, 3, &t);
-    double x[] = {run_of(&p, t.seed, 0), run_of(&p, t.seed, 1)};
+    double x[] = {_i == 0 ? run_of(&p, t.seed, 0) : (double)NAN, run_of(&p, t.seed, 1)};
     ck_assert(isnan(x[0]) && isfinite(x[1]));
+    SCOPED(trace_fini) struct trace first = {0};
+    ck_assert_int_eq(config_trace(&options, t.seed, CONFIG_AS_WRITTEN, &first, &err),
+                     _i == 0 ? 0 : -ENODATA);
     ck_assert_uint_eq(t.of[0].n_out, 0);
     ck_assert_double_eq_tol(t.of[0].given_value, x[1], 1e-12 * x[1]);
     end_tune(&t);
@@ -410,7 +415,7 @@ static const struct suite_row suite[] = {
     TEST(a_selection_compares_over_the_replications_of_both),
     TEST(configurations_that_cannot_start_do_not_use_up_the_budget),
     TEST(configurations_that_drop_requests_are_out),
-    TEST(a_replication_without_the_class_does_not_count),
+    LOOP(a_replication_without_the_class_does_not_count, 2),
     TEST(training_seeds_are_no_test_seeds),
     TEST(results_do_not_depend_on_how_many_run_at_once),
     TEST(what_is_printed_is_corrected_together),
