@@ -150,7 +150,7 @@ static int run_plan(const struct compare_options *o, const struct compare_plan *
         (void)fputs("xpusim: error: --uncertainty: not computed, because runs failed\n", stderr);
     }
     document_print_so_far(d, &o->output, stdout);
-    return failed > 0 ? EXIT_CHECK_FAILED : EXIT_OK;
+    return failed > 0 || r.n_empty == r.replications ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 /* ---- loads ---- */

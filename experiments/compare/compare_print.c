@@ -11,7 +11,7 @@ static const char *const method_names[] = {"student", "bootstrap-t", "student-sk
  * numbers, such as w1, on kernels without noise. */
 static bool is_one_run(const struct compare_result *r)
 {
-    bool differs = r->replications < 2 || r->n_failures + r->n_not_run > 0;
+    bool differs = r->replications < 2 || r->n_failures + r->n_not_run + r->n_empty > 0;
     size_t n = (size_t)r->n_policies * r->n_metrics;
     for (size_t k = 0; k < n && !differs; k++) {
         const double *x = r->values + k * r->replications;

@@ -147,7 +147,13 @@ START_TEST(seeds_without_requests_have_their_time)
     SCOPED(said_fini)
     struct said c = COMMANDED(cmd_compare, "--policy", "fcfs", "--workload", load, "--seed", "2",
                               "--load", "0.5", "--replications", "8", "--json", "--jobs", "1");
+    SCOPED(said_fini)
+    struct said none = COMMANDED(cmd_compare, "--policy", "fcfs", "--workload", load, "--seed", "2",
+                                 "--load", "0.01", "--replications", "2", "--jobs", "1");
     folder_leave();
+    ck_assert_ptr_nonnull(strstr(none.out, "  2 of 2 replications without requests, "));
+    ck_assert_ptr_null(strstr(none.out, "the same run"));
+    ck_assert_int_eq(none.status, EXIT_CHECK_FAILED);
     SCOPED(json_drop) cJSON *tree = cJSON_Parse(s.out);
     const cJSON *of = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "policies"), "fcfs");
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItem(of, "tests"), 0);
