@@ -5,7 +5,7 @@
 #include "experiments/run/jobs.h"
 #include "sim/base/input.h"
 
-#define FIXED_ARGUMENTS 20
+#define FIXED_ARGUMENTS 22
 #define COMPLAINT "xpusim: error: "
 
 /* A run of another binary, and the files of its two streams. */
@@ -21,7 +21,8 @@ static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED
 {
     const struct other_run *l = ctx;
     const struct config_options *o = l->options;
-    const char *args[FIXED_ARGUMENTS + 2 * CONFIG_MAX_SETS] = {
+    const struct metrics_asked *asked = &o->asked;
+    const char *args[FIXED_ARGUMENTS + 2 * (CONFIG_MAX_SETS + 2 * METRICS_MAX_ASKED)] = {
         l->binary,
         "run",
         "--json",
@@ -40,6 +41,18 @@ static void become(void *ctx, uint32_t index UNUSED, struct job_result *r UNUSED
     for (uint32_t i = 0; i < o->n_sets; i++) {
         args[n++] = "--set";
         args[n++] = o->sets[i];
+    }
+    for (uint32_t i = 0; i < asked->n_percents; i++) {
+        args[n++] = "--quantile";
+        args[n++] = xkeep(xformat("%g", asked->percent[i]));
+    }
+    for (uint32_t i = 0; i < asked->n_limits; i++) {
+        args[n++] = "--below";
+        args[n++] = xkeep(xformat("%g", asked->limit[i]));
+    }
+    if (asked->reader.tokens_per_s > 0.0) {
+        args[n++] = "--qoe";
+        args[n++] = xkeep(xformat("%.15g,%.15g", asked->reader.ttft_s, asked->reader.tokens_per_s));
     }
     if (o->machine != NULL) {
         args[n++] = "--machine";

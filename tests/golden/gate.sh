@@ -43,4 +43,9 @@ if ! cmp -s "$dir/slow.txt" tests/golden/gate.txt; then
     diff -u tests/golden/gate.txt "$dir/slow.txt"
     if [ "${1:-}" = --update ]; then cp "$dir/slow.txt" tests/golden/gate.txt; else fail "the report differs"; fi
 fi
+# The other program is asked for the same metrics, also for those that a run has only when asked.
+asked='[{"name": "all.e2e_s.p97.5", "better": "lower"}, {"name": "all.e2e_s.below:4", "better": "higher"}, {"name": "all.qoe.mean", "better": "higher"}]'
+sed "s/\"set\":[[:space:]]*\\[\\]/\"metrics\": $asked/" "$dir/small.json" >"$dir/asked.json"
+"$x" gate --baseline "$dir/asked.json" --against "$x" --strict >"$dir/asked" 2>&1 || fail "asked: $(cat "$dir/asked")"
+grep -q '^8 rows: 8 OK; passed' "$dir/asked" || fail "asked: $(cat "$dir/asked")"
 exit $bad
