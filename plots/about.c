@@ -36,10 +36,15 @@ cJSON *about_of(const cJSON *tree)
 {
     const cJSON *own = json_member(tree, "about");
     cJSON *about = cJSON_IsObject(own) ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
-    const cJSON *first = cJSON_IsArray(tree) ? tree->child : NULL;
-    bool stored = about_is(json_member(first, "about"), "compare");
+    const cJSON *points = json_member(tree, "points");
+    const cJSON *list = points != NULL ? points : tree;
+    const cJSON *first = cJSON_IsArray(list) ? list->child : NULL;
+    bool compared = about_is(json_member(first, "about"), "compare");
     if (!cJSON_HasObjectItem(about, "kind")) {
-        cJSON_AddStringToObject(about, "kind", stored ? "compare-store" : "json");
+        cJSON_AddStringToObject(about, "kind",
+                                !compared        ? "json"
+                                : points != NULL ? "compare-suite"
+                                                 : "compare-store");
     }
     return about;
 }

@@ -311,6 +311,11 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
     } else if (about_is(file->about, "compare-store")) {
         (void)err_add(e, "%s: comparisons of a store; `xpusim report --store FILE.db` draws them",
                       file->path);
+    } else if (about_is(file->about, "compare-suite")) {
+        (void)err_add(e,
+                      "%s: comparisons at the points of a suite; keep them with --store, and "
+                      "`xpusim report --store FILE.db` draws them",
+                      file->path);
     } else if (about_is(file->about, "view") && !live) {
         (void)err_add(e, "%s: runs to look at; add --live", file->path);
     } else if (about_is(file->about, "view") && !cJSON_IsArray(json_member(file->tree, "runs"))) {

@@ -264,6 +264,9 @@ none="-o $dir/none"
     printf '[{"about": {"kind": "compare"}, "policies": {}}]' >"$dir/stored.json" # as compare --store --json
     refuse 'stored.json: of the kind "compare-store"; headline reads: compare --json' "$x" plot headline $none "$dir/stored.json"
     refuse 'stored.json: comparisons of a store; `xpusim report --store FILE.db` draws them' "$x" report "$dir/stored.json" -o "$dir/stored.html"
+    printf '{"suite": "s", "points": [{"point": "x", "about": {"kind": "compare"}, "policies": {}}]}' >"$dir/suite.json" # as compare --suite --json
+    refuse 'suite.json: of the kind "compare-suite"; headline reads: compare --json' "$x" plot headline $none "$dir/suite.json"
+    refuse 'suite.json: comparisons at the points of a suite; keep them with --store' "$x" report "$dir/suite.json" -o "$dir/suite.html"
     printf 'policy,m\na,1\n' >"$dir/norate.csv"
     refuse "cdf reads: run --requests CSV" "$x" plot cdf $none "$dir/sweep.csv"
     refuse "no rate or load varies" "$x" plot latency-rate $none --metric m "$dir/norate.csv"
