@@ -15,15 +15,16 @@ HERE = Path(__file__).resolve().parent
 XPUSIM = Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve() / "xpusim"
 SMALL = ["--workload", "mixed:reactive_per_min=6,proactive_per_min=9,duration_s=30,output_scale=0.5"]
 PHONE = ["--soc", "snapdragon-8elite", "--llm", "qwen2.5-1.5b"]  # no package meter reads it
+ASKED = ["--qoe", "1,4.8", "--quantile", "97.5", "--below", "3", "--llm", "llama-3.2-3b", "--llm", "small=qwen3-0.6b"]  # two models, and more metrics
 REAL = ["drive", "--clock", "cpu", "--llm", "random-256", "--trace", "TRACE"]
 TWO = ["compare", "--policy", "fcfs", "--policy", "agent-xpu-v2", "--replications", "3", *SMALL]
 
 # name: title, invocations
 RESULTS = {
-    "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL, *more] for more in ([], PHONE)] + [["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
+    "run": ("xpusim run --json", [["run", "--policy", "fcfs", *SMALL, *more] for more in ([], PHONE, ASKED)] + [["run", "--policy", "agent-xpu-v2", "--llm", "llama-3.1-8b"]]),
     "run-steady": ("xpusim run --steady --json", [
         ["run", "--policy", "fcfs", "--steady", "--workload", "mixed:reactive_per_min=2,proactive_per_min=2,duration_s=12000", *more]
-        for more in ([], PHONE)]),
+        for more in ([], PHONE, ASKED)]),
     "drive": ("xpusim drive --json", [[*REAL, "--policy", "fcfs"], [*REAL, "--policy", "agent-xpu-v2"]]),
     "drive-compare": ("xpusim drive --compare --json", [[*REAL, "--compare", "--policy", "fcfs", "--policy", "pd-static", "--repeat", "2"]]),
     "measure-fit": ("xpusim measure --fit --json", [["measure", "--fit", "ROWS"], ["measure", "--fit", "ROWS", "--ddr-peak", "90"]]),
@@ -32,11 +33,11 @@ RESULTS = {
     "bisect": ("xpusim bisect --json", [["bisect", "--policy", "fcfs", "--b-policy", b, "-o", "OUT", *SMALL] for b in ("edf", "fcfs")]),
     "plot-list": ("xpusim plot list --json", [["plot", "list"]]),
     "compare": ("xpusim compare --json", [
-        TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "64"]]),
-    "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"]]),
+        TWO, [*TWO, "--regret", "--tune", "3", "--tune-replications", "1", "--metric", "counters.preempt_asked"], [*TWO, "--uncertainty", "64"], [*TWO, "--uncertainty", "16"]]),
+    "compare-load": ("xpusim compare --load --json", [[*TWO, "--load", "0.5,0.9"], [*TWO, "--load", "0.5", "--select", "0.9", "--at-most", "5"]]),
     "compare-select": ("xpusim compare --select --json", [
         [*TWO, "--policy", "fcfs:device=cpu", "--select", "0.95"], [*TWO, "--select", "0.95", "--at-most", "5", "--indifference", "0.1%"]]),
-    "compare-store": ("xpusim compare --store FILE --json", [["compare", "--store", "STORE"], ["compare", "--store", "STORE", "--by", "rate"]]),
+    "compare-store": ("xpusim compare --store FILE --json", [["compare", "--store", "STORE"], ["compare", "--store", "STORE", "--by", "rate"], ["compare", "--store", "HALF"]]),
     "search": ("xpusim search --json", [
         ["search", "--policy", "fcfs", "--policy", "edf", "--slo", "reactive.e2e_s.p90<=20", "--replications", "2", "--precision", "0.5", *SMALL]]),
     "falsify": ("xpusim falsify --json", [
@@ -55,7 +56,7 @@ RESULTS = {
     "list-kernels": ("xpusim list kernels --json", [["list", "kernels"]]),
     "list-metric": ("xpusim list metric --json", [["list", "metric"]]),
     "list-dataset": ("xpusim list dataset --json", [["list", "dataset"]]),
-    "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"]]),
+    "graphs": ("xpusim graphs --json", [["graphs", "--p", "10,10,10", "--d", "11,11,11", "--s", "20,20,20", "--chunks", "2"], ["graphs", "--random", "3"], ["graphs", "--random", "3", "--keep-old"]]),
     "selftest": ("xpusim selftest --json", [["selftest"], ["selftest", "--controls"]]),
     "validate": ("xpusim validate --json", [
         ["validate", "--points", "reference", *more] for more in ([], ["--soc", "core-ultra-7-258v"], ["--soc", "apple-m2-10core"], ["--leave-machine-out", "1"])]),
@@ -172,9 +173,12 @@ def settled(schema, words=()):
 
 
 def prepared(folder):
-    """Files that commands read and write: a store with a sweep in it, a baseline with results, a trace that a computer
-    runs in no time, rows of a simulated measurement."""
+    """Files that commands read and write: a store with a sweep in it, one with a half of a sweep, a baseline with results,
+    a trace that a computer runs in no time, rows of a simulated measurement."""
     store, gate, trace, rows = folder / "s.db", folder / "gate.json", folder / "t.csv", folder / "rows.csv"
+    half, spec = folder / "half.db", folder / "spec.json"
+    spec.write_text(json.dumps({"base": {"workload": SMALL[1]}, "axes": {"policy": ["fcfs", "edf"]}, "replications": 3}))
+    subprocess.run([XPUSIM, "sweep", spec, "-o", half, "--shard", "0/2", "--quiet"], check=True)
     trace.write_text("# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens\n" + "".join(
         f"{i},{i},0,{'proactive' if i % 2 else 'reactive'},{i / 1000},,{20 * i + 20},{4 + i % 3},0\n" for i in range(4)))
     subprocess.run([XPUSIM, "measure", "--backend", "sim", "--sim", "noise=0.02", "--size", "tiny", "--quiet", "-o", rows], check=True)
@@ -183,7 +187,7 @@ def prepared(folder):
         "workload": SMALL[1], "policies": ["fcfs", "edf"], "metrics": [{"name": "reactive.e2e_s.mean", "better": "lower"}]}]}))
     subprocess.run([XPUSIM, *TWO, "--load", "0.5,0.9", "--store", store, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([XPUSIM, "gate", "--baseline", gate, "--update", "--quiet"], check=True, capture_output=True)
-    return {"STORE": str(store), "GATE": str(gate), "TRACE": str(trace), "ROWS": str(rows), "OUT": str(folder / "out.csv")}
+    return {"STORE": str(store), "HALF": str(half), "GATE": str(gate), "TRACE": str(trace), "ROWS": str(rows), "OUT": str(folder / "out.csv")}
 
 
 def make(name, files):

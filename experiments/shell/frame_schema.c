@@ -152,8 +152,8 @@ static cJSON *entry_schema(const struct document_entry *e)
 {
     return e->kind == DOCUMENT_IS_FRAME      ? frame_schema(e->frame)
            : e->kind == DOCUMENT_IS_DOCUMENT ? document_schema(e->within)
-           : e->kind == DOCUMENT_IS_TREE     ? typed("object", false)
-                                             : value_schema(&e->value);
+           : e->kind == DOCUMENT_IS_TREE ? typed(cJSON_IsArray(e->tree) ? "array" : "object", false)
+                                         : value_schema(&e->value);
 }
 
 /* An array's list "items" has the schema of each element. */

@@ -47,6 +47,7 @@ w="mixed:reactive_per_min=4,proactive_per_min=4,duration_s=120"
 as run run --policy vllm-v1 --workload "$w" --soc snapdragon-8elite --llm qwen2.5-1.5b
 as run run --policy prema --workload "$w" --seed 9
 as run run --policy edf --workload mixed:reactive_per_min=0,duration_s=60
+as run run --policy fcfs --workload leader-subagents --llm leader=qwen3-4b --llm subagent=qwen3-0.6b --qoe 2,5 --quantile 42 --below 7
 as run-steady run --policy edf --steady --workload mixed:reactive_per_min=2,proactive_per_min=2,duration_s=15000 --seed 2
 as run-steady run --policy fcfs --steady --workload mixed:reactive_per_min=0,proactive_per_min=3,duration_s=15000
 as bisect bisect --policy vtc --b-policy edf -o "$dir/b.csv" --workload "$w"
@@ -73,9 +74,13 @@ as compare compare --policy edf --policy pd-static --policy vtc --baseline vtc -
 as compare compare --policy edf --policy fcfs --replications 4 --workload "$w" --tune 3 --llm llama-3.1-8b
 as compare compare --policy edf --policy fcfs --replications 2 --workload mixed:duration_s=20 --regret
 as compare compare --policy edf --replications 1 --workload mixed:reactive_per_min=0,duration_s=60
+as compare compare --policy edf --policy fcfs --replications 2 --workload "$w" --uncertainty 17
 as compare-select compare --policy edf --policy fcfs --select 0.9 --at-most 20 --workload "$w"
 as compare-load compare --policy edf --policy vtc --replications 2 --load 0.4 --workload "$w" --store "$dir/s.db"
 as compare-store compare --store "$dir/s.db" --baseline vtc
+as compare-load compare --policy edf --policy fcfs --load 0.4 --select 0.8 --at-most 6 --workload "$w"
+"$x" compare --policy edf --policy fcfs --replications 8 --seed 2 --workload mixed:reactive_per_min=2,proactive_per_min=0,duration_s=30 --store "$dir/h.db" -q >/dev/null 2>&1
+as compare-store compare --store "$dir/h.db" # replications without requests are not run
 cat >"$dir/e.json" <<'JSON'
 {"name": "e", "base": {"workload": "mixed:duration_s=20", "policy": "fcfs"}, "replications": 2,
  "axes": {"llm": ["llama-3.2-3b", "qwen2.5-1.5b"], "params.device": ["cpu", "igpu"]}}
@@ -99,6 +104,7 @@ as list-kernels list kernels --soc core-ultra-9-288v
 as list-metric list metric
 as list-dataset list dataset
 as graphs graphs --p 10,10,10,10 --d 11,11,11,11 --s 20,20,20,20 --chunks 3
+as graphs graphs --random 2 --seed 5 --keep-old
 as validate validate --points reference --soc core-ultra-9-185h
 
 # the checker and the schemas find breaches
