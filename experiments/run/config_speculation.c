@@ -3,27 +3,11 @@
 #include "sim/base/datadir.h"
 #include "sim/base/words.h"
 
-/* Applies a draft length other than the method's own; constants are from the paper. */
-static void lengths_apply(const struct speculation_data *data, struct speculation_model *m,
-                          enum speculation_length length)
-{
-    const struct speculation_constants *c = &data->constants;
-    m->length = length;
-    m->tokens_per_match = (uint32_t)c->sam_tokens_per_match.value;
-    m->match_frac = m->alpha;
-    m->short_tokens = (uint32_t)c->short_tokens.value;
-    m->short_frac = c->short_frac.value;
-    m->friendly_tokens = (uint32_t)c->friendly_tokens.value;
-    m->unfriendly_frac = c->unfriendly_frac.value;
-}
-
 static void finish(const struct speculation_data *data, const struct config_drafts *c,
                    struct config_speculation *out, enum config_drafter which)
 {
     struct speculation_model *m = &out->model[which];
-    if (c->length != SPECULATION_FIXED) {
-        lengths_apply(data, m, (enum speculation_length)c->length);
-    }
+    m->length = (enum speculation_length)c->length;
     m->max_draft_tokens = c->max_draft_tokens > 0 ? c->max_draft_tokens : m->max_draft_tokens;
     m->reuse_frac = c->reuse_frac;
     if (c->history != SPECULATION_HISTORY_FULL) {

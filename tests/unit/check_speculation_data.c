@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/run/config_speculation.h"
 #include "hwmodels/speculation_cost.h"
 #include "sim/base/datadir.h"
 #include "tests/helpers/drafts.h"
@@ -178,6 +179,22 @@ START_TEST(short_drafts_are_as_many_as_stated)
 }
 END_TEST
 
+/* A draft has 1 + 4 m tokens, and fewer than 8 where m < 2. With the ratio r that is 1 - r^2 of the
+ * drafts: three quarters with 0.5. */
+START_TEST(drafts_of_a_run_by_match_are_as_short)
+{
+    struct config_drafts d = {.method = 1 + SPECULATION_SAM,
+                              .dataset = "summary",
+                              .model = "qwen2.5-1.5b",
+                              .length = SPECULATION_PROP};
+    static struct config_speculation s;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(config_speculation_fit(&d, &s, &e), 0);
+    ck_assert_int_eq(s.model[CONFIG_DRAFTER_RUN].length, SPECULATION_PROP);
+    ck_assert_double_eq(s.model[CONFIG_DRAFTER_RUN].match_frac, 0.5);
+}
+END_TEST
+
 START_TEST(table_4_is_reproduced_by_simulation)
 {
     for (uint32_t i = (uint32_t)_i; i < data.n_acceptance; i += 4) {
@@ -268,6 +285,7 @@ static const struct suite_row suite[] = {
     TEST(inclusive_reading_fits_one_token_less),
     TEST(a_model_has_the_constants_of_the_file),
     TEST(short_drafts_are_as_many_as_stated),
+    TEST(drafts_of_a_run_by_match_are_as_short),
     LOOP(table_4_is_reproduced_by_simulation, 4),
     TEST(reuse_of_a_quarter_of_rejections_explains_the_whole_gain),
     TEST(table_3_is_within_three_percent_in_the_amortized_account),
