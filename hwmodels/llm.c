@@ -75,6 +75,13 @@ double llm_stored_weights(const struct llm *m)
     return stored_body_weights(m) + m->head_weights * (m->tied_head ? 1.0 : 2.0) + table_weights(m);
 }
 
+/* Layers count by shares, whose sums are off by rounding errors. Without them a whole number of
+ * bytes fills no further block. */
+static double without_rounding_error(double bytes)
+{
+    return round(bytes * 1e6) / 1e6;
+}
+
 static void count_bytes(struct llm *m)
 {
     double wider = fmax(m->dense_bytes_per_weight - m->body_bytes_per_weight, 0.0);
@@ -89,8 +96,9 @@ static void count_bytes(struct llm *m)
                       m->head_weights * m->head_bytes_per_weight + embedding;
     struct llm_layer l;
     llm_layer_fill(m, &l);
-    m->kv_bytes_per_token = m->n_layers * l.stored_per_key * m->kv_bytes_per_element;
-    m->kv_state_bytes = LLM_STATE_BYTES * l.state_elements * m->n_layers;
+    m->kv_bytes_per_token =
+        without_rounding_error(m->n_layers * l.stored_per_key * m->kv_bytes_per_element);
+    m->kv_state_bytes = without_rounding_error(LLM_STATE_BYTES * l.state_elements * m->n_layers);
 }
 
 /* Weights with scales take at least their width, and less than twice that. Otherwise the file was
