@@ -148,7 +148,7 @@ struct metrics {
     uint64_t verifies, drafted_tokens, accepted_tokens, decode_passes, decode_sequences;
     /* Isolated time of launches of passes with and without prompt tokens, and their work. */
     units_sum prefill_ns, decode_ns;
-    uint64_t prefill_rows;
+    uint64_t prefill_rows, decode_tokens;
     int64_t last_finish_ns, end_ns;
     bool closed; /* all values are in distributions */
     bool battery_empty;

@@ -168,18 +168,21 @@ void service_tokens(void *self, int64_t now_ns, const struct pass *p)
     if (metrics_has_reader(m)) {
         qoe_tokens(m, now_ns, p);
     }
+    uint32_t tokens = 0;
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct segment *s = &p->segments[i];
         if (s->emitted_tokens > 0) {
             tokens_of(m, s);
+            tokens += s->emitted_tokens;
         } else {
             set_since(m, s->request, now_ns);
         }
     }
     m->prefill_rows += p->shape.prefill_rows;
-    if (p->shape.prefill_rows == 0) {
+    if (p->shape.prefill_rows == 0 && tokens > 0) { /* no pass of a model that drafts */
         m->decode_passes++;
         m->decode_sequences += p->n_segments;
+        m->decode_tokens += tokens;
     }
 }
 
@@ -210,6 +213,7 @@ void service_repeated(void *self, int64_t now_ns, const struct repeat_record *r)
     SIM_ASSERT(p->shape.prefill_rows == 0 && r->n > 0);
     m->decode_passes += r->n;
     m->decode_sequences += (uint64_t)r->n * p->n_segments;
+    m->decode_tokens += (uint64_t)r->n * p->n_segments;
 }
 
 void service_judge_work(struct metrics *m)
@@ -218,8 +222,7 @@ void service_judge_work(struct metrics *m)
     double decode_ns = (double)m->decode_ns;
     double per_row_ns = m->prefill_rows > 0 ? prefill_ns / (double)m->prefill_rows : 0.0;
     m->backlog.prompt_token_ns = per_row_ns;
-    m->backlog.output_token_ns =
-        m->decode_sequences > 0 ? decode_ns / (double)m->decode_sequences : 0.0;
+    m->backlog.output_token_ns = m->decode_tokens > 0 ? decode_ns / (double)m->decode_tokens : 0.0;
     uint64_t rows = 0;
     uint64_t finished = 0;
     uint32_t live = 0;

@@ -182,6 +182,60 @@ START_TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps)
 }
 END_TEST
 
+/* ---- work in the system ---- */
+
+/* A launch of `role` takes so many ms of machine time, and each of two segments gives `tokens`. */
+static void step_of(struct request *r, enum segment_role role, double ms, uint32_t tokens)
+{
+    const struct observer *o = metrics_observer(metrics);
+    struct segment s[] = {{r, role, 0, 1, tokens, 0}, {r, role, 0, 1, tokens, 0}};
+    struct pass p = {.segments = s, .n_segments = role == SEGMENT_DRAFT ? 2 : 1, .n_ops = 1};
+    p.shape.prefill_rows = role == SEGMENT_PREFILL ? r->input_tokens : 0;
+    struct launch l = {.pass = &p, .device = IGPU, .start_ns = r->arrival_ns};
+    o->launch_started(o->self, r->arrival_ns, &l, 0);
+    l.end_ns = r->arrival_ns;
+    o->launch_ended(o->self, r->arrival_ns, &l, MS(ms), 0);
+    r->generated_tokens += tokens;
+    r->first_token_ns = r->last_token_ns = r->arrival_ns;
+    o->tokens(o->self, r->arrival_ns, &p);
+}
+
+/* A has 1000 prompt tokens of 1 ms from 0 to 7 s: 1 s of work. B has 1000 output tokens from 7 to
+ * 10 s, where the last ones arrive. A verification of 2 ms gives 4 of them, so each takes 0.5
+ * ms, and they are 0.5 s of work. So work is above its mean for the first 7 of 10 s. A model that
+ * drafts two tokens in 0 ms is no iteration of a batch. */
+START_TEST(a_step_of_several_tokens_is_the_work_of_each)
+{
+    metrics = metrics_new(&opt, &sc.machine);
+    const struct observer *o = metrics_observer(metrics);
+    struct request a = {.id = 0, .slot = 0, .session_id = 0, .input_tokens = 1000};
+    struct request b = {.id = 1, .slot = 1, .session_id = 1, .input_tokens = 1};
+    struct request last[8]; /* a status needs ten requests */
+    b.max_output_tokens = 1000;
+    b.arrival_ns = MS(7e3);
+    o->request_arrived(o->self, a.arrival_ns, &a);
+    step_of(&a, SEGMENT_PREFILL, 1000, 1);
+    o->request_finished(o->self, MS(7e3), &a);
+    o->request_arrived(o->self, b.arrival_ns, &b);
+    step_of(&b, SEGMENT_PREFILL, 1, 1);
+    step_of(&b, SEGMENT_DRAFT, 0, 0);
+    step_of(&b, SEGMENT_VERIFY, 2, 4);
+    o->request_finished(o->self, MS(10e3), &b);
+    for (uint32_t i = 0; i < 8; i++) {
+        last[i] = (struct request){.id = 2 + i,
+                                   .slot = 2 + i,
+                                   .session_id = 2 + i,
+                                   .input_tokens = 1,
+                                   .arrival_ns = MS(10e3)};
+        o->request_arrived(o->self, MS(10e3), &last[i]);
+    }
+    o->run_ended(o->self, MS(10e3));
+    metrics_collect(metrics, &list);
+    ck_assert_double_eq(get("decode_batch.mean"), 1.0);
+    ck_assert_double_eq_tol(get("backlog.longest_rise_frac"), 0.7, 0.003);
+}
+END_TEST
+
 /* ---- the meter ---- */
 
 /* Nothing runs but the compiler, 12 W from 2 s to 6 s. The meter's numbers know no compiler, so its
@@ -464,6 +518,7 @@ static const struct suite_row suite[] = {
     TEST(a_part_of_an_npu_overlaps_too),
     TEST(the_peak_of_an_idle_machine_is_what_idles),
     TEST(tokens_that_come_together_in_the_warm_up_have_no_gaps),
+    TEST(a_step_of_several_tokens_is_the_work_of_each),
     LOOP(a_suspension_is_a_wait_also_where_the_run_ends_before,
          (sizeof starving / sizeof starving[0])),
     LOOP(who_is_shed_after_a_long_wait_has_starved, 2),
