@@ -131,7 +131,7 @@ static const struct json_field rows[] = {
     NUMBER("stall_s", stall_s, 3600.0, 1e-3, 1e9, "s",
            "time without progress after which a run has stalled"),
     NUMBER("truth_sigma", truth_sigma, 0.0, 0.0, MAX_SIGMA, "1",
-           "log-normal execution-time noise of kernels"),
+           "log-normal noise of kernel times, drawn for each launch; its mean is 1"),
     NUMBER("hang_frac", hang_frac, 0.0, 0.0, 1.0, "1", "share of the launches that hang"),
     NUMBER("hang_factor", hang_factor, 1000.0, 1.0, 1e6, "1",
            "how many times as long the kernels of a launch that hangs take"),

@@ -22,7 +22,7 @@ struct contention_params {
      * below it is compute-bound, and hides the latency that other flows cause. 0: unknown. */
     double ceiling_bytes_per_s[CONTENTION_MAX_DEVICES];
     double beside[CONTENTION_MAX_DEVICES]; /* `beside`: slowdown of a memory-bound flow while
-                                              another device draws anything, minus 1 */
+                                              another device works, minus 1 */
     double latency; /* `latency`: slowdown of a memory-bound flow next to a full DDR, minus 1 */
     double minor;   /* `pccs`: the same slowdown while all demands fit the capacity */
     /* `pccs`: external demand, as a share of capacity, from which slowing saturates; > 0 */
