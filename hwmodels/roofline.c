@@ -38,6 +38,7 @@ struct terms {
     double launch_s; /* launches, and costs per sequence of a batch */
     double flop, bytes;
     double compute_only_frac, bytes_per_s; /* of traffic: last share without any, largest rate */
+    double keys;                           /* that attention reads, without padding */
 };
 
 /* Decode sequences, without the first one of a pass without a prompt. */
@@ -79,12 +80,17 @@ static inline double skipped(const struct soc_runtime *p, const struct work_shap
     return p->decode_window && w->prefill_rows > 0 ? 0.0 : far;
 }
 
-/* Keys to read. With padded attention they are a multiple of a chunk. */
-static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
-                                 double far_frac, uint32_t chunk)
+/* Keys that a pass reads, where layers of so large a share skip far ones. */
+static inline double keys_read(const struct soc_runtime *p, const struct work_shape *w, double far)
 {
-    double keys = (double)w->kv_read_tokens - skipped(p, w, far_frac) * (double)w->far_keys;
-    keys = larger(keys, (double)p->window * w->sequences);
+    return (double)w->kv_read_tokens - skipped(p, w, far) * (double)w->far_keys;
+}
+
+/* With padded attention the keys are a multiple of a chunk. */
+static inline double padded_keys(const struct work_shape *w, const struct soc_runtime *p,
+                                 double read, uint32_t chunk)
+{
+    double keys = larger(read, (double)p->window * w->sequences);
     if (!p->pad_attention || chunk == 0) {
         return keys;
     }
@@ -109,8 +115,8 @@ IN_PLACE void attention_add(const struct hwmodel *m, const struct kernel_query *
     const struct work_shape *w = q->shape;
     double share = (double)q->rows / (double)w->rows;
     double flop = r->attn_flop_per_pair * all_pairs(w, p, r->far_pair_frac[q->device]) * share;
-    double keys =
-        padded_keys(w, p, r->far_key_frac[q->device], m->machine->devices[q->device].chunk_rows);
+    t->keys = keys_read(p, w, r->far_key_frac[q->device]);
+    double keys = padded_keys(w, p, t->keys, m->machine->devices[q->device].chunk_rows);
     t->compute_s += flop / (flop_per_s * (plain ? 1.0 : attention_frac(r, p, w)));
     t->flop += flop;
     t->bytes += r->kv_bytes_per_key * keys * share + r->attn_io_bytes_per_row * q->rows;
@@ -143,12 +149,9 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         double sequences = w->sequences * (double)q->rows / w->rows;
         double further = sequences > 1.0 ? sequences - 1.0 : 0.0;
         t->launch_s += p->attention_launches * further * c->launch_s;
-        double far = skipped(p, w, r->far_key_frac[q->device]);
-        double keys = (double)w->kv_read_tokens - far * (double)w->far_keys;
-        again += p->kv_gather_frac * r->kv_bytes_per_key * keys * further / w->sequences;
+        again += p->kv_gather_frac * r->kv_bytes_per_key * t->keys * further / w->sequences;
         /* Columns without a head read nothing, but wait for those with one. */
-        far = skipped(p, w, r->far_lacking_frac[q->device]);
-        keys = (double)w->kv_read_tokens - far * (double)w->far_keys;
+        double keys = keys_read(p, w, r->far_lacking_frac[q->device]);
         t->launch_s += r->lacking_key_bytes[q->device] * keys * q->rows / w->rows / c->bytes_per_s;
     }
     /* This time is added to that of launches, not to the roofline's memory time. There it would
@@ -167,6 +170,11 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     const struct roofline_op *op = &r->ops[q->op];
     bool many = q->padded_rows > 1;
     const struct soc_curve *c = many ? &p->many : &p->one;
+    *t = (struct terms){.compute_only_frac = r->compute_only_frac[q->device],
+                        .bytes_per_s = c->bytes_per_s};
+    if (q->op == OP_MHA) { /* it has no products */
+        return;
+    }
     double part = weights_frac(q);
     double passes = plain ? 1.0 : micro_batches(p, q);
     /* A static kernel computes its padding. */
@@ -175,7 +183,7 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
     double touched = op->expert_bytes > 0.0 ? llm_experts_touched(m->llm, q->rows / passes) : 0.0;
     double fill = 1.0;   /* filling costs time but no work, so it is not in flop */
     double slower = 0.0; /* additional flop per row with the time of slower kernels */
-    if (many && !plain && op->flop_per_row > 0.0) {
+    if (many && !plain) {
         /* Systolic arrays fill with rows: below their height fewer rows take no less time (32 on
          * the NPU of the Snapdragon 8 Gen 3, HeteroInfer). */
         rows = rows < p->min_rows ? p->min_rows : rows;
@@ -195,9 +203,6 @@ IN_PLACE void matrices_fill(const struct hwmodel *m, const struct kernel_query *
             }
         }
     }
-    t->compute_only_frac = r->compute_only_frac[q->device];
-    t->bytes_per_s = c->bytes_per_s;
-    t->launch_s = 0.0;
     t->flop = op->flop_per_row * rows * passes * part;
     t->compute_s = (t->flop + slower * rows * passes * part) / c->flop_per_s * fill;
     /* A share of the weights reads all inputs. Outputs are counted in full, too. */
