@@ -6,9 +6,10 @@
 
 /* The kernels of a launch's share of one op, and what each costs in isolation. */
 struct kernel_run {
-    uint32_t n;                    /* kernels, >= 1; the first n-1 are full */
-    bool outside;                  /* any kernel is outside the calibrated range */
-    struct kernel_cost full, last; /* a full kernel (zero if there is none), and the last one */
+    uint32_t n;                        /* kernels, >= 1; the first n-1 are full */
+    bool outside;                      /* any kernel is outside the calibrated range */
+    struct kernel_cost full, last;     /* a full kernel (zero if there is none), and the last one */
+    uint64_t booked_full, booked_last; /* kernels that the engine has booked and not counted yet */
 };
 
 /* Fills *out for `rows` rows of one op in kernels of chunk_rows rows (0: one dynamic kernel), with

@@ -74,7 +74,7 @@ static void jump(struct engine *e, struct vexec *v, int64_t before_ns)
     v->compute_ns = 0;
     vexec_book_present(e, v);
     vexec_next(v);
-    int64_t until_ns = from_ns + vexec_jump(e, v, before_ns - 1 - from_ns);
+    int64_t until_ns = from_ns + vexec_jump(v, before_ns - 1 - from_ns);
     e->now_ns = e->ddr_since_ns = until_ns;
     if (v->op == v->l->pub->op_end) {
         j->end_ns = until_ns;

@@ -1,17 +1,25 @@
 /* A cache of kernel costs. Ops without attention cost the same in all passes of equal rows, logit
  * rows and sequences, so a run has a few hundred costs. Attention is computed again for each
- * context. The DDR bytes of isolated whole passes are reported for many passes at once. */
-#include <string.h>
-
+ * context. Isolated kernels are booked where their costs are, and reported together. */
+#include "sim/engine/costs.h"
 #include "sim/base/rng.h"
 #include "sim/core/kernels.h"
-#include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
+/* Costs of the kernels of similar passes. */
+struct costs {
+    uint64_t key[4];
+    bool known[OP_KIND_COUNT];
+    struct work_shape attention; /* shape of the attention whose cost it has */
+    struct kernel_run run[OP_KIND_COUNT];
+    uint32_t uses; /* launches that use it, and the cache */
+    struct costs *next_free;
+};
+
 #define COST_BITS 10
 struct cost_cache {
-    struct costs entries[1u << COST_BITS];
+    struct costs *entries[1u << COST_BITS], *unused;
     bool second[1u << (COST_BITS - 1)]; /* for each pair of entries: the second was used last */
     bool keeps;      /* costs may be cached (hwmodel_ops.context_limit, no noise) */
     uint64_t number; /* otherwise makes every key unique */
@@ -43,13 +51,6 @@ static void make_noisy(const struct engine *e, struct kernel_cost *c, double fac
     c->load_ns = (int64_t)fmax(round((double)c->load_ns * factor), least);
 }
 
-/* Audits that an isolated kernel needs at most the DDR's peak. */
-static inline void audit_kernel(struct engine *e, const struct kernel_cost *c)
-{
-    double *over = &e->core.result->audit.ddr_max_over_capacity;
-    *over = costs_over_capacity(*over, costs_peak_bytes_per_ns(e), c->load_ns, c->bytes);
-}
-
 static void run_finish(struct engine *e, struct kernel_run *r, double factor)
 {
     if (factor != 1.0) {
@@ -58,9 +59,9 @@ static void run_finish(struct engine *e, struct kernel_run *r, double factor)
         r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* so that time passes */
         r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
     }
-    audit_kernel(e, &r->last);
+    costs_audit(e, &r->last);
     if (r->n > 1) {
-        audit_kernel(e, &r->full);
+        costs_audit(e, &r->full);
     }
     SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
 }
@@ -109,10 +110,9 @@ static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, u
 
 /* ---- attention ---- */
 
-/* Whether the entry has the op's cost and the op has no attention. */
-static inline bool is_other(const struct costs *p, enum op_kind op)
+static inline bool attends(enum op_kind op)
 {
-    return p->known[op] && op != OP_MHA && op != OP_LAYER;
+    return op == OP_MHA || op == OP_LAYER;
 }
 
 static inline bool same_context(const struct work_shape *x, const struct work_shape *y)
@@ -132,71 +132,84 @@ __attribute__((noinline)) static void ask(struct engine *e, const struct launch 
                     l->columns, run);
     run_finish(e, run, factor);
     p->known[op] = true;
-    p->attention = is_other(p, op) ? p->attention : *w;
+    p->attention = attends(op) ? *w : p->attention;
 }
 
-/* Returns the kernels of one op, from entry p if it has them. Attention is for one context. */
-static inline const struct kernel_run *cost_of(struct engine *e, const struct launch *l,
-                                               enum op_kind op, uint32_t rows, double factor,
-                                               struct costs *p)
+/* Returns the kernels of the launch's first op, or of a later one. Attention is for one context, so
+ * the launch has it by itself. */
+static inline struct kernel_run *cost_of(struct engine *e, struct vexec *v, enum op_kind op,
+                                         uint32_t rows, double factor, bool later)
 {
-    if (!is_other(p, op) && !(p->known[op] && same_context(&p->attention, &l->pass->shape))) {
+    const struct launch *l = v->l->pub;
+    struct costs *p = v->costs[later && v->costs[1] != NULL];
+    struct kernel_run *run = &p->run[op];
+    if (!p->known[op] || (attends(op) && !same_context(&p->attention, &l->pass->shape))) {
         ask(e, l, op, rows, factor, p);
     }
-    SIM_ASSERT(cost_is(e, l, op, rows, &p->run[op]));
-    return &p->run[op];
+    SIM_ASSERT(cost_is(e, l, op, rows, run));
+    if (attends(op)) {
+        v->attention[later] = *run;
+        run = &v->attention[later];
+    }
+    return run;
 }
 
 /* ---- the cache ---- */
 
-static void report(struct engine *e, struct costs *p)
+/* Counts and reports the booked kernels of one op. */
+static inline void report(struct engine *e, struct kernel_run *r)
 {
-    for (enum op_kind op = 0; op < OP_KIND_COUNT && p->passes > 0; op++) {
-        const struct kernel_run *r = &p->run[op];
-        uint64_t n = p->passes * (op == OP_HEAD ? 1 : p->layers);
-        if (is_other(p, op)) {
-            double full = vexec_demand(&r->full);
-            double last = vexec_demand(&r->last);
-            ddr_report(e, n * (r->n - 1), r->full.load_ns, full, full);
-            ddr_report(e, n, r->last.load_ns, last, last);
+    if (r->booked_full + r->booked_last > 0) {
+        double full = vexec_demand(&r->full), last = vexec_demand(&r->last);
+        ddr_report(e, r->booked_full, r->full.load_ns, full, full);
+        ddr_report(e, r->booked_last, r->last.load_ns, last, last);
+        vexec_count(e, r, r->booked_full + r->booked_last);
+        r->booked_full = r->booked_last = 0;
+    }
+}
+
+/* Ends a use of an entry, which may be NULL. */
+static void leave(struct engine *e, struct costs *p)
+{
+    if (p != NULL && --p->uses == 0) {
+        for (enum op_kind op = 0; op < OP_KIND_COUNT; op++) {
+            report(e, &p->run[op]);
+        }
+        FREE_PUT(e->costs->unused, p);
+    }
+}
+
+void costs_leave(struct engine *e, struct vexec *v)
+{
+    for (int later = 0; later < 2; later++) {
+        report(e, &v->attention[later]);
+        leave(e, v->costs[later]);
+        v->costs[later] = NULL;
+    }
+}
+
+void costs_finish(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->core.setup->machine->n_devices; i++) {
+        for (uint32_t k = 0; k < e->devices[i].n_launches; k++) {
+            costs_leave(e, e->devices[i].launches[k]);
         }
     }
-    p->passes = 0;
-}
-
-void costs_report(struct engine *e)
-{
     for (uint32_t i = 0; i < 1u << COST_BITS; i++) {
-        report(e, &e->costs->entries[i]);
+        leave(e, e->costs->entries[i]);
     }
-}
-
-/* Clears an entry for another key. */
-static struct costs *reset(struct engine *e, struct costs *p)
-{
-    report(e, p);
-    *p = (struct costs){.layers = 0};
-    return p;
-}
-
-void costs_book(struct engine *e, struct costs *p, uint64_t n)
-{
-    struct sim_result *res = e->core.result;
-    SIM_ASSERT(p->whole);
-    res->kernels += n * p->others;
-    res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n * p->others_outside;
-    p->passes += n;
 }
 
 #define MIX 0x9e3779b97f4a7c15u
 
 static inline bool same_key(const struct costs *p, const uint64_t key[4])
 {
-    return p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] && p->key[3] == key[3];
+    return p != NULL && p->key[0] == key[0] && p->key[1] == key[1] && p->key[2] == key[2] &&
+           p->key[3] == key[3];
 }
 
-/* Returns the entry for the launch's kernels of that many rows, which may be empty. Valid until the
- * next call. */
+/* Returns the entry for the launch's kernels of that many rows, which may be empty. The launch uses
+ * it until costs_leave. */
 static struct costs *find(struct engine *e, const struct launch *l, uint32_t rows)
 {
     struct cost_cache *cache = e->costs;
@@ -214,74 +227,46 @@ static struct costs *find(struct engine *e, const struct launch *l, uint32_t row
     uint64_t key[4] = {a, b, c, d};
     /* A polynomial hash, whose products are independent. */
     uint64_t h = a * (MIX * MIX * MIX * MIX) + b * (MIX * MIX * MIX) + c * (MIX * MIX) + d * MIX;
-    uint64_t at = ((h ^ h >> 32) * MIX) >> (65 - COST_BITS); /* a hash has two entries */
-    struct costs *two = &cache->entries[2 * at];
-    bool second = !same_key(&two[0], key);
-    if (second && !same_key(&two[1], key)) {
+    /* A hash has two entries. New keys share two, so that a run with noise takes no more memory. */
+    uint64_t at = cache->keeps ? ((h ^ h >> 32) * MIX) >> (65 - COST_BITS) : 0;
+    struct costs **two = &cache->entries[2 * at];
+    bool second = !same_key(two[0], key);
+    if (second && !same_key(two[1], key)) {
         second = !cache->second[at]; /* replace the one used less recently */
-        memcpy(reset(e, &two[second])->key, key, sizeof key); /* no key is all zeros: rows > 0 */
+        leave(e, two[second]);
+        FREE_TAKE(cache->unused, &e->core.arena, two[second]);
+        *two[second] = (struct costs){.key = {a, b, c, d}, .uses = 1};
     }
     cache->second[at] = second;
-    return &two[second];
-}
-
-/* Sums up the kernels of a whole pass, without attention. */
-static void sum_up(const struct engine *e, const struct pass *pass, struct costs *p)
-{
-    uint32_t layers = e->core.models[pass->shape.model].llm->n_layers;
-    int64_t layer_ns = 0;
-    p->layers = layers;
-    for (uint32_t i = 0; i < pass->layer.n; i++) {
-        const struct kernel_run *r = &p->run[pass->layer.kind[i]];
-        if (is_other(p, pass->layer.kind[i])) {
-            layer_ns += kernel_run_total_ns(r);
-            p->others += (uint64_t)layers * r->n;
-            p->others_outside += r->outside ? (uint64_t)layers * r->n : 0;
-        }
-    }
-    const struct kernel_run *head = &p->run[OP_HEAD];
-    p->others_ns = layers * layer_ns + kernel_run_total_ns(head);
-    p->others += head->n;
-    p->others_outside += head->outside ? head->n : 0;
-    p->whole = true;
-}
-
-static void fill_ops(struct engine *e, struct vexec *v, struct costs *known, double factor)
-{
-    const struct launch *l = v->l->pub;
-    const struct pass *p = l->pass;
-    v->first = *cost_of(e, l, pass_op_kind(p, l->op_begin), l->rows, factor, known);
-    if (l->op_end - l->op_begin == 1) {
-        return;
-    }
-    /* After a share of rows, later ops have all rows, and so another entry. v->first is a copy,
-     * because that entry may be the same one, cleared. */
-    if (l->rows != p->shape.rows) {
-        known = find(e, l, p->shape.rows);
-    }
-    bool head = vexec_has_head(l);
-    uint32_t n = l->op_end - l->op_begin - 1 - head; /* later ops, without HEAD */
-    uint32_t place = v->place;
-    for (uint32_t i = 0; i < n && i < p->layer.n; i++) {
-        place = place + 1 < p->layer.n ? place + 1 : 0;
-        enum op_kind kind = p->layer.kind[place];
-        v->run[kind] = *cost_of(e, l, kind, p->shape.rows, factor, known);
-        v->layer_ns += kernel_run_total_ns(&v->run[kind]);
-    }
-    if (head) {
-        v->run[OP_HEAD] = *cost_of(e, l, OP_HEAD, p->shape.logit_rows, factor, known);
-    }
+    two[second]->uses++;
+    return two[second];
 }
 
 void costs_fill(struct engine *e, struct vexec *v)
 {
-    double factor = truth_factor(e, v->l->pub);
-    bool whole = vexec_whole_pass(v);
-    struct costs *known = find(e, v->l->pub, v->l->pub->rows);
-    v->layer_ns = 0;
-    fill_ops(e, v, known, factor);
-    if (whole && !known->whole) {
-        sum_up(e, v->l->pub->pass, known);
+    const struct launch *l = v->l->pub;
+    const struct pass *p = l->pass;
+    double factor = truth_factor(e, l);
+    v->costs[0] = find(e, l, l->rows);
+    v->first = cost_of(e, v, pass_op_kind(p, l->op_begin), l->rows, factor, false);
+    v->kernels = v->first;
+    if (l->op_end - l->op_begin == 1) {
+        return;
     }
-    v->costs = whole ? known : NULL;
+    if (l->rows != p->shape.rows) { /* after a share of rows, later ops have all rows */
+        v->costs[1] = find(e, l, p->shape.rows);
+    }
+    bool head = vexec_has_head(l);
+    uint32_t n = l->op_end - l->op_begin - 1 - head; /* later ops, without HEAD */
+    uint32_t place = v->place;
+    v->layer_ns = n < p->layer.n ? kernel_run_total_ns(v->first) : 0;
+    for (uint32_t i = 0; i < n && i < p->layer.n; i++) {
+        place = place + 1 < p->layer.n ? place + 1 : 0;
+        enum op_kind kind = p->layer.kind[place];
+        v->run[kind] = cost_of(e, v, kind, p->shape.rows, factor, true);
+        v->layer_ns += kernel_run_total_ns(v->run[kind]);
+    }
+    if (head) {
+        v->run[OP_HEAD] = cost_of(e, v, OP_HEAD, p->shape.logit_rows, factor, true);
+    }
 }

@@ -30,7 +30,6 @@ static void vdevice_shares(struct engine *e, struct vdevice *d)
 static inline void run_begin(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_LEAD && e->now_ns >= v->job.end_ns);
-    vexec_place(v);
     vexec_continue(v);
     /* A frame that was due before this kernel goes first. */
     if (frames_take(e, v->job.device)) {
@@ -59,6 +58,7 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     v->isolated_ns = 0;
     BECOMES(vexec, v->phase, VEXEC_LEAD);
     core_launch_started(&e->core, v->l, lead_ns);
+    costs_leave(e, v);
     costs_fill(e, v);
     device_begin(e, v, e->now_ns + lead_ns);
 }
@@ -138,6 +138,7 @@ void device_leave(struct engine *e, struct vexec *v)
     for (; i < d->n_launches; i++) { /* keep the order */
         d->launches[i] = d->launches[i + 1];
     }
+    costs_leave(e, v);
     FREE_PUT(e->free_execs, v);
     if (e->has_buffers) {
         buffers_release(e, v);

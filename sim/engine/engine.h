@@ -70,15 +70,16 @@ struct vexec {
     struct full_launch *l;
     struct vexec *next_free;
     enum vexec_phase phase;
-    enum launch_outcome outcome;          /* when ENDING */
-    struct kernel_run first;              /* kernels of op_begin, for l->rows rows */
-    struct kernel_run run[OP_KIND_COUNT]; /* kernels of later ops, for all rows */
-    int64_t layer_ns;                     /* time of all ops of one layer */
-    struct costs *costs;                  /* cache entry for the whole pass, or NULL */
+    enum launch_outcome outcome;           /* when ENDING */
+    struct kernel_run *first;              /* kernels of op_begin, for l->rows rows */
+    struct kernel_run *run[OP_KIND_COUNT]; /* kernels of later ops, for all rows */
+    struct kernel_run attention[2];        /* of op_begin, and of later ops */
+    struct costs *costs[2]; /* cache entries of the others, or NULL; second: if of other rows */
+    int64_t layer_ns;       /* time of all ops of one layer */
     uint32_t op, k;
-    uint32_t place;                   /* index of op in its layer */
-    enum op_kind kind;                /* kind of op */
-    const struct kernel_run *kernels; /* kernels of op */
+    uint32_t place;             /* index of op in its layer */
+    enum op_kind kind;          /* kind of op */
+    struct kernel_run *kernels; /* kernels of op */
     uint32_t in_flight_left; /* stop requested: kernels after this one that cannot be withdrawn */
     int64_t kernel_begin_ns;
     int64_t compute_ns; /* the kernel's time after its DDR traffic; 0: it is in that part already */

@@ -95,15 +95,35 @@ static bool may_repeat(const struct engine *e, const struct vexec *v)
         alone = alone && d->n_launches == (i == v->job.device);
     }
     return e->unwatched && !e->throttle.on && alone &&
-           (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) && vexec_whole_pass(v) &&
+           (v->phase == VEXEC_RUNNING || v->phase == VEXEC_LEAD) && core_launch_is_whole(l) &&
            p->pub->shape.prefill_rows == 0 && l->submit_ns == e->now_ns &&
            e->core.result->events == p->formed_events && !l->stop_requested && v->l->pin == NULL;
 }
 
-/* Computes iterations that end before before_ns; returns their number. Sets p's cost of attention
- * to that of the next iteration, or if *last of the last one. */
-static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *p, uint32_t most,
-                               uint32_t far, int64_t before_ns, int64_t around_ns, bool *last)
+/* Kernels of a pass's op with attention, of which every layer has one. */
+static inline struct kernel_run *attention_of(const struct vexec *v)
+{
+    return v->l->pub->pass->fused_layers ? v->first : v->run[OP_MHA];
+}
+
+/* Books the kernels of n iterations. */
+static void book(struct engine *e, struct vexec *v, uint32_t n)
+{
+    const struct pass *p = v->l->pub->pass;
+    const uint32_t layers = (p->n_ops - 1) / p->layer.n;
+    for (uint32_t i = 0; i <= p->layer.n; i++) {
+        bool head = i == p->layer.n;
+        struct kernel_run *r = i == 0 ? v->first : v->run[head ? OP_HEAD : p->layer.kind[i]];
+        if (r != attention_of(v)) {
+            vexec_book(v, r, 0, r->n, (uint64_t)n * (head ? 1 : layers));
+        }
+    }
+    vexec_count(e, attention_of(v), (uint64_t)n * layers); /* `repeated` reports its traffic */
+}
+
+/* Computes iterations that end before before_ns; returns their number. */
+static uint32_t run_iterations(struct engine *e, const struct vexec *v, uint32_t most, uint32_t far,
+                               int64_t before_ns, int64_t around_ns)
 {
     struct repeat *rep = e->repeat;
     struct kernel_cost *a = rep->attention;
@@ -116,14 +136,11 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
                                    .padded_rows = w.rows,
                                    .shape = &w};
     const struct core_model *model = &e->core.models[w.model];
-    struct kernel_run *run = &p->run[q.op];
-    const bool outside = run->outside;
     const int64_t layers = model->llm->n_layers;
-    const int64_t others_ns = p->others_ns + around_ns;
+    const struct kernel_run *run = attention_of(v);
+    const int64_t others_ns =
+        layers * (v->layer_ns - run->last.t_ns) + kernel_run_total_ns(v->run[OP_HEAD]);
     int64_t now_ns = e->now_ns;
-    double *audited = &e->core.result->audit.ddr_max_over_capacity;
-    double over_capacity = *audited;
-    double peak_bytes_per_ns = costs_peak_bytes_per_ns(e);
     uint32_t n = 0;
     SIM_ASSERT(run->n == 1 && most <= REPEAT_MAX && around_ns >= 0);
     a[0] = run->last;
@@ -133,28 +150,16 @@ static uint32_t run_iterations(struct engine *e, struct vexec *v, struct costs *
             hwmodel_kernel(model->truth, &q, &a[n]);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
-        if (a[n].outside != outside) { /* the calibrated range ends: all kernels change */
+        int64_t isolated_ns = others_ns + layers * a[n].t_ns;
+        /* If the calibrated range ends, all kernels change. */
+        if (a[n].outside != run->outside || now_ns + isolated_ns + around_ns >= before_ns) {
             break;
         }
-        int64_t gap_ns = others_ns + layers * a[n].t_ns;
-        over_capacity =
-            costs_over_capacity(over_capacity, peak_bytes_per_ns, a[n].load_ns, a[n].bytes);
-        if (now_ns + gap_ns >= before_ns) {
-            break;
-        }
-        now_ns += gap_ns;
-        rep->gap_ns[n] = gap_ns;
-        rep->isolated_ns[n] = gap_ns - around_ns;
+        costs_audit(e, &a[n]);
+        rep->isolated_ns[n] = isolated_ns;
+        rep->gap_ns[n] = isolated_ns + around_ns;
+        now_ns += rep->gap_ns[n];
     }
-    *audited = over_capacity; /* of the iterations that ran and the one that starts */
-    *last = n < most && a[n].outside != outside;
-    SIM_ASSERT(n > 0 || !*last);
-    const struct kernel_cost *next = &a[n < most && !*last ? n : n - 1];
-    uint64_t kernels = (uint64_t)n * (uint64_t)layers; /* attention kernels */
-    e->core.result->kernels += kernels;
-    e->core.result->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += outside ? kernels : 0;
-    costs_book(e, p, n);
-    run->last = *next;
     return n;
 }
 
@@ -164,7 +169,6 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     struct core *c = &e->core;
     struct full_launch *l = v->l;
     const struct full_pass *p = core_pass(l->pub->pass);
-    struct costs *prices = v->costs; /* valid: found in this round */
     bool leads = v->phase == VEXEC_LEAD;
     before_ns = c->steady_until_ns < before_ns ? c->steady_until_ns : before_ns;
     struct repeat_record r = {.launch = l->pub,
@@ -178,23 +182,20 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
                               .attention = e->repeat->attention};
     uint32_t far;
     uint32_t most = most_iterations(e, p, &far);
-    bool last = false;
-    if (most > 0) {
-        r.n = run_iterations(e, v, prices, most, far, before_ns, r.lead_ns + r.sample_ns, &last);
-    }
+    r.n = run_iterations(e, v, most, far, before_ns, r.lead_ns + r.sample_ns);
     if (r.n == 0) {
         return false;
     }
     ddr_leave(e, &v->job);
+    book(e, v, r.n);
     power_repeat(e, &r);
     SIM_ASSERT(e->now_ns > r.begin_ns && e->now_ns < before_ns);
     core_advance(c, e->now_ns);
     e->ddr_since_ns = e->now_ns;
     /* Set the shape of the last iteration if the run is over, else that of the next one, whose
      * sequences are one token longer. */
-    bool over = r.n == most || last;
+    bool over = r.n == most;
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n, far);
-    prices->attention = l->pub->pass->shape; /* run_iterations left its cost */
     if (over) {
         device_leave(e, v);
     }

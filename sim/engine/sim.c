@@ -310,7 +310,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *result)
         run_loop(e);
         result->end_ns = e->now_ns;
         battery_finish(e);
-        costs_report(e);
+        costs_finish(e);
         corun_report(e);
         power_finish(e); /* before the audit, which compares its sums */
         core_audit(&e->core, e->now_ns);

@@ -2,7 +2,6 @@
  * traffic, and then computation, which needs no DDR. */
 #include "sim/engine/vexec.h"
 #include "sim/core/kernels.h"
-#include "sim/engine/costs.h"
 #include "sim/engine/ddr.h"
 
 /* A repeated launch goes back to its lead (device_restart). */
@@ -117,7 +116,7 @@ void vexec_continue(struct vexec *v)
     if (!same) {
         return;
     }
-    int64_t isolated_ns = vexec_kernel(&v->first, 0)->t_ns;
+    int64_t isolated_ns = vexec_kernel(v->first, 0)->t_ns;
     v->skip_ns = units_round(b->frac * (double)isolated_ns);
     v->skip_ns =
         v->skip_ns < isolated_ns ? v->skip_ns : isolated_ns - 1; /* at least 1 ns is left */
@@ -127,30 +126,8 @@ void vexec_continue(struct vexec *v)
 
 /* ---- many kernels at once ---- */
 
-/* Counts n isolated kernels of cost c. */
-static void book_kernels(struct engine *e, struct vexec *v, const struct kernel_run *r,
-                         const struct kernel_cost *c, uint64_t n)
-{
-    double demand = vexec_demand(c);
-    ddr_report(e, n, c->load_ns, demand, demand);
-    vexec_book(e, v, r, c, n);
-}
-
-/* Counts isolated kernels [from, to) of n ops like r. */
-static void book(struct engine *e, struct vexec *v, const struct kernel_run *r, uint32_t from,
-                 uint32_t to, uint64_t n)
-{
-    uint32_t full = to < r->n - 1 ? to : r->n - 1;
-    if (from < full && n > 0) {
-        book_kernels(e, v, r, &r->full, n * (full - from));
-    }
-    if (to == r->n && n > 0) {
-        book_kernels(e, v, r, &r->last, n);
-    }
-}
-
 /* Moves over kernels of the present op that end within left_ns. Returns their total time. */
-static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
+static int64_t over_kernels(struct vexec *v, int64_t left_ns)
 {
     const struct kernel_run *r = v->kernels;
     uint32_t k = r->n - 1;
@@ -163,7 +140,7 @@ static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
         ns += r->last.t_ns;
         k++;
     }
-    book(e, v, r, v->k, k, 1);
+    vexec_book(v, v->kernels, v->k, k, 1);
     v->k = k;
     if (k == r->n) {
         vexec_next_op(v);
@@ -173,7 +150,7 @@ static int64_t over_kernels(struct engine *e, struct vexec *v, int64_t left_ns)
 
 /* Moves over whole ops that end within left_ns, without HEAD, from the present one on, which is not
  * the launch's first. Returns their total time. */
-static int64_t over_ops(struct engine *e, struct vexec *v, int64_t left_ns)
+static int64_t over_ops(struct vexec *v, int64_t left_ns)
 {
     const struct launch *l = v->l->pub;
     const struct layer_ops *layer = &l->pass->layer;
@@ -186,28 +163,31 @@ static int64_t over_ops(struct engine *e, struct vexec *v, int64_t left_ns)
     uint32_t op = v->op + layers * layer->n;
     uint32_t more = 0; /* remaining ops, less than a layer */
     for (uint32_t i = 0; i < layer->n; i++) {
-        const struct kernel_run *r = &v->run[layer->kind[(v->place + i) % layer->n]];
-        if (more == i && op < end && ns + kernel_run_total_ns(r) <= left_ns) {
+        struct kernel_run *r = v->run[layer->kind[(v->place + i) % layer->n]];
+        bool fits = more == i && op < end && ns + kernel_run_total_ns(r) <= left_ns;
+        if (fits) {
             ns += kernel_run_total_ns(r);
             op++;
             more++;
         }
-        book(e, v, r, 0, r->n, layers + (more > i));
+        if (layers + fits > 0) { /* else the launch may have no such op */
+            vexec_book(v, r, 0, r->n, layers + fits);
+        }
     }
     vexec_enter(v, op, (v->place + more) % layer->n);
     return ns;
 }
 
-int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns)
+int64_t vexec_jump(struct vexec *v, int64_t left_ns)
 {
     const struct launch *l = v->l->pub;
     int64_t ns = 0;
     SIM_ASSERT(v->op < l->op_end && left_ns >= 0);
     if (v->op == l->op_begin || v->k > 0) {
-        ns = over_kernels(e, v, left_ns);
+        ns = over_kernels(v, left_ns);
     }
     if (v->op > l->op_begin && v->k == 0 && v->op < l->op_end) {
-        ns += over_ops(e, v, left_ns - ns);
+        ns += over_ops(v, left_ns - ns);
     }
-    return ns + (v->op < l->op_end ? over_kernels(e, v, left_ns - ns) : 0);
+    return ns + (v->op < l->op_end ? over_kernels(v, left_ns - ns) : 0);
 }

@@ -18,24 +18,32 @@ static inline double vexec_demand(const struct kernel_cost *c)
     return c->load_ns > 0 ? c->bytes / units_s_from_ns(c->load_ns) : 0.0;
 }
 
-/* Counts n kernels with cost c as done in all statistics. */
-static inline void vexec_book(struct engine *e, struct vexec *v, const struct kernel_run *r,
-                              const struct kernel_cost *c, uint64_t n)
+/* Counts n kernels of r in the run's result. */
+static inline void vexec_count(struct engine *e, const struct kernel_run *r, uint64_t n)
 {
     struct sim_result *res = e->core.result;
-    v->isolated_ns += (int64_t)n * c->t_ns;
     res->kernels += n;
-    if (r->outside) {
-        res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += n;
-    }
+    res->counters[COUNTER_KERNELS_OUTSIDE_ENVELOPE] += r->outside ? n : 0;
 }
 
-/* Counts the present kernel, the only one that power limits can have slowed. */
+/* Books the present kernel, the only one that power limits can have slowed. */
 static inline void vexec_book_present(struct engine *e, struct vexec *v)
 {
     v->slowed_ns += v->job.slowed_ns;
     v->job.slowed_ns = 0.0;
-    vexec_book(e, v, v->kernels, vexec_kernel(v->kernels, v->k), 1);
+    v->isolated_ns += vexec_kernel(v->kernels, v->k)->t_ns;
+    vexec_count(e, v->kernels, 1);
+}
+
+/* Books isolated kernels [from, to) of n ops like r. */
+static inline void vexec_book(struct vexec *v, struct kernel_run *r, uint32_t from, uint32_t to,
+                              uint64_t n)
+{
+    uint64_t full = n * ((to < r->n ? to : r->n - 1) - from);
+    uint64_t last = to == r->n ? n : 0;
+    r->booked_full += full;
+    r->booked_last += last;
+    v->isolated_ns += (int64_t)full * r->full.t_ns + (int64_t)last * r->last.t_ns;
 }
 
 void vexec_kernel_begin(struct engine *e, struct vexec *v);
@@ -59,7 +67,7 @@ static inline void vexec_enter(struct vexec *v, uint32_t op, uint32_t place)
         v->place = place;
         bool head = op + 1 == p->n_ops && p->shape.logit_rows > 0;
         v->kind = head ? OP_HEAD : p->layer.kind[place];
-        v->kernels = &v->run[v->kind];
+        v->kernels = v->run[v->kind];
     }
 }
 
@@ -68,7 +76,7 @@ static inline void vexec_place(struct vexec *v)
 {
     const struct launch *l = v->l->pub;
     vexec_enter(v, l->op_begin, l->op_begin % l->pass->layer.n);
-    v->kernels = &v->first;
+    v->kernels = v->first;
 }
 
 static inline void vexec_next_op(struct vexec *v)
@@ -92,11 +100,6 @@ static inline bool vexec_has_head(const struct launch *l)
     return l->op_end == l->pass->n_ops && l->pass->shape.logit_rows > 0;
 }
 
-static inline bool vexec_whole_pass(const struct vexec *v)
-{
-    return core_launch_is_whole(v->l->pub) && v->l->pub->pass->shape.logit_rows > 0;
-}
-
 /* Whether the present kernel is the last one, or all are done (after vexec_jump). */
 static inline bool vexec_at_last(const struct vexec *v)
 {
@@ -110,4 +113,4 @@ static inline bool vexec_at_last(const struct vexec *v)
 bool vexec_kernel_ends(struct engine *e, struct vexec *v);
 /* Moves the position over kernels that end within left_ns, isolated and at full speed, from the
  * start of the present kernel. Counts them, and returns their total time. O(ops of a layer). */
-int64_t vexec_jump(struct engine *e, struct vexec *v, int64_t left_ns);
+int64_t vexec_jump(struct vexec *v, int64_t left_ns);
