@@ -28,21 +28,18 @@ const char *ahead_fault(const struct segment *s)
                : NULL;
 }
 
-const char *ahead_take(struct core *c, struct full_pass *p, const struct segment *want)
+const char *ahead_take(struct core *c, struct full_pass *p, struct segment *s)
 {
-    struct full_request *r = core_member(want);
+    struct full_request *r = core_member(s);
     struct full_pass *last = last_pass(r);
     if (p->pub->n_segments > 0) {
         return AHEAD_ALONE;
     }
-    if (kv_reserve(c, r, end_of(last) - r->pub->kv_tokens + want->n_tokens) != 0) {
+    if (kv_reserve(c, r, end_of(last) - r->pub->kv_tokens + s->n_tokens) != 0) {
         return core_no_room;
     }
-    p->segments[0] = (struct segment){.request = want->request,
-                                      .role = SEGMENT_PREFILL,
-                                      .first_token = end_of(last),
-                                      .n_tokens = want->n_tokens};
-    p->pub->n_segments = 1;
+    s->role = SEGMENT_PREFILL;
+    s->first_token = end_of(last);
     p->before = last;
     last->after = p;
     p->pub->overlaps = true;

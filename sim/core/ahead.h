@@ -9,8 +9,8 @@
 
 /* Returns why SEGMENT_AHEAD is impossible for this segment, or NULL if it is possible. */
 const char *ahead_fault(const struct segment *s);
-/* Makes it the only segment of p, now the last pass of the list. Returns NULL, or why it cannot. */
-const char *ahead_take(struct core *c, struct full_pass *p, const struct segment *want);
+/* Makes s the first segment of p, now the last pass of the list. Returns NULL, or why it cannot. */
+const char *ahead_take(struct core *c, struct full_pass *p, struct segment *s);
 /* Undoes ahead_take: unlinks the last pass of the list. */
 void ahead_give_up(struct core *c, struct full_pass *p, struct full_request *r);
 /* Whether ops up to `end` depend on incomplete work of earlier passes: attention on all keys (eq.

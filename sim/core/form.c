@@ -23,13 +23,14 @@ static struct full_pass *pass_new(struct core *c, uint32_t n_segments)
 /* Returns why a pass cannot have the segment, or NULL. */
 static inline const char *segment_fault(const struct segment *s, const struct full_request *r)
 {
+    const struct request *q = s->request;
     if (r == NULL || !r->alive) {
         return "the request has left, or there is none";
     }
-    if (r->pub->pass != NULL && s->role != SEGMENT_AHEAD) {
+    if (q->pass != NULL && s->role != SEGMENT_AHEAD) {
         return "the request is in a pass already";
     }
-    if (r->pub->kv_swapped || r->kv_moving) {
+    if (q->kv_swapped || r->kv_moving) {
         return "the request's KV is on flash, or on its way";
     }
     if (s->n_tokens == 0 && s->role != SEGMENT_DRAFT) {
@@ -37,19 +38,17 @@ static inline const char *segment_fault(const struct segment *s, const struct fu
     }
     switch (s->role) {
     case SEGMENT_PREFILL:
-        return r->pub->state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
-               : s->n_tokens > request_prefill_left(r->pub)
+        return q->state != REQUEST_STATE_QUEUED ? "prefill of a request that decodes already"
+               : s->n_tokens > request_prefill_left(q)
                    ? "more tokens than are left to prefill (request_prefill_left)"
                    : NULL;
     case SEGMENT_DECODE:
     case SEGMENT_VERIFY:
-        return r->pub->state != REQUEST_STATE_DECODE
-                   ? "decode of a request whose prompt is not done"
+        return q->state != REQUEST_STATE_DECODE ? "decode of a request whose prompt is not done"
                : s->role == SEGMENT_DECODE && s->n_tokens != 1 ? "a decode segment has one token"
                                                                : NULL;
     case SEGMENT_DRAFT:
-        return r->pub->state != REQUEST_STATE_DECODE ? "a draft for a prompt that is not done"
-                                                     : NULL;
+        return q->state != REQUEST_STATE_DECODE ? "a draft for a prompt that is not done" : NULL;
     case SEGMENT_AHEAD:
         return ahead_fault(s);
     }
@@ -127,39 +126,39 @@ static void draft_take(struct full_request *r, struct segment *s)
 }
 
 /* Appends a segment to a pass whose array has room. Returns NULL, or why it cannot. */
-static inline const char *segment_take(struct core *c, struct full_pass *p,
-                                       const struct segment *want)
+static inline const char *segment_take(struct core *c, struct full_pass *p, struct segment s)
 {
-    struct full_request *r = core_request(want->request);
+    struct full_request *r = core_request(s.request);
     struct pass *pub = p->pub;
-    const char *fault = segment_fault(want, r);
+    const char *fault = segment_fault(&s, r);
     if (fault != NULL) {
         return fault;
     }
-    bool drafts = want->role == SEGMENT_DRAFT;
-    if (model_of(c, want) != pub->shape.model || (drafts && c->sched->draft_model == 0)) {
+    const bool drafts = s.role == SEGMENT_DRAFT;
+    if (model_of(c, &s) != pub->shape.model || (drafts && c->sched->draft_model == 0)) {
         return drafts ? "no model of the run drafts, or not for this pass"
                       : "a pass has requests of one model, and this one asks for another";
     }
-    struct segment *s = &p->segments[pub->n_segments];
-    SIM_ASSERT(pub->n_segments < p->capacity);
-    if (want->role == SEGMENT_AHEAD) {
-        fault = ahead_take(c, p, want);
+    s.first_token = r->pub->kv_tokens;
+    s.emitted_tokens = 0;
+    s.gap_ns = 0;
+    if (s.role == SEGMENT_AHEAD) {
+        fault = ahead_take(c, p, &s);
         if (fault != NULL) {
             return fault;
         }
-    } else if (drafts || kv_reserve(c, r, want->n_tokens) == 0) {
+    } else if (drafts || kv_reserve(c, r, s.n_tokens) == 0) {
         SIM_ASSERT(!r->prefix_idle);
-        *s = (struct segment){r->pub, want->role, r->pub->kv_tokens, want->n_tokens, 0, 0};
         r->pub->pass = pub;
-        pub->n_segments++;
     } else {
         return core_no_room;
     }
     if (drafts) {
-        draft_take(r, s);
+        draft_take(r, &s);
     }
-    shape_add(pub, s, c->models[pub->shape.model].llm->sliding_window);
+    SIM_ASSERT(pub->n_segments < p->capacity);
+    p->segments[pub->n_segments++] = s;
+    shape_add(pub, &s, c->models[pub->shape.model].llm->sliding_window);
     return NULL;
 }
 
@@ -174,7 +173,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     const char *fault = NULL;
     uint32_t decodes = 0;
     for (; want < end && fault == NULL; want++) {
-        fault = segment_take(c, p, want);
+        fault = segment_take(c, p, *want);
         decodes += want->role == SEGMENT_DECODE;
     }
     p->steady = c->steady_until_ns > c->sched->now_ns && decodes == p->pub->n_segments &&
