@@ -30,13 +30,6 @@ static inline int kv_reserve(struct core *c, struct full_request *r, uint32_t ne
     return there ? 0 : kv_grow(c, r, new_tokens);
 }
 
-/* Units for decoding requests: free ones, and those of finished turns. */
-static inline uint64_t kv_blocks_spare(const struct core *c)
-{
-    uint64_t blocks = c->kv_blocks_free + c->kv_blocks_cold;
-    return blocks > c->kv_blocks_owed ? blocks - c->kv_blocks_owed : 0;
-}
-
 /* Blocks for that many tokens. The last block may be part empty, but has only one user. */
 static inline uint32_t kv_blocks_for(const struct core *c, uint64_t tokens)
 {
@@ -75,8 +68,8 @@ static inline uint64_t kv_state_blocks(const struct core *c, const struct full_r
     return (all - r->pub->kv_state_tokens) / c->setup->kv_block_tokens;
 }
 
-/* Blocks that the request lacks for new_tokens more tokens. */
-uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens);
+/* Whether there is KV for so many more tokens of each request of a decode pass. */
+bool kv_may_go_on(const struct core *c, const struct full_pass *p, uint32_t tokens);
 /* Reduces its KV to keep_tokens tokens. Shared blocks beyond these stay cached. */
 void kv_shrink(struct core *c, struct full_request *r, uint32_t keep_tokens);
 /* Stores a finished request's KV for the turn of that row; gives it at most want_tokens of them. */

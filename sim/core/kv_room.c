@@ -61,10 +61,15 @@ static inline void note_peak(struct core *c)
     }
 }
 
-uint64_t kv_blocks_lacking(const struct core *c, const struct full_request *r, uint32_t new_tokens)
+bool kv_may_go_on(const struct core *c, const struct full_pass *p, uint32_t tokens)
 {
-    uint32_t need = kv_blocks_for(c, (uint64_t)r->pub->kv_tokens + new_tokens);
-    return need > r->kv_blocks ? need - r->kv_blocks : 0;
+    uint64_t units = c->kv_blocks_owed;
+    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
+        const struct full_request *r = core_member(&p->segments[i]);
+        uint32_t need = kv_blocks_for(c, (uint64_t)r->pub->kv_tokens + tokens);
+        units += need > r->kv_blocks ? kv_units(c, r, need - r->kv_blocks) : 0;
+    }
+    return units <= c->kv_blocks_free + c->kv_blocks_cold;
 }
 
 /* Whether evicting all idle weights would be enough. If not, none is evicted in vain. */

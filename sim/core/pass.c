@@ -147,23 +147,14 @@ void core_launch_over(struct core *c, struct full_launch *l)
     FREE_PUT(c->dead_launches, l);
 }
 
-/* Whether there is KV for one more token of each request of the pass. */
-static bool may_go_on(const struct core *c, const struct full_pass *p)
-{
-    uint64_t blocks = 0;
-    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        blocks += kv_blocks_lacking(c, core_member(&p->segments[i]), 1);
-    }
-    return blocks * c->models[p->pub->shape.model].kv_units <= kv_blocks_spare(c);
-}
-
 static void pass_notify(struct core *c, struct full_pass *p)
 {
     c->result->events++;
     /* Since it was formed, the only events are the ends of its launch and of the pass. */
     bool alone = c->result->events == p->formed_events + 2;
     bool checked = !c->setup->collapse || c->setup->decision_log != NULL; /* else trusted */
-    if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && checked && may_go_on(c, p)) {
+    if (p->steady && alone && c->sched->now_ns < c->steady_until_ns && checked &&
+        kv_may_go_on(c, p, 1)) {
         c->expected = p;
         c->expected_as = NULL;
     }

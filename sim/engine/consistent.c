@@ -213,8 +213,6 @@ bool engine_consistent(const struct engine *e)
     for (uint8_t i = 0; i < m->n_devices; i++) {
         check_device(e, i);
         SIM_ASSERT(e->power.phase[i] == power_phase_of(e, i));
-        SIM_ASSERT(e->core.setup->dvfs[i].n == 0 ||
-                   e->governors[i].busy == (e->power.phase[i] != POWER_PHASE_IDLE));
     }
     for (const struct full_request *r = e->core.live_head; r != NULL; r = r->next_live) {
         const struct full_pass *p = core_pass(r->pub->pass);

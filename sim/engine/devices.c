@@ -187,13 +187,6 @@ static bool at_yield_point(const struct vexec *v)
            (l->yield == YIELD_LAYER && layer_begins);
 }
 
-static void next_kernel(struct engine *e, struct vexec *v)
-{
-    if (!frames_pause(e, v)) {
-        vexec_kernel_begin(e, v);
-    }
-}
-
 void device_event(struct engine *e, struct vexec *v)
 {
     SIM_ASSERT(v->phase == VEXEC_ENDING || v->phase == VEXEC_LEAD);
@@ -210,17 +203,16 @@ void device_kernel_ended(struct engine *e, struct vexec *v)
     if (!vexec_kernel_ends(e, v)) {
         return;
     }
-    if (v->op == v->l->pub->op_end) {
-        v->outcome = LAUNCH_OUTCOME_DONE;
+    bool done = v->op == v->l->pub->op_end;
+    bool yields = v->l->pub->stop_requested && v->in_flight_left == 0 && at_yield_point(v);
+    if (done || yields) {
+        v->outcome = done ? LAUNCH_OUTCOME_DONE : LAUNCH_OUTCOME_YIELDED;
         device_end(e, v);
-    } else if (v->l->pub->stop_requested && v->in_flight_left > 0) {
-        v->in_flight_left--;
-        next_kernel(e, v);
-    } else if (v->l->pub->stop_requested && at_yield_point(v)) {
-        v->outcome = LAUNCH_OUTCOME_YIELDED;
-        device_end(e, v);
-    } else {
-        next_kernel(e, v);
+        return;
+    }
+    v->in_flight_left -= v->in_flight_left > 0; /* none without a stop */
+    if (!frames_pause(e, v)) {
+        vexec_kernel_begin(e, v);
     }
 }
 
@@ -247,12 +239,9 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how)
     if (v->phase == VEXEC_ENDING) {
         return 0; /* it is ending already */
     }
-    if (v->phase == VEXEC_QUEUED) {
-        end_at(e, v, LAUNCH_OUTCOME_WITHDRAWN, e->now_ns);
-        return 0;
-    }
-    if (v->phase == VEXEC_LEAD) {
-        end_at(e, v, LAUNCH_OUTCOME_YIELDED, e->now_ns);
+    if (v->phase == VEXEC_QUEUED || v->phase == VEXEC_LEAD) {
+        bool queued = v->phase == VEXEC_QUEUED;
+        end_at(e, v, queued ? LAUNCH_OUTCOME_WITHDRAWN : LAUNCH_OUTCOME_YIELDED, e->now_ns);
         return 0;
     }
     if (l->pub->yield == YIELD_PASS && !how.now) {

@@ -156,9 +156,7 @@ struct throttle {
 /* The frequency step of a device. Without steps, speed and power are 1. */
 struct governor {
     uint32_t step;
-    double speed, power;                        /* as a share of the highest step's */
-    uint32_t cheapest[POWER_PHASE_PREFILL + 1]; /* step of least energy for each phase */
-    bool busy;
+    double speed, power; /* as a share of the highest step's */
     int64_t busy_since_ns;
     int64_t busy_ns;   /* busy time in this period up to busy_since_ns */
     struct job period; /* waits for the end of the period, if there is one */

@@ -19,15 +19,16 @@ static const struct sim_dvfs *dvfs_of(const struct engine *e, uint8_t device)
 }
 
 /* Work of 1 s at full speed costs (platform + idle + above x power) / speed joules. */
-static uint32_t cheapest(const struct engine *e, uint8_t device, double full_watts)
+static uint32_t cheapest(const struct engine *e, uint8_t device, bool prefill)
 {
     const struct sim_dvfs *d = dvfs_of(e, device);
     const struct machine *m = e->core.setup->machine;
-    double idle = m->devices[device].idle_watts;
+    const struct device *on = &m->devices[device];
+    double idle = on->idle_watts, full = prefill ? on->prefill_watts : on->decode_watts;
     uint32_t best = d->n - 1;
     double least = HUGE_VAL;
     for (uint32_t i = d->n; i-- > 0;) {
-        double above = (full_watts - idle) * d->steps[i].power;
+        double above = (full - idle) * d->steps[i].power;
         double joules = (m->idle_watts + idle + above) / d->steps[i].speed;
         best = joules < least ? i : best;
         least = joules < least ? joules : least;
@@ -43,10 +44,7 @@ void governor_init(struct engine *e)
         *g = (struct governor){
             .speed = 1.0, .power = 1.0, .period = job_of(EVENT_GOVERNOR, i, NULL)};
         if (i < m->n_devices && dvfs_of(e, i)->n > 0) {
-            const struct device *d = &m->devices[i];
             e->governed = true;
-            g->cheapest[POWER_PHASE_PREFILL] = cheapest(e, i, d->prefill_watts);
-            g->cheapest[POWER_PHASE_DECODE] = cheapest(e, i, d->decode_watts);
             g->speed = dvfs_of(e, i)->steps[0].speed;
             g->power = dvfs_of(e, i)->steps[0].power;
             CORE_OBSERVE(&e->core, step, e->now_ns, i, g->speed);
@@ -55,11 +53,16 @@ void governor_init(struct engine *e)
     e->core.result->dvfs.known = e->governed;
 }
 
+static bool is_busy(const struct engine *e, uint8_t device)
+{
+    return e->power.phase[device] != POWER_PHASE_IDLE;
+}
+
 /* Adds the busy time since the last call. */
 static void account(struct engine *e, uint8_t device)
 {
     struct governor *g = &e->governors[device];
-    int64_t ns = g->busy ? e->now_ns - g->busy_since_ns : 0;
+    int64_t ns = is_busy(e, device) ? e->now_ns - g->busy_since_ns : 0;
     SIM_ASSERT(ns >= 0);
     g->busy_ns += ns;
     g->busy_since_ns = e->now_ns;
@@ -99,11 +102,11 @@ void governor_phase(struct engine *e, uint8_t device, enum power_phase phase)
     if (d->n == 0) {
         return;
     }
-    account(e, device);
-    g->busy = phase != POWER_PHASE_IDLE;
-    if (d->rule == SIM_DVFS_ENERGY && g->busy) {
-        (void)take_step(e, device, g->cheapest[phase]);
-    } else if (d->rule == SIM_DVFS_UTILISATION && g->busy && !g->period.waits) {
+    account(e, device); /* power.c sets the phase after this call */
+    bool busy = phase != POWER_PHASE_IDLE;
+    if (d->rule == SIM_DVFS_ENERGY && busy) {
+        (void)take_step(e, device, cheapest(e, device, phase == POWER_PHASE_PREFILL));
+    } else if (d->rule == SIM_DVFS_UTILISATION && busy && !g->period.waits) {
         begin_period(e, device);
     }
 }
@@ -119,7 +122,7 @@ bool governor_event(struct engine *e, uint8_t device)
     while (step + 1 < d->n && d->steps[step].speed < wanted) {
         step++;
     }
-    if (g->busy || step > 0) {
+    if (is_busy(e, device) || step > 0) {
         begin_period(e, device);
     }
     return take_step(e, device, step);

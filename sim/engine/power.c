@@ -30,9 +30,13 @@ void power_init(struct engine *e)
     watts_change(e, OBSERVER_DOMAIN_HOST, 0.0);
 }
 
-static inline void change(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
+/* Sets a domain's state. Returns whether it changed. */
+static inline bool set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
 {
     struct power *p = &e->power;
+    if (p->phase[domain] == phase && p->watts[domain] == watts) {
+        return false;
+    }
     SIM_ASSERT(e->now_ns >= p->since_ns[domain] && e->now_ns >= p->total_since_ns);
     SIM_ASSERT(domain < OBSERVER_DOMAINS && watts >= 0.0 && isfinite(watts));
     p->joules[domain] += p->watts[domain] * units_s_from_ns(e->now_ns - p->since_ns[domain]);
@@ -44,16 +48,7 @@ static inline void change(struct engine *e, uint8_t domain, enum power_phase pha
         watts_change(e, domain, watts);
     }
     CORE_OBSERVE(&e->core, power, e->now_ns, domain, phase, watts);
-}
-
-/* Sets a domain's state. Returns whether it changed. */
-static inline bool set(struct engine *e, uint8_t domain, enum power_phase phase, double watts)
-{
-    bool other = e->power.phase[domain] != phase || e->power.watts[domain] != watts;
-    if (other) {
-        change(e, domain, phase, watts);
-    }
-    return other;
+    return true;
 }
 
 /* A busy-polling coordinator draws power while work is on a device; sampling occupies one CPU

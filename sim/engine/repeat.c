@@ -55,19 +55,8 @@ static uint32_t most_iterations(const struct engine *e, const struct full_pass *
         }
     }
     SIM_ASSERT(most > 0); /* a request with all its tokens is in no pass */
-    for (; most > 0; most /= 2) {
-        uint32_t units = c->models[p->pub->shape.model].kv_units;
-        uint64_t need = (uint64_t)p->pub->n_segments * (most / c->setup->kv_block_tokens + 1);
-        if (need * units <= kv_blocks_spare(c)) { /* an upper bound, quick to compute */
-            break;
-        }
-        need = 0;
-        for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-            need += kv_blocks_lacking(c, core_member(&p->segments[i]), most);
-        }
-        if (need * units <= kv_blocks_spare(c)) {
-            break;
-        }
+    while (most > 0 && !kv_may_go_on(c, p, most)) {
+        most /= 2;
     }
     return most;
 }
