@@ -5,7 +5,7 @@
 
 void core_request_cancel(struct core *c, struct full_request *r)
 {
-    if (!r->alive) {
+    if (r == NULL) {
         return; /* it finished or was shed before its user gave up */
     }
     /* Kernels or the loader use its KV, so it leaves when they are done. */

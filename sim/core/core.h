@@ -111,9 +111,8 @@ struct core {
     struct map residents; /* struct resident *, by key */
     struct resident *free_residents;
     double resident_bytes;
-    double mapped_bytes; /* residents that init mapped */
-    bool weights_mapped; /* mapped residents contain the weights, so only the larger of both counts
-                          */
+    double mapped_bytes; /* residents that init mapped. They contain the weights, so only the larger
+                            of both counts */
     double memory_bytes; /* for weights, residents, KV and other programs */
     struct machine_state conditions; /* memory_free_bytes and battery_frac are computed on demand */
 
@@ -174,7 +173,7 @@ static inline void core_advance(struct core *c, int64_t now_ns)
 }
 
 void core_request_arrives(struct core *c, uint32_t row);
-void core_request_cancel(struct core *c, struct full_request *r);
+void core_request_cancel(struct core *c, struct full_request *r); /* NULL: it has left */
 void core_launch_started(struct core *c, struct full_launch *l, int64_t lead_ns);
 /* The first kernel of a launch starts, after the host's lead: the requests of its pass are in
  * service from now on. Later calls for the pass do nothing. */

@@ -37,7 +37,7 @@ static double held_bytes(const struct core *c, double residents)
 {
     double weights = c->n_models > 1 ? 0.0 : resident_weight_bytes(c);
     return c->setup->runtime_bytes +
-           (c->weights_mapped ? fmax(weights, residents) : weights + residents);
+           (c->mapped_bytes > 0.0 ? fmax(weights, residents) : weights + residents);
 }
 
 static double kv_block_bytes(const struct core *c)
@@ -168,16 +168,16 @@ int core_map(struct core *c, struct resident_key key, double bytes)
     struct resident *r;
     /* Before resident_add computes whether the block fits: mapped graphs hold the weights, which
      * must not count twice. */
-    bool mapped = c->weights_mapped;
-    c->weights_mapped = true;
+    double before = c->mapped_bytes;
+    c->mapped_bytes += bytes;
     int rc = graph_block_new(c, key, bytes, &r);
-    c->weights_mapped = rc == 0 || mapped;
-    if (rc == 0) {
+    if (rc != 0) {
+        c->mapped_bytes = before;
+    } else {
         BECOMES(resident, r->state, RESIDENT_READY);
         /* A request can have only the KV that mapped graphs leave (kv_capacity_tokens), also where
          * they are evicted: graphs of another version replace them. */
         c->kv_blocks_mapped = c->kv_blocks_lent;
-        c->mapped_bytes = c->resident_bytes;
         CORE_OBSERVE(c, resident, c->sched->now_ns, key, RESIDENT_READY);
     }
     return rc;

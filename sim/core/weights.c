@@ -25,7 +25,7 @@ static double bytes_of(const struct core *c, uint32_t model)
 /* Bytes of a model's weights, without what mapped graphs contain of the first model's. */
 static double bytes_beside_graphs(const struct core *c, uint32_t model)
 {
-    bool mapped = model == 0 && c->weights_mapped;
+    bool mapped = model == 0 && c->mapped_bytes > 0.0;
     return mapped ? fmax(0.0, bytes_of(c, 0) - c->mapped_bytes) : bytes_of(c, model);
 }
 
@@ -49,7 +49,7 @@ void weights_init(struct core *c)
 {
     for (uint32_t i = 0; i < c->n_models && c->n_models > 1; i++) {
         struct core_model *m = &c->models[i];
-        m->stays = i == 0 ? c->weights_mapped : i == c->sched->draft_model;
+        m->stays = i == 0 ? c->mapped_bytes > 0.0 : i == c->sched->draft_model;
         if (c->setup->weights_at_start || m->stays) {
             m->weights = resident_add(c, key_of(i), bytes_beside_graphs(c, i));
         }

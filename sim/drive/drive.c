@@ -167,13 +167,9 @@ static void handle(struct drive *d, const struct eventq_event *ev)
     case DRIVE_EVENT_TURN:
         arrive(d, (uint32_t)ev->payload);
         break;
-    case DRIVE_EVENT_CANCEL: {
-        struct full_request *r = core_request_find(c, (uint32_t)ev->payload);
-        if (r != NULL) {
-            core_request_cancel(c, r);
-        }
+    case DRIVE_EVENT_CANCEL:
+        core_request_cancel(c, core_request_find(c, (uint32_t)ev->payload));
         break;
-    }
     case DRIVE_EVENT_TIMER:
         core_timer(c);
         break;

@@ -51,21 +51,6 @@ static void make_noisy(const struct engine *e, struct kernel_cost *c, double fac
     c->load_ns = (int64_t)fmax(round((double)c->load_ns * factor), least);
 }
 
-static void run_finish(struct engine *e, struct kernel_run *r, double factor)
-{
-    if (factor != 1.0) {
-        make_noisy(e, &r->full, factor);
-        make_noisy(e, &r->last, factor);
-        r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* so that time passes */
-        r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
-    }
-    costs_audit(e, &r->last);
-    if (r->n > 1) {
-        costs_audit(e, &r->full);
-    }
-    SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
-}
-
 /* The factor by which the true time differs from the model's. It depends on the work, so that it is
  * equal for all policies. */
 static double drawn_factor(const struct engine *e, const struct launch *l)
@@ -93,14 +78,32 @@ static inline double truth_factor(const struct engine *e, const struct launch *l
     return s->hang_frac > 0.0 && hangs(s, l) ? factor * s->hang_factor : factor;
 }
 
+/* Gets the cost of one op from the model. */
+__attribute__((noinline)) static void ask(struct engine *e, const struct launch *l, enum op_kind op,
+                                          uint32_t rows, double factor, struct kernel_run *r)
+{
+    const struct work_shape *w = &l->pass->shape;
+    kernel_run_fill(e->core.models[w->model].truth, w, op, l->device, l->graph, rows, l->chunk_rows,
+                    l->columns, r);
+    if (factor != 1.0) {
+        make_noisy(e, &r->full, factor);
+        make_noisy(e, &r->last, factor);
+        r->last.t_ns = r->last.t_ns < 1 ? 1 : r->last.t_ns; /* so that time passes */
+        r->last.load_ns = r->last.load_ns < 1 ? 1 : r->last.load_ns;
+    }
+    costs_audit(e, &r->last);
+    if (r->n > 1) {
+        costs_audit(e, &r->full);
+    }
+    SIM_ASSERT(r->n >= 1 && vexec_demand(&r->full) >= 0.0 && vexec_demand(&r->last) >= 0.0);
+}
+
 /* Whether a cached cost equals the model's. */
 static bool cost_is(struct engine *e, const struct launch *l, enum op_kind op, uint32_t rows,
                     const struct kernel_run *run)
 {
     struct kernel_run now;
-    kernel_run_fill(e->core.models[l->pass->shape.model].truth, &l->pass->shape, op, l->device,
-                    l->graph, rows, l->chunk_rows, l->columns, &now);
-    run_finish(e, &now, truth_factor(e, l));
+    ask(e, l, op, rows, truth_factor(e, l), &now);
     SIM_ASSERT(run->n == now.n && run->outside == now.outside);
     SIM_ASSERT(run->last.t_ns == now.last.t_ns && run->last.bytes == now.last.bytes);
     SIM_ASSERT(run->full.t_ns == now.full.t_ns && run->full.bytes == now.full.bytes);
@@ -122,19 +125,6 @@ static inline bool same_context(const struct work_shape *x, const struct work_sh
            x->max_context_tokens == y->max_context_tokens;
 }
 
-/* Gets the cost of one op from the model. */
-__attribute__((noinline)) static void ask(struct engine *e, const struct launch *l, enum op_kind op,
-                                          uint32_t rows, double factor, struct costs *p)
-{
-    const struct work_shape *w = &l->pass->shape;
-    struct kernel_run *run = &p->run[op];
-    kernel_run_fill(e->core.models[w->model].truth, w, op, l->device, l->graph, rows, l->chunk_rows,
-                    l->columns, run);
-    run_finish(e, run, factor);
-    p->known[op] = true;
-    p->attention = attends(op) ? *w : p->attention;
-}
-
 /* Returns the kernels of the launch's first op, or of a later one. Attention is for one context, so
  * the launch has it by itself. */
 static inline struct kernel_run *cost_of(struct engine *e, struct vexec *v, enum op_kind op,
@@ -144,7 +134,9 @@ static inline struct kernel_run *cost_of(struct engine *e, struct vexec *v, enum
     struct costs *p = v->costs[later && v->costs[1] != NULL];
     struct kernel_run *run = &p->run[op];
     if (!p->known[op] || (attends(op) && !same_context(&p->attention, &l->pass->shape))) {
-        ask(e, l, op, rows, factor, p);
+        ask(e, l, op, rows, factor, run);
+        p->known[op] = true;
+        p->attention = attends(op) ? l->pass->shape : p->attention;
     }
     SIM_ASSERT(cost_is(e, l, op, rows, run));
     if (attends(op)) {

@@ -106,10 +106,8 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
         (void)(c->fruitless > MAX_FRUITLESS && stalled(e));
         break;
     case EVENT_LOAD:
-        channel_event(e, &e->loader);
-        break;
     case EVENT_COMPILE:
-        channel_event(e, &e->compiler);
+        channel_event(e, kind == EVENT_LOAD ? &e->loader : &e->compiler);
         break;
     case EVENT_PASS_TAIL:
         power_tail(e, -1);
@@ -125,14 +123,9 @@ static inline void handle(struct engine *e, enum event_kind kind, uint64_t paylo
         c->last_progress_ns = c->n_live == 0 ? e->now_ns : c->last_progress_ns;
         core_request_arrives(c, (uint32_t)payload);
         break;
-    case EVENT_CANCEL: {
-        /* The request may have ended already. */
-        struct full_request *r = core_request_find(c, (uint32_t)payload);
-        if (r != NULL) {
-            core_request_cancel(c, r);
-        }
+    case EVENT_CANCEL:
+        core_request_cancel(c, core_request_find(c, (uint32_t)payload));
         break;
-    }
     case EVENT_TIMER:
         if (job != NULL) { /* end of sched_occupy */
             power_device(e, job->device);
