@@ -151,8 +151,11 @@ IN_PLACE void batch_add(const struct roofline *r, const struct kernel_query *q, 
         t->launch_s += p->attention_launches * further * c->launch_s;
         again += p->kv_gather_frac * r->kv_bytes_per_key * t->keys * further / w->sequences;
         /* Columns without a head read nothing, but wait for those with one. */
-        double keys = keys_read(p, w, r->far_lacking_frac[q->device]);
-        t->launch_s += r->lacking_key_bytes[q->device] * keys * q->rows / w->rows / c->bytes_per_s;
+        double lacking = r->lacking_key_bytes[q->device];
+        if (lacking > 0.0) {
+            double keys = keys_read(p, w, r->far_lacking_frac[q->device]);
+            t->launch_s += lacking * keys * q->rows / w->rows / c->bytes_per_s;
+        }
     }
     /* This time is added to that of launches, not to the roofline's memory time. There it would
      * have no effect in compute-bound passes, so decodes of mixed passes would be free. */

@@ -72,11 +72,11 @@ static inline void shape_add(struct pass *p, const struct segment *s, uint32_t w
     p->has_reactive |= s->request->cls == REQUEST_CLASS_REACTIVE;
 }
 
-/* Calls `it` for the requests of valid segments from `from` on. */
-static void prefixes_do(struct core *c, const struct pass_spec *spec, uint32_t from,
+/* Calls `it` for the requests of valid segments. */
+static void prefixes_do(struct core *c, const struct pass_spec *spec,
                         void (*it)(struct core *c, struct full_request *r))
 {
-    for (uint32_t i = from; i < spec->n_segments; i++) {
+    for (uint32_t i = 0; i < spec->n_segments; i++) {
         struct full_request *r = core_request(spec->segments[i].request);
         if (segment_fault(&spec->segments[i], r) == NULL) {
             it(c, r);
@@ -186,9 +186,7 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
     }
     if (fault != NULL) {
         pass_undo(c, p);
-        /* kv_prefix_used was called for the segment without room, too. */
-        uint32_t reached = (uint32_t)(want - spec->segments) - (fault == core_no_room);
-        prefixes_do(c, spec, reached, kv_prefix_rest);
+        prefixes_do(c, spec, kv_prefix_rest);
         return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
                                      : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);
     }
@@ -203,7 +201,7 @@ int core_pass_form(struct core *c, const struct pass_spec *spec, struct pass **o
     /* Mark the prefixes of all segments as used first, so that making room for one segment does not
      * drop the prefix of another one. */
     if (c->kv_blocks_idle > 0 || c->prefixes != NULL) {
-        prefixes_do(c, spec, 0, kv_prefix_used);
+        prefixes_do(c, spec, kv_prefix_used);
     }
     int rc = segments_take(c, p, spec);
     if (rc != 0) {
