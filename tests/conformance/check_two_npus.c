@@ -398,6 +398,7 @@ START_TEST(rates_without_a_fill_are_halved)
     r->attention_frac = 0.3;
     r->decode_attention_frac = 0.1;
     r->special_attention_frac = 0.2;
+    r->kv_columns = 8;
     r->recurrence_frac = 0.05;
     const double whole = r->many.flop_per_s;
     halve();
@@ -407,6 +408,7 @@ START_TEST(rates_without_a_fill_are_halved)
         ck_assert_double_eq_tol(part->attention_frac * rate / whole, 0.15, 1e-9);
         ck_assert_double_eq_tol(part->decode_attention_frac * rate / whole, 0.05, 1e-9);
         ck_assert_double_eq_tol(part->special_attention_frac * rate / whole, 0.1, 1e-9);
+        ck_assert_uint_eq(part->kv_columns, 4);
         ck_assert_double_eq_tol(part->recurrence_frac * rate / whole, 0.025, 1e-9);
     }
 }

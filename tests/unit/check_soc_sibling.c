@@ -301,9 +301,32 @@ START_TEST(an_npu_gets_what_a_slow_memory_has_for_an_engine)
 }
 END_TEST
 
+/* Kernels of the runtime are those of chips of the family: the sibling's if none is given. */
+START_TEST(a_machine_of_another_family_has_no_kernels_of_it)
+{
+    static const char *const families[] = {NULL, "another", ""};
+    static const char *const keys[] = {"kv_columns", "decode_window", "further_launches"};
+    struct err e = ERR_INIT;
+    cJSON *from = json_read_file(datadir_path("hwmodels/soc/ryzen-ai-xdna2.json"), &e);
+    ck_assert_int_eq(conformal_read(datadir_path("hwmodels/residuals.csv"), &table, &e), 0);
+    struct soc_sibling o = {.name = "new-one", .like = "ryzen-ai-xdna2", .family = families[_i]};
+    cJSON *to = soc_sibling_tree(from, &o, &table, &e);
+    const cJSON *entries = member(cJSON_GetArrayItem(member(to, "devices"), 0), "runtimes");
+    const cJSON *entry = cJSON_GetArrayItem(entries, 1);
+    ck_assert_str_eq(text(entry, "runtime"), "fastflowlm-0.9");
+    for (int k = 0; k < 3; k++) {
+        ck_assert_int_eq(member(entry, keys[k]) != NULL, _i == 0);
+    }
+    ck_assert_ptr_nonnull(member(entry, "recurrence"));
+    cJSON_Delete(to);
+    cJSON_Delete(from);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("sibling", .timeout_s = 60),
     LOOP(every_number_is_its_siblings_or_scaled, 8),
     LOOP(an_npu_gets_what_a_slow_memory_has_for_an_engine, 3),
+    LOOP(a_machine_of_another_family_has_no_kernels_of_it, 3),
 };
 SUITE_MAIN("machines from siblings", suite)
