@@ -425,6 +425,9 @@ static int run(void *values, struct err *e)
     if (until_first(o) && o->have_job) {
         return err_add(e, "--until first-token: a job ends with the last token of a request");
     }
+    if (until_first(o) && o->interference) {
+        return err_add(e, "--until first-token: goes with --request, not with --interference");
+    }
     return load_and_explain(o, e);
 }
 
