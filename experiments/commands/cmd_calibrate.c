@@ -212,6 +212,9 @@ static int run(void *values, struct err *e)
     if (o->measured.n > 0 && o->soc != NULL && o->points == NULL && o->residuals == NULL) {
         return update(o, e);
     }
+    if (o->out != NULL && o->soc == NULL && (o->memory || o->residuals != NULL)) {
+        return err_add(e, "-o: is for the file of --soc; --residuals and --memory write none");
+    }
     if (o->memory && o->points != NULL && o->soc == NULL && o->residuals == NULL) {
         return memory(o, e);
     }

@@ -320,6 +320,13 @@ static int run(void *values, struct err *e)
     if (o->headline && (o->fit != NULL || o->list || o->brief)) {
         return err_add(e, "--headline: excludes --fit, --list and --brief");
     }
+    bool of_fit = o->under != NULL || o->state != NULL || o->witness != NULL || o->confirm > 0;
+    if (o->fit == NULL && (of_fit || strcmp(o->over, "all") != 0)) {
+        return err_add(e, "--under, --over, --state, --witness and --confirm go with --fit");
+    }
+    if (o->fit != NULL && (o->ids.n > 0 || o->list || o->brief)) {
+        return err_add(e, "--fit: names its claims itself, and takes no ID, --list and --brief");
+    }
     return job_options_work(&o->work, o->output.quiet, judge, o, e);
 }
 

@@ -184,6 +184,14 @@ static int settle(struct options *o, struct err *e)
     if (o->slurm.tasks > 0 && (o->sweep.shards > 1 || o->format != NULL)) {
         return err_add(e, "--slurm excludes --shard and --export");
     }
+    if (o->dry_run && o->format != NULL && o->spec != NULL) {
+        return err_add(e, "--dry-run excludes --export: there are no results");
+    }
+    bool of_runs = o->policies.n > 0 || o->sweep.shards > 1 || o->dry_run || o->fail_fast;
+    if (o->spec == NULL && of_runs) {
+        return err_add(e, "without an experiment file sweep prints what is in the store; --policy, "
+                          "--shard, --dry-run and --fail-fast belong to a file");
+    }
     return 0;
 }
 

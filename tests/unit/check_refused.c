@@ -38,6 +38,12 @@ struct line {
 #define WHOLE_TABLE                                                                                \
     "--energy and --corun are of all machines and models of their table: --soc and --llm do not "  \
     "go with them"
+#define FITS "--under, --over, --state, --witness and --confirm go with --fit"
+#define FITTED "--fit: names its claims itself, and takes no ID, --list and --brief"
+#define NO_SOC_FILE "-o: is for the file of --soc; --residuals and --memory write none"
+#define NO_FILE                                                                                    \
+    "without an experiment file sweep prints what is in the store; --policy, --shard, --dry-run "  \
+    "and --fail-fast belong to a file"
 #define SLURM "--slurm excludes --shard and --export"
 #define NO_SLURM "--slurm-scripts and --slurm-option go with --slurm TASKS"
 #define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
@@ -219,6 +225,13 @@ static const struct line lines[] = {
     {&cmd_sweep, "s.json -o s.db --slurm 2 --export csv", SLURM},
     {&cmd_sweep, "s.json -o s.db --slurm-scripts", NO_SLURM},
     {&cmd_sweep, "s.json -o s.db --slurm-option=--mem=2G", NO_SLURM},
+    {&cmd_sweep, "s.json -o s.db --dry-run --export csv",
+     "--dry-run excludes --export: there are no results"},
+    {&cmd_sweep, "-o s.db --export csv --policy fcfs", NO_FILE},
+    {&cmd_sweep, "-o s.db --export csv --shard 1/2", NO_FILE},
+    {&cmd_sweep, "--export csv --dry-run", NO_FILE},
+    {&cmd_sweep, "-o s.db --export csv --fail-fast", NO_FILE},
+    {&cmd_sweep, "-o s.db --export csv --jobs 2", NULL},
 
     {&cmd_observe, "--url http://127.0.0.1:1/v1", "--url and --trace are needed"},
     {&cmd_observe, "--trace t.csv", "--url and --trace are needed"},
@@ -233,6 +246,14 @@ static const struct line lines[] = {
     {&cmd_claims, "--headline --fit C1", "--headline: excludes --fit, --list and --brief"},
     {&cmd_claims, "--headline --list", "--headline: excludes --fit, --list and --brief"},
     {&cmd_claims, "--headline --brief", "--headline: excludes --fit, --list and --brief"},
+    {&cmd_claims, "--under C1", FITS},
+    {&cmd_claims, "--over a", FITS},
+    {&cmd_claims, "--state f", FITS},
+    {&cmd_claims, "--list --witness f", FITS},
+    {&cmd_claims, "--confirm 3", FITS},
+    {&cmd_claims, "C1 --fit C2", FITTED},
+    {&cmd_claims, "--list --fit C2", FITTED},
+    {&cmd_claims, "--brief --fit C2", FITTED},
     {&cmd_claims, "--list --set a", "--set a: must be PATH=VALUE"},
     {&cmd_claims, "--list --policy a", "--policy a: must be NAME:key=value"},
     {&cmd_claims, "--list --scale a", "--scale a: must be KIND:key=value"},
@@ -286,6 +307,9 @@ static const struct line lines[] = {
      "--s: \"1;2\" is not a list of integers such as 10,12,8"},
 
     {&cmd_calibrate, "--points a", NULL},
+    {&cmd_calibrate, "--points a -o a.json", NULL},
+    {&cmd_calibrate, "--points a --memory -o a.json", NO_SOC_FILE},
+    {&cmd_calibrate, "--points a --residuals r.csv -o a.json", NO_SOC_FILE},
     {&cmd_calibrate, "--soc a", NULL},
     {&cmd_send_in, "-o .tar.gz", "-o '.tar.gz': must be a path ending in .tar.gz"},
     {&cmd_send_in, "-o a.tar.gx", "-o 'a.tar.gx': must be a path ending in .tar.gz"},
