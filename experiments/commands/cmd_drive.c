@@ -184,6 +184,18 @@ static int check_runs(const struct drive_values *o, struct err *e)
         return err_add(e, "--calibrate and --repeat of one policy print text only; --compare has "
                           "all runs as data");
     }
+    if (o->datasheet != NULL && !o->compare) {
+        return err_add(e, "--beside-soc goes with --compare");
+    }
+    if (o->trace_only && o->calibrate.n == 0) {
+        return err_add(e, "--trace-only goes with --calibrate");
+    }
+    if (o->calibrate.n > 0 && !o->compare &&
+        (o->config.trace != NULL || o->config.workload != NULL)) {
+        return err_add(e,
+                       "--calibrate runs its own traces; --trace and --workload are of --compare "
+                       "and of a run");
+    }
     return o->out != NULL && o->calibrate.n == 0
                ? err_add(e, "-o is the SoC file of --calibrate, which is not given")
                : 0;

@@ -44,6 +44,8 @@ struct line {
 #define NO_FILE                                                                                    \
     "without an experiment file sweep prints what is in the store; --policy, --shard, --dry-run "  \
     "and --fail-fast belong to a file"
+#define OWN_TRACES                                                                                 \
+    "--calibrate runs its own traces; --trace and --workload are of --compare and of a run"
 #define SLURM "--slurm excludes --shard and --export"
 #define NO_SLURM "--slurm-scripts and --slurm-option go with --slurm TASKS"
 #define RANDOM "graphs: --random goes with --seed, --keep-old and --json only"
@@ -261,6 +263,12 @@ static const struct line lines[] = {
     {&cmd_drive, "--policy fcfs --calibrate t.csv", "--calibrate needs -o FILE.json"},
     {&cmd_drive, "--policy fcfs --explain --timeline a.json",
      "--explain and --timeline: one of them a run"},
+    {&cmd_drive, "--policy fcfs --beside-soc two-cores", "--beside-soc goes with --compare"},
+    {&cmd_drive, "--policy fcfs --trace-only", "--trace-only goes with --calibrate"},
+    {&cmd_drive, "--calibrate t.csv -o a.json --trace u.csv", OWN_TRACES},
+    {&cmd_drive, "--calibrate t.csv -o a.json --workload mixed", OWN_TRACES},
+    {&cmd_drive, "--compare --policy fcfs --calibrate t.csv -o a.json --trace u.csv --trace-only",
+     "--compare needs at least two --policy"},
     {&cmd_drive, "--compare --policy fcfs", "--compare needs at least two --policy"},
     {&cmd_drive, "--trace t.csv", "one --policy is needed (several with --compare)"},
     {&cmd_drive, "--policy fcfs --policy edf", "one --policy is needed (several with --compare)"},
