@@ -1,5 +1,6 @@
 #include "experiments/falsify/space.h"
 
+#include "experiments/run/models.h"
 #include "experiments/shell/cli.h"
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
@@ -170,6 +171,20 @@ static void drop_idle_axes(struct space *s)
     }
 }
 
+/* KV tokens that the first run has room for. The memory of a runtime depends on its prompts. */
+static double kv_tokens_left(const struct config_options *o, const struct config *c)
+{
+    SCOPED(err_fini) struct err none = ERR_INIT; /* its runs have the errors */
+    SCOPED(trace_fini) struct trace t = {0};
+    if (c->sim.kv_capacity_tokens > 0) {
+        return c->sim.kv_capacity_tokens;
+    }
+    (void)config_trace(o, config_seed(o->seed, 0), CONFIG_AS_WRITTEN, &t, &none);
+    double usable = c->soc.machine.memory_bytes * c->soc.machine.memory_usable_frac;
+    double weights = (double)c->sim.weight_copies * c->llm.weight_bytes;
+    return (usable - weights - models_runtime_bytes(c, &t)) / c->llm.kv_bytes_per_token;
+}
+
 int space_init(struct space *s, const struct config_options *o, const struct config *c,
                const char *over, struct err *e)
 {
@@ -202,10 +217,7 @@ int space_init(struct space *s, const struct config_options *o, const struct con
     if (workload && read_workload(s, spec, e) != 0) {
         return -EINVAL;
     }
-    double usable = c->soc.machine.memory_bytes * c->soc.machine.memory_usable_frac;
-    double left = usable - (double)c->sim.weight_copies * c->llm.weight_bytes;
-    s->kv_tokens = c->sim.kv_capacity_tokens > 0 ? (double)c->sim.kv_capacity_tokens
-                                                 : left / c->llm.kv_bytes_per_token;
+    s->kv_tokens = kv_tokens_left(o, c);
     find_numbers(s, c);
     if (o->n_sets + s->n_numbers + 1 > CONFIG_MAX_SETS) { /* 1 for KV */
         return err_add(e,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experiments/falsify/falsify.h"
+#include "experiments/run/runner.h"
 #include "sim/base/json.h"
 #include "sim/base/portable.h"
 #include "sim/base/rng.h"
@@ -501,11 +502,40 @@ START_TEST(factors_of_the_machine_reach_every_number)
 }
 END_TEST
 
+/* The nominal KV is that of a run, also where runs count the memory of their runtime. */
+START_TEST(nominal_kv_is_that_of_a_run)
+{
+    uint64_t tokens[2];
+    for (int i = 0; i < 2; i++) {
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        SCOPED(trace_fini) struct trace t = {0};
+        SCOPED(runner_result_fini) struct runner_result r;
+        struct config_policy p;
+        const struct runner_options opt = {0};
+        options = config_options_default();
+        options.soc = "core-ultra-7-258v";
+        options.workload = "mixed:duration_s=60";
+        config_options_set(&options, i == 0 ? "soc.devices.igpu.footprint.counted=false"
+                                            : "soc.devices.igpu.footprint.counted=true");
+        ck_assert_int_eq(config_load(&config, &options, &e), 0);
+        ck_assert_int_eq(space_init(&space, &options, &config, "machine", &e), 0);
+        ck_assert_int_eq(config_policy_parse(&p, "fcfs", &e), 0);
+        ck_assert_int_eq(config_trace(&options, options.seed, CONFIG_AS_WRITTEN, &t, &e), 0);
+        ck_assert_int_eq(runner_run(&config, &p, &t, options.seed, &opt, &r, &e), 0);
+        tokens[i] = r.sim.kv_capacity_tokens;
+        ck_assert_uint_eq((uint64_t)space.kv_tokens, tokens[i]);
+        close_space();
+    }
+    ck_assert_uint_lt(tokens[1], tokens[0]);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("falsify anew"),
     LOOP(a_search_asks_what_a_second_one_would, sizeof searches / sizeof searches[0]),
     TEST(axes_have_their_bounds_and_values),
     TEST(a_point_is_a_command),
     LOOP(factors_of_the_machine_reach_every_number, sizeof machines / sizeof machines[0]),
+    TEST(nominal_kv_is_that_of_a_run),
 };
 SUITE_MAIN("falsify anew", suite)
