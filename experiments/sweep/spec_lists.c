@@ -105,9 +105,9 @@ static void add_axis(const struct spec *s, struct spec_dimension *d, const char 
         d->n = a->n;
     } else if (a->n != d->n) {
         (void)err_add(e,
-                      "%s: %s: has %" PRIu32 " values, %s has %" PRIu32
+                      "%s: %s: has %" PRIu32 " value%s, %s has %" PRIu32
                       "; the lists of one zip group must be equally long",
-                      s->file, a->path, a->n, d->axes[0].path, d->n);
+                      s->file, a->path, a->n, text_plural(a->n), d->axes[0].path, d->n);
     }
 }
 

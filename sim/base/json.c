@@ -172,7 +172,10 @@ static void number_form(char *out, size_t size, const char *what, double min, do
     if (max >= DBL_MAX) {
         (void)snprintf(out, size, "%s >= %g", what, min);
     } else {
-        (void)snprintf(out, size, "%s from %g to %g", what, min, max);
+        /* 1048575 must not be printed as 1.04858e+06, which is above it. */
+        OWNED char *brief = xformat("%g", max);
+        (void)snprintf(out, size, "%s from %g to %.*g", what, min,
+                       strtod(brief, NULL) == max ? 6 : 9, max);
     }
 }
 

@@ -204,7 +204,7 @@ START_TEST(lists_have_their_form)
          "zip[0]: must be an object {...}\nzip[2]: empty: 0 runs");
     says("{\"zip\": [{\"rate\": [1, 2], \"seed\": [1, 2, 3], \"soc\": [\"a\"]}]}",
          "zip[0].seed: has 3 values, zip[0].rate has 2; the lists of one zip group must be equally "
-         "long\nzip[0].soc: has 1 values, zip[0].rate has 2; the lists of one zip group must be "
+         "long\nzip[0].soc: has 1 value, zip[0].rate has 2; the lists of one zip group must be "
          "equally long");
     says("{\"rows\": {}}", "rows: must be a list of objects [{...}]");
     says("{\"rows\": []}", "rows: empty: 0 runs");
@@ -304,6 +304,7 @@ START_TEST(other_keys_are_refused_word_for_word)
 {
     says("{\"horizon_s\": 3, \"warmup_s\": 3}", "horizon_s: 3 does not lie beyond warmup_s 3");
     says("{\"max_replications\": 5}", "max_replications: means nothing without until");
+    says("{\"replications\": 1048576}", "replications: must be a whole number from 1 to 1048575");
     says("{\"until\": {\"b\": {\"half_width\": 1}}}",
          "replications: must be at least 2 with until: one run has no interval");
     says("{\"replications\": 2, \"until\": {}}", "until: names no metric");
