@@ -14,6 +14,12 @@ static bool next_line(FILE *f, char **line, size_t *cap, size_t *n)
     return strcmp(*line, DIVERGE_NOTES) != 0;
 }
 
+const char *diverge_decision(const char *line)
+{
+    size_t n = strspn(line, "0123456789");
+    return n > 0 && line[n] == ' ' ? line + n + 1 : line;
+}
+
 static void keep(struct divergence *d, const char *line)
 {
     if (d->n_context == DIVERGE_CONTEXT) {
@@ -61,13 +67,14 @@ void diverge_find(FILE *a, FILE *b, struct divergence *out)
             break;
         }
         out->line++;
-        if (has_x != has_y || nx != ny || memcmp(x, y, nx) != 0) {
+        if (has_x != has_y || (has_x && strcmp(diverge_decision(x), diverge_decision(y)) != 0)) {
             out->differs = true;
             (void)snprintf(out->a, sizeof out->a, "%s", has_x ? x : "");
             (void)snprintf(out->b, sizeof out->b, "%s", has_y ? y : "");
             break;
         }
         keep(out, x);
-        out->offset += (long)nx + 1;
+        out->offset[0] += (long)nx + 1;
+        out->offset[1] += (long)ny + 1;
     }
 }

@@ -10,7 +10,7 @@
 struct divergence {
     bool differs;
     uint64_t line; /* number of the first different line, from 1; of the last one if none differs */
-    long offset;   /* bytes before it: the same in both logs */
+    long offset[2];   /* bytes before it, in a and b */
     int64_t since_ns; /* instant of the decision before it; 0: none */
     char a[DIVERGE_LINE_BYTES], b[DIVERGE_LINE_BYTES]; /* "": the log has ended */
     char context[DIVERGE_CONTEXT][DIVERGE_LINE_BYTES]; /* oldest first */
@@ -18,5 +18,8 @@ struct divergence {
 };
 
 /* Reads both logs from their start. The heading line (policy and flags) is not a decision and may
- * differ, and so may a policy's dump after a failed run. O(length up to the difference). */
+ * differ, and so may a policy's dump after a failed run, and the epochs. O(length up to the
+ * difference). */
 void diverge_find(FILE *a, FILE *b, struct divergence *out);
+/* A line of a log without its epoch, which also counts events that lead to no decision. */
+const char *diverge_decision(const char *line);

@@ -72,16 +72,17 @@ static void require_room(int status)
 }
 
 /* Runs a side in this process. The status is -ENOSPC where its log is not whole. before: the
- * decision whose state is requested, or NULL. */
+ * decision whose state is requested, or NULL; index: of the side. */
 static void run_here(const struct two_runs_side *s, const struct trace *t,
-                     const struct divergence *before, struct two_runs_log *out)
+                     const struct divergence *before, int index, struct two_runs_log *out)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct runner_options opt = {.decision_log = out->log};
     SCOPED(runner_result_fini) struct runner_result result;
     struct snapshot *shot = NULL;
     if (before != NULL) {
-        shot = snapshot_new(&s->config.soc.machine, out->log, before->offset, before->since_ns);
+        shot =
+            snapshot_new(&s->config.soc.machine, out->log, before->offset[index], before->since_ns);
         opt.observer = snapshot_observer(shot);
     }
     out->status = runner_run(&s->config, &s->parsed, t, s->options.seed, &opt, &result, &e);
@@ -106,6 +107,7 @@ struct one_run {
     const struct two_runs_side *side;
     const struct trace *trace;
     const struct divergence *before;
+    int index;
     FILE *log;
 };
 
@@ -113,7 +115,7 @@ static void run_in_worker(void *ctx, uint32_t index UNUSED, struct job_result *r
 {
     const struct one_run *x = ctx;
     struct two_runs_log l = {.log = x->log};
-    run_here(x->side, x->trace, x->before, &l);
+    run_here(x->side, x->trace, x->before, x->index, &l);
     size_t text = l.state != NULL ? strlen(l.state) + 1 : 0;
     struct said *said = xcalloc(1, sizeof *said + text);
     said->status = l.status;
@@ -135,7 +137,7 @@ static void did_not_end(const struct two_runs_side *s, const struct job_result *
 static void run_safely(const struct two_runs *runs, int side, const struct trace *t,
                        const struct divergence *before, struct two_runs_log *out)
 {
-    struct one_run x = {&runs->side[side], t, before, out->log};
+    struct one_run x = {&runs->side[side], t, before, side, out->log};
     struct job_result r;
     struct jobs j = {
         .n = 1, .parallel = 1, .cpu_limit_s = runs->time_limit_s, .ctx = &x, .run = run_in_worker};
@@ -233,7 +235,7 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
     } else {
         l.log = tmpfile();
         SIM_REQUIRE(l.log != NULL, "temporary files");
-        run_here(s, p->trace, NULL, &l);
+        run_here(s, p->trace, NULL, (int)index, &l);
         rewind(l.log);
     }
     struct hashed *h = xcalloc(1, sizeof *h);
@@ -241,11 +243,13 @@ static void hash_one(void *ctx, uint32_t index, struct job_result *out)
     h->status = l.status;
     char line[4096];
     bool first = true;
+    bool begins = true; /* the line, of which there may be more than fits */
     while (l.log != NULL && fgets(line, sizeof line, l.log) != NULL &&
            strcmp(line, DIVERGE_NOTES "\n") != 0) {
         bool heading = first && strncmp(line, "policy ", 7) == 0;
-        h->log = heading ? h->log : hash_string(h->log, line);
+        h->log = heading ? h->log : hash_string(h->log, begins ? diverge_decision(line) : line);
         first = false;
+        begins = strchr(line, '\n') != NULL;
     }
     (void)snprintf(h->end, sizeof h->end, "%s", l.message);
     out->data = h;

@@ -35,12 +35,26 @@ START_TEST(the_first_differing_line_is_found_with_what_came_before)
                                   "policy y flags=2\n1 70 form = 0\n2 91 launch = 0\n2 95 c\n");
     ck_assert(d.differs);
     ck_assert_uint_eq(d.line, 2);
-    ck_assert_int_eq((int)d.offset, 14); /* "1 70 form = 0" and its newline */
+    ck_assert_int_eq((int)d.offset[0], 14); /* "1 70 form = 0" and its newline */
+    ck_assert_int_eq((int)d.offset[1], 14);
     ck_assert_int_eq((int)d.since_ns, 70);
     ck_assert_str_eq(d.a, "2 90 launch = 0");
     ck_assert_str_eq(d.b, "2 91 launch = 0");
     ck_assert_uint_eq(d.n_context, 1);
     ck_assert_str_eq(d.context[0], "1 70 form = 0");
+}
+END_TEST
+
+/* B was called once more before its second decision, for an event that led to none. */
+START_TEST(epochs_are_no_decisions)
+{
+    struct divergence d = between("policy x\n1 70 form = 0\n9 90 launch = 0\n10 95 b\n",
+                                  "policy x\n1 70 form = 0\n10 90 launch = 0\n11 95 c\n");
+    ck_assert(d.differs);
+    ck_assert_uint_eq(d.line, 3);
+    ck_assert_int_eq((int)d.offset[0], 14 + 16); /* and "9 90 launch = 0" */
+    ck_assert_int_eq((int)d.offset[1], 14 + 17);
+    ck_assert_str_eq(d.b, "11 95 c");
 }
 END_TEST
 
@@ -176,6 +190,7 @@ END_TEST
 static const struct suite_row suite[] = {
     TEST(equal_logs_do_not_differ_whatever_their_heading),
     TEST(the_first_differing_line_is_found_with_what_came_before),
+    TEST(epochs_are_no_decisions),
     TEST(a_log_that_ends_early_differs_there),
     TEST(a_log_ends_before_the_notes),
     TEST(the_last_lines_before_are_kept_and_long_ones_compared_whole),
