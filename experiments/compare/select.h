@@ -43,7 +43,8 @@ struct select_result {
     double delta;   /* as used; NaN: no alternative has a value, so the first stage was the last */
     bool gain;      /* more is better */
     bool decided;   /* only one remains */
-    uint32_t empty; /* replications without a workload for any alternative (select_run) */
+    uint32_t empty; /* replications without requests (select_run) */
+    const char *failure; /* kept; of the first run that failed; NULL: none (select_run) */
     uint64_t runs;
     /* Runs that equal replication would need for the same guarantee, the lesser of two numbers. One
      * is k times the replications of the last test. The other is for a fixed sample size that

@@ -53,7 +53,8 @@ int select_asked_check(const struct select_asked *o, struct err *e)
 struct running {
     const struct compare_plan *plan;
     const char *metric;
-    uint32_t empty; /* replications without a workload */
+    uint32_t empty;      /* replications without requests */
+    const char *failure; /* kept; of the first run that failed */
 };
 
 static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, double *const *values)
@@ -74,6 +75,10 @@ static void measure(void *ctx, const bool *left, uint32_t from, uint32_t to, dou
     SCOPED(study_outcomes_fini) struct study_outcomes runs = study_run(cells, n, &r->plan->how);
     for (uint32_t i = 0; i < n; i++) {
         bool empty = runs.v[i].status == STUDY_NO_REQUESTS; /* for all alternatives */
+        if (runs.v[i].status != 0 && !empty && r->failure == NULL) {
+            r->failure = xkeep(xformat("%s, seed %" PRIu64 ": %s", cells[i].policy->label,
+                                       cells[i].seed, runs.v[i].message));
+        }
         r->empty += empty && (i == 0 || cells[i].seed != cells[i - 1].seed);
         *into[i] = empty || study_left(&runs.v[i]) == 0.0 ? study_value(&runs.v[i], r->metric)
                                                           : (double)INFINITY;
@@ -89,7 +94,7 @@ uint32_t select_first(const struct select_asked *o, uint32_t replications)
 void select_run(const struct compare_plan *plan, const struct select_asked *o, const char *metric,
                 struct select_result *out)
 {
-    struct running r = {plan, metric, 0};
+    struct running r = {.plan = plan, .metric = metric};
     struct select_options options = {.confidence_frac = o->confidence_frac,
                                      .delta_frac = o->indifference_percent / 100.0,
                                      .base = plan->baseline,
@@ -98,6 +103,7 @@ void select_run(const struct compare_plan *plan, const struct select_asked *o, c
                                      .gain = metric_is_gain(metric)};
     select_by(&options, plan->n_policies, measure, &r, out);
     out->empty = r.empty;
+    out->failure = r.failure;
 }
 
 /* ---- printed ---- */
@@ -152,6 +158,9 @@ void select_document(const struct select_asked *o, const char *metric,
                       "\n%" PRIu32 " of %" PRIu32
                       " replication%s without requests, which count for nobody",
                       r->empty, r->replications, text_plural(r->replications));
+    }
+    if (r->failure != NULL) {
+        document_note(d, "\nthe first run that failed: %s", r->failure);
     }
     if (best == NULL) {
         document_note(d, "\nno policy served all requests; %" PRIu64 " run%s", r->runs,

@@ -461,6 +461,13 @@ START_TEST(a_recording_without_requests_counts_for_nobody)
                                     "nobody\n") != NULL,
                   "%s", s.out);
     ck_assert_int_eq(s.status, EXIT_OK);
+    folder_put("e.csv", "# xpusim-trace v1\nno,trace\n");
+    SCOPED(said_fini) struct said bad = commanded(&cmd_compare, words);
+    ck_assert_msg(strstr(bad.out, "\nthe first run that failed: fcfs, seed ") != NULL &&
+                      strstr(bad.out, ": e.csv: is no xpusim trace") != NULL &&
+                      strstr(bad.out, "\n1 of 6 replications without requests, ") != NULL,
+                  "%s", bad.out);
+    ck_assert_int_eq(bad.status, EXIT_CHECK_FAILED);
     folder_leave();
 }
 END_TEST
