@@ -1,6 +1,7 @@
 #!/bin/sh
 # Random runs of random machines and models are replayed from their decisions by a second engine
-# with its own kernel times (tests/helpers/replayed.py, priced.py), with WHOLE=yes 300 of them.
+# with its own kernel times and acceptance of drafts (tests/helpers/replayed.py, priced.py,
+# drafted.py), with WHOLE=yes 300 of them.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 command -v python3 >/dev/null 2>&1 || { echo "skipped: python3 is not installed"; exit 0; }

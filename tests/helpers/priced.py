@@ -57,7 +57,7 @@ class Model:
         self.wide = max(self.body, m.get("dense_bytes_per_weight", 0))
         self.head = m["head_bytes_per_weight"]
         self.products = 3 if m["gated_ffn"] else 2
-        self.kv_bytes = self.layers * self.stored_key * m["kv_bytes_per_element"]  # of a token
+        self.kv_bytes = round(self.layers * self.stored_key * m["kv_bytes_per_element"], 6)  # of a token, without rounding errors of shares
         self.row_of_layer = m.get("layer_embedding", 0) * m.get("layer_embedding_bytes_per_weight", self.head)
 
     def mixers(self):

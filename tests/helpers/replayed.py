@@ -2,6 +2,7 @@
 docs/concepts/segments.md and docs/clauses.md 0.2. Devices are serial, and all requests are first turns of one model."""
 import math
 
+from drafted import Drafts
 from priced import Machine, Shape
 
 
@@ -9,24 +10,42 @@ def ns(microseconds):
     return round(microseconds * 1000)
 
 
-def shares(model, machine, flows):
-    """Returns the part of the DDR that each flow (demand, device) gets."""
+def pccs(sim, demands, capacity):
+    """Three regions of the others' demand y: up to what is free, up to the balance point, and from there on."""
+    minor, balance, got = sim["contention_minor"], sim["contention_balance_frac"] * capacity, []
+    for x in demands:
+        y, free = sum(demands) - x, max(0.0, capacity - x)
+        first = 1 + minor * free / capacity
+        last = max(first, x / max(capacity - balance, capacity / 2))
+        between = first + (last - first) * (y - free) / (balance - free) if free < y < balance else last
+        got.append(x / (1 + minor * y / capacity if y <= free else between))
+    return [g * min(1, capacity / sum(got)) for g in got]
+
+
+def shares(model, machine, flows, working):
+    """Returns the part of the DDR that each flow (demand, device) gets while these devices work."""
     ddr, demands = machine.soc["ddr"], [f[0] for f in flows]
     capacity = max([ddr.get("together", 1) * ddr["peak"] * 1e9, *demands])
-    if model == "none" or len(flows) < 2:
+    if model == "none" or (len(flows) < 2 and model != "beside"):
         return demands
     if model == "proportional":
         return [x * min(1, capacity / sum(demands)) for x in demands]
+    if model == "pccs":
+        return pccs(machine.sim, demands, capacity)
+    weights = [machine.devices[d].get("ddr_weight", 1) if model == "weighted" else 1 for _, d in flows]
     got, left = [0.0] * len(flows), capacity
-    waiting = sorted(range(len(flows)), key=lambda i: demands[i])
+    waiting = sorted(range(len(flows)), key=lambda i: demands[i] / weights[i])
     while waiting:  # max-min
-        i = waiting.pop(0)
-        got[i] = min(demands[i], left / (len(waiting) + 1))
-        left -= got[i]
+        i, weight = waiting[0], sum(weights[k] for k in waiting)
+        got[i] = min(demands[i], left * weights[i] / weight)
+        left -= got[waiting.pop(0)]
+    bound = [min(1, x / 1e9 / max(machine.curve(d, one)["bandwidth"] for one in (False, True))) for x, d in flows]
     if model == "latency":
-        ceiling = [max(machine.curve(d, one)["bandwidth"] for one in (False, True)) * 1e9 for _, d in flows]
         total = sum(got)
-        got = [g / (1 + ddr.get("queueing", 0.3) * min(1, x / c) * ((total - g) / capacity)) for g, x, c in zip(got, demands, ceiling)]
+        got = [g / (1 + ddr.get("queueing", 0.3) * b * ((total - g) / capacity)) for g, b in zip(got, bound)]
+    elif model == "beside":
+        slow = [machine.devices[d].get("beside", 0) * b if working - {d} else 0 for (_, d), b in zip(flows, bound)]
+        got = [g / (1 + s) for g, s in zip(got, slow)]
     return got
 
 
@@ -68,14 +87,16 @@ class Launch:
 
 class Engine:
     def __init__(self, config, log, requests):
+        """Requests: number to tokens of prompt and answer, and whether a user waits."""
         self.machine, self.log, self.requests = Machine(config), log, requests
+        self.drafts = Drafts(self.machine.sim["speculation"], config["seed"])
         self.contention, self.soc = self.machine.sim["contention"], self.machine.soc
         self.names = [d["name"] for d in self.machine.devices]
         self.now, self.passes, self.launches = 0, {}, {}
         self.queues = [[] for _ in self.names]
         self.jobs, self.waits = [], []  # [ns left, rate, demand, launch, since, end], and (end, what, about)
         self.compiles, self.tails = [], 0
-        self.held, self.tokens, self.seen = {}, {}, {}
+        self.held, self.tokens, self.seen, self.steps = {}, {}, {}, {}
         self.joules, self.peak_watts, self.kv_blocks = {}, 0.0, 0
         self.moved = self.asked = self.demand = self.carried = 0.0
         self.intervals = 0
@@ -109,9 +130,9 @@ class Engine:
             first = self.held.get(request, 0)
             self.held[request] = first + n
             prompt = role in (0, 4)
-            emits = not prompt or self.held[request] == self.requests[request][0]
-            shape.add(first, n, prompt, int(emits))
-            out.append((request, emits))
+            logits = int(self.held[request] == self.requests[request][0]) if prompt else n
+            shape.add(first, n, prompt, logits)
+            out.append((request, first, n, logits, role == 2))
         block = self.machine.sim["kv_block_tokens"]
         states = math.ceil(4 * m.m.get("recurrent_state", 0) * m.m.get("recurrent_layers", 0) / (block * m.kv_bytes))
         self.kv_blocks = max(self.kv_blocks, sum(math.ceil(n / block) + states for n in self.held.values()))
@@ -151,15 +172,22 @@ class Engine:
         if p.op == p.ops:
             self.tails += 1
             sample = ns(self.soc["host"]["sample"])
-            self.waits.append((self.now + sample * sum(emits for _, emits in p.segments), "sampled", p))
+            self.waits.append((self.now + sample * sum(s[3] for s in p.segments), "sampled", p))
 
     def sampled(self, p):
         self.tails -= 1
-        for request, emits in p.segments:
-            if emits:
-                self.tokens.setdefault(request, []).append(self.now)
-                if len(self.tokens[request]) == self.requests[request][1]:
-                    del self.held[request]
+        for request, first, rows, logits, verifies in p.segments:
+            tokens, wanted = self.tokens.setdefault(request, []), self.requests[request][1]
+            emits = int(logits > 0)
+            if verifies:
+                accepted = self.drafts.accepted(request, self.requests[request][2], self.steps.get(request, 0), rows - 1) if rows > 1 else 0
+                emits = min(1 + accepted, wanted - len(tokens))
+                self.held[request] = first + emits
+            if tokens:
+                self.steps[request] = self.steps.get(request, 0) + 1
+            tokens += [self.now] * emits
+            if len(tokens) == wanted:
+                del self.held[request]
 
     def begin(self):
         """Gives the devices work from this instant on."""
@@ -218,7 +246,7 @@ class Engine:
 
     def settle(self):
         active = [j for j in self.jobs if j[2] > 0]
-        got = shares(self.contention, self.machine, [(j[2], j[3].device) for j in active])
+        got = shares(self.contention, self.machine, [(j[2], j[3].device) for j in active], {j[3].device for j in self.jobs})
         rates = {id(j): g / j[2] for j, g in zip(active, got)}
         for j in self.jobs:
             rate = min(1.0, rates.get(id(j), 1.0))
@@ -263,5 +291,5 @@ class Engine:
             self.stop()
             self.begin()
             self.settle()
-            if not log and all(len(self.tokens.get(r, [])) == n for r, (_, n) in self.requests.items()):
+            if not log and all(len(self.tokens.get(r, [])) == n for r, (_, n, _) in self.requests.items()):
                 break

@@ -18,7 +18,8 @@ SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 DATA = Path(__file__).resolve().parents[2] / "hwmodels"
 POLICIES = {"any": ["fcfs", "openvino-cb", "vllm-v1", "edf"],
             "npu": ["agent-xpu-v1", "agent-xpu-v2", "pd-static", "sarathi-hetero", "hetero-split",
-                    "hetero-split:decode=columns", "hhpf", "llm-npu"]}
+                    "hetero-split:decode=columns", "hhpf", "llm-npu",
+                    "agent-xpu-v2:speculate=igpu,draft_ms=0", "agent-xpu-v2:speculate=npu,draft_ms=0"]}
 RUNTIME = {  # keys of runtime entries, their units and values
     "enqueue": ("us", [0, 40, 200]), "prompt_enqueue": ("us", [10, 400]), "row_fill": ("rows", [0, 100]), "batch_fill": ("1", [0, 0.3]),
     "expert_fill": ("columns", [0, 3000]), "expert_rows": ("rows", [0, 100]), "width_fill": ("columns", [0, 4000]), "attention": ("1", [0.05, 2]),
@@ -46,6 +47,7 @@ def machine(r):
     keys = r.sample(sorted(RUNTIME), 4)
     for d in soc["devices"]:
         d["idle_power"], d["inflight_depth"] = quantity(r.choice([0, 1.5]), "W"), r.choice([1, 1, 3])
+        d["beside"], d["ddr_weight"] = quantity(r.choice([0, 0.5]), "1"), quantity(r.choice([1, 3]), "1")
         if r.random() < 0.2:
             d["compute_only"] = quantity(round(r.random(), 2), "1")
         if r.random() < 0.1:
@@ -131,7 +133,17 @@ def trace(r):
         prompt = r.choice([1, 17, r.randint(2, 700)])
         rows.append((i, i, 0, r.choice(["reactive", "proactive"]), f"{at:.3f}", "", prompt, r.randint(1, 8), 0))
     head = "# xpusim-trace v1\nrequest_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,prefix_tokens\n"
-    return head + "".join(",".join(map(str, row)) + "\n" for row in rows), {row[0]: (row[6], row[7]) for row in rows}
+    return head + "".join(",".join(map(str, row)) + "\n" for row in rows), {row[0]: (row[6], row[7], row[3] == "reactive") for row in rows}
+
+
+def drafts(r):
+    """Options of speculation, of which only some policies take note."""
+    values = {"method": ["pld", "sam", "eagle"], "length": ["fixed", "prop", "empirical"], "dataset": ["summary", "ui"],
+              "history": ["full", "turn", "trace"], "proactive": ["true", "false"], "max_draft_tokens": [0, 0, 5]}
+    values.update(r.choice([{"ours": ["true"]}, {"reuse_frac": [0, 0.3]}]))
+    options = {f"speculation.{name}": r.choice(of) for name, of in values.items()}
+    options.update(contention_minor=r.choice([0, 0.2]), contention_balance_frac=r.choice([0.3, 1]))
+    return [word for name, x in options.items() for word in ("--set", f"sim.{name}={x}")]
 
 
 def decisions():
@@ -162,13 +174,13 @@ def check(seed):
         (FOLDER / name).write_text(content)
     npu = any(d["kind"] == "npu" and d["chunk_rows"] > 0 for d in soc["devices"])
     form = r.choice(["extended", "extended", "p-norm", "table", "roofline"])
-    contention = r.choice(["latency", "latency", "max-min", "none", "proportional"])
+    contention = r.choice(["latency", "latency", "max-min", "none", "proportional", "weighted", "beside", "pccs"])
     nonlinear = r.choice(["fused", "fused", "split", "offload"])
     policy = r.choice(POLICIES["npu" if npu else "any"])
     width = r.choice(["", ":bits=4", ":bits=8", ":bits=16"])
     words = ["run", "--policy", policy, "--soc", FOLDER / "soc.json", "--llm", f"{FOLDER}/llm.json{width}", "--trace", FOLDER / "trace.csv",
              "--set", f"sim.hwmodel={form}", "--set", f"sim.contention={contention}", "--set", f"sim.nonlinear={nonlinear}",
-             "--json", "-q", "--trouble", "",
+             "--json", "-q", "--trouble", "", *drafts(r),
              "--decisions", FOLDER / "decisions", "--timeline", FOLDER / "timeline.json", "--timeline-detail", "kernels"]
     run = subprocess.run([XPUSIM, *words], capture_output=True, text=True)
     if run.returncode != 0:
