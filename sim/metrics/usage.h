@@ -26,7 +26,7 @@ struct usage_reactive {
 };
 
 /* Isolated time of a device's launches, and of those outside its calibrated range: by rows, by
- * context, by either. work_ns is the isolated time by model. */
+ * context, by either. work_ns is the time of kernels by model. */
 struct usage_range {
     struct metrics_range limit[METRICS_MAX_MODELS];
     units_sum all_ns, rows_ns, context_ns, outside_ns;
