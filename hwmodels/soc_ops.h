@@ -1,10 +1,12 @@
 /* Measured times of the kernels of one model on one device, which `xpusim drive --calibrate` writes
  * into a runtime entry ("ops") for the kernel-time model `per-op`. Unused without measurements.
  *
- * Token-level ops: a table over padded rows, linear between its points. Attention of prompts is
- * proportional to pairs of query and key, that of batches of single rows to keys. Kernels may have
- * two paths for prompts, chosen by the rows of a sequence. Below 64 rows ggml works row by row, at
- * five times the cost of a pair. From there on it works in tiles of 64 x 64. */
+ * Token-level ops: a table over padded rows, linear between its points. Fewer rows take the time of
+ * the first point, and more continue the last two; a single point is in proportion. Attention of
+ * prompts is proportional to pairs of query and key, that of batches of single rows to keys.
+ * Kernels may have two paths for prompts, chosen by the rows of a sequence. Below 64 rows ggml
+ * works row by row, at five times the cost of a pair. From there on it works in tiles of 64 x 64.
+ */
 #pragma once
 
 #include "sim/api/hwmodel.h"
