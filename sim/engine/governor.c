@@ -131,6 +131,8 @@ bool governor_event(struct engine *e, uint8_t device)
 void governor_finish(struct engine *e)
 {
     for (uint8_t i = 0; i < e->core.setup->machine->n_devices; i++) {
-        account(e, i);
+        if (dvfs_of(e, i)->n > 0) {
+            account(e, i);
+        }
     }
 }
