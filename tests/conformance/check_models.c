@@ -304,6 +304,38 @@ START_TEST(models_share_no_prefix)
 }
 END_TEST
 
+static void mixed_once(struct sched *s, struct script *y)
+{
+    const struct request *r = y->request[1], *cached = y->request[2];
+    y->device = IGPU;
+    if (y->stage == 0 && r != NULL && cached != NULL) {
+        struct segment g[2] = {{r, SEGMENT_PREFILL, 0, 64, 0, 0},
+                               {cached, SEGMENT_PREFILL, 0, 40, 0, 0}};
+        struct pass_spec spec = {.segments = g, .n_segments = 2};
+        uint64_t before = sched_kv_free_tokens(s);
+        ck_assert_uint_eq(sched_kv_cached_tokens(s, cached), 160);
+        ck_assert_int_eq(sched_pass_form(s, &spec, &y->pass[0]), -EINVAL);
+        ck_assert_uint_eq(sched_kv_cached_tokens(s, cached), 160);
+        ck_assert_uint_eq(sched_kv_free_tokens(s), before);
+        y->stage = 1;
+    }
+    script_serve(s, y);
+}
+
+/* The third prompt begins with the 160 tokens that the first one's model has cached. A pass with
+ * the second one's model cannot have it, and leaves those tokens in the cache. */
+START_TEST(a_prefix_stays_cached_where_the_models_do_not_match)
+{
+    static const struct scenario_request q[] = {
+        {.cls = RT, .input_tokens = 200, .output_tokens = 1, .prefix_tokens = 160},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 64, .output_tokens = 1},
+        {.cls = RT, .arrival_s = 1, .input_tokens = 200, .output_tokens = 1, .prefix_tokens = 160}};
+    run(q, (const uint8_t[]){1, 0, 1}, (const uint32_t[]){7, 0, 7}, 3, mixed_once);
+    ck_assert_int_eq(x.stage, 1);
+    ck_assert_uint_eq(sc.result.audit.finished, 3);
+}
+END_TEST
+
 /* ---- compiled attention ---- */
 
 static struct resident_key kernel_of(uint32_t tokens, uint32_t model)
@@ -558,6 +590,7 @@ static const struct suite_row suite[] = {
     TEST(kv_is_counted_in_the_bytes_of_its_model),
     LOOP(a_request_may_have_all_memory_in_its_own_tokens, 4),
     TEST(models_share_no_prefix),
+    TEST(a_prefix_stays_cached_where_the_models_do_not_match),
     TEST(compiled_attention_is_its_model_s),
     LOOP(a_request_waits_for_the_kernel_of_its_own_model, 2),
     LOOP(kv_lives_as_long_as_its_own_model_computes, sizeof ttl / sizeof ttl[0]),
