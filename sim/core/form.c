@@ -97,16 +97,6 @@ void core_member_back(struct core *c, struct full_pass *p, struct full_request *
     kv_prefix_rest(c, r);
 }
 
-/* Undoes the segments added so far. */
-static void pass_undo(struct core *c, struct full_pass *p)
-{
-    for (uint32_t i = 0; i < p->pub->n_segments; i++) {
-        core_member_back(c, p, core_member(&p->segments[i]));
-    }
-    BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for holders of a stale pointer to it */
-    FREE_PUT(c->free_passes, p);
-}
-
 /* The model that computes a segment. A draft without a draft model gives 0. */
 static inline uint32_t model_of(const struct core *c, const struct segment *s)
 {
@@ -185,7 +175,11 @@ static int segments_take(struct core *c, struct full_pass *p, const struct pass_
         fault = "fused layers are for one decode segment alone";
     }
     if (fault != NULL) {
-        pass_undo(c, p);
+        for (uint32_t i = 0; i < p->pub->n_segments; i++) {
+            core_member_back(c, p, core_member(&p->segments[i]));
+        }
+        BECOMES(pass, p->pub->state, PASS_STATE_CANCELLED); /* for holders of a stale pointer */
+        FREE_PUT(c->free_passes, p);
         prefixes_do(c, spec, kv_prefix_rest);
         return fault == core_no_room ? core_refuse(c, COUNTER_PASS_NO_MEMORY, -ENOMEM, fault)
                                      : core_refuse(c, COUNTER_PASS_BAD_SEGMENT, -EINVAL, fault);

@@ -72,12 +72,6 @@ bool kv_may_go_on(const struct core *c, const struct full_pass *p, uint32_t toke
     return units <= c->kv_blocks_free + c->kv_blocks_cold;
 }
 
-/* Whether evicting all idle weights would be enough. If not, none is evicted in vain. */
-static bool weights_suffice(const struct core *c, const struct full_request *r, uint64_t units)
-{
-    return c->n_models > 1 && units <= units_of_several(c, kv_blocks_there(c, r));
-}
-
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
 {
     uint64_t tokens = (uint64_t)r->pub->kv_tokens + new_tokens;
@@ -90,7 +84,9 @@ int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens)
         kv_collect(c, r);
     }
     while (extra > c->kv_blocks_free && kv_make_free(c, extra, r) != 0) {
-        if (!weights_suffice(c, r, extra) || !weights_give_way(c)) {
+        /* If evicting all idle weights is not enough, none is evicted in vain. */
+        bool enough = c->n_models > 1 && extra <= units_of_several(c, kv_blocks_there(c, r));
+        if (!enough || !weights_give_way(c)) {
             return -ENOMEM;
         }
     }

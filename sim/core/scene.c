@@ -11,16 +11,6 @@ struct waiting {
     uint64_t prefill, decode, moving, swapped, in_pass;
 };
 
-/* The live request that arrived first. */
-static const struct request *oldest(const struct core *c)
-{
-    const struct full_request *first = c->live_head;
-    for (const struct full_request *r = first; r != NULL; r = r->next_live) {
-        first = r->pub->arrival_ns < first->pub->arrival_ns ? r : first;
-    }
-    return first == NULL ? NULL : first->pub;
-}
-
 static void put_requests(const struct core *c, FILE *out)
 {
     struct waiting w = {0};
@@ -40,8 +30,8 @@ static void put_requests(const struct core *c, FILE *out)
             " for decode, %" PRIu64 " with KV on flash, %" PRIu64 " with KV on its way, %" PRIu64
             " in a pass\n",
             c->n_live, w.prefill, w.decode, w.swapped, w.moving, w.in_pass);
-    const struct request *r = oldest(c);
-    if (r != NULL) {
+    if (c->live_tail != NULL) {
+        const struct request *r = c->live_tail->pub;
         fprintf(out,
                 "  waits longest: request %u, %s, since %.6g s: %u prompt tokens, %u of its tokens "
                 "in KV, %u out\n",
@@ -176,6 +166,6 @@ void core_stall(struct core *c)
     core_fail(c, -ETIMEDOUT,
               "stalled: %" PRIu64
               " request%s live (first: request %u), nothing on any device and no event to come%s",
-              c->n_live, text_plural(c->n_live), oldest(c)->id, core_says(c, says));
+              c->n_live, text_plural(c->n_live), c->live_tail->pub->id, core_says(c, says));
     core_dump(c);
 }

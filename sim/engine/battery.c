@@ -17,7 +17,7 @@ static double at_battery_j(const struct engine *e)
     return power_joules(e) / s->efficiency_frac + s->rest_watts * units_s_from_ns(e->now_ns);
 }
 
-double battery_charge_j(const struct engine *e)
+static double battery_charge_j(const struct engine *e)
 {
     const struct battery *b = &e->battery;
     double left = b->charge_j - (b->feeds ? at_battery_j(e) - b->since_j : 0.0);

@@ -13,9 +13,9 @@ static void begin(struct engine *e, struct channel *ch)
         job_wait(e, &ch->job, engine_after(e, it->isolated_ns));
     } else {
         job_start(e, &ch->job, it->isolated_ns, it->bytes);
-    }
-    if (ch == &e->loader && !ch->job.active) {
-        ddr_join(e, &ch->job);
+        if (!ch->job.active) {
+            ddr_join(e, &ch->job);
+        }
     }
     power_channels(e);
 }
@@ -38,12 +38,6 @@ static void drop(struct engine *e, struct channel *ch, struct channel_item *it)
 {
     ranked_remove(&ch->items, &it->place);
     FREE_PUT(e->free_items, it);
-}
-
-/* Attention is compiled; other residents are loaded. */
-static struct channel *channel_of(struct engine *e, struct resident_key key)
-{
-    return key.kind == RESIDENT_COMPILED_ATTENTION ? &e->compiler : &e->loader;
 }
 
 void channel_load(void *exec, struct resident *r, double bytes)
@@ -110,9 +104,10 @@ void channel_drop(void *exec, struct resident *r)
 {
     struct engine *e = exec;
     const struct machine *m = e->core.setup->machine;
-    struct channel *ch = channel_of(e, r->key);
+    bool compiled = r->key.kind == RESIDENT_COMPILED_ATTENTION; /* others are loaded */
+    struct channel *ch = compiled ? &e->compiler : &e->loader;
     struct channel_item *it = r->exec;
-    int64_t ns = ch == &e->loader ? m->loader_evict_ns : m->compile_evict_ns;
+    int64_t ns = compiled ? m->compile_evict_ns : m->loader_evict_ns;
     if (r->state == RESIDENT_READY && ns > 0) { /* no event without a cost */
         append(e, ch, (struct channel_item){.cold = TRACE_NO_ROW, .isolated_ns = (double)ns});
     } else if (r->state == RESIDENT_PENDING) {

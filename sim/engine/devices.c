@@ -42,7 +42,8 @@ static inline void run_begin(struct engine *e, struct vexec *v)
     power_device(e, v->job.device);
 }
 
-void device_begin(struct engine *e, struct vexec *v, int64_t begin_ns)
+/* Starts a launch's lead now; its first kernel starts at begin_ns. */
+static void device_begin(struct engine *e, struct vexec *v, int64_t begin_ns)
 {
     v->job.end_ns = begin_ns;
     if (begin_ns <= e->now_ns) {
@@ -135,8 +136,9 @@ void device_leave(struct engine *e, struct vexec *v)
     }
 }
 
-/* Ends a launch and notifies the core. Then the next queued launch starts at once. */
-void device_end(struct engine *e, struct vexec *v)
+/* Ends a launch at its present position and notifies the core. Then the next queued launch starts
+ * at once. */
+static void device_end(struct engine *e, struct vexec *v)
 {
     struct vdevice *d = &e->devices[v->job.device];
     bool was_queued = v->outcome == LAUNCH_OUTCOME_WITHDRAWN;

@@ -11,13 +11,8 @@ int device_stop(void *exec, struct full_launch *l, struct preempt_spec how);
 void device_event(struct engine *e, struct vexec *v);
 /* Handles the end of a kernel. */
 void device_kernel_ended(struct engine *e, struct vexec *v);
-/* Starts a launch's lead now; its first kernel starts at begin_ns. */
-void device_begin(struct engine *e, struct vexec *v, int64_t begin_ns);
-
 /* Restarts a launch for the next iteration, after repeat_run. */
 void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns);
-/* Ends a launch at its present position, and notifies the core. */
-void device_end(struct engine *e, struct vexec *v);
 /* Removes an ended launch from its device, without notifying the core. */
 void device_leave(struct engine *e, struct vexec *v);
 

@@ -64,7 +64,6 @@ void throttle_set_cap(struct engine *e, double watts);
 
 /* ---- the battery (battery.c) ---- */
 
-double battery_charge_j(const struct engine *e);
 /* State of charge (executor_ops). */
 double battery_frac(const void *exec);
 /* Accounts for the energy drawn so far, and applies the event. */
