@@ -156,15 +156,6 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
               void *exec, struct sim_result *result);
 void core_fini(struct core *c);
 
-/* Allocates the memory that the policy reads and writes, and its handle (shown.c). */
-void core_memory_init(struct core *c);
-/* Copies an object to memory that the policy may read: what is next to it is hidden. NULL stays
- * NULL. */
-const void *core_shown(struct core *c, const void *of, size_t bytes);
-/* Returns a seed for a policy that draws, equal in equal runs. It is not the run's own seed, with
- * which a policy could generate the trace. JSON numbers hold it exactly. */
-uint64_t core_policy_seed(const struct sim_setup *setup);
-
 /* Executor events. now_ns never decreases. */
 static inline void core_advance(struct core *c, int64_t now_ns)
 {

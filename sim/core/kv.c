@@ -25,13 +25,6 @@ void kv_models(struct core *c)
     }
 }
 
-void kv_init(struct core *c)
-{
-    c->kv_blocks_total =
-        c->result->kv_capacity_tokens / c->setup->kv_block_tokens * c->kv_units_most;
-    c->kv_blocks_free = c->kv_blocks_total;
-}
-
 uint64_t kv_held_tokens(const struct core *c)
 {
     uint64_t most = c->kv_units_most;

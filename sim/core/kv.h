@@ -5,7 +5,6 @@
 #include "sim/core/core.h"
 
 void kv_models(struct core *c); /* computes the units of all models */
-void kv_init(struct core *c);
 int kv_grow(struct core *c, struct full_request *r, uint32_t new_tokens); /* by kv_reserve */
 static inline bool kv_has_room(const struct core *c, const struct full_request *r, uint32_t more)
 {

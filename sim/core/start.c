@@ -1,8 +1,49 @@
 /* Begin and end of a run: checks the policy's contract and needs, the machine and the models, finds
  * the memory left for KV, and calls the policy's init and exit. */
+#define _DEFAULT_SOURCE /* getrandom */
+#include <sys/random.h>
+
+#include "sim/base/hash.h"
+#include "sim/base/rng.h"
 #include "sim/core/joins.h"
 #include "sim/core/kv.h"
 #include "sim/core/memory.h"
+
+/* ---- memory that a policy sees, separate from the core's own (core.h, full_request) ---- */
+
+uintptr_t core_way;
+
+/* Allocates the memory that the policy reads and writes, and its handle. */
+static void memory_init(struct core *c)
+{
+    const struct core_memory *m = c->setup->memory;
+    while (core_way == 0) {
+        if (getrandom(&core_way, sizeof core_way, 0) < 0) {
+            core_way = (uintptr_t)&core_way; /* no getrandom: use ASLR */
+        }
+    }
+    arena_init(&c->shown, m != NULL ? &m->shown : &arena_fenced);
+    arena_init(&c->policys, m != NULL ? &m->policys : &arena_fenced);
+    c->sched = arena_alloc(&c->shown, sizeof *c->sched);
+    c->sched->core = (uintptr_t)c ^ core_way;
+}
+
+/* Copies an object to memory that the policy may read: what is next to it is hidden. NULL stays
+ * NULL. */
+static const void *show(struct core *c, const void *of, size_t bytes)
+{
+    return of == NULL ? NULL : memcpy(arena_alloc(&c->shown, bytes), of, bytes);
+}
+
+/* Returns a seed for a policy that draws, equal in equal runs. It is not the run's own seed, with
+ * which a policy could generate the trace. JSON numbers hold it exactly. */
+static uint64_t policy_seed(const struct sim_setup *setup)
+{
+    uint64_t name = hash_string(HASH_INIT, setup->policy->name);
+    return rng_seed(rng_key(setup->seed, RNG_POLICY, name, 0));
+}
+
+/* ---- begin ---- */
 
 static double usable_bytes(const struct sim_setup *s)
 {
@@ -108,6 +149,8 @@ static int find_capacity(struct core *c)
             "no room for KV: %s %" PRIu64 " tokens, and one block holds %u",
             stated ? "sim.kv_capacity_tokens is" : "the weights leave", tokens,
             setup->kv_block_tokens);
+    c->kv_blocks_total = tokens / setup->kv_block_tokens * c->kv_units_most;
+    c->kv_blocks_free = c->kv_blocks_total;
     return 0;
 }
 
@@ -122,9 +165,9 @@ static void models_init(struct core *c)
         SIM_REQUIRE(m.llm->layer.n > 0 && m.llm->layer.n <= LAYER_MAX_OPS,
                     "model %s has no ops in its layers", m.llm->name);
         c->models[i] = (struct core_model){.llm = m.llm, .truth = m.truth};
-        llms[i] = core_shown(c, m.llm, sizeof *m.llm);
+        llms[i] = show(c, m.llm, sizeof *m.llm);
     }
-    c->sched->models = core_shown(c, llms, sizeof llms);
+    c->sched->models = show(c, llms, sizeof llms);
     c->sched->llm = llms[0];
     c->sched->n_models = c->n_models;
     c->sched->draft_model = s->draft_model;
@@ -142,11 +185,11 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
                        .exec = exec,
                        .caps = ops->caps & setup->caps};
     arena_init(&c->arena, NULL);
-    core_memory_init(c);
+    memory_init(c);
     c->sched->api = &core_sched_api;
-    c->sched->machine = core_shown(c, setup->machine, sizeof *setup->machine);
-    c->sched->params = core_shown(c, setup->params, sizeof *setup->params);
-    c->sched->seed = core_policy_seed(setup);
+    c->sched->machine = show(c, setup->machine, sizeof *setup->machine);
+    c->sched->params = show(c, setup->params, sizeof *setup->params);
+    c->sched->seed = policy_seed(setup);
     c->sched->kv_block_tokens = setup->kv_block_tokens;
     c->sched->context = setup->policy_context;
     c->sched->policy = setup->policy;
@@ -169,7 +212,6 @@ int core_init(struct core *c, const struct sim_setup *setup, const struct execut
     if (check_needs(c) != 0 || find_capacity(c) != 0) {
         return result->status;
     }
-    kv_init(c);
     c->joins = joins_new(c);
     c->prefixes = prefixes_new(c);
     c->conditions.background_window = true;
