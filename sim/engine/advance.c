@@ -8,17 +8,6 @@
 #include "sim/engine/ddr.h"
 #include "sim/engine/vexec.h"
 
-void advance_init(struct engine *e)
-{
-    const struct sim_setup *s = e->core.setup;
-    e->may_jump = s->collapse;
-    for (uint32_t i = 0; i < s->n_observers; i++) {
-        e->kernels_seen = e->kernels_seen || s->observers[i]->kernel != NULL;
-        e->may_jump =
-            e->may_jump && s->observers[i]->kernel == NULL && !s->observers[i]->wants_kernels;
-    }
-}
-
 /* Whether neither a stop nor a frame waits for a kernel of the launch to end. */
 static inline bool unawaited(const struct engine *e, const struct vexec *v)
 {

@@ -85,7 +85,6 @@ struct ddr_sums {
 void ddr_share_out(struct engine *e, const double *demand, struct ddr_sums *sums, double *rate);
 
 /* Moving jobs through time (advance.c). */
-void advance_init(struct engine *e);
 /* Processes ends of kernels that come before before_ns and concern nothing but their launches. Time
  * moves to the last one. */
 void advance(struct engine *e, int64_t before_ns);

@@ -234,7 +234,7 @@ static inline int64_t engine_free_until_ns(const struct engine *e)
     return horizon_ns < at_ns ? horizon_ns + 1 : at_ns;
 }
 
-/* repeat.c */
+/* repeat.c: also finds what observers need to see one by one. */
 void repeat_init(struct engine *e);
 /* At the end of an instant: runs iterations of the steady pass launched in it, as long as they end
  * before anything else happens. Time moves to the end of the last one. False: there are none.

@@ -116,7 +116,8 @@ void power_changed_limited(struct engine *e)
 
 void power_cap(struct engine *e, double watts)
 {
-    throttle_set_cap(e, watts);
+    e->throttle.cap_watts = watts;
+    e->throttle.on = e->core.setup->throttle.limit_watts > 0.0 || watts > 0.0;
     limits_follow(e); /* also back to full speed, if the limit is gone */
     power_changed(e);
 }

@@ -60,7 +60,6 @@ double throttle_share(const struct engine *e);
 void throttle_decide(struct engine *e, double above);
 /* Schedules the instant at which the average reaches its limit at the present power. */
 void throttle_watch(struct engine *e);
-void throttle_set_cap(struct engine *e, double watts);
 
 /* ---- the battery (battery.c) ---- */
 

@@ -25,14 +25,18 @@ void repeat_init(struct engine *e)
 {
     const struct sim_setup *s = e->core.setup; /* noise makes every iteration's kernels new */
     e->repeat = arena_alloc(&e->core.arena, sizeof *e->repeat);
-    e->unwatched = e->may_jump && s->decision_log == NULL && !sim_setup_is_random(s) &&
+    e->may_jump = s->collapse;
+    e->unwatched = s->collapse && s->decision_log == NULL && !sim_setup_is_random(s) &&
                    !e->has_buffers && !e->governed;
     for (uint32_t i = 0; i < s->n_observers; i++) {
         const struct observer *o = s->observers[i];
         bool sees_passes = o->tokens != NULL || o->pass_formed != NULL || o->pass_done != NULL ||
                            o->launch_submitted != NULL || o->launch_started != NULL ||
                            o->launch_ended != NULL || o->ddr != NULL || o->power != NULL;
-        e->unwatched = e->unwatched && (o->repeated != NULL || !sees_passes);
+        bool each = o->kernel != NULL || o->wants_kernels;
+        e->kernels_seen = e->kernels_seen || o->kernel != NULL;
+        e->may_jump = e->may_jump && !each;
+        e->unwatched = e->unwatched && !each && (o->repeated != NULL || !sees_passes);
     }
 }
 

@@ -242,7 +242,6 @@ static void engine_init(struct engine *e, const struct sim_setup *setup)
     e->compiler.job = job_of(EVENT_COMPILE, 0, NULL);
     e->battery.lasts = job_of(EVENT_BATTERY, 0, NULL);
     corun_init(e);
-    advance_init(e);
     power_init(e);
     throttle_init(e);
     governor_init(e);

@@ -105,9 +105,3 @@ void throttle_decide(struct engine *e, double above)
         CORE_OBSERVE(&e->core, speed, e->now_ns, speed);
     }
 }
-
-void throttle_set_cap(struct engine *e, double watts)
-{
-    e->throttle.cap_watts = watts;
-    e->throttle.on = averages(e) || watts > 0.0;
-}
