@@ -72,7 +72,7 @@ __attribute__((noinline)) static void fill(struct engine *e, struct piece *x, co
 }
 
 /* Moves to the launch's next piece: computation, or the next kernel. Returns its ns. */
-static inline uint64_t go_on(struct engine *e, struct vexec *v, uint64_t *bytes)
+static inline uint64_t go_on(struct engine *e, struct vexec *v, int64_t now_ns, uint64_t *bytes)
 {
     const int64_t ns = v->compute_ns;
     if (ns > 0) {
@@ -83,7 +83,7 @@ static inline uint64_t go_on(struct engine *e, struct vexec *v, uint64_t *bytes)
     vexec_book_present(e, v);
     vexec_next(v);
     const struct kernel_cost *c = vexec_kernel(v->kernels, v->k);
-    v->kernel_begin_ns = e->now_ns;
+    v->kernel_begin_ns = now_ns;
     v->compute_ns = c->t_ns - c->load_ns;
     *bytes = hash_bits(c->bytes);
     return (uint64_t)c->load_ns;
@@ -112,32 +112,40 @@ void corun_step(struct engine *e, struct vexec *v, struct job *other, bool passe
     const uint64_t demand = hash_bits(other->demand_bytes_per_s);
     const uint64_t devices =
         (uint64_t)e->jobs[0]->device << 9 | (uint64_t)e->jobs[1]->device << 1 | i;
+    double left_ns = other->left_ns, rate = other->rate;
+    int64_t updated_ns = other->updated_ns;
+    int64_t now_ns = v->job.end_ns;
     struct piece *x;
-    e->now_ns = v->job.end_ns;
-    ddr_report(e, 1, e->now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
+    e->now_ns = now_ns;
+    ddr_report(e, 1, now_ns - e->ddr_since_ns, e->ddr_demand, e->ddr_share);
     for (;;) {
         bool computes = v->compute_ns > 0;
         uint64_t bytes;
-        uint64_t ns = go_on(e, v, &bytes);
+        uint64_t ns = go_on(e, v, now_ns, &bytes);
         x = &pieces[sort_of(v, computes)];
         if (((x->key[0] ^ bytes) | (x->key[1] ^ ns) | (x->key[2] ^ demand) |
              (x->key[3] ^ devices)) != 0) {
             fill(e, x, (uint64_t[]){bytes, ns, demand, devices});
         }
-        if (x->others_rate != other->rate) {
-            job_progress(e, other);
-            other->rate = x->others_rate;
+        if (x->others_rate != rate) { /* like job_progress */
+            double done = (double)(now_ns - updated_ns) * rate;
+            left_ns -= done < left_ns ? done : left_ns;
+            updated_ns = now_ns;
+            rate = x->others_rate;
         }
-        int64_t end_ns = e->now_ns + x->lasts_ns;
-        double until_ns = (double)(end_ns - other->updated_ns) * other->rate;
+        int64_t end_ns = now_ns + x->lasts_ns;
         /* With a margin, because the other job's end is rounded. */
-        bool first = other->left_ns * (1.0 - 1e-9) > until_ns + 1.0;
+        bool first = left_ns * (1.0 - 1e-9) > (double)(end_ns - updated_ns) * rate + 1.0;
         if (end_ns >= before_ns || !first || !passes || (v->compute_ns == 0 && vexec_at_last(v))) {
             break;
         }
-        e->now_ns = end_ns;
+        now_ns = end_ns;
         x->passed++;
     }
+    e->now_ns = now_ns;
     begin(e, &v->job, x);
+    other->left_ns = left_ns;
+    other->rate = rate;
+    other->updated_ns = updated_ns;
     other->end_ns = job_end_ns(other);
 }

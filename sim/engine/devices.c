@@ -95,8 +95,16 @@ static inline struct vexec *vexec_new(struct engine *e, struct full_launch *l)
 {
     struct vexec *v;
     FREE_TAKE(e->free_execs, &e->core.arena, v);
-    *v = (struct vexec){.l = l, .job = job_of(EVENT_KERNEL, l->pub->device, v)};
+    v->l = l;
+    v->phase = VEXEC_QUEUED;
+    v->outcome = LAUNCH_OUTCOME_DONE;
+    v->breaks_off = false;
     vexec_place(v);
+    v->in_flight_left = 0;
+    v->isolated_ns = 0;
+    v->slowed_ns = 0.0;
+    v->lost_ns = 0;
+    v->job = job_of(EVENT_KERNEL, l->pub->device, v);
     l->exec = v;
     return v;
 }
