@@ -100,6 +100,18 @@ for similar in core-ultra-7-165h core-ultra-9-288v core-ultra-5-338h; do
     "$x" new-soc its --measured "model=llama-2-7b,bits=4,runtime=$version,$times" -o "its-$similar.json" >said || fail "times of $similar: $times"
     grep -q "^similar chip: $similar, under whose copy the measured rows are most probable; next " said || fail "$similar is not chosen by its times: $(head -2 said)"
 done
+# Rows of two devices count together: the ratio of two machines is the product of those by each device's rows.
+on_igpu="model=llama-3.2-3b,bits=4,runtime=llama.cpp-vulkan-9187,prefill_tok_s@1024=2500,decode_tok_s@1024=85"
+on_npu="model=llama-3.2-3b,bits=4,device=npu,runtime=fastflowlm-0.9.30,prefill_tok_s@1024=800,decode_tok_s@1024=26"
+likelier() { # --measured ...: how much likelier the 395 is than the HX 370
+    rm -f which.json
+    "$x" new-soc its "$@" -o which.json | awk 'NR == 1 {
+        r["" $3] = 1
+        for (i = 4; i < NF; i++) { if ($(i + 1) == "x") { sub(/,$/, "", $(i + 2)); r["" $i ","] = $(i + 2) } }
+        print r["ryzen-ai-max-395,"] / r["ryzen-ai-9-hx-370,"] }'
+}
+echo "$(likelier --measured "$on_igpu") $(likelier --measured "$on_npu") $(likelier --measured "$on_igpu" --measured "$on_npu")" |
+    awk '!($2 < 0.95 && $3 / ($1 * $2) > 0.9 && $3 / ($1 * $2) < 1.1) { print "ratios " $0; exit 1 }' || fail "rows of two devices"
 # Copies of other machines are no candidates (the 268V is the 258V's), and of equal ones that which was measured is taken.
 "$x" new-soc its --measured "model=llama-2-7b,bits=4,runtime=openvino-2025.3,ttft_ms@1024=700,tpot_ms@1024=50" -o lunar.json >said || fail "times of Lunar Lake"
 grep -q "^similar chip: .*268v" said && fail "a copy is a candidate: $(head -1 said)"
