@@ -59,8 +59,6 @@ void device_restart(struct engine *e, struct vexec *v, int64_t lead_ns)
     v->isolated_ns = 0;
     BECOMES(vexec, v->phase, VEXEC_LEAD);
     core_launch_started(&e->core, v->l, lead_ns);
-    costs_leave(e, v);
-    costs_fill(e, v);
     device_begin(e, v, e->now_ns + lead_ns);
 }
 

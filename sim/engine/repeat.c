@@ -99,6 +99,21 @@ static inline struct kernel_run *attention_of(const struct vexec *v)
     return v->l->pub->pass->fused_layers ? v->first : v->run[OP_MHA];
 }
 
+/* Sets the launch's costs to those of the iteration after n of them. Only attention differs, unless
+ * the calibrated range ends. */
+static void costs_follow(struct engine *e, struct vexec *v, uint32_t n)
+{
+    const struct kernel_run *run = attention_of(v);
+    const struct kernel_cost *next = &e->repeat->attention[n];
+    if (next->outside != run->outside) {
+        costs_leave(e, v);
+        costs_fill(e, v);
+    } else {
+        v->layer_ns += next->t_ns - run->last.t_ns;
+        v->attention[0].last = v->attention[1].last = *next;
+    }
+}
+
 /* Books the kernels of n iterations. */
 static void book(struct engine *e, struct vexec *v, uint32_t n)
 {
@@ -143,12 +158,12 @@ static uint32_t run_iterations(struct engine *e, const struct vexec *v, uint32_t
             hwmodel_kernel(model->truth, &q, &a[n]);
         }
         SIM_ASSERT(a[n].t_ns >= 1 && a[n].bytes >= 0.0);
+        costs_audit(e, &a[n]); /* also the one that starts after these */
         int64_t isolated_ns = others_ns + layers * a[n].t_ns;
         /* If the calibrated range ends, all kernels change. */
         if (a[n].outside != run->outside || now_ns + isolated_ns + around_ns >= before_ns) {
             break;
         }
-        costs_audit(e, &a[n]);
         rep->isolated_ns[n] = isolated_ns;
         rep->gap_ns[n] = isolated_ns + around_ns;
         now_ns += rep->gap_ns[n];
@@ -191,6 +206,8 @@ static bool run(struct engine *e, struct vexec *v, int64_t before_ns)
     grow(&l->pub->pass->shape, over ? r.n - 1 : r.n, far);
     if (over) {
         device_leave(e, v);
+    } else {
+        costs_follow(e, v, r.n);
     }
     core_pass_repeated(c, l, &r, !over);
     if (!over) {
