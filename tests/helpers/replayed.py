@@ -39,7 +39,7 @@ def shares(model, machine, flows, working):
         i, weight = waiting[0], sum(weights[k] for k in waiting)
         got[i] = min(demands[i], left * weights[i] / weight)
         left -= got[waiting.pop(0)]
-    bound = [min(1, x / 1e9 / max(machine.curve(d, one)["bandwidth"] for one in (False, True))) for x, d in flows]
+    bound = [min(1, x / (max(machine.curve(d, one)["bandwidth"] for one in (False, True)) * 1e9)) for x, d in flows]
     if model == "latency":
         total = sum(got)
         got = [g / (1 + ddr.get("queueing", 0.3) * b * ((total - g) / capacity)) for g, b in zip(got, bound)]
