@@ -197,7 +197,7 @@ static int update(const struct options *o, struct err *e)
     int rc = e->n > 0 ? -EINVAL : catalog_open(&c, e);
     struct document *d = document_new();
     DOCUMENT_VALUES(d, "soc", tree != NULL ? json_string(tree, "name") : "");
-    rc = rc == 0 ? measured_update(&c, tree, &m, d, e) : rc;
+    rc = rc == 0 ? measured_update(&c, tree, &m, NULL, d, e) : rc;
     rc = rc == 0 && o->out != NULL ? write_tree(o->out, tree, e) : rc;
     if (rc == 0) {
         document_show(d, &o->output);

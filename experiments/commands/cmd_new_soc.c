@@ -110,13 +110,16 @@ static int write_soc(const struct options *o, struct soc_sibling *s, struct err 
 {
     const struct conformal *table = NULL;
     struct known k = {0};
+    SCOPED(measured_like_fini) struct measured_like likely = {0};
     struct document *d = document_new();
     OWNED struct soc *soc = xcalloc(1, sizeof *soc);
     if (read_measured(o, &k, e) != 0) {
         return -EINVAL;
     }
-    s->like = o->like != NULL ? o->like : measured_like(&k.catalog, s, &k.rows, d);
-    s->like = s->like != NULL ? s->like : USUAL_LIKE;
+    if (o->like == NULL && o->measured.n > 0) {
+        measured_like(&k.catalog, s, &k.rows, d, &likely);
+    }
+    s->like = o->like != NULL ? o->like : likely.n > 0 ? likely.v[0].name : USUAL_LIKE;
     const char *like = soc_path(s->like);
     (void)config_file_known("like", "soc", s->like, like, e);
     SCOPED(json_drop) cJSON *sibling = e->n > 0 ? NULL : json_read_file(like, e);
@@ -126,7 +129,7 @@ static int write_soc(const struct options *o, struct soc_sibling *s, struct err 
         tree = soc_sibling_tree(sibling, s, table, e);
     }
     int rc = tree == NULL        ? -EINVAL
-             : o->measured.n > 0 ? measured_update(&k.catalog, tree, &k.rows, d, e)
+             : o->measured.n > 0 ? measured_update(&k.catalog, tree, &k.rows, &likely, d, e)
                                  : 0;
     rc = rc == 0 ? take_pairs(o, tree, d, e) : rc;
     OWNED char *path = rc == 0 && soc_parse(tree, s->name, soc, e) == 0
@@ -180,7 +183,8 @@ static int run(void *values, struct err *e)
 static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, like, "like", "SOC", NULL,
                 "similar chip: a shipped name or a file (default: if --measured states runtimes, "
-                "the one under whose copy the rows are most probable, else " USUAL_LIKE ")"),
+                "all chips that explain the rows, averaged by their probabilities, else " USUAL_LIKE
+                ")"),
     OPTION_TEXT(OPTIONS, family, "family", "F", NULL,
                 "family of the new machine: those of one share silicon, and `calibrate` fits them "
                 "together (default: the similar chip's)"),

@@ -91,6 +91,9 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
     int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {
         const struct leave_row *r = &left.v[i];
+        if (r->averaged) {
+            continue;
+        }
         LIST_ADD(out->v, out->n,
                  (struct accuracy_row){.unseen = UPDATED,
                                        .soc = r->soc,

@@ -143,9 +143,9 @@ struct known {
 };
 
 static void predict_others(const struct pair *p, const struct choice *c, const struct known *known,
-                           const struct update *prior, const struct update *posterior)
+                           const struct update *prior, const struct update *posterior,
+                           bool averaged)
 {
-    double ln_evidence = update_ln_evidence(prior, known->rows, known->n);
     const struct soc *s = p->sibling;
     double half[2][SOC_MAX_RUNTIMES][UPDATE_PHASES];
     halves(p, posterior, false, half[0]);
@@ -171,9 +171,7 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
                 .width_measured = any_measured(p, c, i, same_width),
                 .small = update_is_small(&r->k.llm),
                 .small_measured = any_measured(p, c, i, small),
-                .choice = p->rows[c->benchmark[0]].point->line,
-                .n_measured = known->n,
-                .ln_evidence = ln_evidence,
+                .averaged = averaged,
                 .ln_error =
                     {log(predict_price(&r->k, r->point, &p->roofline[r->k.runtime]).seconds) -
                          measured,
@@ -185,35 +183,65 @@ static void predict_others(const struct pair *p, const struct choice *c, const s
     }
 }
 
-static int try_choice(const struct pair *p, const struct choice *c, const struct update *prior,
-                      struct err *e)
+/* Copies that are averaged with a pair's, of weight 1. */
+struct others {
+    struct update *prior;
+    double *weight;
+    size_t n;
+};
+
+/* The caller frees the rows. */
+static struct known known_of(const struct pair *p, const struct choice *c)
 {
-    OWNED struct update_row *rows = xmalloc((p->n + 1) * sizeof *rows);
-    struct known known = {.rows = rows};
+    struct known known = {.rows = xmalloc((p->n + 1) * sizeof *known.rows)};
     for (size_t i = 0; i < p->n; i++) {
         if (any_measured(p, c, i, together)) {
-            rows[known.n++] = p->rows[i];
+            known.rows[known.n++] = p->rows[i];
         }
     }
+    return known;
+}
+
+/* `others`: NULL for the sibling's copy alone. */
+static int try_choice(const struct pair *p, const struct choice *c, const struct others *others,
+                      struct err *e)
+{
+    struct known known = known_of(p, c);
+    SCOPED(update_fini) struct update prior;
     SCOPED(update_fini) struct update u;
+    update_init(&prior, p->made, p->tree, p->device, &p->table);
     update_init(&u, p->made, p->tree, p->device, &p->table);
-    offsets(prior, rows, known.n, known.offset);
-    int rc = update_take(&u, rows, known.n, e);
-    if (rc == 0) {
-        predict_others(p, c, &known, prior, &u);
+    if (others != NULL) {
+        update_average(&prior, others->prior, others->weight, others->n);
+        update_average(&u, others->prior, others->weight, others->n);
     }
+    offsets(&prior, known.rows, known.n, known.offset);
+    int rc = update_take(&u, known.rows, known.n, e);
+    if (rc == 0) {
+        predict_others(p, c, &known, &prior, &u, others != NULL);
+    }
+    free(known.rows);
     return rc;
 }
 
-/* Tries choices: each benchmark is the first once, and the next ones follow in the table's order.
- */
+/* Fills choices: each benchmark is the first once, and the next ones follow in the table's order.
+ * `first` has room for twice the rows. */
+static size_t choices(const struct pair *p, size_t *first, struct choice *out)
+{
+    size_t n = benchmarks(p, first);
+    memcpy(first + n, first, n * sizeof *first);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct choice){first + i, p->measured < n ? p->measured : (uint32_t)n};
+    }
+    return n;
+}
+
 static int try_all(struct pair *p, struct err *e)
 {
     OWNED size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
-    size_t n = benchmarks(p, first);
-    memcpy(first + n, first, n * sizeof *first);
-    SCOPED(update_fini) struct update prior;
-    update_init(&prior, p->made, p->tree, p->device, &p->table);
+    OWNED struct choice *choice = xmalloc((p->n + 1) * sizeof *choice);
+    size_t n = choices(p, first, choice);
+    update_init(&p->prior, p->made, p->tree, p->device, &p->table);
     p->sheet_half = xmalloc((p->n + 1) * sizeof *p->sheet_half);
     for (size_t i = 0; i < p->n; i++) {
         p->sheet_half[i] = transfer_half(p, &p->rows[i]);
@@ -221,39 +249,95 @@ static int try_all(struct pair *p, struct err *e)
     int rc = 0;
     size_t before = p->out->n;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        struct choice c = {first + i, p->measured < n ? p->measured : (uint32_t)n};
-        rc = try_choice(p, &c, &prior, e);
+        rc = try_choice(p, &choice[i], NULL, e);
     }
     p->out->pairs += p->out->n > before;
     return rc;
 }
 
-static int try_pair(struct catalog *c, const struct leave_points *points, const struct soc *truth,
-                    const struct soc *sibling, uint8_t device, uint32_t measured,
-                    struct entry_fits *fits, struct leave_rows *out, struct err *e)
+/* ---- averages of copies ---- */
+
+/* Whether the pair has the rows of a choice of another one, and its evidence for them. */
+static bool weighs(const struct pair *p, const struct known *known, double *ln_evidence)
 {
-    struct pair p = {.c = c,
-                     .points = points->known,
-                     .judged = points->judged,
-                     .truth = truth,
-                     .sibling = sibling,
-                     .device = device,
-                     .measured = measured,
-                     .out = out,
-                     .fits = fits};
-    leave_table_without(&p);
-    int rc = leave_make(&p, e);
-    if (rc == 0) {
-        catalog_add_soc(c, p.made);
-        collect(&p);
-        rc = try_all(&p, e);
+    OWNED struct update_row *own = xmalloc((known->n + 1) * sizeof *own);
+    size_t n = 0;
+    for (size_t i = 0; i < known->n; i++) {
+        for (size_t j = 0; j < p->n; j++) {
+            if (p->rows[j].point == known->rows[i].point) {
+                own[n++] = p->rows[j];
+            }
+        }
+    }
+    *ln_evidence = n == known->n ? update_ln_evidence(&p->prior, own, n) : 0.0;
+    return n == known->n;
+}
+
+static bool same_kind(const struct pair *a, const struct pair *b)
+{
+    return a->sibling->machine.devices[a->device].kind ==
+           b->sibling->machine.devices[b->device].kind;
+}
+
+/* Predicts with the average of copies if the pair's is the likeliest for the choice. */
+static int try_average(struct pair *pair, size_t n, const struct pair *p, const struct choice *c,
+                       struct err *e)
+{
+    struct known known = known_of(p, c);
+    OWNED struct update *prior = xmalloc((n + 1) * sizeof *prior);
+    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    struct others others = {.prior = prior, .weight = weight};
+    double own = update_ln_evidence(&p->prior, known.rows, known.n);
+    bool likeliest = true;
+    for (size_t k = 0; k < n; k++) {
+        double ln_evidence;
+        if (&pair[k] != p && same_kind(&pair[k], p) && weighs(&pair[k], &known, &ln_evidence)) {
+            likeliest = likeliest && (ln_evidence < own || (ln_evidence == own && p < &pair[k]));
+            prior[others.n] = pair[k].prior; /* borrowed */
+            weight[others.n++] = exp(ln_evidence - own);
+        }
+    }
+    free(known.rows);
+    return likeliest ? try_choice(p, c, &others, e) : 0;
+}
+
+static int try_averages(struct catalog *c, struct pair *pair, size_t n, struct err *e)
+{
+    int rc = 0;
+    for (size_t k = 0; k < n && rc == 0; k++) {
+        struct pair *p = &pair[k];
+        OWNED size_t *first = xmalloc((2 * p->n + 1) * sizeof *first);
+        OWNED struct choice *choice = xmalloc((p->n + 1) * sizeof *choice);
+        size_t n_choices = choices(p, first, choice);
+        catalog_add_soc(c, p->made);
+        for (size_t i = 0; i < n_choices && rc == 0; i++) {
+            rc = try_average(pair, n, p, &choice[i], e);
+        }
         c->n_socs--;
     }
-    cJSON_Delete(p.tree);
-    free(p.table.v);
-    free(p.rows);
-    free(p.sheet_half);
     return rc;
+}
+
+static int try_pair(struct catalog *c, struct pair *p, struct err *e)
+{
+    leave_table_without(p);
+    int rc = leave_make(p, e);
+    if (rc == 0) {
+        catalog_add_soc(c, p->made);
+        collect(p);
+        rc = try_all(p, e);
+        c->n_socs--;
+    }
+    return rc;
+}
+
+static void pair_fini(struct pair *p)
+{
+    update_fini(&p->prior);
+    cJSON_Delete(p->tree);
+    free(p->table.v);
+    free(p->rows);
+    free(p->sheet_half);
 }
 
 /* Whether both machines have measurements on this kind of device with one toolchain: then the table
@@ -293,60 +377,55 @@ static bool judgeable(const struct catalog *c, const struct points *judged, cons
     return false;
 }
 
-static bool is_better(const struct leave_row *a, const struct leave_row *b)
+/* Left out: one machine, made from each of its siblings. */
+static int leave_one(struct catalog *c, const struct leave_points *points, const struct soc *truth,
+                     uint32_t measured, struct entry_fits *fits, struct leave_rows *out,
+                     struct err *e)
 {
-    return a->n_measured != b->n_measured ? a->n_measured > b->n_measured
-                                          : a->ln_evidence > b->ln_evidence;
-}
-
-/* Marks rows of the sibling that `new-soc` takes without --like. Rows of a machine are adjacent. */
-static void mark_chosen(struct leave_row *row, size_t n)
-{
-    OWNED size_t *best = xmalloc((n + 1) * sizeof *best); /* a row of each choice */
-    size_t n_choices = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t k = 0;
-        while (k < n_choices &&
-               (row[best[k]].choice != row[i].choice || row[best[k]].kind != row[i].kind)) {
-            k++;
-        }
-        if (k == n_choices || is_better(&row[i], &row[best[k]])) {
-            best[k] = i;
-        }
-        n_choices = k == n_choices ? k + 1 : n_choices;
-    }
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < n_choices; k++) {
-            const struct leave_row *b = &row[best[k]];
-            row[i].chosen =
-                row[i].chosen || (b->choice == row[i].choice && b->kind == row[i].kind &&
-                                  strcmp(b->by, row[i].by) == 0);
+    bool apart = points->judged != points->known;
+    size_t n_socs = c->n_socs;
+    struct pair *pair = NULL;
+    size_t n = 0;
+    int rc = 0;
+    for (size_t s = 0; s < n_socs; s++) {
+        const struct soc *sibling = c->socs[s];
+        for (uint8_t d = 0; sibling != truth && d < sibling->machine.n_devices && rc == 0; d++) {
+            enum device_kind kind = sibling->machine.devices[d].kind;
+            if (apart ? judgeable(c, points->judged, truth, sibling, kind)
+                      : comparable(c, truth, sibling, kind)) {
+                LIST_ADD(pair, n,
+                         (struct pair){.c = c,
+                                       .points = points->known,
+                                       .judged = points->judged,
+                                       .truth = truth,
+                                       .sibling = sibling,
+                                       .device = d,
+                                       .measured = measured,
+                                       .out = out,
+                                       .fits = fits});
+                rc = try_pair(c, &pair[n - 1], e);
+            }
         }
     }
+    rc = rc == 0 ? try_averages(c, pair, n, e) : rc;
+    for (size_t i = 0; i < n; i++) {
+        pair_fini(&pair[i]);
+    }
+    free(pair);
+    return rc;
 }
 
 int leave_machines(struct catalog *c, const struct leave_points *points, uint32_t measured,
                    struct leave_rows *out, struct err *e)
 {
-    bool apart = points->judged != points->known;
     *out = (struct leave_rows){0};
     struct entry_fits fits = {0};
     int rc = 0;
     size_t n_socs = c->n_socs;
-    for (size_t t = 0; t < n_socs; t++) {
+    for (size_t t = 0; t < n_socs && rc == 0; t++) {
         size_t before = out->n;
-        for (size_t s = 0; s < n_socs; s++) {
-            const struct machine *m = &c->socs[s]->machine;
-            for (uint8_t d = 0; s != t && d < m->n_devices && rc == 0; d++) {
-                enum device_kind kind = m->devices[d].kind;
-                if (apart ? judgeable(c, points->judged, c->socs[t], c->socs[s], kind)
-                          : comparable(c, c->socs[t], c->socs[s], kind)) {
-                    rc = try_pair(c, points, c->socs[t], c->socs[s], d, measured, &fits, out, e);
-                }
-            }
-        }
+        rc = leave_one(c, points, c->socs[t], measured, &fits, out, e);
         out->machines += out->n > before;
-        mark_chosen(&out->v[before], out->n - before);
     }
     free(fits.v);
     return rc;

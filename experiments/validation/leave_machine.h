@@ -21,17 +21,15 @@ enum leave_way {
 
 /* A row of a model that was not measured, for one choice of measured models. */
 struct leave_row {
-    const char *soc, *by; /* machine and sibling; borrowed from the catalogue */
+    const char *soc, *by; /* machine and sibling, the likeliest if averaged; borrowed from the
+                             catalogue */
     bool same_family;
     enum device_kind kind;
     enum conformal_phase phase;
     bool width_measured;         /* a measured model has the row's width */
     bool small;                  /* the row's model is small (hwmodels/spread.h) */
     bool small_measured;         /* a measured model is small */
-    uint64_t choice;             /* line of the first measured benchmark in the table */
-    size_t n_measured;           /* rows */
-    double ln_evidence;          /* of these, for the sibling's copy (update_ln_evidence) */
-    bool chosen;                 /* no other sibling of the choice has more */
+    bool averaged;               /* the copies are averaged, as by `new-soc` without --like */
     double ln_error[LEAVE_WAYS]; /* ln(predicted / measured) */
     double half[LEAVE_WAYS];     /* half-widths of 95 % intervals of ln; NaN: none */
 };

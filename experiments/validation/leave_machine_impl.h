@@ -33,6 +33,7 @@ struct pair {
     cJSON *tree;             /* owned; its file */
     struct update_row *rows; /* owned: of the machine */
     double *sheet_half;      /* [n], owned: of each row by data sheet only */
+    struct update prior;     /* owned */
     size_t n;
     uint32_t measured;
     struct leave_rows *out;

@@ -4,7 +4,7 @@
 
 enum part {
     PART_ALL,
-    PART_CHOSEN,
+    PART_AVERAGED,
     PART_WIDTH,
     PART_OTHER_WIDTH,
     PART_FAMILY,
@@ -15,7 +15,7 @@ enum part {
     PART_USUAL_OTHER_WIDTH
 };
 static const char *const part_names[] = {"all",
-                                         "sibling chosen by the rows",
+                                         "siblings averaged",
                                          "width measured",
                                          "width not measured",
                                          "sibling of the family",
@@ -28,9 +28,10 @@ static const char *const part_names[] = {"all",
 
 static bool is_of(const struct leave_row *r, enum part part)
 {
+    if (r->averaged || part == PART_AVERAGED) {
+        return r->averaged && part == PART_AVERAGED;
+    }
     switch (part) {
-    case PART_CHOSEN:
-        return r->chosen;
     case PART_WIDTH:
         return r->width_measured;
     case PART_OTHER_WIDTH:
@@ -47,6 +48,7 @@ static bool is_of(const struct leave_row *r, enum part part)
         return !r->small && !r->small_measured && r->width_measured;
     case PART_USUAL_OTHER_WIDTH:
         return !r->small && !r->small_measured && !r->width_measured;
+    case PART_AVERAGED:
     case PART_ALL:
         break;
     }
@@ -131,7 +133,8 @@ static void put_pairs(const struct leave_rows *r, struct document *d)
         const struct leave_row *first = &r->v[begin];
         end = begin;
         while (end < r->n && strcmp(r->v[end].by, first->by) == 0 &&
-               strcmp(r->v[end].soc, first->soc) == 0 && r->v[end].kind == first->kind) {
+               strcmp(r->v[end].soc, first->soc) == 0 && r->v[end].kind == first->kind &&
+               r->v[end].averaged == first->averaged) {
             end++;
         }
         for (int phase = CONFORMAL_PREFILL; phase <= CONFORMAL_DECODE; phase++) {
@@ -141,7 +144,7 @@ static void put_pairs(const struct leave_rows *r, struct document *d)
                     row[n++] = &r->v[i];
                 }
             }
-            if (n > 0) {
+            if (n > 0 && !first->averaged) {
                 FRAME_CELLS(f, first->soc, first->by);
                 put_scores(row, n, f);
             }

@@ -3,15 +3,9 @@
 #include "experiments/validation/update.h"
 #include "sim/base/json.h"
 
-#define SHOWN 3
+#define LEAST 0.01 /* weight of a copy that counts */
 
-struct candidate {
-    const char *name;   /* kept */
-    double ln_evidence; /* in hundredths: some machines have the numbers of another one */
-    bool fitted;        /* its own measurements made the entries of the rows */
-};
-
-SORT_BY(most_probable, struct candidate, SORT_DOWN(ln_evidence), SORT_DOWN(fitted), SORT_TEXT(name))
+SORT_BY(likeliest, struct measured_copy, SORT_DOWN(weight), SORT_DOWN(fitted), SORT_TEXT(name))
 
 /* Whether the copy, the last machine of the catalogue, has an entry for every row. */
 static bool bind_rows(const struct catalog *c, const struct measured *m, struct update_row *rows)
@@ -62,51 +56,83 @@ static bool is_fitted(const struct soc *similar, const struct update_row *rows, 
     return true;
 }
 
-/* Makes the copy and weighs it. False: it is no candidate. */
+static void drop(struct measured_copy *x)
+{
+    free(x->soc);
+    cJSON_Delete(x->tree);
+}
+
+/* Makes the copy; its weight is the evidence. False: it is no candidate. */
 static bool weigh(struct catalog *c, const struct soc *similar, const struct soc_sibling *how,
-                  const struct measured *m, struct candidate *out)
+                  const struct measured *m, struct measured_copy *out)
 {
     SCOPED(err_fini) struct err e = ERR_INIT;
     struct soc_sibling own = *how;
     own.like = similar->machine.name;
     const char *path = soc_path(own.like);
     SCOPED(json_drop) cJSON *file = json_read_file(path, &e);
-    SCOPED(json_drop)
-    cJSON *tree = file != NULL ? soc_sibling_tree(file, &own, &c->residuals, &e) : NULL;
-    OWNED struct soc *made = xcalloc(1, sizeof *made);
     OWNED struct update_row *rows = xcalloc(m->points.n + 1, sizeof *rows);
-    if (tree == NULL || soc_parse(tree, path, made, &e) != 0) {
-        return false;
+    *out =
+        (struct measured_copy){.name = similar->machine.name, .soc = xcalloc(1, sizeof *out->soc)};
+    out->tree = file != NULL ? soc_sibling_tree(file, &own, &c->residuals, &e) : NULL;
+    bool has = out->tree != NULL && soc_parse(out->tree, path, out->soc, &e) == 0;
+    if (has) {
+        catalog_add_soc(c, out->soc);
+        has = bind_rows(c, m, rows);
+        out->weight = has ? ln_evidence_of(c, out->soc, out->tree, rows, m->points.n) : 0.0;
+        out->fitted = has && is_fitted(similar, rows, m->points.n);
+        c->n_socs--;
     }
-    catalog_add_soc(c, made);
-    bool has = bind_rows(c, m, rows);
-    double ln_evidence = has ? ln_evidence_of(c, made, tree, rows, m->points.n) : 0.0;
-    c->n_socs--;
-    *out = (struct candidate){similar->machine.name, round(100.0 * ln_evidence) / 100.0,
-                              has && is_fitted(similar, rows, m->points.n)};
+    if (!has) {
+        drop(out);
+    }
     return has;
 }
 
-const char *measured_like(struct catalog *c, const struct soc_sibling *how,
-                          const struct measured *m, struct document *d)
+/* Keeps the copies that count, with their weights. Some machines have the numbers of another one,
+ * so evidence counts in hundredths. */
+static void keep(struct measured_like *x)
 {
-    OWNED struct candidate *v = xmalloc((c->n_socs + 1) * sizeof *v);
-    size_t n = 0;
+    double most = -(double)INFINITY;
+    for (size_t i = 0; i < x->n; i++) {
+        most = fmax(most, x->v[i].weight);
+    }
+    for (size_t i = 0; i < x->n; i++) {
+        x->v[i].weight = exp(round(100.0 * (x->v[i].weight - most)) / 100.0);
+    }
+    qsort(x->v, x->n, sizeof *x->v, likeliest);
+    while (x->n > 0 && x->v[x->n - 1].weight < LEAST) {
+        drop(&x->v[--x->n]);
+    }
+}
+
+void measured_like(struct catalog *c, const struct soc_sibling *how, const struct measured *m,
+                   struct document *d, struct measured_like *out)
+{
     size_t n_socs = c->n_socs;
+    *out = (struct measured_like){.v = xmalloc((n_socs + 1) * sizeof *out->v)};
     for (size_t i = 0; i < n_socs; i++) {
         const struct soc *s = c->socs[i];
-        n += s->like[0] == '\0' && weigh(c, s, how, m, &v[n]);
+        out->n += s->like[0] == '\0' && weigh(c, s, how, m, &out->v[out->n]);
     }
-    if (n == 0) {
-        return NULL;
-    }
-    qsort(v, n, sizeof *v, most_probable);
+    keep(out);
     SCOPED(text_fini) struct text others = {0};
-    for (size_t i = 1; i < n && i < SHOWN; i++) {
+    for (size_t i = 1; i < out->n; i++) {
         text_item(&others, ", ", "");
-        text_format(&others, "%s x %.2g", v[i].name, exp(v[i].ln_evidence - v[0].ln_evidence));
+        text_format(&others, "%s x %.2g", out->v[i].name, out->v[i].weight);
     }
-    document_note(d, "similar chip: %s, under whose copy the measured rows are most probable%s%s",
-                  v[0].name, n > 1 ? "; next " : "", text_end(&others));
-    return v[0].name;
+    if (out->n > 0) {
+        document_note(d,
+                      "similar chip: %s, under whose copy the measured rows are most probable%s%s",
+                      out->v[0].name, out->n > 1 ? "; averaged with " : "", text_end(&others));
+    }
+}
+
+void measured_like_fini(struct measured_like *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        drop(&x->v[i]);
+    }
+    free(x->v);
+    *x = (struct measured_like){0};
 }

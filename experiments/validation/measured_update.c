@@ -346,6 +346,24 @@ static void write_device(const struct measured_work *w, const struct update *pri
     }
 }
 
+/* Averages the prior with those of the other copies. */
+static void average(const struct measured_work *w, struct update *u)
+{
+    size_t n = w->like != NULL && w->like->n > 1 ? w->like->n - 1 : 0;
+    OWNED struct update *other = xcalloc(n + 1, sizeof *other);
+    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    for (size_t i = 0; i < n; i++) {
+        const struct measured_copy *x = &w->like->v[i + 1];
+        int device = machine_find(&x->soc->machine, w->soc->machine.devices[u->device].kind);
+        update_init(&other[i], x->soc, x->tree, (uint8_t)device, &w->c->residuals);
+        weight[i] = x->weight;
+    }
+    update_average(u, other, weight, n);
+    for (size_t i = 0; i < n; i++) {
+        update_fini(&other[i]);
+    }
+}
+
 static int update_device(const struct measured_work *w, uint8_t device)
 {
     OWNED struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
@@ -356,6 +374,8 @@ static int update_device(const struct measured_work *w, uint8_t device)
     if (n > 0) {
         update_init(&prior, w->soc, w->tree, device, &w->c->residuals);
         update_init(&u, w->soc, w->tree, device, &w->c->residuals);
+        average(w, &prior);
+        average(w, &u);
         rc = check_surprises(w, &prior);
         rc = rc == 0 ? update_take(&u, rows, n, w->e) : rc;
     }
@@ -366,15 +386,16 @@ static int update_device(const struct measured_work *w, uint8_t device)
     return rc;
 }
 
-int measured_update(struct catalog *c, cJSON *tree, struct measured *m, struct document *d,
-                    struct err *e)
+int measured_update(struct catalog *c, cJSON *tree, struct measured *m,
+                    const struct measured_like *like, struct document *d, struct err *e)
 {
     struct soc *soc = xkept(xmalloc(sizeof *soc));
     if (soc_parse(tree, json_string(tree, "name"), soc, e) != 0) { /* rows refer to it by name */
         return -EINVAL;
     }
     catalog_add_soc(c, soc);
-    struct measured_work w = {.c = c, .soc = soc, .tree = tree, .m = m, .d = d, .e = e};
+    struct measured_work w = {
+        .c = c, .soc = soc, .tree = tree, .m = m, .like = like, .d = d, .e = e};
     int rc = catalog_add_models(c, &m->points, e);
     rc = rc == 0 ? bind(&w) : rc;
     for (uint8_t i = 0; rc == 0 && i < soc->machine.n_devices; i++) {

@@ -9,6 +9,7 @@ struct measured_work {
     const struct soc *soc; /* the catalogue's */
     cJSON *tree;
     struct measured *m;
+    const struct measured_like *like; /* NULL: the tree alone */
     struct document *d;
     struct err *e;
     struct update_row *rows; /* owned; one per measured point */

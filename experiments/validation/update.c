@@ -117,6 +117,31 @@ void update_fini(struct update *u)
     *u = (struct update){0};
 }
 
+static bool same_number(const struct update *a, size_t i, const struct update *b, size_t j)
+{
+    const struct soc_runtime *x = &a->soc->devices[a->device].runtimes[a->params[i].runtime];
+    const struct soc_runtime *y = &b->soc->devices[b->device].runtimes[b->params[j].runtime];
+    return a->params[i].k == b->params[j].k && x->weight_bits == y->weight_bits &&
+           strcmp(x->runtime, y->runtime) == 0;
+}
+
+void update_average(struct update *u, const struct update *other, const double *weight, size_t n)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        double sum = gsl_vector_get(u->mean, i);
+        double weights = 1.0;
+        for (size_t k = 0; k < n; k++) {
+            for (size_t j = 0; j < other[k].n; j++) {
+                if (same_number(u, i, &other[k], j)) {
+                    sum += weight[k] * gsl_vector_get(other[k].mean, j);
+                    weights += weight[k];
+                }
+            }
+        }
+        gsl_vector_set(u->mean, i, sum / weights);
+    }
+}
+
 /* ---- the model ---- */
 
 static void set_param(const struct update *u, struct soc_runtime *r, int k, double v)

@@ -53,6 +53,10 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
                  const struct conformal *table);
 void update_fini(struct update *u);
 
+/* Replaces the mean by that of this state, of weight 1, and of other ones before their updates.
+ * Numbers are the same if entry and name are; those that another state lacks count without it. */
+void update_average(struct update *u, const struct update *other, const double *weight, size_t n);
+
 /* Updates the state with rows. Returns 0, or -EINVAL without a mode; then the state is unchanged.
  */
 int update_take(struct update *u, const struct update_row *rows, size_t n, struct err *e);

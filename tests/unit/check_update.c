@@ -197,6 +197,47 @@ START_TEST(the_evidence_is_a_normal_density)
 }
 END_TEST
 
+/* Two copies with weights 0.5 and 0.25 have 1.5 and 2 times the bandwidth. They move its logarithm
+ * by (0.5 ln 1.5 + 0.25 ln 2) / 1.75. Only the first one has a range of the rate, 1.1 times as
+ * much, and moves that by 0.5 ln 1.1 / 1.5. */
+START_TEST(copies_are_averaged_by_their_weights)
+{
+    start(bandwidth, 0.2);
+    struct update second = u;
+    second.mean = gsl_vector_alloc(1);
+    gsl_vector_memcpy(second.mean, u.mean);
+    u = (struct update){0};
+    cJSON *its_tree = tree;
+    start(both, 0.2);
+    struct update first = u;
+    first.mean = gsl_vector_alloc(2);
+    gsl_vector_memcpy(first.mean, u.mean);
+    double was[2];
+    ck_assert_uint_eq(u.n, 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool is_rate = u.params[i].k == CALIBRATE_RATE;
+        was[i] = gsl_vector_get(u.mean, i);
+        gsl_vector_set(first.mean, i, was[i] + log(is_rate ? 1.1 : 1.5));
+        if (!is_rate) {
+            gsl_vector_set(second.mean, 0, was[i] + log(2.0));
+        }
+    }
+    const struct update other[] = {first, second};
+    const double weight[] = {0.5, 0.25};
+    update_average(&u, other, weight, 2);
+    for (size_t i = 0; i < 2; i++) {
+        double moved = u.params[i].k == CALIBRATE_RATE ? 0.5 * log(1.1) / 1.5
+                                                       : (0.5 * log(1.5) + 0.25 * log(2.0)) / 1.75;
+        ck_assert_double_eq_tol(gsl_vector_get(u.mean, i) - was[i], moved, 1e-12);
+    }
+    gsl_vector_free(first.mean);
+    gsl_vector_free(second.mean);
+    gsl_matrix_free(second.covariance);
+    free(second.params);
+    cJSON_Delete(its_tree);
+}
+END_TEST
+
 /* A machine has 0.8 times the bandwidth and 1.3 times the rate, from one benchmark without
  * noise. */
 START_TEST(a_made_machine_is_recovered)
@@ -381,6 +422,7 @@ static const struct suite_row tests[] = {
     LOOP(the_wider_side_of_a_range_has_the_deviation, 2),
     TEST(rows_of_one_model_share_its_error),
     TEST(the_evidence_is_a_normal_density),
+    TEST(copies_are_averaged_by_their_weights),
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
     TEST(the_announced_gain_comes_true),
