@@ -16,7 +16,8 @@ The first column says what was new in a prediction: the model, the source, the m
 | nothing | a model and a machine of the tables | by the shipped files, which were fitted to these rows |
 | model | another model on a machine of the tables | by a fit without the model |
 | source | your own measurement of such a machine | by a fit without the publication, from other publications of the part or its family |
-| soc, 1 model known | a machine made by `new-soc --measured` | from a similar chip, updated by one measured model |
+| soc, averaged, 1 model known | a machine made by `new-soc --measured` without `--like` | from all similar chips, averaged by their probabilities and updated by one measured model |
+| soc, 1 model known | a machine made by `new-soc --like S --measured` | from a similar chip, updated by one measured model |
 | soc | a machine made by `new-soc --like` | from a similar chip by data sheet |
 | runtime | a runtime or a version that the file lacks | by the numbers of another runtime of the device |
 

@@ -9,6 +9,7 @@
 
 #define FITTED "nothing"
 #define UPDATED "soc, 1 model known"
+#define AVERAGED "soc, averaged, 1 model known"
 #define WORSE_MEDIAN 1.1
 #define LEAST_INSIDE 0.93
 #define DIGITS 5e-5 /* rounding of a record */
@@ -91,11 +92,8 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
     int rc = leave_machines(c, &all, 1, &left, e);
     for (size_t i = 0; rc == 0 && i < left.n; i++) {
         const struct leave_row *r = &left.v[i];
-        if (r->averaged) {
-            continue;
-        }
         LIST_ADD(out->v, out->n,
-                 (struct accuracy_row){.unseen = UPDATED,
+                 (struct accuracy_row){.unseen = r->averaged ? AVERAGED : UPDATED,
                                        .soc = r->soc,
                                        .runtime = "",
                                        .kind = r->kind,
@@ -108,7 +106,8 @@ static int add_updated(struct catalog *c, const struct points *points, struct ro
 
 static int unseen_rank(const char *unseen)
 {
-    static const char *const order[] = {FITTED, "model", "source", UPDATED, "soc", "runtime", NULL};
+    static const char *const order[] = {FITTED,  "model", "source",  AVERAGED,
+                                        UPDATED, "soc",   "runtime", NULL};
     return words_find(order, unseen);
 }
 
