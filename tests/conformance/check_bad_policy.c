@@ -315,7 +315,8 @@ static const struct sim_refusal *refusal(const char *action, enum counter which)
 
 static void from_end(struct sched *s, const struct pass *p)
 {
-    from_notification(s, p->segments[0].request);
+    struct pass *next;
+    (void)form(s, p->segments[0].request, &next);
     pass_done(s, p);
 }
 

@@ -212,7 +212,7 @@ START_TEST(a_step_of_several_tokens_is_the_work_of_each)
     struct request b = {.id = 1, .slot = 1, .session_id = 1, .input_tokens = 1};
     struct request last[8]; /* a status needs ten requests */
     b.max_output_tokens = 1000;
-    b.arrival_ns = MS(7e3);
+    b.arrival_ns = b.first_service_ns = MS(7e3);
     o->request_arrived(o->self, a.arrival_ns, &a);
     step_of(&a, SEGMENT_PREFILL, 1000, 1);
     o->request_finished(o->self, MS(7e3), &a);

@@ -204,8 +204,6 @@ START_TEST(copies_are_averaged_by_their_weights)
 {
     start(bandwidth, 0.2);
     struct update second = u;
-    second.mean = gsl_vector_alloc(1);
-    gsl_vector_memcpy(second.mean, u.mean);
     u = (struct update){0};
     cJSON *its_tree = tree;
     start(both, 0.2);
